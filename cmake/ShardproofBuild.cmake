@@ -1,0 +1,44 @@
+# How every target of the house is built: the language, the floating-point contract, warnings and
+# the processor baseline. Numbers depend on the first block; nothing may turn it off.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(shardproof_arch "${SHARDPROOF_ARCH}")
+if(shardproof_arch STREQUAL "" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(shardproof_arch x86-64-v3)
+endif()
+
+add_library(shardproof_options INTERFACE)
+# The specification fixes every rounding: no contraction of a*b+c, no flushing, no reassociation.
+target_compile_options(shardproof_options INTERFACE -ffp-contract=off -fno-fast-math
+                                                    -fno-unsafe-math-optimizations)
+if(NOT shardproof_arch STREQUAL "")
+  target_compile_options(shardproof_options INTERFACE -march=${shardproof_arch})
+endif()
+target_compile_options(shardproof_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                                    -Wsign-conversion -Wno-unknown-pragmas)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # g++ 12 sees overlapping copies in every std::string concatenation (GCC bug 105651).
+  target_compile_options(shardproof_options INTERFACE -Wno-restrict)
+endif()
+if(SHARDPROOF_WERROR)
+  target_compile_options(shardproof_options INTERFACE -Werror)
+endif()
+
+# One library of the house: NAME, its sources, and the libraries directly below it.
+function(shardproof_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(shardproof_${name} STATIC ${ARG_SOURCES})
+  add_library(shardproof::${name} ALIAS shardproof_${name})
+  set_target_properties(shardproof_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(shardproof_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/shardproof>)
+  target_compile_features(shardproof_${name} PUBLIC cxx_std_20)
+  target_link_libraries(shardproof_${name} PUBLIC ${ARG_PUBLIC}
+    PRIVATE $<BUILD_INTERFACE:shardproof_options> ${ARG_PRIVATE})
+endfunction()

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "engine/moves.h"
+#include "engine/numeric/threads.h"
+#include "engine/sharded.h"
+
+namespace shardproof {
+
+/// Executes a plain move (all_gather, all_to_all, permute_axes, slice, last): every chip's new
+/// shard is assembled from the pieces it receives. Partial elements travel with value, bound and
+/// origins. The result has `layout` and `shape`. Lockstep: a pure function of the shards.
+Sharded move(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
+             Threads& threads);
+
+/// Executes a reduction (reduce_scatter, all_reduce): every chip sums the pieces it receives. If
+/// `layout` is complete the sums are rounded, once; otherwise they stay partial, values and bounds
+/// added and origins concatenated (docs/spec.md section 4).
+Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
+               Threads& threads);
+
+/// The f32 value of a partial that an op reads as complete, which happens only in mutants that run
+/// with the type check off: each element is the rounded sum of its own origins.
+Sharded completed(const Sharded& value, Threads& threads);
+
+}  // namespace shardproof

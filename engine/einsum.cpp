@@ -1,0 +1,244 @@
+#include "engine/einsum.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/numeric/contract.h"
+#include "engine/numeric/rounding_test.h"
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+using Offsets = std::vector<std::int64_t>;
+
+/// One term's local index arithmetic: where in a and b the letters of a group lie, the group's
+/// combined index being row-major. Batch letters are in a, b and the result; m in a, n in b.
+class LocalTerm {
+ public:
+  LocalTerm(const EinsumSpec::Term& term, const Shape& a, const Shape& b) {
+    std::string batch, m, n;
+    for (char c : term.result) {
+      const bool in_a = term.a.find(c) != std::string::npos;
+      const bool in_b = term.b.find(c) != std::string::npos;
+      (in_a && in_b ? batch : in_a ? m : n) += c;
+    }
+    const std::string k = EinsumSpec::contracted(term);
+    a_batch_ = offsets(batch, term.a, a, term.a, a);
+    b_batch_ = offsets(batch, term.b, b, term.a, a);
+    a_m_ = offsets(m, term.a, a, term.a, a);
+    a_k_ = offsets(k, term.a, a, term.a, a);
+    b_k_ = offsets(k, term.b, b, term.a, a);
+    b_n_ = offsets(n, term.b, b, term.b, b);
+  }
+
+  std::int64_t batch() const { return size(a_batch_); }
+  std::int64_t M() const { return size(a_m_); }
+  std::int64_t N() const { return size(b_n_); }
+  std::int64_t K() const { return size(a_k_); }
+
+  /// Rows of a as [M,K] and of b as [K,N] for one batch index, copied only if they lie otherwise.
+  const float* a_matrix(const float* a, std::int64_t batch, std::vector<float>& copy) const {
+    return matrix(a + a_batch_[static_cast<std::size_t>(batch)], a_m_, a_k_, copy);
+  }
+  const float* b_matrix(const float* b, std::int64_t batch, std::vector<float>& copy) const {
+    return matrix(b + b_batch_[static_cast<std::size_t>(batch)], b_k_, b_n_, copy);
+  }
+
+  void add_terms(const float* a, const float* b, std::int64_t batch, std::int64_t m, std::int64_t n,
+                 ExactSum& sum) const {
+    const float* row =
+        a + a_batch_[static_cast<std::size_t>(batch)] + a_m_[static_cast<std::size_t>(m)];
+    const float* column =
+        b + b_batch_[static_cast<std::size_t>(batch)] + b_n_[static_cast<std::size_t>(n)];
+    for (std::size_t k = 0; k < a_k_.size(); ++k) sum.add_product(row[a_k_[k]], column[b_k_[k]]);
+  }
+
+ private:
+  static std::int64_t size(const Offsets& offsets) {
+    return static_cast<std::int64_t>(offsets.size());
+  }
+
+  /// Offsets in `of` (letters with shape) of the combined index over `group`, whose extents are
+  /// read from `extents_of`.
+  static Offsets offsets(const std::string& group, const std::string& of, const Shape& shape,
+                         const std::string& extents_of, const Shape& extents) {
+    Offsets result{0};
+    for (char c : group) {
+      const std::size_t at = of.find(c);
+      std::int64_t stride = 1;
+      for (std::size_t d = at + 1; d < shape.size(); ++d) stride *= shape[d];
+      const std::int64_t extent = extents[extents_of.find(c)];
+      Offsets wider;
+      wider.reserve(result.size() * static_cast<std::size_t>(extent));
+      for (std::int64_t base : result)
+        for (std::int64_t i = 0; i < extent; ++i) wider.push_back(base + i * stride);
+      result = std::move(wider);
+    }
+    return result;
+  }
+
+  static const float* matrix(const float* data, const Offsets& rows, const Offsets& columns,
+                             std::vector<float>& copy) {
+    const auto width = size(columns);
+    bool contiguous = true;
+    for (std::size_t i = 0; contiguous && i < rows.size(); ++i)
+      contiguous = rows[i] == static_cast<std::int64_t>(i) * width;
+    for (std::size_t j = 0; contiguous && j < columns.size(); ++j)
+      contiguous = columns[j] == static_cast<std::int64_t>(j);
+    if (contiguous) return data;
+    copy.resize(rows.size() * columns.size());
+    auto out = copy.begin();
+    for (std::int64_t row : rows)
+      for (std::int64_t column : columns) *out++ = data[row + column];
+    return copy.data();
+  }
+
+  Offsets a_batch_, b_batch_, a_m_, a_k_, b_k_, b_n_;
+};
+
+/// The contraction as executed: index arithmetic and every chip's operands.
+class Contraction : public PartialSource {
+ public:
+  Contraction(const EinsumSpec& spec, std::vector<std::pair<SharedValue, SharedValue>> operands)
+      : operands_(std::move(operands)) {
+    for (std::size_t t = 0; t < spec.terms.size(); ++t)
+      terms_.emplace_back(spec.terms[t], operands_[t].first->local(), operands_[t].second->local());
+  }
+
+  std::int64_t count() const { return terms_[0].batch() * terms_[0].M() * terms_[0].N(); }
+
+  /// One chip's result shard.
+  Products products(int chip) const {
+    const std::int64_t M = terms_[0].M();
+    const std::int64_t N = terms_[0].N();
+    const std::int64_t batches = terms_[0].batch();
+    std::vector<std::vector<float>> copies(2 * terms_.size());
+    Products all;
+    for (std::int64_t batch = 0; batch < batches; ++batch) {
+      std::vector<Term> matrices;
+      for (std::size_t t = 0; t < terms_.size(); ++t)
+        matrices.push_back({terms_[t].a_matrix(a(t, chip), batch, copies[2 * t]),
+                            terms_[t].b_matrix(b(t, chip), batch, copies[2 * t + 1]),
+                            terms_[t].K()});
+      Products one = contract(M, N, matrices);
+      if (batches == 1) return one;
+      if (!one.bounds.empty()) {
+        all.bounds.resize(all.values.size(), 0.0);
+        all.bounds.insert(all.bounds.end(), one.bounds.begin(), one.bounds.end());
+      }
+      all.values.insert(all.values.end(), one.values.begin(), one.values.end());
+    }
+    if (!all.bounds.empty()) all.bounds.resize(all.values.size(), 0.0);
+    return all;
+  }
+
+  void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
+    const std::int64_t n = index % terms_[0].N();
+    const std::int64_t m = index / terms_[0].N() % terms_[0].M();
+    const std::int64_t batch = index / terms_[0].N() / terms_[0].M();
+    for (std::size_t t = 0; t < terms_.size(); ++t)
+      terms_[t].add_terms(a(t, chip), b(t, chip), batch, m, n, sum);
+  }
+
+ private:
+  const float* a(std::size_t term, int chip) const {
+    return operands_[term].first->f32()[static_cast<std::size_t>(chip)].data();
+  }
+  const float* b(std::size_t term, int chip) const {
+    return operands_[term].second->f32()[static_cast<std::size_t>(chip)].data();
+  }
+
+  std::vector<std::pair<SharedValue, SharedValue>> operands_;
+  std::vector<LocalTerm> terms_;
+};
+
+}  // namespace
+
+EinsumSpec EinsumSpec::parse(std::string_view text) {
+  const auto malformed = [&] {
+    return Error("einsum_c0", fmt::format("'{}' is no einsum; write BLE,EF->BLF, several terms "
+                                          "joined by ' + '",
+                                          text));
+  };
+  EinsumSpec spec;
+  std::string_view rest = text;
+  for (;;) {
+    const auto plus = rest.find(" + ");
+    const std::string_view part = rest.substr(0, plus);
+    const auto comma = part.find(',');
+    const auto arrow = part.find("->");
+    if (comma == std::string_view::npos || arrow == std::string_view::npos || arrow < comma)
+      throw malformed();
+    Term term{std::string(part.substr(0, comma)),
+              std::string(part.substr(comma + 1, arrow - comma - 1)),
+              std::string(part.substr(arrow + 2))};
+    for (const std::string* letters : {&term.a, &term.b, &term.result})
+      for (std::size_t i = 0; i < letters->size(); ++i)
+        if ((*letters)[i] < 'A' || (*letters)[i] > 'Z' || letters->find((*letters)[i]) != i)
+          throw malformed();
+    if (term.a.empty() || term.b.empty()) throw malformed();
+    spec.terms.push_back(std::move(term));
+    if (plus == std::string_view::npos) return spec;
+    rest = rest.substr(plus + 3);
+  }
+}
+
+std::string EinsumSpec::to_string() const {
+  std::string text;
+  for (const Term& term : terms)
+    text += (text.empty() ? "" : " + ") + term.a + "," + term.b + "->" + term.result;
+  return text;
+}
+
+std::string EinsumSpec::contracted(const Term& term) {
+  std::string letters;
+  for (char c : term.a)
+    if (term.b.find(c) != std::string::npos && term.result.find(c) == std::string::npos)
+      letters += c;
+  return letters;
+}
+
+Sharded einsum(const EinsumSpec& spec,
+               const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
+               const Shape& shape, Threads& threads) {
+  const Torus& torus = terms.front().first->torus;
+  const auto chips = static_cast<std::size_t>(torus.chips());
+  auto source = std::make_shared<Contraction>(spec, terms);
+  Sharded result{torus, layout, shape, {}};
+  if (layout.is_partial()) {
+    Partial partial;
+    partial.values.resize(chips);
+    partial.bounds.resize(chips);
+    partial.origins.resize(chips);
+    threads.for_each(torus.chips(), [&](std::int64_t chip) {
+      Products products = source->products(static_cast<int>(chip));
+      partial.values[static_cast<std::size_t>(chip)] = std::move(products.values);
+      partial.bounds[static_cast<std::size_t>(chip)] = std::move(products.bounds);
+    });
+    partial.source = std::move(source);
+    result.data = std::move(partial);
+    return result;
+  }
+  ChipArrays<float> rounded(chips);
+  threads.for_each(torus.chips(), [&](std::int64_t chip) {
+    const Products products = source->products(static_cast<int>(chip));
+    auto& buffer = rounded[static_cast<std::size_t>(chip)];
+    buffer.resize(products.values.size());
+    for (std::size_t i = 0; i < buffer.size(); ++i) {
+      const double bound = products.bounds.empty() ? 0.0 : products.bounds[i];
+      if (const auto decided = decide(products.values[i], bound)) {
+        buffer[i] = *decided;
+        continue;
+      }
+      ExactSum sum;
+      source->add_terms(static_cast<int>(chip), static_cast<std::int64_t>(i), sum);
+      buffer[i] = sum.rounded();
+    }
+  });
+  result.data = std::move(rounded);
+  return result;
+}
+
+}  // namespace shardproof

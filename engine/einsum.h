@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/numeric/threads.h"
+#include "engine/sharded.h"
+
+namespace shardproof {
+
+/// One contraction over the concatenated dims of its terms:
+/// `BLHQ,HQE->BLE + BLF,FE->BLE` is Σ_hq a1·b1 + Σ_f a2·b2, rounded once.
+struct EinsumSpec {
+  struct Term {
+    std::string a, b, result;
+    bool operator==(const Term&) const = default;
+  };
+  std::vector<Term> terms;
+
+  /// Throws Error("einsum_c0", ...) on a malformed text.
+  static EinsumSpec parse(std::string_view text);
+  std::string to_string() const;
+  /// The letters a term sums over.
+  static std::string contracted(const Term& term);
+  bool operator==(const EinsumSpec&) const = default;
+};
+
+using SharedValue = std::shared_ptr<const Sharded>;
+
+/// Executes a contraction chip by chip in the exact regime. Operands are f32. If `layout` is
+/// partial the result carries f64 summands with bounds, and keeps the operands alive as the source
+/// of its origins; otherwise every element is rounded once (docs/spec.md section 4).
+Sharded einsum(const EinsumSpec& spec,
+               const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
+               const Shape& shape, Threads& threads);
+
+}  // namespace shardproof

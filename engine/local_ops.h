@@ -1,0 +1,64 @@
+#pragma once
+
+#include "engine/numeric/threads.h"
+#include "engine/sharded.h"
+#include "weights/model_config.h"
+
+namespace shardproof {
+
+// Ops that each chip does alone on its own shards. Operands are complete f32 unless said otherwise;
+// shapes are in the paper's letters, X standing for any other dims. The formulas and their rounding
+// points are docs/spec.md section 2. The typing rules are checked before, by program/infer.h; these
+// functions rely on local shapes only.
+
+/// RMS norm of x [XE] with ss = S(x,x) [X] and gains g [E]: r = 1/sqrt((double)ss/E + eps), E the
+/// logical extent; (float)((x·r)·g).
+Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, double eps, Threads& threads);
+
+/// Half-split rotation of t [BLHQ] or [BLKQ] at positions pos [BL] (int32) by the tables cos, sin
+/// [PJ]. Throws Error("rope_range", ...) on a position the table does not have.
+Sharded rope(const Sharded& t, const Sharded& pos, const Sharded& cos, const Sharded& sin,
+             Threads& threads);
+
+/// (float)((double)t·(double)s) with a scalar s.
+Sharded scale_by(const Sharded& t, float s, Threads& threads);
+/// (float)((double)t·(double)s) where s has some of t's dims: a per-channel scale.
+Sharded scale(const Sharded& t, const Sharded& s, Threads& threads);
+/// t + b in f32 where b has some of t's dims.
+Sharded bias(const Sharded& t, const Sharded& b, Threads& threads);
+/// a + b in f32, element by element.
+Sharded add(const Sharded& a, const Sharded& b, Threads& threads);
+/// (float)(g/(1+exp(−g))) · u in f32, element by element.
+Sharded swiglu(const Sharded& g, const Sharded& u, Threads& threads);
+/// st(t) for act=bf16: to bf16, nearest even.
+Sharded store(const Sharded& t, Threads& threads);
+
+/// The cache [BMKQ] grown by L slots, with the rows of t [BLKQ] written at slots pos [BL]; slots
+/// that nothing wrote hold NaN. Throws Error("append_range", ...) on a slot outside the grown
+/// cache.
+Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads);
+
+/// What attention yields: score [BLHM], max [BLH], exp [BLHM], denom [BLH], attn [BLHQ].
+struct Attention {
+  Sharded score, max, exp, denom, attn;
+};
+/// Causal attention of q [BLHQ] over the caches k, v [BMKQ], key m visible iff m ≤ pos. Query head
+/// h reads kv head ⌊h·K/H⌋. Masked scores and exps hold +0.
+Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
+                 Threads& threads);
+
+/// Rows of the table U [VE] for ids [BL] (int32); a chip yields 0 for ids of other chips' blocks,
+/// so the result [BLE] is partial over V's axes.
+Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
+                     const Layout& layout, Threads& threads);
+
+/// The best logit of each chip's block of z [BV] and its global index: value and index [BC], C one
+/// candidate a block, with V's axes. The first of equals wins.
+struct Candidates {
+  Sharded value, index;
+};
+Candidates local_argmax(const Sharded& z, Threads& threads);
+/// The index [B] of the best candidate, the first of equals; candidates lie in vocabulary order.
+Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads);
+
+}  // namespace shardproof

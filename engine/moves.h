@@ -1,0 +1,51 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/layout.h"
+#include "engine/torus.h"
+#include "weights/tensor.h"
+
+namespace shardproof {
+
+/// One block that a chip receives: from which chip, and where it lies there and here. Block and
+/// shard have the extents of the destination's block.
+struct Piece {
+  int from_chip;
+  Shape from_offset;
+  Shape to_offset;
+  Shape extent;
+};
+
+/// What every chip receives in a collective or a slice: the pieces of its new shard. In a plain
+/// move they tile the shard; in a reduction each covers all of it and they are summed.
+struct Moves {
+  Shape from_local;
+  Shape to_local;
+  std::vector<std::vector<Piece>> pieces;  ///< per destination chip, in group order
+
+  /// Elements that chip `chip` receives from other chips.
+  std::int64_t received(int chip) const;
+};
+
+/// How each collective routes blocks (paper §3.1, Fig A.1). `from` and `to` are the local shapes
+/// before and after; dims are places in the layout. Groups are the chips along `axes`, in the block
+/// order of the subscript. `removed` is the test hook of a missing collective: no chip hears of any
+/// other, and the declared shape is filled from the chip's own shard.
+Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes,
+                       bool removed = false);
+Moves reduce_scatter_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes,
+                           bool removed = false);
+Moves all_reduce_moves(const Torus& torus, const Shape& from, const Axes& axes,
+                       bool removed = false);
+/// Takes `axes` from dim `from_dim` and appends them, in the order `as`, to `to_dim`.
+Moves all_to_all_moves(const Torus& torus, const Shape& from, std::size_t from_dim,
+                       std::size_t to_dim, const Axes& axes, const Axes& as, bool removed = false);
+Moves permute_axes_moves(const Torus& torus, const Shape& from, const Axes& old_axes,
+                         const Axes& new_axes, bool removed = false);
+/// No traffic: each chip keeps its own block.
+Moves slice_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes);
+/// No traffic: of dim `dim` (unsharded) only the last row is kept.
+Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim);
+
+}  // namespace shardproof

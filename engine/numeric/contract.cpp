@@ -1,0 +1,113 @@
+#include "engine/numeric/contract.h"
+
+#include <cfenv>
+#include <cmath>
+
+#include "engine/numeric/exact_sum.h"
+#include "engine/numeric/rounding_test.h"
+
+namespace shardproof {
+
+namespace kernel_baseline {
+void multiply_add(long M, long N, long K, const float* a, const float* b, double* c);
+}
+#ifdef SHARDPROOF_AVX512
+namespace kernel_avx512 {
+void multiply_add(long M, long N, long K, const float* a, const float* b, double* c);
+}
+#endif
+
+namespace {
+
+using Kernel = void (*)(long, long, long, const float*, const float*, double*);
+
+Kernel kernel() {
+#ifdef SHARDPROOF_AVX512
+  static const bool avx512 =
+      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0;
+  if (avx512) return kernel_avx512::multiply_add;
+#endif
+  return kernel_baseline::multiply_add;
+}
+
+/// Runs the products between a clear and a read of the inexact flag; a function of its own, so that
+/// no floating-point work moves across them.
+__attribute__((noinline)) bool run_exactly(std::int64_t M, std::int64_t N,
+                                           const std::vector<Term>& terms, double* c) {
+  std::feclearexcept(FE_INEXACT);
+  for (const Term& term : terms) kernel()(M, N, term.K, term.a, term.b, c);
+  asm volatile("" : : "r"(c) : "memory");
+  return std::fetestexcept(FE_INEXACT) == 0;
+}
+
+std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
+  std::vector<double> norms(static_cast<std::size_t>(M));
+  for (std::int64_t i = 0; i < M; ++i) {
+    double sum = 0.0;
+    for (std::int64_t k = 0; k < K; ++k) {
+      const double v = static_cast<double>(a[i * K + k]);
+      sum += v * v;
+    }
+    norms[static_cast<std::size_t>(i)] = std::sqrt(sum);
+  }
+  return norms;
+}
+
+std::vector<double> column_norms(const float* b, std::int64_t K, std::int64_t N) {
+  std::vector<double> norms(static_cast<std::size_t>(N));
+  for (std::int64_t k = 0; k < K; ++k)
+    for (std::int64_t j = 0; j < N; ++j) {
+      const double v = static_cast<double>(b[k * N + j]);
+      norms[static_cast<std::size_t>(j)] += v * v;
+    }
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+}  // namespace
+
+Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms) {
+  Products out;
+  out.values.assign(static_cast<std::size_t>(M * N), 0.0);
+  if (run_exactly(M, N, terms, out.values.data())) return out;
+
+  out.bounds.assign(out.values.size(), 0.0);
+  double operations = 0.0;
+  for (const Term& term : terms) {
+    operations += static_cast<double>(term.K);
+    const std::vector<double> rows = row_norms(term.a, M, term.K);
+    const std::vector<double> columns = column_norms(term.b, term.K, N);
+    for (std::int64_t i = 0; i < M; ++i) {
+      const double row = rows[static_cast<std::size_t>(i)];
+      double* bound = out.bounds.data() + i * N;
+      for (std::int64_t j = 0; j < N; ++j) bound[j] += row * columns[static_cast<std::size_t>(j)];
+    }
+  }
+  for (double& bound : out.bounds) bound = sum_bound(operations, bound);
+  return out;
+}
+
+float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
+                std::int64_t n) {
+  double sum = 0.0;
+  double magnitude = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double product =
+        static_cast<double>(a[i * stride_a]) * static_cast<double>(b[i * stride_b]);
+    sum += product;
+    magnitude += std::abs(product);
+  }
+  if (magnitude == 0.0) return 0.0F;
+  if (const auto decided = decide(sum, sum_bound(static_cast<double>(n), magnitude)))
+    return *decided;
+  ExactSum exact;
+  for (std::int64_t i = 0; i < n; ++i) exact.add_product(a[i * stride_a], b[i * stride_b]);
+  return exact.rounded();
+}
+
+std::string_view contract_isa() {
+  return kernel() == kernel_baseline::multiply_add ? "baseline" : "avx512";
+}
+
+}  // namespace shardproof

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace shardproof {
+
+/// One term of a contraction on one chip, row-major: a[M,K]·b[K,N].
+struct Term {
+  const float* a;
+  const float* b;
+  std::int64_t K;
+};
+
+/// C[M,N] as f64 sums of the terms' products, and per element a bound on |C − exact|.
+struct Products {
+  std::vector<double> values;
+  std::vector<double> bounds;  ///< empty when every operation was exact (the inexact flag is clear)
+};
+
+/// Σ_t a_t·b_t in f64 (f32 products are exact there), with error bounds from Cauchy–Schwarz:
+/// |C_ij − exact| ≤ γ_n Σ_t |a_t,i|₂·|b_t,j|₂ (docs/numerics.md).
+Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms);
+
+/// A correctly rounded dot product: (float)RN64(Σ a[i·stride_a]·b[i·stride_b]), +0 when it is zero.
+float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
+                std::int64_t n);
+
+/// The instruction set the product kernel runs on here: "avx512", or "baseline" as compiled.
+std::string_view contract_isa();
+
+}  // namespace shardproof

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+namespace shardproof {
+
+/// The value (float)RN64(s) of an exact sum s known only as |s − value| ≤ bound, if that decides
+/// it.
+///
+/// RN64 and the cast are monotone, and value ± bound, computed in f64, is RN64 of the true end of
+/// the interval; so equal bits at both ends are the bits of every s between them. A bound of zero
+/// means that `value` is exact. Undecided sums need ExactSum (docs/numerics.md).
+inline std::optional<float> decide(double value, double bound) {
+  if (bound == 0.0) return static_cast<float>(value == 0.0 ? 0.0 : value);
+  const auto low = static_cast<float>(value - bound);
+  const auto high = static_cast<float>(value + bound);
+  if (std::bit_cast<std::uint32_t>(low) != std::bit_cast<std::uint32_t>(high)) return std::nullopt;
+  return low;
+}
+
+/// Half an ulp of 1 in f64.
+inline constexpr double kUnitRoundoff64 = 0x1p-53;
+
+/// A bound on |computed − exact| for a sum of n f64 operations (any order) over products that are
+/// exact, where magnitude ≥ Σ|a_k·b_k| up to the rounding of its own computation. The two spare
+/// operations and the factor cover γ_n = n·u/(1−n·u) and the rounding of norms for n < 2^30.
+inline double sum_bound(double n, double magnitude) {
+  return (n + 2.0) * kUnitRoundoff64 * magnitude * (1.0 + 0x1p-20);
+}
+
+}  // namespace shardproof

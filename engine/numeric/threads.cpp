@@ -1,0 +1,88 @@
+#include "engine/numeric/threads.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace shardproof {
+
+struct Threads::Pool {
+  std::mutex mutex;
+  std::condition_variable start, done;
+  std::vector<std::thread> workers;
+  const std::function<void(std::int64_t)>* body = nullptr;
+  std::int64_t size = 0;
+  std::atomic<std::int64_t> next{0};
+  int busy = 0;
+  std::uint64_t round = 0;
+  bool stopping = false;
+  std::exception_ptr failure;
+
+  void drain() {
+    for (std::int64_t i = next++; i < size; i = next++) {
+      try {
+        (*body)(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  }
+
+  void work() {
+    std::uint64_t seen = 0;
+    std::unique_lock lock(mutex);
+    for (;;) {
+      start.wait(lock, [&] { return stopping || round != seen; });
+      if (stopping) return;
+      seen = round;
+      lock.unlock();
+      drain();
+      lock.lock();
+      if (--busy == 0) done.notify_one();
+    }
+  }
+};
+
+Threads::Threads(int count) {
+  if (count <= 1) return;
+  pool_ = std::make_unique<Pool>();
+  for (int i = 1; i < count; ++i) pool_->workers.emplace_back([this] { pool_->work(); });
+}
+
+Threads::~Threads() {
+  if (!pool_) return;
+  {
+    const std::lock_guard lock(pool_->mutex);
+    pool_->stopping = true;
+  }
+  pool_->start.notify_all();
+  for (auto& worker : pool_->workers) worker.join();
+}
+
+void Threads::for_each(std::int64_t n, const std::function<void(std::int64_t)>& body) {
+  if (!pool_ || n <= 1) {
+    for (std::int64_t i = 0; i < n; ++i) body(i);
+    return;
+  }
+  Pool& pool = *pool_;
+  {
+    const std::lock_guard lock(pool.mutex);
+    pool.body = &body;
+    pool.size = n;
+    pool.next = 0;
+    pool.busy = static_cast<int>(pool.workers.size());
+    pool.failure = nullptr;
+    ++pool.round;
+  }
+  pool.start.notify_all();
+  pool.drain();
+  std::unique_lock lock(pool.mutex);
+  pool.done.wait(lock, [&] { return pool.busy == 0; });
+  if (pool.failure) std::rethrow_exception(pool.failure);
+}
+
+}  // namespace shardproof

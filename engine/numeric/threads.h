@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace shardproof {
+
+/// A pool that maps a function over chips. Work items are independent, so results never depend on
+/// the number of threads or on who runs what.
+class Threads {
+ public:
+  /// `count` ≥ 1 threads, the caller's included.
+  explicit Threads(int count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  /// Calls body(i) once for each i in [0, n), in any order, and returns when all are done. The
+  /// first exception a body throws is rethrown here.
+  void for_each(std::int64_t n, const std::function<void(std::int64_t)>& body);
+
+ private:
+  struct Pool;
+  std::unique_ptr<Pool> pool_;  // none for one thread
+};
+
+}  // namespace shardproof

@@ -1,0 +1,217 @@
+#include "engine/program/execute.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "engine/collectives.h"
+#include "engine/local_ops.h"
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+/// One op of a program being run.
+class Step {
+ public:
+  Step(const Op& op, std::vector<SharedValue> args, const Execution& execution)
+      : op_(op), args_(std::move(args)), execution_(execution), threads_(execution.threads) {
+    if (!takes_partial())
+      for (SharedValue& arg : args_)
+        if (arg->holds_partial()) arg = std::make_shared<Sharded>(completed(*arg, threads_));
+  }
+
+  std::vector<Sharded> run();
+
+  /// Elements that crossed between chips.
+  std::int64_t received() const { return received_; }
+
+ private:
+  const Sharded& arg(std::size_t i) const { return *args_[i]; }
+  const Layout& declared() const { return op_.results[0].layout; }
+  std::size_t dim(char letter) const { return arg(0).layout.find(letter).value(); }
+  bool takes_partial() const { return op_.kind <= OpKind::merge_dim; }
+
+  Moves moves() const;
+  Sharded collective();
+  Sharded view() const;
+  Sharded last() const;
+  Sharded product() const;
+  float constant() const;
+
+  const Op& op_;
+  std::vector<SharedValue> args_;
+  const Execution& execution_;
+  Threads& threads_;
+  std::int64_t received_ = 0;
+};
+
+Moves Step::moves() const {
+  const Sharded& t = arg(0);
+  const Shape local = t.local();
+  switch (op_.kind) {
+    case OpKind::all_gather:
+      return all_gather_moves(t.torus, local, dim(op_.dim), op_.axes, op_.removed);
+    case OpKind::reduce_scatter:
+      return reduce_scatter_moves(t.torus, local, dim(op_.dim), op_.axes, op_.removed);
+    case OpKind::all_reduce:
+      return all_reduce_moves(t.torus, local, op_.axes, op_.removed);
+    case OpKind::all_to_all:
+      return all_to_all_moves(t.torus, local, dim(op_.dim), dim(op_.to), op_.axes, op_.as,
+                              op_.removed);
+    case OpKind::permute_axes:
+      return permute_axes_moves(t.torus, local, op_.axes, op_.as, op_.removed);
+    default:
+      return slice_moves(t.torus, local, dim(op_.dim), op_.axes);
+  }
+}
+
+Sharded Step::collective() {
+  const Moves m = moves();
+  for (int chip = 0; chip < arg(0).torus.chips(); ++chip) received_ += m.received(chip);
+  const bool reduces = op_.kind == OpKind::reduce_scatter || op_.kind == OpKind::all_reduce;
+  if (reduces) return reduce(arg(0), m, declared(), arg(0).shape, threads_);
+  return move(arg(0), m, declared(), arg(0).shape, threads_);
+}
+
+/// split_dim and merge_dim: the same memory under another shape.
+Sharded Step::view() const {
+  Sharded result = arg(0);
+  if (op_.kind == OpKind::split_dim) {
+    const std::size_t at = dim(op_.dim);
+    const std::int64_t outer = result.torus.size(declared().dims()[at].axes);
+    result.shape[at] /= outer;
+    result.shape.insert(result.shape.begin() + static_cast<std::ptrdiff_t>(at), outer);
+  } else {
+    const std::size_t at = dim(op_.parameter[0]);
+    result.shape[at] *= result.shape[at + 1];
+    result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+  result.layout = declared();
+  return result;
+}
+
+Sharded Step::last() const {
+  const std::size_t at = dim('L');
+  Shape shape = arg(0).shape;
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(at));
+  return move(arg(0), last_moves(arg(0).torus, arg(0).local(), at), declared(), shape, threads_);
+}
+
+Sharded Step::product() const {
+  std::vector<std::pair<SharedValue, SharedValue>> terms;
+  for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
+  Shape shape;
+  for (char letter : op_.spec.terms[0].result)
+    for (std::size_t i : {std::size_t{0}, std::size_t{1}})
+      if (const auto at = arg(i).layout.find(letter)) {
+        shape.push_back(arg(i).shape[*at]);
+        break;
+      }
+  return einsum(op_.spec, terms, declared(), shape, threads_);
+}
+
+float Step::constant() const {
+  if (op_.parameter == "embed_scale") return execution_.config.embed_scale;
+  if (op_.parameter == "logit_scale") return execution_.config.logit_scale;
+  throw Error("scale_by_c2",
+              fmt::format("'{}' is no constant; legal: embed_scale, logit_scale", op_.parameter));
+}
+
+std::vector<Sharded> Step::run() {
+  switch (op_.kind) {
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter:
+    case OpKind::all_reduce:
+    case OpKind::all_to_all:
+    case OpKind::permute_axes:
+    case OpKind::slice:
+      return {collective()};
+    case OpKind::last:
+      return {last()};
+    case OpKind::split_dim:
+    case OpKind::merge_dim:
+      return {view()};
+    case OpKind::einsum:
+      return {product()};
+    case OpKind::embed_lookup:
+      return {embed_lookup(arg(0), args_[1], declared(), threads_)};
+    case OpKind::add:
+      return {add(arg(0), arg(1), threads_)};
+    case OpKind::scale:
+      return {scale(arg(0), arg(1), threads_)};
+    case OpKind::scale_by:
+      return {scale_by(arg(0), constant(), threads_)};
+    case OpKind::bias:
+      return {bias(arg(0), arg(1), threads_)};
+    case OpKind::store:
+      return {store(arg(0), threads_)};
+    case OpKind::norm:
+      return {norm(arg(0), arg(1), arg(2), execution_.config.eps, threads_)};
+    case OpKind::rope:
+      return {rope(arg(0), arg(1), arg(2), arg(3), threads_)};
+    case OpKind::swiglu:
+      return {swiglu(arg(0), arg(1), threads_)};
+    case OpKind::append:
+      return {append(arg(0), arg(1), arg(2), threads_)};
+    case OpKind::attend: {
+      Attention a = attend(arg(0), arg(1), arg(2), arg(3), threads_);
+      return {std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
+              std::move(a.attn)};
+    }
+    case OpKind::local_argmax: {
+      Candidates c = local_argmax(arg(0), threads_);
+      return {std::move(c.value), std::move(c.index)};
+    }
+    case OpKind::argmax:
+      return {argmax(arg(0), arg(1), threads_)};
+  }
+  throw std::logic_error("an op kind has no execution");
+}
+
+}  // namespace
+
+std::string Scope::step(const Program& program, const std::string& value) const {
+  if (program.name == "layer" || program.name == "hand_over")
+    return fmt::format("{}.layer{}.{}", pass, layer, value);
+  return fmt::format("{}.{}.{}", pass, program.name, value);
+}
+
+std::map<std::string, SharedValue> execute(const Program& program,
+                                           std::map<std::string, SharedValue> inputs,
+                                           const Execution& execution) {
+  std::map<std::string, SharedValue> values = std::move(inputs);
+  const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
+    if (execution.observer != nullptr)
+      execution.observer->observe(execution.scope, program, op, declared, value);
+  };
+  for (const Result& input : program.inputs) seen(nullptr, input, *values.at(input.name));
+
+  std::map<std::string, std::size_t> last_use;
+  for (std::size_t i = 0; i < program.ops.size(); ++i)
+    for (const std::string& name : program.ops[i].args) last_use[name] = i;
+  for (const std::string& name : program.outputs) last_use[name] = program.ops.size();
+
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    std::vector<SharedValue> args;
+    for (const std::string& name : op.args) args.push_back(values.at(name));
+    Step step(op, std::move(args), execution);
+    std::vector<Sharded> results = step.run();
+    if (execution.observer != nullptr && is_collective(op.kind))
+      execution.observer->moved(execution.scope, program, op, step.received());
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      seen(&op, op.results[r], results[r]);
+      values[op.results[r].name] = std::make_shared<Sharded>(std::move(results[r]));
+    }
+    for (const std::string& name : op.args)
+      if (last_use.at(name) == i) values.erase(name);
+    for (const Result& result : op.results)
+      if (!last_use.contains(result.name)) values.erase(result.name);
+  }
+  std::map<std::string, SharedValue> outputs;
+  for (const std::string& name : program.outputs) outputs[name] = values.at(name);
+  return outputs;
+}
+
+}  // namespace shardproof

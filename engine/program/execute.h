@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/einsum.h"
+#include "engine/numeric/threads.h"
+#include "engine/program/program.h"
+#include "weights/model_config.h"
+
+namespace shardproof {
+
+/// Where in a run a program stands.
+struct Scope {
+  std::string pass;      ///< "prefill.c0", "decode.1"
+  std::string previous;  ///< the pass before; empty in the first
+  int layer = 0;         ///< of a layer program; the last layer for the head
+
+  /// The stable name of a step: "decode.1.layer0.gate" for value `gate` of a layer program.
+  std::string step(const Program& program, const std::string& value) const;
+};
+
+/// Sees every value as it is made, before anything uses it.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// `op` is null for a program's input.
+  virtual void observe(const Scope& scope, const Program& program, const Op* op,
+                       const Result& declared, const Sharded& value) = 0;
+  /// Elements that crossed between chips in a collective, over all chips.
+  virtual void moved(const Scope&, const Program&, const Op&, std::int64_t) {}
+};
+
+struct Execution {
+  const ModelConfig& config;
+  Threads& threads;
+  Observer* observer = nullptr;
+  Scope scope;
+};
+
+/// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
+/// shards. Takes its inputs by name; a value is freed after its last use, operands of partial sums
+/// when those are complete. Returns the outputs by name. Does not check types: check() does.
+std::map<std::string, SharedValue> execute(const Program& program,
+                                           std::map<std::string, SharedValue> inputs,
+                                           const Execution& execution);
+
+}  // namespace shardproof

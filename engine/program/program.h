@@ -1,0 +1,116 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/einsum.h"
+#include "engine/layout.h"
+
+namespace shardproof {
+
+/// What a value of a program is: what the judge holds it against (docs/spec.md section 3). Whether
+/// it is complete or a partial sum is told by its layout.
+struct Meaning {
+  enum class Kind {
+    checkpoint,  ///< "gate": the checkpoint of this pass (and layer)
+    raw,         ///< "raw q": a contraction before scale, bias and st
+    unstored,    ///< "unstored q": the f32 value that st is applied to
+    stat,        ///< "stat ss": a value that is no checkpoint (ss, final_ss, candidates, indices)
+    weight,      ///< "weight wq": a weight of this layer, or of the model
+    input,       ///< "input pos", "input ids": int32 [BL]
+    previous     ///< "previous k_cache": a checkpoint of the pass before
+  };
+  Kind kind = Kind::checkpoint;
+  std::string name;
+  bool last = false;  ///< "last out": of every row its last position only, the L dim dropped
+
+  static Meaning parse(std::string_view text);
+  std::string to_string() const;
+  bool operator==(const Meaning&) const = default;
+};
+
+enum class OpKind {
+  // collectives
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  all_to_all,
+  permute_axes,
+  // local, also on partial operands
+  slice,
+  last,
+  split_dim,
+  merge_dim,
+  // products
+  einsum,
+  embed_lookup,
+  // local, complete operands only
+  add,
+  scale,
+  scale_by,
+  bias,
+  store,
+  norm,
+  rope,
+  swiglu,
+  append,
+  attend,
+  local_argmax,
+  argmax
+};
+
+std::string_view to_string(OpKind kind);
+bool is_collective(OpKind kind);
+
+/// One result of an op: its name in the program, its declared layout and meaning.
+struct Result {
+  std::string name;
+  Layout layout;
+  Meaning meaning;
+  bool operator==(const Result&) const = default;
+};
+
+/// One typed step. Which of the parameters are in use depends on the kind.
+struct Op {
+  OpKind kind{};
+  std::vector<Result> results;    ///< one; five for attend, two for local_argmax
+  std::vector<std::string> args;  ///< names of values
+  char dim = 0, to = 0;           ///< all_gather(t, E, zy): E; all_to_all(t, H->B, zyx): H and B
+  Axes axes, as;                  ///< all_to_all(t, H->B, zy as yz); permute_axes(t, B, xzy->zyx)
+  EinsumSpec spec;                ///< einsum
+  std::string parameter;  ///< scale_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR"
+  /// Test hook: the collective does not happen, and each chip fills the declared shape from its own
+  /// shard. Not part of the text.
+  bool removed = false;
+
+  /// "all_gather(x, E, zy)".
+  std::string to_string() const;
+  bool operator==(const Op&) const = default;
+};
+
+/// A strategy as data: typed ops over named tensors, in execution order. One program is one layer,
+/// or the embedding, the head, the sampling or the hand-over of a cache.
+struct Program {
+  std::string name;
+  std::vector<Result> inputs;  ///< what the caller supplies; weights by their meaning
+  std::vector<Op> ops;
+  std::vector<std::string> outputs;  ///< what the caller takes
+
+  /// The op that yields `value`, or null.
+  const Op* producer(std::string_view value) const;
+  bool operator==(const Program&) const = default;
+};
+
+/// Reads a program of one statement a line:
+///   input x : BLE_xzy is in
+///   xg : BLE_x = all_gather(x, E, zy) is in
+///   output y, kc
+/// Empty lines and text behind '#' are skipped. Throws Error("program_c0", ...) naming the line on
+/// text that is no statement; layouts and axes throw their own labels.
+Program parse_program(std::string_view name, std::string_view text);
+
+/// The inverse of parse_program: parse_program(p.name, print_program(p)) == p.
+std::string print_program(const Program& program);
+
+}  // namespace shardproof

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/program/program.h"
+
+namespace shardproof {
+
+/// The type of a value: layout, global shape, and whether it is int32.
+struct Type {
+  Layout layout;
+  Shape shape;
+  bool integer = false;
+  bool operator==(const Type&) const = default;
+};
+
+/// The types of an op's results, from its operands alone; the declared layouts play no part. Throws
+/// Error with the label of the broken typing rule (docs/typing.md lists them all).
+std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus);
+
+/// Types every value of the program, given its inputs' global shapes, before anything runs.
+/// Throws what infer throws, naming the step, and: "program_c1" (a value used before it is made),
+/// "program_c2" (a name made twice), "program_c3" (a declared layout that is not what the op
+/// yields), "program_c4" (wrong number of operands or results), "program_c5" (a layout whose
+/// letters are not those of what the value is said to be), "local_c1" (a dim that does not divide).
+std::map<std::string, Type> check(const Program& program,
+                                  const std::map<std::string, Shape>& inputs, const Torus& torus);
+
+}  // namespace shardproof

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/layout.h"
+#include "engine/numeric/exact_sum.h"
+#include "engine/torus.h"
+#include "weights/tensor.h"
+
+namespace shardproof {
+
+/// One buffer per chip, row-major in the shard's local shape. Memory is really separate: a chip's
+/// op reads its own buffer, and only collectives read another chip's.
+template <class T>
+using ChipArrays = std::vector<std::vector<T>>;
+
+/// Where the exact terms of partial sums can be recomputed from: the contraction that produced
+/// them, with every chip's operand buffers as they were executed. Never the global tensors: those
+/// would heal a missing collective (docs/spec.md section 4).
+class PartialSource {
+ public:
+  virtual ~PartialSource() = default;
+  /// Adds to `sum` the products that element `index` of `chip`'s result shard stands for.
+  virtual void add_terms(int chip, std::int64_t index, ExactSum& sum) const = 0;
+};
+
+/// The chip and local index at which a term of a partial sum was produced.
+struct Origin {
+  std::int32_t chip;
+  std::uint32_t index;
+};
+
+/// The element of a partial shard: its place.
+struct Element {
+  int chip;
+  std::int64_t index;
+};
+
+/// Shards that are summands (exact regime). An element is an f64 value, a bound on its distance
+/// from the exact sum, and the multiset of its origins; one term that arrives twice counts twice.
+struct Partial {
+  ChipArrays<double> values;
+  ChipArrays<double> bounds;  ///< a chip's is empty where its values are exact
+  /// `terms` origins per element. A chip's is empty while the shard lies where it was produced:
+  /// then element i of chip c has the one origin (c, i).
+  ChipArrays<Origin> origins;
+  int terms = 1;
+  std::shared_ptr<const PartialSource> source;
+
+  double bound(int chip, std::int64_t index) const {
+    const auto& of_chip = bounds[static_cast<std::size_t>(chip)];
+    return of_chip.empty() ? 0.0 : of_chip[static_cast<std::size_t>(index)];
+  }
+  /// Appends the origins of one element.
+  void append_origins(const Element& element, std::vector<Origin>& out) const;
+
+  /// (float)RN64 of the exact sum of the elements: by the rounding test, or for the rare undecided
+  /// sum from the origins' own terms.
+  float rounded_sum(const std::vector<Element>& elements) const;
+};
+
+/// A logical tensor laid out on a torus: layout, global shape, one buffer per chip. f32 or int32
+/// data is complete; Partial data is what a layout with a partialsum carries.
+struct Sharded {
+  Torus torus;
+  Layout layout;
+  Shape shape;  ///< global
+  std::variant<ChipArrays<float>, ChipArrays<std::int32_t>, Partial> data;
+
+  const ChipArrays<float>& f32() const { return std::get<ChipArrays<float>>(data); }
+  const ChipArrays<std::int32_t>& i32() const { return std::get<ChipArrays<std::int32_t>>(data); }
+  const Partial& partial() const { return std::get<Partial>(data); }
+  bool holds_partial() const { return std::holds_alternative<Partial>(data); }
+  Shape local() const { return local_shape(layout, shape, torus); }
+};
+
+/// Cuts an unsharded tensor into shards: chip c gets, of every dim, the block its layout says.
+/// Throws Error("local_c1", ...) if a dim does not divide.
+Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus);
+Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus);
+
+/// The inverse: the unsharded tensor, each element from the lowest-numbered chip that holds it.
+/// The value must be complete (no partialsum).
+Tensor assemble(const Sharded& value);
+IntTensor assemble_int(const Sharded& value);
+
+}  // namespace shardproof

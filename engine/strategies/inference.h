@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/program/execute.h"
+#include "engine/strategies/programs.h"
+#include "weights/weights.h"
+
+namespace shardproof {
+
+/// One run: a model on a torus, prefill under one strategy, decode under another.
+struct Inference {
+  Torus torus;
+  ModelConfig config;
+  Numerics numerics;
+  Strategy prefill, decode;
+  std::int64_t chunk = 0;  ///< prefill chunk length; 0 means the whole prompt
+  std::int64_t gen = 1;    ///< tokens to generate, the first from the prefill's logits
+};
+
+/// The programs of a run. Tests mutate them.
+struct InferencePrograms {
+  PhasePrograms prefill, decode;
+  Program hand_over;
+};
+InferencePrograms build_programs(const Inference& inference);
+
+/// Throws what require_legal throws for either phase, and Error: "case_numerics" (weights or a
+/// regime the engine does not execute), "case_gen" (gen below 1), "case_chunk", "case_positions"
+/// (more positions than the RoPE tables have).
+void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt);
+
+/// Type-checks every program of the run for the shapes it will meet.
+void check(const InferencePrograms& programs, const Inference& inference, std::int64_t batch,
+           std::int64_t prompt);
+
+/// Runs the model on the simulated chips and returns the generated tokens, int32 [B, gen]. Each
+/// phase's weights are placed in its rest layout before anything runs; phases whose rest layouts
+/// agree share them. Checks nothing by itself.
+IntTensor run_inference(const Inference& inference, const InferencePrograms& programs,
+                        const Weights& weights, const IntTensor& prompt, Threads& threads,
+                        Observer* observer = nullptr);
+
+/// Bytes the run holds at most, about: placed weights, caches and the widest layer's live values.
+std::int64_t estimated_bytes(const Inference& inference, std::int64_t batch, std::int64_t prompt);
+
+}  // namespace shardproof

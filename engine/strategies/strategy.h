@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/torus.h"
+#include "weights/model_config.h"
+
+namespace shardproof {
+
+/// How the feed-forward layer is partitioned (paper §3.2).
+enum class FfnLayout { ws1d, ws2d, wg_xyz };
+/// How attention is partitioned (paper §3.3): over heads, or over the batch (`B_zyx`).
+enum class AttentionLayout { heads, batch };
+
+/// A partitioning of one phase, e.g. `ws2d:batch`.
+struct Strategy {
+  FfnLayout ffn = FfnLayout::ws2d;
+  AttentionLayout attention = AttentionLayout::heads;
+
+  /// Reads "ws2d:batch"; ws1d and ws2d without attention take heads. Throws Error("strategy_c1",
+  /// ...) on an unknown word, naming the nearest, and Error("strategy_c2", ...) on a pair that is
+  /// not built (wg-xyz alone, wg-xyz:heads), naming the legal one.
+  static Strategy parse(std::string_view text);
+  std::string to_string() const;
+  bool operator==(const Strategy&) const = default;
+};
+
+/// Every strategy that is built, in the order of the paper.
+const std::vector<Strategy>& all_strategies();
+
+/// The smallest batch the strategy can run on: XYZ with attention over batch, else 1.
+std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
+
+/// Throws Error("strategy_c3", ...) if a dim is not divisible as the strategy needs, naming the
+/// value, the rule and the nearest legal value; Error("strategy_c4", ...) for a batch too small;
+/// Error("strategy_c5", ...) for a model the engine does not execute.
+void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
+                   std::int64_t batch);
+
+/// The axes that shard the K/V heads over the chips: the longest prefix of zyx whose product
+/// divides K; empty for multiquery on more than one chip.
+Axes kv_axes(const ModelConfig& config, const Torus& torus);
+
+}  // namespace shardproof

@@ -1,0 +1,120 @@
+#include "golden/case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+template <class T>
+T number(std::string_view key, const std::string& text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end)
+    throw Error("case_c3", fmt::format("{}={}: a whole number is wanted", key, text));
+  return value;
+}
+
+std::int64_t positive(std::string_view key, const std::string& text) {
+  constexpr std::int64_t kMost = 1 << 30;
+  const auto value = number<std::int64_t>(key, text);
+  if (value < 1 || value > kMost)
+    throw Error("case_c3", fmt::format("{}={}: from 1 to {}", key, text, kMost));
+  return value;
+}
+
+std::map<std::string, std::string> split_keys(std::string_view line) {
+  std::map<std::string, std::string> values;
+  std::size_t at = 0;
+  while ((at = line.find_first_not_of(" \t\r\n", at)) != std::string_view::npos) {
+    const std::size_t end = std::min(line.find_first_of(" \t\r\n", at), line.size());
+    const std::string_view word = line.substr(at, end - at);
+    at = end;
+    const auto equals = word.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == word.size())
+      throw Error("case_c0", fmt::format("'{}' is not KEY=VALUE", word));
+    const std::string key(word.substr(0, equals));
+    if (std::find(case_keys().begin(), case_keys().end(), key) == case_keys().end()) {
+      const std::string near = nearest(key, case_keys());
+      throw Error("case_c1", fmt::format("unknown key '{}'{}; legal: {}", key,
+                                         near.empty() ? "" : ", did you mean " + near + "?",
+                                         fmt::join(case_keys(), " ")));
+    }
+    if (!values.emplace(key, std::string(word.substr(equals + 1))).second)
+      throw Error("case_c2", fmt::format("key '{}' is given twice", key));
+  }
+  return values;
+}
+
+}  // namespace
+
+const std::vector<std::string>& case_keys() {
+  static const std::vector<std::string> keys{"torus",   "model", "prefill", "decode", "block",
+                                             "weights", "act",   "regime",  "batch",  "prompt",
+                                             "chunk",   "gen",   "seed"};
+  return keys;
+}
+
+Case parse_case(std::string_view line) {
+  const std::map<std::string, std::string> values = split_keys(line);
+  const auto get = [&](const char* key) -> const std::string* {
+    const auto at = values.find(key);
+    return at == values.end() ? nullptr : &at->second;
+  };
+  Case c;
+  if (const auto* v = get("torus")) c.torus = Torus::parse(*v);
+  if (const auto* v = get("model"))
+    c.model = parse_model(*v);
+  else
+    c.model = parse_model("palm-tiny");
+  c.prefill = Strategy::parse(get("prefill") ? *get("prefill") : "ws2d:heads");
+  c.decode = get("decode") ? Strategy::parse(*get("decode")) : c.prefill;
+  if (const auto* v = get("block")) c.model.block = parse_block(*v);
+  if (const auto* v = get("weights")) c.numerics.weights = parse_weight_type(*v);
+  if (const auto* v = get("act")) c.numerics.act = parse_act_type(*v);
+  if (const auto* v = get("regime")) c.numerics.regime = parse_regime(*v);
+  c.batch = std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+  if (const auto* v = get("batch")) c.batch = positive("batch", *v);
+  if (const auto* v = get("prompt")) c.prompt = positive("prompt", *v);
+  c.chunk = c.prompt;
+  if (const auto* v = get("chunk")) c.chunk = positive("chunk", *v);
+  if (const auto* v = get("gen")) c.gen = positive("gen", *v);
+  if (const auto* v = get("seed")) c.seed = number<std::uint64_t>("seed", *v);
+  return c;
+}
+
+std::string print_case(const Case& c) {
+  ModelConfig model = c.model;
+  model.block = parse_model(model.preset).block;  // printed by its own key
+  return fmt::format(
+      "torus={} model={} prefill={} decode={} block={} weights={} act={} regime={} batch={} "
+      "prompt={} chunk={} gen={} seed={}",
+      c.torus.to_string(), print_model(model), c.prefill.to_string(), c.decode.to_string(),
+      to_string(c.model.block), to_string(c.numerics.weights), to_string(c.numerics.act),
+      to_string(c.numerics.regime), c.batch, c.prompt, c.chunk, c.gen, c.seed);
+}
+
+void require_legal(const Case& c) {
+  validate(c.model);
+  require_legal(c.inference(), c.batch, c.prompt);
+}
+
+double multiply_adds(const Case& c) {
+  const auto d = [](std::int64_t v) { return static_cast<double>(v); };
+  const ModelConfig& m = c.model;
+  const double rows = d(c.batch);
+  const double tokens = d(c.prompt + c.gen - 1);
+  const double passes = d((c.prompt + c.chunk - 1) / c.chunk + c.gen - 1);
+  const double per_token =
+      2.0 * d(m.E) * d(m.Q) * d(m.H + m.K) + 3.0 * d(m.E) * d(m.F) + 2.0 * d(m.E);
+  const double attention = tokens * tokens * d(m.H) * d(m.Q);  // causal: half of 2·H·Q·M a token
+  return rows * (d(m.layers) * (tokens * per_token + attention) + passes * d(m.E) * d(m.V));
+}
+
+}  // namespace shardproof

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/strategies/inference.h"
+
+namespace shardproof {
+
+/// One case: a line of text that says everything a run depends on (docs/spec.md section 6).
+struct Case {
+  Torus torus{2, 2, 2};
+  ModelConfig model;
+  Strategy prefill, decode;
+  Numerics numerics;
+  std::int64_t batch = 1;
+  std::int64_t prompt = 4;
+  std::int64_t chunk = 4;  ///< prefill chunk length, prompt for one chunk
+  std::int64_t gen = 2;    ///< tokens to generate
+  std::uint64_t seed = 1;
+
+  Inference inference() const { return {torus, model, numerics, prefill, decode, chunk, gen}; }
+  bool operator==(const Case&) const = default;
+};
+
+/// The keys of a case line, in the order they are printed.
+const std::vector<std::string>& case_keys();
+
+/// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;
+/// what is left out takes its default (batch: the smallest legal one). Throws Error: "case_c0" (no
+/// key=value), "case_c1" (unknown key, the nearest named), "case_c2" (repeated key), "case_c3" (a
+/// value that is no number or out of range); and what torus, model and strategy throw.
+Case parse_case(std::string_view line);
+
+/// Every key in one fixed order; parse_case(print_case(c)) == c.
+std::string print_case(const Case& c);
+
+/// Throws what Inference's rules throw, before anything is made.
+void require_legal(const Case& c);
+
+/// Multiply-adds of the unsharded model over the whole case: what the oracle must do.
+double multiply_adds(const Case& c);
+
+}  // namespace shardproof

@@ -1,0 +1,90 @@
+#include "golden/verify.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "weights/error.h"
+#include "weights/generator.h"
+
+namespace shardproof {
+namespace {
+
+/// What the oracle's answer depends on.
+std::string oracle_key(const Case& c) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", print_model(c.model), to_string(c.model.block),
+                     to_string(c.numerics.weights), to_string(c.numerics.act), c.batch, c.prompt,
+                     c.chunk, c.gen, c.seed);
+}
+
+std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Weights* given) {
+  const Weights weights = given != nullptr ? *given : generate_weights(c.model, c.seed);
+  IntTensor prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
+  oracle::Answer answer = oracle::run(weights, {c.numerics, prompt, c.chunk, c.gen});
+  return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
+      stored_as(weights, c.numerics.weights), std::move(prompt), std::move(answer)});
+}
+
+}  // namespace
+
+std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Weights* given) {
+  const std::string key = oracle_key(c);
+  std::promise<std::shared_ptr<const Known>> promise;
+  std::shared_future<std::shared_ptr<const Known>> answer = promise.get_future().share();
+  bool asked = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find_if(entries_.begin(), entries_.end(),
+                                 [&](const Entry& entry) { return entry.first == key; });
+    if (at != entries_.end()) {
+      asked = true;
+      answer = at->second;
+      entries_.splice(entries_.begin(), entries_, at);
+    } else {
+      entries_.emplace_front(key, answer);
+      if (entries_.size() > kKept) entries_.pop_back();
+    }
+  }
+  if (asked) return answer.get();
+  try {
+    promise.set_value(ask_oracle(c, given));
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+  }
+  return answer.get();
+}
+
+void require_memory(const Case& c) {
+  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
+  const auto has = pages * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  const auto needs = static_cast<double>(estimated_bytes(c.inference(), c.batch, c.prompt));
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  if (needs > 0.8 * has)
+    throw Error(
+        "memory_c1",
+        fmt::format("this run needs about {:.1f} GiB, the machine has {:.1f} GiB; fewer chips, "
+                    "a smaller model, batch or prompt fit",
+                    needs / kGiB, has / kGiB));
+}
+
+Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
+  require_legal(c);
+  require_memory(c);
+  const Inference inference = c.inference();
+  InferencePrograms programs = build_programs(inference);
+  if (options.mutate) options.mutate(programs);
+  if (options.check_types) check(programs, inference, c.batch, c.prompt);
+
+  const auto known = memo.get(c, options.weights);
+  Judge judge(known->answer, known->weights);
+  Threads threads(options.threads);
+  try {
+    run_inference(inference, programs, known->weights, known->prompt, threads, &judge);
+  } catch (const Judge::Stop&) {
+    // The judgement holds the difference.
+  }
+  return judge.finish();
+}
+
+}  // namespace shardproof

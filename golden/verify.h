@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "golden/case.h"
+#include "golden/judge.h"
+
+namespace shardproof {
+
+/// The oracle's answers, computed once for all cases that ask the same: they do not depend on the
+/// torus or a strategy. Keeps the latest few. Safe to share between threads.
+class OracleMemo {
+ public:
+  struct Known {
+    Weights weights;  ///< as stored for the run
+    IntTensor prompt;
+    oracle::Answer answer;
+  };
+
+  /// `given` replaces the generated weights; the same object for every call.
+  std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
+
+ private:
+  static constexpr std::size_t kKept = 16;
+  using Entry = std::pair<std::string, std::shared_future<std::shared_ptr<const Known>>>;
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // latest first
+};
+
+/// How one case is run; the defaults are what `shardproof verify` does.
+struct VerifyOptions {
+  int threads = 1;                   ///< over chips
+  const Weights* weights = nullptr;  ///< instead of generated ones
+  bool check_types = true;           ///< off only to show that the judge needs no type check
+  std::function<void(InferencePrograms&)> mutate;  ///< test hook
+};
+
+/// Runs a case on the simulated chips under the judge. Throws Error on an illegal case, an
+/// ill-typed program, or one too large for the machine; an illegal case runs nothing.
+Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
+
+/// Throws Error("memory_c1", ...) if the case would need more memory than the machine has free.
+void require_memory(const Case& c);
+
+}  // namespace shardproof

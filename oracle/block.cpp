@@ -1,0 +1,295 @@
+#include "oracle/block.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "oracle/functions.h"
+
+namespace shardproof::oracle {
+
+namespace {
+
+using std::size_t;
+
+size_t extent(const Tensor& t, size_t dim) { return static_cast<size_t>(t.shape[dim]); }
+
+/// Row-major element [b, i, h, q] of a tensor of four dims.
+float at(const Tensor& t, size_t b, size_t i, size_t h, size_t q) {
+  return t.data[((b * extent(t, 1) + i) * extent(t, 2) + h) * extent(t, 3) + q];
+}
+float& at(Tensor& t, size_t b, size_t i, size_t h, size_t q) {
+  return t.data[((b * extent(t, 1) + i) * extent(t, 2) + h) * extent(t, 3) + q];
+}
+
+/// y = S(inputs, w), times the int8 scale, plus the biases. Several inputs, each B x L x ..., are
+/// the terms of one contraction. The result is B x L x `channels`.
+const Tensor& project(Pass& pass, int layer, std::string_view name,
+                      std::initializer_list<const Tensor*> inputs, const Matrix& w,
+                      const Shape& channels) {
+  const auto positions = static_cast<size_t>(pass.batch() * pass.length());
+  const Vectors rows(positions, w.columns.length(), [&](size_t row, size_t k) {
+    const Tensor* const* term = inputs.begin();
+    size_t width = (*term)->data.size() / positions;
+    for (; k >= width; width = (*++term)->data.size() / positions) k -= width;
+    return (*term)->data[row * width + k];
+  });
+  Tensor s({pass.batch(), pass.length()});
+  s.shape.insert(s.shape.end(), channels.begin(), channels.end());
+  s.data = contract(rows, w.columns);
+
+  Tensor y = s;
+  for (size_t n = 0; n < y.data.size(); ++n) {
+    const size_t channel = n % w.columns.count();
+    float& v = y.data[n];
+    if (!w.scales.empty())
+      v = static_cast<float>(static_cast<double>(v) * static_cast<double>(w.scales[channel]));
+    for (const Tensor& bias : w.biases) v = v + bias.data[channel];
+  }
+  const Tensor& checkpoint = pass.store(layer, name, std::move(y));
+  pass.raw(layer, name, std::move(s));
+  return checkpoint;
+}
+
+const Tensor& add(Pass& pass, int layer, std::string_view name, const Tensor& x, const Tensor& y) {
+  Tensor sum = x;
+  for (size_t n = 0; n < sum.data.size(); ++n) sum.data[n] = x.data[n] + y.data[n];
+  return pass.store(layer, name, std::move(sum));
+}
+
+/// q_rot or k_rot: rotates the pairs of the first 2·J of each head's channels, J the table's width.
+const Tensor& rotate(Pass& pass, int layer, std::string_view name, const Tensor& x,
+                     const Model& model) {
+  const size_t pairs = extent(*model.cos, 1);
+  const bool half = model.config.rope == Rope::half;
+  Tensor y = x;
+  for (size_t b = 0; b < extent(x, 0); ++b)
+    for (size_t i = 0; i < extent(x, 1); ++i)
+      for (size_t h = 0; h < extent(x, 2); ++h)
+        for (size_t j = 0; j < pairs; ++j) {
+          const size_t entry = (static_cast<size_t>(pass.start()) + i) * pairs + j;
+          const double c = model.cos->data[entry];
+          const double s = model.sin->data[entry];
+          const size_t first = half ? j : 2 * j;
+          const size_t second = half ? j + pairs : 2 * j + 1;
+          const double a = at(x, b, i, h, first);
+          const double d = at(x, b, i, h, second);
+          at(y, b, i, h, first) = static_cast<float>(a * c - d * s);
+          at(y, b, i, h, second) = static_cast<float>(d * c + a * s);
+        }
+  return pass.store(layer, name, std::move(y));
+}
+
+/// The cache after the pass: the new positions behind the old ones.
+Tensor append(const Tensor& cache, const Tensor& added) {
+  if (cache.data.empty()) return added;
+  const size_t old_length = extent(cache, 1);
+  Tensor all({cache.shape[0], cache.shape[1] + added.shape[1], cache.shape[2], cache.shape[3]});
+  for (size_t b = 0; b < extent(all, 0); ++b)
+    for (size_t p = 0; p < extent(all, 1); ++p)
+      for (size_t g = 0; g < extent(all, 2); ++g)
+        for (size_t q = 0; q < extent(all, 3); ++q)
+          at(all, b, p, g, q) =
+              p < old_length ? at(cache, b, p, g, q) : at(added, b, p - old_length, g, q);
+  return all;
+}
+
+/// Who sees what: query i of a pass stands at position start + i and sees the keys 0 ... start + i,
+/// and head h reads kv head h·K/H, so that the heads of kv head g are H/K neighbours.
+struct Sight {
+  Sight(const Pass& pass, const Tensor& q, const Tensor& cache)
+      : B(extent(q, 0)),
+        L(extent(q, 1)),
+        Q(extent(q, 3)),
+        M(extent(cache, 1)),
+        K(extent(cache, 2)),
+        group(extent(q, 2) / K),
+        start(static_cast<size_t>(pass.start())) {}
+
+  size_t B, L, Q, M, K, group, start;
+
+  size_t visible(size_t i) const { return start + i + 1; }
+  /// The queries that read kv head g, as (i, h) by number, 0 ... L·H/K.
+  size_t queries() const { return L * group; }
+  std::pair<size_t, size_t> query(size_t g, size_t r) const {
+    return {r / group, g * group + r % group};
+  }
+};
+
+const Tensor& scores(Pass& pass, int layer, const Sight& sight, const Tensor& q,
+                     const Tensor& k_cache) {
+  Tensor raw({q.shape[0], q.shape[1], q.shape[2], k_cache.shape[1]});
+  Tensor score(raw.shape);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(sight.Q));
+  for (size_t b = 0; b < sight.B; ++b)
+    for (size_t g = 0; g < sight.K; ++g) {
+      const Vectors queries(sight.queries(), sight.Q, [&](size_t r, size_t d) {
+        const auto [i, h] = sight.query(g, r);
+        return at(q, b, i, h, d);
+      });
+      const Vectors keys(sight.M, sight.Q,
+                         [&](size_t p, size_t d) { return at(k_cache, b, p, g, d); });
+      const std::vector<float> s = contract(queries, keys);
+      for (size_t r = 0; r < sight.queries(); ++r) {
+        const auto [i, h] = sight.query(g, r);
+        for (size_t p = 0; p < sight.visible(i); ++p) {
+          const float sum = s[r * sight.M + p];
+          at(raw, b, i, h, p) = sum;
+          at(score, b, i, h, p) = static_cast<float>(static_cast<double>(sum) * scale);
+        }
+      }
+    }
+  const Tensor& checkpoint = pass.keep(layer, "score", std::move(score));
+  pass.raw(layer, "score", std::move(raw));
+  return checkpoint;
+}
+
+/// Files max, exp and denom; returns the last two.
+std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const Sight& sight,
+                                                const Tensor& score) {
+  const size_t H = extent(score, 2);
+  Tensor exp(score.shape);
+  Tensor max({score.shape[0], score.shape[1], score.shape[2]});
+  Tensor denom(max.shape);
+  for (size_t n = 0; n < max.data.size(); ++n) {  // n is (b·L + i)·H + h
+    const size_t visible = sight.visible(n / H % sight.L);
+    const std::span<const float> s{score.data.data() + n * sight.M, visible};
+    const std::span<float> e{exp.data.data() + n * sight.M, visible};
+    const float m = *std::max_element(s.begin(), s.end());  // the first of equals
+    for (size_t p = 0; p < visible; ++p) e[p] = exp_of(s[p] - m);
+    max.data[n] = m;
+    denom.data[n] = sum_of(e);
+  }
+  pass.keep(layer, "max", std::move(max));
+  const Tensor& e = pass.keep(layer, "exp", std::move(exp));
+  return {e, pass.keep(layer, "denom", std::move(denom))};
+}
+
+/// The values' mean. A masked key's exp is +0, which adds nothing to an exact sum.
+const Tensor& mean(Pass& pass, int layer, const Sight& sight, const Tensor& exp,
+                   const Tensor& denom, const Tensor& v_cache) {
+  Tensor raw({exp.shape[0], exp.shape[1], exp.shape[2], v_cache.shape[3]});
+  Tensor attn(raw.shape);
+  const size_t H = extent(exp, 2);
+  for (size_t b = 0; b < sight.B; ++b)
+    for (size_t g = 0; g < sight.K; ++g) {
+      const Vectors weights(sight.queries(), sight.M, [&](size_t r, size_t p) {
+        const auto [i, h] = sight.query(g, r);
+        return at(exp, b, i, h, p);
+      });
+      const Vectors values(sight.Q, sight.M,
+                           [&](size_t d, size_t p) { return at(v_cache, b, p, g, d); });
+      const std::vector<float> s = contract(weights, values);
+      for (size_t r = 0; r < sight.queries(); ++r) {
+        const auto [i, h] = sight.query(g, r);
+        const double z = denom.data[(b * sight.L + i) * H + h];
+        for (size_t d = 0; d < sight.Q; ++d) {
+          const float sum = s[r * sight.Q + d];
+          at(raw, b, i, h, d) = sum;
+          at(attn, b, i, h, d) = static_cast<float>(static_cast<double>(sum) / z);
+        }
+      }
+    }
+  const Tensor& checkpoint = pass.store(layer, "attn", std::move(attn));
+  pass.raw(layer, "attn", std::move(raw));
+  return checkpoint;
+}
+
+const Tensor& attention(Pass& pass, int layer, const Tensor& x, const Model& model, Cache& cache) {
+  const ModelConfig& c = model.config;
+  const LayerWeights& w = model.layers[static_cast<size_t>(layer)];
+  const Tensor* q = &project(pass, layer, "q", {&x}, w.q, {c.H, c.Q});
+  const Tensor* k = &project(pass, layer, "k", {&x}, w.k, {c.K, c.Q});
+  const Tensor& v = project(pass, layer, "v", {&x}, w.v, {c.K, c.Q});
+  if (c.rope != Rope::none) {
+    q = &rotate(pass, layer, "q_rot", *q, model);
+    k = &rotate(pass, layer, "k_rot", *k, model);
+  }
+  cache.k = pass.keep(layer, "k_cache", append(cache.k, *k));
+  cache.v = pass.keep(layer, "v_cache", append(cache.v, v));
+  const Sight sight(pass, *q, cache.k);
+  const Tensor& score = scores(pass, layer, sight, *q, cache.k);
+  const auto [exp, denom] = softmax(pass, layer, sight, score);
+  return mean(pass, layer, sight, exp, denom, cache.v);
+}
+
+const Tensor& ffn(Pass& pass, int layer, const Tensor& x, const Model& model) {
+  const ModelConfig& c = model.config;
+  const LayerWeights& w = model.layers[static_cast<size_t>(layer)];
+  const Tensor& gate = project(pass, layer, "gate", {&x}, w.gate, {c.F});
+  Tensor hidden = gate;
+  for (float& v : hidden.data) {
+    switch (c.ffn) {
+      case Ffn::swiglu:
+        v = swish(v);
+        break;
+      case Ffn::geglu:
+      case Ffn::gelu:
+        v = gelu(v);
+        break;
+      case Ffn::gelu_erf:
+        v = gelu_erf(v);
+        break;
+    }
+  }
+  if (w.up) {
+    const Tensor& up = project(pass, layer, "up", {&x}, *w.up, {c.F});
+    for (size_t n = 0; n < hidden.data.size(); ++n) hidden.data[n] = hidden.data[n] * up.data[n];
+  }
+  return pass.store(layer, "hidden", std::move(hidden));
+}
+
+}  // namespace
+
+const Tensor& norm(Pass& pass, int layer, std::string_view name, const Tensor& x,
+                   const NormWeights& weights, const ModelConfig& config) {
+  const size_t E = extent(x, 2);
+  Tensor y(x.shape), ss({x.shape[0], x.shape[1]}), mu(ss.shape);
+  for (size_t row = 0; row < ss.data.size(); ++row) {
+    std::vector<float> d(x.data.begin() + static_cast<std::ptrdiff_t>(row * E),
+                         x.data.begin() + static_cast<std::ptrdiff_t>((row + 1) * E));
+    if (config.norm == Norm::layernorm) {
+      const float mean =
+          static_cast<float>(static_cast<double>(sum_of(d)) / static_cast<double>(E));
+      for (float& v : d) v = v - mean;
+      mu.data[row] = mean;
+    }
+    ss.data[row] = sum_of_products(d, d);
+    const double r =
+        1.0 / std::sqrt(static_cast<double>(ss.data[row]) / static_cast<double>(E) + config.eps);
+    for (size_t e = 0; e < E; ++e) {
+      double v = static_cast<double>(d[e]) * r * static_cast<double>(weights.gain.data[e]);
+      if (weights.bias) v = v + static_cast<double>(weights.bias->data[e]);
+      y.data[row * E + e] = static_cast<float>(v);
+    }
+  }
+  // norm, norm2 and final_norm have the statistics ss, ss2 and final_ss.
+  const std::string before = name == "final_norm" ? "final_" : "";
+  const std::string behind = name == "norm2" ? "2" : "";
+  pass.stat(layer, before + "ss" + behind, std::move(ss));
+  if (config.norm == Norm::layernorm) pass.stat(layer, before + "mu" + behind, std::move(mu));
+  return pass.store(layer, name, std::move(y));
+}
+
+const Tensor& block(Pass& pass, int layer, const Tensor& x, const Model& model, Cache& cache) {
+  const ModelConfig& c = model.config;
+  const LayerWeights& w = model.layers[static_cast<size_t>(layer)];
+  const Tensor& n = norm(pass, layer, "norm", x, w.norm, c);
+  const Tensor& attn = attention(pass, layer, n, model, cache);
+  if (c.block == Block::parallel) {
+    const Tensor& hidden = ffn(pass, layer, n, model);
+    const Tensor& y = project(pass, layer, "block_out", {&attn, &hidden}, *w.block_out, {c.E});
+    return add(pass, layer, "out", x, y);
+  }
+  const Tensor& attn_out = project(pass, layer, "attn_out", {&attn}, *w.attn_out, {c.E});
+  const Tensor& mid = add(pass, layer, "mid", x, attn_out);
+  const Tensor& n2 = norm(pass, layer, "norm2", mid, *w.norm2, c);
+  const Tensor& hidden = ffn(pass, layer, n2, model);
+  const Tensor& ffn_out = project(pass, layer, "ffn_out", {&hidden}, *w.ffn_out, {c.E});
+  return add(pass, layer, "out", mid, ffn_out);
+}
+
+}  // namespace shardproof::oracle

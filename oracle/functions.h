@@ -1,0 +1,38 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardproof::oracle {
+
+/// Round to nearest even to bf16: to a multiple of 2^(e-8), for |v| in [2^(e-1), 2^e), but of no
+/// less than the smallest bf16, 2^-133. All in f64, where it is exact.
+inline float bf16(float v) {
+  if (v == 0 || !std::isfinite(v)) return v;
+  int e = 0;
+  std::frexp(v, &e);
+  const int quantum = std::max(e - 8, -133);
+  const double multiple = std::nearbyint(std::ldexp(static_cast<double>(v), -quantum));
+  return static_cast<float>(std::ldexp(multiple, quantum));
+}
+
+/// The functions of docs/spec.md section 2: f64, left to right, of an f32, cast to f32.
+inline float exp_of(float x) { return static_cast<float>(std::exp(static_cast<double>(x))); }
+
+inline float swish(float x) {
+  const double g = x;
+  return static_cast<float>(g / (1 + std::exp(-g)));
+}
+
+inline float gelu(float x) {
+  const double g = x;
+  const double z = 0.7978845608028654 * (g + 0.044715 * g * g * g);
+  return static_cast<float>(g / (1 + std::exp(-2 * z)));
+}
+
+inline float gelu_erf(float x) {
+  const double g = x;
+  return static_cast<float>(0.5 * g * std::erfc(-g / std::sqrt(2.0)));
+}
+
+}  // namespace shardproof::oracle

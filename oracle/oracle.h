@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weights/numerics.h"
+#include "weights/weights.h"
+
+namespace shardproof::oracle {
+
+/// What the oracle is asked: a model, its weights, a prompt, and how many tokens to generate.
+/// It knows no torus and no layout, so one answer serves every layout.
+struct Request {
+  Numerics numerics;       ///< regime exact only
+  IntTensor prompt;        ///< int32 [B, L]
+  std::int64_t chunk = 0;  ///< prefill chunk length; 0 means the whole prompt
+  std::int64_t gen = 1;    ///< tokens to generate; gen − 1 decode passes
+};
+
+/// Every checkpoint of every pass, unsharded (docs/spec.md section 2), by id
+/// ("decode.1.layer0.gate"), and the values that are no checkpoints but that a program may declare.
+/// A map has no entry where the value is the checkpoint itself; raw_of and unstored_of see to that.
+struct Answer {
+  std::vector<std::string> passes;            ///< in the order they run
+  std::map<std::string, Tensor> checkpoints;  ///< f32, by id
+  std::map<std::string, IntTensor> tokens;    ///< "PASS.token", int32 [B]
+  /// A contraction's S before any scale, bias and st, by checkpoint id; of embed the table's rows,
+  /// of logits S before logit_scale. Elementwise checkpoints have none: see unstored.
+  std::map<std::string, Tensor> raw;
+  /// The f32 value that st is applied to, by checkpoint id (act=bf16 only).
+  std::map<std::string, Tensor> unstored;
+  /// "PASS.layer0.ss" and (serial) "PASS.layer0.ss2", "PASS.final_ss", BL; layernorm adds mu, mu2,
+  /// final_mu.
+  std::map<std::string, Tensor> stats;
+  std::map<std::string, IntTensor> inputs;  ///< "PASS.ids" and "PASS.pos", int32 [B, L]
+
+  /// What a program means by `raw ID` / `unstored ID`. Throws Error("oracle_id", ...) if unknown.
+  const Tensor& raw_of(const std::string& id) const;
+  const Tensor& unstored_of(const std::string& id) const;
+};
+
+/// Runs the model. `weights` are as generated or loaded; the rounding of numerics.weights happens
+/// inside. Throws Error: "oracle_range" (a token id outside [0, V), more positions than the RoPE
+/// table has), "oracle_finite" (a checkpoint turned out non-finite: id and index named).
+Answer run(const Weights& weights, const Request& request);
+
+}  // namespace shardproof::oracle

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""A third party's view of a run: the parallel block of docs/spec.md section 2, worked out again in
+NumPy and math.fsum, from the text alone.
+
+    third_party.py WEIGHTS.h5 RUN.json
+
+WEIGHTS.h5 is a Shardproof weights file of a model with the palm presets' formulas, RUN.json what
+`shardproof run --json --checkpoints` printed for it (weights=f32, act=f32, regime=exact). Compares
+every checkpoint bit for bit, both ways; exits 1 and names the first difference if there is one.
+"""
+import json
+import math
+import sys
+
+import h5py
+import numpy as np
+
+F32, F64 = np.float32, np.float64
+
+
+def S(rows, columns):
+    """(float) RN64 of every exact sum: rows [..., n] and columns [n, m] give [..., m]."""
+    flat, wide = rows.reshape(-1, rows.shape[-1]).astype(F64), columns.T.astype(F64)
+    sums = [[math.fsum(row * column) + 0.0 for column in wide] for row in flat]
+    return np.array(sums, F64).astype(F32).reshape(rows.shape[:-1] + columns.shape[1:])
+
+
+def norm(x, gain):
+    y, E = np.empty_like(x), x.shape[-1]
+    for at in np.ndindex(x.shape[:-1]):
+        ss = S(x[at][None, :], x[at][:, None])[0, 0]
+        r = 1.0 / math.sqrt(float(ss) / E + 1e-6)
+        y[at] = ((x[at].astype(F64) * r) * gain.astype(F64)).astype(F32)
+    return y
+
+
+def rotate(x, start, cos, sin):
+    """x [B, L, N, Q] at positions start + i."""
+    L, half = x.shape[1], x.shape[-1] // 2
+    c, s = (t[start:start + L].astype(F64)[None, :, None, :] for t in (cos, sin))
+    a, b = x[..., :half].astype(F64), x[..., half:].astype(F64)
+    return np.concatenate([a * c - b * s, b * c + a * s], -1).astype(F32)
+
+
+def swish(gate):
+    one = lambda g: F32(float(g) / (1 + (math.exp(-float(g)) if g > -700 else math.inf)))
+    return np.vectorize(one, otypes=[F32])(gate)
+
+
+def attention(q, k_cache, v_cache, start):
+    (B, L, H, Q), (M, K) = q.shape, k_cache.shape[1:3]
+    score, e = np.zeros((B, L, H, M), F32), np.zeros((B, L, H, M), F32)
+    top, denom, attn = np.zeros((B, L, H), F32), np.zeros((B, L, H), F32), np.zeros_like(q)
+    scale = 1.0 / math.sqrt(float(Q))
+    for b, i, h in np.ndindex(B, L, H):
+        n, g = start + i + 1, h * K // H  # the keys seen, the kv head read
+        s = S(q[b, i, h][None, :], k_cache[b, :n, g].T)[0]
+        s = (s.astype(F64) * scale).astype(F32)
+        m = s.max()
+        w = np.array([math.exp(float(F32(v - m))) for v in s], F64).astype(F32)
+        z = S(w[None, :], np.ones((n, 1), F32))[0, 0]
+        o = S(w[None, :], v_cache[b, :n, g])[0]
+        score[b, i, h, :n], e[b, i, h, :n], top[b, i, h], denom[b, i, h] = s, w, m, z
+        attn[b, i, h] = (o.astype(F64) / float(z)).astype(F32)
+    return {"score": score, "max": top, "exp": e, "denom": denom, "attn": attn}
+
+
+def layer(x, w, cache, start, cos, sin):
+    """The checkpoints of one parallel block; lengthens cache, the list of K and V."""
+    c = {"norm": norm(x, w["norm"])}
+    for name in "qkv":
+        weight = w["w" + name]
+        c[name] = S(c["norm"], weight.reshape(weight.shape[0], -1)).reshape(
+            x.shape[:2] + weight.shape[1:])
+    c["q_rot"], c["k_rot"] = (rotate(c[name], start, cos, sin) for name in "qk")
+    cache[0] = c["k_cache"] = np.concatenate([cache[0], c["k_rot"]], 1)
+    cache[1] = c["v_cache"] = np.concatenate([cache[1], c["v"]], 1)
+    c.update(attention(c["q_rot"], c["k_cache"], c["v_cache"], start))
+    c["gate"], c["up"] = S(c["norm"], w["w_gate"]), S(c["norm"], w["w_up"])
+    c["hidden"] = swish(c["gate"]) * c["up"]
+    both = np.concatenate([c["attn"].reshape(x.shape[:2] + (-1,)), c["hidden"]], -1)
+    c["block_out"] = S(both, np.concatenate([w["wo"].reshape(-1, x.shape[-1]), w["w_out"]], 0))
+    c["out"] = x + c["block_out"]
+    return c
+
+
+def run(weights, prompt, chunk, gen):
+    """Every checkpoint of every pass, by id."""
+    table = weights["embed"]
+    layers = len([name for name in weights if name.endswith(".wq")])
+    of = [{name.split(".")[1]: value for name, value in weights.items()
+           if name.startswith(f"layer{n}.")} for n in range(layers)]
+    L = prompt.shape[1]
+    empty = np.zeros((len(prompt), 0) + of[0]["wk"].shape[1:], F32)
+    caches = [[empty, empty] for _ in range(layers)]
+    passes = [(f"prefill.c{n}", start, prompt[:, start:start + chunk])
+              for n, start in enumerate(range(0, L, chunk))]
+    found, step = {}, 0
+    while passes:
+        name, start, ids = passes.pop(0)
+        x = found[f"{name}.embed"] = table[ids]
+        for n in range(layers):
+            made = layer(x, of[n], caches[n], start, weights["rope_cos"], weights["rope_sin"])
+            found.update({f"{name}.layer{n}.{key}": value for key, value in made.items()})
+            x = made["out"]
+        final = found[f"{name}.final_norm"] = norm(x, weights["final_norm"])
+        scale = F32(1 / math.sqrt(float(table.shape[1])))
+        logits = (S(final[:, -1], table.T).astype(F64) * F64(scale)).astype(F32)
+        found[f"{name}.logits"] = logits
+        if not passes:  # the last chunk, and every decode pass
+            token = found[f"{name}.token"] = logits.argmax(-1).astype(np.int32)
+            if (step := step + 1) < gen:
+                passes.append((f"decode.{step}", L + step - 1, token[:, None]))
+    return found
+
+
+def fail(reason):
+    print(f"third party: {reason}")
+    sys.exit(1)
+
+
+def main(weights_path, run_path):
+    with h5py.File(weights_path, "r") as file:
+        weights = {name: file[name][()].astype(F32) for name in file}
+    with open(run_path, encoding="utf-8") as file:
+        theirs = json.load(file)
+    prompt, generated = np.array(theirs["prompt"]), np.array(theirs["generated"])
+    found = run(weights, prompt, int(theirs["chunk"]) or prompt.shape[1], generated.shape[1])
+    elements = 0
+    for id, value in found.items():  # in the order of computation: the first difference is a cause
+        if id not in theirs["checkpoints"]:
+            fail(f"{id} is missing from the run")
+        given = theirs["checkpoints"][id]
+        bits = np.frombuffer(bytes.fromhex(given["bits"]), "<u4")
+        if list(value.shape) != given["shape"] or bits.size != value.size:
+            fail(f"{id} has shape {given['shape']}, expected {list(value.shape)}")
+        for at in np.flatnonzero(bits != np.ascontiguousarray(value).view("<u4").ravel())[:1]:
+            fail(f"{id}{list(map(int, np.unravel_index(at, value.shape)))} is "
+                 f"{bits.view(value.dtype)[at]!r}, expected {value.ravel()[at]!r}")
+        elements += value.size
+    for id in theirs["checkpoints"].keys() - found.keys():
+        fail(f"{id} is no checkpoint of this model")
+    tokens = np.stack([value for id, value in found.items() if id.endswith(".token")], 1)
+    if not np.array_equal(tokens, generated):
+        fail(f"generated is {generated.tolist()}, expected {tokens.tolist()}")
+    print(f"third party: {len(found)} checkpoints, {elements} elements, all equal")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:]) if len(sys.argv) == 3 else sys.exit(__doc__)

@@ -1,0 +1,78 @@
+#include "weights/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/weights/expect_error.h"
+#include "weights/bf16.h"
+#include "weights/generator.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+const char* const kModel = "palm-tiny,layers=1,E=4,F=3,H=2,Q=2,V=5,positions=3,tied=false";
+
+// The weights of kModel after `change` to the map of its tensors.
+template <class Change>
+Weights changed(Change&& change) {
+  const Weights whole = generate_weights(parse_model(kModel), 1);
+  std::map<std::string, Tensor> tensors(whole.all().begin(), whole.all().end());
+  change(tensors);
+  return {whole.config(), std::move(tensors)};
+}
+
+TEST(Weights, ValidateNamesWhatIsWrong) {
+  const auto label = [](auto&& change) { return label_of([&] { validate(changed(change)); }); };
+  EXPECT_EQ(label([](auto&) {}), "");
+  EXPECT_EQ(label([](auto& t) { t.erase("layer0.wq"); }), "weights_name");
+  EXPECT_EQ(label([](auto& t) { t["layer1.wq"] = t["layer0.wq"]; }), "weights_name");
+  EXPECT_EQ(label([](auto& t) { t["layer0.wq"].shape = {2, 4, 2}; }), "weights_shape");
+  EXPECT_EQ(label([](auto& t) { t["layer0.wq"].data.pop_back(); }), "weights_shape");
+  EXPECT_EQ(message_of([&] {
+              validate(changed([](auto& t) {
+                t["layer0.w_gate"].data[7] = std::numeric_limits<float>::quiet_NaN();
+              }));
+            }),
+            "weights_value: layer0.w_gate[2, 1] is nan; weights must be finite");
+  EXPECT_EQ(label([](auto& t) { t["final_norm"].data[0] = -INFINITY; }), "weights_value");
+}
+
+TEST(Weights, AtRefusesUnknownNames) {
+  const Weights w = changed([](auto&) {});
+  EXPECT_EQ(w.at("embed").shape, (Shape{5, 4}));
+  EXPECT_EQ(label_of([&] { w.at("layer9.wq"); }), "weights_name");
+}
+
+TEST(Weights, Bf16RoundsMatricesOnly) {
+  const Weights whole = changed([](auto&) {});
+  const Weights rounded = stored_as(whole, WeightType::bf16);
+  for (const WeightSpec& spec : weight_specs(whole.config())) {
+    const Tensor& before = whole.at(spec.name);
+    const Tensor& after = rounded.at(spec.name);
+    ASSERT_EQ(after.shape, before.shape);
+    bool differs = false;
+    for (std::size_t i = 0; i < before.data.size(); ++i) {
+      const float expected = spec.matrix ? round_to_bf16(before.data[i]) : before.data[i];
+      EXPECT_EQ(after.data[i], expected) << spec.name << ' ' << i;
+      differs = differs || after.data[i] != before.data[i];
+    }
+    EXPECT_EQ(differs, spec.matrix) << spec.name;
+  }
+  EXPECT_EQ(stored_as(whole, WeightType::f32).at("embed").data, whole.at("embed").data);
+}
+
+TEST(Weights, Bf16RefusesWhatItCannotHold) {
+  const Weights large =
+      changed([](auto& t) { t["embed"].data[3] = std::numeric_limits<float>::max(); });
+  EXPECT_EQ(label_of([&] { stored_as(large, WeightType::bf16); }), "weights_value");
+}
+
+TEST(Weights, Int8IsNotExecutedYet) {
+  EXPECT_EQ(label_of([] { stored_as(changed([](auto&) {}), WeightType::int8); }), "weights_int8");
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace shardproof {
+
+/// The one exception of a caller's mistake: bad input, an ill-typed program, a broken file.
+/// what() is one line, "LABEL: MESSAGE", where LABEL names the rule (`all_gather_c2`) and MESSAGE
+/// the offending values.
+class Error : public std::runtime_error {
+ public:
+  Error(std::string_view label, std::string_view message)
+      : std::runtime_error(std::string(label) + ": " + std::string(message)), label_(label) {}
+
+  /// The rule that was broken, as the documentation and the negative tests name it.
+  const std::string& label() const { return label_; }
+
+ private:
+  std::string label_;
+};
+
+}  // namespace shardproof

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "weights/weights.h"
+
+namespace shardproof {
+
+/// Four 32-bit words that depend on (seed, stream name, index) alone: Philox4x32-10 with the seed
+/// as key and the index and a 64-bit FNV-1a hash of the name as counter. The same on every machine.
+std::array<std::uint32_t, 4> counter_random(std::uint64_t seed, std::string_view stream,
+                                            std::uint64_t index);
+
+/// Weights from a seed: integers times powers of two, exactly representable in f32, no libm but for
+/// the RoPE tables ((float)cos, (float)sin of pos·theta^(−2j/Q) in f64). Channel scales spread over
+/// about 10×, so that a permuted or dropped shard shows (docs/spec.md section 2).
+Weights generate_weights(const ModelConfig& config, std::uint64_t seed);
+
+/// Case prompts: int32 [batch, length], Philox(seed, "prompt", row, position) mod V; rows differ.
+IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,
+                          std::int64_t length);
+
+}  // namespace shardproof

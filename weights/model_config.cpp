@@ -1,0 +1,321 @@
+#include "weights/model_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "weights/error.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+constexpr std::int64_t kLargestDim = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostLayers = 4096;
+
+template <class Enum>
+using Word = std::pair<std::string_view, Enum>;
+
+constexpr std::array<Word<Block>, 2> kBlocks{
+    {{"parallel", Block::parallel}, {"serial", Block::serial}}};
+constexpr std::array<Word<Ffn>, 4> kFfns{{{"swiglu", Ffn::swiglu},
+                                          {"geglu", Ffn::geglu},
+                                          {"gelu", Ffn::gelu},
+                                          {"gelu-erf", Ffn::gelu_erf}}};
+constexpr std::array<Word<Norm>, 2> kNorms{
+    {{"rmsnorm", Norm::rmsnorm}, {"layernorm", Norm::layernorm}}};
+constexpr std::array<Word<Bias>, 4> kBiases{
+    {{"none", Bias::none}, {"norm", Bias::norm}, {"qkv", Bias::qkv}, {"all", Bias::all}}};
+constexpr std::array<Word<Rope>, 3> kRopes{
+    {{"half", Rope::half}, {"interleaved", Rope::interleaved}, {"none", Rope::none}}};
+constexpr std::array<Word<bool>, 2> kTruths{{{"true", true}, {"false", false}}};
+
+constexpr const auto& words_of(Block) { return kBlocks; }
+constexpr const auto& words_of(Ffn) { return kFfns; }
+constexpr const auto& words_of(Norm) { return kNorms; }
+constexpr const auto& words_of(Bias) { return kBiases; }
+constexpr const auto& words_of(Rope) { return kRopes; }
+constexpr const auto& words_of(bool) { return kTruths; }
+
+template <class Enum>
+std::string_view word_for(Enum value) {
+  for (const auto& [word, meaning] : words_of(value)) {
+    if (meaning == value) return word;
+  }
+  return "";
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& legal) {
+  const std::string near = nearest(word, legal);
+  return near.empty() ? "" : fmt::format("did you mean {}? ", near);
+}
+
+template <class Enum>
+Enum read_word(std::string_view label, std::string_view key, std::string_view word, Enum) {
+  std::vector<std::string> legal;
+  for (const auto& [name, meaning] : words_of(Enum{})) {
+    if (word == name) return meaning;
+    legal.emplace_back(name);
+  }
+  throw Error(label, fmt::format("{}={:?}; {}legal: {}", key, word, did_you_mean(word, legal),
+                                 fmt::join(legal, ", ")));
+}
+
+template <class Enum>
+void read(std::string_view key, std::string_view word, Enum& out) {
+  out = read_word("model_value", key, word, out);
+}
+
+template <class Number>
+void read_number(std::string_view key, std::string_view word, Number& out) {
+  const char* end = word.data() + word.size();
+  const auto [stop, status] = std::from_chars(word.data(), end, out);
+  if (status == std::errc::result_out_of_range) {
+    throw Error("model_value", fmt::format("{}={:?} is out of range", key, word));
+  }
+  if (status != std::errc{} || stop != end) {
+    throw Error("model_value",
+                fmt::format("{}={:?} is not {}", key, word,
+                            std::is_integral_v<Number> ? "an integer" : "a decimal number"));
+  }
+}
+
+void read(std::string_view key, std::string_view word, std::int64_t& out) {
+  read_number(key, word, out);
+}
+void read(std::string_view key, std::string_view word, double& out) { read_number(key, word, out); }
+void read(std::string_view key, std::string_view word, float& out) { read_number(key, word, out); }
+
+template <class Enum>
+std::string show(Enum value) {
+  return std::string(word_for(value));
+}
+
+template <class Number>
+std::string show_number(Number value) {
+  std::array<char, 64> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return std::string(text.data(), end);
+}
+
+std::string show(std::int64_t value) { return show_number(value); }
+std::string show(double value) { return show_number(value); }
+std::string show(float value) { return show_number(value); }
+
+struct Key {
+  std::string_view name;
+  void (*set)(std::string_view key, ModelConfig& config, std::string_view word);
+  std::string (*get)(const ModelConfig& config);
+};
+
+template <auto Field>
+constexpr Key key(std::string_view name) {
+  return {name,
+          [](std::string_view k, ModelConfig& config, std::string_view word) {
+            read(k, word, config.*Field);
+          },
+          [](const ModelConfig& config) { return show(config.*Field); }};
+}
+
+// The order print_model writes.
+constexpr std::array kKeys{key<&ModelConfig::layers>("layers"),
+                           key<&ModelConfig::E>("E"),
+                           key<&ModelConfig::F>("F"),
+                           key<&ModelConfig::H>("H"),
+                           key<&ModelConfig::K>("K"),
+                           key<&ModelConfig::Q>("Q"),
+                           key<&ModelConfig::V>("V"),
+                           key<&ModelConfig::block>("block"),
+                           key<&ModelConfig::ffn>("ffn"),
+                           key<&ModelConfig::norm>("norm"),
+                           key<&ModelConfig::bias>("bias"),
+                           key<&ModelConfig::rope>("rope"),
+                           key<&ModelConfig::rotary>("rotary"),
+                           key<&ModelConfig::theta>("theta"),
+                           key<&ModelConfig::tied>("tied"),
+                           key<&ModelConfig::eps>("eps"),
+                           key<&ModelConfig::embed_scale>("embed_scale"),
+                           key<&ModelConfig::logit_scale>("logit_scale"),
+                           key<&ModelConfig::positions>("positions")};
+
+float default_logit_scale(std::int64_t E) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(E)));
+}
+
+ModelConfig preset(std::string_view name) {
+  ModelConfig c;
+  c.preset = name;
+  if (name == "palm-tiny") {
+    c.layers = 2, c.E = 96, c.F = 384, c.H = 24, c.K = 1, c.Q = 8, c.V = 264;
+  } else if (name == "palm-mini") {
+    c.layers = 2, c.E = 256, c.F = 1024, c.H = 64, c.K = 1, c.Q = 16, c.V = 320;
+  } else if (name == "palm-wide") {
+    c.layers = 1, c.E = 512, c.F = 2048, c.H = 512, c.K = 1, c.Q = 4, c.V = 512;
+  } else {
+    throw Error("model_preset",
+                fmt::format("{:?} is no preset; {}legal: {}", name,
+                            did_you_mean(name, preset_names()), fmt::join(preset_names(), ", ")));
+  }
+  c.logit_scale = default_logit_scale(c.E);
+  return c;
+}
+
+const Key& find_key(std::string_view name) {
+  std::vector<std::string> legal;
+  for (const Key& k : kKeys) {
+    if (k.name == name) return k;
+    legal.emplace_back(k.name);
+  }
+  throw Error("model_key", fmt::format("{:?} is no model key; {}legal: {}", name,
+                                       did_you_mean(name, legal), fmt::join(legal, " ")));
+}
+
+void require(bool held, std::string_view key, const std::string& value, std::string_view rule) {
+  if (!held) throw Error("model_value", fmt::format("{}={}: {}", key, value, rule));
+}
+
+void require_positive(std::string_view key, double value, const std::string& shown) {
+  require(std::isfinite(value) && value > 0.0, key, shown, "must be finite and positive");
+}
+
+// Every size derived from the config, the bytes of all weights last, fits in an int64.
+void require_countable(const ModelConfig& config) {
+  ModelConfig one_layer = config;
+  one_layer.layers = 1;
+  std::int64_t total = 0;
+  for (const WeightSpec& spec : weight_specs(one_layer)) {
+    std::int64_t bytes = static_cast<std::int64_t>(sizeof(float));
+    bool overflow = false;
+    for (std::int64_t extent : spec.shape) {
+      overflow = overflow || __builtin_mul_overflow(bytes, extent, &bytes);
+    }
+    overflow = overflow || __builtin_mul_overflow(bytes, config.layers, &bytes);
+    overflow = overflow || __builtin_add_overflow(total, bytes, &total);
+    if (overflow) {
+      throw Error("model_value",
+                  fmt::format("{} [{}] of {} layers: too large to count in 64 bits", spec.name,
+                              fmt::join(spec.shape, ", "), config.layers));
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& preset_names() {
+  static const std::vector<std::string> names{"palm-tiny", "palm-mini", "palm-wide"};
+  return names;
+}
+
+ModelConfig parse_model(std::string_view text) {
+  std::size_t comma = text.find(',');
+  ModelConfig config = preset(text.substr(0, comma));
+  std::set<std::string_view> seen;
+  while (comma != std::string_view::npos) {
+    text.remove_prefix(comma + 1);
+    comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw Error("model_key", fmt::format("{:?} is not key=value", item));
+    }
+    const Key& k = find_key(item.substr(0, equals));
+    if (!seen.insert(k.name).second) {
+      throw Error("model_key", fmt::format("{} is given twice", k.name));
+    }
+    k.set(k.name, config, item.substr(equals + 1));
+  }
+  if (!seen.contains("logit_scale") && config.E > 0) {
+    config.logit_scale = default_logit_scale(config.E);
+  }
+  validate(config);
+  return config;
+}
+
+std::string print_model(const ModelConfig& config) {
+  ModelConfig base = preset(config.preset);
+  base.logit_scale = default_logit_scale(config.E);
+  std::string text = config.preset;
+  for (const Key& k : kKeys) {
+    const std::string value = k.get(config);
+    if (value != k.get(base)) text += fmt::format(",{}={}", k.name, value);
+  }
+  return text;
+}
+
+void validate(const ModelConfig& c) {
+  preset(c.preset);
+  const std::array<std::pair<std::string_view, std::int64_t>, 8> dims{{{"layers", c.layers},
+                                                                       {"E", c.E},
+                                                                       {"F", c.F},
+                                                                       {"H", c.H},
+                                                                       {"K", c.K},
+                                                                       {"Q", c.Q},
+                                                                       {"V", c.V},
+                                                                       {"positions", c.positions}}};
+  for (const auto& [name, extent] : dims) {
+    require(extent >= 1, name, show(extent), "must be at least 1");
+    require(extent <= kLargestDim, name, show(extent), "must be at most 2147483647");
+  }
+  require(c.layers <= kMostLayers, "layers", show(c.layers), "must be at most 4096");
+  require(c.H % c.K == 0, "K", show(c.K), fmt::format("must divide H={}", c.H));
+  require(std::isfinite(c.rotary) && c.rotary > 0.0 && c.rotary <= 1.0, "rotary", show(c.rotary),
+          "must be above 0 and at most 1");
+  if (c.rope != Rope::none) {
+    const double rotated = c.rotary * static_cast<double>(c.Q);
+    require(rotated >= 2.0 && std::fmod(rotated, 2.0) == 0.0, "rotary", show(c.rotary),
+            fmt::format("rotary*Q must be an even number of channels, with Q={} it is {}", c.Q,
+                        show(rotated)));
+  }
+  require_positive("theta", c.theta, show(c.theta));
+  require_positive("eps", c.eps, show(c.eps));
+  require_positive("embed_scale", static_cast<double>(c.embed_scale), show(c.embed_scale));
+  require_positive("logit_scale", static_cast<double>(c.logit_scale), show(c.logit_scale));
+  require(c.bias != Bias::norm || c.norm == Norm::layernorm, "bias", "norm",
+          "an RMS norm has no bias; it needs norm=layernorm");
+  require_countable(c);
+}
+
+std::string_view to_string(Block block) { return word_for(block); }
+std::string_view to_string(Ffn ffn) { return word_for(ffn); }
+std::string_view to_string(Norm norm) { return word_for(norm); }
+std::string_view to_string(Bias bias) { return word_for(bias); }
+std::string_view to_string(Rope rope) { return word_for(rope); }
+
+Block parse_block(std::string_view word) { return read_word("case_block", "block", word, Block{}); }
+
+std::string nearest(std::string_view word, const std::vector<std::string>& legal) {
+  constexpr std::size_t kLongest = 64;
+  if (word.size() > kLongest) return "";
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  std::string best;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const std::string& candidate : legal) {
+    std::vector<std::size_t> row(candidate.size() + 1);
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j < row.size(); ++j) {
+        const std::size_t change = lower(word[i - 1]) == lower(candidate[j - 1]) ? 0 : 1;
+        const std::size_t edits = std::min({row[j] + 1, row[j - 1] + 1, diagonal + change});
+        diagonal = std::exchange(row[j], edits);
+      }
+    }
+    const bool near = 3 * row.back() <= std::max(word.size(), candidate.size());
+    if (near && row.back() < least) {
+      least = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace shardproof

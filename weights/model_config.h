@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardproof {
+
+enum class Block { parallel, serial };
+enum class Ffn { swiglu, geglu, gelu, gelu_erf };
+enum class Norm { rmsnorm, layernorm };
+enum class Bias { none, norm, qkv, all };
+enum class Rope { half, interleaved, none };
+
+/// The shape and the formulas of a PaLM-shaped model (docs/spec.md sections 2 and 6).
+/// E d_model, F d_ff, H query heads, K key/value heads (1 multiquery, H multihead), Q d_head,
+/// V vocabulary.
+struct ModelConfig {
+  std::string preset = "palm-tiny";
+  std::int64_t layers = 2;
+  std::int64_t E = 96, F = 384, H = 24, K = 1, Q = 8, V = 264;
+  Block block = Block::parallel;
+  Ffn ffn = Ffn::swiglu;
+  Norm norm = Norm::rmsnorm;
+  Bias bias = Bias::none;
+  Rope rope = Rope::half;
+  double rotary = 1.0;  ///< fraction of the Q channels that rotate; rotary·Q is even
+  double theta = 10000.0;
+  bool tied = true;  ///< the unembedding is the (unscaled) embedding table
+  double eps = 1e-6;
+  float embed_scale = 1.0F;
+  float logit_scale = 0.0F;       ///< (float)(1/sqrt((double)E)) unless given
+  std::int64_t positions = 2048;  ///< rows of the RoPE tables
+
+  bool operator==(const ModelConfig&) const = default;
+};
+
+/// The names of the built-in presets, in the order help prints them.
+const std::vector<std::string>& preset_names();
+
+/// Reads "PRESET[,key=value...]" with the keys of docs/spec.md section 6, e.g. "palm-tiny,K=24".
+/// Keys come in any order; logit_scale is recomputed from the final E unless it is given.
+/// Throws Error: "model_preset" (unknown preset, the nearest one named), "model_key" (unknown or
+/// repeated key), "model_value" (a value that is no number, is out of range, or breaks a rule:
+/// every dim at least 1, H divisible by K, rotary·Q even, eps and theta finite and positive, ...).
+ModelConfig parse_model(std::string_view text);
+
+/// The inverse of parse_model: the preset and every key that differs from it, in one fixed order.
+/// parse_model(print_model(c)) == c. `block` is not a model key of a case line that prints it
+/// itself; it is printed only where it differs from the preset's.
+std::string print_model(const ModelConfig& config);
+
+/// Throws Error("model_value", ...) unless the config obeys the rules parse_model states.
+void validate(const ModelConfig& config);
+
+std::string_view to_string(Block);
+std::string_view to_string(Ffn);
+std::string_view to_string(Norm);
+std::string_view to_string(Bias);
+std::string_view to_string(Rope);
+/// Throws Error("case_block", ...).
+Block parse_block(std::string_view word);
+
+/// The legal word nearest to `word` (least edits), for error messages; empty if none is near.
+std::string nearest(std::string_view word, const std::vector<std::string>& legal);
+
+}  // namespace shardproof

@@ -1,0 +1,53 @@
+#include "weights/numerics.h"
+
+#include <fmt/format.h>
+
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+[[noreturn]] void refuse(std::string_view key, std::string_view word, std::string_view legal) {
+  throw Error("case_numerics", fmt::format("{}={:?}; legal: {}", key, word, legal));
+}
+
+}  // namespace
+
+std::string_view to_string(WeightType type) {
+  switch (type) {
+    case WeightType::f32:
+      return "f32";
+    case WeightType::bf16:
+      return "bf16";
+    case WeightType::int8:
+      return "int8";
+  }
+  return "";
+}
+
+std::string_view to_string(ActType type) { return type == ActType::f32 ? "f32" : "bf16"; }
+
+std::string_view to_string(Regime regime) { return regime == Regime::exact ? "exact" : "f32"; }
+
+WeightType parse_weight_type(std::string_view word) {
+  for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8}) {
+    if (word == to_string(type)) return type;
+  }
+  refuse("weights", word, "f32, bf16, int8");
+}
+
+ActType parse_act_type(std::string_view word) {
+  for (ActType type : {ActType::f32, ActType::bf16}) {
+    if (word == to_string(type)) return type;
+  }
+  refuse("act", word, "f32, bf16");
+}
+
+Regime parse_regime(std::string_view word) {
+  for (Regime regime : {Regime::exact, Regime::f32}) {
+    if (word == to_string(regime)) return regime;
+  }
+  refuse("regime", word, "exact, f32");
+}
+
+}  // namespace shardproof

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+
+namespace shardproof {
+
+/// Storage of the W matrices and the embedding table (docs/spec.md section 1).
+enum class WeightType { f32, bf16, int8 };
+/// Storage of activations, the rounding st() of docs/spec.md section 1.
+enum class ActType { f32, bf16 };
+/// What a contraction means: the correctly rounded exact sum, or one declared f32 order.
+enum class Regime { exact, f32 };
+
+/// The three orthogonal choices of arithmetic.
+struct Numerics {
+  WeightType weights = WeightType::f32;
+  ActType act = ActType::f32;
+  Regime regime = Regime::exact;
+  bool operator==(const Numerics&) const = default;
+};
+
+/// Names as a case line writes them. parse_* throw Error("case_numerics", ...) naming the legal
+/// words.
+std::string_view to_string(WeightType);
+std::string_view to_string(ActType);
+std::string_view to_string(Regime);
+WeightType parse_weight_type(std::string_view word);
+ActType parse_act_type(std::string_view word);
+Regime parse_regime(std::string_view word);
+
+}  // namespace shardproof

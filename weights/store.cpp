@@ -1,0 +1,378 @@
+#include "weights/store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <new>
+#include <set>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "weights/error.h"
+#include "weights/hdf5_handle.h"
+#include "weights/hdf5_image.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFormatName = "shardproof-weights";
+constexpr std::size_t kLongestText = 4096;
+constexpr hsize_t kChunkElements = hsize_t{1} << 18;  // 1 MiB of f32
+// Deflate's best ratio: fewer stored bytes than this share cannot hold what a dataset declares.
+constexpr std::uint64_t kBestCompression = 1032;
+
+// ---- writing ----
+
+class Writer {
+ public:
+  explicit Writer(const fs::path& target) : target_(target.string()) { need(image_.file() >= 0); }
+
+  void text(hid_t object, const char* name, std::string_view value) {
+    Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    need(type && H5Tset_size(type.get(), value.size()) >= 0);
+    Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    Hdf5Handle attribute(
+        H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    need(attribute && H5Awrite(attribute.get(), type.get(), value.data()) >= 0);
+  }
+
+  void root(const ModelConfig& config) {
+    text(image_.file(), "format", kFormatName);
+    Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    Hdf5Handle attribute(
+        H5Acreate2(image_.file(), "version", H5T_STD_I32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT),
+        H5Aclose);
+    need(attribute && H5Awrite(attribute.get(), H5T_NATIVE_INT, &kWeightsFormat) >= 0);
+    text(image_.file(), "model", print_model(config));
+  }
+
+  void dataset(const WeightSpec& spec, const Tensor& tensor) {
+    const std::vector<hsize_t> dims(tensor.shape.begin(), tensor.shape.end());
+    const std::vector<hsize_t> chunk = chunk_of(dims);
+    const int rank = static_cast<int>(dims.size());
+    Hdf5Handle space(H5Screate_simple(rank, dims.data(), nullptr), H5Sclose);
+    Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    need(options && H5Pset_chunk(options.get(), rank, chunk.data()) >= 0 &&
+         H5Pset_fletcher32(options.get()) >= 0);
+    Hdf5Handle data(H5Dcreate2(image_.file(), spec.name.c_str(), H5T_IEEE_F32LE, space.get(),
+                               H5P_DEFAULT, options.get(), H5P_DEFAULT),
+                    H5Dclose);
+    need(data && H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                          tensor.data.data()) >= 0);
+    text(data.get(), "dims", spec.dims);
+    need(data.close());
+  }
+
+  void commit() {
+    const std::span<const char> image = image_.close();
+    need(!image.empty());
+    const std::string temporary = target_ + fmt::format(".{}.tmp", ::getpid());
+    std::error_code failed = write(temporary, image);
+    if (!failed) fs::rename(temporary, target_, failed);
+    if (failed) {
+      std::error_code ignored;
+      fs::remove(temporary, ignored);
+      refuse(failed.message());
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view reason) const {
+    throw Error("weights_write", fmt::format("{:?}: {}", target_, reason));
+  }
+
+  void need(bool held) const {
+    if (!held) refuse(last_hdf5_failure().reason);
+  }
+
+  static std::error_code write(const std::string& path, std::span<const char> image) {
+    const auto last_error = [] { return std::error_code(errno, std::generic_category()); };
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) return last_error();
+    std::error_code failed;
+    for (std::size_t done = 0; done < image.size() && !failed;) {
+      const ssize_t count = ::write(file, image.data() + done, image.size() - done);
+      if (count >= 0) {
+        done += static_cast<std::size_t>(count);
+      } else if (errno != EINTR) {
+        failed = last_error();
+      }
+    }
+    if (::close(file) != 0 && !failed) failed = last_error();
+    return failed;
+  }
+
+  // Whole minor dims while they fit, then a share of the next.
+  static std::vector<hsize_t> chunk_of(const std::vector<hsize_t>& dims) {
+    std::vector<hsize_t> chunk(dims.size(), 1);
+    hsize_t left = kChunkElements;
+    for (std::size_t i = dims.size(); i-- > 0;) {
+      chunk[i] = std::min(dims[i], left);
+      left /= chunk[i];
+    }
+    return chunk;
+  }
+
+  std::string target_;
+  Hdf5Image image_;
+};
+
+// ---- reading ----
+
+class Reader {
+ public:
+  explicit Reader(const fs::path& path) : path_(path.string()), file_(open()) {}
+
+  Weights read() {
+    std::string format;
+    if (!text(file_.get(), "format", format) || format != kFormatName) {
+      refuse("weights_open", "is not a Shardproof weights file");
+    }
+    check_version();
+    const ModelConfig config = model();
+    const std::vector<WeightSpec> specs = weight_specs(config);
+    check_names(specs);
+    std::map<std::string, Tensor> tensors;
+    for (const WeightSpec& spec : specs) tensors.emplace(spec.name, dataset(spec));
+    Weights weights(config, std::move(tensors));
+    try {
+      validate(weights);
+    } catch (const Error& error) {
+      refuse(error.label(), after_label(error));
+    }
+    return weights;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view label, std::string_view reason) const {
+    throw Error(label, fmt::format("{:?} {}", path_, reason));
+  }
+
+  void need(bool held) const {
+    if (!held) refuse("weights_open", "cannot be read: " + last_hdf5_failure().reason);
+  }
+
+  static std::string after_label(const Error& error) {
+    return std::string(error.what()).substr(error.label().size() + 2);
+  }
+
+  Hdf5Handle open() {
+    std::error_code failed;
+    const fs::file_status status = fs::status(path_, failed);
+    if (!fs::exists(status)) {
+      refuse("weights_open", failed ? failed.message() : "does not exist");
+    }
+    if (!fs::is_regular_file(status)) refuse("weights_open", "is not a regular file");
+    size_ = fs::file_size(path_, failed);
+    if (failed) refuse("weights_open", failed.message());
+    if (::access(path_.c_str(), R_OK) != 0) {
+      refuse("weights_open", "cannot be read: permission denied");
+    }
+    Hdf5Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+    if (!file) {
+      refuse("weights_open", "is no HDF5 file, or truncated: " + last_hdf5_failure().reason);
+    }
+    return file;
+  }
+
+  // A scalar string attribute, of fixed or variable length; false if there is none such.
+  bool text(hid_t object, const char* name, std::string& out) const {
+    if (H5Aexists(object, name) <= 0) return false;
+    const Hdf5Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
+    need(static_cast<bool>(attribute));
+    const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
+    const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
+    need(type && space);
+    if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1) {
+      return false;
+    }
+    if (H5Tis_variable_str(type.get()) > 0) {
+      char* value = nullptr;
+      need(H5Aread(attribute.get(), type.get(), &value) >= 0);
+      if (value != nullptr) out.assign(value, ::strnlen(value, kLongestText + 1));
+      H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, &value);
+    } else {
+      const std::size_t size = H5Tget_size(type.get());
+      if (size > kLongestText)
+        refuse("weights_open", fmt::format("has a {} of {} bytes", name, size));
+      std::string value(size, '\0');
+      need(H5Aread(attribute.get(), type.get(), value.data()) >= 0);
+      out = value.substr(0, value.find('\0'));
+    }
+    if (out.size() > kLongestText) {
+      refuse("weights_open", fmt::format("has a {} of more than {} bytes", name, kLongestText));
+    }
+    return true;
+  }
+
+  void check_version() const {
+    if (H5Aexists(file_.get(), "version") <= 0) refuse("weights_version", "states no version");
+    const Hdf5Handle attribute(H5Aopen(file_.get(), "version", H5P_DEFAULT), H5Aclose);
+    need(static_cast<bool>(attribute));
+    const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
+    const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
+    need(type && space);
+    if (H5Tget_class(type.get()) != H5T_INTEGER || H5Sget_simple_extent_npoints(space.get()) != 1) {
+      refuse("weights_version", "states a version that is no integer");
+    }
+    long long version = 0;
+    need(H5Aread(attribute.get(), H5T_NATIVE_LLONG, &version) >= 0);
+    if (version != kWeightsFormat) {
+      refuse("weights_version",
+             fmt::format("is version {}; this build reads version {}", version, kWeightsFormat));
+    }
+  }
+
+  ModelConfig model() const {
+    std::string line;
+    if (!text(file_.get(), "model", line)) refuse("weights_model", "names no model");
+    try {
+      return parse_model(line);
+    } catch (const Error& error) {
+      refuse("weights_model", fmt::format("has a bad model line: {}", error.what()));
+    }
+  }
+
+  // Every link of the root is one of the model's datasets, stored in this file.
+  void check_names(const std::vector<WeightSpec>& specs) const {
+    std::set<std::string, std::less<>> missing;
+    for (const WeightSpec& spec : specs) missing.insert(spec.name);
+    H5G_info_t group{};
+    need(H5Gget_info(file_.get(), &group) >= 0);
+    for (hsize_t i = 0; i < group.nlinks; ++i) {
+      const std::string name = link_name(i);
+      H5L_info_t link{};
+      need(H5Lget_info(file_.get(), name.c_str(), &link, H5P_DEFAULT) >= 0);
+      if (missing.erase(name) == 0) {
+        refuse("weights_name", fmt::format("holds {:?}, which is no weight of its model", name));
+      }
+      if (link.type != H5L_TYPE_HARD) {
+        refuse("weights_name", fmt::format("holds {} as a link, not as a dataset", name));
+      }
+    }
+    if (!missing.empty()) {
+      refuse("weights_name", fmt::format("lacks {} of its model's {} weights, {} first",
+                                         missing.size(), specs.size(), *missing.begin()));
+    }
+  }
+
+  std::string link_name(hsize_t i) const {
+    std::array<char, 256> buffer{};
+    const ssize_t length = H5Lget_name_by_idx(file_.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i,
+                                              buffer.data(), buffer.size(), H5P_DEFAULT);
+    need(length >= 0);
+    if (static_cast<std::size_t>(length) >= buffer.size()) {
+      refuse("weights_name", fmt::format("holds a name of {} characters", length));
+    }
+    return buffer.data();
+  }
+
+  Tensor dataset(const WeightSpec& spec) const {
+    Hdf5Handle data(H5Oopen(file_.get(), spec.name.c_str(), H5P_DEFAULT), H5Oclose);
+    need(static_cast<bool>(data));
+    if (H5Iget_type(data.get()) != H5I_DATASET) {
+      refuse("weights_name", fmt::format("holds {}, but not as a dataset", spec.name));
+    }
+    check_type(spec, data.get());
+    check_shape(spec, data.get());
+    check_storage(spec, data.get());
+    try {
+      Tensor tensor(spec.shape);
+      if (H5Dread(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.data.data()) <
+          0) {
+        const Hdf5Failure failure = last_hdf5_failure();
+        refuse(failure.filter ? "weights_checksum" : "weights_open",
+               fmt::format("has corrupt data in {}: {}", spec.name, failure.reason));
+      }
+      return tensor;
+    } catch (const std::bad_alloc&) {
+      refuse("weights_open", fmt::format("does not fit in memory: {} has {} elements", spec.name,
+                                         element_count(spec.shape)));
+    }
+  }
+
+  void check_type(const WeightSpec& spec, hid_t data) const {
+    const Hdf5Handle type(H5Dget_type(data), H5Tclose);
+    need(static_cast<bool>(type));
+    if (H5Tequal(type.get(), H5T_IEEE_F32LE) <= 0) {
+      refuse("weights_type", fmt::format("must hold {} as 32-bit little-endian IEEE floats, it is "
+                                         "another type of {} bytes",
+                                         spec.name, H5Tget_size(type.get())));
+    }
+  }
+
+  void check_shape(const WeightSpec& spec, hid_t data) const {
+    const Hdf5Handle space(H5Dget_space(data), H5Sclose);
+    need(static_cast<bool>(space));
+    std::vector<hsize_t> found;
+    if (H5Sget_simple_extent_type(space.get()) == H5S_SIMPLE) {
+      const int rank = H5Sget_simple_extent_ndims(space.get());
+      need(rank >= 0);
+      found.resize(static_cast<std::size_t>(rank));
+      need(H5Sget_simple_extent_dims(space.get(), found.data(), nullptr) >= 0);
+    }
+    std::string dims;
+    const bool has_dims = text(data, "dims", dims);
+    if (!std::equal(found.begin(), found.end(), spec.shape.begin(), spec.shape.end(),
+                    [](hsize_t a, std::int64_t b) { return std::cmp_equal(a, b); }) ||
+        !has_dims || dims != spec.dims) {
+      refuse("weights_shape",
+             fmt::format("must hold {} as {} [{}], it is {:?} [{}]", spec.name, spec.dims,
+                         fmt::join(spec.shape, ", "), dims, fmt::join(found, ", ")));
+    }
+  }
+
+  // Before memory is taken: the data lie in this file, and there are enough of them.
+  void check_storage(const WeightSpec& spec, hid_t data) const {
+    const Hdf5Handle options(H5Dget_create_plist(data), H5Pclose);
+    need(static_cast<bool>(options));
+    const H5D_layout_t layout = H5Pget_layout(options.get());
+    const bool plain = layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS || layout == H5D_COMPACT;
+    if (!plain || H5Pget_external_count(options.get()) != 0) {
+      refuse("weights_open", fmt::format("stores {} outside of itself", spec.name));
+    }
+    const std::uint64_t stored = H5Dget_storage_size(data);
+    const std::uint64_t declared =
+        static_cast<std::uint64_t>(element_count(spec.shape)) * sizeof(float);
+    if (stored > size_ || declared / kBestCompression > stored || stored == 0) {
+      refuse("weights_open", fmt::format("declares {} bytes of {} but stores {} in a file of {}",
+                                         declared, spec.name, stored, size_));
+    }
+  }
+
+  std::string path_;
+  std::uint64_t size_ = 0;
+  Hdf5Handle file_;
+};
+
+}  // namespace
+
+void save_weights(const Weights& weights, const fs::path& path) {
+  validate(weights);
+  const Hdf5Silence silence;
+  Writer writer(path);
+  writer.root(weights.config());
+  for (const WeightSpec& spec : weight_specs(weights.config())) {
+    writer.dataset(spec, weights.at(spec.name));
+  }
+  writer.commit();
+}
+
+Weights load_weights(const fs::path& path) {
+  const Hdf5Silence silence;
+  return Reader(path).read();
+}
+
+}  // namespace shardproof
