@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -123,8 +124,8 @@ Sharded rope(const Sharded& t, const Sharded& pos, const Sharded& cos, const Sha
   const std::int64_t rows = local[0] * local[1];
   const std::int64_t heads = local[2];
   const std::int64_t Q = local[3];
-  const std::int64_t half = Q / 2;
   const std::int64_t table_rows = cos.shape[0];
+  const std::int64_t half = cos.shape[1];  // pairs that rotate; the channels beyond them pass
   return map_chips(t, t.layout, t.shape, threads, [&](std::int64_t chip, float* out) {
     const float* in = of(t, chip);
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -144,6 +145,7 @@ Sharded rope(const Sharded& t, const Sharded& pos, const Sharded& cos, const Sha
           out[base + j] = static_cast<float>(a * cj - b * sj);
           out[base + j + half] = static_cast<float>(b * cj + a * sj);
         }
+        std::copy_n(in + base + 2 * half, Q - 2 * half, out + base + 2 * half);
       }
     }
   });
@@ -210,6 +212,11 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
 
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
                      const Layout& layout, Threads& threads) {
+  for (const auto& of_chip : ids.i32())
+    for (const std::int32_t id : of_chip)
+      if (id < 0 || id >= table->shape[0])
+        throw Error("embed_range",
+                    fmt::format("id {} is outside a vocabulary of {}", id, table->shape[0]));
   Shape shape = ids.shape;
   shape.push_back(table->shape[1]);
   const auto count = static_cast<std::size_t>(element_count(local_shape(layout, shape, ids.torus)));

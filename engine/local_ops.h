@@ -48,7 +48,8 @@ Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sha
                  Threads& threads);
 
 /// Rows of the table U [VE] for ids [BL] (int32); a chip yields 0 for ids of other chips' blocks,
-/// so the result [BLE] is partial over V's axes.
+/// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the
+/// table does not have.
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
                      const Layout& layout, Threads& threads);
 

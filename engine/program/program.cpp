@@ -351,7 +351,8 @@ std::string print_program(const Program& program) {
     }
     text += fmt::format("{} = {} is {}\n", declarations, op.to_string(), meanings);
   }
-  text += fmt::format("output {}\n", fmt::join(program.outputs, ", "));
+  if (!program.outputs.empty())
+    text += fmt::format("output {}\n", fmt::join(program.outputs, ", "));
   return text;
 }
 

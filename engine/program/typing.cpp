@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "weights/error.h"
 
@@ -15,6 +16,8 @@ using Types = std::vector<Type>;
 /// One op being typed: its operands, and the way its rules are reported.
 class Rules {
  public:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
   Rules(const Op& op, const Types& args) : op_(op), args_(args) {}
 
   /// Constraint number `n` of this op; `why` is built only if it is broken.
@@ -28,12 +31,16 @@ class Rules {
   const Type& arg(std::size_t i) const { return args_[i]; }
   std::string text(std::size_t i) const { return args_[i].layout.to_string(); }
 
-  /// Constraint 1 of every op but collectives, slice, last and the views.
-  void complete() const {
-    for (std::size_t i = 0; i < args_.size(); ++i)
+  /// Constraint 1 of every op but collectives, slice, last and the views; `integer` is the operand
+  /// that may be int32, if the op has one.
+  void complete(std::size_t integer = kNone) const {
+    for (std::size_t i = 0; i < args_.size(); ++i) {
       require(!args_[i].layout.is_partial(), 1,
               "operand {} is {}; only collectives, slice, last and views take a partial operand",
               op_.args[i], text(i));
+      require(!args_[i].integer || i == integer, 1, "operand {} is int32 {}; f32 is wanted",
+              op_.args[i], text(i));
+    }
   }
 
   std::size_t dim(int n, char letter) const {
@@ -145,6 +152,7 @@ Types slice(const Rules& rules, const Op& op, const Type& t) {
 Types last(const Rules& rules, const Op&, const Type& t) {
   const std::size_t dim = rules.dim(1, 'L');
   rules.unsharded(2, 0, "L");
+  rules.require(t.shape[dim] > 0, 3, "L=0 of {} has no last position", t.layout.to_string());
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
@@ -165,8 +173,6 @@ Types split_dim(const Rules& rules, const Op& op, const Type& t, const Torus& to
   rules.require(has.starts_with(major) && has.without(major) == minor, 3,
                 "{}_{} does not split into {}", op.dim, has.to_string(), op.parameter);
   const std::int64_t outer = torus.size(major);
-  rules.require(t.shape[dim] % outer == 0, 4, "{}={} is not divisible by {}={}", op.dim,
-                t.shape[dim], major.to_string(), outer);
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
   dims[dim] = halves.dims()[0];
@@ -239,6 +245,10 @@ Type einsum_term(const Rules& rules, const EinsumSpec::Term& term, std::size_t a
   return {Layout(std::move(dims), partial), std::move(shape), false};
 }
 
+std::pair<bool, bool> operands_with(char letter, const EinsumSpec::Term& term) {
+  return {term.a.find(letter) != std::string::npos, term.b.find(letter) != std::string::npos};
+}
+
 Types einsum(const Rules& rules, const Op& op) {
   rules.complete();
   const Type first = einsum_term(rules, op.spec.terms[0], 0, 1);
@@ -246,12 +256,16 @@ Types einsum(const Rules& rules, const Op& op) {
     const Type other = einsum_term(rules, op.spec.terms[t], 2 * t, 2 * t + 1);
     rules.require(other == first, 6, "one term yields {}, another {}", first.layout.to_string(),
                   other.layout.to_string());
+    for (char c : op.spec.terms[t].result)
+      rules.require(operands_with(c, op.spec.terms[t]) == operands_with(c, op.spec.terms[0]), 7,
+                    "{} of the result {} lies in other operands in one term than in another", c,
+                    first.layout.to_string());
   }
   return {first};
 }
 
 Types embed_lookup(const Rules& rules, const Type& ids, const Type& table) {
-  rules.complete();
+  rules.complete(0);
   rules.letters(2, 1, "VE");
   rules.require(ids.integer && ids.layout.letters() == "BL", 2, "ids are int32 BL, not {}",
                 rules.text(0));
@@ -293,7 +307,7 @@ Types norm(const Rules& rules, const Type& x) {
 }
 
 Types rope(const Rules& rules, const Type& t) {
-  rules.complete();
+  rules.complete(1);
   const std::string letters = t.layout.letters();
   rules.require(letters == "BLHQ" || letters == "BLKQ", 2, "{} is neither BLHQ nor BLKQ",
                 rules.text(0));
@@ -308,11 +322,14 @@ Types rope(const Rules& rules, const Type& t) {
                   "the table rotates {} channels of Q={}", 2 * rules.arg(table).shape[1],
                   t.shape[3]);
   }
+  rules.require(rules.arg(2).shape == rules.arg(3).shape, 4,
+                "cos and sin differ: P={} J={} and P={} J={}", rules.arg(2).shape[0],
+                rules.arg(2).shape[1], rules.arg(3).shape[0], rules.arg(3).shape[1]);
   return {t};
 }
 
 Types append(const Rules& rules, const Type& cache, const Type& t) {
-  rules.complete();
+  rules.complete(2);
   rules.letters(2, 0, "BMKQ");
   rules.letters(2, 1, "BLKQ");
   rules.letters(2, 2, "BL");
@@ -327,7 +344,7 @@ Types append(const Rules& rules, const Type& cache, const Type& t) {
 }
 
 Types attend(const Rules& rules, const Type& q, const Type& k) {
-  rules.complete();
+  rules.complete(3);
   rules.letters(2, 0, "BLHQ");
   rules.letters(2, 1, "BMKQ");
   rules.letters(2, 3, "BL");
@@ -360,7 +377,7 @@ Types local_argmax(const Rules& rules, const Type& z, const Torus& torus) {
 }
 
 Types argmax(const Rules& rules, const Type& value) {
-  rules.complete();
+  rules.complete(1);
   rules.letters(2, 0, "BC");
   rules.letters(2, 1, "BC");
   rules.require(rules.arg(1).integer, 2, "indices are int32, {} is not", rules.text(1));
@@ -432,6 +449,9 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
     case OpKind::bias:
       return broadcast(rules, args[0], args[1]);
     case OpKind::scale_by:
+      rules.require(op.parameter == "embed_scale" || op.parameter == "logit_scale", 2,
+                    "'{}' is no constant; legal: embed_scale, logit_scale", op.parameter);
+      [[fallthrough]];
     case OpKind::store:
       rules.complete();
       return {args[0]};

@@ -1,0 +1,147 @@
+#include "engine/program/count.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace shardproof {
+namespace {
+
+/// Bytes of one element on the wire: what storage says of complete checkpoints and weights; partial
+/// sums, statistics and what the specification keeps in f32 travel as f32.
+int wire_bytes(const Result& value, const Numerics& numerics) {
+  constexpr std::string_view kAlwaysF32[] = {"score", "max", "exp", "denom", "logits", "token"};
+  const Meaning& m = value.meaning;
+  if (m.kind == Meaning::Kind::weight) {
+    const bool matrix = value.layout.rank() > 1 && value.layout.letters() != "PJ";
+    return matrix && numerics.weights == WeightType::bf16 ? 2 : 4;
+  }
+  const bool stored =
+      (m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::previous) &&
+      std::find(std::begin(kAlwaysF32), std::end(kAlwaysF32), m.name) == std::end(kAlwaysF32);
+  return stored && !value.layout.is_partial() && numerics.act == ActType::bf16 ? 2 : 4;
+}
+
+class Counter {
+ public:
+  Counter(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
+          const Numerics& numerics)
+      : types_(types), torus_(torus), numerics_(numerics) {
+    for (const Result& input : program.inputs) declared_[input.name] = &input;
+    for (const Op& op : program.ops)
+      for (const Result& result : op.results) declared_[result.name] = &result;
+  }
+
+  StepCost cost(const Op& op) const {
+    StepCost cost;
+    cost.step = op.results[0].name;
+    cost.kind = op.kind;
+    cost.wire_bytes = bytes(op.args[0]);
+    if (is_collective(op.kind)) collective(op, cost);
+    cost.flops = torus_.chips() * flops(op);
+    for (const std::string& arg : op.args) cost.hbm_bytes += elements(arg) * bytes(arg);
+    for (const Result& r : op.results) cost.hbm_bytes += elements(r.name) * bytes(r.name);
+    cost.hbm_bytes *= torus_.chips();
+    return cost;
+  }
+
+ private:
+  std::int64_t elements(const std::string& value) const {
+    const Type& type = types_.at(value);
+    return element_count(local_shape(type.layout, type.shape, torus_));
+  }
+  int bytes(const std::string& value) const { return wire_bytes(*declared_.at(value), numerics_); }
+  std::int64_t extent(const std::string& value, char letter) const {
+    const Type& type = types_.at(value);
+    return local_shape(type.layout, type.shape, torus_)[*type.layout.find(letter)];
+  }
+
+  void collective(const Op& op, StepCost& cost) const {
+    const std::string& larger = op.kind == OpKind::all_gather ? op.results[0].name : op.args[0];
+    cost.axes = op.axes;
+    cost.group = torus_.size(op.axes);
+    cost.buffer_layout = types_.at(larger).layout;
+    cost.buffer = elements(larger);
+    const std::int64_t n = torus_.chips();
+    if (op.kind == OpKind::permute_axes) {
+      for (int chip = 0; chip < n; ++chip)
+        if (torus_.block(chip, op.axes) != torus_.block(chip, op.as)) cost.moved += cost.buffer;
+      return;
+    }
+    // D(K−1)/K a chip; over all n chips a whole number, since K divides n.
+    cost.moved = cost.buffer * (cost.group - 1) * (n / cost.group);
+    if (op.kind == OpKind::all_reduce) cost.moved *= 2;
+  }
+
+  /// On one chip.
+  std::int64_t flops(const Op& op) const {
+    if (op.kind == OpKind::attend)
+      return 4 * elements(op.results[0].name) * extent(op.args[0], 'Q');
+    if (op.kind != OpKind::einsum) return 0;
+    std::int64_t total = 0;
+    for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+      std::int64_t products = elements(op.results[0].name);
+      for (char c : EinsumSpec::contracted(op.spec.terms[t])) products *= extent(op.args[2 * t], c);
+      total += 2 * products;
+    }
+    return total;
+  }
+
+  const std::map<std::string, Type>& types_;
+  const Torus& torus_;
+  const Numerics& numerics_;
+  std::map<std::string, const Result*> declared_;
+};
+
+std::string upper(const Axes& axes) {
+  std::string text;
+  for (Axis a : axes.sorted())
+    text += static_cast<char>(std::toupper(static_cast<unsigned char>(to_char(a))));
+  return text;
+}
+
+}  // namespace
+
+std::int64_t Ledger::moved() const {
+  std::int64_t total = 0;
+  for (const StepCost& step : steps) total += step.moved;
+  return total;
+}
+
+std::int64_t Ledger::moved_bytes() const {
+  std::int64_t total = 0;
+  for (const StepCost& step : steps) total += step.moved * step.wire_bytes;
+  return total;
+}
+
+std::int64_t Ledger::flops() const {
+  std::int64_t total = 0;
+  for (const StepCost& step : steps) total += step.flops;
+  return total;
+}
+
+Ledger count(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
+             const Numerics& numerics) {
+  const Counter counter(program, types, torus, numerics);
+  Ledger ledger{torus.chips(), {}};
+  for (const Op& op : program.ops) ledger.steps.push_back(counter.cost(op));
+  return ledger;
+}
+
+std::string formula(const StepCost& cost, bool paper) {
+  std::string text = cost.kind == OpKind::all_reduce ? "2 " : "";
+  text += cost.buffer_layout.letters();
+  Axes sharding;
+  for (const Layout::Dim& dim : cost.buffer_layout.dims()) sharding = sharding.with(dim.axes);
+  if (!sharding.empty()) text += "/" + upper(sharding);
+  if (paper || cost.kind == OpKind::permute_axes) return text;
+  return text + fmt::format(" (1-1/{})", upper(cost.axes));
+}
+
+double elements_per_chip(const StepCost& cost, int chips, bool paper) {
+  if (!paper || cost.group == 1) return static_cast<double>(cost.moved) / chips;
+  return static_cast<double>(cost.buffer) * (cost.kind == OpKind::all_reduce ? 2.0 : 1.0);
+}
+
+}  // namespace shardproof

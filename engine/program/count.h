@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/program/typing.h"
+#include "weights/numerics.h"
+
+namespace shardproof {
+
+/// What one step costs, as exact integers over all chips (docs/spec.md section 5). Elements are
+/// logical, times the declared wire dtype; never the simulator's own carriers.
+struct StepCost {
+  std::string step;  ///< name of the op's first result
+  OpKind kind{};
+  Axes axes;                   ///< of a collective: its group
+  int group = 1;               ///< the product of the axes' sizes
+  Layout buffer_layout;        ///< of the larger of a collective's two buffers
+  std::int64_t buffer = 0;     ///< its elements on one chip, D of paper §A.1
+  std::int64_t moved = 0;      ///< elements sent, over all chips
+  int wire_bytes = 4;          ///< of one element
+  std::int64_t flops = 0;      ///< two a multiply-add, over all chips
+  std::int64_t hbm_bytes = 0;  ///< operands read and results written, over all chips
+};
+
+/// The ledger of one execution of a program.
+struct Ledger {
+  int chips = 1;
+  std::vector<StepCost> steps;
+
+  std::int64_t moved() const;        ///< elements, over all chips
+  std::int64_t moved_bytes() const;  ///< over all chips
+  std::int64_t flops() const;
+};
+
+/// Counts a checked program; `types` is what check() returned for it.
+///   all_gather, reduce_scatter, all_to_all: D(K−1)/K a chip; all_reduce twice that; permute_axes D
+///   where it moves (paper §A.1).
+Ledger count(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
+             const Numerics& numerics);
+
+/// "BLE/X (1-1/YZ)": the elements one chip sends in this step, symbolically. `paper` drops the
+/// factor (K−1)/K, as the paper's tables do.
+std::string formula(const StepCost& cost, bool paper);
+
+/// What the formula gives: elements one chip sends. With `paper`, D or twice D.
+double elements_per_chip(const StepCost& cost, int chips, bool paper);
+
+}  // namespace shardproof

@@ -1,0 +1,77 @@
+#include "engine/program/explain.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace shardproof {
+namespace {
+
+constexpr std::size_t kColumns = 80;
+
+std::string local_text(const Type& type, const Torus& torus) {
+  return fmt::format("{}", fmt::join(local_shape(type.layout, type.shape, torus), "x"));
+}
+
+std::string kilo(double value) {
+  return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value);
+}
+
+/// "NAME : LAYOUT = OP(...)", broken before '=' and after ';' or ',' where 80 columns demand it.
+std::string statement(const Op& op) {
+  std::string left;
+  for (const Result& r : op.results)
+    left += fmt::format("{}{} : {}", left.empty() ? "" : ", ", r.name, r.layout.to_string());
+  const std::string call = "= " + op.to_string();
+  if (left.size() + 1 + call.size() <= kColumns) return left + " " + call + "\n";
+  std::string text;
+  const auto wrapped = [&](std::string rest, std::size_t indent) {
+    while (indent + rest.size() > kColumns) {
+      std::size_t at = rest.rfind(' ', kColumns - indent);
+      if (at == std::string::npos || at == 0) break;
+      text += std::string(indent, ' ') + rest.substr(0, at) + "\n";
+      rest = rest.substr(at + 1);
+      indent = 6;
+    }
+    text += std::string(indent, ' ') + rest + "\n";
+  };
+  wrapped(left, 0);
+  wrapped(call, 4);
+  return text;
+}
+
+}  // namespace
+
+std::string explain(const Program& program, const std::map<std::string, Type>& types,
+                    const Torus& torus, const Numerics& numerics, const ExplainOptions& options) {
+  const Ledger ledger = count(program, types, torus, numerics);
+  std::string text;
+  for (const Result& input : program.inputs)
+    text += fmt::format("{:<13} {:<24}{:<16}{}\n", "input " + input.name, input.layout.to_string(),
+                        local_text(types.at(input.name), torus), input.meaning.to_string());
+  text += "\n";
+  double elements = 0.0;
+  double bytes = 0.0;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const StepCost& cost = ledger.steps[i];
+    text += statement(op);
+    std::string what;
+    for (const Result& r : op.results)
+      what += fmt::format("{}{} {}", what.empty() ? "" : ", ", r.meaning.to_string(),
+                          local_text(types.at(r.name), torus));
+    text += fmt::format("    {}\n", what);
+    if (!is_collective(op.kind)) continue;
+    const double sent = elements_per_chip(cost, torus.chips(), options.paper);
+    elements += sent;
+    bytes += sent * cost.wire_bytes;
+    text += fmt::format("    sends {} = {}, {} bytes\n", formula(cost, options.paper), kilo(sent),
+                        kilo(sent * cost.wire_bytes));
+  }
+  text += fmt::format("\n{}: each chip sends {} elements, {} bytes; {} FLOPs a chip\n",
+                      program.name, kilo(elements), kilo(bytes),
+                      kilo(static_cast<double>(ledger.flops()) / torus.chips()));
+  return text;
+}
+
+}  // namespace shardproof

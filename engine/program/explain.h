@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "engine/program/count.h"
+
+namespace shardproof {
+
+struct ExplainOptions {
+  bool paper = false;  ///< drop (K−1)/K, as the paper does
+};
+
+/// A checked program for a reader, at most 80 columns wide: every step with layout, local shape
+/// and, where something moves, elements and bytes one chip sends, beside their formula; then the
+/// totals.
+std::string explain(const Program& program, const std::map<std::string, Type>& types,
+                    const Torus& torus, const Numerics& numerics,
+                    const ExplainOptions& options = {});
+
+}  // namespace shardproof

@@ -1,0 +1,257 @@
+#include "golden/cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weights/error.h"
+#include "weights/generator.h"
+
+namespace shardproof::cases {
+namespace {
+
+/// A stream of choices, a function of (seed, case, attempt).
+class Choices {
+ public:
+  Choices(std::uint64_t seed, std::uint64_t index) : seed_(seed), base_(index << 16) {}
+
+  /// Uniform in [0, n).
+  std::int64_t below(std::int64_t n) {
+    const auto words = counter_random(seed_, "case", base_ + next_++);
+    const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
+    return static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(n));
+  }
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return least + below(most - least + 1);
+  }
+  bool percent(int share) { return below(100) < share; }
+  template <class T>
+  T of(std::initializer_list<T> options) {
+    return options.begin()[below(static_cast<std::int64_t>(options.size()))];
+  }
+
+ private:
+  std::uint64_t seed_, base_;
+  std::uint64_t next_ = 0;
+};
+
+std::int64_t chips(const Torus& torus) { return torus.chips(); }
+
+/// What E, F and H must be multiples of for both phases.
+struct Multiples {
+  std::int64_t E, wide;
+};
+Multiples multiples(const Case& c) {
+  const std::int64_t n = chips(c.torus);
+  const std::int64_t X = c.torus.size(Axis::x);
+  const bool gathered = c.prefill.ffn == FfnLayout::wg_xyz && c.decode.ffn == FfnLayout::wg_xyz;
+  return gathered ? Multiples{X, n / X} : Multiples{n, n};
+}
+
+Case attempt(Choices& choose) {
+  Case c;
+  const auto axis = [&] { return static_cast<int>(choose.of<int>({1, 1, 2, 2, 3, 3, 4, 5})); };
+  do {
+    c.torus = Torus(axis(), axis(), axis());
+  } while (chips(c.torus) > 48);
+  const auto strategy = [&] {
+    return all_strategies()[static_cast<std::size_t>(
+        choose.below(static_cast<std::int64_t>(all_strategies().size())))];
+  };
+  c.prefill = strategy();
+  c.decode = choose.percent(30) ? c.prefill : strategy();
+
+  ModelConfig& m = c.model;
+  const std::int64_t n = chips(c.torus);
+  const auto [e, wide] = multiples(c);
+  const auto stretch = [&](std::int64_t unit, std::int64_t around) {
+    return unit * choose.between(1, std::max<std::int64_t>(1, around / unit));
+  };
+  m.layers = choose.of<std::int64_t>({1, 1, 2, 2, 3});
+  m.E = stretch(e, 48);
+  m.F = stretch(wide, 64);
+  m.H = stretch(wide, 12);
+  m.Q = choose.of<std::int64_t>({2, 4, 4, 8});
+  m.V = n * choose.between(1, std::max<std::int64_t>(2, 64 / n));
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t k = 1; k <= m.H; ++k)
+    if (m.H % k == 0) divisors.push_back(k);
+  m.K = choose.percent(35)   ? 1
+        : choose.percent(40) ? m.H
+                             : divisors[static_cast<std::size_t>(
+                                   choose.below(static_cast<std::int64_t>(divisors.size())))];
+  if (choose.percent(20)) m.theta = 100.0;
+  if (choose.percent(20) && m.Q >= 4) m.rotary = 0.5;
+  if (choose.percent(20)) m.embed_scale = choose.of<float>({0.75F, 2.0F, 9.5F});
+  m.logit_scale = parse_model(fmt::format("palm-tiny,E={}", m.E)).logit_scale;
+
+  if (choose.percent(25)) c.numerics.act = ActType::bf16;
+  if (choose.percent(25)) c.numerics.weights = WeightType::bf16;
+  const bool batched =
+      c.prefill.attention == AttentionLayout::batch || c.decode.attention == AttentionLayout::batch;
+  c.batch = batched ? n * (n <= 6 ? choose.between(1, 2) : 1) : choose.between(1, 5);
+  c.prompt = choose.between(1, 7);
+  c.chunk = choose.percent(50) ? c.prompt : choose.between(1, c.prompt);
+  c.gen = choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
+  c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
+  return c;
+}
+
+bool legal(const Case& c) {
+  try {
+    require_legal(c);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::vector<Case> standard_matrix() {
+  std::vector<Case> all;
+  const auto add = [&](const char* torus, const char* model, const Strategy& prefill,
+                       const Strategy& decode, int batch, int prompt, int gen) {
+    all.push_back(parse_case(
+        fmt::format("torus={} model={} prefill={} decode={} batch={} prompt={} gen={} seed=1",
+                    torus, model, prefill.to_string(), decode.to_string(), batch, prompt, gen)));
+  };
+  for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
+    for (const char* model : {"palm-tiny", "palm-tiny,K=24"})
+      for (const Strategy& s : all_strategies()) add(torus, model, s, s, 24, 7, 4);
+  for (const char* model : {"palm-tiny", "palm-tiny,K=24"})
+    for (const Strategy& prefill : all_strategies())
+      for (const Strategy& decode : all_strategies())
+        if (!(prefill == decode)) add("4x2x3", model, prefill, decode, 24, 7, 4);
+  for (const Strategy& s : all_strategies()) add("4x4x4", "palm-mini", s, s, 64, 3, 3);
+  return all;
+}
+
+Case draw(std::uint64_t seed, std::uint64_t index) {
+  Choices choose(seed, index);
+  for (;;) {
+    const Case c = attempt(choose);
+    const double cost = multiply_adds(c);
+    // Large cases are kept one time in three, so that the typical one stays cheap.
+    if (cost > kMostMultiplyAdds || (cost > kMostMultiplyAdds / 4 && !choose.percent(33))) continue;
+    if (legal(c)) return c;
+  }
+}
+
+std::vector<Case> simpler(const Case& c) {
+  std::vector<Case> all;
+  const auto propose = [&](auto&& change) {
+    Case next = c;
+    change(next);
+    if (!(next == c) && legal(next)) all.push_back(next);
+  };
+  for (Axis axis : {Axis::x, Axis::y, Axis::z})
+    for (int size : {1, 2, c.torus.size(axis) - 1}) {
+      if (size < 1 || size >= c.torus.size(axis)) continue;
+      propose([&](Case& next) {
+        int sizes[3] = {c.torus.size(Axis::x), c.torus.size(Axis::y), c.torus.size(Axis::z)};
+        sizes[static_cast<std::size_t>(axis)] = size;
+        next.torus = Torus(sizes[0], sizes[1], sizes[2]);
+        // Shrinking the torus alone keeps every divisibility; the batch follows if it was least.
+        if (c.batch == chips(c.torus)) next.batch = chips(next.torus);
+      });
+    }
+  propose([](Case& next) { next.model.layers = 1; });
+  propose([](Case& next) { next.gen = std::max<std::int64_t>(1, next.gen - 1); });
+  propose([](Case& next) { next.gen = std::min<std::int64_t>(2, next.gen); });
+  propose([](Case& next) { next.prompt = next.chunk = 1; });
+  propose([](Case& next) { next.chunk = next.prompt; });
+  propose([](Case& next) {
+    next.prompt = std::max<std::int64_t>(1, next.prompt - 1);
+    next.chunk = std::min(next.chunk, next.prompt);
+  });
+  propose([](Case& next) { next.numerics.act = ActType::f32; });
+  propose([](Case& next) { next.numerics.weights = WeightType::f32; });
+  propose([](Case& next) { next.decode = next.prefill; });
+  const auto [e, wide] = multiples(c);
+  const std::int64_t n = chips(c.torus);
+  const auto scaled = [](ModelConfig& m) {
+    m.logit_scale = parse_model(fmt::format("palm-tiny,E={}", m.E)).logit_scale;
+  };
+  // Only downwards, so that repeating ends.
+  propose(
+      [&, unit = e](Case& next) { next.model.E = std::min(c.model.E, unit), scaled(next.model); });
+  propose([&, unit = wide](Case& next) { next.model.F = std::min(c.model.F, unit); });
+  propose([&, unit = wide](Case& next) {
+    if (c.model.H > unit) next.model.H = unit, next.model.K = c.model.K == 1 ? 1 : unit;
+  });
+  propose([](Case& next) { next.model.K = 1; });
+  propose([](Case& next) {
+    next.model.Q = std::min<std::int64_t>(next.model.Q, 2), next.model.rotary = 1.0;
+  });
+  propose([&](Case& next) { next.model.V = std::min(c.model.V, 2 * n); });
+  propose([&](Case& next) { next.model.V = std::min(c.model.V, n); });
+  propose([](Case& next) { next.model.rotary = 1.0; });
+  propose([](Case& next) { next.model.theta = 10000.0; });
+  propose([](Case& next) { next.model.embed_scale = 1.0F; });
+  propose([&](Case& next) {
+    const std::int64_t least =
+        std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+    next.batch = std::min(c.batch, least);
+  });
+  propose([](Case& next) { next.seed = std::min<std::uint64_t>(next.seed, 1); });
+  return all;
+}
+
+void Coverage::add(const Case& c) {
+  ++cases_;
+  const int X = c.torus.size(Axis::x);
+  const int Y = c.torus.size(Axis::y);
+  const int Z = c.torus.size(Axis::z);
+  const auto odd = [](int size) { return size >= 3 && size % 2 == 1; };
+  if (!(X == Y && Y == Z)) ++counts_["axes not all equal"];
+  if (c.torus.chips() >= 12) ++counts_["12 chips or more"];
+  if (c.gen >= 3) ++counts_["gen 3 or more"];
+  if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
+  ++counts_[c.prefill.to_string()];
+  if (!(c.decode == c.prefill) && c.gen > 1) ++counts_[c.decode.to_string()];
+  multiply_adds_.push_back(multiply_adds(c));
+}
+
+std::vector<Coverage::Requirement> Coverage::requirements() const {
+  std::vector<Requirement> all{{"axes not all equal", 0, 60},
+                               {"12 chips or more", 0, 30},
+                               {"gen 3 or more", 0, 50},
+                               {"an odd axis of 3 or more", 0, 20}};
+  for (const Strategy& s : all_strategies()) all.push_back({s.to_string(), 0, 3});
+  for (Requirement& r : all) {
+    const auto at = counts_.find(r.name);
+    const auto hits = at == counts_.end() ? std::int64_t{0} : at->second;
+    r.share = cases_ == 0 ? 0.0 : 100.0 * static_cast<double>(hits) / static_cast<double>(cases_);
+  }
+  return all;
+}
+
+double Coverage::median_multiply_adds() const {
+  if (multiply_adds_.empty()) return 0.0;
+  std::vector<double> sorted = multiply_adds_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+std::string Coverage::to_string() const {
+  std::string text = fmt::format("coverage of {} random cases\n", cases_);
+  for (const Requirement& r : requirements())
+    text += fmt::format("  {:<26}{:5.1f} %   (at least {:.0f} %)\n", r.name, r.share, r.demand);
+  text += fmt::format("  {:<26}{:.1e}    (at most 5e+06)\n", "median multiply-adds",
+                      median_multiply_adds());
+  return text;
+}
+
+std::string Coverage::shortfall() const {
+  for (const Requirement& r : requirements())
+    if (r.share < r.demand)
+      return fmt::format("lazy draw: {} in {:.1f} % of the cases, at least {:.0f} % are wanted",
+                         r.name, r.share, r.demand);
+  if (median_multiply_adds() > 5e6)
+    return fmt::format("the median case has {:.1e} multiply-adds, at most 5e6 are wanted",
+                       median_multiply_adds());
+  return "";
+}
+
+}  // namespace shardproof::cases

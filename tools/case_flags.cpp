@@ -1,0 +1,97 @@
+#include "tools/case_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "weights/error.h"
+#include "weights/store.h"
+
+namespace shardproof::tools {
+namespace {
+
+const std::map<std::string, std::string>& descriptions() {
+  static const std::map<std::string, std::string> all{
+      {"torus", "Chips, XxYxZ [2x2x2]"},
+      {"model", "PRESET[,KEY=VALUE...], e.g. palm-tiny,K=24 [palm-tiny]"},
+      {"prefill", "Strategy of the prefill, e.g. wg-xyz:batch [ws2d:heads]"},
+      {"decode", "Strategy of the decode steps [as prefill]"},
+      {"block", "parallel [from the model]"},
+      {"weights", "f32 or bf16 [f32]; or a weights FILE to read"},
+      {"act", "Storage of activations, f32 or bf16 [f32]"},
+      {"regime", "exact [exact]"},
+      {"batch", "Rows [the smallest legal]"},
+      {"prompt", "Prompt length [4]"},
+      {"chunk", "Prefill chunk length [the prompt's]"},
+      {"gen", "Tokens to generate [2]"},
+      {"seed", "Seeds weights and prompt [1]"}};
+  return all;
+}
+
+bool is_weight_type(const std::string& word) {
+  return word == "f32" || word == "bf16" || word == "int8";
+}
+
+}  // namespace
+
+void CaseFlags::add_to(CLI::App& verb, const std::vector<std::string>& except) {
+  for (const std::string& key : case_keys()) {
+    if (std::find(except.begin(), except.end(), key) != except.end()) continue;
+    if (key == "weights") {
+      verb.add_option("--weights", weights_flag_, descriptions().at(key))
+          ->allow_extra_args(false)
+          ->group("The case")
+          ->type_name("");
+      continue;
+    }
+    verb.add_option_function<std::string>(
+            "--" + key, [this, key](const std::string& value) { values_[key] = value; },
+            descriptions().at(key))
+        ->group("The case")
+        ->type_name("");
+  }
+}
+
+void CaseFlags::set_default(const std::string& key, const std::string& value) {
+  values_.emplace(key, value);
+}
+
+void CaseFlags::load() {
+  for (const std::string& value : weights_flag_) {
+    if (is_weight_type(value)) {
+      values_["weights"] = value;
+      continue;
+    }
+    if (weights_file_) throw Error("weights_flag", "--weights names two files");
+    weights_file_ = value;
+    weights_ = load_weights(value);
+  }
+}
+
+Case CaseFlags::parse(const std::string& line) const {
+  std::string text = line;
+  for (const auto& [key, value] : values_) {
+    if (value.find_first_of(" \t\r\n") != std::string::npos)
+      throw Error("case_c0", fmt::format("--{} '{}': a value has no spaces", key, value));
+    text += fmt::format(" {}={}", key, value);
+  }
+  const bool names_model = text.find("model=") != std::string::npos;
+  Case c = parse_case(text);
+  if (!weights_) return c;
+  if (names_model && !(c.model == weights_->config()))
+    throw Error("weights_model",
+                fmt::format("{} holds {}, the case asks for {}", *weights_file_,
+                            print_model(weights_->config()), print_model(c.model)));
+  c.model = weights_->config();
+  return c;
+}
+
+int thread_count(int asked) {
+  if (asked < 0 || asked > 1024)
+    throw Error("threads_c1",
+                fmt::format("--threads {}: from 1 to 1024, or 0 for all cores", asked));
+  return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+}  // namespace shardproof::tools

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "golden/case.h"
+#include "weights/weights.h"
+
+namespace shardproof::tools {
+
+/// The flags of a verb that runs a case: every key of a case line, and `--weights FILE`.
+class CaseFlags {
+ public:
+  /// Adds a flag for each key but those in `except`. The object must outlive the parsing.
+  void add_to(CLI::App& verb, const std::vector<std::string>& except = {});
+
+  bool given() const { return !values_.empty() || weights_file_.has_value(); }
+  bool has(const std::string& key) const { return values_.contains(key); }
+  void set_default(const std::string& key, const std::string& value);
+
+  /// The case that `line` (may be empty) and the flags describe together; a key in both is an
+  /// error, as is a model other than that of the weights file.
+  Case parse(const std::string& line = "") const;
+
+  /// The weights file's content, if --weights names one; read once, by load().
+  const Weights* weights() const { return weights_ ? &*weights_ : nullptr; }
+  void load();
+
+ private:
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> weights_flag_;
+  std::optional<std::string> weights_file_;
+  std::optional<Weights> weights_;
+};
+
+/// How many threads --threads stands for: `asked`, or the machine's where it is 0.
+/// Throws Error("threads_c1", ...) on a negative or absurd number.
+int thread_count(int asked);
+
+}  // namespace shardproof::tools

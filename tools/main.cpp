@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "tools/verbs.h"
+#include "weights/error.h"
+
+namespace {
+
+constexpr int kBadInput = 2;
+
+/// One line on stderr, whatever the message holds.
+int refuse(std::string message) {
+  for (char& c : message)
+    if (c == '\n' || c == '\r') c = ' ';
+  fmt::print(stderr, "shardproof: {}\n", message);
+  return kBadInput;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace shardproof;
+  CLI::App app{
+      "Shardproof runs partitioned transformer inference on a simulated torus of chips\n"
+      "and proves every layout equal to the unsharded model, bit for bit.\n"};
+  app.name("shardproof");
+  app.set_version_flag("--version", "shardproof " SHARDPROOF_VERSION);
+  app.footer(
+      "Exit codes: 0 all held, 1 a check failed, 2 bad input.\n"
+      "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch --decode ws2d:batch");
+  app.require_subcommand(1);
+  tools::Action chosen;
+  tools::add_verify(app, chosen);
+  tools::add_explain(app, chosen);
+  tools::add_run(app, chosen);
+  tools::add_weights(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return refuse(fmt::format("{} (see shardproof --help)", error.what()));
+  }
+  try {
+    const int code = chosen();
+    if (std::fflush(stdout) != 0) return refuse("output_c1: standard output cannot be written");
+    return code;
+  } catch (const Error& error) {
+    return refuse(error.what());
+  } catch (const std::bad_alloc&) {
+    return refuse("memory_c1: out of memory; a smaller torus, model, batch or prompt fits");
+  } catch (const std::exception& error) {
+    return refuse(fmt::format("internal error: {}", error.what()));
+  }
+}

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <bit>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "golden/verify.h"
+#include "tools/case_flags.h"
+#include "tools/verbs.h"
+#include "weights/error.h"
+#include "weights/generator.h"
+#include "weights/registry.h"
+
+namespace shardproof::tools {
+namespace {
+
+struct Options {
+  CaseFlags flags;
+  std::string prompt_file;
+  int threads = 0;
+  bool json = false;
+  bool checkpoints = false;
+};
+
+/// One row a line, bytes as token ids; all rows of one length.
+IntTensor read_prompt(const std::string& path, std::int64_t vocabulary) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error("prompt_c1", fmt::format("{} cannot be read", path));
+  std::vector<std::string> rows;
+  for (std::string row; std::getline(file, row);) {
+    if (!row.empty() && row.back() == '\r') row.pop_back();
+    rows.push_back(row);
+  }
+  if (file.bad()) throw Error("prompt_c1", fmt::format("{} cannot be read", path));
+  if (rows.empty())
+    throw Error("prompt_c2", fmt::format("{} is empty; write one row a line", path));
+  const auto length = rows[0].size();
+  IntTensor ids({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)});
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].empty()) throw Error("prompt_c3", fmt::format("{} line {} is empty", path, r + 1));
+    if (rows[r].size() != length)
+      throw Error("prompt_c4",
+                  fmt::format("{} line {} has {} bytes, line 1 has {}; rows must be of "
+                              "equal length for now",
+                              path, r + 1, rows[r].size(), length));
+    for (char byte : rows[r]) {
+      const auto id = static_cast<std::int32_t>(static_cast<unsigned char>(byte));
+      if (id >= vocabulary)
+        throw Error("prompt_c5", fmt::format("{} line {} holds byte {}, the vocabulary has V={}",
+                                             path, r + 1, id, vocabulary));
+      ids.data[at++] = id;
+    }
+  }
+  return ids;
+}
+
+/// Rows of token 0 below the prompt's, which keep the batch legal and are never shown.
+IntTensor padded(const IntTensor& ids, std::int64_t batch) {
+  IntTensor wide = ids;
+  wide.shape[0] = batch;
+  wide.data.resize(static_cast<std::size_t>(element_count(wide.shape)), 0);
+  return wide;
+}
+
+/// Every checkpoint of the run, assembled from the chips' shards, cut to the first `rows` rows.
+class Collector : public Observer {
+ public:
+  explicit Collector(std::int64_t rows) : rows_(rows) {}
+
+  void observe(const Scope& scope, const Program&, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    const Meaning& m = declared.meaning;
+    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || m.name == "in" ||
+        value.holds_partial() || (m.last && m.name != "final_norm"))
+      return;
+    const bool per_layer =
+        m.name != "embed" && m.name != "final_norm" && m.name != "logits" && m.name != "token";
+    std::string id = checkpoint_id(scope.pass, per_layer ? scope.layer : -1, m.name);
+    if (m.last) id = "last " + id;
+    if (found_.contains(id)) return;
+    if (m.name == "token")
+      found_[id] = hex(assemble_int(value));
+    else
+      found_[id] = hex(assemble(value));
+  }
+
+  nlohmann::json take() { return std::move(found_); }
+
+ private:
+  template <class T>
+  nlohmann::json hex(const Array<T>& tensor) const {
+    Shape shape = tensor.shape;
+    const std::int64_t kept = element_count(shape) / shape[0] * rows_;
+    shape[0] = rows_;
+    std::string bits;
+    for (std::int64_t i = 0; i < kept; ++i) {
+      const auto word = std::bit_cast<std::uint32_t>(tensor.data[static_cast<std::size_t>(i)]);
+      for (int byte = 0; byte < 4; ++byte) bits += fmt::format("{:02x}", word >> (8 * byte) & 0xFF);
+    }
+    return {{"shape", shape}, {"bits", bits}};
+  }
+
+  std::int64_t rows_;
+  nlohmann::json found_ = nlohmann::json::object();
+};
+
+nlohmann::json rows_json(const IntTensor& ids, std::int64_t rows) {
+  nlohmann::json out = nlohmann::json::array();
+  const std::int64_t width = ids.shape[1];
+  for (std::int64_t r = 0; r < rows; ++r)
+    out.push_back(std::vector<std::int32_t>(ids.data.begin() + r * width,
+                                            ids.data.begin() + (r + 1) * width));
+  return out;
+}
+
+int run_case(Options& o) {
+  if (o.checkpoints && !o.json) throw Error("run_c1", "--checkpoints needs --json");
+  o.flags.load();
+  Case c = o.flags.parse();
+  IntTensor prompt;
+  if (!o.prompt_file.empty()) {
+    if (o.flags.has("prompt"))
+      throw Error("run_c2", "--prompt is a length; --prompt-file has its own");
+    prompt = read_prompt(o.prompt_file, c.model.V);
+    c.prompt = prompt.shape[1];
+    if (!o.flags.has("chunk")) c.chunk = c.prompt;
+    const std::int64_t rows = prompt.shape[0];
+    if (!o.flags.has("batch")) {
+      const std::int64_t unit =
+          std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+      c.batch = (rows + unit - 1) / unit * unit;
+    } else if (c.batch < rows) {
+      throw Error("run_c3", fmt::format("batch={} is less than the {} rows of {}", c.batch, rows,
+                                        o.prompt_file));
+    }
+  }
+  require_legal(c);
+  require_memory(c);
+  if (o.prompt_file.empty()) prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
+  const std::int64_t rows = prompt.shape[0];
+
+  const Inference inference = c.inference();
+  const InferencePrograms programs = build_programs(inference);
+  check(programs, inference, c.batch, c.prompt);
+  const Weights weights =
+      o.flags.weights() != nullptr ? *o.flags.weights() : generate_weights(c.model, c.seed);
+  Threads threads(thread_count(o.threads));
+  Collector collector(rows);
+  const IntTensor generated = run_inference(inference, programs, weights, padded(prompt, c.batch),
+                                            threads, o.checkpoints ? &collector : nullptr);
+  if (!o.json) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      fmt::print("{}\n", fmt::join(generated.data.begin() + r * c.gen,
+                                   generated.data.begin() + (r + 1) * c.gen, " "));
+    return 0;
+  }
+  nlohmann::json out{{"case", print_case(c)},
+                     {"chunk", c.chunk},
+                     {"prompt", rows_json(prompt, rows)},
+                     {"generated", rows_json(generated, rows)}};
+  if (o.checkpoints) out["checkpoints"] = collector.take();
+  fmt::print("{}\n", out.dump(1));
+  return 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("run", "Generate tokens on the simulated chips");
+  options->flags.add_to(*verb);
+  verb->add_option("--prompt-file", options->prompt_file,
+                   "Text, one row a line, bytes as token ids, rows of equal length\n"
+                   "[a generated prompt]")
+      ->type_name("FILE");
+  verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
+  verb->add_flag("--json", options->json, "Print JSON");
+  verb->add_flag("--checkpoints", options->checkpoints,
+                 "With --json: every checkpoint's bits, assembled from the chips");
+  verb->footer(
+      "Prints the generated token ids, one row a line. --seed makes weights and prompt; with a\n"
+      "weights file the prompt only. Rows are padded to a batch the strategies can shard.\n"
+      "Example: shardproof run --torus 2x2x2 --prefill wg-xyz:batch --decode ws2d:batch \\\n"
+      "           --prompt-file prompts.txt --gen 8");
+  verb->callback([&chosen, options] { chosen = [options] { return run_case(*options); }; });
+}
+
+}  // namespace shardproof::tools

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/verbs.h"
+#include "weights/error.h"
+#include "weights/generator.h"
+#include "weights/registry.h"
+#include "weights/store.h"
+
+namespace shardproof::tools {
+namespace {
+
+struct Options {
+  std::string model = "palm-tiny";
+  std::uint64_t seed = 1;
+  std::string out, file;
+  bool json = false;
+};
+
+int generate(const Options& o) {
+  const Weights weights = generate_weights(parse_model(o.model), o.seed);
+  save_weights(weights, o.out);
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : weights.all()) elements += element_count(tensor.shape);
+  fmt::print("{}: {} tensors, {} elements of {}\n", o.out, weights.all().size(), elements,
+             print_model(weights.config()));
+  return 0;
+}
+
+int inspect(const Options& o) {
+  const Weights weights = load_weights(o.file);
+  nlohmann::json out{{"file", o.file},
+                     {"version", kWeightsFormat},
+                     {"model", print_model(weights.config())},
+                     {"tensors", nlohmann::json::array()}};
+  if (!o.json) {
+    fmt::print("{}: format {}, {}\n", o.file, kWeightsFormat, print_model(weights.config()));
+    fmt::print("{:<18}{:<6}{:<16}{:>12}{:>12}{:>12}\n", "tensor", "dims", "shape", "min", "max",
+               "rms");
+  }
+  for (const WeightSpec& spec : weight_specs(weights.config())) {
+    const Tensor& t = weights.at(spec.name);
+    double least = t.data[0], most = t.data[0], squares = 0.0;
+    for (float v : t.data) {
+      least = std::min(least, static_cast<double>(v));
+      most = std::max(most, static_cast<double>(v));
+      squares += static_cast<double>(v) * static_cast<double>(v);
+    }
+    const double rms = std::sqrt(squares / static_cast<double>(t.data.size()));
+    if (o.json)
+      out["tensors"].push_back({{"name", spec.name},
+                                {"dims", spec.dims},
+                                {"shape", t.shape},
+                                {"min", least},
+                                {"max", most},
+                                {"rms", rms}});
+    else
+      fmt::print("{:<18}{:<6}{:<16}{:>12.5g}{:>12.5g}{:>12.5g}\n", spec.name, spec.dims,
+                 fmt::format("{}", fmt::join(t.shape, "x")), least, most, rms);
+  }
+  if (o.json) fmt::print("{}\n", out.dump(1));
+  return 0;
+}
+
+}  // namespace
+
+void add_weights(CLI::App& app, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("weights", "Make weights files and look into them");
+  verb->require_subcommand(1);
+  CLI::App* make =
+      verb->add_subcommand("generate", "Generate weights from a seed into an HDF5 file");
+  make->add_option("--model", options->model, "PRESET[,KEY=VALUE...] [palm-tiny]")->type_name("");
+  make->add_option("--seed", options->seed, "Seed [1]")->type_name("N");
+  make->add_option("--out", options->out, "The file to write")->required()->type_name("FILE");
+  make->footer("Example: shardproof weights generate --model palm-tiny,K=24 --seed 3 --out w.h5");
+  make->callback([&chosen, options] { chosen = [options] { return generate(*options); }; });
+  CLI::App* look = verb->add_subcommand("inspect", "Check a weights file and list its tensors");
+  look->add_option("file", options->file, "The file to read")->required()->type_name("FILE");
+  look->add_flag("--json", options->json, "Print JSON");
+  look->footer("Example: shardproof weights inspect w.h5");
+  look->callback([&chosen, options] { chosen = [options] { return inspect(*options); }; });
+}
+
+}  // namespace shardproof::tools
