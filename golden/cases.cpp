@@ -198,6 +198,20 @@ std::vector<Case> simpler(const Case& c) {
   return all;
 }
 
+Case shrink(Case c, const std::function<bool(const Case&)>& fails, int tries) {
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const Case& candidate : simpler(c)) {
+      if (tries-- <= 0) return c;
+      if (!fails(candidate)) continue;
+      c = candidate;
+      progress = true;
+      break;
+    }
+  }
+  return c;
+}
+
 void Coverage::add(const Case& c) {
   ++cases_;
   const int X = c.torus.size(Axis::x);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ inline constexpr double kMostMultiplyAdds = 2e7;
 /// Legal cases that are simpler than `c` in one respect each, the boldest steps first; none for the
 /// simplest case. Repeating it ends.
 std::vector<Case> simpler(const Case& c);
+
+/// The simplest case reached from `c` by such steps that still fails; at most `tries` are tried.
+Case shrink(Case c, const std::function<bool(const Case&)>& fails, int tries = 300);
 
 /// What a set of cases covered.
 class Coverage {

@@ -7,7 +7,6 @@
 #include "tools/case_flags.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
-#include "weights/registry.h"
 
 namespace shardproof::tools {
 namespace {
@@ -25,25 +24,6 @@ struct Explained {
   const Program* program;
   std::map<std::string, Type> types;
 };
-
-std::map<std::string, Type> checked(const Program& program, const Case& c, std::int64_t L,
-                                    std::int64_t M) {
-  const ModelConfig& m = c.model;
-  std::map<std::string, Shape> inputs{{"x", {c.batch, L, m.E}},
-                                      {"ids", {c.batch, L}},
-                                      {"pos", {c.batch, L}},
-                                      {"k_old", {c.batch, M, m.K, m.Q}},
-                                      {"v_old", {c.batch, M, m.K, m.Q}},
-                                      {"k", {c.batch, M, m.K, m.Q}},
-                                      {"v", {c.batch, M, m.K, m.Q}},
-                                      {"logits", {c.batch, m.V}}};
-  for (const Result& input : program.inputs)
-    if (input.meaning.kind == Meaning::Kind::weight)
-      for (const WeightSpec& spec : weight_specs(m))
-        if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)
-          inputs[input.name] = spec.shape;
-  return check(program, inputs, c.torus);
-}
 
 /// "wq E_xH_zyQ, wk ..." of a layer program's resident weights.
 std::string rest_layouts(const Program& layer) {
@@ -112,7 +92,8 @@ int explain_strategy(Options& o) {
   const InferencePrograms programs = build_programs(c.inference());
   std::vector<Explained> parts;
   const auto part = [&](std::string title, const Program& program, std::int64_t L) {
-    parts.push_back({std::move(title), &program, checked(program, c, L, c.prompt)});
+    parts.push_back(
+        {std::move(title), &program, check(program, c.inference(), c.batch, L, c.prompt)});
   };
   if (hands_over)
     part(fmt::format("hand-over of a layer's caches from {}", c.prefill.to_string()),

@@ -70,26 +70,6 @@ class Batch {
   std::vector<std::optional<Judgement>> judgements_;
 };
 
-/// Greedily the simplest case that still fails.
-Case shrunk(Case c, const Weights* weights) {
-  OracleMemo memo;
-  VerifyOptions options;
-  options.weights = weights;
-  constexpr int kMostTries = 300;
-  for (int tries = 0; tries < kMostTries;) {
-    bool simpler = false;
-    for (const Case& candidate : cases::simpler(c)) {
-      if (++tries > kMostTries) break;
-      if (verify_case(candidate, memo, options).verdict == Verdict::equal) continue;
-      c = candidate;
-      simpler = true;
-      break;
-    }
-    if (!simpler) break;
-  }
-  return c;
-}
-
 std::string heading() {
   return fmt::format("{:>4} {:<7} {:<15} {:<13}{:<13}{:>3} {:>2} {:>3} {:>4}  {}\n", "case",
                      "torus", "model", "prefill", "decode", "B", "L", "gen", "vals", "verdict");
@@ -198,7 +178,11 @@ int verify(Options& o) {
   std::string reproduce;
   if (!failed.empty()) {
     const Case& first = list[failed[0]];
-    const Case least = o.cases > 0 ? shrunk(first, o.flags.weights()) : first;
+    OracleMemo memo;
+    const auto fails = [&](const Case& c) {
+      return verify_case(c, memo).verdict != Verdict::equal;
+    };
+    const Case least = o.cases > 0 ? cases::shrink(first, fails) : first;
     reproduce = fmt::format("shardproof verify --case \"{}\"", print_case(least));
   }
   const bool held = failed.empty() && lazy.empty();

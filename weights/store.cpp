@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -16,6 +15,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "weights/error.h"
 #include "weights/hdf5_handle.h"
@@ -156,6 +156,8 @@ class Reader {
   }
 
  private:
+  using Link = std::pair<std::string, H5L_type_t>;
+
   [[noreturn]] void refuse(std::string_view label, std::string_view reason) const {
     throw Error(label, fmt::format("{:?} {}", path_, reason));
   }
@@ -249,16 +251,11 @@ class Reader {
   void check_names(const std::vector<WeightSpec>& specs) const {
     std::set<std::string, std::less<>> missing;
     for (const WeightSpec& spec : specs) missing.insert(spec.name);
-    H5G_info_t group{};
-    need(H5Gget_info(file_.get(), &group) >= 0);
-    for (hsize_t i = 0; i < group.nlinks; ++i) {
-      const std::string name = link_name(i);
-      H5L_info_t link{};
-      need(H5Lget_info(file_.get(), name.c_str(), &link, H5P_DEFAULT) >= 0);
+    for (const auto& [name, type] : links()) {
       if (missing.erase(name) == 0) {
         refuse("weights_name", fmt::format("holds {:?}, which is no weight of its model", name));
       }
-      if (link.type != H5L_TYPE_HARD) {
+      if (type != H5L_TYPE_HARD) {
         refuse("weights_name", fmt::format("holds {} as a link, not as a dataset", name));
       }
     }
@@ -268,15 +265,15 @@ class Reader {
     }
   }
 
-  std::string link_name(hsize_t i) const {
-    std::array<char, 256> buffer{};
-    const ssize_t length = H5Lget_name_by_idx(file_.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i,
-                                              buffer.data(), buffer.size(), H5P_DEFAULT);
-    need(length >= 0);
-    if (static_cast<std::size_t>(length) >= buffer.size()) {
-      refuse("weights_name", fmt::format("holds a name of {} characters", length));
-    }
-    return buffer.data();
+  // The root's links, in the file's own order: HDF5 1.10 crashes on corrupt metadata when it sorts.
+  std::vector<Link> links() const {
+    std::vector<Link> found;
+    const auto visit = [](hid_t, const char* name, const H5L_info_t* link, void* out) -> herr_t {
+      static_cast<std::vector<Link>*>(out)->emplace_back(name, link->type);
+      return 0;
+    };
+    need(H5Literate(file_.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, &found) >= 0);
+    return found;
   }
 
   Tensor dataset(const WeightSpec& spec) const {

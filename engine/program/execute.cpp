@@ -172,8 +172,9 @@ std::vector<Sharded> Step::run() {
 }  // namespace
 
 std::string Scope::step(const Program& program, const std::string& value) const {
-  if (program.name == "layer" || program.name == "hand_over")
-    return fmt::format("{}.layer{}.{}", pass, layer, value);
+  if (program.name == "layer") return fmt::format("{}.layer{}.{}", pass, layer, value);
+  if (program.name == "hand_over")
+    return fmt::format("{}.layer{}.hand_over.{}", pass, layer, value);
   return fmt::format("{}.{}.{}", pass, program.name, value);
 }
 

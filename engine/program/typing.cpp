@@ -13,6 +13,11 @@ namespace {
 
 using Types = std::vector<Type>;
 
+/// "H_zyx", or "H" where there are no axes.
+std::string named(char letter, const Axes& axes) {
+  return Layout({{letter, axes}}, Axes()).to_string();
+}
+
 /// One op being typed: its operands, and the way its rules are reported.
 class Rules {
  public:
@@ -30,6 +35,7 @@ class Rules {
 
   const Type& arg(std::size_t i) const { return args_[i]; }
   std::string text(std::size_t i) const { return args_[i].layout.to_string(); }
+  std::string full(std::size_t i) const { return (arg(i).integer ? "int32 " : "f32 ") + text(i); }
 
   /// Constraint 1 of every op but collectives, slice, last and the views; `integer` is the operand
   /// that may be int32, if the op has one.
@@ -69,8 +75,8 @@ class Rules {
       const auto at = arg(j).layout.find(dim.letter);
       if (!at) continue;
       const Axes other = arg(j).layout.dims()[*at].axes;
-      require(dim.axes == other, n, "{} has {}_{} where {} has {}_{}", text(i), dim.letter,
-              dim.axes.to_string(), text(j), dim.letter, other.to_string());
+      require(dim.axes == other, n, "{} has {} where {} has {}", text(i),
+              named(dim.letter, dim.axes), text(j), named(dim.letter, other));
       const std::int64_t a = arg(i).shape[*arg(i).layout.find(dim.letter)];
       const std::int64_t b = arg(j).shape[*at];
       require(a == b, n, "{} has {}={} where {} has {}={}", text(i), dim.letter, a, text(j),
@@ -133,8 +139,7 @@ Types all_to_all(const Rules& rules, const Op& op, const Type& t) {
 Types permute_axes(const Rules& rules, const Op& op, const Type& t) {
   const std::size_t dim = rules.dim(1, op.dim);
   const Axes& has = t.layout.dims()[dim].axes;
-  rules.require(has == op.axes, 2, "{} is not {}_{}", t.layout.to_string(), op.dim,
-                op.axes.to_string());
+  rules.require(has == op.axes, 2, "{} is not {}", named(op.dim, has), named(op.dim, op.axes));
   rules.require(op.as.sorted() == op.axes.sorted(), 3, "{} is no order of {}", op.as.to_string(),
                 op.axes.to_string());
   return {{t.layout.with_axes(dim, op.as), t.shape, t.integer}};
@@ -171,7 +176,7 @@ Types split_dim(const Rules& rules, const Op& op, const Type& t, const Torus& to
   const Axes& major = halves.dims()[0].axes;
   const Axes& minor = halves.dims()[1].axes;
   rules.require(has.starts_with(major) && has.without(major) == minor, 3,
-                "{}_{} does not split into {}", op.dim, has.to_string(), op.parameter);
+                "{} does not split into {}", named(op.dim, has), op.parameter);
   const std::int64_t outer = torus.size(major);
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
@@ -268,7 +273,7 @@ Types embed_lookup(const Rules& rules, const Type& ids, const Type& table) {
   rules.complete(0);
   rules.letters(2, 1, "VE");
   rules.require(ids.integer && ids.layout.letters() == "BL", 2, "ids are int32 BL, not {}",
-                rules.text(0));
+                rules.full(0));
   rules.require(!ids.layout.used().has_any(table.layout.used()), 3,
                 "an axis shards both the ids {} and the table {}", rules.text(0), rules.text(1));
   std::vector<Layout::Dim> dims = ids.layout.dims();
@@ -311,7 +316,7 @@ Types rope(const Rules& rules, const Type& t) {
   const std::string letters = t.layout.letters();
   rules.require(letters == "BLHQ" || letters == "BLKQ", 2, "{} is neither BLHQ nor BLKQ",
                 rules.text(0));
-  rules.require(rules.arg(1).integer, 2, "positions are int32 BL, not {}", rules.text(1));
+  rules.require(rules.arg(1).integer, 2, "positions are int32 BL, not {}", rules.full(1));
   rules.letters(2, 1, "BL");
   rules.unsharded(3, 0, "Q");
   rules.aligned(4, 0, 1);
@@ -333,7 +338,7 @@ Types append(const Rules& rules, const Type& cache, const Type& t) {
   rules.letters(2, 0, "BMKQ");
   rules.letters(2, 1, "BLKQ");
   rules.letters(2, 2, "BL");
-  rules.require(rules.arg(2).integer, 2, "positions are int32 BL, not {}", rules.text(2));
+  rules.require(rules.arg(2).integer, 2, "positions are int32 BL, not {}", rules.full(2));
   rules.unsharded(3, 0, "M");
   rules.unsharded(3, 1, "L");
   rules.aligned(4, 0, 1);
@@ -348,7 +353,7 @@ Types attend(const Rules& rules, const Type& q, const Type& k) {
   rules.letters(2, 0, "BLHQ");
   rules.letters(2, 1, "BMKQ");
   rules.letters(2, 3, "BL");
-  rules.require(rules.arg(3).integer, 2, "positions are int32 BL, not {}", rules.text(3));
+  rules.require(rules.arg(3).integer, 2, "positions are int32 BL, not {}", rules.full(3));
   rules.require(rules.arg(2) == k, 3, "the caches differ: {} and {}", rules.text(1), rules.text(2));
   rules.unsharded(4, 0, "LQ");
   rules.unsharded(4, 1, "MQ");
@@ -380,7 +385,7 @@ Types argmax(const Rules& rules, const Type& value) {
   rules.complete(1);
   rules.letters(2, 0, "BC");
   rules.letters(2, 1, "BC");
-  rules.require(rules.arg(1).integer, 2, "indices are int32, {} is not", rules.text(1));
+  rules.require(rules.arg(1).integer, 2, "indices are int32 BC, not {}", rules.full(1));
   rules.unsharded(3, 0, "C");
   rules.aligned(4, 0, 1);
   return {{Layout({value.layout.dims()[0]}, Axes()), {value.shape[0]}, true}};

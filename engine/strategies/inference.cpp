@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "engine/program/typing.h"
 #include "weights/error.h"
 #include "weights/registry.h"
 
@@ -172,31 +171,30 @@ void require_legal(const Inference& inference, std::int64_t batch, std::int64_t 
   require_legal(inference.decode, inference.config, inference.torus, batch);
 }
 
+std::map<std::string, Type> check(const Program& program, const Inference& inference,
+                                  std::int64_t batch, std::int64_t L, std::int64_t M) {
+  const ModelConfig& c = inference.config;
+  const Shape cache{batch, M, c.K, c.Q};
+  std::map<std::string, Shape> inputs{
+      {"x", {batch, L, c.E}}, {"ids", {batch, L}}, {"pos", {batch, L}}, {"logits", {batch, c.V}},
+      {"k_old", cache},       {"v_old", cache},    {"k", cache},        {"v", cache}};
+  for (const Result& input : program.inputs)
+    if (input.meaning.kind == Meaning::Kind::weight)
+      for (const WeightSpec& spec : weight_specs(c))
+        if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)
+          inputs[input.name] = spec.shape;
+  return check(program, inputs, inference.torus);
+}
+
 void check(const InferencePrograms& programs, const Inference& inference, std::int64_t batch,
            std::int64_t prompt) {
-  const ModelConfig& c = inference.config;
-  const auto of_phase = [&](const PhasePrograms& phase, std::int64_t L, std::int64_t M) {
-    std::map<std::string, Shape> shapes{{"x", {batch, L, c.E}},
-                                        {"ids", {batch, L}},
-                                        {"pos", {batch, L}},
-                                        {"k_old", {batch, M, c.K, c.Q}},
-                                        {"v_old", {batch, M, c.K, c.Q}},
-                                        {"logits", {batch, c.V}}};
-    for (const Program* program : {&phase.embed, &phase.layer, &phase.head, &phase.sample}) {
-      std::map<std::string, Shape> inputs = shapes;
-      for (const Result& input : program->inputs)
-        if (input.meaning.kind == Meaning::Kind::weight)
-          for (const WeightSpec& spec : weight_specs(c))
-            if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)
-              inputs[input.name] = spec.shape;
-      check(*program, inputs, inference.torus);
-    }
+  const auto phase = [&](const PhasePrograms& p, std::int64_t L, std::int64_t M) {
+    for (const Program* program : {&p.embed, &p.layer, &p.head, &p.sample})
+      check(*program, inference, batch, L, M);
   };
-  const std::int64_t chunk = chunk_length(inference, prompt);
-  of_phase(programs.prefill, chunk, 0);
-  of_phase(programs.decode, 1, prompt);
-  const Shape cache{batch, prompt, c.K, c.Q};
-  check(programs.hand_over, {{"k", cache}, {"v", cache}}, inference.torus);
+  phase(programs.prefill, chunk_length(inference, prompt), 0);
+  phase(programs.decode, 1, prompt);
+  check(programs.hand_over, inference, batch, prompt, prompt);
 }
 
 IntTensor run_inference(const Inference& inference, const InferencePrograms& programs,

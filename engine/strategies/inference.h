@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/program/execute.h"
+#include "engine/program/typing.h"
 #include "engine/strategies/programs.h"
 #include "weights/weights.h"
 
@@ -30,6 +31,11 @@ InferencePrograms build_programs(const Inference& inference);
 /// regime the engine does not execute), "case_gen" (gen below 1), "case_chunk", "case_positions"
 /// (more positions than the RoPE tables have).
 void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt);
+
+/// Type-checks one program of a run for a pass over L positions with M cached ones before it
+/// (hand-over: caches of length M), and returns the types of its values.
+std::map<std::string, Type> check(const Program& program, const Inference& inference,
+                                  std::int64_t batch, std::int64_t L, std::int64_t M);
 
 /// Type-checks every program of the run for the shapes it will meet.
 void check(const InferencePrograms& programs, const Inference& inference, std::int64_t batch,

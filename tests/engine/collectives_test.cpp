@@ -31,9 +31,9 @@ TEST(AllGather, JoinsBlocksInTheOrderOfTheSubscript) {
   const Torus torus(1, 2, 3);
   const Sharded t = iota("E_zy", {6}, torus);
   ASSERT_EQ(t.f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
-  EXPECT_EQ(apply("all_gather(t, E, y)", t).f32(),
+  EXPECT_EQ(run_op("all_gather(t, E, y)", t).f32(),
             (Chips{{0, 1}, {2, 3}, {4, 5}, {0, 1}, {2, 3}, {4, 5}}));
-  EXPECT_EQ(apply("all_gather(t, E, zy)", t).f32(), Chips(6, {0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(run_op("all_gather(t, E, zy)", t).f32(), Chips(6, {0, 1, 2, 3, 4, 5}));
 }
 
 TEST(AllGather, OfAnInnerDimInterleavesRows) {
@@ -41,12 +41,12 @@ TEST(AllGather, OfAnInnerDimInterleavesRows) {
   // 3 4 5
   const Sharded t = iota("BE_x", {2, 3}, Torus(3, 2, 1));
   ASSERT_EQ(t.f32(), (Chips{{0, 3}, {0, 3}, {1, 4}, {1, 4}, {2, 5}, {2, 5}}));
-  EXPECT_EQ(apply("all_gather(t, E, x)", t).f32(), Chips(6, {0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(run_op("all_gather(t, E, x)", t).f32(), Chips(6, {0, 1, 2, 3, 4, 5}));
 }
 
 TEST(AllGather, RemovedFillsTheShapeFromTheChipsOwnShard) {
   const Sharded t = iota("E_z", {3}, Torus(1, 1, 3));
-  EXPECT_EQ(apply("all_gather(t, E, z)", t, true).f32(), (Chips{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
+  EXPECT_EQ(run_op("all_gather(t, E, z)", t, true).f32(), (Chips{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
 }
 
 // x is 1, 10, 100 over z; every chip's product is its own x times (1, 2, 3).
@@ -61,9 +61,9 @@ const std::map<std::string, Tensor> kGateInputs{
 };
 
 TEST(AllReduce, SumsTheGroup) {
-  const auto out = run_program(std::string(kPartialGate) +
-                                   "r : BLF = all_reduce(p, z) is raw gate\noutput p, r",
-                               Torus(1, 1, 3), kGateInputs);
+  const auto out =
+      run_program(std::string(kPartialGate) + "r : BLF = all_reduce(p, z) is raw gate\noutput p, r",
+                  Torus(1, 1, 3), kGateInputs);
   EXPECT_EQ(out.at("p")->partial().values,
             (ChipArrays<double>{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
   EXPECT_EQ(out.at("r")->f32(), Chips(3, {111, 222, 333}));
@@ -85,14 +85,14 @@ TEST(AllReduce, OfOneAxisLeavesTheOther) {
 
 TEST(AllReduce, RemovedRoundsTheChipsOwnTerm) {
   const auto out = run_program(std::string(kPartialGate) + "output p", Torus(1, 1, 3), kGateInputs);
-  EXPECT_EQ(apply("all_reduce(p, z)", {out.at("p")}, true).f32(),
+  EXPECT_EQ(run_op("all_reduce(p, z)", {out.at("p")}, true).f32(),
             (Chips{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
 }
 
 TEST(ReduceScatter, LeavesEachChipItsBlockOfTheSum) {
-  const auto out = run_program(std::string(kPartialGate) +
-                                   "r : BLF_z = reduce_scatter(p, F, z) is raw gate\noutput r",
-                               Torus(1, 1, 3), kGateInputs);
+  const auto out = run_program(
+      std::string(kPartialGate) + "r : BLF_z = reduce_scatter(p, F, z) is raw gate\noutput r",
+      Torus(1, 1, 3), kGateInputs);
   EXPECT_EQ(out.at("r")->f32(), (Chips{{111}, {222}, {333}}));
 }
 
@@ -116,12 +116,17 @@ TEST(ReduceScatter, GivesTheFirstAxisTheMajorBlocks) {
                                    return w;
                                  }()}});
   const float one = 111111;
-  EXPECT_EQ(out.at("a")->f32(), (Chips{{one}, {2 * one}, {3 * one}, {4 * one}, {5 * one}, {6 * one}}));
-  EXPECT_EQ(out.at("b")->f32(), (Chips{{one}, {3 * one}, {5 * one}, {2 * one}, {4 * one}, {6 * one}}));
+  EXPECT_EQ(out.at("a")->f32(),
+            (Chips{{one}, {2 * one}, {3 * one}, {4 * one}, {5 * one}, {6 * one}}));
+  EXPECT_EQ(out.at("b")->f32(),
+            (Chips{{one}, {3 * one}, {5 * one}, {2 * one}, {4 * one}, {6 * one}}));
   // Of y=0 the terms 1, 10, 100, of y=1 the others; columns two by two over z.
-  EXPECT_EQ(out.at("c")->partial().values,
-            (ChipArrays<double>{{111, 222}, {333, 444}, {555, 666},
-                                {111000, 222000}, {333000, 444000}, {555000, 666000}}));
+  EXPECT_EQ(out.at("c")->partial().values, (ChipArrays<double>{{111, 222},
+                                                               {333, 444},
+                                                               {555, 666},
+                                                               {111000, 222000},
+                                                               {333000, 444000},
+                                                               {555000, 666000}}));
 }
 
 TEST(AllToAll, TradesOneDimForAnother) {
@@ -130,8 +135,8 @@ TEST(AllToAll, TradesOneDimForAnother) {
   // 6 7 8
   const Sharded t = iota("B_zE", {3, 3}, Torus(1, 1, 3));
   ASSERT_EQ(t.f32(), (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
-  EXPECT_EQ(apply("all_to_all(t, B->E, z)", t).f32(), (Chips{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}));
-  EXPECT_EQ(apply("all_to_all(t, B->E, z)", t, true).f32(),
+  EXPECT_EQ(run_op("all_to_all(t, B->E, z)", t).f32(), (Chips{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}));
+  EXPECT_EQ(run_op("all_to_all(t, B->E, z)", t, true).f32(),
             (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
 }
 
@@ -141,7 +146,8 @@ TEST(AllToAll, AppendsTheAxesInTheOrderAsked) {
   const Sharded t = shard(rows, Layout::parse("B_zyE"), torus);
   const auto columns = [&](const char* call) {
     std::vector<float> first_row;
-    for (const auto& chip : apply(call, t).f32()) first_row.push_back(chip[0]);
+    const Sharded moved = run_op(call, t);
+    for (const auto& chip : moved.f32()) first_row.push_back(chip[0]);
     return first_row;  // element (0, column) is the column's number
   };
   EXPECT_EQ(columns("all_to_all(t, B->E, zy)"), (std::vector<float>{0, 2, 4, 1, 3, 5}));
@@ -151,26 +157,25 @@ TEST(AllToAll, AppendsTheAxesInTheOrderAsked) {
 TEST(PermuteAxes, RenamesTheOrderOfABlock) {
   const Sharded t = iota("E_zy", {6}, Torus(1, 2, 3));
   ASSERT_EQ(t.f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
-  EXPECT_EQ(apply("permute_axes(t, E, zy->yz)", t).f32(), (Chips{{0}, {1}, {2}, {3}, {4}, {5}}));
-  EXPECT_EQ(apply("permute_axes(t, E, zy->yz)", t, true).f32(), t.f32());
+  EXPECT_EQ(run_op("permute_axes(t, E, zy->yz)", t).f32(), (Chips{{0}, {1}, {2}, {3}, {4}, {5}}));
+  EXPECT_EQ(run_op("permute_axes(t, E, zy->yz)", t, true).f32(), t.f32());
   // Three axes on 3x2x1: chip (x,y,0) holds block y·3+x of E_yzx, then block x·2+y of E_xyz.
   const Sharded u = iota("E_yzx", {6}, Torus(3, 2, 1));
   ASSERT_EQ(u.f32(), (Chips{{0}, {3}, {1}, {4}, {2}, {5}}));
-  EXPECT_EQ(apply("permute_axes(t, E, yzx->xyz)", u).f32(),
-            (Chips{{0}, {1}, {2}, {3}, {4}, {5}}));
+  EXPECT_EQ(run_op("permute_axes(t, E, yzx->xyz)", u).f32(), (Chips{{0}, {1}, {2}, {3}, {4}, {5}}));
 }
 
 TEST(Slice, KeepsTheChipsOwnBlock) {
   const Sharded t = iota("E", {6}, Torus(1, 2, 3));
-  EXPECT_EQ(apply("slice(t, E, zy)", t).f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
-  EXPECT_EQ(apply("slice(t, E, y)", t).f32(),
+  EXPECT_EQ(run_op("slice(t, E, zy)", t).f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
+  EXPECT_EQ(run_op("slice(t, E, y)", t).f32(),
             (Chips{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {3, 4, 5}, {3, 4, 5}, {3, 4, 5}}));
 }
 
 TEST(Last, KeepsTheLastPositionOfEachRow) {
   // Two rows of three positions of two channels, the channels over z.
   const Sharded t = iota("BLE_z", {2, 3, 2}, Torus(1, 1, 2));
-  const Sharded out = apply("last(t)", t);
+  const Sharded out = run_op("last(t)", t);
   EXPECT_EQ(out.layout.to_string(), "BE_z");
   EXPECT_EQ(out.f32(), (Chips{{4, 10}, {5, 11}}));
 }

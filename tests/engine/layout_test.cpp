@@ -118,8 +118,8 @@ RC_GTEST_PROP(LayoutLaw, EveryElementLiesWhereTheSubscriptsSay, ()) {
       for (std::int64_t e = 0; e < local[1]; ++e) {
         const std::int64_t row = torus.block(chip, layout.axes('B')) * local[0] + b;
         const std::int64_t column = torus.block(chip, layout.axes('E')) * local[1] + e;
-        const float found = value.f32()[static_cast<std::size_t>(chip)]
-                                       [static_cast<std::size_t>(b * local[1] + e)];
+        const float found =
+            value.f32()[static_cast<std::size_t>(chip)][static_cast<std::size_t>(b * local[1] + e)];
         RC_ASSERT(found == static_cast<float>(row * shape[1] + column));
       }
 }

@@ -33,17 +33,16 @@ inline Tensor tensor_of(const Shape& shape, std::vector<float> data = {}) {
 
 /// One op on its operands: typed by infer(), so that laws need no declared layouts, then executed.
 /// `call` is a program's text: "all_gather(t, E, zy)"; its names stand for the operands in order.
-inline std::vector<Sharded> apply_all(std::string_view call,
-                                      const std::vector<SharedValue>& operands, std::size_t results,
-                                      bool removed = false) {
+inline std::vector<Sharded> run_op_results(std::string_view call,
+                                           const std::vector<SharedValue>& operands,
+                                           std::size_t results, bool removed = false) {
   static Threads one(1);
   std::string declared, meanings;
   for (std::size_t i = 0; i < results; ++i) {
     declared += fmt::format("{}result{} : B", i > 0 ? ", " : "", i);
     meanings += i > 0 ? ", in" : "in";
   }
-  Program program =
-      parse_program("law", fmt::format("{} = {} is {}", declared, call, meanings));
+  Program program = parse_program("law", fmt::format("{} = {} is {}", declared, call, meanings));
   Op& op = program.ops[0];
   op.removed = removed;
   std::vector<Type> types;
@@ -60,17 +59,18 @@ inline std::vector<Sharded> apply_all(std::string_view call,
     program.outputs.push_back(op.results[i].name);
   }
   std::vector<Sharded> values;
-  for (const auto& [name, value] : execute(program, std::move(inputs), {any_config(), one, nullptr, {}}))
+  for (const auto& [name, value] :
+       execute(program, std::move(inputs), {any_config(), one, nullptr, {}}))
     values.push_back(*value);
   return values;
 }
 
-inline Sharded apply(std::string_view call, const std::vector<SharedValue>& operands,
-                     bool removed = false) {
-  return apply_all(call, operands, 1, removed)[0];
+inline Sharded run_op(std::string_view call, const std::vector<SharedValue>& operands,
+                      bool removed = false) {
+  return run_op_results(call, operands, 1, removed)[0];
 }
-inline Sharded apply(std::string_view call, Sharded operand, bool removed = false) {
-  return apply(call, std::vector{shared(std::move(operand))}, removed);
+inline Sharded run_op(std::string_view call, Sharded operand, bool removed = false) {
+  return run_op(call, std::vector{shared(std::move(operand))}, removed);
 }
 
 /// A whole program, checked and executed; its inputs are unsharded tensors by name.

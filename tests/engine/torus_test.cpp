@@ -21,14 +21,16 @@ struct Row {
   int yz, zy, zyx, yzx, xzy;
 };
 const Row kTable[] = {
-    {0, "(0,0,0)", 0, 0, 0, 0, 0, 0, 0, 0},       {1, "(0,0,1)", 0, 0, 1, 1, 2, 8, 4, 2},
-    {3, "(0,1,0)", 0, 1, 0, 3, 1, 4, 12, 1},      {6, "(1,0,0)", 1, 0, 0, 0, 0, 1, 1, 6},
-    {16, "(2,1,1)", 2, 1, 1, 4, 3, 14, 18, 15},   {23, "(3,1,2)", 3, 1, 2, 5, 5, 23, 23, 23},
+    {0, "(0,0,0)", 0, 0, 0, 0, 0, 0, 0, 0},     {1, "(0,0,1)", 0, 0, 1, 1, 2, 8, 4, 2},
+    {3, "(0,1,0)", 0, 1, 0, 3, 1, 4, 12, 1},    {6, "(1,0,0)", 1, 0, 0, 0, 0, 1, 1, 6},
+    {16, "(2,1,1)", 2, 1, 1, 4, 3, 14, 18, 15}, {23, "(3,1,2)", 3, 1, 2, 5, 5, 23, 23, 23},
 };
 
 TEST(Torus, PlacesChipsAndBlocksAsTheTableSays) {
   const Torus torus = Torus::parse("4x2x3");
-  const auto block = [&](int chip, const char* axes) { return torus.block(chip, Axes::parse(axes)); };
+  const auto block = [&](int chip, const char* axes) {
+    return torus.block(chip, Axes::parse(axes));
+  };
   for (const Row& row : kTable) {
     SCOPED_TRACE(row.name);
     EXPECT_EQ(torus.name(row.chip), row.name);
@@ -55,8 +57,8 @@ TEST(Torus, GroupsChipsInTheOrderOfTheSubscript) {
 }
 
 TEST(Torus, RefusesWhatIsNone) {
-  for (const char* text : {"", "4x2", "4x2x", "4x2x3x1", "4x2x3 ", "x4x2x3", "4,2,3", "4 x2x3",
-                           "99999999999x1x1"})
+  for (const char* text :
+       {"", "4x2", "4x2x", "4x2x3x1", "4x2x3 ", "x4x2x3", "4,2,3", "4 x2x3", "99999999999x1x1"})
     EXPECT_EQ(label_of([&] { Torus::parse(text); }), "torus_c0") << text;
   for (const char* text : {"0x2x3", "4x-1x3"})
     EXPECT_EQ(label_of([&] { Torus::parse(text); }), "torus_c1") << text;

@@ -1,0 +1,167 @@
+#include "engine/program/program.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/program/typing.h"
+#include "engine/strategies/programs.h"
+#include "tests/engine/run_program.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+const char* const kKvAxes[] = {"", "z", "zy", "zyx"};
+
+std::vector<Program> programs_of(const PhasePrograms& phase) {
+  return {phase.embed, phase.layer, phase.head, phase.sample};
+}
+
+/// Every program that the built strategies have.
+std::vector<Program> all_programs() {
+  std::vector<Program> all;
+  for (const Strategy& strategy : all_strategies())
+    for (const char* kv : kKvAxes)
+      for (ActType act : {ActType::f32, ActType::bf16})
+        for (Program& program : programs_of(build_programs(strategy, Axes::parse(kv), act)))
+          all.push_back(std::move(program));
+  return all;
+}
+
+TEST(ProgramText, ParseInvertsPrintForEveryStrategy) {
+  std::set<OpKind> kinds;
+  for (const Program& program : all_programs()) {
+    EXPECT_EQ(parse_program(program.name, print_program(program)), program) << program.name;
+    for (const Op& op : program.ops) kinds.insert(op.kind);
+  }
+  EXPECT_GE(kinds.size(), 15U) << "the strategies use fewer ops than they did";
+}
+
+constexpr const char* kEveryForm = R"(input x : BLE_xzy is in
+input q : BLH_zyxQ is q
+a : BLE_x = all_gather(x, E, zy) is in
+b : BLE_x partialsum-yz = all_reduce(a, x) is raw embed
+c : B_yzLE_x = all_to_all(a, E->B, zy as yz) is last out
+d : BLE_yx = permute_axes(x, E, xzy->yzx) is in
+e : BLS_zR_yxQ = split_dim(q, H->S_zR_yx) is q
+f : BLH_zyxQ = merge_dim(e, SR->H) is q
+g : BLE = einsum(BLHQ,HQE->BLE + BLF,FE->BLE; a, b; c, d) is raw block_out
+h : BLE = scale_by(g, embed_scale) is unstored embed
+i : BC, j : BC = local_argmax(h) is stat candidates, stat indices
+k : BMKQ = append(a, b, c) is previous k_cache
+output a, b, k
+)";
+
+TEST(ProgramText, PrintInvertsParseForEveryForm) {
+  EXPECT_EQ(print_program(parse_program("forms", kEveryForm)), kEveryForm);
+}
+
+TEST(ProgramText, SkipsCommentsEmptyLinesAndBlanks) {
+  const Program program =
+      parse_program("p", "# head\n\n  input x : BLE is in  # tail\r\n\toutput x");
+  EXPECT_EQ(print_program(program), "input x : BLE is in\noutput x\n");
+  EXPECT_EQ(parse_program("p", ""), parse_program("p", print_program(parse_program("p", ""))));
+}
+
+TEST(ProgramText, TellsThePartsOfAnOp) {
+  const Program program = parse_program("forms", kEveryForm);
+  EXPECT_EQ(program.producer("c")->axes.to_string(), "zy");
+  EXPECT_EQ(program.producer("c")->as.to_string(), "yz");
+  EXPECT_EQ(program.producer("j"), program.producer("i"));
+  EXPECT_EQ(program.producer("x"), nullptr);
+  EXPECT_TRUE(program.producer("c")->results[0].meaning.last);
+  EXPECT_EQ(program.producer("g")->args, (std::vector<std::string>{"a", "b", "c", "d"}));
+  EXPECT_EQ(program.producer("k")->results[0].meaning.kind, Meaning::Kind::previous);
+}
+
+TEST(ProgramText, RefusesWhatIsNoStatement) {
+  for (const char* line : {
+           "x : BLE = add(a, b)",                   // no meaning
+           "input x BLE is in",                     // no colon
+           "input 2x : BLE is in",                  // no name
+           "x = add(a, b) is in",                   // no layout
+           "x : BLE add(a, b) is in",               // no '='
+           "x : BLE = add a, b is in",              // no call
+           "x : BLE = plus(a, b) is in",            // no op
+           "x : BLE = add() is in",                 // no operand
+           "x : BLE = add(a, b,) is in",            // an empty operand
+           "x : BLE = add(a, b) is in, in",         // more meanings than results
+           "x : BLE = add(a, b) is no meaning",     // words that say nothing
+           "x : BLE, y : BLE = add(a, b) is in",    // fewer
+           "x : BLE = all_gather(a, E) is in",      // no axes
+           "x : BLE = all_gather(a, EF, x) is in",  // two dims
+           "x : BLE = all_gather(a, e, x) is in",   // no dim
+           "x : BLE = all_reduce(a, E, x) is in",   // a dim too many
+           "x : BLE = all_to_all(a, E, x) is in",   // no target
+           "x : BLE = all_to_all(a, E->B, x as y as z) is in",
+           "x : BLE = permute_axes(a, E, xy) is in",  // no order
+           "x : BLE = split_dim(a, H) is in",
+           "x : BLE = merge_dim(a, SR) is in",
+           "x : BLE = scale_by(a) is in",
+           "x : BLE = einsum(BLE,EF->BLF, a, w) is in",  // commas for semicolons
+           "x : BLE = einsum(BLE,EF->BLF; a) is in",
+           "output a,, b",
+           "outputs",
+       })
+    EXPECT_EQ(label_of([&] { parse_program("p", line); }), "program_c0") << line;
+  EXPECT_EQ(message_of([] { parse_program("p", "\n\nx : BLE = plus(a) is in"); }),
+            "program_c0: line 3: 'x : BLE = plus(a) is in': 'plus' is no op");
+  // Layouts, axes and specs say themselves what is wrong with them.
+  EXPECT_EQ(label_of([] { parse_program("p", "input x : BLe is in"); }), "layout_c0");
+  EXPECT_EQ(label_of([] { parse_program("p", "x : B = all_gather(a, E, w) is in"); }), "axes_c1");
+  EXPECT_EQ(label_of([] { parse_program("p", "x : B = einsum(BLE; a, b) is in"); }), "einsum_c0");
+}
+
+TEST(Strategies, HandOverProgramsCheckAndKeepEveryCacheSlot) {
+  for (const char* size : {"1x1x1", "4x2x3", "1x2x3", "3x2x1", "2x2x2", "3x1x5"}) {
+    const Torus torus = Torus::parse(size);
+    for (const char* kv : kKvAxes) {
+      const Axes axes = Axes::parse(kv);
+      std::vector<Layout> layouts;
+      for (const Strategy& strategy : all_strategies())
+        layouts.push_back(cache_layout(strategy, axes));
+      const Shape shape{torus.chips(), 2, torus.chips(), 2};
+      for (const Layout& from : layouts)
+        for (const Layout& to : layouts) {
+          SCOPED_TRACE(from.to_string() + " to " + to.to_string() + " on " + size);
+          const Program program = build_hand_over(from, to);
+          EXPECT_EQ(parse_program(program.name, print_program(program)), program);
+          const auto types = check(program, {{"k", shape}, {"v", shape}}, torus);
+          for (const std::string& output : program.outputs) EXPECT_EQ(types.at(output).layout, to);
+          const Tensor cache = tensor_of(shape);
+          const auto out = run_program(print_program(program), torus, {{"k", cache}, {"v", cache}});
+          EXPECT_TRUE(same_bits(*out.at(program.outputs[1]), shard(cache, to, torus)));
+        }
+    }
+  }
+}
+
+TEST(Strategies, LayerProgramsCheckOnUnequalTori) {
+  for (const char* size : {"1x1x1", "4x2x3", "1x2x3", "3x2x1", "2x3x5"}) {
+    const Torus torus = Torus::parse(size);
+    const std::int64_t n = torus.chips();
+    for (const Strategy& strategy : all_strategies())
+      for (const char* kv : kKvAxes)
+        for (ActType act : {ActType::f32, ActType::bf16}) {
+          SCOPED_TRACE(strategy.to_string() + " with K over '" + kv + "' on " + size);
+          const std::int64_t K = torus.size(Axes::parse(kv));
+          const std::map<char, std::int64_t> extents{{'B', n}, {'L', 2}, {'E', n}, {'F', n},
+                                                     {'H', n}, {'K', K}, {'Q', 4}, {'M', 3},
+                                                     {'V', n}, {'P', 9}, {'J', 2}};
+          for (const Program& program :
+               programs_of(build_programs(strategy, Axes::parse(kv), act))) {
+            std::map<std::string, Shape> inputs;
+            for (const Result& input : program.inputs)
+              for (const Layout::Dim& dim : input.layout.dims())
+                inputs[input.name].push_back(extents.at(dim.letter));
+            EXPECT_EQ(message_of([&] { check(program, inputs, torus); }), "") << program.name;
+          }
+        }
+  }
+}
+
+}  // namespace
+}  // namespace shardproof

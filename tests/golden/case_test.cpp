@@ -1,0 +1,89 @@
+#include "golden/case.h"
+
+#include "tests/golden/case_gen.h"
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+std::string label_of(const std::string& line) {
+  try {
+    require_legal(parse_case(line));
+  } catch (const Error& error) {
+    return error.label();
+  }
+  return "legal";
+}
+
+std::string message_of(const std::string& line) {
+  try {
+    require_legal(parse_case(line));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Case, PrintsEveryKeyInOneOrder) {
+  EXPECT_EQ(
+      print_case(parse_case("seed=11 torus=4x2x3 decode=ws2d:batch prefill=wg-xyz:batch "
+                            "model=palm-tiny,K=24 gen=4 prompt=7")),
+      "torus=4x2x3 model=palm-tiny,K=24 prefill=wg-xyz:batch decode=ws2d:batch block=parallel "
+      "weights=f32 act=f32 regime=exact batch=24 prompt=7 chunk=7 gen=4 seed=11");
+}
+
+TEST(Case, DefaultsAreTheSpecifications) {
+  const Case c = parse_case("torus=4x2x3 prefill=ws1d decode=ws2d:batch");
+  EXPECT_EQ(c.prefill.to_string(), "ws1d:heads");
+  EXPECT_EQ(c.batch, 24);
+  EXPECT_EQ(c.prompt, 4);
+  EXPECT_EQ(c.chunk, 4);
+  EXPECT_EQ(c.gen, 2);
+  EXPECT_EQ(c.seed, 1U);
+}
+
+RC_GTEST_PROP(Case, ParseOfPrintIsTheIdentity, ()) {
+  const Case c = *any_case();
+  RC_ASSERT(parse_case(print_case(c)) == c);
+}
+
+struct Bad {
+  const char* line;
+  const char* label;
+  const char* says;
+};
+
+class BadCase : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadCase, IsRefusedByItsRule) {
+  EXPECT_EQ(label_of(GetParam().line), GetParam().label);
+  EXPECT_NE(message_of(GetParam().line).find(GetParam().says), std::string::npos)
+      << message_of(GetParam().line);
+  EXPECT_EQ(message_of(GetParam().line).find('\n'), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, BadCase,
+    testing::Values(
+        Bad{"torus", "case_c0", "KEY=VALUE"}, Bad{"torsu=2x2x2", "case_c1", "torus"},
+        Bad{"seed=1 seed=2", "case_c2", "seed"}, Bad{"gen=two", "case_c3", "gen=two"},
+        Bad{"gen=0", "case_c3", "gen=0"}, Bad{"batch=-1", "case_c3", "batch=-1"},
+        Bad{"batch=99999999999999999999", "case_c3", "batch"}, Bad{"torus=2x2", "torus_c0", "2x2"},
+        Bad{"torus=2x0x2", "torus_c1", "size 0"}, Bad{"torus=1000x1000x1000", "torus_c2", "4096"},
+        Bad{"torus=99999x99999x99999", "torus_c2", "4096"},
+        Bad{"prefill=ws3d", "strategy_c1", "ws1d"},
+        Bad{"prefill=wg-xyz", "strategy_c2", "wg-xyz:batch"},
+        Bad{"prefill=wg-xyz:heads", "strategy_c2", "wg-xyz:batch"},
+        Bad{"torus=5x1x1", "strategy_c3", "nearest"},
+        Bad{"model=palm-tiny,E=100 torus=2x2x2", "strategy_c3", "E=100"},
+        Bad{"torus=2x2x2 prefill=ws2d:batch batch=7", "strategy_c4", "smallest legal is 8"},
+        Bad{"torus=2x2x2 prefill=ws2d:batch batch=9", "strategy_c3", "B=9"},
+        Bad{"block=serial", "strategy_c5", "parallel"}, Bad{"regime=f32", "case_numerics", "exact"},
+        Bad{"weights=int8", "case_numerics", "bf16"}, Bad{"weights=f16", "case_numerics", "f16"},
+        Bad{"prompt=4 chunk=5", "case_chunk", "chunk=5"},
+        Bad{"prompt=2048 gen=2", "case_positions", "2049"},
+        Bad{"model=palm-huge", "model_preset", "palm-huge"},
+        Bad{"model=palm-tiny,W=3", "model_key", "W"}));
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,151 @@
+#include "golden/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+
+#include "golden/verify.h"
+
+namespace shardproof {
+namespace {
+
+TEST(JudgedOffset, IsTheTableWrittenByHand) {
+  // On 4x2x3, of F=48 in F_zyx, chip (x,y,z) holds block (z·2+y)·4+x of 24, two wide.
+  const Torus torus(4, 2, 3);
+  const struct {
+    int chip;  // (x·2 + y)·3 + z
+    std::int64_t zyx, xzy, zy, x;
+  } table[] = {                        //          F_zyx  E_xzy  F_zy  E_x
+               {0, 0, 0, 0, 0},        // (0,0,0)
+               {1, 16, 4, 16, 0},      // (0,0,1): block 8; block 2; block 2 of 6; block 0
+               {2, 32, 8, 32, 0},      // (0,0,2): 16; 4; 4; 0
+               {3, 8, 2, 8, 0},        // (0,1,0): 4; 1; 1; 0
+               {5, 40, 10, 40, 0},     // (0,1,2): 20; 5; 5; 0
+               {6, 2, 12, 0, 12},      // (1,0,0): 1; 6; 0; 1
+               {10, 26, 18, 24, 12},   // (1,1,1): 13; 9; 3; 1
+               {18, 6, 36, 0, 36},     // (3,0,0): 3; 18; 0; 3
+               {23, 46, 46, 40, 36}};  // (3,1,2): 23; 23; 5; 3
+  for (const auto& row : table) {
+    EXPECT_EQ(judged_offset(Layout::parse("F_zyx"), {48}, torus, row.chip), Shape{row.zyx});
+    EXPECT_EQ(judged_offset(Layout::parse("E_xzy"), {48}, torus, row.chip), Shape{row.xzy});
+    EXPECT_EQ(judged_offset(Layout::parse("F_zy"), {48}, torus, row.chip), Shape{row.zy});
+    EXPECT_EQ(judged_offset(Layout::parse("E_x"), {48}, torus, row.chip), Shape{row.x});
+    EXPECT_EQ(judged_offset(Layout::parse("BE_x"), {7, 48}, torus, row.chip), (Shape{0, row.x}));
+  }
+}
+
+/// Passes what a run shows on to the judge, with one element of one chip of one value changed.
+class Corrupter : public Observer {
+ public:
+  Corrupter(Judge& judge, std::string step, int chip)
+      : judge_(judge), step_(std::move(step)), chip_(chip) {}
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    if (scope.step(program, declared.name) != step_) {
+      judge_.observe(scope, program, op, declared, value);
+      return;
+    }
+    Sharded changed = value;
+    if (auto* f32 = std::get_if<ChipArrays<float>>(&changed.data)) {
+      float& last = (*f32)[static_cast<std::size_t>(chip_)].back();
+      last = std::bit_cast<float>(std::bit_cast<std::uint32_t>(last) ^ 1U);
+    } else if (auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&changed.data)) {
+      ++(*i32)[static_cast<std::size_t>(chip_)].back();
+    } else {
+      double& last = std::get<Partial>(changed.data).values[static_cast<std::size_t>(chip_)].back();
+      last += 1.0;
+    }
+    judge_.observe(scope, program, op, declared, changed);
+  }
+
+ private:
+  Judge& judge_;
+  std::string step_;
+  int chip_;
+};
+
+Judgement judge_corrupted(const std::string& step, int chip) {
+  const Case c = parse_case(
+      "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:batch gen=2 "
+      "seed=5");
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Judge judge(known->answer, known->weights);
+  Corrupter corrupter(judge, step, chip);
+  Threads threads(1);
+  try {
+    run_inference(c.inference(), build_programs(c.inference()), known->weights, known->prompt,
+                  threads, &corrupter);
+  } catch (const Judge::Stop&) {
+  }
+  return judge.finish();
+}
+
+TEST(Judge, SeesOneFlippedBitOnOneChipOfAnyValue) {
+  // Replicated, sharded, partial, cached, weights, positions, candidates, tokens; a middle chip.
+  for (const char* step : {"prefill.c0.embed.e",    "prefill.c0.embed.x",   "prefill.c0.layer0.wq",
+                           "prefill.c0.layer0.pos", "prefill.c0.layer0.xg", "prefill.c0.layer0.ss",
+                           "prefill.c0.layer0.sa",  "prefill.c0.layer0.gx", "prefill.c0.layer0.qb",
+                           "prefill.c0.layer0.k",   "decode.1.layer0.kc",   "decode.1.layer0.vc",
+                           "decode.1.layer0.k_old", "decode.1.layer0.s",    "decode.1.layer0.d",
+                           "decode.1.layer0.ag",    "decode.1.layer0.y",    "decode.1.layer0.out",
+                           "decode.1.head.xn",      "decode.1.sample.cv",   "decode.1.sample.gi",
+                           "decode.1.sample.token"}) {
+    const Judgement j = judge_corrupted(step, 4);
+    EXPECT_EQ(j.verdict, Verdict::different) << step;
+    ASSERT_TRUE(j.difference) << step;
+    EXPECT_EQ(j.difference->step, step);
+  }
+  const Judgement j = judge_corrupted("decode.1.layer0.hr", 4);
+  ASSERT_TRUE(j.difference);
+  EXPECT_EQ(j.difference->chip, "(1,0,1)");
+  EXPECT_EQ(j.difference->pass, "decode.1");
+  EXPECT_EQ(j.difference->checkpoint, "decode.1.layer0.gate");
+  EXPECT_EQ(j.difference->op, "reduce_scatter(h, F, x)");
+  // F_zyx on 2x1x3: chip (1,0,1) holds block 1·2+1 = 3 of 6, two wide; its last element is 7.
+  EXPECT_EQ(j.difference->index, (Shape{5, 0, 7}));
+}
+
+TEST(Judge, WithoutTheFaultFindsNothing) {
+  EXPECT_EQ(judge_corrupted("no such step", 0).verdict, Verdict::equal);
+}
+
+TEST(Judge, DoesNotJudgeARunThatShowedNothing) {
+  const Case c = parse_case("model=palm-tiny,layers=1,E=8,F=8,H=8,Q=2,V=8 prefill=ws1d");
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  const Judgement j = Judge(known->answer, known->weights).finish();
+  EXPECT_EQ(j.verdict, Verdict::not_judged);
+  EXPECT_NE(j.explanation(), "");
+}
+
+/// Hides one checkpoint from the judge.
+class Hider : public Observer {
+ public:
+  explicit Hider(Judge& judge) : judge_(judge) {}
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    if (declared.meaning.name != "hidden") judge_.observe(scope, program, op, declared, value);
+  }
+
+ private:
+  Judge& judge_;
+};
+
+TEST(Judge, DoesNotPassARunThatSkippedACheckpoint) {
+  const Case c = parse_case("model=palm-tiny,layers=1,E=8,F=8,H=8,Q=2,V=8 prefill=ws1d");
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Judge judge(known->answer, known->weights);
+  Hider hider(judge);
+  Threads threads(1);
+  run_inference(c.inference(), build_programs(c.inference()), known->weights, known->prompt,
+                threads, &hider);
+  EXPECT_EQ(judge.finish().verdict, Verdict::not_judged);
+  EXPECT_EQ(judge.finish().reason, "the run never showed decode.1.layer0.hidden");
+}
+
+}  // namespace
+}  // namespace shardproof

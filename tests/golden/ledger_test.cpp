@@ -1,0 +1,176 @@
+// What a program is counted to move equals the closed formulas of docs/strategies.md, and what the
+// run really moved.
+#include "engine/program/count.h"
+#include "golden/verify.h"
+#include "tests/golden/case_gen.h"
+
+namespace shardproof {
+namespace {
+
+/// The formulas, over all chips, for one case and one phase.
+class Formulas {
+ public:
+  Formulas(const Case& c, const Strategy& strategy) : c_(c), s_(strategy) {
+    X_ = c.torus.size(Axis::x);
+    n_ = c.torus.chips();
+    YZ_ = n_ / X_;
+    kv_ = kv_axes(c.model, c.torus).size();
+    kv_blocks_ = c.torus.size(kv_axes(c.model, c.torus));
+  }
+
+  std::int64_t layer(std::int64_t L) const {
+    const ModelConfig& m = c_.model;
+    const std::int64_t BL = c_.batch * L;
+    const std::int64_t heads = BL * m.H * m.Q;
+    const std::int64_t kv = BL * m.K * m.Q;
+    switch (s_.ffn) {
+      case FfnLayout::ws1d:
+        return 2 * gather(BL * m.E, n_) +
+               (batch() ? 2 * gather(heads / n_, n_) + 2 * gather(kv / kv_blocks_, kv_blocks_) : 0);
+      case FfnLayout::ws2d: {
+        const std::int64_t block = 2 * gather(BL * m.E / X_, YZ_) + 2 * gather(BL, X_) +
+                                   2 * gather(heads / YZ_, X_) + 3 * gather(BL * m.F / YZ_, X_);
+        if (!batch())  // all_reduce of K and V where K is not split over x too
+          return block + (kv_ == 3 ? 2 : 4) * gather(kv / (kv_ == 3 ? YZ_ : kv_blocks_), X_);
+        const std::int64_t scatter = 2 * gather(kv / YZ_, X_);
+        const std::int64_t exchange = 2 * gather(kv / kv_blocks_, kv_blocks_);
+        return block + 2 * gather(heads / n_, n_) + scatter + exchange;
+      }
+      default: {
+        const std::int64_t wide = 2 * m.E * m.H * m.Q + 3 * m.E * m.F;
+        const std::int64_t narrow = 2 * m.E * m.K * m.Q;
+        const std::int64_t rest = kv_ == 3 ? YZ_ : kv_blocks_;
+        return gather(wide / YZ_, X_) + gather(wide, YZ_) + gather(narrow / rest, X_) +
+               gather(narrow, rest);
+      }
+    }
+  }
+
+  std::int64_t embed(std::int64_t L) const {
+    const std::int64_t BLE = c_.batch * L * c_.model.E;
+    return gather(BLE / X_, YZ_) + (gathered() ? gather(BLE / n_, X_) : 0);
+  }
+
+  std::int64_t head() const {
+    const std::int64_t BE = c_.batch * c_.model.E;
+    return gather(BE / X_, YZ_) + (gathered() ? gather(BE / n_, X_) : 0) +
+           2 * gather(c_.batch, X_) + gather(c_.batch * c_.model.V / YZ_, X_);
+  }
+
+  std::int64_t sample() const { return 2 * gather(c_.batch * n_, n_); }
+
+  static std::int64_t hand_over(const Case& c) {
+    const Formulas f(c, c.prefill);
+    if (c.prefill.attention == c.decode.attention) return 0;
+    const std::int64_t cache = c.batch * c.prompt * c.model.K * c.model.Q / f.kv_blocks_;
+    const std::int64_t exchange = 2 * f.gather(cache, f.kv_blocks_);
+    return f.batch() ? exchange + 2 * f.gather(cache, f.n_ / f.kv_blocks_) : exchange;
+  }
+
+ private:
+  bool batch() const { return s_.attention == AttentionLayout::batch; }
+  bool gathered() const { return s_.ffn == FfnLayout::wg_xyz; }
+  /// D(K−1)/K a chip, over all chips: the cost of all_gather, reduce_scatter and all_to_all.
+  std::int64_t gather(std::int64_t D, std::int64_t K) const { return D * n_ / K * (K - 1); }
+
+  const Case& c_;
+  Strategy s_;
+  std::int64_t X_, YZ_, n_, kv_blocks_;
+  int kv_;
+};
+
+std::int64_t counted(const Program& program, const Case& c, std::int64_t L) {
+  return count(program, check(program, c.inference(), c.batch, L, c.prompt), c.torus, c.numerics)
+      .moved();
+}
+
+RC_GTEST_PROP(Ledger, EqualsTheFormulas, ()) {
+  const Case c = *any_case();
+  const InferencePrograms programs = build_programs(c.inference());
+  const auto phase = [&](const PhasePrograms& p, const Strategy& strategy, std::int64_t L) {
+    const Formulas formulas(c, strategy);
+    RC_ASSERT(counted(p.layer, c, L) == formulas.layer(L));
+    RC_ASSERT(counted(p.embed, c, L) == formulas.embed(L));
+    RC_ASSERT(counted(p.head, c, L) == formulas.head());
+    RC_ASSERT(counted(p.sample, c, L) == formulas.sample());
+  };
+  phase(programs.prefill, c.prefill, c.chunk);
+  phase(programs.decode, c.decode, 1);
+  RC_ASSERT(counted(programs.hand_over, c, c.prompt) == Formulas::hand_over(c));
+}
+
+/// Sums what the run moved in its first pass, per step.
+class Meter : public Observer {
+ public:
+  void observe(const Scope&, const Program&, const Op*, const Result&, const Sharded&) override {}
+  void moved(const Scope& scope, const Program& program, const Op& op,
+             std::int64_t elements) override {
+    const std::string step = scope.step(program, op.results[0].name);
+    seen[step] += elements;
+  }
+  std::map<std::string, std::int64_t> seen;
+};
+
+RC_GTEST_PROP(Ledger, EqualsWhatTheChipsReceived, ()) {
+  const Case c = *any_case();
+  const InferencePrograms programs = build_programs(c.inference());
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Meter meter;
+  Threads threads(1);
+  run_inference(c.inference(), programs, known->weights, known->prompt, threads, &meter);
+  const Program& layer = programs.prefill.layer;
+  const Ledger ledger =
+      count(layer, check(layer, c.inference(), c.batch, c.chunk, 0), c.torus, c.numerics);
+  for (const StepCost& cost : ledger.steps) {
+    if (!is_collective(cost.kind)) continue;
+    std::int64_t received = meter.seen.at("prefill.c0.layer0." + cost.step);
+    // The simulator reads every summand whole where an all_reduce is two ring passes of D(K−1)/K.
+    if (cost.kind == OpKind::all_reduce) received = 2 * received / cost.group;
+    RC_ASSERT(received == cost.moved);
+  }
+}
+
+TEST(Ledger, CountsTheLayerOfThePaperLineByLine) {
+  // palm-tiny with E=F=48, Q=4 on 4x2x3, 24 rows, one token, multiquery, over batch.
+  const Case c =
+      parse_case("torus=4x2x3 model=palm-tiny,E=48,F=48,Q=4 prefill=ws2d:batch batch=24");
+  const Program layer = build_programs(c.inference()).prefill.layer;
+  const Ledger ledger = count(layer, check(layer, c.inference(), 24, 1, 4), c.torus, c.numerics);
+  std::map<std::string, std::int64_t> per_chip;
+  for (const StepCost& cost : ledger.steps)
+    if (is_collective(cost.kind)) per_chip[cost.step] = cost.moved / 24;
+  EXPECT_EQ(per_chip, (std::map<std::string, std::int64_t>{{"xg", 240},
+                                                           {"sa", 36},
+                                                           {"qr", 288},
+                                                           {"qb", 92},
+                                                           {"kr", 12},
+                                                           {"vr", 12},
+                                                           {"ob", 92},
+                                                           {"og", 288},
+                                                           {"hr", 144},
+                                                           {"ur", 144},
+                                                           {"ag", 144},
+                                                           {"yr", 240}}));
+}
+
+TEST(Ledger, WritesTheFormulaOfEveryCollective) {
+  const Case c = parse_case("torus=4x2x3 prefill=ws2d:batch");
+  const Program layer = build_programs(c.inference()).prefill.layer;
+  const Ledger ledger = count(layer, check(layer, c.inference(), 24, 1, 4), c.torus, c.numerics);
+  for (const StepCost& cost : ledger.steps) {
+    if (cost.step == "xg") {
+      EXPECT_EQ(formula(cost, false), "BLE/X (1-1/YZ)");
+      EXPECT_EQ(formula(cost, true), "BLE/X");
+    }
+    if (cost.step == "sa") {
+      EXPECT_EQ(formula(cost, false), "2 BL (1-1/X)");
+    }
+    if (cost.step == "ob") {
+      EXPECT_EQ(formula(cost, false), "BLHQ/XYZ (1-1/XYZ)");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardproof

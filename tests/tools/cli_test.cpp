@@ -1,0 +1,213 @@
+// The command line as a user meets it: exit codes, one-line refusals, nothing written on failure.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "shardproof-cli-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  fs::path path(const std::string& name) const { return directory_ / name; }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name).string();
+  }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+  }
+
+  Outcome run(const std::string& arguments) const {
+    const fs::path out = fs::path(directory_.string() + ".out");
+    const fs::path err = fs::path(directory_.string() + ".err");
+    const std::string command = "cd '" + directory_.string() + "' && '" SHARDPROOF_CLI "' " +
+                                arguments + " >'" + out.string() + "' 2>'" + err.string() + "'";
+    const int status = std::system(command.c_str());
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(out), slurp(err)};
+    fs::remove(out);
+    fs::remove(err);
+    return outcome;
+  }
+
+  /// Refused with exit 2, one line on stderr that says `says`, nothing on stdout, nothing written.
+  void expect_refused(const std::string& arguments, const std::string& says) const {
+    const std::size_t before = files();
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, 2) << arguments << "\n" << o.out << o.err;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << arguments << "\n" << o.err;
+    EXPECT_NE(o.err.find(says), std::string::npos) << arguments << "\n" << o.err;
+    EXPECT_EQ(o.out, "") << arguments;
+    EXPECT_EQ(files(), before) << arguments;
+  }
+
+  fs::path directory_;
+};
+
+constexpr const char* kSmall = "--model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --torus 2x2x3";
+
+TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
+  expect_refused("verify --torus 5x1x1", "nearest");
+  expect_refused("verify --torus 0x1x1", "size 0");
+  expect_refused("verify --torus 1000x1000x1000", "4096");
+  expect_refused("verify --prefill ws3d", "legal: ws1d:heads");
+  expect_refused("verify --prefill wg-xyz", "wg-xyz:batch");
+  expect_refused("verify --prefill wg-xyz:heads", "wg-xyz:batch");
+  expect_refused("verify --torus 4x2x3 --prefill ws2d:batch --batch 5", "smallest legal is 24");
+  expect_refused("verify --case 'torsu=2x2x2'", "did you mean torus");
+  expect_refused("verify --case 'gen=2 gen=3'", "given twice");
+  expect_refused("verify --case 'torus=2x2x2' --torus 2x2x2", "given twice");
+  expect_refused("verify --model palm-huge", "palm-");
+  expect_refused("verify --model palm-tiny,E=0", "E");
+  expect_refused("verify --gen 0", "gen=0");
+  expect_refused("verify --cases -3", "--cases");
+  expect_refused("verify --cases x", "--cases");
+  expect_refused("verify --threads -1", "--threads");
+  expect_refused("verify --cases 3 --torus 2x2x2", "--seed only");
+  expect_refused("verify --no-such-flag", "--no-such-flag");
+  expect_refused("frobnicate", "--help");
+  expect_refused("", "--help");
+  expect_refused("explain ws9d", "legal");
+  expect_refused("explain wg-xyz:heads", "wg-xyz:batch");
+  expect_refused("verify --torus 16x16x16 --model palm-tiny,E=1048576,F=16777216,H=4096,V=4096",
+                 "GiB");
+  expect_refused("verify --weights nowhere.h5", "nowhere.h5");
+  expect_refused("run --prompt-file nowhere.txt", "nowhere.txt");
+  expect_refused("run --checkpoints", "--json");
+  expect_refused("weights inspect nowhere.h5", "nowhere.h5");
+  expect_refused("weights generate --out /nowhere/at/all/w.h5", "/nowhere/at/all/w.h5");
+  expect_refused("weights generate --model palm-tiny,Q=3 --out w.h5", "Q");
+}
+
+TEST_F(Cli, BadPromptFilesAreNamed) {
+  const std::string run = std::string("run ") + kSmall + " --prompt-file ";
+  expect_refused(run + write("empty.txt", ""), "empty.txt");
+  expect_refused(run + write("ragged.txt", "abc\nab\n"), "line 2");
+  expect_refused(run + write("hole.txt", "abc\n\nabc\n"), "line 2");
+  expect_refused("run --torus 1x1x1 --model palm-tiny,V=8 --prompt-file " + write("v.txt", "abc\n"),
+                 "V=8");
+  expect_refused(run + write("two.txt", "ab\ncd\n") + " --batch 1", "batch=1");
+}
+
+TEST_F(Cli, BrokenWeightsFilesAreRefused) {
+  ASSERT_EQ(
+      run(std::string("weights generate --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264") +
+          " --seed 2 --out w.h5")
+          .code,
+      0);
+  const std::string whole = slurp(path("w.h5"));
+  expect_refused("verify --weights " + write("cut.h5", whole.substr(0, whole.size() / 2)),
+                 "cut.h5");
+  expect_refused("verify --weights " + write("text.h5", "this is no HDF5 file\n"), "text.h5");
+  expect_refused("verify --weights w.h5 --model palm-tiny", "palm-tiny");
+}
+
+TEST_F(Cli, VerifiesOneCaseAndAWeightsFile) {
+  Outcome o = run(std::string("verify ") + kSmall + " --prefill wg-xyz:batch --decode ws2d:heads");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("1 cases: 1 equal"), std::string::npos) << o.out;
+  ASSERT_EQ(
+      run("weights generate --model palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=264 --out w.h5").code,
+      0);
+  o = run("verify --weights w.h5 --torus 4x2x3 --prefill ws2d:batch");
+  EXPECT_EQ(o.code, 0) << o.err;
+  o = run("verify --weights w.h5 --json");
+  EXPECT_EQ(o.code, 0) << o.err;
+  const auto json = nlohmann::json::parse(o.out);
+  EXPECT_EQ(json["held"], true);
+  EXPECT_EQ(json["totals"]["equal"], json["cases"].size());
+  EXPECT_GE(json["cases"].size(), 20U);
+}
+
+TEST_F(Cli, RunPrintsOneRowOfIdsForEachLineOfThePrompt) {
+  const std::string prompt = write("p.txt", "hello\nworld\nagain\n");
+  const Outcome batch =
+      run(std::string("run ") + kSmall + " --prefill wg-xyz:batch --decode ws2d:batch " +
+          "--prompt-file " + prompt + " --gen 4 --seed 7");
+  ASSERT_EQ(batch.code, 0) << batch.err;
+  EXPECT_EQ(std::count(batch.out.begin(), batch.out.end(), '\n'), 3) << batch.out;
+  EXPECT_EQ(std::count(batch.out.begin(), batch.out.end(), ' '), 9) << batch.out;
+  // Another torus, another layout and no padding: the same ids.
+  const Outcome heads =
+      run("run --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --torus 1x2x1 --prefill ws1d "
+          "--chunk 2 --threads 2 --prompt-file " +
+          prompt + " --gen 4 --seed 7");
+  EXPECT_EQ(heads.out, batch.out) << heads.err;
+}
+
+TEST_F(Cli, RunWithWeightsTakesTheModelFromTheFile) {
+  ASSERT_EQ(run("weights generate --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --seed 7 "
+                "--out w.h5")
+                .code,
+            0);
+  const std::string prompt = write("p.txt", "hello\n");
+  const std::string rest = " --torus 1x2x1 --gen 3 --prompt-file " + prompt;
+  const Outcome file = run("run --weights w.h5" + rest);
+  const Outcome seed =
+      run("run --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --seed 7" + rest);
+  EXPECT_EQ(file.code, 0) << file.err;
+  EXPECT_EQ(file.out, seed.out);
+}
+
+TEST_F(Cli, TextFitsEightyColumns) {
+  for (const char* arguments :
+       {"explain ws1d:heads", "explain ws1d:batch --model palm-tiny,K=24", "explain ws2d:heads",
+        "explain ws2d:batch --prefill wg-xyz:batch", "explain wg-xyz:batch --model palm-tiny,K=6",
+        "explain ws2d:heads --prefill ws1d:batch --paper", "--help", "verify --help", "run --help",
+        "explain --help", "weights --help", "weights generate --help",
+        "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, 0) << arguments << o.err;
+    std::istringstream lines(o.out);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(line.size(), 80U) << arguments << "\n" << line;
+  }
+}
+
+TEST_F(Cli, ExplainSaysWhereWeightsRestTwice) {
+  EXPECT_NE(run("explain ws2d:batch --prefill ws1d").out.find("both are placed before the run"),
+            std::string::npos);
+  EXPECT_NE(
+      run("explain ws2d:batch --prefill wg-xyz:batch").out.find("placed before the run, once"),
+      std::string::npos);
+  const auto json = nlohmann::json::parse(run("explain ws2d:batch --json").out);
+  EXPECT_EQ(json["strategy"], "ws2d:batch");
+  EXPECT_EQ(json["programs"].size(), 4U);
+}
+
+TEST_F(Cli, HelpHasAnExampleAndVersionANumber) {
+  for (const char* verb : {"", "verify", "explain", "run", "weights generate", "weights inspect"})
+    EXPECT_NE(run(std::string(verb) + " --help").out.find("Example: shardproof"), std::string::npos)
+        << verb;
+  EXPECT_EQ(run("--version").out.rfind("shardproof 0.", 0), 0U);
+}
+
+}  // namespace
