@@ -1,7 +1,5 @@
 #include "engine/collectives.h"
 
-#include <cmath>
-
 #include "engine/box.h"
 #include "engine/numeric/rounding_test.h"
 
@@ -105,20 +103,15 @@ Partial partial_sums(const Partial& from, const Moves& moves, Threads& threads) 
     to.bounds[c].resize(count);
     to.origins[c].reserve(count * static_cast<std::size_t>(to.terms));
     for_each_sum(moves, chip, [&](std::int64_t i, const std::vector<Element>& elements) {
-      double sum = 0.0;
-      double bound = 0.0;
-      for (std::size_t e = 0; e < elements.size(); ++e) {
-        const Element& element = elements[e];
-        sum += from.values[static_cast<std::size_t>(element.chip)]
-                          [static_cast<std::size_t>(element.index)];
-        bound += from.bound(element.chip, element.index);
-        if (e > 0) bound += std::abs(sum) * kUnitRoundoff64;
+      BoundedSum sum;
+      for (const Element& element : elements) {
+        sum.add(from.values[static_cast<std::size_t>(element.chip)]
+                           [static_cast<std::size_t>(element.index)],
+                from.bound(element.chip, element.index));
         from.append_origins(element, to.origins[c]);
       }
-      to.values[c][static_cast<std::size_t>(i)] = sum;
-      // The factor covers the rounding of the bound's own additions.
-      to.bounds[c][static_cast<std::size_t>(i)] =
-          bound * (1.0 + static_cast<double>(elements.size() + 2) * 0x1p-50);
+      to.values[c][static_cast<std::size_t>(i)] = sum.value();
+      to.bounds[c][static_cast<std::size_t>(i)] = sum.bound();
     });
   });
   return to;

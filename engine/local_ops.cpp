@@ -86,7 +86,8 @@ class Lookup : public PartialSource {
     const std::int64_t id = ints_of(ids_, chip)[index / width_];
     const std::int64_t row = id - table_->torus.block(chip, table_->layout.axes('V')) * rows_;
     if (row < 0 || row >= rows_) return 0.0F;
-    return of(*table_, chip)[row * width_ + index % width_];
+    // A sum over the chips has no -0, so the table's counts as +0 everywhere.
+    return of(*table_, chip)[row * width_ + index % width_] + 0.0F;
   }
 
   void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {

@@ -8,8 +8,8 @@ namespace shardproof {
 
 // Ops that each chip does alone on its own shards. Operands are complete f32 unless said otherwise;
 // shapes are in the paper's letters, X standing for any other dims. The formulas and their rounding
-// points are docs/spec.md section 2. The typing rules are checked before, by program/infer.h; these
-// functions rely on local shapes only.
+// points are docs/spec.md section 2. The typing rules are checked before, by program/typing.h;
+// these functions rely on local shapes only.
 
 /// RMS norm of x [XE] with ss = S(x,x) [X] and gains g [E]: r = 1/sqrt((double)ss/E + eps), E the
 /// logical extent; (float)((x·r)·g).

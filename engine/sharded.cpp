@@ -1,7 +1,5 @@
 #include "engine/sharded.h"
 
-#include <cmath>
-
 #include "engine/box.h"
 #include "engine/numeric/rounding_test.h"
 
@@ -58,21 +56,11 @@ void Partial::append_origins(const Element& element, std::vector<Origin>& out) c
 }
 
 float Partial::rounded_sum(const std::vector<Element>& elements) const {
-  double sum = 0.0;
-  double bound_sum = 0.0;
-  double rounding = 0.0;  // of the additions here: TwoSum would know it, half an ulp bounds it
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    const Element& e = elements[i];
-    sum += values[static_cast<std::size_t>(e.chip)][static_cast<std::size_t>(e.index)];
-    bound_sum += bound(e.chip, e.index);
-    if (i > 0) rounding += std::abs(sum);
-  }
-  const bool exact = bound_sum == 0.0 && elements.size() == 1;
-  const double bound = exact ? 0.0
-                             : (bound_sum + rounding * kUnitRoundoff64) *
-                                   (1.0 + (static_cast<double>(elements.size()) + 2.0) * 0x1p-50);
-  // Sums whose partials are all zero are exact too.
-  if (const auto decided = decide(sum, bound)) return *decided;
+  BoundedSum sum;
+  for (const Element& e : elements)
+    sum.add(values[static_cast<std::size_t>(e.chip)][static_cast<std::size_t>(e.index)],
+            bound(e.chip, e.index));
+  if (const auto decided = decide(sum.value(), sum.bound())) return *decided;
   ExactSum exact_sum;
   std::vector<Origin> terms_of;
   for (const Element& e : elements) append_origins(e, terms_of);

@@ -22,7 +22,8 @@ const Tensor& embed(Pass& pass, const Model& model, const IntTensor& ids) {
   const auto E = static_cast<size_t>(model.config.E);
   Tensor rows({pass.batch(), pass.length(), model.config.E});
   for (size_t n = 0; n < rows.data.size(); ++n)
-    rows.data[n] = model.table.data[static_cast<size_t>(ids.data[n / E]) * E + n % E];
+    // A -0 of the table counts as +0, as in any sum over its shards.
+    rows.data[n] = model.table.data[static_cast<size_t>(ids.data[n / E]) * E + n % E] + 0.0F;
   Tensor x = rows;
   for (float& v : x.data)
     v = static_cast<float>(static_cast<double>(v) * static_cast<double>(model.config.embed_scale));

@@ -98,14 +98,14 @@ def run(weights, prompt, chunk, gen):
     found, step = {}, 0
     while passes:
         name, start, ids = passes.pop(0)
-        x = found[f"{name}.embed"] = table[ids]
+        x = found[f"{name}.embed"] = table[ids] + F32(0)
         for n in range(layers):
             made = layer(x, of[n], caches[n], start, weights["rope_cos"], weights["rope_sin"])
             found.update({f"{name}.layer{n}.{key}": value for key, value in made.items()})
             x = made["out"]
-        final = found[f"{name}.final_norm"] = norm(x, weights["final_norm"])
+        final = found[f"last {name}.final_norm"] = norm(x[:, -1:], weights["final_norm"])[:, -1]
         scale = F32(1 / math.sqrt(float(table.shape[1])))
-        logits = (S(final[:, -1], table.T).astype(F64) * F64(scale)).astype(F32)
+        logits = (S(final, table.T).astype(F64) * F64(scale)).astype(F32)
         found[f"{name}.logits"] = logits
         if not passes:  # the last chunk, and every decode pass
             token = found[f"{name}.token"] = logits.argmax(-1).astype(np.int32)

@@ -14,11 +14,11 @@ namespace {
 const std::map<std::string, std::string>& descriptions() {
   static const std::map<std::string, std::string> all{
       {"torus", "Chips, XxYxZ [2x2x2]"},
-      {"model", "PRESET[,KEY=VALUE...], e.g. palm-tiny,K=24 [palm-tiny]"},
-      {"prefill", "Strategy of the prefill, e.g. wg-xyz:batch [ws2d:heads]"},
+      {"model", "PRESET[,KEY=VALUE...] [palm-tiny]"},
+      {"prefill", "Strategy of the prefill [ws2d:heads]"},
       {"decode", "Strategy of the decode steps [as prefill]"},
       {"block", "parallel [from the model]"},
-      {"weights", "f32 or bf16 [f32]; or a weights FILE to read"},
+      {"weights", "f32 or bf16 [f32], or a weights FILE"},
       {"act", "Storage of activations, f32 or bf16 [f32]"},
       {"regime", "exact [exact]"},
       {"batch", "Rows [the smallest legal]"},

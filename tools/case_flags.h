@@ -19,6 +19,10 @@ class CaseFlags {
 
   bool given() const { return !values_.empty() || weights_file_.has_value(); }
   bool has(const std::string& key) const { return values_.contains(key); }
+  /// Whether any flag but `--KEY` was given.
+  bool given_besides(const std::string& key) const {
+    return weights_file_ || values_.size() > values_.count(key);
+  }
   void set_default(const std::string& key, const std::string& value);
 
   /// The case that `line` (may be empty) and the flags describe together; a key in both is an

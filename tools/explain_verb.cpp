@@ -145,8 +145,9 @@ void add_explain(CLI::App& app, Action& chosen) {
   verb->add_flag("--paper", options->paper, "Drop (K-1)/K, as the paper's formulas do");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->footer(
-      "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips. --prefill names\n"
-      "another strategy for the prefill, and shows the hand-over of the caches.\n"
+      "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips.\n"
+      "--prefill names another strategy for the prefill: then the hand-over of the\n"
+      "caches is shown too.\n"
       "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch");
   verb->callback([&chosen, options] { chosen = [options] { return explain_strategy(*options); }; });
 }

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "shardproof " SHARDPROOF_VERSION);
   app.footer(
       "Exit codes: 0 all held, 1 a check failed, 2 bad input.\n"
-      "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch --decode ws2d:batch");
+      "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch");
   app.require_subcommand(1);
   tools::Action chosen;
   tools::add_verify(app, chosen);

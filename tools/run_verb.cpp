@@ -179,10 +179,11 @@ void add_run(CLI::App& app, Action& chosen) {
   verb->add_flag("--checkpoints", options->checkpoints,
                  "With --json: every checkpoint's bits, assembled from the chips");
   verb->footer(
-      "Prints the generated token ids, one row a line. --seed makes weights and prompt; with a\n"
-      "weights file the prompt only. Rows are padded to a batch the strategies can shard.\n"
-      "Example: shardproof run --torus 2x2x2 --prefill wg-xyz:batch --decode ws2d:batch \\\n"
-      "           --prompt-file prompts.txt --gen 8");
+      "Prints the generated token ids, one row a line. --seed makes weights and\n"
+      "prompt; with a weights file the prompt only. Rows are padded to a batch that\n"
+      "the strategies can shard.\n"
+      "Example: shardproof run --prefill wg-xyz:batch --decode ws2d:batch \\\n"
+      "           --torus 2x2x2 --prompt-file prompts.txt --gen 8");
   verb->callback([&chosen, options] { chosen = [options] { return run_case(*options); }; });
 }
 

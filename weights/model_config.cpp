@@ -309,7 +309,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& legal
         diagonal = std::exchange(row[j], edits);
       }
     }
-    const bool near = 3 * row.back() <= std::max(word.size(), candidate.size());
+    // Two swapped letters are two edits: "torsu" is near "torus".
+    const bool near = 5 * row.back() <= 2 * std::max(word.size(), candidate.size());
     if (near && row.back() < least) {
       least = row.back();
       best = candidate;

@@ -2,6 +2,7 @@
 
 #include <cfenv>
 #include <cmath>
+#include <stdexcept>
 
 #include "engine/numeric/exact_sum.h"
 #include "engine/numeric/rounding_test.h"
@@ -41,6 +42,12 @@ __attribute__((noinline)) bool run_exactly(std::int64_t M, std::int64_t N,
   return std::fetestexcept(FE_INEXACT) == 0;
 }
 
+/// The bounds are proved for fewer than 2^30 products.
+void require_provable(std::int64_t products) {
+  if (products >= std::int64_t{1} << 30)
+    throw std::length_error("a contraction over 2^30 products or more");
+}
+
 std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
   std::vector<double> norms(static_cast<std::size_t>(M));
   for (std::int64_t i = 0; i < M; ++i) {
@@ -68,6 +75,9 @@ std::vector<double> column_norms(const float* b, std::int64_t K, std::int64_t N)
 }  // namespace
 
 Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms) {
+  std::int64_t length = 0;
+  for (const Term& term : terms) length += term.K;
+  require_provable(length);
   Products out;
   out.values.assign(static_cast<std::size_t>(M * N), 0.0);
   if (run_exactly(M, N, terms, out.values.data())) return out;
@@ -90,6 +100,7 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
 
 float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
                 std::int64_t n) {
+  require_provable(n);
   double sum = 0.0;
   double magnitude = 0.0;
   for (std::int64_t i = 0; i < n; ++i) {

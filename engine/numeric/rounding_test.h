@@ -7,6 +7,9 @@
 
 namespace shardproof {
 
+/// Half an ulp of 1 in f64.
+inline constexpr double kUnitRoundoff64 = 0x1p-53;
+
 /// The value (float)RN64(s) of an exact sum s known only as |s − value| ≤ bound, if that decides
 /// it.
 ///
@@ -21,8 +24,26 @@ inline std::optional<float> decide(double value, double bound) {
   return low;
 }
 
-/// Half an ulp of 1 in f64.
-inline constexpr double kUnitRoundoff64 = 0x1p-53;
+/// A sum that knows whether its own additions rounded (TwoSum: the error of an f64 addition is an
+/// f64), and a bound on what they lost together with the bounds of its summands.
+class BoundedSum {
+ public:
+  void add(double value, double bound) {
+    const double old = sum_;
+    sum_ += value;
+    const double virtual_value = sum_ - old;
+    const double lost = (old - (sum_ - virtual_value)) + (value - virtual_value);
+    bound_ += bound;
+    if (lost != 0.0) bound_ += std::abs(sum_) * kUnitRoundoff64;
+    ++count_;
+  }
+  double value() const { return sum_; }
+  /// The factor covers the rounding of the bound's own additions.
+  double bound() const { return bound_ * (1.0 + (count_ + 2.0) * 0x1p-50); }
+
+ private:
+  double sum_ = 0.0, bound_ = 0.0, count_ = 0.0;
+};
 
 /// A bound on |computed − exact| for a sum of n f64 operations (any order) over products that are
 /// exact, where magnitude ≥ Σ|a_k·b_k| up to the rounding of its own computation. The two spare

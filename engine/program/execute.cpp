@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <stdexcept>
 
 #include "engine/collectives.h"
@@ -169,6 +170,22 @@ std::vector<Sharded> Step::run() {
   throw std::logic_error("an op kind has no execution");
 }
 
+/// Refuses a result that overflowed. Cache slots that nothing wrote hold NaN, and what is appended
+/// was seen before.
+void require_finite(const Scope& scope, const Program& program, const Result& declared,
+                    const Sharded& value) {
+  const Meaning& m = declared.meaning;
+  const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
+  if (chips == nullptr || m.name == "k_cache" || m.name == "v_cache") return;
+  for (std::size_t chip = 0; chip < chips->size(); ++chip)
+    for (std::size_t i = 0; i < (*chips)[chip].size(); ++i)
+      if (!std::isfinite((*chips)[chip][i]))
+        throw Error("engine_finite",
+                    fmt::format("{} ({}) is {} on chip {} at local element {}",
+                                scope.step(program, declared.name), m.to_string(),
+                                (*chips)[chip][i], value.torus.name(static_cast<int>(chip)), i));
+}
+
 }  // namespace
 
 std::string Scope::step(const Program& program, const std::string& value) const {
@@ -203,6 +220,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
       execution.observer->moved(execution.scope, program, op, step.received());
     for (std::size_t r = 0; r < results.size(); ++r) {
       seen(&op, op.results[r], results[r]);
+      require_finite(execution.scope, program, op.results[r], results[r]);
       values[op.results[r].name] = std::make_shared<Sharded>(std::move(results[r]));
     }
     for (const std::string& name : op.args)

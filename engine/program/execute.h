@@ -40,7 +40,8 @@ struct Execution {
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
 /// shards. Takes its inputs by name; a value is freed after its last use, operands of partial sums
-/// when those are complete. Returns the outputs by name. Does not check types: check() does.
+/// when those are complete. Returns the outputs by name. Does not check types: check() does. Throws
+/// Error("engine_finite", ...) naming step, chip and element of a value that overflowed.
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution);

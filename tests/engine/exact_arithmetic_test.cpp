@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/collectives.h"
 #include "engine/einsum.h"
+#include "engine/moves.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/exact_sum.h"
 #include "engine/numeric/rounding_test.h"
@@ -94,6 +96,13 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+/// all_reduce below execute(), which refuses the infinities that hostile data rounds to.
+Sharded all_reduced(const Sharded& t, const Axes& axes) {
+  Threads one(1);
+  const Layout layout = t.layout.with_partial(t.layout.partial().without(axes));
+  return reduce(t, all_reduce_moves(t.torus, t.local(), axes), layout, t.shape, one);
+}
+
 class ExactArithmetic : public ::testing::TestWithParam<Kind> {
  protected:
   static constexpr int kTrials = 600;
@@ -156,11 +165,9 @@ TEST_P(ExactArithmetic, AProductIsCorrectlyRoundedOnOneChipAndOnMany) {
     std::string axes = "xyz";
     for (std::size_t i = 2; i > 0; --i)
       std::swap(axes[i], axes[static_cast<std::size_t>(draw_.within(0, static_cast<int>(i)))]);
-    const int first = draw_.within(1, 3);
-    sum = run_op(fmt::format("all_reduce(t, {})", axes.substr(0, static_cast<std::size_t>(first))),
-                 sum);
-    for (std::size_t i = static_cast<std::size_t>(first); i < 3; ++i)
-      sum = run_op(fmt::format("all_reduce(t, {})", axes[i]), sum);
+    const auto first = static_cast<std::size_t>(draw_.within(1, 3));
+    sum = all_reduced(sum, Axes::parse(axes.substr(0, first)));
+    for (std::size_t i = first; i < 3; ++i) sum = all_reduced(sum, Axes::parse(axes.substr(i, 1)));
     for (const auto& chip : sum.f32())
       ASSERT_TRUE(same(chip, expected)) << "torus " << torus.to_string() << ", trial " << trial;
   }
@@ -263,7 +270,7 @@ std::vector<float> product_with(int threads, const HostileMatrices& m) {
 
 TEST(ExactThreads, DoNotChangeABit) {
   HostileTerms draw(7);
-  for (Kind kind : HostileTerms::kKinds) {
+  for (Kind kind : {Kind::normal, Kind::cancelling, Kind::ties, Kind::denormal}) {
     const HostileMatrices m(draw, draw.draw(kind, 60), 4, 12, 6);
     const std::vector<float> expected = by_mpfr(m);
     for (int threads : {1, 2, 7})
@@ -312,6 +319,39 @@ TEST(InexactFlag, IsClearedOfWhatWasBefore) {
   volatile double third = 3.0;
   third = 1.0 / third;  // raises the flag
   EXPECT_TRUE(contract(1, 1, {{&one, &one, 1}}).bounds.empty());
+}
+
+TEST(InexactFlag, BatchesWithAndWithoutBoundsStandSideBySide) {
+  // Squares of rows (1, 2) and (1, 2^-40), in either order: the second kind is inexact.
+  for (bool inexact_first : {true, false}) {
+    const float first = inexact_first ? 0x1p-40F : 2;
+    const float second = inexact_first ? 2 : 0x1p-40F;
+    const auto x = shared(
+        shard(tensor_of({2, 1, 2}, {1, first, 1, second}), Layout::parse("BLE"), Torus(1, 1, 1)));
+    const auto y = shared(shard(tensor_of({2, 1, 4}, {1, first, 1, first, 1, second, 1, second}),
+                                Layout::parse("BLE_z"), Torus(1, 1, 2)));
+    const std::size_t inexact = inexact_first ? 0 : 1;
+    const std::vector<float> whole = run_op("einsum(BLE,BLE->BL; x, x)", {x, x}).f32()[0];
+    EXPECT_EQ(whole[inexact], 1);
+    EXPECT_EQ(whole[1 - inexact], 5);
+    const Sharded partial = run_op("einsum(BLE,BLE->BL; y, y)", {y, y});
+    for (const auto& bounds : partial.partial().bounds) {
+      ASSERT_EQ(bounds.size(), 2U);
+      EXPECT_GT(bounds[inexact], 0);
+      EXPECT_EQ(bounds[1 - inexact], 0);
+    }
+  }
+}
+
+TEST(Bounds, HoldWhereEveryAdditionErrsTheSameWay) {
+  // 1 and then half an ulp of f64 again and again: each is lost, so the error grows with the
+  // length.
+  std::vector<float> a(200, 0x1p-27F), b(200, 0x1p-26F);
+  a[0] = b[0] = 1;
+  const Products c = contract(1, 1, {{a.data(), b.data(), 200}});
+  EXPECT_EQ(c.values[0], 1);
+  EXPECT_GE(c.bounds.at(0), 199 * 0x1p-53);
+  EXPECT_LT(c.bounds.at(0), 210 * 0x1p-53) << "a bound far from the error would decide nothing";
 }
 
 TEST(RoundingTest, DecidesOnlyWhatTheBoundAllows) {

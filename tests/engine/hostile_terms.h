@@ -53,8 +53,8 @@ class HostileTerms {
       case Kind::cancelling: {  // pairs of opposite terms, and perhaps a speck left over
         const bool wide = coin();
         for (int k = 0; k < (n + 1) / 2; ++k) {
-          const float a = wide ? scaled(-90, 50) : scaled(-28, -16);
-          const float b = wide ? scaled(-90, 50) : scaled(-28, -20);
+          const float a = wide ? scaled(-90, 40) : scaled(-28, -16);
+          const float b = wide ? scaled(-90, 40) : scaled(-28, -20);
           t.add(a, b);
           t.add(-a, b);
         }

@@ -201,7 +201,7 @@ TEST(EmbedLookup, YieldsZeroForRowsOfOtherChips) {
 
 TEST(Argmax, TheLowestIdWinsTies) {
   const Torus torus(1, 2, 3);  // block zy, one or two ids each; rows are sharded by nothing
-  const Sharded z = values("BV_zy", {2, 12}, {1,  1,  1,  7,  1,  1,  7,  1,  1,  1,  1,  7,  //
+  const Sharded z = values("BV_zy", {2, 12}, {1,  1,  1,  7,  7,  1,  1,  1,  1,  1,  1,  7,  //
                                               -5, -4, -3, -3, -9, -9, -9, -3, -9, -9, -9, -9},
                            torus);
   const auto c = run_op_results("local_argmax(z)", {shared(z)}, 2);

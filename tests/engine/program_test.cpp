@@ -101,7 +101,6 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
            "x : BLE = split_dim(a, H) is in",
            "x : BLE = merge_dim(a, SR) is in",
            "x : BLE = scale_by(a) is in",
-           "x : BLE = einsum(BLE,EF->BLF, a, w) is in",  // commas for semicolons
            "x : BLE = einsum(BLE,EF->BLF; a) is in",
            "output a,, b",
            "outputs",
@@ -113,6 +112,25 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
   EXPECT_EQ(label_of([] { parse_program("p", "input x : BLe is in"); }), "layout_c0");
   EXPECT_EQ(label_of([] { parse_program("p", "x : B = all_gather(a, E, w) is in"); }), "axes_c1");
   EXPECT_EQ(label_of([] { parse_program("p", "x : B = einsum(BLE; a, b) is in"); }), "einsum_c0");
+  EXPECT_EQ(label_of([] { parse_program("p", "x : B = einsum(B,B->B, a, b) is in"); }),
+            "einsum_c0");
+}
+
+TEST(Execute, RefusesAValueThatOverflowed) {
+  const auto squares = [](float v) {
+    return message_of([&] {
+      run_program(R"(
+        input x : BLE_z is in
+        ss : BL partialsum-z = einsum(BLE,BLE->BL; x, x) is stat ss
+        sa : BL = all_reduce(ss, z) is stat ss
+        output sa
+      )",
+                  Torus(1, 1, 2), {{"x", tensor_of({1, 1, 2}, {v, v})}});
+    });
+  };
+  EXPECT_EQ(squares(0x1p63F), "");
+  EXPECT_TRUE(squares(0x1p64F).starts_with("engine_finite: ")) << squares(0x1p64F);
+  EXPECT_NE(squares(0x1p64F).find("sa (stat ss) is inf on chip (0,0,0)"), std::string::npos);
 }
 
 TEST(Strategies, HandOverProgramsCheckAndKeepEveryCacheSlot) {

@@ -120,7 +120,7 @@ const Broken kBroken[] = {
     // row selection, slices and views
     {"slice_c1", kX + "y : BLE_zy = slice(x, F, x) is in", {"y: ", "BLE_zy has no dim F"}},
     {"slice_c2",
-     kP + "y : B_yLE_x partialsum-yz = slice(p, B, y) is raw block_out",
+     kP + "y : BLE_x partialsum-yz = slice(p, B, y) is raw block_out",
      {"y: ", "axis y is in use in BLE_x partialsum-yz"}},
     {"last_c1",
      "input w : EF is weight w_gate\ny : EF = last(w) is weight w_gate",
@@ -196,7 +196,7 @@ const Broken kBroken[] = {
      {"y: ", "int32 BL, not f32 BL"}},
     {"embed_lookup_c3",
      "input i : B_zL is input ids\ninput t : V_zyE is weight embed\n"
-     "y : B_zLE partialsum-yz = embed_lookup(i, t) is raw embed",
+     "y : B_zLE partialsum-y = embed_lookup(i, t) is raw embed",
      {"y: ", "B_zL", "V_zyE"}},
 
     // local ops
