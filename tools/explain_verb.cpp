@@ -137,8 +137,7 @@ int explain_strategy(Options& o) {
 
 void add_explain(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand(
-      "explain", "Print a strategy's steps: layouts, shapes, what moves and why");
+  CLI::App* verb = app.add_subcommand("explain", "Print a strategy's steps and what they move");
   verb->add_option("strategy", options->strategy, "ws1d, ws2d, wg-xyz, with :heads or :batch")
       ->required();
   options->flags.add_to(*verb, {"decode", "chunk", "gen", "seed"});

@@ -171,13 +171,13 @@ void add_run(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("run", "Generate tokens on the simulated chips");
   options->flags.add_to(*verb);
   verb->add_option("--prompt-file", options->prompt_file,
-                   "Text, one row a line, bytes as token ids, rows of equal length\n"
+                   "Text, a row a line, bytes as token ids\n"
                    "[a generated prompt]")
       ->type_name("FILE");
   verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->add_flag("--checkpoints", options->checkpoints,
-                 "With --json: every checkpoint's bits, assembled from the chips");
+                 "With --json: the bits of every checkpoint");
   verb->footer(
       "Prints the generated token ids, one row a line. --seed makes weights and\n"
       "prompt; with a weights file the prompt only. Rows are padded to a batch that\n"

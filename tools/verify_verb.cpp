@@ -150,6 +150,7 @@ int verify(Options& o) {
   } else if (single) {
     list = {o.flags.parse(o.line)};
     require_legal(list[0]);
+    require_memory(list[0]);
   } else {
     list = cases::standard_matrix();
   }
@@ -208,11 +209,10 @@ int verify(Options& o) {
   }
   if (o.cases > 0) fmt::print("{}", coverage.to_string());
   for (const std::string& why : skipped) fmt::print("not legal: {}\n", why);
-  fmt::print(
-      "{} cases: {} equal, {} different, {} not judged; {} tensors, {} elements judged in {:.1f} "
-      "s\n",
-      list.size(), totals.equal, totals.different, totals.not_judged, totals.tensors,
-      totals.elements, seconds);
+  fmt::print("{} case{}: {} equal, {} different, {} not judged\n", list.size(),
+             list.size() == 1 ? "" : "s", totals.equal, totals.different, totals.not_judged);
+  fmt::print("{} tensors, {} elements judged in {:.1f} s\n", totals.tensors, totals.elements,
+             seconds);
   if (!lazy.empty()) fmt::print("{}\n", lazy);
   if (!reproduce.empty()) fmt::print("reproduce: {}\n", reproduce);
   return held ? 0 : 1;
@@ -222,8 +222,7 @@ int verify(Options& o) {
 
 void add_verify(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand(
-      "verify", "Prove layouts equal to the unsharded oracle, bit for bit, in every pass");
+  CLI::App* verb = app.add_subcommand("verify", "Prove layouts equal to the unsharded oracle");
   verb->add_option("--case", options->line, "A whole case line, \"torus=4x2x3 model=...\"")
       ->type_name("LINE");
   verb->add_option("--cases", options->cases, "Draw N random cases from --seed")->type_name("N");

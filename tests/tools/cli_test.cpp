@@ -133,7 +133,7 @@ TEST_F(Cli, BrokenWeightsFilesAreRefused) {
 TEST_F(Cli, VerifiesOneCaseAndAWeightsFile) {
   Outcome o = run(std::string("verify ") + kSmall + " --prefill wg-xyz:batch --decode ws2d:heads");
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_NE(o.out.find("1 cases: 1 equal"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("1 case: 1 equal"), std::string::npos) << o.out;
   ASSERT_EQ(
       run("weights generate --model palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=264 --out w.h5").code,
       0);

@@ -132,7 +132,8 @@ TEST(ModelConfig, NearestIsForMisspellingsOnly) {
   const std::vector<std::string> legal{"layers", "E", "K", "theta"};
   EXPECT_EQ(nearest("layer", legal), "layers");
   EXPECT_EQ(nearest("k", legal), "K");
-  EXPECT_EQ(nearest("thtea", legal), "");
+  EXPECT_EQ(nearest("thtea", legal), "theta");
+  EXPECT_EQ(nearest("thing", legal), "");
   EXPECT_EQ(nearest("teta", legal), "theta");
   EXPECT_EQ(nearest("X", legal), "");
   EXPECT_EQ(nearest("", legal), "");

@@ -9,7 +9,10 @@ and exits 0, or names the first difference and exits 1.
 
 import argparse
 import math
+import pathlib
+import subprocess
 import sys
+import tempfile
 
 import h5py
 import numpy
@@ -92,9 +95,19 @@ def rope(name, shape, head, model):
     return value
 
 
+def dumped(path, name):
+    """The dataset as h5dump, which shares nothing with h5py but the HDF5 library, writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        raw = pathlib.Path(folder) / "raw"
+        command = ["h5dump", "-d", "/" + name, "-b", "LE", "-o", str(raw), path]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return numpy.fromfile(raw, "<f4")
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--seed", type=int, required=True)
+    arguments.add_argument("--h5dump", action="store_true", help="compare with h5dump too")
     arguments.add_argument("file")
     options = arguments.parse_args()
     with h5py.File(options.file, "r") as file:
@@ -117,6 +130,9 @@ def main():
             else:
                 value = matrix(options.seed, name, dims, shape)
             found = dataset[...].ravel()
+            if options.h5dump and dumped(options.file, name).tobytes() != found.tobytes():
+                print(f"{name}: h5dump and h5py disagree")
+                return 1
             step = max(1, found.size // SAMPLES) | 1
             for index in [*range(0, found.size, step), found.size - 1]:
                 expected = value(index)
