@@ -22,11 +22,12 @@ void require_divisible(const Strategy& strategy, const Torus& torus, char dim, s
   const std::int64_t below = value / divisor * divisor;
   const std::int64_t nearest =
       below == 0 || value - below > below + divisor - value ? below + divisor : below;
-  throw Error("strategy_c3",
-              fmt::format("{} on torus {} needs {} divisible by {}={}; {}={} is not, the nearest "
-                          "that is is {}",
-                          strategy.to_string(), torus.to_string(), dim, rule, divisor, dim, value,
-                          nearest));
+  throw Error(
+      "strategy_c3",
+      fmt::format("{} on torus {} needs {} divisible by {}={}, but {}={}; the nearest legal "
+                  "{} is {}",
+                  strategy.to_string(), torus.to_string(), dim, rule, divisor, dim, value, dim,
+                  nearest));
 }
 
 void require_executable(const ModelConfig& config) {
