@@ -1,0 +1,87 @@
+// Contractions and the table lookup: the ops that make partial sums.
+#include <algorithm>
+
+#include "engine/program/typing_rules.h"
+
+namespace shardproof::typing {
+
+/// One term of a contraction: contracted axes become partialsum.
+static Type einsum_term(const Rules& rules, const EinsumSpec::Term& term, std::size_t a,
+                        std::size_t b) {
+  rules.letters(2, a, term.a);
+  rules.letters(2, b, term.b);
+  rules.aligned(3, a, b);
+  const Type& ta = rules.arg(a);
+  const Type& tb = rules.arg(b);
+  std::string batch, of_a, of_b;
+  for (char c : term.result) {
+    const bool in_a = term.a.find(c) != std::string::npos;
+    const bool in_b = term.b.find(c) != std::string::npos;
+    rules.require(in_a || in_b, 4, "{} of the result is in neither operand", c);
+    (in_a && in_b ? batch : in_a ? of_a : of_b) += c;
+  }
+  rules.require(batch + of_a + of_b == term.result, 4,
+                "the result's letters stand in the order shared, a's, b's: {}",
+                batch + of_a + of_b);
+  const std::string summed = EinsumSpec::contracted(term);
+  for (char c : term.a + term.b)
+    rules.require(term.result.find(c) != std::string::npos || summed.find(c) != std::string::npos,
+                  4, "{} is in one operand only and not in the result", c);
+  std::vector<Layout::Dim> dims;
+  Shape shape;
+  Axes used;
+  const auto use = [&](const Axes& axes) {
+    for (Axis axis : axes) {
+      rules.require(!used.has(axis), 5, "axis {} would shard two dims of the product of {} and {}",
+                    to_char(axis), ta.layout.to_string(), tb.layout.to_string());
+      used = used.with(axis);
+    }
+  };
+  for (char c : term.result) {
+    const Type& t = term.a.find(c) != std::string::npos ? ta : tb;
+    dims.push_back({c, t.layout.axes(c)});
+    shape.push_back(t.shape[*t.layout.find(c)]);
+    use(dims.back().axes);
+  }
+  Axes partial;
+  for (char c : summed) {
+    use(ta.layout.axes(c));
+    partial = partial.with(ta.layout.axes(c));
+  }
+  return {Layout(std::move(dims), partial), std::move(shape), false};
+}
+
+std::pair<bool, bool> operands_with(char letter, const EinsumSpec::Term& term) {
+  return {term.a.find(letter) != std::string::npos, term.b.find(letter) != std::string::npos};
+}
+
+Types einsum(const Rules& rules, const Op& op) {
+  rules.complete();
+  const Type first = einsum_term(rules, op.spec.terms[0], 0, 1);
+  for (std::size_t t = 1; t < op.spec.terms.size(); ++t) {
+    const Type other = einsum_term(rules, op.spec.terms[t], 2 * t, 2 * t + 1);
+    rules.require(other == first, 6, "one term yields {}, another {}", first.layout.to_string(),
+                  other.layout.to_string());
+    for (char c : op.spec.terms[t].result)
+      rules.require(operands_with(c, op.spec.terms[t]) == operands_with(c, op.spec.terms[0]), 7,
+                    "{} of the result {} lies in other operands in one term than in another", c,
+                    first.layout.to_string());
+  }
+  return {first};
+}
+
+Types embed_lookup(const Rules& rules, const Type& ids, const Type& table) {
+  rules.complete(0);
+  rules.letters(2, 1, "VE");
+  rules.require(ids.integer && ids.layout.letters() == "BL", 2, "ids are int32 BL, not {}",
+                rules.full(0));
+  rules.require(!ids.layout.used().has_any(table.layout.used()), 3,
+                "an axis shards both the ids {} and the table {}", rules.text(0), rules.text(1));
+  std::vector<Layout::Dim> dims = ids.layout.dims();
+  dims.push_back(table.layout.dims()[1]);
+  return {{Layout(std::move(dims), table.layout.axes('V')),
+           {ids.shape[0], ids.shape[1], table.shape[1]},
+           false}};
+}
+
+}  // namespace shardproof::typing
