@@ -329,6 +329,15 @@ const Op* Program::producer(std::string_view value) const {
   return nullptr;
 }
 
+const Result& Program::declared(std::string_view value) const {
+  for (const Result& input : inputs)
+    if (input.name == value) return input;
+  if (const Op* op = producer(value))
+    for (const Result& result : op->results)
+      if (result.name == value) return result;
+  throw Error("program_c1", fmt::format("{} is never made", value));
+}
+
 Program parse_program(std::string_view name, std::string_view text) {
   Program program;
   program.name = std::string(name);

@@ -99,6 +99,9 @@ struct Program {
 
   /// The op that yields `value`, or null.
   const Op* producer(std::string_view value) const;
+  /// The declaration of a value, an input's or a step's. Throws Error("program_c1", ...) if nothing
+  /// makes it.
+  const Result& declared(std::string_view value) const;
   bool operator==(const Program&) const = default;
 };
 

@@ -79,26 +79,29 @@ class Runner {
     const auto ids_value = std::make_shared<Sharded>(shard(ids, bl, inference_.torus));
     const auto pos_value = std::make_shared<Sharded>(shard(pos, bl, inference_.torus));
 
-    SharedValue x = run(phase.embed, 0, {{"ids", ids_value}})[phase.embed.outputs[0]];
+    SharedValue x = run(phase.embed, 0, {{"input ids", ids_value}}).at("embed");
     for (int l = 0; l < layers(); ++l) {
       Caches& cache = caches_[static_cast<std::size_t>(l)];
-      auto out = run(phase.layer, l,
-                     {{"x", x}, {"pos", pos_value}, {"k_old", cache.k}, {"v_old", cache.v}});
-      x = out[phase.layer.outputs[0]];
-      cache = {out["kc"], out["vc"]};
+      const auto out = run(phase.layer, l,
+                           {{"in", x},
+                            {"input pos", pos_value},
+                            {"previous k_cache", cache.k},
+                            {"previous v_cache", cache.v}});
+      x = out.at("out");
+      cache = {out.at("k_cache"), out.at("v_cache")};
     }
     length_ += L;
-    SharedValue logits = run(phase.head, layers() - 1, {{"x", x}})["logits"];
+    const SharedValue logits = run(phase.head, layers() - 1, {{"out", x}}).at("logits");
     if (!sample) return nullptr;
-    return run(phase.sample, layers() - 1, {{"logits", logits}})["token"];
+    return run(phase.sample, layers() - 1, {{"logits", logits}}).at("token");
   }
 
   void hand_over(const Program& program) {
     if (program.ops.empty()) return;
     for (int l = 0; l < layers(); ++l) {
       Caches& cache = caches_[static_cast<std::size_t>(l)];
-      auto out = run(program, l, {{"k", cache.k}, {"v", cache.v}});
-      cache = {out[program.outputs[0]], out[program.outputs[1]]};
+      const auto out = run(program, l, {{"k_cache", cache.k}, {"v_cache", cache.v}});
+      cache = {out.at("k_cache"), out.at("v_cache")};
     }
   }
 
@@ -110,11 +113,21 @@ class Runner {
     pass_ = name;
   }
 
+  /// Runs a program on values by what they are ("previous k_cache"), and returns its outputs so.
   std::map<std::string, SharedValue> run(const Program& program, int layer,
-                                         std::map<std::string, SharedValue> inputs) {
+                                         const std::map<std::string, SharedValue>& given) {
+    std::map<std::string, SharedValue> inputs;
+    for (const Result& input : program.inputs)
+      if (const auto at = given.find(input.meaning.to_string()); at != given.end())
+        inputs[input.name] = at->second;
     placed_.supply(program, layer, inputs);
-    return execute(program, std::move(inputs),
-                   {inference_.config, threads_, observer_, {pass_, previous_, layer}});
+    const auto outputs =
+        execute(program, std::move(inputs),
+                {inference_.config, threads_, observer_, {pass_, previous_, layer}});
+    std::map<std::string, SharedValue> by_meaning;
+    for (const auto& [name, value] : outputs)
+      by_meaning[program.declared(name).meaning.to_string()] = value;
+    return by_meaning;
   }
 
   const Inference& inference_;
@@ -175,14 +188,19 @@ std::map<std::string, Type> check(const Program& program, const Inference& infer
                                   std::int64_t batch, std::int64_t L, std::int64_t M) {
   const ModelConfig& c = inference.config;
   const Shape cache{batch, M, c.K, c.Q};
-  std::map<std::string, Shape> inputs{
-      {"x", {batch, L, c.E}}, {"ids", {batch, L}}, {"pos", {batch, L}}, {"logits", {batch, c.V}},
-      {"k_old", cache},       {"v_old", cache},    {"k", cache},        {"v", cache}};
-  for (const Result& input : program.inputs)
-    if (input.meaning.kind == Meaning::Kind::weight)
-      for (const WeightSpec& spec : weight_specs(c))
-        if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)
-          inputs[input.name] = spec.shape;
+  const std::map<std::string, Shape> known{
+      {"in", {batch, L, c.E}},     {"out", {batch, L, c.E}}, {"input ids", {batch, L}},
+      {"input pos", {batch, L}},   {"logits", {batch, c.V}}, {"previous k_cache", cache},
+      {"previous v_cache", cache}, {"k_cache", cache},       {"v_cache", cache}};
+  std::map<std::string, Shape> inputs;
+  for (const Result& input : program.inputs) {
+    if (const auto at = known.find(input.meaning.to_string()); at != known.end())
+      inputs[input.name] = at->second;
+    if (input.meaning.kind != Meaning::Kind::weight) continue;
+    for (const WeightSpec& spec : weight_specs(c))
+      if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)
+        inputs[input.name] = spec.shape;
+  }
   return check(program, inputs, inference.torus);
 }
 
