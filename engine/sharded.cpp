@@ -61,6 +61,10 @@ float Partial::rounded_sum(const std::vector<Element>& elements) const {
     sum.add(values[static_cast<std::size_t>(e.chip)][static_cast<std::size_t>(e.index)],
             bound(e.chip, e.index));
   if (const auto decided = decide(sum.value(), sum.bound())) return *decided;
+  return sum_of_origins(elements);
+}
+
+float Partial::sum_of_origins(const std::vector<Element>& elements) const {
   ExactSum exact_sum;
   std::vector<Origin> terms_of;
   for (const Element& e : elements) append_origins(e, terms_of);

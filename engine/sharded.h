@@ -61,6 +61,8 @@ struct Partial {
   /// (float)RN64 of the exact sum of the elements: by the rounding test, or for the rare undecided
   /// sum from the origins' own terms.
   float rounded_sum(const std::vector<Element>& elements) const;
+  /// The same from the origins alone, whatever values and bounds say.
+  float sum_of_origins(const std::vector<Element>& elements) const;
 };
 
 /// A logical tensor laid out on a torus: layout, global shape, one buffer per chip. f32 or int32

@@ -152,7 +152,7 @@ std::vector<Case> simpler(const Case& c) {
         int sizes[3] = {c.torus.size(Axis::x), c.torus.size(Axis::y), c.torus.size(Axis::z)};
         sizes[static_cast<std::size_t>(axis)] = size;
         next.torus = Torus(sizes[0], sizes[1], sizes[2]);
-        // Shrinking the torus alone keeps every divisibility; the batch follows if it was least.
+        // The batch follows if it was the least; a torus that no longer divides is not legal.
         if (c.batch == chips(c.torus)) next.batch = chips(next.torus);
       });
     }

@@ -2,154 +2,126 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
+#include <vector>
 
-#include "weights/registry.h"
+#include "golden/expected.h"
 
 namespace shardproof {
 namespace {
-
-/// What a declared value must be: bits by global index, row-major. f32 values and int32 ids alike.
-struct Expected {
-  std::string id;
-  Shape shape;
-  std::vector<std::uint32_t> bits;
-  bool integer = false;
-};
-
-template <class T>
-Expected expect(std::string id, const Array<T>& tensor) {
-  Expected e{std::move(id), tensor.shape, std::vector<std::uint32_t>(tensor.data.size()),
-             std::is_same_v<T, std::int32_t>};
-  std::memcpy(e.bits.data(), tensor.data.data(), 4 * tensor.data.size());
-  return e;
-}
-
-/// Of a tensor [B, L, ...] the last position of every row: [B, ...].
-Expected last_rows(Expected e) {
-  const std::int64_t B = e.shape[0];
-  const std::int64_t L = e.shape[1];
-  const auto row = static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(e.bits.size()) / (B * L));
-  std::vector<std::uint32_t> kept;
-  for (std::int64_t b = 0; b < B; ++b) {
-    const auto begin = e.bits.begin() + ((b + 1) * L - 1) * row;
-    kept.insert(kept.end(), begin, begin + row);
-  }
-  e.bits = std::move(kept);
-  e.shape.erase(e.shape.begin() + 1);
-  return e;
-}
-
-/// The best logit of each of C equal blocks of the vocabulary, the first of equals: value or index.
-Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C, bool index) {
-  const std::int64_t B = logits.shape[0];
-  const std::int64_t width = logits.shape[1] / C;
-  Expected e{id, {B, C}, {}, index};
-  for (std::int64_t i = 0; i < B * C; ++i) {
-    const float* block = logits.data.data() + i * width;
-    std::int64_t best = 0;
-    for (std::int64_t v = 1; v < width; ++v)
-      if (block[v] > block[best]) best = v;
-    e.bits.push_back(index ? static_cast<std::uint32_t>(i % C * width + best)
-                           : std::bit_cast<std::uint32_t>(block[best]));
-  }
-  return e;
-}
 
 std::string show(std::uint32_t bits, bool integer) {
   if (integer) return fmt::format("{}", static_cast<std::int32_t>(bits));
   return fmt::format("{:.9g} (0x{:08x})", std::bit_cast<float>(bits), bits);
 }
 
-std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
-  if (name == "in")
-    return scope.layer == 0 ? checkpoint_id(pass, -1, "embed")
-                            : checkpoint_id(pass, scope.layer - 1, "out");
-  const bool global = name == "embed" || name == "final_norm" || name == "logits" ||
-                      name == "token" || name == "final_ss";
-  return checkpoint_id(pass, global ? -1 : scope.layer, name);
+/// The coordinates of a chip, by the judge's own reading of its number: (x·Y + y)·Z + z.
+std::array<int, 3> coordinates(const Torus& torus, int chip) {
+  const int Y = torus.size(Axis::y);
+  const int Z = torus.size(Axis::z);
+  return {chip / (Y * Z), chip / Z % Y, chip % Z};
 }
 
-Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                        const Meaning& meaning, const Sharded& value) {
-  const std::string id = full_checkpoint(scope, scope.pass, meaning.name);
-  switch (meaning.kind) {
-    case Meaning::Kind::checkpoint:
-      if (meaning.name == "token") return expect(id, answer.tokens.at(id));
-      return expect(id, answer.checkpoints.at(id));
-    case Meaning::Kind::raw:
-      return expect("raw " + id, answer.raw_of(id));
-    case Meaning::Kind::unstored:
-      return expect("unstored " + id, answer.unstored_of(id));
-    case Meaning::Kind::stat:
-      if (meaning.name == "candidates" || meaning.name == "indices")
-        return candidates("stat " + scope.pass + "." + meaning.name,
-                          answer.checkpoints.at(checkpoint_id(scope.pass, -1, "logits")),
-                          value.shape.back(), meaning.name == "indices");
-      return expect("stat " + id, answer.stats.at(id));
-    case Meaning::Kind::weight: {
-      const std::string of_layer = fmt::format("layer{}.{}", scope.layer, meaning.name);
-      const std::string& name = weights.all().contains(of_layer) ? of_layer : meaning.name;
-      return expect("weight " + name, weights.at(name));
-    }
-    case Meaning::Kind::input: {
-      const std::string name = scope.pass + "." + meaning.name;
-      return expect("input " + name, answer.inputs.at(name));
-    }
-    case Meaning::Kind::previous: {
-      if (scope.previous.empty()) return {"previous " + meaning.name, value.shape, {}, false};
-      const std::string before = full_checkpoint(scope, scope.previous, meaning.name);
-      return expect("previous " + before, answer.checkpoints.at(before));
-    }
-  }
-  return {};
-}
-
-/// Compares one value; fills chip, index, expected and actual of the first difference.
+/// Compares one value, by the layout it is declared to have; fills chip, index, expected and actual
+/// of the first difference.
 class Comparison {
  public:
-  Comparison(const Expected& expected, const Sharded& value) : expected_(expected), value_(value) {
-    const Layout& layout = value.layout;
-    local_.resize(layout.rank());
-    for (std::size_t d = 0; d < layout.rank(); ++d) {
+  Comparison(const Expected& expected, const Layout& declared, const Sharded& value)
+      : expected_(expected), layout_(declared), value_(value) {
+    for (std::size_t d = 0; d < layout_.rank(); ++d) {
       std::int64_t blocks = 1;
-      for (Axis a : layout.dims()[d].axes) blocks *= value.torus.size(a);
-      local_[d] = value.shape[d] / blocks;
+      for (Axis a : layout_.dims()[d].axes) blocks *= value.torus.size(a);
+      local_.push_back(value.shape[d] / blocks);
     }
   }
 
   std::int64_t elements() const { return elements_; }
 
-  /// Calls bits_of(chip, local index) for the chips that stand for a value: all of them, or of a
-  /// partial the first of each group that sums up to it.
-  template <class BitsOf>
-  std::optional<Difference> run(BitsOf&& bits_of) {
-    for (int chip = 0; chip < value_.torus.chips(); ++chip) {
-      if (!first_of_group(chip)) continue;
-      const Shape offset = judged_offset(value_.layout, value_.shape, value_.torus, chip);
-      Shape index(local_.size(), 0);
-      const std::int64_t count = element_count(local_);
-      for (std::int64_t i = 0; i < count; ++i) {
-        std::int64_t global = 0;
-        for (std::size_t d = 0; d < index.size(); ++d)
-          global = global * value_.shape[d] + offset[d] + index[d];
-        const std::uint32_t want = expected_.bits[static_cast<std::size_t>(global)];
-        const std::uint32_t got = bits_of(chip, i);
-        ++elements_;
-        if (got != want) return difference(chip, offset, index, want, got);
-        for (std::size_t d = index.size(); d-- > 0 && ++index[d] == local_[d];) index[d] = 0;
-      }
+  std::optional<Difference> run() {
+    if (value_.holds_partial()) return partial();
+    return std::holds_alternative<ChipArrays<std::int32_t>>(value_.data) ? complete(value_.i32())
+                                                                         : complete(value_.f32());
+  }
+
+ private:
+  /// Calls differs(chip, local index, expected bits) for every element of `chip`; it returns what
+  /// it found instead, or nothing. `size` is the number of elements that the chip holds.
+  template <class Differs>
+  std::optional<Difference> each(int chip, std::size_t size, Differs&& differs) {
+    const std::int64_t count = element_count(local_);
+    if (size != static_cast<std::size_t>(count)) {
+      Difference found;
+      found.chip = value_.torus.name(chip);
+      found.expected = fmt::format("{} elements on the chip", count);
+      found.actual = fmt::format("{}", size);
+      return found;
+    }
+    const Shape offset = judged_offset(layout_, value_.shape, value_.torus, chip);
+    Shape index(local_.size(), 0);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t global = 0;
+      for (std::size_t d = 0; d < index.size(); ++d)
+        global = global * value_.shape[d] + offset[d] + index[d];
+      const std::uint32_t want = expected_.bits[static_cast<std::size_t>(global)];
+      ++elements_;
+      if (const std::optional<std::uint32_t> got = differs(i, want))
+        return difference(chip, offset, index, want, *got);
+      for (std::size_t d = index.size(); d-- > 0 && ++index[d] == local_[d];) index[d] = 0;
     }
     return std::nullopt;
   }
 
- private:
-  bool first_of_group(int chip) const {
-    for (Axis a : value_.layout.partial())
-      if (value_.torus.coordinate(chip, a) != 0) return false;
-    return true;
+  template <class T>
+  std::optional<Difference> complete(const ChipArrays<T>& chips) {
+    for (int chip = 0; chip < value_.torus.chips(); ++chip) {
+      const std::vector<T>& held = chips[static_cast<std::size_t>(chip)];
+      const auto found = each(chip, held.size(), [&](std::int64_t i, std::uint32_t want) {
+        const auto got = std::bit_cast<std::uint32_t>(held[static_cast<std::size_t>(i)]);
+        return got == want ? std::nullopt : std::optional(got);
+      });
+      if (found) return found;
+    }
+    return std::nullopt;
+  }
+
+  /// A partial is its exact sum over the partial axes: of every element by value and bound, and of
+  /// a few in each group by the origins too, which a later step may need.
+  std::optional<Difference> partial() {
+    const Partial& partial = value_.partial();
+    for (int chip = 0; chip < value_.torus.chips(); ++chip) {
+      std::vector<Element> sum;
+      for (int member : group(chip)) sum.push_back({member, 0});
+      if (sum.front().chip != chip) continue;  // counted with its group's first chip
+      const std::size_t size = partial.values[static_cast<std::size_t>(chip)].size();
+      const std::int64_t step = std::max<std::int64_t>(1, static_cast<std::int64_t>(size) / 4);
+      const auto found = each(chip, size, [&](std::int64_t i, std::uint32_t want) {
+        for (Element& e : sum) e.index = i;
+        auto got = std::bit_cast<std::uint32_t>(partial.rounded_sum(sum));
+        if (got == want && i % step == 0)
+          got = std::bit_cast<std::uint32_t>(partial.sum_of_origins(sum));
+        return got == want ? std::nullopt : std::optional(got);
+      });
+      if (found) return found;
+    }
+    return std::nullopt;
+  }
+
+  /// The chips whose partial shards sum up to what `chip` stands for, lowest number first.
+  std::vector<int> group(int chip) const {
+    const std::array<int, 3> mine = coordinates(value_.torus, chip);
+    std::vector<int> members;
+    for (int other = 0; other < value_.torus.chips(); ++other) {
+      const std::array<int, 3> theirs = coordinates(value_.torus, other);
+      bool same = true;
+      for (Axis a : {Axis::x, Axis::y, Axis::z}) {
+        const auto at = static_cast<std::size_t>(a);
+        same = same && (layout_.partial().has(a) || theirs[at] == mine[at]);
+      }
+      if (same) members.push_back(other);
+    }
+    return members;
   }
 
   Difference difference(int chip, const Shape& offset, Shape index, std::uint32_t want,
@@ -164,59 +136,24 @@ class Comparison {
   }
 
   const Expected& expected_;
+  const Layout& layout_;
   const Sharded& value_;
   Shape local_;
   std::int64_t elements_ = 0;
 };
 
-/// The chips whose partial shards sum up to what `chip` stands for.
-std::vector<int> summed_group(const Torus& torus, const Axes& partial, int chip) {
-  std::vector<int> group;
-  for (int other = 0; other < torus.chips(); ++other) {
-    bool same = true;
-    for (Axis a : {Axis::x, Axis::y, Axis::z})
-      same = same && (partial.has(a) || torus.coordinate(other, a) == torus.coordinate(chip, a));
-    if (same) group.push_back(other);
-  }
-  return group;
-}
-
-std::optional<Difference> compare(const Expected& expected, const Sharded& value,
-                                  std::int64_t& elements) {
-  Comparison comparison(expected, value);
-  std::optional<Difference> found;
-  if (value.holds_partial()) {
-    int chip_of_group = -1;
-    std::vector<Element> sum;
-    found = comparison.run([&](int chip, std::int64_t i) {
-      if (chip != chip_of_group) {
-        sum.clear();
-        for (int member : summed_group(value.torus, value.layout.partial(), chip))
-          sum.push_back({member, i});
-        chip_of_group = chip;
-      }
-      for (Element& e : sum) e.index = i;
-      return std::bit_cast<std::uint32_t>(value.partial().rounded_sum(sum));
-    });
-  } else if (expected.integer) {
-    found = comparison.run([&](int chip, std::int64_t i) {
-      return static_cast<std::uint32_t>(
-          value.i32()[static_cast<std::size_t>(chip)][static_cast<std::size_t>(i)]);
-    });
-  } else {
-    found = comparison.run([&](int chip, std::int64_t i) {
-      return std::bit_cast<std::uint32_t>(
-          value.f32()[static_cast<std::size_t>(chip)][static_cast<std::size_t>(i)]);
-    });
-  }
-  elements += comparison.elements();
-  return found;
-}
-
-/// S_zR_yx holds the same elements in the same order as H_zyx.
-bool same_elements(const Shape& expected, const Shape& actual) {
+/// The global shape that a declared layout can have: the checkpoint's, or that with H split in S,
+/// R.
+bool fits(const Shape& expected, const Layout& declared, const Shape& actual) {
+  if (declared.rank() != actual.size()) return false;
   if (expected == actual) return true;
-  return expected.size() + 1 == actual.size() && element_count(expected) == element_count(actual);
+  const auto S = declared.find('S');
+  const auto R = declared.find('R');
+  if (!S || !R || *R != *S + 1) return false;
+  Shape merged = actual;
+  merged[*S] *= merged[*R];
+  merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(*R));
+  return merged == expected;
 }
 
 }  // namespace
@@ -240,9 +177,7 @@ std::string Difference::to_string() const {
 std::string Judgement::explanation() const { return difference ? difference->to_string() : reason; }
 
 Shape judged_offset(const Layout& layout, const Shape& shape, const Torus& torus, int chip) {
-  const int Y = torus.size(Axis::y);
-  const int Z = torus.size(Axis::z);
-  const std::array<int, 3> where{chip / (Y * Z), chip / Z % Y, chip % Z};
+  const std::array<int, 3> where = coordinates(torus, chip);
   Shape offset;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     std::int64_t block = 0;
@@ -261,8 +196,7 @@ Judge::Judge(const oracle::Answer& answer, const Weights& weights)
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const Result& declared, const Sharded& value) {
-  const Expected whole = expected_value(answer_, weights_, scope, declared.meaning, value);
-  const Expected expected = declared.meaning.last ? last_rows(whole) : whole;
+  const Expected expected = expected_value(answer_, weights_, scope, declared.meaning, value.shape);
   Difference found;
   found.pass = scope.pass;
   found.checkpoint = expected.id;
@@ -273,12 +207,21 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     judgement_.difference = found;
     throw Stop{};
   };
-  if (!same_elements(expected.shape, value.shape)) {
+  if (!fits(expected.shape, declared.layout, value.shape)) {
     found.expected = fmt::format("shape [{}]", fmt::join(expected.shape, ","));
     found.actual = fmt::format("shape [{}]", fmt::join(value.shape, ","));
     stop();
   }
-  if (const auto first = compare(expected, value, judgement_.elements)) {
+  const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(value.data);
+  if (value.holds_partial() != declared.layout.is_partial() || integer != expected.integer) {
+    found.expected = declared.layout.to_string();
+    found.actual = value.holds_partial() ? "partial sums" : integer ? "int32" : "complete f32";
+    stop();
+  }
+  Comparison comparison(expected, declared.layout, value);
+  const auto first = comparison.run();
+  judgement_.elements += comparison.elements();
+  if (first) {
     found.chip = first->chip;
     found.index = first->index;
     found.expected = first->expected;
@@ -291,6 +234,32 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   if (m.kind == Meaning::Kind::checkpoint && !value.holds_partial() &&
       (!m.last || m.name == "final_norm"))
     met_.insert(expected.id);
+}
+
+void Judge::observe_generated(const IntTensor& generated) {
+  const std::int64_t gen = generated.shape[1];
+  std::int64_t step = 0;
+  for (const std::string& pass : answer_.passes) {
+    const auto at = answer_.tokens.find(pass + ".token");
+    if (at == answer_.tokens.end()) continue;
+    for (std::int64_t b = 0; step < gen && b < generated.shape[0]; ++b) {
+      const std::int32_t want = at->second.data[static_cast<std::size_t>(b)];
+      const std::int32_t got = generated.data[static_cast<std::size_t>(b * gen + step)];
+      if (want == got) continue;
+      judgement_.verdict = Verdict::different;
+      judgement_.difference = Difference{pass,
+                                         at->first,
+                                         "generated",
+                                         "output",
+                                         "(all)",
+                                         {b, step},
+                                         fmt::format("{}", want),
+                                         fmt::format("{}", got)};
+      return;
+    }
+    ++step;
+  }
+  if (step != gen) judgement_.reason = fmt::format("{} tokens generated, {} wanted", gen, step);
 }
 
 Judgement Judge::finish() const {

@@ -42,8 +42,9 @@ struct Judgement {
 /// by accused and judge would acquit.
 Shape judged_offset(const Layout& layout, const Shape& shape, const Torus& torus, int chip);
 
-/// Watches a run and holds every value against the oracle, bit for bit: a complete value on every
-/// chip, replicas included; a partial by its exact sum over the partial axes.
+/// Watches a run and holds every value against the oracle, bit for bit, by the layout that the
+/// program declares: a complete value on every chip, replicas included; a partial by its exact sum
+/// over the partial axes, and on a few elements of each shard by the exact terms of its origins.
 class Judge : public Observer {
  public:
   /// Thrown to end the run at its first difference.
@@ -54,6 +55,9 @@ class Judge : public Observer {
 
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override;
+
+  /// Holds the run's result, int32 [B, gen], against the oracle's tokens.
+  void observe_generated(const IntTensor& generated);
 
   /// The verdict of a run that has ended: not judged unless every checkpoint of the oracle was met,
   /// complete, in every pass.

@@ -12,10 +12,10 @@ namespace shardproof {
 namespace {
 
 /// What the oracle's answer depends on.
-std::string oracle_key(const Case& c) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", print_model(c.model), to_string(c.model.block),
-                     to_string(c.numerics.weights), to_string(c.numerics.act), c.batch, c.prompt,
-                     c.chunk, c.gen, c.seed);
+std::string oracle_key(const Case& c, const Weights* given) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", fmt::ptr(given), print_model(c.model),
+                     to_string(c.model.block), to_string(c.numerics.weights),
+                     to_string(c.numerics.act), c.batch, c.prompt, c.chunk, c.gen, c.seed);
 }
 
 std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Weights* given) {
@@ -29,7 +29,7 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Weights
 }  // namespace
 
 std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Weights* given) {
-  const std::string key = oracle_key(c);
+  const std::string key = oracle_key(c, given);
   std::promise<std::shared_ptr<const Known>> promise;
   std::shared_future<std::shared_ptr<const Known>> answer = promise.get_future().share();
   bool asked = false;
@@ -55,22 +55,23 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const We
   return answer.get();
 }
 
-void require_memory(const Case& c) {
+void require_memory(const Case& c, int at_once) {
+  require_memory(estimated_bytes(c.inference(), c.batch, c.prompt) * at_once);
+}
+
+void require_memory(double bytes) {
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
   const auto has = pages * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  const auto needs = static_cast<double>(estimated_bytes(c.inference(), c.batch, c.prompt));
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  if (needs > 0.8 * has)
-    throw Error(
-        "memory_c1",
-        fmt::format("this run needs about {:.1f} GiB, the machine has {:.1f} GiB; fewer chips, "
-                    "a smaller model, batch or prompt fit",
-                    needs / kGiB, has / kGiB));
+  if (bytes > 0.8 * has)
+    throw Error("memory_c1", fmt::format("this needs about {:.1f} GiB, the machine has {:.1f} GiB; "
+                                         "fewer chips, a smaller model, batch or prompt fit",
+                                         bytes / kGiB, has / kGiB));
 }
 
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
   require_legal(c);
-  require_memory(c);
+  require_memory(c, options.at_once);
   const Inference inference = c.inference();
   InferencePrograms programs = build_programs(inference);
   if (options.mutate) options.mutate(programs);
@@ -80,7 +81,8 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   Judge judge(known->answer, known->weights);
   Threads threads(options.threads);
   try {
-    run_inference(inference, programs, known->weights, known->prompt, threads, &judge);
+    judge.observe_generated(
+        run_inference(inference, programs, known->weights, known->prompt, threads, &judge));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }

@@ -35,6 +35,7 @@ class OracleMemo {
 /// How one case is run; the defaults are what `shardproof verify` does.
 struct VerifyOptions {
   int threads = 1;                   ///< over chips
+  int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
   bool check_types = true;           ///< off only to show that the judge needs no type check
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
@@ -44,7 +45,9 @@ struct VerifyOptions {
 /// ill-typed program, or one too large for the machine; an illegal case runs nothing.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
-/// Throws Error("memory_c1", ...) if the case would need more memory than the machine has free.
-void require_memory(const Case& c);
+/// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
+/// machine's memory, divided by the number of cases that run `at_once`.
+void require_memory(const Case& c, int at_once = 1);
+void require_memory(double bytes);
 
 }  // namespace shardproof

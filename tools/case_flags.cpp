@@ -35,19 +35,21 @@ bool is_weight_type(const std::string& word) {
 
 }  // namespace
 
-void CaseFlags::add_to(CLI::App& verb, const std::vector<std::string>& except) {
+void CaseFlags::add_to(CLI::App& verb, const std::vector<std::string>& except,
+                       const std::map<std::string, std::string>& instead) {
   for (const std::string& key : case_keys()) {
     if (std::find(except.begin(), except.end(), key) != except.end()) continue;
+    const auto own = instead.find(key);
+    const std::string& text = own == instead.end() ? descriptions().at(key) : own->second;
     if (key == "weights") {
-      verb.add_option("--weights", weights_flag_, descriptions().at(key))
+      verb.add_option("--weights", weights_flag_, text)
           ->allow_extra_args(false)
           ->group("The case")
           ->type_name("");
       continue;
     }
     verb.add_option_function<std::string>(
-            "--" + key, [this, key](const std::string& value) { values_[key] = value; },
-            descriptions().at(key))
+            "--" + key, [this, key](const std::string& value) { values_[key] = value; }, text)
         ->group("The case")
         ->type_name("");
   }

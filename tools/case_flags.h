@@ -15,7 +15,9 @@ namespace shardproof::tools {
 class CaseFlags {
  public:
   /// Adds a flag for each key but those in `except`. The object must outlive the parsing.
-  void add_to(CLI::App& verb, const std::vector<std::string>& except = {});
+  /// `instead` replaces the help text of some keys, where the verb's defaults differ.
+  void add_to(CLI::App& verb, const std::vector<std::string>& except = {},
+              const std::map<std::string, std::string>& instead = {});
 
   bool given() const { return !values_.empty() || weights_file_.has_value(); }
   bool has(const std::string& key) const { return values_.contains(key); }
@@ -32,6 +34,8 @@ class CaseFlags {
   /// The weights file's content, if --weights names one; read once, by load().
   const Weights* weights() const { return weights_ ? &*weights_ : nullptr; }
   void load();
+  /// Its path, or "".
+  std::string weights_file() const { return weights_file_.value_or(""); }
 
  private:
   std::map<std::string, std::string> values_;

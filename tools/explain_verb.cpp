@@ -80,7 +80,6 @@ int explain_strategy(Options& o) {
   const Strategy strategy = Strategy::parse(o.strategy);
   if (!o.flags.has("prefill")) o.flags.set_default("prefill", o.strategy);
   o.flags.set_default("torus", "4x2x3");
-  o.flags.set_default("model", "palm-tiny");
   if (!o.flags.has("batch"))
     o.flags.set_default("batch", std::to_string(o.flags.parse().torus.chips()));
   Case c = o.flags.parse();
@@ -140,7 +139,11 @@ void add_explain(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("explain", "Print a strategy's steps and what they move");
   verb->add_option("strategy", options->strategy, "ws1d, ws2d, wg-xyz, with :heads or :batch")
       ->required();
-  options->flags.add_to(*verb, {"decode", "chunk", "gen", "seed"});
+  options->flags.add_to(*verb, {"decode", "chunk", "gen", "seed"},
+                        {{"torus", "Chips, XxYxZ [4x2x3]"},
+                         {"prefill", "The prefill's strategy [the same]"},
+                         {"batch", "Rows [as many as chips]"},
+                         {"prompt", "Cached positions [4]"}});
   verb->add_flag("--paper", options->paper, "Drop (K-1)/K, as the paper's formulas do");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->footer(

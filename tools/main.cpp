@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "tools/verbs.h"
 #include "weights/error.h"
@@ -12,12 +13,19 @@ namespace {
 
 constexpr int kBadInput = 2;
 
-/// One line on stderr, whatever the message holds.
+/// One line on stderr, whatever the message holds, even if stderr is closed.
 int refuse(std::string message) {
+  constexpr std::size_t kLongest = 600;
   for (char& c : message)
-    if (c == '\n' || c == '\r') c = ' ';
-  fmt::print(stderr, "shardproof: {}\n", message);
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  if (message.size() > kLongest) message = message.substr(0, kLongest) + "...";
+  std::fprintf(stderr, "shardproof: %s\n", message.c_str());
   return kBadInput;
+}
+
+int finish(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return refuse("output_c1: standard output cannot be written");
 }
 
 }  // namespace
@@ -41,18 +49,18 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    return finish(app.exit(success));
   } catch (const CLI::ParseError& error) {
     return refuse(fmt::format("{} (see shardproof --help)", error.what()));
   }
   try {
-    const int code = chosen();
-    if (std::fflush(stdout) != 0) return refuse("output_c1: standard output cannot be written");
-    return code;
+    return finish(chosen());
   } catch (const Error& error) {
     return refuse(error.what());
   } catch (const std::bad_alloc&) {
     return refuse("memory_c1: out of memory; a smaller torus, model, batch or prompt fits");
+  } catch (const std::system_error&) {  // what fmt::print throws
+    return refuse("output_c1: standard output cannot be written");
   } catch (const std::exception& error) {
     return refuse(fmt::format("internal error: {}", error.what()));
   }

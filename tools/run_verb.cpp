@@ -3,6 +3,7 @@
 #include <bit>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "golden/verify.h"
 #include "tools/case_flags.h"
@@ -16,7 +17,7 @@ namespace {
 
 struct Options {
   CaseFlags flags;
-  std::string prompt_file;
+  std::optional<std::string> prompt_file;
   int threads = 0;
   bool json = false;
   bool checkpoints = false;
@@ -119,10 +120,10 @@ int run_case(Options& o) {
   o.flags.load();
   Case c = o.flags.parse();
   IntTensor prompt;
-  if (!o.prompt_file.empty()) {
+  if (o.prompt_file) {
     if (o.flags.has("prompt"))
       throw Error("run_c2", "--prompt is a length; --prompt-file has its own");
-    prompt = read_prompt(o.prompt_file, c.model.V);
+    prompt = read_prompt(*o.prompt_file, c.model.V);
     c.prompt = prompt.shape[1];
     if (!o.flags.has("chunk")) c.chunk = c.prompt;
     const std::int64_t rows = prompt.shape[0];
@@ -132,12 +133,12 @@ int run_case(Options& o) {
       c.batch = (rows + unit - 1) / unit * unit;
     } else if (c.batch < rows) {
       throw Error("run_c3", fmt::format("batch={} is less than the {} rows of {}", c.batch, rows,
-                                        o.prompt_file));
+                                        *o.prompt_file));
     }
   }
   require_legal(c);
   require_memory(c);
-  if (o.prompt_file.empty()) prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
+  if (!o.prompt_file) prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
   const std::int64_t rows = prompt.shape[0];
 
   const Inference inference = c.inference();

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "golden/cases.h"
 #include "golden/verify.h"
@@ -17,8 +18,8 @@ namespace {
 
 struct Options {
   CaseFlags flags;
-  std::string line;
-  std::int64_t cases = 0;
+  std::optional<std::string> line;
+  std::optional<std::int64_t> cases;
   int threads = 0;
   bool json = false;
 };
@@ -26,6 +27,7 @@ struct Options {
 struct Totals {
   std::int64_t equal = 0, different = 0, not_judged = 0, tensors = 0, elements = 0;
 
+  std::int64_t cases() const { return equal + different + not_judged; }
   void add(const Judgement& j) {
     ++(j.verdict == Verdict::equal       ? equal
        : j.verdict == Verdict::different ? different
@@ -51,6 +53,7 @@ class Batch {
       const auto at = static_cast<std::size_t>(i);
       VerifyOptions options;
       options.threads = alone ? threads_ : 1;
+      options.at_once = alone ? 1 : threads_;
       options.weights = weights_;
       Judgement judgement = verify_case(cases_[at], memo_, options);
       const std::lock_guard lock(mutex);
@@ -112,8 +115,8 @@ std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& sk
   std::vector<Case> all;
   for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
     for (const Strategy& s : all_strategies()) {
-      const std::string line = fmt::format("torus={} prefill={} gen=3", torus, s.to_string());
-      Case c = flags.parse(line);
+      const Case c = flags.parse(fmt::format("torus={} prefill={}{}", torus, s.to_string(),
+                                             flags.has("gen") ? "" : " gen=3"));
       try {
         require_legal(c);
         all.push_back(c);
@@ -127,95 +130,131 @@ std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& sk
   return all;
 }
 
-int verify(Options& o) {
-  o.flags.load();
-  const int threads = thread_count(o.threads);
-  if (o.cases < 0 || o.cases > 10'000'000)
-    throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", o.cases));
-  std::vector<Case> list;
-  std::vector<std::string> skipped;
-  cases::Coverage coverage;
-  const bool single = !o.line.empty() || (o.cases == 0 && o.flags.given());
-  if (o.cases > 0) {
-    if (!o.line.empty() || o.flags.given_besides("seed"))
-      throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
-    const std::uint64_t seed = o.flags.parse().seed;
-    for (std::int64_t i = 0; i < o.cases; ++i) {
-      list.push_back(cases::draw(seed, static_cast<std::uint64_t>(i)));
-      coverage.add(list.back());
-    }
-  } else if (o.line.empty() && o.flags.weights() != nullptr && !o.flags.has("torus") &&
-             !o.flags.has("prefill")) {
-    list = cases_for(o.flags, skipped);
-  } else if (single) {
-    list = {o.flags.parse(o.line)};
-    require_legal(list[0]);
-    require_memory(list[0]);
-  } else {
-    list = cases::standard_matrix();
+/// What is printed of a verification, as it goes on and at its end.
+class Report {
+ public:
+  Report(const Options& options, std::int64_t cases)
+      : options_(options), cases_(cases), table_(!options.json && !options.cases) {
+    progress_ = !table_ && !options.json && isatty(STDERR_FILENO) != 0;
+    if (table_) fmt::print("{}", heading());
   }
 
-  const bool table = !o.json && o.cases == 0;
-  const bool progress = o.cases > 0 && !o.json && isatty(STDERR_FILENO) != 0;
-  if (table) fmt::print("{}", heading());
-  const auto begin = std::chrono::steady_clock::now();
-  Totals totals;
-  nlohmann::json results = nlohmann::json::array();
-  std::vector<std::size_t> failed;
-  Batch batch(list, o.flags.weights(), threads);
-  batch.run([&](std::size_t i, const Judgement& j) {
-    totals.add(j);
-    if (o.json) results.push_back(as_json(list[i], j));
-    if (table || (!o.json && j.verdict != Verdict::equal)) {
-      fmt::print("{}", row(i, list[i], j));
-      if (j.verdict != Verdict::equal) fmt::print("     {}\n", j.explanation());
+  void add(const Case& c, const Judgement& j) {
+    const auto i = static_cast<std::size_t>(totals_.cases());
+    totals_.add(j);
+    const bool failed = j.verdict != Verdict::equal;
+    if (failed && !first_failed_) first_failed_ = c;
+    if (options_.json) results_.push_back(as_json(c, j));
+    if (table_ || (!options_.json && failed)) {
+      fmt::print("{}", row(i, c, j));
+      if (failed) fmt::print("     {}\n", j.explanation());
       std::fflush(stdout);
     }
-    if (j.verdict != Verdict::equal) failed.push_back(i);
-    if (progress && (i % 16 == 15 || i + 1 == list.size()))
-      fmt::print(stderr, "\r{} of {} cases{}", i + 1, list.size(),
-                 i + 1 == list.size() ? "\n" : "");
-  });
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const bool last = totals_.cases() == cases_;
+    if (progress_ && (i % 16 == 15 || last))
+      fmt::print(stderr, "\r{} of {} cases{}", i + 1, cases_, last ? "\n" : "");
+  }
 
-  const std::string lazy = o.cases > 0 ? coverage.shortfall() : "";
-  std::string reproduce;
-  if (!failed.empty()) {
-    const Case& first = list[failed[0]];
+  /// Prints the totals; the exit code.
+  int finish(const cases::Coverage& coverage, const std::vector<std::string>& skipped) {
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    const std::string lazy = options_.cases ? coverage.shortfall() : "";
+    const std::string line = reproduction();
+    const bool held = !first_failed_ && lazy.empty();
+    if (options_.json) {
+      nlohmann::json out{{"cases", std::move(results_)},
+                         {"totals",
+                          {{"equal", totals_.equal},
+                           {"different", totals_.different},
+                           {"not_judged", totals_.not_judged},
+                           {"tensors", totals_.tensors},
+                           {"elements", totals_.elements},
+                           {"seconds", seconds}}},
+                         {"held", held}};
+      if (!line.empty()) out["reproduce"] = line;
+      if (!lazy.empty()) out["coverage"] = lazy;
+      if (!skipped.empty()) out["skipped"] = skipped;
+      fmt::print("{}\n", out.dump(1));
+      return held ? 0 : 1;
+    }
+    if (options_.cases) fmt::print("{}", coverage.to_string());
+    for (const std::string& why : skipped) fmt::print("not legal: {}\n", why);
+    fmt::print("{} case{}: {} equal, {} different, {} not judged\n", cases_, cases_ == 1 ? "" : "s",
+               totals_.equal, totals_.different, totals_.not_judged);
+    fmt::print("{} tensors, {} elements judged in {:.1f} s\n", totals_.tensors, totals_.elements,
+               seconds);
+    if (!lazy.empty()) fmt::print("{}\n", lazy);
+    if (!line.empty()) fmt::print("reproduce: {}\n", line);
+    return held ? 0 : 1;
+  }
+
+ private:
+  /// The command that shows the first failure again; of a random case, shrunk.
+  std::string reproduction() const {
+    if (!first_failed_) return "";
     OracleMemo memo;
     const auto fails = [&](const Case& c) {
       return verify_case(c, memo).verdict != Verdict::equal;
     };
-    const Case least = o.cases > 0 ? cases::shrink(first, fails) : first;
-    reproduce = fmt::format("shardproof verify --case \"{}\"", print_case(least));
+    const Case least = options_.cases ? cases::shrink(*first_failed_, fails) : *first_failed_;
+    const std::string file = options_.flags.weights_file();
+    return fmt::format("shardproof verify {}--case \"{}\"",
+                       file.empty() ? "" : fmt::format("--weights {} ", file), print_case(least));
   }
-  const bool held = failed.empty() && lazy.empty();
-  if (o.json) {
-    nlohmann::json out{{"cases", std::move(results)},
-                       {"totals",
-                        {{"equal", totals.equal},
-                         {"different", totals.different},
-                         {"not_judged", totals.not_judged},
-                         {"tensors", totals.tensors},
-                         {"elements", totals.elements},
-                         {"seconds", seconds}}},
-                       {"held", held}};
-    if (!reproduce.empty()) out["reproduce"] = reproduce;
-    if (!lazy.empty()) out["coverage"] = lazy;
-    if (!skipped.empty()) out["skipped"] = skipped;
-    fmt::print("{}\n", out.dump(1));
-    return held ? 0 : 1;
+
+  const Options& options_;
+  std::int64_t cases_;
+  bool table_, progress_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Totals totals_;
+  nlohmann::json results_ = nlohmann::json::array();
+  std::optional<Case> first_failed_;
+};
+
+int verify_random(const Options& o, int threads) {
+  if (*o.cases < 1 || *o.cases > 10'000'000)
+    throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
+  if (o.line || o.flags.given_besides("seed"))
+    throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
+  const std::uint64_t seed = o.flags.parse().seed;
+  constexpr std::int64_t kAtOnce = 1000;
+  Report report(o, *o.cases);
+  cases::Coverage coverage;
+  for (std::int64_t begin = 0; begin < *o.cases; begin += kAtOnce) {
+    std::vector<Case> list;
+    for (std::int64_t i = begin; i < std::min(begin + kAtOnce, *o.cases); ++i) {
+      list.push_back(cases::draw(seed, static_cast<std::uint64_t>(i)));
+      coverage.add(list.back());
+    }
+    Batch(list, nullptr, threads).run([&](std::size_t i, const Judgement& j) {
+      report.add(list[i], j);
+    });
   }
-  if (o.cases > 0) fmt::print("{}", coverage.to_string());
-  for (const std::string& why : skipped) fmt::print("not legal: {}\n", why);
-  fmt::print("{} case{}: {} equal, {} different, {} not judged\n", list.size(),
-             list.size() == 1 ? "" : "s", totals.equal, totals.different, totals.not_judged);
-  fmt::print("{} tensors, {} elements judged in {:.1f} s\n", totals.tensors, totals.elements,
-             seconds);
-  if (!lazy.empty()) fmt::print("{}\n", lazy);
-  if (!reproduce.empty()) fmt::print("reproduce: {}\n", reproduce);
-  return held ? 0 : 1;
+  return report.finish(coverage, {});
+}
+
+int verify(Options& o) {
+  o.flags.load();
+  const int threads = thread_count(o.threads);
+  if (o.cases) return verify_random(o, threads);
+  std::vector<Case> list;
+  std::vector<std::string> skipped;
+  const Weights* weights = o.flags.weights();
+  if (!o.line && weights != nullptr && !o.flags.has("torus") && !o.flags.has("prefill")) {
+    list = cases_for(o.flags, skipped);
+  } else if (o.line || o.flags.given()) {
+    list = {o.flags.parse(o.line.value_or(""))};
+    require_legal(list[0]);
+  } else {
+    list = cases::standard_matrix();
+  }
+  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads);
+  Report report(o, static_cast<std::int64_t>(list.size()));
+  Batch(list, weights, threads).run([&](std::size_t i, const Judgement& j) {
+    report.add(list[i], j);
+  });
+  return report.finish({}, skipped);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "golden/verify.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -14,13 +15,20 @@ namespace {
 
 struct Options {
   std::string model = "palm-tiny";
-  std::uint64_t seed = 1;
+  std::string seed = "1";
   std::string out, file;
   bool json = false;
 };
 
 int generate(const Options& o) {
-  const Weights weights = generate_weights(parse_model(o.model), o.seed);
+  const ModelConfig model = parse_model(o.model);
+  const std::uint64_t seed = parse_case("seed=" + o.seed).seed;
+  // The tensors and the image of the file, which is built in memory.
+  double bytes = 0.0;
+  for (const WeightSpec& spec : weight_specs(model))
+    bytes += 8.0 * static_cast<double>(element_count(spec.shape));
+  require_memory(bytes);
+  const Weights weights = generate_weights(model, seed);
   save_weights(weights, o.out);
   std::int64_t elements = 0;
   for (const auto& [name, tensor] : weights.all()) elements += element_count(tensor.shape);

@@ -76,6 +76,12 @@ class Writer {
   }
 
   void commit() {
+    // A rename over a device or a link would replace the thing itself.
+    std::error_code unknown;
+    const fs::path resolved = fs::weakly_canonical(target_, unknown);
+    if (!unknown) target_ = resolved.string();
+    const fs::file_status status = fs::status(target_, unknown);
+    if (fs::exists(status) && !fs::is_regular_file(status)) refuse("not a regular file");
     const std::span<const char> image = image_.close();
     need(!image.empty());
     const std::string temporary = target_ + fmt::format(".{}.tmp", ::getpid());

@@ -170,20 +170,29 @@ std::vector<Sharded> Step::run() {
   throw std::logic_error("an op kind has no execution");
 }
 
-/// Refuses a result that overflowed. Cache slots that nothing wrote hold NaN, and what is appended
-/// was seen before.
+/// Refuses a checkpoint that overflowed, stored or not yet. Statistics may (docs/spec.md section
+/// 1); cache slots that nothing wrote hold NaN, and what is appended was seen before.
 void require_finite(const Scope& scope, const Program& program, const Result& declared,
                     const Sharded& value) {
   const Meaning& m = declared.meaning;
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
-  if (chips == nullptr || m.name == "k_cache" || m.name == "v_cache") return;
+  const bool checkpoint = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
+                          m.kind == Meaning::Kind::unstored;
+  if (chips == nullptr || !checkpoint || m.name == "k_cache" || m.name == "v_cache") return;
+  const Shape local = value.local();
   for (std::size_t chip = 0; chip < chips->size(); ++chip)
-    for (std::size_t i = 0; i < (*chips)[chip].size(); ++i)
-      if (!std::isfinite((*chips)[chip][i]))
-        throw Error("engine_finite",
-                    fmt::format("{} ({}) is {} on chip {} at local element {}",
-                                scope.step(program, declared.name), m.to_string(),
-                                (*chips)[chip][i], value.torus.name(static_cast<int>(chip)), i));
+    for (std::size_t i = 0; i < (*chips)[chip].size(); ++i) {
+      if (std::isfinite((*chips)[chip][i])) continue;
+      Shape index(local.size());
+      auto rest = static_cast<std::int64_t>(i);
+      for (std::size_t d = local.size(); d-- > 0; rest /= local[d])
+        index[d] = rest % local[d] + local[d] * value.torus.block(static_cast<int>(chip),
+                                                                  value.layout.dims()[d].axes);
+      throw Error("engine_finite",
+                  fmt::format("{} ({}) is {} at [{}], on chip {}",
+                              scope.step(program, declared.name), m.to_string(), (*chips)[chip][i],
+                              fmt::join(index, ","), value.torus.name(static_cast<int>(chip))));
+    }
 }
 
 }  // namespace

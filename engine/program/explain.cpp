@@ -17,27 +17,28 @@ std::string kilo(double value) {
   return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value);
 }
 
-/// "NAME : LAYOUT = OP(...)", broken before '=' and after ';' or ',' where 80 columns demand it.
+/// Text in lines of at most 80 columns, broken at spaces, the first line indented by `first`.
+std::string wrapped(std::string rest, std::size_t first, std::size_t others) {
+  std::string text;
+  std::size_t indent = first;
+  while (indent + rest.size() > kColumns) {
+    const std::size_t at = rest.rfind(' ', kColumns - indent);
+    if (at == std::string::npos || at == 0) break;
+    text += std::string(indent, ' ') + rest.substr(0, at) + "\n";
+    rest = rest.substr(at + 1);
+    indent = others;
+  }
+  return text + std::string(indent, ' ') + rest + "\n";
+}
+
+/// "NAME : LAYOUT = OP(...)", broken before '=' where 80 columns demand it.
 std::string statement(const Op& op) {
   std::string left;
   for (const Result& r : op.results)
     left += fmt::format("{}{} : {}", left.empty() ? "" : ", ", r.name, r.layout.to_string());
   const std::string call = "= " + op.to_string();
   if (left.size() + 1 + call.size() <= kColumns) return left + " " + call + "\n";
-  std::string text;
-  const auto wrapped = [&](std::string rest, std::size_t indent) {
-    while (indent + rest.size() > kColumns) {
-      std::size_t at = rest.rfind(' ', kColumns - indent);
-      if (at == std::string::npos || at == 0) break;
-      text += std::string(indent, ' ') + rest.substr(0, at) + "\n";
-      rest = rest.substr(at + 1);
-      indent = 6;
-    }
-    text += std::string(indent, ' ') + rest + "\n";
-  };
-  wrapped(left, 0);
-  wrapped(call, 4);
-  return text;
+  return wrapped(left, 0, 6) + wrapped(call, 4, 6);
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ std::string explain(const Program& program, const std::map<std::string, Type>& t
     for (const Result& r : op.results)
       what += fmt::format("{}{} {}", what.empty() ? "" : ", ", r.meaning.to_string(),
                           local_text(types.at(r.name), torus));
-    text += fmt::format("    {}\n", what);
+    text += wrapped(what, 4, 6);
     if (!is_collective(op.kind)) continue;
     const double sent = elements_per_chip(cost, torus.chips(), options.paper);
     elements += sent;

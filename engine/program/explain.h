@@ -10,7 +10,7 @@ struct ExplainOptions {
   bool paper = false;  ///< drop (K−1)/K, as the paper does
 };
 
-/// A checked program for a reader, at most 80 columns wide: every step with layout, local shape
+/// A checked program for a reader, in 80 columns: every step with layout, local shape
 /// and, where something moves, elements and bytes one chip sends, beside their formula; then the
 /// totals.
 std::string explain(const Program& program, const std::map<std::string, Type>& types,

@@ -22,6 +22,7 @@ Types all_gather(const Rules& rules, const Op& op, const Type& t) {
 }
 
 static Layout reduced(const Rules& rules, const Op& op, const Layout& layout, int n) {
+  rules.require(!rules.arg(0).integer, n, "{} is int32; sums are of f32 partials", rules.text(0));
   for (Axis a : op.axes)
     rules.require(layout.partial().has(a), n, "axis {} is not in the partialsum of {}", to_char(a),
                   layout.to_string());

@@ -5,8 +5,8 @@ namespace shardproof::typing {
 
 Types same_layouts(const Rules& rules, const Type& a, const Type& b) {
   rules.complete();
-  rules.require(a == b, 2, "operands differ: {} and {}", a.layout.to_string(),
-                b.layout.to_string());
+  rules.require(a == b, 2, "operands differ: {} [{}] and {} [{}]", a.layout.to_string(),
+                fmt::join(a.shape, ","), b.layout.to_string(), fmt::join(b.shape, ","));
   return {a};
 }
 
@@ -82,8 +82,8 @@ Types attend(const Rules& rules, const Type& q, const Type& k) {
   rules.require(q.layout.axes('H').starts_with(k.layout.axes('K')), 6,
                 "the kv heads' subscript of {} is no prefix of the heads' of {}", rules.text(1),
                 rules.text(0));
-  rules.require(q.shape[2] % k.shape[2] == 0, 7, "H={} is not divisible by K={}", q.shape[2],
-                k.shape[2]);
+  rules.require(k.shape[2] > 0 && q.shape[2] % k.shape[2] == 0, 7, "H={} is not divisible by K={}",
+                q.shape[2], k.shape[2]);
   const auto& dims = q.layout.dims();
   const Type row{
       Layout({dims[0], dims[1], dims[2]}, Axes()), {q.shape[0], q.shape[1], q.shape[2]}, false};

@@ -251,32 +251,66 @@ IntTensor run_inference(const Inference& inference, const InferencePrograms& pro
   return generated;
 }
 
-std::int64_t estimated_bytes(const Inference& inference, std::int64_t batch, std::int64_t prompt) {
+double estimated_bytes(const Inference& inference, std::int64_t batch, std::int64_t prompt) {
   const ModelConfig& c = inference.config;
+  const auto count = [](const Shape& shape) {
+    double n = 1.0;
+    for (std::int64_t extent : shape) n *= static_cast<double>(extent);
+    return n;
+  };
   const auto chips = static_cast<double>(inference.torus.chips());
-  double weights = 0.0;
-  for (const WeightSpec& spec : weight_specs(c)) {
-    // The tables and norm gains rest on every chip; matrices are cut at least YZ ways over some
-    // axes.
-    const double copies = spec.matrix ? static_cast<double>(inference.torus.size(Axis::y)) : chips;
-    weights += 4.0 * static_cast<double>(element_count(spec.shape)) * copies;
+  const auto layers = static_cast<double>(c.layers);
+  const std::int64_t chunk = chunk_length(inference, prompt);
+  const std::int64_t cached = prompt + inference.gen - 1;
+  const InferencePrograms programs = build_programs(inference);
+
+  // Generated, stored for the run, and as the oracle keeps them.
+  double bytes = 0.0;
+  for (const WeightSpec& spec : weight_specs(c)) bytes += 20.0 * count(spec.shape);
+
+  const auto of_chip = [&](const Type& type) {
+    return count(local_shape(type.layout, type.shape, inference.torus));
+  };
+  // A value as carried: f64 and a bound while it is partial.
+  const auto carried = [&](const Type& type) {
+    return (type.layout.is_partial() ? 16.0 : 4.0) * of_chip(type);
+  };
+  double live = 0.0;
+  for (const PhasePrograms* phase : {&programs.prefill, &programs.decode}) {
+    const bool prefill = phase == &programs.prefill;
+    const Program& layer = phase->layer;
+    const auto types =
+        check(layer, inference, batch, prefill ? chunk : 1, prefill ? cached - chunk : cached - 1);
+    double placed = 0.0;
+    for (const Result& input : layer.inputs)
+      if (input.meaning.kind == Meaning::Kind::weight || input.meaning.name.ends_with("_cache"))
+        placed += 4.0 * chips * layers * of_chip(types.at(input.name));
+    bytes += placed;
+    std::map<std::string, std::size_t> last_use;
+    for (std::size_t i = 0; i < layer.ops.size(); ++i)
+      for (const std::string& arg : layer.ops[i].args) last_use[arg] = i;
+    double now = 0.0;
+    for (std::size_t i = 0; i < layer.ops.size(); ++i) {
+      for (const Result& r : layer.ops[i].results) now += carried(types.at(r.name));
+      live = std::max(live, chips * now);
+      for (const auto& [name, use] : last_use)
+        if (use == i && layer.producer(name) != nullptr) now -= carried(types.at(name));
+    }
   }
-  const double L = static_cast<double>(std::max(chunk_length(inference, prompt), std::int64_t{1}));
-  const double M = static_cast<double>(prompt + inference.gen);
-  const double BL = static_cast<double>(batch) * L;
-  const auto E = static_cast<double>(c.E), F = static_cast<double>(c.F),
-             H = static_cast<double>(c.H), Q = static_cast<double>(c.Q),
-             K = static_cast<double>(c.K);
-  // Replicated over chips at worst: the gathered residual, the scores, the caches, f64 partials
-  // with bounds of the widest products.
-  const double live =
-      chips * BL * (8.0 * E + 2.0 * M * H / 1.0 + 16.0 * (F + H * Q) * 2.0 / chips) +
-      8.0 * chips * static_cast<double>(batch) * M * K * Q * static_cast<double>(c.layers);
-  const double oracle = 4.0 * static_cast<double>(c.layers) *
-                        (BL * (8.0 * E + 4.0 * H * Q + 3.0 * F + 2.0 * H * M) +
-                         2.0 * static_cast<double>(batch) * M * K * Q) *
-                        (static_cast<double>(prompt) / L + static_cast<double>(inference.gen));
-  return static_cast<std::int64_t>(std::min(weights + live + oracle, 9.0e18));
+  const auto of_checkpoint = [&](const CheckpointSpec& spec, std::int64_t L) {
+    const std::map<char, std::int64_t> extents{{'B', batch}, {'L', L},   {'M', cached},
+                                               {'E', c.E},   {'F', c.F}, {'H', c.H},
+                                               {'K', c.K},   {'Q', c.Q}, {'V', c.V}};
+    double n = 4.0;
+    for (char letter : spec.dims) n *= static_cast<double>(extents.at(letter));
+    return n;
+  };
+  const auto prefill_passes = static_cast<double>((prompt + chunk - 1) / chunk);
+  for (const CheckpointSpec& spec : checkpoint_specs(c))
+    bytes += (spec.per_layer ? layers : 1.0) *
+             (prefill_passes * of_checkpoint(spec, chunk) +
+              static_cast<double>(inference.gen - 1) * of_checkpoint(spec, 1));
+  return bytes + live;
 }
 
 }  // namespace shardproof

@@ -48,7 +48,8 @@ IntTensor run_inference(const Inference& inference, const InferencePrograms& pro
                         const Weights& weights, const IntTensor& prompt, Threads& threads,
                         Observer* observer = nullptr);
 
-/// Bytes the run holds at most, about: placed weights, caches and the widest layer's live values.
-std::int64_t estimated_bytes(const Inference& inference, std::int64_t batch, std::int64_t prompt);
+/// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
+/// caches, every checkpoint of every pass, and the values of a layer that live at once.
+double estimated_bytes(const Inference& inference, std::int64_t batch, std::int64_t prompt);
 
 }  // namespace shardproof

@@ -41,7 +41,7 @@ void require_legal(const Strategy& strategy, const ModelConfig& config, const To
                    std::int64_t batch);
 
 /// The axes that shard the K/V heads over the chips: the longest prefix of zyx whose product
-/// divides K; empty for multiquery on more than one chip.
+/// divides K; empty for multiquery where every prefix has more than one chip.
 Axes kv_axes(const ModelConfig& config, const Torus& torus);
 
 }  // namespace shardproof

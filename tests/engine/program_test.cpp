@@ -116,21 +116,38 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
             "einsum_c0");
 }
 
-TEST(Execute, RefusesAValueThatOverflowed) {
-  const auto squares = [](float v) {
+TEST(Execute, RefusesACheckpointThatOverflowed) {
+  const auto product = [](float v) {
     return message_of([&] {
       run_program(R"(
         input x : BLE_z is in
-        ss : BL partialsum-z = einsum(BLE,BLE->BL; x, x) is stat ss
-        sa : BL = all_reduce(ss, z) is stat ss
-        output sa
+        input w : E_zF is weight w_gate
+        h : BLF partialsum-z = einsum(BLE,EF->BLF; x, w) is gate
+        hr : BLF_z = reduce_scatter(h, F, z) is gate
+        output hr
       )",
-                  Torus(1, 1, 2), {{"x", tensor_of({1, 1, 2}, {v, v})}});
+                  Torus(1, 1, 2),
+                  {{"x", tensor_of({1, 1, 2}, {v, v})}, {"w", tensor_of({2, 2}, {1, 1, 1, v})}});
     });
   };
-  EXPECT_EQ(squares(0x1p63F), "");
-  EXPECT_TRUE(squares(0x1p64F).starts_with("engine_finite: ")) << squares(0x1p64F);
-  EXPECT_NE(squares(0x1p64F).find("sa (stat ss) is inf on chip (0,0,0)"), std::string::npos);
+  EXPECT_EQ(product(0x1p62F), "");
+  EXPECT_TRUE(product(0x1p64F).starts_with("engine_finite: ")) << product(0x1p64F);
+  EXPECT_NE(product(0x1p64F).find("hr (gate) is inf at [0,0,1], on chip (0,0,1)"),
+            std::string::npos)
+      << product(0x1p64F);
+}
+
+TEST(Execute, LetsAStatisticOverflow) {
+  EXPECT_EQ(message_of([] {
+              run_program(R"(
+                input x : BLE_z is in
+                ss : BL partialsum-z = einsum(BLE,BLE->BL; x, x) is stat ss
+                sa : BL = all_reduce(ss, z) is stat ss
+                output sa
+              )",
+                          Torus(1, 1, 2), {{"x", tensor_of({1, 1, 2}, {0x1p64F, 0x1p64F})}});
+            }),
+            "");
 }
 
 TEST(Strategies, HandOverProgramsCheckAndKeepEveryCacheSlot) {

@@ -47,6 +47,25 @@ RC_GTEST_PROP(Case, ParseOfPrintIsTheIdentity, ()) {
   RC_ASSERT(parse_case(print_case(c)) == c);
 }
 
+TEST(Case, MadeByHandIsHeldToTheSameRules) {
+  const auto label = [](auto&& change) {
+    Case c = parse_case("");
+    change(c);
+    try {
+      require_legal(c);
+    } catch (const Error& error) {
+      return error.label();
+    }
+    return std::string("legal");
+  };
+  EXPECT_EQ(label([](Case& c) { c.batch = 0; }), "case_batch");
+  EXPECT_EQ(label([](Case& c) { c.prompt = 0; }), "case_prompt");
+  EXPECT_EQ(label([](Case& c) { c.gen = 0; }), "case_gen");
+  EXPECT_EQ(label([](Case& c) { c.chunk = 9; }), "case_chunk");
+  EXPECT_EQ(label([](Case& c) { c.model.H = 0; }), "model_value");
+  EXPECT_EQ(label([](Case&) {}), "legal");
+}
+
 struct Bad {
   const char* line;
   const char* label;

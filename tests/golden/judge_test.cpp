@@ -112,6 +112,90 @@ TEST(Judge, WithoutTheFaultFindsNothing) {
   EXPECT_EQ(judge_corrupted("no such step", 0).verdict, Verdict::equal);
 }
 
+TEST(Judge, GoesByTheDeclaredLayout) {
+  // A local op leaves its operand's layout on the value; what the program says of it is judged.
+  OracleMemo memo;
+  const Case c = parse_case(
+      "torus=2x3x2 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=24 prefill=ws2d:batch seed=5");
+  int lies = 0;
+  for (const char* value : {"a", "qp", "kp", "kc", "s", "o", "xn", "out"}) {
+    VerifyOptions options;
+    options.check_types = false;
+    options.mutate = [&](InferencePrograms& programs) {
+      for (Op& op : programs.prefill.layer.ops)
+        for (Result& result : op.results) {
+          if (result.name != value) continue;
+          for (std::size_t d = 0; d < result.layout.rank(); ++d) {
+            const Axes axes = result.layout.dims()[d].axes;
+            Axes reversed;
+            for (int i = axes.size(); i-- > 0;) reversed = reversed.with(axes.begin()[i]);
+            if (!(axes == reversed)) {
+              result.layout = result.layout.with_axes(d, reversed);
+              ++lies;
+            }
+          }
+        }
+    };
+    const int before = lies;
+    const Judgement j = verify_case(c, memo, options);
+    if (lies == before) continue;  // xn : BLE_x has one axis, its reverse is no lie
+    EXPECT_EQ(j.verdict, Verdict::different) << value;
+    ASSERT_TRUE(j.difference) << value;
+    EXPECT_EQ(j.difference->step, std::string("prefill.c0.layer0.") + value);
+  }
+  EXPECT_EQ(lies, 7);
+}
+
+/// Passes on what a run shows, with the origins of one moved partial all pointing at element 0.
+class OriginSpoiler : public Observer {
+ public:
+  explicit OriginSpoiler(Judge& judge) : judge_(judge) {}
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    Sharded changed = value;
+    if (declared.name == "kb" && value.holds_partial())
+      for (auto& of_chip : std::get<Partial>(changed.data).origins)
+        for (Origin& origin : of_chip) origin.index = 0;
+    judge_.observe(scope, program, op, declared, changed);
+  }
+
+ private:
+  Judge& judge_;
+};
+
+TEST(Judge, SeesWrongOriginsOfAPartial) {
+  const Case c = parse_case(
+      "torus=2x3x2 model=palm-tiny,layers=1,E=24,F=24,H=12,K=6,Q=2,V=24 prefill=ws2d:batch seed=5");
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Judge judge(known->answer, known->weights);
+  OriginSpoiler spoiler(judge);
+  Threads threads(1);
+  EXPECT_THROW(run_inference(c.inference(), build_programs(c.inference()), known->weights,
+                             known->prompt, threads, &spoiler),
+               Judge::Stop);
+  ASSERT_TRUE(judge.finish().difference);
+  EXPECT_EQ(judge.finish().difference->step, "prefill.c0.layer0.kb");
+}
+
+TEST(Judge, HoldsTheGeneratedTableAgainstTheTokens) {
+  const Case c =
+      parse_case("model=palm-tiny,layers=1,E=8,F=8,H=8,Q=2,V=8 prefill=ws1d batch=2 gen=3");
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Judge judge(known->answer, known->weights);
+  Threads threads(1);
+  IntTensor generated = run_inference(c.inference(), build_programs(c.inference()), known->weights,
+                                      known->prompt, threads, &judge);
+  judge.observe_generated(generated);
+  EXPECT_EQ(judge.finish().verdict, Verdict::equal);
+  generated.data.back() ^= 1;
+  judge.observe_generated(generated);
+  ASSERT_TRUE(judge.finish().difference);
+  EXPECT_EQ(judge.finish().difference->pass, "decode.2");
+  EXPECT_EQ(judge.finish().difference->index, (Shape{1, 2}));
+}
+
 TEST(Judge, DoesNotJudgeARunThatShowedNothing) {
   const Case c = parse_case("model=palm-tiny,layers=1,E=8,F=8,H=8,Q=2,V=8 prefill=ws1d");
   OracleMemo memo;

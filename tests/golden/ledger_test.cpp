@@ -1,5 +1,7 @@
 // What a program is counted to move equals the closed formulas of docs/strategies.md, and what the
 // run really moved.
+#include <cmath>
+
 #include "engine/program/count.h"
 #include "golden/verify.h"
 #include "tests/golden/case_gen.h"
@@ -99,14 +101,13 @@ RC_GTEST_PROP(Ledger, EqualsTheFormulas, ()) {
   RC_ASSERT(counted(programs.hand_over, c, c.prompt) == Formulas::hand_over(c));
 }
 
-/// Sums what the run moved in its first pass, per step.
+/// What each step of the run moved, by the step's id.
 class Meter : public Observer {
  public:
   void observe(const Scope&, const Program&, const Op*, const Result&, const Sharded&) override {}
   void moved(const Scope& scope, const Program& program, const Op& op,
              std::int64_t elements) override {
-    const std::string step = scope.step(program, op.results[0].name);
-    seen[step] += elements;
+    seen[scope.step(program, op.results[0].name)] += elements;
   }
   std::map<std::string, std::int64_t> seen;
 };
@@ -119,15 +120,90 @@ RC_GTEST_PROP(Ledger, EqualsWhatTheChipsReceived, ()) {
   Meter meter;
   Threads threads(1);
   run_inference(c.inference(), programs, known->weights, known->prompt, threads, &meter);
-  const Program& layer = programs.prefill.layer;
-  const Ledger ledger =
-      count(layer, check(layer, c.inference(), c.batch, c.chunk, 0), c.torus, c.numerics);
-  for (const StepCost& cost : ledger.steps) {
-    if (!is_collective(cost.kind)) continue;
-    std::int64_t received = meter.seen.at("prefill.c0.layer0." + cost.step);
-    // The simulator reads every summand whole where an all_reduce is two ring passes of D(K−1)/K.
-    if (cost.kind == OpKind::all_reduce) received = 2 * received / cost.group;
-    RC_ASSERT(received == cost.moved);
+  std::size_t met = 0;
+  const auto compare = [&](const Program& program, const std::string& prefix, std::int64_t L,
+                           std::int64_t M) {
+    const auto types = check(program, c.inference(), c.batch, L, M);
+    for (const StepCost& cost : count(program, types, c.torus, c.numerics).steps) {
+      if (!is_collective(cost.kind)) continue;
+      std::int64_t received = meter.seen.at(prefix + cost.step);
+      ++met;
+      // The simulator reads every summand whole where an all_reduce is two rings of D(K−1)/K.
+      if (cost.kind == OpKind::all_reduce) received = 2 * received / cost.group;
+      RC_ASSERT(received == cost.moved);
+    }
+  };
+  const auto pass = [&](const PhasePrograms& p, const std::string& name, std::int64_t L,
+                        std::int64_t M, bool samples) {
+    compare(p.embed, name + ".embed.", L, M);
+    for (std::int64_t l = 0; l < c.model.layers; ++l)
+      compare(p.layer, name + ".layer" + std::to_string(l) + ".", L, M);
+    compare(p.head, name + ".head.", L, M);
+    if (samples) compare(p.sample, name + ".sample.", L, M);
+  };
+  std::int64_t chunk = 0;
+  for (std::int64_t at = 0; at < c.prompt; at += c.chunk, ++chunk) {
+    const std::int64_t L = std::min(c.chunk, c.prompt - at);
+    pass(programs.prefill, "prefill.c" + std::to_string(chunk), L, at, at + L == c.prompt);
+  }
+  for (std::int64_t step = 1; step < c.gen; ++step)
+    pass(programs.decode, "decode." + std::to_string(step), 1, c.prompt + step - 1, true);
+  if (c.gen > 1)
+    for (std::int64_t l = 0; l < c.model.layers; ++l)
+      compare(
+          programs.hand_over,
+          "prefill.c" + std::to_string(chunk - 1) + ".layer" + std::to_string(l) + ".hand_over.",
+          c.prompt, c.prompt);
+  RC_ASSERT(met == meter.seen.size());  // nothing moved that is not counted
+}
+
+/// What a printed formula, such as "2 BL/X (1-1/YZ)", comes to.
+double evaluated(const std::string& text, const std::map<char, double>& extents,
+                 const Torus& torus) {
+  const auto blocks = [&](const std::string& axes) {
+    double n = 1.0;
+    for (char axis : axes) n *= torus.size(static_cast<Axis>(axis - 'X'));
+    return n;
+  };
+  std::string rest = text;
+  double value = 1.0;
+  if (rest.starts_with("2 ")) {
+    value = 2.0;
+    rest = rest.substr(2);
+  }
+  const std::string body = rest.substr(0, rest.find(' '));
+  const auto slash = body.find('/');
+  for (char letter : body.substr(0, slash)) value *= extents.at(letter);
+  if (slash != std::string::npos) value /= blocks(body.substr(slash + 1));
+  if (const auto factor = rest.find("(1-1/"); factor != std::string::npos)
+    value *= 1.0 - 1.0 / blocks(rest.substr(factor + 5, rest.find(')') - factor - 5));
+  return value;
+}
+
+RC_GTEST_PROP(Ledger, PrintsFormulasThatComeToItsNumbers, ()) {
+  const Case c = *any_case();
+  const InferencePrograms programs = build_programs(c.inference());
+  const ModelConfig& m = c.model;
+  const auto real = [](std::int64_t v) { return static_cast<double>(v); };
+  for (const Program* program :
+       {&programs.decode.embed, &programs.decode.layer, &programs.decode.head,
+        &programs.decode.sample, &programs.hand_over}) {
+    const std::map<char, double> extents{{'B', real(c.batch)},  {'L', 1},
+                                         {'M', real(c.prompt)}, {'E', real(m.E)},
+                                         {'F', real(m.F)},      {'H', real(m.H)},
+                                         {'K', real(m.K)},      {'Q', real(m.Q)},
+                                         {'V', real(m.V)},      {'C', real(c.torus.chips())}};
+    const auto types = check(*program, c.inference(), c.batch, 1, c.prompt);
+    for (const StepCost& cost : count(*program, types, c.torus, c.numerics).steps) {
+      if (!is_collective(cost.kind)) continue;
+      for (bool paper : {false, true}) {
+        if (paper && cost.group == 1) continue;  // nothing moves, whatever the paper's formula says
+        const double printed = elements_per_chip(cost, c.torus.chips(), paper);
+        // Both are rationals of small integers: equal after rounding to a 1/4096th.
+        RC_ASSERT(std::llround(4096 * printed) ==
+                  std::llround(4096 * evaluated(formula(cost, paper), extents, c.torus)));
+      }
+    }
   }
 }
 

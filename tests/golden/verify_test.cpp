@@ -1,6 +1,7 @@
 #include "golden/verify.h"
 
 #include "tests/golden/case_gen.h"
+#include "weights/error.h"
 
 namespace shardproof {
 namespace {
@@ -79,7 +80,13 @@ TEST(PlantedFault, IsFoundByTheProperty) {
 
 TEST(Verify, RefusesMoreMemoryThanTheMachineHas) {
   const Case c = parse_case("torus=16x16x16 model=palm-tiny,E=1048576,F=16777216,H=4096,V=4096");
-  EXPECT_THROW(require_memory(c), std::exception);
+  try {
+    require_memory(c);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.label(), "memory_c1");
+    EXPECT_NE(std::string(error.what()).find("GiB"), std::string::npos);
+  }
   require_memory(parse_case(""));
 }
 

@@ -1,5 +1,6 @@
 // The command line as a user meets it: exit codes, one-line refusals, nothing written on failure.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +91,12 @@ TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
   expect_refused("verify --gen 0", "gen=0");
   expect_refused("verify --cases -3", "--cases");
   expect_refused("verify --cases x", "--cases");
+  expect_refused("verify --cases 0", "--cases 0");
+  expect_refused("run --prompt-file ''", "cannot be read");
+  expect_refused("run --prompt 3 --prompt-file " + write("p.txt", "ab\n"), "--prompt");
+  expect_refused("weights generate --seed -1 --out w.h5", "seed=-1");
+  expect_refused("weights generate --model palm-tiny,E=100000,F=1000000 --out w.h5", "GiB");
+  expect_refused("verify --weights a.h5 --weights b.h5", "a.h5");
   expect_refused("verify --threads -1", "--threads");
   expect_refused("verify --cases 3 --torus 2x2x2", "--seed only");
   expect_refused("verify --no-such-flag", "--no-such-flag");
@@ -128,6 +135,34 @@ TEST_F(Cli, BrokenWeightsFilesAreRefused) {
                  "cut.h5");
   expect_refused("verify --weights " + write("text.h5", "this is no HDF5 file\n"), "text.h5");
   expect_refused("verify --weights w.h5 --model palm-tiny", "palm-tiny");
+}
+
+TEST_F(Cli, NothingButARegularFileIsReplaced) {
+  const std::string small =
+      "weights generate --model palm-tiny,layers=1,E=8,F=8,H=8,Q=2,V=8 --out ";
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  expect_refused(small + "pipe", "not a regular file");
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
+  fs::create_directory(path("folder"));
+  expect_refused(small + "folder", "folder");
+  write("real.h5", "old");
+  fs::create_symlink("real.h5", path("link.h5"));
+  EXPECT_EQ(run(small + "link.h5").code, 0);
+  EXPECT_TRUE(fs::is_symlink(path("link.h5")));  // written through, not replaced
+  EXPECT_EQ(run("weights inspect real.h5").code, 0);
+}
+
+TEST_F(Cli, SaysWhenItsOutputCannotBeWritten) {
+  for (const char* verb : {"verify --torus 1x1x1", "explain ws2d", "--help", "run --json"}) {
+    const std::string command = "'" SHARDPROOF_CLI "' " + std::string(verb) + " 2>'" +
+                                path("err").string() + "' >/dev/full";
+    const int status = std::system(command.c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 2) << verb;
+    EXPECT_NE(slurp(path("err")).find("output_c1"), std::string::npos)
+        << verb << slurp(path("err"));
+  }
+  const int closed = std::system("'" SHARDPROOF_CLI "' verify --torus 1x1x1 >&- 2>&-");
+  EXPECT_TRUE(WIFEXITED(closed));
 }
 
 TEST_F(Cli, VerifiesOneCaseAndAWeightsFile) {
@@ -181,9 +216,9 @@ TEST_F(Cli, TextFitsEightyColumns) {
   for (const char* arguments :
        {"explain ws1d:heads", "explain ws1d:batch --model palm-tiny,K=24", "explain ws2d:heads",
         "explain ws2d:batch --prefill wg-xyz:batch", "explain wg-xyz:batch --model palm-tiny,K=6",
-        "explain ws2d:heads --prefill ws1d:batch --paper", "--help", "verify --help", "run --help",
-        "explain --help", "weights --help", "weights generate --help",
-        "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
+        "explain ws2d:heads --prefill ws1d:batch --paper", "explain ws1d --act bf16", "--help",
+        "verify --help", "run --help", "explain --help", "weights --help",
+        "weights generate --help", "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
     const Outcome o = run(arguments);
     EXPECT_EQ(o.code, 0) << arguments << o.err;
     std::istringstream lines(o.out);

@@ -1,0 +1,109 @@
+#include "golden/expected.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+template <class T>
+Expected expect(std::string id, const Array<T>& tensor) {
+  Expected e{std::move(id), tensor.shape, std::vector<std::uint32_t>(tensor.data.size()),
+             std::is_same_v<T, std::int32_t>};
+  std::memcpy(e.bits.data(), tensor.data.data(), 4 * tensor.data.size());
+  return e;
+}
+
+/// Of a tensor [B, L, ...] the last position of every row: [B, ...].
+Expected last_rows(Expected e) {
+  const std::int64_t B = e.shape[0];
+  const std::int64_t L = e.shape[1];
+  const auto row = static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(e.bits.size()) / (B * L));
+  std::vector<std::uint32_t> kept;
+  for (std::int64_t b = 0; b < B; ++b) {
+    const auto begin = e.bits.begin() + ((b + 1) * L - 1) * row;
+    kept.insert(kept.end(), begin, begin + row);
+  }
+  e.bits = std::move(kept);
+  e.shape.erase(e.shape.begin() + 1);
+  return e;
+}
+
+/// The best logit of each of C equal blocks of the vocabulary, the first of equals: value or index.
+Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C, bool index) {
+  const std::int64_t B = logits.shape[0];
+  const std::int64_t width = logits.shape[1] / C;
+  Expected e{id, {B, C}, {}, index};
+  for (std::int64_t i = 0; i < B * C; ++i) {
+    const float* block = logits.data.data() + i * width;
+    std::int64_t best = 0;
+    for (std::int64_t v = 1; v < width; ++v)
+      if (block[v] > block[best]) best = v;
+    e.bits.push_back(index ? static_cast<std::uint32_t>(i % C * width + best)
+                           : std::bit_cast<std::uint32_t>(block[best]));
+  }
+  return e;
+}
+
+std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
+  if (name == "in")
+    return scope.layer == 0 ? checkpoint_id(pass, -1, "embed")
+                            : checkpoint_id(pass, scope.layer - 1, "out");
+  const bool global = name == "embed" || name == "final_norm" || name == "logits" ||
+                      name == "token" || name == "final_ss";
+  return checkpoint_id(pass, global ? -1 : scope.layer, name);
+}
+
+Expected whole_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
+                     const Meaning& meaning, const Shape& shape) {
+  const std::string id = full_checkpoint(scope, scope.pass, meaning.name);
+  switch (meaning.kind) {
+    case Meaning::Kind::checkpoint:
+      if (meaning.name == "token") return expect(id, answer.tokens.at(id));
+      return expect(id, answer.checkpoints.at(id));
+    case Meaning::Kind::raw:
+      return expect("raw " + id, answer.raw_of(id));
+    case Meaning::Kind::unstored:
+      return expect("unstored " + id, answer.unstored_of(id));
+    case Meaning::Kind::stat:
+      if (meaning.name == "candidates" || meaning.name == "indices")
+        return candidates("stat " + scope.pass + "." + meaning.name,
+                          answer.checkpoints.at(checkpoint_id(scope.pass, -1, "logits")),
+                          shape.back(), meaning.name == "indices");
+      return expect("stat " + id, answer.stats.at(id));
+    case Meaning::Kind::weight: {
+      const std::string of_layer = fmt::format("layer{}.{}", scope.layer, meaning.name);
+      const std::string& name = weights.all().contains(of_layer) ? of_layer : meaning.name;
+      return expect("weight " + name, weights.at(name));
+    }
+    case Meaning::Kind::input: {
+      const std::string name = scope.pass + "." + meaning.name;
+      return expect("input " + name, answer.inputs.at(name));
+    }
+    case Meaning::Kind::previous: {
+      if (scope.previous.empty()) {  // nothing is cached before the first pass
+        Shape empty = shape;
+        if (empty.size() > 1) empty[1] = 0;
+        return {"previous " + meaning.name, empty, {}, false};
+      }
+      const std::string before = full_checkpoint(scope, scope.previous, meaning.name);
+      return expect("previous " + before, answer.checkpoints.at(before));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
+                        const Meaning& meaning, const Shape& shape) {
+  Expected whole = whole_value(answer, weights, scope, meaning, shape);
+  return meaning.last ? last_rows(std::move(whole)) : whole;
+}
+
+}  // namespace shardproof

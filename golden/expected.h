@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/program/execute.h"
+#include "oracle/oracle.h"
+
+namespace shardproof {
+
+/// What a declared value must be: bits by global index, row-major. f32 values and int32 ids alike.
+struct Expected {
+  std::string id;
+  Shape shape;
+  std::vector<std::uint32_t> bits;
+  bool integer = false;
+};
+
+/// What the oracle says a declared value is. `shape` is the value's own: it tells how many blocks
+/// of candidates there are, and the shape of what no pass has made yet.
+Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
+                        const Meaning& meaning, const Shape& shape);
+
+}  // namespace shardproof
