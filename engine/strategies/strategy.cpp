@@ -114,7 +114,7 @@ void require_legal(const Strategy& strategy, const ModelConfig& config, const To
 Axes kv_axes(const ModelConfig& config, const Torus& torus) {
   for (const char* prefix : {"zyx", "zy", "z"}) {
     const Axes axes = Axes::parse(prefix);
-    if (config.K % torus.size(axes) == 0) return axes;
+    if (torus.size(axes) > 1 && config.K % torus.size(axes) == 0) return axes;
   }
   return Axes();
 }
