@@ -40,8 +40,8 @@ std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
                    std::int64_t batch);
 
-/// The axes that shard the K/V heads over the chips: the longest prefix of zyx, of more than one chip,
-/// whose product divides K; empty for multiquery.
+/// The axes that shard the K/V heads over the chips: the longest prefix of zyx, of more than one
+/// chip, whose product divides K; empty for multiquery.
 Axes kv_axes(const ModelConfig& config, const Torus& torus);
 
 }  // namespace shardproof
