@@ -191,8 +191,8 @@ void add_run(CLI::App& app, Action& chosen) {
   verb->add_flag("--checkpoints", options->checkpoints,
                  "With --json: the bits of every checkpoint");
   verb->add_option("--trace", options->trace,
-                   "Write every op's output to an HDF5 file, chip by chip and\n"
-                   "as a whole")
+                   "Write every op's output to an HDF5 file,\n"
+                   "chip by chip and as a whole")
       ->type_name("FILE");
   verb->footer(
       "Prints the generated token ids, one row a line. --seed makes weights and\n"

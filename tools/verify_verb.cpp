@@ -295,8 +295,9 @@ void add_verify(CLI::App& app, Action& chosen) {
   verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->add_option("--trace", options->trace,
-                   "Write every op's output to an HDF5 file, chip by chip and\n"
-                   "as a whole, up to the first that is wrong; one case only")
+                   "Write every op's output to an HDF5 file,\n"
+                   "chip by chip and as a whole, up to the\n"
+                   "first that is wrong; one case only")
       ->type_name("FILE");
   options->flags.add_to(*verb);
   verb->footer(
