@@ -170,7 +170,7 @@ std::string_view to_string(Verdict verdict) {
 }
 
 std::string Difference::to_string() const {
-  return fmt::format("step {} = {}: {} on chip {} at [{}]: expected {}, got {}", step, op,
+  return fmt::format("{}step {} = {}: {} on chip {} at [{}]: expected {}, got {}", where, step, op,
                      checkpoint, chip, fmt::join(index, ","), expected, actual);
 }
 
@@ -202,6 +202,7 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   found.checkpoint = expected.id;
   found.step = scope.step(program, declared.name);
   found.op = op != nullptr ? op->to_string() : "input";
+  found.where = program.where(declared.line);
   const auto stop = [&] {
     judgement_.verdict = Verdict::different;
     judgement_.difference = found;

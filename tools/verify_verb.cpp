@@ -10,6 +10,7 @@
 #include "golden/cases.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
+#include "tools/layer_flag.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 
@@ -19,6 +20,8 @@ namespace {
 struct Options {
   CaseFlags flags;
   std::optional<std::string> line;
+  std::optional<std::string> program;
+  std::shared_ptr<const GivenLayer> layer;
   std::optional<std::int64_t> cases;
   int threads = 0;
   bool json = false;
@@ -40,8 +43,13 @@ struct Totals {
 /// Runs cases, several at once when there are several, and hands each judgement over in order.
 class Batch {
  public:
-  Batch(const std::vector<Case>& cases, const Weights* weights, int threads)
-      : cases_(cases), weights_(weights), threads_(threads), judgements_(cases.size()) {}
+  Batch(const std::vector<Case>& cases, const Weights* weights, int threads,
+        const Program* layer = nullptr)
+      : cases_(cases),
+        weights_(weights),
+        threads_(threads),
+        layer_(layer),
+        judgements_(cases.size()) {}
 
   template <class Done>
   void run(Done&& done) {
@@ -55,6 +63,7 @@ class Batch {
       options.threads = alone ? threads_ : 1;
       options.at_once = alone ? 1 : threads_;
       options.weights = weights_;
+      options.layer = layer_;
       Judgement judgement = verify_case(cases_[at], memo_, options);
       const std::lock_guard lock(mutex);
       judgements_[at] = std::move(judgement);
@@ -69,6 +78,7 @@ class Batch {
   const std::vector<Case>& cases_;
   const Weights* weights_;
   int threads_;
+  const Program* layer_;
   OracleMemo memo_;
   std::vector<std::optional<Judgement>> judgements_;
 };
@@ -79,7 +89,8 @@ std::string heading() {
 }
 
 /// A model too long for its column stands on a line of its own, so that the row still fits.
-std::string row(std::size_t i, const Case& c, const Judgement& j) {
+/// `file` is a layer program that stands for both strategies, if it is not empty.
+std::string row(std::size_t i, const Case& c, const Judgement& j, const std::string& file) {
   constexpr std::size_t kModelColumn = 15;
   std::string model = print_model(c.model);
   std::string above;
@@ -87,10 +98,16 @@ std::string row(std::size_t i, const Case& c, const Judgement& j) {
     above = fmt::format("     {}\n", model);
     model = c.model.preset + ",...";
   }
-  return above + fmt::format("{:>4} {:<7} {:<15} {:<13}{:<13}{:>3} {:>2} {:>3} {:>4}  {}\n", i + 1,
-                             c.torus.to_string(), model, c.prefill.to_string(),
-                             c.decode.to_string(), c.batch, c.prompt, c.gen, j.tensors,
-                             to_string(j.verdict));
+  std::string strategies = fmt::format("{:<13}{:<13}", c.prefill.to_string(), c.decode.to_string());
+  if (!file.empty()) {
+    constexpr std::size_t kColumns = 25;
+    const std::string end =
+        file.size() > kColumns ? "..." + file.substr(file.size() - kColumns + 3) : file;
+    strategies = fmt::format("{:<26}", end);
+  }
+  return above + fmt::format("{:>4} {:<7} {:<15} {}{:>3} {:>2} {:>3} {:>4}  {}\n", i + 1,
+                             c.torus.to_string(), model, strategies, c.batch, c.prompt, c.gen,
+                             j.tensors, to_string(j.verdict));
 }
 
 nlohmann::json as_json(const Case& c, const Judgement& j) {
@@ -104,6 +121,7 @@ nlohmann::json as_json(const Case& c, const Judgement& j) {
                          {"step", d.step},         {"op", d.op},
                          {"chip", d.chip},         {"index", d.index},
                          {"expected", d.expected}, {"actual", d.actual}};
+    if (!d.where.empty()) out["difference"]["where"] = d.where.substr(0, d.where.size() - 2);
   } else if (j.verdict != Verdict::equal) {
     out["reason"] = j.reason;
   }
@@ -144,9 +162,15 @@ class Report {
     totals_.add(j);
     const bool failed = j.verdict != Verdict::equal;
     if (failed && !first_failed_) first_failed_ = c;
-    if (options_.json) results_.push_back(as_json(c, j));
+    if (options_.json) {
+      results_.push_back(as_json(c, j));
+      if (options_.program) {
+        results_.back()["case"] = print_without_strategies(c);
+        results_.back()["program"] = *options_.program;
+      }
+    }
     if (table_ || (!options_.json && failed)) {
-      fmt::print("{}", row(i, c, j));
+      fmt::print("{}", row(i, c, j, options_.program.value_or("")));
       if (failed) fmt::print("     {}\n", j.explanation());
       std::fflush(stdout);
     }
@@ -193,6 +217,12 @@ class Report {
   /// The command that shows the first failure again; of a random case, shrunk.
   std::string reproduction() const {
     if (!first_failed_) return "";
+    if (options_.program)
+      return fmt::format("shardproof verify --program {}{} --case \"{}\"", *options_.program,
+                         options_.flags.weights_file().empty()
+                             ? ""
+                             : " --weights " + options_.flags.weights_file(),
+                         print_without_strategies(*first_failed_));
     OracleMemo memo;
     const auto fails = [&](const Case& c) {
       return verify_case(c, memo).verdict != Verdict::equal;
@@ -215,7 +245,7 @@ class Report {
 int verify_random(const Options& o, int threads) {
   if (*o.cases < 1 || *o.cases > 10'000'000)
     throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
-  if (o.line || o.flags.given_besides("seed"))
+  if (o.line || o.program || o.flags.given_besides("seed"))
     throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
   const std::uint64_t seed = o.flags.parse().seed;
   constexpr std::int64_t kAtOnce = 1000;
@@ -241,7 +271,10 @@ int verify(Options& o) {
   std::vector<Case> list;
   std::vector<std::string> skipped;
   const Weights* weights = o.flags.weights();
-  if (!o.line && weights != nullptr && !o.flags.has("torus") && !o.flags.has("prefill")) {
+  if (o.program) {
+    o.layer = load_given_layer(*o.program, o.flags, o.line.value_or(""));
+    list = {o.layer->c};
+  } else if (!o.line && weights != nullptr && !o.flags.has("torus") && !o.flags.has("prefill")) {
     list = cases_for(o.flags, skipped);
   } else if (o.line || o.flags.given()) {
     list = {o.flags.parse(o.line.value_or(""))};
@@ -249,9 +282,16 @@ int verify(Options& o) {
   } else {
     list = cases::standard_matrix();
   }
-  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads);
+  const Program* layer = o.layer ? &o.layer->program : nullptr;
+  if (layer != nullptr) {
+    Inference inference = list[0].inference();
+    inference.layer = layer;
+    require_legal(inference, list[0].batch, list[0].prompt);
+    check(build_programs(inference), inference, list[0].batch, list[0].prompt);
+  }
+  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads, layer);
   Report report(o, static_cast<std::int64_t>(list.size()));
-  Batch(list, weights, threads).run([&](std::size_t i, const Judgement& j) {
+  Batch(list, weights, threads, layer).run([&](std::size_t i, const Judgement& j) {
     report.add(list[i], j);
   });
   return report.finish({}, skipped);
@@ -264,6 +304,8 @@ void add_verify(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("verify", "Prove layouts equal to the unsharded oracle");
   verb->add_option("--case", options->line, "A whole case line, \"torus=4x2x3 model=...\"")
       ->type_name("LINE");
+  verb->add_option("--program", options->program, "A layer program (docs/program.md) to judge")
+      ->type_name("FILE");
   verb->add_option("--cases", options->cases, "Draw N random cases from --seed")->type_name("N");
   verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
   verb->add_flag("--json", options->json, "Print JSON");
@@ -273,7 +315,10 @@ void add_verify(CLI::App& app, Action& chosen) {
       "multiquery, on seven tori. A case flag runs that one case.\n"
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
       "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
-      "         shardproof verify --cases 500 --seed 1");
+      "         shardproof verify --cases 500 --seed 1\n"
+      "         shardproof verify --program p.txt --torus 2x2x3\n"
+      "--program judges a layer of your own as prefill and decode; by default\n"
+      "torus=4x2x3 model=palm-tiny prompt=4 gen=3 and the smallest legal batch.");
   verb->callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 

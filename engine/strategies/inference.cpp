@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/strategies/layer_file.h"
+#include "engine/strategies/residual.h"
 #include "weights/error.h"
 #include "weights/registry.h"
 
@@ -157,6 +159,12 @@ IntTensor columns(const IntTensor& ids, std::int64_t begin, std::int64_t end) {
 InferencePrograms build_programs(const Inference& inference) {
   const Axes kv = kv_axes(inference.config, inference.torus);
   InferencePrograms programs;
+  if (inference.layer != nullptr) {
+    programs.prefill = programs_around(*inference.layer, inference.numerics.act);
+    programs.decode = programs.prefill;
+    programs.hand_over = build_hand_over(programs.prefill.cache, programs.decode.cache);
+    return programs;
+  }
   programs.prefill = build_programs(inference.prefill, kv, inference.numerics.act);
   programs.decode = build_programs(inference.decode, kv, inference.numerics.act);
   programs.hand_over = build_hand_over(programs.prefill.cache, programs.decode.cache);
@@ -180,6 +188,11 @@ void require_legal(const Inference& inference, std::int64_t batch, std::int64_t 
     throw Error("case_positions",
                 fmt::format("prompt={} and gen={} need {} positions; the RoPE tables have {}",
                             prompt, inference.gen, positions, inference.config.positions));
+  if (inference.layer != nullptr) {
+    require_executable(inference.config);
+    require_layer(*inference.layer, inference.config, numerics.act);
+    return;
+  }
   require_legal(inference.prefill, inference.config, inference.torus, batch);
   require_legal(inference.decode, inference.config, inference.torus, batch);
 }
@@ -207,7 +220,7 @@ std::map<std::string, Type> check(const Program& program, const Inference& infer
 void check(const InferencePrograms& programs, const Inference& inference, std::int64_t batch,
            std::int64_t prompt) {
   const auto phase = [&](const PhasePrograms& p, std::int64_t L, std::int64_t M) {
-    for (const Program* program : {&p.embed, &p.layer, &p.head, &p.sample})
+    for (const Program* program : {&p.layer, &p.embed, &p.head, &p.sample})
       check(*program, inference, batch, L, M);
   };
   phase(programs.prefill, chunk_length(inference, prompt), 0);

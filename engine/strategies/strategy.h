@@ -40,6 +40,9 @@ std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
                    std::int64_t batch);
 
+/// Throws Error("strategy_c5", ...) for a model the engine does not execute.
+void require_executable(const ModelConfig& config);
+
 /// The axes that shard the K/V heads over the chips: the longest prefix of zyx, of more than one
 /// chip, whose product divides K; empty for multiquery.
 Axes kv_axes(const ModelConfig& config, const Torus& torus);
