@@ -30,9 +30,9 @@ struct InferencePrograms {
 InferencePrograms build_programs(const Inference& inference);
 
 /// Throws what require_legal throws for either phase (for a user's layer, what require_layer
-/// throws), and Error: "case_numerics" (weights or a
-/// regime the engine does not execute), "case_gen" (gen below 1), "case_chunk", "case_positions"
-/// (more positions than the RoPE tables have).
+/// throws), and Error: "case_numerics" (weights or a regime the engine does not execute),
+/// "case_gen" (gen below 1), "case_chunk", "case_positions" (more positions than the RoPE tables
+/// have).
 void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt);
 
 /// Type-checks one program of a run for a pass over L positions with M cached ones before it

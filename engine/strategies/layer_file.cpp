@@ -138,11 +138,12 @@ class Layer {
                         input.layout.to_string()));
       return;
     }
-    if (text != "in" && text != "previous k_cache" && text != "previous v_cache")
-      refuse_it(
-          fmt::format("a layer is not handed '{}'; legal: in, weight NAME, input pos, "
-                      "previous k_cache, previous v_cache",
-                      text));
+    if (text != "in" && text != "previous k_cache" && text != "previous v_cache" &&
+        m.kind != Meaning::Kind::constant)
+      refuse_it(fmt::format(
+          "a layer is not handed '{}'; legal: in, weight NAME, input pos, constant ones, "
+          "previous k_cache, previous v_cache",
+          text));
   }
 
   void require_weight(const Result& input) const {

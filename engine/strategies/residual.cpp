@@ -168,10 +168,14 @@ void replace(Program& program, std::size_t begin, std::size_t end, Resharding wa
     program.ops.insert(program.ops.end(), part->begin(), part->end());
 }
 
-/// The end of the run of collectives and slices that begins at `begin`.
-std::size_t end_of_moves(const Program& program, std::size_t begin) {
-  while (begin < program.ops.size() && moves(program.ops[begin])) ++begin;
-  return begin;
+/// The end of the chain of collectives and slices that op `at` is the head of.
+std::size_t end_of_moves(const Program& program, std::size_t at) {
+  const auto follows = [&](const Op& op, const Op& before) {
+    return moves(op) && op.args[0] == before.results[0].name;
+  };
+  while (++at < program.ops.size() && follows(program.ops[at], program.ops[at - 1])) {
+  }
+  return at;
 }
 
 /// ws2d's embedding with another way from `BLE_x partialsum-yz` to the residual stream; what comes
@@ -180,7 +184,7 @@ void lead_embedding_to(const Layout& residual, Program& embed) {
   const auto lookup = std::find_if(embed.ops.begin(), embed.ops.end(),
                                    [](const Op& op) { return op.kind == OpKind::embed_lookup; });
   const auto begin = static_cast<std::size_t>(lookup - embed.ops.begin()) + 1;
-  const std::size_t end = end_of_moves(embed, begin);
+  const std::size_t end = end_of_moves(embed, begin - 1);
   for (std::size_t i = end; i < embed.ops.size(); ++i) embed.ops[i].results[0].layout = residual;
   const Result looked_up = lookup->results[0];
   replace(embed, begin, end, reshard(looked_up, residual, names(embed)));
@@ -192,7 +196,7 @@ void lead_head_from(const Layout& residual, Program& head) {
   const auto last = std::find_if(head.ops.begin(), head.ops.end(),
                                  [](const Op& op) { return op.kind == OpKind::last; });
   const auto begin = static_cast<std::size_t>(last - head.ops.begin());
-  const std::size_t end = end_of_moves(head, begin + 1);
+  const std::size_t end = end_of_moves(head, begin);
   const Layout to = head.ops[end - 1].results[0].layout;
   Op take = *last;
   for (Result& input : head.inputs)
@@ -224,8 +228,9 @@ Resharding reshard(const Result& given, const Layout& to, const std::vector<std:
   return Way(given, to, taken).walk();
 }
 
-PhasePrograms programs_around(const Program& layer, ActType act) {
-  PhasePrograms phase = build_programs({FfnLayout::ws2d, AttentionLayout::heads}, Axes(), act);
+PhasePrograms programs_around(const Program& layer, const ModelConfig& config, ActType act) {
+  PhasePrograms phase =
+      build_programs({FfnLayout::ws2d, AttentionLayout::heads}, Axes(), config, act);
   phase.layer = layer;
   phase.residual = input_of(layer, "in").layout;
   phase.cache = input_of(layer, "previous k_cache").layout;

@@ -25,6 +25,6 @@ Resharding reshard(const Result& given, const Layout& to, const std::vector<std:
 /// residual stream (`is in`, any layout over B, L and E), and the layer itself: where `out` or a
 /// cache leaves the layer in another layout than it comes in, steps that lead back stand at its
 /// end. Throws what require_layer throws (engine/strategies/layer_file.h).
-PhasePrograms programs_around(const Program& layer, ActType act);
+PhasePrograms programs_around(const Program& layer, const ModelConfig& config, ActType act);
 
 }  // namespace shardproof
