@@ -39,8 +39,11 @@ std::string letters_of(const Meaning& meaning) {
         for (const CheckpointSpec& spec : checkpoint_specs(config))
           if (spec.name == meaning.name) letters = spec.dims;
   }
-  if (meaning.last)
-    if (const auto at = letters.find('L'); at != std::string::npos) letters.erase(at, 1);
+  if (meaning.last) {
+    const auto at = letters.find('L');
+    if (at == std::string::npos) return "";
+    letters.erase(at, 1);
+  }
   return letters;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <numeric>
@@ -85,6 +86,15 @@ class Layer {
                          caches[0]->layout.to_string()));
   }
 
+  void require_meanings() const {
+    for (const Op& op : program_.ops)
+      for (const Result& result : op.results)
+        if (!has(result.meaning))
+          refuse("layer_c5", result.line,
+                 fmt::format("{}: a layer of {} has no '{}'", result.name, print_model(config_),
+                             result.meaning.to_string()));
+  }
+
   void require_storage(ActType act) const {
     const Op* first = nullptr;
     for (const Op& op : program_.ops)
@@ -100,6 +110,44 @@ class Layer {
   }
 
  private:
+  /// Whether a layer of the model has a value of this name.
+  bool has(const Meaning& m) const {
+    const auto named = [&](const auto& specs) {
+      for (const auto& spec : specs)
+        if (spec.per_layer && spec.name == m.name) return true;
+      return false;
+    };
+    switch (m.kind) {
+      case Meaning::Kind::previous:
+        return m.name == "k_cache" || m.name == "v_cache";
+      case Meaning::Kind::input:
+        return m.name == "pos";
+      case Meaning::Kind::constant:
+        return m.name == "ones";
+      case Meaning::Kind::stat:
+        return named(stat_specs());
+      case Meaning::Kind::weight: {
+        const std::vector<std::string> all = weights();
+        return std::find(all.begin(), all.end(), m.name) != all.end();
+      }
+      default:
+        return m.name == "in" || named(checkpoint_specs(config_));
+    }
+  }
+
+  /// The weights a layer may ask for.
+  std::vector<std::string> weights() const {
+    std::vector<std::string> all;
+    for (const WeightSpec& spec : weight_specs(config_)) {
+      const bool of_layer = spec.name.starts_with("layer");
+      if (!of_layer)
+        all.push_back(spec.name);
+      else if (spec.name.starts_with("layer0."))
+        all.push_back(spec.name.substr(spec.name.find('.') + 1));
+    }
+    return all;
+  }
+
   [[noreturn]] void refuse(std::string_view label, const Line& line, std::string_view why) const {
     throw Error(label, fmt::format("{}{}{}", program_.where(line), why, kDoc));
   }
@@ -147,13 +195,8 @@ class Layer {
   }
 
   void require_weight(const Result& input) const {
-    std::vector<std::string> legal;
-    for (const WeightSpec& spec : weight_specs(config_)) {
-      const bool of_layer = spec.name.starts_with("layer");
-      if (of_layer && !spec.name.starts_with("layer0.")) continue;
-      legal.push_back(of_layer ? spec.name.substr(spec.name.find('.') + 1) : spec.name);
-      if (legal.back() == input.meaning.name) return;
-    }
+    if (has(input.meaning)) return;
+    const std::vector<std::string> legal = weights();
     const std::string near = nearest(input.meaning.name, legal);
     refuse("layer_c1", input.line,
            fmt::format("{}: the model {} has no weight '{}'{}; it has {}", input.name,
@@ -182,6 +225,7 @@ void require_layer(const Program& program, const ModelConfig& config, ActType ac
   layer.require_outputs();
   layer.require_caches();
   layer.require_storage(act);
+  layer.require_meanings();
 }
 
 std::int64_t smallest_batch(const Program& layer, const Torus& torus) {
