@@ -4,9 +4,11 @@
 #include <optional>
 
 #include "engine/program/explain.h"
+#include "engine/program/picture.h"
 #include "golden/case.h"
 #include "tools/case_flags.h"
 #include "tools/layer_flag.h"
+#include "tools/text_file.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 
@@ -20,6 +22,7 @@ struct Options {
   bool paper = false;
   bool json = false;
   bool text = false;
+  std::string svg;
 };
 
 /// One program of the phase being explained, type-checked.
@@ -79,6 +82,22 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
   return {{"program", e.title}, {"steps", steps}};
 }
 
+/// Draws a decode layer into `file`; `title` names the strategy or the program.
+int draw(const Explained& layer, const Case& c, const std::string& title, const std::string& file,
+         bool paper) {
+  PictureOptions options{fmt::format("{} on torus {}", title, c.torus.to_string()),
+                         {fmt::format("model {}; one layer of one decode step: a new token for "
+                                      "each of {} rows, {} cached positions before it",
+                                      print_model(c.model), c.batch, c.prompt)},
+                         paper,
+                         {}};
+  if (!(c.prefill == c.decode))
+    options.notes.push_back(
+        fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
+  write_text_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, options));
+  return 0;
+}
+
 /// The layer program alone, as a file that `verify --program` reads.
 void print_text(const Program& layer, const Case& c, const std::string& title) {
   const Axes kv = kv_axes(c.model, c.torus);
@@ -111,6 +130,7 @@ int explain_program(Options& o) {
     fmt::print("{}", print_program(given->program));
     return 0;
   }
+  if (!o.svg.empty()) return draw(parts[1], c, *o.program, o.svg, o.paper);
   if (o.json) {
     nlohmann::json out{{"case", print_without_strategies(c)}, {"program", *o.program}};
     for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
@@ -129,7 +149,8 @@ int explain_program(Options& o) {
 int explain_strategy(Options& o) {
   if (o.strategy.empty() == !o.program)
     throw Error("explain_c1", "explain takes a strategy or --program FILE, one of the two");
-  if (o.text && o.json) throw Error("explain_c2", "--text prints no JSON; leave one of them out");
+  if (o.text && (o.json || !o.svg.empty()))
+    throw Error("explain_c2", "--text is a form of its own; leave --json and --svg out");
   if (o.program) return explain_program(o);
   o.flags.load();
   const Strategy strategy = Strategy::parse(o.strategy);
@@ -158,6 +179,7 @@ int explain_strategy(Options& o) {
          programs.hand_over, c.prompt);
   part("embedding", programs.decode.embed, 1);
   part("layer", programs.decode.layer, 1);
+  if (!o.svg.empty()) return draw(parts.back(), c, strategy.to_string(), o.svg, o.paper);
   part("head", programs.decode.head, 1);
   part("sampling", programs.decode.sample, 1);
 
@@ -205,8 +227,11 @@ void add_explain(CLI::App& app, Action& chosen) {
                          {"batch", "Rows [as many as chips]"},
                          {"prompt", "Cached positions [4]"}});
   verb->add_flag("--paper", options->paper, "Drop (K-1)/K, as the paper's formulas do");
-  verb->add_flag("--json", options->json, "Print JSON");
   verb->add_flag("--text", options->text, "Print the layer program, for verify --program");
+  CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON");
+  verb->add_option("--svg", options->svg, "Draw the layer into a file instead")
+      ->excludes(json)
+      ->check([](const std::string& file) { return file.empty() ? "no file is named" : ""; });
   verb->footer(
       "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips.\n"
       "--prefill names another strategy for the prefill: then the hand-over of the\n"

@@ -88,16 +88,34 @@ std::string heading() {
                      "torus", "model", "prefill", "decode", "B", "L", "gen", "vals", "verdict");
 }
 
+/// What the table has no column for, where it is not the default: "block=serial act=bf16".
+std::string beyond_columns(const Case& c) {
+  std::string text;
+  const auto say = [&](std::string_view key, std::string_view value, std::string_view usual) {
+    if (value != usual) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  };
+  say("block", to_string(c.model.block), "parallel");
+  say("weights", to_string(c.numerics.weights), "f32");
+  say("act", to_string(c.numerics.act), "f32");
+  say("regime", to_string(c.numerics.regime), "exact");
+  if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");
+  return text;
+}
+
 /// A model too long for its column stands on a line of its own, so that the row still fits.
 /// `file` is a layer program that stands for both strategies, if it is not empty.
 std::string row(std::size_t i, const Case& c, const Judgement& j, const std::string& file) {
   constexpr std::size_t kModelColumn = 15;
-  std::string model = print_model(c.model);
+  ModelConfig shown = c.model;
+  shown.block = parse_model(shown.preset).block;
+  std::string model = print_model(shown);
   std::string above;
   if (model.size() > kModelColumn) {
     above = fmt::format("     {}\n", model);
     model = c.model.preset + ",...";
   }
+  if (const std::string rest = beyond_columns(c); !rest.empty())
+    above += fmt::format("     {}\n", rest);
   std::string strategies = fmt::format("{:<13}{:<13}", c.prefill.to_string(), c.decode.to_string());
   if (!file.empty()) {
     constexpr std::size_t kColumns = 25;
@@ -284,6 +302,7 @@ int verify(Options& o) {
   }
   const Program* layer = o.layer ? &o.layer->program : nullptr;
   if (layer != nullptr) {
+    validate(list[0].model);
     Inference inference = list[0].inference();
     inference.layer = layer;
     require_legal(inference, list[0].batch, list[0].prompt);
