@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <stdexcept>
 #include <vector>
 
 #include "golden/expected.h"
+#include "weights/error.h"
 
 namespace shardproof {
 namespace {
@@ -142,6 +144,20 @@ class Comparison {
   std::int64_t elements_ = 0;
 };
 
+/// What the oracle says the value is. A program may ask for what this run does not have.
+Expected known_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
+                     const Program& program, const Result& declared, const Shape& shape) {
+  try {
+    return expected_value(answer, weights, scope, declared.meaning, shape);
+  } catch (const std::out_of_range&) {
+  } catch (const Error& error) {
+    if (error.label() != "oracle_id") throw;
+  }
+  throw Error("judge_c1", fmt::format("{}{}: the model has no '{}' (docs/program.md)",
+                                      program.where(declared.line), declared.name,
+                                      declared.meaning.to_string()));
+}
+
 /// The global shape that a declared layout can have: the checkpoint's, or that with H split in S,
 /// R.
 bool fits(const Shape& expected, const Layout& declared, const Shape& actual) {
@@ -170,7 +186,7 @@ std::string_view to_string(Verdict verdict) {
 }
 
 std::string Difference::to_string() const {
-  return fmt::format("step {} = {}: {} on chip {} at [{}]: expected {}, got {}", step, op,
+  return fmt::format("{}step {} = {}: {} on chip {} at [{}]: expected {}, got {}", where, step, op,
                      checkpoint, chip, fmt::join(index, ","), expected, actual);
 }
 
@@ -196,12 +212,13 @@ Judge::Judge(const oracle::Answer& answer, const Weights& weights)
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const Result& declared, const Sharded& value) {
-  const Expected expected = expected_value(answer_, weights_, scope, declared.meaning, value.shape);
+  const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape);
   Difference found;
   found.pass = scope.pass;
   found.checkpoint = expected.id;
   found.step = scope.step(program, declared.name);
   found.op = op != nullptr ? op->to_string() : "input";
+  found.where = program.where(declared.line);
   const auto stop = [&] {
     judgement_.verdict = Verdict::different;
     judgement_.difference = found;

@@ -22,6 +22,7 @@ struct Difference {
   std::string chip;        ///< "(1,0,2)"; of a partial, the first chip of the summed group
   Shape index;             ///< global
   std::string expected, actual;  ///< value and bits
+  std::string where = {};        ///< "p.txt line 14: " of a program file
 
   std::string to_string() const;
 };

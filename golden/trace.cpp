@@ -45,8 +45,15 @@ double count(const Shape& shape) {
 
 // ---- how large it gets ----
 
+Inference run_of(const Case& c, const Program* layer) {
+  Inference inference = c.inference();
+  inference.layer = layer;
+  return inference;
+}
+
 /// Bytes of what the ops of one program yield in one pass over L positions with M cached before.
 double bytes_of(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
+  // Which strategies the case names plays no part in a program's types.
   const auto types = check(program, c.inference(), c.batch, L, M);
   const auto chips = static_cast<double>(c.torus.chips());
   double bytes = 0.0;
@@ -77,10 +84,10 @@ double bytes_of(const PhasePrograms& phase, const Case& c, std::int64_t L, std::
   return static_cast<double>(passes) * (first + last) / 2.0;
 }
 
-void require_room(const Case& c, const fs::path& folder) {
-  const double bytes = estimated_trace_bytes(c);
+void require_room(const Case& c, const Program* layer, const fs::path& folder) {
+  const double bytes = estimated_trace_bytes(c, layer);
   try {
-    require_memory(bytes + estimated_bytes(c.inference(), c.batch, c.prompt));
+    require_memory(bytes + estimated_bytes(run_of(c, layer), c.batch, c.prompt));
   } catch (const Error& error) {
     const std::string why = std::string(error.what()).substr(error.label().size() + 2);
     throw Error("trace_c2",
@@ -187,8 +194,8 @@ std::vector<float> sum_of_group(const Partial& partial, const std::vector<int>& 
 
 }  // namespace
 
-double estimated_trace_bytes(const Case& c) {
-  const InferencePrograms programs = build_programs(c.inference());
+double estimated_trace_bytes(const Case& c, const Program* layer) {
+  const InferencePrograms programs = build_programs(run_of(c, layer));
   const std::int64_t chunk = c.chunk > 0 ? c.chunk : c.prompt;
   const std::int64_t rest = c.prompt % chunk;
   const auto layers = static_cast<double>(c.model.layers);
@@ -220,7 +227,8 @@ class Trace::File {
          put_attribute(root, "regime", to_string(c.numerics.regime)) &&
          put_attribute(root, "act", to_string(c.numerics.act)) &&
          put_attribute(root, "weights", source.weights_given ? "file" : "seed") &&
-         put_attribute(root, "map", kMap));
+         put_attribute(root, "map", kMap) &&
+         (source.layer == nullptr || put_attribute(root, "program", print_program(*source.layer))));
     const Hdf5Handle plain(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
     need(plain && H5Pset_obj_track_times(plain.get(), false) >= 0);
     const Hdf5Handle chips(H5Gcreate2(root, "chips", H5P_DEFAULT, plain.get(), H5P_DEFAULT),
@@ -378,7 +386,8 @@ class Trace::File {
 
 Trace::Trace(const Case& c, const IntTensor& prompt, fs::path target, const Source& source) {
   const fs::path resolved = require_replaceable(target, "trace_c1");
-  require_room(c, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
+  require_room(c, source.layer,
+               resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
   file_ = std::make_unique<File>(c, prompt, std::move(target), source);
 }
 

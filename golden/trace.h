@@ -13,7 +13,7 @@ inline constexpr int kTraceFormat = 0;
 
 /// Bytes of the trace of a case, about and from above: every op output of every pass, once as a
 /// logical tensor and once as every chip's shard, and what HDF5 needs to describe them.
-double estimated_trace_bytes(const Case& c);
+double estimated_trace_bytes(const Case& c, const Program* layer = nullptr);
 
 /// Writes every op output of a run into one HDF5 file (docs/trace.md): `/ID` the logical tensor,
 /// `/chips/X_Y_Z/ID` the chip's shard, ID being the step's stable name ("prefill.c0.layer0.qr").
@@ -23,7 +23,8 @@ double estimated_trace_bytes(const Case& c);
 class Trace : public Observer {
  public:
   struct Source {
-    bool weights_given = false;  ///< not made from the case's seed
+    bool weights_given = false;      ///< not made from the case's seed
+    const Program* layer = nullptr;  ///< a user's, in place of the case's strategies
   };
 
   /// `prompt` as the chips get it, int32 [B, L]. Throws Error: "trace_c1" (a path where no file can

@@ -56,8 +56,10 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const We
   return answer.get();
 }
 
-void require_memory(const Case& c, int at_once) {
-  require_memory(estimated_bytes(c.inference(), c.batch, c.prompt) * at_once);
+void require_memory(const Case& c, int at_once, const Program* layer) {
+  Inference inference = c.inference();
+  inference.layer = layer;
+  require_memory(estimated_bytes(inference, c.batch, c.prompt) * at_once);
 }
 
 void require_memory(double bytes) {
@@ -71,9 +73,11 @@ void require_memory(double bytes) {
 }
 
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
-  require_legal(c);
-  require_memory(c, options.at_once);
-  const Inference inference = c.inference();
+  validate(c.model);
+  Inference inference = c.inference();
+  inference.layer = options.layer;
+  require_legal(inference, c.batch, c.prompt);
+  require_memory(c, options.at_once, options.layer);
   InferencePrograms programs = build_programs(inference);
   if (options.mutate) options.mutate(programs);
   if (options.check_types) check(programs, inference, c.batch, c.prompt);

@@ -37,6 +37,7 @@ struct VerifyOptions {
   int threads = 1;                   ///< over chips
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
+  const Program* layer = nullptr;    ///< a user's, in place of the case's two strategies
   bool check_types = true;           ///< off only to show that the judge needs no type check
   Observer* observer = nullptr;      ///< sees every value before the judge does
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
@@ -48,7 +49,7 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
 /// machine's memory, divided by the number of cases that run `at_once`.
-void require_memory(const Case& c, int at_once = 1);
+void require_memory(const Case& c, int at_once = 1, const Program* layer = nullptr);
 void require_memory(double bytes);
 
 }  // namespace shardproof

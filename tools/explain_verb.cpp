@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/program/explain.h"
 #include "engine/program/picture.h"
 #include "golden/case.h"
 #include "tools/case_flags.h"
+#include "tools/layer_flag.h"
 #include "tools/text_file.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
@@ -15,9 +17,11 @@ namespace {
 
 struct Options {
   std::string strategy;
+  std::optional<std::string> program;
   CaseFlags flags;
   bool paper = false;
   bool json = false;
+  bool text = false;
   std::string svg;
 };
 
@@ -78,9 +82,10 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
   return {{"program", e.title}, {"steps", steps}};
 }
 
-/// Draws a decode layer into `file`.
-int draw(const Explained& layer, const Case& c, const std::string& file, bool paper) {
-  PictureOptions options{fmt::format("{} on torus {}", c.decode.to_string(), c.torus.to_string()),
+/// Draws a decode layer into `file`; `title` names the strategy or the program.
+int draw(const Explained& layer, const Case& c, const std::string& title, const std::string& file,
+         bool paper) {
+  PictureOptions options{fmt::format("{} on torus {}", title, c.torus.to_string()),
                          {fmt::format("model {}; one layer of one decode step: a new token for "
                                       "each of {} rows, {} cached positions before it",
                                       print_model(c.model), c.batch, c.prompt)},
@@ -93,7 +98,60 @@ int draw(const Explained& layer, const Case& c, const std::string& file, bool pa
   return 0;
 }
 
+/// The layer program alone, as a file that `verify --program` reads.
+void print_text(const Program& layer, const Case& c, const std::string& title) {
+  const Axes kv = kv_axes(c.model, c.torus);
+  fmt::print("# One layer of {} as a program (docs/program.md).\n", title);
+  fmt::print("# Written for model {}, act={}.\n", print_model(c.model), to_string(c.numerics.act));
+  fmt::print("# The torus enters by the axes of the K={} key/value heads alone: on {} {}.\n",
+             c.model.K, c.torus.to_string(),
+             kv.empty() ? "they are whole" : "they are K_" + kv.to_string());
+  fmt::print("# Judge it: shardproof verify --program FILE --case \"torus={} model={} act={}\"\n",
+             c.torus.to_string(), print_model(c.model), to_string(c.numerics.act));
+  fmt::print("{}", print_program(layer));
+}
+
+int explain_program(Options& o) {
+  o.flags.load();
+  const auto given = load_given_layer(*o.program, o.flags);
+  const Case& c = given->c;
+  Inference inference = c.inference();
+  inference.layer = &given->program;
+  require_legal(inference, c.batch, c.prompt);
+  const InferencePrograms programs = build_programs(inference);
+  check(programs, inference, c.batch, c.prompt);
+  std::vector<Explained> parts;
+  for (const auto& [title, program] : {std::pair{"embedding", &programs.decode.embed},
+                                       {"layer", &programs.decode.layer},
+                                       {"head", &programs.decode.head},
+                                       {"sampling", &programs.decode.sample}})
+    parts.push_back({title, program, check(*program, inference, c.batch, 1, c.prompt)});
+  if (o.text) {
+    fmt::print("{}", print_program(given->program));
+    return 0;
+  }
+  if (!o.svg.empty()) return draw(parts[1], c, *o.program, o.svg, o.paper);
+  if (o.json) {
+    nlohmann::json out{{"case", print_without_strategies(c)}, {"program", *o.program}};
+    for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
+    fmt::print("{}\n", out.dump(1));
+    return 0;
+  }
+  fmt::print("{} on torus {}, {}\n", *o.program, c.torus.to_string(), print_model(c.model));
+  fmt::print("one decode step: batch {}, {} cached positions\n", c.batch, c.prompt);
+  fmt::print("weights rest as {}\n", wrapped(rest_layouts(given->program), 64, "  "));
+  for (const Explained& e : parts)
+    fmt::print("\n== {} ==\n{}", e.title,
+               explain(*e.program, e.types, c.torus, c.numerics, {o.paper}));
+  return 0;
+}
+
 int explain_strategy(Options& o) {
+  if (o.strategy.empty() == !o.program)
+    throw Error("explain_c1", "explain takes a strategy or --program FILE, one of the two");
+  if (o.text && (o.json || !o.svg.empty()))
+    throw Error("explain_c2", "--text is a form of its own; leave --json and --svg out");
+  if (o.program) return explain_program(o);
   o.flags.load();
   const Strategy strategy = Strategy::parse(o.strategy);
   if (!o.flags.has("prefill")) o.flags.set_default("prefill", o.strategy);
@@ -107,6 +165,10 @@ int explain_strategy(Options& o) {
   require_legal(c);
 
   const InferencePrograms programs = build_programs(c.inference());
+  if (o.text) {
+    print_text(programs.decode.layer, c, strategy.to_string());
+    return 0;
+  }
   std::vector<Explained> parts;
   const auto part = [&](std::string title, const Program& program, std::int64_t L) {
     parts.push_back(
@@ -117,7 +179,7 @@ int explain_strategy(Options& o) {
          programs.hand_over, c.prompt);
   part("embedding", programs.decode.embed, 1);
   part("layer", programs.decode.layer, 1);
-  if (!o.svg.empty()) return draw(parts.back(), c, o.svg, o.paper);
+  if (!o.svg.empty()) return draw(parts.back(), c, strategy.to_string(), o.svg, o.paper);
   part("head", programs.decode.head, 1);
   part("sampling", programs.decode.sample, 1);
 
@@ -156,14 +218,16 @@ int explain_strategy(Options& o) {
 void add_explain(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("explain", "Print a strategy's steps and what they move");
-  verb->add_option("strategy", options->strategy, "ws1d, ws2d, wg-xyz, with :heads or :batch")
-      ->required();
+  verb->add_option("strategy", options->strategy, "ws1d, ws2d, wg-xyz, with :heads or :batch");
+  verb->add_option("--program", options->program, "A layer program instead (docs/program.md)")
+      ->type_name("FILE");
   options->flags.add_to(*verb, {"decode", "chunk", "gen", "seed"},
                         {{"torus", "Chips, XxYxZ [4x2x3]"},
                          {"prefill", "The prefill's strategy [the same]"},
                          {"batch", "Rows [as many as chips]"},
                          {"prompt", "Cached positions [4]"}});
   verb->add_flag("--paper", options->paper, "Drop (K-1)/K, as the paper's formulas do");
+  verb->add_flag("--text", options->text, "Print the layer program, for verify --program");
   CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON");
   verb->add_option("--svg", options->svg, "Draw the layer into a file instead")
       ->excludes(json)
@@ -172,7 +236,9 @@ void add_explain(CLI::App& app, Action& chosen) {
       "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips.\n"
       "--prefill names another strategy for the prefill: then the hand-over of the\n"
       "caches is shown too.\n"
-      "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch");
+      "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch\n"
+      "         shardproof explain ws2d:batch --text > p.txt\n"
+      "         shardproof explain --program p.txt --torus 2x2x3");
   verb->callback([&chosen, options] { chosen = [options] { return explain_strategy(*options); }; });
 }
 

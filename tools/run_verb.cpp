@@ -153,7 +153,8 @@ int run_case(Options& o) {
   Collector collector(rows);
   const IntTensor ids = padded(prompt, c.batch);
   std::optional<Trace> trace;
-  if (o.trace) trace.emplace(c, ids, *o.trace, Trace::Source{o.flags.weights() != nullptr});
+  if (o.trace)
+    trace.emplace(c, ids, *o.trace, Trace::Source{o.flags.weights() != nullptr, nullptr});
   std::vector<Observer*> watching;
   if (trace) watching.push_back(&*trace);
   if (o.checkpoints) watching.push_back(&collector);

@@ -12,6 +12,7 @@
 #include "golden/trace.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
+#include "tools/layer_flag.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -22,6 +23,8 @@ namespace {
 struct Options {
   CaseFlags flags;
   std::optional<std::string> line;
+  std::optional<std::string> program;
+  std::shared_ptr<const GivenLayer> layer;
   std::optional<std::int64_t> cases;
   int threads = 0;
   bool json = false;
@@ -44,14 +47,9 @@ struct Totals {
 /// Runs cases, several at once when there are several, and hands each judgement over in order.
 class Batch {
  public:
-  /// `observer`, of one case alone, may be null.
-  Batch(const std::vector<Case>& cases, const Weights* weights, int threads,
-        Observer* observer = nullptr)
-      : cases_(cases),
-        weights_(weights),
-        threads_(threads),
-        observer_(observer),
-        judgements_(cases.size()) {}
+  /// `common` goes for each case; an observer or a layer of its own only for one case alone.
+  Batch(const std::vector<Case>& cases, VerifyOptions common, int threads)
+      : cases_(cases), common_(std::move(common)), threads_(threads), judgements_(cases.size()) {}
 
   template <class Done>
   void run(Done&& done) {
@@ -61,11 +59,9 @@ class Batch {
     std::size_t next = 0;
     pool.for_each(static_cast<std::int64_t>(cases_.size()), [&](std::int64_t i) {
       const auto at = static_cast<std::size_t>(i);
-      VerifyOptions options;
+      VerifyOptions options = common_;
       options.threads = alone ? threads_ : 1;
       options.at_once = alone ? 1 : threads_;
-      options.weights = weights_;
-      options.observer = observer_;
       Judgement judgement = verify_case(cases_[at], memo_, options);
       const std::lock_guard lock(mutex);
       judgements_[at] = std::move(judgement);
@@ -78,9 +74,8 @@ class Batch {
 
  private:
   const std::vector<Case>& cases_;
-  const Weights* weights_;
+  VerifyOptions common_;
   int threads_;
-  Observer* observer_;
   OracleMemo memo_;
   std::vector<std::optional<Judgement>> judgements_;
 };
@@ -105,7 +100,8 @@ std::string beyond_columns(const Case& c) {
 }
 
 /// A model too long for its column stands on a line of its own, so that the row still fits.
-std::string row(std::size_t i, const Case& c, const Judgement& j) {
+/// `file` is a layer program that stands for both strategies, if it is not empty.
+std::string row(std::size_t i, const Case& c, const Judgement& j, const std::string& file) {
   constexpr std::size_t kModelColumn = 15;
   ModelConfig shown = c.model;
   shown.block = parse_model(shown.preset).block;
@@ -117,10 +113,16 @@ std::string row(std::size_t i, const Case& c, const Judgement& j) {
   }
   if (const std::string rest = beyond_columns(c); !rest.empty())
     above += fmt::format("     {}\n", rest);
-  return above + fmt::format("{:>4} {:<7} {:<15} {:<13}{:<13}{:>3} {:>2} {:>3} {:>4}  {}\n", i + 1,
-                             c.torus.to_string(), model, c.prefill.to_string(),
-                             c.decode.to_string(), c.batch, c.prompt, c.gen, j.tensors,
-                             to_string(j.verdict));
+  std::string strategies = fmt::format("{:<13}{:<13}", c.prefill.to_string(), c.decode.to_string());
+  if (!file.empty()) {
+    constexpr std::size_t kColumns = 25;
+    const std::string end =
+        file.size() > kColumns ? "..." + file.substr(file.size() - kColumns + 3) : file;
+    strategies = fmt::format("{:<26}", end);
+  }
+  return above + fmt::format("{:>4} {:<7} {:<15} {}{:>3} {:>2} {:>3} {:>4}  {}\n", i + 1,
+                             c.torus.to_string(), model, strategies, c.batch, c.prompt, c.gen,
+                             j.tensors, to_string(j.verdict));
 }
 
 nlohmann::json as_json(const Case& c, const Judgement& j) {
@@ -134,6 +136,7 @@ nlohmann::json as_json(const Case& c, const Judgement& j) {
                          {"step", d.step},         {"op", d.op},
                          {"chip", d.chip},         {"index", d.index},
                          {"expected", d.expected}, {"actual", d.actual}};
+    if (!d.where.empty()) out["difference"]["where"] = d.where.substr(0, d.where.size() - 2);
   } else if (j.verdict != Verdict::equal) {
     out["reason"] = j.reason;
   }
@@ -174,9 +177,15 @@ class Report {
     totals_.add(j);
     const bool failed = j.verdict != Verdict::equal;
     if (failed && !first_failed_) first_failed_ = c;
-    if (options_.json) results_.push_back(as_json(c, j));
+    if (options_.json) {
+      results_.push_back(as_json(c, j));
+      if (options_.program) {
+        results_.back()["case"] = print_without_strategies(c);
+        results_.back()["program"] = *options_.program;
+      }
+    }
     if (table_ || (!options_.json && failed)) {
-      fmt::print("{}", row(i, c, j));
+      fmt::print("{}", row(i, c, j, options_.program.value_or("")));
       if (failed) fmt::print("     {}\n", j.explanation());
       std::fflush(stdout);
     }
@@ -223,6 +232,12 @@ class Report {
   /// The command that shows the first failure again; of a random case, shrunk.
   std::string reproduction() const {
     if (!first_failed_) return "";
+    if (options_.program)
+      return fmt::format("shardproof verify --program {}{} --case \"{}\"", *options_.program,
+                         options_.flags.weights_file().empty()
+                             ? ""
+                             : " --weights " + options_.flags.weights_file(),
+                         print_without_strategies(*first_failed_));
     OracleMemo memo;
     const auto fails = [&](const Case& c) {
       return verify_case(c, memo).verdict != Verdict::equal;
@@ -248,14 +263,15 @@ std::unique_ptr<Trace> trace_of(const Options& o, const std::vector<Case>& list)
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
   const Case& c = list[0];
-  return std::make_unique<Trace>(c, generate_prompt(c.model, c.seed, c.batch, c.prompt), *o.trace,
-                                 Trace::Source{o.flags.weights() != nullptr});
+  return std::make_unique<Trace>(
+      c, generate_prompt(c.model, c.seed, c.batch, c.prompt), *o.trace,
+      Trace::Source{o.flags.weights() != nullptr, o.layer ? &o.layer->program : nullptr});
 }
 
 int verify_random(const Options& o, int threads) {
   if (*o.cases < 1 || *o.cases > 10'000'000)
     throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
-  if (o.line || o.flags.given_besides("seed"))
+  if (o.line || o.program || o.flags.given_besides("seed"))
     throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
   const std::uint64_t seed = o.flags.parse().seed;
   constexpr std::int64_t kAtOnce = 1000;
@@ -267,7 +283,7 @@ int verify_random(const Options& o, int threads) {
       list.push_back(cases::draw(seed, static_cast<std::uint64_t>(i)));
       coverage.add(list.back());
     }
-    Batch(list, nullptr, threads).run([&](std::size_t i, const Judgement& j) {
+    Batch(list, {}, threads).run([&](std::size_t i, const Judgement& j) {
       report.add(list[i], j);
     });
   }
@@ -284,7 +300,10 @@ int verify(Options& o) {
   std::vector<Case> list;
   std::vector<std::string> skipped;
   const Weights* weights = o.flags.weights();
-  if (!o.line && weights != nullptr && !o.flags.has("torus") && !o.flags.has("prefill")) {
+  if (o.program) {
+    o.layer = load_given_layer(*o.program, o.flags, o.line.value_or(""));
+    list = {o.layer->c};
+  } else if (!o.line && weights != nullptr && !o.flags.has("torus") && !o.flags.has("prefill")) {
     list = cases_for(o.flags, skipped);
   } else if (o.line || o.flags.given()) {
     list = {o.flags.parse(o.line.value_or(""))};
@@ -292,10 +311,22 @@ int verify(Options& o) {
   } else {
     list = cases::standard_matrix();
   }
-  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads);
+  const Program* layer = o.layer ? &o.layer->program : nullptr;
+  if (layer != nullptr) {
+    validate(list[0].model);
+    Inference inference = list[0].inference();
+    inference.layer = layer;
+    require_legal(inference, list[0].batch, list[0].prompt);
+    check(build_programs(inference), inference, list[0].batch, list[0].prompt);
+  }
+  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads, layer);
   const std::unique_ptr<Trace> trace = trace_of(o, list);
+  VerifyOptions common;
+  common.weights = weights;
+  common.observer = trace.get();
+  common.layer = layer;
   Report report(o, static_cast<std::int64_t>(list.size()));
-  Batch(list, weights, threads, trace.get()).run([&](std::size_t i, const Judgement& j) {
+  Batch(list, common, threads).run([&](std::size_t i, const Judgement& j) {
     if (trace) trace->write(j.difference ? j.explanation() : "complete");
     report.add(list[i], j);
   });
@@ -309,6 +340,8 @@ void add_verify(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("verify", "Prove layouts equal to the unsharded oracle");
   verb->add_option("--case", options->line, "A whole case line, \"torus=4x2x3 model=...\"")
       ->type_name("LINE");
+  verb->add_option("--program", options->program, "A layer program (docs/program.md) to judge")
+      ->type_name("FILE");
   verb->add_option("--cases", options->cases, "Draw N random cases from --seed")->type_name("N");
   verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
   verb->add_flag("--json", options->json, "Print JSON");
@@ -324,7 +357,10 @@ void add_verify(CLI::App& app, Action& chosen) {
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
       "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
       "         shardproof verify --cases 500 --seed 1\n"
-      "         shardproof verify --torus 1x2x3 --trace t.h5");
+      "         shardproof verify --torus 1x2x3 --trace t.h5\n"
+      "         shardproof verify --program p.txt --torus 2x2x3\n"
+      "--program judges a layer of your own as prefill and decode; by default\n"
+      "torus=4x2x3 model=palm-tiny prompt=4 gen=3 and the smallest legal batch.");
   verb->callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 

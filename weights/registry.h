@@ -45,7 +45,8 @@ struct StatSpec {
 };
 
 /// Of norm, norm2 and final_norm: sum = S(x,1), mu = (float)(sum/E) and d = x − mu (layernorm), and
-/// ss = S(x,x) or S(d,d), as "ss", "ss2", "final_ss", ...; and of sampling candidates and indices BC.
+/// ss = S(x,x) or S(d,d), as "ss", "ss2", "final_ss", ...; and of sampling candidates and indices
+/// BC.
 const std::vector<StatSpec>& stat_specs();
 
 /// "decode.1" and 0 and "gate" make "decode.1.layer0.gate"; layer < 0 makes "decode.1.embed".

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "engine/program/rethrow.h"
 #include "engine/program/typing.h"
 #include "weights/error.h"
 #include "weights/registry.h"
@@ -38,8 +39,11 @@ std::string letters_of(const Meaning& meaning) {
         for (const CheckpointSpec& spec : checkpoint_specs(config))
           if (spec.name == meaning.name) letters = spec.dims;
   }
-  if (meaning.last)
-    if (const auto at = letters.find('L'); at != std::string::npos) letters.erase(at, 1);
+  if (meaning.last) {
+    const auto at = letters.find('L');
+    if (at == std::string::npos) return "";
+    letters.erase(at, 1);
+  }
   return letters;
 }
 
@@ -60,16 +64,25 @@ void check_meaning(const Result& result) {
                             result.meaning.to_string(), want));
 }
 
-/// What infer throws, with the step's name before the message.
-[[noreturn]] void rethrow_naming(const Error& error, const std::string& step) {
-  const std::string message = std::string(error.what()).substr(error.label().size() + 2);
-  throw Error(error.label(), step + ": " + message);
+/// Whether two layouts differ by the order of axes alone.
+bool same_sets(const Layout& a, const Layout& b) {
+  if (a.letters() != b.letters() || !(a.partial() == b.partial())) return false;
+  for (std::size_t i = 0; i < a.rank(); ++i)
+    if (!(a.dims()[i].axes.sorted() == b.dims()[i].axes.sorted())) return false;
+  return true;
 }
 
-}  // namespace
+std::string did_you_mean(const std::string& name, const std::map<std::string, Type>& made) {
+  std::vector<std::string> names;
+  for (const auto& [known, type] : made) names.push_back(known);
+  const std::string near = nearest(name, names);
+  return near.empty() ? "" : ", did you mean " + near + "?";
+}
 
-std::map<std::string, Type> check(const Program& program,
-                                  const std::map<std::string, Shape>& inputs, const Torus& torus) {
+/// Types every value; `at` is the line being typed.
+std::map<std::string, Type> typed(const Program& program,
+                                  const std::map<std::string, Shape>& inputs, const Torus& torus,
+                                  Line& at) {
   std::map<std::string, Type> types;
   const auto define = [&](const Result& result, Type type) {
     check_meaning(result);
@@ -77,6 +90,7 @@ std::map<std::string, Type> check(const Program& program,
       throw Error("program_c2", fmt::format("{} is made twice", result.name));
   };
   for (const Result& input : program.inputs) {
+    at = input.line;
     const auto shape = inputs.find(input.name);
     if (shape == inputs.end() || shape->second.size() != input.layout.rank())
       throw Error("program_c1", fmt::format("input {} : {} is not supplied", input.name,
@@ -84,41 +98,61 @@ std::map<std::string, Type> check(const Program& program,
     try {
       local_shape(input.layout, shape->second, torus);
     } catch (const Error& error) {
-      rethrow_naming(error, input.name);
+      rethrow_about(error, input.name + ": ");
     }
     define(input, {input.layout, shape->second, input.meaning.kind == Meaning::Kind::input});
   }
   for (const Op& op : program.ops) {
     const std::string step = op.results.empty() ? op.to_string() : op.results[0].name;
+    at = op.results.empty() ? Line() : op.results[0].line;
     std::vector<Type> args;
     for (const std::string& name : op.args) {
-      const auto at = types.find(name);
-      if (at == types.end())
-        throw Error("program_c1", fmt::format("{}: {} is used before it is made", step, name));
-      args.push_back(at->second);
+      const auto made = types.find(name);
+      if (made == types.end())
+        throw Error("program_c1", fmt::format("{}: {} is used before it is made{}", step, name,
+                                              did_you_mean(name, types)));
+      args.push_back(made->second);
     }
     std::vector<Type> results;
     try {
       results = infer(op, args, torus);
       for (const Type& type : results) local_shape(type.layout, type.shape, torus);
     } catch (const Error& error) {
-      rethrow_naming(error, step);
+      rethrow_about(error, step + ": ");
     }
     if (results.size() != op.results.size())
       throw Error("program_c4", fmt::format("{}: {} yields {} results, not {}", step,
                                             op.to_string(), results.size(), op.results.size()));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!(op.results[i].layout == results[i].layout))
-        throw Error("program_c3", fmt::format("{}: declared {}, but {} yields {}",
+        throw Error("program_c3", fmt::format("{}: declared {}, but {} yields {}{}",
                                               op.results[i].name, op.results[i].layout.to_string(),
-                                              op.to_string(), results[i].layout.to_string()));
+                                              op.to_string(), results[i].layout.to_string(),
+                                              same_sets(op.results[i].layout, results[i].layout)
+                                                  ? "; axes stand major to minor, and their order "
+                                                    "is where the blocks lie"
+                                                  : ""));
       define(op.results[i], std::move(results[i]));
     }
   }
+  at = program.output_line;
   for (const std::string& name : program.outputs)
     if (!types.contains(name))
       throw Error("program_c1", fmt::format("output {} is never made", name));
   return types;
+}
+
+}  // namespace
+
+std::map<std::string, Type> check(const Program& program,
+                                  const std::map<std::string, Shape>& inputs, const Torus& torus) {
+  Line at;
+  try {
+    return typed(program, inputs, torus, at);
+  } catch (const Error& error) {
+    if (program.source.file.empty()) throw;
+    rethrow_about(error, program.where(at), " (docs/typing.md)");
+  }
 }
 
 }  // namespace shardproof

@@ -5,7 +5,9 @@
 #include <array>
 #include <utility>
 
+#include "engine/program/rethrow.h"
 #include "weights/error.h"
+#include "weights/model_config.h"
 
 namespace shardproof {
 namespace {
@@ -83,10 +85,10 @@ bool is_name(std::string_view text) {
 /// One line being read: throws with the line's own text.
 class Statement {
  public:
-  Statement(std::string_view text, int number) : text_(text), number_(number) {}
+  Statement(std::string_view text, int number) : text_(text), line_{number} {}
 
   Error malformed(std::string_view why) const {
-    return Error("program_c0", fmt::format("line {}: '{}': {}", number_, text_, why));
+    return Error("program_c0", fmt::format("'{}': {}", text_, why));
   }
 
   std::string name(std::string_view text) const {
@@ -114,6 +116,7 @@ class Statement {
     Result result;
     result.name = name(trim(text.substr(0, colon)));
     result.layout = Layout::parse(trim(text.substr(colon + 3)));
+    result.line = line_;
     return result;
   }
 
@@ -128,7 +131,7 @@ class Statement {
 
  private:
   std::string_view text_;
-  int number_;
+  Line line_;
 };
 
 void Statement::parameters(Op& op, const std::vector<std::string_view>& args) const {
@@ -202,7 +205,13 @@ Op Statement::op(std::string_view call) const {
       op.kind = kind;
       known = true;
     }
-  if (!known) throw malformed(fmt::format("'{}' is no op", word));
+  if (!known) {
+    std::vector<std::string> legal;
+    for (const auto& [name, kind] : kOps) legal.emplace_back(name);
+    const std::string near = nearest(word, legal);
+    throw malformed(
+        fmt::format("'{}' is no op{}", word, near.empty() ? "" : ", did you mean " + near + "?"));
+  }
   if (op.kind == OpKind::einsum) {
     const auto parts = split(inside, ";");
     op.spec = EinsumSpec::parse(parts[0]);
@@ -228,6 +237,7 @@ void parse_line(std::string_view line, int number, Program& program) {
   if (line.starts_with("output ")) {
     for (std::string_view value : split(line.substr(7), ","))
       program.outputs.push_back(statement.name(value));
+    program.output_line = {number};
     return;
   }
   const auto is = line.rfind(" is ");
@@ -347,11 +357,25 @@ const Result& Program::declared(std::string_view value) const {
   throw Error("program_c1", fmt::format("{} is never made", value));
 }
 
-Program parse_program(std::string_view name, std::string_view text) {
+std::string Program::where(const Line& line) const {
+  if (source.file.empty()) return "";
+  return line.number > 0 ? fmt::format("{} line {}: ", source.file, line.number)
+                         : source.file + ": ";
+}
+
+Program parse_program(std::string_view name, std::string_view text, std::string_view file) {
   Program program;
   program.name = std::string(name);
+  program.source.file = std::string(file);
   int number = 0;
-  for (std::string_view line : split(text, "\n")) parse_line(line, ++number, program);
+  for (std::string_view line : split(text, "\n")) {
+    try {
+      parse_line(line, ++number, program);
+    } catch (const Error& error) {
+      if (file.empty()) rethrow_about(error, fmt::format("line {}: ", number));
+      rethrow_about(error, program.where({number}), " (docs/program.md)");
+    }
+  }
   return program;
 }
 

@@ -70,11 +70,23 @@ enum class OpKind {
 std::string_view to_string(OpKind kind);
 bool is_collective(OpKind kind);
 
+/// Where a statement or a program was read from. For messages only: it never tells two programs
+/// apart.
+struct Line {
+  int number = 0;  ///< from 1; 0 for what no text says
+  bool operator==(const Line&) const { return true; }
+};
+struct Source {
+  std::string file;  ///< empty for a program of the library's own
+  bool operator==(const Source&) const { return true; }
+};
+
 /// One result of an op: its name in the program, its declared layout and meaning.
 struct Result {
   std::string name;
   Layout layout;
   Meaning meaning;
+  Line line = {};
   bool operator==(const Result&) const = default;
 };
 
@@ -104,7 +116,11 @@ struct Program {
   std::vector<Result> inputs;  ///< what the caller supplies; weights by their meaning
   std::vector<Op> ops;
   std::vector<std::string> outputs;  ///< what the caller takes
+  Line output_line = {};
+  Source source = {};
 
+  /// "p.txt line 14: " of a program file, "p.txt: " where no line is to blame, else "".
+  std::string where(const Line& line) const;
   /// The op that yields `value`, or null.
   const Op* producer(std::string_view value) const;
   /// The declaration of a value, an input's or a step's. Throws Error("program_c1", ...) if nothing
@@ -117,9 +133,10 @@ struct Program {
 ///   input x : BLE_xzy is in
 ///   xg : BLE_x = all_gather(x, E, zy) is in
 ///   output y, kc
-/// Empty lines and text behind '#' are skipped. Throws Error("program_c0", ...) naming the line on
-/// text that is no statement; layouts and axes throw their own labels.
-Program parse_program(std::string_view name, std::string_view text);
+/// Empty lines and text behind '#' are skipped; docs/program.md has the grammar. Throws
+/// Error("program_c0", ...) on text that is no statement, naming the line, and `file` if the text
+/// is one's content; layouts, axes and contractions throw their own labels.
+Program parse_program(std::string_view name, std::string_view text, std::string_view file = "");
 
 /// The inverse of parse_program: parse_program(p.name, print_program(p)) == p.
 std::string print_program(const Program& program);

@@ -73,7 +73,8 @@ class Rules {
       const auto at = arg(j).layout.find(dim.letter);
       if (!at) continue;
       const Axes other = arg(j).layout.dims()[*at].axes;
-      require(dim.axes == other, n, "{} has {} where {} has {}", text(i),
+      require(dim.axes == other, n,
+              "{} has {} where {} has {}; a shared dim is cut alike, axis by axis", text(i),
               named(dim.letter, dim.axes), text(j), named(dim.letter, other));
       const std::int64_t a = arg(i).shape[*arg(i).layout.find(dim.letter)];
       const std::int64_t b = arg(j).shape[*at];

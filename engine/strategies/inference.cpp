@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/strategies/layer_file.h"
+#include "engine/strategies/residual.h"
 #include "weights/error.h"
 #include "weights/registry.h"
 
@@ -163,8 +165,13 @@ InferencePrograms build_programs(const Inference& inference) {
   const Axes kv = kv_axes(inference.config, inference.torus);
   InferencePrograms programs;
   const ActType act = inference.numerics.act;
-  programs.prefill = build_programs(inference.prefill, kv, inference.config, act);
-  programs.decode = build_programs(inference.decode, kv, inference.config, act);
+  if (inference.layer != nullptr) {
+    programs.prefill = programs_around(*inference.layer, inference.config, act);
+    programs.decode = programs.prefill;
+  } else {
+    programs.prefill = build_programs(inference.prefill, kv, inference.config, act);
+    programs.decode = build_programs(inference.decode, kv, inference.config, act);
+  }
   programs.hand_over = build_hand_over(programs.prefill.cache, programs.decode.cache);
   return programs;
 }
@@ -186,6 +193,10 @@ void require_legal(const Inference& inference, std::int64_t batch, std::int64_t 
     throw Error("case_positions",
                 fmt::format("prompt={} and gen={} need {} positions; the RoPE tables have {}",
                             prompt, inference.gen, positions, inference.config.positions));
+  if (inference.layer != nullptr) {
+    require_layer(*inference.layer, inference.config, numerics.act);
+    return;
+  }
   require_legal(inference.prefill, inference.config, inference.torus, batch);
   require_legal(inference.decode, inference.config, inference.torus, batch);
 }
@@ -214,7 +225,7 @@ std::map<std::string, Type> check(const Program& program, const Inference& infer
 void check(const InferencePrograms& programs, const Inference& inference, std::int64_t batch,
            std::int64_t prompt) {
   const auto phase = [&](const PhasePrograms& p, std::int64_t L, std::int64_t M) {
-    for (const Program* program : {&p.embed, &p.layer, &p.head, &p.sample})
+    for (const Program* program : {&p.layer, &p.embed, &p.head, &p.sample})
       check(*program, inference, batch, L, M);
   };
   phase(programs.prefill, chunk_length(inference, prompt), 0);

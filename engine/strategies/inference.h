@@ -18,6 +18,8 @@ struct Inference {
   Strategy prefill, decode;
   std::int64_t chunk = 0;  ///< prefill chunk length; 0 means the whole prompt
   std::int64_t gen = 1;    ///< tokens to generate, the first from the prefill's logits
+  /// A layer program of the user's in place of both strategies'; it outlives the run.
+  const Program* layer = nullptr;
 };
 
 /// The programs of a run. Tests mutate them.
@@ -27,9 +29,10 @@ struct InferencePrograms {
 };
 InferencePrograms build_programs(const Inference& inference);
 
-/// Throws what require_legal throws for either phase, and Error: "case_numerics" (weights or a
-/// regime the engine does not execute), "case_gen" (gen below 1), "case_chunk", "case_positions"
-/// (more positions than the RoPE tables have).
+/// Throws what require_legal throws for either phase (for a user's layer, what require_layer
+/// throws), and Error: "case_numerics" (weights or a regime the engine does not execute),
+/// "case_gen" (gen below 1), "case_chunk", "case_positions" (more positions than the RoPE tables
+/// have).
 void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt);
 
 /// Type-checks one program of a run for a pass over L positions with M cached ones before it

@@ -75,6 +75,68 @@ class Cli : public testing::Test {
 
 constexpr const char* kSmall = "--model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --torus 2x2x3";
 
+TEST_F(Cli, AStrategysTextIsAProgramFile) {
+  for (const char* act : {"f32", "bf16"}) {
+    const std::string flags = std::string(kSmall) + " --act " + act;
+    const Outcome text = run("explain ws2d:batch --text " + flags);
+    ASSERT_EQ(text.code, 0) << text.err;
+    EXPECT_TRUE(text.out.starts_with("# One layer of ws2d:batch")) << text.out;
+    write("p.txt", text.out);
+    const Outcome judged = run("verify --program p.txt --json " + flags);
+    EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
+    const auto json = nlohmann::json::parse(judged.out);
+    EXPECT_EQ(json["cases"][0]["program"], "p.txt");
+    EXPECT_NE(std::string(json["cases"][0]["case"]).find("batch=12 "), std::string::npos);
+    const auto explained =
+        nlohmann::json::parse(run("explain --program p.txt --json --paper " + flags).out);
+    EXPECT_EQ(explained["programs"][1]["program"], "layer");
+  }
+  // The default case, and one letter swapped in it.
+  const Outcome text = run("explain ws2d:batch --text");
+  write("p.txt", text.out);
+  EXPECT_EQ(run("verify --program p.txt").code, 0);
+  EXPECT_EQ(run("explain --program p.txt --case x").code, 2);
+  std::string swapped = text.out;
+  swapped.replace(swapped.find("all_gather(x, E, zy)"), 20, "all_gather(x, E, yz)");
+  write("q.txt", swapped);
+  for (const char* verb : {"verify", "explain"})
+    expect_refused(std::string(verb) + " --program q.txt",
+                   "all_gather_c3: q.txt line 19: xg: yz is not the minor-most suffix of E_xzy");
+  // Legal, but the residual is left out.
+  std::string wrong = text.out;
+  wrong.replace(wrong.find("add(x, yr)"), 10, "add(yr, yr)");
+  write("w.txt", wrong);
+  const Outcome judged = run("verify --program w.txt");
+  EXPECT_EQ(judged.code, 1);
+  EXPECT_NE(judged.out.find("w.txt line 49: step prefill.c0.layer0.out = add(yr, yr)"),
+            std::string::npos)
+      << judged.out;
+  EXPECT_NE(judged.out.find("reproduce: shardproof verify --program w.txt --case \"torus=4x2x3"),
+            std::string::npos)
+      << judged.out;
+  EXPECT_EQ(run("verify --program w.txt --json").code, 1);
+}
+
+TEST_F(Cli, RefusesAProgramThatIsNone) {
+  write("p.txt", run("explain ws2d --text").out);
+  write("empty.txt", "");
+  write("binary.txt", std::string("\x7f"
+                                  "ELF\0\1",
+                                  6));
+  expect_refused("verify --program none.txt", "program_f1: none.txt cannot be read");
+  expect_refused("verify --program .", "program_f1");
+  expect_refused("verify --program empty.txt", "program_f2: empty.txt holds no statement");
+  expect_refused("verify --program binary.txt", "program_f3: binary.txt is no text");
+  expect_refused("verify --program p.txt --prefill ws2d", "program_f4");
+  expect_refused("verify --program p.txt --case 'torus=4x2x3 decode=ws2d'", "program_f4");
+  expect_refused("verify --program p.txt --act bf16", "layer_c4");
+  expect_refused("verify --program p.txt --cases 3", "verify_c3");
+  expect_refused("verify --program p.txt --torus 5x1x1", "not divisible");
+  expect_refused("explain --program p.txt ws2d", "explain_c1");
+  expect_refused("explain", "explain_c1");
+  expect_refused("explain ws2d --text --json", "explain_c2");
+}
+
 TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
   expect_refused("verify --torus 5x1x1", "nearest");
   expect_refused("verify --torus 0x1x1", "size 0");

@@ -1,0 +1,242 @@
+#include "engine/strategies/layer_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <numeric>
+
+#include "weights/error.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+constexpr std::string_view kDoc = " (docs/program.md)";
+
+std::string read_text(const std::string& path) {
+  constexpr std::size_t kMost = 1 << 20;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error("program_f1", fmt::format("{} cannot be read", path));
+  std::string text(kMost + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (file.fail() && !file.eof()))
+    throw Error("program_f1", fmt::format("{} cannot be read", path));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMost)
+    throw Error("program_f3",
+                fmt::format("{} is larger than 1 MiB: no layer program is{}", path, kDoc));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte >= 0x20 && byte != 0x7f) continue;
+    if (byte == '\n' || byte == '\r' || byte == '\t') continue;
+    throw Error("program_f3",
+                fmt::format("{} is no text: byte {} is 0x{:02x}{}", path, i, byte, kDoc));
+  }
+  return text;
+}
+
+/// The checks of one layer, each refusal with file and line.
+class Layer {
+ public:
+  Layer(const Program& program, const ModelConfig& config) : program_(program), config_(config) {}
+
+  void require_inputs() const {
+    std::map<std::string, int> given;
+    for (const Result& input : program_.inputs) {
+      require_input(input);
+      ++given[input.meaning.to_string()];
+    }
+    for (const char* one : {"in", "previous k_cache", "previous v_cache"})
+      if (given[one] != 1)
+        refuse("layer_c1", {},
+               fmt::format("{} input is '{}'; a layer takes one, as in 'input {}'",
+                           given[one] == 0 ? "no" : "more than one", one,
+                           std::string_view(one) == "in" ? "x : BLE_xzy is in"
+                                                         : fmt::format("old : BMKQ is {}", one)));
+  }
+
+  void require_outputs() const {
+    std::map<std::string, int> given;
+    for (const std::string& name : program_.outputs) {
+      const Result& result = declared(name);
+      ++given[result.meaning.to_string()];
+      if (result.layout.is_partial())
+        refuse("layer_c2", program_.output_line,
+               fmt::format("{} is {}; a layer hands on complete values", name,
+                           result.layout.to_string()));
+    }
+    for (const char* one : {"out", "k_cache", "v_cache"})
+      if (given[one] != 1)
+        refuse("layer_c2", program_.output_line,
+               fmt::format("{} output is '{}'; a layer ends with 'output X, KC, VC', which are its "
+                           "out, k_cache and v_cache",
+                           given[one] == 0 ? "no" : "more than one", one));
+    if (program_.outputs.size() != 3)
+      refuse("layer_c2", program_.output_line, "a layer hands on out, k_cache and v_cache only");
+  }
+
+  void require_caches() const {
+    const Result* caches[] = {input("previous k_cache"), input("previous v_cache")};
+    if (!(caches[0]->layout == caches[1]->layout))
+      refuse("layer_c3", caches[1]->line,
+             fmt::format("{} comes as {}, but {} as {}; both caches lie alike", caches[1]->name,
+                         caches[1]->layout.to_string(), caches[0]->name,
+                         caches[0]->layout.to_string()));
+  }
+
+  void require_meanings() const {
+    for (const Op& op : program_.ops)
+      for (const Result& result : op.results)
+        if (!has(result.meaning))
+          refuse("layer_c5", result.line,
+                 fmt::format("{}: a layer of {} has no '{}'", result.name, print_model(config_),
+                             result.meaning.to_string()));
+  }
+
+  void require_storage(ActType act) const {
+    const Op* first = nullptr;
+    for (const Op& op : program_.ops)
+      if (op.kind == OpKind::store && first == nullptr) first = &op;
+    if (act == ActType::bf16 && first == nullptr)
+      refuse("layer_c4", {},
+             "act=bf16 stores every activation by a line like 'xn_st : BLE_x = store(xn) is norm', "
+             "and this program has none: it is written for act=f32");
+    if (act == ActType::f32 && first != nullptr)
+      refuse("layer_c4", first->results[0].line,
+             "a store line rounds to bf16, so this program is written for act=bf16; the case says "
+             "act=f32");
+  }
+
+ private:
+  /// Whether a layer of the model has a value of this name.
+  bool has(const Meaning& m) const {
+    const auto named = [&](const auto& specs) {
+      for (const auto& spec : specs)
+        if (spec.per_layer && spec.name == m.name) return true;
+      return false;
+    };
+    switch (m.kind) {
+      case Meaning::Kind::previous:
+        return m.name == "k_cache" || m.name == "v_cache";
+      case Meaning::Kind::input:
+        return m.name == "pos";
+      case Meaning::Kind::constant:
+        return m.name == "ones";
+      case Meaning::Kind::stat:
+        return named(stat_specs());
+      case Meaning::Kind::weight: {
+        const std::vector<std::string> all = weights();
+        return std::find(all.begin(), all.end(), m.name) != all.end();
+      }
+      default:
+        return m.name == "in" || named(checkpoint_specs(config_));
+    }
+  }
+
+  /// The weights a layer may ask for.
+  std::vector<std::string> weights() const {
+    std::vector<std::string> all;
+    for (const WeightSpec& spec : weight_specs(config_)) {
+      const bool of_layer = spec.name.starts_with("layer");
+      if (!of_layer)
+        all.push_back(spec.name);
+      else if (spec.name.starts_with("layer0."))
+        all.push_back(spec.name.substr(spec.name.find('.') + 1));
+    }
+    return all;
+  }
+
+  [[noreturn]] void refuse(std::string_view label, const Line& line, std::string_view why) const {
+    throw Error(label, fmt::format("{}{}{}", program_.where(line), why, kDoc));
+  }
+
+  const Result& declared(const std::string& name) const {
+    for (const Result& input : program_.inputs)
+      if (input.name == name) return input;
+    for (const Op& op : program_.ops)
+      for (const Result& result : op.results)
+        if (result.name == name) return result;
+    refuse("program_c1", program_.output_line, fmt::format("output {} is never made", name));
+  }
+
+  const Result* input(std::string_view meaning) const {
+    for (const Result& input : program_.inputs)
+      if (input.meaning.to_string() == meaning) return &input;
+    return nullptr;
+  }
+
+  void require_input(const Result& input) const {
+    const Meaning& m = input.meaning;
+    const auto refuse_it = [&](const std::string& why) {
+      refuse("layer_c1", input.line, fmt::format("{}: {}", input.name, why));
+    };
+    if (!program_.ops.empty() && input.line.number > program_.ops[0].results[0].line.number)
+      refuse_it("inputs stand before the first step");
+    if (input.layout.is_partial())
+      refuse_it(fmt::format("{}; inputs are complete", input.layout.to_string()));
+    const std::string text = m.to_string();
+    if (m.kind == Meaning::Kind::weight && !m.last) return require_weight(input);
+    if (text == "input pos") {
+      if (input.layout.to_string() != "BL")
+        refuse_it(
+            fmt::format("{}; positions are handed over whole, as BL: take a part by "
+                        "slice(pos, B, AXES)",
+                        input.layout.to_string()));
+      return;
+    }
+    if (text != "in" && text != "previous k_cache" && text != "previous v_cache" &&
+        m.kind != Meaning::Kind::constant)
+      refuse_it(fmt::format(
+          "a layer is not handed '{}'; legal: in, weight NAME, input pos, constant ones, "
+          "previous k_cache, previous v_cache",
+          text));
+  }
+
+  void require_weight(const Result& input) const {
+    if (has(input.meaning)) return;
+    const std::vector<std::string> legal = weights();
+    const std::string near = nearest(input.meaning.name, legal);
+    refuse("layer_c1", input.line,
+           fmt::format("{}: the model {} has no weight '{}'{}; it has {}", input.name,
+                       print_model(config_), input.meaning.name,
+                       near.empty() ? "" : ", did you mean " + near + "?", fmt::join(legal, " ")));
+  }
+
+  const Program& program_;
+  const ModelConfig& config_;
+};
+
+}  // namespace
+
+Program load_layer(const std::string& path) {
+  Program program = parse_program("layer", read_text(path), path);
+  if (program.inputs.empty() && program.ops.empty() && program.outputs.empty())
+    throw Error("program_f2", fmt::format("{} holds no statement; shardproof explain ws2d:batch "
+                                          "--text prints a program to begin with{}",
+                                          path, kDoc));
+  return program;
+}
+
+void require_layer(const Program& program, const ModelConfig& config, ActType act) {
+  const Layer layer(program, config);
+  layer.require_inputs();
+  layer.require_outputs();
+  layer.require_caches();
+  layer.require_storage(act);
+  layer.require_meanings();
+}
+
+std::int64_t smallest_batch(const Program& layer, const Torus& torus) {
+  std::int64_t batch = 1;
+  const auto see = [&](const Result& result) {
+    batch = std::lcm(batch, std::int64_t{torus.size(result.layout.axes('B'))});
+  };
+  for (const Result& input : layer.inputs) see(input);
+  for (const Op& op : layer.ops)
+    for (const Result& result : op.results) see(result);
+  return batch;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/program/program.h"
+#include "weights/model_config.h"
+#include "weights/numerics.h"
+
+namespace shardproof {
+
+/// Reads a layer program from a file (docs/program.md). Throws Error: "program_f1" (the file cannot
+/// be read), "program_f2" (it holds no statement), "program_f3" (it is no text, or larger than
+/// 1 MiB); and what parse_program throws, with file and line.
+Program load_layer(const std::string& path);
+
+/// Throws, with file and line, unless the program is a layer of this model: Error "layer_c1" (its
+/// inputs: one `in` and one of each `previous` cache, complete and before the first step, positions
+/// as BL, weights that the model has, ones, and nothing else), "layer_c2" (its outputs: `out`,
+/// `k_cache` and `v_cache`, complete, each once), "layer_c3" (the two caches come in one layout),
+/// "layer_c4" (store lines, if and only if act=bf16), "layer_c5" (a
+/// step is said to be what a layer of this model does not have).
+void require_layer(const Program& layer, const ModelConfig& config, ActType act);
+
+/// The smallest batch that every B of the program divides on this torus: the least common multiple
+/// of the numbers of its blocks.
+std::int64_t smallest_batch(const Program& layer, const Torus& torus);
+
+}  // namespace shardproof

@@ -1,0 +1,135 @@
+#include "engine/strategies/layer_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/strategies/programs.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LayerFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "shardproof-layer-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  /// What loading a file of this text, as a layer of palm-tiny, says; the file's name left out.
+  std::string said(const std::string& text, ActType act = ActType::f32) const {
+    const std::string path = (directory_ / "p.txt").string();
+    std::ofstream(path, std::ios::binary) << text;
+    std::string message =
+        message_of([&] { require_layer(load_layer(path), parse_model("palm-tiny"), act); });
+    if (const auto at = message.find(path); at != std::string::npos)
+      message.replace(at, path.size(), "p.txt");
+    return message;
+  }
+
+  static std::string whole(ActType act = ActType::f32) {
+    return print_program(
+        build_layer(Strategy::parse("ws2d:batch"), Axes(), parse_model("palm-tiny"), act));
+  }
+  static std::string with(const std::string& from, const std::string& to,
+                          ActType act = ActType::f32) {
+    std::string text = whole(act);
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(LayerFile, TakesEveryStrategy) {
+  for (const Strategy& strategy : all_strategies())
+    for (ActType act : {ActType::f32, ActType::bf16})
+      EXPECT_EQ(
+          said(print_program(build_layer(strategy, Axes(), parse_model("palm-tiny"), act)), act),
+          "");
+}
+
+TEST_F(LayerFile, RefusesWhatIsNoTextFile) {
+  EXPECT_EQ(label_of([&] { load_layer((directory_ / "none").string()); }), "program_f1");
+  EXPECT_EQ(label_of([&] { load_layer(directory_.string()); }), "program_f1");
+  EXPECT_TRUE(said("").starts_with("program_f2: p.txt holds no statement")) << said("");
+  EXPECT_TRUE(said("# nothing\n\n").starts_with("program_f2: ")) << said("# nothing\n\n");
+  EXPECT_TRUE(said(std::string("input\0x", 7)).starts_with("program_f3: p.txt is no text: byte 5"));
+  EXPECT_TRUE(said(std::string((1 << 20) + 1, '\n')).starts_with("program_f3: ")) << "too large";
+}
+
+TEST_F(LayerFile, SaysWhichLineIsNoStatement) {
+  EXPECT_EQ(said("# head\ninput x : BLE_w is in\n"),
+            "axes_c1: p.txt line 2: 'w' in 'w' is no axis; axes are x, y and z (docs/program.md)");
+  EXPECT_EQ(said(with("swiglu(", "swigu(")).substr(0, 30), "program_c0: p.txt line 41: 'a ");
+  EXPECT_NE(said(with("swiglu(", "swigu(")).find("did you mean swiglu?"), std::string::npos);
+}
+
+TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
+  const std::pair<std::string, std::string> edits[] = {
+      {with("input x : BLE_xzy is in\n", ""), "layer_c1: p.txt: no input is 'in'"},
+      {with("input g", "input x2 : BLE_xzy is in\ninput g"),
+       "layer_c1: p.txt: more than one input is 'in'"},
+      {with("is previous v_cache", "is previous k_cache"),
+       "layer_c1: p.txt: more than one input is 'previous k_cache'"},
+      {with("is weight w_up", "is weight w_upp"),
+       "layer_c1: p.txt line 8: w_up: the model palm-tiny has no weight 'w_upp', did you mean "
+       "w_up"},
+      {with("input pos : BL is", "input pos : B_xL is"),
+       "layer_c1: p.txt line 12: pos: B_xL; positions are handed over whole"},
+      {with("input x : BLE_xzy is in", "input x : BLE_x partialsum-yz is in"),
+       "layer_c1: p.txt line 1: x: BLE_x partialsum-yz; inputs are complete"},
+      {with("is input pos", "is input ids"), "layer_c1: p.txt line 12: pos: a layer is not handed"},
+      {with("is previous k_cache", "is k_cache"), "layer_c1: p.txt line 13: k_old: a layer is not"},
+      {whole() + "input late : E is weight norm\n",
+       "layer_c1: p.txt line 47: late: inputs stand before the first step"},
+      {with("input v_old : B_zyxMKQ", "input v_old : BMKQ"),
+       "layer_c3: p.txt line 14: v_old comes as BMKQ, but k_old as B_zyxMKQ"},
+  };
+  for (const auto& [text, message] : edits)
+    EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);
+}
+
+TEST_F(LayerFile, SaysWhatIsWrongWithTheOutputs) {
+  const std::pair<std::string, std::string> edits[] = {
+      {with("output out, kc, vc\n", ""), "layer_c2: p.txt: no output is 'out'"},
+      {with("output out, kc, vc", "output out, kc"), "layer_c2: p.txt line 46: no output is 'v_c"},
+      {with("output out, kc, vc", "output out, kc, v_old"),
+       "layer_c2: p.txt line 46: no output is"},
+      {with("output out, kc, vc", "output out, kc, vc, vc"),
+       "layer_c2: p.txt line 46: more than one output is 'v_cache'"},
+      {with("output out, kc, vc", "output out, kc, vc, xn"),
+       "layer_c2: p.txt line 46: a layer hands on out, k_cache and v_cache only"},
+      {with("output out, kc, vc", "output y, kc, vc"),
+       "layer_c2: p.txt line 46: y is BLE_x partialsum-yz; a layer hands on complete values"},
+      {with("output out, kc, vc", "output out, kc, vx"),
+       "program_c1: p.txt line 46: output vx is never made"},
+  };
+  for (const auto& [text, message] : edits)
+    EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);
+}
+
+TEST_F(LayerFile, HoldsStoreLinesIfActIsBf16) {
+  EXPECT_EQ(said(whole(), ActType::bf16).substr(0, 30), "layer_c4: p.txt: act=bf16 stor");
+  EXPECT_EQ(said(whole(ActType::bf16)).substr(0, 26), "layer_c4: p.txt line 20: a");
+}
+
+TEST(SmallestBatch, IsTheLeastThatEveryBDivides) {
+  const auto batch = [](const std::string& text, const Torus& torus) {
+    return smallest_batch(parse_program("layer", text), torus);
+  };
+  EXPECT_EQ(batch("input x : BLE_xzy is in", Torus(4, 2, 3)), 1);
+  EXPECT_EQ(batch("input x : B_xLE is in\ny : B_zLE = slice(x, B, z) is in", Torus(4, 2, 3)), 12);
+  EXPECT_EQ(batch("input x : B_xLE is in\ny : B_zLE = slice(x, B, z) is in", Torus(6, 2, 4)), 12);
+}
+
+}  // namespace
+}  // namespace shardproof

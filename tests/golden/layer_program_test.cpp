@@ -1,0 +1,294 @@
+// Layer programs as text, judged as a user's: printed, read back, edited letter by letter.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "engine/strategies/layer_file.h"
+#include "engine/strategies/residual.h"
+#include "golden/verify.h"
+#include "tests/engine/random_layout.h"
+#include "tests/golden/case_gen.h"
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+/// A small model whose every dim 24 chips divide; K key/value heads.
+Case small(int K, ActType act = ActType::f32) {
+  Case c = parse_case(fmt::format(
+      "torus=4x2x3 model=palm-tiny,layers=2,E=24,F=24,H=24,K={},Q=2,V=24 batch=24 prompt=3 gen=3",
+      K));
+  c.numerics.act = act;
+  return c;
+}
+
+std::string text_of(const Strategy& strategy, const Case& c) {
+  return print_program(build_layer(strategy, kv_axes(c.model, c.torus), c.model, c.numerics.act));
+}
+
+Judgement judge(const std::string& text, const Case& c, OracleMemo& memo) {
+  const Program layer = parse_program("layer", text, "p.txt");
+  VerifyOptions options;
+  options.layer = &layer;
+  return verify_case(c, memo, options);
+}
+
+/// Whether the program is refused before it runs; the message in `why`.
+bool refused(const std::string& text, const Case& c, std::string& why) {
+  try {
+    const Program layer = parse_program("layer", text, "p.txt");
+    Inference inference = c.inference();
+    inference.layer = &layer;
+    require_legal(inference, c.batch, c.prompt);
+    check(build_programs(inference), inference, c.batch, c.prompt);
+    return false;
+  } catch (const Error& error) {
+    why = error.what();
+    return true;
+  }
+}
+
+std::string edited(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(LayerProgram, EveryModelFamilysTextIsJudgedEqual) {
+  OracleMemo memo;
+  for (const char* family :
+       {"block=serial", "model=palm-tiny,ffn=gelu,rope=none,norm=layernorm",
+        "model=palm-tiny,ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false",
+        "block=serial model=palm-tiny,ffn=gelu-erf,bias=all,K=24"})
+    for (ActType act : {ActType::f32, ActType::bf16})
+      for (const Strategy& strategy : all_strategies()) {
+        Case c = parse_case(fmt::format("torus=2x1x3 {} batch=6 prompt=3 gen=2", family));
+        c.model.E = c.model.F = 24;
+        c.model.V = 24;
+        c.model.Q = 2;
+        c.numerics.act = act;
+        const std::string text = text_of(strategy, c);
+        EXPECT_EQ(print_program(parse_program("layer", text)), text);
+        const Judgement j = judge(text, c, memo);
+        EXPECT_EQ(j.verdict, Verdict::equal)
+            << family << " " << strategy.to_string() << " " << j.explanation();
+      }
+}
+
+TEST(LayerProgram, EveryStrategysTextIsJudgedEqual) {
+  OracleMemo memo;
+  for (int K : {1, 3, 6, 24})
+    for (ActType act : {ActType::f32, ActType::bf16})
+      for (const Strategy& strategy : all_strategies()) {
+        const Case c = small(K, act);
+        const std::string text = text_of(strategy, c);
+        EXPECT_EQ(print_program(parse_program("layer", text)), text);
+        const Judgement j = judge(text, c, memo);
+        EXPECT_EQ(j.verdict, Verdict::equal) << strategy.to_string() << " " << j.explanation();
+      }
+}
+
+RC_GTEST_PROP(LayerProgram, PrintAndParseAreInverseForEveryCase, ()) {
+  const Case c = *any_case();
+  for (const PhasePrograms& phase :
+       {build_programs(c.inference()).prefill, build_programs(c.inference()).decode})
+    for (const Program* p : {&phase.embed, &phase.layer, &phase.head, &phase.sample})
+      RC_ASSERT(parse_program(p->name, print_program(*p)) == *p);
+}
+
+TEST(LayerProgram, EverySwappedPairOfAxesIsRefused) {
+  int swapped = 0;
+  for (int K : {1, 6, 24})
+    for (const Strategy& strategy : all_strategies()) {
+      const Case c = small(K);
+      const std::string text = text_of(strategy, c);
+      for (auto at = text.find("zy"); at != std::string::npos; at = text.find("zy", at + 1)) {
+        std::string swap = text;
+        swap.replace(at, 2, "yz");
+        std::string why;
+        EXPECT_TRUE(refused(swap, c, why)) << strategy.to_string() << "\n" << swap;
+        EXPECT_NE(why.find("p.txt line "), std::string::npos) << why;
+        EXPECT_NE(why.find("(docs/"), std::string::npos) << why;
+        ++swapped;
+      }
+    }
+  EXPECT_GE(swapped, 500);
+}
+
+/// Every text that differs in one axis letter, in a declared layout or an op's axes: replaced by
+/// each other letter, dropped, or dropped with its underscore.
+std::vector<std::string> one_letter_edits(const std::string& text) {
+  static const std::regex axes(
+      "_([xyz]+)|partialsum-([xyz]+)|(?:, |->| as )([xyz]+)(?=[)]|->| as )");
+  std::vector<std::string> all;
+  for (std::sregex_iterator m(text.begin(), text.end(), axes), end; m != end; ++m)
+    for (std::size_t group = 1; group <= 3; ++group)
+      for (std::ptrdiff_t i = 0; i < m->length(group); ++i) {
+        const auto at = static_cast<std::size_t>(m->position(group) + i);
+        for (char c : {'x', 'y', 'z'}) {
+          all.push_back(text);
+          all.back()[at] = c;
+          if (all.back() == text) all.pop_back();
+        }
+        all.push_back(text);
+        all.back().erase(at, 1);
+        if (group == 1 && m->length(group) == 1) {
+          all.push_back(text);
+          all.back().erase(at - 1, 2);
+        }
+      }
+  return all;
+}
+
+TEST(LayerProgram, EveryOneLetterEditIsRefusedOrDifferent) {
+  OracleMemo memo;
+  int edits = 0;
+  for (int K : {1, 6, 24})
+    for (const Strategy& strategy : all_strategies()) {
+      const Case c = small(K);
+      const std::string text = text_of(strategy, c);
+      const Program program = parse_program("layer", text);
+      for (const std::string& edit : one_letter_edits(text)) {
+        ++edits;
+        std::string why;
+        if (refused(edit, c, why) || parse_program("layer", edit) == program) continue;
+        const Judgement j = judge(edit, c, memo);
+        EXPECT_NE(j.verdict, Verdict::equal) << strategy.to_string() << " K=" << K << "\n" << edit;
+      }
+    }
+  EXPECT_GE(edits, 3000);
+}
+
+RC_GTEST_PROP(LayerProgram, AnyResidualLayoutIsLedInAndOut, ()) {
+  // ws2d between two reshardings: in comes `in`, out goes `out`, wherever they lie.
+  const Torus torus = *rc::gen::element(Torus(4, 2, 3), Torus(3, 2, 2), Torus(2, 3, 1),
+                                        Torus(1, 4, 2), Torus(2, 2, 2));
+  Case c = small(*rc::gen::element(1, 24), *rc::gen::element(ActType::f32, ActType::bf16));
+  c.torus = torus;
+  const auto residual = [] {
+    const std::vector<Axes> bins = draw_bins(3);
+    return Layout({{'B', bins[1]}, {'L', Axes()}, {'E', bins[2]}}, Axes());
+  };
+  const Layout in = residual();
+  const Layout out = residual();
+  RC_CLASSIFY(!(in == out), "resharded between layers");
+  Program layer = parse_program("layer", text_of(Strategy::parse("ws2d:heads"), c));
+  const Layout own = layer.inputs[0].layout;
+  layer.inputs[0].layout = in;
+  const Resharding lead = reshard(layer.inputs[0], own, {"x"});
+  for (Op& op : layer.ops)
+    for (std::string& arg : op.args)
+      if (arg == "x") arg = lead.value;
+  layer.ops.insert(layer.ops.begin(), lead.ops.begin(), lead.ops.end());
+  const Resharding back = reshard(layer.declared(layer.outputs[0]), out, {layer.outputs[0]});
+  layer.ops.insert(layer.ops.end(), back.ops.begin(), back.ops.end());
+  layer.outputs[0] = back.value;
+
+  OracleMemo memo;
+  const std::string text = print_program(layer);
+  RC_LOG() << torus.to_string() << "\n" << text;
+  const Judgement j = judge(text, c, memo);
+  RC_LOG() << j.explanation();
+  RC_ASSERT(j.verdict == Verdict::equal);
+}
+
+TEST(LayerProgram, ALegalButWrongOneIsDifferentAtItsFirstWrongStep) {
+  OracleMemo memo;
+  const Case c = small(1);
+  const std::string text = text_of(Strategy::parse("ws2d:batch"), c);
+  struct Fault {
+    const char *from, *to, *step;
+  };
+  for (const Fault& f : {
+           Fault{"out : BLE_xzy = add(x, yr) is out",  // the residual twice
+                 "o1 : BLE_xzy = add(x, yr) is out\nout : BLE_xzy = add(x, o1) is out",
+                 "prefill.c0.layer0.out"},
+           {"add(x, yr)", "add(yr, yr)", "prefill.c0.layer0.out"},  // no residual
+           {"qp : B_zyxLHQ = rope(qb, pb, cos, sin) is q_rot",      // no rotation: of zeros, one
+            "q0 : B_zyxLHQ = all_to_all(qr, H->B, zyx) is q_rot\nqp : B_zyxLHQ = rope(qb, pb, cos, "
+            "sin) is q_rot",
+            "prefill.c0.layer0.q0"},
+           {"attend(qp, kc", "attend(qb, kc", "prefill.c0.layer0.s"},         // rope left out
+           {"append(k_old, kp", "append(k_old, kr", "prefill.c0.layer0.kc"},  // cached unrotated
+           {"rope(qb, pb, cos, sin)", "rope(qb, pb, sin, cos)", "prefill.c0.layer0.qp"},
+           {"append(v_old, vr", "append(k_old, vr",
+            "decode.1.layer0.vc"},  // one cache for the other
+           {"swiglu(hr, ur)", "swiglu(ur, hr)", "prefill.c0.layer0.a"},
+           {"xk, wk)", "xk, wv)", "prefill.c0.layer0.k"},
+           {"is weight w_gate", "is weight w_up", "prefill.c0.layer0.h"},
+           {"norm(xg, sa, gx) is norm", "norm(xg, sa, gx) is in", "prefill.c0.layer0.xn"},
+       }) {
+    const Judgement j = judge(edited(text, f.from, f.to), c, memo);
+    ASSERT_EQ(j.verdict, Verdict::different) << f.to << " " << j.explanation();
+    EXPECT_EQ(j.difference->step, f.step) << f.to;
+    EXPECT_TRUE(j.difference->where.starts_with("p.txt line ")) << j.explanation();
+  }
+}
+
+TEST(LayerProgram, OneThatLeavesACheckpointUnsaidIsNotJudged) {
+  // Right in every value, but nothing is ever said to be `up` itself.
+  OracleMemo memo;
+  const Case c = small(1);
+  std::string text = text_of(Strategy::parse("ws2d:heads"), c);
+  text = edited(text, "u : BLF_zy partialsum-x", "u0 : BLF_zy partialsum-x");
+  text = edited(text, "ur : BLF_zyx = reduce_scatter(u, F, x) is up",
+                "ur : BLF_zyx = reduce_scatter(u0, F, x) is raw up");
+  const Judgement j = judge(text, c, memo);
+  EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
+  EXPECT_EQ(j.reason, "the run never showed decode.1.layer0.up");
+}
+
+TEST(LayerProgram, OneThatAsksForWhatTheModelHasNotIsRefused) {
+  OracleMemo memo;
+  const Case c = small(1);
+  const std::string text = text_of(Strategy::parse("ws2d:batch"), c);
+  const std::string hidden = "a : BLF_zyx = swiglu(hr, ur) is ";
+  for (const auto& [meaning, label] : {std::pair{"raw hidden", "judge_c1"},
+                                       {"norm2", "layer_c5"},
+                                       {"raw mid", "layer_c5"},
+                                       {"stat mu", "judge_c1"},
+                                       {"stat candidates", "layer_c5"},
+                                       {"last k_cache", "program_c5"},
+                                       {"previous token", "layer_c5"},
+                                       {"weight w_updown", "layer_c5"},
+                                       {"logits", "layer_c5"}}) {
+    const std::string from = std::string(meaning) == "stat mu" ? "sa : BL = all_reduce(ss, x) is "
+                             : std::string(meaning) == "last k_cache"
+                                 ? "kc : B_zyxMKQ = append(k_old, kp, pb) is "
+                                 : hidden;
+    const std::string old = from == hidden ? "hidden" : from[0] == 's' ? "stat ss" : "k_cache";
+    std::string found;
+    try {
+      judge(edited(text, from + old, from + meaning), c, memo);
+    } catch (const Error& error) {
+      found = error.label();
+      EXPECT_NE(std::string(error.what()).find("p.txt"), std::string::npos) << error.what();
+    }
+    // A cache that is not called so is missed at the outputs first.
+    EXPECT_EQ(found, std::string(meaning) == "last k_cache" ? "layer_c2" : label) << meaning;
+  }
+}
+
+TEST(LayerProgram, TheShippedOnesAreProvedOnManyTori) {
+  OracleMemo memo;
+  for (const char* name : {"b_first_x.txt", "b_first_xyz.txt"}) {
+    const Program layer = load_layer(std::string(SHARDPROOF_PROGRAMS) + "/" + name);
+    for (const Torus& torus : {Torus(4, 2, 3), Torus(3, 2, 2), Torus(2, 3, 1), Torus(1, 4, 2),
+                               Torus(1, 1, 1), Torus(5, 1, 2)})
+      for (const char* H : {"", ",H=24"}) {
+        Case c = parse_case(fmt::format(
+            "torus={} model=palm-tiny,E=120,F=120,V=120,Q=2,H={} prompt=5 chunk=2 gen=3 seed=7",
+            torus.to_string(), *H != '\0' ? 24 : torus.size(Axes::parse("zy"))));
+        c.batch = smallest_batch(layer, torus);
+        VerifyOptions options;
+        options.layer = &layer;
+        const Judgement j = verify_case(c, memo, options);
+        EXPECT_EQ(j.verdict, Verdict::equal) << name << " " << print_case(c) << j.explanation();
+      }
+  }
+}
+
+}  // namespace
+}  // namespace shardproof

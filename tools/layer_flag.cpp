@@ -1,0 +1,53 @@
+#include "tools/layer_flag.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "engine/strategies/layer_file.h"
+#include "weights/error.h"
+
+namespace shardproof::tools {
+namespace {
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream text(line);
+  std::vector<std::string> all;
+  for (std::string word; text >> word;) all.push_back(word);
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<const GivenLayer> load_given_layer(const std::string& file, CaseFlags& flags,
+                                                   const std::string& line) {
+  const std::vector<std::string> keys = words(line);
+  const auto has = [&](const std::string& key) {
+    return flags.has(key) || std::any_of(keys.begin(), keys.end(), [&](const std::string& word) {
+             return word.starts_with(key + "=");
+           });
+  };
+  for (const char* phase : {"prefill", "decode"})
+    if (has(phase))
+      throw Error("program_f4", fmt::format("--program {} is prefill and decode alike; leave "
+                                            "{} out of the case",
+                                            file, phase));
+  auto given = std::make_shared<GivenLayer>();
+  given->program = load_layer(file);
+  for (const auto& [key, value] : {std::pair{"torus", "4x2x3"}, {"prompt", "4"}, {"gen", "3"}})
+    if (!has(key)) flags.set_default(key, value);
+  given->c = flags.parse(line);
+  if (!has("batch")) given->c.batch = smallest_batch(given->program, given->c.torus);
+  return given;
+}
+
+std::string print_without_strategies(const Case& c) {
+  std::string text;
+  for (const std::string& word : words(print_case(c)))
+    if (!word.starts_with("prefill=") && !word.starts_with("decode="))
+      text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+}  // namespace shardproof::tools
