@@ -14,6 +14,7 @@ struct Single {
   using Mask = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kRows = 6;
+  static constexpr long kPackM = 24, kPackN = 256;
   static constexpr int wide(int rows) { return vectors_for(rows); }
   static Vec zero() { return _mm256_setzero_ps(); }
   static Vec splat(float x) { return _mm256_set1_ps(x); }
@@ -34,6 +35,7 @@ struct Twin {
   using Mask = __m256i;
   static constexpr int kLanes = 4;
   static constexpr int kRows = 6;
+  static constexpr long kPackM = 13, kPackN = 0;
   static constexpr int wide(int rows) { return vectors_for(rows); }
   static Vec zero() { return _mm256_setzero_pd(); }
   static Vec splat(double x) { return _mm256_set1_pd(x); }

@@ -7,6 +7,7 @@
 //   Acc                      float or double, one accumulator
 //   Vec, Mask, kLanes        kLanes accumulators, and which lanes of a tail exist
 //   kRows                    rows of the tallest tile
+//   kPackM, kPackN           products with fewer rows or columns use b as it lies
 //   wide(rows)               vectors in a tile of `rows` rows, so that the registers suffice
 //   zero(), splat(x), fma(a, b, c), mask(lanes)
 //   load(p), load(p, mask)   from float or Acc, widened to Acc; absent lanes are 0 and not touched
@@ -105,27 +106,31 @@ void blocks(long M, long N, long K, const typename T::Acc* a, long lda, const B*
   }
 }
 
-constexpr long kBlockM = 48;      // rows of a that are at hand at a time, widened if need be
-constexpr long kBlockK = 256;     // and their columns: chains are interrupted, never reordered
-constexpr long kSharedTiles = 3;  // row tiles that a panel of b must serve to be worth its copy
+constexpr long kBlockM = 48;   // rows of a that are at hand at a time, widened if need be
+constexpr long kBlockK = 256;  // and their columns: chains are interrupted, never reordered
 
-template <class To>
-inline void copy(long M, long N, const float* from, long ld, To* to, long ld_to) {
-  for (long i = 0; i < M; ++i)
-    for (long j = 0; j < N; ++j) to[i * ld_to + j] = static_cast<To>(from[i * ld + j]);
+/// Copies rows of N elements from one matrix to another that has room for whole vectors, widening.
+template <class T>
+void copy(long M, long N, const float* from, long ld, typename T::Acc* to, long ld_to) {
+  const long whole = N / T::kLanes * T::kLanes;
+  const typename T::Mask mask = T::mask(N - whole);
+  for (long i = 0; i < M; ++i, from += ld, to += ld_to) {
+    for (long j = 0; j < whole; j += T::kLanes) T::store(to + j, T::load(from + j));
+    if (whole < N) T::store(to + whole, T::load(from + whole, mask));
+  }
 }
 
-/// A block of a and b that fits into the caches: panels of b as wide as the tallest tile are copied
-/// together (and widened) where enough rows use them.
+/// A block of a and b. Where several tiles use a panel of b, as wide as the tallest tile, and its
+/// rows lie far apart or would be widened again and again, it is copied together first.
 template <class T>
 void block(long M, long N, long K, const typename T::Acc* a, long lda, const float* b, long ldb,
            typename T::Acc* c, long ldc, bool fresh) {
   constexpr long kPanel = T::wide(T::kRows) * T::kLanes;
-  if (M <= (kSharedTiles - 1) * T::kRows) return blocks<T>(M, N, K, a, lda, b, ldb, c, ldc, fresh);
+  if (M < T::kPackM || ldb < T::kPackN) return blocks<T>(M, N, K, a, lda, b, ldb, c, ldc, fresh);
   alignas(64) typename T::Acc panel[extent(kBlockK * kPanel)];
   for (long j = 0; j < N; j += kPanel) {
     const long width = N - j < kPanel ? N - j : kPanel;
-    copy(K, width, b + j, ldb, panel, kPanel);
+    copy<T>(K, width, b + j, ldb, panel, kPanel);
     blocks<T>(M, width, K, a, lda, panel, kPanel, c + j, ldc, fresh);
   }
 }
@@ -145,8 +150,8 @@ void product(long M, long N, long K, const float* a, long lda, const float* b, l
       const float* const at = a + i * lda + k;
       if constexpr (kWidens) {
         typename T::Acc wide[extent(kBlockM * kBlockK)];
-        copy(height, depth, at, lda, wide, depth);
-        block<T>(height, N, depth, wide, depth, b + k * ldb, ldb, c + i * ldc, ldc,
+        copy<T>(height, depth, at, lda, wide, kBlockK);
+        block<T>(height, N, depth, wide, kBlockK, b + k * ldb, ldb, c + i * ldc, ldc,
                  fresh && k == 0);
       } else {
         block<T>(height, N, depth, at, lda, b + k * ldb, ldb, c + i * ldc, ldc, fresh && k == 0);

@@ -11,6 +11,7 @@ struct Lanes {
   using Acc = A;
   static constexpr int kLanes = 8;
   static constexpr int kRows = 2;
+  static constexpr long kPackM = 3, kPackN = 0;
   struct Vec {
     A lane[kLanes];
   };

@@ -121,9 +121,9 @@ class Runner {
       if (const auto at = given.find(input.meaning.to_string()); at != given.end())
         inputs[input.name] = at->second;
     placed_.supply(program, layer, inputs);
-    const auto outputs =
-        execute(program, std::move(inputs),
-                {inference_.config, threads_, observer_, {pass_, previous_, layer}});
+    const auto outputs = execute(
+        program, std::move(inputs),
+        {inference_.config, threads_, observer_, {pass_, previous_, layer}, inference_.numerics});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
@@ -165,8 +165,10 @@ InferencePrograms build_programs(const Inference& inference) {
 
 void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt) {
   const Numerics& numerics = inference.numerics;
-  if (numerics.regime != Regime::exact)
-    throw Error("case_numerics", "regime=f32 is not executed yet; legal: exact");
+  if (numerics.regime == Regime::exact && numerics.schedule != Schedule::group)
+    throw Error("case_numerics",
+                fmt::format("schedule={} needs regime=f32: exact sums have no order",
+                            to_string(numerics.schedule)));
   if (numerics.weights == WeightType::int8)
     throw Error("case_numerics", "weights=int8 is not executed yet; legal: f32, bf16");
   if (inference.gen < 1) throw Error("case_gen", fmt::format("gen={}: at least 1", inference.gen));
