@@ -39,6 +39,8 @@ class Step {
   Sharded last() const;
   Sharded product() const;
   float constant() const;
+  double divisor() const;
+  std::vector<const Sharded*> vectors() const;
 
   const Op& op_;
   std::vector<SharedValue> args_;
@@ -120,6 +122,19 @@ float Step::constant() const {
               fmt::format("'{}' is no constant; legal: embed_scale, logit_scale", op_.parameter));
 }
 
+double Step::divisor() const {
+  if (op_.parameter == "E") return static_cast<double>(execution_.config.E);
+  throw Error("divide_by_c2",
+              fmt::format("'{}' is no constant to divide by; legal: E", op_.parameter));
+}
+
+/// The biases behind the first operand.
+std::vector<const Sharded*> Step::vectors() const {
+  std::vector<const Sharded*> all;
+  for (std::size_t i = 1; i < args_.size(); ++i) all.push_back(args_[i].get());
+  return all;
+}
+
 std::vector<Sharded> Step::run() {
   switch (op_.kind) {
     case OpKind::all_gather:
@@ -144,16 +159,29 @@ std::vector<Sharded> Step::run() {
       return {scale(arg(0), arg(1), threads_)};
     case OpKind::scale_by:
       return {scale_by(arg(0), constant(), threads_)};
+    case OpKind::divide_by:
+      return {divide_by(arg(0), divisor(), threads_)};
     case OpKind::bias:
-      return {bias(arg(0), arg(1), threads_)};
+      return {bias(arg(0), vectors(), threads_)};
+    case OpKind::center:
+      return {center(arg(0), arg(1), threads_)};
     case OpKind::store:
       return {store(arg(0), threads_)};
     case OpKind::norm:
-      return {norm(arg(0), arg(1), arg(2), execution_.config.eps, threads_)};
+      return {norm(arg(0), arg(1), arg(2), args_.size() > 3 ? args_[3].get() : nullptr,
+                   execution_.config.eps, threads_)};
     case OpKind::rope:
-      return {rope(arg(0), arg(1), arg(2), arg(3), threads_)};
+      return {rope(RopePairs::half_split, arg(0), arg(1), arg(2), arg(3), threads_)};
+    case OpKind::rope_interleaved:
+      return {rope(RopePairs::interleaved, arg(0), arg(1), arg(2), arg(3), threads_)};
     case OpKind::swiglu:
       return {swiglu(arg(0), arg(1), threads_)};
+    case OpKind::geglu:
+      return {geglu(arg(0), arg(1), threads_)};
+    case OpKind::gelu:
+      return {gelu(arg(0), threads_)};
+    case OpKind::gelu_erf:
+      return {gelu_erf(arg(0), threads_)};
     case OpKind::append:
       return {append(arg(0), arg(1), arg(2), threads_)};
     case OpKind::attend: {
