@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "golden/scalar_judge.h"
 #include "weights/error.h"
 #include "weights/generator.h"
 
@@ -21,7 +22,9 @@ std::string oracle_key(const Case& c, const Weights* given) {
 std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Weights* given) {
   const Weights weights = given != nullptr ? *given : generate_weights(c.model, c.seed);
   IntTensor prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
-  oracle::Answer answer = oracle::run(weights, {c.numerics, prompt, c.chunk, c.gen});
+  Numerics numerics = c.numerics;
+  numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from
+  oracle::Answer answer = oracle::run(weights, {numerics, prompt, c.chunk, c.gen});
   return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
       stored_as(weights, c.numerics.weights), std::move(prompt), std::move(answer)});
 }
@@ -69,6 +72,24 @@ void require_memory(double bytes) {
                                          bytes / kGiB, has / kGiB));
 }
 
+namespace {
+
+/// The run of `c` under a judge.
+template <class JudgeOfRun>
+Judgement judged(const Inference& inference, const InferencePrograms& programs,
+                 const OracleMemo::Known& known, int threads, JudgeOfRun&& judge) {
+  Threads pool(threads);
+  try {
+    judge.observe_generated(
+        run_inference(inference, programs, known.weights, known.prompt, pool, &judge));
+  } catch (const Judge::Stop&) {
+    // The judgement holds the difference.
+  }
+  return judge.finish();
+}
+
+}  // namespace
+
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
   require_legal(c);
   require_memory(c, options.at_once);
@@ -78,15 +99,17 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   if (options.check_types) check(programs, inference, c.batch, c.prompt);
 
   const auto known = memo.get(c, options.weights);
-  Judge judge(known->answer, known->weights);
-  Threads threads(options.threads);
-  try {
-    judge.observe_generated(
-        run_inference(inference, programs, known->weights, known->prompt, threads, &judge));
-  } catch (const Judge::Stop&) {
-    // The judgement holds the difference.
-  }
-  return judge.finish();
+  Inference exact = inference;
+  exact.numerics.regime = Regime::exact;
+  Judgement layouts =
+      judged(exact, programs, *known, options.threads, Judge(known->answer, known->weights));
+  if (c.numerics.regime == Regime::exact || layouts.verdict != Verdict::equal) return layouts;
+  Judgement f32 =
+      judged(inference, programs, *known, options.threads,
+             ScalarJudge(inference, programs, known->weights, known->prompt, known->answer));
+  f32.tensors += layouts.tensors;
+  f32.elements += layouts.elements;
+  return f32;
 }
 
 }  // namespace shardproof

@@ -41,8 +41,10 @@ struct VerifyOptions {
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
 };
 
-/// Runs a case on the simulated chips under the judge. Throws Error on an illegal case, an
-/// ill-typed program, or one too large for the machine; an illegal case runs nothing.
+/// Runs a case on the simulated chips under the judge. A case with regime=f32 is judged twice: in
+/// the exact regime against the oracle, since the scalar model would follow a wrong program, then
+/// as it is against the scalar model; it is equal only if both are. Throws Error on an illegal
+/// case, an ill-typed program, or one too large for the machine; an illegal case runs nothing.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
