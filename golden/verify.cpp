@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "golden/observers.h"
 #include "golden/scalar_judge.h"
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -74,14 +75,17 @@ void require_memory(double bytes) {
 
 namespace {
 
-/// The run of `c` under a judge.
+/// A run under a judge, and under the options' observer if it is the case's own.
 template <class JudgeOfRun>
 Judgement judged(const Inference& inference, const InferencePrograms& programs,
-                 const OracleMemo::Known& known, int threads, JudgeOfRun&& judge) {
-  Threads pool(threads);
+                 const OracleMemo::Known& known, const VerifyOptions& options, bool own,
+                 JudgeOfRun&& judge) {
+  Threads threads(options.threads);
+  Observers both({options.observer, &judge});
+  Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
   try {
     judge.observe_generated(
-        run_inference(inference, programs, known.weights, known.prompt, pool, &judge));
+        run_inference(inference, programs, known.weights, known.prompt, threads, watching));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }
@@ -99,13 +103,14 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   if (options.check_types) check(programs, inference, c.batch, c.prompt);
 
   const auto known = memo.get(c, options.weights);
+  const bool f32_wanted = c.numerics.regime == Regime::f32;
   Inference exact = inference;
   exact.numerics.regime = Regime::exact;
-  Judgement layouts =
-      judged(exact, programs, *known, options.threads, Judge(known->answer, known->weights));
-  if (c.numerics.regime == Regime::exact || layouts.verdict != Verdict::equal) return layouts;
+  const Judgement layouts =
+      judged(exact, programs, *known, options, !f32_wanted, Judge(known->answer, known->weights));
+  if (!f32_wanted || layouts.verdict != Verdict::equal) return layouts;
   Judgement f32 =
-      judged(inference, programs, *known, options.threads,
+      judged(inference, programs, *known, options, true,
              ScalarJudge(inference, programs, known->weights, known->prompt, known->answer));
   f32.tensors += layouts.tensors;
   f32.elements += layouts.elements;

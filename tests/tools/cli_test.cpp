@@ -152,6 +152,29 @@ TEST_F(Cli, NothingButARegularFileIsReplaced) {
   EXPECT_EQ(run("weights inspect real.h5").code, 0);
 }
 
+TEST_F(Cli, TracesOneRun) {
+  const std::string small = std::string(kSmall) + " --prefill ws2d:batch --trace ";
+  expect_refused("run " + small + "/nowhere/t.h5", "trace_c1");
+  expect_refused("verify " + small + ".", "not a regular file");
+  expect_refused("verify --trace t.h5", "verify_c4");
+  expect_refused("verify --cases 3 --trace t.h5", "verify_c4");
+  expect_refused("run --torus 8x8x8 --model palm-wide --batch 512 --prompt 900 --trace t.h5",
+                 "GiB");
+  Outcome o = run("verify " + small + "v.h5");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("1 case: 1 equal"), std::string::npos) << o.out;
+  o = run("run " + small + "r.h5");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(files(), 2U);
+  EXPECT_TRUE(slurp(path("v.h5")) == slurp(path("r.h5")));
+  // With the rows of a prompt file, padded; together with --checkpoints.
+  const std::string prompt = write("p.txt", "hello\nworld\n");
+  o = run("run " + small + "p.h5 --json --checkpoints --prompt-file " + prompt);
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_FALSE(nlohmann::json::parse(o.out)["checkpoints"].empty());
+  EXPECT_TRUE(fs::is_regular_file(path("p.h5")));
+}
+
 TEST_F(Cli, SaysWhenItsOutputCannotBeWritten) {
   for (const char* verb : {"verify --torus 1x1x1", "explain ws2d", "--help", "run --json"}) {
     const std::string command = "'" SHARDPROOF_CLI "' " + std::string(verb) + " 2>'" +
@@ -236,6 +259,45 @@ TEST_F(Cli, ExplainSaysWhereWeightsRestTwice) {
   const auto json = nlohmann::json::parse(run("explain ws2d:batch --json").out);
   EXPECT_EQ(json["strategy"], "ws2d:batch");
   EXPECT_EQ(json["programs"].size(), 4U);
+}
+
+TEST_F(Cli, ExplainDrawsALayer) {
+  const Outcome o = run("explain ws2d:batch --svg layer.svg");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(slurp(path("layer.svg")), slurp(SHARDPROOF_DOCS "/ws2d-batch-4x2x3.svg"))
+      << "if the picture is meant to change: build/shardproof explain ws2d:batch --svg "
+         "docs/ws2d-batch-4x2x3.svg";
+  int drawn = 0;
+  for (const char* strategy : {"ws1d:heads", "ws1d:batch", "ws2d:heads", "ws2d:batch",
+                               "wg-xyz:batch", "ws2d:batch --prefill wg-xyz:batch --paper"})
+    for (const char* torus : {"1x1x1", "3x1x2", "4x2x3", "4x4x4"}) {
+      const std::string arguments = std::string("explain ") + strategy + " --torus " + torus +
+                                    " --model palm-tiny,E=192,F=192,H=192,V=192 --svg " +
+                                    std::to_string(drawn++) + ".svg";
+      EXPECT_EQ(run(arguments).code, 0) << arguments;
+    }
+  EXPECT_NE(slurp(path("22.svg")).find("after prefill by wg-xyz:batch; the hand-over is not drawn"),
+            std::string::npos);
+  if (std::system("command -v python3 >/dev/null") == 0) {
+    const std::string read =
+        "import glob, xml.etree.ElementTree as t; [t.parse(f) for f in glob.glob(\"*.svg\")]";
+    EXPECT_EQ(
+        std::system(("cd '" + directory_.string() + "' && python3 -c '" + read + "'").c_str()), 0);
+  }
+}
+
+TEST_F(Cli, APictureIsWrittenWholeOrNotAtAll) {
+  expect_refused("explain ws2d --svg /nowhere/at/all/p.svg", "/nowhere/at/all/p.svg");
+  expect_refused("explain ws2d --torus 5x1x13 --model palm-mini,E=65,F=65,H=65,V=65 --svg p.svg",
+                 "at most 64");
+  expect_refused("explain ws2d --svg p.svg --json", "--json");
+  expect_refused("explain ws2d --svg ''", "--svg");
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  expect_refused("explain ws2d --svg pipe", "not a regular file");
+  fs::create_directory(path("folder"));
+  expect_refused("explain ws2d --svg folder", "not a regular file");
 }
 
 TEST_F(Cli, HelpHasAnExampleAndVersionANumber) {
