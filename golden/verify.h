@@ -38,7 +38,7 @@ struct VerifyOptions {
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
   bool check_types = true;           ///< off only to show that the judge needs no type check
-  Observer* observer = nullptr;      ///< sees every value before the judge does
+  Observer* observer = nullptr;      ///< sees the case's own run before the judge does
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
 };
 
