@@ -252,7 +252,7 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
 }
 
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
-                     const Layout& layout, Threads& threads) {
+                     const Layout& layout, Threads& threads, Regime regime) {
   for (const auto& of_chip : ids.i32())
     for (const std::int32_t id : of_chip)
       if (id < 0 || id >= table->shape[0])
@@ -262,7 +262,7 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
   shape.push_back(table->shape[1]);
   const auto count = static_cast<std::size_t>(element_count(local_shape(layout, shape, ids.torus)));
   auto source = std::make_shared<Lookup>(table, ids);
-  if (!layout.is_partial()) {
+  if (!layout.is_partial() || regime == Regime::f32) {
     Sharded like{ids.torus, layout, shape, {}};
     return elementwise(like, threads, [&](std::int64_t chip, std::int64_t i) {
       return source->value(static_cast<int>(chip), i);

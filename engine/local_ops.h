@@ -3,6 +3,7 @@
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
 #include "weights/model_config.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -57,15 +58,16 @@ struct Attention {
   Sharded score, max, exp, denom, attn;
 };
 /// Causal attention of q [BLHQ] over the caches k, v [BMKQ], key m visible iff m ≤ pos. Query head
-/// h reads kv head ⌊h·K/H⌋. Masked scores and exps hold +0.
+/// h reads kv head ⌊h·K/H⌋. Masked scores and exps hold +0. In the f32 regime S is the f32 fma
+/// chain over Q, or over the visible keys ascending.
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 Threads& threads);
+                 Threads& threads, Regime regime = Regime::exact);
 
 /// Rows of the table U [VE] for ids [BL] (int32); a chip yields 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the
 /// table does not have.
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
-                     const Layout& layout, Threads& threads);
+                     const Layout& layout, Threads& threads, Regime regime = Regime::exact);
 
 /// The best logit of each chip's block of z [BV] and its global index: value and index [BC], C one
 /// candidate a block, with V's axes. The first of equals wins.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -100,6 +101,10 @@ Case attempt(Choices& choose) {
   c.chunk = choose.percent(50) ? c.prompt : choose.between(1, c.prompt);
   c.gen = choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
+  if (choose.percent(22)) {
+    c.numerics.regime = Regime::f32;
+    c.numerics.schedule = choose.of({Schedule::group, Schedule::ring, Schedule::tree});
+  }
   return c;
 }
 
@@ -131,6 +136,17 @@ std::vector<Case> standard_matrix() {
       for (const Strategy& decode : all_strategies())
         if (!(prefill == decode)) add("4x2x3", model, prefill, decode, 24, 7, 4);
   for (const Strategy& s : all_strategies()) add("4x4x4", "palm-mini", s, s, 64, 3, 3);
+  // Every strategy in the f32 regime, under each schedule on one of three tori.
+  std::size_t schedule = 0;
+  for (const char* torus : {"4x2x3", "3x2x2", "1x5x2"})
+    for (const Strategy& s : all_strategies()) {
+      const int chips = Torus::parse(torus).chips();
+      add(torus, chips == 10 ? "palm-tiny,E=80,F=160,H=20,V=40" : "palm-tiny", s, s,
+          chips == 10 ? 10 : 24, 3, 3);
+      all.back().numerics.regime = Regime::f32;
+      all.back().numerics.schedule =
+          std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule++ % 3];
+    }
   // The rest of the model family, in every strategy.
   const char* const everything =
       "palm-tiny,ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false";
@@ -184,6 +200,10 @@ std::vector<Case> simpler(const Case& c) {
     next.prompt = std::max<std::int64_t>(1, next.prompt - 1);
     next.chunk = std::min(next.chunk, next.prompt);
   });
+  propose([](Case& next) {
+    next.numerics.regime = Regime::exact, next.numerics.schedule = Schedule::group;
+  });
+  propose([](Case& next) { next.numerics.schedule = Schedule::group; });
   propose([](Case& next) { next.numerics.act = ActType::f32; });
   propose([](Case& next) { next.numerics.weights = WeightType::f32; });
   propose([](Case& next) { next.decode = next.prefill; });
@@ -246,6 +266,7 @@ void Coverage::add(const Case& c) {
   if (!(X == Y && Y == Z)) ++counts_["axes not all equal"];
   if (c.torus.chips() >= 12) ++counts_["12 chips or more"];
   if (c.gen >= 3) ++counts_["gen 3 or more"];
+  if (c.numerics.regime == Regime::f32) ++counts_["regime f32"];
   if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
   if (c.model.block == Block::serial) ++counts_["serial blocks"];
   if (c.model.norm == Norm::layernorm) ++counts_["layernorm"];
@@ -263,7 +284,8 @@ std::vector<Coverage::Requirement> Coverage::requirements() const {
                                {"gen 3 or more", 0, 50},      {"an odd axis of 3 or more", 0, 20},
                                {"serial blocks", 0, 20},      {"layernorm", 0, 15},
                                {"geglu or gelu", 0, 20},      {"biases", 0, 20},
-                               {"interleaved rope", 0, 10},   {"untied table", 0, 10}};
+                               {"interleaved rope", 0, 10},   {"untied table", 0, 10},
+                               {"regime f32", 0, 15}};
   for (const Strategy& s : all_strategies()) all.push_back({s.to_string(), 0, 3});
   for (Requirement& r : all) {
     const auto at = counts_.find(r.name);

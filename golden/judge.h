@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/program/execute.h"
+#include "golden/drift.h"
 #include "oracle/oracle.h"
 
 namespace shardproof {
@@ -32,7 +33,8 @@ struct Judgement {
   std::int64_t tensors = 0;   ///< values compared
   std::int64_t elements = 0;  ///< elements compared, every replica counted
   std::optional<Difference> difference;
-  std::string reason;  ///< why it was not judged
+  std::string reason;          ///< why it was not judged
+  std::optional<Drift> drift;  ///< of an f32 run from the exact one
 
   /// One line: the difference, or what was not judged.
   std::string explanation() const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "golden/observers.h"
+#include "golden/scalar_judge.h"
 #include "weights/error.h"
 #include "weights/generator.h"
 
@@ -22,7 +23,9 @@ std::string oracle_key(const Case& c, const Weights* given) {
 std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Weights* given) {
   const Weights weights = given != nullptr ? *given : generate_weights(c.model, c.seed);
   IntTensor prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
-  oracle::Answer answer = oracle::run(weights, {c.numerics, prompt, c.chunk, c.gen});
+  Numerics numerics = c.numerics;
+  numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from
+  oracle::Answer answer = oracle::run(weights, {numerics, prompt, c.chunk, c.gen});
   return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
       stored_as(weights, c.numerics.weights), std::move(prompt), std::move(answer)});
 }
@@ -72,6 +75,27 @@ void require_memory(double bytes) {
                                          bytes / kGiB, has / kGiB));
 }
 
+namespace {
+
+/// A run under a judge, and under the options' observer if it is the case's own.
+template <class JudgeOfRun>
+Judgement judged(const Inference& inference, const InferencePrograms& programs,
+                 const OracleMemo::Known& known, const VerifyOptions& options, bool own,
+                 JudgeOfRun&& judge) {
+  Threads threads(options.threads);
+  Observers both({options.observer, &judge});
+  Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
+  try {
+    judge.observe_generated(
+        run_inference(inference, programs, known.weights, known.prompt, threads, watching));
+  } catch (const Judge::Stop&) {
+    // The judgement holds the difference.
+  }
+  return judge.finish();
+}
+
+}  // namespace
+
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
   validate(c.model);
   Inference inference = c.inference();
@@ -83,17 +107,18 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   if (options.check_types) check(programs, inference, c.batch, c.prompt);
 
   const auto known = memo.get(c, options.weights);
-  Judge judge(known->answer, known->weights);
-  Threads threads(options.threads);
-  Observers both({options.observer, &judge});
-  Observer* watching = options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
-  try {
-    judge.observe_generated(
-        run_inference(inference, programs, known->weights, known->prompt, threads, watching));
-  } catch (const Judge::Stop&) {
-    // The judgement holds the difference.
-  }
-  return judge.finish();
+  const bool f32_wanted = c.numerics.regime == Regime::f32;
+  Inference exact = inference;
+  exact.numerics.regime = Regime::exact;
+  const Judgement layouts =
+      judged(exact, programs, *known, options, !f32_wanted, Judge(known->answer, known->weights));
+  if (!f32_wanted || layouts.verdict != Verdict::equal) return layouts;
+  Judgement f32 =
+      judged(inference, programs, *known, options, true,
+             ScalarJudge(inference, programs, known->weights, known->prompt, known->answer));
+  f32.tensors += layouts.tensors;
+  f32.elements += layouts.elements;
+  return f32;
 }
 
 }  // namespace shardproof

@@ -39,12 +39,14 @@ struct VerifyOptions {
   const Weights* weights = nullptr;  ///< instead of generated ones
   const Program* layer = nullptr;    ///< a user's, in place of the case's two strategies
   bool check_types = true;           ///< off only to show that the judge needs no type check
-  Observer* observer = nullptr;      ///< sees every value before the judge does
+  Observer* observer = nullptr;      ///< sees the case's own run before the judge does
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
 };
 
-/// Runs a case on the simulated chips under the judge. Throws Error on an illegal case, an
-/// ill-typed program, or one too large for the machine; an illegal case runs nothing.
+/// Runs a case on the simulated chips under the judge. A case with regime=f32 is judged twice: in
+/// the exact regime against the oracle, since the scalar model would follow a wrong program, then
+/// as it is against the scalar model; it is equal only if both are. Throws Error on an illegal
+/// case, an ill-typed program, or one too large for the machine; an illegal case runs nothing.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the

@@ -130,6 +130,10 @@ nlohmann::json as_json(const Case& c, const Judgement& j) {
                      {"verdict", to_string(j.verdict)},
                      {"tensors", j.tensors},
                      {"elements", j.elements}};
+  if (j.drift)
+    out["drift"] = {{"relative", j.drift->relative},
+                    {"equal_tokens", j.drift->equal_tokens},
+                    {"tokens", j.drift->tokens}};
   if (j.difference) {
     const Difference& d = *j.difference;
     out["difference"] = {{"pass", d.pass},         {"checkpoint", d.checkpoint},
@@ -175,6 +179,10 @@ class Report {
   void add(const Case& c, const Judgement& j) {
     const auto i = static_cast<std::size_t>(totals_.cases());
     totals_.add(j);
+    if (j.drift) {
+      drift_.add(*j.drift);
+      ++drifting_;
+    }
     const bool failed = j.verdict != Verdict::equal;
     if (failed && !first_failed_) first_failed_ = c;
     if (options_.json) {
@@ -223,6 +231,9 @@ class Report {
                totals_.equal, totals_.different, totals_.not_judged);
     fmt::print("{} tensors, {} elements judged in {:.1f} s\n", totals_.tensors, totals_.elements,
                seconds);
+    if (drifting_ == 1) fmt::print("{}\n", drift_.to_string());
+    if (drifting_ > 1)
+      fmt::print("{} f32 cases, the worst of each: {}\n", drifting_, drift_.to_string());
     if (!lazy.empty()) fmt::print("{}\n", lazy);
     if (!line.empty()) fmt::print("reproduce: {}\n", line);
     return held ? 0 : 1;
@@ -253,6 +264,8 @@ class Report {
   bool table_, progress_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   Totals totals_;
+  Drift drift_;  // of all f32 cases
+  std::int64_t drifting_ = 0;
   nlohmann::json results_ = nlohmann::json::array();
   std::optional<Case> first_failed_;
 };

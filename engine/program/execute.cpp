@@ -73,7 +73,8 @@ Sharded Step::collective() {
   const Moves m = moves();
   for (int chip = 0; chip < arg(0).torus.chips(); ++chip) received_ += m.received(chip);
   const bool reduces = op_.kind == OpKind::reduce_scatter || op_.kind == OpKind::all_reduce;
-  if (reduces) return reduce(arg(0), m, declared(), arg(0).shape, threads_);
+  if (reduces)
+    return reduce(arg(0), m, declared(), arg(0).shape, threads_, execution_.numerics.schedule);
   return move(arg(0), m, declared(), arg(0).shape, threads_);
 }
 
@@ -111,7 +112,7 @@ Sharded Step::product() const {
         shape.push_back(arg(i).shape[*at]);
         break;
       }
-  return einsum(op_.spec, terms, declared(), shape, threads_);
+  return einsum(op_.spec, terms, declared(), shape, threads_, execution_.numerics.regime);
 }
 
 float Step::constant() const {
@@ -151,7 +152,7 @@ std::vector<Sharded> Step::run() {
     case OpKind::einsum:
       return {product()};
     case OpKind::embed_lookup:
-      return {embed_lookup(arg(0), args_[1], declared(), threads_)};
+      return {embed_lookup(arg(0), args_[1], declared(), threads_, execution_.numerics.regime)};
     case OpKind::add:
       return {add(arg(0), arg(1), threads_)};
     case OpKind::scale:
@@ -184,7 +185,7 @@ std::vector<Sharded> Step::run() {
     case OpKind::append:
       return {append(arg(0), arg(1), arg(2), threads_)};
     case OpKind::attend: {
-      Attention a = attend(arg(0), arg(1), arg(2), arg(3), threads_);
+      Attention a = attend(arg(0), arg(1), arg(2), arg(3), threads_, execution_.numerics.regime);
       return {std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
               std::move(a.attn)};
     }

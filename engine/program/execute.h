@@ -7,6 +7,7 @@
 #include "engine/numeric/threads.h"
 #include "engine/program/program.h"
 #include "weights/model_config.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -36,6 +37,7 @@ struct Execution {
   Threads& threads;
   Observer* observer = nullptr;
   Scope scope;
+  Numerics numerics{};  ///< regime and schedule; storage is the program's own
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

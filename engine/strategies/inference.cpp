@@ -128,9 +128,9 @@ class Runner {
       if (const auto at = given.find(input.meaning.to_string()); at != given.end())
         inputs[input.name] = at->second;
     placed_.supply(program, layer, inputs);
-    const auto outputs =
-        execute(program, std::move(inputs),
-                {inference_.config, threads_, observer_, {pass_, previous_, layer}});
+    const auto outputs = execute(
+        program, std::move(inputs),
+        {inference_.config, threads_, observer_, {pass_, previous_, layer}, inference_.numerics});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
@@ -178,8 +178,10 @@ InferencePrograms build_programs(const Inference& inference) {
 
 void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt) {
   const Numerics& numerics = inference.numerics;
-  if (numerics.regime != Regime::exact)
-    throw Error("case_numerics", "regime=f32 is not executed yet; legal: exact");
+  if (numerics.regime == Regime::exact && numerics.schedule != Schedule::group)
+    throw Error("case_numerics",
+                fmt::format("schedule={} needs regime=f32: exact sums have no order",
+                            to_string(numerics.schedule)));
   if (numerics.weights == WeightType::int8)
     throw Error("case_numerics", "weights=int8 is not executed yet; legal: f32, bf16");
   if (inference.gen < 1) throw Error("case_gen", fmt::format("gen={}: at least 1", inference.gen));
@@ -294,6 +296,7 @@ double estimated_bytes(const Inference& inference, std::int64_t batch, std::int6
     return (type.layout.is_partial() ? 16.0 : 4.0) * of_chip(type);
   };
   double live = 0.0;
+  double scalar_model = 0.0;  // which holds a whole pass
   for (const PhasePrograms* phase : {&programs.prefill, &programs.decode}) {
     const bool prefill = phase == &programs.prefill;
     const Program& layer = phase->layer;
@@ -308,12 +311,17 @@ double estimated_bytes(const Inference& inference, std::int64_t batch, std::int6
     for (std::size_t i = 0; i < layer.ops.size(); ++i)
       for (const std::string& arg : layer.ops[i].args) last_use[arg] = i;
     double now = 0.0;
+    double made = 0.0;
     for (std::size_t i = 0; i < layer.ops.size(); ++i) {
+      for (const Result& r : layer.ops[i].results)
+        made += 4.0 * count(types.at(r.name).shape) *
+                static_cast<double>(inference.torus.size(r.layout.partial()));
       for (const Result& r : layer.ops[i].results) now += carried(types.at(r.name));
       live = std::max(live, chips * now);
       for (const auto& [name, use] : last_use)
         if (use == i && layer.producer(name) != nullptr) now -= carried(types.at(name));
     }
+    scalar_model = std::max(scalar_model, layers * made);
   }
   const auto of_checkpoint = [&](const CheckpointSpec& spec, std::int64_t L) {
     const std::map<char, std::int64_t> extents{{'B', batch}, {'L', L},   {'M', cached},
@@ -328,6 +336,7 @@ double estimated_bytes(const Inference& inference, std::int64_t batch, std::int6
     bytes += (spec.per_layer ? layers : 1.0) *
              (prefill_passes * of_checkpoint(spec, chunk) +
               static_cast<double>(inference.gen - 1) * of_checkpoint(spec, 1));
+  if (inference.numerics.regime == Regime::f32) live += scalar_model;
   return bytes + live;
 }
 

@@ -52,7 +52,8 @@ IntTensor run_inference(const Inference& inference, const InferencePrograms& pro
                         Observer* observer = nullptr);
 
 /// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
-/// caches, every checkpoint of every pass, and the values of a layer that live at once.
+/// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32
+/// regime also what its judge holds.
 double estimated_bytes(const Inference& inference, std::int64_t batch, std::int64_t prompt);
 
 }  // namespace shardproof

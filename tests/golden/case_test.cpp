@@ -29,7 +29,7 @@ TEST(Case, PrintsEveryKeyInOneOrder) {
       print_case(parse_case("seed=11 torus=4x2x3 decode=ws2d:batch prefill=wg-xyz:batch "
                             "model=palm-tiny,K=24 gen=4 prompt=7")),
       "torus=4x2x3 model=palm-tiny,K=24 prefill=wg-xyz:batch decode=ws2d:batch block=parallel "
-      "weights=f32 act=f32 regime=exact batch=24 prompt=7 chunk=7 gen=4 seed=11");
+      "weights=f32 act=f32 regime=exact schedule=group batch=24 prompt=7 chunk=7 gen=4 seed=11");
 }
 
 TEST(Case, DefaultsAreTheSpecifications) {
@@ -98,8 +98,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"torus=2x2x2 prefill=ws2d:batch batch=7", "strategy_c4", "smallest legal is 8"},
         Bad{"torus=2x2x2 prefill=ws2d:batch batch=9", "strategy_c3", "B=9"},
         Bad{"block=sequential", "case_block", "serial"},
-        Bad{"regime=f32", "case_numerics", "exact"}, Bad{"weights=int8", "case_numerics", "bf16"},
-        Bad{"weights=f16", "case_numerics", "f16"},
+        Bad{"regime=f64", "case_numerics", "exact"},
+        Bad{"schedule=ring", "case_numerics", "regime=f32"},
+        Bad{"regime=f32 schedule=biring", "case_numerics", "group, ring, tree"},
+        Bad{"weights=int8", "case_numerics", "bf16"}, Bad{"weights=f16", "case_numerics", "f16"},
         Bad{"prompt=4 chunk=5", "case_chunk", "chunk=5"},
         Bad{"prompt=2048 gen=2", "case_positions", "2049"},
         Bad{"model=palm-huge", "model_preset", "palm-huge"},

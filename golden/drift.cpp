@@ -1,0 +1,87 @@
+#include "golden/drift.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "golden/scalar_model.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+/// Of a tensor [B, L, ...] the last position of every row.
+std::vector<float> last_rows(const Tensor& t) {
+  const auto L = static_cast<std::size_t>(t.shape[1]);
+  const std::size_t row = t.data.size() / static_cast<std::size_t>(t.shape[0]) / L;
+  std::vector<float> rows;
+  for (std::size_t at = (L - 1) * row; at < t.data.size(); at += L * row)
+    rows.insert(rows.end(), t.data.begin() + static_cast<std::ptrdiff_t>(at),
+                t.data.begin() + static_cast<std::ptrdiff_t>(at + row));
+  return rows;
+}
+
+double relative_distance(const std::vector<float>& f32, const std::vector<float>& exact) {
+  double squares = 0.0;
+  double most = 0.0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double e = static_cast<double>(exact[i]);
+    squares += e * e;
+    most = std::max(most, std::abs(static_cast<double>(f32[i]) - e));
+  }
+  return squares == 0.0 ? 0.0 : most / std::sqrt(squares / static_cast<double>(exact.size()));
+}
+
+}  // namespace
+
+std::pair<std::string, double> Drift::worst() const {
+  std::pair<std::string, double> most{"", 0.0};
+  for (const auto& [name, distance] : relative)
+    if (most.first.empty() || distance > most.second) most = {name, distance};
+  return most;
+}
+
+std::string Drift::to_string() const {
+  const auto [name, distance] = worst();
+  const auto logits = relative.find("logits");
+  return fmt::format(
+      "drift from exact (not judged): {} {:.1e}, logits {:.1e}; {} of {} tokens agree", name,
+      distance, logits == relative.end() ? 0.0 : logits->second, equal_tokens, tokens);
+}
+
+void Drift::add(const Drift& other) {
+  for (const auto& [name, distance] : other.relative)
+    relative[name] = std::max(relative[name], distance);
+  equal_tokens += other.equal_tokens;
+  tokens += other.tokens;
+}
+
+void DriftMeter::measure(const ScalarModel& model) {
+  if (!apart_)
+    for (const auto& [key, made] : model.values()) {
+      const Meaning& m = made.declared->meaning;
+      if (made.input || m.kind != Meaning::Kind::checkpoint || made.value.integer() ||
+          made.declared->layout.is_partial())
+        continue;
+      const bool global = m.name == "embed" || m.name == "final_norm" || m.name == "logits";
+      const auto exact =
+          exact_.checkpoints.find(checkpoint_id(model.pass(), global ? -1 : made.layer, m.name));
+      if (exact == exact_.checkpoints.end()) continue;
+      const std::vector<float> rows = m.last ? last_rows(exact->second) : std::vector<float>();
+      const std::vector<float>& whole = m.last ? rows : exact->second.data;
+      if (whole.size() != made.value.whole().size()) continue;
+      double& most = drift_.relative[m.name];
+      most = std::max(most, relative_distance(made.value.whole(), whole));
+    }
+  for (; sampled_ < model.tokens().size(); ++sampled_) {
+    const auto& mine = model.tokens()[sampled_];
+    const std::vector<std::int32_t>& theirs = exact_.tokens.at(model.pass() + ".token").data;
+    drift_.tokens += static_cast<std::int64_t>(mine.size());
+    for (std::size_t b = 0; b < mine.size(); ++b)
+      if (mine[b] == theirs[b]) ++drift_.equal_tokens;
+    if (mine != theirs) apart_ = true;
+  }
+}
+
+}  // namespace shardproof

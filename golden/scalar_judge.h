@@ -1,0 +1,38 @@
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "golden/drift.h"
+#include "golden/judge.h"
+#include "golden/scalar_model.h"
+
+namespace shardproof {
+
+/// Watches an f32 run and holds every value against the scalar model, bit for bit, on every chip:
+/// a complete value by the chip's block of the tensor, a partial one by the block of the part that
+/// the chip's place on the partial axes stands for.
+class ScalarJudge : public Observer {
+ public:
+  /// All outlive the judge. `exact` is what drift is measured from.
+  ScalarJudge(const Inference& inference, const InferencePrograms& programs, const Weights& weights,
+              const IntTensor& prompt, const oracle::Answer& exact);
+
+  /// Throws Judge::Stop at the first difference.
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override;
+  void observe_generated(const IntTensor& generated);
+
+  /// Not judged unless every value of the model was met.
+  Judgement finish();
+
+ private:
+  void next_pass();
+
+  ScalarModel model_;
+  DriftMeter meter_;
+  Judgement judgement_;
+  std::set<std::string> met_;  // in this pass
+};
+
+}  // namespace shardproof

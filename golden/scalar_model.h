@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/strategies/inference.h"
+#include "golden/scalar_ops.h"
+
+namespace shardproof {
+
+/// The judge's own f32 run of a case: the programs of the run, interpreted op by op on logical
+/// tensors, from weights and prompt to its own tokens. What it defines is the order of every sum;
+/// that the programs compute the model is proved apart, in the exact regime (docs/spec.md section
+/// 3.3).
+class ScalarModel {
+ public:
+  struct Made {
+    scalar::Value value;
+    const Result* declared;
+    int layer;  ///< −1 of a value that belongs to none
+    bool input;
+  };
+
+  /// `weights` as stored for the run. All outlive the model.
+  ScalarModel(const Inference& inference, const InferencePrograms& programs, const Weights& weights,
+              const IntTensor& prompt);
+
+  /// Runs the next pass, the hand-over behind the prefill included, and forgets the one before.
+  /// False when there is none left. Throws what scalar::apply throws.
+  bool next_pass();
+
+  const std::string& pass() const { return pass_; }
+  /// The values of the pass by key().
+  const std::map<std::string, Made>& values() const { return values_; }
+  static std::string key(const Program& program, int layer, const std::string& value);
+  /// The tokens sampled so far, one vector [B] for each pass that samples.
+  const std::vector<std::vector<std::int32_t>>& tokens() const { return tokens_; }
+
+ private:
+  using Known = std::map<std::string, scalar::Value>;  // by meaning
+  Known run(const Program& program, int layer, const Known& given);
+  void layers_and_head(const PhasePrograms& phase, const IntTensor& ids, bool sample);
+
+  const Inference& inference_;
+  const InferencePrograms& programs_;
+  const Weights& weights_;
+  const IntTensor& prompt_;
+  std::vector<Known> caches_;  // of each layer: k_cache, v_cache
+  std::int64_t length_ = 0;    // of the caches
+  std::int64_t decoded_ = 0, chunks_ = 0;
+  std::string pass_;
+  std::map<std::string, Made> values_;
+  std::vector<std::vector<std::int32_t>> tokens_;
+};
+
+}  // namespace shardproof

@@ -1,0 +1,310 @@
+#include "golden/scalar_ops.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "golden/scalar_order.h"
+#include "oracle/functions.h"
+#include "weights/error.h"
+
+namespace shardproof::scalar {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+double wide(float v) { return static_cast<double>(v); }
+
+/// f(i) for every element of a complete value.
+template <class F>
+Value map(const Value& t, F&& f) {
+  Value out{{}, t.shape, {}, {}};
+  std::vector<float>& to = out.parts.emplace_back(t.whole().size());
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = f(i);
+  return out;
+}
+
+/// For element i of t the element of s, which has some of t's dims.
+float spread(const Value& t, const Value& s, std::size_t i) {
+  std::int64_t place[26] = {};
+  auto rest = static_cast<std::int64_t>(i);
+  for (std::size_t d = t.layout.rank(); d-- > 0; rest /= t.shape[d])
+    place[t.layout.dims()[d].letter - 'A'] = rest % t.shape[d];
+  std::int64_t element = 0;
+  for (std::size_t d = 0; d < s.layout.rank(); ++d)
+    element = element * s.shape[d] + place[s.layout.dims()[d].letter - 'A'];
+  return s.whole()[at(element)];
+}
+
+Value last_position(const Value& t) {
+  const std::size_t d = t.layout.find('L').value();
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+  for (std::size_t e = 0; e < d; ++e) outer *= t.shape[e];
+  for (std::size_t e = d + 1; e < t.shape.size(); ++e) inner *= t.shape[e];
+  Value out{{}, t.shape, {}, {}};
+  out.shape.erase(out.shape.begin() + static_cast<std::ptrdiff_t>(d));
+  for (const std::vector<float>& from : t.parts) {
+    std::vector<float>& to = out.parts.emplace_back();
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t i = 0; i < inner; ++i)
+        to.push_back(from[at(((o + 1) * t.shape[d] - 1) * inner + i)]);
+  }
+  return out;
+}
+
+/// The same elements under another shape: H as S·R, or back.
+Value reshaped(const Op& op, const Value& t, const Torus& torus) {
+  Value out = t;
+  const Layout& to = op.results[0].layout;
+  if (op.kind == OpKind::split_dim) {
+    const std::size_t d = t.layout.find(op.dim).value();
+    const std::int64_t outer = torus.size(to.dims()[d].axes);
+    out.shape[d] /= outer;
+    out.shape.insert(out.shape.begin() + static_cast<std::ptrdiff_t>(d), outer);
+  } else {
+    const std::size_t d = t.layout.find(op.parameter[0]).value();
+    out.shape[d] *= out.shape[d + 1];
+    out.shape.erase(out.shape.begin() + static_cast<std::ptrdiff_t>(d) + 1);
+  }
+  return out;
+}
+
+/// Every place on the partial axes looks up the ids of its own block of the vocabulary.
+Value lookup(const Op& op, const Value& ids, const Value& table, const Torus& torus) {
+  const std::int64_t V = table.shape[0];
+  const std::int64_t E = table.shape[1];
+  const Axes axes = table.layout.axes('V');
+  Value out{{}, {ids.shape[0], ids.shape[1], E}, {}, {}};
+  for_each_place(op.results[0].layout.partial(), torus, [&](const Place& place) {
+    std::int64_t block = 0;
+    for (Axis axis : axes) block = block * torus.size(axis) + place[axis];
+    const std::int64_t rows = V / torus.size(axes);
+    std::vector<float>& part = out.parts.emplace_back();
+    for (const std::int32_t id : ids.ints)
+      for (std::int64_t e = 0; e < E; ++e)
+        part.push_back(id / rows == block ? table.whole()[at(id * E + e)] + 0.0F : 0.0F);
+  });
+  return out;
+}
+
+Value norm(const std::vector<const Value*>& args, double eps) {
+  const Value& x = *args[0];
+  const auto E = static_cast<std::size_t>(x.shape.back());
+  return map(x, [&](std::size_t i) {
+    const double r = 1 / std::sqrt(wide(args[1]->whole()[i / E]) / static_cast<double>(E) + eps);
+    double v = wide(x.whole()[i]) * r;
+    v = v * wide(args[2]->whole()[i % E]);
+    if (args.size() > 3) v = v + wide(args[3]->whole()[i % E]);
+    return static_cast<float>(v);
+  });
+}
+
+Value rope(bool interleaved, const std::vector<const Value*>& args) {
+  const Value& t = *args[0];
+  const std::int64_t heads = t.shape[2];
+  const std::int64_t Q = t.shape[3];
+  const std::int64_t J = args[2]->shape[1];
+  return map(t, [&](std::size_t i) {
+    const auto element = static_cast<std::int64_t>(i);
+    const std::int64_t channel = element % Q;
+    if (channel >= 2 * J) return t.whole()[i];
+    const std::int64_t j = interleaved ? channel / 2 : channel % J;
+    const bool second = interleaved ? channel % 2 == 1 : channel >= J;
+    const std::int64_t apart = interleaved ? 1 : J;
+    const std::int64_t row = args[1]->ints[at(element / Q / heads)];
+    if (row < 0 || row >= args[2]->shape[0])
+      throw Error("rope_range", fmt::format("position {} is outside the RoPE table", row));
+    const double c = wide(args[2]->whole()[at(row * J + j)]);
+    const double s = wide(args[3]->whole()[at(row * J + j)]);
+    if (second)
+      return static_cast<float>(wide(t.whole()[i]) * c + wide(t.whole()[i - at(apart)]) * s);
+    return static_cast<float>(wide(t.whole()[i]) * c - wide(t.whole()[i + at(apart)]) * s);
+  });
+}
+
+Value append(const Value& cache, const Value& t, const Value& pos) {
+  const std::int64_t B = cache.shape[0];
+  const std::int64_t M = cache.shape[1];
+  const std::int64_t L = t.shape[1];
+  const std::int64_t row = cache.shape[2] * cache.shape[3];
+  Value out{{}, {B, M + L, cache.shape[2], cache.shape[3]}, {}, {}};
+  std::vector<float>& to =
+      out.parts.emplace_back(at(B * (M + L) * row), std::numeric_limits<float>::quiet_NaN());
+  for (std::int64_t b = 0; b < B; ++b) {
+    for (std::int64_t i = 0; i < M * row; ++i)
+      to[at(b * (M + L) * row + i)] = cache.whole()[at(b * M * row + i)];
+    for (std::int64_t l = 0; l < L; ++l) {
+      const std::int64_t slot = pos.ints[at(b * L + l)];
+      if (slot < 0 || slot >= M + L)
+        throw Error("append_range", fmt::format("slot {} is outside the cache", slot));
+      for (std::int64_t i = 0; i < row; ++i)
+        to[at((b * (M + L) + slot) * row + i)] = t.whole()[at((b * L + l) * row + i)];
+    }
+  }
+  return out;
+}
+
+/// score, max, exp, denom, attn.
+std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const Value& pos) {
+  const std::int64_t B = q.shape[0];
+  const std::int64_t L = q.shape[1];
+  const std::int64_t H = q.shape[2];
+  const std::int64_t Q = q.shape[3];
+  const std::int64_t M = k.shape[1];
+  const std::int64_t K = k.shape[2];
+  std::vector<float> score(at(B * L * H * M), 0.0F), exp(score.size(), 0.0F);
+  std::vector<float> max(at(B * L * H)), denom(max.size()), attn(at(B * L * H * Q));
+  for (std::int64_t row = 0; row < B * L * H; ++row) {
+    const std::int64_t b = row / H / L;
+    const std::int64_t kv = row % H * K / H;
+    const auto key = [&](std::int64_t m, std::int64_t c) {
+      return at(((b * M + m) * K + kv) * Q + c);
+    };
+    const std::int64_t position = pos.ints[at(row / H)];
+    std::vector<std::int64_t> visible;
+    for (std::int64_t m = 0; m < M; ++m)
+      if (m <= position) visible.push_back(m);
+    float top = 0.0F;
+    for (const std::int64_t m : visible) {
+      float s = 0.0F;
+      for (std::int64_t c = 0; c < Q; ++c)
+        s = std::fma(q.whole()[at(row * Q + c)], k.whole()[key(m, c)], s);
+      s = static_cast<float>(wide(s) * (1 / std::sqrt(static_cast<double>(Q))));
+      score[at(row * M + m)] = s;
+      if (m == visible.front() || s > top) top = s;
+    }
+    float Z = 0.0F;
+    for (const std::int64_t m : visible) {
+      exp[at(row * M + m)] = oracle::exp_of(score[at(row * M + m)] - top);
+      Z = std::fma(exp[at(row * M + m)], 1.0F, Z);
+    }
+    max[at(row)] = top;
+    denom[at(row)] = Z;
+    for (std::int64_t c = 0; c < Q; ++c) {
+      float s = 0.0F;
+      for (const std::int64_t m : visible)
+        s = std::fma(exp[at(row * M + m)], v.whole()[key(m, c)], s);
+      attn[at(row * Q + c)] = static_cast<float>(wide(s) / wide(Z));
+    }
+  }
+  const Shape scores{B, L, H, M};
+  const Shape rows{B, L, H};
+  return {{{}, scores, {score}, {}},
+          {{}, rows, {max}, {}},
+          {{}, scores, {exp}, {}},
+          {{}, rows, {denom}, {}},
+          {{}, q.shape, {attn}, {}}};
+}
+
+/// The best logit of each block of the vocabulary, and its id; the first of equals.
+std::vector<Value> candidates(const Value& z, const Torus& torus) {
+  const std::int64_t B = z.shape[0];
+  const std::int64_t C = torus.size(z.layout.axes('V'));
+  const std::int64_t width = z.shape[1] / C;
+  Value best{{}, {B, C}, {{}}, {}};
+  Value ids{{}, {B, C}, {}, {}};
+  for (std::int64_t block = 0; block < B * C; ++block) {
+    std::int64_t first = 0;
+    for (std::int64_t v = 1; v < width; ++v)
+      if (z.whole()[at(block * width + v)] > z.whole()[at(block * width + first)]) first = v;
+    best.parts[0].push_back(z.whole()[at(block * width + first)]);
+    ids.ints.push_back(static_cast<std::int32_t>(block % C * width + first));
+  }
+  return {best, ids};
+}
+
+Value argmax(const Value& best, const Value& ids) {
+  Value token{{}, {best.shape[0]}, {}, {}};
+  for (std::int64_t b = 0; b < best.shape[0]; ++b) {
+    std::int64_t first = b * best.shape[1];
+    for (std::int64_t c = first; c < (b + 1) * best.shape[1]; ++c)
+      if (best.whole()[at(c)] > best.whole()[at(first)]) first = c;
+    token.ints.push_back(ids.ints[at(first)]);
+  }
+  return token;
+}
+
+double constant(const std::string& name, const ModelConfig& config) {
+  if (name == "embed_scale") return wide(config.embed_scale);
+  if (name == "logit_scale") return wide(config.logit_scale);
+  if (name == "E") return static_cast<double>(config.E);
+  throw Error("scalar_c1", fmt::format("the scalar model knows no constant {}", name));
+}
+
+}  // namespace
+
+std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
+                         const Setting& setting) {
+  const Value& t = *args.at(0);
+  const auto x = [&](std::size_t arg, std::size_t i) { return args[arg]->whole()[i]; };
+  switch (op.kind) {
+    case OpKind::all_gather:
+    case OpKind::all_to_all:
+    case OpKind::permute_axes:
+    case OpKind::slice:
+      return {t};
+    case OpKind::reduce_scatter:
+    case OpKind::all_reduce:
+      return {reduction(op, t, setting)};
+    case OpKind::last:
+      return {last_position(t)};
+    case OpKind::split_dim:
+    case OpKind::merge_dim:
+      return {reshaped(op, t, setting.torus)};
+    case OpKind::einsum:
+      return {contraction(op, args, setting)};
+    case OpKind::embed_lookup:
+      return {lookup(op, t, *args[1], setting.torus)};
+    case OpKind::add:
+      return {map(t, [&](std::size_t i) { return x(0, i) + x(1, i); })};
+    case OpKind::scale:
+      return {map(t, [&](std::size_t i) {
+        return static_cast<float>(wide(x(0, i)) * wide(spread(t, *args[1], i)));
+      })};
+    case OpKind::scale_by: {
+      const double s = constant(op.parameter, setting.config);
+      return {map(t, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) * s); })};
+    }
+    case OpKind::divide_by: {
+      const double n = constant(op.parameter, setting.config);
+      return {map(t, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) / n); })};
+    }
+    case OpKind::bias:
+      return {map(t, [&](std::size_t i) {
+        float v = x(0, i);
+        for (std::size_t b = 1; b < args.size(); ++b) v = v + spread(t, *args[b], i);
+        return v;
+      })};
+    case OpKind::center:
+      return {map(t, [&](std::size_t i) { return x(0, i) - spread(t, *args[1], i); })};
+    case OpKind::store:
+      return {map(t, [&](std::size_t i) { return oracle::bf16(x(0, i)); })};
+    case OpKind::norm:
+      return {norm(args, setting.config.eps)};
+    case OpKind::rope:
+      return {rope(false, args)};
+    case OpKind::rope_interleaved:
+      return {rope(true, args)};
+    case OpKind::swiglu:
+      return {map(t, [&](std::size_t i) { return oracle::swish(x(0, i)) * x(1, i); })};
+    case OpKind::geglu:
+      return {map(t, [&](std::size_t i) { return oracle::gelu(x(0, i)) * x(1, i); })};
+    case OpKind::gelu:
+      return {map(t, [&](std::size_t i) { return oracle::gelu(x(0, i)); })};
+    case OpKind::gelu_erf:
+      return {map(t, [&](std::size_t i) { return oracle::gelu_erf(x(0, i)); })};
+    case OpKind::append:
+      return {append(t, *args[1], *args[2])};
+    case OpKind::attend:
+      return attend(t, *args[1], *args[2], *args[3]);
+    case OpKind::local_argmax:
+      return candidates(t, setting.torus);
+    case OpKind::argmax:
+      return {argmax(t, *args[1])};
+  }
+  throw Error("scalar_c1",
+              fmt::format("the scalar model does not know the op {}", to_string(op.kind)));
+}
+
+}  // namespace shardproof::scalar

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/program/program.h"
+#include "golden/scalar_value.h"
+#include "weights/model_config.h"
+#include "weights/numerics.h"
+
+namespace shardproof::scalar {
+
+/// What the ops of a run have in common.
+struct Setting {
+  const ModelConfig& config;
+  Torus torus;
+  Schedule schedule = Schedule::group;
+};
+
+/// The results of one op in the f32 regime (docs/spec.md section 1.2), by plain scalar loops and
+/// std::fma on whole tensors. Shares nothing with the engine but the program's notation. Throws
+/// Error: "scalar_c1" (an op kind the model does not know), "scalar_c2" (layouts under which no
+/// order is defined).
+std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
+                         const Setting& setting);
+
+}  // namespace shardproof::scalar

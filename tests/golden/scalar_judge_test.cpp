@@ -1,0 +1,300 @@
+// The judge of the f32 regime. Faults of arithmetic are planted in what it is shown: a value is
+// recomputed from the chips' own operands by the faulty rule before the judge sees it.
+#include "golden/scalar_judge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "engine/box.h"
+#include "engine/moves.h"
+#include "engine/numeric/functions.h"
+#include "golden/verify.h"
+
+namespace shardproof {
+namespace {
+
+using Args = std::vector<Sharded>;
+/// Changes a value as it is shown; false if the fault has no place there.
+using Fault = std::function<bool(const Op& op, const Args& args, std::vector<Sharded>& results)>;
+
+class Faulty : public Observer {
+ public:
+  Faulty(Observer& judge, Fault fault) : judge_(judge), fault_(std::move(fault)) {}
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    seen_[scope.step(program, declared.name)] = value;
+    Sharded shown = value;
+    if (op != nullptr) {
+      Args args;
+      for (const std::string& arg : op->args) args.push_back(seen_.at(scope.step(program, arg)));
+      std::vector<Sharded> results(op->results.size());
+      for (std::size_t r = 0; r < results.size(); ++r)
+        if (op->results[r] == declared) {
+          results[r] = value;
+          if (fault_(*op, args, results)) ++planted;
+          shown = results[r];
+        }
+    }
+    judge_.observe(scope, program, op, declared, shown);
+  }
+
+  int planted = 0;
+
+ private:
+  Observer& judge_;
+  Fault fault_;
+  std::map<std::string, Sharded> seen_;
+};
+
+/// Axes of 5 and 3 show what 2 cannot.
+Case f32_case(Schedule schedule) {
+  Case c = parse_case(
+      "torus=5x1x3 model=palm-tiny,layers=1,E=60,F=120,H=15,Q=4,V=60 prefill=ws2d:heads "
+      "decode=wg-xyz:batch regime=f32 prompt=3 chunk=2 gen=3 seed=5");
+  c.numerics.schedule = schedule;
+  return c;
+}
+
+Judgement judged(const Case& c, const Fault& fault, int* planted = nullptr) {
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  const Inference inference = c.inference();
+  const InferencePrograms programs = build_programs(inference);
+  ScalarJudge judge(inference, programs, known->weights, known->prompt, known->answer);
+  Faulty faulty(judge, fault);
+  Threads threads(2);
+  try {
+    judge.observe_generated(
+        run_inference(inference, programs, known->weights, known->prompt, threads, &faulty));
+  } catch (const Judge::Stop&) {
+  }
+  if (planted != nullptr) *planted = faulty.planted;
+  return judge.finish();
+}
+
+void expect_caught(Schedule schedule, const Fault& fault) {
+  int planted = 0;
+  const Judgement j = judged(f32_case(schedule), fault, &planted);
+  EXPECT_GT(planted, 0) << "the fault had no place";
+  EXPECT_EQ(j.verdict, Verdict::different) << j.explanation();
+}
+
+/// Recomputes a plain product BLE,EF->BLF by `sum(k, a(k), b(k))`.
+Fault product(float (*sum)(std::int64_t, const std::function<float(std::int64_t)>&,
+                           const std::function<float(std::int64_t)>&)) {
+  return [sum](const Op& op, const Args& args, std::vector<Sharded>& results) {
+    if (op.kind != OpKind::einsum || op.spec.to_string() != "BLE,EF->BLF") return false;
+    const std::int64_t K = args[1].local()[0];
+    const std::int64_t N = args[1].local()[1];
+    auto& chips = std::get<ChipArrays<float>>(results[0].data);
+    for (std::size_t c = 0; c < chips.size(); ++c)
+      for (std::size_t i = 0; i < chips[c].size(); ++i) {
+        const auto m = static_cast<std::int64_t>(i) / N;
+        const auto n = static_cast<std::int64_t>(i) % N;
+        chips[c][i] = sum(
+            K,
+            [&](std::int64_t k) { return args[0].f32()[c][static_cast<std::size_t>(m * K + k)]; },
+            [&](std::int64_t k) { return args[1].f32()[c][static_cast<std::size_t>(k * N + n)]; });
+      }
+    return true;
+  };
+}
+
+/// Recomputes reductions of K chips by `sum(terms, chunk)`, terms in group order.
+Fault reduction(float (*sum)(const std::vector<float>&, std::size_t), OpKind kind,
+                std::size_t least = 2) {
+  return [=](const Op& op, const Args& args, std::vector<Sharded>& results) {
+    const Torus& torus = args[0].torus;
+    if (op.kind != kind || static_cast<std::size_t>(torus.size(op.axes)) < least) return false;
+    const bool scatter = kind == OpKind::reduce_scatter;
+    const Moves moves = scatter ? reduce_scatter_moves(torus, args[0].local(),
+                                                       *args[0].layout.find(op.dim), op.axes)
+                                : all_reduce_moves(torus, args[0].local(), op.axes);
+    auto& chips = std::get<ChipArrays<float>>(results[0].data);
+    for (int chip = 0; chip < torus.chips(); ++chip) {
+      const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
+      auto& buffer = chips[static_cast<std::size_t>(chip)];
+      for_each_run(moves.to_local, moves.from_local, pieces[0].from_offset, moves.to_local,
+                   pieces[0].to_offset, [&](std::int64_t a, std::int64_t b, std::int64_t n) {
+                     for (std::int64_t i = 0; i < n; ++i) {
+                       std::vector<float> terms;
+                       for (const Piece& piece : pieces)
+                         terms.push_back(args[0].f32()[static_cast<std::size_t>(piece.from_chip)]
+                                                      [static_cast<std::size_t>(a + i)]);
+                       const std::size_t at = static_cast<std::size_t>(b + i);
+                       const std::size_t chunk =
+                           scatter ? static_cast<std::size_t>(torus.block(chip, op.axes))
+                                   : at * terms.size() / buffer.size();
+                       buffer[at] = sum(terms, chunk);
+                     }
+                   });
+    }
+    return true;
+  };
+}
+
+/// The terms added in the order first, first+step, ...
+float around(const std::vector<float>& terms, std::size_t first, std::size_t step) {
+  float total = terms[first % terms.size()];
+  for (std::size_t i = 1; i < terms.size(); ++i) total += terms[(first + i * step) % terms.size()];
+  return total;
+}
+
+float ring(const std::vector<float>& t, std::size_t c) { return around(t, c + 1, 1); }
+float ring_from_the_owner(const std::vector<float>& t, std::size_t c) { return around(t, c, 1); }
+float ring_the_other_way(const std::vector<float>& t, std::size_t c) {
+  return around(t, c + t.size() - 1, t.size() - 1);
+}
+float group_reversed(const std::vector<float>& t, std::size_t) {
+  return around(t, t.size() - 1, t.size() - 1);
+}
+float odd_one_folded_early(const std::vector<float>& t, std::size_t) {
+  return (t[0] + t[1]) + ((t[2] + t[3]) + t[4]);  // five members
+}
+float tree_of_five(const std::vector<float>& t, std::size_t) {
+  return ((t[0] + t[1]) + (t[2] + t[3])) + t[4];
+}
+
+TEST(ScalarJudge, FindsEverythingEqualUnderEverySchedule) {
+  const Fault none = [](const Op&, const Args&, std::vector<Sharded>&) { return false; };
+  for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree}) {
+    const Judgement j = judged(f32_case(schedule), none);
+    EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
+    ASSERT_TRUE(j.drift.has_value());
+    EXPECT_GT(j.drift->worst().second, 0.0);
+    EXPECT_LT(j.drift->worst().second, 1e-3);
+  }
+}
+
+TEST(ScalarJudge, TheRecomputedRightValuesAreEqualToo) {
+  const Fault fused = product([](auto K, const auto& a, const auto& b) {
+    float c = 0.0F;
+    for (std::int64_t k = 0; k < K; ++k) c = std::fma(a(k), b(k), c);
+    return c;
+  });
+  EXPECT_EQ(judged(f32_case(Schedule::group), fused).verdict, Verdict::equal);
+  for (OpKind kind : {OpKind::reduce_scatter, OpKind::all_reduce})
+    EXPECT_EQ(judged(f32_case(Schedule::ring), reduction(ring, kind)).verdict, Verdict::equal);
+  EXPECT_EQ(judged(f32_case(Schedule::tree),
+                   [](const Op& op, const Args& args, auto& results) {
+                     return args[0].torus.size(op.axes) == 5 &&
+                            reduction(tree_of_five, OpKind::all_reduce)(op, args, results);
+                   })
+                .verdict,
+            Verdict::equal);
+}
+
+TEST(ScalarJudge, CatchesProductsRoundedBeforeAdding) {
+  expect_caught(Schedule::group, product([](auto K, const auto& a, const auto& b) {
+                  float c = 0.0F;
+                  for (std::int64_t k = 0; k < K; ++k) {
+                    const float rounded = a(k) * b(k);
+                    c = c + rounded;
+                  }
+                  return c;
+                }));
+}
+
+TEST(ScalarJudge, CatchesDescendingK) {
+  expect_caught(Schedule::group, product([](auto K, const auto& a, const auto& b) {
+                  float c = 0.0F;
+                  for (std::int64_t k = K; k-- > 0;) c = std::fma(a(k), b(k), c);
+                  return c;
+                }));
+}
+
+TEST(ScalarJudge, CatchesEveryWrongOrderOfAReduction) {
+  for (OpKind kind : {OpKind::reduce_scatter, OpKind::all_reduce}) {
+    expect_caught(Schedule::ring, reduction(ring_from_the_owner, kind));
+    expect_caught(Schedule::ring, reduction(ring_the_other_way, kind, 3));
+    expect_caught(Schedule::group, reduction(group_reversed, kind, 3));
+    expect_caught(Schedule::group, reduction(ring, kind, 3));
+    expect_caught(Schedule::tree, [kind](const Op& op, const Args& args, auto& results) {
+      return args[0].torus.size(op.axes) == 5 &&
+             reduction(odd_one_folded_early, kind)(op, args, results);
+    });
+  }
+}
+
+TEST(ScalarJudge, CatchesADenominatorOverMaskedKeys) {
+  expect_caught(Schedule::group, [](const Op& op, const Args& args, auto& results) {
+    if (op.kind != OpKind::attend || results[3].shape.empty()) return false;
+    const Shape q = args[0].local();
+    const Shape k = args[1].local();
+    auto& chips = std::get<ChipArrays<float>>(results[3].data);
+    for (std::size_t c = 0; c < chips.size(); ++c)
+      for (std::size_t i = 0; i < chips[c].size(); ++i) {
+        const std::size_t row = i / static_cast<std::size_t>(q[2] * q[1]);  // one kv head
+        const std::int32_t pos = args[3].i32()[c][i / static_cast<std::size_t>(q[2])];
+        float top = -INFINITY;
+        std::vector<float> scores;
+        for (std::int64_t m = 0; m < k[1]; ++m) {
+          float s = 0.0F;
+          for (std::size_t j = 0; j < 4; ++j)
+            s = std::fma(
+                args[0].f32()[c][i * 4 + j],
+                args[1]
+                    .f32()[c][(row * static_cast<std::size_t>(k[1]) + static_cast<std::size_t>(m)) *
+                                  4 +
+                              j],
+                s);
+          scores.push_back(static_cast<float>(static_cast<double>(s) * 0.5));
+          if (m <= pos) top = std::max(top, scores.back());
+        }
+        float Z = 0.0F;
+        for (const float s : scores) Z = std::fma(exp32(s - top), 1.0F, Z);
+        chips[c][i] = Z;
+      }
+    return true;
+  });
+}
+
+TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
+  const Case c = f32_case(Schedule::group);
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  const Inference inference = c.inference();
+  const InferencePrograms programs = build_programs(inference);
+  ScalarJudge judge(inference, programs, known->weights, known->prompt, known->answer);
+  class Silent : public Observer {
+   public:
+    explicit Silent(Observer& judge) : judge_(judge) {}
+    void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+                 const Sharded& value) override {
+      if (declared.meaning.to_string() != "hidden")
+        judge_.observe(scope, program, op, declared, value);
+    }
+
+   private:
+    Observer& judge_;
+  } silent(judge);
+  Threads threads(1);
+  judge.observe_generated(
+      run_inference(inference, programs, known->weights, known->prompt, threads, &silent));
+  const Judgement j = judge.finish();
+  EXPECT_EQ(j.verdict, Verdict::not_judged);
+  EXPECT_NE(j.reason.find("never showed"), std::string::npos) << j.reason;
+}
+
+/// The scalar model follows the program, so a wrong program must fall in the exact regime first.
+TEST(VerifyF32, AWrongProgramIsCaughtInTheExactRegime) {
+  const Case c = f32_case(Schedule::ring);
+  OracleMemo memo;
+  VerifyOptions options;
+  EXPECT_EQ(verify_case(c, memo, options).verdict, Verdict::equal);
+  options.check_types = false;
+  options.mutate = [](InferencePrograms& programs) {
+    for (Op& op : programs.decode.layer.ops)
+      if (op.kind == OpKind::swiglu) std::swap(op.args[0], op.args[1]);
+  };
+  const Judgement j = verify_case(c, memo, options);
+  EXPECT_EQ(j.verdict, Verdict::different);
+  EXPECT_FALSE(j.drift.has_value());
+}
+
+}  // namespace
+}  // namespace shardproof
