@@ -3,6 +3,7 @@
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
+include(GNUInstallDirs)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -29,6 +30,12 @@ endif()
 if(SHARDPROOF_WERROR)
   target_compile_options(shardproof_options INTERFACE -Werror)
 endif()
+if(NOT SHARDPROOF_SANITIZE STREQUAL "")
+  # The first finding ends the program: a test that only prints a report would pass.
+  set(sanitize -fsanitize=${SHARDPROOF_SANITIZE} -fno-sanitize-recover=all)
+  target_compile_options(shardproof_options INTERFACE ${sanitize} -fno-omit-frame-pointer)
+  target_link_options(shardproof_options INTERFACE ${sanitize})
+endif()
 
 # One library of the house: NAME, its sources, and the libraries directly below it.
 function(shardproof_library name)
@@ -37,8 +44,10 @@ function(shardproof_library name)
   add_library(shardproof::${name} ALIAS shardproof_${name})
   set_target_properties(shardproof_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(shardproof_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/shardproof>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/shardproof>)
   target_compile_features(shardproof_${name} PUBLIC cxx_std_20)
   target_link_libraries(shardproof_${name} PUBLIC ${ARG_PUBLIC}
     PRIVATE $<BUILD_INTERFACE:shardproof_options> ${ARG_PRIVATE})
+  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_LIBRARIES shardproof_${name})
 endfunction()

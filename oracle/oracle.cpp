@@ -10,6 +10,7 @@
 #include "oracle/model.h"
 #include "oracle/pass.h"
 #include "weights/error.h"
+#include "weights/ieee.h"
 #include "weights/registry.h"
 
 namespace shardproof::oracle {
@@ -131,6 +132,7 @@ const Tensor& Answer::unstored_of(const std::string& id) const {
 }
 
 Answer run(const Weights& weights, const Request& request) {
+  require_ieee();
   check(weights.config(), request);
   validate(weights);
   const Model model(weights, request.numerics.weights);

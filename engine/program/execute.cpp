@@ -8,6 +8,7 @@
 #include "engine/collectives.h"
 #include "engine/local_ops.h"
 #include "weights/error.h"
+#include "weights/ieee.h"
 
 namespace shardproof {
 namespace {
@@ -236,6 +237,7 @@ std::string Scope::step(const Program& program, const std::string& value) const 
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution) {
+  require_ieee();
   std::map<std::string, SharedValue> values = std::move(inputs);
   const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
     if (execution.observer != nullptr)

@@ -331,7 +331,8 @@ double estimated_bytes(const Inference& inference, std::int64_t batch, std::int6
     for (char letter : spec.dims) n *= static_cast<double>(extents.at(letter));
     return n;
   };
-  const auto prefill_passes = static_cast<double>((prompt + chunk - 1) / chunk);
+  const std::int64_t chunks = (prompt + chunk - 1) / chunk;
+  const auto prefill_passes = static_cast<double>(chunks);
   for (const CheckpointSpec& spec : checkpoint_specs(c))
     bytes += (spec.per_layer ? layers : 1.0) *
              (prefill_passes * of_checkpoint(spec, chunk) +

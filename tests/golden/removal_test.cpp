@@ -2,8 +2,13 @@
 // step that was removed, and the first chip that it left wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <set>
+#include <sstream>
+#include <stdexcept>
 
 #include "golden/verify.h"
 #include "weights/error.h"
@@ -122,18 +127,36 @@ void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
   }
 }
 
+/// The tori on which every removal is tried. SHARDPROOF_REMOVAL_TORI names fewer of them, "3x1x2
+/// 2x2x1", where all would take too long: under a sanitizer.
+std::vector<std::string> removal_tori() {
+  const std::vector<std::string> all{"4x2x3", "3x1x2", "1x2x3", "2x2x1"};
+  const char* const fewer = std::getenv("SHARDPROOF_REMOVAL_TORI");
+  if (fewer == nullptr) return all;
+  std::vector<std::string> some;
+  std::istringstream text(fewer);
+  for (std::string torus; text >> torus;) {
+    if (std::find(all.begin(), all.end(), torus) == all.end())
+      throw std::invalid_argument("SHARDPROOF_REMOVAL_TORI: not one of the test's tori: " + torus);
+    some.push_back(torus);
+  }
+  std::cout << "only on " << fewer << ", of " << all.size() << " tori (SHARDPROOF_REMOVAL_TORI)\n";
+  return some;
+}
+
 TEST(RemovedCollective, IsNamedByTheJudgeInEveryStrategy) {
   // Rows differ, and V is wide enough that candidates of different blocks differ: no removal is an
   // identity on these data.
   Tally tally;
   OracleMemo memo;
-  for (const char* torus : {"4x2x3", "3x1x2", "1x2x3", "2x2x1"})
+  const std::vector<std::string> tori = removal_tori();
+  for (const std::string& torus : tori)
     for (const char* heads : {"K=1", "K=24", "K=6", "K=3"})
       for (const Strategy& prefill : all_strategies())
         for (const Strategy& decode : all_strategies()) {
-          if (std::string_view(torus) != "4x2x3" && !(prefill == decode)) continue;
+          if (torus != "4x2x3" && !(prefill == decode)) continue;
           const Case c =
-              parse_case(std::string("torus=") + torus + " model=palm-tiny,layers=1,E=48,F=48," +
+              parse_case("torus=" + torus + " model=palm-tiny,layers=1,E=48,F=48," +
                          "H=24,Q=4,V=72," + heads + " prefill=" + prefill.to_string() +
                          " decode=" + decode.to_string() + " batch=24 prompt=2 gen=2 seed=3");
           remove_each(c, memo, tally);
@@ -150,8 +173,10 @@ TEST(RemovedCollective, IsNamedByTheJudgeInEveryStrategy) {
   }
   RecordProperty("caught", tally.caught);
   RecordProperty("skipped", tally.skipped);
-  EXPECT_GT(tally.caught, 2000);
-  EXPECT_GT(tally.skipped, 0);
+  EXPECT_GT(tally.caught, tori.size() == 4 ? 2000 : 100 * static_cast<int>(tori.size()));
+  // Of these only 1x2x3 has groups of one chip.
+  const bool has_groups_of_one = std::find(tori.begin(), tori.end(), "1x2x3") != tori.end();
+  EXPECT_EQ(tally.skipped > 0, has_groups_of_one) << tally.skipped;
 }
 
 TEST(RemovedCollective, IsRefusedByTheTypeCheckWhenTakenOutOfTheText) {

@@ -1,0 +1,41 @@
+# Which headers there are, and that each of them stands on its own.
+
+# Headers that only the house's own sources include, and that are not installed. Everything that
+# computes in floating point inline is among them: an inline function takes the flags of whoever
+# compiles it, and the linker keeps any one copy, so a user's flags could change the house's bits.
+set(shardproof_private_headers
+  engine/box.h
+  engine/numeric/functions.h
+  engine/numeric/rounding_test.h
+  engine/program/typing_rules.h
+  engine/strategies/program_text.h
+  oracle/block.h
+  oracle/functions.h
+  oracle/pass.h
+  weights/hdf5_handle.h
+  weights/hdf5_image.h)
+
+file(GLOB_RECURSE shardproof_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+  engine/*.h golden/*.h oracle/*.h weights/*.h)
+foreach(header IN LISTS shardproof_private_headers)
+  if(NOT header IN_LIST shardproof_headers)
+    message(FATAL_ERROR "${header} is listed as a private header, but there is no such file")
+  endif()
+endforeach()
+set(shardproof_public_headers ${shardproof_headers})
+list(REMOVE_ITEM shardproof_public_headers ${shardproof_private_headers})
+
+# One translation unit per header that includes it first, and twice: it compiles only if the header
+# includes what it uses and guards itself.
+function(shardproof_check_headers)
+  set(units)
+  foreach(header IN LISTS shardproof_headers)
+    string(REPLACE "/" "_" unit ${header})
+    set(unit ${CMAKE_CURRENT_BINARY_DIR}/headers/${unit}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
+    list(APPEND units ${unit})
+  endforeach()
+  add_library(shardproof_headers OBJECT ${units})
+  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof_options HDF5::HDF5)
+  target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
+endfunction()

@@ -1,0 +1,87 @@
+// What somebody else does with the library: one case under the judge, and a property of their own.
+#include <rapidcheck.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "engine/collectives.h"
+#include "golden/verify.h"
+#include "weights/error.h"
+
+namespace {
+
+using namespace shardproof;
+
+bool one_case_is_equal() {
+  OracleMemo memo;
+  const Case c = parse_case(
+      "torus=3x1x2 model=palm-tiny prefill=wg-xyz:batch decode=ws2d:batch batch=6 prompt=3 gen=2");
+  const Judgement judgement = verify_case(c, memo);
+  std::printf("%s: %s, %lld tensors\n", print_case(c).c_str(),
+              std::string(to_string(judgement.verdict)).c_str(),
+              static_cast<long long>(judgement.tensors));
+  return judgement.verdict == Verdict::equal && judgement.tensors > 0;
+}
+
+bool a_lost_collective_is_seen() {
+  OracleMemo memo;
+  VerifyOptions options;
+  options.check_types = false;
+  options.mutate = [](InferencePrograms& programs) {
+    for (Op& op : programs.decode.layer.ops)
+      if (op.kind == OpKind::reduce_scatter) op.removed = true;
+  };
+  const Judgement judgement =
+      verify_case(parse_case("torus=2x3x1 prefill=ws2d:heads"), memo, options);
+  std::printf("%s\n", judgement.explanation().c_str());
+  return judgement.verdict == Verdict::different;
+}
+
+bool a_bad_case_is_one_error() {
+  try {
+    parse_case("torus=2x2x2 prefil=ws2d:heads");
+  } catch (const Error& error) {
+    std::printf("%s\n", error.what());
+    return true;
+  }
+  return false;
+}
+
+// A slice takes blocks of a replicated dim; an all_gather of the same axes brings them back.
+void gather_undoes_slice() {
+  const auto size = [] { return *rc::gen::element(1, 2, 3, 5); };
+  const Torus torus(size(), size(), size());
+  const auto [whole_text, cut_text] =
+      *rc::gen::element(std::pair{"BL_yE", "B_xL_yE"}, std::pair{"BLE", "BLE_zyx"},
+                        std::pair{"BL_xE", "BL_xE_yz"}, std::pair{"B_zLE", "B_zyxLE"});
+  const Layout whole = Layout::parse(whole_text), cut = Layout::parse(cut_text);
+  RC_ASSERT(Layout::parse(whole.to_string()) == whole);
+
+  const std::int64_t n = torus.chips();
+  Tensor tensor(Shape{n, n, 2 * n});
+  for (float& value : tensor.data) value = static_cast<float>(*rc::gen::arbitrary<std::int16_t>());
+  const Sharded before = shard(tensor, whole, torus);
+
+  std::size_t dim = 0;
+  while (whole.dims()[dim].axes == cut.dims()[dim].axes) ++dim;
+  Axes taken;
+  for (Axis axis : cut.dims()[dim].axes)
+    if (!whole.dims()[dim].axes.has(axis)) taken = taken.with(axis);
+
+  Threads threads(2);
+  const Sharded sliced =
+      move(before, slice_moves(torus, before.local(), dim, taken), cut, before.shape, threads);
+  RC_ASSERT(sliced.local() == local_shape(cut, before.shape, torus));
+  const Sharded after = move(sliced, all_gather_moves(torus, sliced.local(), dim, taken), whole,
+                             before.shape, threads);
+  RC_ASSERT(after.f32() == before.f32());
+}
+
+}  // namespace
+
+int main() {
+  const bool held = one_case_is_equal() && a_lost_collective_is_seen() &&
+                    a_bad_case_is_one_error() &&
+                    rc::check("all_gather after slice is the identity", gather_undoes_slice);
+  return held ? 0 : 1;
+}

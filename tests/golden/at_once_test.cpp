@@ -1,0 +1,75 @@
+// Several threads under one case, and several cases at once that ask one memo.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "golden/verify.h"
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+const char* const kModel = " model=palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=18,K=";
+
+TEST(ThreadsOverChips, LeaveEveryBitAsItIs) {
+  OracleMemo memo;
+  for (const char* torus : {"1x2x3", "3x2x1"})
+    for (const char* heads : {"1", "6"})
+      for (const Strategy& strategy : all_strategies()) {
+        const std::string s = strategy.to_string();
+        const Case c =
+            parse_case("torus=" + std::string(torus) + kModel + heads + " prefill=" + s +
+                       " decode=" + s + " act=bf16 batch=6 prompt=3 chunk=2 gen=2 seed=5");
+        VerifyOptions alone, several;
+        several.threads = 3;
+        const Judgement one = verify_case(c, memo, alone);
+        const Judgement three = verify_case(c, memo, several);
+        EXPECT_EQ(one.verdict, Verdict::equal) << print_case(c) << one.explanation();
+        EXPECT_EQ(three.verdict, Verdict::equal) << print_case(c) << three.explanation();
+        EXPECT_EQ(one.tensors, three.tensors) << print_case(c);
+        EXPECT_EQ(one.elements, three.elements) << print_case(c);
+      }
+}
+
+TEST(CasesAtOnce, ShareOneMemo) {
+  // Neighbours ask the memo the same question, and there are more questions than it keeps.
+  std::vector<Case> list;
+  for (int seed = 1; seed <= 20; ++seed)
+    for (const char* torus : {"1x1x1", "2x1x1", "1x3x1"})
+      list.push_back(parse_case("torus=" + std::string(torus) + kModel +
+                                "6 batch=6 prompt=2 gen=1 seed=" + std::to_string(seed)));
+  std::vector<Judgement> judgements(list.size());
+  OracleMemo memo;
+  Threads pool(4);
+  pool.for_each(static_cast<std::int64_t>(list.size()), [&](std::int64_t i) {
+    VerifyOptions options;
+    options.at_once = 4;
+    judgements[static_cast<std::size_t>(i)] =
+        verify_case(list[static_cast<std::size_t>(i)], memo, options);
+  });
+  for (std::size_t i = 0; i < list.size(); ++i)
+    EXPECT_EQ(judgements[i].verdict, Verdict::equal)
+        << print_case(list[i]) << judgements[i].explanation();
+}
+
+TEST(CasesAtOnce, FailTogetherWhenTheOracleRefuses) {
+  // Whoever waits for the oracle gets its error, not only who asked first.
+  const Case c = parse_case(std::string("torus=1x1x1") + kModel + "6 batch=6 prompt=2 gen=1");
+  Case other = c;
+  other.prompt = 0;  // no case line can say that; the oracle itself refuses it
+  OracleMemo memo;
+  std::vector<int> refused(8, 0);
+  Threads pool(4);
+  pool.for_each(8, [&](std::int64_t i) {
+    try {
+      memo.get(other);
+    } catch (const Error&) {
+      refused[static_cast<std::size_t>(i)] = 1;
+    }
+  });
+  EXPECT_EQ(refused, std::vector<int>(8, 1));
+}
+
+}  // namespace
+}  // namespace shardproof
