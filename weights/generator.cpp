@@ -149,8 +149,9 @@ Tensor rope_table(const ModelConfig& config, const WeightSpec& spec, double (*wa
   Tensor table(spec.shape);
   std::int64_t index = 0;
   for (float& value : table.data) {
-    const auto position = static_cast<double>(index / pairs);
-    value = static_cast<float>(wave(position * frequency[static_cast<std::size_t>(index % pairs)]));
+    const std::int64_t position = index / pairs;
+    const auto pair = static_cast<std::size_t>(index % pairs);
+    value = static_cast<float>(wave(static_cast<double>(position) * frequency[pair]));
     ++index;
   }
   return table;
