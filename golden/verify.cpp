@@ -81,8 +81,8 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   Judge judge(known->answer, known->weights);
   Threads threads(options.threads);
   try {
-    judge.observe_generated(
-        run_inference(inference, programs, known->weights, known->prompt, threads, &judge));
+    judge.observe_generated(run_inference(inference, programs, known->weights, known->prompt,
+                                          threads, &judge, options.hazards));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }

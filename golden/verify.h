@@ -37,7 +37,8 @@ struct VerifyOptions {
   int threads = 1;                   ///< over chips
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
-  bool check_types = true;           ///< off only to show that the judge needs no type check
+  Hazards hazards = Hazards::hostile();
+  bool check_types = true;  ///< off only to show that the judge needs no type check
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
 };
 

@@ -7,6 +7,7 @@
 
 #include "engine/collectives.h"
 #include "engine/local_ops.h"
+#include "engine/program/liveness.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -207,10 +208,14 @@ std::string Scope::step(const Program& program, const std::string& value) const 
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution) {
+  const HazardScope hazards(execution.hazards, execution.threads);
   std::map<std::string, SharedValue> values = std::move(inputs);
   const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
     if (execution.observer != nullptr)
       execution.observer->observe(execution.scope, program, op, declared, value);
+    if (op != nullptr) require_finite(execution.scope, program, declared, value);
+    if (execution.hazards.replicas)
+      require_equal_replicas(execution.scope.step(program, declared.name), declared.layout, value);
   };
   for (const Result& input : program.inputs) seen(nullptr, input, *values.at(input.name));
 
@@ -218,6 +223,10 @@ std::map<std::string, SharedValue> execute(const Program& program,
   for (std::size_t i = 0; i < program.ops.size(); ++i)
     for (const std::string& name : program.ops[i].args) last_use[name] = i;
   for (const std::string& name : program.outputs) last_use[name] = program.ops.size();
+
+  std::map<std::string, std::size_t> until;
+  if (execution.hazards.poison) until = needed_until(program);
+  std::vector<std::pair<std::string, std::weak_ptr<Sharded>>> poisonable;
 
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
@@ -229,13 +238,20 @@ std::map<std::string, SharedValue> execute(const Program& program,
       execution.observer->moved(execution.scope, program, op, step.received());
     for (std::size_t r = 0; r < results.size(); ++r) {
       seen(&op, op.results[r], results[r]);
-      require_finite(execution.scope, program, op.results[r], results[r]);
-      values[op.results[r].name] = std::make_shared<Sharded>(std::move(results[r]));
+      const auto made = std::make_shared<Sharded>(std::move(results[r]));
+      if (execution.hazards.poison) poisonable.emplace_back(op.results[r].name, made);
+      values[op.results[r].name] = made;
     }
     for (const std::string& name : op.args)
       if (last_use.at(name) == i) values.erase(name);
     for (const Result& result : op.results)
       if (!last_use.contains(result.name)) values.erase(result.name);
+    // What is past its last use may still be referred to, but not read.
+    std::erase_if(poisonable, [&](const auto& made) {
+      if (until.at(made.first) > i) return false;
+      if (const auto value = made.second.lock()) poison(*value);
+      return true;
+    });
   }
   std::map<std::string, SharedValue> outputs;
   for (const std::string& name : program.outputs) outputs[name] = values.at(name);
