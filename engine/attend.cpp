@@ -18,11 +18,22 @@ struct LocalAttention {
   const std::int32_t* pos;
   float *score, *max, *exp, *denom, *attn;
 
+  Regime regime;
+
   /// One query: its scores over the visible keys, their softmax weights, and the weighted values.
   void query(std::int64_t b, std::int64_t l, std::int64_t h, std::int64_t kv) const;
 };
 
 constexpr float kOne = 1.0F;
+
+/// S(a,b) of two vectors.
+float dot(Regime regime, const float* a, std::int64_t stride_a, const float* b,
+          std::int64_t stride_b, std::int64_t n) {
+  if (regime == Regime::exact) return exact_dot(a, stride_a, b, stride_b, n);
+  float sum = 0.0F;
+  for (std::int64_t i = 0; i < n; ++i) sum = std::fma(a[i * stride_a], b[i * stride_b], sum);
+  return sum;
+}
 
 void LocalAttention::query(std::int64_t b, std::int64_t l, std::int64_t h, std::int64_t kv) const {
   const std::int64_t at = (b * L + l) * H + h;
@@ -34,26 +45,26 @@ void LocalAttention::query(std::int64_t b, std::int64_t l, std::int64_t h, std::
   const double scale = 1.0 / std::sqrt(static_cast<double>(Q));
   for (std::int64_t m = 0; m < visible; ++m)
     s[m] = static_cast<float>(
-        static_cast<double>(exact_dot(q + at * Q, 1, keys + m * K * Q, 1, Q)) * scale);
+        static_cast<double>(dot(regime, q + at * Q, 1, keys + m * K * Q, 1, Q)) * scale);
   std::fill(s + visible, s + M, 0.0F);
   float top = visible > 0 ? s[0] : 0.0F;
   for (std::int64_t m = 1; m < visible; ++m)
     if (s[m] > top) top = s[m];
   for (std::int64_t m = 0; m < visible; ++m) e[m] = exp32(s[m] - top);
   std::fill(e + visible, e + M, 0.0F);
-  const float sum = exact_dot(e, 1, &kOne, 0, visible);
+  const float sum = dot(regime, e, 1, &kOne, 0, visible);
   max[at] = top;
   denom[at] = sum;
   for (std::int64_t c = 0; c < Q; ++c)
     attn[at * Q + c] =
-        static_cast<float>(static_cast<double>(exact_dot(e, 1, values + c, K * Q, visible)) /
+        static_cast<float>(static_cast<double>(dot(regime, e, 1, values + c, K * Q, visible)) /
                            static_cast<double>(sum));
 }
 
 }  // namespace
 
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 Threads& threads) {
+                 Threads& threads, Regime regime) {
   const Shape query = q.local();
   const Shape cache = k.local();
   const std::int64_t H = q.shape[2];
@@ -83,7 +94,7 @@ Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sha
                                v.f32()[c].data(), pos.i32()[c].data(),
                                score[c].data(),   max[c].data(),
                                exp[c].data(),     denom[c].data(),
-                               attn[c].data()};
+                               attn[c].data(),    regime};
     const std::int64_t first_head =
         q.torus.block(static_cast<int>(chip), q.layout.axes('H')) * query[2];
     const std::int64_t first_kv =

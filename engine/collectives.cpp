@@ -2,6 +2,7 @@
 
 #include "engine/box.h"
 #include "engine/numeric/rounding_test.h"
+#include "engine/scheduled_sum.h"
 
 namespace shardproof {
 namespace {
@@ -117,6 +118,39 @@ Partial partial_sums(const Partial& from, const Moves& moves, Threads& threads) 
   return to;
 }
 
+/// The f32 regime. In an all_reduce, whose shards keep their size, the ring's chunks are the
+/// shard's own elements in K runs; in a reduce_scatter a chip receives the chunk that is its block.
+ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Schedule schedule,
+                           Threads& threads) {
+  ChipArrays<float> to(from.size());
+  const bool whole = moves.from_local == moves.to_local;
+  const std::int64_t count = element_count(moves.to_local);
+  threads.for_each(static_cast<std::int64_t>(to.size()), [&](std::int64_t chip) {
+    const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
+    auto& buffer = to[static_cast<std::size_t>(chip)];
+    buffer.resize(static_cast<std::size_t>(count));
+    const auto K = static_cast<std::int64_t>(pieces.size());
+    std::int64_t mine = 0;
+    for (std::int64_t j = 0; j < K; ++j)
+      if (pieces[static_cast<std::size_t>(j)].from_chip == chip) mine = j;
+    std::vector<const float*> terms(pieces.size());
+    for_each_run(moves.to_local, moves.from_local, pieces.front().from_offset, moves.to_local,
+                 pieces.front().to_offset, [&](std::int64_t a, std::int64_t b, std::int64_t n) {
+                   for (std::int64_t done = 0; done < n;) {
+                     const std::int64_t chunk = whole ? chunk_of(b + done, count, K) : mine;
+                     const std::int64_t end = whole ? chunk_begin(chunk + 1, count, K) - b : n;
+                     const std::int64_t part = std::min(end, n) - done;
+                     for (std::size_t j = 0; j < pieces.size(); ++j)
+                       terms[j] =
+                           from[static_cast<std::size_t>(pieces[j].from_chip)].data() + a + done;
+                     scheduled_sum(schedule, terms, chunk, part, buffer.data() + b + done);
+                     done += part;
+                   }
+                 });
+  });
+  return to;
+}
+
 }  // namespace
 
 Sharded move(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
@@ -132,9 +166,11 @@ Sharded move(const Sharded& value, const Moves& moves, const Layout& layout, con
 }
 
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
-               Threads& threads) {
+               Threads& threads, Schedule schedule) {
   Sharded result{value.torus, layout, shape, {}};
-  if (layout.is_partial())
+  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data))
+    result.data = f32_sums(*f32, moves, schedule, threads);
+  else if (layout.is_partial())
     result.data = partial_sums(value.partial(), moves, threads);
   else
     result.data = rounded_sums(value.partial(), moves, threads);

@@ -3,6 +3,7 @@
 #include "engine/moves.h"
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -14,9 +15,10 @@ Sharded move(const Sharded& value, const Moves& moves, const Layout& layout, con
 
 /// Executes a reduction (reduce_scatter, all_reduce): every chip sums the pieces it receives. If
 /// `layout` is complete the sums are rounded, once; otherwise they stay partial, values and bounds
-/// added and origins concatenated (docs/spec.md section 4).
+/// added and origins concatenated (docs/spec.md section 4). Partials of the f32 regime are added
+/// as f32, in the order of `schedule` (scheduled_sum.h).
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
-               Threads& threads);
+               Threads& threads, Schedule schedule = Schedule::group);
 
 /// The f32 value of a partial that an op reads as complete, which happens only in mutants that run
 /// with the type check off: each element is the rounded sum of its own origins.

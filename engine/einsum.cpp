@@ -109,28 +109,32 @@ class Contraction : public PartialSource {
 
   std::int64_t count() const { return terms_[0].batch() * terms_[0].M() * terms_[0].N(); }
 
-  /// One chip's result shard.
+  /// One chip's result shard in the exact regime.
   Products products(int chip) const {
-    const std::int64_t M = terms_[0].M();
-    const std::int64_t N = terms_[0].N();
-    const std::int64_t batches = terms_[0].batch();
-    std::vector<std::vector<float>> copies(2 * terms_.size());
     Products all;
-    for (std::int64_t batch = 0; batch < batches; ++batch) {
-      std::vector<Term> matrices;
-      for (std::size_t t = 0; t < terms_.size(); ++t)
-        matrices.push_back({terms_[t].a_matrix(a(t, chip), batch, copies[2 * t]),
-                            terms_[t].b_matrix(b(t, chip), batch, copies[2 * t + 1]),
-                            terms_[t].K()});
-      Products one = contract(M, N, matrices);
-      if (batches == 1) return one;
+    for_each_batch(chip, [&](std::int64_t, const std::vector<Term>& matrices) {
+      Products one = contract(terms_[0].M(), terms_[0].N(), matrices);
       if (!one.bounds.empty()) {
         all.bounds.resize(all.values.size(), 0.0);
         all.bounds.insert(all.bounds.end(), one.bounds.begin(), one.bounds.end());
       }
-      all.values.insert(all.values.end(), one.values.begin(), one.values.end());
-    }
+      if (all.values.empty())
+        all.values = std::move(one.values);
+      else
+        all.values.insert(all.values.end(), one.values.begin(), one.values.end());
+    });
     if (!all.bounds.empty()) all.bounds.resize(all.values.size(), 0.0);
+    return all;
+  }
+
+  /// One chip's result shard in the f32 regime.
+  Buffer<float> chains(int chip) const {
+    Buffer<float> all(static_cast<std::size_t>(count()));
+    const std::int64_t M = terms_[0].M();
+    const std::int64_t N = terms_[0].N();
+    for_each_batch(chip, [&](std::int64_t batch, const std::vector<Term>& matrices) {
+      chain(M, N, matrices, all.data() + batch * M * N);
+    });
     return all;
   }
 
@@ -143,6 +147,19 @@ class Contraction : public PartialSource {
   }
 
  private:
+  /// Calls body(batch, matrices) with the terms' matrices for each batch index.
+  template <class Body>
+  void for_each_batch(int chip, Body&& body) const {
+    std::vector<std::vector<float>> copies(2 * terms_.size());
+    std::vector<Term> matrices(terms_.size());
+    for (std::int64_t batch = 0; batch < terms_[0].batch(); ++batch) {
+      for (std::size_t t = 0; t < terms_.size(); ++t)
+        matrices[t] = {terms_[t].a_matrix(a(t, chip), batch, copies[2 * t]),
+                       terms_[t].b_matrix(b(t, chip), batch, copies[2 * t + 1]), terms_[t].K()};
+      body(batch, matrices);
+    }
+  }
+
   const float* a(std::size_t term, int chip) const {
     return operands_[term].first->f32()[static_cast<std::size_t>(chip)].data();
   }
@@ -202,11 +219,19 @@ std::string EinsumSpec::contracted(const Term& term) {
 
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
-               const Shape& shape, Threads& threads) {
+               const Shape& shape, Threads& threads, Regime regime) {
   const Torus& torus = terms.front().first->torus;
   const auto chips = static_cast<std::size_t>(torus.chips());
   auto source = std::make_shared<Contraction>(spec, terms);
   Sharded result{torus, layout, shape, {}};
+  if (regime == Regime::f32) {
+    ChipArrays<float> chains(chips);
+    threads.for_each(torus.chips(), [&](std::int64_t chip) {
+      chains[static_cast<std::size_t>(chip)] = source->chains(static_cast<int>(chip));
+    });
+    result.data = std::move(chains);
+    return result;
+  }
   if (layout.is_partial()) {
     Partial partial;
     partial.values.resize(chips);

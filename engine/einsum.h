@@ -8,6 +8,7 @@
 
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -30,11 +31,13 @@ struct EinsumSpec {
 
 using SharedValue = std::shared_ptr<const Sharded>;
 
-/// Executes a contraction chip by chip in the exact regime. Operands are f32. If `layout` is
-/// partial the result carries f64 summands with bounds, and keeps the operands alive as the source
-/// of its origins; otherwise every element is rounded once (docs/spec.md section 4).
+/// Executes a contraction chip by chip. Operands are f32. In the exact regime, if `layout` is
+/// partial, the result carries f64 summands with bounds, and keeps the operands alive as the source
+/// of its origins; otherwise every element is rounded once (docs/spec.md section 4). In the f32
+/// regime an element, partial or not, is one f32 fma chain over the chip's own block: contracted
+/// letters row-major in the order of EinsumSpec::contracted, terms one after the other.
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
-               const Shape& shape, Threads& threads);
+               const Shape& shape, Threads& threads, Regime regime = Regime::exact);
 
 }  // namespace shardproof

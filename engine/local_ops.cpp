@@ -102,7 +102,8 @@ class Lookup : public PartialSource {
 
 }  // namespace
 
-Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, double eps, Threads& threads) {
+Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharded* b, double eps,
+             Threads& threads) {
   const Shape local = x.local();
   const std::int64_t width = local.back();
   const std::int64_t rows = element_count(local) / width;
@@ -110,23 +111,28 @@ Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, double eps, 
   return map_chips(x, x.layout, x.shape, threads, [&](std::int64_t chip, float* out) {
     const float* in = of(x, chip);
     const float* gain = of(g, chip);
+    const float* bias = b != nullptr ? of(*b, chip) : nullptr;
     for (std::int64_t i = 0; i < rows; ++i) {
       const double r = 1.0 / std::sqrt(static_cast<double>(of(ss, chip)[i]) / E + eps);
-      for (std::int64_t e = 0; e < width; ++e)
-        out[i * width + e] = static_cast<float>((static_cast<double>(in[i * width + e]) * r) *
-                                                static_cast<double>(gain[e]));
+      for (std::int64_t e = 0; e < width; ++e) {
+        double v = (static_cast<double>(in[i * width + e]) * r) * static_cast<double>(gain[e]);
+        if (bias != nullptr) v = v + static_cast<double>(bias[e]);
+        out[i * width + e] = static_cast<float>(v);
+      }
     }
   });
 }
 
-Sharded rope(const Sharded& t, const Sharded& pos, const Sharded& cos, const Sharded& sin,
-             Threads& threads) {
+Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharded& cos,
+             const Sharded& sin, Threads& threads) {
   const Shape local = t.local();
   const std::int64_t rows = local[0] * local[1];
   const std::int64_t heads = local[2];
   const std::int64_t Q = local[3];
   const std::int64_t table_rows = cos.shape[0];
-  const std::int64_t half = cos.shape[1];  // pairs that rotate; the channels beyond them pass
+  const std::int64_t J = cos.shape[1];
+  const std::int64_t step = pairs == RopePairs::half_split ? 1 : 2;
+  const std::int64_t apart = pairs == RopePairs::half_split ? J : 1;
   return map_chips(t, t.layout, t.shape, threads, [&](std::int64_t chip, float* out) {
     const float* in = of(t, chip);
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -134,19 +140,20 @@ Sharded rope(const Sharded& t, const Sharded& pos, const Sharded& cos, const Sha
       if (p < 0 || p >= table_rows)
         throw Error("rope_range",
                     fmt::format("position {} is outside the RoPE table of {} rows", p, table_rows));
-      const float* c = of(cos, chip) + p * half;
-      const float* s = of(sin, chip) + p * half;
+      const float* c = of(cos, chip) + p * J;
+      const float* s = of(sin, chip) + p * J;
       for (std::int64_t h = 0; h < heads; ++h) {
         const std::int64_t base = (i * heads + h) * Q;
-        for (std::int64_t j = 0; j < half; ++j) {
-          const auto a = static_cast<double>(in[base + j]);
-          const auto b = static_cast<double>(in[base + j + half]);
+        for (std::int64_t j = 0; j < J; ++j) {
+          const std::int64_t first = base + j * step;
+          const auto a = static_cast<double>(in[first]);
+          const auto b = static_cast<double>(in[first + apart]);
           const auto cj = static_cast<double>(c[j]);
           const auto sj = static_cast<double>(s[j]);
-          out[base + j] = static_cast<float>(a * cj - b * sj);
-          out[base + j + half] = static_cast<float>(b * cj + a * sj);
+          out[first] = static_cast<float>(a * cj - b * sj);
+          out[first + apart] = static_cast<float>(b * cj + a * sj);
         }
-        std::copy_n(in + base + 2 * half, Q - 2 * half, out + base + 2 * half);
+        std::copy_n(in + base + 2 * J, Q - 2 * J, out + base + 2 * J);
       }
     }
   });
@@ -164,10 +171,27 @@ Sharded scale(const Sharded& t, const Sharded& s, Threads& threads) {
   });
 }
 
-Sharded bias(const Sharded& t, const Sharded& b, Threads& threads) {
-  const std::vector<std::int64_t> index = broadcast_index(t, b);
+Sharded divide_by(const Sharded& t, double n, Threads& threads) {
   return elementwise(t, threads, [&](std::int64_t chip, std::int64_t i) {
-    return of(t, chip)[i] + of(b, chip)[index[static_cast<std::size_t>(i)]];
+    return static_cast<float>(static_cast<double>(of(t, chip)[i]) / n);
+  });
+}
+
+Sharded bias(const Sharded& t, const std::vector<const Sharded*>& b, Threads& threads) {
+  std::vector<std::vector<std::int64_t>> index;
+  for (const Sharded* vector : b) index.push_back(broadcast_index(t, *vector));
+  return elementwise(t, threads, [&](std::int64_t chip, std::int64_t i) {
+    float v = of(t, chip)[i];
+    for (std::size_t n = 0; n < b.size(); ++n)
+      v = v + of(*b[n], chip)[index[n][static_cast<std::size_t>(i)]];
+    return v;
+  });
+}
+
+Sharded center(const Sharded& t, const Sharded& mu, Threads& threads) {
+  const std::vector<std::int64_t> index = broadcast_index(t, mu);
+  return elementwise(t, threads, [&](std::int64_t chip, std::int64_t i) {
+    return of(t, chip)[i] - of(mu, chip)[index[static_cast<std::size_t>(i)]];
   });
 }
 
@@ -181,6 +205,22 @@ Sharded swiglu(const Sharded& g, const Sharded& u, Threads& threads) {
   return elementwise(g, threads, [&](std::int64_t chip, std::int64_t i) {
     return swish32(of(g, chip)[i]) * of(u, chip)[i];
   });
+}
+
+Sharded geglu(const Sharded& g, const Sharded& u, Threads& threads) {
+  return elementwise(g, threads, [&](std::int64_t chip, std::int64_t i) {
+    return gelu32(of(g, chip)[i]) * of(u, chip)[i];
+  });
+}
+
+Sharded gelu(const Sharded& g, Threads& threads) {
+  return elementwise(g, threads,
+                     [&](std::int64_t chip, std::int64_t i) { return gelu32(of(g, chip)[i]); });
+}
+
+Sharded gelu_erf(const Sharded& g, Threads& threads) {
+  return elementwise(g, threads,
+                     [&](std::int64_t chip, std::int64_t i) { return gelu_erf32(of(g, chip)[i]); });
 }
 
 Sharded store(const Sharded& t, Threads& threads) {
@@ -213,7 +253,7 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
 }
 
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
-                     const Layout& layout, Threads& threads) {
+                     const Layout& layout, Threads& threads, Regime regime) {
   for (const auto& of_chip : ids.i32())
     for (const std::int32_t id : of_chip)
       if (id < 0 || id >= table->shape[0])
@@ -223,7 +263,7 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
   shape.push_back(table->shape[1]);
   const auto count = static_cast<std::size_t>(element_count(local_shape(layout, shape, ids.torus)));
   auto source = std::make_shared<Lookup>(table, ids);
-  if (!layout.is_partial()) {
+  if (!layout.is_partial() || regime == Regime::f32) {
     Sharded like{ids.torus, layout, shape, {}};
     return elementwise(like, threads, [&](std::int64_t chip, std::int64_t i) {
       return source->value(static_cast<int>(chip), i);

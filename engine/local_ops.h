@@ -3,6 +3,7 @@
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
 #include "weights/model_config.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -11,25 +12,39 @@ namespace shardproof {
 // points are docs/spec.md section 2. The typing rules are checked before, by program/typing.h;
 // these functions rely on local shapes only.
 
-/// RMS norm of x [XE] with ss = S(x,x) [X] and gains g [E]: r = 1/sqrt((double)ss/E + eps), E the
-/// logical extent; (float)((x·r)·g).
-Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, double eps, Threads& threads);
-
-/// Half-split rotation of t [BLHQ] or [BLKQ] at positions pos [BL] (int32) by the tables cos, sin
-/// [PJ]. Throws Error("rope_range", ...) on a position the table does not have.
-Sharded rope(const Sharded& t, const Sharded& pos, const Sharded& cos, const Sharded& sin,
+/// Norm of x [XE] with ss = S(x,x) [X] and gains g [E]: r = 1/sqrt((double)ss/E + eps), E the
+/// logical extent; (float)((x·r)·g), or (float)((x·r)·g + b) with a bias b [E]. In a layernorm x is
+/// centered.
+Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharded* b, double eps,
              Threads& threads);
 
+/// Which channels of a head rotate together: j and j+J, or 2j and 2j+1, J pairs in all.
+enum class RopePairs { half_split, interleaved };
+/// Rotation of t [BLHQ] or [BLKQ] at positions pos [BL] (int32) by the tables cos, sin [PJ];
+/// channels behind the first 2J pass. Throws Error("rope_range", ...) on a position the table does
+/// not have.
+Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharded& cos,
+             const Sharded& sin, Threads& threads);
+
+/// (float)((double)t/n): a mean from a sum.
+Sharded divide_by(const Sharded& t, double n, Threads& threads);
 /// (float)((double)t·(double)s) with a scalar s.
 Sharded scale_by(const Sharded& t, float s, Threads& threads);
 /// (float)((double)t·(double)s) where s has some of t's dims: a per-channel scale.
 Sharded scale(const Sharded& t, const Sharded& s, Threads& threads);
-/// t + b in f32 where b has some of t's dims.
-Sharded bias(const Sharded& t, const Sharded& b, Threads& threads);
+/// t + b1 + b2 + ... in f32, left to right, where each b has some of t's dims.
+Sharded bias(const Sharded& t, const std::vector<const Sharded*>& b, Threads& threads);
+/// t − mu in f32 where mu has some of t's dims.
+Sharded center(const Sharded& t, const Sharded& mu, Threads& threads);
 /// a + b in f32, element by element.
 Sharded add(const Sharded& a, const Sharded& b, Threads& threads);
 /// (float)(g/(1+exp(−g))) · u in f32, element by element.
 Sharded swiglu(const Sharded& g, const Sharded& u, Threads& threads);
+/// gelu(g) · u in f32, gelu in its tanh form.
+Sharded geglu(const Sharded& g, const Sharded& u, Threads& threads);
+Sharded gelu(const Sharded& g, Threads& threads);
+/// gelu by the error function.
+Sharded gelu_erf(const Sharded& g, Threads& threads);
 /// st(t) for act=bf16: to bf16, nearest even.
 Sharded store(const Sharded& t, Threads& threads);
 
@@ -43,15 +58,16 @@ struct Attention {
   Sharded score, max, exp, denom, attn;
 };
 /// Causal attention of q [BLHQ] over the caches k, v [BMKQ], key m visible iff m ≤ pos. Query head
-/// h reads kv head ⌊h·K/H⌋. Masked scores and exps hold +0.
+/// h reads kv head ⌊h·K/H⌋. Masked scores and exps hold +0. In the f32 regime S is the f32 fma
+/// chain over Q, or over the visible keys ascending.
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 Threads& threads);
+                 Threads& threads, Regime regime = Regime::exact);
 
 /// Rows of the table U [VE] for ids [BL] (int32); a chip yields 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the
 /// table does not have.
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
-                     const Layout& layout, Threads& threads);
+                     const Layout& layout, Threads& threads, Regime regime = Regime::exact);
 
 /// The best logit of each chip's block of z [BV] and its global index: value and index [BC], C one
 /// candidate a block, with V's axes. The first of equals wins.

@@ -55,9 +55,9 @@ std::map<std::string, std::string> split_keys(std::string_view line) {
 }  // namespace
 
 const std::vector<std::string>& case_keys() {
-  static const std::vector<std::string> keys{"torus",   "model", "prefill", "decode", "block",
-                                             "weights", "act",   "regime",  "batch",  "prompt",
-                                             "chunk",   "gen",   "seed"};
+  static const std::vector<std::string> keys{"torus",   "model", "prefill", "decode",   "block",
+                                             "weights", "act",   "regime",  "schedule", "batch",
+                                             "prompt",  "chunk", "gen",     "seed"};
   return keys;
 }
 
@@ -79,6 +79,7 @@ Case parse_case(std::string_view line) {
   if (const auto* v = get("weights")) c.numerics.weights = parse_weight_type(*v);
   if (const auto* v = get("act")) c.numerics.act = parse_act_type(*v);
   if (const auto* v = get("regime")) c.numerics.regime = parse_regime(*v);
+  if (const auto* v = get("schedule")) c.numerics.schedule = parse_schedule(*v);
   c.batch = std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
   if (const auto* v = get("batch")) c.batch = positive("batch", *v);
   if (const auto* v = get("prompt")) c.prompt = positive("prompt", *v);
@@ -93,11 +94,13 @@ std::string print_case(const Case& c) {
   ModelConfig model = c.model;
   model.block = parse_model(model.preset).block;  // printed by its own key
   return fmt::format(
-      "torus={} model={} prefill={} decode={} block={} weights={} act={} regime={} batch={} "
+      "torus={} model={} prefill={} decode={} block={} weights={} act={} regime={} schedule={} "
+      "batch={} "
       "prompt={} chunk={} gen={} seed={}",
       c.torus.to_string(), print_model(model), c.prefill.to_string(), c.decode.to_string(),
       to_string(c.model.block), to_string(c.numerics.weights), to_string(c.numerics.act),
-      to_string(c.numerics.regime), c.batch, c.prompt, c.chunk, c.gen, c.seed);
+      to_string(c.numerics.regime), to_string(c.numerics.schedule), c.batch, c.prompt, c.chunk,
+      c.gen, c.seed);
 }
 
 void require_legal(const Case& c) {

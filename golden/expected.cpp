@@ -54,8 +54,8 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
   if (name == "in")
     return scope.layer == 0 ? checkpoint_id(pass, -1, "embed")
                             : checkpoint_id(pass, scope.layer - 1, "out");
-  const bool global = name == "embed" || name == "final_norm" || name == "logits" ||
-                      name == "token" || name == "final_ss";
+  const bool global =
+      name == "embed" || name == "logits" || name == "token" || name.starts_with("final_");
   return checkpoint_id(pass, global ? -1 : scope.layer, name);
 }
 
@@ -81,6 +81,8 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
       const std::string& name = weights.all().contains(of_layer) ? of_layer : meaning.name;
       return expect("weight " + name, weights.at(name));
     }
+    case Meaning::Kind::constant:
+      return expect("constant " + meaning.name, Tensor({weights.config().E}, 1.0F));
     case Meaning::Kind::input: {
       const std::string name = scope.pass + "." + meaning.name;
       return expect("input " + name, answer.inputs.at(name));

@@ -247,15 +247,17 @@ const Tensor& ffn(Pass& pass, int layer, const Tensor& x, const Model& model) {
 const Tensor& norm(Pass& pass, int layer, std::string_view name, const Tensor& x,
                    const NormWeights& weights, const ModelConfig& config) {
   const size_t E = extent(x, 2);
-  Tensor y(x.shape), ss({x.shape[0], x.shape[1]}), mu(ss.shape);
+  const bool centered = config.norm == Norm::layernorm;
+  Tensor y(x.shape), ss({x.shape[0], x.shape[1]}), sum(ss.shape), mu(ss.shape), d_all(x.shape);
   for (size_t row = 0; row < ss.data.size(); ++row) {
     std::vector<float> d(x.data.begin() + static_cast<std::ptrdiff_t>(row * E),
                          x.data.begin() + static_cast<std::ptrdiff_t>((row + 1) * E));
-    if (config.norm == Norm::layernorm) {
-      const float mean =
-          static_cast<float>(static_cast<double>(sum_of(d)) / static_cast<double>(E));
-      for (float& v : d) v = v - mean;
-      mu.data[row] = mean;
+    if (centered) {
+      sum.data[row] = sum_of(d);
+      mu.data[row] =
+          static_cast<float>(static_cast<double>(sum.data[row]) / static_cast<double>(E));
+      for (float& v : d) v = v - mu.data[row];
+      std::copy(d.begin(), d.end(), d_all.data.begin() + static_cast<std::ptrdiff_t>(row * E));
     }
     ss.data[row] = sum_of_products(d, d);
     const double r =
@@ -267,10 +269,16 @@ const Tensor& norm(Pass& pass, int layer, std::string_view name, const Tensor& x
     }
   }
   // norm, norm2 and final_norm have the statistics ss, ss2 and final_ss.
-  const std::string before = name == "final_norm" ? "final_" : "";
-  const std::string behind = name == "norm2" ? "2" : "";
-  pass.stat(layer, before + "ss" + behind, std::move(ss));
-  if (config.norm == Norm::layernorm) pass.stat(layer, before + "mu" + behind, std::move(mu));
+  const auto stat = [&](const std::string& of, Tensor value) {
+    pass.stat(layer, (name == "final_norm" ? "final_" : "") + of + (name == "norm2" ? "2" : ""),
+              std::move(value));
+  };
+  stat("ss", std::move(ss));
+  if (centered) {
+    stat("sum", std::move(sum));
+    stat("mu", std::move(mu));
+    stat("d", std::move(d_all));
+  }
   return pass.store(layer, name, std::move(y));
 }
 

@@ -29,6 +29,18 @@ std::string_view to_string(ActType type) { return type == ActType::f32 ? "f32" :
 
 std::string_view to_string(Regime regime) { return regime == Regime::exact ? "exact" : "f32"; }
 
+std::string_view to_string(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::group:
+      return "group";
+    case Schedule::ring:
+      return "ring";
+    case Schedule::tree:
+      return "tree";
+  }
+  return "";
+}
+
 WeightType parse_weight_type(std::string_view word) {
   for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8}) {
     if (word == to_string(type)) return type;
@@ -48,6 +60,13 @@ Regime parse_regime(std::string_view word) {
     if (word == to_string(regime)) return regime;
   }
   refuse("regime", word, "exact, f32");
+}
+
+Schedule parse_schedule(std::string_view word) {
+  for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree}) {
+    if (word == to_string(schedule)) return schedule;
+  }
+  refuse("schedule", word, "group, ring, tree");
 }
 
 }  // namespace shardproof

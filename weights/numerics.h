@@ -11,11 +11,15 @@ enum class ActType { f32, bf16 };
 /// What a contraction means: the correctly rounded exact sum, or one declared f32 order.
 enum class Regime { exact, f32 };
 
-/// The three orthogonal choices of arithmetic.
+/// The order in which a collective adds partial sums in the f32 regime (docs/spec.md section 1.2).
+enum class Schedule { group, ring, tree };
+
+/// The choices of arithmetic: three orthogonal ones, and the order that regime=f32 needs.
 struct Numerics {
   WeightType weights = WeightType::f32;
   ActType act = ActType::f32;
   Regime regime = Regime::exact;
+  Schedule schedule = Schedule::group;  ///< of regime=f32
   bool operator==(const Numerics&) const = default;
 };
 
@@ -24,8 +28,10 @@ struct Numerics {
 std::string_view to_string(WeightType);
 std::string_view to_string(ActType);
 std::string_view to_string(Regime);
+std::string_view to_string(Schedule);
 WeightType parse_weight_type(std::string_view word);
 ActType parse_act_type(std::string_view word);
 Regime parse_regime(std::string_view word);
+Schedule parse_schedule(std::string_view word);
 
 }  // namespace shardproof

@@ -143,6 +143,20 @@ std::vector<CheckpointSpec> checkpoint_specs(const ModelConfig& c) {
   return specs;
 }
 
+const std::vector<StatSpec>& stat_specs() {
+  static const std::vector<StatSpec> specs = [] {
+    std::vector<StatSpec> all{{"candidates", "BC", false}, {"indices", "BC", false}};
+    for (const auto& [name, dims] : {std::pair{"sum", "BL"}, std::pair{"mu", "BL"},
+                                     std::pair{"d", "BLE"}, std::pair{"ss", "BL"}}) {
+      all.push_back({name, dims, true});
+      all.push_back({std::string(name) + "2", dims, true});
+      all.push_back({std::string("final_") + name, dims, false});
+    }
+    return all;
+  }();
+  return specs;
+}
+
 std::string checkpoint_id(std::string_view pass, int layer, std::string_view name) {
   if (layer < 0) return fmt::format("{}.{}", pass, name);
   return fmt::format("{}.layer{}.{}", pass, layer, name);

@@ -37,6 +37,17 @@ struct CheckpointSpec {
 /// The checkpoints that a pass of this model has.
 std::vector<CheckpointSpec> checkpoint_specs(const ModelConfig& config);
 
+/// A value that is judged but no checkpoint, its dim letters, and the norm it belongs to.
+struct StatSpec {
+  std::string name;
+  std::string dims;
+  bool per_layer = true;
+};
+
+/// Of norm, norm2 and final_norm: sum = S(x,1), mu = (float)(sum/E) and d = x − mu (layernorm), and
+/// ss = S(x,x) or S(d,d), as "ss", "ss2", "final_ss", ...; and of sampling candidates and indices BC.
+const std::vector<StatSpec>& stat_specs();
+
 /// "decode.1" and 0 and "gate" make "decode.1.layer0.gate"; layer < 0 makes "decode.1.embed".
 std::string checkpoint_id(std::string_view pass, int layer, std::string_view name);
 

@@ -5,39 +5,21 @@
 #include <stdexcept>
 
 #include "engine/numeric/exact_sum.h"
+#include "engine/numeric/kernels.h"
 #include "engine/numeric/rounding_test.h"
 
 namespace shardproof {
 
-namespace kernel_baseline {
-void multiply_add(long M, long N, long K, const float* a, const float* b, double* c);
-}
-#ifdef SHARDPROOF_AVX512
-namespace kernel_avx512 {
-void multiply_add(long M, long N, long K, const float* a, const float* b, double* c);
-}
-#endif
-
 namespace {
-
-using Kernel = void (*)(long, long, long, const float*, const float*, double*);
-
-Kernel kernel() {
-#ifdef SHARDPROOF_AVX512
-  static const bool avx512 =
-      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0;
-  if (avx512) return kernel_avx512::multiply_add;
-#endif
-  return kernel_baseline::multiply_add;
-}
 
 /// Runs the products between a clear and a read of the inexact flag; a function of its own, so that
 /// no floating-point work moves across them.
 __attribute__((noinline)) bool run_exactly(std::int64_t M, std::int64_t N,
                                            const std::vector<Term>& terms, double* c) {
+  const auto kernel = kernels_in_use().f64;
   std::feclearexcept(FE_INEXACT);
-  for (const Term& term : terms) kernel()(M, N, term.K, term.a, term.b, c);
+  for (const Term& term : terms)
+    kernel(M, N, term.K, term.a, term.K, term.b, N, c, N, &term == terms.data());
   asm volatile("" : : "r"(c) : "memory");
   return std::fetestexcept(FE_INEXACT) == 0;
 }
@@ -50,12 +32,19 @@ void require_provable(std::int64_t products) {
 
 std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
   std::vector<double> norms(static_cast<std::size_t>(M));
+  constexpr std::int64_t kLanes = 8;  // sums side by side: any order of additions serves a bound
   for (std::int64_t i = 0; i < M; ++i) {
+    double sums[kLanes] = {};
+    const float* const row = a + i * K;
+    std::int64_t k = 0;
+    for (; k + kLanes <= K; k += kLanes)
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        const double v = static_cast<double>(row[k + lane]);
+        sums[lane] += v * v;
+      }
+    for (; k < K; ++k) sums[0] += static_cast<double>(row[k]) * static_cast<double>(row[k]);
     double sum = 0.0;
-    for (std::int64_t k = 0; k < K; ++k) {
-      const double v = static_cast<double>(a[i * K + k]);
-      sum += v * v;
-    }
+    for (const double part : sums) sum += part;
     norms[static_cast<std::size_t>(i)] = std::sqrt(sum);
   }
   return norms;
@@ -79,7 +68,7 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
   for (const Term& term : terms) length += term.K;
   require_provable(length);
   Products out;
-  out.values.assign(static_cast<std::size_t>(M * N), 0.0);
+  out.values.resize(static_cast<std::size_t>(M * N));
   if (run_exactly(M, N, terms, out.values.data())) return out;
 
   out.bounds.assign(out.values.size(), 0.0);
@@ -117,8 +106,10 @@ float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int6
   return exact.rounded();
 }
 
-std::string_view contract_isa() {
-  return kernel() == kernel_baseline::multiply_add ? "baseline" : "avx512";
+void chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c) {
+  const auto kernel = kernels_in_use().f32;
+  for (const Term& term : terms)
+    kernel(M, N, term.K, term.a, term.K, term.b, N, c, N, &term == terms.data());
 }
 
 }  // namespace shardproof

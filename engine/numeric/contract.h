@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "engine/numeric/buffer.h"
@@ -29,7 +28,8 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
 float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
                 std::int64_t n);
 
-/// The instruction set the product kernel runs on here: "avx512", or "baseline" as compiled.
-std::string_view contract_isa();
+/// C[M,N] as the f32 regime defines it: of every element one chain of f32 fma over the concatenated
+/// terms, k ascending, from +0 (docs/spec.md section 1.2). `c` has room for M·N elements.
+void chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c);
 
 }  // namespace shardproof

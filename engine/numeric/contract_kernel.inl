@@ -1,59 +1,163 @@
-// The product kernel, compiled once per instruction set; includes nothing that is not its own, so
-// that no inline function of the standard library is emitted with instructions the machine lacks.
-// C[M,N] += a[M,K]·b[K,N] with f64 accumulators. Products of f32 are exact in f64, so fusing the
-// multiply with the add cannot change a bit: this file is compiled with -ffp-contract=fast.
-// NOLINTBEGIN
-namespace shardproof::SHARDPROOF_KERNEL {
+// The product kernel, one template over an arithmetic (the accumulator's type and its vectors),
+// compiled once per instruction set. The files that include it include nothing of the standard
+// library, so that none of its inline functions is emitted with instructions the machine lacks;
+// everything here has internal linkage.
+//
+// An arithmetic T has
+//   Acc                      float or double, one accumulator
+//   Vec, Mask, kLanes        kLanes accumulators, and which lanes of a tail exist
+//   kRows                    rows of the tallest tile
+//   kPackM, kPackN           products with fewer rows or columns use b as it lies
+//   wide(rows)               vectors in a tile of `rows` rows, so that the registers suffice
+//   zero(), splat(x), fma(a, b, c), mask(lanes)
+//   load(p), load(p, mask)   from float or Acc, widened to Acc; absent lanes are 0 and not touched
+//   store(p, v), store(p, v, mask)
+// Absent lanes compute fma(a, 0, 0): exact, so they never raise the inexact flag.
+namespace {
 
-typedef double VecD __attribute__((vector_size(8U * SHARDPROOF_LANES), aligned(8)));
-typedef float VecF __attribute__((vector_size(4U * SHARDPROOF_LANES), aligned(4)));
+#if defined(__clang__)
+#define SHARDPROOF_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SHARDPROOF_UNROLL _Pragma("GCC unroll 16")
+#endif
 
-template <unsigned R, unsigned V>
-static inline void tile(const float* a, long K, const float* b, long ldb, double* c, long ldc) {
-  VecD acc[R][V];
-  for (unsigned r = 0; r < R; ++r)
-    for (unsigned v = 0; v < V; ++v)
-      acc[r][v] = *reinterpret_cast<const VecD*>(c + r * ldc + v * SHARDPROOF_LANES);
+constexpr unsigned long extent(long n) { return static_cast<unsigned long>(n); }
+
+/// C[R, V vectors] of one tile: the accumulators stay in registers over all k. With a tail the last
+/// vector has only the lanes of `mask`.
+template <class T, int R, int V, bool kTail, class B>
+inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ldb,
+                 typename T::Acc* c, long ldc, typename T::Mask mask, bool fresh) {
+  typename T::Vec acc[extent(R)][extent(V)];
+  SHARDPROOF_UNROLL
+  for (int r = 0; r < R; ++r) {
+    SHARDPROOF_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const typename T::Acc* const at = c + r * ldc + v * T::kLanes;
+      acc[r][v] = fresh ? T::zero() : kTail && v == V - 1 ? T::load(at, mask) : T::load(at);
+    }
+  }
   for (long k = 0; k < K; ++k) {
-    VecD bv[V];
-    for (unsigned v = 0; v < V; ++v)
-      bv[v] = __builtin_convertvector(
-          *reinterpret_cast<const VecF*>(b + k * ldb + v * SHARDPROOF_LANES), VecD);
-    for (unsigned r = 0; r < R; ++r) {
-      const double ar = static_cast<double>(a[r * K + k]);
-      for (unsigned v = 0; v < V; ++v) acc[r][v] += ar * bv[v];
+    typename T::Vec row[extent(V)];
+    SHARDPROOF_UNROLL
+    for (int v = 0; v < V; ++v)
+      row[v] = kTail && v == V - 1 ? T::load(b + v * T::kLanes, mask) : T::load(b + v * T::kLanes);
+    b += ldb;
+    SHARDPROOF_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const typename T::Vec x = T::splat(a[r * lda + k]);
+      SHARDPROOF_UNROLL
+      for (int v = 0; v < V; ++v) acc[r][v] = T::fma(x, row[v], acc[r][v]);
     }
   }
-  for (unsigned r = 0; r < R; ++r)
-    for (unsigned v = 0; v < V; ++v)
-      *reinterpret_cast<VecD*>(c + r * ldc + v * SHARDPROOF_LANES) = acc[r][v];
+  SHARDPROOF_UNROLL
+  for (int r = 0; r < R; ++r) {
+    SHARDPROOF_UNROLL
+    for (int v = 0; v < V; ++v) {
+      typename T::Acc* const at = c + r * ldc + v * T::kLanes;
+      if (kTail && v == V - 1)
+        T::store(at, acc[r][v], mask);
+      else
+        T::store(at, acc[r][v]);
+    }
+  }
 }
 
-template <unsigned V>
-static inline void rows(long M, const float* a, long K, const float* b, long ldb, double* c,
-                        long ldc) {
-  long i = 0;
-  for (; i + 4 <= M; i += 4) tile<4, V>(a + i * K, K, b, ldb, c + i * ldc, ldc);
-  for (; i < M; ++i) tile<1, V>(a + i * K, K, b, ldb, c + i * ldc, ldc);
+/// A strip of N columns narrower than V vectors, R rows high.
+template <class T, int R, int V, class B>
+void tail(long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
+          typename T::Acc* c, long ldc, bool fresh) {
+  if constexpr (V > 1) {
+    if (N <= (V - 1) * T::kLanes) return tail<T, R, V - 1>(N, K, a, lda, b, ldb, c, ldc, fresh);
+  }
+  tile<T, R, V, true>(K, a, lda, b, ldb, c, ldc, T::mask(N - (V - 1) * T::kLanes), fresh);
 }
 
-void multiply_add(long M, long N, long K, const float* a, const float* b, double* c) {
+/// N columns in tiles of R rows.
+template <class T, int R, class B>
+void strip(long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
+           typename T::Acc* c, long ldc, bool fresh) {
+  constexpr int V = T::wide(R);
+  constexpr long kWidth = V * T::kLanes;
   long j = 0;
-  for (; j + 2 * SHARDPROOF_LANES <= N; j += 2 * SHARDPROOF_LANES) rows<2>(M, a, K, b + j, N, c + j, N);
-  for (; j + SHARDPROOF_LANES <= N; j += SHARDPROOF_LANES) rows<1>(M, a, K, b + j, N, c + j, N);
-  if (j == N) return;
-  const long rest = N - j;
-  for (long i = 0; i < M; ++i) {
-    double acc[SHARDPROOF_LANES] = {};
-    for (long n = 0; n < rest; ++n) acc[n] = c[i * N + j + n];
-    for (long k = 0; k < K; ++k) {
-      const double ar = static_cast<double>(a[i * K + k]);
-      const float* row = b + k * N + j;
-      for (long n = 0; n < rest; ++n) acc[n] += ar * static_cast<double>(row[n]);
-    }
-    for (long n = 0; n < rest; ++n) c[i * N + j + n] = acc[n];
+  for (; j + kWidth <= N; j += kWidth)
+    tile<T, R, V, false>(K, a, lda, b + j, ldb, c + j, ldc, typename T::Mask{}, fresh);
+  if (j < N) tail<T, R, V>(N - j, K, a, lda, b + j, ldb, c + j, ldc, fresh);
+}
+
+/// R rows, R from 1 to kRows: the number becomes a constant.
+template <class T, int R, class B>
+void rows(long R_, long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
+          typename T::Acc* c, long ldc, bool fresh) {
+  if constexpr (R > 1) {
+    if (R_ < R) return rows<T, R - 1>(R_, N, K, a, lda, b, ldb, c, ldc, fresh);
+  }
+  strip<T, R>(N, K, a, lda, b, ldb, c, ldc, fresh);
+}
+
+/// All M rows in blocks as equal as can be, of kRows at most.
+template <class T, class B>
+void blocks(long M, long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
+            typename T::Acc* c, long ldc, bool fresh) {
+  for (long i = 0, left = (M + T::kRows - 1) / T::kRows; left > 0; --left) {
+    const long height = (M - i + left - 1) / left;
+    rows<T, T::kRows>(height, N, K, a + i * lda, lda, b, ldb, c + i * ldc, ldc, fresh);
+    i += height;
   }
 }
 
-}  // namespace shardproof::SHARDPROOF_KERNEL
-// NOLINTEND
+constexpr long kBlockM = 48;   // rows of a that are at hand at a time, widened if need be
+constexpr long kBlockK = 256;  // and their columns: chains are interrupted, never reordered
+
+/// Copies rows of N elements from one matrix to another that has room for whole vectors, widening.
+template <class T>
+void copy(long M, long N, const float* from, long ld, typename T::Acc* to, long ld_to) {
+  const long whole = N / T::kLanes * T::kLanes;
+  const typename T::Mask mask = T::mask(N - whole);
+  for (long i = 0; i < M; ++i, from += ld, to += ld_to) {
+    for (long j = 0; j < whole; j += T::kLanes) T::store(to + j, T::load(from + j));
+    if (whole < N) T::store(to + whole, T::load(from + whole, mask));
+  }
+}
+
+/// A block of a and b. Where several tiles use a panel of b, as wide as the tallest tile, and its
+/// rows lie far apart or would be widened again and again, it is copied together first.
+template <class T>
+void block(long M, long N, long K, const typename T::Acc* a, long lda, const float* b, long ldb,
+           typename T::Acc* c, long ldc, bool fresh) {
+  constexpr long kPanel = T::wide(T::kRows) * T::kLanes;
+  if (M < T::kPackM || ldb < T::kPackN) return blocks<T>(M, N, K, a, lda, b, ldb, c, ldc, fresh);
+  alignas(64) typename T::Acc panel[extent(kBlockK * kPanel)];
+  for (long j = 0; j < N; j += kPanel) {
+    const long width = N - j < kPanel ? N - j : kPanel;
+    copy<T>(K, width, b + j, ldb, panel, kPanel);
+    blocks<T>(M, width, K, a, lda, panel, kPanel, c + j, ldc, fresh);
+  }
+}
+
+/// A ProductKernel.
+template <class T>
+void product(long M, long N, long K, const float* a, long lda, const float* b, long ldb,
+             typename T::Acc* c, long ldc, bool fresh) {
+  constexpr bool kWidens = sizeof(typename T::Acc) != sizeof(float);
+  if (K == 0 && fresh)
+    for (long i = 0; i < M; ++i)
+      for (long j = 0; j < N; ++j) c[i * ldc + j] = 0;
+  for (long i = 0; i < M; i += kBlockM) {
+    const long height = M - i < kBlockM ? M - i : kBlockM;
+    for (long k = 0; k < K; k += kBlockK) {
+      const long depth = K - k < kBlockK ? K - k : kBlockK;
+      const float* const at = a + i * lda + k;
+      if constexpr (kWidens) {
+        typename T::Acc wide[extent(kBlockM * kBlockK)];
+        copy<T>(height, depth, at, lda, wide, kBlockK);
+        block<T>(height, N, depth, wide, kBlockK, b + k * ldb, ldb, c + i * ldc, ldc,
+                 fresh && k == 0);
+      } else {
+        block<T>(height, N, depth, at, lda, b + k * ldb, ldb, c + i * ldc, ldc, fresh && k == 0);
+      }
+    }
+  }
+}
+
+}  // namespace

@@ -13,4 +13,18 @@ inline float swish32(float x) {
   return static_cast<float>(g / (1.0 + std::exp(-g)));
 }
 
+/// gelu(g) = (float)(g/(1+exp(−2z))), z = 0.7978845608028654·(g+0.044715·g·g·g): the tanh form
+/// without its cancellation.
+inline float gelu32(float x) {
+  const double g = static_cast<double>(x);
+  const double z = 0.7978845608028654 * (g + 0.044715 * g * g * g);
+  return static_cast<float>(g / (1.0 + std::exp(-2.0 * z)));
+}
+
+/// gelu by the error function: (float)(0.5·g·erfc(−g/sqrt(2))).
+inline float gelu_erf32(float x) {
+  const double g = static_cast<double>(x);
+  return static_cast<float>(0.5 * g * std::erfc(-g / std::sqrt(2.0)));
+}
+
 }  // namespace shardproof

@@ -40,6 +40,8 @@ class Step {
   Sharded last() const;
   Sharded product() const;
   float constant() const;
+  double divisor() const;
+  std::vector<const Sharded*> vectors() const;
 
   const Op& op_;
   std::vector<SharedValue> args_;
@@ -72,7 +74,8 @@ Sharded Step::collective() {
   const Moves m = moves();
   for (int chip = 0; chip < arg(0).torus.chips(); ++chip) received_ += m.received(chip);
   const bool reduces = op_.kind == OpKind::reduce_scatter || op_.kind == OpKind::all_reduce;
-  if (reduces) return reduce(arg(0), m, declared(), arg(0).shape, threads_);
+  if (reduces)
+    return reduce(arg(0), m, declared(), arg(0).shape, threads_, execution_.numerics.schedule);
   return move(arg(0), m, declared(), arg(0).shape, threads_);
 }
 
@@ -110,7 +113,7 @@ Sharded Step::product() const {
         shape.push_back(arg(i).shape[*at]);
         break;
       }
-  return einsum(op_.spec, terms, declared(), shape, threads_);
+  return einsum(op_.spec, terms, declared(), shape, threads_, execution_.numerics.regime);
 }
 
 float Step::constant() const {
@@ -118,6 +121,19 @@ float Step::constant() const {
   if (op_.parameter == "logit_scale") return execution_.config.logit_scale;
   throw Error("scale_by_c2",
               fmt::format("'{}' is no constant; legal: embed_scale, logit_scale", op_.parameter));
+}
+
+double Step::divisor() const {
+  if (op_.parameter == "E") return static_cast<double>(execution_.config.E);
+  throw Error("divide_by_c2",
+              fmt::format("'{}' is no constant to divide by; legal: E", op_.parameter));
+}
+
+/// The biases behind the first operand.
+std::vector<const Sharded*> Step::vectors() const {
+  std::vector<const Sharded*> all;
+  for (std::size_t i = 1; i < args_.size(); ++i) all.push_back(args_[i].get());
+  return all;
 }
 
 std::vector<Sharded> Step::run() {
@@ -137,27 +153,40 @@ std::vector<Sharded> Step::run() {
     case OpKind::einsum:
       return {product()};
     case OpKind::embed_lookup:
-      return {embed_lookup(arg(0), args_[1], declared(), threads_)};
+      return {embed_lookup(arg(0), args_[1], declared(), threads_, execution_.numerics.regime)};
     case OpKind::add:
       return {add(arg(0), arg(1), threads_)};
     case OpKind::scale:
       return {scale(arg(0), arg(1), threads_)};
     case OpKind::scale_by:
       return {scale_by(arg(0), constant(), threads_)};
+    case OpKind::divide_by:
+      return {divide_by(arg(0), divisor(), threads_)};
     case OpKind::bias:
-      return {bias(arg(0), arg(1), threads_)};
+      return {bias(arg(0), vectors(), threads_)};
+    case OpKind::center:
+      return {center(arg(0), arg(1), threads_)};
     case OpKind::store:
       return {store(arg(0), threads_)};
     case OpKind::norm:
-      return {norm(arg(0), arg(1), arg(2), execution_.config.eps, threads_)};
+      return {norm(arg(0), arg(1), arg(2), args_.size() > 3 ? args_[3].get() : nullptr,
+                   execution_.config.eps, threads_)};
     case OpKind::rope:
-      return {rope(arg(0), arg(1), arg(2), arg(3), threads_)};
+      return {rope(RopePairs::half_split, arg(0), arg(1), arg(2), arg(3), threads_)};
+    case OpKind::rope_interleaved:
+      return {rope(RopePairs::interleaved, arg(0), arg(1), arg(2), arg(3), threads_)};
     case OpKind::swiglu:
       return {swiglu(arg(0), arg(1), threads_)};
+    case OpKind::geglu:
+      return {geglu(arg(0), arg(1), threads_)};
+    case OpKind::gelu:
+      return {gelu(arg(0), threads_)};
+    case OpKind::gelu_erf:
+      return {gelu_erf(arg(0), threads_)};
     case OpKind::append:
       return {append(arg(0), arg(1), arg(2), threads_)};
     case OpKind::attend: {
-      Attention a = attend(arg(0), arg(1), arg(2), arg(3), threads_);
+      Attention a = attend(arg(0), arg(1), arg(2), arg(3), threads_, execution_.numerics.regime);
       return {std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
               std::move(a.attn)};
     }

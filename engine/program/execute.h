@@ -8,6 +8,7 @@
 #include "engine/numeric/threads.h"
 #include "engine/program/program.h"
 #include "weights/model_config.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -37,6 +38,7 @@ struct Execution {
   Threads& threads;
   Observer* observer = nullptr;
   Scope scope;
+  Numerics numerics{};  ///< regime and schedule; storage is the program's own
   Hazards hazards{};
 };
 

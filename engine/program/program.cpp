@@ -10,7 +10,7 @@
 namespace shardproof {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, OpKind>, 23> kOps{{
+constexpr std::array<std::pair<std::string_view, OpKind>, 29> kOps{{
     {"all_gather", OpKind::all_gather},
     {"reduce_scatter", OpKind::reduce_scatter},
     {"all_reduce", OpKind::all_reduce},
@@ -25,23 +25,30 @@ constexpr std::array<std::pair<std::string_view, OpKind>, 23> kOps{{
     {"add", OpKind::add},
     {"scale", OpKind::scale},
     {"scale_by", OpKind::scale_by},
+    {"divide_by", OpKind::divide_by},
     {"bias", OpKind::bias},
+    {"center", OpKind::center},
     {"store", OpKind::store},
     {"norm", OpKind::norm},
     {"rope", OpKind::rope},
+    {"rope_interleaved", OpKind::rope_interleaved},
     {"swiglu", OpKind::swiglu},
+    {"geglu", OpKind::geglu},
+    {"gelu", OpKind::gelu},
+    {"gelu_erf", OpKind::gelu_erf},
     {"append", OpKind::append},
     {"attend", OpKind::attend},
     {"local_argmax", OpKind::local_argmax},
     {"argmax", OpKind::argmax},
 }};
 
-constexpr std::array<std::pair<std::string_view, Meaning::Kind>, 6> kMeanings{{
+constexpr std::array<std::pair<std::string_view, Meaning::Kind>, 7> kMeanings{{
     {"raw ", Meaning::Kind::raw},
     {"unstored ", Meaning::Kind::unstored},
     {"stat ", Meaning::Kind::stat},
     {"weight ", Meaning::Kind::weight},
     {"input ", Meaning::Kind::input},
+    {"constant ", Meaning::Kind::constant},
     {"previous ", Meaning::Kind::previous},
 }};
 
@@ -174,7 +181,8 @@ void Statement::parameters(Op& op, const std::vector<std::string_view>& args) co
       break;
     }
     case OpKind::scale_by:
-      want(2, "scale_by(VALUE, CONSTANT)");
+    case OpKind::divide_by:
+      want(2, fmt::format("{}(VALUE, CONSTANT)", to_string(op.kind)));
       op.parameter = name(args[1]);
       break;
     default:
@@ -314,6 +322,7 @@ std::string Op::to_string() const {
       text += fmt::format(", {}->{}", parameter, to);
       break;
     case OpKind::scale_by:
+    case OpKind::divide_by:
       text += ", " + parameter;
       break;
     default:

@@ -16,9 +16,10 @@ struct Meaning {
     checkpoint,  ///< "gate": the checkpoint of this pass (and layer)
     raw,         ///< "raw q": a contraction before scale, bias and st
     unstored,    ///< "unstored q": the f32 value that st is applied to
-    stat,        ///< "stat ss": a value that is no checkpoint (ss, final_ss, candidates, indices)
+    stat,        ///< "stat ss": a value that is no checkpoint (sum, mu, d, ss, candidates, indices)
     weight,      ///< "weight wq": a weight of this layer, or of the model
     input,       ///< "input pos", "input ids": int32 [BL]
+    constant,    ///< "constant ones": a vector [E] of ones, for sums
     previous     ///< "previous k_cache": a checkpoint of the pass before
   };
   Kind kind = Kind::checkpoint;
@@ -49,11 +50,17 @@ enum class OpKind {
   add,
   scale,
   scale_by,
+  divide_by,
   bias,
+  center,
   store,
   norm,
   rope,
+  rope_interleaved,
   swiglu,
+  geglu,
+  gelu,
+  gelu_erf,
   append,
   attend,
   local_argmax,
@@ -79,7 +86,8 @@ struct Op {
   char dim = 0, to = 0;           ///< all_gather(t, E, zy): E; all_to_all(t, H->B, zyx): H and B
   Axes axes, as;                  ///< all_to_all(t, H->B, zy as yz); permute_axes(t, B, xzy->zyx)
   EinsumSpec spec;                ///< einsum
-  std::string parameter;  ///< scale_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR"
+  /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR".
+  std::string parameter;
   /// Test hook: the collective does not happen, and each chip fills the declared shape from its own
   /// shard. Not part of the text.
   bool removed = false;

@@ -5,25 +5,51 @@
 namespace shardproof {
 namespace {
 
+/// Operands of an op that has a fixed number.
 std::size_t arg_count(OpKind kind) {
   switch (kind) {
-    case OpKind::einsum:
-      return 0;  // two a term, seen to by the parser
     case OpKind::embed_lookup:
     case OpKind::add:
     case OpKind::scale:
-    case OpKind::bias:
+    case OpKind::center:
     case OpKind::swiglu:
+    case OpKind::geglu:
     case OpKind::argmax:
       return 2;
-    case OpKind::norm:
     case OpKind::append:
       return 3;
     case OpKind::rope:
+    case OpKind::rope_interleaved:
     case OpKind::attend:
       return 4;
     default:
       return 1;
+  }
+}
+
+bool fits(const Op& op, std::size_t args) {
+  switch (op.kind) {
+    case OpKind::einsum:
+      return !op.spec.terms.empty() && args == 2 * op.spec.terms.size();
+    case OpKind::bias:
+      return args >= 2;
+    case OpKind::norm:
+      return args == 3 || args == 4;
+    default:
+      return args == arg_count(op.kind);
+  }
+}
+
+std::string wanted(OpKind kind) {
+  switch (kind) {
+    case OpKind::einsum:
+      return "two a term";
+    case OpKind::bias:
+      return "2 or more";
+    case OpKind::norm:
+      return "3 or 4";
+    default:
+      return std::to_string(arg_count(kind));
   }
 }
 
@@ -32,13 +58,9 @@ std::size_t arg_count(OpKind kind) {
 std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus) {
   using namespace typing;
   const Rules rules(op, args);
-  const std::size_t wanted = arg_count(op.kind);
-  const bool fits = op.kind == OpKind::einsum
-                        ? !op.spec.terms.empty() && args.size() == 2 * op.spec.terms.size()
-                        : args.size() == wanted;
-  if (!fits)
+  if (!fits(op, args.size()))
     throw Error("program_c4", fmt::format("{} has {} operands, {} takes {}", op.to_string(),
-                                          args.size(), to_string(op.kind), wanted));
+                                          args.size(), to_string(op.kind), wanted(op.kind)));
   switch (op.kind) {
     case OpKind::all_gather:
       return all_gather(rules, op, args[0]);
@@ -64,20 +86,28 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
       return embed_lookup(rules, args[0], args[1]);
     case OpKind::add:
     case OpKind::swiglu:
+    case OpKind::geglu:
       return same_layouts(rules, args[0], args[1]);
     case OpKind::scale:
     case OpKind::bias:
-      return broadcast(rules, args[0], args[1]);
+    case OpKind::center:
+      return broadcast(rules, args);
     case OpKind::scale_by:
       rules.require(op.parameter == "embed_scale" || op.parameter == "logit_scale", 2,
                     "'{}' is no constant; legal: embed_scale, logit_scale", op.parameter);
-      [[fallthrough]];
+      return unchanged(rules, args[0]);
+    case OpKind::divide_by:
+      rules.require(op.parameter == "E", 2, "'{}' is no constant to divide by; legal: E",
+                    op.parameter);
+      return unchanged(rules, args[0]);
+    case OpKind::gelu:
+    case OpKind::gelu_erf:
     case OpKind::store:
-      rules.complete();
-      return {args[0]};
+      return unchanged(rules, args[0]);
     case OpKind::norm:
-      return norm(rules, args[0]);
+      return norm(rules, args);
     case OpKind::rope:
+    case OpKind::rope_interleaved:
       return rope(rules, args[0]);
     case OpKind::append:
       return append(rules, args[0], args[1]);

@@ -10,24 +10,32 @@ Types same_layouts(const Rules& rules, const Type& a, const Type& b) {
   return {a};
 }
 
-Types broadcast(const Rules& rules, const Type& t, const Type& s) {
+Types unchanged(const Rules& rules, const Type& t) {
   rules.complete();
-  for (const Layout::Dim& dim : s.layout.dims())
-    rules.require(t.layout.find(dim.letter).has_value(), 2, "{} has no dim {} of {}",
-                  t.layout.to_string(), dim.letter, s.layout.to_string());
-  rules.aligned(3, 0, 1);
   return {t};
 }
 
-Types norm(const Rules& rules, const Type& x) {
+Types broadcast(const Rules& rules, const Types& args) {
   rules.complete();
+  const Type& t = args[0];
+  for (std::size_t i = 1; i < args.size(); ++i) {
+    for (const Layout::Dim& dim : args[i].layout.dims())
+      rules.require(t.layout.find(dim.letter).has_value(), 2, "{} has no dim {} of {}",
+                    t.layout.to_string(), dim.letter, args[i].layout.to_string());
+    rules.aligned(3, 0, i);
+  }
+  return {t};
+}
+
+Types norm(const Rules& rules, const Types& args) {
+  rules.complete();
+  const Type& x = args[0];
   const std::string letters = x.layout.letters();
   rules.require(!letters.empty() && letters.back() == 'E', 2, "E is not the last dim of {}",
                 rules.text(0));
   rules.letters(2, 1, std::string_view(letters).substr(0, letters.size() - 1));
-  rules.letters(2, 2, "E");
-  rules.aligned(3, 0, 1);
-  rules.aligned(3, 0, 2);
+  for (std::size_t i = 2; i < args.size(); ++i) rules.letters(2, i, "E");
+  for (std::size_t i = 1; i < args.size(); ++i) rules.aligned(3, 0, i);
   return {x};
 }
 

@@ -102,8 +102,9 @@ Types einsum(const Rules& rules, const Op& op);
 Types embed_lookup(const Rules& rules, const Type& ids, const Type& table);
 
 Types same_layouts(const Rules& rules, const Type& a, const Type& b);
-Types broadcast(const Rules& rules, const Type& t, const Type& s);
-Types norm(const Rules& rules, const Type& x);
+Types unchanged(const Rules& rules, const Type& t);
+Types broadcast(const Rules& rules, const Types& args);
+Types norm(const Rules& rules, const Types& args);
 Types rope(const Rules& rules, const Type& t);
 Types append(const Rules& rules, const Type& cache, const Type& t);
 Types attend(const Rules& rules, const Type& q, const Type& k);

@@ -17,15 +17,20 @@ class PlacedWeights {
 
   SharedValue get(const std::string& name, const Layout& layout) {
     SharedValue& value = placed_[name + " : " + layout.to_string()];
-    if (!value) value = std::make_shared<Sharded>(shard(weights_.at(name), layout, torus_));
+    if (value) return value;
+    const Tensor whole = name == "ones" ? Tensor({weights_.config().E}, 1.0F) : weights_.at(name);
+    value = std::make_shared<Sharded>(shard(whole, layout, torus_));
     return value;
   }
 
   /// The weights a program declares among its inputs, for layer `layer`.
   void supply(const Program& program, int layer, std::map<std::string, SharedValue>& inputs) {
-    for (const Result& input : program.inputs)
+    for (const Result& input : program.inputs) {
       if (input.meaning.kind == Meaning::Kind::weight)
         inputs[input.name] = get(full_name(input.meaning.name, layer), input.layout);
+      if (input.meaning.kind == Meaning::Kind::constant)
+        inputs[input.name] = get("ones", input.layout);
+    }
   }
 
  private:
@@ -122,9 +127,13 @@ class Runner {
       if (const auto at = given.find(input.meaning.to_string()); at != given.end())
         inputs[input.name] = at->second;
     placed_.supply(program, layer, inputs);
-    const auto outputs =
-        execute(program, std::move(inputs),
-                {inference_.config, threads_, observer_, {pass_, previous_, layer}, hazards_});
+    const auto outputs = execute(program, std::move(inputs),
+                                 {inference_.config,
+                                  threads_,
+                                  observer_,
+                                  {pass_, previous_, layer},
+                                  inference_.numerics,
+                                  hazards_});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
@@ -159,16 +168,19 @@ IntTensor columns(const IntTensor& ids, std::int64_t begin, std::int64_t end) {
 InferencePrograms build_programs(const Inference& inference) {
   const Axes kv = kv_axes(inference.config, inference.torus);
   InferencePrograms programs;
-  programs.prefill = build_programs(inference.prefill, kv, inference.numerics.act);
-  programs.decode = build_programs(inference.decode, kv, inference.numerics.act);
+  const ActType act = inference.numerics.act;
+  programs.prefill = build_programs(inference.prefill, kv, inference.config, act);
+  programs.decode = build_programs(inference.decode, kv, inference.config, act);
   programs.hand_over = build_hand_over(programs.prefill.cache, programs.decode.cache);
   return programs;
 }
 
 void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt) {
   const Numerics& numerics = inference.numerics;
-  if (numerics.regime != Regime::exact)
-    throw Error("case_numerics", "regime=f32 is not executed yet; legal: exact");
+  if (numerics.regime == Regime::exact && numerics.schedule != Schedule::group)
+    throw Error("case_numerics",
+                fmt::format("schedule={} needs regime=f32: exact sums have no order",
+                            to_string(numerics.schedule)));
   if (numerics.weights == WeightType::int8)
     throw Error("case_numerics", "weights=int8 is not executed yet; legal: f32, bf16");
   if (inference.gen < 1) throw Error("case_gen", fmt::format("gen={}: at least 1", inference.gen));
@@ -198,6 +210,7 @@ std::map<std::string, Type> check(const Program& program, const Inference& infer
   for (const Result& input : program.inputs) {
     if (const auto at = known.find(input.meaning.to_string()); at != known.end())
       inputs[input.name] = at->second;
+    if (input.meaning.kind == Meaning::Kind::constant) inputs[input.name] = {c.E};
     if (input.meaning.kind != Meaning::Kind::weight) continue;
     for (const WeightSpec& spec : weight_specs(c))
       if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)

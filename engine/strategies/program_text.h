@@ -4,6 +4,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/program/program.h"
 #include "weights/numerics.h"
@@ -20,18 +22,28 @@ class ProgramText {
     text_ += fmt::format(form, std::forward<T>(values)...) + "\n";
   }
 
-  /// What a contraction yields before st: the checkpoint itself when storage is f32.
-  std::string raw(std::string_view checkpoint) const {
-    return (bf16_ ? "raw " : "") + std::string(checkpoint);
+  /// What a contraction yields before bias and st: the checkpoint itself when neither follows.
+  std::string raw(std::string_view checkpoint, bool biased = false) const {
+    return (bf16_ || biased ? "raw " : "") + std::string(checkpoint);
   }
   /// What an elementwise op yields before st.
   std::string unstored(std::string_view checkpoint) const {
     return (bf16_ ? "unstored " : "") + std::string(checkpoint);
   }
+  /// The name of the checkpoint whose contraction is `value`, biases added: a line of its own if
+  /// there are any, and another in bf16.
+  std::string stored(std::string value, std::string_view layout, std::string_view checkpoint,
+                     const std::vector<std::string>& biases) {
+    if (!biases.empty()) {
+      line("{}_b : {} = bias({}, {}) is {}", value, layout, value, fmt::join(biases, ", "),
+           unstored(checkpoint));
+      value += "_b";
+    }
+    return stored(std::move(value), layout, checkpoint);
+  }
   /// The name of the stored checkpoint whose unstored value is `value`: a line of its own in bf16,
   /// `value` itself in f32.
-  std::string stored(const std::string& value, std::string_view layout,
-                     std::string_view checkpoint) {
+  std::string stored(std::string value, std::string_view layout, std::string_view checkpoint) {
     if (!bf16_) return value;
     line("{}_st : {} = store({}) is {}", value, layout, value, checkpoint);
     return value + "_st";

@@ -1,13 +1,15 @@
 #include "engine/strategies/programs.h"
 
+#include "engine/strategies/norm_text.h"
 #include "engine/strategies/program_text.h"
 
 namespace shardproof {
 
-PhasePrograms build_programs(const Strategy& strategy, const Axes& kv, ActType act) {
-  return {build_embed(strategy, act), build_layer(strategy, kv, act),
-          build_head(strategy, act),  build_sample(),
-          residual_layout(strategy),  cache_layout(strategy, kv)};
+PhasePrograms build_programs(const Strategy& strategy, const Axes& kv, const ModelConfig& config,
+                             ActType act) {
+  return {build_embed(strategy, act),        build_layer(strategy, kv, config, act),
+          build_head(strategy, config, act), build_sample(),
+          residual_layout(strategy),         cache_layout(strategy, kv)};
 }
 
 Layout residual_layout(const Strategy& strategy) {
@@ -36,11 +38,12 @@ Program build_embed(const Strategy& strategy, ActType act) {
   return p.program();
 }
 
-Program build_head(const Strategy& strategy, ActType act) {
+Program build_head(const Strategy& strategy, const ModelConfig& config, ActType act) {
   ProgramText p("head", act);
   p.line("input x : {} is out", residual_layout(strategy).to_string());
-  p.line("input g : E is weight final_norm");
-  p.line("input table : V_zyE_x is weight embed");
+  const NormText norm{"xg", "BE_x", Axes::parse("x"), "final_", "", true};
+  norm_inputs(p, config, norm);
+  p.line("input table : V_zyE_x is weight {}", config.tied ? "embed" : "unembed");
   if (strategy.ffn == FfnLayout::wg_xyz) {
     p.line("xl : B_zyxE = last(x) is last out");
     p.line("xe : B_zyE_x = all_to_all(xl, B->E, x) is last out");
@@ -49,11 +52,7 @@ Program build_head(const Strategy& strategy, ActType act) {
     p.line("xl : BE_xzy = last(x) is last out");
     p.line("xg : BE_x = all_gather(xl, E, zy) is last out");
   }
-  p.line("ss : B partialsum-x = einsum(BE,BE->B; xg, xg) is stat last final_ss");
-  p.line("sa : B = all_reduce(ss, x) is stat last final_ss");
-  p.line("gx : E_x = slice(g, E, x) is weight final_norm");
-  p.line("xn : BE_x = norm(xg, sa, gx) is {}", p.unstored("last final_norm"));
-  const std::string xn = p.stored("xn", "BE_x", "last final_norm");
+  const std::string xn = norm_lines(p, config, norm);
   p.line("z : BV_zy partialsum-x = einsum(BE,VE->BV; {}, table) is raw logits", xn);
   p.line("zr : BV_zyx = reduce_scatter(z, V, x) is raw logits");
   p.line("logits : BV_zyx = scale_by(zr, logit_scale) is logits");

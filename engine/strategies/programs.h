@@ -19,12 +19,15 @@ struct PhasePrograms {
 
 /// Builds the programs; `kv` is kv_axes(). Weights rest as `E_xF_zy`, `F_zyE_x`, `E_xH_zyQ`,
 /// `H_zyQE_x`, `V_zyE_x` for ws2d and wg-xyz, and as `EF_zyx`, `F_zyxE`, ... for ws1d.
-PhasePrograms build_programs(const Strategy& strategy, const Axes& kv, ActType act);
+PhasePrograms build_programs(const Strategy& strategy, const Axes& kv, const ModelConfig& config,
+                             ActType act);
 
-/// The layer alone: prologue (gather, norm), attention, FFN, one reduction (paper §3.2-3.4).
-Program build_layer(const Strategy& strategy, const Axes& kv, ActType act);
+/// The layer alone. A parallel block: prologue (gather, norm), attention, FFN, one reduction (paper
+/// §3.2-3.4); a serial one: gather, norm, attention, reduction, and the same again for the FFN.
+Program build_layer(const Strategy& strategy, const Axes& kv, const ModelConfig& config,
+                    ActType act);
 Program build_embed(const Strategy& strategy, ActType act);
-Program build_head(const Strategy& strategy, ActType act);
+Program build_head(const Strategy& strategy, const ModelConfig& config, ActType act);
 Program build_sample();
 
 /// Moves a layer's K and V caches from one phase's layout to the next's; no ops if they agree.

@@ -30,21 +30,6 @@ void require_divisible(const Strategy& strategy, const Torus& torus, char dim, s
                   nearest));
 }
 
-void require_executable(const ModelConfig& config) {
-  const auto refuse = [](std::string_view what, std::string_view legal) {
-    throw Error("strategy_c5",
-                fmt::format("the engine does not execute {} yet; legal: {}", what, legal));
-  };
-  if (config.block != Block::parallel)
-    refuse(fmt::format("block={}", to_string(config.block)), "parallel");
-  if (config.norm != Norm::rmsnorm)
-    refuse(fmt::format("norm={}", to_string(config.norm)), "rmsnorm");
-  if (config.ffn != Ffn::swiglu) refuse(fmt::format("ffn={}", to_string(config.ffn)), "swiglu");
-  if (config.rope != Rope::half) refuse(fmt::format("rope={}", to_string(config.rope)), "half");
-  if (config.bias != Bias::none) refuse(fmt::format("bias={}", to_string(config.bias)), "none");
-  if (!config.tied) refuse("tied=false", "true");
-}
-
 }  // namespace
 
 const std::vector<Strategy>& all_strategies() {
@@ -86,7 +71,6 @@ std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus) {
 
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
                    std::int64_t batch) {
-  require_executable(config);
   const std::int64_t n = torus.chips();
   const std::int64_t X = torus.size(Axis::x);
   const std::int64_t YZ = n / X;

@@ -35,8 +35,7 @@ const std::vector<Strategy>& all_strategies();
 std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
 
 /// Throws Error("strategy_c3", ...) if a dim is not divisible as the strategy needs, naming the
-/// value, the rule and the nearest legal value; Error("strategy_c4", ...) for a batch too small;
-/// Error("strategy_c5", ...) for a model the engine does not execute.
+/// value, the rule and the nearest legal value; Error("strategy_c4", ...) for a batch too small.
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
                    std::int64_t batch);
 

@@ -17,20 +17,13 @@
 #include "engine/moves.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/exact_sum.h"
+#include "engine/numeric/isa.h"
 #include "engine/numeric/rounding_test.h"
 #include "tests/engine/hostile_terms.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/run_program.h"
 
 namespace shardproof {
-
-// The kernels behind contract(); the second exists where the compiler could build it.
-namespace kernel_baseline {
-void multiply_add(long M, long N, long K, const float* a, const float* b, double* c);
-}
-namespace kernel_avx512 {
-[[gnu::weak]] void multiply_add(long M, long N, long K, const float* a, const float* b, double* c);
-}
 
 namespace {
 
@@ -230,20 +223,18 @@ TEST_P(ExactArithmetic, BoundsOfPartialSumsHold) {
   }
 }
 
-TEST_P(ExactArithmetic, BothKernelsRoundAlike) {
-  if (kernel_avx512::multiply_add == nullptr || contract_isa() != "avx512")
-    GTEST_SKIP() << "this machine runs the baseline kernel only";
+TEST_P(ExactArithmetic, AllKernelsRoundAlike) {
   for (int trial = 0; trial < kTrials / 4; ++trial) {
     // Odd extents, so that whole tiles, single rows and the rest of a row all occur.
     const HostileMatrices m(draw_, terms(), draw_.within(1, 9), draw_.within(1, 37));
-    const Products c = contract(m.M, m.N, {{m.a.data(), m.b.data(), m.K}});
     const std::vector<float> expected = by_mpfr(m);
-    for (auto* kernel : {kernel_baseline::multiply_add, kernel_avx512::multiply_add}) {
-      std::vector<double> values(c.values.size(), 0.0);
-      kernel(m.M, m.N, m.K, m.a.data(), m.b.data(), values.data());
-      for (std::size_t i = 0; i < values.size(); ++i)
-        if (const auto decided = decide(values[i], c.bounds.empty() ? 0.0 : c.bounds[i])) {
-          ASSERT_EQ(bits(*decided), bits(expected[i])) << "trial " << trial;
+    for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+      if (!has_isa(isa)) continue;
+      const ForcedIsa forced(isa);
+      const Products c = contract(m.M, m.N, {{m.a.data(), m.b.data(), m.K}});
+      for (std::size_t i = 0; i < c.values.size(); ++i)
+        if (const auto decided = decide(c.values[i], c.bounds.empty() ? 0.0 : c.bounds[i])) {
+          ASSERT_EQ(bits(*decided), bits(expected[i])) << to_string(isa) << ", trial " << trial;
         }
     }
   }

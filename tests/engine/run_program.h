@@ -62,7 +62,7 @@ inline std::vector<Sharded> run_op_results(std::string_view call,
   Hazards hazards = Hazards::hostile();
   hazards.replicas = !removed;  // the replicas of a missing collective differ
   for (const auto& [name, value] :
-       execute(program, std::move(inputs), {any_config(), one, nullptr, {}, hazards}))
+       execute(program, std::move(inputs), {any_config(), one, nullptr, {}, {}, hazards}))
     values.push_back(*value);
   return values;
 }
@@ -89,7 +89,8 @@ inline std::map<std::string, SharedValue> run_program(std::string_view text, con
   }
   check(program, shapes, torus);
   Threads pool(threads);
-  return execute(program, std::move(values), {any_config(), pool, nullptr, {}, Hazards::hostile()});
+  return execute(program, std::move(values),
+                 {any_config(), pool, nullptr, {}, {}, Hazards::hostile()});
 }
 
 /// Whether every chip holds the same bits: layout, shape and buffers.

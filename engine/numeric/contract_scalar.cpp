@@ -1,0 +1,56 @@
+// The fallback for any processor: one accumulator at a time in the code, whatever the compiler
+// makes of it. Compiled with -ffp-contract=fast for the twin's sake: a product of f32 is exact in
+// f64, so fusing it changes no bit. The f32 chain does not rely on that: its fma is explicit.
+#include "engine/numeric/contract_kernel.inl"
+#include "engine/numeric/kernels.h"
+
+namespace {
+
+template <class A>
+struct Lanes {
+  using Acc = A;
+  static constexpr int kLanes = 8;
+  static constexpr int kRows = 2;
+  static constexpr long kPackM = 3, kPackN = 0;
+  struct Vec {
+    A lane[kLanes];
+  };
+  using Mask = long;
+  static constexpr int wide(int) { return 1; }
+  static Mask mask(long lanes) { return lanes; }
+  static Vec zero() { return {}; }
+  static Vec splat(A x) {
+    Vec v;
+    for (A& lane : v.lane) lane = x;
+    return v;
+  }
+  template <class B>
+  static Vec load(const B* p, Mask m = kLanes) {
+    Vec v{};
+    for (int i = 0; i < m; ++i) v.lane[i] = static_cast<A>(p[i]);
+    return v;
+  }
+  static void store(A* p, const Vec& v, Mask m = kLanes) {
+    for (int i = 0; i < m; ++i) p[i] = v.lane[i];
+  }
+};
+
+struct Single : Lanes<float> {
+  static Vec fma(const Vec& a, const Vec& b, Vec c) {
+    for (int i = 0; i < kLanes; ++i) c.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]);
+    return c;
+  }
+};
+
+struct Twin : Lanes<double> {
+  static Vec fma(const Vec& a, const Vec& b, Vec c) {
+    for (int i = 0; i < kLanes; ++i) c.lane[i] += a.lane[i] * b.lane[i];
+    return c;
+  }
+};
+
+}  // namespace
+
+namespace shardproof {
+extern const Kernels kKernelsScalar{product<Single>, product<Twin>};
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace shardproof {
+
+/// The instruction sets the product kernels are compiled for. All of them give the same bits.
+enum class Isa { scalar, avx2, avx512 };
+std::string_view to_string(Isa isa);
+
+/// Whether this build has kernels for `isa` and this machine can run them; scalar always.
+bool has_isa(Isa isa);
+
+/// The one in use: the best the machine has, unless a ForcedIsa says otherwise.
+Isa isa_in_use();
+
+/// Test hook: all products run on `isa` as long as this lives. Not while other threads work; does
+/// not nest. Throws std::invalid_argument unless has_isa(isa).
+class ForcedIsa {
+ public:
+  explicit ForcedIsa(Isa isa);
+  ~ForcedIsa();
+  ForcedIsa(const ForcedIsa&) = delete;
+  ForcedIsa& operator=(const ForcedIsa&) = delete;
+};
+
+}  // namespace shardproof

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weights/numerics.h"
+
+namespace shardproof {
+
+/// out[i] = the f32 sum of terms[0][i] … terms[K−1][i] for i in [0, n), in the order of the
+/// schedule (docs/spec.md section 1.2), starting from the first partial, one f32 addition each:
+///   group  0, 1, …, K−1
+///   ring   chunk+1, chunk+2, …, K−1, 0, …, chunk: the chunk travels one way and ends on its owner
+///   tree   neighbours pair up level by level; an odd last one passes up unchanged
+/// K ≥ 1. The terms are in the order of the group: the chips' block index over the op's axes.
+void scheduled_sum(Schedule schedule, const std::vector<const float*>& terms, std::int64_t chunk,
+                   std::int64_t n, float* out);
+
+/// The ring's chunk of element i of n in an all_reduce over K chips, ⌊i·K/n⌋, and a chunk's first
+/// element.
+inline std::int64_t chunk_of(std::int64_t i, std::int64_t n, std::int64_t K) { return i * K / n; }
+inline std::int64_t chunk_begin(std::int64_t chunk, std::int64_t n, std::int64_t K) {
+  return (chunk * n + K - 1) / K;
+}
+
+}  // namespace shardproof
