@@ -114,8 +114,9 @@ double multiply_adds(const Case& c) {
   const double rows = d(c.batch);
   const double tokens = d(c.prompt + c.gen - 1);
   const double passes = d((c.prompt + c.chunk - 1) / c.chunk + c.gen - 1);
+  const bool gated = m.ffn == Ffn::swiglu || m.ffn == Ffn::geglu;
   const double per_token =
-      2.0 * d(m.E) * d(m.Q) * d(m.H + m.K) + 3.0 * d(m.E) * d(m.F) + 2.0 * d(m.E);
+      2.0 * d(m.E) * d(m.Q) * d(m.H + m.K) + (gated ? 3.0 : 2.0) * d(m.E) * d(m.F) + 2.0 * d(m.E);
   const double attention = tokens * tokens * d(m.H) * d(m.Q);  // causal: half of 2·H·Q·M a token
   return rows * (d(m.layers) * (tokens * per_token + attention) + passes * d(m.E) * d(m.V));
 }

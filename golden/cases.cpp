@@ -84,6 +84,12 @@ Case attempt(Choices& choose) {
   if (choose.percent(20) && m.Q >= 4) m.rotary = 0.5;
   if (choose.percent(20)) m.embed_scale = choose.of<float>({0.75F, 2.0F, 9.5F});
   m.logit_scale = parse_model(fmt::format("palm-tiny,E={}", m.E)).logit_scale;
+  if (choose.percent(35)) m.block = Block::serial;
+  if (choose.percent(30)) m.norm = Norm::layernorm;
+  if (choose.percent(40)) m.ffn = choose.of({Ffn::geglu, Ffn::gelu, Ffn::gelu_erf});
+  if (choose.percent(40)) m.bias = choose.of({Bias::norm, Bias::qkv, Bias::all, Bias::all});
+  if (choose.percent(35)) m.rope = choose.of({Rope::interleaved, Rope::interleaved, Rope::none});
+  m.tied = choose.percent(75);
 
   if (choose.percent(25)) c.numerics.act = ActType::bf16;
   if (choose.percent(25)) c.numerics.weights = WeightType::bf16;
@@ -111,10 +117,11 @@ bool legal(const Case& c) {
 std::vector<Case> standard_matrix() {
   std::vector<Case> all;
   const auto add = [&](const char* torus, const char* model, const Strategy& prefill,
-                       const Strategy& decode, int batch, int prompt, int gen) {
-    all.push_back(parse_case(
-        fmt::format("torus={} model={} prefill={} decode={} batch={} prompt={} gen={} seed=1",
-                    torus, model, prefill.to_string(), decode.to_string(), batch, prompt, gen)));
+                       const Strategy& decode, int batch, int prompt, int gen,
+                       const char* block = "parallel") {
+    all.push_back(parse_case(fmt::format(
+        "torus={} model={} prefill={} decode={} block={} batch={} prompt={} gen={} seed=1", torus,
+        model, prefill.to_string(), decode.to_string(), block, batch, prompt, gen)));
   };
   for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
     for (const char* model : {"palm-tiny", "palm-tiny,K=24"})
@@ -124,6 +131,18 @@ std::vector<Case> standard_matrix() {
       for (const Strategy& decode : all_strategies())
         if (!(prefill == decode)) add("4x2x3", model, prefill, decode, 24, 7, 4);
   for (const Strategy& s : all_strategies()) add("4x4x4", "palm-mini", s, s, 64, 3, 3);
+  // The rest of the model family, in every strategy.
+  const char* const everything =
+      "palm-tiny,ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false";
+  for (const Strategy& s : all_strategies()) {
+    for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
+      add(torus, "palm-tiny", s, s, 24, 7, 4, "serial");
+    add("4x2x3", "palm-tiny,K=24", s, s, 24, 7, 4, "serial");
+    for (const char* block : {"parallel", "serial"})
+      for (const char* torus : {"4x2x3", "3x2x2"}) add(torus, everything, s, s, 24, 5, 3, block);
+    add("4x2x3", "palm-tiny,ffn=gelu,rope=none", s, s, 24, 5, 3);
+    add("3x2x2", "palm-tiny,ffn=gelu-erf,norm=layernorm,bias=qkv", s, s, 24, 5, 3, "serial");
+  }
   return all;
 }
 
@@ -186,6 +205,12 @@ std::vector<Case> simpler(const Case& c) {
   });
   propose([&](Case& next) { next.model.V = std::min(c.model.V, 2 * n); });
   propose([&](Case& next) { next.model.V = std::min(c.model.V, n); });
+  propose([](Case& next) { next.model.block = Block::parallel; });
+  propose([](Case& next) { next.model.norm = Norm::rmsnorm; });
+  propose([](Case& next) { next.model.ffn = Ffn::swiglu; });
+  propose([](Case& next) { next.model.bias = Bias::none; });
+  propose([](Case& next) { next.model.rope = Rope::half; });
+  propose([](Case& next) { next.model.tied = true; });
   propose([](Case& next) { next.model.rotary = 1.0; });
   propose([](Case& next) { next.model.theta = 10000.0; });
   propose([](Case& next) { next.model.embed_scale = 1.0F; });
@@ -222,16 +247,23 @@ void Coverage::add(const Case& c) {
   if (c.torus.chips() >= 12) ++counts_["12 chips or more"];
   if (c.gen >= 3) ++counts_["gen 3 or more"];
   if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
+  if (c.model.block == Block::serial) ++counts_["serial blocks"];
+  if (c.model.norm == Norm::layernorm) ++counts_["layernorm"];
+  if (c.model.ffn != Ffn::swiglu) ++counts_["geglu or gelu"];
+  if (c.model.bias != Bias::none) ++counts_["biases"];
+  if (c.model.rope == Rope::interleaved) ++counts_["interleaved rope"];
+  if (!c.model.tied) ++counts_["untied table"];
   ++counts_[c.prefill.to_string()];
   if (!(c.decode == c.prefill) && c.gen > 1) ++counts_[c.decode.to_string()];
   multiply_adds_.push_back(multiply_adds(c));
 }
 
 std::vector<Coverage::Requirement> Coverage::requirements() const {
-  std::vector<Requirement> all{{"axes not all equal", 0, 60},
-                               {"12 chips or more", 0, 30},
-                               {"gen 3 or more", 0, 50},
-                               {"an odd axis of 3 or more", 0, 20}};
+  std::vector<Requirement> all{{"axes not all equal", 0, 60}, {"12 chips or more", 0, 30},
+                               {"gen 3 or more", 0, 50},      {"an odd axis of 3 or more", 0, 20},
+                               {"serial blocks", 0, 20},      {"layernorm", 0, 15},
+                               {"geglu or gelu", 0, 20},      {"biases", 0, 20},
+                               {"interleaved rope", 0, 10},   {"untied table", 0, 10}};
   for (const Strategy& s : all_strategies()) all.push_back({s.to_string(), 0, 3});
   for (Requirement& r : all) {
     const auto at = counts_.find(r.name);

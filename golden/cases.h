@@ -12,7 +12,8 @@ namespace shardproof::cases {
 
 /// The cases `verify` runs without arguments: every strategy, for prefill and decode alike, ×
 /// multihead and multiquery × the tori 1x1x1, 2x2x2, 4x2x3, 3x2x2, 2x3x1, 1x4x2; every pair of
-/// different strategies on 4x2x3; 4x4x4 once.
+/// different strategies on 4x2x3; 4x4x4 once; serial blocks on the same tori, and layernorm, the
+/// gelus, biases, interleaved and no rotation and untied tables in every strategy.
 std::vector<Case> standard_matrix();
 
 /// Random case number `index` of the stream `seed`: a function of the two alone. Always legal, at
@@ -36,8 +37,8 @@ class Coverage {
   std::string to_string() const;
   /// Whether the draw was lazy: at least 60 % with axes not all three equal, 30 % with 12 chips or
   /// more, 50 % with gen ≥ 3, 20 % with an axis of 3 or 5 or a larger odd number, every strategy in
-  /// at least 3 %; and half of the cases at most 5·10^6 multiply-adds. Empty if all hold, else
-  /// the first that does not.
+  /// at least 3 %, every part of the model family in its share; and half of the cases at most
+  /// 5·10^6 multiply-adds. Empty if all hold, else the first that does not.
   std::string shortfall() const;
 
  private:

@@ -17,7 +17,7 @@ const std::map<std::string, std::string>& descriptions() {
       {"model", "PRESET[,KEY=VALUE...] [palm-tiny]"},
       {"prefill", "Strategy of the prefill [ws2d:heads]"},
       {"decode", "Strategy of the decode steps [as prefill]"},
-      {"block", "parallel [from the model]"},
+      {"block", "parallel or serial [from the model]"},
       {"weights", "f32 or bf16 [f32], or a weights FILE"},
       {"act", "Storage of activations, f32 or bf16 [f32]"},
       {"regime", "What sums mean, exact or f32 [exact]"},

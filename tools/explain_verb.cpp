@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/program/explain.h"
+#include "engine/program/picture.h"
 #include "golden/case.h"
 #include "tools/case_flags.h"
+#include "tools/text_file.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 
@@ -16,6 +18,7 @@ struct Options {
   CaseFlags flags;
   bool paper = false;
   bool json = false;
+  std::string svg;
 };
 
 /// One program of the phase being explained, type-checked.
@@ -75,6 +78,21 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
   return {{"program", e.title}, {"steps", steps}};
 }
 
+/// Draws a decode layer into `file`.
+int draw(const Explained& layer, const Case& c, const std::string& file, bool paper) {
+  PictureOptions options{fmt::format("{} on torus {}", c.decode.to_string(), c.torus.to_string()),
+                         {fmt::format("model {}; one layer of one decode step: a new token for "
+                                      "each of {} rows, {} cached positions before it",
+                                      print_model(c.model), c.batch, c.prompt)},
+                         paper,
+                         {}};
+  if (!(c.prefill == c.decode))
+    options.notes.push_back(
+        fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
+  write_text_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, options));
+  return 0;
+}
+
 int explain_strategy(Options& o) {
   o.flags.load();
   const Strategy strategy = Strategy::parse(o.strategy);
@@ -99,6 +117,7 @@ int explain_strategy(Options& o) {
          programs.hand_over, c.prompt);
   part("embedding", programs.decode.embed, 1);
   part("layer", programs.decode.layer, 1);
+  if (!o.svg.empty()) return draw(parts.back(), c, o.svg, o.paper);
   part("head", programs.decode.head, 1);
   part("sampling", programs.decode.sample, 1);
 
@@ -145,7 +164,10 @@ void add_explain(CLI::App& app, Action& chosen) {
                          {"batch", "Rows [as many as chips]"},
                          {"prompt", "Cached positions [4]"}});
   verb->add_flag("--paper", options->paper, "Drop (K-1)/K, as the paper's formulas do");
-  verb->add_flag("--json", options->json, "Print JSON");
+  CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON");
+  verb->add_option("--svg", options->svg, "Draw the layer into a file instead")
+      ->excludes(json)
+      ->check([](const std::string& file) { return file.empty() ? "no file is named" : ""; });
   verb->footer(
       "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips.\n"
       "--prefill names another strategy for the prefill: then the hand-over of the\n"

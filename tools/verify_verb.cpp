@@ -78,15 +78,33 @@ std::string heading() {
                      "torus", "model", "prefill", "decode", "B", "L", "gen", "vals", "verdict");
 }
 
+/// What the table has no column for, where it is not the default: "block=serial act=bf16".
+std::string beyond_columns(const Case& c) {
+  std::string text;
+  const auto say = [&](std::string_view key, std::string_view value, std::string_view usual) {
+    if (value != usual) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  };
+  say("block", to_string(c.model.block), "parallel");
+  say("weights", to_string(c.numerics.weights), "f32");
+  say("act", to_string(c.numerics.act), "f32");
+  say("regime", to_string(c.numerics.regime), "exact");
+  if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");
+  return text;
+}
+
 /// A model too long for its column stands on a line of its own, so that the row still fits.
 std::string row(std::size_t i, const Case& c, const Judgement& j) {
   constexpr std::size_t kModelColumn = 15;
-  std::string model = print_model(c.model);
+  ModelConfig shown = c.model;
+  shown.block = parse_model(shown.preset).block;
+  std::string model = print_model(shown);
   std::string above;
   if (model.size() > kModelColumn) {
     above = fmt::format("     {}\n", model);
     model = c.model.preset + ",...";
   }
+  if (const std::string rest = beyond_columns(c); !rest.empty())
+    above += fmt::format("     {}\n", rest);
   return above + fmt::format("{:>4} {:<7} {:<15} {:<13}{:<13}{:>3} {:>2} {:>3} {:>4}  {}\n", i + 1,
                              c.torus.to_string(), model, c.prefill.to_string(),
                              c.decode.to_string(), c.batch, c.prompt, c.gen, j.tensors,

@@ -43,9 +43,31 @@ TEST(Norm, DividesByTheRootMeanSquareOverTheWholeE) {
   const Sharded x = values("BLE_x", {1, 1, 4}, {2, -2, 4, 4}, torus);
   const Sharded ss = values("BL", {1, 1}, {40}, torus);
   const Sharded g = values("E_x", {4}, {1, 1, 3, 0.5F}, torus);
-  EXPECT_EQ(norm(x, ss, g, 6, one()).f32(), (Chips{{0.5F, -0.5F}, {3, 0.5F}}));
+  EXPECT_EQ(norm(x, ss, g, nullptr, 6, one()).f32(), (Chips{{0.5F, -0.5F}, {3, 0.5F}}));
   const double r = 1.0 / std::sqrt(40.0 / 4.0 + 1e-6);
-  EXPECT_EQ(norm(x, ss, g, 1e-6, one()).f32()[1][0], static_cast<float>((4.0 * r) * 3.0));
+  EXPECT_EQ(norm(x, ss, g, nullptr, 1e-6, one()).f32()[1][0], static_cast<float>((4.0 * r) * 3.0));
+}
+
+TEST(Norm, AddsABiasInF64BeforeItsOneRounding) {
+  // r is 1: 3·2^-24 alone would round away, and 1/3 is no f32.
+  const Sharded x = values("BE", {1, 2}, {1, 1});
+  const Sharded ss = values("B", {1}, {2});
+  const Sharded g = values("E", {2}, {1, 1.0F / 3.0F});
+  const Sharded b = values("E", {2}, {0x1.8p-23F, 1});
+  const double r = 1.0 / std::sqrt(1.0 + 1e-300);
+  ASSERT_EQ(r, 1.0);
+  EXPECT_EQ(norm(x, ss, g, &b, 1e-300, one()).f32(),
+            (Chips{{static_cast<float>(1.0 + 0x1.8p-23),
+                    static_cast<float>(static_cast<double>(1.0F / 3.0F) + 1.0)}}));
+}
+
+TEST(Layernorm, CentersAndTakesTheMeanOverTheWholeE) {
+  const Torus torus(2, 1, 1);
+  const Sharded x = values("BE_x", {1, 4}, {2, -2, 4, 4}, torus);
+  const Sharded mu = divide_by(values("B", {1}, {8}, torus), 4, one());
+  EXPECT_EQ(mu.f32(), (Chips{{2}, {2}}));
+  EXPECT_EQ(center(x, mu, one()).f32(), (Chips{{0, -4}, {2, 2}}));
+  EXPECT_EQ(divide_by(values("B", {1}, {1}), 3, one()).f32()[0][0], static_cast<float>(1.0 / 3.0));
 }
 
 TEST(Rope, TurnsChannelPairsHalfTheDimApart) {
@@ -53,8 +75,19 @@ TEST(Rope, TurnsChannelPairsHalfTheDimApart) {
   const Sharded cos = values("PJ", {2, 2}, {1, 1, 0, 0.6F});
   const Sharded sin = values("PJ", {2, 2}, {0, 0, 1, 0.8F});
   const Sharded t = values("BLHQ", {1, 2, 1, 4}, {1, 10, 2, 20, 1, 10, 2, 20});
-  const Sharded out = rope(t, integers("BL", {1, 2}, {0, 1}), cos, sin, one());
+  const Sharded pos = integers("BL", {1, 2}, {0, 1});
+  const Sharded out = rope(RopePairs::half_split, t, pos, cos, sin, one());
   EXPECT_EQ(out.f32(), (Chips{{1, 10, 2, 20, -2, -10, 1, 20}}));
+}
+
+TEST(Rope, TurnsNeighboursWhenInterleaved) {
+  // The same turns, of channels (0,1) and (2,3); the last two channels pass.
+  const Sharded cos = values("PJ", {2, 2}, {1, 1, 0, 0.6F});
+  const Sharded sin = values("PJ", {2, 2}, {0, 0, 1, 0.8F});
+  const Sharded t = values("BLHQ", {1, 2, 1, 6}, {1, 2, 10, 20, 5, 6, 1, 2, 10, 20, 5, 6});
+  const Sharded pos = integers("BL", {1, 2}, {0, 1});
+  EXPECT_EQ(rope(RopePairs::interleaved, t, pos, cos, sin, one()).f32(),
+            (Chips{{1, 2, 10, 20, 5, 6, -2, 1, -10, 20, 5, 6}}));
 }
 
 TEST(Rope, LeavesChannelsBeyondItsTableAlone) {
@@ -62,10 +95,11 @@ TEST(Rope, LeavesChannelsBeyondItsTableAlone) {
   const Sharded sin = values("PJ", {1, 1}, {1});
   const Sharded t = values("BLKQ", {1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
   const Sharded pos = integers("BL", {1, 1}, {0});
-  EXPECT_EQ(rope(t, pos, cos, sin, one()).f32(), (Chips{{-2, 1, 3, 4, -6, 5, 7, 8}}));
+  EXPECT_EQ(rope(RopePairs::half_split, t, pos, cos, sin, one()).f32(),
+            (Chips{{-2, 1, 3, 4, -6, 5, 7, 8}}));
   for (std::int32_t p : {-1, 1})
     EXPECT_EQ(label_of([&] {
-                rope(t, integers("BL", {1, 1}, {p}), cos, sin, one());
+                rope(RopePairs::half_split, t, integers("BL", {1, 1}, {p}), cos, sin, one());
               }),
               "rope_range");
 }
@@ -76,7 +110,11 @@ TEST(Elementwise, ScalesAndBiasesBroadcastByLetter) {
   const Sharded s = values("F_y", {2}, {10, 100}, torus);
   ASSERT_EQ(t.f32(), (Chips{{1, 3}, {2, 4}}));
   EXPECT_EQ(scale(t, s, one()).f32(), (Chips{{10, 30}, {200, 400}}));
-  EXPECT_EQ(bias(t, s, one()).f32(), (Chips{{11, 13}, {102, 104}}));
+  EXPECT_EQ(bias(t, {&s}, one()).f32(), (Chips{{11, 13}, {102, 104}}));
+  // Two biases are two additions, each rounded: (1 + 2^24) + 1 stays, 1 + (2^24 + 2) would not.
+  const Sharded big = values("B", {1}, {0x1p24F});
+  const Sharded unit = values("B", {1}, {1});
+  EXPECT_EQ(bias(unit, {&big, &unit}, one()).f32(), (Chips{{0x1p24F}}));
   EXPECT_EQ(scale_by(t, 0.5F, one()).f32(), (Chips{{0.5F, 1.5F}, {1, 2}}));
   EXPECT_EQ(add(t, t, one()).f32(), (Chips{{2, 6}, {4, 8}}));
   // Dims [H,Q] of a scale broadcast over B and L, and in their own strides.
@@ -96,6 +134,13 @@ TEST(Elementwise, RoundWhereTheSpecificationSays) {
   EXPECT_EQ(swish32(third), w);
   EXPECT_EQ(swiglu(values("B", {2}, {third, 0}), values("B", {2}, {third, 9}), one()).f32(),
             (Chips{{w * third, 0}}));
+  EXPECT_EQ(geglu(values("B", {1}, {third}), values("B", {1}, {third}), one()).f32()[0][0],
+            gelu32(third) * third);
+  // The textbook forms 1 + tanh and 1 + erf cancel to 0 long before -8; these do not.
+  EXPECT_EQ(gelu(values("B", {2}, {0, 100}), one()).f32(), (Chips{{0, 100}}));
+  EXPECT_LT(gelu(values("B", {1}, {-8}), one()).f32()[0][0], 0.0F);
+  EXPECT_LT(gelu_erf(values("B", {1}, {-8}), one()).f32()[0][0], 0.0F);
+  EXPECT_EQ(gelu_erf(values("B", {2}, {0, 100}), one()).f32(), (Chips{{0, 100}}));
   // store is bf16 with 8 bits of mantissa, ties to even.
   EXPECT_EQ(store(values("B", {4}, {1, 1 + 0x1p-8F, 1 + 3 * 0x1p-8F, third}), one()).f32(),
             (Chips{{1, 1, 1 + 0x1p-6F, 0x1.56p-2F}}));

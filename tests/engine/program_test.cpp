@@ -20,14 +20,29 @@ std::vector<Program> programs_of(const PhasePrograms& phase) {
   return {phase.embed, phase.layer, phase.head, phase.sample};
 }
 
+/// Models that between them have every op.
+std::vector<ModelConfig> models() {
+  std::vector<ModelConfig> all;
+  for (const char* text : {"palm-tiny", "palm-tiny,ffn=geglu,norm=layernorm,bias=all,tied=false",
+                           "palm-tiny,ffn=gelu,rope=interleaved,bias=qkv",
+                           "palm-tiny,ffn=gelu-erf,rope=none,norm=layernorm,bias=norm"})
+    for (Block block : {Block::parallel, Block::serial}) {
+      all.push_back(parse_model(text));
+      all.back().block = block;
+    }
+  return all;
+}
+
 /// Every program that the built strategies have.
 std::vector<Program> all_programs() {
   std::vector<Program> all;
   for (const Strategy& strategy : all_strategies())
     for (const char* kv : kKvAxes)
       for (ActType act : {ActType::f32, ActType::bf16})
-        for (Program& program : programs_of(build_programs(strategy, Axes::parse(kv), act)))
-          all.push_back(std::move(program));
+        for (const ModelConfig& model : models())
+          for (Program& program :
+               programs_of(build_programs(strategy, Axes::parse(kv), model, act)))
+            all.push_back(std::move(program));
   return all;
 }
 
@@ -37,7 +52,7 @@ TEST(ProgramText, ParseInvertsPrintForEveryStrategy) {
     EXPECT_EQ(parse_program(program.name, print_program(program)), program) << program.name;
     for (const Op& op : program.ops) kinds.insert(op.kind);
   }
-  EXPECT_GE(kinds.size(), 15U) << "the strategies use fewer ops than they did";
+  EXPECT_GE(kinds.size(), 22U) << "the strategies use fewer ops than they did";
 }
 
 constexpr const char* kEveryForm = R"(input x : BLE_xzy is in
@@ -50,6 +65,9 @@ e : BLS_zR_yxQ = split_dim(q, H->S_zR_yx) is q
 f : BLH_zyxQ = merge_dim(e, SR->H) is q
 g : BLE = einsum(BLHQ,HQE->BLE + BLF,FE->BLE; a, b; c, d) is raw block_out
 h : BLE = scale_by(g, embed_scale) is unstored embed
+l : BL = divide_by(g, E) is stat mu
+m : BLF = bias(g, a, b) is gate
+n : BLE = norm(g, l, a, b) is norm
 i : BC, j : BC = local_argmax(h) is stat candidates, stat indices
 k : BMKQ = append(a, b, c) is previous k_cache
 output a, b, k
@@ -180,14 +198,15 @@ TEST(Strategies, LayerProgramsCheckOnUnequalTori) {
     const std::int64_t n = torus.chips();
     for (const Strategy& strategy : all_strategies())
       for (const char* kv : kKvAxes)
-        for (ActType act : {ActType::f32, ActType::bf16}) {
+        for (const ModelConfig& model : models()) {
+          const ActType act = model.block == Block::serial ? ActType::bf16 : ActType::f32;
           SCOPED_TRACE(strategy.to_string() + " with K over '" + kv + "' on " + size);
           const std::int64_t K = torus.size(Axes::parse(kv));
           const std::map<char, std::int64_t> extents{{'B', n}, {'L', 2}, {'E', n}, {'F', n},
                                                      {'H', n}, {'K', K}, {'Q', 4}, {'M', 3},
                                                      {'V', n}, {'P', 9}, {'J', 2}};
           for (const Program& program :
-               programs_of(build_programs(strategy, Axes::parse(kv), act))) {
+               programs_of(build_programs(strategy, Axes::parse(kv), model, act))) {
             std::map<std::string, Shape> inputs;
             for (const Result& input : program.inputs)
               for (const Layout::Dim& dim : input.layout.dims())

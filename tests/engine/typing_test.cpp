@@ -77,7 +77,7 @@ gv : BC = all_gather(cv, C, zyx) is stat candidates
 gi : BC = all_gather(ci, C, zyx) is stat indices
 )";
 
-const Broken kBroken[] = {
+const Broken kWritten[] = {
     // notation
     {"torus_c0", kX, {"'2x2'"}, "2x2"},
     {"torus_c1", kX, {"2x0x3", "size 0"}, "2x0x3"},
@@ -394,6 +394,38 @@ const Broken kBroken[] = {
      kX + "input g : E_z is weight norm\n"
           "y : BLE_zy = bias(x, g) is in",
      {"y: ", "BLE_zy has E_zy where E_z has E_z"}},
+    {"bias_c2",
+     kX + "input g : E_zy is weight norm\ninput w : EF is weight w_gate\n"
+          "y : BLE_zy = bias(x, g, w) is in",
+     {"y: ", "BLE_zy has no dim F of EF"}},
+    {"divide_by_c1",
+     "input s : BL partialsum-x is stat sum\ny : BL partialsum-x = divide_by(s, E) is stat mu",
+     {"y: ", "operand s is BL partialsum-x"}},
+    {"divide_by_c1", kPos + "y : BL = divide_by(pos, E) is stat mu", {"y: ", "int32 BL"}},
+    {"divide_by_c2",
+     "input s : BL is stat sum\ny : BL = divide_by(s, F) is stat mu",
+     {"y: ", "'F'", "legal: E"}},
+    {"center_c1",
+     kX + "input s : BL partialsum-x is stat mu\ny : BLE_zy = center(x, s) is stat d",
+     {"y: ", "operand s is BL partialsum-x"}},
+    {"center_c2",
+     kX + "input w : EF is weight w_gate\ny : BLE_zy = center(x, w) is stat d",
+     {"y: ", "BLE_zy has no dim F of EF"}},
+    {"center_c3",
+     kX + "input s : B_xL is stat mu\ny : BLE_zy = center(x, s) is stat d",
+     {"y: ", "BLE_zy has B where B_xL has B_x"}},
+    {"geglu_c1",
+     "input g : BLF partialsum-x is raw gate\ny : BLF partialsum-x = geglu(g, g) is hidden",
+     {"y: ", "operand g is BLF partialsum-x"}},
+    {"geglu_c2",
+     "input g : BLF_x is gate\ninput u : BLF is up\ny : BLF_x = geglu(g, u) is hidden",
+     {"y: ", "BLF_x [12,2,24] and BLF"}},
+    {"gelu_c1",
+     "input g : BLF partialsum-x is raw gate\ny : BLF partialsum-x = gelu(g) is hidden",
+     {"y: ", "operand g is BLF partialsum-x"}},
+    {"gelu_erf_c1",
+     "input g : BLF partialsum-x is raw gate\ny : BLF partialsum-x = gelu_erf(g) is hidden",
+     {"y: ", "operand g is BLF partialsum-x"}},
     {"store_c1",
      kP + "y : BLE_x partialsum-yz = store(p) is block_out",
      {"y: ", "operand p is BLE_x partialsum-yz"}},
@@ -449,6 +481,13 @@ const Broken kBroken[] = {
      {"y: ", "BLE has E=24 where E has E=12"},
      "2x2x3",
      {{"g", {12}}}},
+    {"norm_c2",
+     normed("BLE", "BL", "E") + "y : BLE = norm(x, s, g, s) is norm",
+     {"y: ", "operand s is BL", "E are wanted"}},
+    {"norm_c3",
+     normed("BLE", "BL", "E") + "input b : E_x is weight norm_bias\n"
+                                "y : BLE = norm(x, s, g, b) is norm",
+     {"y: ", "BLE has E where E_x has E_x"}},
     {"rope_c1",
      "input q : BLHQ partialsum-x is raw q\n" + kPos + kTables +
          "y : BLHQ = rope(q, pos, cos, sin) is q_rot",
@@ -719,6 +758,19 @@ const Broken kBroken[] = {
      "2x2x3",
      {{"w", {12, 24}}}},
 };
+
+/// Every rule of rope holds of the interleaved one too.
+const std::vector<Broken> kBroken = [] {
+  std::vector<Broken> all(std::begin(kWritten), std::end(kWritten));
+  for (Broken broken : kWritten) {
+    const auto call = broken.program.find("= rope(");
+    if (call == std::string::npos) continue;
+    broken.label.replace(0, 4, "rope_interleaved");
+    broken.program.replace(call, 7, "= rope_interleaved(");
+    all.push_back(broken);
+  }
+  return all;
+}();
 
 /// Parses and checks, with the extents of kExtents for every input that names no shape.
 void parse_and_check(const Broken& b) {

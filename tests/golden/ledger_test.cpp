@@ -25,13 +25,15 @@ class Formulas {
     const std::int64_t BL = c_.batch * L;
     const std::int64_t heads = BL * m.H * m.Q;
     const std::int64_t kv = BL * m.K * m.Q;
+    const std::int64_t norms = m.block == Block::serial ? 2 : 1;  // each with its gather and sum
     switch (s_.ffn) {
       case FfnLayout::ws1d:
-        return 2 * gather(BL * m.E, n_) +
+        return norms * 2 * gather(BL * m.E, n_) +
                (batch() ? 2 * gather(heads / n_, n_) + 2 * gather(kv / kv_blocks_, kv_blocks_) : 0);
       case FfnLayout::ws2d: {
-        const std::int64_t block = 2 * gather(BL * m.E / X_, YZ_) + 2 * gather(BL, X_) +
-                                   2 * gather(heads / YZ_, X_) + 3 * gather(BL * m.F / YZ_, X_);
+        const std::int64_t block =
+            norms * (2 * gather(BL * m.E / X_, YZ_) + statistics() * 2 * gather(BL, X_)) +
+            2 * gather(heads / YZ_, X_) + matrices() * gather(BL * m.F / YZ_, X_);
         if (!batch())  // all_reduce of K and V where K is not split over x too
           return block + (kv_ == 3 ? 2 : 4) * gather(kv / (kv_ == 3 ? YZ_ : kv_blocks_), X_);
         const std::int64_t scatter = 2 * gather(kv / YZ_, X_);
@@ -39,7 +41,7 @@ class Formulas {
         return block + 2 * gather(heads / n_, n_) + scatter + exchange;
       }
       default: {
-        const std::int64_t wide = 2 * m.E * m.H * m.Q + 3 * m.E * m.F;
+        const std::int64_t wide = 2 * m.E * m.H * m.Q + matrices() * m.E * m.F;
         const std::int64_t narrow = 2 * m.E * m.K * m.Q;
         const std::int64_t rest = kv_ == 3 ? YZ_ : kv_blocks_;
         return gather(wide / YZ_, X_) + gather(wide, YZ_) + gather(narrow / rest, X_) +
@@ -56,7 +58,7 @@ class Formulas {
   std::int64_t head() const {
     const std::int64_t BE = c_.batch * c_.model.E;
     return gather(BE / X_, YZ_) + (gathered() ? gather(BE / n_, X_) : 0) +
-           2 * gather(c_.batch, X_) + gather(c_.batch * c_.model.V / YZ_, X_);
+           statistics() * 2 * gather(c_.batch, X_) + gather(c_.batch * c_.model.V / YZ_, X_);
   }
 
   std::int64_t sample() const { return 2 * gather(c_.batch * n_, n_); }
@@ -71,6 +73,12 @@ class Formulas {
 
  private:
   bool batch() const { return s_.attention == AttentionLayout::batch; }
+  /// Of a norm: the mean and the sum of squares, or the latter alone.
+  std::int64_t statistics() const { return c_.model.norm == Norm::layernorm ? 2 : 1; }
+  /// Of the FFN, with W_out.
+  std::int64_t matrices() const {
+    return c_.model.ffn == Ffn::swiglu || c_.model.ffn == Ffn::geglu ? 3 : 2;
+  }
   bool gathered() const { return s_.ffn == FfnLayout::wg_xyz; }
   /// D(K−1)/K a chip, over all chips: the cost of all_gather, reduce_scatter and all_to_all.
   std::int64_t gather(std::int64_t D, std::int64_t K) const { return D * n_ / K * (K - 1); }

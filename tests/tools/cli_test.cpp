@@ -238,6 +238,45 @@ TEST_F(Cli, ExplainSaysWhereWeightsRestTwice) {
   EXPECT_EQ(json["programs"].size(), 4U);
 }
 
+TEST_F(Cli, ExplainDrawsALayer) {
+  const Outcome o = run("explain ws2d:batch --svg layer.svg");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(slurp(path("layer.svg")), slurp(SHARDPROOF_DOCS "/ws2d-batch-4x2x3.svg"))
+      << "if the picture is meant to change: build/shardproof explain ws2d:batch --svg "
+         "docs/ws2d-batch-4x2x3.svg";
+  int drawn = 0;
+  for (const char* strategy : {"ws1d:heads", "ws1d:batch", "ws2d:heads", "ws2d:batch",
+                               "wg-xyz:batch", "ws2d:batch --prefill wg-xyz:batch --paper"})
+    for (const char* torus : {"1x1x1", "3x1x2", "4x2x3", "4x4x4"}) {
+      const std::string arguments = std::string("explain ") + strategy + " --torus " + torus +
+                                    " --model palm-tiny,E=192,F=192,H=192,V=192 --svg " +
+                                    std::to_string(drawn++) + ".svg";
+      EXPECT_EQ(run(arguments).code, 0) << arguments;
+    }
+  EXPECT_NE(slurp(path("22.svg")).find("after prefill by wg-xyz:batch; the hand-over is not drawn"),
+            std::string::npos);
+  if (std::system("command -v python3 >/dev/null") == 0) {
+    const std::string read =
+        "import glob, xml.etree.ElementTree as t; [t.parse(f) for f in glob.glob(\"*.svg\")]";
+    EXPECT_EQ(
+        std::system(("cd '" + directory_.string() + "' && python3 -c '" + read + "'").c_str()), 0);
+  }
+}
+
+TEST_F(Cli, APictureIsWrittenWholeOrNotAtAll) {
+  expect_refused("explain ws2d --svg /nowhere/at/all/p.svg", "/nowhere/at/all/p.svg");
+  expect_refused("explain ws2d --torus 5x1x13 --model palm-mini,E=65,F=65,H=65,V=65 --svg p.svg",
+                 "at most 64");
+  expect_refused("explain ws2d --svg p.svg --json", "--json");
+  expect_refused("explain ws2d --svg ''", "--svg");
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  expect_refused("explain ws2d --svg pipe", "not a regular file");
+  fs::create_directory(path("folder"));
+  expect_refused("explain ws2d --svg folder", "not a regular file");
+}
+
 TEST_F(Cli, HelpHasAnExampleAndVersionANumber) {
   for (const char* verb : {"", "verify", "explain", "run", "weights generate", "weights inspect"})
     EXPECT_NE(run(std::string(verb) + " --help").out.find("Example: shardproof"), std::string::npos)

@@ -1,0 +1,90 @@
+// The specification's tiny models (tests/data/vectors) on simulated chips: what the engine computes
+// under every strategy that divides them equals the files, without the oracle or the judge.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "engine/strategies/inference.h"
+#include "tests/oracle/vector_case.h"
+#include "weights/error.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+/// Compares every complete checkpoint of a run with its file.
+class Comparer : public Observer {
+ public:
+  explicit Comparer(fs::path folder) : folder_(std::move(folder)) {}
+
+  void observe(const Scope& scope, const Program&, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    const Meaning& m = declared.meaning;
+    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || m.name == "in" || m.last ||
+        value.holds_partial())
+      return;
+    const bool global = m.name == "embed" || m.name == "logits" || m.name == "token";
+    const std::string id = checkpoint_id(scope.pass, global ? -1 : scope.layer, m.name);
+    const fs::path file = folder_ / (id + ".npy");
+    if (m.name == "token")
+      compare(id, read_npy<std::int32_t>(file), assemble_int(value));
+    else
+      compare(id, read_npy<float>(file), assemble(value));
+  }
+
+  std::set<std::string> seen;
+
+ private:
+  template <class T>
+  void compare(const std::string& id, const Array<T>& expected, const Array<T>& found) {
+    seen.insert(id);
+    ASSERT_EQ(expected.shape, found.shape) << id;
+    for (std::size_t i = 0; i < expected.data.size(); ++i)
+      ASSERT_EQ(std::memcmp(&expected.data[i], &found.data[i], sizeof(T)), 0)
+          << id << " element " << i << ": " << found.data[i] << ", expected " << expected.data[i];
+  }
+
+  fs::path folder_;
+};
+
+class EngineVectors : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
+  const fs::path folder = fs::path(SHARDPROOF_TEST_DATA) / "vectors" / GetParam();
+  const VectorCase v = read_case(folder);
+  std::size_t files = 0;
+  for (const auto& file : fs::directory_iterator(folder / "expected"))
+    if (file.path().stem().string().find("final_norm") == std::string::npos) ++files;
+  int layouts = 0;
+  for (const char* torus : {"1x1x1", "2x1x1", "1x2x1", "1x1x2"})
+    for (const Strategy& prefill : all_strategies())
+      for (const Strategy& decode : all_strategies()) {
+        const Inference inference{
+            Torus::parse(torus), v.weights.config(), v.request.numerics, prefill, decode,
+            v.request.chunk,     v.request.gen};
+        const IntTensor& prompt = v.request.prompt;
+        try {
+          require_legal(inference, prompt.shape[0], prompt.shape[1]);
+        } catch (const Error&) {
+          continue;  // the batch of 3 is not sharded over two chips
+        }
+        SCOPED_TRACE(std::string(torus) + " " + prefill.to_string() + " " + decode.to_string());
+        Comparer comparer(folder / "expected");
+        Threads one(1);
+        const InferencePrograms programs = build_programs(inference);
+        check(programs, inference, prompt.shape[0], prompt.shape[1]);
+        run_inference(inference, programs, v.weights, prompt, one, &comparer);
+        if (HasFatalFailure()) return;
+        EXPECT_EQ(comparer.seen.size(), files);
+        ++layouts;
+      }
+  EXPECT_GE(layouts, 25 + 3 * 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(, EngineVectors,
+                         ::testing::Values("bf16", "chunked", "gqa", "layernorm", "palm", "serial"),
+                         [](const auto& given) { return std::string(given.param); });
+
+}  // namespace
+}  // namespace shardproof
