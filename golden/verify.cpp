@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "golden/observers.h"
 #include "weights/error.h"
 #include "weights/generator.h"
 
@@ -80,9 +81,11 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   const auto known = memo.get(c, options.weights);
   Judge judge(known->answer, known->weights);
   Threads threads(options.threads);
+  Observers both({options.observer, &judge});
+  Observer* watching = options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
   try {
     judge.observe_generated(run_inference(inference, programs, known->weights, known->prompt,
-                                          threads, &judge, options.hazards));
+                                          threads, watching, options.hazards));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }

@@ -38,7 +38,8 @@ struct VerifyOptions {
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
   Hazards hazards = Hazards::hostile();
-  bool check_types = true;  ///< off only to show that the judge needs no type check
+  bool check_types = true;       ///< off only to show that the judge needs no type check
+  Observer* observer = nullptr;  ///< sees every value before the judge does
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
 };
 

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "golden/observers.h"
+#include "golden/trace.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
 #include "tools/verbs.h"
@@ -21,6 +23,7 @@ struct Options {
   int threads = 0;
   bool json = false;
   bool checkpoints = false;
+  std::optional<std::string> trace;
 };
 
 /// One row a line, bytes as token ids; all rows of one length.
@@ -148,8 +151,16 @@ int run_case(Options& o) {
       o.flags.weights() != nullptr ? *o.flags.weights() : generate_weights(c.model, c.seed);
   Threads threads(thread_count(o.threads));
   Collector collector(rows);
-  const IntTensor generated = run_inference(inference, programs, weights, padded(prompt, c.batch),
-                                            threads, o.checkpoints ? &collector : nullptr);
+  const IntTensor ids = padded(prompt, c.batch);
+  std::optional<Trace> trace;
+  if (o.trace) trace.emplace(c, ids, *o.trace, Trace::Source{o.flags.weights() != nullptr});
+  std::vector<Observer*> watching;
+  if (trace) watching.push_back(&*trace);
+  if (o.checkpoints) watching.push_back(&collector);
+  Observers observers(watching);
+  const IntTensor generated = run_inference(inference, programs, weights, ids, threads,
+                                            watching.empty() ? nullptr : &observers);
+  if (trace) trace->write("complete");
   if (!o.json) {
     for (std::int64_t r = 0; r < rows; ++r)
       fmt::print("{}\n", fmt::join(generated.data.begin() + r * c.gen,
@@ -179,12 +190,17 @@ void add_run(CLI::App& app, Action& chosen) {
   verb->add_flag("--json", options->json, "Print JSON");
   verb->add_flag("--checkpoints", options->checkpoints,
                  "With --json: the bits of every checkpoint");
+  verb->add_option("--trace", options->trace,
+                   "Write every op's output to an HDF5 file,\n"
+                   "chip by chip and as a whole")
+      ->type_name("FILE");
   verb->footer(
       "Prints the generated token ids, one row a line. --seed makes weights and\n"
       "prompt; with a weights file the prompt only. Rows are padded to a batch that\n"
       "the strategies can shard.\n"
       "Example: shardproof run --prefill wg-xyz:batch --decode ws2d:batch \\\n"
-      "           --torus 2x2x2 --prompt-file prompts.txt --gen 8");
+      "           --torus 2x2x2 --prompt-file prompts.txt --gen 8\n"
+      "         shardproof run --torus 1x2x3 --prefill wg-xyz:batch --trace t.h5");
   verb->callback([&chosen, options] { chosen = [options] { return run_case(*options); }; });
 }
 

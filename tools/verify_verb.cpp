@@ -3,15 +3,18 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "golden/cases.h"
+#include "golden/trace.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
+#include "weights/generator.h"
 
 namespace shardproof::tools {
 namespace {
@@ -22,6 +25,7 @@ struct Options {
   std::optional<std::int64_t> cases;
   int threads = 0;
   bool json = false;
+  std::optional<std::string> trace;
 };
 
 struct Totals {
@@ -40,8 +44,14 @@ struct Totals {
 /// Runs cases, several at once when there are several, and hands each judgement over in order.
 class Batch {
  public:
-  Batch(const std::vector<Case>& cases, const Weights* weights, int threads)
-      : cases_(cases), weights_(weights), threads_(threads), judgements_(cases.size()) {}
+  /// `observer`, of one case alone, may be null.
+  Batch(const std::vector<Case>& cases, const Weights* weights, int threads,
+        Observer* observer = nullptr)
+      : cases_(cases),
+        weights_(weights),
+        threads_(threads),
+        observer_(observer),
+        judgements_(cases.size()) {}
 
   template <class Done>
   void run(Done&& done) {
@@ -55,6 +65,7 @@ class Batch {
       options.threads = alone ? threads_ : 1;
       options.at_once = alone ? 1 : threads_;
       options.weights = weights_;
+      options.observer = observer_;
       Judgement judgement = verify_case(cases_[at], memo_, options);
       const std::lock_guard lock(mutex);
       judgements_[at] = std::move(judgement);
@@ -69,6 +80,7 @@ class Batch {
   const std::vector<Case>& cases_;
   const Weights* weights_;
   int threads_;
+  Observer* observer_;
   OracleMemo memo_;
   std::vector<std::optional<Judgement>> judgements_;
 };
@@ -230,6 +242,16 @@ class Report {
   std::optional<Case> first_failed_;
 };
 
+/// The trace of the one case that is verified, if one is asked for.
+std::unique_ptr<Trace> trace_of(const Options& o, const std::vector<Case>& list) {
+  if (!o.trace) return nullptr;
+  if (o.cases || list.size() != 1)
+    throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
+  const Case& c = list[0];
+  return std::make_unique<Trace>(c, generate_prompt(c.model, c.seed, c.batch, c.prompt), *o.trace,
+                                 Trace::Source{o.flags.weights() != nullptr});
+}
+
 int verify_random(const Options& o, int threads) {
   if (*o.cases < 1 || *o.cases > 10'000'000)
     throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
@@ -255,7 +277,10 @@ int verify_random(const Options& o, int threads) {
 int verify(Options& o) {
   o.flags.load();
   const int threads = thread_count(o.threads);
-  if (o.cases) return verify_random(o, threads);
+  if (o.cases) {
+    trace_of(o, {});
+    return verify_random(o, threads);
+  }
   std::vector<Case> list;
   std::vector<std::string> skipped;
   const Weights* weights = o.flags.weights();
@@ -268,8 +293,10 @@ int verify(Options& o) {
     list = cases::standard_matrix();
   }
   for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads);
+  const std::unique_ptr<Trace> trace = trace_of(o, list);
   Report report(o, static_cast<std::int64_t>(list.size()));
-  Batch(list, weights, threads).run([&](std::size_t i, const Judgement& j) {
+  Batch(list, weights, threads, trace.get()).run([&](std::size_t i, const Judgement& j) {
+    if (trace) trace->write(j.difference ? j.explanation() : "complete");
     report.add(list[i], j);
   });
   return report.finish({}, skipped);
@@ -285,13 +312,19 @@ void add_verify(CLI::App& app, Action& chosen) {
   verb->add_option("--cases", options->cases, "Draw N random cases from --seed")->type_name("N");
   verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
   verb->add_flag("--json", options->json, "Print JSON");
+  verb->add_option("--trace", options->trace,
+                   "Write every op's output to an HDF5 file,\n"
+                   "chip by chip and as a whole, up to the\n"
+                   "first that is wrong; one case only")
+      ->type_name("FILE");
   options->flags.add_to(*verb);
   verb->footer(
       "Without arguments the standard matrix runs: every strategy, multihead and\n"
       "multiquery, on seven tori. A case flag runs that one case.\n"
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
       "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
-      "         shardproof verify --cases 500 --seed 1");
+      "         shardproof verify --cases 500 --seed 1\n"
+      "         shardproof verify --torus 1x2x3 --trace t.h5");
   verb->callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 

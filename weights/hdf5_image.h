@@ -31,14 +31,12 @@ class Hdf5Image {
   /// Closes the file and returns its bytes, none if that failed. Every object in it must be closed.
   std::span<const char> close() {
     constexpr std::size_t kVersionAt = 8, kEndAt = 28;  // in the superblock of version 3
-    hsize_t size = 0;
-    if (H5Fget_filesize(file_.get(), &size) < 0 || size < kEndAt + 8) return {};
-    if (!file_.close() || closed_ == nullptr) return {};
+    if (!file_.close() || closed_ == nullptr || size_ < kEndAt + 8) return {};
     const auto* bytes = static_cast<const unsigned char*>(closed_);
     if (bytes[kVersionAt] != 3) return {};
     std::uint64_t end = 0;  // the memory goes on to a whole increment
     for (std::size_t i = 8; i-- > 0;) end = end << 8 | bytes[kEndAt + i];
-    if (end > size) return {};
+    if (end > size_) return {};
     return {static_cast<const char*>(closed_), static_cast<std::size_t>(end)};
   }
 
@@ -49,7 +47,9 @@ class Hdf5Image {
     memory.image_malloc = [](std::size_t size, H5FD_file_image_op_t, void*) {
       return std::malloc(size);
     };
-    memory.image_realloc = [](void* old, std::size_t size, H5FD_file_image_op_t, void*) {
+    // The closing itself may make the file longer, so its length is learnt here.
+    memory.image_realloc = [](void* old, std::size_t size, H5FD_file_image_op_t, void* self) {
+      static_cast<Hdf5Image*>(self)->size_ = size;
       return std::realloc(old, size);
     };
     memory.image_free = [](void* image, H5FD_file_image_op_t when, void* self) -> herr_t {
@@ -69,10 +69,15 @@ class Hdf5Image {
         H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
       return {H5I_INVALID_HID, H5Fclose};
     }
-    return {H5Fcreate("image", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
+    // The same content gives the same bytes, whenever it is written.
+    const Hdf5Handle options(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+    if (!options || H5Pset_obj_track_times(options.get(), false) < 0)
+      return {H5I_INVALID_HID, H5Fclose};
+    return {H5Fcreate("image", H5F_ACC_TRUNC, options.get(), access.get()), H5Fclose};
   }
 
   void* closed_ = nullptr;
+  std::size_t size_ = 0;
   Hdf5Handle file_;
 };
 

@@ -1,12 +1,10 @@
 #include "weights/store.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <new>
@@ -18,9 +16,11 @@
 #include <vector>
 
 #include "weights/error.h"
+#include "weights/hdf5_attribute.h"
 #include "weights/hdf5_handle.h"
 #include "weights/hdf5_image.h"
 #include "weights/registry.h"
+#include "weights/replace_file.h"
 
 namespace shardproof {
 namespace {
@@ -39,23 +39,10 @@ class Writer {
  public:
   explicit Writer(const fs::path& target) : target_(target.string()) { need(image_.file() >= 0); }
 
-  void text(hid_t object, const char* name, std::string_view value) {
-    Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-    need(type && H5Tset_size(type.get(), value.size()) >= 0);
-    Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    Hdf5Handle attribute(
-        H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-    need(attribute && H5Awrite(attribute.get(), type.get(), value.data()) >= 0);
-  }
-
   void root(const ModelConfig& config) {
-    text(image_.file(), "format", kFormatName);
-    Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    Hdf5Handle attribute(
-        H5Acreate2(image_.file(), "version", H5T_STD_I32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT),
-        H5Aclose);
-    need(attribute && H5Awrite(attribute.get(), H5T_NATIVE_INT, &kWeightsFormat) >= 0);
-    text(image_.file(), "model", print_model(config));
+    need(put_attribute(image_.file(), "format", kFormatName) &&
+         put_attribute(image_.file(), "version", kWeightsFormat) &&
+         put_attribute(image_.file(), "model", print_model(config)));
   }
 
   void dataset(const WeightSpec& spec, const Tensor& tensor) {
@@ -71,53 +58,19 @@ class Writer {
                     H5Dclose);
     need(data && H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
                           tensor.data.data()) >= 0);
-    text(data.get(), "dims", spec.dims);
-    need(data.close());
+    need(put_attribute(data.get(), "dims", spec.dims) && data.close());
   }
 
   void commit() {
-    // A rename over a device or a link would replace the thing itself.
-    std::error_code unknown;
-    const fs::path resolved = fs::weakly_canonical(target_, unknown);
-    if (!unknown) target_ = resolved.string();
-    const fs::file_status status = fs::status(target_, unknown);
-    if (fs::exists(status) && !fs::is_regular_file(status)) refuse("not a regular file");
     const std::span<const char> image = image_.close();
     need(!image.empty());
-    const std::string temporary = target_ + fmt::format(".{}.tmp", ::getpid());
-    std::error_code failed = write(temporary, image);
-    if (!failed) fs::rename(temporary, target_, failed);
-    if (failed) {
-      std::error_code ignored;
-      fs::remove(temporary, ignored);
-      refuse(failed.message());
-    }
+    replace_file(target_, image, "weights_write");
   }
 
  private:
-  [[noreturn]] void refuse(std::string_view reason) const {
-    throw Error("weights_write", fmt::format("{:?}: {}", target_, reason));
-  }
-
   void need(bool held) const {
-    if (!held) refuse(last_hdf5_failure().reason);
-  }
-
-  static std::error_code write(const std::string& path, std::span<const char> image) {
-    const auto last_error = [] { return std::error_code(errno, std::generic_category()); };
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) return last_error();
-    std::error_code failed;
-    for (std::size_t done = 0; done < image.size() && !failed;) {
-      const ssize_t count = ::write(file, image.data() + done, image.size() - done);
-      if (count >= 0) {
-        done += static_cast<std::size_t>(count);
-      } else if (errno != EINTR) {
-        failed = last_error();
-      }
-    }
-    if (::close(file) != 0 && !failed) failed = last_error();
-    return failed;
+    if (!held)
+      throw Error("weights_write", fmt::format("{:?}: {}", target_, last_hdf5_failure().reason));
   }
 
   // Whole minor dims while they fit, then a share of the next.

@@ -46,7 +46,9 @@ std::string_view section(const Meaning& meaning) {
     std::string_view title, names;  ///< names between blanks
   };
   static constexpr Part kParts[] = {
-      {"norm", " in norm norm2 final_norm ss ss2 mu mu2 final_ss final_mu "},
+      {"norm",
+       " in norm norm2 final_norm sum sum2 final_sum mu mu2 final_mu d d2 "
+       "final_d ss ss2 final_ss "},
       {"attention",
        " q k v q_rot k_rot k_cache v_cache score max exp denom attn wq wk wv bq bk bv "},
       {"FFN", " gate up hidden w_gate w_up b_gate b_up "},

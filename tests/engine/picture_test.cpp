@@ -294,7 +294,7 @@ RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
   extents['H'] = n * extents['K'];
   extents['J'] = extents['Q'] / 2;
   const int chip = draw_int(0, torus.chips() - 1);
-  const PhasePrograms phase = build_programs(strategy, kv, ActType::f32);
+  const PhasePrograms phase = build_programs(strategy, kv, parse_model("palm-tiny"), ActType::f32);
   for (const Program* program : {&phase.embed, &phase.layer, &phase.head, &phase.sample}) {
     const std::string found = wrong(*program, types_of(*program, torus, extents), torus, chip);
     if (!found.empty()) RC_LOG() << strategy.to_string() << " on " << torus.to_string() << "\n";

@@ -152,6 +152,29 @@ TEST_F(Cli, NothingButARegularFileIsReplaced) {
   EXPECT_EQ(run("weights inspect real.h5").code, 0);
 }
 
+TEST_F(Cli, TracesOneRun) {
+  const std::string small = std::string(kSmall) + " --prefill ws2d:batch --trace ";
+  expect_refused("run " + small + "/nowhere/t.h5", "trace_c1");
+  expect_refused("verify " + small + ".", "not a regular file");
+  expect_refused("verify --trace t.h5", "verify_c4");
+  expect_refused("verify --cases 3 --trace t.h5", "verify_c4");
+  expect_refused("run --torus 8x8x8 --model palm-wide --batch 512 --prompt 900 --trace t.h5",
+                 "GiB");
+  Outcome o = run("verify " + small + "v.h5");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("1 case: 1 equal"), std::string::npos) << o.out;
+  o = run("run " + small + "r.h5");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(files(), 2U);
+  EXPECT_TRUE(slurp(path("v.h5")) == slurp(path("r.h5")));
+  // With the rows of a prompt file, padded; together with --checkpoints.
+  const std::string prompt = write("p.txt", "hello\nworld\n");
+  o = run("run " + small + "p.h5 --json --checkpoints --prompt-file " + prompt);
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_FALSE(nlohmann::json::parse(o.out)["checkpoints"].empty());
+  EXPECT_TRUE(fs::is_regular_file(path("p.h5")));
+}
+
 TEST_F(Cli, SaysWhenItsOutputCannotBeWritten) {
   for (const char* verb : {"verify --torus 1x1x1", "explain ws2d", "--help", "run --json"}) {
     const std::string command = "'" SHARDPROOF_CLI "' " + std::string(verb) + " 2>'" +

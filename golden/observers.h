@@ -1,0 +1,29 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "engine/program/execute.h"
+
+namespace shardproof {
+
+/// Several observers of one run: each sees every value, in the order they are given. One that ends
+/// the run by an exception hides that value from those behind it.
+class Observers : public Observer {
+ public:
+  explicit Observers(std::vector<Observer*> all) : all_(std::move(all)) {}
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    for (Observer* each : all_) each->observe(scope, program, op, declared, value);
+  }
+  void moved(const Scope& scope, const Program& program, const Op& op,
+             std::int64_t elements) override {
+    for (Observer* each : all_) each->moved(scope, program, op, elements);
+  }
+
+ private:
+  std::vector<Observer*> all_;
+};
+
+}  // namespace shardproof

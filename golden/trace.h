@@ -1,0 +1,48 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "golden/case.h"
+
+namespace shardproof {
+
+/// The version of the file format; 0 means that it is not settled (docs/trace.md).
+inline constexpr int kTraceFormat = 0;
+
+/// Bytes of the trace of a case, about and from above: every op output of every pass, once as a
+/// logical tensor and once as every chip's shard, and what HDF5 needs to describe them.
+double estimated_trace_bytes(const Case& c);
+
+/// Writes every op output of a run into one HDF5 file (docs/trace.md): `/ID` the logical tensor,
+/// `/chips/X_Y_Z/ID` the chip's shard, ID being the step's stable name ("prefill.c0.layer0.qr").
+/// Layouts are the declared ones, and the logical tensor is put together by them, so that a trace
+/// shows what a program claims. The file is built in memory and appears whole, by write(), or not
+/// at all.
+class Trace : public Observer {
+ public:
+  struct Source {
+    bool weights_given = false;  ///< not made from the case's seed
+  };
+
+  /// `prompt` as the chips get it, int32 [B, L]. Throws Error: "trace_c1" (a path where no file can
+  /// be made), "trace_c2" (a trace too large for the machine's memory together with the run, or for
+  /// the disk; the size is named).
+  Trace(const Case& c, const IntTensor& prompt, std::filesystem::path target, const Source& source);
+  ~Trace() override;
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override;
+
+  /// Writes the file; to be called once. `ended` says how the run ended: "complete", or why it
+  /// stopped before. Throws Error("trace_c1", ...) if the disk refuses; then nothing is left
+  /// behind.
+  void write(std::string_view ended);
+
+ private:
+  class File;
+  std::unique_ptr<File> file_;
+};
+
+}  // namespace shardproof
