@@ -76,7 +76,7 @@ Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sha
   const Shape scores{q.shape[0], q.shape[1], H, k.shape[1]};
   const auto chips = static_cast<std::size_t>(q.torus.chips());
   const auto buffers = [&](std::int64_t each) {
-    return ChipArrays<float>(chips, std::vector<float>(static_cast<std::size_t>(each)));
+    return ChipArrays<float>(chips, Buffer<float>(static_cast<std::size_t>(each)));
   };
   const std::int64_t row_count = query[0] * query[1] * query[2];
   ChipArrays<float> score = buffers(row_count * cache[1]);

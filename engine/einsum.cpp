@@ -128,8 +128,8 @@ class Contraction : public PartialSource {
   }
 
   /// One chip's result shard in the f32 regime.
-  std::vector<float> chains(int chip) const {
-    std::vector<float> all(static_cast<std::size_t>(count()));
+  Buffer<float> chains(int chip) const {
+    Buffer<float> all(static_cast<std::size_t>(count()));
     const std::int64_t M = terms_[0].M();
     const std::int64_t N = terms_[0].N();
     for_each_batch(chip, [&](std::int64_t batch, const std::vector<Term>& matrices) {
@@ -251,16 +251,18 @@ Sharded einsum(const EinsumSpec& spec,
     const Products products = source->products(static_cast<int>(chip));
     auto& buffer = rounded[static_cast<std::size_t>(chip)];
     buffer.resize(products.values.size());
-    for (std::size_t i = 0; i < buffer.size(); ++i) {
-      const double bound = products.bounds.empty() ? 0.0 : products.bounds[i];
-      if (const auto decided = decide(products.values[i], bound)) {
-        buffer[i] = *decided;
-        continue;
-      }
-      ExactSum sum;
-      source->add_terms(static_cast<int>(chip), static_cast<std::int64_t>(i), sum);
-      buffer[i] = sum.rounded();
+    const auto n = static_cast<std::int64_t>(buffer.size());
+    if (products.bounds.empty()) {
+      for (std::size_t i = 0; i < buffer.size(); ++i)
+        buffer[i] = static_cast<float>(products.values[i]);
+      return;
     }
+    decide_each(products.values.data(), products.bounds.data(), n, buffer.data(),
+                [&](std::int64_t i) {
+                  ExactSum sum;
+                  source->add_terms(static_cast<int>(chip), i, sum);
+                  return sum.rounded();
+                });
   });
   result.data = std::move(rounded);
   return result;

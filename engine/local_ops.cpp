@@ -29,7 +29,7 @@ Sharded map_chips(const Sharded& like, Layout layout, Shape shape, Threads& thre
       static_cast<std::size_t>(element_count(local_shape(layout, shape, like.torus)));
   threads.for_each(like.torus.chips(), [&](std::int64_t chip) {
     auto& buffer = chips[static_cast<std::size_t>(chip)];
-    buffer.assign(count, std::numeric_limits<float>::quiet_NaN());
+    buffer.resize(count);
     body(chip, buffer.data());
   });
   return {like.torus, std::move(layout), std::move(shape), std::move(chips)};
@@ -238,6 +238,7 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
   Shape shape = cache.shape;
   shape[1] += L;
   return map_chips(cache, cache.layout, shape, threads, [&](std::int64_t chip, float* out) {
+    std::fill_n(out, B * (M + L) * row, std::numeric_limits<float>::quiet_NaN());
     for (std::int64_t b = 0; b < B; ++b) {
       std::copy_n(of(cache, chip) + b * M * row, M * row, out + b * (M + L) * row);
       for (std::int64_t l = 0; l < L; ++l) {

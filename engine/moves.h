@@ -8,13 +8,12 @@
 
 namespace shardproof {
 
-/// One block that a chip receives: from which chip, and where it lies there and here. Block and
-/// shard have the extents of the destination's block.
+/// One block that a chip receives: from which chip, and the index of the block's first element in
+/// the shard there and here.
 struct Piece {
   int from_chip;
-  Shape from_offset;
-  Shape to_offset;
-  Shape extent;
+  std::int64_t from;
+  std::int64_t to;
 };
 
 /// What every chip receives in a collective or a slice: the pieces of its new shard. In a plain
@@ -22,6 +21,7 @@ struct Piece {
 struct Moves {
   Shape from_local;
   Shape to_local;
+  Shape block;                             ///< the extents of every piece
   std::vector<std::vector<Piece>> pieces;  ///< per destination chip, in group order
 
   /// Elements that chip `chip` receives from other chips.

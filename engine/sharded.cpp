@@ -45,7 +45,7 @@ Array<T> assemble_array(const Sharded& value, const ChipArrays<T>& chips) {
 
 }  // namespace
 
-void Partial::append_origins(const Element& element, std::vector<Origin>& out) const {
+void Partial::append_origins(const Element& element, Buffer<Origin>& out) const {
   const auto& of_chip = origins[static_cast<std::size_t>(element.chip)];
   if (of_chip.empty()) {
     out.push_back({element.chip, static_cast<std::uint32_t>(element.index)});
@@ -66,7 +66,7 @@ float Partial::rounded_sum(const std::vector<Element>& elements) const {
 
 float Partial::sum_of_origins(const std::vector<Element>& elements) const {
   ExactSum exact_sum;
-  std::vector<Origin> terms_of;
+  Buffer<Origin> terms_of;
   for (const Element& e : elements) append_origins(e, terms_of);
   for (const Origin& origin : terms_of) source->add_terms(origin.chip, origin.index, exact_sum);
   return exact_sum.rounded();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/layout.h"
+#include "engine/numeric/buffer.h"
 #include "engine/numeric/exact_sum.h"
 #include "engine/torus.h"
 #include "weights/tensor.h"
@@ -16,7 +17,7 @@ namespace shardproof {
 /// One buffer per chip, row-major in the shard's local shape. Memory is really separate: a chip's
 /// op reads its own buffer, and only collectives read another chip's.
 template <class T>
-using ChipArrays = std::vector<std::vector<T>>;
+using ChipArrays = std::vector<Buffer<T>>;
 
 /// Where the exact terms of partial sums can be recomputed from: the contraction that produced
 /// them, with every chip's operand buffers as they were executed. Never the global tensors: those
@@ -56,7 +57,7 @@ struct Partial {
     return of_chip.empty() ? 0.0 : of_chip[static_cast<std::size_t>(index)];
   }
   /// Appends the origins of one element.
-  void append_origins(const Element& element, std::vector<Origin>& out) const;
+  void append_origins(const Element& element, Buffer<Origin>& out) const;
 
   /// (float)RN64 of the exact sum of the elements: by the rounding test, or for the rare undecided
   /// sum from the origins' own terms.

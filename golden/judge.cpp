@@ -78,7 +78,7 @@ class Comparison {
   template <class T>
   std::optional<Difference> complete(const ChipArrays<T>& chips) {
     for (int chip = 0; chip < value_.torus.chips(); ++chip) {
-      const std::vector<T>& held = chips[static_cast<std::size_t>(chip)];
+      const Buffer<T>& held = chips[static_cast<std::size_t>(chip)];
       const auto found = each(chip, held.size(), [&](std::int64_t i, std::uint32_t want) {
         const auto got = std::bit_cast<std::uint32_t>(held[static_cast<std::size_t>(i)]);
         return got == want ? std::nullopt : std::optional(got);

@@ -23,7 +23,7 @@ scalar::Place place_of(const Torus& torus, int chip) {
 /// the first difference.
 template <class T>
 bool differs(const Layout& layout, const Shape& shape, const Torus& torus, int chip,
-             const std::vector<T>& held, const std::vector<T>& global, Difference& found) {
+             const Buffer<T>& held, const std::vector<T>& global, Difference& found) {
   Shape local = shape;
   for (std::size_t d = 0; d < shape.size(); ++d)
     for (Axis a : layout.dims()[d].axes) local[d] /= torus.size(a);

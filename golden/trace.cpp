@@ -149,7 +149,7 @@ class Placement {
       local_[d] /= blocks;
     }
     const auto size = static_cast<std::size_t>(element_count(local_));
-    for (const std::vector<T>& chip : chips) fits_ = fits_ && chip.size() == size;
+    for (const Buffer<T>& chip : chips) fits_ = fits_ && chip.size() == size;
   }
 
   bool fits() const { return fits_ && !local_.empty(); }
@@ -287,9 +287,10 @@ class Trace::File {
                   fmt::format("{:?}: {}", target_.string(), last_hdf5_failure().reason));
   }
 
-  template <class T>
+  template <class Values>
   Hdf5Handle dataset(hid_t parent, const std::string& name, const Shape& shape,
-                     const std::vector<T>& data) const {
+                     const Values& data) const {
+    using T = typename Values::value_type;
     const std::vector<hsize_t> dims(shape.begin(), shape.end());
     const Hdf5Handle space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                            H5Sclose);
@@ -301,8 +302,8 @@ class Trace::File {
     return made;
   }
 
-  template <class T>
-  Hdf5Handle value(hid_t parent, const Entry& entry, const Shape& shape, const std::vector<T>& data,
+  template <class Values>
+  Hdf5Handle value(hid_t parent, const Entry& entry, const Shape& shape, const Values& data,
                    std::string_view dtype) const {
     Hdf5Handle made = dataset(parent, entry.id, shape, data);
     need(put_attribute(made.get(), "layout", entry.declared.layout.to_string()) &&
@@ -337,7 +338,7 @@ class Trace::File {
     // them.
     if (!placement.fits() || entry.declared.layout.is_partial()) return {};
     std::vector<T> whole = placement.template assemble<T>(
-        [&](int chip) -> const std::vector<T>& { return chips[static_cast<std::size_t>(chip)]; });
+        [&](int chip) -> const Buffer<T>& { return chips[static_cast<std::size_t>(chip)]; });
     value(image_.file(), entry, entry.shape, whole, dtype);
     return whole;
   }
@@ -348,7 +349,7 @@ class Trace::File {
     const Placement placement(layout, from, partial.values);
     const auto made = shards(entry, placement, partial.values, "f64 partial");
     for (std::size_t chip = 0; chip < made.size(); ++chip) {
-      const std::vector<double>& bounds = partial.bounds[chip];
+      const Buffer<double>& bounds = partial.bounds[chip];
       const double most = bounds.empty() ? 0.0 : *std::max_element(bounds.begin(), bounds.end());
       need(put_attribute(made[chip].get(), "bound", most));
     }

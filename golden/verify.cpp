@@ -86,12 +86,39 @@ Judgement judged(const Inference& inference, const InferencePrograms& programs,
   Observers both({options.observer, &judge});
   Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
   try {
-    judge.observe_generated(
-        run_inference(inference, programs, known.weights, known.prompt, threads, watching));
+    judge.observe_generated(run_inference(inference, programs, known.weights, known.prompt, threads,
+                                          watching, options.hazards));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }
   return judge.finish();
+}
+
+/// Ends a run at one step, having shown it that step.
+class Until : public Observer {
+ public:
+  explicit Until(std::string step) : step_(std::move(step)) {}
+  void observe(const Scope& scope, const Program& program, const Op*, const Result& declared,
+               const Sharded&) override {
+    if (scope.step(program, declared.name) == step_) throw Judge::Stop{};
+  }
+
+ private:
+  std::string step_;
+};
+
+/// Shows the options' observer a run of the f32 regime as far as the step where the exact one of
+/// the same programs went wrong, or to its end if it never did.
+void show(const Inference& inference, const InferencePrograms& programs,
+          const OracleMemo::Known& known, const VerifyOptions& options, const Judgement& layouts) {
+  Threads threads(options.threads);
+  Until until(layouts.difference ? layouts.difference->step : "");
+  Observers both({options.observer, &until});
+  try {
+    run_inference(inference, programs, known.weights, known.prompt, threads, &both,
+                  options.hazards);
+  } catch (const Judge::Stop&) {
+  }
 }
 
 }  // namespace
@@ -112,7 +139,11 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   exact.numerics.regime = Regime::exact;
   const Judgement layouts =
       judged(exact, programs, *known, options, !f32_wanted, Judge(known->answer, known->weights));
-  if (!f32_wanted || layouts.verdict != Verdict::equal) return layouts;
+  if (!f32_wanted) return layouts;
+  if (layouts.verdict != Verdict::equal) {
+    if (options.observer != nullptr) show(inference, programs, *known, options, layouts);
+    return layouts;
+  }
   Judgement f32 =
       judged(inference, programs, *known, options, true,
              ScalarJudge(inference, programs, known->weights, known->prompt, known->answer));

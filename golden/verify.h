@@ -38,8 +38,9 @@ struct VerifyOptions {
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
   const Program* layer = nullptr;    ///< a user's, in place of the case's two strategies
-  bool check_types = true;           ///< off only to show that the judge needs no type check
-  Observer* observer = nullptr;      ///< sees the case's own run before the judge does
+  Hazards hazards = Hazards::hostile();
+  bool check_types = true;       ///< off only to show that the judge needs no type check
+  Observer* observer = nullptr;  ///< sees the case's own run before the judge does
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
 };
 

@@ -31,19 +31,20 @@ void require_provable(std::int64_t products) {
 }
 
 std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
+  constexpr std::int64_t kSums =
+      16;  // side by side, so that additions need not wait for each other
   std::vector<double> norms(static_cast<std::size_t>(M));
-  constexpr std::int64_t kLanes = 8;  // sums side by side: any order of additions serves a bound
   for (std::int64_t i = 0; i < M; ++i) {
-    double sums[kLanes] = {};
-    const float* const row = a + i * K;
+    const float* row = a + i * K;
+    double sums[kSums] = {};
     std::int64_t k = 0;
-    for (; k + kLanes <= K; k += kLanes)
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        const double v = static_cast<double>(row[k + lane]);
-        sums[lane] += v * v;
+    for (; k + kSums <= K; k += kSums)
+      for (std::int64_t s = 0; s < kSums; ++s) {
+        const double v = static_cast<double>(row[k + s]);
+        sums[s] += v * v;
       }
-    for (; k < K; ++k) sums[0] += static_cast<double>(row[k]) * static_cast<double>(row[k]);
     double sum = 0.0;
+    for (; k < K; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(row[k]);
     for (const double part : sums) sum += part;
     norms[static_cast<std::size_t>(i)] = std::sqrt(sum);
   }
@@ -71,19 +72,23 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
   out.values.resize(static_cast<std::size_t>(M * N));
   if (run_exactly(M, N, terms, out.values.data())) return out;
 
-  out.bounds.assign(out.values.size(), 0.0);
   double operations = 0.0;
-  for (const Term& term : terms) {
-    operations += static_cast<double>(term.K);
-    const std::vector<double> rows = row_norms(term.a, M, term.K);
-    const std::vector<double> columns = column_norms(term.b, term.K, N);
+  for (const Term& term : terms) operations += static_cast<double>(term.K);
+  out.bounds.resize(out.values.size());
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const std::vector<double> rows = row_norms(terms[t].a, M, terms[t].K);
+    const std::vector<double> columns = column_norms(terms[t].b, terms[t].K, N);
+    const bool last = t + 1 == terms.size();
     for (std::int64_t i = 0; i < M; ++i) {
       const double row = rows[static_cast<std::size_t>(i)];
       double* bound = out.bounds.data() + i * N;
-      for (std::int64_t j = 0; j < N; ++j) bound[j] += row * columns[static_cast<std::size_t>(j)];
+      for (std::int64_t j = 0; j < N; ++j) {
+        const double norms = row * columns[static_cast<std::size_t>(j)];
+        const double magnitude = t == 0 ? norms : bound[j] + norms;
+        bound[j] = last ? sum_bound(operations, magnitude) : magnitude;
+      }
     }
   }
-  for (double& bound : out.bounds) bound = sum_bound(operations, bound);
   return out;
 }
 

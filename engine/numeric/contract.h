@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/numeric/buffer.h"
+
 namespace shardproof {
 
 /// One term of a contraction on one chip, row-major: a[M,K]·b[K,N].
@@ -14,8 +16,8 @@ struct Term {
 
 /// C[M,N] as f64 sums of the terms' products, and per element a bound on |C − exact|.
 struct Products {
-  std::vector<double> values;
-  std::vector<double> bounds;  ///< empty when every operation was exact (the inexact flag is clear)
+  Buffer<double> values;
+  Buffer<double> bounds;  ///< empty when every operation was exact (the inexact flag is clear)
 };
 
 /// Σ_t a_t·b_t in f64 (f32 products are exact there), with error bounds from Cauchy–Schwarz:

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 namespace shardproof {
@@ -22,6 +24,25 @@ inline std::optional<float> decide(double value, double bound) {
   const auto high = static_cast<float>(value + bound);
   if (std::bit_cast<std::uint32_t>(low) != std::bit_cast<std::uint32_t>(high)) return std::nullopt;
   return low;
+}
+
+/// decide() for n values side by side, none of them -0; `exact(i)` is asked for the rare undecided.
+template <class Exact>
+void decide_each(const double* values, const double* bounds, std::int64_t n, float* out,
+                 Exact&& exact) {
+  constexpr std::int64_t kBlock = 128;
+  float high[kBlock];
+  for (std::int64_t done = 0; done < n; done += kBlock) {
+    const std::int64_t m = std::min(kBlock, n - done);
+    for (std::int64_t i = 0; i < m; ++i)
+      out[done + i] = static_cast<float>(values[done + i] - bounds[done + i]);
+    for (std::int64_t i = 0; i < m; ++i)
+      high[i] = static_cast<float>(values[done + i] + bounds[done + i]);
+    if (std::memcmp(out + done, high, static_cast<std::size_t>(m) * sizeof(float)) == 0) continue;
+    for (std::int64_t i = 0; i < m; ++i)
+      if (std::bit_cast<std::uint32_t>(out[done + i]) != std::bit_cast<std::uint32_t>(high[i]))
+        out[done + i] = exact(done + i);
+  }
 }
 
 /// A sum that knows whether its own additions rounded (TwoSum: the error of an f64 addition is an

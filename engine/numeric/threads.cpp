@@ -8,6 +8,28 @@
 #include <vector>
 
 namespace shardproof {
+namespace {
+
+/// One step of the splitmix64 generator.
+std::uint64_t next_random(std::uint64_t& state) {
+  std::uint64_t z = state += 0x9E3779B97F4A7C15U;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31);
+}
+
+/// 0 ... n-1 in random order.
+std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t& state) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto at = static_cast<std::size_t>(next_random(state) % (i + 1));
+    order[i] = order[at];
+    order[at] = static_cast<std::int64_t>(i);
+  }
+  return order;
+}
+
+}  // namespace
 
 struct Threads::Pool {
   std::mutex mutex;
@@ -64,6 +86,15 @@ Threads::~Threads() {
 }
 
 void Threads::for_each(std::int64_t n, const std::function<void(std::int64_t)>& body) {
+  if (!order_) {
+    visit(n, body);
+    return;
+  }
+  const std::vector<std::int64_t> order = permutation(n, *order_);
+  visit(n, [&](std::int64_t i) { body(order[static_cast<std::size_t>(i)]); });
+}
+
+void Threads::visit(std::int64_t n, const std::function<void(std::int64_t)>& body) {
   if (!pool_ || n <= 1) {
     for (std::int64_t i = 0; i < n; ++i) body(i);
     return;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace shardproof {
 
@@ -20,9 +22,16 @@ class Threads {
   /// first exception a body throws is rethrown here.
   void for_each(std::int64_t n, const std::function<void(std::int64_t)>& body);
 
+  /// From now on for_each visits in a random order, a new one each time, all from this seed; or in
+  /// ascending order again. A hazard: results never depend on it.
+  void shuffle(std::optional<std::uint64_t> seed) { order_ = seed; }
+
  private:
+  void visit(std::int64_t n, const std::function<void(std::int64_t)>& body);
+
   struct Pool;
-  std::unique_ptr<Pool> pool_;  // none for one thread
+  std::optional<std::uint64_t> order_;  // the random state, moving on with every for_each
+  std::unique_ptr<Pool> pool_;          // none for one thread
 };
 
 }  // namespace shardproof

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <stdexcept>
 
 #include "engine/collectives.h"
 #include "engine/local_ops.h"
+#include "engine/program/liveness.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
 
@@ -136,6 +139,15 @@ std::vector<const Sharded*> Step::vectors() const {
   return all;
 }
 
+/// Moved into a vector; braces would copy every shard.
+template <class... Value>
+std::vector<Sharded> results(Value&&... values) {
+  std::vector<Sharded> all;
+  all.reserve(sizeof...(values));
+  (all.push_back(std::move(values)), ...);
+  return all;
+}
+
 std::vector<Sharded> Step::run() {
   switch (op_.kind) {
     case OpKind::all_gather:
@@ -144,63 +156,79 @@ std::vector<Sharded> Step::run() {
     case OpKind::all_to_all:
     case OpKind::permute_axes:
     case OpKind::slice:
-      return {collective()};
+      return results(collective());
     case OpKind::last:
-      return {last()};
+      return results(last());
     case OpKind::split_dim:
     case OpKind::merge_dim:
-      return {view()};
+      return results(view());
     case OpKind::einsum:
-      return {product()};
+      return results(product());
     case OpKind::embed_lookup:
-      return {embed_lookup(arg(0), args_[1], declared(), threads_, execution_.numerics.regime)};
+      return results(
+          embed_lookup(arg(0), args_[1], declared(), threads_, execution_.numerics.regime));
     case OpKind::add:
-      return {add(arg(0), arg(1), threads_)};
+      return results(add(arg(0), arg(1), threads_));
     case OpKind::scale:
-      return {scale(arg(0), arg(1), threads_)};
+      return results(scale(arg(0), arg(1), threads_));
     case OpKind::scale_by:
-      return {scale_by(arg(0), constant(), threads_)};
+      return results(scale_by(arg(0), constant(), threads_));
     case OpKind::divide_by:
-      return {divide_by(arg(0), divisor(), threads_)};
+      return results(divide_by(arg(0), divisor(), threads_));
     case OpKind::bias:
-      return {bias(arg(0), vectors(), threads_)};
+      return results(bias(arg(0), vectors(), threads_));
     case OpKind::center:
-      return {center(arg(0), arg(1), threads_)};
+      return results(center(arg(0), arg(1), threads_));
     case OpKind::store:
-      return {store(arg(0), threads_)};
+      return results(store(arg(0), threads_));
     case OpKind::norm:
-      return {norm(arg(0), arg(1), arg(2), args_.size() > 3 ? args_[3].get() : nullptr,
-                   execution_.config.eps, threads_)};
+      return results(norm(arg(0), arg(1), arg(2), args_.size() > 3 ? args_[3].get() : nullptr,
+                          execution_.config.eps, threads_));
     case OpKind::rope:
-      return {rope(RopePairs::half_split, arg(0), arg(1), arg(2), arg(3), threads_)};
+      return results(rope(RopePairs::half_split, arg(0), arg(1), arg(2), arg(3), threads_));
     case OpKind::rope_interleaved:
-      return {rope(RopePairs::interleaved, arg(0), arg(1), arg(2), arg(3), threads_)};
+      return results(rope(RopePairs::interleaved, arg(0), arg(1), arg(2), arg(3), threads_));
     case OpKind::swiglu:
-      return {swiglu(arg(0), arg(1), threads_)};
+      return results(swiglu(arg(0), arg(1), threads_));
     case OpKind::geglu:
-      return {geglu(arg(0), arg(1), threads_)};
+      return results(geglu(arg(0), arg(1), threads_));
     case OpKind::gelu:
-      return {gelu(arg(0), threads_)};
+      return results(gelu(arg(0), threads_));
     case OpKind::gelu_erf:
-      return {gelu_erf(arg(0), threads_)};
+      return results(gelu_erf(arg(0), threads_));
     case OpKind::append:
-      return {append(arg(0), arg(1), arg(2), threads_)};
+      return results(append(arg(0), arg(1), arg(2), threads_));
     case OpKind::attend: {
       Attention a = attend(arg(0), arg(1), arg(2), arg(3), threads_, execution_.numerics.regime);
-      return {std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
-              std::move(a.attn)};
+      return results(std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
+                     std::move(a.attn));
     }
     case OpKind::local_argmax: {
       Candidates c = local_argmax(arg(0), threads_);
-      return {std::move(c.value), std::move(c.index)};
+      return results(std::move(c.value), std::move(c.index));
     }
     case OpKind::argmax:
-      return {argmax(arg(0), arg(1), threads_)};
+      return results(argmax(arg(0), arg(1), threads_));
   }
   throw std::logic_error("an op kind has no execution");
 }
 
-/// Refuses a checkpoint that overflowed, stored or not yet. Statistics may (docs/spec.md section
+/// By the exponents' bits, all elements together: an f32 is finite iff they are not all set.
+bool all_finite(const Buffer<float>& values) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t unfinite = 0;
+  for (const float v : values)
+    unfinite |= (std::bit_cast<std::uint32_t>(v) & kExponent) == kExponent ? 1U : 0U;
+  return unfinite == 0;
+}
+
+/// Whether an op's results hold nothing but what its operands held.
+bool only_moves(OpKind kind) {
+  return kind <= OpKind::merge_dim && kind != OpKind::reduce_scatter && kind != OpKind::all_reduce;
+}
+
+/// Refuses a checkpoint that overflowed, stored or not yet. What overflows in a partial of the f32
+/// regime still is not finite when the sum is complete. Statistics may (docs/spec.md section
 /// 1); cache slots that nothing wrote hold NaN, and what is appended was seen before.
 void require_finite(const Scope& scope, const Program& program, const Result& declared,
                     const Sharded& value) {
@@ -208,9 +236,12 @@ void require_finite(const Scope& scope, const Program& program, const Result& de
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
   const bool checkpoint = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
                           m.kind == Meaning::Kind::unstored;
-  if (chips == nullptr || !checkpoint || m.name == "k_cache" || m.name == "v_cache") return;
+  if (chips == nullptr || declared.layout.is_partial() || !checkpoint || m.name == "k_cache" ||
+      m.name == "v_cache")
+    return;
   const Shape local = value.local();
-  for (std::size_t chip = 0; chip < chips->size(); ++chip)
+  for (std::size_t chip = 0; chip < chips->size(); ++chip) {
+    if (all_finite((*chips)[chip])) continue;
     for (std::size_t i = 0; i < (*chips)[chip].size(); ++i) {
       if (std::isfinite((*chips)[chip][i])) continue;
       Shape index(local.size());
@@ -223,6 +254,7 @@ void require_finite(const Scope& scope, const Program& program, const Result& de
                               scope.step(program, declared.name), m.to_string(), (*chips)[chip][i],
                               fmt::join(index, ","), value.torus.name(static_cast<int>(chip))));
     }
+  }
 }
 
 }  // namespace
@@ -238,10 +270,15 @@ std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution) {
   require_ieee();
+  const HazardScope hazards(execution.hazards, execution.threads);
   std::map<std::string, SharedValue> values = std::move(inputs);
   const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
     if (execution.observer != nullptr)
       execution.observer->observe(execution.scope, program, op, declared, value);
+    if (op != nullptr && !only_moves(op->kind))
+      require_finite(execution.scope, program, declared, value);
+    if (execution.hazards.replicas)
+      require_equal_replicas(execution.scope.step(program, declared.name), declared.layout, value);
   };
   for (const Result& input : program.inputs) seen(nullptr, input, *values.at(input.name));
 
@@ -249,6 +286,10 @@ std::map<std::string, SharedValue> execute(const Program& program,
   for (std::size_t i = 0; i < program.ops.size(); ++i)
     for (const std::string& name : program.ops[i].args) last_use[name] = i;
   for (const std::string& name : program.outputs) last_use[name] = program.ops.size();
+
+  std::map<std::string, std::size_t> until;
+  if (execution.hazards.poison) until = needed_until(program);
+  std::vector<std::pair<std::string, std::weak_ptr<Sharded>>> poisonable;
 
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
@@ -260,13 +301,20 @@ std::map<std::string, SharedValue> execute(const Program& program,
       execution.observer->moved(execution.scope, program, op, step.received());
     for (std::size_t r = 0; r < results.size(); ++r) {
       seen(&op, op.results[r], results[r]);
-      require_finite(execution.scope, program, op.results[r], results[r]);
-      values[op.results[r].name] = std::make_shared<Sharded>(std::move(results[r]));
+      const auto made = std::make_shared<Sharded>(std::move(results[r]));
+      if (execution.hazards.poison) poisonable.emplace_back(op.results[r].name, made);
+      values[op.results[r].name] = made;
     }
     for (const std::string& name : op.args)
       if (last_use.at(name) == i) values.erase(name);
     for (const Result& result : op.results)
       if (!last_use.contains(result.name)) values.erase(result.name);
+    // What is past its last use may still be referred to, but not read.
+    std::erase_if(poisonable, [&](const auto& made) {
+      if (until.at(made.first) > i) return false;
+      if (const auto value = made.second.lock()) poison(*value);
+      return true;
+    });
   }
   std::map<std::string, SharedValue> outputs;
   for (const std::string& name : program.outputs) outputs[name] = values.at(name);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/einsum.h"
+#include "engine/hazards.h"
 #include "engine/numeric/threads.h"
 #include "engine/program/program.h"
 #include "weights/model_config.h"
@@ -38,12 +39,14 @@ struct Execution {
   Observer* observer = nullptr;
   Scope scope;
   Numerics numerics{};  ///< regime and schedule; storage is the program's own
+  Hazards hazards{};
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
 /// shards. Takes its inputs by name; a value is freed after its last use, operands of partial sums
 /// when those are complete. Returns the outputs by name. Does not check types: check() does. Throws
-/// Error("engine_finite", ...) naming step, chip and element of a value that overflowed.
+/// Error("engine_finite", ...) naming step, chip and element of a value that overflowed, and with
+/// hazards.replicas what require_equal_replicas does.
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution);

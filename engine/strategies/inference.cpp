@@ -54,12 +54,13 @@ struct Caches {
 class Runner {
  public:
   Runner(const Inference& inference, const Weights& weights, std::int64_t batch, Threads& threads,
-         Observer* observer)
+         Observer* observer, const Hazards& hazards)
       : inference_(inference),
         placed_(weights, inference.torus),
         batch_(batch),
         threads_(threads),
-        observer_(observer) {}
+        observer_(observer),
+        hazards_(hazards) {}
 
   void place(const PhasePrograms& phase) {
     std::map<std::string, SharedValue> ignored;
@@ -128,9 +129,13 @@ class Runner {
       if (const auto at = given.find(input.meaning.to_string()); at != given.end())
         inputs[input.name] = at->second;
     placed_.supply(program, layer, inputs);
-    const auto outputs = execute(
-        program, std::move(inputs),
-        {inference_.config, threads_, observer_, {pass_, previous_, layer}, inference_.numerics});
+    const auto outputs = execute(program, std::move(inputs),
+                                 {inference_.config,
+                                  threads_,
+                                  observer_,
+                                  {pass_, previous_, layer},
+                                  inference_.numerics,
+                                  hazards_});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
@@ -142,6 +147,7 @@ class Runner {
   std::int64_t batch_;
   Threads& threads_;
   Observer* observer_;
+  Hazards hazards_;
   std::vector<Caches> caches_;
   std::int64_t length_ = 0;  // of the caches
   std::string pass_, previous_;
@@ -237,11 +243,11 @@ void check(const InferencePrograms& programs, const Inference& inference, std::i
 
 IntTensor run_inference(const Inference& inference, const InferencePrograms& programs,
                         const Weights& weights, const IntTensor& prompt, Threads& threads,
-                        Observer* observer) {
+                        Observer* observer, const Hazards& hazards) {
   const std::int64_t batch = prompt.shape[0];
   const std::int64_t length = prompt.shape[1];
   const Weights stored = stored_as(weights, inference.numerics.weights);
-  Runner runner(inference, stored, batch, threads, observer);
+  Runner runner(inference, stored, batch, threads, observer, hazards);
   runner.place(programs.prefill);
   if (inference.gen > 1) runner.place(programs.decode);
   runner.empty_caches(programs.prefill.cache);

@@ -49,7 +49,7 @@ void check(const InferencePrograms& programs, const Inference& inference, std::i
 /// agree share them. Checks nothing by itself.
 IntTensor run_inference(const Inference& inference, const InferencePrograms& programs,
                         const Weights& weights, const IntTensor& prompt, Threads& threads,
-                        Observer* observer = nullptr);
+                        Observer* observer = nullptr, const Hazards& hazards = {});
 
 /// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
 /// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32

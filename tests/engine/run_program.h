@@ -59,8 +59,10 @@ inline std::vector<Sharded> run_op_results(std::string_view call,
     program.outputs.push_back(op.results[i].name);
   }
   std::vector<Sharded> values;
+  Hazards hazards = Hazards::hostile();
+  hazards.replicas = !removed;  // the replicas of a missing collective differ
   for (const auto& [name, value] :
-       execute(program, std::move(inputs), {any_config(), one, nullptr, {}}))
+       execute(program, std::move(inputs), {any_config(), one, nullptr, {}, {}, hazards}))
     values.push_back(*value);
   return values;
 }
@@ -87,7 +89,8 @@ inline std::map<std::string, SharedValue> run_program(std::string_view text, con
   }
   check(program, shapes, torus);
   Threads pool(threads);
-  return execute(program, std::move(values), {any_config(), pool, nullptr, {}});
+  return execute(program, std::move(values),
+                 {any_config(), pool, nullptr, {}, {}, Hazards::hostile()});
 }
 
 /// Whether every chip holds the same bits: layout, shape and buffers.

@@ -22,7 +22,7 @@ constexpr float p0 = 1.2345678F;
 constexpr float p1 = -7.654321e3F;
 constexpr float p2 = 3.1415927e-2F;
 constexpr float p3 = 9.87654e5F;
-constexpr float p4 = -2.7182817F;
+constexpr float p4 = -2.7182817e5F;
 constexpr float kParts[] = {p0, p1, p2, p3, p4};
 
 std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }

@@ -118,14 +118,15 @@ Fault reduction(float (*sum)(const std::vector<float>&, std::size_t), OpKind kin
     for (int chip = 0; chip < torus.chips(); ++chip) {
       const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
       auto& buffer = chips[static_cast<std::size_t>(chip)];
-      for_each_run(moves.to_local, moves.from_local, pieces[0].from_offset, moves.to_local,
-                   pieces[0].to_offset, [&](std::int64_t a, std::int64_t b, std::int64_t n) {
+      const Shape zero(moves.block.size(), 0);
+      for_each_run(moves.block, moves.from_local, zero, moves.to_local, zero,
+                   [&](std::int64_t a, std::int64_t b, std::int64_t n) {
                      for (std::int64_t i = 0; i < n; ++i) {
                        std::vector<float> terms;
                        for (const Piece& piece : pieces)
-                         terms.push_back(args[0].f32()[static_cast<std::size_t>(piece.from_chip)]
-                                                      [static_cast<std::size_t>(a + i)]);
-                       const std::size_t at = static_cast<std::size_t>(b + i);
+                         terms.push_back(args[0].f32()[static_cast<std::size_t>(
+                             piece.from_chip)][static_cast<std::size_t>(pieces[0].from + a + i)]);
+                       const std::size_t at = static_cast<std::size_t>(pieces[0].to + b + i);
                        const std::size_t chunk =
                            scatter ? static_cast<std::size_t>(torus.block(chip, op.axes))
                                    : at * terms.size() / buffer.size();

@@ -27,6 +27,19 @@ TEST(Verify, EqualForAnyNumberOfThreads) {
     }
 }
 
+TEST(Verify, HazardsDoNotChangeABit) {
+  OracleMemo memo;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const Case c = cases::draw(23, i);
+    VerifyOptions options;
+    options.threads = i % 3 == 0 ? 2 : 1;
+    for (const Hazards& hazards : {Hazards{}, Hazards::hostile(i)}) {
+      options.hazards = hazards;
+      EXPECT_EQ(verify_case(c, memo, options).verdict, Verdict::equal) << print_case(c);
+    }
+  }
+}
+
 /// Plants a fault in every layer program: the norm statistics stay local to the chip's shard of E.
 void keep_statistics_local(InferencePrograms& programs) {
   for (Program* program : {&programs.prefill.layer, &programs.decode.layer})

@@ -1,0 +1,89 @@
+#include "engine/hazards.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+template <class T>
+void poison_arrays(ChipArrays<T>& chips) {
+  for (auto& buffer : chips)
+    if (!buffer.empty()) std::memset(buffer.data(), 0xFF, buffer.size() * sizeof(T));
+}
+
+/// The lowest-numbered chip with this one's coordinates along the axes in use; by the chip's number
+/// (x·Y + y)·Z + z alone, so that an error in the layouts' arithmetic is not shared.
+int first_replica(const Torus& torus, const Layout& layout, int chip) {
+  const int Y = torus.size(Axis::y);
+  const int Z = torus.size(Axis::z);
+  std::array<int, 3> at{chip / (Y * Z), chip / Z % Y, chip % Z};
+  std::array<bool, 3> used{};
+  for (const Layout::Dim& dim : layout.dims())
+    for (Axis a : dim.axes) used[static_cast<std::size_t>(a)] = true;
+  for (Axis a : layout.partial()) used[static_cast<std::size_t>(a)] = true;
+  for (std::size_t a = 0; a < 3; ++a)
+    if (!used[a]) at[a] = 0;
+  return (at[0] * Y + at[1]) * Z + at[2];
+}
+
+/// "0x3f800000": an element as the comparison sees it.
+template <class T>
+std::string bits_of(const T& element) {
+  std::array<unsigned char, sizeof(T)> bytes{};
+  std::memcpy(bytes.data(), &element, sizeof(T));
+  std::string text;
+  for (unsigned char byte : bytes) text = fmt::format("{:02x}", byte) + text;
+  return "0x" + text;
+}
+
+template <class T>
+void require_equal(const std::string& step, std::string_view what, const Layout& declared,
+                   const Torus& torus, const ChipArrays<T>& chips) {
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    const int first = first_replica(torus, declared, chip);
+    if (first == chip) continue;
+    const auto& a = chips[static_cast<std::size_t>(first)];
+    const auto& b = chips[static_cast<std::size_t>(chip)];
+    const std::string both = fmt::format("{} : {}: chips {} and {} hold the same block, but", step,
+                                         declared.to_string(), torus.name(first), torus.name(chip));
+    if (a.size() != b.size())
+      throw Error("hazard_replicas",
+                  fmt::format("{} {} and {} {}", both, a.size(), b.size(), what));
+    if (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0) continue;
+    std::size_t i = 0;
+    while (std::memcmp(&a[i], &b[i], sizeof(T)) == 0) ++i;
+    throw Error("hazard_replicas", fmt::format("{} their {} differ at local element {}: {} and {}",
+                                               both, what, i, bits_of(a[i]), bits_of(b[i])));
+  }
+}
+
+}  // namespace
+
+void poison(Sharded& value) {
+  if (auto* partial = std::get_if<Partial>(&value.data)) {
+    poison_arrays(partial->values);
+    poison_arrays(partial->bounds);
+  } else if (auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
+    poison_arrays(*f32);
+  } else {
+    poison_arrays(std::get<ChipArrays<std::int32_t>>(value.data));
+  }
+}
+
+void require_equal_replicas(const std::string& step, const Layout& declared, const Sharded& value) {
+  if (const auto* partial = std::get_if<Partial>(&value.data)) {
+    require_equal(step, "partial values", declared, value.torus, partial->values);
+    require_equal(step, "bounds", declared, value.torus, partial->bounds);
+  } else if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
+    require_equal(step, "values", declared, value.torus, *f32);
+  } else {
+    require_equal(step, "integers", declared, value.torus, value.i32());
+  }
+}
+
+}  // namespace shardproof

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/layout.h"
+#include "engine/numeric/buffer.h"
+#include "engine/numeric/threads.h"
+#include "engine/sharded.h"
+
+namespace shardproof {
+
+/// What a run does to its own memory and order, so that an op that works by accident fails. None of
+/// it changes a bit of a right program's results. The default is none; tests and `verify` run with
+/// all.
+struct Hazards {
+  bool fresh_nan = false;  ///< fresh buffers are full of NaN, so that a forgotten element shows
+  bool poison = false;  ///< buffers are full of NaN after their last use, so that a late read shows
+  std::optional<std::uint64_t> order;  ///< chips are visited in a random order from this seed
+  bool replicas = false;               ///< chips that hold the same block are compared, bit for bit
+
+  static Hazards hostile(std::uint64_t seed = 1) { return {true, true, seed, true}; }
+};
+
+/// Sets the memory and the order of `threads` for as long as it lives.
+class HazardScope {
+ public:
+  HazardScope(const Hazards& hazards, Threads& threads)
+      : memory_(hazards.fresh_nan, hazards.poison), threads_(threads) {
+    threads_.shuffle(hazards.order);
+  }
+  ~HazardScope() { threads_.shuffle(std::nullopt); }
+  HazardScope(const HazardScope&) = delete;
+  HazardScope& operator=(const HazardScope&) = delete;
+
+ private:
+  chip_memory::Hostile memory_;
+  Threads& threads_;
+};
+
+/// Overwrites every chip's numbers with NaN (-1 in integers).
+void poison(Sharded& value);
+
+/// Compares the chips that hold the same block by the declared layout: those that differ only in
+/// axes that it does not use. Of partial sums, values and bounds. Throws Error("hazard_replicas",
+/// ...) naming step, both chips and the first local element that differs.
+void require_equal_replicas(const std::string& step, const Layout& declared, const Sharded& value);
+
+}  // namespace shardproof

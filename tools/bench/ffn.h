@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/program/execute.h"
+#include "weights/tensor.h"
+
+namespace shardproof::bench {
+
+/// The FFN of the comparisons: x [T,1,E] -> x·W1, doubled as the stand-in of an activation, ·W2.
+/// Factors are normally distributed, so that sums are as inexact as a model's.
+class Ffn {
+ public:
+  static constexpr std::int64_t E = 512;
+  static constexpr std::int64_t F = 2048;
+
+  explicit Ffn(std::int64_t tokens);
+
+  std::int64_t tokens() const { return tokens_; }
+  const Tensor& x() const { return x_; }
+  const Tensor& w1() const { return w1_; }
+  const Tensor& w2() const { return w2_; }
+
+ private:
+  std::int64_t tokens_;
+  Tensor x_, w1_, w2_;
+};
+
+/// The same FFN, 2D weight-stationary (paper §3.2.2) on simulated chips, through the executor: no
+/// hazards, no observer. Weights are placed before; a run takes in x as it rests (BLE_xzy),
+/// gathers, multiplies, scatters, doubles, gathers, multiplies, scatters, and frees everything it
+/// made.
+class SimulatedFfn {
+ public:
+  SimulatedFfn(const Ffn& ffn, const Torus& torus, Regime regime, bool activation,
+               Threads& threads);
+
+  /// y as it rests.
+  SharedValue run() const;
+
+  /// The most bytes of shards that are alive at once while the program runs, inputs included, as
+  /// the engine carries them: by the program's liveness and what each value holds.
+  std::int64_t peak_bytes() const;
+
+ private:
+  ModelConfig config_;
+  Regime regime_;
+  Threads& threads_;
+  Program program_;
+  std::map<std::string, SharedValue> inputs_;
+};
+
+/// The torus of a comparison: x as long as makes both products' shards about square.
+Torus torus_of(int chips);
+
+}  // namespace shardproof::bench
