@@ -6,14 +6,21 @@
 set(shardproof_private_headers
   engine/box.h
   engine/numeric/functions.h
+  engine/numeric/kernels.h
   engine/numeric/rounding_test.h
+  engine/program/glyphs.h
+  engine/program/page.h
   engine/program/typing_rules.h
+  engine/strategies/layer_builder.h
+  engine/strategies/norm_text.h
   engine/strategies/program_text.h
   oracle/block.h
   oracle/functions.h
   oracle/pass.h
+  weights/hdf5_attribute.h
   weights/hdf5_handle.h
-  weights/hdf5_image.h)
+  weights/hdf5_image.h
+  weights/replace_file.h)
 
 file(GLOB_RECURSE shardproof_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   engine/*.h golden/*.h oracle/*.h weights/*.h)

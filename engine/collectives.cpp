@@ -32,32 +32,53 @@ struct Runs {
   }
 };
 
-/// A copy whose length is known to the compiler, for the short runs of many chips.
+/// Asks the caches for a run a few runs before its turn: runs lie apart, which no hardware
+/// foresees.
+template <class T>
+void prefetch_ahead(const Runs& runs, std::size_t now, const T* from) {
+  constexpr std::size_t kAhead = 4;
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  if (now + kAhead >= runs.all.size()) return;
+  const T* const at = from + runs.all[now + kAhead].from;
+  for (std::int64_t i = 0; i < runs.length; i += kLine) __builtin_prefetch(at + i);
+}
+
+/// Where a piece's block begins, there and here.
+template <class T>
+struct Way {
+  const T* from;
+  T* to;
+};
+
+/// Copies of a length known to the compiler, for the short runs of many chips: run by run, and of
+/// each the pieces in turn, whose targets lie side by side in a gather.
 template <std::size_t N, class T>
-void copy_runs(const std::vector<Run>& runs, const T* from, T* to) {
-  for (const Run& run : runs) std::memcpy(to + run.to, from + run.from, N * sizeof(T));
+void copy_runs(const std::vector<Run>& runs, const std::vector<Way<T>>& ways) {
+  for (const Run& run : runs)
+    for (const Way<T>& way : ways) std::memcpy(way.to + run.to, way.from + run.from, N * sizeof(T));
 }
 
 template <class T>
-void copy_runs(const Runs& runs, std::int64_t width, const T* from, T* to) {
+void copy_runs(const Runs& runs, std::int64_t width, const std::vector<Way<T>>& ways) {
   if (width == 1) switch (runs.length) {
       case 1:
-        return copy_runs<1>(runs.all, from, to);
+        return copy_runs<1>(runs.all, ways);
       case 2:
-        return copy_runs<2>(runs.all, from, to);
+        return copy_runs<2>(runs.all, ways);
       case 4:
-        return copy_runs<4>(runs.all, from, to);
+        return copy_runs<4>(runs.all, ways);
       case 8:
-        return copy_runs<8>(runs.all, from, to);
+        return copy_runs<8>(runs.all, ways);
       case 16:
-        return copy_runs<16>(runs.all, from, to);
+        return copy_runs<16>(runs.all, ways);
       case 32:
-        return copy_runs<32>(runs.all, from, to);
+        return copy_runs<32>(runs.all, ways);
       default:
         break;
     }
-  for (const Run& run : runs.all)
-    std::copy_n(from + run.from * width, runs.length * width, to + run.to * width);
+  for (const Way<T>& way : ways)
+    for (const Run& run : runs.all)
+      std::copy_n(way.from + run.from * width, runs.length * width, way.to + run.to * width);
 }
 
 /// Every chip's new array from the pieces it receives, with `width` numbers per element.
@@ -70,10 +91,11 @@ ChipArrays<T> move_arrays(const ChipArrays<T>& from, const Moves& moves, std::in
   threads.for_each(static_cast<std::int64_t>(from.size()), [&](std::int64_t chip) {
     auto& buffer = to[static_cast<std::size_t>(chip)];
     buffer.resize(count);
+    std::vector<Way<T>> ways;
     for (const Piece& piece : moves.pieces[static_cast<std::size_t>(chip)])
-      copy_runs(runs, width,
-                from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
-                buffer.data() + piece.to * width);
+      ways.push_back({from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
+                      buffer.data() + piece.to * width});
+    copy_runs(runs, width, ways);
   });
   return to;
 }
@@ -94,20 +116,20 @@ ChipArrays<Origin> explicit_origins(const Partial& partial) {
   return origins;
 }
 
-ChipArrays<double> explicit_bounds(const Partial& partial) {
-  ChipArrays<double> bounds = partial.bounds;
+ChipArrays<float> explicit_bounds(const Partial& partial) {
+  ChipArrays<float> bounds = partial.bounds;
   if (!any_filled(bounds)) return bounds;
   for (std::size_t c = 0; c < bounds.size(); ++c)
-    if (bounds[c].empty()) bounds[c].assign(partial.values[c].size(), 0.0);
+    if (bounds[c].empty()) bounds[c].assign(partial.values[c].size(), 0.0F);
   return bounds;
 }
 
 Partial move_partial(const Partial& from, const Moves& moves, Threads& threads) {
   Partial to;
   to.values = move_arrays(from.values, moves, 1, threads);
-  const ChipArrays<double> bounds = explicit_bounds(from);
+  const ChipArrays<float> bounds = explicit_bounds(from);
   to.bounds = any_filled(bounds) ? move_arrays(bounds, moves, 1, threads)
-                                 : ChipArrays<double>(from.values.size());
+                                 : ChipArrays<float>(from.values.size());
   to.origins = move_arrays(explicit_origins(from), moves, from.terms, threads);
   to.terms = from.terms;
   to.source = from.source;
@@ -134,16 +156,17 @@ class BlockSum {
  public:
   static constexpr std::int64_t kBlock = 128;
 
-  void start(const double* values, const double* bounds, std::int64_t n) {
+  void start(const double* values, const float* bounds, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) sum_[i] = 0.0 + values[i];
-    for (std::int64_t i = 0; i < n; ++i) bound_[i] = bounds == nullptr ? 0.0 : bounds[i];
+    for (std::int64_t i = 0; i < n; ++i)
+      bound_[i] = bounds == nullptr ? 0.0 : static_cast<double>(bounds[i]);
     count_ = 1.0;
   }
-  void add(const double* values, const double* bounds, std::int64_t n) {
+  void add(const double* values, const float* bounds, std::int64_t n) {
     if (bounds != nullptr) {
       for (std::int64_t i = 0; i < n; ++i) {
         sum_[i] += values[i];
-        bound_[i] += bounds[i];
+        bound_[i] += static_cast<double>(bounds[i]);
         bound_[i] += std::abs(sum_[i]) * kUnitRoundoff64;
       }
     } else {
@@ -178,14 +201,20 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, Threads&
     auto& buffer = to[static_cast<std::size_t>(chip)];
     buffer.resize(static_cast<std::size_t>(element_count(moves.to_local)));
     BlockSum sum;
-    for (const Run& run : runs.all)
+    for (std::size_t r = 0; r < runs.all.size(); ++r) {
+      const Run& run = runs.all[r];
+      for (const Piece& piece : pieces) {
+        const auto c = static_cast<std::size_t>(piece.from_chip);
+        prefetch_ahead(runs, r, from.values[c].data() + piece.from);
+        if (!from.bounds[c].empty()) prefetch_ahead(runs, r, from.bounds[c].data() + piece.from);
+      }
       for (std::int64_t done = 0; done < runs.length; done += BlockSum::kBlock) {
         const std::int64_t n = std::min(BlockSum::kBlock, runs.length - done);
         for (std::size_t p = 0; p < pieces.size(); ++p) {
           const auto c = static_cast<std::size_t>(pieces[p].from_chip);
           const std::int64_t at = pieces[p].from + run.from + done;
           const double* values = from.values[c].data() + at;
-          const double* bounds = from.bounds[c].empty() ? nullptr : from.bounds[c].data() + at;
+          const float* bounds = from.bounds[c].empty() ? nullptr : from.bounds[c].data() + at;
           if (p == 0)
             sum.start(values, bounds, n);
           else
@@ -199,6 +228,7 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, Threads&
           return from.sum_of_origins(elements);
         });
       }
+    }
   });
   return to;
 }
@@ -226,7 +256,7 @@ Partial partial_sums(const Partial& from, const Moves& moves, Threads& threads) 
         from.append_origins(element, to.origins[c]);
       }
       to.values[c][static_cast<std::size_t>(i)] = sum.value();
-      to.bounds[c][static_cast<std::size_t>(i)] = sum.bound();
+      to.bounds[c][static_cast<std::size_t>(i)] = stored_bound(sum.bound());
     });
   });
   return to;
@@ -234,8 +264,10 @@ Partial partial_sums(const Partial& from, const Moves& moves, Threads& threads) 
 
 /// to = from, or to += from, on all runs of N elements.
 template <std::int64_t N>
-void put_runs(const std::vector<Run>& runs, const float* from, float* to, bool add) {
-  for (const Run& run : runs) {
+void put_runs(const Runs& runs, const float* from, float* to, bool add) {
+  for (std::size_t r = 0; r < runs.all.size(); ++r) {
+    const Run& run = runs.all[r];
+    prefetch_ahead(runs, r, from);
     const float* const in = from + run.from;
     float* const out = to + run.to;
     float sum[static_cast<std::size_t>(N)];
@@ -247,13 +279,13 @@ void put_runs(const std::vector<Run>& runs, const float* from, float* to, bool a
 void put_runs(const Runs& runs, const float* from, float* to, bool add) {
   switch (runs.length) {
     case 4:
-      return put_runs<4>(runs.all, from, to, add);
+      return put_runs<4>(runs, from, to, add);
     case 8:
-      return put_runs<8>(runs.all, from, to, add);
+      return put_runs<8>(runs, from, to, add);
     case 16:
-      return put_runs<16>(runs.all, from, to, add);
+      return put_runs<16>(runs, from, to, add);
     case 32:
-      return put_runs<32>(runs.all, from, to, add);
+      return put_runs<32>(runs, from, to, add);
     default:
       break;
   }

@@ -52,6 +52,7 @@ class LocalTerm {
         a + a_batch_[static_cast<std::size_t>(batch)] + a_m_[static_cast<std::size_t>(m)];
     const float* column =
         b + b_batch_[static_cast<std::size_t>(batch)] + b_n_[static_cast<std::size_t>(n)];
+    for (std::int64_t offset : b_k_) __builtin_prefetch(column + offset);  // each its own line
     for (std::size_t k = 0; k < a_k_.size(); ++k) sum.add_product(row[a_k_[k]], column[b_k_[k]]);
   }
 
@@ -114,16 +115,17 @@ class Contraction : public PartialSource {
     Products all;
     for_each_batch(chip, [&](std::int64_t, const std::vector<Term>& matrices) {
       Products one = contract(terms_[0].M(), terms_[0].N(), matrices);
+      if (all.values.empty()) {
+        all = std::move(one);
+        return;
+      }
       if (!one.bounds.empty()) {
-        all.bounds.resize(all.values.size(), 0.0);
+        all.bounds.resize(all.values.size(), 0.0F);
         all.bounds.insert(all.bounds.end(), one.bounds.begin(), one.bounds.end());
       }
-      if (all.values.empty())
-        all.values = std::move(one.values);
-      else
-        all.values.insert(all.values.end(), one.values.begin(), one.values.end());
+      all.values.insert(all.values.end(), one.values.begin(), one.values.end());
     });
-    if (!all.bounds.empty()) all.bounds.resize(all.values.size(), 0.0);
+    if (!all.bounds.empty()) all.bounds.resize(all.values.size(), 0.0F);
     return all;
   }
 

@@ -31,6 +31,11 @@ int first_replica(const Torus& torus, const Layout& layout, int chip) {
   return (at[0] * Y + at[1]) * Z + at[2];
 }
 
+/// NaNs and both zeros included, which == would judge otherwise.
+bool same_bits(const void* a, const void* b, std::size_t bytes) {
+  return std::memcmp(a, b, bytes) == 0;
+}
+
 /// "0x3f800000": an element as the comparison sees it.
 template <class T>
 std::string bits_of(const T& element) {
@@ -49,14 +54,15 @@ void require_equal(const std::string& step, std::string_view what, const Layout&
     if (first == chip) continue;
     const auto& a = chips[static_cast<std::size_t>(first)];
     const auto& b = chips[static_cast<std::size_t>(chip)];
+    if (a.size() == b.size() && (a.empty() || same_bits(a.data(), b.data(), a.size() * sizeof(T))))
+      continue;
     const std::string both = fmt::format("{} : {}: chips {} and {} hold the same block, but", step,
                                          declared.to_string(), torus.name(first), torus.name(chip));
     if (a.size() != b.size())
       throw Error("hazard_replicas",
                   fmt::format("{} {} and {} {}", both, a.size(), b.size(), what));
-    if (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0) continue;
     std::size_t i = 0;
-    while (std::memcmp(&a[i], &b[i], sizeof(T)) == 0) ++i;
+    while (same_bits(&a[i], &b[i], sizeof(T))) ++i;
     throw Error("hazard_replicas", fmt::format("{} their {} differ at local element {}: {} and {}",
                                                both, what, i, bits_of(a[i]), bits_of(b[i])));
   }

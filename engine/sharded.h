@@ -42,10 +42,11 @@ struct Element {
 };
 
 /// Shards that are summands (exact regime). An element is an f64 value, a bound on its distance
-/// from the exact sum, and the multiset of its origins; one term that arrives twice counts twice.
+/// from the exact sum (f32, rounded up), and the multiset of its origins; one term that arrives
+/// twice counts twice.
 struct Partial {
   ChipArrays<double> values;
-  ChipArrays<double> bounds;  ///< a chip's is empty where its values are exact
+  ChipArrays<float> bounds;  ///< a chip's is empty where its values are exact
   /// `terms` origins per element. A chip's is empty while the shard lies where it was produced:
   /// then element i of chip c has the one origin (c, i).
   ChipArrays<Origin> origins;
@@ -54,7 +55,7 @@ struct Partial {
 
   double bound(int chip, std::int64_t index) const {
     const auto& of_chip = bounds[static_cast<std::size_t>(chip)];
-    return of_chip.empty() ? 0.0 : of_chip[static_cast<std::size_t>(index)];
+    return of_chip.empty() ? 0.0 : static_cast<double>(of_chip[static_cast<std::size_t>(index)]);
   }
   /// Appends the origins of one element.
   void append_origins(const Element& element, Buffer<Origin>& out) const;

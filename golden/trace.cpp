@@ -349,8 +349,10 @@ class Trace::File {
     const Placement placement(layout, from, partial.values);
     const auto made = shards(entry, placement, partial.values, "f64 partial");
     for (std::size_t chip = 0; chip < made.size(); ++chip) {
-      const Buffer<double>& bounds = partial.bounds[chip];
-      const double most = bounds.empty() ? 0.0 : *std::max_element(bounds.begin(), bounds.end());
+      const Buffer<float>& bounds = partial.bounds[chip];
+      const double most =
+          bounds.empty() ? 0.0
+                         : static_cast<double>(*std::max_element(bounds.begin(), bounds.end()));
       need(put_attribute(made[chip].get(), "bound", most));
     }
     if (!placement.fits() || !layout.is_partial()) return;

@@ -1,5 +1,6 @@
 #include "engine/numeric/contract.h"
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <stdexcept>
@@ -52,13 +53,24 @@ std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
 }
 
 std::vector<double> column_norms(const float* b, std::int64_t K, std::int64_t N) {
+  constexpr std::int64_t kRows = 4;  // at a time, for fewer trips to the sums
   std::vector<double> norms(static_cast<std::size_t>(N));
-  for (std::int64_t k = 0; k < K; ++k)
-    for (std::int64_t j = 0; j < N; ++j) {
-      const double v = static_cast<double>(b[k * N + j]);
-      norms[static_cast<std::size_t>(j)] += v * v;
-    }
+  const auto square = [](float v) { return static_cast<double>(v) * static_cast<double>(v); };
+  std::int64_t k = 0;
+  for (; k + kRows <= K; k += kRows, b += kRows * N)
+    for (std::int64_t j = 0; j < N; ++j)
+      norms[static_cast<std::size_t>(j)] +=
+          (square(b[j]) + square(b[N + j])) + (square(b[2 * N + j]) + square(b[3 * N + j]));
+  for (; k < K; ++k, b += N)
+    for (std::int64_t j = 0; j < N; ++j) norms[static_cast<std::size_t>(j)] += square(b[j]);
   for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+/// Raises norms that are not zero so far that a bound made of two is a normal f32.
+std::vector<double> not_tiny(std::vector<double> norms) {
+  for (double& norm : norms)
+    if (norm != 0.0) norm = std::max(norm, 0x1p-36);
   return norms;
 }
 
@@ -72,21 +84,27 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
   out.values.resize(static_cast<std::size_t>(M * N));
   if (run_exactly(M, N, terms, out.values.data())) return out;
 
-  double operations = 0.0;
-  for (const Term& term : terms) operations += static_cast<double>(term.K);
+  // sum_bound of the norms' products, raised by 2^-22 so that its f32 is not below it.
+  const double factor = sum_bound(static_cast<double>(length), 1.0) * (1.0 + 0x1p-22);
   out.bounds.resize(out.values.size());
+  std::vector<double> sums(terms.size() > 1 ? out.values.size() : 0);
   for (std::size_t t = 0; t < terms.size(); ++t) {
-    const std::vector<double> rows = row_norms(terms[t].a, M, terms[t].K);
-    const std::vector<double> columns = column_norms(terms[t].b, terms[t].K, N);
-    const bool last = t + 1 == terms.size();
+    const std::vector<double> rows = not_tiny(row_norms(terms[t].a, M, terms[t].K));
+    const std::vector<double> columns = not_tiny(column_norms(terms[t].b, terms[t].K, N));
     for (std::int64_t i = 0; i < M; ++i) {
-      const double row = rows[static_cast<std::size_t>(i)];
-      double* bound = out.bounds.data() + i * N;
-      for (std::int64_t j = 0; j < N; ++j) {
-        const double norms = row * columns[static_cast<std::size_t>(j)];
-        const double magnitude = t == 0 ? norms : bound[j] + norms;
-        bound[j] = last ? sum_bound(operations, magnitude) : magnitude;
-      }
+      const double row = factor * rows[static_cast<std::size_t>(i)];
+      float* const bound = out.bounds.data() + i * N;
+      double* const sum = sums.data() + i * N;
+      if (terms.size() == 1)
+        for (std::int64_t j = 0; j < N; ++j)
+          bound[j] = static_cast<float>(row * columns[static_cast<std::size_t>(j)]);
+      else if (t == 0)
+        for (std::int64_t j = 0; j < N; ++j) sum[j] = row * columns[static_cast<std::size_t>(j)];
+      else
+        for (std::int64_t j = 0; j < N; ++j) {
+          sum[j] += row * columns[static_cast<std::size_t>(j)];
+          bound[j] = static_cast<float>(sum[j]);
+        }
     }
   }
   return out;

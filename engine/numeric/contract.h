@@ -17,7 +17,7 @@ struct Term {
 /// C[M,N] as f64 sums of the terms' products, and per element a bound on |C − exact|.
 struct Products {
   Buffer<double> values;
-  Buffer<double> bounds;  ///< empty when every operation was exact (the inexact flag is clear)
+  Buffer<float> bounds;  ///< empty when every operation was exact (the inexact flag is clear)
 };
 
 /// Σ_t a_t·b_t in f64 (f32 products are exact there), with error bounds from Cauchy–Schwarz:

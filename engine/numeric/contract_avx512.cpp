@@ -14,7 +14,7 @@ struct Single {
   using Mask = __mmask16;
   static constexpr int kLanes = 16;
   static constexpr int kRows = 12;
-  static constexpr long kPackM = 24, kPackN = 384;
+  static constexpr long kPackM = 13, kPackN = 0;
   static constexpr int wide(int rows) { return vectors_for(rows); }
   static Vec zero() { return _mm512_setzero_ps(); }
   static Vec splat(float x) { return _mm512_set1_ps(x); }
@@ -32,7 +32,7 @@ struct Twin {
   using Mask = __mmask8;
   static constexpr int kLanes = 8;
   static constexpr int kRows = 12;
-  static constexpr long kPackM = 25, kPackN = 0;
+  static constexpr long kPackM = 13, kPackN = 0;
   static constexpr int wide(int rows) { return vectors_for(rows); }
   static Vec zero() { return _mm512_setzero_pd(); }
   static Vec splat(double x) { return _mm512_set1_pd(x); }

@@ -23,11 +23,20 @@ namespace {
 
 constexpr unsigned long extent(long n) { return static_cast<unsigned long>(n); }
 
+constexpr long kLine = 16;  // floats in a cache line
+
+/// Rows that the caches are asked for while a tile computes, row k at step k: a row of `lines`
+/// lines, of which a tile asks for one.
+struct Ahead {
+  const float* at;
+  long ld, lines;
+};
+
 /// C[R, V vectors] of one tile: the accumulators stay in registers over all k. With a tail the last
 /// vector has only the lanes of `mask`.
 template <class T, int R, int V, bool kTail, class B>
 inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-                 typename T::Acc* c, long ldc, typename T::Mask mask, bool fresh) {
+                 typename T::Acc* c, long ldc, typename T::Mask mask, bool fresh, Ahead ahead) {
   typename T::Vec acc[extent(R)][extent(V)];
   SHARDPROOF_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -37,6 +46,15 @@ inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ld
       acc[r][v] = fresh ? T::zero() : kTail && v == V - 1 ? T::load(at, mask) : T::load(at);
     }
   }
+  // Three rows of a from one pointer, and the compiler not told where it came from: offsets of its
+  // own for every row would not fit in registers, and be read from memory at each k.
+  constexpr int kBases = (R + 2) / 3;
+  const typename T::Acc* base[extent(kBases)];
+  SHARDPROOF_UNROLL
+  for (int i = 0; i < kBases; ++i) {
+    base[i] = a + 3 * i * lda;
+    asm("" : "+r"(base[i]));
+  }
   for (long k = 0; k < K; ++k) {
     typename T::Vec row[extent(V)];
     SHARDPROOF_UNROLL
@@ -45,10 +63,13 @@ inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ld
     b += ldb;
     SHARDPROOF_UNROLL
     for (int r = 0; r < R; ++r) {
-      const typename T::Vec x = T::splat(a[r * lda + k]);
+      const typename T::Vec x = T::splat(base[r / 3][r % 3 * lda]);
       SHARDPROOF_UNROLL
       for (int v = 0; v < V; ++v) acc[r][v] = T::fma(x, row[v], acc[r][v]);
     }
+    SHARDPROOF_UNROLL
+    for (int i = 0; i < kBases; ++i) ++base[i];
+    __builtin_prefetch(ahead.at + k * ahead.ld, 0, 2);
   }
   SHARDPROOF_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -66,47 +87,49 @@ inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ld
 /// A strip of N columns narrower than V vectors, R rows high.
 template <class T, int R, int V, class B>
 void tail(long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-          typename T::Acc* c, long ldc, bool fresh) {
+          typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
   if constexpr (V > 1) {
-    if (N <= (V - 1) * T::kLanes) return tail<T, R, V - 1>(N, K, a, lda, b, ldb, c, ldc, fresh);
+    if (N <= (V - 1) * T::kLanes)
+      return tail<T, R, V - 1>(N, K, a, lda, b, ldb, c, ldc, fresh, ahead);
   }
-  tile<T, R, V, true>(K, a, lda, b, ldb, c, ldc, T::mask(N - (V - 1) * T::kLanes), fresh);
+  tile<T, R, V, true>(K, a, lda, b, ldb, c, ldc, T::mask(N - (V - 1) * T::kLanes), fresh, ahead);
 }
 
 /// N columns in tiles of R rows.
 template <class T, int R, class B>
 void strip(long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-           typename T::Acc* c, long ldc, bool fresh) {
+           typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
   constexpr int V = T::wide(R);
   constexpr long kWidth = V * T::kLanes;
   long j = 0;
   for (; j + kWidth <= N; j += kWidth)
-    tile<T, R, V, false>(K, a, lda, b + j, ldb, c + j, ldc, typename T::Mask{}, fresh);
-  if (j < N) tail<T, R, V>(N - j, K, a, lda, b + j, ldb, c + j, ldc, fresh);
+    tile<T, R, V, false>(K, a, lda, b + j, ldb, c + j, ldc, typename T::Mask{}, fresh, ahead);
+  if (j < N) tail<T, R, V>(N - j, K, a, lda, b + j, ldb, c + j, ldc, fresh, ahead);
 }
 
 /// R rows, R from 1 to kRows: the number becomes a constant.
 template <class T, int R, class B>
 void rows(long R_, long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-          typename T::Acc* c, long ldc, bool fresh) {
+          typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
   if constexpr (R > 1) {
-    if (R_ < R) return rows<T, R - 1>(R_, N, K, a, lda, b, ldb, c, ldc, fresh);
+    if (R_ < R) return rows<T, R - 1>(R_, N, K, a, lda, b, ldb, c, ldc, fresh, ahead);
   }
-  strip<T, R>(N, K, a, lda, b, ldb, c, ldc, fresh);
+  strip<T, R>(N, K, a, lda, b, ldb, c, ldc, fresh, ahead);
 }
 
-/// All M rows in blocks as equal as can be, of kRows at most.
+/// All M rows in blocks as equal as can be, of kRows at most, that take turns with the lines ahead.
 template <class T, class B>
 void blocks(long M, long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-            typename T::Acc* c, long ldc, bool fresh) {
+            typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
   for (long i = 0, left = (M + T::kRows - 1) / T::kRows; left > 0; --left) {
     const long height = (M - i + left - 1) / left;
-    rows<T, T::kRows>(height, N, K, a + i * lda, lda, b, ldb, c + i * ldc, ldc, fresh);
+    rows<T, T::kRows>(height, N, K, a + i * lda, lda, b, ldb, c + i * ldc, ldc, fresh,
+                      {ahead.at + left % ahead.lines * kLine, ahead.ld, 1});
     i += height;
   }
 }
 
-constexpr long kBlockM = 48;   // rows of a that are at hand at a time, widened if need be
+constexpr long kBlockM = 96;   // rows of a that are at hand at a time, widened if need be
 constexpr long kBlockK = 256;  // and their columns: chains are interrupted, never reordered
 
 /// Copies rows of N elements from one matrix to another that has room for whole vectors, widening.
@@ -120,18 +143,24 @@ void copy(long M, long N, const float* from, long ld, typename T::Acc* to, long 
   }
 }
 
-/// A block of a and b. Where several tiles use a panel of b, as wide as the tallest tile, and its
-/// rows lie far apart or would be widened again and again, it is copied together first.
+/// A block of a and b. Where several tiles use a panel of b, as wide as the tallest tile, it is
+/// copied together first: its rows lie apart, often by a power of two and so in few sets of a
+/// cache, or would be widened again and again.
 template <class T>
 void block(long M, long N, long K, const typename T::Acc* a, long lda, const float* b, long ldb,
            typename T::Acc* c, long ldc, bool fresh) {
   constexpr long kPanel = T::wide(T::kRows) * T::kLanes;
-  if (M < T::kPackM || ldb < T::kPackN) return blocks<T>(M, N, K, a, lda, b, ldb, c, ldc, fresh);
+  if (M < T::kPackM || ldb < T::kPackN)
+    return blocks<T>(M, N, K, a, lda, b, ldb, c, ldc, fresh, Ahead{b, 0, 1});
   alignas(64) typename T::Acc panel[extent(kBlockK * kPanel)];
   for (long j = 0; j < N; j += kPanel) {
     const long width = N - j < kPanel ? N - j : kPanel;
     copy<T>(K, width, b + j, ldb, panel, kPanel);
-    blocks<T>(M, width, K, a, lda, panel, kPanel, c + j, ldc, fresh);
+    // The next panel, if it is whole: else nothing new.
+    const Ahead next = j + 2 * kPanel <= N
+                           ? Ahead{b + j + kPanel, ldb, (kPanel + kLine - 1) / kLine}
+                           : Ahead{b + j, 0, 1};
+    blocks<T>(M, width, K, a, lda, panel, kPanel, c + j, ldc, fresh, next);
   }
 }
 

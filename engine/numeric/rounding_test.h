@@ -26,18 +26,25 @@ inline std::optional<float> decide(double value, double bound) {
   return low;
 }
 
+/// A bound as partial sums carry it, to spare memory: an f32 above it, so that it holds as well;
+/// zero only if it is zero. No bound is NaN.
+inline float stored_bound(double bound) {
+  if (bound == 0.0) return 0.0F;
+  return static_cast<float>(std::max(bound, 0x1p-126) * (1.0 + 0x1p-22));
+}
+
 /// decide() for n values side by side, none of them -0; `exact(i)` is asked for the rare undecided.
-template <class Exact>
-void decide_each(const double* values, const double* bounds, std::int64_t n, float* out,
+template <class Bound, class Exact>
+void decide_each(const double* values, const Bound* bounds, std::int64_t n, float* out,
                  Exact&& exact) {
   constexpr std::int64_t kBlock = 128;
   float high[kBlock];
   for (std::int64_t done = 0; done < n; done += kBlock) {
     const std::int64_t m = std::min(kBlock, n - done);
     for (std::int64_t i = 0; i < m; ++i)
-      out[done + i] = static_cast<float>(values[done + i] - bounds[done + i]);
+      out[done + i] = static_cast<float>(values[done + i] - static_cast<double>(bounds[done + i]));
     for (std::int64_t i = 0; i < m; ++i)
-      high[i] = static_cast<float>(values[done + i] + bounds[done + i]);
+      high[i] = static_cast<float>(values[done + i] + static_cast<double>(bounds[done + i]));
     if (std::memcmp(out + done, high, static_cast<std::size_t>(m) * sizeof(float)) == 0) continue;
     for (std::int64_t i = 0; i < m; ++i)
       if (std::bit_cast<std::uint32_t>(out[done + i]) != std::bit_cast<std::uint32_t>(high[i]))

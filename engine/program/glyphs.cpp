@@ -130,10 +130,10 @@ void Glyphs::blocks(Svg& svg, double x, double y, double w, double row_height,
   int run_begin = 0;
   std::string run_colour;
   const auto end_run = [&](int end) {
+    const int row = run_begin / columns;
     if (end > run_begin)
-      paths[run_colour] +=
-          Svg::box(x + cell * (run_begin % columns), y + row_height * (run_begin / columns),
-                   cell * (end - run_begin), row_height);
+      paths[run_colour] += Svg::box(x + cell * (run_begin % columns), y + row_height * row,
+                                    cell * (end - run_begin), row_height);
     run_begin = end;
   };
   for (int i = 0; i < total; ++i) {
@@ -164,16 +164,19 @@ void Glyphs::blocks(Svg& svg, double x, double y, double w, double row_height,
     grid += Svg::stroke(x, y + r * row_height, x + w, y + r * row_height);
   svg.path(grid, "fill=\"none\" stroke=\"#555\" stroke-width=\"0.3\"");
   const double mine_x = x + cell * (mine % columns);
-  svg.rect(mine_x, y + row_height * (mine / columns), cell, row_height,
+  const int mine_row = mine / columns;
+  svg.rect(mine_x, y + row_height * mine_row, cell, row_height,
            "fill=\"none\" stroke=\"#000\" stroke-width=\"1.3\"");
 
   if (row_height < kLetters) return;
   svg.open_middle();
   const double base = row_height / 2 + 0.36 * kLetters;
   if (fits(names.front(), cell)) {
-    for (int i = 0; i < total; ++i)
-      svg.text(x + cell * (i % columns + 0.5), y + row_height * (i / columns) + base,
+    for (int i = 0; i < total; ++i) {
+      const int row = i / columns;
+      svg.text(x + cell * (i % columns + 0.5), y + row_height * row + base,
                names[static_cast<std::size_t>(i)], {kLetters, ""});
+    }
   } else if (rows == 1 && cut) {
     const Axis major = *cut->axes.begin();
     const double run = w / torus_.size(major);

@@ -297,9 +297,9 @@ double estimated_bytes(const Inference& inference, std::int64_t batch, std::int6
   const auto of_chip = [&](const Type& type) {
     return count(local_shape(type.layout, type.shape, inference.torus));
   };
-  // A value as carried: f64 and a bound while it is partial.
+  // A value as carried: f64 and an f32 bound while it is partial.
   const auto carried = [&](const Type& type) {
-    return (type.layout.is_partial() ? 16.0 : 4.0) * of_chip(type);
+    return (type.layout.is_partial() ? 12.0 : 4.0) * of_chip(type);
   };
   double live = 0.0;
   double scalar_model = 0.0;  // which holds a whole pass

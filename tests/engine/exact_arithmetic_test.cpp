@@ -174,7 +174,7 @@ TEST_P(ExactArithmetic, BoundsHoldAndCatchADroppedTerm) {
     for (std::int64_t i = 0; i < m.M; ++i)
       for (std::int64_t j = 0; j < m.N; ++j) {
         const auto at = static_cast<std::size_t>(i * m.N + j);
-        const double bound = c.bounds.empty() ? 0.0 : c.bounds[at];
+        const double bound = c.bounds.empty() ? 0.0 : static_cast<double>(c.bounds[at]);
         Mpfr exact, dropped;
         add_element(exact, m, i, j, m.K);
         ASSERT_TRUE(exact.within(c.values[at], bound)) << "trial " << trial;
@@ -233,7 +233,8 @@ TEST_P(ExactArithmetic, AllKernelsRoundAlike) {
       const ForcedIsa forced(isa);
       const Products c = contract(m.M, m.N, {{m.a.data(), m.b.data(), m.K}});
       for (std::size_t i = 0; i < c.values.size(); ++i)
-        if (const auto decided = decide(c.values[i], c.bounds.empty() ? 0.0 : c.bounds[i])) {
+        if (const auto decided =
+                decide(c.values[i], c.bounds.empty() ? 0.0 : static_cast<double>(c.bounds[i]))) {
           ASSERT_EQ(bits(*decided), bits(expected[i])) << to_string(isa) << ", trial " << trial;
         }
     }
@@ -334,6 +335,39 @@ TEST(InexactFlag, BatchesWithAndWithoutBoundsStandSideBySide) {
   }
 }
 
+TEST(Bounds, AreKeptAsAnF32ThatIsNotBelow) {
+  HostileTerms draw(7);
+  int cast_below = 0;
+  for (int trial = 0; trial < 10000; ++trial) {
+    const double significand = 1.0 + draw.within(0, 1 << 30) * 0x1p-30;
+    const double bound = std::ldexp(significand, draw.within(-340, 240));
+    const auto stored = static_cast<double>(stored_bound(bound));
+    ASSERT_GE(stored, bound);
+    if (bound >= 0x1p-126 && bound < 0x1p127) {
+      ASSERT_LE(stored, bound * (1 + 0x1p-21));
+    }
+    cast_below += static_cast<double>(static_cast<float>(bound)) < bound ? 1 : 0;
+  }
+  EXPECT_GT(cast_below, 1000) << "a plain cast would have been seen";
+  EXPECT_EQ(stored_bound(0.0), 0.0F);
+  EXPECT_EQ(decide(1.0, static_cast<double>(stored_bound(0x1p200))), std::nullopt);
+}
+
+TEST(Bounds, OfTinyFactorsAreNotZero) {
+  // 1 - 2^-60 by two exact products, times 2^-140: no f64 sum has it, and a bound cast to f32 would
+  // be zero, which means exact.
+  const float a[] = {0x1p-70F, -0x1p-100F}, b[] = {0x1p-70F, 0x1p-100F};
+  const Products c = contract(1, 1, {{a, b, 2}});
+  ASSERT_EQ(c.bounds.size(), 1U);
+  EXPECT_GE(c.bounds[0], 0x1p-126F);
+  const float zeros[] = {0, 0}, inexact[] = {1, 0x1p-60F};
+  const float rows[] = {0, 0, 1, 1};
+  const Products rest = contract(2, 1, {{rows, inexact, 2}, {rows, zeros, 2}});
+  ASSERT_EQ(rest.bounds.size(), 2U);
+  EXPECT_EQ(rest.bounds[0], 0.0F) << "a row of zeros is exact";
+  EXPECT_GT(rest.bounds[1], 0.0F);
+}
+
 TEST(Bounds, HoldWhereEveryAdditionErrsTheSameWay) {
   // 1 and then half an ulp of f64 again and again: each is lost, so the error grows with the
   // length.
@@ -341,8 +375,8 @@ TEST(Bounds, HoldWhereEveryAdditionErrsTheSameWay) {
   a[0] = b[0] = 1;
   const Products c = contract(1, 1, {{a.data(), b.data(), 200}});
   EXPECT_EQ(c.values[0], 1);
-  EXPECT_GE(c.bounds.at(0), 199 * 0x1p-53);
-  EXPECT_LT(c.bounds.at(0), 210 * 0x1p-53) << "a bound far from the error would decide nothing";
+  EXPECT_GE(c.bounds.at(0), 199 * 0x1p-53F);
+  EXPECT_LT(c.bounds.at(0), 210 * 0x1p-53F) << "a bound far from the error would decide nothing";
 }
 
 TEST(RoundingTest, DecidesOnlyWhatTheBoundAllows) {

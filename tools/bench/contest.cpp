@@ -1,8 +1,7 @@
 #include "tools/bench/contest.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <ctime>
 
 namespace shardproof::bench {
 

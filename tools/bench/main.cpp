@@ -304,9 +304,9 @@ void register_all() {
       add(fmt::format("ffn/f32/{}/{}", chips, tokens),
           [=](benchmark::State& s) { simulate(s, chips, tokens); });
   add("ffn/products", simulate_products);
-  for (const auto& [chips, tokens] : {std::pair{1, 64}, {64, 1}, {64, 8}, {64, 64}, {64, 256}})
-    add(fmt::format("ffn/exact/{}/{}", chips, tokens),
-        [=](benchmark::State& s) { exact(s, chips, tokens); });
+  for (const auto& size : {std::pair{1, 64}, {64, 1}, {64, 8}, {64, 64}, {64, 256}})
+    add(fmt::format("ffn/exact/{}/{}", size.first, size.second),
+        [=](benchmark::State& s) { exact(s, size.first, size.second); });
   for (Regime regime : {Regime::f32, Regime::exact})
     add(regime == Regime::f32 ? "threads/f32" : "threads/exact",
         [=](benchmark::State& s) { threaded(s, regime); });
