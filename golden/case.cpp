@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <sstream>
 
 #include "weights/error.h"
 
@@ -75,7 +76,12 @@ Case parse_case(std::string_view line) {
     c.model = parse_model("palm-tiny");
   c.prefill = Strategy::parse(get("prefill") ? *get("prefill") : "ws2d:heads");
   c.decode = get("decode") ? Strategy::parse(*get("decode")) : c.prefill;
-  if (const auto* v = get("block")) c.model.block = parse_block(*v);
+  if (const auto* v = get("block")) {
+    if (const auto* m = get("model"); m != nullptr && m->find(",block=") != std::string::npos)
+      throw Error("case_c2",
+                  fmt::format("block is given twice, in model={} and by its own key", *m));
+    c.model.block = parse_block(*v);
+  }
   if (const auto* v = get("weights")) c.numerics.weights = parse_weight_type(*v);
   if (const auto* v = get("act")) c.numerics.act = parse_act_type(*v);
   if (const auto* v = get("regime")) c.numerics.regime = parse_regime(*v);
@@ -101,6 +107,15 @@ std::string print_case(const Case& c) {
       to_string(c.model.block), to_string(c.numerics.weights), to_string(c.numerics.act),
       to_string(c.numerics.regime), to_string(c.numerics.schedule), c.batch, c.prompt, c.chunk,
       c.gen, c.seed);
+}
+
+std::string print_without_strategies(const Case& c) {
+  std::istringstream whole(print_case(c));
+  std::string text;
+  for (std::string word; whole >> word;)
+    if (!word.starts_with("prefill=") && !word.starts_with("decode="))
+      text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 void require_legal(const Case& c) {

@@ -37,6 +37,9 @@ Case parse_case(std::string_view line);
 /// Every key in one fixed order; parse_case(print_case(c)) == c.
 std::string print_case(const Case& c);
 
+/// The same without the two strategies, where a layer program stands for them.
+std::string print_without_strategies(const Case& c);
+
 /// Throws what Inference's rules throw, before anything is made.
 void require_legal(const Case& c);
 

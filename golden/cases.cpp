@@ -147,9 +147,20 @@ std::vector<Case> standard_matrix() {
       all.back().numerics.schedule =
           std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule++ % 3];
     }
-  // The rest of the model family, in every strategy.
   const char* const everything =
       "palm-tiny,ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false";
+  for (const Strategy& s : all_strategies())
+    for (bool bf16 : {false, true}) {
+      if (bf16)
+        add("3x2x2", "palm-tiny,K=6", s, s, 24, 3, 3);
+      else
+        add("4x2x3", everything, s, s, 24, 3, 3, "serial");
+      if (bf16) all.back().numerics.act = ActType::bf16;
+      all.back().numerics.regime = Regime::f32;
+      all.back().numerics.schedule =
+          std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule++ % 3];
+    }
+  // The rest of the model family, in every strategy.
   for (const Strategy& s : all_strategies()) {
     for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
       add(torus, "palm-tiny", s, s, 24, 7, 4, "serial");

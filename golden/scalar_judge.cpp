@@ -73,6 +73,7 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
   Difference found;
   found.pass = scope.pass;
   found.step = scope.step(program, declared.name);
+  found.where = program.where(declared.line);
   found.checkpoint = "the scalar model's " + declared.meaning.to_string();
   found.op = op != nullptr ? op->to_string() : "input";
   const auto stop = [&] {

@@ -221,7 +221,8 @@ class Trace::File {
     need(root >= 0 && H5Pset_obj_track_times(untimed_.get(), false) >= 0 &&
          put_attribute(root, "format", "shardproof trace") &&
          put_attribute(root, "version", kTraceFormat) &&
-         put_attribute(root, "case", print_case(c)) &&
+         put_attribute(root, "case",
+                       source.layer == nullptr ? print_case(c) : print_without_strategies(c)) &&
          put_attribute(root, "model", print_model(c.model)) &&
          put_attribute(root, "torus", c.torus.to_string()) &&
          put_attribute(root, "regime", to_string(c.numerics.regime)) &&

@@ -7,6 +7,7 @@
 #include "engine/program/picture.h"
 #include "golden/case.h"
 #include "tools/case_flags.h"
+#include "tools/json_text.h"
 #include "tools/layer_flag.h"
 #include "tools/text_file.h"
 #include "tools/verbs.h"
@@ -134,7 +135,7 @@ int explain_program(Options& o) {
   if (o.json) {
     nlohmann::json out{{"case", print_without_strategies(c)}, {"program", *o.program}};
     for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
-    fmt::print("{}\n", out.dump(1));
+    fmt::print("{}\n", json_text(out));
     return 0;
   }
   fmt::print("{} on torus {}, {}\n", *o.program, c.torus.to_string(), print_model(c.model));
@@ -186,7 +187,7 @@ int explain_strategy(Options& o) {
   if (o.json) {
     nlohmann::json out{{"case", print_case(c)}, {"strategy", strategy.to_string()}};
     for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
-    fmt::print("{}\n", out.dump(1));
+    fmt::print("{}\n", json_text(out));
     return 0;
   }
   const std::string rest = rest_layouts(programs.decode.layer);
@@ -230,6 +231,7 @@ void add_explain(CLI::App& app, Action& chosen) {
   verb->add_flag("--text", options->text, "Print the layer program, for verify --program");
   CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON");
   verb->add_option("--svg", options->svg, "Draw the layer into a file instead")
+      ->type_name("FILE")
       ->excludes(json)
       ->check([](const std::string& file) { return file.empty() ? "no file is named" : ""; });
   verb->footer(

@@ -42,12 +42,4 @@ std::shared_ptr<const GivenLayer> load_given_layer(const std::string& file, Case
   return given;
 }
 
-std::string print_without_strategies(const Case& c) {
-  std::string text;
-  for (const std::string& word : words(print_case(c)))
-    if (!word.starts_with("prefill=") && !word.starts_with("decode="))
-      text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 }  // namespace shardproof::tools

@@ -21,7 +21,4 @@ struct GivenLayer {
 std::shared_ptr<const GivenLayer> load_given_layer(const std::string& file, CaseFlags& flags,
                                                    const std::string& line = "");
 
-/// The case line without its strategies, which a program stands for.
-std::string print_without_strategies(const Case& c);
-
 }  // namespace shardproof::tools

@@ -9,6 +9,7 @@
 #include "golden/trace.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
+#include "tools/json_text.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -173,7 +174,7 @@ int run_case(Options& o) {
                      {"prompt", rows_json(prompt, rows)},
                      {"generated", rows_json(generated, rows)}};
   if (o.checkpoints) out["checkpoints"] = collector.take();
-  fmt::print("{}\n", out.dump(1));
+  fmt::print("{}\n", json_text(out));
   return 0;
 }
 

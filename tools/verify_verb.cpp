@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "golden/trace.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
+#include "tools/json_text.h"
 #include "tools/layer_flag.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
@@ -95,6 +98,7 @@ std::string beyond_columns(const Case& c) {
   say("weights", to_string(c.numerics.weights), "f32");
   say("act", to_string(c.numerics.act), "f32");
   say("regime", to_string(c.numerics.regime), "exact");
+  if (c.numerics.regime == Regime::f32) say("schedule", to_string(c.numerics.schedule), "");
   if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");
   return text;
 }
@@ -123,6 +127,18 @@ std::string row(std::size_t i, const Case& c, const Judgement& j, const std::str
   return above + fmt::format("{:>4} {:<7} {:<15} {}{:>3} {:>2} {:>3} {:>4}  {}\n", i + 1,
                              c.torus.to_string(), model, strategies, c.batch, c.prompt, c.gen,
                              j.tensors, to_string(j.verdict));
+}
+
+/// A file's name as a shell reads it back.
+std::string shell_word(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._-+=:,@").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 nlohmann::json as_json(const Case& c, const Judgement& j) {
@@ -222,7 +238,7 @@ class Report {
       if (!line.empty()) out["reproduce"] = line;
       if (!lazy.empty()) out["coverage"] = lazy;
       if (!skipped.empty()) out["skipped"] = skipped;
-      fmt::print("{}\n", out.dump(1));
+      fmt::print("{}\n", json_text(out));
       return held ? 0 : 1;
     }
     if (options_.cases) fmt::print("{}", coverage.to_string());
@@ -244,10 +260,11 @@ class Report {
   std::string reproduction() const {
     if (!first_failed_) return "";
     if (options_.program)
-      return fmt::format("shardproof verify --program {}{} --case \"{}\"", *options_.program,
+      return fmt::format("shardproof verify --program {}{} --case \"{}\"",
+                         shell_word(*options_.program),
                          options_.flags.weights_file().empty()
                              ? ""
-                             : " --weights " + options_.flags.weights_file(),
+                             : " --weights " + shell_word(options_.flags.weights_file()),
                          print_without_strategies(*first_failed_));
     OracleMemo memo;
     const auto fails = [&](const Case& c) {
@@ -256,7 +273,8 @@ class Report {
     const Case least = options_.cases ? cases::shrink(*first_failed_, fails) : *first_failed_;
     const std::string file = options_.flags.weights_file();
     return fmt::format("shardproof verify {}--case \"{}\"",
-                       file.empty() ? "" : fmt::format("--weights {} ", file), print_case(least));
+                       file.empty() ? "" : fmt::format("--weights {} ", shell_word(file)),
+                       print_case(least));
   }
 
   const Options& options_;
@@ -366,7 +384,7 @@ void add_verify(CLI::App& app, Action& chosen) {
   options->flags.add_to(*verb);
   verb->footer(
       "Without arguments the standard matrix runs: every strategy, multihead and\n"
-      "multiquery, on seven tori. A case flag runs that one case.\n"
+      "multiquery, on eight tori. A case flag runs that one case.\n"
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
       "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
       "         shardproof verify --cases 500 --seed 1\n"

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "golden/verify.h"
+#include "tools/json_text.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -68,7 +69,7 @@ int inspect(const Options& o) {
       fmt::print("{:<18}{:<6}{:<16}{:>12.5g}{:>12.5g}{:>12.5g}\n", spec.name, spec.dims,
                  fmt::format("{}", fmt::join(t.shape, "x")), least, most, rms);
   }
-  if (o.json) fmt::print("{}\n", out.dump(1));
+  if (o.json) fmt::print("{}\n", json_text(out));
   return 0;
 }
 

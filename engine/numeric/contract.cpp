@@ -94,7 +94,7 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
     for (std::int64_t i = 0; i < M; ++i) {
       const double row = factor * rows[static_cast<std::size_t>(i)];
       float* const bound = out.bounds.data() + i * N;
-      double* const sum = sums.data() + i * N;
+      double* const sum = sums.empty() ? nullptr : sums.data() + i * N;
       if (terms.size() == 1)
         for (std::int64_t j = 0; j < N; ++j)
           bound[j] = static_cast<float>(row * columns[static_cast<std::size_t>(j)]);

@@ -53,17 +53,6 @@ std::string unsplit(std::string letters) {
   return letters;
 }
 
-void check_meaning(const Result& result) {
-  const std::string want = letters_of(result.meaning);
-  if (want.empty())
-    throw Error("program_c5",
-                fmt::format("{}: nothing is called '{}'", result.name, result.meaning.to_string()));
-  if (unsplit(result.layout.letters()) != want)
-    throw Error("program_c5",
-                fmt::format("{} is {}, but {} has dims {}", result.name, result.layout.to_string(),
-                            result.meaning.to_string(), want));
-}
-
 /// Whether two layouts differ by the order of axes alone.
 bool same_sets(const Layout& a, const Layout& b) {
   if (a.letters() != b.letters() || !(a.partial() == b.partial())) return false;
@@ -85,7 +74,7 @@ std::map<std::string, Type> typed(const Program& program,
                                   Line& at) {
   std::map<std::string, Type> types;
   const auto define = [&](const Result& result, Type type) {
-    check_meaning(result);
+    check_dims(result);
     if (!types.emplace(result.name, std::move(type)).second)
       throw Error("program_c2", fmt::format("{} is made twice", result.name));
   };
@@ -143,6 +132,17 @@ std::map<std::string, Type> typed(const Program& program,
 }
 
 }  // namespace
+
+void check_dims(const Result& result) {
+  const std::string want = letters_of(result.meaning);
+  if (want.empty())
+    throw Error("program_c5",
+                fmt::format("{}: nothing is called '{}'", result.name, result.meaning.to_string()));
+  if (unsplit(result.layout.letters()) != want)
+    throw Error("program_c5",
+                fmt::format("{} is {}, but {} has dims {}", result.name, result.layout.to_string(),
+                            result.meaning.to_string(), want));
+}
 
 std::map<std::string, Type> check(const Program& program,
                                   const std::map<std::string, Shape>& inputs, const Torus& torus) {

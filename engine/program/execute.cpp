@@ -227,6 +227,11 @@ bool only_moves(OpKind kind) {
   return kind <= OpKind::merge_dim && kind != OpKind::reduce_scatter && kind != OpKind::all_reduce;
 }
 
+bool is_activation(const Meaning& m) {
+  return m.kind != Meaning::Kind::weight && m.kind != Meaning::Kind::input &&
+         m.kind != Meaning::Kind::constant;
+}
+
 /// Refuses a checkpoint that overflowed, stored or not yet. What overflows in a partial of the f32
 /// regime still is not finite when the sum is complete. Statistics may (docs/spec.md section
 /// 1); cache slots that nothing wrote hold NaN, and what is appended was seen before.
@@ -290,6 +295,11 @@ std::map<std::string, SharedValue> execute(const Program& program,
   std::map<std::string, std::size_t> until;
   if (execution.hazards.poison) until = needed_until(program);
   std::vector<std::pair<std::string, std::weak_ptr<Sharded>>> poisonable;
+  if (execution.hazards.poison && execution.gives_up_inputs)
+    for (const Result& input : program.inputs)
+      if (is_activation(input.meaning) && until.contains(input.name))
+        poisonable.emplace_back(input.name,
+                                std::const_pointer_cast<Sharded>(values.at(input.name)));
 
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];

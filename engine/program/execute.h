@@ -40,6 +40,9 @@ struct Execution {
   Scope scope;
   Numerics numerics{};  ///< regime and schedule; storage is the program's own
   Hazards hazards{};
+  /// The caller needs its activations (inputs that are neither weights, constants, ids nor
+  /// positions) no more: with hazards.poison they are poisoned after their last use, too.
+  bool gives_up_inputs = false;
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

@@ -235,6 +235,8 @@ void parse_line(std::string_view line, int number, Program& program) {
   if (line.empty()) return;
   const Statement statement(line, number);
   if (line.starts_with("output ")) {
+    if (program.output_line.number != 0)
+      throw statement.malformed("output stands once, and names all that a program hands on");
     for (std::string_view value : split(line.substr(7), ","))
       program.outputs.push_back(statement.name(value));
     program.output_line = {number};

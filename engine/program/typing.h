@@ -20,6 +20,10 @@ struct Type {
 /// Error with the label of the broken typing rule (docs/typing.md lists them all).
 std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus);
 
+/// Throws Error("program_c5", ...) unless the layout's letters are the dims of what the value is
+/// said to be, in that order.
+void check_dims(const Result& result);
+
 /// Types every value of the program, given its inputs' global shapes, before anything runs.
 /// Throws what infer throws, naming the step, and: "program_c1" (a value used before it is made),
 /// "program_c2" (a name made twice), "program_c3" (a declared layout that is not what the op

@@ -135,7 +135,8 @@ class Runner {
                                   observer_,
                                   {pass_, previous_, layer},
                                   inference_.numerics,
-                                  hazards_});
+                                  hazards_,
+                                  /*gives_up_inputs=*/true});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;

@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 
+#include "engine/program/rethrow.h"
+#include "engine/program/typing.h"
 #include "weights/error.h"
 #include "weights/registry.h"
 
@@ -17,6 +19,7 @@ constexpr std::string_view kDoc = " (docs/program.md)";
 
 std::string read_text(const std::string& path) {
   constexpr std::size_t kMost = 1 << 20;
+  if (path.empty()) throw Error("program_f1", "no file is named");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error("program_f1", fmt::format("{} cannot be read", path));
   std::string text(kMost + 1, '\0');
@@ -27,7 +30,15 @@ std::string read_text(const std::string& path) {
   if (text.size() > kMost)
     throw Error("program_f3",
                 fmt::format("{} is larger than 1 MiB: no layer program is{}", path, kDoc));
+  if (text.starts_with("\xef\xbb\xbf"))
+    throw Error("program_f3",
+                fmt::format("{} begins with a byte order mark; save it without{}", path, kDoc));
   for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n'))
+      throw Error("program_f3",
+                  fmt::format("{}: byte {} is a carriage return alone; lines end with "
+                              "a newline{}",
+                              path, i, kDoc));
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte >= 0x20 && byte != 0x7f) continue;
     if (byte == '\n' || byte == '\r' || byte == '\t') continue;
@@ -73,6 +84,9 @@ class Layer {
                fmt::format("{} output is '{}'; a layer ends with 'output X, KC, VC', which are its "
                            "out, k_cache and v_cache",
                            given[one] == 0 ? "no" : "more than one", one));
+    if (!program_.ops.empty() &&
+        program_.output_line.number < program_.ops.back().results[0].line.number)
+      refuse("layer_c2", program_.output_line, "output stands after the last step");
     if (program_.outputs.size() != 3)
       refuse("layer_c2", program_.output_line, "a layer hands on out, k_cache and v_cache only");
   }
@@ -84,6 +98,19 @@ class Layer {
              fmt::format("{} comes as {}, but {} as {}; both caches lie alike", caches[1]->name,
                          caches[1]->layout.to_string(), caches[0]->name,
                          caches[0]->layout.to_string()));
+  }
+
+  /// What comes in and goes out: its dims are what the way to other layouts is found by.
+  void require_dims() const {
+    const auto require = [&](const Result& result) {
+      try {
+        check_dims(result);
+      } catch (const Error& error) {
+        rethrow_about(error, program_.where(result.line), kDoc);
+      }
+    };
+    for (const Result& input : program_.inputs) require(input);
+    for (const std::string& name : program_.outputs) require(declared(name));
   }
 
   void require_meanings() const {
@@ -223,6 +250,7 @@ void require_layer(const Program& program, const ModelConfig& config, ActType ac
   const Layer layer(program, config);
   layer.require_inputs();
   layer.require_outputs();
+  layer.require_dims();
   layer.require_caches();
   layer.require_storage(act);
   layer.require_meanings();

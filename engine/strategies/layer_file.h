@@ -19,7 +19,8 @@ Program load_layer(const std::string& path);
 /// as BL, weights that the model has, ones, and nothing else), "layer_c2" (its outputs: `out`,
 /// `k_cache` and `v_cache`, complete, each once), "layer_c3" (the two caches come in one layout),
 /// "layer_c4" (store lines, if and only if act=bf16), "layer_c5" (a
-/// step is said to be what a layer of this model does not have).
+/// step is said to be what a layer of this model does not have), "program_c5" (what comes in or
+/// goes out has other dims than what it is said to be).
 void require_layer(const Program& layer, const ModelConfig& config, ActType act);
 
 /// The smallest batch that every B of the program divides on this torus: the least common multiple

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
+
+#include "weights/error.h"
 
 namespace shardproof {
 namespace {
@@ -122,6 +125,7 @@ class Way {
       step(std::move(op), now_.with_axes(d, has(d).without(gone)));
       return;
     }
+    throw std::logic_error("no way from " + now_.to_string() + " to " + to_.to_string());
   }
 
   void step(Op op, Layout layout) {
@@ -225,6 +229,9 @@ const Result& input_of(const Program& program, std::string_view meaning) {
 }  // namespace
 
 Resharding reshard(const Result& given, const Layout& to, const std::vector<std::string>& taken) {
+  if (given.layout.letters() != to.letters())
+    throw Error("reshard_c1", fmt::format("{} is {}: its dims are not those of {}", given.name,
+                                          given.layout.to_string(), to.to_string()));
   return Way(given, to, taken).walk();
 }
 

@@ -138,6 +138,31 @@ TEST(Poison, ShowsAReadAfterTheLastUse) {
   EXPECT_TRUE(std::isnan(with_stale_read(hazards)[1][100]));
 }
 
+TEST(Poison, ReachesInputsThatTheCallerGivesUp) {
+  const Program program = parse_program("test", R"(
+    input x : BLE is in
+    input g : E is weight norm
+    y : BLE = add(x, x) is in
+    z : BLE = add(y, y) is in
+    output z
+  )");
+  const auto x = shared(iota("BLE", {1, 1, 4}, Torus(1, 1, 2)));
+  const auto g = shared(iota("E", {4}, Torus(1, 1, 2)));
+  Threads one(1);
+  for (const bool given_up : {false, true}) {
+    float late = 0;  // what is left of x when z is made
+    Watcher watcher([&](const std::string& name, const Sharded&) {
+      if (name == "z") late = x->f32()[1][3];
+    });
+    Hazards hazards;
+    hazards.poison = true;
+    execute(program, {{"x", x}, {"g", g}},
+            {any_config(), one, &watcher, {}, {}, hazards, given_up});
+    EXPECT_EQ(std::isnan(late), given_up);
+    EXPECT_EQ(g->f32()[1][3], 3) << "weights are kept";
+  }
+}
+
 TEST(Poison, ReachesWhatSomebodyStillRefersTo) {
   // A copy of the partial p keeps its operand x alive, which is past its use once r is complete.
   const Program program = parse_program("test", R"(

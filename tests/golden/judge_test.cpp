@@ -77,7 +77,7 @@ Judgement judge_corrupted(const std::string& step, int chip) {
   Threads threads(1);
   try {
     run_inference(c.inference(), build_programs(c.inference()), known->weights, known->prompt,
-                  threads, &corrupter);
+                  threads, &corrupter, Hazards::hostile());
   } catch (const Judge::Stop&) {
   }
   return judge.finish();
@@ -172,7 +172,7 @@ TEST(Judge, SeesWrongOriginsOfAPartial) {
   OriginSpoiler spoiler(judge);
   Threads threads(1);
   EXPECT_THROW(run_inference(c.inference(), build_programs(c.inference()), known->weights,
-                             known->prompt, threads, &spoiler),
+                             known->prompt, threads, &spoiler, Hazards::hostile()),
                Judge::Stop);
   ASSERT_TRUE(judge.finish().difference);
   EXPECT_EQ(judge.finish().difference->step, "prefill.c0.layer0.kb");
@@ -186,7 +186,7 @@ TEST(Judge, HoldsTheGeneratedTableAgainstTheTokens) {
   Judge judge(known->answer, known->weights);
   Threads threads(1);
   IntTensor generated = run_inference(c.inference(), build_programs(c.inference()), known->weights,
-                                      known->prompt, threads, &judge);
+                                      known->prompt, threads, &judge, Hazards::hostile());
   judge.observe_generated(generated);
   EXPECT_EQ(judge.finish().verdict, Verdict::equal);
   generated.data.back() ^= 1;
@@ -226,7 +226,7 @@ TEST(Judge, DoesNotPassARunThatSkippedACheckpoint) {
   Hider hider(judge);
   Threads threads(1);
   run_inference(c.inference(), build_programs(c.inference()), known->weights, known->prompt,
-                threads, &hider);
+                threads, &hider, Hazards::hostile());
   EXPECT_EQ(judge.finish().verdict, Verdict::not_judged);
   EXPECT_EQ(judge.finish().reason, "the run never showed decode.1.layer0.hidden");
 }

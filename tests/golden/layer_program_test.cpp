@@ -142,6 +142,46 @@ std::vector<std::string> one_letter_edits(const std::string& text) {
   return all;
 }
 
+/// Every text that differs in one dim letter of a declared layout: replaced, dropped, or doubled by
+/// another one behind it.
+std::vector<std::string> dim_letter_edits(const std::string& text) {
+  static const std::regex layouts(": ([A-Z][A-Z_xyz]*)");
+  std::vector<std::string> all;
+  for (std::sregex_iterator m(text.begin(), text.end(), layouts), end; m != end; ++m)
+    for (std::ptrdiff_t i = 0; i < m->length(1); ++i) {
+      const auto at = static_cast<std::size_t>(m->position(1) + i);
+      if (text[at] < 'A' || text[at] > 'Z') continue;
+      for (char c : {'B', 'L', 'E', 'Q', 'M'}) {
+        all.push_back(text);
+        all.back()[at] = c;
+        if (c == text[at]) all.pop_back();
+        all.push_back(text);
+        all.back().insert(at + 1, 1, c);
+      }
+      all.push_back(text);
+      all.back().erase(at, 1);
+      if (i + 1 < m->length(1) && text[at + 1] >= 'A' && text[at + 1] <= 'Z') {
+        all.push_back(text);
+        std::swap(all.back()[at], all.back()[at + 1]);
+      }
+    }
+  return all;
+}
+
+TEST(LayerProgram, EveryWrongDimLetterIsRefused) {
+  const Case c = small(24);
+  int edits = 0;
+  for (const Strategy& strategy : all_strategies())
+    for (const std::string& edit : dim_letter_edits(text_of(strategy, c))) {
+      ++edits;
+      std::string why;
+      if (!refused(edit, c, why)) ADD_FAILURE() << strategy.to_string() << "\n" << edit;
+      EXPECT_EQ(why.find('\n'), std::string::npos) << why;
+      EXPECT_NE(why.find("p.txt line "), std::string::npos) << why;
+    }
+  EXPECT_GE(edits, 5000);
+}
+
 TEST(LayerProgram, EveryOneLetterEditIsRefusedOrDifferent) {
   OracleMemo memo;
   int edits = 0;

@@ -127,7 +127,8 @@ RC_GTEST_PROP(Ledger, EqualsWhatTheChipsReceived, ()) {
   const auto known = memo.get(c);
   Meter meter;
   Threads threads(1);
-  run_inference(c.inference(), programs, known->weights, known->prompt, threads, &meter);
+  run_inference(c.inference(), programs, known->weights, known->prompt, threads, &meter,
+                Hazards::hostile());
   std::size_t met = 0;
   const auto compare = [&](const Program& program, const std::string& prefix, std::int64_t L,
                            std::int64_t M) {

@@ -44,7 +44,8 @@ Recorder value_of_step(const Case& c, const OracleMemo::Known& known,
                        const InferencePrograms& programs, Recorder recorder) {
   Threads threads(1);
   try {
-    run_inference(c.inference(), programs, known.weights, known.prompt, threads, &recorder);
+    run_inference(c.inference(), programs, known.weights, known.prompt, threads, &recorder,
+                  Hazards::hostile());
   } catch (const Recorder::Done&) {
   }
   return recorder;

@@ -68,8 +68,8 @@ Judgement judged(const Case& c, const Fault& fault, int* planted = nullptr) {
   Faulty faulty(judge, fault);
   Threads threads(2);
   try {
-    judge.observe_generated(
-        run_inference(inference, programs, known->weights, known->prompt, threads, &faulty));
+    judge.observe_generated(run_inference(inference, programs, known->weights, known->prompt,
+                                          threads, &faulty, Hazards::hostile()));
   } catch (const Judge::Stop&) {
   }
   if (planted != nullptr) *planted = faulty.planted;
@@ -274,8 +274,8 @@ TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
     Observer& judge_;
   } silent(judge);
   Threads threads(1);
-  judge.observe_generated(
-      run_inference(inference, programs, known->weights, known->prompt, threads, &silent));
+  judge.observe_generated(run_inference(inference, programs, known->weights, known->prompt, threads,
+                                        &silent, Hazards::hostile()));
   const Judgement j = judge.finish();
   EXPECT_EQ(j.verdict, Verdict::not_judged);
   EXPECT_NE(j.reason.find("never showed"), std::string::npos) << j.reason;

@@ -74,7 +74,7 @@ TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
         Threads one(1);
         const InferencePrograms programs = build_programs(inference);
         check(programs, inference, prompt.shape[0], prompt.shape[1]);
-        run_inference(inference, programs, v.weights, prompt, one, &comparer);
+        run_inference(inference, programs, v.weights, prompt, one, &comparer, Hazards::hostile());
         if (HasFatalFailure()) return;
         EXPECT_EQ(comparer.seen.size(), files);
         ++layouts;

@@ -279,14 +279,19 @@ void property_cases(benchmark::State& state, bool hostile) {
   }
 }
 
+std::string figure(double v) {
+  return v >= 1000 ? fmt::format("{:.0f}", v) : fmt::format("{:.3g}", v);
+}
+
 void print_table() {
-  fmt::print("\n{:<50}{:>9}{:>9}{:>7}\n", "ours / theirs", "ours", "theirs", "ratio");
+  fmt::print("\n{:<48}{:2}{:>9}{:>9}{:>7}\n", "ours / theirs", "", "ours", "theirs", "ratio");
   for (const Row& row : rows()) {
     std::string verdict;
     if (row.at_most) verdict = row.ratio <= *row.at_most ? "met" : "NOT";
     if (row.at_least) verdict = row.ratio >= *row.at_least ? "met" : "NOT";
-    const std::string theirs = row.theirs > 0 ? fmt::format("{:.4g}", row.theirs) : "";
-    fmt::print("{:<50}{:>9.4g}{:>9}{:>7.3g}{}\n", row.what, row.ours, theirs, row.ratio,
+    const bool ratio = row.theirs > 0;
+    fmt::print("{:<48}{:2}{:>9}{:>9}{:>7}{}\n", row.what, row.unit, figure(row.ours),
+               ratio ? figure(row.theirs) : "", ratio ? fmt::format("{:.2f}", row.ratio) : "",
                verdict.empty() ? "" : " " + verdict);
   }
   fmt::print("targets: FFN <= 1.3, exact <= 2.5, memory <= 1.2, cases >= 1000 a minute\n");
@@ -326,7 +331,7 @@ class Progress : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
-      fmt::print(stderr, "{}{}\n", run.benchmark_name(),
+      fmt::print(stderr, "{}{}\n", run.run_name.function_name,
                  run.error_occurred ? ": " + run.error_message : "");
       failed = failed || run.error_occurred;
     }
