@@ -370,7 +370,10 @@ void add_verify(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("verify", "Prove layouts equal to the unsharded oracle");
   verb->add_option("--case", options->line, "A whole case line, \"torus=4x2x3 model=...\"")
-      ->type_name("LINE");
+      ->type_name("LINE")
+      ->check([](const std::string& line) {
+        return line.find_first_not_of(' ') == std::string::npos ? "the line is empty" : "";
+      });
   verb->add_option("--program", options->program, "A layer program (docs/program.md) to judge")
       ->type_name("FILE");
   verb->add_option("--cases", options->cases, "Draw N random cases from --seed")->type_name("N");

@@ -162,6 +162,8 @@ void give_back(void* block, std::size_t bytes) noexcept {
   memory().give_back(block, bytes);
 }
 
+bool recycles() { return kRecycled; }
+
 Usage usage() { return memory().usage(); }
 void reset_peaks() { memory().reset_peaks(); }
 

@@ -22,6 +22,10 @@ namespace chip_memory {
 void* take(std::size_t bytes);
 void give_back(void* block, std::size_t bytes) noexcept;
 
+/// Whether returned blocks are used again; not under the address sanitizer, which is to see every
+/// read of one.
+bool recycles();
+
 /// Bytes of blocks in use, in use at most, and at most held from the system, since the last reset.
 struct Usage {
   std::int64_t live, peak_live, peak_held;
