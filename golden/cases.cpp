@@ -277,7 +277,10 @@ void Coverage::add(const Case& c) {
   if (!(X == Y && Y == Z)) ++counts_["axes not all equal"];
   if (c.torus.chips() >= 12) ++counts_["12 chips or more"];
   if (c.gen >= 3) ++counts_["gen 3 or more"];
-  if (c.numerics.regime == Regime::f32) ++counts_["regime f32"];
+  if (c.numerics.regime == Regime::f32) {
+    ++counts_["regime f32"];
+    ++counts_[fmt::format("schedule {}", shardproof::to_string(c.numerics.schedule))];
+  }
   if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
   if (c.model.block == Block::serial) ++counts_["serial blocks"];
   if (c.model.norm == Norm::layernorm) ++counts_["layernorm"];
@@ -296,7 +299,8 @@ std::vector<Coverage::Requirement> Coverage::requirements() const {
                                {"serial blocks", 0, 20},      {"layernorm", 0, 15},
                                {"geglu or gelu", 0, 20},      {"biases", 0, 20},
                                {"interleaved rope", 0, 10},   {"untied table", 0, 10},
-                               {"regime f32", 0, 15}};
+                               {"regime f32", 0, 15},         {"schedule group", 0, 2},
+                               {"schedule ring", 0, 2},       {"schedule tree", 0, 2}};
   for (const Strategy& s : all_strategies()) all.push_back({s.to_string(), 0, 3});
   for (Requirement& r : all) {
     const auto at = counts_.find(r.name);
@@ -319,10 +323,12 @@ std::string Coverage::to_string() const {
     text += fmt::format("  {:<26}{:5.1f} %   (at least {:.0f} %)\n", r.name, r.share, r.demand);
   text += fmt::format("  {:<26}{:.1e}    (at most 5e+06)\n", "median multiply-adds",
                       median_multiply_adds());
+  if (cases_ < kLeastCases) text += fmt::format("  (demanded of {} cases or more)\n", kLeastCases);
   return text;
 }
 
 std::string Coverage::shortfall() const {
+  if (cases_ > 0 && cases_ < kLeastCases) return "";
   for (const Requirement& r : requirements())
     if (r.share < r.demand)
       return fmt::format("lazy draw: {} in {:.1f} % of the cases, at least {:.0f} % are wanted",
