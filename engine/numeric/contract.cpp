@@ -32,8 +32,8 @@ void require_provable(std::int64_t products) {
 }
 
 std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
-  constexpr std::int64_t kSums =
-      16;  // side by side, so that additions need not wait for each other
+  // Side by side, so that additions need not wait for each other.
+  constexpr std::int64_t kSums = 16;
   std::vector<double> norms(static_cast<std::size_t>(M));
   for (std::int64_t i = 0; i < M; ++i) {
     const float* row = a + i * K;

@@ -64,6 +64,13 @@ TEST_F(LayerFile, RefusesWhatIsNoTextFile) {
   EXPECT_TRUE(said("# nothing\n\n").starts_with("program_f2: ")) << said("# nothing\n\n");
   EXPECT_TRUE(said(std::string("input\0x", 7)).starts_with("program_f3: p.txt is no text: byte 5"));
   EXPECT_TRUE(said(std::string((1 << 20) + 1, '\n')).starts_with("program_f3: ")) << "too large";
+  EXPECT_EQ(message_of([&] { load_layer(""); }), "program_f1: no file is named");
+  EXPECT_TRUE(said("\xef\xbb\xbf" + whole()).starts_with("program_f3: p.txt begins with a byte o"));
+  EXPECT_TRUE(
+      said("input x : BLE is in\rinput").starts_with("program_f3: p.txt: byte 19 is a car"));
+  std::string windows;
+  for (char c : whole()) windows += c == '\n' ? "\r\n" : std::string(1, c);
+  EXPECT_EQ(said(windows), "");
 }
 
 TEST_F(LayerFile, SaysWhichLineIsNoStatement) {
@@ -112,6 +119,26 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheOutputs) {
        "layer_c2: p.txt line 46: y is BLE_x partialsum-yz; a layer hands on complete values"},
       {with("output out, kc, vc", "output out, kc, vx"),
        "program_c1: p.txt line 46: output vx is never made"},
+  };
+  for (const auto& [text, message] : edits)
+    EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);
+}
+
+TEST_F(LayerFile, EndsWithItsOneOutputLine) {
+  const std::string line = "output out, kc, vc\n";
+  EXPECT_EQ(said(with("output out, kc, vc", "output out, kc\noutput vc")).substr(0, 26),
+            "program_c0: p.txt line 47:");
+  EXPECT_EQ(said(with(line, "").insert(0, line)).substr(0, 25), "layer_c2: p.txt line 1: o");
+}
+
+TEST_F(LayerFile, SaysWhoseDimsAreWrong) {
+  const std::pair<std::string, std::string> edits[] = {
+      {with("out : BLE_xzy =", "out : BLEQ ="),
+       "program_c5: p.txt line 45: out is BLEQ, but out has dims BLE"},
+      {with("input x : BLE_xzy", "input x : BEL_xzy"),
+       "program_c5: p.txt line 1: x is BEL_xzy, but in has dims BLE"},
+      {with("kc : B_zyxMKQ =", "kc : B_zyxMK ="),
+       "program_c5: p.txt line 32: kc is B_zyxMK, but k_cache has dims BMKQ"},
   };
   for (const auto& [text, message] : edits)
     EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);

@@ -8,6 +8,7 @@
 
 #include "engine/program/typing.h"
 #include "tests/engine/random_layout.h"
+#include "weights/error.h"
 
 namespace shardproof {
 namespace {
@@ -44,6 +45,10 @@ TEST(Reshard, MovesEachAxisTheCheapestWayItsPlaceAllows) {
 TEST(Reshard, AvoidsNamesThatAreTaken) {
   const Result given{"v", Layout::parse("BLE_x"), Meaning::parse("out")};
   EXPECT_EQ(reshard(given, Layout::parse("BLE"), {"v", "v_1", "v_2"}).value, "v_3");
+}
+
+TEST(Reshard, RefusesOtherDims) {
+  for (const char* to : {"BLF", "BL", "BEL", "BLEQ"}) EXPECT_THROW(steps("BLE_x", to), Error) << to;
 }
 
 RC_GTEST_PROP(Reshard, IsTypedForAnyTwoLayouts, ()) {

@@ -85,8 +85,10 @@ INSTANTIATE_TEST_SUITE_P(
     Rules, BadCase,
     testing::Values(
         Bad{"torus", "case_c0", "KEY=VALUE"}, Bad{"torsu=2x2x2", "case_c1", "torus"},
-        Bad{"seed=1 seed=2", "case_c2", "seed"}, Bad{"gen=two", "case_c3", "gen=two"},
-        Bad{"gen=0", "case_c3", "gen=0"}, Bad{"batch=-1", "case_c3", "batch=-1"},
+        Bad{"seed=1 seed=2", "case_c2", "seed"},
+        Bad{"model=palm-tiny,block=serial block=parallel", "case_c2", "block is given twice"},
+        Bad{"gen=two", "case_c3", "gen=two"}, Bad{"gen=0", "case_c3", "gen=0"},
+        Bad{"batch=-1", "case_c3", "batch=-1"},
         Bad{"batch=99999999999999999999", "case_c3", "batch"}, Bad{"torus=2x2", "torus_c0", "2x2"},
         Bad{"torus=2x0x2", "torus_c1", "size 0"}, Bad{"torus=1000x1000x1000", "torus_c2", "4096"},
         Bad{"torus=99999x99999x99999", "torus_c2", "4096"},

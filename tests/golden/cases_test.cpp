@@ -53,6 +53,27 @@ TEST(Coverage, CallsALazyDrawLazy) {
   EXPECT_NE(cases::Coverage().shortfall(), "");
 }
 
+TEST(Coverage, MissesAScheduleThatIsNeverDrawn) {
+  cases::Coverage no_ring;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    Case c = cases::draw(1, i);
+    if (c.numerics.schedule == Schedule::ring) c.numerics.schedule = Schedule::tree;
+    no_ring.add(c);
+  }
+  EXPECT_NE(no_ring.shortfall().find("schedule ring"), std::string::npos) << no_ring.shortfall();
+}
+
+TEST(Coverage, DemandsNothingOfAFewCases) {
+  cases::Coverage few;
+  Case c = cases::draw(1, 0);
+  c.torus = Torus(2, 2, 2);
+  for (std::int64_t i = 0; i < cases::Coverage::kLeastCases; ++i) {
+    EXPECT_EQ(i == 0 ? "" : few.shortfall(), "") << i;
+    few.add(c);
+  }
+  EXPECT_NE(few.shortfall(), "");
+}
+
 RC_GTEST_PROP(Draw, IsLegal, ()) { require_legal(*any_case()); }
 
 RC_GTEST_PROP(Simpler, IsLegalAndEnds, ()) {

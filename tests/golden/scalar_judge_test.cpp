@@ -4,13 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "engine/box.h"
 #include "engine/moves.h"
 #include "engine/numeric/functions.h"
+#include "golden/expected.h"
 #include "golden/verify.h"
 
 namespace shardproof {
@@ -167,8 +171,80 @@ TEST(ScalarJudge, FindsEverythingEqualUnderEverySchedule) {
     EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
     ASSERT_TRUE(j.drift.has_value());
     EXPECT_GT(j.drift->worst().second, 0.0);
-    EXPECT_LT(j.drift->worst().second, 1e-3);
   }
+}
+
+/// Takes a run's checkpoints and measures how far each is from the oracle's.
+class Distances : public Observer {
+ public:
+  explicit Distances(const OracleMemo::Known& known) : known_(known) {}
+
+  void observe(const Scope& scope, const Program&, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    const Meaning& m = declared.meaning;
+    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || declared.layout.is_partial() ||
+        !kNames.contains(m.name))
+      return;
+    const Expected exact = expected_value(known_.answer, known_.weights, scope, m, value.shape);
+    const Tensor whole = assemble(value);
+    double most = 0.0, squares = 0.0;
+    for (std::size_t i = 0; i < exact.bits.size(); ++i) {
+      const auto e = static_cast<double>(std::bit_cast<float>(exact.bits[i]));
+      most = std::max(most, std::abs(static_cast<double>(whole.data[i]) - e));
+      squares += e * e;
+    }
+    double& of_name = by_name[m.name];
+    of_name = std::max(of_name, most / std::sqrt(squares / static_cast<double>(exact.bits.size())));
+  }
+
+  static inline const std::set<std::string> kNames{
+      "norm", "q", "gate", "hidden", "attn", "block_out", "out", "final_norm", "logits", "embed"};
+  std::map<std::string, double> by_name;
+
+ private:
+  const OracleMemo::Known& known_;
+};
+
+TEST(Drift, IsTheDistanceOfTheRunItselfFromTheOracle) {
+  const Case c = f32_case(Schedule::ring);
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Distances distances(*known);
+  VerifyOptions options;
+  options.observer = &distances;
+  const Judgement j = verify_case(c, memo, options);
+  ASSERT_EQ(j.verdict, Verdict::equal);
+  ASSERT_EQ(j.drift->equal_tokens, j.drift->tokens) << "every pass counts";
+  EXPECT_EQ(distances.by_name.size(), Distances::kNames.size());
+  for (const auto& [name, distance] : distances.by_name)
+    EXPECT_EQ(j.drift->relative.at(name), distance) << name;
+}
+
+TEST(ScalarJudge, NamesTheLineOfAProgramFile) {
+  Case c = parse_case(
+      "torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=24 batch=6 "
+      "prompt=2 gen=1 regime=f32");
+  const Program layer = parse_program(
+      "layer",
+      print_program(build_layer(Strategy::parse("ws2d:batch"), Axes(), c.model, ActType::f32)),
+      "p.txt");
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Inference inference = c.inference();
+  inference.layer = &layer;
+  const InferencePrograms programs = build_programs(inference);
+  ScalarJudge judge(inference, programs, known->weights, known->prompt, known->answer);
+  Faulty faulty(judge, [](const Op& op, const Args&, std::vector<Sharded>& results) {
+    if (op.kind != OpKind::swiglu) return false;
+    std::get<ChipArrays<float>>(results[0].data)[1][0] += 1.0F;
+    return true;
+  });
+  Threads one(1);
+  EXPECT_THROW(run_inference(inference, programs, known->weights, known->prompt, one, &faulty),
+               Judge::Stop);
+  const Judgement j = judge.finish();
+  ASSERT_TRUE(j.difference);
+  EXPECT_TRUE(j.difference->where.starts_with("p.txt line ")) << j.difference->where;
 }
 
 TEST(ScalarJudge, TheRecomputedRightValuesAreEqualToo) {

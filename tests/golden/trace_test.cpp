@@ -430,6 +430,20 @@ void show(Trace& trace, const Sharded& value, const Layout& declared) {
   trace.observe({"decode.1", "", 0}, program, &op, op.results[0], value);
 }
 
+TEST(Trace, OfAGivenLayerNamesNoStrategy) {
+  const Folder folder;
+  const Case c = parse_case(kCase);
+  OracleMemo memo;
+  const Program layer = build_layer(Strategy::parse("ws2d:batch"), Axes(), c.model, ActType::f32);
+  Trace trace(c, memo.get(c)->prompt, folder / "t.h5", {false, &layer});
+  trace.write("complete");
+  const Reader file(folder / "t.h5");
+  EXPECT_EQ(file.text("/", "case").find("prefill="), std::string::npos);
+  EXPECT_EQ(file.text("/", "case").find("decode="), std::string::npos);
+  EXPECT_NE(file.text("/", "case").find("torus=2x1x3 "), std::string::npos);
+  EXPECT_EQ(file.text("/", "program"), print_program(layer));
+}
+
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");

@@ -115,6 +115,12 @@ TEST_F(Cli, AStrategysTextIsAProgramFile) {
             std::string::npos)
       << judged.out;
   EXPECT_EQ(run("verify --program w.txt --json").code, 1);
+  // Names that a shell or JSON does not take as they are.
+  write("my w.txt", wrong);
+  EXPECT_NE(run("verify --program 'my w.txt'").out.find("--program 'my w.txt' --case"),
+            std::string::npos);
+  write("b\xff.txt", text.out);
+  EXPECT_EQ(run("verify --program b\xff.txt --json").code, 0);
 }
 
 TEST_F(Cli, RefusesAProgramThatIsNone) {
@@ -123,6 +129,7 @@ TEST_F(Cli, RefusesAProgramThatIsNone) {
   write("binary.txt", std::string("\x7f"
                                   "ELF\0\1",
                                   6));
+  expect_refused("verify --case ''", "--case: the line is empty");
   expect_refused("verify --program none.txt", "program_f1: none.txt cannot be read");
   expect_refused("verify --program .", "program_f1");
   expect_refused("verify --program empty.txt", "program_f2: empty.txt holds no statement");
