@@ -247,37 +247,41 @@ const Tensor& ffn(Pass& pass, int layer, const Tensor& x, const Model& model) {
 const Tensor& norm(Pass& pass, int layer, std::string_view name, const Tensor& x,
                    const NormWeights& weights, const ModelConfig& config) {
   const size_t E = extent(x, 2);
-  const bool centered = config.norm == Norm::layernorm;
-  Tensor y(x.shape), ss({x.shape[0], x.shape[1]}), sum(ss.shape), mu(ss.shape), d_all(x.shape);
-  for (size_t row = 0; row < ss.data.size(); ++row) {
-    std::vector<float> d(x.data.begin() + static_cast<std::ptrdiff_t>(row * E),
-                         x.data.begin() + static_cast<std::ptrdiff_t>((row + 1) * E));
-    if (centered) {
-      sum.data[row] = sum_of(d);
-      mu.data[row] =
-          static_cast<float>(static_cast<double>(sum.data[row]) / static_cast<double>(E));
-      for (float& v : d) v = v - mu.data[row];
-      std::copy(d.begin(), d.end(), d_all.data.begin() + static_cast<std::ptrdiff_t>(row * E));
-    }
-    ss.data[row] = sum_of_products(d, d);
-    const double r =
-        1.0 / std::sqrt(static_cast<double>(ss.data[row]) / static_cast<double>(E) + config.eps);
-    for (size_t e = 0; e < E; ++e) {
-      double v = static_cast<double>(d[e]) * r * static_cast<double>(weights.gain.data[e]);
-      if (weights.bias) v = v + static_cast<double>(weights.bias->data[e]);
-      y.data[row * E + e] = static_cast<float>(v);
-    }
-  }
-  // norm, norm2 and final_norm have the statistics ss, ss2 and final_ss.
+  const auto row_of = [E](const Tensor& t, size_t row) {
+    return std::span<const float>(t.data).subspan(row * E, E);
+  };
+  // norm, norm2 and final_norm have the statistics ss, ss2 and final_ss. Each is filed before the
+  // next is made of it, so that one that overflowed is refused by its own name.
   const auto stat = [&](const std::string& of, Tensor value) {
     pass.stat(layer, (name == "final_norm" ? "final_" : "") + of + (name == "norm2" ? "2" : ""),
               std::move(value));
   };
-  stat("ss", std::move(ss));
-  if (centered) {
+  Tensor d = x, ss({x.shape[0], x.shape[1]});
+  if (config.norm == Norm::layernorm) {
+    Tensor sum(ss.shape), mu(ss.shape);
+    for (size_t row = 0; row < sum.data.size(); ++row) {
+      sum.data[row] = sum_of(row_of(x, row));
+      mu.data[row] =
+          static_cast<float>(static_cast<double>(sum.data[row]) / static_cast<double>(E));
+    }
+    for (size_t n = 0; n < d.data.size(); ++n) d.data[n] = x.data[n] - mu.data[n / E];
     stat("sum", std::move(sum));
     stat("mu", std::move(mu));
-    stat("d", std::move(d_all));
+    stat("d", d);
+  }
+  for (size_t row = 0; row < ss.data.size(); ++row)
+    ss.data[row] = sum_of_products(row_of(d, row), row_of(d, row));
+  stat("ss", ss);
+  Tensor y(x.shape);
+  for (size_t row = 0; row < ss.data.size(); ++row) {
+    const double r =
+        1.0 / std::sqrt(static_cast<double>(ss.data[row]) / static_cast<double>(E) + config.eps);
+    for (size_t e = 0; e < E; ++e) {
+      double v =
+          static_cast<double>(d.data[row * E + e]) * r * static_cast<double>(weights.gain.data[e]);
+      if (weights.bias) v = v + static_cast<double>(weights.bias->data[e]);
+      y.data[row * E + e] = static_cast<float>(v);
+    }
   }
   return pass.store(layer, name, std::move(y));
 }

@@ -43,7 +43,8 @@ struct Answer {
 
 /// Runs the model. `weights` are as generated or loaded; the rounding of numerics.weights happens
 /// inside. Throws Error: "oracle_range" (a token id outside [0, V), more positions than the RoPE
-/// table has), "oracle_finite" (a checkpoint turned out non-finite: id and index named).
+/// table has), "oracle_finite" (a checkpoint, raw value or statistic turned out non-finite: id and index
+/// named).
 Answer run(const Weights& weights, const Request& request);
 
 }  // namespace shardproof::oracle

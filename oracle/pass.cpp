@@ -69,11 +69,14 @@ const Tensor& Pass::keep(int layer, std::string_view name, Tensor value) {
 
 void Pass::raw(int layer, std::string_view name, Tensor s) {
   const std::string id = checkpoint_id(name_, layer, name);
+  require_finite("raw " + id, s);
   if (!same_bits(s, answer_.checkpoints.at(id))) answer_.raw[id] = std::move(s);
 }
 
 void Pass::stat(int layer, std::string_view name, Tensor value) {
-  answer_.stats[checkpoint_id(name_, layer, name)] = std::move(value);
+  const std::string id = checkpoint_id(name_, layer, name);
+  require_finite("stat " + id, value);
+  answer_.stats[id] = std::move(value);
 }
 
 void Pass::token(IntTensor ids) {

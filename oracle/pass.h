@@ -23,7 +23,8 @@ class Pass {
   const Tensor& store(int layer, std::string_view name, Tensor value);
   /// Files a checkpoint that st() leaves alone: score, max, exp, denom, logits and the caches.
   const Tensor& keep(int layer, std::string_view name, Tensor value);
-  /// Files the contraction S that the checkpoint, which is filed already, was made of.
+  /// Files the contraction S that the checkpoint, which is filed already, was made of. It must be
+  /// finite, too, as must a statistic.
   void raw(int layer, std::string_view name, Tensor s);
   void stat(int layer, std::string_view name, Tensor value);
   void token(IntTensor ids);  ///< int32 [B, 1], filed as [B]

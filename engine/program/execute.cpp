@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <new>
 #include <stdexcept>
 
 #include "engine/collectives.h"
@@ -232,16 +233,17 @@ bool is_activation(const Meaning& m) {
          m.kind != Meaning::Kind::constant;
 }
 
-/// Refuses a checkpoint that overflowed, stored or not yet. What overflows in a partial of the f32
-/// regime still is not finite when the sum is complete. Statistics may (docs/spec.md section
-/// 1); cache slots that nothing wrote hold NaN, and what is appended was seen before.
+/// Refuses a checkpoint, raw value or statistic that overflowed (docs/spec.md section 1.5): behind
+/// an infinite ss a norm is all zeros, finite and empty. What overflows in a partial of the f32
+/// regime still is not finite when the sum is complete. Cache slots that nothing wrote hold NaN,
+/// and what is appended was seen before.
 void require_finite(const Scope& scope, const Program& program, const Result& declared,
                     const Sharded& value) {
   const Meaning& m = declared.meaning;
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
-  const bool checkpoint = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
-                          m.kind == Meaning::Kind::unstored;
-  if (chips == nullptr || declared.layout.is_partial() || !checkpoint || m.name == "k_cache" ||
+  const bool computed = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
+                        m.kind == Meaning::Kind::unstored || m.kind == Meaning::Kind::stat;
+  if (chips == nullptr || declared.layout.is_partial() || !computed || m.name == "k_cache" ||
       m.name == "v_cache")
     return;
   const Shape local = value.local();
@@ -306,7 +308,18 @@ std::map<std::string, SharedValue> execute(const Program& program,
     std::vector<SharedValue> args;
     for (const std::string& name : op.args) args.push_back(values.at(name));
     Step step(op, std::move(args), execution);
-    std::vector<Sharded> results = step.run();
+    std::vector<Sharded> results;
+    try {
+      results = step.run();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {  // an error of the engine's own: say where
+      throw std::runtime_error(fmt::format("{} = {}: {}",
+                                           execution.scope.step(program, op.results[0].name),
+                                           op.to_string(), error.what()));
+    }
     if (execution.observer != nullptr && is_collective(op.kind))
       execution.observer->moved(execution.scope, program, op, step.received());
     for (std::size_t r = 0; r < results.size(); ++r) {

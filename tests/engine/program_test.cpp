@@ -155,17 +155,66 @@ TEST(Execute, RefusesACheckpointThatOverflowed) {
       << product(0x1p64F);
 }
 
-TEST(Execute, LetsAStatisticOverflow) {
-  EXPECT_EQ(message_of([] {
-              run_program(R"(
-                input x : BLE_z is in
-                ss : BL partialsum-z = einsum(BLE,BLE->BL; x, x) is stat ss
-                sa : BL = all_reduce(ss, z) is stat ss
-                output sa
-              )",
-                          Torus(1, 1, 2), {{"x", tensor_of({1, 1, 2}, {0x1p64F, 0x1p64F})}});
-            }),
-            "");
+TEST(Execute, RefusesAStatisticThatOverflowed) {
+  // Behind an infinite ss the norm would be zeros, finite and equal to any other such norm.
+  const auto statistic = [](const std::string& name, float v) {
+    return message_of([&] {
+      run_program(fmt::format(R"(
+                    input x : BLE_z is in
+                    ss : BL partialsum-z = einsum(BLE,BLE->BL; x, x) is stat {0}
+                    sa : BL = all_reduce(ss, z) is stat {0}
+                    output sa
+                  )",
+                              name),
+                  Torus(1, 1, 2), {{"x", tensor_of({1, 1, 2}, {v, v})}});
+    });
+  };
+  for (const char* name :
+       {"ss", "ss2", "final_ss", "sum", "sum2", "final_sum", "mu", "mu2", "final_mu"}) {
+    EXPECT_EQ(statistic(name, 0x1p62F), "") << name;
+    const std::string said = statistic(name, 0x1p64F);
+    EXPECT_TRUE(said.starts_with("engine_finite: ")) << said;
+    EXPECT_NE(said.find(fmt::format("sa (stat {}) is inf at [0,0], on chip (0,0,0)", name)),
+              std::string::npos)
+        << said;
+  }
+}
+
+TEST(Execute, RefusesAnyComputedValueThatIsNotFinite) {
+  // Each kind of value, infinite and NaN, on the last chip only.
+  const Torus torus(1, 1, 3);
+  for (const char* meaning : {"mid", "raw block_out", "unstored out", "stat d", "stat d2", "stat final_d"})
+    for (float bad :
+         {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+          std::numeric_limits<float>::quiet_NaN()}) {
+      Tensor x = tensor_of({1, 1, 6});
+      x.data[5] = bad;
+      const std::string said = message_of([&] {
+        run_program(
+            fmt::format("input x : BLE_z is in\ny : BLE_z = add(x, x) is {}\noutput y", meaning),
+            torus, {{"x", x}});
+      });
+      EXPECT_TRUE(said.starts_with("engine_finite: ")) << meaning << " " << said;
+      EXPECT_NE(said.find("at [0,0,5], on chip (0,0,2)"), std::string::npos) << said;
+    }
+}
+
+TEST(Execute, SaysAtWhichStepAnErrorOfItsOwnCame) {
+  Program program = parse_program("test",
+                                  "input x : BLE_z is in\ny : BLE_z = add(x, x) is mid\n"
+                                  "output y");
+  program.ops[0].args.pop_back();  // what the parser refuses: operands that are not there
+  Threads threads(1);
+  const auto x = shared(shard(tensor_of({1, 1, 2}), Layout::parse("BLE_z"), Torus(1, 1, 2)));
+  std::string said;
+  try {
+    program.ops[0].kind = static_cast<OpKind>(99);
+    execute(program, {{"x", x}}, {any_config(), threads, nullptr, {"decode.1", "", 0}});
+  } catch (const std::exception& error) {
+    said = error.what();
+  }
+  EXPECT_TRUE(said.starts_with("decode.1.test.y = ")) << said;
+  EXPECT_NE(said.find("an op kind has no execution"), std::string::npos) << said;
 }
 
 TEST(Strategies, HandOverProgramsCheckAndKeepEveryCacheSlot) {
