@@ -14,6 +14,7 @@ set(shardproof_private_headers
   engine/strategies/layer_builder.h
   engine/strategies/norm_text.h
   engine/strategies/program_text.h
+  golden/comparison.h
   oracle/block.h
   oracle/functions.h
   oracle/pass.h

@@ -1,18 +1,24 @@
 #pragma once
 
+#include <iosfwd>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/program/execute.h"
 #include "golden/drift.h"
+#include "golden/judged_layout.h"
+#include "golden/reach.h"
 #include "oracle/oracle.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
-/// The three answers. Missing evidence is never a pass.
-enum class Verdict { equal, different, not_judged };
+/// The answers. Missing evidence is never a pass, and neither is a run that could not go on.
+enum class Verdict { equal, different, not_judged, refused };
 std::string_view to_string(Verdict verdict);
+std::ostream& operator<<(std::ostream& out, Verdict verdict);
 
 /// The first value that is not the oracle's.
 struct Difference {
@@ -24,26 +30,28 @@ struct Difference {
   Shape index;             ///< global
   std::string expected, actual;  ///< value and bits
   std::string where = {};        ///< "p.txt line 14: " of a program file
+  /// None where the value has another shape or another number of elements than it must have.
+  std::optional<Reach> reach = {};
 
+  /// The first wrong element, in one line; the reach has texts of its own.
   std::string to_string() const;
 };
 
 struct Judgement {
   Verdict verdict = Verdict::not_judged;
-  std::int64_t tensors = 0;   ///< values compared
-  std::int64_t elements = 0;  ///< elements compared, every replica counted
-  std::optional<Difference> difference;
-  std::string reason;          ///< why it was not judged
-  std::optional<Drift> drift;  ///< of an f32 run from the exact one
+  std::int64_t tensors = 0;              ///< values compared
+  std::int64_t elements = 0;             ///< elements compared, every replica counted
+  std::optional<Difference> difference;  ///< what the judge found
+  /// What found a difference other than by its values: "types", "replicas"; else empty.
+  std::string detector;
+  /// What the detector said, why the case was not judged, or why its run was refused.
+  std::string reason;
+  std::vector<std::string> notes;  ///< what the run leaves unproved, though it is equal
+  std::optional<Drift> drift;      ///< of an f32 run from the exact one
 
-  /// One line: the difference, or what was not judged.
+  /// One line: the difference, or the reason behind the detector's name.
   std::string explanation() const;
 };
-
-/// Where a chip's block of a dim begins and what it spans, by the judge's own reading of the
-/// notation: in `F_zyx` chip (x,y,z) holds block (z·Y+y)·X+x. Not the engine's: a layout bug shared
-/// by accused and judge would acquit.
-Shape judged_offset(const Layout& layout, const Shape& shape, const Torus& torus, int chip);
 
 /// Watches a run and holds every value against the oracle, bit for bit, by the layout that the
 /// program declares: a complete value on every chip, replicas included; a partial by its exact sum
@@ -56,6 +64,8 @@ class Judge : public Observer {
   /// `weights` as stored for the run. All outlive the judge.
   Judge(const oracle::Answer& answer, const Weights& weights);
 
+  /// Throws Stop at the first difference, and Error("judge_c1", ...) if a program asks for a value
+  /// that the model has not.
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override;
 

@@ -1,55 +1,106 @@
 #include "golden/scalar_judge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
 #include <bit>
+#include <type_traits>
 
 namespace shardproof {
 namespace {
 
-std::string show(float v) {
-  return fmt::format("{:.9g} (0x{:08x})", v, std::bit_cast<std::uint32_t>(v));
-}
-std::string show(std::int32_t v) { return fmt::format("{}", v); }
-
-/// By the judge's own reading of a chip's number: (x·Y + y)·Z + z.
 scalar::Place place_of(const Torus& torus, int chip) {
-  const int Y = torus.size(Axis::y);
-  const int Z = torus.size(Axis::z);
-  return {{chip / (Y * Z), chip / Z % Y, chip % Z}};
+  const std::array<int, 3> at = judged_coordinates(torus, chip);
+  return {{at[0], at[1], at[2]}};
 }
 
-/// Holds a chip's shard against its block of a global tensor; fills chip, index and both values of
-/// the first difference.
+/// One value of the engine beside the scalar model's: each chip's block by the declared layout, of
+/// the tensor or, of a partial, of the part that the chip's place on the partial axes stands for.
 template <class T>
-bool differs(const Layout& layout, const Shape& shape, const Torus& torus, int chip,
-             const Buffer<T>& held, const std::vector<T>& global, Difference& found) {
-  Shape local = shape;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    for (Axis a : layout.dims()[d].axes) local[d] /= torus.size(a);
-  found.chip = torus.name(chip);
-  if (held.size() != static_cast<std::size_t>(element_count(local))) {
-    found.expected = fmt::format("{} elements on the chip", element_count(local));
-    found.actual = fmt::format("{}", held.size());
-    return true;
-  }
-  Shape index = judged_offset(layout, shape, torus, chip);
-  const Shape begin = index;
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    std::int64_t at = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) at = at * shape[d] + index[d];
-    const T want = global[static_cast<std::size_t>(at)];
-    if (std::bit_cast<std::uint32_t>(held[i]) != std::bit_cast<std::uint32_t>(want)) {
-      found.index = index;
-      found.expected = show(want);
-      found.actual = show(held[i]);
+class Sides {
+ public:
+  Sides(const Layout& layout, const Sharded& value, const ChipArrays<T>& chips,
+        const scalar::Value& wanted)
+      : layout_(layout),
+        shape_(value.shape),
+        torus_(value.torus),
+        chips_(chips),
+        wanted_(wanted),
+        local_(judged_block(layout, value.shape, value.torus)) {}
+
+  /// Fills chip, index, both values and reach of the first difference; false if there is none.
+  bool differ(Difference& found) const {
+    for (int chip = 0; chip < torus_.chips(); ++chip) {
+      const Buffer<T>& held = chips_[static_cast<std::size_t>(chip)];
+      if (held.size() == static_cast<std::size_t>(element_count(local_))) continue;
+      found.chip = torus_.name(chip);
+      found.expected = fmt::format("{} elements on the chip", element_count(local_));
+      found.actual = fmt::format("{}", held.size());
       return true;
     }
-    for (std::size_t d = index.size(); d-- > 0 && ++index[d] == begin[d] + local[d];)
-      index[d] = begin[d];
+    bool differs = false;
+    for (int chip = 0; chip < torus_.chips() && !differs; ++chip)
+      each(chip, [&](const Shape& index, std::int64_t, std::uint32_t want, std::uint32_t got) {
+        if (want == got) return false;
+        differs = true;
+        found.chip = torus_.name(chip);
+        found.index = index;
+        found.expected = element_text(want, integer());
+        found.actual = element_text(got, integer());
+        return true;
+      });
+    if (!differs) return false;
+    const auto parts = integer() ? 1 : static_cast<std::int64_t>(wanted_.parts.size());
+    ReachMeter meter(torus_, shape_, integer(), parts);
+    for (int chip = 0; chip < torus_.chips(); ++chip)
+      each(chip, [&](const Shape&, std::int64_t element, std::uint32_t want, std::uint32_t got) {
+        meter.see({&chip, 1}, element, want, got);
+        return false;
+      });
+    found.reach = meter.finish();
+    return true;
   }
-  return false;
-}
+
+ private:
+  static constexpr bool integer() { return std::is_same_v<T, std::int32_t>; }
+
+  const std::vector<T>& global(std::size_t part) const {
+    if constexpr (integer())
+      return wanted_.ints;
+    else
+      return wanted_.parts.at(part);
+  }
+
+  /// Calls see(global index, element of all parts, wanted bits, held bits) for every element of a
+  /// chip until it returns true.
+  template <class See>
+  void each(int chip, See&& see) const {
+    const Buffer<T>& held = chips_[static_cast<std::size_t>(chip)];
+    const std::size_t part =
+        integer() ? 0 : scalar::part_of(layout_.partial(), torus_, place_of(torus_, chip));
+    const std::vector<T>& want = global(part);
+    const Shape begin = judged_offset(layout_, shape_, torus_, chip);
+    Shape index = begin;
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      std::int64_t at = 0;
+      for (std::size_t d = 0; d < shape_.size(); ++d) at = at * shape_[d] + index[d];
+      if (see(index, static_cast<std::int64_t>(part) * element_count(shape_) + at,
+              std::bit_cast<std::uint32_t>(want[static_cast<std::size_t>(at)]),
+              std::bit_cast<std::uint32_t>(held[i])))
+        return;
+      for (std::size_t d = index.size(); d-- > 0 && ++index[d] == begin[d] + local_[d];)
+        index[d] = begin[d];
+    }
+  }
+
+  const Layout& layout_;
+  const Shape& shape_;
+  const Torus& torus_;
+  const ChipArrays<T>& chips_;
+  const scalar::Value& wanted_;
+  Shape local_;
+};
 
 }  // namespace
 
@@ -100,18 +151,10 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
                                fmt::join(value.shape, ","));
     stop();
   }
-  const Torus& torus = value.torus;
-  for (int chip = 0; chip < torus.chips(); ++chip) {
-    const auto c = static_cast<std::size_t>(chip);
-    const std::size_t part =
-        scalar::part_of(declared.layout.partial(), torus, place_of(torus, chip));
-    const bool apart = wanted.integer() ? differs(declared.layout, value.shape, torus, chip,
-                                                  (*ints)[c], wanted.ints, found)
-                                        : differs(declared.layout, value.shape, torus, chip,
-                                                  (*floats)[c], wanted.parts.at(part), found);
-    if (apart) stop();
-    judgement_.elements += element_count(value.local());
-  }
+  const bool apart = ints != nullptr ? Sides(declared.layout, value, *ints, wanted).differ(found)
+                                     : Sides(declared.layout, value, *floats, wanted).differ(found);
+  if (apart) stop();
+  judgement_.elements += element_count(value.local()) * value.torus.chips();
   if (element_count(value.shape) > 0) ++judgement_.tensors;
   met_.insert(key);
 }
@@ -128,9 +171,9 @@ void ScalarJudge::observe_generated(const IntTensor& generated) {
         model_.tokens()[static_cast<std::size_t>(i % gen)][static_cast<std::size_t>(i / gen)];
     if (got == want) continue;
     judgement_.verdict = Verdict::different;
-    judgement_.difference =
-        Difference{model_.pass(), "the scalar model's token", "generated", "output",
-                   "(all)",       {i / gen, i % gen},         show(want),  show(got)};
+    judgement_.difference = Difference{
+        model_.pass(),      "the scalar model's token", "generated",           "output", "(all)",
+        {i / gen, i % gen}, fmt::format("{}", want),    fmt::format("{}", got)};
     return;
   }
 }

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
+#include "golden/evidence.h"
 #include "golden/observers.h"
 #include "golden/scalar_judge.h"
 #include "weights/error.h"
@@ -62,7 +64,14 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const We
 void require_memory(const Case& c, int at_once, const Program* layer) {
   Inference inference = c.inference();
   inference.layer = layer;
-  require_memory(estimated_bytes(inference, c.batch, c.prompt) * at_once);
+  double bytes = 0.0;
+  try {
+    bytes = estimated_bytes(inference, c.batch, c.prompt);
+  } catch (const Error&) {
+    // The estimate needs types. A built program without them is verify_case's to report.
+    if (layer != nullptr) throw;
+  }
+  require_memory(bytes * at_once);
 }
 
 void require_memory(double bytes) {
@@ -118,10 +127,76 @@ void show(const Inference& inference, const InferencePrograms& programs,
     run_inference(inference, programs, known.weights, known.prompt, threads, &both,
                   options.hazards);
   } catch (const Judge::Stop&) {
+  } catch (const std::exception&) {
+    // What is shown is a run known to be wrong; it may end before the step that was found wrong.
   }
 }
 
 }  // namespace
+
+namespace {
+
+/// A legal case with its programs, type-checked.
+Judgement run_judged(const Case& c, const Inference& inference, const InferencePrograms& programs,
+                     OracleMemo& memo, const VerifyOptions& options) {
+  const auto known = memo.get(c, options.weights);
+  const bool f32_wanted = c.numerics.regime == Regime::f32;
+  Inference exact = inference;
+  exact.numerics.regime = Regime::exact;
+  const Judgement layouts =
+      judged(exact, programs, *known, options, !f32_wanted, Judge(known->answer, known->weights));
+  if (layouts.verdict != Verdict::equal) {
+    if (f32_wanted && options.observer != nullptr)
+      show(inference, programs, *known, options, layouts);
+    return layouts;
+  }
+  Judgement judgement = layouts;
+  if (f32_wanted) {
+    judgement =
+        judged(inference, programs, *known, options, true,
+               ScalarJudge(inference, programs, known->weights, known->prompt, known->answer));
+    judgement.tensors += layouts.tensors;
+    judgement.elements += layouts.elements;
+    if (judgement.verdict != Verdict::equal) return judgement;
+  }
+  Evidence evidence = evidence_of_weights(inference, programs, known->weights);
+  if (options.layer != nullptr && evidence.missing.empty())
+    evidence.missing = missing_of_decode(inference, c.prompt);
+  judgement.notes = std::move(evidence.notes);
+  if (!evidence.missing.empty()) {
+    judgement.verdict = Verdict::not_judged;
+    judgement.reason = evidence.missing;
+  }
+  return judgement;
+}
+
+Judgement detected(std::string_view detector, const std::exception& what) {
+  Judgement judgement;
+  judgement.verdict = Verdict::different;
+  judgement.detector = detector;
+  judgement.reason = what.what();
+  return judgement;
+}
+
+}  // namespace
+
+Judgement ended_by(std::exception_ptr error) {
+  Judgement refused;
+  refused.verdict = Verdict::refused;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& what) {
+    if (what.label() == "hazard_replicas") return detected("replicas", what);
+    refused.reason = what.what();
+  } catch (const std::bad_alloc&) {
+    refused.reason = "memory_c1: out of memory";
+  } catch (const std::exception& what) {
+    refused.reason = std::string("internal error: ") + what.what();
+  } catch (...) {
+    refused.reason = "internal error: an exception of no known type";
+  }
+  return refused;
+}
 
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
   validate(c.model);
@@ -129,27 +204,27 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   inference.layer = options.layer;
   require_legal(inference, c.batch, c.prompt);
   require_memory(c, options.at_once, options.layer);
-  InferencePrograms programs = build_programs(inference);
-  if (options.mutate) options.mutate(programs);
-  if (options.check_types) check(programs, inference, c.batch, c.prompt);
-
-  const auto known = memo.get(c, options.weights);
-  const bool f32_wanted = c.numerics.regime == Regime::f32;
-  Inference exact = inference;
-  exact.numerics.regime = Regime::exact;
-  const Judgement layouts =
-      judged(exact, programs, *known, options, !f32_wanted, Judge(known->answer, known->weights));
-  if (!f32_wanted) return layouts;
-  if (layouts.verdict != Verdict::equal) {
-    if (options.observer != nullptr) show(inference, programs, *known, options, layouts);
-    return layouts;
+  // A user's program is the caller's to mend; in a built one the types find our mistake.
+  if (options.layer != nullptr && options.check_types)
+    check(build_programs(inference), inference, c.batch, c.prompt);
+  try {
+    InferencePrograms programs = build_programs(inference);
+    if (options.mutate) options.mutate(programs);
+    if (options.check_types) {
+      try {
+        check(programs, inference, c.batch, c.prompt);
+      } catch (const Error& error) {
+        return detected("types", error);
+      }
+    }
+    return run_judged(c, inference, programs, memo, options);
+  } catch (const Error& error) {
+    // Only the run shows that a program asks for what the model has not.
+    if (options.layer != nullptr && error.label() == "judge_c1") throw;
+    return ended_by(std::current_exception());
+  } catch (...) {
+    return ended_by(std::current_exception());
   }
-  Judgement f32 =
-      judged(inference, programs, *known, options, true,
-             ScalarJudge(inference, programs, known->weights, known->prompt, known->answer));
-  f32.tensors += layouts.tensors;
-  f32.elements += layouts.elements;
-  return f32;
 }
 
 }  // namespace shardproof

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <future>
 #include <list>
@@ -9,6 +10,7 @@
 
 #include "golden/case.h"
 #include "golden/judge.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
@@ -44,10 +46,21 @@ struct VerifyOptions {
   std::function<void(InferencePrograms&)> mutate;  ///< test hook
 };
 
+/// The answer to a case whose run ended by this exception: `different` where it is what a detector
+/// found ("replicas"), else `refused`.
+Judgement ended_by(std::exception_ptr error);
+
 /// Runs a case on the simulated chips under the judge. A case with regime=f32 is judged twice: in
 /// the exact regime against the oracle, since the scalar model would follow a wrong program, then
-/// as it is against the scalar model; it is equal only if both are. Throws Error on an illegal
-/// case, an ill-typed program, or one too large for the machine; an illegal case runs nothing.
+/// as it is against the scalar model; it is equal only if both are.
+///
+/// What goes wrong once the case is known to be legal is an answer, not an exception: an ill-typed
+/// built program or replicas that differ are `different`, with the detector named; a run that could
+/// not go on (a value that overflowed, any exception of engine or oracle) is `refused`, with the
+/// reason. A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
+///
+/// Throws Error only on a caller's mistake: an illegal case, what require_memory throws, and of
+/// `options.layer` what check() throws and "judge_c1" (it asks for a value that the model has not).
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <thread>
 
 #include "weights/error.h"
@@ -32,6 +33,21 @@ const std::map<std::string, std::string>& descriptions() {
 
 bool is_weight_type(const std::string& word) {
   return word == "f32" || word == "bf16" || word == "int8";
+}
+
+/// Whether one of the line's words is "KEY=...".
+bool names_key(const std::string& line, const std::string& key) {
+  std::istringstream words(line);
+  for (std::string word; words >> word;)
+    if (word.starts_with(key + "=")) return true;
+  return false;
+}
+
+/// "palm-tiny,K=24 block=serial": the block said even where it is the preset's.
+std::string model_and_block(ModelConfig model) {
+  const Block block = model.block;
+  model.block = parse_model(model.preset).block;
+  return fmt::format("{} block={}", print_model(model), to_string(block));
 }
 
 }  // namespace
@@ -79,13 +95,18 @@ Case CaseFlags::parse(const std::string& line) const {
       throw Error("case_c0", fmt::format("--{} '{}': a value has no spaces", key, value));
     text += fmt::format(" {}={}", key, value);
   }
-  const bool names_model = text.find("model=") != std::string::npos;
   Case c = parse_case(text);
   if (!weights_) return c;
-  if (names_model && !(c.model == weights_->config()))
+  // What the case says of the model must be what the file holds; what it leaves out is the file's.
+  ModelConfig asked = weights_->config();
+  if (names_key(text, "model"))
+    asked = c.model;
+  else if (names_key(text, "block"))
+    asked.block = c.model.block;
+  if (!(asked == weights_->config()))
     throw Error("weights_model",
                 fmt::format("{} holds {}, the case asks for {}", *weights_file_,
-                            print_model(weights_->config()), print_model(c.model)));
+                            model_and_block(weights_->config()), model_and_block(asked)));
   c.model = weights_->config();
   return c;
 }

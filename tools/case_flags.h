@@ -21,6 +21,8 @@ class CaseFlags {
 
   bool given() const { return !values_.empty() || weights_file_.has_value(); }
   bool has(const std::string& key) const { return values_.contains(key); }
+  /// Whether any flag but a weights file was given.
+  bool names_a_case() const { return !values_.empty(); }
   /// Whether any flag but `--KEY` was given.
   bool given_besides(const std::string& key) const {
     return weights_file_ || values_.size() > values_.count(key);

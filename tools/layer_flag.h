@@ -14,8 +14,9 @@ struct GivenLayer {
   Case c;
 };
 
-/// Reads the program, and the case from `line` and the flags, where torus=4x2x3 model=palm-tiny
-/// prompt=4 gen=3 and the smallest batch that the program allows are the defaults. Throws what
+/// Reads the program, and the case from `line` and the flags, where torus=4x2x3
+/// model=palm-tiny,embed_scale=0.75 (or the weights file's) prompt=4 gen=3 and the smallest batch
+/// that the program allows are the defaults. Throws what
 /// load_layer and require_legal throw, and Error("program_f4", ...) if the case names a strategy:
 /// the program is both prefill and decode.
 std::shared_ptr<const GivenLayer> load_given_layer(const std::string& file, CaseFlags& flags,

@@ -6,6 +6,7 @@
 #include <new>
 #include <system_error>
 
+#include "tools/crash_report.h"
 #include "tools/interrupt.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
@@ -34,6 +35,7 @@ int finish(int code) {
 int main(int argc, char** argv) {
   using namespace shardproof;
   tools::watch_interrupts();
+  tools::report_crashes();
   CLI::App app{
       "Shardproof runs partitioned transformer inference on a simulated torus of chips\n"
       "and proves every layout equal to the unsharded model, bit for bit.\n"};

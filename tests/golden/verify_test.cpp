@@ -1,5 +1,10 @@
 #include "golden/verify.h"
 
+#include <fmt/format.h>
+
+#include <new>
+#include <stdexcept>
+
 #include "tests/golden/case_gen.h"
 #include "weights/error.h"
 
@@ -89,6 +94,150 @@ TEST(PlantedFault, IsFoundByTheProperty) {
   EXPECT_NE(failure.counterExample[0].second.find("shardproof verify --case \"torus=2x1x1"),
             std::string::npos)
       << failure.counterExample[0].second;
+}
+
+/// A case whose programs are changed by `mutate` before they are checked and run.
+Judgement mutated(const Case& c, const std::function<void(InferencePrograms&)>& mutate,
+                  bool check_types = true) {
+  OracleMemo memo;
+  VerifyOptions options;
+  options.mutate = mutate;
+  options.check_types = check_types;
+  return verify_case(c, memo, options);
+}
+
+TEST(Verify, AnExceptionIsTheCasesAnswer) {
+  for (const char* regime : {"exact", "f32"}) {
+    const Case c = parse_case(std::string("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,"
+                                          "H=6,Q=2,V=12 prefill=ws2d:batch regime=") +
+                              regime);
+    const auto thrown = [&](auto error) {
+      return mutated(c, [=](InferencePrograms&) { throw error; });
+    };
+    Judgement j = thrown(std::runtime_error("the roof leaks"));
+    EXPECT_EQ(j.verdict, Verdict::refused);
+    EXPECT_EQ(j.explanation(), "internal error: the roof leaks");
+    j = thrown(std::bad_alloc());
+    EXPECT_EQ(j.verdict, Verdict::refused);
+    EXPECT_TRUE(j.explanation().starts_with("memory_c1: ")) << j.explanation();
+    j = thrown(Error("engine_finite", "y is inf"));
+    EXPECT_EQ(j.verdict, Verdict::refused);
+    EXPECT_EQ(j.explanation(), "engine_finite: y is inf");
+    j = thrown(7);
+    EXPECT_EQ(j.verdict, Verdict::refused);
+    EXPECT_NE(j.explanation(), "");
+    j = thrown(Error("hazard_replicas", "two chips differ"));
+    EXPECT_EQ(j.verdict, Verdict::different);
+    EXPECT_EQ(j.detector, "replicas");
+    EXPECT_EQ(j.explanation(), "replicas: hazard_replicas: two chips differ");
+  }
+}
+
+TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
+  // A step without its operands is what a broken engine or partitioner could come to: it throws
+  // where it runs, in whichever program and phase, and the answer names the step.
+  const Case c = parse_case(
+      "torus=2x1x3 gen=2 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=wg-xyz:batch "
+      "decode=ws2d:heads batch=6");
+  int planted = 0;
+  const InferencePrograms built = build_programs(c.inference());
+  const auto programs_of = [](InferencePrograms& p) {
+    return std::vector<Program*>{&p.prefill.embed,  &p.prefill.layer, &p.prefill.head,
+                                 &p.prefill.sample, &p.hand_over,     &p.decode.embed,
+                                 &p.decode.layer,   &p.decode.head,   &p.decode.sample};
+  };
+  for (std::size_t which = 0; which < 9; ++which) {
+    InferencePrograms copy = built;
+    const std::size_t ops = programs_of(copy)[which]->ops.size();
+    for (std::size_t i = 0; i < ops; ++i) {
+      std::string step;
+      const Judgement j = mutated(
+          c,
+          [&](InferencePrograms& p) {
+            Op& op = programs_of(p)[which]->ops[i];
+            step = "." + op.results[0].name + " = ";
+            op.kind = static_cast<OpKind>(99);
+          },
+          false);
+      EXPECT_EQ(j.verdict, Verdict::refused) << j.explanation();
+      EXPECT_NE(j.explanation().find(step), std::string::npos) << j.explanation();
+      ++planted;
+    }
+  }
+  EXPECT_GE(planted, 90);
+}
+
+TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
+  const Case c = parse_case(
+      "torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:batch");
+  for (const auto phase : {&InferencePrograms::prefill, &InferencePrograms::decode}) {
+    const Judgement j = mutated(c, [&](InferencePrograms& p) {
+      for (Op& op : (p.*phase).layer.ops)
+        if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
+    });
+    EXPECT_EQ(j.verdict, Verdict::different);
+    EXPECT_EQ(j.detector, "types");
+    EXPECT_TRUE(j.explanation().starts_with("types: all_gather_c")) << j.explanation();
+    EXPECT_FALSE(j.difference);
+  }
+}
+
+TEST(Verify, AUsersMistakeIsThrown) {
+  const Case c = parse_case("torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6");
+  Program layer =
+      parse_program("layer",
+                    print_program(build_layer(Strategy::parse("ws2d:batch"),
+                                              kv_axes(c.model, c.torus), c.model, ActType::f32)),
+                    "p.txt");
+  for (Op& op : layer.ops)
+    if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
+  OracleMemo memo;
+  VerifyOptions options;
+  options.layer = &layer;
+  EXPECT_THROW(verify_case(c, memo, options), Error);
+  Case illegal = c;
+  illegal.gen = 0;
+  EXPECT_THROW(verify_case(illegal, memo), Error);
+}
+
+TEST(Verify, AnInfiniteStatisticIsRefused) {
+  // Every ss is infinite, every norm zeros: finite, and the same in any layout.
+  for (const char* regime : {"exact", "f32"})
+    for (const char* norm : {"rmsnorm", "layernorm"}) {
+      const Case c = parse_case(
+          fmt::format("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12,"
+                      "norm={},embed_scale=1e25 prefill=ws2d:batch regime={}",
+                      norm, regime));
+      OracleMemo memo;
+      const Judgement j = verify_case(c, memo);
+      EXPECT_EQ(j.verdict, Verdict::refused);
+      EXPECT_TRUE(
+          j.explanation().starts_with("oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf"))
+          << j.explanation();
+    }
+}
+
+TEST(Verify, ADifferenceSaysHowFarItReaches) {
+  // Every layer's statistics stay local: on 2x1x3 each chip's norm is of its half of E.
+  const Case c = parse_case(
+      "torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:heads "
+      "batch=2 prompt=3");
+  Judgement j = mutated(c, keep_statistics_local, false);
+  ASSERT_TRUE(j.difference && j.difference->reach) << j.explanation();
+  EXPECT_EQ(j.difference->step, "prefill.c0.layer0.sa");
+  // BL, 2x3 elements on all six chips; the two halves of E give two different wrong sums.
+  EXPECT_EQ(j.difference->reach->extent(), "on 6 of 6 chips, 6 of 6 elements, replicas differ");
+  // One chip's cache alone.
+  j = mutated(
+      c,
+      [](InferencePrograms& p) {
+        for (Op& op : p.decode.layer.ops)
+          if (op.results[0].name == "yr") op.removed = true;
+      },
+      false);
+  ASSERT_TRUE(j.difference && j.difference->reach) << j.explanation();
+  EXPECT_EQ(j.difference->reach->of_elements, 2 * 12);
+  EXPECT_EQ(j.difference->reach->of_chips, 6);
 }
 
 TEST(Verify, RefusesMoreMemoryThanTheMachineHas) {

@@ -1,0 +1,124 @@
+#include "golden/evidence.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <map>
+#include <set>
+
+#include "golden/judged_layout.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+/// How many different blocks the layout cuts the tensor into.
+std::int64_t block_count(const Layout& layout, const Torus& torus) {
+  std::int64_t blocks = 1;
+  for (const Layout::Dim& dim : layout.dims()) blocks *= torus.size(dim.axes);
+  return blocks;
+}
+
+/// Whether two blocks of a tensor hold the same bits, by where they begin.
+bool same_block(const Tensor& tensor, const Shape& block, const Shape& a, const Shape& b) {
+  Shape index(block.size(), 0);
+  const std::int64_t count = element_count(block);
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t at_a = 0;
+    std::int64_t at_b = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      at_a = at_a * tensor.shape[d] + a[d] + index[d];
+      at_b = at_b * tensor.shape[d] + b[d] + index[d];
+    }
+    // Bits, as the judge sees them: +0 and -0 differ.
+    if (std::bit_cast<std::uint32_t>(tensor.data[static_cast<std::size_t>(at_a)]) !=
+        std::bit_cast<std::uint32_t>(tensor.data[static_cast<std::size_t>(at_b)]))
+      return false;
+    for (std::size_t d = index.size(); d-- > 0 && ++index[d] == block[d];) index[d] = 0;
+  }
+  return true;
+}
+
+bool all_blocks_alike(const Tensor& tensor, const Layout& layout, const Torus& torus) {
+  const Shape block = judged_block(layout, tensor.shape, torus);
+  const Shape first = judged_offset(layout, tensor.shape, torus, 0);
+  for (int chip = 1; chip < torus.chips(); ++chip)
+    if (!same_block(tensor, block, first, judged_offset(layout, tensor.shape, torus, chip)))
+      return false;
+  return true;
+}
+
+/// The weights whose blocks are all alike, by name, with the layout that cuts them.
+std::map<std::string, Layout> alike(const Inference& inference, const InferencePrograms& programs,
+                                    const Weights& weights) {
+  std::map<std::string, Layout> found;
+  std::set<std::pair<std::string, std::string>> looked_at;
+  const auto look = [&](const std::string& name, const Result& declared) {
+    if (block_count(declared.layout, inference.torus) == 1 ||
+        !looked_at.emplace(name, declared.layout.to_string()).second)
+      return;
+    const Tensor& tensor = weights.at(name);
+    if (tensor.shape.size() == declared.layout.rank() &&
+        all_blocks_alike(tensor, declared.layout, inference.torus))
+      found.emplace(name, declared.layout);
+  };
+  const auto look_at_each_layer = [&](const Result& declared) {
+    if (declared.meaning.kind != Meaning::Kind::weight || declared.layout.is_partial()) return;
+    if (weights.all().contains(declared.meaning.name)) look(declared.meaning.name, declared);
+    for (std::int64_t layer = 0; layer < inference.config.layers; ++layer)
+      if (const std::string name = fmt::format("layer{}.{}", layer, declared.meaning.name);
+          weights.all().contains(name))
+        look(name, declared);
+  };
+  std::vector<const PhasePrograms*> phases{&programs.prefill};
+  if (inference.gen > 1) phases.push_back(&programs.decode);
+  for (const PhasePrograms* phase : phases)
+    for (const Program* program : {&phase->embed, &phase->layer, &phase->head}) {
+      for (const Result& input : program->inputs) look_at_each_layer(input);
+      for (const Op& op : program->ops)
+        for (const Result& result : op.results) look_at_each_layer(result);
+    }
+  return found;
+}
+
+}  // namespace
+
+Evidence evidence_of_weights(const Inference& inference, const InferencePrograms& programs,
+                             const Weights& weights) {
+  std::set<std::string> matrices;
+  for (const WeightSpec& spec : weight_specs(inference.config))
+    if (spec.matrix) matrices.insert(spec.name);
+  Evidence evidence;
+  std::vector<std::string> vectors;
+  for (const auto& [name, layout] : alike(inference, programs, weights)) {
+    if (!matrices.contains(name)) {
+      vectors.push_back(name);
+    } else if (evidence.missing.empty()) {
+      evidence.missing = fmt::format(
+          "weight {}: all {} blocks of {} hold the same bits, so a chip with another's block would "
+          "not show",
+          name, block_count(layout, inference.torus), layout.to_string());
+    }
+  }
+  if (!vectors.empty())
+    evidence.notes.push_back(
+        fmt::format("all blocks of {} hold the same bits, so a chip with another's block of "
+                    "{} would not show",
+                    fmt::join(vectors, ", "), vectors.size() == 1 ? "it" : "them"));
+  return evidence;
+}
+
+std::string missing_of_decode(const Inference& inference, std::int64_t prompt) {
+  const bool chunks = inference.chunk > 0 && inference.chunk < prompt;
+  std::string missing;
+  if (inference.gen < 2 && !chunks)
+    missing = fmt::format("no pass reads a filled cache (gen={}, the prompt is one chunk)",
+                          inference.gen);
+  if (inference.gen < 2 && prompt < 2)
+    missing +=
+        fmt::format("{}no position is above 0 (prompt={})", missing.empty() ? "" : ", ", prompt);
+  return missing.empty() ? "" : "not judged as decode: " + missing;
+}
+
+}  // namespace shardproof

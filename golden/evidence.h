@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/strategies/inference.h"
+
+namespace shardproof {
+
+/// What a run cannot prove, however equal it is: the judge compares values, and these values or
+/// passes would be the same if the layout were wrong.
+struct Evidence {
+  std::string missing;             ///< why the case is not judged; empty if nothing is missing
+  std::vector<std::string> notes;  ///< what else it leaves unproved
+};
+
+/// Looks for weights that a layout cuts into blocks which all hold the same bits: a chip with
+/// another chip's block would compute the same. Where that is a W matrix or a table, it is missing;
+/// of gains and biases it is a note. `weights` as stored for the run.
+Evidence evidence_of_weights(const Inference& inference, const InferencePrograms& programs,
+                             const Weights& weights);
+
+/// A user's layer is proved as decode only by a pass that reads a filled cache at positions above
+/// 0: "not judged as decode: ..." if this run has none, else empty.
+std::string missing_of_decode(const Inference& inference, std::int64_t prompt);
+
+}  // namespace shardproof

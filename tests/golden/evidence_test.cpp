@@ -1,0 +1,201 @@
+#include "golden/evidence.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "golden/verify.h"
+#include "weights/generator.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+/// A serial model with every kind of weight, untied, small, that many tori divide.
+Case any_weights(const std::string& torus, const Strategy& strategy) {
+  return parse_case(
+      fmt::format("torus={0} prefill={1} prompt=3 gen=2 seed=9 "
+                  "model=palm-tiny,layers=2,E=24,F=24,H=24,K=12,Q=2,V=24,norm=layernorm,bias=all,"
+                  "tied=false block=serial",
+                  torus, strategy.to_string()));
+}
+
+/// The case judged with its generated weights, of which `name` is changed by `change`.
+template <class Change>
+Judgement judged_with(const Case& c, const std::string& name, Change&& change) {
+  const Weights made = generate_weights(c.model, c.seed);
+  std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+  change(tensors.at(name));
+  const Weights given(c.model, std::move(tensors));
+  OracleMemo memo;
+  VerifyOptions options;
+  options.weights = &given;
+  return verify_case(c, memo, options);
+}
+
+void make_constant(Tensor& tensor) { std::fill(tensor.data.begin(), tensor.data.end(), 0.0625F); }
+
+/// The weights that the prefill's programs hold in a cut layout, as its inputs.
+std::map<std::string, Layout> cut_weights(const Case& c) {
+  std::map<std::string, Layout> cut;
+  const PhasePrograms phase = build_programs(c.inference()).prefill;
+  for (const Program* p : {&phase.embed, &phase.layer, &phase.head})
+    for (const Result& input : p->inputs) {
+      if (input.meaning.kind != Meaning::Kind::weight) continue;
+      int blocks = 1;
+      for (const Layout::Dim& dim : input.layout.dims()) blocks *= c.torus.size(dim.axes);
+      if (blocks > 1) cut.emplace(input.meaning.name, input.layout);
+    }
+  return cut;
+}
+
+TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
+  int matrices = 0;
+  int vectors = 0;
+  for (const char* torus : {"4x2x3", "1x3x1", "2x1x2"})
+    for (const Strategy& strategy : all_strategies()) {
+      const Case c = any_weights(torus, strategy);
+      const auto cut = cut_weights(c);
+      for (const WeightSpec& spec : weight_specs(c.model)) {
+        if (spec.name.starts_with("layer0.") || spec.name.starts_with("rope_")) continue;
+        const auto dot = spec.name.find('.');  // layer1, the last
+        const std::string in_program =
+            dot == std::string::npos ? spec.name : spec.name.substr(dot + 1);
+        const Judgement j = judged_with(c, spec.name, make_constant);
+        SCOPED_TRACE(spec.name + " " + print_case(c) + " " + j.explanation());
+        if (!cut.contains(in_program)) {
+          EXPECT_EQ(j.verdict, Verdict::equal);
+        } else if (spec.matrix) {
+          ++matrices;
+          EXPECT_EQ(j.verdict, Verdict::not_judged);
+          EXPECT_TRUE(j.reason.starts_with("weight " + spec.name + ": all ")) << j.reason;
+          EXPECT_NE(j.reason.find(cut.at(in_program).to_string()), std::string::npos);
+        } else {
+          ++vectors;
+          EXPECT_EQ(j.verdict, Verdict::equal);
+          ASSERT_EQ(j.notes.size(), 1U);
+          EXPECT_NE(j.notes[0].find(spec.name), std::string::npos) << j.notes[0];
+        }
+      }
+    }
+  EXPECT_GT(matrices, 100);
+  EXPECT_GT(vectors, 50);
+}
+
+TEST(Evidence, OneOtherBlockIsEnough) {
+  const Case c = any_weights("4x2x3", Strategy::parse("ws2d:batch"));
+  for (const char* name :
+       {"embed", "unembed", "layer0.wq", "layer1.wo", "layer0.w_gate", "layer1.w_out"}) {
+    // The very last element belongs to one block alone; so does a zero of another sign.
+    EXPECT_EQ(
+        judged_with(c, name, [](Tensor& t) { make_constant(t), t.data.back() = 0.125F; }).verdict,
+        Verdict::equal)
+        << name;
+    EXPECT_EQ(judged_with(c, name,
+                          [](Tensor& t) {
+                            std::fill(t.data.begin(), t.data.end(), 0.0F);
+                            t.data.back() = -0.0F;
+                          })
+                  .verdict,
+              Verdict::equal)
+        << name;
+  }
+}
+
+TEST(Evidence, BlocksThatRepeatAreAlikeThoughNotConstant) {
+  // Each block of wq on 2x1x1, E_xHQ, holds the same numbers: the halves of E are copies.
+  const Case c = any_weights("2x1x1", Strategy::parse("ws2d:heads"));
+  const Judgement j = judged_with(c, "layer0.wq", [](Tensor& t) {
+    std::copy_n(t.data.begin(), t.data.size() / 2,
+                t.data.begin() + static_cast<std::ptrdiff_t>(t.data.size() / 2));
+  });
+  EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
+  EXPECT_EQ(j.reason,
+            "weight layer0.wq: all 2 blocks of E_xH_zyQ hold the same bits, so a chip with "
+            "another's block would not show");
+}
+
+TEST(Evidence, OfOneChipNothingIsMissing) {
+  const Case c = any_weights("1x1x1", Strategy::parse("ws1d:heads"));
+  for (const char* name : {"embed", "layer0.wq", "layer0.w_out"})
+    EXPECT_EQ(judged_with(c, name, make_constant).verdict, Verdict::equal) << name;
+}
+
+TEST(Evidence, InBothRegimesAndAsStored) {
+  // As f32 the two halves differ by less than bf16 keeps.
+  Case c = any_weights("2x1x1", Strategy::parse("ws2d:heads"));
+  const auto nearly = [](Tensor& t) {
+    make_constant(t);
+    t.data.back() = std::nextafter(0.0625F, 1.0F);
+  };
+  EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::equal);
+  c.numerics.weights = WeightType::bf16;
+  EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::not_judged);
+  c.numerics.regime = Regime::f32;
+  EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::not_judged);
+}
+
+TEST(Evidence, OfAUsersLayerAsDecode) {
+  struct Run {
+    int prompt, chunk, gen;
+    const char* missing;
+  };
+  for (const Run& run :
+       {Run{4, 4, 3, ""},
+        {1, 1, 2, ""},
+        {4, 2, 1, ""},
+        {2, 1, 1, ""},
+        {4, 4, 1,
+         "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
+         "chunk)"},
+        {1, 1, 1,
+         "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
+         "chunk), no position is above 0 (prompt=1)"}}) {
+    Case c =
+        parse_case(fmt::format("torus=2x1x3 prompt={} chunk={} gen={} batch=6 "
+                               "model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=24",
+                               run.prompt, run.chunk, run.gen));
+    EXPECT_EQ(missing_of_decode(c.inference(), c.prompt), run.missing);
+    for (const Strategy& strategy : all_strategies()) {
+      const Program layer = parse_program(
+          "layer",
+          print_program(build_layer(strategy, kv_axes(c.model, c.torus), c.model, ActType::f32)),
+          "p.txt");
+      OracleMemo memo;
+      VerifyOptions options;
+      options.layer = &layer;
+      const Judgement j = verify_case(c, memo, options);
+      EXPECT_EQ(j.verdict, *run.missing == '\0' ? Verdict::equal : Verdict::not_judged)
+          << j.explanation();
+      EXPECT_EQ(j.reason, run.missing);
+    }
+  }
+}
+
+TEST(Evidence, SwappedCachesNeedAPassThatReadsThem) {
+  // One cache taken for the other: while both are empty, nobody can tell.
+  Case c =
+      parse_case("torus=4x2x3 prompt=4 batch=24 model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=24");
+  std::string text = print_program(
+      build_layer(Strategy::parse("ws2d:batch"), kv_axes(c.model, c.torus), c.model, ActType::f32));
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"append(k_old", "append(TMP"},
+                                 {"append(v_old", "append(k_old"},
+                                 {"append(TMP", "append(v_old"}}) {
+    ASSERT_NE(text.find(from), std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+  }
+  const Program layer = parse_program("layer", text, "p.txt");
+  OracleMemo memo;
+  VerifyOptions options;
+  options.layer = &layer;
+  for (const auto& [gen, chunk, verdict] : {std::tuple{1, 4, Verdict::not_judged},
+                                            {1, 3, Verdict::different},
+                                            {2, 4, Verdict::different},
+                                            {3, 4, Verdict::different}}) {
+    c.gen = gen;
+    c.chunk = chunk;
+    EXPECT_EQ(verify_case(c, memo, options).verdict, verdict) << gen << " " << chunk;
+  }
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,319 @@
+// The verb `verify` as a user meets it: what it claims, what it prints, and how it ends.
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+#include <vector>
+
+#include "tests/tools/cli_fixture.h"
+#include "weights/generator.h"
+#include "weights/store.h"
+
+namespace {
+
+using namespace shardproof;
+
+constexpr const char* kTiny = "palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=264";
+
+class VerifyVerb : public Cli {
+ protected:
+  /// Starts the program with its outputs in two files, waits until `ready` of what it has written
+  /// to standard output and error, sends `signal`; how it ended.
+  Outcome interrupted(const std::string& arguments, int signal,
+                      const std::function<bool(const std::string&)>& ready) const {
+    const std::string out = path("child.out").string();
+    const std::string err = path("child.err").string();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::string command =
+          "ulimit -c 0; exec '" SHARDPROOF_CLI "' " + arguments + " >'" + out + "' 2>'" + err + "'";
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    bool sent = false;
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      if (!sent && ready(slurp(out) + slurp(err))) {
+        ::kill(child, signal);
+        sent = true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_TRUE(sent) << "it ended before the signal";
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out),
+                    slurp(err)};
+    fs::remove(out);
+    fs::remove(err);
+    return outcome;
+  }
+
+  /// A weights file of kTiny and `keys`, changed by `change` before it is written.
+  std::string weights_file(
+      const std::string& keys, const std::function<void(std::map<std::string, Tensor>&)>& change =
+                                   [](std::map<std::string, Tensor>&) {}) const {
+    const ModelConfig model = parse_model(kTiny + keys);
+    const Weights made = generate_weights(model, 3);
+    std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+    change(tensors);
+    save_weights(Weights(model, std::move(tensors)), path("w.h5"));
+    return "w.h5";
+  }
+};
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+/// The rows of the table: lines that begin with a right-aligned number.
+std::size_t rows(const std::string& text) {
+  static const std::regex row("(^|\n) *[0-9]+ [0-9]+x[0-9]+x[0-9]+ ");
+  return static_cast<std::size_t>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), row), std::sregex_iterator()));
+}
+
+TEST_F(VerifyVerb, AWeightsFileIsNotOverruledInSilence) {
+  // The file is of a parallel model; what asks for another is refused wherever a case is named.
+  weights_file("");
+  const std::string rest = " --torus 2x2x3 --prefill ws2d:batch";
+  for (const std::string verb : {"verify", "run"}) {
+    expect_refused(verb + " --weights w.h5 --block serial" + rest, "weights_model: w.h5 holds");
+    EXPECT_EQ(run(verb + " --weights w.h5 --block parallel" + rest).code, 0);
+  }
+  expect_refused("explain ws2d:batch --torus 2x2x3 --weights w.h5 --block serial",
+                 "block=parallel, the case asks for palm-tiny");
+  expect_refused("verify --weights w.h5 --case 'torus=2x2x3 block=serial'", "weights_model");
+  expect_refused("verify --weights w.h5 --case 'torus=2x2x3 model=palm-tiny'", "weights_model");
+  const std::string same = std::string("model=") + kTiny;
+  EXPECT_EQ(run("verify --weights w.h5 --case 'torus=2x2x3 block=parallel " + same + "'").code, 0);
+  expect_refused("verify --weights w.h5 --case 'torus=2x2x3 block=serial " + same + "'",
+                 "weights_model");
+  write("p.txt", run("explain ws2d:batch --text --torus 2x2x3 --weights w.h5").out);
+  for (const std::string verb : {"verify", "explain"})
+    expect_refused(verb + " --program p.txt --torus 2x2x3 --weights w.h5 --block serial",
+                   "weights_model");
+  EXPECT_EQ(run("verify --program p.txt --torus 2x2x3 --weights w.h5").code, 0);
+  // And of a serial one, which says nothing of its block in words.
+  weights_file(",block=serial");
+  for (const std::string verb : {"verify", "run"}) {
+    expect_refused(verb + " --weights w.h5 --block parallel" + rest, "block=serial, the case asks");
+    EXPECT_EQ(run(verb + " --weights w.h5" + rest).code, 0);
+  }
+}
+
+TEST_F(VerifyVerb, AWeightsFileWithOneCaseFlagRunsOneCase) {
+  weights_file("");
+  for (const char* flag :
+       {"--torus 2x2x3", "--prefill ws2d:batch", "--decode ws1d:batch", "--gen 2", "--batch 24",
+        "--seed 4", "--prompt 3", "--chunk 2", "--act bf16", "--regime f32", "--weights bf16"}) {
+    const Outcome o = run(std::string("verify --weights w.h5 ") + flag);
+    EXPECT_EQ(rows(o.out), 1U) << flag << "\n" << o.out << o.err;
+  }
+  EXPECT_GE(rows(run("verify --weights w.h5").out), 20U);
+}
+
+TEST_F(VerifyVerb, ACaseThatCannotGoOnIsARowOfItsOwn) {
+  const std::string model = std::string("--model ") + kTiny + ",embed_scale=1e25 --torus 2x2x3";
+  for (const std::string regime : {"exact", "f32"}) {
+    const Outcome o = run("verify --regime " + regime + " " + model);
+    EXPECT_EQ(o.code, 1) << o.err;
+    EXPECT_EQ(rows(o.out), 1U) << o.out;
+    EXPECT_NE(o.out.find("  refused\n     oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf\n"
+                         "     reproduce: shardproof verify --case \"torus=2x2x3"),
+              std::string::npos)
+        << o.out;
+    EXPECT_NE(o.out.find("1 case: 0 equal, 0 different, 0 not judged, 1 refused"),
+              std::string::npos)
+        << o.out;
+    EXPECT_EQ(o.err, "");
+  }
+  // In a batch the other cases run all the same.
+  weights_file(",embed_scale=1e25");
+  const Outcome o = run("verify --weights w.h5 --json");
+  EXPECT_EQ(o.code, 1) << o.err;
+  const auto json = nlohmann::json::parse(o.out);
+  EXPECT_GE(json["cases"].size(), 20U);
+  EXPECT_EQ(json["totals"]["refused"], json["cases"].size());
+  EXPECT_EQ(json["held"], false);
+  for (const auto& c : json["cases"]) {
+    EXPECT_EQ(c["verdict"], "refused");
+    EXPECT_TRUE(std::string(c["reason"]).starts_with("oracle_finite: "));
+    EXPECT_TRUE(std::string(c["reproduce"])
+                    .starts_with("shardproof verify --weights w.h5 --case \"torus="));
+    EXPECT_GE(c["seconds"].get<double>(), 0.0);
+  }
+  // The command does what it says.
+  EXPECT_EQ(run(std::string(json["cases"][0]["reproduce"]).substr(11)).code, 1);
+}
+
+TEST_F(VerifyVerb, EqualBlocksAreNoProof) {
+  const auto constant = [](const std::string& name) {
+    return [=](std::map<std::string, Tensor>& tensors) {
+      std::fill(tensors.at(name).data.begin(), tensors.at(name).data.end(), 0.125F);
+    };
+  };
+  const std::string judge = "verify --weights w.h5 --torus 2x2x3 --prefill ws2d:batch";
+  weights_file("", constant("layer0.w_gate"));
+  Outcome o = run(judge);
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_NE(o.out.find("not judged\n     weight layer0.w_gate: all 12 blocks of E_xF_zy hold"),
+            std::string::npos)
+      << o.out;
+  weights_file("", constant("layer0.norm"));
+  o = run(judge);
+  EXPECT_EQ(o.code, 0) << o.out;
+  EXPECT_EQ(count_of(o.out, "     note: all blocks of layer0.norm hold the same bits"), 1U)
+      << o.out;
+  const auto json = nlohmann::json::parse(run(judge + " --json").out);
+  EXPECT_EQ(json["cases"][0]["notes"].size(), 1U);
+  // The same note of many cases is printed once.
+  EXPECT_EQ(count_of(run("verify --weights w.h5").out, "note: "), 1U);
+}
+
+TEST_F(VerifyVerb, AProgramIsJudgedAsDecodeOrNotAtAll) {
+  std::string text = run("explain ws2d:batch --text").out;
+  write("p.txt", text);
+  Outcome o = run("verify --program p.txt");
+  EXPECT_EQ(o.code, 0) << o.out;
+  EXPECT_NE(o.out.find("     palm-tiny,embed_scale=0.75\n"), std::string::npos) << o.out;
+  for (const char* flags : {"--gen 1", "--gen 1 --prompt 1"}) {
+    o = run(std::string("verify --program p.txt ") + flags);
+    EXPECT_EQ(o.code, 1) << o.out;
+    EXPECT_NE(o.out.find("not judged\n     not judged as decode: no pass reads a filled cache"),
+              std::string::npos)
+        << o.out;
+  }
+  // One cache taken for the other.
+  text.replace(text.find("append(k_old"), 12, "append(v_tmp");
+  text.replace(text.find("append(v_old"), 12, "append(k_old");
+  text.replace(text.find("append(v_tmp"), 12, "append(v_old");
+  write("swapped.txt", text);
+  EXPECT_EQ(run("verify --program swapped.txt --gen 1").code, 1);
+  o = run("verify --program swapped.txt --json");
+  EXPECT_EQ(o.code, 1);
+  const auto json = nlohmann::json::parse(o.out);
+  EXPECT_EQ(json["cases"][0]["verdict"], "different");
+  EXPECT_EQ(json["cases"][0]["difference"]["reach"]["of_chips"], 24);
+}
+
+TEST_F(VerifyVerb, ADifferenceSaysHowFarItReaches) {
+  std::string text = run("explain ws2d:batch --text").out;
+  text.replace(text.find("add(x, yr)"), 10, "add(yr, yr)");
+  write("p.txt", text);
+  const Outcome o = run("verify --program p.txt");
+  EXPECT_EQ(o.code, 1);
+  // BLE_xzy of 24 rows, 4 positions and E=96 on 24 chips.
+  EXPECT_NE(o.out.find("\n     on 24 of 24 chips, 9,216 of 9,216 elements, no replicas\n"
+                       "     the worst on chip ("),
+            std::string::npos)
+      << o.out;
+  const auto json = nlohmann::json::parse(run("verify --program p.txt --json").out);
+  const auto& reach = json["cases"][0]["difference"]["reach"];
+  EXPECT_EQ(reach["elements"], 9216);
+  EXPECT_EQ(reach["replicas"], "none");
+  EXPECT_EQ(reach["worst"]["index"].size(), 3U);
+}
+
+TEST_F(VerifyVerb, LinesAboveRowsAreNotRepeated) {
+  weights_file(",block=serial,norm=layernorm");
+  const Outcome o = run("verify --weights w.h5");
+  EXPECT_EQ(o.code, 0) << o.out;
+  EXPECT_GE(rows(o.out), 20U);
+  EXPECT_EQ(count_of(o.out, "     block=serial\n"), 1U) << o.out;
+  EXPECT_EQ(count_of(o.out, ",norm=layernorm\n"), 1U) << o.out;
+}
+
+TEST_F(VerifyVerb, RandomCasesAreRowsToo) {
+  Outcome o = run("verify --cases 30 --seed 2");
+  EXPECT_EQ(o.code, 0) << o.out;
+  EXPECT_EQ(rows(o.out), 30U) << o.out;
+  o = run("verify --cases 30 --seed 2 --quiet");
+  EXPECT_EQ(rows(o.out), 0U) << o.out;
+  EXPECT_NE(o.out.find("30 cases: 30 equal, 0 different, 0 not judged, 0 refused"),
+            std::string::npos);
+  const auto json = nlohmann::json::parse(run("verify --cases 30 --seed 2 --json").out);
+  EXPECT_EQ(json["cases"].size(), 30U);
+}
+
+TEST_F(VerifyVerb, AnInterruptPrintsTheTotalsSoFar) {
+  const auto some_rows = [](const std::string& said) { return rows(said) >= 3; };
+  for (const auto& [signal, code, name] :
+       {std::tuple{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}, {SIGHUP, 129, "SIGHUP"}}) {
+    const Outcome o = interrupted("verify", signal, some_rows);
+    EXPECT_EQ(o.code, code) << o.out << o.err;
+    const std::size_t done = rows(o.out);
+    EXPECT_NE(o.out.find("\ninterrupted by " + std::string(name) + " after " +
+                         std::to_string(done) + " of 195 cases: " + std::to_string(done) +
+                         " equal, 0 different, 0 not judged, 0 refused\n"),
+              std::string::npos)
+        << o.out;
+    EXPECT_EQ(count_of(o.out, "interrupted by"), 1U);
+  }
+  const Outcome o = interrupted("verify --cases 1000000 --seed 3", SIGINT, some_rows);
+  EXPECT_EQ(o.code, 130);
+  EXPECT_NE(o.out.find("of 1000000 cases: "), std::string::npos) << o.out;
+}
+
+TEST_F(VerifyVerb, AnInterruptEndsJsonWhole) {
+  // JSON shows nothing before its end, so how far the run has come can only be tried.
+  Outcome o{0, "", ""};
+  for (int polls = 50; o.out.empty() && polls < 10'000; polls *= 2) {
+    o = interrupted("verify --json", SIGINT,
+                    [polls, n = 0](const std::string&) mutable { return ++n > polls; });
+    EXPECT_EQ(o.code, 130) << o.out << o.err;
+  }
+  const auto json = nlohmann::json::parse(o.out);
+  EXPECT_EQ(json["interrupted"], "SIGINT");
+  EXPECT_EQ(json["held"], false);
+  EXPECT_EQ(json["totals"]["equal"], json["cases"].size());
+}
+
+TEST_F(VerifyVerb, ACrashNamesWhatWasRunning) {
+  const auto some_rows = [](const std::string& said) { return rows(said) >= 3; };
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+    const Outcome o = interrupted("verify", signal, some_rows);
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("\nshardproof: crashed by SIG"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("shardproof verify --case \"torus="), std::string::npos) << o.err;
+  }
+}
+
+TEST_F(VerifyVerb, ATerminalSeesProgressFromTheFirstSecond) {
+  // What standard error shows; the run is interrupted once it shows progress.
+  const auto seen = [](const std::string& arguments) {
+    int terminal = 0;
+    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child == 0) {
+      const std::string command = "exec '" SHARDPROOF_CLI "' " + arguments + " >/dev/null";
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    std::string said;
+    std::array<char, 4096> bytes{};
+    for (ssize_t n; (n = ::read(terminal, bytes.data(), bytes.size())) > 0;) {
+      if (said.empty()) ::kill(child, SIGINT);
+      said.append(bytes.data(), static_cast<std::size_t>(n));
+    }
+    ::close(terminal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, said.empty() ? 0 : 130) << said;
+    return said;
+  };
+  for (const char* arguments : {"verify", "verify --json", "verify --cases 1000000 --quiet"}) {
+    const std::string said = seen(arguments);
+    EXPECT_TRUE(std::regex_search(said, std::regex("\r\x1b\\[K[0-9]+ of [0-9]+ cases, [0-9]+ s")))
+        << said;
+    EXPECT_TRUE(said.ends_with("\r\x1b[K")) << said;
+  }
+  EXPECT_EQ(seen("verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"), "");
+}
+
+}  // namespace

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "golden/verify.h"
+
+namespace shardproof::tools {
+
+/// The answer to one case of a batch, and what it took.
+struct Answered {
+  Judgement judgement;
+  double seconds = 0.0;  ///< by the wall clock
+};
+
+/// Runs cases, several at once when there are several, and hands each answer over in order. A case
+/// whose run ends by an exception is answered like any other (ended_by), and the batch goes on;
+/// only a caller's mistake in a case that is alone is thrown.
+class Batch {
+ public:
+  /// `common` goes for each case; an observer or a layer of its own only for one case alone.
+  /// `command` is what runs a case again, for the report of a crash.
+  Batch(const std::vector<Case>& cases, VerifyOptions common, int threads,
+        std::function<std::string(const Case&)> command);
+
+  void run(const std::function<void(std::size_t, const Answered&)>& done);
+
+ private:
+  Answered answer(const Case& c);
+
+  const std::vector<Case>& cases_;
+  VerifyOptions common_;
+  bool alone_;
+  int threads_;
+  std::function<std::string(const Case&)> command_;
+  OracleMemo memo_;
+  std::vector<std::optional<Answered>> answers_;
+};
+
+}  // namespace shardproof::tools

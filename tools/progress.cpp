@@ -1,0 +1,52 @@
+#include "tools/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace shardproof::tools {
+
+Progress::Progress(std::int64_t cases) : cases_(cases) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  thread_ = std::thread([this] {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, std::chrono::seconds(1), [this] { return ended_; })) show();
+  });
+}
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  clear();
+}
+
+void Progress::step() {
+  const std::lock_guard lock(mutex_);
+  ++done_;
+}
+
+void Progress::clear() {
+  const std::lock_guard lock(mutex_);
+  if (!visible_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  visible_ = false;
+}
+
+void Progress::show() {
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
+  std::fputs(fmt::format("\r\033[K{} of {} case{}, {} s", done_, cases_, cases_ == 1 ? "" : "s",
+                         seconds.count())
+                 .c_str(),
+             stderr);
+  std::fflush(stderr);
+  visible_ = true;
+}
+
+}  // namespace shardproof::tools

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace shardproof::tools {
+
+/// A line on standard error that says how far a long run is: "12 of 500 cases, 3 s". It appears
+/// after the first second and goes when the run ends. Where standard error is no terminal, there is
+/// none.
+class Progress {
+ public:
+  explicit Progress(std::int64_t cases);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// One more case is done.
+  void step();
+  /// Takes the line away, so that something else can be printed; it comes back by itself.
+  void clear();
+
+ private:
+  void show();
+
+  std::int64_t cases_;
+  std::int64_t done_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  bool visible_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace shardproof::tools
