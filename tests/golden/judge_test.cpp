@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <optional>
 
 #include "golden/verify.h"
 
@@ -35,11 +36,12 @@ TEST(JudgedOffset, IsTheTableWrittenByHand) {
   }
 }
 
-/// Passes what a run shows on to the judge, with one element of one chip of one value changed.
+/// Passes what a run shows on to the judge, with one element of one chip of one value changed: the
+/// last, or element `at`.
 class Corrupter : public Observer {
  public:
-  Corrupter(Judge& judge, std::string step, int chip)
-      : judge_(judge), step_(std::move(step)), chip_(chip) {}
+  Corrupter(Judge& judge, std::string step, int chip, std::optional<std::size_t> at)
+      : judge_(judge), step_(std::move(step)), chip_(chip), at_(at) {}
 
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override {
@@ -54,33 +56,56 @@ class Corrupter : public Observer {
     } else if (auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&changed.data)) {
       ++(*i32)[static_cast<std::size_t>(chip_)].back();
     } else {
-      double& last = std::get<Partial>(changed.data).values[static_cast<std::size_t>(chip_)].back();
-      last += 1.0;
+      auto& values = std::get<Partial>(changed.data).values[static_cast<std::size_t>(chip_)];
+      size = values.size();
+      values[at_.value_or(values.size() - 1)] += 1.0;
     }
     judge_.observe(scope, program, op, declared, changed);
   }
+
+  std::size_t size = 0;  // of the partial shard
 
  private:
   Judge& judge_;
   std::string step_;
   int chip_;
+  std::optional<std::size_t> at_;
 };
 
-Judgement judge_corrupted(const std::string& step, int chip) {
+Judgement judge_corrupted(const std::string& step, int chip,
+                          std::optional<std::size_t> at = std::nullopt,
+                          std::size_t* size = nullptr) {
   const Case c = parse_case(
       "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:batch gen=2 "
       "seed=5");
   OracleMemo memo;
   const auto known = memo.get(c);
   Judge judge(known->answer, known->weights);
-  Corrupter corrupter(judge, step, chip);
+  Corrupter corrupter(judge, step, chip, at);
   Threads threads(1);
   try {
     run_inference(c.inference(), build_programs(c.inference()), known->weights, known->prompt,
                   threads, &corrupter, Hazards::hostile());
   } catch (const Judge::Stop&) {
   }
+  if (size != nullptr) *size = corrupter.size;
   return judge.finish();
+}
+
+TEST(Judge, SeesAWrongSumWhoseOriginsAreRight) {
+  // Of a few elements the judge looks at the origins, too; they must not excuse the value.
+  for (const char* step : {"prefill.c0.layer0.ss", "prefill.c0.layer0.h", "decode.1.layer0.y"})
+    for (int chip = 0; chip < 6; ++chip) {
+      std::size_t size = 1;
+      for (std::size_t at = 0; at < size; ++at) {
+        const Judgement j = judge_corrupted(step, chip, at, &size);
+        ASSERT_GT(size, 0U) << step << " is no partial";
+        ASSERT_EQ(j.verdict, Verdict::different) << step << " " << chip << " " << at;
+        EXPECT_EQ(j.difference->step, step);
+        ASSERT_TRUE(j.difference->reach);
+        EXPECT_EQ(j.difference->reach->elements, 1);
+      }
+    }
 }
 
 TEST(Judge, SeesOneFlippedBitOnOneChipOfAnyValue) {

@@ -95,6 +95,20 @@ TEST(Reach, CountsEveryKindOfWrongElement) {
   EXPECT_EQ(d.reach->worst_index, (Shape{0, 0}));
 }
 
+TEST(Reach, HasNoneWhereAChipHoldsTooMuchOrTooLittle) {
+  for (int chip = 0; chip < 8; ++chip)
+    for (const std::vector<float>& held : {std::vector<float>{1.0F}, {}, {1.0F, 2.0F, 3.0F}}) {
+      Small s;
+      auto& buffer = std::get<ChipArrays<float>>(s.value.data)[static_cast<std::size_t>(chip)];
+      buffer = Buffer<float>(held.begin(), held.end());
+      const Comparison c = compare(expected_of(s.tensor), s.layout, s.value);
+      ASSERT_TRUE(c.difference);
+      EXPECT_FALSE(c.difference->reach);
+      EXPECT_EQ(c.difference->chip, s.torus.name(chip));
+      EXPECT_EQ(c.difference->expected, "2 elements on the chip");
+    }
+}
+
 TEST(Reach, WithoutReplicasSaysSo) {
   Small s;
   s.layout = Layout::parse("B_zyE_x");
