@@ -1,6 +1,7 @@
 #include "golden/scalar_judge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bit>
 
