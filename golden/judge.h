@@ -7,6 +7,7 @@
 #include "engine/program/execute.h"
 #include "golden/drift.h"
 #include "oracle/oracle.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
@@ -56,6 +57,7 @@ class Judge : public Observer {
   /// `weights` as stored for the run. All outlive the judge.
   Judge(const oracle::Answer& answer, const Weights& weights);
 
+  /// Throws Stop, and Error("judge_c1", ...) if the model has no such value as is declared.
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override;
 

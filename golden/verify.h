@@ -9,6 +9,7 @@
 
 #include "golden/case.h"
 #include "golden/judge.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
@@ -22,7 +23,8 @@ class OracleMemo {
     oracle::Answer answer;
   };
 
-  /// `given` replaces the generated weights; the same object for every call.
+  /// `given` replaces the generated weights; the same object for every call. Throws what the
+  /// generator and oracle::run throw.
   std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
 
  private:
@@ -47,7 +49,8 @@ struct VerifyOptions {
 /// Runs a case on the simulated chips under the judge. A case with regime=f32 is judged twice: in
 /// the exact regime against the oracle, since the scalar model would follow a wrong program, then
 /// as it is against the scalar model; it is equal only if both are. Throws Error on an illegal
-/// case, an ill-typed program, or one too large for the machine; an illegal case runs nothing.
+/// case, an ill-typed program, or one too large for the machine (what require_legal, check and
+/// require_memory throw); an illegal case runs nothing.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
