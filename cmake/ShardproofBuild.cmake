@@ -13,6 +13,10 @@ set(shardproof_arch "${SHARDPROOF_ARCH}")
 if(shardproof_arch STREQUAL "" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(shardproof_arch x86-64-v3)
 endif()
+set(shardproof_baseline "${shardproof_arch}")
+if(shardproof_arch STREQUAL "")
+  set(shardproof_baseline "the default of its compiler")
+endif()
 
 add_library(shardproof_options INTERFACE)
 # The specification fixes every rounding: no contraction of a*b+c, no flushing, no reassociation.
@@ -36,6 +40,13 @@ if(NOT SHARDPROOF_SANITIZE STREQUAL "")
   target_compile_options(shardproof_options INTERFACE ${sanitize} -fno-omit-frame-pointer)
   target_link_options(shardproof_options INTERFACE ${sanitize})
 endif()
+
+# SOURCE asks what the processor has: every processor must be able to run it.
+function(shardproof_plain source)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-march=x86-64")
+  endif()
+endfunction()
 
 # One library of the house: NAME, its sources, and the libraries directly below it.
 function(shardproof_library name)

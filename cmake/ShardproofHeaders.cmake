@@ -5,6 +5,7 @@
 # compiles it, and the linker keeps any one copy, so a user's flags could change the house's bits.
 set(shardproof_private_headers
   engine/box.h
+  engine/numeric/cpu_needs.h
   engine/numeric/functions.h
   engine/numeric/kernels.h
   engine/numeric/rounding_test.h
@@ -44,6 +45,7 @@ function(shardproof_check_headers)
     list(APPEND units ${unit})
   endforeach()
   add_library(shardproof_headers OBJECT ${units})
-  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof_options HDF5::HDF5)
+  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof_options HDF5::HDF5
+                                                   rapidcheck)
   target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
 endfunction()

@@ -8,6 +8,7 @@
 
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
+#include "weights/error.h"
 #include "weights/numerics.h"
 
 namespace shardproof {

@@ -8,6 +8,7 @@
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
+#include "weights/error.h"
 
 namespace shardproof {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/torus.h"
+#include "weights/error.h"
 #include "weights/tensor.h"
 
 namespace shardproof {
@@ -48,6 +49,7 @@ class Layout {
   /// Every axis in use, in dims or partialsum, in x, y, z order.
   Axes used() const;
 
+  /// Throw as the constructor does.
   Layout with_axes(std::size_t dim, const Axes& axes) const;
   Layout with_partial(const Axes& partial) const;
 

@@ -2,6 +2,7 @@
 
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
+#include "weights/error.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 

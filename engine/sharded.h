@@ -10,6 +10,7 @@
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/exact_sum.h"
 #include "engine/torus.h"
+#include "weights/error.h"
 #include "weights/tensor.h"
 
 namespace shardproof {
@@ -79,6 +80,7 @@ struct Sharded {
   const ChipArrays<std::int32_t>& i32() const { return std::get<ChipArrays<std::int32_t>>(data); }
   const Partial& partial() const { return std::get<Partial>(data); }
   bool holds_partial() const { return std::holds_alternative<Partial>(data); }
+  /// Throws what local_shape throws.
   Shape local() const { return local_shape(layout, shape, torus); }
 };
 

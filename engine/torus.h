@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/error.h"
+
 namespace shardproof {
 
 /// A physical axis of the torus.
@@ -34,7 +36,8 @@ class Axes {
   /// Whether `head` is the major-most prefix, in its order: `z` of `zyx`.
   bool starts_with(const Axes& head) const;
 
-  Axes with(Axis minor) const;           ///< `minor` appended; it must not be present
+  /// `minor` appended. Throws Error("axes_c2", ...) if it is present.
+  Axes with(Axis minor) const;
   Axes with(const Axes& minor) const;    ///< all of `minor` appended
   Axes without(const Axes& gone) const;  ///< the rest, in order
   Axes sorted() const;                   ///< as a set: in x, y, z order
@@ -56,7 +59,8 @@ class Torus {
   Torus() = default;
   /// Throws Error("torus_c1", ...) on an axis below 1, Error("torus_c2", ...) above kMaxChips.
   Torus(int X, int Y, int Z);
-  /// Reads "4x2x3". Throws Error("torus_c0", ...) if the text is no such triple.
+  /// Reads "4x2x3". Throws Error("torus_c0", ...) if the text is no such triple, and
+  /// as the constructor does.
   static Torus parse(std::string_view text);
 
   int chips() const { return size_[0] * size_[1] * size_[2]; }

@@ -1,6 +1,7 @@
 #include "golden/case.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/strategies/inference.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
@@ -31,7 +32,8 @@ const std::vector<std::string>& case_keys();
 /// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;
 /// what is left out takes its default (batch: the smallest legal one). Throws Error: "case_c0" (no
 /// key=value), "case_c1" (unknown key, the nearest named), "case_c2" (repeated key), "case_c3" (a
-/// value that is no number or out of range); and what torus, model and strategy throw.
+/// value that is no number or out of range); and what parse_model,
+/// parse_block, Torus, Strategy and the parsers of numerics throw.
 Case parse_case(std::string_view line);
 
 /// Every key in one fixed order; parse_case(print_case(c)) == c.
@@ -40,7 +42,7 @@ std::string print_case(const Case& c);
 /// The same without the two strategies, where a layer program stands for them.
 std::string print_without_strategies(const Case& c);
 
-/// Throws what Inference's rules throw, before anything is made.
+/// Throws what validate(ModelConfig) and require_legal(Inference) throw, before anything is made.
 void require_legal(const Case& c);
 
 /// Multiply-adds of the unsharded model over the whole case: what the oracle must do.

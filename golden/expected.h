@@ -6,6 +6,7 @@
 
 #include "engine/program/execute.h"
 #include "oracle/oracle.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
@@ -18,7 +19,8 @@ struct Expected {
 };
 
 /// What the oracle says a declared value is. `shape` is the value's own: it tells how many blocks
-/// of candidates there are, and the shape of what no pass has made yet.
+/// of candidates there are, and the shape of what no pass has made yet. Throws std::out_of_range,
+/// Error("oracle_id", ...) or Error("weights_name", ...) if the model has no such value.
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
                         const Meaning& meaning, const Shape& shape);
 

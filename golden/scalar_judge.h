@@ -18,7 +18,7 @@ class ScalarJudge : public Observer {
   ScalarJudge(const Inference& inference, const InferencePrograms& programs, const Weights& weights,
               const IntTensor& prompt, const oracle::Answer& exact);
 
-  /// Throws Judge::Stop at the first difference.
+  /// Throws Judge::Stop at the first difference, and what ScalarModel::next_pass throws.
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override;
   void observe_generated(const IntTensor& generated);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "golden/case.h"
+#include "weights/error.h"
 
 namespace shardproof {
 

@@ -24,7 +24,8 @@ class OracleMemo {
     oracle::Answer answer;
   };
 
-  /// `given` replaces the generated weights; the same object for every call.
+  /// `given` replaces the generated weights; the same object for every call. Throws what the
+  /// generator and oracle::run throw.
   std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
 
  private:

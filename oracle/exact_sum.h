@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "weights/error.h"
+
 namespace shardproof::oracle {
 
 /// S of docs/spec.md section 1, one product at a time: an integer of 640 bits that counts units of

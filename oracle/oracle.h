@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weights/error.h"
 #include "weights/numerics.h"
 #include "weights/weights.h"
 
@@ -42,9 +43,10 @@ struct Answer {
 };
 
 /// Runs the model. `weights` are as generated or loaded; the rounding of numerics.weights happens
-/// inside. Throws Error: "oracle_range" (a token id outside [0, V), more positions than the RoPE
-/// table has), "oracle_finite" (a checkpoint, raw value or statistic turned out non-finite: id and index
-/// named).
+/// inside. Throws Error: "oracle_regime" (another than exact), "oracle_range" (a token id outside
+/// [0, V), more positions than the RoPE table has), "oracle_finite" (a checkpoint, raw value or
+/// statistic turned out non-finite: id and index named); and what require_ieee and
+/// validate(weights) throw.
 Answer run(const Weights& weights, const Request& request);
 
 }  // namespace shardproof::oracle

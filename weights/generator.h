@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "weights/error.h"
 #include "weights/weights.h"
 
 namespace shardproof {
@@ -15,10 +16,12 @@ std::array<std::uint32_t, 4> counter_random(std::uint64_t seed, std::string_view
 
 /// Weights from a seed: integers times powers of two, exactly representable in f32, no libm but for
 /// the RoPE tables ((float)cos, (float)sin of pos·theta^(−2j/Q) in f64). Channel scales spread over
-/// about 10×, so that a permuted or dropped shard shows (docs/spec.md section 2).
+/// about 10×, so that a permuted or dropped shard shows (docs/spec.md section 2). Throws what
+/// validate(config) throws.
 Weights generate_weights(const ModelConfig& config, std::uint64_t seed);
 
 /// Case prompts: int32 [batch, length], Philox(seed, "prompt", row, position) mod V; rows differ.
+/// Throws Error("prompt_size", ...) unless batch and length are from 1 to 2^31 - 1.
 IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,
                           std::int64_t length);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "weights/error.h"
+
 namespace shardproof {
 
 /// Every bit of the engine and of the oracle assumes that this thread rounds to nearest and keeps

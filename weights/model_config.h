@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/error.h"
+
 namespace shardproof {
 
 enum class Block { parallel, serial };

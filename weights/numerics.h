@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "weights/error.h"
+
 namespace shardproof {
 
 /// Storage of the W matrices and the embedding table (docs/spec.md section 1).

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "weights/error.h"
 #include "weights/weights.h"
 
 namespace shardproof {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "weights/error.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 #include "weights/tensor.h"
@@ -32,7 +33,8 @@ class Weights {
 void validate(const Weights& weights);
 
 /// The weights as weights=f32 or weights=bf16 uses them: bf16 rounds every W matrix and the table
-/// to nearest even; norms, biases and RoPE tables stay (docs/spec.md section 1).
+/// to nearest even; norms, biases and RoPE tables stay (docs/spec.md section 1). Throws
+/// Error("weights_int8", ...): int8 is not executed yet.
 Weights stored_as(const Weights& weights, WeightType type);
 
 }  // namespace shardproof

@@ -1,6 +1,7 @@
 #include "engine/program/execute.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bit>
 #include <cmath>

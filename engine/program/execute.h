@@ -7,6 +7,7 @@
 #include "engine/hazards.h"
 #include "engine/numeric/threads.h"
 #include "engine/program/program.h"
+#include "weights/error.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 
@@ -48,8 +49,9 @@ struct Execution {
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
 /// shards. Takes its inputs by name; a value is freed after its last use, operands of partial sums
 /// when those are complete. Returns the outputs by name. Does not check types: check() does. Throws
-/// Error("engine_finite", ...) naming step, chip and element of a value that overflowed, and with
-/// hazards.replicas what require_equal_replicas does.
+/// Error: "engine_finite" (a value overflowed: step, chip and element are named); with
+/// hazards.replicas what require_equal_replicas throws; what require_ieee and the ops throw
+/// (engine/local_ops.h), and "scale_by_c2", "divide_by_c2" (a parameter that the model lacks).
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution);

@@ -1,6 +1,7 @@
 #include "engine/program/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

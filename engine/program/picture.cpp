@@ -1,6 +1,7 @@
 #include "engine/program/picture.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

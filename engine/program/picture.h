@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/program/count.h"
+#include "weights/error.h"
 
 namespace shardproof {
 

@@ -1,6 +1,7 @@
 #include "engine/program/program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <utility>

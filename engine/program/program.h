@@ -6,6 +6,7 @@
 
 #include "engine/einsum.h"
 #include "engine/layout.h"
+#include "weights/error.h"
 
 namespace shardproof {
 

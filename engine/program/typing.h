@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/program/program.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
@@ -17,7 +18,8 @@ struct Type {
 };
 
 /// The types of an op's results, from its operands alone; the declared layouts play no part. Throws
-/// Error with the label of the broken typing rule (docs/typing.md lists them all).
+/// Error with the label of the broken typing rule, e.g. "all_gather_c3" (docs/typing.md lists them
+/// all), and "program_c4" (wrong number of operands).
 std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus);
 
 /// Throws Error("program_c5", ...) unless the layout's letters are the dims of what the value is

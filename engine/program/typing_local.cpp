@@ -1,4 +1,6 @@
 // The local ops on complete operands.
+#include <fmt/ranges.h>
+
 #include "engine/program/typing_rules.h"
 
 namespace shardproof::typing {

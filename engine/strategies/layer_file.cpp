@@ -1,6 +1,7 @@
 #include "engine/strategies/layer_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>

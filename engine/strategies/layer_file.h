@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/program/program.h"
+#include "weights/error.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/strategies/programs.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
@@ -18,7 +19,7 @@ struct Resharding {
 /// `given.name` with a number behind, none of those in `taken`. Every axis takes the cheapest way
 /// its place allows: a partial one is reduced into the dim that wants it, an unused one sliced, a
 /// minor-most one moved by one all_to_all or a permutation. What stands in the way is gathered, and
-/// sliced again.
+/// sliced again. Throws Error("reshard_c1", ...) if the letters are not the same.
 Resharding reshard(const Result& given, const Layout& to, const std::vector<std::string>& taken);
 
 /// Embedding, head and sampling around a layer program that a user wrote, by the layout of its

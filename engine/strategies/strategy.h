@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/torus.h"
+#include "weights/error.h"
 #include "weights/model_config.h"
 
 namespace shardproof {

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "engine/collectives.h"
+#include "engine/numeric/cpu.h"
+#include "golden/any_case.h"
 #include "golden/verify.h"
 #include "weights/error.h"
 
@@ -47,6 +49,13 @@ bool a_bad_case_is_one_error() {
   return false;
 }
 
+// A random case; one that fails is shrunk and printed as the command that reproduces it.
+void any_case_is_equal() {
+  const Case c = *any_case();
+  OracleMemo memo;
+  RC_ASSERT(verify_case(c, memo).verdict == Verdict::equal);
+}
+
 // A slice takes blocks of a replicated dim; an all_gather of the same axes brings them back.
 void gather_undoes_slice() {
   const auto size = [] { return *rc::gen::element(1, 2, 3, 5); };
@@ -80,8 +89,13 @@ void gather_undoes_slice() {
 }  // namespace
 
 int main() {
+  if (const char* missing = missing_cpu_feature()) {
+    std::printf("the libraries were compiled for a processor with %s\n", missing);
+    return 2;
+  }
   const bool held = one_case_is_equal() && a_lost_collective_is_seen() &&
                     a_bad_case_is_one_error() &&
+                    rc::check("every case is equal to the unsharded model", any_case_is_equal) &&
                     rc::check("all_gather after slice is the identity", gather_undoes_slice);
   return held ? 0 : 1;
 }

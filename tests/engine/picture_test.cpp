@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 // gtest first
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
