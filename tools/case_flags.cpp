@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <thread>
 
 #include "weights/error.h"
@@ -14,11 +15,11 @@ namespace {
 const std::map<std::string, std::string>& descriptions() {
   static const std::map<std::string, std::string> all{
       {"torus", "Chips, XxYxZ [2x2x2]"},
-      {"model", "PRESET[,KEY=VALUE...] [palm-tiny]"},
-      {"prefill", "Strategy of the prefill [ws2d:heads]"},
+      {"model", "PRESET[,KEY=VALUE...] [palm-tiny];\nsee shardproof list models"},
+      {"prefill", "Strategy of the prefill [ws2d:heads];\nsee shardproof list strategies"},
       {"decode", "Strategy of the decode steps [as prefill]"},
       {"block", "parallel or serial [from the model]"},
-      {"weights", "f32 or bf16 [f32], or a weights FILE"},
+      {"weights", "f32 or bf16 [f32], or a weights FILE;\nmay be given twice, once for each"},
       {"act", "Storage of activations, f32 or bf16 [f32]"},
       {"regime", "What sums mean, exact or f32 [exact]"},
       {"schedule", "Order of f32 sums of partials: group, ring,\ntree [group]"},
@@ -60,13 +61,24 @@ void CaseFlags::set_default(const std::string& key, const std::string& value) {
   values_.emplace(key, value);
 }
 
+bool CaseFlags::has(const std::string& key, const std::string& line) const {
+  std::istringstream words(line);
+  for (std::string word; words >> word;)
+    if (word.starts_with(key + "=")) return true;
+  return has(key);
+}
+
 void CaseFlags::load() {
   for (const std::string& value : weights_flag_) {
     if (is_weight_type(value)) {
-      values_["weights"] = value;
+      if (!values_.emplace("weights", value).second)
+        throw Error("weights_flag",
+                    fmt::format("--weights names two types, {} and {}", values_["weights"], value));
       continue;
     }
-    if (weights_file_) throw Error("weights_flag", "--weights names two files");
+    if (weights_file_)
+      throw Error("weights_flag",
+                  fmt::format("--weights names two files, {} and {}", *weights_file_, value));
     weights_file_ = value;
     weights_ = load_weights(value);
   }
