@@ -93,6 +93,7 @@ Case attempt(Choices& choose) {
   if (choose.percent(40)) m.ffn = choose.of({Ffn::geglu, Ffn::gelu, Ffn::gelu_erf});
   if (choose.percent(40)) m.bias = choose.of({Bias::norm, Bias::qkv, Bias::all, Bias::all});
   if (choose.percent(35)) m.rope = choose.of({Rope::interleaved, Rope::interleaved, Rope::none});
+  if (m.rope == Rope::none) m.rotary = 1.0, m.theta = 10000.0;  // nothing rotates
   m.tied = choose.percent(75);
 
   if (choose.percent(25)) c.numerics.act = ActType::bf16;

@@ -15,11 +15,11 @@ namespace {
 const std::map<std::string, std::string>& descriptions() {
   static const std::map<std::string, std::string> all{
       {"torus", "Chips, XxYxZ [2x2x2]"},
-      {"model", "PRESET[,KEY=VALUE...] [palm-tiny]"},
-      {"prefill", "Strategy of the prefill [ws2d:heads]"},
+      {"model", "PRESET[,KEY=VALUE...] [palm-tiny];\nsee shardproof list models"},
+      {"prefill", "Strategy of the prefill [ws2d:heads];\nsee shardproof list strategies"},
       {"decode", "Strategy of the decode steps [as prefill]"},
       {"block", "parallel or serial [from the model]"},
-      {"weights", "f32 or bf16 [f32], or a weights FILE"},
+      {"weights", "f32 or bf16 [f32], or a weights FILE;\nmay be given twice, once for each"},
       {"act", "Storage of activations, f32 or bf16 [f32]"},
       {"regime", "What sums mean, exact or f32 [exact]"},
       {"schedule", "Order of f32 sums of partials: group, ring,\ntree [group]"},
@@ -33,14 +33,6 @@ const std::map<std::string, std::string>& descriptions() {
 
 bool is_weight_type(const std::string& word) {
   return word == "f32" || word == "bf16" || word == "int8";
-}
-
-/// Whether one of the line's words is "KEY=...".
-bool names_key(const std::string& line, const std::string& key) {
-  std::istringstream words(line);
-  for (std::string word; words >> word;)
-    if (word.starts_with(key + "=")) return true;
-  return false;
 }
 
 /// "palm-tiny,K=24 block=serial": the block said even where it is the preset's.
@@ -76,13 +68,24 @@ void CaseFlags::set_default(const std::string& key, const std::string& value) {
   values_.emplace(key, value);
 }
 
+bool CaseFlags::has(const std::string& key, const std::string& line) const {
+  std::istringstream words(line);
+  for (std::string word; words >> word;)
+    if (word.starts_with(key + "=")) return true;
+  return has(key);
+}
+
 void CaseFlags::load() {
   for (const std::string& value : weights_flag_) {
     if (is_weight_type(value)) {
-      values_["weights"] = value;
+      if (!values_.emplace("weights", value).second)
+        throw Error("weights_flag",
+                    fmt::format("--weights names two types, {} and {}", values_["weights"], value));
       continue;
     }
-    if (weights_file_) throw Error("weights_flag", "--weights names two files");
+    if (weights_file_)
+      throw Error("weights_flag",
+                  fmt::format("--weights names two files, {} and {}", *weights_file_, value));
     weights_file_ = value;
     weights_ = load_weights(value);
   }
@@ -99,9 +102,9 @@ Case CaseFlags::parse(const std::string& line) const {
   if (!weights_) return c;
   // What the case says of the model must be what the file holds; what it leaves out is the file's.
   ModelConfig asked = weights_->config();
-  if (names_key(text, "model"))
+  if (has("model", line))
     asked = c.model;
-  else if (names_key(text, "block"))
+  else if (has("block", line))
     asked.block = c.model.block;
   if (!(asked == weights_->config()))
     throw Error("weights_model",

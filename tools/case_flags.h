@@ -23,6 +23,8 @@ class CaseFlags {
   bool has(const std::string& key) const { return values_.contains(key); }
   /// Whether any flag but a weights file was given.
   bool names_a_case() const { return !values_.empty(); }
+  /// Whether a flag or the case line names the key.
+  bool has(const std::string& key, const std::string& line) const;
   /// Whether any flag but `--KEY` was given.
   bool given_besides(const std::string& key) const {
     return weights_file_ || values_.size() > values_.count(key);
@@ -33,7 +35,8 @@ class CaseFlags {
   /// error, as is a model other than that of the weights file.
   Case parse(const std::string& line = "") const;
 
-  /// The weights file's content, if --weights names one; read once, by load().
+  /// The weights file's content, if --weights names one; read once, by load(), which throws what
+  /// load_weights throws, and Error("weights_flag", ...) if --weights names two files or types.
   const Weights* weights() const { return weights_ ? &*weights_ : nullptr; }
   void load();
   /// Its path, or "".

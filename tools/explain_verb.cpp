@@ -9,8 +9,10 @@
 #include "tools/case_flags.h"
 #include "tools/json_text.h"
 #include "tools/layer_flag.h"
+#include "tools/rules.h"
 #include "tools/text_file.h"
 #include "tools/verbs.h"
+#include "tools/wrapped.h"
 #include "weights/error.h"
 
 namespace shardproof::tools {
@@ -18,7 +20,7 @@ namespace {
 
 struct Options {
   std::string strategy;
-  std::optional<std::string> program;
+  std::optional<std::string> program, rule;
   CaseFlags flags;
   bool paper = false;
   bool json = false;
@@ -42,17 +44,6 @@ std::string rest_layouts(const Program& layer) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input.meaning.name,
                           input.layout.to_string());
   return text;
-}
-
-std::string wrapped(std::string text, std::size_t width, std::string_view indent) {
-  std::string out;
-  while (text.size() > width) {
-    const std::size_t at = text.rfind(' ', width);
-    if (at == std::string::npos) break;
-    out += text.substr(0, at) + "\n" + std::string(indent);
-    text = text.substr(at + 1);
-  }
-  return out + text;
 }
 
 nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
@@ -113,7 +104,6 @@ void print_text(const Program& layer, const Case& c, const std::string& title) {
 }
 
 int explain_program(Options& o) {
-  o.flags.load();
   const auto given = load_given_layer(*o.program, o.flags);
   const Case& c = given->c;
   Inference inference = c.inference();
@@ -147,13 +137,68 @@ int explain_program(Options& o) {
   return 0;
 }
 
-int explain_strategy(Options& o) {
-  if (o.strategy.empty() == !o.program)
-    throw Error("explain_c1", "explain takes a strategy or --program FILE, one of the two");
-  if (o.text && (o.json || !o.svg.empty()))
-    throw Error("explain_c2", "--text is a form of its own; leave --json and --svg out");
-  if (o.program) return explain_program(o);
+/// One rule, beside the others of its op.
+int explain_rule(const Options& o) {
+  const Rule& rule = find_rule(*o.rule);
+  if (o.json) {
+    fmt::print("{}\n", json_text({{"label", rule.label},
+                                  {"of", rule.subject},
+                                  {"says", rule.says},
+                                  {"document", rule.document}}));
+    return 0;
+  }
+  fmt::print("{} ({})\n  {}\n", rule.label, rule.document, wrapped(rule.says, 76, "  "));
+  for (const OpText& op : all_op_texts()) {
+    if (!rule.label.starts_with(op.name + "_c") || rule.label.size() != op.name.size() + 3)
+      continue;
+    fmt::print("\nThe op {}: {}\n", op.name, wrapped(op.does, 72 - op.name.size(), "  "));
+    fmt::print("  form     {}\n", wrapped(op.form, 68, "           "));
+    fmt::print("  result   {}\n", wrapped(op.result, 68, "           "));
+    fmt::print("  example  {}\nIts rules\n", wrapped(op.example, 68, "           "));
+    for (const Rule& other : all_rules())
+      if (other.subject == rule.subject && other.document == rule.document &&
+          other.label.starts_with(op.name + "_c"))
+        fmt::print(
+            "  {}  {}\n", other.label,
+            wrapped(other.says, 74 - other.label.size(), std::string(other.label.size() + 4, ' ')));
+  }
+  return 0;
+}
+
+/// Refuses what would change nothing of what is printed.
+void refuse_idle_flags(const Options& o) {
+  const auto refuse = [](std::string_view flag, std::string_view what) {
+    throw Error("flag_c6",
+                fmt::format("{} has no effect on {}, leave it out (see shardproof explain "
+                            "--help)",
+                            flag, what));
+  };
+  if (o.rule) {
+    if (o.flags.given()) refuse("a case flag", "--rule");
+    if (o.paper) refuse("--paper", "--rule");
+    return;
+  }
+  if (!o.text) return;
+  if (o.paper) refuse("--paper", "--text, which has no formulas");
+  if (o.flags.has("weights")) refuse("--weights as a type", "--text");
+  if (o.program) return;  // the rest is the case that the program is checked against
+  for (const char* key : {"prefill", "batch", "prompt"})
+    if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is the decode layer");
+}
+
+int explain(Options& o) {
+  if (int{!o.strategy.empty()} + int{o.program.has_value()} + int{o.rule.has_value()} != 1)
+    throw Error("explain_c1",
+                "explain takes one of: a strategy (shardproof list strategies), --program FILE, "
+                "--rule LABEL (shardproof list rules)");
+  if ((o.text || o.rule) && ((o.json && !o.rule) || !o.svg.empty() || (o.text && o.rule)))
+    throw Error("explain_c2",
+                fmt::format("{} is a form of its own; leave {} out", o.rule ? "--rule" : "--text",
+                            o.rule ? "--text and --svg" : "--json and --svg"));
   o.flags.load();
+  refuse_idle_flags(o);
+  if (o.rule) return explain_rule(o);
+  if (o.program) return explain_program(o);
   const Strategy strategy = Strategy::parse(o.strategy);
   if (!o.flags.has("prefill")) o.flags.set_default("prefill", o.strategy);
   o.flags.set_default("torus", "4x2x3");
@@ -219,29 +264,38 @@ int explain_strategy(Options& o) {
 void add_explain(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("explain", "Print a strategy's steps and what they move");
-  verb->add_option("strategy", options->strategy, "ws1d, ws2d, wg-xyz, with :heads or :batch");
+  verb->add_option("STRATEGY", options->strategy,
+                   "ws1d or ws2d, with :heads or :batch, or\n"
+                   "wg-xyz:batch; see shardproof list strategies")
+      ->type_name("");
   verb->add_option("--program", options->program, "A layer program instead (docs/program.md)")
       ->type_name("FILE");
-  options->flags.add_to(*verb, {"decode", "chunk", "gen", "seed"},
+  verb->add_option("--rule", options->rule,
+                   "What the rule of an error says; see shardproof\n"
+                   "list rules")
+      ->type_name("LABEL");
+  // No sum is made, so none has a regime.
+  options->flags.add_to(*verb, {"decode", "chunk", "gen", "seed", "regime", "schedule"},
                         {{"torus", "Chips, XxYxZ [4x2x3]"},
                          {"prefill", "The prefill's strategy [the same]"},
                          {"batch", "Rows [as many as chips]"},
                          {"prompt", "Cached positions [4]"}});
   verb->add_flag("--paper", options->paper, "Drop (K-1)/K, as the paper's formulas do");
   verb->add_flag("--text", options->text, "Print the layer program, for verify --program");
-  CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON");
+  CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_option("--svg", options->svg, "Draw the layer into a file instead")
       ->type_name("FILE")
-      ->excludes(json)
-      ->check([](const std::string& file) { return file.empty() ? "no file is named" : ""; });
+      ->excludes(json);
   verb->footer(
       "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips.\n"
       "--prefill names another strategy for the prefill: then the hand-over of the\n"
       "caches is shown too.\n"
       "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch\n"
       "         shardproof explain ws2d:batch --text > p.txt\n"
-      "         shardproof explain --program p.txt --torus 2x2x3");
-  verb->callback([&chosen, options] { chosen = [options] { return explain_strategy(*options); }; });
+      "         shardproof explain ws2d:batch --svg layer.svg\n"
+      "         shardproof explain --program p.txt --torus 2x2x3\n"
+      "         shardproof explain --rule all_gather_c3");
+  verb->callback([&chosen, options] { chosen = [options] { return explain(*options); }; });
 }
 
 }  // namespace shardproof::tools

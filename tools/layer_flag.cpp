@@ -2,32 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <sstream>
-
 #include "engine/strategies/layer_file.h"
 #include "weights/error.h"
 
 namespace shardproof::tools {
-namespace {
-
-std::vector<std::string> words(const std::string& line) {
-  std::istringstream text(line);
-  std::vector<std::string> all;
-  for (std::string word; text >> word;) all.push_back(word);
-  return all;
-}
-
-}  // namespace
 
 std::shared_ptr<const GivenLayer> load_given_layer(const std::string& file, CaseFlags& flags,
                                                    const std::string& line) {
-  const std::vector<std::string> keys = words(line);
-  const auto has = [&](const std::string& key) {
-    return flags.has(key) || std::any_of(keys.begin(), keys.end(), [&](const std::string& word) {
-             return word.starts_with(key + "=");
-           });
-  };
+  const auto has = [&](const std::string& key) { return flags.has(key, line); };
   for (const char* phase : {"prefill", "decode"})
     if (has(phase))
       throw Error("program_f4", fmt::format("--program {} is prefill and decode alike; leave "

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <system_error>
 
+#include "tools/command_line.h"
 #include "tools/crash_report.h"
 #include "tools/interrupt.h"
 #include "tools/verbs.h"
@@ -42,6 +44,8 @@ int main(int argc, char** argv) {
   app.name("shardproof");
   app.set_version_flag("--version", "shardproof " SHARDPROOF_VERSION);
   app.footer(
+      "Each verb has --help with examples. Strategies, models, the ops of programs and\n"
+      "the labels of errors: shardproof list --help.\n"
       "Exit codes: 0 all held, 1 a check failed, 2 bad input.\n"
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch");
   app.require_subcommand(1);
@@ -50,12 +54,16 @@ int main(int argc, char** argv) {
   tools::add_explain(app, chosen);
   tools::add_run(app, chosen);
   tools::add_weights(app, chosen);
+  tools::add_list(app, chosen);
   try {
+    tools::check_command_line(app, {argv + std::min(argc, 1), argv + argc});
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return finish(app.exit(success));
+  } catch (const Error& error) {
+    return refuse(error.what());
   } catch (const CLI::ParseError& error) {
-    return refuse(fmt::format("{} (see shardproof --help)", error.what()));
+    return refuse(fmt::format("internal error: {} (see shardproof --help)", error.what()));
   }
   try {
     return finish(chosen());

@@ -10,6 +10,7 @@
 #include "golden/trace.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
+#include "tools/command_line.h"
 #include "tools/json_text.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct Options {
   CaseFlags flags;
+  std::optional<std::string> line;
   std::optional<std::string> prompt_file;
   int threads = 0;
   bool json = false;
@@ -123,16 +125,22 @@ nlohmann::json rows_json(const IntTensor& ids, std::int64_t rows) {
 int run_case(Options& o) {
   if (o.checkpoints && !o.json) throw Error("run_c1", "--checkpoints needs --json");
   o.flags.load();
-  Case c = o.flags.parse();
+  const std::string line = o.line.value_or("");
+  Case c = o.flags.parse(line);
   IntTensor prompt;
   if (o.prompt_file) {
-    if (o.flags.has("prompt"))
-      throw Error("run_c2", "--prompt is a length; --prompt-file has its own");
+    if (o.flags.has("prompt", line))
+      throw Error("run_c2", "prompt is a length; --prompt-file has its own");
+    if (o.flags.has("seed") && o.flags.weights() != nullptr)
+      throw Error(
+          "flag_c6",
+          "--seed has no effect where weights and prompt come from files, leave it out (see "
+          "shardproof run --help)");
     prompt = read_prompt(*o.prompt_file, c.model.V);
     c.prompt = prompt.shape[1];
-    if (!o.flags.has("chunk")) c.chunk = c.prompt;
+    if (!o.flags.has("chunk", line)) c.chunk = c.prompt;
     const std::int64_t rows = prompt.shape[0];
-    if (!o.flags.has("batch")) {
+    if (!o.flags.has("batch", line)) {
       const std::int64_t unit =
           std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
       c.batch = (rows + unit - 1) / unit * unit;
@@ -184,13 +192,17 @@ int run_case(Options& o) {
 void add_run(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("run", "Generate tokens on the simulated chips");
+  verb->add_option("--case", options->line,
+                   "A whole case line, "
+                   "\"torus=4x2x3 model=...\"; case\nflags say what it leaves out")
+      ->type_name("LINE");
   options->flags.add_to(*verb);
   verb->add_option("--prompt-file", options->prompt_file,
                    "Text, a row a line, bytes as token ids\n"
                    "[a generated prompt]")
       ->type_name("FILE");
-  verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
-  verb->add_flag("--json", options->json, "Print JSON");
+  add_number(*verb, "--threads", options->threads, "Threads; 0 for all cores [0]");
+  verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--checkpoints", options->checkpoints,
                  "With --json: the bits of every checkpoint");
   verb->add_option("--trace", options->trace,
@@ -203,6 +215,9 @@ void add_run(CLI::App& app, Action& chosen) {
       "the strategies can shard.\n"
       "Example: shardproof run --prefill wg-xyz:batch --decode ws2d:batch \\\n"
       "           --torus 2x2x2 --prompt-file prompts.txt --gen 8\n"
+      "         shardproof run --case \"torus=1x2x3 prefill=ws1d\" --seed 4\n"
+      "         shardproof run --weights w.h5 --weights bf16 --torus 2x2x2\n"
+      "         shardproof run --json --checkpoints --torus 1x2x3 > run.json\n"
       "         shardproof run --torus 1x2x3 --prefill wg-xyz:batch --trace t.h5");
   verb->callback([&chosen, options] { chosen = [options] { return run_case(*options); }; });
 }

@@ -14,5 +14,6 @@ void add_verify(CLI::App& app, Action& chosen);
 void add_explain(CLI::App& app, Action& chosen);
 void add_run(CLI::App& app, Action& chosen);
 void add_weights(CLI::App& app, Action& chosen);
+void add_list(CLI::App& app, Action& chosen);
 
 }  // namespace shardproof::tools

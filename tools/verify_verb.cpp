@@ -9,6 +9,7 @@
 #include "golden/verify.h"
 #include "tools/batch.h"
 #include "tools/case_flags.h"
+#include "tools/command_line.h"
 #include "tools/interrupt.h"
 #include "tools/layer_flag.h"
 #include "tools/verbs.h"
@@ -141,16 +142,15 @@ int verify(Options& o) {
 void add_verify(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("verify", "Prove layouts equal to the unsharded oracle");
-  verb->add_option("--case", options->line, "A whole case line, \"torus=4x2x3 model=...\"")
-      ->type_name("LINE")
-      ->check([](const std::string& line) {
-        return line.find_first_not_of(' ') == std::string::npos ? "the line is empty" : "";
-      });
+  verb->add_option("--case", options->line,
+                   "A whole case line, "
+                   "\"torus=4x2x3 model=...\"; case\nflags say what it leaves out")
+      ->type_name("LINE");
   verb->add_option("--program", options->program, "A layer program (docs/program.md) to judge")
       ->type_name("FILE");
-  verb->add_option("--cases", options->cases, "Draw N random cases from --seed")->type_name("N");
-  verb->add_option("--threads", options->threads, "Threads; 0 for all cores [0]")->type_name("N");
-  verb->add_flag("--json", options->json, "Print JSON");
+  add_number(*verb, "--cases", options->cases, "Draw N random cases from --seed");
+  add_number(*verb, "--threads", options->threads, "Threads; 0 for all cores [0]");
+  verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--quiet", options->quiet, "Rows only of cases that are not equal");
   verb->add_option("--trace", options->trace,
                    "Write every op's output to an HDF5 file,\n"
@@ -160,10 +160,12 @@ void add_verify(CLI::App& app, Action& chosen) {
   options->flags.add_to(*verb);
   verb->footer(
       "Without arguments the standard matrix runs: every strategy, multihead and\n"
-      "multiquery, on eight tori. A case flag runs that one case.\n"
+      "multiquery, on six tori; every pair of strategies; 64 chips; the f32 regime;\n"
+      "and the rest of the model family. A case flag runs that one case.\n"
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
       "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
       "         shardproof verify --cases 500 --seed 1\n"
+      "         shardproof verify --weights w.h5\n"
       "         shardproof verify --torus 1x2x3 --trace t.h5\n"
       "         shardproof verify --program p.txt --torus 2x2x3\n"
       "--program judges a layer of your own as prefill and decode; by default\n"

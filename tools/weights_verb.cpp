@@ -24,6 +24,8 @@ struct Options {
 
 int generate(const Options& o) {
   const ModelConfig model = parse_model(o.model);
+  if (o.seed.find_first_of(" \t\r\n") != std::string::npos)
+    throw Error("case_c0", fmt::format("--seed '{}': a value has no spaces", o.seed));
   const std::uint64_t seed = parse_case("seed=" + o.seed).seed;
   // The tensors and the image of the file, which is built in memory.
   double bytes = 0.0;
@@ -82,15 +84,22 @@ void add_weights(CLI::App& app, Action& chosen) {
   verb->require_subcommand(1);
   CLI::App* make =
       verb->add_subcommand("generate", "Generate weights from a seed into an HDF5 file");
-  make->add_option("--model", options->model, "PRESET[,KEY=VALUE...] [palm-tiny]")->type_name("");
+  make->add_option("--model", options->model,
+                   "PRESET[,KEY=VALUE...] [palm-tiny];\nsee shardproof list models")
+      ->type_name("");
   make->add_option("--seed", options->seed, "Seed [1]")->type_name("N");
   make->add_option("--out", options->out, "The file to write")->required()->type_name("FILE");
+  verb->footer(
+      "Example: shardproof weights generate --seed 3 --out w.h5\n"
+      "         shardproof weights inspect w.h5");
   make->footer("Example: shardproof weights generate --model palm-tiny,K=24 --seed 3 --out w.h5");
   make->callback([&chosen, options] { chosen = [options] { return generate(*options); }; });
   CLI::App* look = verb->add_subcommand("inspect", "Check a weights file and list its tensors");
-  look->add_option("file", options->file, "The file to read")->required()->type_name("FILE");
-  look->add_flag("--json", options->json, "Print JSON");
-  look->footer("Example: shardproof weights inspect w.h5");
+  look->add_option("FILE", options->file, "The file to read")->required()->type_name("");
+  look->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  look->footer(
+      "Example: shardproof weights inspect w.h5\n"
+      "         shardproof weights inspect w.h5 --json");
   look->callback([&chosen, options] { chosen = [options] { return inspect(*options); }; });
 }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "weights/error.h"
@@ -110,8 +111,25 @@ std::string show(std::int64_t value) { return show_number(value); }
 std::string show(double value) { return show_number(value); }
 std::string show(float value) { return show_number(value); }
 
+// What a key may be, in words; of an enum or a bool, its words.
+template <class Enum>
+std::string values_of(std::string_view, Enum) {
+  std::vector<std::string_view> words;
+  for (const auto& [word, meaning] : words_of(Enum{})) words.push_back(word);
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+std::string values_of(std::string_view key, std::int64_t) {
+  return fmt::format("1 to {}{}", key == "layers" ? kMostLayers : kLargestDim,
+                     key == "K" ? ", a divisor of H" : "");
+}
+std::string values_of(std::string_view key, double) {
+  return key == "rotary" ? "above 0, at most 1; rotary*Q even" : "f64, finite, positive";
+}
+std::string values_of(std::string_view, float) { return "f32, finite, positive"; }
+
 struct Key {
   std::string_view name;
+  std::string (*values)(std::string_view key);
   void (*set)(std::string_view key, ModelConfig& config, std::string_view word);
   std::string (*get)(const ModelConfig& config);
 };
@@ -119,6 +137,9 @@ struct Key {
 template <auto Field>
 constexpr Key key(std::string_view name) {
   return {name,
+          [](std::string_view k) {
+            return values_of(k, std::remove_cvref_t<decltype(ModelConfig{}.*Field)>{});
+          },
           [](std::string_view k, ModelConfig& config, std::string_view word) {
             read(k, word, config.*Field);
           },
@@ -186,6 +207,8 @@ void require_positive(std::string_view key, double value, const std::string& sho
   require(std::isfinite(value) && value > 0.0, key, shown, "must be finite and positive");
 }
 
+constexpr std::string_view kNothingRotates = "has no meaning with rope=none, leave it out";
+
 // Every size derived from the config, the bytes of all weights last, fits in an int64.
 void require_countable(const ModelConfig& config) {
   ModelConfig one_layer = config;
@@ -214,6 +237,18 @@ const std::vector<std::string>& preset_names() {
   return names;
 }
 
+std::vector<ModelKey> model_keys() {
+  const ModelConfig usual = preset(preset_names().front());
+  std::vector<ModelKey> all;
+  for (const Key& k : kKeys) {
+    const bool dim = k.name.size() == 1 || k.name == "layers";  // what a preset is
+    std::string value = k.name == "logit_scale" ? "1/sqrt(E)" : k.get(usual);
+    if (dim) value.clear();
+    all.push_back({std::string(k.name), k.values(k.name), value});
+  }
+  return all;
+}
+
 ModelConfig parse_model(std::string_view text) {
   std::size_t comma = text.find(',');
   ModelConfig config = preset(text.substr(0, comma));
@@ -235,6 +270,9 @@ ModelConfig parse_model(std::string_view text) {
   if (!seen.contains("logit_scale") && config.E > 0) {
     config.logit_scale = default_logit_scale(config.E);
   }
+  for (const char* key : {"rotary", "theta"})
+    require(config.rope != Rope::none || !seen.contains(key), key, find_key(key).get(config),
+            kNothingRotates);
   validate(config);
   return config;
 }
@@ -248,6 +286,14 @@ std::string print_model(const ModelConfig& config) {
     if (value != k.get(base)) text += fmt::format(",{}={}", k.name, value);
   }
   return text;
+}
+
+ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::int64_t H,
+                      std::int64_t K, std::int64_t V) {
+  if (config.logit_scale == default_logit_scale(config.E))
+    config.logit_scale = default_logit_scale(E);
+  config.E = E, config.F = F, config.H = H, config.K = K, config.V = V;
+  return config;
 }
 
 void validate(const ModelConfig& c) {
@@ -275,6 +321,11 @@ void validate(const ModelConfig& c) {
                         show(rotated)));
   }
   require_positive("theta", c.theta, show(c.theta));
+  if (c.rope == Rope::none) {
+    const ModelConfig usual;
+    require(c.rotary == usual.rotary, "rotary", show(c.rotary), kNothingRotates);
+    require(c.theta == usual.theta, "theta", show(c.theta), kNothingRotates);
+  }
   require_positive("eps", c.eps, show(c.eps));
   require_positive("embed_scale", static_cast<double>(c.embed_scale), show(c.embed_scale));
   require_positive("logit_scale", static_cast<double>(c.logit_scale), show(c.logit_scale));

@@ -41,17 +41,32 @@ struct ModelConfig {
 /// The names of the built-in presets, in the order help prints them.
 const std::vector<std::string>& preset_names();
 
+/// A key of a model text, as help and `shardproof list models` print it.
+struct ModelKey {
+  std::string name;
+  std::string values;         ///< "swiglu, geglu, gelu, gelu-erf", or a range in words
+  std::string default_value;  ///< empty where the preset says it
+};
+/// Every key, in the order print_model writes.
+std::vector<ModelKey> model_keys();
+
 /// Reads "PRESET[,key=value...]" with the keys of docs/spec.md section 6, e.g. "palm-tiny,K=24".
 /// Keys come in any order; logit_scale is recomputed from the final E unless it is given.
 /// Throws Error: "model_preset" (unknown preset, the nearest one named), "model_key" (unknown or
 /// repeated key), "model_value" (a value that is no number, is out of range, or breaks a rule:
-/// every dim at least 1, H divisible by K, rotary·Q even, eps and theta finite and positive, ...).
+/// every dim at least 1, H divisible by K, rotary·Q even, eps and theta finite and positive, no
+/// rotary or theta beside rope=none, ...).
 ModelConfig parse_model(std::string_view text);
 
 /// The inverse of parse_model: the preset and every key that differs from it, in one fixed order.
 /// parse_model(print_model(c)) == c. `block` is not a model key of a case line that prints it
 /// itself; it is printed only where it differs from the preset's.
 std::string print_model(const ModelConfig& config);
+
+/// The same model with other dims. A logit_scale that follows from E, 1/sqrt(E), follows it again.
+/// Not validated.
+ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::int64_t H,
+                      std::int64_t K, std::int64_t V);
 
 /// Throws Error("model_value", ...) unless the config obeys the rules parse_model states.
 void validate(const ModelConfig& config);

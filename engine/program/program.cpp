@@ -295,6 +295,12 @@ std::string Meaning::to_string() const {
   return text + name;
 }
 
+std::vector<OpKind> all_ops() {
+  std::vector<OpKind> all;
+  for (const auto& [word, kind] : kOps) all.push_back(kind);
+  return all;
+}
+
 std::string_view to_string(OpKind kind) {
   for (const auto& [name, k] : kOps)
     if (k == kind) return name;

@@ -68,6 +68,8 @@ enum class OpKind {
   argmax
 };
 
+/// Every op, in that order.
+std::vector<OpKind> all_ops();
 std::string_view to_string(OpKind kind);
 bool is_collective(OpKind kind);
 

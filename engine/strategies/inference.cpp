@@ -206,8 +206,7 @@ void require_legal(const Inference& inference, std::int64_t batch, std::int64_t 
     require_layer(*inference.layer, inference.config, numerics.act);
     return;
   }
-  require_legal(inference.prefill, inference.config, inference.torus, batch);
-  require_legal(inference.decode, inference.config, inference.torus, batch);
+  require_legal({inference.prefill, inference.decode}, inference.config, inference.torus, batch);
 }
 
 std::map<std::string, Type> check(const Program& program, const Inference& inference,

@@ -32,11 +32,27 @@ struct Strategy {
 /// Every strategy that is built, in the order of the paper.
 const std::vector<Strategy>& all_strategies();
 
+/// "2D weight-stationary, attention over the batch".
+std::string description(const Strategy& strategy);
+
+/// A dim that a strategy cuts over the chips along `axes`, which must divide it. 'B' is the batch.
+struct CutDim {
+  char dim;
+  Axes axes;
+};
+/// Every dim that must divide, in the order E F H V B.
+std::vector<CutDim> cut_dims(const Strategy& strategy);
+/// "XYZ" of xyz: the product of the sizes, as messages write it.
+std::string product_name(const Axes& axes);
+
 /// The smallest batch the strategy can run on: XYZ with attention over batch, else 1.
 std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
 
-/// Throws Error("strategy_c3", ...) if a dim is not divisible as the strategy needs, naming the
-/// value, the rule and the nearest legal value; Error("strategy_c4", ...) for a batch too small.
+/// Throws Error("strategy_c3", ...) if dims are not divisible as the strategies of the phases need:
+/// all of them at once, with the nearest legal model (and batch); Error("strategy_c4", ...) if the
+/// batch alone is too small.
+void require_legal(const std::vector<Strategy>& phases, const ModelConfig& config,
+                   const Torus& torus, std::int64_t batch);
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
                    std::int64_t batch);
 

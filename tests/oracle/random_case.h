@@ -50,7 +50,7 @@ inline Drawn draw_case() {
   c.bias = *rc::gen::element(Bias::none, Bias::qkv, Bias::all);
   if (c.norm == Norm::layernorm && *rc::gen::arbitrary<bool>()) c.bias = Bias::norm;
   c.rope = *rc::gen::element(Rope::half, Rope::interleaved, Rope::none);
-  if (c.Q % 4 == 0 && *rc::gen::arbitrary<bool>()) c.rotary = 0.5;
+  if (c.rope != Rope::none && c.Q % 4 == 0 && *rc::gen::arbitrary<bool>()) c.rotary = 0.5;
   c.tied = *rc::gen::arbitrary<bool>();
   c.embed_scale = *rc::gen::element(1.0F, 0.7F);
   c.logit_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.E)));

@@ -64,7 +64,7 @@ TEST_F(Cli, RefusesAProgramThatIsNone) {
   write("binary.txt", std::string("\x7f"
                                   "ELF\0\1",
                                   6));
-  expect_refused("verify --case ''", "--case: the line is empty");
+  expect_refused("verify --case ''", "flag_c2: the value of --case is empty");
   expect_refused("verify --program none.txt", "program_f1: none.txt cannot be read");
   expect_refused("verify --program .", "program_f1");
   expect_refused("verify --program empty.txt", "program_f2: empty.txt holds no statement");
@@ -96,7 +96,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
   expect_refused("verify --cases -3", "--cases");
   expect_refused("verify --cases x", "--cases");
   expect_refused("verify --cases 0", "--cases 0");
-  expect_refused("run --prompt-file ''", "cannot be read");
+  expect_refused("run --prompt-file ''", "--prompt-file is empty");
   expect_refused("run --prompt 3 --prompt-file " + write("p.txt", "ab\n"), "--prompt");
   expect_refused("weights generate --seed -1 --out w.h5", "seed=-1");
   expect_refused("weights generate --model palm-tiny,E=100000,F=1000000 --out w.h5", "GiB");
@@ -225,6 +225,28 @@ TEST_F(Cli, RunPrintsOneRowOfIdsForEachLineOfThePrompt) {
   EXPECT_EQ(heads.out, batch.out) << heads.err;
 }
 
+TEST_F(Cli, RunTakesACaseLineWithFlags) {
+  const std::string model = "palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264";
+  const std::string prompt = write("p.txt", "hello\nworld\n");
+  const auto same = [&](const std::string& line, const std::string& flags, const std::string& all) {
+    const Outcome by_line = run("run --json --case '" + line + "' " + flags);
+    const Outcome by_flags = run("run --json " + all);
+    EXPECT_EQ(by_line.code, 0) << by_line.err;
+    EXPECT_EQ(by_line.out, by_flags.out) << line;
+  };
+  same("torus=2x2x3 model=" + model + " prefill=ws1d gen=3 seed=5", "",
+       "--torus 2x2x3 --prefill ws1d --gen 3 --seed 5 --model " + model);
+  same("torus=2x2x3 model=" + model, "--decode ws2d:batch --chunk 2",
+       "--torus 2x2x3 --decode ws2d:batch --chunk 2 --model " + model);
+  // What the line says counts as said: batch and chunk are not those of the prompt file.
+  same("model=" + model + " batch=4 chunk=3", "--torus 1x2x1 --prompt-file " + prompt,
+       "--torus 1x2x1 --batch 4 --chunk 3 --prompt-file " + prompt + " --model " + model);
+  expect_refused("run --case 'gen=2' --gen 2", "case_c2");
+  expect_refused("run --case 'prompt=3' --prompt-file " + prompt, "run_c2");
+  expect_refused("run --case 'batch=1' --torus 1x1x1 --prompt-file " + prompt, "run_c3");
+  expect_refused("run --case ' '", "flag_c2");
+}
+
 TEST_F(Cli, RunWithWeightsTakesTheModelFromTheFile) {
   ASSERT_EQ(run("weights generate --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --seed 7 "
                 "--out w.h5")
@@ -237,6 +259,9 @@ TEST_F(Cli, RunWithWeightsTakesTheModelFromTheFile) {
       run("run --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --seed 7" + rest);
   EXPECT_EQ(file.code, 0) << file.err;
   EXPECT_EQ(file.out, seed.out);
+  // A file and a type together; a seed that would seed nothing.
+  EXPECT_EQ(run("run --weights w.h5 --weights bf16" + rest).code, 0);
+  expect_refused("run --seed 3 --weights w.h5" + rest, "flag_c6");
 }
 
 TEST_F(Cli, TextFitsEightyColumns) {

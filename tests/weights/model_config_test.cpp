@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
@@ -100,6 +101,10 @@ TEST(ModelConfig, RefusesValuesThatBreakARule) {
                           "theta=0",
                           "theta=-1",
                           "theta=inf",
+                          "rope=none,rotary=0.5",
+                          "rotary=1,rope=none",
+                          "rope=none,theta=100",
+                          "theta=10000,rope=none",
                           "eps=nan",
                           "eps=-0",
                           "eps=1e400",
@@ -126,6 +131,40 @@ TEST(ModelConfig, RefusesAConfigMadeByHand) {
   EXPECT_EQ(label_of([&] { validate(config); }), "model_value");
   config = ModelConfig{};  // logit_scale not set
   EXPECT_EQ(label_of([&] { validate(config); }), "model_value");
+  config =
+      parse_model("palm-tiny,rope=none,positions=9");  // which bound prompt and gen all the same
+  validate(config);
+  config.rotary = 0.5;
+  EXPECT_EQ(label_of([&] { validate(config); }), "model_value");
+  config = parse_model("palm-tiny,rope=none");
+  config.theta = 100.0;
+  EXPECT_EQ(label_of([&] { validate(config); }), "model_value");
+}
+
+TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
+  std::string all = "palm-tiny";
+  for (const ModelKey& key : model_keys()) {
+    EXPECT_NE(key.values, "") << key.name;
+    if (key.default_value.empty() || key.name == "logit_scale") continue;
+    EXPECT_EQ(print_model(parse_model("palm-tiny," + key.name + "=" + key.default_value)),
+              "palm-tiny");
+    // Words, one by one; norm biases need a layernorm.
+    if (key.values.find("1 to") == 0 || key.values.find(';') != std::string::npos ||
+        key.values.starts_with("f"))
+      continue;
+    std::istringstream words(key.values);
+    for (std::string word; words >> word;) {
+      if (word.back() == ',') word.pop_back();
+      const std::string text = key.name + "=" + word;
+      EXPECT_EQ(label_of([&] {
+                  parse_model("palm-tiny," +
+                              std::string(text == "bias=norm" ? "norm=layernorm," : "") + text);
+                }),
+                "")
+          << text;
+    }
+  }
+  EXPECT_EQ(model_keys().size(), 19U);
 }
 
 TEST(ModelConfig, NearestIsForMisspellingsOnly) {

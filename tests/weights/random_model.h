@@ -25,8 +25,10 @@ inline ModelConfig draw_model(int most) {
                : *rc::gen::element(Bias::none, Bias::norm, Bias::qkv, Bias::all);
   c.rope = *rc::gen::element(Rope::half, Rope::interleaved, Rope::none);
   c.Q = 4 * *rc::gen::inRange(1, 3);
-  c.rotary = *rc::gen::element(1.0, 0.5);
-  c.theta = *rc::gen::element(10000.0, 5e5, 0.1, 1.0 / 3.0);
+  if (c.rope != Rope::none) {
+    c.rotary = *rc::gen::element(1.0, 0.5);
+    c.theta = *rc::gen::element(10000.0, 5e5, 0.1, 1.0 / 3.0);
+  }
   c.tied = *rc::gen::arbitrary<bool>();
   c.eps = *rc::gen::element(1e-6, 1e-5, 1e-300, 2.0 / 3.0);
   c.embed_scale = *rc::gen::element(1.0F, 0.1F, 1e-40F, 3.4e38F);

@@ -1,0 +1,277 @@
+// Every verb and every flag, used wrongly: one line in the project's own form, exit 2.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/tools/program_output.h"
+
+namespace shardproof {
+namespace {
+
+struct Flag {
+  std::string name;
+  std::string type;  // N, FILE, ... where help names it
+};
+
+struct Verb {
+  std::string path;  // "weights generate"; "" is the program itself
+  std::vector<std::string> verbs;
+  std::vector<Flag> flags;
+  std::string words;  // what it needs besides flags
+};
+
+/// Reads a verb's help: its flags and its verbs.
+Verb read_verb(const std::string& path) {
+  Verb verb{path, {}, {}, ""};
+  std::istringstream lines(said(path + " --help").text);
+  bool subcommands = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != ' ') subcommands = line.starts_with("Subcommands");
+    if (!line.starts_with("  ") || line.starts_with("   ")) continue;
+    std::istringstream words(line);
+    std::string name, type;
+    words >> name >> type;
+    if (const auto dashes = name.find("--"); dashes != std::string::npos) {
+      const bool typed = !type.empty() && std::all_of(type.begin(), type.end(), [](char c) {
+        return c >= 'A' && c <= 'Z';
+      }) && line.find("  " + type) == std::string::npos;
+      verb.flags.push_back({name.substr(dashes), typed ? type : ""});
+    } else if (subcommands) {
+      verb.verbs.push_back(name);
+    }
+  }
+  return verb;
+}
+
+std::vector<Verb> all_verbs() {
+  std::vector<Verb> all{read_verb("")};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Verb parent = all[i];
+    for (const std::string& name : parent.verbs)
+      all.push_back(read_verb(parent.path.empty() ? name : parent.path + " " + name));
+  }
+  return all;
+}
+
+bool takes_value(const Flag& flag) {
+  static const std::set<std::string> none{"--help", "--version", "--json",
+                                          "--text", "--paper",   "--checkpoints"};
+  return !none.contains(flag.name);
+}
+
+/// One line "shardproof: LABEL: ... (see shardproof VERB --help)" that says `says`, and exit 2.
+void expect_refused(const std::string& verb, const std::string& rest, const std::string& label,
+                    const std::string& says) {
+  const Said o = said(verb + " " + rest);
+  const std::string what = "shardproof " + verb + " " + rest + "\n" + o.text;
+  EXPECT_EQ(o.code, 2) << what;
+  EXPECT_TRUE(o.text.starts_with("shardproof: " + label + ": ")) << what;
+  EXPECT_TRUE(
+      o.text.ends_with(" (see shardproof" + (verb.empty() ? "" : " " + verb) + " --help)\n"))
+      << what;
+  EXPECT_EQ(std::count(o.text.begin(), o.text.end(), '\n'), 1) << what;
+  EXPECT_NE(o.text.find(says), std::string::npos) << what << "does not say: " << says;
+}
+
+TEST(CommandLine, HasTheVerbsAndFlagsThatAreTestedHere) {
+  std::size_t verbs = 0, flags = 0;
+  for (const Verb& verb : all_verbs()) {
+    ++verbs;
+    flags += verb.flags.size();
+    for (const Flag& flag : verb.flags)
+      if (flag.name == "--threads" || flag.name == "--cases") {
+        EXPECT_EQ(flag.type, "N") << verb.path;
+      }
+  }
+  EXPECT_GE(verbs, 12U);
+  EXPECT_GE(flags, 70U);
+}
+
+TEST(CommandLine, AMisspeltFlagIsNamedWithTheNearest) {
+  for (const Verb& verb : all_verbs())
+    for (const Flag& flag : verb.flags) {
+      std::string twice = flag.name;
+      twice.insert(2, 1, flag.name[2]);
+      expect_refused(verb.path, twice + "=3", "flag_c1",
+                     "no flag " + twice + ", did you mean " + flag.name + "?");
+    }
+}
+
+TEST(CommandLine, AFlagNeedsItsValueAndNoOther) {
+  for (const Verb& verb : all_verbs())
+    for (const Flag& flag : verb.flags) {
+      if (!takes_value(flag)) {
+        for (const char* value : {"=true", "="})
+          expect_refused(verb.path, flag.name + value, "flag_c2", flag.name + " takes no value");
+        continue;
+      }
+      expect_refused(verb.path, flag.name, "flag_c2", flag.name + " needs a value: ");
+      expect_refused(verb.path, flag.name + " --help", "flag_c2", flag.name + " needs a value: ");
+      for (const char* value : {" ' '", "="})
+        expect_refused(verb.path, flag.name + value, "flag_c2",
+                       "the value of " + flag.name + " is empty: ");
+    }
+}
+
+TEST(CommandLine, AFlagIsGivenOnce) {
+  for (const Verb& verb : all_verbs())
+    for (const Flag& flag : verb.flags) {
+      const std::string once = takes_value(flag) ? flag.name + " 1" : flag.name;
+      const std::string again = takes_value(flag) ? flag.name + "=2" : flag.name;
+      if (flag.name != "--weights")
+        expect_refused(verb.path, once + " " + again, "flag_c4", flag.name + " is given twice");
+    }
+  // --weights names a type and a file; two of either are refused.
+  for (const char* verb : {"verify", "run", "explain ws2d"}) {
+    EXPECT_NE(said(std::string(verb) + " --weights f32 --weights bf16").text.find("weights_flag"),
+              std::string::npos);
+    EXPECT_EQ(said(std::string(verb) + " --weights bf16 --weights bf16").code, 2);
+  }
+}
+
+TEST(CommandLine, ANumberIsAWholeOne) {
+  for (const Verb& verb : all_verbs())
+    for (const Flag& flag : verb.flags) {
+      if (flag.type != "N" || flag.name == "--seed") continue;
+      for (const char* bad :
+           {"x", "1.5", "1e3", "0x10", "3x", "+1", "1,000", "99999999999999999999"})
+        expect_refused(verb.path, flag.name + " " + bad, "flag_c3",
+                       flag.name + " " + std::string(bad) + ": ");
+    }
+}
+
+TEST(CommandLine, AVerbIsNeededAndKnown) {
+  for (const Verb& verb : all_verbs()) {
+    if (verb.verbs.empty()) continue;
+    expect_refused(verb.path, "", "verb_c1", "needs a verb: " + verb.verbs[0]);
+    expect_refused(verb.path, "frobnicate", "verb_c2", "legal: " + verb.verbs[0]);
+    expect_refused(verb.path, "''", "verb_c2", "legal: " + verb.verbs[0]);
+    for (const std::string& name : verb.verbs) {
+      const std::string more = name + name.back();
+      expect_refused(verb.path, more, "verb_c2", "'" + more + "', did you mean " + name + "?");
+    }
+  }
+  expect_refused("", "verfy", "verb_c2", "did you mean verify?");
+  expect_refused("", "--torus 2x2x2", "verb_c1", "write shardproof verify --torus");
+  expect_refused("", "--json", "verb_c1", "stands before the verb");
+}
+
+TEST(CommandLine, NoWordIsLeftOver) {
+  for (const Verb& verb : all_verbs()) {
+    if (!verb.verbs.empty()) continue;
+    const bool takes_word = verb.path == "explain" || verb.path == "weights inspect";
+    expect_refused(verb.path, takes_word ? "one two" : "two", "flag_c5", "takes no word 'two'");
+    expect_refused(verb.path, takes_word ? "-- one --two" : "-- --two", "flag_c5",
+                   "takes no word '--two'");
+  }
+  expect_refused("verify", "torus=2x2x2", "flag_c5", "did you mean --torus 2x2x2?");
+  expect_refused("verify", "gen", "flag_c5", "did you mean --gen?");
+}
+
+TEST(CommandLine, WhatIsNeededIsNamed) {
+  expect_refused("weights generate", "--seed 1", "flag_c7", "needs --out");
+  expect_refused("weights inspect", "--json", "flag_c7", "needs FILE");
+  expect_refused("explain", "ws2d --svg a.svg --json", "flag_c6", "--json");
+}
+
+TEST(CommandLine, FlagsOfOtherVerbsAndProgramsAreExplained) {
+  expect_refused("verify", "--strategy ws2d", "flag_c1", "--prefill and --decode");
+  expect_refused("explain", "ws2d --gen 3", "flag_c1", "it is one of verify, run");
+  expect_refused("verify", "-json", "flag_c1", "did you mean --json?");
+  expect_refused("verify", "-x", "flag_c1", "no flag -x");
+  const std::string endless(3000, 'x');
+  expect_refused("verify", "--" + endless, "flag_c1", "...");
+  expect_refused("verify", endless, "flag_c5", "...");
+  expect_refused("", endless, "verb_c2", "...");
+  expect_refused("verify", "--threads " + endless, "flag_c3", "...");
+}
+
+TEST(CommandLine, WhatWouldHaveNoEffectIsRefused) {
+  for (const char* idle :
+       {"--paper", "--prefill ws1d", "--batch 24", "--prompt 3", "--weights bf16"})
+    expect_refused("explain", std::string("--text ws2d ") + idle, "flag_c6", "no effect on --text");
+}
+
+TEST(CommandLine, WrongValuesSayWhatToWrite) {
+  const auto expect = [](const std::string& arguments, const std::string& says) {
+    const Said o = said(arguments);
+    EXPECT_EQ(o.code, 2) << arguments << o.text;
+    EXPECT_NE(o.text.find(says), std::string::npos) << arguments << "\n" << o.text;
+    EXPECT_EQ(std::count(o.text.begin(), o.text.end(), '\n'), 1) << o.text;
+  };
+  expect("verify --torus 2x2", "write XxYxZ, as in 4x2x3");
+  expect("verify --torus 2,2,2", "write XxYxZ");
+  expect("verify --model palm", "legal: palm-tiny, palm-mini, palm-wide");
+  expect("verify --model palm-tiny,rope=none,rotary=0.5", "leave it out");
+  expect("verify --prefill wg-xyz", "legal: wg-xyz:batch");
+  expect("verify --prefill 2d", "legal: ws1d:heads");
+  expect("verify --batch x", "batch=x: a whole number");
+  expect("verify --seed '1 gen=3'", "a value has no spaces");
+  expect("weights generate --seed '1 gen=3' --out w.h5", "a value has no spaces");
+  expect("verify --case gen", "'gen' is not KEY=VALUE");
+  expect("explain --rule al_gather_c3", "did you mean all_gather_c3?");
+  expect("explain --rule x", "shardproof list rules");
+  expect("explain --rule all_gather_c3 --torus 2x2x2", "no effect on --rule");
+  expect("explain --rule all_gather_c3 --paper", "no effect on --rule");
+  expect("explain --rule all_gather_c3 ws2d", "explain_c1");
+  expect("explain --rule all_gather_c3 --text", "explain_c2");
+  expect("explain --rule all_gather_c3 --svg a.svg", "explain_c2");
+}
+
+TEST(CommandLine, TheLegalModelOfARefusalIsLegal) {
+  const std::string flags = " --torus 3x1x2 --block serial --model palm-tiny,E=97,F=50,H=5,Q=2,V=7";
+  const std::string refused = said("verify" + flags).text;
+  const auto at = refused.find("--model palm-tiny");
+  ASSERT_NE(at, std::string::npos) << refused;
+  std::string legal = refused.substr(at);
+  legal.pop_back();
+  const Said o = said("verify --torus 3x1x2 --block serial " + legal);
+  EXPECT_EQ(o.code, 0) << legal << "\n" << o.text;
+}
+
+TEST(CommandLine, HelpFitsEightyColumnsAndHasAnExample) {
+  for (const Verb& verb : all_verbs()) {
+    const std::string help = said(verb.path + " --help").text;
+    EXPECT_NE(help.find("Example: shardproof"), std::string::npos) << verb.path;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+    EXPECT_EQ(said(verb.path + " -h").text, help);
+    const bool takes_model = help.find("--model ") != std::string::npos && !verb.path.empty();
+    EXPECT_EQ(takes_model, help.find("see shardproof list models") != std::string::npos)
+        << verb.path;
+  }
+}
+
+TEST(CommandLine, EveryExampleInHelpIsReadAsAVerbWithItsFlags) {
+  int examples = 0;
+  for (const Verb& verb : all_verbs()) {
+    std::istringstream lines(said(verb.path + " --help").text);
+    for (std::string line; std::getline(lines, line);) {
+      const auto at = line.find(" shardproof ");
+      if (at == std::string::npos ||
+          (!line.starts_with("Example:") && !line.starts_with("      ")) ||
+          line.find("see shardproof") != std::string::npos)
+        continue;
+      if (line.ends_with("\\")) {
+        std::string next;
+        std::getline(lines, next);
+        line.back() = ' ';
+        line += next;
+      }
+      std::string call = line.substr(at + 12);
+      call = call.substr(0, call.find(" > "));
+      // With a word too many, it is read to its end and refused for that word alone.
+      const std::string text = said(call + " -- one two three").text;
+      EXPECT_TRUE(text.starts_with("shardproof: flag_c5: ")) << call << "\n" << text;
+      ++examples;
+    }
+  }
+  EXPECT_GE(examples, 25);
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,171 @@
+// What `list` and `explain --rule` print, held against the sources and the documents.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/tools/program_output.h"
+
+namespace shardproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What `list SUBJECT --json` lists.
+std::vector<nlohmann::json> listed(const std::string& subject) {
+  const Said o = said("list " + subject + " --json");
+  EXPECT_EQ(o.code, 0) << o.text;
+  return nlohmann::json::parse(o.text)[subject];
+}
+
+/// All that the libraries and the program are made of.
+std::string sources() {
+  std::string all;
+  for (const char* folder : {"engine", "golden", "oracle", "weights", "tools"})
+    for (const auto& entry :
+         fs::recursive_directory_iterator(fs::path(SHARDPROOF_SOURCE) / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".cpp" && extension != ".h" && extension != ".inl") continue;
+      std::ostringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      all += text.str();
+    }
+  return all;
+}
+
+std::set<std::string> op_names() {
+  std::set<std::string> names;
+  for (const auto& op : listed("ops")) names.insert(op["op"]);
+  return names;
+}
+
+TEST(Rules, EveryLabelThatIsThrownIsListed) {
+  std::set<std::string> labels;
+  for (const auto& rule : listed("rules")) labels.insert(rule["label"]);
+  const std::string text = sources();
+  const std::regex thrown("(?:Error|refuse|read_word)\\(\\s*\"([a-z0-9]+(?:_[a-z0-9]+)+)[\":]");
+  int found = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), thrown), end; at != end; ++at, ++found)
+    EXPECT_TRUE(labels.contains((*at)[1]))
+        << (*at)[1] << " is thrown, but no table of docs/ says what it is";
+  EXPECT_GE(found, 150);
+}
+
+TEST(Rules, EveryListedLabelIsThrown) {
+  const std::string text = sources();
+  const std::set<std::string> ops = op_names();
+  std::set<std::string> seen;
+  for (const auto& rule : listed("rules")) {
+    const std::string label = rule["label"];
+    EXPECT_TRUE(seen.insert(label).second) << label << " is listed twice";
+    EXPECT_NE(rule["says"], "") << label;
+    EXPECT_EQ(std::string(rule["says"]).find_first_of("`|"), std::string::npos) << rule["says"];
+    // Rules of an op are thrown with the op's name; their numbers are those of typing_test.cpp.
+    const auto number = label.rfind("_c");
+    if (number != std::string::npos && ops.contains(label.substr(0, number))) continue;
+    EXPECT_TRUE(text.find("\"" + label + "\"") != std::string::npos ||
+                text.find("\"" + label + ": ") != std::string::npos)
+        << label << " is listed, but nothing throws it";
+  }
+}
+
+TEST(Rules, ExplainSaysOne) {
+  for (const auto& rule : listed("rules")) {
+    const std::string label = rule["label"];
+    const auto one = nlohmann::json::parse(said("explain --json --rule " + label).text);
+    for (const char* member : {"label", "of", "says", "document"})
+      EXPECT_EQ(one[member], rule[member]) << label;
+  }
+  const std::string text = said("explain --rule all_gather_c3").text;
+  EXPECT_NE(text.find("minor-most suffix"), std::string::npos) << text;
+  EXPECT_NE(text.find("all_gather(t, E, zy)"), std::string::npos) << text;
+}
+
+TEST(Lists, SayWhatTheCodeKnows) {
+  for (const auto& op : listed("ops"))
+    for (const char* member : {"form", "does", "result", "example"})
+      EXPECT_NE(op[member], "") << op["op"] << " has no " << member;
+  EXPECT_GE(op_names().size(), 29U);
+  const auto strategies = listed("strategies");
+  ASSERT_EQ(strategies.size(), 5U);
+  EXPECT_EQ(strategies[4]["strategy"], "wg-xyz:batch");
+  EXPECT_EQ(strategies[4]["divisible"],
+            (nlohmann::json{{"E", "X"}, {"F", "YZ"}, {"H", "YZ"}, {"V", "XYZ"}, {"B", "XYZ"}}));
+  EXPECT_EQ(strategies[0]["divisible"],
+            (nlohmann::json{{"E", "XYZ"}, {"F", "XYZ"}, {"H", "XYZ"}, {"V", "XYZ"}}));
+  const auto models = nlohmann::json::parse(said("list models --json").text);
+  EXPECT_EQ(models["presets"][0]["preset"], "palm-tiny");
+  EXPECT_EQ(models["presets"][0]["E"], 96);
+  EXPECT_EQ(models["keys"].size(), 19U);
+}
+
+TEST(Lists, FitEightyColumns) {
+  for (const char* subject : {"strategies", "models", "ops", "rules"}) {
+    const Said o = said(std::string("list ") + subject);
+    EXPECT_EQ(o.code, 0);
+    std::istringstream lines(o.text);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 80U) << line;
+      EXPECT_FALSE(line.ends_with(" ")) << "'" << line << "'";
+    }
+  }
+}
+
+/// Every member's name, but those under `data`, whose members are names of data.
+void member_names(const nlohmann::json& json, std::set<std::string>& names) {
+  static const std::set<std::string> data{"checkpoints", "divisible", "relative"};
+  if (json.is_array())
+    for (const auto& item : json) member_names(item, names);
+  if (!json.is_object()) return;
+  for (const auto& [name, value] : json.items()) {
+    names.insert(name);
+    if (!data.contains(name)) member_names(value, names);
+  }
+}
+
+TEST(Json, HasASchemaAndItsMembersAreDocumented) {
+  std::ifstream file(SHARDPROOF_SOURCE "/docs/json.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string document = text.str();
+  const std::string weights = (fs::temp_directory_path() / "shardproof-json-test.h5").string();
+  const std::string small = " --torus 1x1x2 --model palm-tiny,layers=1,E=8,F=8,H=4,Q=2,V=8 ";
+  ASSERT_EQ(said("weights generate --model palm-tiny,layers=1,E=8,F=8,H=4,Q=2,V=8 --out '" +
+                 weights + "'")
+                .code,
+            0);
+  const std::vector<std::string> calls{"verify --json" + small,
+                                       "verify --json --regime f32" + small,
+                                       "verify --json --cases 2",
+                                       "verify --json --weights '" + weights + "'",
+                                       "run --json --checkpoints" + small,
+                                       "explain ws2d:batch --json" + small,
+                                       "explain ws2d:batch --prefill ws1d --json" + small,
+                                       "explain --rule case_c1 --json",
+                                       "weights inspect --json '" + weights + "'",
+                                       "list strategies --json",
+                                       "list models --json",
+                                       "list ops --json",
+                                       "list rules --json"};
+  for (const std::string& call : calls) {
+    const Said o = said(call);
+    ASSERT_EQ(o.code, 0) << call << o.text;
+    const auto json = nlohmann::json::parse(o.text);
+    EXPECT_EQ(json["schema"], 1) << call;
+    std::set<std::string> names;
+    member_names(json, names);
+    for (const std::string& name : names)
+      EXPECT_NE(document.find("`" + name + "`"), std::string::npos)
+          << call << " prints the member " << name << ", which docs/json.md does not name";
+  }
+  fs::remove(weights);
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+namespace shardproof::tools {
+
+/// The documents that the program quotes, built in as they are: docs/typing.md, docs/program.md,
+/// and section 6.5 of docs/spec.md.
+extern const std::string_view kTypingDocument;
+extern const std::string_view kProgramDocument;
+extern const std::string_view kErrorsDocument;
+
+}  // namespace shardproof::tools

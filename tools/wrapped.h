@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shardproof::tools {
+
+/// `text` broken at spaces into lines of at most `width`, each but the first behind `indent`.
+inline std::string wrapped(std::string text, std::size_t width, std::string_view indent) {
+  std::string out;
+  while (text.size() > width) {
+    const std::size_t at = text.rfind(' ', width);
+    if (at == std::string::npos || at == 0) break;
+    out += text.substr(0, at) + "\n" + std::string(indent);
+    text = text.substr(at + 1);
+  }
+  return out + text;
+}
+
+}  // namespace shardproof::tools
