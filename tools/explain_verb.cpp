@@ -9,9 +9,9 @@
 #include "tools/case_flags.h"
 #include "tools/json_text.h"
 #include "tools/layer_flag.h"
-#include "tools/text_file.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
+#include "weights/replace_file.h"
 
 namespace shardproof::tools {
 namespace {
@@ -95,7 +95,8 @@ int draw(const Explained& layer, const Case& c, const std::string& title, const 
   if (!(c.prefill == c.decode))
     options.notes.push_back(
         fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
-  write_text_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, options));
+  replace_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, options),
+               "file_write");
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "weights/error.h"
 #include "weights/generator.h"
 #include "weights/registry.h"
+#include "weights/replace_file.h"
 #include "weights/store.h"
 
 namespace shardproof::tools {
@@ -24,6 +25,7 @@ struct Options {
 int generate(const Options& o) {
   const ModelConfig model = parse_model(o.model);
   const std::uint64_t seed = parse_case("seed=" + o.seed).seed;
+  require_replaceable(o.out, "weights_write");
   // The tensors and the image of the file, which is built in memory.
   double bytes = 0.0;
   for (const WeightSpec& spec : weight_specs(model))

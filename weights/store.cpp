@@ -51,7 +51,9 @@ class Writer {
     const int rank = static_cast<int>(dims.size());
     Hdf5Handle space(H5Screate_simple(rank, dims.data(), nullptr), H5Sclose);
     Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    need(options && H5Pset_chunk(options.get(), rank, chunk.data()) >= 0 &&
+    // Without times: the same content gives the same bytes, whenever it is written.
+    need(options && H5Pset_obj_track_times(options.get(), false) >= 0 &&
+         H5Pset_chunk(options.get(), rank, chunk.data()) >= 0 &&
          H5Pset_fletcher32(options.get()) >= 0);
     Hdf5Handle data(H5Dcreate2(image_.file(), spec.name.c_str(), H5T_IEEE_F32LE, space.get(),
                                H5P_DEFAULT, options.get(), H5P_DEFAULT),

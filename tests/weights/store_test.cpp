@@ -4,18 +4,19 @@
 #include <hdf5.h>
 #include <rapidcheck/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <ctime>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/weights/expect_error.h"
+#include "tests/weights/folder.h"
 #include "tests/weights/random_model.h"
 #include "weights/generator.h"
 #include "weights/hdf5_handle.h"
@@ -27,29 +28,7 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
 namespace shardproof {
 namespace {
 
-namespace fs = std::filesystem;
-
 const char* const kModel = "palm-tiny,layers=1,E=6,F=5,H=2,Q=2,V=7,positions=4";
-
-// A fresh directory that goes when the test does.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "shardproof-store-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-
-  fs::path operator/(const char* name) const { return path_ / name; }
-  std::ptrdiff_t entries() const {
-    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
-  }
-
- private:
-  fs::path path_;
-};
 
 Weights small() { return generate_weights(parse_model(kModel), 1); }
 
@@ -64,16 +43,6 @@ bool equal(const Weights& a, const Weights& b) {
     }
   }
   return true;
-}
-
-std::vector<char> bytes_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-void write_bytes(const fs::path& path, const std::vector<char>& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 // A saved small file, changed through the HDF5 library by `change(file id)`, then loaded.
@@ -147,6 +116,16 @@ RC_GTEST_PROP(Store, LoadsWhatItSaved, ()) {
   save_weights(weights, folder / "w.h5");
   RC_ASSERT(equal(load_weights(folder / "w.h5"), weights));
   RC_ASSERT(folder.entries() == 1);
+}
+
+TEST(Store, EqualWeightsAreEqualBytes) {
+  const Folder folder;
+  save_weights(small(), folder / "a.h5");
+  // The clock that HDF5 would note has full seconds.
+  const std::time_t begin = std::time(nullptr);
+  while (std::time(nullptr) < begin + 2) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  save_weights(small(), folder / "b.h5");
+  EXPECT_EQ(bytes_of(folder / "a.h5"), bytes_of(folder / "b.h5"));
 }
 
 TEST(Store, SplitsLargeTensorsIntoChunks) {
