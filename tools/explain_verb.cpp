@@ -9,6 +9,7 @@
 #include "tools/case_flags.h"
 #include "tools/json_text.h"
 #include "tools/layer_flag.h"
+#include "tools/output_file.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/replace_file.h"
@@ -114,7 +115,6 @@ void print_text(const Program& layer, const Case& c, const std::string& title) {
 }
 
 int explain_program(Options& o) {
-  o.flags.load();
   const auto given = load_given_layer(*o.program, o.flags);
   const Case& c = given->c;
   Inference inference = c.inference();
@@ -153,8 +153,10 @@ int explain_strategy(Options& o) {
     throw Error("explain_c1", "explain takes a strategy or --program FILE, one of the two");
   if (o.text && (o.json || !o.svg.empty()))
     throw Error("explain_c2", "--text is a form of its own; leave --json and --svg out");
-  if (o.program) return explain_program(o);
   o.flags.load();
+  require_not_input({"--svg", o.svg},
+                    {{"--program", o.program.value_or("")}, {"--weights", o.flags.weights_file()}});
+  if (o.program) return explain_program(o);
   const Strategy strategy = Strategy::parse(o.strategy);
   if (!o.flags.has("prefill")) o.flags.set_default("prefill", o.strategy);
   o.flags.set_default("torus", "4x2x3");

@@ -96,7 +96,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
   expect_refused("verify --cases -3", "--cases");
   expect_refused("verify --cases x", "--cases");
   expect_refused("verify --cases 0", "--cases 0");
-  expect_refused("run --prompt-file ''", "cannot be read");
+  expect_refused("run --prompt-file ''", "no file is named");
   expect_refused("run --prompt 3 --prompt-file " + write("p.txt", "ab\n"), "--prompt");
   expect_refused("weights generate --seed -1 --out w.h5", "seed=-1");
   expect_refused("weights generate --model palm-tiny,E=100000,F=1000000 --out w.h5", "GiB");
