@@ -8,6 +8,7 @@
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"
+#include "weights/memory.h"
 #include "weights/registry.h"
 #include "weights/replace_file.h"
 #include "weights/store.h"
@@ -30,7 +31,7 @@ int generate(const Options& o) {
   double bytes = 0.0;
   for (const WeightSpec& spec : weight_specs(model))
     bytes += 8.0 * static_cast<double>(element_count(spec.shape));
-  require_memory(bytes);
+  require_memory(bytes, "the weights and their file need about", "a smaller model fits");
   const Weights weights = generate_weights(model, seed);
   save_weights(weights, o.out);
   std::int64_t elements = 0;
