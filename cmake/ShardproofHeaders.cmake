@@ -20,6 +20,7 @@ set(shardproof_private_headers
   weights/hdf5_attribute.h
   weights/hdf5_handle.h
   weights/hdf5_image.h
+  weights/inflation.h
   weights/replace_file.h
   weights/temporary_name.h
   weights/text_file.h)

@@ -19,6 +19,7 @@
 #include "weights/hdf5_attribute.h"
 #include "weights/hdf5_handle.h"
 #include "weights/hdf5_image.h"
+#include "weights/inflation.h"
 #include "weights/memory.h"
 #include "weights/registry.h"
 #include "weights/replace_file.h"
@@ -111,6 +112,7 @@ class Reader {
     const std::vector<WeightSpec> specs = weight_specs(config);
     check_names(specs);
     check_sizes(specs);
+    for (const WeightSpec& spec : specs) check_inflation(spec);
     std::map<std::string, Tensor> tensors;
     for (const WeightSpec& spec : specs) tensors.emplace(spec.name, dataset(spec));
     Weights weights(config, std::move(tensors));
@@ -255,16 +257,36 @@ class Reader {
       chunk = std::max(chunk, check_storage(spec, data.get()));
       declared += declared_bytes(spec);
     }
+    declared += chunk;
     if (declared > kSpare && (declared - kSpare) / kCompression > size_)
       refuse(
           "weights_open",
           fmt::format("declares {} bytes of weights in a file of {}: more than {} times that and "
                       "{}; no weights compress so far, leave the compression out",
                       declared, size_, kCompression, show_bytes(static_cast<double>(kSpare))));
-    // A chunk is held once as stored and, with each filter, twice as what comes out.
+    // HDF5 doubles its room for what is inflated, and keeps it beside what is stored.
     require_memory(static_cast<double>(declared) + 3.0 * static_cast<double>(chunk),
                    fmt::format("{:?} declares weights that need about", path_),
                    "a file of a smaller model fits");
+  }
+
+  // Then of every chunk, whether it inflates to what it declares.
+  void check_inflation(const WeightSpec& spec) const {
+    const Hdf5Handle data = open_dataset(spec);
+    const Hdf5Handle options(H5Dget_create_plist(data.get()), H5Pclose);
+    need(static_cast<bool>(options));
+    if (H5Pget_layout(options.get()) != H5D_CHUNKED) return;
+    const std::string fault = unbounded_inflation(data.get(), options.get(), spec.shape);
+    if (!fault.empty())
+      refuse("weights_open", fmt::format("cannot be read: {} {}", spec.name, fault));
+  }
+
+  std::uint64_t chunk_bytes(hid_t options, const WeightSpec& spec) const {
+    std::vector<hsize_t> chunk(spec.shape.size());
+    need(H5Pget_chunk(options, static_cast<int>(chunk.size()), chunk.data()) >= 0);
+    std::uint64_t bytes = sizeof(float);  // HDF5 itself keeps it below 4 GiB
+    for (hsize_t extent : chunk) bytes *= extent;
+    return bytes;
   }
 
   static std::uint64_t declared_bytes(const WeightSpec& spec) {
@@ -345,12 +367,7 @@ class Reader {
                                          declared, spec.name, stored, size_));
     }
     if (layout != H5D_CHUNKED) return 0;
-    std::vector<hsize_t> chunk(spec.shape.size());
-    need(H5Pget_chunk(options.get(), static_cast<int>(chunk.size()), chunk.data()) >= 0);
-    // HDF5 itself keeps a chunk below 4 GiB.
-    std::uint64_t bytes = sizeof(float);
-    for (hsize_t extent : chunk) bytes *= extent;
-    return bytes;
+    return chunk_bytes(options.get(), spec);
   }
 
   std::string path_;

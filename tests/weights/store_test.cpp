@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/weights/changed_file.h"
 #include "tests/weights/expect_error.h"
 #include "tests/weights/folder.h"
 #include "tests/weights/random_model.h"
@@ -27,10 +28,6 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
 
 namespace shardproof {
 namespace {
-
-const char* const kModel = "palm-tiny,layers=1,E=6,F=5,H=2,Q=2,V=7,positions=4";
-
-Weights small() { return generate_weights(parse_model(kModel), 1); }
 
 bool equal(const Weights& a, const Weights& b) {
   if (!(a.config() == b.config()) || a.all().size() != b.all().size()) return false;
@@ -45,37 +42,11 @@ bool equal(const Weights& a, const Weights& b) {
   return true;
 }
 
-// A saved small file, changed through the HDF5 library by `change(file id)`, then loaded.
-template <class Change>
-std::string load_changed(Change&& change) {
-  const Folder folder;
-  const fs::path path = folder / "w.h5";
-  save_weights(small(), path);
-  {
-    Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
-    EXPECT_TRUE(file);
-    change(file.get());
-  }
-  return message_of([&] { load_weights(path); });
-}
-
 template <class Change>
 std::string label_of_changed(Change&& change) {
   const std::string message = load_changed(change);
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   return message.substr(0, message.find(':'));
-}
-
-void put_text(hid_t object, const char* name, const std::string& value, bool variable = false) {
-  if (H5Aexists(object, name) > 0) H5Adelete(object, name);
-  Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type.get(), variable ? H5T_VARIABLE : std::max<std::size_t>(1, value.size()));
-  Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-  Hdf5Handle attribute(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
-                       H5Aclose);
-  const char* text = value.c_str();
-  ASSERT_GE(
-      H5Awrite(attribute.get(), type.get(), variable ? static_cast<const void*>(&text) : text), 0);
 }
 
 void put_version(hid_t file, int version) {
@@ -296,68 +267,6 @@ TEST(Store, RefusesAbsurdSizesBeforeTakingMemory) {
     put_dataset(f, "embed", H5T_IEEE_F32LE, {2000000000, 6}, "VE", true);
   });
   EXPECT_NE(message.find("declares 48000000000 bytes of embed but stores 0"), std::string::npos)
-      << message;
-}
-
-// A file of this model, every dataset zeros in deflated chunks.
-void write_deflated(const fs::path& path, const std::string& model, hsize_t chunk_elements) {
-  const ModelConfig config = parse_model(model);
-  const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
-  ASSERT_TRUE(file);
-  put_text(file.get(), "format", "shardproof-weights");
-  put_text(file.get(), "model", print_model(config));
-  {
-    const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Hdf5Handle version(
-        H5Acreate2(file.get(), "version", H5T_STD_I32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT),
-        H5Aclose);
-    const int one = 1;
-    ASSERT_GE(H5Awrite(version.get(), H5T_NATIVE_INT, &one), 0);
-  }
-  for (const WeightSpec& spec : weight_specs(config)) {
-    const std::vector<hsize_t> dims(spec.shape.begin(), spec.shape.end());
-    std::vector<hsize_t> chunk(dims.size(), 1);
-    hsize_t left = chunk_elements;
-    for (std::size_t i = dims.size(); i-- > 0; left /= chunk[i]) chunk[i] = std::min(dims[i], left);
-    const int rank = static_cast<int>(dims.size());
-    const Hdf5Handle space(H5Screate_simple(rank, dims.data(), nullptr), H5Sclose);
-    const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    H5Pset_chunk(options.get(), rank, chunk.data());
-    H5Pset_deflate(options.get(), 9);
-    H5Pset_alloc_time(options.get(), H5D_ALLOC_TIME_EARLY);  // all chunks, of the fill value 0
-    const Hdf5Handle data(H5Dcreate2(file.get(), spec.name.c_str(), H5T_IEEE_F32LE, space.get(),
-                                     H5P_DEFAULT, options.get(), H5P_DEFAULT),
-                          H5Dclose);
-    ASSERT_TRUE(data) << spec.name;
-    put_text(data.get(), "dims", spec.dims);
-  }
-}
-
-TEST(Store, RefusesWhatInflatesFarBeyondTheFile) {
-  const Folder folder;
-  const fs::path path = folder / "w.h5";
-  // 3 GiB, and 65 MiB that are a little too many for their file.
-  write_deflated(path, "palm-tiny,layers=1,E=4096,F=196608,H=1,Q=2,V=8,positions=4", 1 << 20);
-  ASSERT_LT(fs::file_size(path), std::uintmax_t{16} << 20);
-  std::string message = message_of([&] { load_weights(path); });
-  EXPECT_TRUE(message.starts_with("weights_open: ")) << message;
-  EXPECT_NE(message.find("more than 64 times that"), std::string::npos) << message;
-  // The same ratio in a small file is read, as zeros.
-  write_deflated(path, "palm-tiny,layers=1,E=1024,F=4096,H=1,Q=2,V=8,positions=4", 1 << 18);
-  const Weights read = load_weights(path);
-  EXPECT_LT(fs::file_size(path), std::uintmax_t{1} << 20);
-  EXPECT_EQ(read.at("layer0.w_gate").shape, (Shape{1024, 4096}));
-  // Within the ratio, but not within this process: refused before anything is taken.
-  rlimit whole{};
-  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &whole), 0);
-  rlimit less = whole;
-  less.rlim_cur = rlim_t{40} << 20;
-  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &less), 0);
-  message = message_of([&] { load_weights(path); });
-  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &whole), 0);
-  EXPECT_TRUE(message.starts_with("memory_c1: ")) << message;
-  EXPECT_NE(message.find("w.h5\" declares weights that need about 51.1 MiB, the limit on data"),
-            std::string::npos)
       << message;
 }
 
