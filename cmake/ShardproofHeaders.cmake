@@ -22,7 +22,10 @@ set(shardproof_private_headers
   weights/hdf5_attribute.h
   weights/hdf5_handle.h
   weights/hdf5_image.h
-  weights/replace_file.h)
+  weights/inflation.h
+  weights/replace_file.h
+  weights/temporary_name.h
+  weights/text_file.h)
 
 file(GLOB_RECURSE shardproof_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   engine/*.h golden/*.h oracle/*.h weights/*.h)

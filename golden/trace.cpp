@@ -10,10 +10,10 @@
 
 #include "engine/box.h"
 #include "golden/judge.h"
-#include "golden/verify.h"
 #include "weights/error.h"
 #include "weights/hdf5_attribute.h"
 #include "weights/hdf5_image.h"
+#include "weights/memory.h"
 #include "weights/replace_file.h"
 
 namespace shardproof {
@@ -30,12 +30,6 @@ constexpr std::string_view kMap =
     "(x,y,z) "
     "holds block (z*Y+y)*X+x of X*Y*Z. Chips along an axis that a layout does not name hold "
     "replicas; along the axes of partialsum they hold summands.";
-
-std::string show_bytes(double bytes) {
-  constexpr double kMiB = 1024.0 * 1024.0;
-  return bytes < 1024.0 * kMiB ? fmt::format("{:.1f} MiB", bytes / kMiB)
-                               : fmt::format("{:.1f} GiB", bytes / kMiB / 1024.0);
-}
 
 double count(const Shape& shape) {
   double n = 1.0;
@@ -86,8 +80,9 @@ double bytes_of(const PhasePrograms& phase, const Case& c, std::int64_t L, std::
 
 void require_room(const Case& c, const Program* layer, const fs::path& folder) {
   const double bytes = estimated_trace_bytes(c, layer);
+  const double run = estimated_bytes(run_of(c, layer), c.batch, c.prompt);
   try {
-    require_memory(bytes + estimated_bytes(run_of(c, layer), c.batch, c.prompt));
+    require_memory(bytes + run, "both need about");
   } catch (const Error& error) {
     const std::string why = std::string(error.what()).substr(error.label().size() + 2);
     throw Error("trace_c2",

@@ -1,7 +1,6 @@
 #include "golden/verify.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <new>
@@ -11,6 +10,7 @@
 #include "golden/scalar_judge.h"
 #include "weights/error.h"
 #include "weights/generator.h"
+#include "weights/memory.h"
 
 namespace shardproof {
 namespace {
@@ -72,16 +72,6 @@ void require_memory(const Case& c, int at_once, const Program* layer) {
     if (layer != nullptr) throw;
   }
   require_memory(bytes * at_once);
-}
-
-void require_memory(double bytes) {
-  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
-  const auto has = pages * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  if (bytes > 0.8 * has)
-    throw Error("memory_c1", fmt::format("this needs about {:.1f} GiB, the machine has {:.1f} GiB; "
-                                         "fewer chips, a smaller model, batch or prompt fit",
-                                         bytes / kGiB, has / kGiB));
 }
 
 namespace {

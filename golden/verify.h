@@ -65,8 +65,8 @@ Judgement ended_by(std::exception_ptr error);
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
-/// machine's memory, divided by the number of cases that run `at_once`.
+/// memory that this process may take (weights/memory.h), divided by the number of cases that run
+/// `at_once`.
 void require_memory(const Case& c, int at_once = 1, const Program* layer = nullptr);
-void require_memory(double bytes);
 
 }  // namespace shardproof

@@ -9,11 +9,12 @@
 #include "tools/case_flags.h"
 #include "tools/json_text.h"
 #include "tools/layer_flag.h"
+#include "tools/output_file.h"
 #include "tools/rules.h"
-#include "tools/text_file.h"
 #include "tools/verbs.h"
 #include "tools/wrapped.h"
 #include "weights/error.h"
+#include "weights/replace_file.h"
 
 namespace shardproof::tools {
 namespace {
@@ -86,7 +87,8 @@ int draw(const Explained& layer, const Case& c, const std::string& title, const 
   if (!(c.prefill == c.decode))
     options.notes.push_back(
         fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
-  write_text_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, options));
+  replace_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, options),
+               "file_write");
   return 0;
 }
 
@@ -196,6 +198,8 @@ int explain(Options& o) {
                 fmt::format("{} is a form of its own; leave {} out", o.rule ? "--rule" : "--text",
                             o.rule ? "--text and --svg" : "--json and --svg"));
   o.flags.load();
+  require_not_input({"--svg", o.svg},
+                    {{"--program", o.program.value_or("")}, {"--weights", o.flags.weights_file()}});
   refuse_idle_flags(o);
   if (o.rule) return explain_rule(o);
   if (o.program) return explain_program(o);

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "weights/temporary_name.h"
+
 namespace shardproof::tools {
 namespace {
 
@@ -31,7 +33,10 @@ State& state() {
   return *one;
 }
 
-[[noreturn]] void end(int signal) { ::_exit(128 + signal); }
+[[noreturn]] void end(int signal) {
+  remove_temporaries();
+  ::_exit(128 + signal);
+}
 
 void report_and_end(int signal) {
   State& s = state();
@@ -90,7 +95,12 @@ void watch_interrupts() {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return;
   }
-  std::atexit([] { state().mutex.lock(); });
+  std::atexit(keep_from_ending);
+}
+
+void keep_from_ending() {
+  static bool kept = false;
+  if (!std::exchange(kept, true)) state().mutex.lock();
 }
 
 AtInterrupt::AtInterrupt(std::function<void(int signal)> report) : report_(std::move(report)) {

@@ -26,4 +26,8 @@ class AtInterrupt {
   std::function<void(int signal)> report_;
 };
 
+/// To be called in main before it says why it fails: does not return if an interrupt is ending the
+/// process, which may itself be why; later interrupts do not end it before main does.
+void keep_from_ending();
+
 }  // namespace shardproof::tools

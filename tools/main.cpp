@@ -19,6 +19,7 @@ constexpr int kBadInput = 2;
 
 /// One line on stderr, whatever the message holds, even if stderr is closed.
 int refuse(std::string message) {
+  shardproof::tools::keep_from_ending();
   constexpr std::size_t kLongest = 600;
   for (char& c : message)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <bit>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,6 +11,8 @@
 #include "tools/case_flags.h"
 #include "tools/command_line.h"
 #include "tools/json_text.h"
+#include "tools/output_file.h"
+#include "tools/prompt_file.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -23,45 +24,12 @@ namespace {
 struct Options {
   CaseFlags flags;
   std::optional<std::string> line;
-  std::optional<std::string> prompt_file;
+  std::optional<std::string> prompt_file, prompt_ids;
   int threads = 0;
   bool json = false;
   bool checkpoints = false;
   std::optional<std::string> trace;
 };
-
-/// One row a line, bytes as token ids; all rows of one length.
-IntTensor read_prompt(const std::string& path, std::int64_t vocabulary) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error("prompt_c1", fmt::format("{} cannot be read", path));
-  std::vector<std::string> rows;
-  for (std::string row; std::getline(file, row);) {
-    if (!row.empty() && row.back() == '\r') row.pop_back();
-    rows.push_back(row);
-  }
-  if (file.bad()) throw Error("prompt_c1", fmt::format("{} cannot be read", path));
-  if (rows.empty())
-    throw Error("prompt_c2", fmt::format("{} is empty; write one row a line", path));
-  const auto length = rows[0].size();
-  IntTensor ids({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)});
-  std::size_t at = 0;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (rows[r].empty()) throw Error("prompt_c3", fmt::format("{} line {} is empty", path, r + 1));
-    if (rows[r].size() != length)
-      throw Error("prompt_c4",
-                  fmt::format("{} line {} has {} bytes, line 1 has {}; rows must be of "
-                              "equal length for now",
-                              path, r + 1, rows[r].size(), length));
-    for (char byte : rows[r]) {
-      const auto id = static_cast<std::int32_t>(static_cast<unsigned char>(byte));
-      if (id >= vocabulary)
-        throw Error("prompt_c5", fmt::format("{} line {} holds byte {}, the vocabulary has V={}",
-                                             path, r + 1, id, vocabulary));
-      ids.data[at++] = id;
-    }
-  }
-  return ids;
-}
 
 /// Rows of token 0 below the prompt's, which keep the batch legal and are never shown.
 IntTensor padded(const IntTensor& ids, std::int64_t batch) {
@@ -125,40 +93,49 @@ nlohmann::json rows_json(const IntTensor& ids, std::int64_t rows) {
 int run_case(Options& o) {
   if (o.checkpoints && !o.json) throw Error("run_c1", "--checkpoints needs --json");
   o.flags.load();
+  require_not_input({"--trace", o.trace.value_or("")},
+                    {{"--prompt-file", o.prompt_file.value_or("")},
+                     {"--prompt-ids", o.prompt_ids.value_or("")},
+                     {"--weights", o.flags.weights_file()}});
   const std::string line = o.line.value_or("");
   Case c = o.flags.parse(line);
   IntTensor prompt;
-  if (o.prompt_file) {
+  const bool given = o.prompt_file || o.prompt_ids;
+  if (given) {
+    if (o.prompt_file && o.prompt_ids)
+      throw Error("run_c4", "--prompt-file and --prompt-ids are a prompt each; leave one out");
     if (o.flags.has("prompt", line))
-      throw Error("run_c2", "prompt is a length; --prompt-file has its own");
+      throw Error("run_c2", fmt::format("prompt is a length; --prompt-{} has its own",
+                                        o.prompt_file ? "file" : "ids"));
     if (o.flags.has("seed") && o.flags.weights() != nullptr)
       throw Error(
           "flag_c6",
           "--seed has no effect where weights and prompt come from files, leave it out (see "
           "shardproof run --help)");
-    prompt = read_prompt(*o.prompt_file, c.model.V);
+    std::optional<std::int64_t> most;
+    if (o.flags.has("batch", line)) most = c.batch;
+    prompt = o.prompt_file ? read_prompt(*o.prompt_file, PromptText::bytes, c.model, most)
+                           : read_prompt(*o.prompt_ids, PromptText::ids, c.model, most);
     c.prompt = prompt.shape[1];
     if (!o.flags.has("chunk", line)) c.chunk = c.prompt;
-    const std::int64_t rows = prompt.shape[0];
-    if (!o.flags.has("batch", line)) {
+    if (!most) {
       const std::int64_t unit =
           std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
-      c.batch = (rows + unit - 1) / unit * unit;
-    } else if (c.batch < rows) {
-      throw Error("run_c3", fmt::format("batch={} is less than the {} rows of {}", c.batch, rows,
-                                        *o.prompt_file));
+      c.batch = (prompt.shape[0] + unit - 1) / unit * unit;
     }
   }
   require_legal(c);
   require_memory(c);
-  if (!o.prompt_file) prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
+  if (!given) prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
   const std::int64_t rows = prompt.shape[0];
 
   const Inference inference = c.inference();
   const InferencePrograms programs = build_programs(inference);
   check(programs, inference, c.batch, c.prompt);
-  const Weights weights =
-      o.flags.weights() != nullptr ? *o.flags.weights() : generate_weights(c.model, c.seed);
+  std::optional<Weights> generated_weights;
+  const Weights& weights = o.flags.weights() != nullptr
+                               ? *o.flags.weights()
+                               : generated_weights.emplace(generate_weights(c.model, c.seed));
   Threads threads(thread_count(o.threads));
   Collector collector(rows);
   const IntTensor ids = padded(prompt, c.batch);
@@ -200,6 +177,10 @@ void add_run(CLI::App& app, Action& chosen) {
   verb->add_option("--prompt-file", options->prompt_file,
                    "Text, a row a line, bytes as token ids\n"
                    "[a generated prompt]")
+      ->type_name("FILE");
+  verb->add_option("--prompt-ids", options->prompt_ids,
+                   "Token ids instead, a row a line, decimal\n"
+                   "with spaces between them")
       ->type_name("FILE");
   add_number(*verb, "--threads", options->threads, "Threads; 0 for all cores [0]");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");

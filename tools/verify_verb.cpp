@@ -12,6 +12,7 @@
 #include "tools/command_line.h"
 #include "tools/interrupt.h"
 #include "tools/layer_flag.h"
+#include "tools/output_file.h"
 #include "tools/verbs.h"
 #include "tools/verify_report.h"
 #include "weights/error.h"
@@ -91,6 +92,8 @@ int verify_random(const Options& o, int threads) {
 
 int verify(Options& o) {
   o.flags.load();
+  require_not_input({"--trace", o.trace.value_or("")},
+                    {{"--program", o.program.value_or("")}, {"--weights", o.flags.weights_file()}});
   const int threads = thread_count(o.threads);
   if (o.cases) {
     trace_of(o, {});

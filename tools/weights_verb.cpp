@@ -9,7 +9,9 @@
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"
+#include "weights/memory.h"
 #include "weights/registry.h"
+#include "weights/replace_file.h"
 #include "weights/store.h"
 
 namespace shardproof::tools {
@@ -27,11 +29,12 @@ int generate(const Options& o) {
   if (o.seed.find_first_of(" \t\r\n") != std::string::npos)
     throw Error("case_c0", fmt::format("--seed '{}': a value has no spaces", o.seed));
   const std::uint64_t seed = parse_case("seed=" + o.seed).seed;
+  require_replaceable(o.out, "weights_write");
   // The tensors and the image of the file, which is built in memory.
   double bytes = 0.0;
   for (const WeightSpec& spec : weight_specs(model))
     bytes += 8.0 * static_cast<double>(element_count(spec.shape));
-  require_memory(bytes);
+  require_memory(bytes, "the weights and their file need about", "a smaller model fits");
   const Weights weights = generate_weights(model, seed);
   save_weights(weights, o.out);
   std::int64_t elements = 0;

@@ -19,6 +19,8 @@
 #include "weights/hdf5_attribute.h"
 #include "weights/hdf5_handle.h"
 #include "weights/hdf5_image.h"
+#include "weights/inflation.h"
+#include "weights/memory.h"
 #include "weights/registry.h"
 #include "weights/replace_file.h"
 
@@ -30,6 +32,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFormatName = "shardproof-weights";
 constexpr std::size_t kLongestText = 4096;
 constexpr hsize_t kChunkElements = hsize_t{1} << 18;  // 1 MiB of f32
+// What is declared may be this many times the file, and kSpare more: weights of one bit each, in
+// 32, compress by half as much.
+constexpr std::uint64_t kCompression = 64;
+constexpr std::uint64_t kSpare = std::uint64_t{64} << 20;
 // Deflate's best ratio: fewer stored bytes than this share cannot hold what a dataset declares.
 constexpr std::uint64_t kBestCompression = 1032;
 
@@ -51,7 +57,9 @@ class Writer {
     const int rank = static_cast<int>(dims.size());
     Hdf5Handle space(H5Screate_simple(rank, dims.data(), nullptr), H5Sclose);
     Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    need(options && H5Pset_chunk(options.get(), rank, chunk.data()) >= 0 &&
+    // Without times: the same content gives the same bytes, whenever it is written.
+    need(options && H5Pset_obj_track_times(options.get(), false) >= 0 &&
+         H5Pset_chunk(options.get(), rank, chunk.data()) >= 0 &&
          H5Pset_fletcher32(options.get()) >= 0);
     Hdf5Handle data(H5Dcreate2(image_.file(), spec.name.c_str(), H5T_IEEE_F32LE, space.get(),
                                H5P_DEFAULT, options.get(), H5P_DEFAULT),
@@ -103,6 +111,8 @@ class Reader {
     const ModelConfig config = model();
     const std::vector<WeightSpec> specs = weight_specs(config);
     check_names(specs);
+    check_sizes(specs);
+    for (const WeightSpec& spec : specs) check_inflation(spec);
     std::map<std::string, Tensor> tensors;
     for (const WeightSpec& spec : specs) tensors.emplace(spec.name, dataset(spec));
     Weights weights(config, std::move(tensors));
@@ -135,7 +145,8 @@ class Reader {
     if (!fs::exists(status)) {
       refuse("weights_open", failed ? failed.message() : "does not exist");
     }
-    if (!fs::is_regular_file(status)) refuse("weights_open", "is not a regular file");
+    if (!fs::is_regular_file(status))
+      refuse("weights_open", "is not a regular file: HDF5 does not read a stream");
     size_ = fs::file_size(path_, failed);
     if (failed) refuse("weights_open", failed.message());
     if (::access(path_.c_str(), R_OK) != 0) {
@@ -235,15 +246,64 @@ class Reader {
     return found;
   }
 
-  Tensor dataset(const WeightSpec& spec) const {
+  // Of everything that is going to be read, before any of it is.
+  void check_sizes(const std::vector<WeightSpec>& specs) const {
+    std::uint64_t declared = 0;
+    std::uint64_t chunk = 0;
+    for (const WeightSpec& spec : specs) {
+      const Hdf5Handle data = open_dataset(spec);
+      check_type(spec, data.get());
+      check_shape(spec, data.get());
+      chunk = std::max(chunk, check_storage(spec, data.get()));
+      declared += declared_bytes(spec);
+    }
+    declared += chunk;
+    if (declared > kSpare && (declared - kSpare) / kCompression > size_)
+      refuse(
+          "weights_open",
+          fmt::format("declares {} bytes of weights in a file of {}: more than {} times that and "
+                      "{}; no weights compress so far, leave the compression out",
+                      declared, size_, kCompression, show_bytes(static_cast<double>(kSpare))));
+    // HDF5 doubles its room for what is inflated, and keeps it beside what is stored.
+    require_memory(static_cast<double>(declared) + 3.0 * static_cast<double>(chunk),
+                   fmt::format("{:?} declares weights that need about", path_),
+                   "a file of a smaller model fits");
+  }
+
+  // Then of every chunk, whether it inflates to what it declares.
+  void check_inflation(const WeightSpec& spec) const {
+    const Hdf5Handle data = open_dataset(spec);
+    const Hdf5Handle options(H5Dget_create_plist(data.get()), H5Pclose);
+    need(static_cast<bool>(options));
+    if (H5Pget_layout(options.get()) != H5D_CHUNKED) return;
+    const std::string fault = unbounded_inflation(data.get(), options.get(), spec.shape);
+    if (!fault.empty())
+      refuse("weights_open", fmt::format("cannot be read: {} {}", spec.name, fault));
+  }
+
+  std::uint64_t chunk_bytes(hid_t options, const WeightSpec& spec) const {
+    std::vector<hsize_t> chunk(spec.shape.size());
+    need(H5Pget_chunk(options, static_cast<int>(chunk.size()), chunk.data()) >= 0);
+    std::uint64_t bytes = sizeof(float);  // HDF5 itself keeps it below 4 GiB
+    for (hsize_t extent : chunk) bytes *= extent;
+    return bytes;
+  }
+
+  static std::uint64_t declared_bytes(const WeightSpec& spec) {
+    return static_cast<std::uint64_t>(element_count(spec.shape)) * sizeof(float);
+  }
+
+  Hdf5Handle open_dataset(const WeightSpec& spec) const {
     Hdf5Handle data(H5Oopen(file_.get(), spec.name.c_str(), H5P_DEFAULT), H5Oclose);
     need(static_cast<bool>(data));
     if (H5Iget_type(data.get()) != H5I_DATASET) {
       refuse("weights_name", fmt::format("holds {}, but not as a dataset", spec.name));
     }
-    check_type(spec, data.get());
-    check_shape(spec, data.get());
-    check_storage(spec, data.get());
+    return data;
+  }
+
+  Tensor dataset(const WeightSpec& spec) const {
+    const Hdf5Handle data = open_dataset(spec);
     try {
       Tensor tensor(spec.shape);
       if (H5Dread(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.data.data()) <
@@ -290,8 +350,9 @@ class Reader {
     }
   }
 
-  // Before memory is taken: the data lie in this file, and there are enough of them.
-  void check_storage(const WeightSpec& spec, hid_t data) const {
+  // Before memory is taken: the data lie in this file, and there are enough of them. The bytes of a
+  // chunk, which is what HDF5 reads at once.
+  std::uint64_t check_storage(const WeightSpec& spec, hid_t data) const {
     const Hdf5Handle options(H5Dget_create_plist(data), H5Pclose);
     need(static_cast<bool>(options));
     const H5D_layout_t layout = H5Pget_layout(options.get());
@@ -300,12 +361,13 @@ class Reader {
       refuse("weights_open", fmt::format("stores {} outside of itself", spec.name));
     }
     const std::uint64_t stored = H5Dget_storage_size(data);
-    const std::uint64_t declared =
-        static_cast<std::uint64_t>(element_count(spec.shape)) * sizeof(float);
+    const std::uint64_t declared = declared_bytes(spec);
     if (stored > size_ || declared / kBestCompression > stored || stored == 0) {
       refuse("weights_open", fmt::format("declares {} bytes of {} but stores {} in a file of {}",
                                          declared, spec.name, stored, size_));
     }
+    if (layout != H5D_CHUNKED) return 0;
+    return chunk_bytes(options.get(), spec);
   }
 
   std::string path_;

@@ -17,9 +17,11 @@ inline constexpr int kWeightsFormat = 1;
 void save_weights(const Weights& weights, const std::filesystem::path& path);
 
 /// Reads what save_weights wrote, or what another program wrote in that format.
-/// Throws Error, one line each: "weights_open" (missing, unreadable, no HDF5, truncated),
-/// "weights_version", "weights_model", "weights_name", "weights_shape", "weights_type",
-/// "weights_checksum" (corrupt data), "weights_value" (non-finite, tensor and index named).
+/// Throws Error, one line each: "weights_open" (missing, not a regular file, unreadable, no HDF5,
+/// truncated, declaring far more than a file of its size can hold), "memory_c1" (declaring more
+/// than this process may take), "weights_version", "weights_model", "weights_name",
+/// "weights_shape", "weights_type", "weights_checksum" (corrupt data), "weights_value" (non-finite,
+/// tensor and index named).
 Weights load_weights(const std::filesystem::path& path);
 
 }  // namespace shardproof

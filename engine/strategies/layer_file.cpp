@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <numeric>
 
@@ -12,39 +11,24 @@
 #include "engine/program/typing.h"
 #include "weights/error.h"
 #include "weights/registry.h"
+#include "weights/text_file.h"
 
 namespace shardproof {
 namespace {
 
 constexpr std::string_view kDoc = " (docs/program.md)";
 
+/// The whole file with every line ended by a newline.
 std::string read_text(const std::string& path) {
-  constexpr std::size_t kMost = 1 << 20;
-  if (path.empty()) throw Error("program_f1", "no file is named");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error("program_f1", fmt::format("{} cannot be read", path));
-  std::string text(kMost + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof()))
-    throw Error("program_f1", fmt::format("{} cannot be read", path));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMost)
-    throw Error("program_f3",
-                fmt::format("{} is larger than 1 MiB: no layer program is{}", path, kDoc));
-  if (text.starts_with("\xef\xbb\xbf"))
-    throw Error("program_f3",
-                fmt::format("{} begins with a byte order mark; save it without{}", path, kDoc));
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n'))
-      throw Error("program_f3",
-                  fmt::format("{}: byte {} is a carriage return alone; lines end with "
-                              "a newline{}",
-                              path, i, kDoc));
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte >= 0x20 && byte != 0x7f) continue;
-    if (byte == '\n' || byte == '\r' || byte == '\t') continue;
-    throw Error("program_f3",
-                fmt::format("{} is no text: byte {} is 0x{:02x}{}", path, i, byte, kDoc));
+  TextFile file(path, {"program_f1", "program_f3", std::size_t{1} << 20, "layer program", kDoc});
+  std::string text;
+  for (std::string line; file.next(line); text += line + "\n") {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(line[i]);
+      if ((byte >= 0x20 && byte != 0x7f) || byte == '\t') continue;
+      throw Error("program_f3", fmt::format("{} is no text: byte {} is 0x{:02x}{}", path,
+                                            file.offset() + i, byte, kDoc));
+    }
   }
   return text;
 }

@@ -4,18 +4,20 @@
 #include <hdf5.h>
 #include <rapidcheck/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <ctime>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "tests/weights/changed_file.h"
 #include "tests/weights/expect_error.h"
+#include "tests/weights/folder.h"
 #include "tests/weights/random_model.h"
 #include "weights/generator.h"
 #include "weights/hdf5_handle.h"
@@ -26,32 +28,6 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
 
 namespace shardproof {
 namespace {
-
-namespace fs = std::filesystem;
-
-const char* const kModel = "palm-tiny,layers=1,E=6,F=5,H=2,Q=2,V=7,positions=4";
-
-// A fresh directory that goes when the test does.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "shardproof-store-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-
-  fs::path operator/(const char* name) const { return path_ / name; }
-  std::ptrdiff_t entries() const {
-    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
-  }
-
- private:
-  fs::path path_;
-};
-
-Weights small() { return generate_weights(parse_model(kModel), 1); }
 
 bool equal(const Weights& a, const Weights& b) {
   if (!(a.config() == b.config()) || a.all().size() != b.all().size()) return false;
@@ -66,47 +42,11 @@ bool equal(const Weights& a, const Weights& b) {
   return true;
 }
 
-std::vector<char> bytes_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-void write_bytes(const fs::path& path, const std::vector<char>& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-// A saved small file, changed through the HDF5 library by `change(file id)`, then loaded.
-template <class Change>
-std::string load_changed(Change&& change) {
-  const Folder folder;
-  const fs::path path = folder / "w.h5";
-  save_weights(small(), path);
-  {
-    Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
-    EXPECT_TRUE(file);
-    change(file.get());
-  }
-  return message_of([&] { load_weights(path); });
-}
-
 template <class Change>
 std::string label_of_changed(Change&& change) {
   const std::string message = load_changed(change);
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   return message.substr(0, message.find(':'));
-}
-
-void put_text(hid_t object, const char* name, const std::string& value, bool variable = false) {
-  if (H5Aexists(object, name) > 0) H5Adelete(object, name);
-  Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type.get(), variable ? H5T_VARIABLE : std::max<std::size_t>(1, value.size()));
-  Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-  Hdf5Handle attribute(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
-                       H5Aclose);
-  const char* text = value.c_str();
-  ASSERT_GE(
-      H5Awrite(attribute.get(), type.get(), variable ? static_cast<const void*>(&text) : text), 0);
 }
 
 void put_version(hid_t file, int version) {
@@ -147,6 +87,16 @@ RC_GTEST_PROP(Store, LoadsWhatItSaved, ()) {
   save_weights(weights, folder / "w.h5");
   RC_ASSERT(equal(load_weights(folder / "w.h5"), weights));
   RC_ASSERT(folder.entries() == 1);
+}
+
+TEST(Store, EqualWeightsAreEqualBytes) {
+  const Folder folder;
+  save_weights(small(), folder / "a.h5");
+  // The clock that HDF5 would note has full seconds.
+  const std::time_t begin = std::time(nullptr);
+  while (std::time(nullptr) < begin + 2) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  save_weights(small(), folder / "b.h5");
+  EXPECT_EQ(bytes_of(folder / "a.h5"), bytes_of(folder / "b.h5"));
 }
 
 TEST(Store, SplitsLargeTensorsIntoChunks) {
