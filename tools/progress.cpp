@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 namespace shardproof::tools {
 
-Progress::Progress(std::int64_t cases) : cases_(cases) {
+Progress::Progress(std::int64_t total, std::string what) : total_(total), what_(std::move(what)) {
   if (::isatty(STDERR_FILENO) == 0) return;
   thread_ = std::thread([this] {
     std::unique_lock lock(mutex_);
@@ -41,10 +42,9 @@ void Progress::clear() {
 void Progress::show() {
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
-  std::fputs(fmt::format("\r\033[K{} of {} case{}, {} s", done_, cases_, cases_ == 1 ? "" : "s",
-                         seconds.count())
-                 .c_str(),
-             stderr);
+  std::fputs(
+      fmt::format("\r\033[K{} of {} {}, {} s", done_, total_, what_, seconds.count()).c_str(),
+      stderr);
   std::fflush(stderr);
   visible_ = true;
 }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace shardproof::tools {
@@ -13,12 +14,13 @@ namespace shardproof::tools {
 /// none.
 class Progress {
  public:
-  explicit Progress(std::int64_t cases);
+  /// Of `total` things that are called so, in the plural: "cases".
+  Progress(std::int64_t total, std::string what);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// One more case is done.
+  /// One more is done.
   void step();
   /// Takes the line away, so that something else can be printed; it comes back by itself.
   void clear();
@@ -26,7 +28,8 @@ class Progress {
  private:
   void show();
 
-  std::int64_t cases_;
+  std::int64_t total_;
+  std::string what_;
   std::int64_t done_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex mutex_;

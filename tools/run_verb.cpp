@@ -12,6 +12,7 @@
 #include "tools/command_line.h"
 #include "tools/json_text.h"
 #include "tools/output_file.h"
+#include "tools/progress.h"
 #include "tools/prompt_file.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
@@ -81,6 +82,22 @@ class Collector : public Observer {
   nlohmann::json found_ = nlohmann::json::object();
 };
 
+/// Shows how many passes of the run are done.
+class PassCounter : public Observer {
+ public:
+  explicit PassCounter(std::int64_t passes) : progress_(passes, "passes") {}
+
+  void observe(const Scope& scope, const Program&, const Op*, const Result&,
+               const Sharded&) override {
+    if (!pass_.empty() && scope.pass != pass_) progress_.step();
+    pass_ = scope.pass;
+  }
+
+ private:
+  Progress progress_;
+  std::string pass_;  // that runs
+};
+
 nlohmann::json rows_json(const IntTensor& ids, std::int64_t rows) {
   nlohmann::json out = nlohmann::json::array();
   const std::int64_t width = ids.shape[1];
@@ -142,13 +159,15 @@ int run_case(Options& o) {
   std::optional<Trace> trace;
   if (o.trace)
     trace.emplace(c, ids, *o.trace, Trace::Source{o.flags.weights() != nullptr, nullptr});
-  std::vector<Observer*> watching;
+  const std::int64_t chunks = (c.prompt + c.chunk - 1) / c.chunk;
+  std::optional<PassCounter> progress(std::in_place, chunks + c.gen - 1);
+  std::vector<Observer*> watching{&*progress};
   if (trace) watching.push_back(&*trace);
   if (o.checkpoints) watching.push_back(&collector);
   Observers observers(watching);
-  const IntTensor generated = run_inference(inference, programs, weights, ids, threads,
-                                            watching.empty() ? nullptr : &observers);
+  const IntTensor generated = run_inference(inference, programs, weights, ids, threads, &observers);
   if (trace) trace->write("complete");
+  progress.reset();
   if (!o.json) {
     for (std::int64_t r = 0; r < rows; ++r)
       fmt::print("{}\n", fmt::join(generated.data.begin() + r * c.gen,

@@ -142,7 +142,7 @@ std::string VerifyReport::Totals::to_string() const {
 }
 
 VerifyReport::VerifyReport(Options options, std::int64_t cases)
-    : options_(std::move(options)), cases_(cases), progress_(cases) {
+    : options_(std::move(options)), cases_(cases), progress_(cases, "cases") {
   if (!options_.json && !options_.quiet) fmt::print("{}", heading());
 }
 
