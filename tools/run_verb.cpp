@@ -194,8 +194,8 @@ void add_run(CLI::App& app, Action& chosen) {
       ->type_name("LINE");
   options->flags.add_to(*verb);
   verb->add_option("--prompt-file", options->prompt_file,
-                   "Text, a row a line, bytes as token ids\n"
-                   "[a generated prompt]")
+                   "Text, a row a line, bytes as token ids; at\n"
+                   "most 16 MiB [a generated prompt]")
       ->type_name("FILE");
   verb->add_option("--prompt-ids", options->prompt_ids,
                    "Token ids instead, a row a line, decimal\n"

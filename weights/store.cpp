@@ -259,11 +259,11 @@ class Reader {
     }
     declared += chunk;
     if (declared > kSpare && (declared - kSpare) / kCompression > size_)
-      refuse(
-          "weights_open",
-          fmt::format("declares {} bytes of weights in a file of {}: more than {} times that and "
-                      "{}; no weights compress so far, leave the compression out",
-                      declared, size_, kCompression, show_bytes(static_cast<double>(kSpare))));
+      refuse("weights_open",
+             fmt::format("declares {} bytes of weights and a chunk in a file of {}: more than {} "
+                         "times that and "
+                         "{}; no weights compress so far, leave the compression out",
+                         declared, size_, kCompression, show_bytes(static_cast<double>(kSpare))));
     // HDF5 doubles its room for what is inflated, and keeps it beside what is stored.
     require_memory(static_cast<double>(declared) + 3.0 * static_cast<double>(chunk),
                    fmt::format("{:?} declares weights that need about", path_),
