@@ -33,6 +33,15 @@ int finish(int code) {
   return refuse("output_c1: standard output cannot be written");
 }
 
+/// Newer releases of CLI11 would break the lines of descriptions and footers anew.
+template <class Formatter>
+void keep_lines(Formatter& formatter) {
+  if constexpr (requires { formatter.enable_footer_formatting(false); }) {
+    formatter.enable_footer_formatting(false);
+    formatter.enable_description_formatting(false);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -43,6 +52,7 @@ int main(int argc, char** argv) {
       "Shardproof runs partitioned transformer inference on a simulated torus of chips\n"
       "and proves every layout equal to the unsharded model, bit for bit.\n"};
   app.name("shardproof");
+  keep_lines(*app.get_formatter());
   app.set_version_flag("--version", "shardproof " SHARDPROOF_VERSION);
   app.footer(
       "Each verb has --help with examples. Strategies, models, the ops of programs and\n"

@@ -42,6 +42,11 @@ TEST(Case, DefaultsAreTheSpecifications) {
   EXPECT_EQ(c.seed, 1U);
 }
 
+TEST(Case, ABlockGivenTwiceAlikeIsOne) {
+  EXPECT_EQ(parse_case("model=palm-tiny,block=serial block=serial"),
+            parse_case("model=palm-tiny,block=serial"));
+}
+
 RC_GTEST_PROP(Case, ParseOfPrintIsTheIdentity, ()) {
   const Case c = *any_case();
   RC_ASSERT(parse_case(print_case(c)) == c);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -21,28 +22,22 @@ struct Verb {
   std::string path;  // "weights generate"; "" is the program itself
   std::vector<std::string> verbs;
   std::vector<Flag> flags;
-  std::string words;  // what it needs besides flags
 };
 
-/// Reads a verb's help: its flags and its verbs.
+/// Reads a verb's help, whose form differs between releases of CLI11: its flags and its verbs.
 Verb read_verb(const std::string& path) {
-  Verb verb{path, {}, {}, ""};
+  Verb verb{path, {}, {}};
+  const std::regex flag("^ {2,10}(?:-h, *)?(--[a-z-]+)(?: ([A-Z]+)\\b)?.*"), name("^  ([a-z]+) .*");
   std::istringstream lines(said(path + " --help").text);
   bool subcommands = false;
   for (std::string line; std::getline(lines, line);) {
-    if (!line.empty() && line[0] != ' ') subcommands = line.starts_with("Subcommands");
-    if (!line.starts_with("  ") || line.starts_with("   ")) continue;
-    std::istringstream words(line);
-    std::string name, type;
-    words >> name >> type;
-    if (const auto dashes = name.find("--"); dashes != std::string::npos) {
-      const bool typed = !type.empty() && std::all_of(type.begin(), type.end(), [](char c) {
-        return c >= 'A' && c <= 'Z';
-      }) && line.find("  " + type) == std::string::npos;
-      verb.flags.push_back({name.substr(dashes), typed ? type : ""});
-    } else if (subcommands) {
-      verb.verbs.push_back(name);
-    }
+    if (!line.empty() && line[0] != ' ')
+      subcommands = line.starts_with("Subcommands:") || line.starts_with("SUBCOMMANDS:");
+    std::smatch found;
+    if (std::regex_match(line, found, flag))
+      verb.flags.push_back({found[1], found[2]});
+    else if (subcommands && std::regex_match(line, found, name))
+      verb.verbs.push_back(found[1]);
   }
   return verb;
 }
