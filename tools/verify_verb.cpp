@@ -43,7 +43,9 @@ std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& sk
         require_legal(c);
         all.push_back(c);
       } catch (const Error& error) {
-        skipped.push_back(fmt::format("{} on {}: {}", s.to_string(), torus, error.what()));
+        // Without the legal model that it suggests: here the file has fixed the model.
+        const std::string why = error.what();
+        skipped.push_back(why.substr(0, why.find("; the nearest legal")));
       }
     }
   if (all.empty())
