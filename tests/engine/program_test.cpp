@@ -183,7 +183,8 @@ TEST(Execute, RefusesAStatisticThatOverflowed) {
 TEST(Execute, RefusesAnyComputedValueThatIsNotFinite) {
   // Each kind of value, infinite and NaN, on the last chip only.
   const Torus torus(1, 1, 3);
-  for (const char* meaning : {"mid", "raw block_out", "unstored out", "stat d", "stat d2", "stat final_d"})
+  for (const char* meaning :
+       {"mid", "raw block_out", "unstored out", "stat d", "stat d2", "stat final_d"})
     for (float bad :
          {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
           std::numeric_limits<float>::quiet_NaN()}) {
