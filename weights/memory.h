@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "weights/error.h"
+
 namespace shardproof {
 
 /// The least of the limits on this process's memory.

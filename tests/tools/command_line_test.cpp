@@ -53,8 +53,8 @@ std::vector<Verb> all_verbs() {
 }
 
 bool takes_value(const Flag& flag) {
-  static const std::set<std::string> none{"--help", "--version", "--json",
-                                          "--text", "--paper",   "--checkpoints"};
+  static const std::set<std::string> none{"--help",  "--version",     "--json", "--text",
+                                          "--paper", "--checkpoints", "--quiet"};
   return !none.contains(flag.name);
 }
 

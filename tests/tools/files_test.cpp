@@ -128,7 +128,7 @@ TEST_F(Files, PromptsOfIds) {
   expect_refused(arguments + "--prompt-ids ids.txt --prompt 2", "run_c2");
   expect_refused(arguments + "--prompt-ids ids.txt --batch 1", "batch=1");
   expect_refused(arguments + "--prompt-ids none.txt", "prompt_c1: none.txt cannot be read");
-  expect_refused(arguments + "--prompt-ids ''", "prompt_c1: no file is named");
+  expect_refused(arguments + "--prompt-ids ''", "flag_c2: the value of --prompt-ids is empty");
 }
 
 TEST_F(Files, BadTextsAreNamed) {
