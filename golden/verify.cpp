@@ -76,6 +76,42 @@ void require_memory(const Case& c, int at_once, const Program* layer) {
 
 namespace {
 
+/// Shows another observer what it sees. An error of that one is the caller's, not the case's: it
+/// ends the run and is kept.
+class Guarded : public Observer {
+ public:
+  struct Failed {};  // thrown in place of the error, and no std::exception
+
+  explicit Guarded(Observer* guarded) : guarded_(guarded) {}
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    guard([&] { guarded_->observe(scope, program, op, declared, value); });
+  }
+  void moved(const Scope& scope, const Program& program, const Op& op,
+             std::int64_t elements) override {
+    guard([&] { guarded_->moved(scope, program, op, elements); });
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  template <class Call>
+  void guard(Call&& call) {
+    try {
+      call();
+    } catch (...) {
+      error_ = std::current_exception();
+      throw Failed{};
+    }
+  }
+
+  Observer* guarded_;
+  std::exception_ptr error_;
+};
+
 /// A run under a judge, and under the options' observer if it is the case's own.
 template <class JudgeOfRun>
 Judgement judged(const Inference& inference, const InferencePrograms& programs,
@@ -153,6 +189,8 @@ Judgement run_judged(const Case& c, const Inference& inference, const InferenceP
   if (options.layer != nullptr && evidence.missing.empty())
     evidence.missing = missing_of_decode(inference, c.prompt);
   judgement.notes = std::move(evidence.notes);
+  if (options.layer == nullptr && c.gen == 1 && !(c.decode == c.prefill))
+    judgement.notes.push_back("gen=1 has no decode step: nothing is said of the decode strategy");
   if (!evidence.missing.empty()) {
     judgement.verdict = Verdict::not_judged;
     judgement.reason = evidence.missing;
@@ -197,6 +235,9 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   // A user's program is the caller's to mend; in a built one the types find our mistake.
   if (options.layer != nullptr && options.check_types)
     check(build_programs(inference), inference, c.batch, c.prompt);
+  Guarded watching(options.observer);
+  VerifyOptions guarded = options;
+  if (options.observer != nullptr) guarded.observer = &watching;
   try {
     InferencePrograms programs = build_programs(inference);
     if (options.mutate) options.mutate(programs);
@@ -207,7 +248,10 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
         return detected("types", error);
       }
     }
-    return run_judged(c, inference, programs, memo, options);
+    return run_judged(c, inference, programs, memo, guarded);
+  } catch (const Guarded::Failed&) {
+    watching.rethrow();
+    throw;
   } catch (const Error& error) {
     // Only the run shows that a program asks for what the model has not.
     if (options.layer != nullptr && error.label() == "judge_c1") throw;

@@ -61,7 +61,8 @@ Judgement ended_by(std::exception_ptr error);
 /// reason. A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
 ///
 /// Throws Error only on a caller's mistake: an illegal case, what require_memory throws, and of
-/// `options.layer` what check() throws and "judge_c1" (it asks for a value that the model has not).
+/// `options.layer` what check() throws and "judge_c1" (it asks for a value that the model has not);
+/// and whatever `options.observer` throws.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the

@@ -9,11 +9,11 @@
 
 namespace shardproof::tools {
 
-Batch::Batch(const std::vector<Case>& cases, VerifyOptions common, int threads,
+Batch::Batch(const std::vector<Case>& cases, VerifyOptions common, int threads, bool alone,
              std::function<std::string(const Case&)> command)
     : cases_(cases),
       common_(std::move(common)),
-      alone_(cases.size() == 1),
+      alone_(alone),
       threads_(threads),
       command_(std::move(command)),
       answers_(cases.size()) {}

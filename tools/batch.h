@@ -21,8 +21,9 @@ struct Answered {
 class Batch {
  public:
   /// `common` goes for each case; an observer or a layer of its own only for one case alone.
-  /// `command` is what runs a case again, for the report of a crash.
-  Batch(const std::vector<Case>& cases, VerifyOptions common, int threads,
+  /// `alone`: there are no other cases. `command` is what runs a case again, for the report of a
+  /// crash.
+  Batch(const std::vector<Case>& cases, VerifyOptions common, int threads, bool alone,
         std::function<std::string(const Case&)> command);
 
   void run(const std::function<void(std::size_t, const Answered&)>& done);

@@ -19,7 +19,7 @@ class CaseFlags {
   void add_to(CLI::App& verb, const std::vector<std::string>& except = {},
               const std::map<std::string, std::string>& instead = {});
 
-  bool given() const { return !values_.empty() || weights_file_.has_value(); }
+  bool given() const { return !values_.empty() || !weights_flag_.empty(); }
   bool has(const std::string& key) const { return values_.contains(key); }
   /// Whether any flag but a weights file was given.
   bool names_a_case() const { return !values_.empty(); }

@@ -91,7 +91,7 @@ class Reader {
     bool only_words = false;
     for (; next_ < words_.size(); ++next_) {
       const std::string& word = words_[next_];
-      if (!only_words && word == "--")
+      if (!only_words && word == "--" && verbs_of(*at_).empty())
         only_words = true;
       else if (!only_words && word.size() > 1 && word[0] == '-')
         flag(word);

@@ -100,8 +100,11 @@ void print_text(const Program& layer, const Case& c, const std::string& title) {
   fmt::print("# The torus enters by the axes of the K={} key/value heads alone: on {} {}.\n",
              c.model.K, c.torus.to_string(),
              kv.empty() ? "they are whole" : "they are K_" + kv.to_string());
+  // On a model whose embedding is not its table's row, as verify --program has it by default.
+  ModelConfig judged = c.model;
+  if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
   fmt::print("# Judge it: shardproof verify --program FILE --case \"torus={} model={} act={}\"\n",
-             c.torus.to_string(), print_model(c.model), to_string(c.numerics.act));
+             c.torus.to_string(), print_model(judged), to_string(c.numerics.act));
   fmt::print("{}", print_program(layer));
 }
 
@@ -197,6 +200,7 @@ int explain(Options& o) {
     throw Error("explain_c2",
                 fmt::format("{} is a form of its own; leave {} out", o.rule ? "--rule" : "--text",
                             o.rule ? "--text and --svg" : "--json and --svg"));
+  if (o.rule) refuse_idle_flags(o);  // before a file is looked for
   o.flags.load();
   require_not_input({"--svg", o.svg},
                     {{"--program", o.program.value_or("")}, {"--weights", o.flags.weights_file()}});

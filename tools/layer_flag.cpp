@@ -19,9 +19,8 @@ std::shared_ptr<const GivenLayer> load_given_layer(const std::string& file, Case
   given->program = load_layer(file);
   for (const auto& [key, value] : {std::pair{"torus", "4x2x3"}, {"prompt", "4"}, {"gen", "3"}})
     if (!has(key)) flags.set_default(key, value);
-  // At a scale of 1 the embedding's value would be its table's row, and one taken for the other.
   if (!has("model") && flags.weights() == nullptr)
-    flags.set_default("model", "palm-tiny,embed_scale=0.75");
+    flags.set_default("model", fmt::format("palm-tiny,embed_scale={}", kProgramEmbedScale));
   given->c = flags.parse(line);
   if (!has("batch")) given->c.batch = smallest_batch(given->program, given->c.torus);
   return given;

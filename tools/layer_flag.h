@@ -8,6 +8,10 @@
 
 namespace shardproof::tools {
 
+/// The scale of the embedding in the default case of a program: at a scale of 1 the embedding's
+/// value would be its table's row, and one could be taken for the other.
+inline constexpr float kProgramEmbedScale = 0.75F;
+
 /// What `--program FILE` names: a user's layer program, and the case it is judged as.
 struct GivenLayer {
   Program program;

@@ -23,7 +23,7 @@ Progress::~Progress() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  clear();
+  const auto hidden = hide();
 }
 
 void Progress::step() {
@@ -31,12 +31,14 @@ void Progress::step() {
   ++done_;
 }
 
-void Progress::clear() {
-  const std::lock_guard lock(mutex_);
-  if (!visible_) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
-  visible_ = false;
+std::unique_lock<std::mutex> Progress::hide() {
+  std::unique_lock lock(mutex_);
+  if (visible_) {
+    std::fputs("\r\033[K", stderr);
+    std::fflush(stderr);
+    visible_ = false;
+  }
+  return lock;
 }
 
 void Progress::show() {

@@ -22,8 +22,9 @@ class Progress {
 
   /// One more is done.
   void step();
-  /// Takes the line away, so that something else can be printed; it comes back by itself.
-  void clear();
+  /// Takes the line away, so that something else can be printed; it stays away while the result
+  /// lives, and comes back by itself.
+  [[nodiscard]] std::unique_lock<std::mutex> hide();
 
  private:
   void show();

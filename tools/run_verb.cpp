@@ -124,10 +124,10 @@ int run_case(Options& o) {
     if (o.flags.has("prompt", line))
       throw Error("run_c2", fmt::format("prompt is a length; --prompt-{} has its own",
                                         o.prompt_file ? "file" : "ids"));
-    if (o.flags.has("seed") && o.flags.weights() != nullptr)
+    if (o.flags.has("seed", line) && o.flags.weights() != nullptr)
       throw Error(
           "flag_c6",
-          "--seed has no effect where weights and prompt come from files, leave it out (see "
+          "a seed has no effect where weights and prompt come from files, leave it out (see "
           "shardproof run --help)");
     std::optional<std::int64_t> most;
     if (o.flags.has("batch", line)) most = c.batch;

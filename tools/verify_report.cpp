@@ -196,11 +196,6 @@ void VerifyReport::print_row(const Case& c, const Judgement& j) {
                  j.difference->reach->worst());
     fmt::print("     reproduce: {}\n", command(c));
   }
-  for (const std::string& note : j.notes)
-    if (note != note_) {
-      fmt::print("     note: {}\n", note);
-      note_ = note;
-    }
   std::fflush(stdout);
 }
 
@@ -215,11 +210,12 @@ void VerifyReport::add(const Case& c, const Answered& answered) {
     ++drifting_;
   }
   if (j.verdict != Verdict::equal && !first_failed_) first_failed_.emplace(c, j.verdict);
+  for (const std::string& note : j.notes) notes_[note].push_back(totals_.cases());
   if (options_.json) {
     results_.push_back(as_json(c, answered));
     return;
   }
-  progress_.clear();
+  const auto hidden = progress_.hide();
   print_row(c, j);
 }
 
@@ -238,6 +234,12 @@ nlohmann::json VerifyReport::totals_json() {
 void VerifyReport::print_totals() const {
   fmt::print("{} tensors, {} elements judged in {:.1f} s\n", totals_.tensors, totals_.elements,
              seconds());
+  for (const auto& [note, of] : notes_)
+    fmt::print("note{}: {}\n",
+               cases_ == 1
+                   ? ""
+                   : fmt::format(" on {} of {} cases, first on {}", of.size(), cases_, of.front()),
+               note);
   if (drifting_ == 1) fmt::print("{}\n", drift_.to_string());
   if (drifting_ > 1)
     fmt::print("{} f32 cases, the worst of each: {}\n", drifting_, drift_.to_string());
@@ -265,17 +267,28 @@ int VerifyReport::finish(const cases::Coverage& coverage, const std::vector<std:
   const std::lock_guard lock(mutex_);
   if (closed_) return 1;
   closed_ = true;
-  progress_.clear();
-  const std::string lazy = options_.random ? coverage.shortfall() : "";
-  const bool held = !first_failed_ && lazy.empty();
+  const auto hidden = progress_.hide();
+  print_all(coverage, skipped, least);
+  // While no interrupt can come between: main's own flush would be too late for one.
+  std::fflush(stdout);
+  return first_failed_ || !shortfall(coverage).empty() ? 1 : 0;
+}
+
+std::string VerifyReport::shortfall(const cases::Coverage& coverage) const {
+  return options_.random ? coverage.shortfall() : "";
+}
+
+void VerifyReport::print_all(const cases::Coverage& coverage,
+                             const std::vector<std::string>& skipped, const std::string& least) {
+  const std::string lazy = shortfall(coverage);
   if (options_.json) {
     nlohmann::json out = totals_json();
-    out["held"] = held;
+    out["held"] = !first_failed_ && lazy.empty();
     if (!least.empty()) out["reproduce"] = least;
     if (!lazy.empty()) out["coverage"] = lazy;
     if (!skipped.empty()) out["skipped"] = skipped;
     fmt::print("{}\n", json_text(out));
-    return held ? 0 : 1;
+    return;
   }
   if (options_.random) fmt::print("{}", coverage.to_string());
   for (const std::string& why : skipped) fmt::print("not legal: {}\n", why);
@@ -283,14 +296,16 @@ int VerifyReport::finish(const cases::Coverage& coverage, const std::vector<std:
   print_totals();
   if (!lazy.empty()) fmt::print("{}\n", lazy);
   if (options_.random && !least.empty()) fmt::print("the first failure, made small: {}\n", least);
-  return held ? 0 : 1;
 }
 
 void VerifyReport::interrupted(int signal) {
   const std::lock_guard lock(mutex_);
-  if (closed_) return;
+  if (closed_) {  // all is printed, but perhaps not yet written
+    std::fflush(stdout);
+    return;
+  }
   closed_ = true;
-  progress_.clear();
+  const auto hidden = progress_.hide();
   if (options_.json) {
     nlohmann::json out = totals_json();
     out["held"] = false;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,6 +55,9 @@ class VerifyReport {
 
   void print_row(const Case& c, const Judgement& j);
   void print_totals() const;
+  void print_all(const cases::Coverage& coverage, const std::vector<std::string>& skipped,
+                 const std::string& least);
+  std::string shortfall(const cases::Coverage& coverage) const;
   nlohmann::json as_json(const Case& c, const Answered& answered) const;
   nlohmann::json totals_json();
   std::string smallest_failure() const;
@@ -68,7 +72,8 @@ class VerifyReport {
   Totals totals_;
   Drift drift_;  // of all f32 cases
   std::int64_t drifting_ = 0;
-  std::string head_, note_;  // printed last
+  std::string head_;                                        // printed last
+  std::map<std::string, std::vector<std::int64_t>> notes_;  // with the numbers of their cases
   nlohmann::json results_ = nlohmann::json::array();
   std::optional<std::pair<Case, Verdict>> first_failed_;
 };

@@ -85,7 +85,7 @@ int verify_random(const Options& o, int threads) {
       list.push_back(cases::draw(seed, static_cast<std::uint64_t>(i)));
       coverage.add(list.back());
     }
-    Batch(list, {}, threads, [&](const Case& c) {
+    Batch(list, {}, threads, *o.cases == 1, [&](const Case& c) {
       return report.command(c);
     }).run([&](std::size_t i, const Answered& answered) { report.add(list[i], answered); });
   }
@@ -131,7 +131,7 @@ int verify(Options& o) {
   common.layer = layer;
   VerifyReport report(report_options(o), static_cast<std::int64_t>(list.size()));
   const AtInterrupt at_interrupt([&](int signal) { report.interrupted(signal); });
-  Batch(list, common, threads, [&](const Case& c) {
+  Batch(list, common, threads, list.size() == 1, [&](const Case& c) {
     return report.command(c);
   }).run([&](std::size_t i, const Answered& answered) {
     const Judgement& j = answered.judgement;

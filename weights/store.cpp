@@ -36,6 +36,9 @@ constexpr hsize_t kChunkElements = hsize_t{1} << 18;  // 1 MiB of f32
 // 32, compress by half as much.
 constexpr std::uint64_t kCompression = 64;
 constexpr std::uint64_t kSpare = std::uint64_t{64} << 20;
+// HDF5 keeps about this much for each chunk of a dataset that it reads, however small the chunk is.
+constexpr double kChunkKeeping = 4096.0;
+constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 16;
 // Deflate's best ratio: fewer stored bytes than this share cannot hold what a dataset declares.
 constexpr std::uint64_t kBestCompression = 1032;
 
@@ -250,11 +253,14 @@ class Reader {
   void check_sizes(const std::vector<WeightSpec>& specs) const {
     std::uint64_t declared = 0;
     std::uint64_t chunk = 0;
+    std::uint64_t chunks = 0;
     for (const WeightSpec& spec : specs) {
       const Hdf5Handle data = open_dataset(spec);
       check_type(spec, data.get());
       check_shape(spec, data.get());
-      chunk = std::max(chunk, check_storage(spec, data.get()));
+      const Chunks stored = check_storage(spec, data.get());
+      chunk = std::max(chunk, stored.bytes);
+      chunks = std::max(chunks, stored.count);
       declared += declared_bytes(spec);
     }
     declared += chunk;
@@ -265,7 +271,8 @@ class Reader {
                          "{}; no weights compress so far, leave the compression out",
                          declared, size_, kCompression, show_bytes(static_cast<double>(kSpare))));
     // HDF5 doubles its room for what is inflated, and keeps it beside what is stored.
-    require_memory(static_cast<double>(declared) + 3.0 * static_cast<double>(chunk),
+    require_memory(static_cast<double>(declared) + 3.0 * static_cast<double>(chunk) +
+                       kChunkKeeping * static_cast<double>(chunks),
                    fmt::format("{:?} declares weights that need about", path_),
                    "a file of a smaller model fits");
   }
@@ -281,12 +288,24 @@ class Reader {
       refuse("weights_open", fmt::format("cannot be read: {} {}", spec.name, fault));
   }
 
-  std::uint64_t chunk_bytes(hid_t options, const WeightSpec& spec) const {
+  struct Chunks {
+    std::uint64_t bytes = 0;  // of one
+    std::uint64_t count = 0;
+  };
+
+  Chunks chunks_of(hid_t options, const WeightSpec& spec) const {
     std::vector<hsize_t> chunk(spec.shape.size());
     need(H5Pget_chunk(options, static_cast<int>(chunk.size()), chunk.data()) >= 0);
-    std::uint64_t bytes = sizeof(float);  // HDF5 itself keeps it below 4 GiB
-    for (hsize_t extent : chunk) bytes *= extent;
-    return bytes;
+    Chunks chunks{sizeof(float), 1};  // HDF5 itself keeps a chunk below 4 GiB
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      chunks.bytes *= chunk[i];
+      chunks.count *= (static_cast<std::uint64_t>(spec.shape[i]) + chunk[i] - 1) / chunk[i];
+    }
+    if (chunks.count > kMostChunks)
+      refuse("weights_open",
+             fmt::format("stores {} in {} chunks; at most {} are read, so larger ones are wanted",
+                         spec.name, chunks.count, kMostChunks));
+    return chunks;
   }
 
   static std::uint64_t declared_bytes(const WeightSpec& spec) {
@@ -350,9 +369,9 @@ class Reader {
     }
   }
 
-  // Before memory is taken: the data lie in this file, and there are enough of them. The bytes of a
-  // chunk, which is what HDF5 reads at once.
-  std::uint64_t check_storage(const WeightSpec& spec, hid_t data) const {
+  // Before memory is taken: the data lie in this file, and there are enough of them. The chunks
+  // they lie in, none where they lie in one piece.
+  Chunks check_storage(const WeightSpec& spec, hid_t data) const {
     const Hdf5Handle options(H5Dget_create_plist(data), H5Pclose);
     need(static_cast<bool>(options));
     const H5D_layout_t layout = H5Pget_layout(options.get());
@@ -366,8 +385,8 @@ class Reader {
       refuse("weights_open", fmt::format("declares {} bytes of {} but stores {} in a file of {}",
                                          declared, spec.name, stored, size_));
     }
-    if (layout != H5D_CHUNKED) return 0;
-    return chunk_bytes(options.get(), spec);
+    if (layout != H5D_CHUNKED) return {};
+    return chunks_of(options.get(), spec);
   }
 
   std::string path_;

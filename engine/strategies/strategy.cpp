@@ -110,8 +110,8 @@ Strategy Strategy::parse(std::string_view text) {
                             "batch only; legal: wg-xyz:batch",
                             text));
   const std::string near = nearest(text, names());
-  throw Error("strategy_c1", fmt::format("unknown strategy '{}'{}; legal: {}", text,
-                                         near.empty() ? "" : ", did you mean " + near + "?",
+  throw Error("strategy_c1", fmt::format("unknown strategy '{}'{} legal: {}", text,
+                                         near.empty() ? ";" : ", did you mean " + near + "?",
                                          fmt::join(names(), ", ")));
 }
 

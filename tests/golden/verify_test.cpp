@@ -200,6 +200,42 @@ TEST(Verify, AUsersMistakeIsThrown) {
   EXPECT_THROW(verify_case(illegal, memo), Error);
 }
 
+TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {
+  // Not the case's answer: the disk of a trace is no matter of the layout. In f32 the case's own
+  // run is shown, and where the layouts are wrong it is shown without a judge.
+  struct Failing : Observer {
+    int left;
+    explicit Failing(int steps) : left(steps) {}
+    void observe(const Scope&, const Program&, const Op*, const Result&, const Sharded&) override {
+      if (left-- == 0) throw Error("trace_c1", "the disk is full");
+    }
+  };
+  for (const char* regime : {"exact", "f32"})
+    for (bool wrong : {false, true})
+      for (int steps : {0, 1, 7, 20}) {
+        const Case c = parse_case(std::string("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,"
+                                              "F=12,H=6,Q=2,V=12 prefill=ws2d:heads regime=") +
+                                  regime);
+        Failing failing(steps);
+        OracleMemo memo;
+        VerifyOptions options;
+        options.observer = &failing;
+        options.check_types = false;
+        if (wrong)
+          options.mutate = [](InferencePrograms& p) {
+            for (Op& op : p.decode.layer.ops)
+              if (op.results[0].name == "yr") op.removed = true;
+          };
+        std::string label;
+        try {
+          verify_case(c, memo, options);
+        } catch (const Error& error) {
+          label = error.label();
+        }
+        EXPECT_EQ(label, "trace_c1") << regime << wrong << steps;
+      }
+}
+
 TEST(Verify, AnInfiniteStatisticIsRefused) {
   // Every ss is infinite, every norm zeros: finite, and the same in any layout.
   for (const char* regime : {"exact", "f32"})

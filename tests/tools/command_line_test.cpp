@@ -153,6 +153,7 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
   expect_refused("", "verfy", "verb_c2", "did you mean verify?");
   expect_refused("", "--torus 2x2x2", "verb_c1", "write shardproof verify --torus");
   expect_refused("", "--json", "verb_c1", "stands before the verb");
+  expect_refused("", "-- explain", "flag_c1", "has no flag --");
 }
 
 TEST(CommandLine, NoWordIsLeftOver) {

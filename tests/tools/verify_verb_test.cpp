@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 
 #include <array>
 #include <chrono>
@@ -169,12 +170,29 @@ TEST_F(VerifyVerb, EqualBlocksAreNoProof) {
   weights_file("", constant("layer0.norm"));
   o = run(judge);
   EXPECT_EQ(o.code, 0) << o.out;
-  EXPECT_EQ(count_of(o.out, "     note: all blocks of layer0.norm hold the same bits"), 1U)
-      << o.out;
+  EXPECT_EQ(count_of(o.out, "\nnote: all blocks of layer0.norm hold the same bits"), 1U) << o.out;
   const auto json = nlohmann::json::parse(run(judge + " --json").out);
   EXPECT_EQ(json["cases"][0]["notes"].size(), 1U);
-  // The same note of many cases is printed once.
-  EXPECT_EQ(count_of(run("verify --weights w.h5").out, "note: "), 1U);
+  // The same note of many cases is printed once, with how many there are and the first.
+  const auto all = nlohmann::json::parse(run("verify --weights w.h5 --json").out)["cases"];
+  int noted = 0;
+  int first = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].contains("notes") && ++noted == 1) first = static_cast<int>(i) + 1;
+  EXPECT_GT(noted, 1);
+  EXPECT_LT(noted, 30);
+  for (const char* quiet : {"", " --quiet"}) {
+    o = run(std::string("verify --weights w.h5") + quiet);
+    EXPECT_EQ(count_of(o.out, "\nnote on "), 1U) << o.out;
+    EXPECT_NE(o.out.find("\nnote on " + std::to_string(noted) + " of 30 cases, first on " +
+                         std::to_string(first) + ": all blocks of layer0.norm"),
+              std::string::npos)
+        << o.out;
+  }
+  // And what a run without a decode step leaves unsaid.
+  o = run("verify --torus 1x1x2 --prefill ws2d --decode ws1d --gen 1");
+  EXPECT_EQ(o.code, 0) << o.out;
+  EXPECT_EQ(count_of(o.out, "\nnote: gen=1 has no decode step"), 1U) << o.out;
 }
 
 TEST_F(VerifyVerb, AProgramIsJudgedAsDecodeOrNotAtAll) {
@@ -259,6 +277,36 @@ TEST_F(VerifyVerb, AnInterruptPrintsTheTotalsSoFar) {
   const Outcome o = interrupted("verify --cases 1000000 --seed 3", SIGINT, some_rows);
   EXPECT_EQ(o.code, 130);
   EXPECT_NE(o.out.find("of 1000000 cases: "), std::string::npos) << o.out;
+}
+
+TEST_F(VerifyVerb, AnInterruptDuringTheLastPrintingLosesNothing) {
+  // All is judged, but the pipe is full; the interrupt comes before anybody reads.
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(pipe[1], STDOUT_FILENO);
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+    ::execl(SHARDPROOF_CLI, SHARDPROOF_CLI, "verify", "--cases", "160", "--seed", "1", "--json",
+            nullptr);
+    ::_exit(127);
+  }
+  ::close(pipe[1]);
+  int held = 0;
+  const auto is_full = [&] { return ::ioctl(pipe[0], FIONREAD, &held) == 0 && held >= 65536; };
+  while (!is_full()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(child, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::string said;
+  std::array<char, 4096> bytes{};
+  for (ssize_t n; (n = ::read(pipe[0], bytes.data(), bytes.size())) > 0;)
+    said.append(bytes.data(), static_cast<std::size_t>(n));
+  ::close(pipe[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 130);
+  EXPECT_EQ(nlohmann::json::parse(said)["cases"].size(), 160U);
 }
 
 TEST_F(VerifyVerb, AnInterruptEndsJsonWhole) {

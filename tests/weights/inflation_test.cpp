@@ -161,6 +161,23 @@ TEST(Inflation, RefusesAChunkThatInflatesBeyondItsSize) {
             std::string::npos);
 }
 
+TEST(Inflation, RefusesMoreChunksThanCanBeKept) {
+  // HDF5 keeps some KiB for each chunk, though it holds one number here. 65,532 and 65,538 of them.
+  const Folder folder;
+  const fs::path path = folder / "w.h5";
+  const auto model = [](int V) {
+    return "palm-tiny,layers=1,E=6,F=5,H=2,Q=2,positions=4,V=" + std::to_string(V);
+  };
+  write_deflated(path, model(10922), 1);
+  EXPECT_EQ(message_of([&] { load_weights(path); }), "");
+  fs::remove(path);
+  write_deflated(path, model(10923), 1);
+  const std::string message = message_of([&] { load_weights(path); });
+  EXPECT_TRUE(message.starts_with("weights_open: ")) << message;
+  EXPECT_NE(message.find("stores embed in 65538 chunks; at most 65536 are read"), std::string::npos)
+      << message;
+}
+
 TEST(Inflation, RefusesChunksFarLargerThanTheirData) {
   const std::string message = load_changed([](hid_t f) {
     H5Ldelete(f, "final_norm", H5P_DEFAULT);
