@@ -190,7 +190,8 @@ Judgement run_judged(const Case& c, const Inference& inference, const InferenceP
     evidence.missing = missing_of_decode(inference, c.prompt);
   judgement.notes = std::move(evidence.notes);
   if (options.layer == nullptr && c.gen == 1 && !(c.decode == c.prefill))
-    judgement.notes.push_back("gen=1 has no decode step: nothing is said of the decode strategy");
+    judgement.notes.emplace_back(
+        "gen=1 has no decode step: nothing is said of the decode strategy");
   if (!evidence.missing.empty()) {
     judgement.verdict = Verdict::not_judged;
     judgement.reason = evidence.missing;
@@ -208,7 +209,7 @@ Judgement detected(std::string_view detector, const std::exception& what) {
 
 }  // namespace
 
-Judgement ended_by(std::exception_ptr error) {
+Judgement ended_by(const std::exception_ptr& error) {
   Judgement refused;
   refused.verdict = Verdict::refused;
   try {

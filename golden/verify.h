@@ -49,7 +49,7 @@ struct VerifyOptions {
 
 /// The answer to a case whose run ended by this exception: `different` where it is what a detector
 /// found ("replicas"), else `refused`.
-Judgement ended_by(std::exception_ptr error);
+Judgement ended_by(const std::exception_ptr& error);
 
 /// Runs a case on the simulated chips under the judge. A case with regime=f32 is judged twice: in
 /// the exact regime against the oracle, since the scalar model would follow a wrong program, then

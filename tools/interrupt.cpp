@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -41,9 +42,10 @@ State& state() {
 void report_and_end(int signal) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  for (auto report = s.reports.rbegin(); report != s.reports.rend(); ++report) {
+  const Reports latest_first(s.reports.rbegin(), s.reports.rend());
+  for (const std::function<void(int)>* report : latest_first) {
     try {
-      (**report)(signal);
+      (*report)(signal);
     } catch (...) {
       // What it could print is printed; the process ends all the same.
     }
