@@ -99,7 +99,7 @@ TEST(Judge, SeesAWrongSumWhoseOriginsAreRight) {
       std::size_t size = 1;
       for (std::size_t at = 0; at < size; ++at) {
         const Judgement j = judge_corrupted(step, chip, at, &size);
-        ASSERT_GT(size, 0U) << step << " is no partial";
+        ASSERT_GT(size, 0U) << step << " holds no partial sums";
         ASSERT_EQ(j.verdict, Verdict::different) << step << " " << chip << " " << at;
         EXPECT_EQ(j.difference->step, step);
         ASSERT_TRUE(j.difference->reach);

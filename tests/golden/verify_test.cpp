@@ -201,7 +201,7 @@ TEST(Verify, AUsersMistakeIsThrown) {
 }
 
 TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {
-  // Not the case's answer: the disk of a trace is no matter of the layout. In f32 the case's own
+  // Not the case's answer: a full disk says nothing of the layout. In f32 the case's own
   // run is shown, and where the layouts are wrong it is shown without a judge.
   struct Failing : Observer {
     int left;

@@ -114,7 +114,7 @@ TEST(PublicHeaders, NameNoLabelThatNobodyThrows) {
   std::set<std::string> thrown;
   for (const std::string& file : library_files())
     thrown.merge(labels_of(code_of(read(kRoot / file))));
-  // Only what stands behind "Throws", up to the end of the comment: other names are quoted, too.
+  // Only what follows "Throws", up to the end of the comment: other names are quoted, too.
   static const std::regex throws(R"re(Throws?\b((?:[^\n]|\n\s*///)*))re");
   static const std::regex quoted("\"([a-z]+_[a-z0-9]+)\"");
   static const std::regex rule("[a-z_]+_c[0-9]");  // of typing: e.g. "all_gather_c3"
