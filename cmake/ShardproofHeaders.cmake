@@ -12,9 +12,7 @@ set(shardproof_private_headers
   engine/program/glyphs.h
   engine/program/page.h
   engine/program/typing_rules.h
-  engine/strategies/layer_builder.h
-  engine/strategies/norm_text.h
-  engine/strategies/program_text.h
+  engine/strategies/shipped.h
   golden/comparison.h
   oracle/block.h
   oracle/functions.h

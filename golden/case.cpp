@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <sstream>
+#include <numeric>
 
 #include "weights/error.h"
 
@@ -63,7 +63,7 @@ const std::vector<std::string>& case_keys() {
   return keys;
 }
 
-Case parse_case(std::string_view line) {
+Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   const std::map<std::string, std::string> values = split_keys(line);
   const auto get = [&](const char* key) -> const std::string* {
     const auto at = values.find(key);
@@ -75,8 +75,8 @@ Case parse_case(std::string_view line) {
     c.model = parse_model(*v);
   else
     c.model = parse_model("palm-tiny");
-  c.prefill = Strategy::parse(get("prefill") ? *get("prefill") : "ws2d:heads");
-  c.decode = get("decode") ? Strategy::parse(*get("decode")) : c.prefill;
+  c.prefill = Strategy::parse(get("prefill") ? *get("prefill") : "ws2d:heads", own);
+  c.decode = get("decode") ? Strategy::parse(*get("decode"), own) : c.prefill;
   if (const auto* v = get("block")) {
     const Block block = parse_block(*v);
     // Twice alike is harmless: a refused case's nearest legal model names its block.
@@ -90,7 +90,9 @@ Case parse_case(std::string_view line) {
   if (const auto* v = get("act")) c.numerics.act = parse_act_type(*v);
   if (const auto* v = get("regime")) c.numerics.regime = parse_regime(*v);
   if (const auto* v = get("schedule")) c.numerics.schedule = parse_schedule(*v);
-  c.batch = std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+  c.batch = std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+  const std::int64_t L = smallest_length(c.prefill, c.torus);
+  c.prompt = (c.prompt + L - 1) / L * L;
   if (const auto* v = get("batch")) c.batch = positive("batch", *v);
   if (const auto* v = get("prompt")) c.prompt = positive("prompt", *v);
   c.chunk = c.prompt;
@@ -100,31 +102,24 @@ Case parse_case(std::string_view line) {
   return c;
 }
 
-std::string print_case(const Case& c) {
+std::string print_case(const Case& c, const GivenLayers& layers) {
   ModelConfig model = c.model;
   model.block = parse_model(model.preset).block;  // printed by its own key
+  const auto phase = [](const char* key, const Program* layer, const Strategy& strategy) {
+    return layer != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
+  };
   return fmt::format(
-      "torus={} model={} prefill={} decode={} block={} weights={} act={} regime={} schedule={} "
-      "batch={} "
-      "prompt={} chunk={} gen={} seed={}",
-      c.torus.to_string(), print_model(model), c.prefill.to_string(), c.decode.to_string(),
-      to_string(c.model.block), to_string(c.numerics.weights), to_string(c.numerics.act),
-      to_string(c.numerics.regime), to_string(c.numerics.schedule), c.batch, c.prompt, c.chunk,
-      c.gen, c.seed);
-}
-
-std::string print_without_strategies(const Case& c) {
-  std::istringstream whole(print_case(c));
-  std::string text;
-  for (std::string word; whole >> word;)
-    if (!word.starts_with("prefill=") && !word.starts_with("decode="))
-      text += (text.empty() ? "" : " ") + word;
-  return text;
+      "torus={} model={}{}{} block={} weights={} act={} regime={} schedule={} batch={} prompt={} "
+      "chunk={} gen={} seed={}",
+      c.torus.to_string(), print_model(model), phase("prefill", layers.prefill, c.prefill),
+      phase("decode", layers.decode, c.decode), to_string(c.model.block),
+      to_string(c.numerics.weights), to_string(c.numerics.act), to_string(c.numerics.regime),
+      to_string(c.numerics.schedule), c.batch, c.prompt, c.chunk, c.gen, c.seed);
 }
 
 void require_legal(const Case& c) {
   validate(c.model);
-  require_legal(c.inference(), c.batch, c.prompt);
+  require_legal(c.inference());
 }
 
 double multiply_adds(const Case& c) {

@@ -22,7 +22,9 @@ struct Case {
   std::int64_t gen = 2;    ///< tokens to generate
   std::uint64_t seed = 1;
 
-  Inference inference() const { return {torus, model, numerics, prefill, decode, chunk, gen}; }
+  Inference inference(const GivenLayers& layers = {}) const {
+    return {torus, model, numerics, prefill, decode, batch, prompt, chunk, gen, layers};
+  }
   bool operator==(const Case&) const = default;
 };
 
@@ -30,17 +32,16 @@ struct Case {
 const std::vector<std::string>& case_keys();
 
 /// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;
-/// what is left out takes its default (batch: the smallest legal one). Throws Error: "case_c0" (no
+/// what is left out takes its default (batch: the smallest legal one; prompt: the smallest legal
+/// one of at least 4). `own` are strategies beside those that ship. Throws Error: "case_c0" (no
 /// key=value), "case_c1" (unknown key, the nearest named), "case_c2" (repeated key), "case_c3" (a
 /// value that is no number or out of range); and what parse_model,
 /// parse_block, Torus, Strategy and the parsers of numerics throw.
-Case parse_case(std::string_view line);
+Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
-/// Every key in one fixed order; parse_case(print_case(c)) == c.
-std::string print_case(const Case& c);
-
-/// The same without the two strategies, where a layer program stands for them.
-std::string print_without_strategies(const Case& c);
+/// Every key in one fixed order; parse_case(print_case(c)) == c. A strategy that a layer program
+/// stands for is left out.
+std::string print_case(const Case& c, const GivenLayers& layers = {});
 
 /// Throws what validate(ModelConfig) and require_legal(Inference) throw, before anything is made.
 void require_legal(const Case& c);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -38,15 +39,13 @@ class Choices {
 
 std::int64_t chips(const Torus& torus) { return torus.chips(); }
 
-/// What E, F and H must be multiples of for both phases.
-struct Multiples {
-  std::int64_t E, wide;
-};
-Multiples multiples(const Case& c) {
-  const std::int64_t n = chips(c.torus);
-  const std::int64_t X = c.torus.size(Axis::x);
-  const bool gathered = c.prefill.ffn == FfnLayout::wg_xyz && c.decode.ffn == FfnLayout::wg_xyz;
-  return gathered ? Multiples{X, n / X} : Multiples{n, n};
+/// What a dim must be a multiple of for both phases.
+std::int64_t unit(const Case& c, char dim) {
+  std::int64_t unit = 1;
+  for (const Strategy* phase : {&c.prefill, &c.decode})
+    for (const CutDim& cut : cut_dims(*phase))
+      if (cut.dim == dim) unit = std::lcm(unit, std::int64_t{c.torus.size(cut.axes)});
+  return unit;
 }
 
 Case attempt(Choices& choose) {
@@ -67,15 +66,14 @@ Case attempt(Choices& choose) {
 
   ModelConfig& m = c.model;
   const std::int64_t n = chips(c.torus);
-  const auto [e, wide] = multiples(c);
   const auto stretch = [&](std::int64_t unit, std::int64_t around) {
     return unit * choose.between(1, std::max<std::int64_t>(1, around / unit));
   };
   m.layers = choose.of<std::int64_t>({1, 1, 2, 2, 3});
-  m.E = stretch(e, 48);
-  m.F = stretch(wide, 64);
-  m.H = stretch(wide, 12);
-  m.Q = choose.of<std::int64_t>({2, 4, 4, 8});
+  m.E = stretch(unit(c, 'E'), 48);
+  m.F = stretch(unit(c, 'F'), 64);
+  m.H = stretch(unit(c, 'H'), 12);
+  m.Q = std::lcm(choose.of<std::int64_t>({2, 4, 4, 8}), unit(c, 'Q'));
   m.V = n * choose.between(1, std::max<std::int64_t>(2, 64 / n));
   std::vector<std::int64_t> divisors;
   for (std::int64_t k = 1; k <= m.H; ++k)
@@ -98,11 +96,11 @@ Case attempt(Choices& choose) {
 
   if (choose.percent(25)) c.numerics.act = ActType::bf16;
   if (choose.percent(25)) c.numerics.weights = WeightType::bf16;
-  const bool batched =
-      c.prefill.attention == AttentionLayout::batch || c.decode.attention == AttentionLayout::batch;
-  c.batch = batched ? n * (n <= 6 ? choose.between(1, 2) : 1) : choose.between(1, 5);
-  c.prompt = choose.between(1, 7);
-  c.chunk = choose.percent(50) ? c.prompt : choose.between(1, c.prompt);
+  const std::int64_t rows = unit(c, 'B');
+  c.batch = rows == 1 ? choose.between(1, 5) : rows * (rows <= 6 ? choose.between(1, 2) : 1);
+  const std::int64_t L = smallest_length(c.prefill, c.torus);
+  c.prompt = L * choose.between(1, std::max<std::int64_t>(1, 7 / L));
+  c.chunk = choose.percent(50) ? c.prompt : L * choose.between(1, c.prompt / L);
   c.gen = choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
   if (choose.percent(22)) {
@@ -222,16 +220,16 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.numerics.act = ActType::f32; });
   propose([](Case& next) { next.numerics.weights = WeightType::f32; });
   propose([](Case& next) { next.decode = next.prefill; });
-  const auto [e, wide] = multiples(c);
   const std::int64_t n = chips(c.torus);
   const auto scaled = [](ModelConfig& m) {
     m.logit_scale = parse_model(fmt::format("palm-tiny,E={}", m.E)).logit_scale;
   };
   // Only downwards, so that repeating ends.
-  propose(
-      [&, unit = e](Case& next) { next.model.E = std::min(c.model.E, unit), scaled(next.model); });
-  propose([&, unit = wide](Case& next) { next.model.F = std::min(c.model.F, unit); });
-  propose([&, unit = wide](Case& next) {
+  propose([&, unit = unit(c, 'E')](Case& next) {
+    next.model.E = std::min(c.model.E, unit), scaled(next.model);
+  });
+  propose([&, unit = unit(c, 'F')](Case& next) { next.model.F = std::min(c.model.F, unit); });
+  propose([&, unit = unit(c, 'H')](Case& next) {
     if (c.model.H > unit) next.model.H = unit, next.model.K = c.model.K == 1 ? 1 : unit;
   });
   propose([](Case& next) { next.model.K = 1; });

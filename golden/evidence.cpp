@@ -109,7 +109,10 @@ Evidence evidence_of_weights(const Inference& inference, const InferencePrograms
   return evidence;
 }
 
-std::string missing_of_decode(const Inference& inference, std::int64_t prompt) {
+std::string missing_of_decode(const Inference& inference) {
+  // A layer that is the prefill's alone says nothing of decoding.
+  if (inference.layers.decode == nullptr) return "";
+  const std::int64_t prompt = inference.prompt;
   const bool chunks = inference.chunk > 0 && inference.chunk < prompt;
   std::string missing;
   if (inference.gen < 2 && !chunks)

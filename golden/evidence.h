@@ -22,6 +22,6 @@ Evidence evidence_of_weights(const Inference& inference, const InferencePrograms
 
 /// A user's layer is proved as decode only by a pass that reads a filled cache at positions above
 /// 0: "not judged as decode: ..." if this run has none, else empty.
-std::string missing_of_decode(const Inference& inference, std::int64_t prompt);
+std::string missing_of_decode(const Inference& inference);
 
 }  // namespace shardproof

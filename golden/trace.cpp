@@ -39,16 +39,10 @@ double count(const Shape& shape) {
 
 // ---- how large it gets ----
 
-Inference run_of(const Case& c, const Program* layer) {
-  Inference inference = c.inference();
-  inference.layer = layer;
-  return inference;
-}
-
 /// Bytes of what the ops of one program yield in one pass over L positions with M cached before.
 double bytes_of(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
   // Which strategies the case names plays no part in a program's types.
-  const auto types = check(program, c.inference(), c.batch, L, M);
+  const auto types = check(program, c.inference(), L, M);
   const auto chips = static_cast<double>(c.torus.chips());
   double bytes = 0.0;
   for (const Op& op : program.ops)
@@ -78,9 +72,9 @@ double bytes_of(const PhasePrograms& phase, const Case& c, std::int64_t L, std::
   return static_cast<double>(passes) * (first + last) / 2.0;
 }
 
-void require_room(const Case& c, const Program* layer, const fs::path& folder) {
-  const double bytes = estimated_trace_bytes(c, layer);
-  const double run = estimated_bytes(run_of(c, layer), c.batch, c.prompt);
+void require_room(const Case& c, const GivenLayers& layers, const fs::path& folder) {
+  const double bytes = estimated_trace_bytes(c, layers);
+  const double run = estimated_bytes(c.inference(layers));
   try {
     require_memory(bytes + run, "both need about");
   } catch (const Error& error) {
@@ -189,19 +183,39 @@ std::vector<float> sum_of_group(const Partial& partial, const std::vector<int>& 
 
 }  // namespace
 
-double estimated_trace_bytes(const Case& c, const Program* layer) {
-  const InferencePrograms programs = build_programs(run_of(c, layer));
+double estimated_trace_bytes(const Case& c, const GivenLayers& layers) {
+  const InferencePrograms programs = build_programs(c.inference(layers));
   const std::int64_t chunk = c.chunk > 0 ? c.chunk : c.prompt;
   const std::int64_t rest = c.prompt % chunk;
-  const auto layers = static_cast<double>(c.model.layers);
+  const auto depth = static_cast<double>(c.model.layers);
   constexpr double kFile = 1 << 20;
   double bytes = kFile + 2000.0 * c.torus.chips();
   bytes += 4.0 * static_cast<double>(c.batch) * static_cast<double>(c.prompt + c.gen);
   bytes += bytes_of(programs.prefill, c, chunk, 0, c.prompt / chunk);
   if (rest > 0) bytes += bytes_of(programs.prefill, c, rest, c.prompt - rest);
-  bytes += bytes_of(programs.decode, c, 1, c.prompt, c.gen - 1);
-  if (c.gen > 1) bytes += layers * bytes_of(programs.hand_over, c, c.prompt, c.prompt);
+  if (c.gen > 1) bytes += bytes_of(programs.decode, c, 1, c.prompt, c.gen - 1);
+  if (c.gen > 1) bytes += depth * bytes_of(programs.hand_over, c, c.prompt, c.prompt);
   return bytes;
+}
+
+/// The user's layer programs, if the run has any.
+bool put_programs(hid_t root, const GivenLayers& layers) {
+  if (layers.prefill == layers.decode)
+    return !layers.any() || put_attribute(root, "program", print_program(*layers.prefill));
+  return (layers.prefill == nullptr ||
+          put_attribute(root, "program_prefill", print_program(*layers.prefill))) &&
+         (layers.decode == nullptr ||
+          put_attribute(root, "program_decode", print_program(*layers.decode)));
+}
+
+/// The user's tables of layouts, if the case names any.
+bool put_tables(hid_t root, const Case& c) {
+  std::string text;
+  for (const Strategy* strategy : {&c.prefill, &c.decode})
+    if (!strategy->table().source.file.empty() &&
+        (strategy == &c.prefill || !(c.decode == c.prefill)))
+      text += print_layouts(strategy->table());
+  return text.empty() || put_attribute(root, "layouts", text);
 }
 
 /// The file being built.
@@ -216,15 +230,14 @@ class Trace::File {
     need(root >= 0 && H5Pset_obj_track_times(untimed_.get(), false) >= 0 &&
          put_attribute(root, "format", "shardproof trace") &&
          put_attribute(root, "version", kTraceFormat) &&
-         put_attribute(root, "case",
-                       source.layer == nullptr ? print_case(c) : print_without_strategies(c)) &&
+         put_attribute(root, "case", print_case(c, source.layers)) &&
          put_attribute(root, "model", print_model(c.model)) &&
          put_attribute(root, "torus", c.torus.to_string()) &&
          put_attribute(root, "regime", to_string(c.numerics.regime)) &&
          put_attribute(root, "act", to_string(c.numerics.act)) &&
          put_attribute(root, "weights", source.weights_given ? "file" : "seed") &&
-         put_attribute(root, "map", kMap) &&
-         (source.layer == nullptr || put_attribute(root, "program", print_program(*source.layer))));
+         put_attribute(root, "map", kMap) && put_programs(root, source.layers) &&
+         put_tables(root, c));
     const Hdf5Handle plain(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
     need(plain && H5Pset_obj_track_times(plain.get(), false) >= 0);
     const Hdf5Handle chips(H5Gcreate2(root, "chips", H5P_DEFAULT, plain.get(), H5P_DEFAULT),
@@ -385,7 +398,7 @@ class Trace::File {
 
 Trace::Trace(const Case& c, const IntTensor& prompt, fs::path target, const Source& source) {
   const fs::path resolved = require_replaceable(target, "trace_c1");
-  require_room(c, source.layer,
+  require_room(c, source.layers,
                resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
   file_ = std::make_unique<File>(c, prompt, std::move(target), source);
 }

@@ -14,7 +14,7 @@ inline constexpr int kTraceFormat = 0;
 
 /// Bytes of the trace of a case, about and from above: every op output of every pass, once as a
 /// logical tensor and once as every chip's shard, and what HDF5 needs to describe them.
-double estimated_trace_bytes(const Case& c, const Program* layer = nullptr);
+double estimated_trace_bytes(const Case& c, const GivenLayers& layers = {});
 
 /// Writes every op output of a run into one HDF5 file (docs/trace.md): `/ID` the logical tensor,
 /// `/chips/X_Y_Z/ID` the chip's shard, ID being the step's stable name ("prefill.c0.layer0.qr").
@@ -24,8 +24,8 @@ double estimated_trace_bytes(const Case& c, const Program* layer = nullptr);
 class Trace : public Observer {
  public:
   struct Source {
-    bool weights_given = false;      ///< not made from the case's seed
-    const Program* layer = nullptr;  ///< a user's, in place of the case's strategies
+    bool weights_given = false;  ///< not made from the case's seed
+    GivenLayers layers = {};     ///< a user's, in place of the case's strategies
   };
 
   /// `prompt` as the chips get it, int32 [B, L]. Throws Error: "trace_c1" (a path where no file can

@@ -61,15 +61,13 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const We
   return answer.get();
 }
 
-void require_memory(const Case& c, int at_once, const Program* layer) {
-  Inference inference = c.inference();
-  inference.layer = layer;
+void require_memory(const Case& c, int at_once, const GivenLayers& layers) {
   double bytes = 0.0;
   try {
-    bytes = estimated_bytes(inference, c.batch, c.prompt);
+    bytes = estimated_bytes(c.inference(layers));
   } catch (const Error&) {
     // The estimate needs types. A built program without them is verify_case's to report.
-    if (layer != nullptr) throw;
+    if (layers.any()) throw;
   }
   require_memory(bytes * at_once);
 }
@@ -186,10 +184,10 @@ Judgement run_judged(const Case& c, const Inference& inference, const InferenceP
     if (judgement.verdict != Verdict::equal) return judgement;
   }
   Evidence evidence = evidence_of_weights(inference, programs, known->weights);
-  if (options.layer != nullptr && evidence.missing.empty())
-    evidence.missing = missing_of_decode(inference, c.prompt);
+  if (options.layers.any() && evidence.missing.empty())
+    evidence.missing = missing_of_decode(inference);
   judgement.notes = std::move(evidence.notes);
-  if (options.layer == nullptr && c.gen == 1 && !(c.decode == c.prefill))
+  if (!options.layers.any() && c.gen == 1 && !(c.decode == c.prefill))
     judgement.notes.emplace_back(
         "gen=1 has no decode step: nothing is said of the decode strategy");
   if (!evidence.missing.empty()) {
@@ -229,13 +227,11 @@ Judgement ended_by(const std::exception_ptr& error) {
 
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
   validate(c.model);
-  Inference inference = c.inference();
-  inference.layer = options.layer;
-  require_legal(inference, c.batch, c.prompt);
-  require_memory(c, options.at_once, options.layer);
+  const Inference inference = c.inference(options.layers);
+  require_legal(inference);
+  require_memory(c, options.at_once, options.layers);
   // A user's program is the caller's to mend; in a built one the types find our mistake.
-  if (options.layer != nullptr && options.check_types)
-    check(build_programs(inference), inference, c.batch, c.prompt);
+  if (options.layers.any() && options.check_types) check(build_programs(inference), inference);
   Guarded watching(options.observer);
   VerifyOptions guarded = options;
   if (options.observer != nullptr) guarded.observer = &watching;
@@ -244,7 +240,7 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
     if (options.mutate) options.mutate(programs);
     if (options.check_types) {
       try {
-        check(programs, inference, c.batch, c.prompt);
+        check(programs, inference);
       } catch (const Error& error) {
         return detected("types", error);
       }
@@ -255,7 +251,7 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
     throw;
   } catch (const Error& error) {
     // Only the run shows that a program asks for what the model has not.
-    if (options.layer != nullptr && error.label() == "judge_c1") throw;
+    if (options.layers.any() && error.label() == "judge_c1") throw;
     return ended_by(std::current_exception());
   } catch (...) {
     return ended_by(std::current_exception());

@@ -40,7 +40,7 @@ struct VerifyOptions {
   int threads = 1;                   ///< over chips
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
-  const Program* layer = nullptr;    ///< a user's, in place of the case's two strategies
+  GivenLayers layers = {};           ///< a user's, in place of the case's strategies
   Hazards hazards = Hazards::hostile();
   bool check_types = true;       ///< off only to show that the judge needs no type check
   Observer* observer = nullptr;  ///< sees the case's own run before the judge does
@@ -61,13 +61,13 @@ Judgement ended_by(const std::exception_ptr& error);
 /// reason. A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
 ///
 /// Throws Error only on a caller's mistake: an illegal case, what require_memory throws, and of
-/// `options.layer` what check() throws and "judge_c1" (it asks for a value that the model has not);
-/// and whatever `options.observer` throws.
+/// `options.layers` what check() throws and "judge_c1" (it asks for a value that the model has
+/// not); and whatever `options.observer` throws.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
 /// memory that this process may take (weights/memory.h), divided by the number of cases that run
 /// `at_once`.
-void require_memory(const Case& c, int at_once = 1, const Program* layer = nullptr);
+void require_memory(const Case& c, int at_once = 1, const GivenLayers& layers = {});
 
 }  // namespace shardproof

@@ -94,12 +94,13 @@ int draw(const Explained& layer, const Case& c, const std::string& title, const 
 
 /// The layer program alone, as a file that `verify --program` reads.
 void print_text(const Program& layer, const Case& c, const std::string& title) {
-  const Axes kv = kv_axes(c.model, c.torus);
+  std::string cache;
+  for (const Result& input : layer.inputs)
+    if (input.meaning.to_string() == "previous k_cache") cache = input.layout.to_string();
   fmt::print("# One layer of {} as a program (docs/program.md).\n", title);
   fmt::print("# Written for model {}, act={}.\n", print_model(c.model), to_string(c.numerics.act));
-  fmt::print("# The torus enters by the axes of the K={} key/value heads alone: on {} {}.\n",
-             c.model.K, c.torus.to_string(),
-             kv.empty() ? "they are whole" : "they are K_" + kv.to_string());
+  fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
+             c.model.K, c.torus.to_string(), cache);
   // On a model whose embedding is not its table's row, as verify --program has it by default.
   ModelConfig judged = c.model;
   if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
@@ -111,24 +112,24 @@ void print_text(const Program& layer, const Case& c, const std::string& title) {
 int explain_program(Options& o) {
   const auto given = load_given_layer(*o.program, o.flags);
   const Case& c = given->c;
-  Inference inference = c.inference();
-  inference.layer = &given->program;
-  require_legal(inference, c.batch, c.prompt);
+  const Inference inference = c.inference({&given->program, &given->program});
+  require_legal(inference);
   const InferencePrograms programs = build_programs(inference);
-  check(programs, inference, c.batch, c.prompt);
+  check(programs, inference);
   std::vector<Explained> parts;
   for (const auto& [title, program] : {std::pair{"embedding", &programs.decode.embed},
                                        {"layer", &programs.decode.layer},
                                        {"head", &programs.decode.head},
                                        {"sampling", &programs.decode.sample}})
-    parts.push_back({title, program, check(*program, inference, c.batch, 1, c.prompt)});
+    parts.push_back({title, program, check(*program, inference, 1, c.prompt)});
   if (o.text) {
     fmt::print("{}", print_program(given->program));
     return 0;
   }
   if (!o.svg.empty()) return draw(parts[1], c, *o.program, o.svg, o.paper);
   if (o.json) {
-    nlohmann::json out{{"case", print_without_strategies(c)}, {"program", *o.program}};
+    nlohmann::json out{{"case", print_case(c, {&given->program, &given->program})},
+                       {"program", *o.program}};
     for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
     fmt::print("{}\n", json_text(out));
     return 0;
@@ -225,8 +226,7 @@ int explain(Options& o) {
   }
   std::vector<Explained> parts;
   const auto part = [&](std::string title, const Program& program, std::int64_t L) {
-    parts.push_back(
-        {std::move(title), &program, check(program, c.inference(), c.batch, L, c.prompt)});
+    parts.push_back({std::move(title), &program, check(program, c.inference(), L, c.prompt)});
   };
   if (hands_over)
     part(fmt::format("hand-over of a layer's caches from {}", c.prefill.to_string()),

@@ -51,10 +51,11 @@ int list_strategies(bool json) {
       conditions += fmt::format("{}{} divides {}", conditions.empty() ? "" : ", ", product, dims);
     if (json)
       entries.push_back({{"strategy", strategy.to_string()},
-                         {"description", description(strategy)},
+                         {"description", strategy.table().description},
                          {"divisible", divisible}});
     else
-      print_entry(strategy.to_string(), description(strategy), 14), print_entry("", conditions, 14);
+      print_entry(strategy.to_string(), strategy.table().description, 14),
+          print_entry("", conditions, 14);
   }
   if (json)
     print_object("strategies", entries);

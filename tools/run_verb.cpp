@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "golden/observers.h"
@@ -137,7 +138,7 @@ int run_case(Options& o) {
     if (!o.flags.has("chunk", line)) c.chunk = c.prompt;
     if (!most) {
       const std::int64_t unit =
-          std::max(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+          std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
       c.batch = (prompt.shape[0] + unit - 1) / unit * unit;
     }
   }
@@ -148,7 +149,7 @@ int run_case(Options& o) {
 
   const Inference inference = c.inference();
   const InferencePrograms programs = build_programs(inference);
-  check(programs, inference, c.batch, c.prompt);
+  check(programs, inference);
   std::optional<Weights> generated_weights;
   const Weights& weights = o.flags.weights() != nullptr
                                ? *o.flags.weights()
@@ -157,8 +158,7 @@ int run_case(Options& o) {
   Collector collector(rows);
   const IntTensor ids = padded(prompt, c.batch);
   std::optional<Trace> trace;
-  if (o.trace)
-    trace.emplace(c, ids, *o.trace, Trace::Source{o.flags.weights() != nullptr, nullptr});
+  if (o.trace) trace.emplace(c, ids, *o.trace, Trace::Source{o.flags.weights() != nullptr, {}});
   const std::int64_t chunks = (c.prompt + c.chunk - 1) / c.chunk;
   std::optional<PassCounter> progress(std::in_place, chunks + c.gen - 1);
   std::vector<Observer*> watching{&*progress};

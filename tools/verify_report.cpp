@@ -154,18 +154,16 @@ std::string VerifyReport::command(const Case& c) const {
   std::string text = "shardproof verify";
   if (!options_.program.empty()) text += " --program " + shell_word(options_.program);
   if (!options_.weights.empty()) text += " --weights " + shell_word(options_.weights);
-  return text + fmt::format(" --case \"{}\"",
-                            options_.program.empty() ? print_case(c) : print_without_strategies(c));
+  return text + fmt::format(" --case \"{}\"", print_case(c, options_.layers));
 }
 
 nlohmann::json VerifyReport::as_json(const Case& c, const Answered& answered) const {
   const Judgement& j = answered.judgement;
-  nlohmann::json out{
-      {"case", options_.program.empty() ? print_case(c) : print_without_strategies(c)},
-      {"verdict", to_string(j.verdict)},
-      {"tensors", j.tensors},
-      {"elements", j.elements},
-      {"seconds", answered.seconds}};
+  nlohmann::json out{{"case", print_case(c, options_.layers)},
+                     {"verdict", to_string(j.verdict)},
+                     {"tensors", j.tensors},
+                     {"elements", j.elements},
+                     {"seconds", answered.seconds}};
   if (!options_.program.empty()) out["program"] = options_.program;
   if (j.drift)
     out["drift"] = {{"relative", j.drift->relative},

@@ -26,6 +26,7 @@ class VerifyReport {
     bool quiet = false;        ///< rows only of cases that are not equal
     bool random = false;       ///< drawn cases: what they covered counts, and a failure is shrunk
     std::string program = {};  ///< a layer program's file, in place of both strategies
+    GivenLayers layers = {};
     std::string weights = {};  ///< a weights file
   };
 

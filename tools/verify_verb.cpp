@@ -62,11 +62,12 @@ std::unique_ptr<Trace> trace_of(const Options& o, const std::vector<Case>& list)
   const Case& c = list[0];
   return std::make_unique<Trace>(
       c, generate_prompt(c.model, c.seed, c.batch, c.prompt), *o.trace,
-      Trace::Source{o.flags.weights() != nullptr, o.layer ? &o.layer->program : nullptr});
+      Trace::Source{o.flags.weights() != nullptr,
+                    o.layer ? GivenLayers{&o.layer->program, &o.layer->program} : GivenLayers{}});
 }
 
 VerifyReport::Options report_options(const Options& o) {
-  return {o.json, o.quiet, o.cases.has_value(), o.program.value_or(""), o.flags.weights_file()};
+  return {o.json, o.quiet, o.cases.has_value(), o.program.value_or(""), {}, o.flags.weights_file()};
 }
 
 int verify_random(const Options& o, int threads) {
@@ -115,20 +116,20 @@ int verify(Options& o) {
   } else {
     list = cases::standard_matrix();
   }
-  const Program* layer = o.layer ? &o.layer->program : nullptr;
-  if (layer != nullptr) {
+  GivenLayers layers;
+  if (o.layer) layers = {&o.layer->program, &o.layer->program};
+  if (layers.any()) {
     validate(list[0].model);
-    Inference inference = list[0].inference();
-    inference.layer = layer;
-    require_legal(inference, list[0].batch, list[0].prompt);
-    check(build_programs(inference), inference, list[0].batch, list[0].prompt);
+    const Inference inference = list[0].inference(layers);
+    require_legal(inference);
+    check(build_programs(inference), inference);
   }
-  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads, layer);
+  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads, layers);
   const std::unique_ptr<Trace> trace = trace_of(o, list);
   VerifyOptions common;
   common.weights = weights;
   common.observer = trace.get();
-  common.layer = layer;
+  common.layers = layers;
   VerifyReport report(report_options(o), static_cast<std::int64_t>(list.size()));
   const AtInterrupt at_interrupt([&](int signal) { report.interrupted(signal); });
   Batch(list, common, threads, list.size() == 1, [&](const Case& c) {

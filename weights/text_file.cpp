@@ -86,4 +86,18 @@ bool TextFile::next(std::string& line, std::size_t longest) {
   return any;
 }
 
+std::string read_text(const std::string& path, const TextFile::Rules& rules) {
+  TextFile file(path, rules);
+  std::string text;
+  for (std::string line; file.next(line); text += line + "\n") {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(line[i]);
+      if ((byte >= 0x20 && byte != 0x7f) || byte == '\t') continue;
+      throw Error(rules.no_text, fmt::format("{} is no text: byte {} is 0x{:02x}{}", path,
+                                             file.offset() + i, byte, rules.more));
+    }
+  }
+  return text;
+}
+
 }  // namespace shardproof

@@ -50,4 +50,8 @@ class TextFile {
   std::size_t offset_ = 0;
 };
 
+/// The whole text with every line ended by a newline. Throws as TextFile does, and
+/// Error(rules.no_text, ...) on a control byte other than a tab.
+std::string read_text(const std::string& path, const TextFile::Rules& rules);
+
 }  // namespace shardproof

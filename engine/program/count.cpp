@@ -63,15 +63,7 @@ class Counter {
     cost.group = torus_.size(op.axes);
     cost.buffer_layout = types_.at(larger).layout;
     cost.buffer = elements(larger);
-    const std::int64_t n = torus_.chips();
-    if (op.kind == OpKind::permute_axes) {
-      for (int chip = 0; chip < n; ++chip)
-        if (torus_.block(chip, op.axes) != torus_.block(chip, op.as)) cost.moved += cost.buffer;
-      return;
-    }
-    // D(K−1)/K a chip; over all n chips a whole number, since K divides n.
-    cost.moved = cost.buffer * (cost.group - 1) * (n / cost.group);
-    if (op.kind == OpKind::all_reduce) cost.moved *= 2;
+    cost.moved = moved_elements(op.kind, op.axes, op.as, cost.buffer, torus_);
   }
 
   /// On one chip.
@@ -119,6 +111,20 @@ std::int64_t Ledger::flops() const {
   std::int64_t total = 0;
   for (const StepCost& step : steps) total += step.flops;
   return total;
+}
+
+std::int64_t moved_elements(OpKind kind, const Axes& axes, const Axes& as, std::int64_t buffer,
+                            const Torus& torus) {
+  const std::int64_t n = torus.chips();
+  if (kind == OpKind::permute_axes) {
+    std::int64_t moved = 0;
+    for (int chip = 0; chip < n; ++chip)
+      if (torus.block(chip, axes) != torus.block(chip, as)) moved += buffer;
+    return moved;
+  }
+  // D(K−1)/K a chip; over all n chips a whole number, since K divides n.
+  const int group = torus.size(axes);
+  return (kind == OpKind::all_reduce ? 2 : 1) * buffer * (group - 1) * (n / group);
 }
 
 Ledger count(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,

@@ -24,6 +24,12 @@ struct StepCost {
   std::int64_t hbm_bytes = 0;  ///< operands read and results written, over all chips
 };
 
+/// Elements that a collective sends over all chips, of D = `buffer` elements on each: D(K−1)/K a
+/// chip for all_gather (D of its result), reduce_scatter and all_to_all, twice that for all_reduce;
+/// D where it moves for permute_axes, from `axes` to `as` (paper §A.1).
+std::int64_t moved_elements(OpKind kind, const Axes& axes, const Axes& as, std::int64_t buffer,
+                            const Torus& torus);
+
 /// The ledger of one execution of a program.
 struct Ledger {
   int chips = 1;
@@ -35,8 +41,6 @@ struct Ledger {
 };
 
 /// Counts a checked program; `types` is what check() returned for it.
-///   all_gather, reduce_scatter, all_to_all: D(K−1)/K a chip; all_reduce twice that; permute_axes D
-///   where it moves (paper §A.1).
 Ledger count(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
              const Numerics& numerics);
 

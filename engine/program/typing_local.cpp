@@ -85,7 +85,7 @@ Types attend(const Rules& rules, const Type& q, const Type& k) {
   rules.letters(2, 3, "BL");
   rules.require(rules.arg(3).integer, 2, "positions are int32 BL, not {}", rules.full(3));
   rules.require(rules.arg(2) == k, 3, "the caches differ: {} and {}", rules.text(1), rules.text(2));
-  rules.unsharded(4, 0, "LQ");
+  rules.unsharded(4, 0, "Q");
   rules.unsharded(4, 1, "MQ");
   rules.aligned(5, 0, 1);
   rules.aligned(5, 0, 3);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/strategies/layer_file.h"
-#include "engine/strategies/residual.h"
 #include "weights/error.h"
 #include "weights/registry.h"
 
@@ -154,8 +154,27 @@ class Runner {
   std::string pass_, previous_;
 };
 
-std::int64_t chunk_length(const Inference& inference, std::int64_t prompt) {
-  return inference.chunk > 0 ? inference.chunk : prompt;
+std::int64_t chunk_length(const Inference& inference) {
+  return inference.chunk > 0 ? inference.chunk : inference.prompt;
+}
+
+/// What the passes of a phase have in common.
+Extents extents(const Inference& inference, bool prefill) {
+  std::int64_t L = prefill ? 0 : 1;
+  if (prefill)
+    for (std::int64_t length : inference.lengths()) L = std::gcd(L, length);
+  return extents_of(inference.config, inference.batch, L);
+}
+
+PhasePrograms phase_programs(const Inference& inference, bool prefill) {
+  const Program* layer = prefill ? inference.layers.prefill : inference.layers.decode;
+  const ActType act = inference.numerics.act;
+  const Extents all = extents(inference, prefill);
+  if (layer != nullptr) return programs_around(*layer, inference.config, all, inference.torus, act);
+  PartitionedLayer made =
+      partitioned(inference, prefill ? inference.prefill : inference.decode, prefill);
+  return programs_around(std::move(made.layer), made.residual, made.cache, inference.config, all,
+                         inference.torus, act);
 }
 
 IntTensor columns(const IntTensor& ids, std::int64_t begin, std::int64_t end) {
@@ -168,22 +187,32 @@ IntTensor columns(const IntTensor& ids, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
+std::vector<std::int64_t> Inference::lengths() const {
+  const std::int64_t whole = chunk > 0 ? chunk : prompt;
+  const std::int64_t rest = prompt % whole;
+  return rest > 0 ? std::vector{whole, rest} : std::vector{whole};
+}
+
+PartitionedLayer partitioned(const Inference& inference, const Strategy& strategy, bool prefill) {
+  return partition(strategy.table(), inference.config, extents(inference, prefill), inference.torus,
+                   inference.numerics.act);
+}
+
 InferencePrograms build_programs(const Inference& inference) {
-  const Axes kv = kv_axes(inference.config, inference.torus);
   InferencePrograms programs;
-  const ActType act = inference.numerics.act;
-  if (inference.layer != nullptr) {
-    programs.prefill = programs_around(*inference.layer, inference.config, act);
-    programs.decode = programs.prefill;
-  } else {
-    programs.prefill = build_programs(inference.prefill, kv, inference.config, act);
-    programs.decode = build_programs(inference.decode, kv, inference.config, act);
-  }
-  programs.hand_over = build_hand_over(programs.prefill.cache, programs.decode.cache);
+  programs.prefill = phase_programs(inference, true);
+  const bool same =
+      inference.prefill == inference.decode && inference.layers.prefill == inference.layers.decode;
+  // A program of a strategy that cuts no L is the same for every length.
+  const bool shared = inference.gen == 1 || (same && decodes(inference.decode));
+  programs.decode = shared ? programs.prefill : phase_programs(inference, false);
+  programs.hand_over = hand_over(programs.prefill.cache, programs.decode.cache, inference.config,
+                                 extents(inference, true), inference.torus);
   return programs;
 }
 
-void require_legal(const Inference& inference, std::int64_t batch, std::int64_t prompt) {
+void require_legal(const Inference& inference) {
+  const std::int64_t batch = inference.batch, prompt = inference.prompt;
   const Numerics& numerics = inference.numerics;
   if (numerics.regime == Regime::exact && numerics.schedule != Schedule::group)
     throw Error("case_numerics",
@@ -202,16 +231,27 @@ void require_legal(const Inference& inference, std::int64_t batch, std::int64_t 
     throw Error("case_positions",
                 fmt::format("prompt={} and gen={} need {} positions; the RoPE tables have {}",
                             prompt, inference.gen, positions, inference.config.positions));
-  if (inference.layer != nullptr) {
-    require_layer(*inference.layer, inference.config, numerics.act);
-    return;
-  }
-  require_legal({inference.prefill, inference.decode}, inference.config, inference.torus, batch);
+  std::vector<Strategy> phases;
+  const auto see = [&](const Program* layer, const Strategy& strategy) {
+    if (layer != nullptr)
+      require_layer(*layer, inference.config, numerics.act);
+    else
+      phases.push_back(strategy);
+  };
+  see(inference.layers.prefill, inference.prefill);
+  if (inference.gen > 1 && inference.layers.decode == nullptr) require_decodes(inference.decode);
+  if (inference.gen > 1) see(inference.layers.decode, inference.decode);
+  require_legal(phases, inference.config, inference.torus, batch);
+  if (inference.layers.prefill == nullptr)
+    for (std::int64_t length : inference.lengths())
+      require_lengths(inference.prefill, inference.torus, prompt, length);
+  build_programs(inference);  // a table may break a rule on this model
 }
 
 std::map<std::string, Type> check(const Program& program, const Inference& inference,
-                                  std::int64_t batch, std::int64_t L, std::int64_t M) {
+                                  std::int64_t L, std::int64_t M) {
   const ModelConfig& c = inference.config;
+  const std::int64_t batch = inference.batch;
   const Shape cache{batch, M, c.K, c.Q};
   const std::map<std::string, Shape> known{
       {"in", {batch, L, c.E}},     {"out", {batch, L, c.E}}, {"input ids", {batch, L}},
@@ -230,15 +270,16 @@ std::map<std::string, Type> check(const Program& program, const Inference& infer
   return check(program, inputs, inference.torus);
 }
 
-void check(const InferencePrograms& programs, const Inference& inference, std::int64_t batch,
-           std::int64_t prompt) {
+void check(const InferencePrograms& programs, const Inference& inference) {
   const auto phase = [&](const PhasePrograms& p, std::int64_t L, std::int64_t M) {
     for (const Program* program : {&p.layer, &p.embed, &p.head, &p.sample})
-      check(*program, inference, batch, L, M);
+      check(*program, inference, L, M);
   };
-  phase(programs.prefill, chunk_length(inference, prompt), 0);
-  phase(programs.decode, 1, prompt);
-  check(programs.hand_over, inference, batch, prompt, prompt);
+  const std::int64_t prompt = inference.prompt;
+  for (std::int64_t length : inference.lengths())
+    phase(programs.prefill, length, length == chunk_length(inference) ? 0 : prompt - length);
+  if (inference.gen > 1) phase(programs.decode, 1, prompt);
+  check(programs.hand_over, inference, prompt, prompt);
 }
 
 IntTensor run_inference(const Inference& inference, const InferencePrograms& programs,
@@ -252,7 +293,7 @@ IntTensor run_inference(const Inference& inference, const InferencePrograms& pro
   if (inference.gen > 1) runner.place(programs.decode);
   runner.empty_caches(programs.prefill.cache);
 
-  const std::int64_t chunk = chunk_length(inference, length);
+  const std::int64_t chunk = chunk_length(inference);
   SharedValue token;
   for (std::int64_t begin = 0, c = 0; begin < length; begin += chunk, ++c) {
     const std::int64_t end = std::min(begin + chunk, length);
@@ -277,8 +318,9 @@ IntTensor run_inference(const Inference& inference, const InferencePrograms& pro
   return generated;
 }
 
-double estimated_bytes(const Inference& inference, std::int64_t batch, std::int64_t prompt) {
+double estimated_bytes(const Inference& inference) {
   const ModelConfig& c = inference.config;
+  const std::int64_t batch = inference.batch, prompt = inference.prompt;
   const auto count = [](const Shape& shape) {
     double n = 1.0;
     for (std::int64_t extent : shape) n *= static_cast<double>(extent);
@@ -286,7 +328,7 @@ double estimated_bytes(const Inference& inference, std::int64_t batch, std::int6
   };
   const auto chips = static_cast<double>(inference.torus.chips());
   const auto layers = static_cast<double>(c.layers);
-  const std::int64_t chunk = chunk_length(inference, prompt);
+  const std::int64_t chunk = chunk_length(inference);
   const std::int64_t cached = prompt + inference.gen - 1;
   const InferencePrograms programs = build_programs(inference);
 
@@ -306,8 +348,9 @@ double estimated_bytes(const Inference& inference, std::int64_t batch, std::int6
   for (const PhasePrograms* phase : {&programs.prefill, &programs.decode}) {
     const bool prefill = phase == &programs.prefill;
     const Program& layer = phase->layer;
+    if (!prefill && inference.gen == 1) continue;
     const auto types =
-        check(layer, inference, batch, prefill ? chunk : 1, prefill ? cached - chunk : cached - 1);
+        check(layer, inference, prefill ? chunk : 1, prefill ? cached - chunk : cached - 1);
     double placed = 0.0;
     for (const Result& input : layer.inputs)
       if (input.meaning.kind == Meaning::Kind::weight || input.meaning.name.ends_with("_cache"))

@@ -18,21 +18,6 @@ namespace {
 
 constexpr std::string_view kDoc = " (docs/program.md)";
 
-/// The whole file with every line ended by a newline.
-std::string read_text(const std::string& path) {
-  TextFile file(path, {"program_f1", "program_f3", std::size_t{1} << 20, "layer program", kDoc});
-  std::string text;
-  for (std::string line; file.next(line); text += line + "\n") {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const auto byte = static_cast<unsigned char>(line[i]);
-      if ((byte >= 0x20 && byte != 0x7f) || byte == '\t') continue;
-      throw Error("program_f3", fmt::format("{} is no text: byte {} is 0x{:02x}{}", path,
-                                            file.offset() + i, byte, kDoc));
-    }
-  }
-  return text;
-}
-
 /// The checks of one layer, each refusal with file and line.
 class Layer {
  public:
@@ -223,7 +208,10 @@ class Layer {
 }  // namespace
 
 Program load_layer(const std::string& path) {
-  Program program = parse_program("layer", read_text(path), path);
+  Program program = parse_program(
+      "layer",
+      read_text(path, {"program_f1", "program_f3", std::size_t{1} << 20, "layer program", kDoc}),
+      path);
   if (program.inputs.empty() && program.ops.empty() && program.outputs.empty())
     throw Error("program_f2", fmt::format("{} holds no statement; shardproof explain ws2d:batch "
                                           "--text prints a program to begin with{}",

@@ -4,21 +4,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "engine/strategies/shipped.h"
 #include "weights/error.h"
 
 namespace shardproof {
 namespace {
 
-std::vector<std::string> names() {
+std::vector<std::string> names(const std::vector<Strategy>& strategies) {
   std::vector<std::string> all;
-  for (const Strategy& s : all_strategies()) all.push_back(s.to_string());
+  for (const Strategy& s : strategies) all.push_back(s.to_string());
   return all;
 }
 
@@ -50,33 +51,58 @@ struct Need {
   bool broken() const { return value % divisor != 0; }
 };
 
+std::vector<CutDim> largest(const std::vector<CutDim>& cuts) {
+  std::vector<CutDim> kept;
+  for (char dim : std::string_view("EFHQVBL"))
+    for (const CutDim& cut : cuts) {
+      const auto covers = [&](const CutDim& other) {
+        return other.dim == dim && other.axes.has_all(cut.axes);
+      };
+      const auto smaller = [&](const CutDim& other) {
+        return other.dim == dim && cut.axes.has_all(other.axes);
+      };
+      if (cut.dim != dim || std::any_of(kept.begin(), kept.end(), covers)) continue;
+      std::erase_if(kept, smaller);
+      kept.push_back(cut);
+    }
+  return kept;
+}
+
 std::vector<Need> needs(const std::vector<Strategy>& phases, const ModelConfig& config,
                         const Torus& torus, std::int64_t batch) {
-  const std::array<std::pair<char, std::int64_t>, 5> values{
-      {{'E', config.E}, {'F', config.F}, {'H', config.H}, {'V', config.V}, {'B', batch}}};
+  const std::map<char, std::int64_t> values{{'E', config.E}, {'F', config.F}, {'H', config.H},
+                                            {'Q', config.Q}, {'V', config.V}, {'B', batch}};
+  std::vector<CutDim> cuts;
+  for (const Strategy& phase : phases)
+    for (const CutDim& cut : cut_dims(phase)) cuts.push_back(cut);
   std::vector<Need> all;
-  for (const auto& [dim, value] : values) {
-    Need need{dim, value, Axes(), 1};
-    for (const Strategy& phase : phases)
-      for (const CutDim& cut : cut_dims(phase))
-        // The axes of one strategy hold those of the other, so the larger product is a multiple.
-        if (cut.dim == dim && torus.size(cut.axes) > need.divisor)
-          need.axes = cut.axes, need.divisor = torus.size(cut.axes);
-    all.push_back(need);
-  }
+  for (const CutDim& cut : largest(cuts))
+    if (cut.dim != 'L')
+      all.push_back({cut.dim, values.at(cut.dim), cut.axes, torus.size(cut.axes)});
   return all;
+}
+
+std::int64_t unit_of(char dim, const std::vector<Need>& needs) {
+  std::int64_t unit = 1;
+  for (const Need& need : needs)
+    if (need.dim == dim) unit = std::lcm(unit, need.divisor);
+  return unit;
 }
 
 /// The model with every dim at a legal value: the nearest, or the next below where the nearest
 /// makes it too large. Empty where neither is a model.
 std::optional<ModelConfig> legal_model(const ModelConfig& config, const std::vector<Need>& needs) {
   for (const auto& choose : {nearest_multiple, below}) {
-    std::map<char, std::int64_t> value;
-    for (const Need& need : needs)
-      value[need.dim] = need.broken() ? choose(need.value, need.divisor) : need.value;
+    const auto legal = [&](char dim, std::int64_t value) {
+      const std::int64_t unit = unit_of(dim, needs);
+      return value % unit == 0 ? value : choose(value, unit);
+    };
+    const std::int64_t H = legal('H', config.H);
     const bool multihead = config.K == config.H && config.K > 1;  // and stays so
-    const std::int64_t K = multihead ? value['H'] : nearest_divisor(config.K, value['H']);
-    const ModelConfig next = with_dims(config, value['E'], value['F'], value['H'], K, value['V']);
+    const std::int64_t K = multihead ? H : nearest_divisor(config.K, H);
+    ModelConfig next =
+        with_dims(config, legal('E', config.E), legal('F', config.F), H, K, legal('V', config.V));
+    next.Q = legal('Q', config.Q);
     try {
       validate(next);
       return next;
@@ -87,67 +113,119 @@ std::optional<ModelConfig> legal_model(const ModelConfig& config, const std::vec
   return std::nullopt;
 }
 
+std::int64_t smallest(char dim, const Strategy& strategy, const Torus& torus) {
+  std::int64_t unit = 1;
+  for (const CutDim& cut : cut_dims(strategy))
+    if (cut.dim == dim) unit = std::lcm(unit, std::int64_t{torus.size(cut.axes)});
+  return unit;
+}
+
+/// "X=4 and Y=2".
+std::string products(char dim, const std::vector<Need>& needs) {
+  std::vector<std::string> all;
+  for (const Need& need : needs)
+    if (need.dim == dim) all.push_back(fmt::format("{}={}", product_name(need.axes), need.divisor));
+  return fmt::format("{}", fmt::join(all, " and "));
+}
+
 }  // namespace
 
+Strategy::Strategy() : Strategy(parse("ws2d:heads")) {}
+Strategy::Strategy(LayoutTable table)
+    : table_(std::make_shared<const LayoutTable>(std::move(table))) {}
+
 const std::vector<Strategy>& all_strategies() {
-  static const std::vector<Strategy> all{{FfnLayout::ws1d, AttentionLayout::heads},
-                                         {FfnLayout::ws1d, AttentionLayout::batch},
-                                         {FfnLayout::ws2d, AttentionLayout::heads},
-                                         {FfnLayout::ws2d, AttentionLayout::batch},
-                                         {FfnLayout::wg_xyz, AttentionLayout::batch}};
+  static const std::vector<Strategy> all = [] {
+    std::vector<Strategy> strategies;
+    for (LayoutTable& table : parse_layouts(kShippedLayouts))
+      strategies.emplace_back(std::move(table));
+    return strategies;
+  }();
   return all;
 }
 
-Strategy Strategy::parse(std::string_view text) {
-  const std::string full(text.find(':') == std::string_view::npos && text != "wg-xyz"
-                             ? std::string(text) + ":heads"
-                             : std::string(text));
-  for (const Strategy& s : all_strategies())
-    if (s.to_string() == full) return s;
-  if (full == "wg-xyz" || full.starts_with("wg-xyz:"))
-    throw Error("strategy_c2",
-                fmt::format("'{}' is not built: weight-gathered xyz runs with attention over the "
-                            "batch only; legal: wg-xyz:batch",
-                            text));
-  const std::string near = nearest(text, names());
-  throw Error("strategy_c1", fmt::format("unknown strategy '{}'{} legal: {}", text,
-                                         near.empty() ? ";" : ", did you mean " + near + "?",
-                                         fmt::join(names(), ", ")));
+std::vector<Strategy> load_strategies(const std::string& path) {
+  std::vector<Strategy> strategies;
+  for (LayoutTable& table : load_layouts(path)) {
+    for (const Strategy& shipped : all_strategies())
+      if (shipped.to_string() == table.name)
+        throw Error("layouts_c2",
+                    fmt::format("{}{} is defined twice: a strategy that ships has this name "
+                                "(docs/layouts.md)",
+                                table.where(table.line), table.name));
+    strategies.emplace_back(std::move(table));
+  }
+  return strategies;
 }
 
-std::string Strategy::to_string() const {
-  const std::string_view f = ffn == FfnLayout::ws1d   ? "ws1d"
-                             : ffn == FfnLayout::ws2d ? "ws2d"
-                                                      : "wg-xyz";
-  return fmt::format("{}:{}", f, attention == AttentionLayout::heads ? "heads" : "batch");
+Strategy Strategy::parse(std::string_view text, const std::vector<Strategy>& own) {
+  for (const char* rest : {"", ":heads", ":natural"})
+    for (const std::vector<Strategy>* strategies : {&own, &all_strategies()})
+      for (const Strategy& s : *strategies)
+        if (s.to_string() == std::string(text) + rest) return s;
+  std::vector<std::string> legal = names(own);
+  for (const std::string& name : names(all_strategies())) legal.push_back(name);
+  const std::string near = nearest(text, legal);
+  throw Error("strategy_c1", fmt::format("unknown strategy '{}'{} legal: {}", text,
+                                         near.empty() ? ";" : ", did you mean " + near + "?",
+                                         fmt::join(legal, ", ")));
 }
 
 std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus) {
-  return strategy.attention == AttentionLayout::batch ? torus.chips() : 1;
+  return smallest('B', strategy, torus);
 }
 
-std::string description(const Strategy& strategy) {
-  const std::string_view ffn = strategy.ffn == FfnLayout::ws1d   ? "1D weight-stationary"
-                               : strategy.ffn == FfnLayout::ws2d ? "2D weight-stationary"
-                                                                 : "XYZ weight-gathered";
-  return fmt::format("{}, attention over the {}", ffn,
-                     strategy.attention == AttentionLayout::heads ? "heads" : "batch");
+std::int64_t smallest_length(const Strategy& strategy, const Torus& torus) {
+  return smallest('L', strategy, torus);
+}
+
+bool decodes(const Strategy& strategy) {
+  const std::vector<CutDim> cuts = cut_dims(strategy);
+  return std::none_of(cuts.begin(), cuts.end(), [](const CutDim& cut) { return cut.dim == 'L'; });
 }
 
 std::vector<CutDim> cut_dims(const Strategy& strategy) {
-  const Axes all = Axes::parse("xyz");
-  const bool gathered = strategy.ffn == FfnLayout::wg_xyz;
-  const Axes rows = gathered ? Axes::parse("x") : all;
-  const Axes columns = gathered ? Axes::parse("yz") : all;
-  std::vector<CutDim> cuts{{'E', rows}, {'F', columns}, {'H', columns}, {'V', all}};
-  if (strategy.attention == AttentionLayout::batch) cuts.push_back({'B', all});
-  return cuts;
+  std::vector<CutDim> cuts{{'E', Axes::parse("x")}, {'V', Axes::parse("xyz")}};
+  for (const LayoutLine& line : strategy.table().lines)
+    for (const LayoutStep& step : line.steps)
+      for (const std::vector<Layout::Dim>& dims : {step.layout.dims(), step.cuts})
+        for (const Layout::Dim& dim : dims)
+          if (!dim.axes.empty()) cuts.push_back({dim.letter, dim.axes.sorted()});
+  return largest(cuts);  // K is cut by as many axes as divide it
 }
 
 std::string product_name(const Axes& axes) {
   std::string name = axes.to_string();
   for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
+}
+
+void require_decodes(const Strategy& strategy) {
+  if (decodes(strategy)) return;
+  std::vector<std::string> legal;
+  for (const Strategy& s : all_strategies())
+    if (decodes(s)) legal.push_back(s.to_string());
+  throw Error("strategy_c2",
+              fmt::format("{} cuts L, the positions of a pass, and a decode step has one: it is a "
+                          "prefill only; --decode may be: {}",
+                          strategy.to_string(), fmt::join(legal, ", ")));
+}
+
+void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
+                     std::int64_t chunk) {
+  const std::int64_t unit = smallest_length(strategy, torus);
+  const bool whole = chunk == prompt;
+  if (prompt % unit == 0 && chunk % unit == 0) return;
+  throw Error(
+      "strategy_c5",
+      fmt::format("{} on torus {} cuts L, the positions of a pass, {} ways: {}={} is not "
+                  "divisible; the nearest legal: --prompt {}{}",
+                  strategy.to_string(), torus.to_string(), unit,
+                  prompt % unit != 0 ? "prompt" : "chunk", prompt % unit != 0 ? prompt : chunk,
+                  nearest_multiple(prompt, unit),
+                  whole ? ""
+                        : fmt::format(" --chunk {}", std::min(nearest_multiple(chunk, unit),
+                                                              nearest_multiple(prompt, unit)))));
 }
 
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
@@ -180,12 +258,11 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
     if (names.empty() || names.back() != phase.to_string()) names.push_back(phase.to_string());
   const std::string who =
       fmt::format("{} on torus {}", fmt::join(names, " then "), torus.to_string());
-  const Need& batch_need = all.back();
-  if (!model && batch < batch_need.divisor)
-    throw Error("strategy_c4", fmt::format("{} shards the batch over {}={} chips; batch={} is too "
+  const std::int64_t least = unit_of('B', all);
+  if (!model && batch < least)
+    throw Error("strategy_c4", fmt::format("{} shards the batch over {} chips; batch={} is too "
                                            "small, the smallest legal is {}",
-                                           who, product_name(batch_need.axes), batch_need.divisor,
-                                           batch, batch_need.divisor));
+                                           who, products('B', all), batch, least));
   std::string legal;
   if (model) {
     const auto next = legal_model(config, all);
@@ -193,17 +270,9 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
                  : "no model near this one is legal: its weights would be too large to count";
   }
   if (rows)
-    legal += fmt::format("{}--batch {}", model ? " " : "the nearest legal: ",
-                         nearest_multiple(batch, batch_need.divisor));
+    legal += fmt::format("{}--batch {}",
+                         model ? " " : "the nearest legal: ", nearest_multiple(batch, least));
   throw Error("strategy_c3", fmt::format("{} needs {}; {}", who, fmt::join(broken, ", "), legal));
-}
-
-Axes kv_axes(const ModelConfig& config, const Torus& torus) {
-  for (const char* prefix : {"zyx", "zy", "z"}) {
-    const Axes axes = Axes::parse(prefix);
-    if (torus.size(axes) > 1 && config.K % torus.size(axes) == 0) return axes;
-  }
-  return Axes();
 }
 
 }  // namespace shardproof

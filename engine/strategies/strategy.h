@@ -1,52 +1,59 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/layouts/table.h"
 #include "engine/torus.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
 
 namespace shardproof {
 
-/// How the feed-forward layer is partitioned (paper §3.2).
-enum class FfnLayout { ws1d, ws2d, wg_xyz };
-/// How attention is partitioned (paper §3.3): over heads, or over the batch (`B_zyx`).
-enum class AttentionLayout { heads, batch };
+/// The name of a table of layouts: a partitioning of one phase, e.g. `ws2d:batch`.
+class Strategy {
+ public:
+  Strategy();  ///< ws2d:heads
+  explicit Strategy(LayoutTable table);
 
-/// A partitioning of one phase, e.g. `ws2d:batch`.
-struct Strategy {
-  FfnLayout ffn = FfnLayout::ws2d;
-  AttentionLayout attention = AttentionLayout::heads;
+  /// Reads the name of a shipped table or of one of `own`; `ws2d` alone means `ws2d:heads`, `wg-x`
+  /// alone `wg-x:natural`. Throws Error("strategy_c1", ...) on an unknown name, naming the nearest.
+  static Strategy parse(std::string_view text, const std::vector<Strategy>& own = {});
 
-  /// Reads "ws2d:batch"; ws1d and ws2d without attention take heads. Throws Error("strategy_c1",
-  /// ...) on an unknown word, naming the nearest, and Error("strategy_c2", ...) on a pair that is
-  /// not built (wg-xyz alone, wg-xyz:heads), naming the legal one.
-  static Strategy parse(std::string_view text);
-  std::string to_string() const;
-  bool operator==(const Strategy&) const = default;
+  const LayoutTable& table() const { return *table_; }
+  const std::string& to_string() const { return table_->name; }
+  bool operator==(const Strategy& other) const { return *table_ == *other.table_; }
+
+ private:
+  std::shared_ptr<const LayoutTable> table_;
 };
 
-/// Every strategy that is built, in the order of the paper.
+/// Every strategy that ships (engine/layouts/strategies.layouts), in the order of the paper.
 const std::vector<Strategy>& all_strategies();
 
-/// "2D weight-stationary, attention over the batch".
-std::string description(const Strategy& strategy);
+/// Those of a file of tables. Throws what load_layouts throws, and Error("layouts_c2", ...) where a
+/// table has the name of one that ships.
+std::vector<Strategy> load_strategies(const std::string& path);
 
-/// A dim that a strategy cuts over the chips along `axes`, which must divide it. 'B' is the batch.
+/// A dim that a strategy cuts over the chips along `axes`, which must divide it.
 struct CutDim {
-  char dim;
-  Axes axes;
+  char dim;   ///< B is the batch, L the positions of a pass
+  Axes axes;  ///< in x, y, z order
 };
-/// Every dim that must divide, in the order E F H V B.
+/// Every dim that must divide, in the order E F H Q V B L: what the table's layouts say of them,
+/// and of E and V the table `V_zyE_x` and the logits `BV_zyx`. Of cuts of one dim the largest.
 std::vector<CutDim> cut_dims(const Strategy& strategy);
 /// "XYZ" of xyz: the product of the sizes, as messages write it.
 std::string product_name(const Axes& axes);
 
-/// The smallest batch the strategy can run on: XYZ with attention over batch, else 1.
+/// The smallest batch that the strategy's cuts divide, and the smallest number of positions.
 std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
+std::int64_t smallest_length(const Strategy& strategy, const Torus& torus);
+/// Whether it can decode: a decode step has one position, and nothing cuts it.
+bool decodes(const Strategy& strategy);
 
 /// Throws Error("strategy_c3", ...) if dims are not divisible as the strategies of the phases need:
 /// all of them at once, with the nearest legal model (and batch); Error("strategy_c4", ...) if the
@@ -56,8 +63,10 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
                    std::int64_t batch);
 
-/// The axes that shard the K/V heads over the chips: the longest prefix of zyx, of more than one
-/// chip, whose product divides K; empty for multiquery.
-Axes kv_axes(const ModelConfig& config, const Torus& torus);
+/// Throws Error("strategy_c2", ...) unless the strategy can decode, naming some that can.
+void require_decodes(const Strategy& strategy);
+/// Throws Error("strategy_c5", ...) unless its cuts of L divide every pass over the prompt.
+void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
+                     std::int64_t chunk);
 
 }  // namespace shardproof

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/einsum.h"
+#include "weights/model_config.h"
+
+namespace shardproof {
+
+/// One step of a layer as the model's formulas have it (docs/spec.md section 2): whole values, no
+/// layouts, no storage.
+struct LogicalOp {
+  enum class Kind {
+    norm,      ///< operands {x}; statistics, gain and bias are its own
+    einsum,    ///< operands {value, weight, ...}, one pair a term; then its biases
+    attend,    ///< operands {q, k, v}; rotation and cache are its own
+    activate,  ///< operands {gate} or {gate, up}
+    add        ///< operands {a, b}
+  };
+  Kind kind{};
+  std::string result;  ///< "norm2", "q", ..., as tables and checkpoints name it; of attend "attn"
+  std::vector<std::string> operands;
+  EinsumSpec spec = {};
+  std::vector<std::string> biases = {};  ///< "bq"; those that the model has
+};
+
+/// The layer of a model, in the order in which it is computed.
+std::vector<LogicalOp> logical_layer(const ModelConfig& config);
+
+/// Whether a layer of the model has the weight, "w_up" or "norm2_bias".
+bool layer_has(const ModelConfig& config, const std::string& weight);
+
+}  // namespace shardproof

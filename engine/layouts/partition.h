@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/layouts/table.h"
+#include "engine/layouts/writer.h"
+
+namespace shardproof {
+
+/// A value on its way from one layout to another: an arrow of its line, or one that the rules add.
+struct Arrow {
+  std::string value;  ///< "attn"
+  std::string use;    ///< where to, if no line says it: "wo", "attend", "in"; else empty
+  Layout from, to;
+  std::size_t begin = 0, end = 0;  ///< the ops of the program that are the way; none if it is free
+};
+
+/// A layer under a table of layouts.
+struct PartitionedLayer {
+  Program layer;
+  Layout residual;  ///< of the stream between layers
+  Layout cache;     ///< of the K and V caches
+  std::vector<Arrow> arrows;
+};
+
+/// Lowers a layer of the model to a program, by the table and the rules of docs/layouts.md; every
+/// way between two layouts is the cheapest there is. `extents` of one phase's passes.
+///
+/// Throws Error, with file and line of the table: "layouts_c4" (an arrow cannot be walked: a dim
+/// does not divide), "layouts_c5" (a value's line is missing), "layouts_c6" (the operands of a
+/// contraction use one axis twice), "layouts_c7" (the terms of a parallel block are partial over
+/// different axes), "layouts_c8" (keys and values do not lie as attend needs them), "layouts_c9"
+/// (an arrow marked [strict] takes more than one op).
+PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
+                           const Extents& extents, const Torus& torus, ActType act);
+
+}  // namespace shardproof

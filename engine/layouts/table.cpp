@@ -1,0 +1,282 @@
+#include "engine/layouts/table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "engine/program/rethrow.h"
+#include "weights/model_config.h"
+#include "weights/text_file.h"
+
+namespace shardproof {
+namespace {
+
+constexpr std::string_view kDoc = " (docs/layouts.md)";
+constexpr std::string_view kTable = "layouts ";
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const auto at = text.find(separator);
+    parts.push_back(trim(text.substr(0, at)));
+    if (at == std::string_view::npos) return parts;
+    text = text.substr(at + separator.size());
+  }
+}
+
+const LayoutValue* find_value(std::string_view name) {
+  for (const LayoutValue& value : layout_values())
+    if (value.name == name) return &value;
+  return nullptr;
+}
+
+/// The value, and then those that it is alike.
+std::vector<std::string_view> lineage(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (; !name.empty(); name = find_value(name)->alike) names.push_back(name);
+  return names;
+}
+
+/// Reads one line of a table.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  LayoutTable table() const {
+    const std::string_view rest = trim(text_.substr(kTable.size()));
+    const std::string_view name = rest.substr(0, rest.find_first_of(" \t"));
+    const auto legal = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == ':' || c == '-' || c == '_' ||
+             c == '.';
+    };
+    if (name.empty() || !std::all_of(name.begin(), name.end(), legal))
+      throw malformed(
+          fmt::format("'{}' is no name of a table: lower-case letters, digits, :-_.", name));
+    LayoutTable table;
+    table.name = name;
+    table.description = trim(rest.substr(name.size()));
+    return table;
+  }
+
+  /// One line of the table for each value and use that the text names.
+  std::vector<LayoutLine> lines() const {
+    const auto colon = text_.find(':');
+    if (colon == std::string_view::npos)
+      throw malformed("write VALUE : LAYOUT -> LAYOUT, or layouts NAME");
+    const auto named = split(text_.substr(0, colon), " for ");
+    if (named.size() > 2) throw malformed("write VALUE for USE : LAYOUT");
+    std::vector<std::string_view> uses{""};
+    if (named.size() == 2) uses = split(named[1], ",");
+    std::vector<LayoutLine> all;
+    for (std::string_view name : split(named[0], ","))
+      for (std::string_view use : uses) {
+        const LayoutValue& value = known(name);
+        if (named.size() == 2) require_use(value, use);
+        LayoutLine line{std::string(name), std::string(use), {}, {}};
+        for (std::string_view step : split(text_.substr(colon + 1), "->"))
+          line.steps.push_back(read(value, use, step));
+        if (name == "attend" && line.steps.size() > 1)
+          throw malformed("attend is computed in one layout; what leads there stands in q and k");
+        all.push_back(std::move(line));
+      }
+    return all;
+  }
+
+ private:
+  Error malformed(std::string_view why) const {
+    return Error("layouts_c0", fmt::format("'{}': {}", text_, why));
+  }
+
+  static const LayoutValue& known(std::string_view name) {
+    if (const LayoutValue* value = find_value(name)) return *value;
+    std::vector<std::string> legal;
+    for (const LayoutValue& value : layout_values()) legal.emplace_back(value.name);
+    const std::string near = nearest(name, legal);
+    throw Error("layouts_c1", fmt::format("no layer has a value '{}'{} legal: {}", name,
+                                          near.empty() ? ";" : ", did you mean " + near + "?",
+                                          fmt::join(legal, " ")));
+  }
+
+  static void require_use(const LayoutValue& value, std::string_view use) {
+    const auto legal = split(value.uses, " ");
+    if (use.empty() || std::find(legal.begin(), legal.end(), use) == legal.end())
+      throw Error(
+          "layouts_c1",
+          value.uses.empty()
+              ? fmt::format("'{} for {}': {} has no uses of its own", value.name, use, value.name)
+              : fmt::format("'{} for {}': no such use; legal: {}", value.name, use, value.uses));
+  }
+
+  LayoutStep read(const LayoutValue& value, std::string_view use, std::string_view text) const {
+    LayoutStep step;
+    const auto bracket = text.find('[');
+    if (bracket != std::string_view::npos) {
+      if (text.back() != ']') throw malformed("a note stands behind a layout, in [ ]");
+      for (std::string_view note :
+           split(text.substr(bracket + 1, text.size() - bracket - 2), ",")) {
+        if (note != "strict")
+          throw Error("layouts_c1", fmt::format("'{}' is no note; legal: strict", note));
+        step.strict = true;
+      }
+      text = trim(text.substr(0, bracket));
+    }
+    if (value.name == "weights") {
+      std::string letters;
+      for (std::string_view word : split(text, " ")) {
+        if (word.empty()) continue;
+        const Layout one = Layout::parse(word);
+        if (one.rank() != 1 || one.is_partial())
+          throw malformed("write the letters of W matrices one by one, as in 'E_x F_zy H_zy'");
+        const Layout::Dim& cut = one.dims()[0];
+        if (letters.find(cut.letter) != std::string::npos)
+          throw Error("layouts_c2", fmt::format("weights: {} is defined twice", cut.letter));
+        if (value.dims.find(cut.letter) == std::string_view::npos)
+          throw Error("layouts_c3",
+                      fmt::format("no W matrix has dim {}; they have {}", cut.letter, value.dims));
+        letters += cut.letter;
+        step.cuts.push_back(cut);
+      }
+      if (letters.empty()) throw malformed("a layout is missing");
+    } else {
+      step.layout = Layout::parse(text);
+      const std::string_view dims = use.empty() || value.name != "attend" ? value.dims : "BLKQ";
+      if (step.layout.letters() != dims)
+        throw Error("layouts_c3",
+                    fmt::format("{} is {}; {} has dims {}", value.name, text, value.name, dims));
+    }
+    if (step.layout.is_partial() && !value.product)
+      throw Error("layouts_c3",
+                  fmt::format("{} is {}; only products are partial sums", value.name, text));
+    return step;
+  }
+
+  std::string_view text_;
+};
+
+}  // namespace
+
+const std::vector<LayoutValue>& layout_values() {
+  static const std::vector<LayoutValue> all{{"in", "BLE", "", "", false},
+                                            {"norm", "BLE", "", "q k v gate up", false},
+                                            {"weights", "EFHKQ", "", "", false},
+                                            {"wq", "EHQ", "", "", false},
+                                            {"wk", "EKQ", "", "", false},
+                                            {"wv", "EKQ", "", "", false},
+                                            {"wo", "HQE", "", "", false},
+                                            {"w_gate", "EF", "", "", false},
+                                            {"w_up", "EF", "", "", false},
+                                            {"w_out", "FE", "", "", false},
+                                            {"q", "BLHQ", "", "", true},
+                                            {"k", "BLKQ", "", "", true},
+                                            {"v", "BLKQ", "k", "", true},
+                                            {"attend", "BLHQ", "", "k v", false},
+                                            {"attn", "BLHQ", "", "block_out attn_out", false},
+                                            {"mid", "BLE", "in", "", false},
+                                            {"norm2", "BLE", "norm", "gate up", false},
+                                            {"gate", "BLF", "", "", true},
+                                            {"up", "BLF", "gate", "", true},
+                                            {"hidden", "BLF", "", "block_out ffn_out", false},
+                                            {"block_out", "BLE", "", "", true},
+                                            {"attn_out", "BLE", "block_out", "", true},
+                                            {"ffn_out", "BLE", "block_out", "", true}};
+  return all;
+}
+
+const LayoutLine* LayoutTable::find(std::string_view value, std::string_view use) const {
+  for (std::string_view v : lineage(value))
+    for (std::string_view u : use.empty() ? std::vector<std::string_view>{""} : lineage(use))
+      for (const LayoutLine& one : lines)
+        if (one.value == v && one.use == u) return &one;
+  return nullptr;
+}
+
+std::string LayoutTable::where(const Line& at) const {
+  if (source.file.empty()) return name + ": ";
+  return at.number == 0 ? source.file + ": " : fmt::format("{} line {}: ", source.file, at.number);
+}
+
+std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view file) {
+  std::vector<LayoutTable> tables;
+  int number = 0;
+  const auto read = [&](std::string_view line) {
+    const Reader reader(line);
+    if (line.starts_with(kTable) || line == "layouts") {
+      LayoutTable table = reader.table();
+      for (const LayoutTable& other : tables)
+        if (other.name == table.name)
+          throw Error("layouts_c2", fmt::format("{} is defined twice, before in line {}",
+                                                table.name, other.line.number));
+      table.line = {number};
+      table.source.file = file;
+      tables.push_back(std::move(table));
+      return;
+    }
+    if (tables.empty())
+      throw Error("layouts_c0", fmt::format("'{}': a table begins with layouts NAME", line));
+    for (LayoutLine& one : reader.lines()) {
+      for (const LayoutLine& other : tables.back().lines)
+        if (other.value == one.value && other.use == one.use)
+          throw Error("layouts_c2",
+                      fmt::format("{}{}{} is defined twice, before in line {}", one.value,
+                                  one.use.empty() ? "" : " for ", one.use, other.line.number));
+      one.line = {number};
+      tables.back().lines.push_back(std::move(one));
+    }
+  };
+  for (std::string_view line : split(text, "\n")) {
+    ++number;
+    line = trim(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    try {
+      read(line);
+    } catch (const Error& error) {
+      rethrow_about(error,
+                    file.empty() ? fmt::format("line {}: ", number)
+                                 : fmt::format("{} line {}: ", file, number),
+                    kDoc);
+    }
+  }
+  return tables;
+}
+
+std::string print_layouts(const LayoutTable& table) {
+  std::string text = "layouts " + table.name;
+  if (!table.description.empty()) text += "  " + table.description;
+  text += "\n";
+  for (const LayoutLine& line : table.lines) {
+    text += line.value + (line.use.empty() ? "" : " for " + line.use) + " :";
+    for (const LayoutStep& step : line.steps) {
+      std::string layout = step.layout.to_string();
+      if (line.value == "weights") {  // one word a letter
+        layout.clear();
+        for (const Layout::Dim& dim : step.cuts)
+          layout += (layout.empty() ? "" : " ") + Layout({dim}, Axes()).to_string();
+      }
+      text += fmt::format("{}{}{}", &step == line.steps.data() ? " " : " -> ", layout,
+                          step.strict ? " [strict]" : "");
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::vector<LayoutTable> load_layouts(const std::string& path) {
+  std::vector<LayoutTable> tables = parse_layouts(
+      read_text(path, {"layouts_f1", "layouts_f3", std::size_t{1} << 20, "file of tables", kDoc}),
+      path);
+  if (tables.empty())
+    throw Error("layouts_f2",
+                fmt::format("{} holds no table; shardproof explain ws2d:batch --layouts prints one "
+                            "to begin with{}",
+                            path, kDoc));
+  return tables;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,232 @@
+#include "engine/layouts/way.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <queue>
+#include <tuple>
+#include <unordered_map>
+
+#include "engine/program/count.h"
+
+namespace shardproof {
+namespace {
+
+const Torus& price_torus() {
+  static const Torus torus(4, 4, 4);
+  return torus;
+}
+constexpr std::int64_t kExtent = 64;  // of each dim on the price torus: every layout divides it
+constexpr std::size_t kMostDims = 8;
+
+/// Every ordered list of axes but the empty one.
+const std::vector<Axes>& all_runs() {
+  static const std::vector<Axes> runs = [] {
+    std::vector<Axes> all;
+    for (const char* text : {"x", "y", "z", "xy", "yx", "xz", "zx", "yz", "zy", "xyz", "xzy", "yxz",
+                             "yzx", "zxy", "zyx"})
+      all.push_back(Axes::parse(text));
+    return all;
+  }();
+  return runs;
+}
+
+/// The subscripts of a layout on its way.
+struct State {
+  std::array<Axes, kMostDims> dims;
+  Axes partial;
+
+  /// Two bits an axis, eight a subscript: the order of axes counts.
+  std::uint64_t key(std::size_t rank) const {
+    std::uint64_t bits = 0;
+    const auto append = [&](const Axes& axes) {
+      std::uint64_t word = 0;
+      for (Axis a : axes) word = word << 2 | (static_cast<std::uint64_t>(a) + 1);
+      bits = bits << 6 | word;
+    };
+    for (std::size_t d = 0; d < rank; ++d) append(dims[d]);
+    append(partial);
+    return bits;
+  }
+};
+
+/// An op from a state to another. `d` and `e` are places of dims.
+struct Edge {
+  OpKind kind{};
+  std::size_t d = 0, e = 0;
+  Axes axes, as;
+};
+
+struct Node {
+  State state;
+  std::int64_t price = 0;
+  int steps = 0;
+  std::uint64_t before = 0;
+  Edge edge;
+  bool done = false;
+};
+
+class Search {
+ public:
+  Search(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus)
+      : from_(from), to_(to), shape_(shape), torus_(torus), rank_(from.rank()) {
+    for (std::size_t d = 0; d < rank_; ++d) {
+      total_ *= kExtent;
+      if (!(from.dims()[d].axes == to.dims()[d].axes)) changing_.push_back(d);
+    }
+  }
+
+  std::optional<Way> run() {
+    const std::uint64_t first = enter(state(from_), {}, 0, 0, 0);
+    const std::uint64_t last = state(to_).key(rank_);
+    while (!queue_.empty()) {
+      const std::uint64_t key = std::get<3>(queue_.top());
+      queue_.pop();
+      Node& node = nodes_.at(key);
+      if (node.done) continue;
+      node.done = true;
+      if (key == last) return walked(first, last);
+      const Node at = node;  // entering others may move it
+      leave(at, key);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Entry = std::tuple<std::int64_t, int, int, std::uint64_t>;  // price, steps, when, state
+
+  static State state(const Layout& layout) {
+    State state;
+    for (std::size_t d = 0; d < layout.rank(); ++d) state.dims[d] = layout.dims()[d].axes;
+    state.partial = layout.partial();
+    return state;
+  }
+
+  bool divides(const State& state, std::size_t d) const {
+    return shape_[d] % torus_.size(state.dims[d]) == 0;
+  }
+
+  std::uint64_t enter(const State& state, const Edge& edge, std::uint64_t before,
+                      std::int64_t price, int steps) {
+    const std::uint64_t key = state.key(rank_);
+    const auto [at, is_new] = nodes_.try_emplace(key);
+    Node& node = at->second;
+    if (!is_new && std::tie(node.price, node.steps) <= std::tie(price, steps)) return key;
+    node = {state, price, steps, before, edge, false};
+    queue_.emplace(price, steps, entered_++, key);
+    return key;
+  }
+
+  /// What all chips of the price torus send where a chip's larger buffer has these subscripts.
+  std::int64_t sent(const Edge& edge, const State& larger) const {
+    std::int64_t buffer = total_;
+    for (std::size_t d = 0; d < rank_; ++d) buffer /= price_torus().size(larger.dims[d]);
+    return moved_elements(edge.kind, edge.axes, edge.as, buffer, price_torus());
+  }
+
+  /// Every op that is legal on the state.
+  void leave(const Node& node, std::uint64_t key) {
+    const State& now = node.state;
+    Axes used = now.partial;
+    for (std::size_t d = 0; d < rank_; ++d) used = used.with(now.dims[d]);
+    Axes summed;
+    for (Axis a : now.partial)
+      if (!to_.partial().has(a)) summed = summed.with(a);
+    const auto go = [&](const Edge& edge, const State& next) {
+      for (std::size_t d : changing_)
+        if (!divides(next, d)) return;
+      const State& larger = edge.kind == OpKind::all_gather ? next : now;
+      const std::int64_t price = edge.kind == OpKind::slice ? 0 : sent(edge, larger);
+      enter(next, edge, key, node.price + price, node.steps + 1);
+    };
+    for (const Axes& run : all_runs()) {
+      const bool reducible = summed.has_all(run);
+      if (reducible && run == run.sorted()) {
+        State next = now;
+        next.partial = now.partial.without(run);
+        go({OpKind::all_reduce, 0, 0, run, {}}, next);
+      }
+      for (std::size_t d : changing_) {
+        State next = now;
+        if (reducible || !used.has_any(run)) {
+          next.dims[d] = now.dims[d].with(run);
+          next.partial = now.partial.without(run);
+          go({reducible ? OpKind::reduce_scatter : OpKind::slice, d, 0, run, {}}, next);
+          continue;
+        }
+        if (!now.dims[d].ends_with(run)) {
+          if (!(run.sorted() == now.dims[d].sorted())) continue;
+          next.dims[d] = run;
+          go({OpKind::permute_axes, d, 0, now.dims[d], run}, next);
+          continue;
+        }
+        next.dims[d] = now.dims[d].without(run);
+        go({OpKind::all_gather, d, 0, run, {}}, next);
+        for (std::size_t e : changing_)
+          for (const Axes& as : all_runs()) {
+            if (e == d || !(as.sorted() == run.sorted())) continue;
+            State moved = next;
+            moved.dims[e] = now.dims[e].with(as);
+            go({OpKind::all_to_all, d, e, run, as}, moved);
+          }
+      }
+    }
+  }
+
+  Way walked(std::uint64_t first, std::uint64_t last) const {
+    Way way;
+    way.price = nodes_.at(last).price;
+    for (std::uint64_t key = last; key != first; key = nodes_.at(key).before) {
+      const Node& node = nodes_.at(key);
+      Move move;
+      move.op.kind = node.edge.kind;
+      if (node.edge.kind != OpKind::all_reduce) move.op.dim = from_.dims()[node.edge.d].letter;
+      if (node.edge.kind == OpKind::all_to_all) move.op.to = from_.dims()[node.edge.e].letter;
+      move.op.axes = node.edge.axes;
+      move.op.as = node.edge.as;
+      std::vector<Layout::Dim> dims = from_.dims();
+      for (std::size_t d = 0; d < rank_; ++d) dims[d].axes = node.state.dims[d];
+      move.to = Layout(std::move(dims), node.state.partial);
+      way.moves.push_back(std::move(move));
+    }
+    std::reverse(way.moves.begin(), way.moves.end());
+    return way;
+  }
+
+  const Layout &from_, &to_;
+  const Shape& shape_;
+  const Torus& torus_;
+  std::size_t rank_;
+  std::int64_t total_ = 1;
+  std::vector<std::size_t> changing_;
+  std::unordered_map<std::uint64_t, Node> nodes_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
+  int entered_ = 0;
+};
+
+}  // namespace
+
+Way cheapest_way(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus) {
+  if (from.letters() != to.letters() || from.rank() > kMostDims || from.rank() != shape.size())
+    throw Error("way_c1",
+                fmt::format("{} has not the dims of {}", from.to_string(), to.to_string()));
+  if (from == to) return {};
+  const auto refuse = [&](const std::string& why) {
+    throw Error("way_c2",
+                fmt::format("{} cannot become {}: {}", from.to_string(), to.to_string(), why));
+  };
+  for (const Layout* layout : {&from, &to}) try {
+      local_shape(*layout, shape, torus);
+    } catch (const Error& error) {
+      refuse(error.message());
+    }
+  for (Axis a : to.partial())
+    if (!from.partial().has(a)) refuse(fmt::format("it is no partial sum over {}", to_char(a)));
+  std::optional<Way> way = Search(from, to, shape, torus).run();
+  if (!way) refuse("no op leads there");
+  return *std::move(way);
+}
+
+}  // namespace shardproof
