@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "golden/cases.h"
+#include "golden/coverage.h"
 #include "tools/batch.h"
 #include "tools/progress.h"
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "golden/cases.h"
+#include "golden/coverage.h"
 #include "golden/trace.h"
 #include "golden/verify.h"
 #include "tools/batch.h"

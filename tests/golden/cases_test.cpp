@@ -1,4 +1,5 @@
 #include "golden/cases.h"
+#include "golden/coverage.h"
 
 #include <set>
 

@@ -1,0 +1,105 @@
+#include "golden/coverage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "golden/strata.h"
+
+namespace shardproof::cases {
+
+void Coverage::add(const Case& c) {
+  ++cases_;
+  const int X = c.torus.size(Axis::x);
+  const int Y = c.torus.size(Axis::y);
+  const int Z = c.torus.size(Axis::z);
+  const auto odd = [](int size) { return size >= 3 && size % 2 == 1; };
+  if (!(X == Y && Y == Z)) ++counts_["axes not all equal"];
+  if (c.torus.chips() >= 12) ++counts_["12 chips or more"];
+  if (c.gen >= 3) ++counts_["gen 3 or more"];
+  if (c.numerics.regime == Regime::f32) {
+    ++counts_["regime f32"];
+    ++counts_[fmt::format("schedule {}", shardproof::to_string(c.numerics.schedule))];
+  }
+  if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
+  if (c.model.block == Block::serial) ++counts_["serial blocks"];
+  if (c.model.norm == Norm::layernorm) ++counts_["layernorm"];
+  if (c.model.ffn != Ffn::swiglu) ++counts_["geglu or gelu"];
+  if (c.model.bias != Bias::none) ++counts_["biases"];
+  if (c.model.rope == Rope::interleaved) ++counts_["interleaved rope"];
+  if (!c.model.tied) ++counts_["untied table"];
+  for (const std::string& cell : strata::cells_of(c)) ++cells_[cell];
+  multiply_adds_.push_back(multiply_adds(c));
+}
+
+std::vector<Coverage::Requirement> Coverage::requirements() const {
+  std::vector<Requirement> all{{"axes not all equal", 0, 60}, {"12 chips or more", 0, 30},
+                               {"gen 3 or more", 0, 50},      {"an odd axis of 3 or more", 0, 20},
+                               {"serial blocks", 0, 20},      {"layernorm", 0, 15},
+                               {"geglu or gelu", 0, 20},      {"biases", 0, 20},
+                               {"interleaved rope", 0, 10},   {"untied table", 0, 10},
+                               {"regime f32", 0, 15},         {"schedule group", 0, 2},
+                               {"schedule ring", 0, 2},       {"schedule tree", 0, 2}};
+  for (Requirement& r : all) {
+    const auto at = counts_.find(r.name);
+    const auto hits = at == counts_.end() ? std::int64_t{0} : at->second;
+    r.share = cases_ == 0 ? 0.0 : 100.0 * static_cast<double>(hits) / static_cast<double>(cases_);
+  }
+  return all;
+}
+
+double Coverage::median_multiply_adds() const {
+  if (multiply_adds_.empty()) return 0.0;
+  std::vector<double> sorted = multiply_adds_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+std::string Coverage::to_string() const {
+  std::string text = fmt::format("coverage of {} random cases\n", cases_);
+  for (const Requirement& r : requirements())
+    text += fmt::format("  {:<26}{:5.1f} %   (at least {:.0f} %)\n", r.name, r.share, r.demand);
+  text += fmt::format("  {:<26}{:.1e}    (at most 5e+06)\n", "median multiply-adds",
+                      median_multiply_adds());
+  if (cases_ < kLeastCases) text += fmt::format("  (demanded of {} cases or more)\n", kLeastCases);
+  const auto& legal = strata::legal_cells();
+  text += fmt::format(
+      "  cells of strategy x block x heads x regime x act x weights x chunked x hand-over\n"
+      "  {:<26}{:>7} of {}, at least {}\n",
+      "met", cells_.size(), legal.size(), wanted_cells());
+  for (const Strategy& s : all_strategies()) {
+    std::int64_t all = 0, met = 0, cases = 0, least = cases_;
+    for (const std::string& cell : legal) {
+      if (!cell.starts_with(s.to_string() + " ")) continue;
+      const auto at = cells_.find(cell);
+      const std::int64_t hits = at == cells_.end() ? 0 : at->second;
+      ++all, met += hits > 0, cases += hits, least = std::min(least, hits);
+    }
+    text += fmt::format("  {:<26}{:>7} of {} cells, {} cases, {} in the least\n", s.to_string(),
+                        met, all, cases, least);
+  }
+  return text;
+}
+
+std::size_t Coverage::wanted_cells() const {
+  return std::min(strata::legal_cells().size(), static_cast<std::size_t>(cases_));
+}
+
+std::string Coverage::shortfall() const {
+  if (cases_ > 0 && cases_ < kLeastCases) return "";
+  for (const Requirement& r : requirements())
+    if (r.share < r.demand)
+      return fmt::format("lazy draw: {} in {:.1f} % of the cases, at least {:.0f} % are wanted",
+                         r.name, r.share, r.demand);
+  if (cells_.size() < wanted_cells())
+    for (const std::string& cell : strata::legal_cells())
+      if (!cells_.contains(cell))
+        return fmt::format("lazy draw: {} cells are met, at least {} are wanted; none of '{}'",
+                           cells_.size(), wanted_cells(), cell);
+  if (median_multiply_adds() > 5e6)
+    return fmt::format("the median case has {:.1e} multiply-adds, at most 5e6 are wanted",
+                       median_multiply_adds());
+  return "";
+}
+
+}  // namespace shardproof::cases

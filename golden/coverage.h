@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "golden/case.h"
+
+namespace shardproof::cases {
+
+/// What a set of cases covered.
+class Coverage {
+ public:
+  void add(const Case& c);
+
+  /// One aligned line a requirement: share and demand.
+  std::string to_string() const;
+  /// Whether the draw was lazy: at least 60 % with axes not all three equal, 30 % with 12 chips or
+  /// more, 50 % with gen ≥ 3, 20 % with an axis of 3 or 5 or a larger odd number, 15 % with
+  /// regime=f32 and 2 % with each schedule, every part of the model family in its share; half of
+  /// the cases at most 5·10^6 multiply-adds; and as many cells of golden/strata.h met as there are
+  /// cases, or all of them. Empty if all hold, else the first that does not. Of fewer than
+  /// kLeastCases, shares say nothing: then nothing is demanded.
+  static constexpr std::int64_t kLeastCases = 100;
+  std::string shortfall() const;
+
+ private:
+  struct Requirement {
+    std::string name;
+    double share;  // of all cases, in percent
+    double demand;
+  };
+  std::vector<Requirement> requirements() const;
+  double median_multiply_adds() const;
+  std::size_t wanted_cells() const;
+
+  std::int64_t cases_ = 0;
+  std::map<std::string, std::int64_t> counts_;
+  std::map<std::string, std::int64_t> cells_;  // of those that were met
+  std::vector<double> multiply_adds_;
+};
+
+}  // namespace shardproof::cases

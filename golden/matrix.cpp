@@ -1,0 +1,93 @@
+// The cases that `verify` runs without arguments.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "golden/cases.h"
+#include "golden/strata.h"
+
+namespace shardproof::cases {
+namespace {
+
+/// Those that every torus, pair and regime is tried on.
+const std::vector<Strategy>& first_strategies() {
+  static const std::vector<Strategy> all = [] {
+    std::vector<Strategy> strategies;
+    for (const char* name :
+         {"ws1d:heads", "ws1d:batch", "ws2d:heads", "ws2d:batch", "wg-xyz:batch"})
+      strategies.push_back(Strategy::parse(name));
+    return strategies;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::vector<Case> standard_matrix() {
+  std::vector<Case> all;
+  const auto add = [&](const char* torus, const char* model, const Strategy& prefill,
+                       const Strategy& decode, int batch, int prompt, int gen,
+                       const char* block = "parallel") {
+    all.push_back(parse_case(fmt::format(
+        "torus={} model={} prefill={} decode={} block={} batch={} prompt={} gen={} seed=1", torus,
+        model, prefill.to_string(), decode.to_string(), block, batch, prompt, gen)));
+  };
+  for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
+    for (const char* model : {"palm-tiny", "palm-tiny,K=24"})
+      for (const Strategy& s : first_strategies()) add(torus, model, s, s, 24, 7, 4);
+  for (const char* model : {"palm-tiny", "palm-tiny,K=24"})
+    for (const Strategy& prefill : first_strategies())
+      for (const Strategy& decode : first_strategies())
+        if (!(prefill == decode)) add("4x2x3", model, prefill, decode, 24, 7, 4);
+  for (const Strategy& s : first_strategies()) add("4x4x4", "palm-mini", s, s, 64, 3, 3);
+  // Every strategy in the f32 regime, under each schedule on one of three tori.
+  std::size_t schedule = 0;
+  for (const char* torus : {"4x2x3", "3x2x2", "1x5x2"})
+    for (const Strategy& s : first_strategies()) {
+      const int chips = Torus::parse(torus).chips();
+      add(torus, chips == 10 ? "palm-tiny,E=80,F=160,H=20,V=40" : "palm-tiny", s, s,
+          chips == 10 ? 10 : 24, 3, 3);
+      all.back().numerics.regime = Regime::f32;
+      all.back().numerics.schedule =
+          std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule++ % 3];
+    }
+  const char* const everything =
+      "palm-tiny,ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false";
+  for (const Strategy& s : first_strategies())
+    for (bool bf16 : {false, true}) {
+      if (bf16)
+        add("3x2x2", "palm-tiny,K=6", s, s, 24, 3, 3);
+      else
+        add("4x2x3", everything, s, s, 24, 3, 3, "serial");
+      if (bf16) all.back().numerics.act = ActType::bf16;
+      all.back().numerics.regime = Regime::f32;
+      all.back().numerics.schedule =
+          std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule++ % 3];
+    }
+  // The rest of the model family, in every strategy.
+  for (const Strategy& s : first_strategies()) {
+    for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
+      add(torus, "palm-tiny", s, s, 24, 7, 4, "serial");
+    add("4x2x3", "palm-tiny,K=24", s, s, 24, 7, 4, "serial");
+    for (const char* block : {"parallel", "serial"})
+      for (const char* torus : {"4x2x3", "3x2x2"}) add(torus, everything, s, s, 24, 5, 3, block);
+    add("4x2x3", "palm-tiny,ffn=gelu,rope=none", s, s, 24, 5, 3);
+    add("3x2x2", "palm-tiny,ffn=gelu-erf,norm=layernorm,bias=qkv", s, s, 24, 5, 3, "serial");
+  }
+  // Every table of layouts, for multiquery, grouped and multihead heads.
+  const auto add_table = [&](const char* torus, const char* model, const Strategy& s, int batch,
+                             int prompt) {
+    const char* const block = strata::runs(s, Block::parallel) ? "parallel" : "serial";
+    if (decodes(s)) return add(torus, model, s, s, batch, prompt, 3, block);
+    // A prefill alone hands over to a strategy that asks nothing of the batch.
+    const auto L = static_cast<int>(smallest_length(s, Torus::parse(torus)));
+    add(torus, model, s, Strategy::parse("ws2d:heads"), 2, L, 3, block);
+  };
+  for (const char* model : {"palm-tiny", "palm-tiny,K=6", "palm-tiny,K=24"})
+    for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "1x4x2"})
+      for (const Strategy& s : all_strategies()) add_table(torus, model, s, 24, 4);
+  for (const Strategy& s : all_strategies()) add_table("4x4x4", "palm-mini", s, 64, 2);
+  return all;
+}
+
+}  // namespace shardproof::cases
