@@ -33,11 +33,12 @@ Layout with_axes_of(const Layout& layout, char letter, const Axes& axes) {
 class Partitioner {
  public:
   Partitioner(const LayoutTable& table, const ModelConfig& config, const Extents& extents,
-              const Torus& torus, ActType act)
+              const Torus& torus, ActType act, BrokenRule broken)
       : table_(table),
         config_(config),
         ops_(logical_layer(config)),
-        w_("layer", act, extents, torus) {}
+        w_("layer", act, extents, torus),
+        broken_(broken) {}
 
   PartitionedLayer run() {
     const LayoutLine& stream = required("in");
@@ -103,6 +104,9 @@ class Partitioner {
       const int blocks = w_.torus().size(prefix);
       if (blocks > 1 && w_.extent('K') % blocks == 0) best = prefix;
     }
+    if (broken_ == BrokenRule::kv_prefix)
+      for (Axis a : layout.dims()[*at].axes)
+        if (w_.extent('K') % w_.torus().size(a) == 0) best = Axes().with(a);
     return layout.with_axes(*at, best);
   }
 
@@ -282,6 +286,7 @@ class Partitioner {
     Axes used, partial;
     const auto use = [&](const Axes& axes) {
       for (Axis axis : axes) {
+        if (used.has(axis) && broken_ == BrokenRule::axes_once) continue;
         if (used.has(axis))
           throw refused("layouts_c6", line,
                         fmt::format("{}: {} is {} where {} is {}: axis {} is used twice", op.result,
@@ -302,7 +307,7 @@ class Partitioner {
     }
     for (char letter : EinsumSpec::contracted(term)) {
       use(a.axes(letter));
-      partial = partial.with(a.axes(letter));
+      partial = partial.with(a.axes(letter).without(partial));
     }
     return Layout(std::move(dims), partial);
   }
@@ -392,9 +397,24 @@ class Partitioner {
   Result weight(const std::string& name) {
     const Line* line = nullptr;
     const std::vector<LayoutStep> steps = weight_steps(name, &line);
-    if (!copies_.contains(name))
-      copies_[name] = {w_.input(name, steps[0].layout, "weight " + name, name + "_")};
+    if (!copies_.contains(name)) {
+      Result resting = w_.input(name, at_rest(steps[0].layout, BrokenRule::weight_order),
+                                "weight " + name, name + "_");
+      resting.layout = steps[0].layout;
+      copies_[name] = {resting};
+    }
     return pass(name, steps, *line);
+  }
+
+  Layout at_rest(Layout layout, BrokenRule rule) const {
+    if (broken_ != rule) return layout;
+    for (std::size_t d = 0; d < layout.rank(); ++d) {
+      Axes reversed;
+      for (int i = layout.dims()[d].axes.size(); i-- > 0;)
+        reversed = reversed.with(layout.dims()[d].axes.begin()[i]);
+      layout = layout.with_axes(d, reversed);
+    }
+    return layout;
   }
 
   Result biased_value(const LogicalOp& op, const Result& value) {
@@ -405,7 +425,9 @@ class Partitioner {
       std::vector<Layout::Dim> dims;
       for (const Layout::Dim& dim : value.layout.dims())
         if (dim.letter != 'B' && dim.letter != 'L') dims.push_back(dim);
-      args.push_back(w_.input(bias, Layout(dims, {}), "weight " + bias).name);
+      args.push_back(
+          w_.input(bias, at_rest(Layout(dims, {}), BrokenRule::bias_layout), "weight " + bias)
+              .name);
     }
     return w_.step(OpKind::bias, args, value.name + "_b", value.layout, w_.unstored(op.result),
                    program_names().at(op.result));
@@ -494,6 +516,7 @@ class Partitioner {
   const ModelConfig& config_;
   const std::vector<LogicalOp> ops_;
   ProgramWriter w_;
+  BrokenRule broken_;
   Layout residual_, queries_, keys_;
   std::map<char, Axes> rows_;  // B's and L's, where the contractions take the stream
   std::map<std::string, std::vector<Result>> copies_;
@@ -504,8 +527,9 @@ class Partitioner {
 }  // namespace
 
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
-                           const Extents& extents, const Torus& torus, ActType act) {
-  return Partitioner(table, config, extents, torus, act).run();
+                           const Extents& extents, const Torus& torus, ActType act,
+                           BrokenRule broken) {
+  return Partitioner(table, config, extents, torus, act, broken).run();
 }
 
 }  // namespace shardproof

@@ -24,6 +24,15 @@ struct PartitionedLayer {
   std::vector<Arrow> arrows;
 };
 
+/// Test hook: a rule of the partitioner that is broken, so that a test can show that it is seen.
+enum class BrokenRule {
+  none,
+  kv_prefix,     ///< K is cut by the last axis of H that divides it, not by a prefix
+  weight_order,  ///< weights rest with their axes in reverse order
+  bias_layout,   ///< biases rest with their axes in reverse order
+  axes_once      ///< an axis may be used twice by the operands of a contraction
+};
+
 /// Lowers a layer of the model to a program, by the table and the rules of docs/layouts.md; every
 /// way between two layouts is the cheapest there is. `extents` of one phase's passes.
 ///
@@ -33,6 +42,7 @@ struct PartitionedLayer {
 /// different axes), "layouts_c8" (keys and values do not lie as attend needs them), "layouts_c9"
 /// (an arrow marked [strict] takes more than one op).
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
-                           const Extents& extents, const Torus& torus, ActType act);
+                           const Extents& extents, const Torus& torus, ActType act,
+                           BrokenRule broken = BrokenRule::none);
 
 }  // namespace shardproof

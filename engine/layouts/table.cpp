@@ -50,7 +50,7 @@ class Reader {
   explicit Reader(std::string_view text) : text_(text) {}
 
   LayoutTable table() const {
-    const std::string_view rest = trim(text_.substr(kTable.size()));
+    const std::string_view rest = trim(text_.substr(std::min(kTable.size(), text_.size())));
     const std::string_view name = rest.substr(0, rest.find_first_of(" \t"));
     const auto legal = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == ':' || c == '-' || c == '_' ||

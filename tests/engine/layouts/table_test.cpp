@@ -1,0 +1,205 @@
+#include "engine/layouts/table.h"
+
+#include <gtest/gtest.h>
+// gtest first
+#include <rapidcheck/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "engine/strategies/strategy.h"
+#include "tests/golden/random_table.h"
+#include "weights/error.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+TEST(Table, ReadsLinesStepsUsesAndNotes) {
+  const std::vector<LayoutTable> tables = parse_layouts(
+      "# two tables\n"
+      "layouts one  the first\n"
+      "in : BLE_xzy -> BLE_x [strict]   # a comment\n"
+      "norm for k, v : BLE_xzy\n"
+      "weights : E_x  F_zy H_zy -> F_zy H_zy\n"
+      "\n"
+      "layouts two:b\n"
+      "wk, wv : E_xKQ\n",
+      "f");
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(tables[0].description, "the first");
+  const LayoutLine* in = tables[0].find("in");
+  ASSERT_NE(in, nullptr);
+  EXPECT_EQ(in->steps[1].layout.to_string(), "BLE_x");
+  EXPECT_TRUE(in->steps[1].strict);
+  EXPECT_FALSE(in->steps[0].strict);
+  EXPECT_EQ(in->line.number, 3);
+  EXPECT_EQ(tables[0].find("norm"), nullptr);
+  EXPECT_EQ(tables[0].find("norm", "v")->line.number, 4);
+  EXPECT_EQ(tables[0].find("weights")->steps[1].cuts.size(), 2U);
+  EXPECT_EQ(tables[1].find("wv")->steps[0].layout.to_string(), "E_xKQ");
+  EXPECT_EQ(tables[0].where({4}), "f line 4: ");
+}
+
+// The value whose line holds for another that has none.
+TEST(Table, MidIsAsInNorm2AsNormVAsKUpAsGateAndTheOutputsAlike) {
+  const LayoutTable table = parse_layouts(
+      "layouts t\nin : BLE_x\nnorm : BLE_y\nk : BLKQ_x\ngate : BLF_x\nblock_out : BLE_z\n"
+      "norm for gate : BLE_z\nffn_out : BLE_zy\n")[0];
+  for (const auto& [value, layout] :
+       std::vector<std::pair<std::string, std::string>>{{"mid", "BLE_x"},
+                                                        {"norm2", "BLE_y"},
+                                                        {"v", "BLKQ_x"},
+                                                        {"up", "BLF_x"},
+                                                        {"attn_out", "BLE_z"},
+                                                        {"ffn_out", "BLE_zy"}})
+    EXPECT_EQ(table.find(value)->steps[0].layout.to_string(), layout) << value;
+  EXPECT_EQ(table.find("norm2", "up")->steps[0].layout.to_string(), "BLE_z");
+  EXPECT_EQ(table.find("norm", "q"), nullptr);
+}
+
+// Dims stand in the registry too: the two agree.
+TEST(Table, TheValuesHaveTheDimsOfTheModels) {
+  ModelConfig config;
+  config.block = Block::serial;
+  std::map<std::string, std::string> dims{
+      {"in", "BLE"}, {"block_out", "BLE"}, {"attend", "BLHQ"}, {"weights", "EFHKQ"}};
+  for (const CheckpointSpec& spec : checkpoint_specs(config)) dims[spec.name] = spec.dims;
+  for (const WeightSpec& spec : weight_specs(config))
+    if (spec.matrix) dims[spec.name.substr(spec.name.find('.') + 1)] = spec.dims;
+  for (const LayoutValue& value : layout_values())
+    EXPECT_EQ(value.dims, dims.at(std::string(value.name))) << value.name;
+  // And every W matrix of a layer has its line.
+  std::set<std::string_view> named;
+  for (const LayoutValue& value : layout_values()) named.insert(value.name);
+  for (const WeightSpec& spec : weight_specs(config))
+    if (spec.matrix && spec.name.starts_with("layer0."))
+      EXPECT_TRUE(named.contains(spec.name.substr(7))) << spec.name;
+}
+
+TEST(Table, EveryShippedTablePrintsAndReadsBack) {
+  std::set<std::string> names, descriptions, texts;
+  for (const Strategy& s : all_strategies()) {
+    const LayoutTable& table = s.table();
+    EXPECT_EQ(parse_layouts(print_layouts(table)), std::vector{table}) << table.name;
+    EXPECT_FALSE(table.description.empty()) << table.name;
+    names.insert(table.name);
+    descriptions.insert(table.description);
+    std::string text = print_layouts(table);
+    texts.insert(text.substr(text.find('\n')));
+  }
+  EXPECT_EQ(names.size(), all_strategies().size());
+  EXPECT_EQ(descriptions.size(), all_strategies().size());
+  EXPECT_EQ(texts.size(), all_strategies().size());
+}
+
+RC_GTEST_PROP(Table, AnyTablePrintsAndReadsBack, ()) {
+  const std::string text = draw_table("t");
+  const std::vector<LayoutTable> tables = parse_layouts(text);
+  RC_ASSERT(parse_layouts(print_layouts(tables.at(0))) == tables);
+}
+
+struct Refused {
+  const char *text, *message;
+};
+class RefusedTable : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedTable, NamesFileLineAndValue) {
+  try {
+    parse_layouts(GetParam().text, "my.layouts");
+    FAIL() << GetParam().text;
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), std::string(GetParam().message) + " (docs/layouts.md)");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, RefusedTable,
+    testing::Values(
+        Refused{"in : BLE",
+                "layouts_c0: my.layouts line 1: 'in : BLE': a table begins with layouts "
+                "NAME"},
+        Refused{"layouts",
+                "layouts_c0: my.layouts line 1: 'layouts': '' is no name of a table: "
+                "lower-case letters, digits, :-_."},
+        Refused{"layouts A=b",
+                "layouts_c0: my.layouts line 1: 'layouts A=b': 'A=b' is no name of a "
+                "table: lower-case letters, digits, :-_."},
+        Refused{"layouts t\nBLE",
+                "layouts_c0: my.layouts line 2: 'BLE': write VALUE : LAYOUT -> "
+                "LAYOUT, or layouts NAME"},
+        Refused{
+            "layouts t\nattend : BLHQ -> BLH_xQ",
+            "layouts_c0: my.layouts line 2: 'attend : BLHQ -> BLH_xQ': attend is computed in one "
+            "layout; what leads there stands in q and k"},
+        Refused{
+            "layouts t\nweights : E_xF_y",
+            "layouts_c0: my.layouts line 2: 'weights : E_xF_y': write the letters of W matrices "
+            "one by one, as in 'E_x F_zy H_zy'"},
+        Refused{"layouts t\nin : BLE [strict",
+                "layouts_c0: my.layouts line 2: 'in : BLE [strict': a note stands behind a layout, "
+                "in [ ]"},
+        Refused{"layouts t\nhiden : BLF",
+                "layouts_c1: my.layouts line 2: no layer has a value 'hiden', did you mean hidden? "
+                "legal: in norm weights wq wk wv wo w_gate w_up w_out q k v attend attn mid norm2 "
+                "gate up hidden block_out attn_out ffn_out"},
+        Refused{"layouts t\nnorm for o : BLE",
+                "layouts_c1: my.layouts line 2: 'norm for o': no such use; legal: q k v gate up"},
+        Refused{"layouts t\nq for attend : BLHQ",
+                "layouts_c1: my.layouts line 2: 'q for attend': q has no uses of its own"},
+        Refused{"layouts t\nin : BLE [loop]",
+                "layouts_c1: my.layouts line 2: 'loop' is no note; legal: strict"},
+        Refused{"layouts t\nlayouts t",
+                "layouts_c2: my.layouts line 2: t is defined twice, before in line 1"},
+        Refused{"layouts t\nin : BLE\nin : BLE_x",
+                "layouts_c2: my.layouts line 3: in is defined twice, before in line 2"},
+        Refused{"layouts t\nnorm for k : BLE\nnorm for q, k : BLE_x",
+                "layouts_c2: my.layouts line 3: norm for k is defined twice, before in line 2"},
+        Refused{"layouts t\nweights : E_x E_y",
+                "layouts_c2: my.layouts line 2: weights: E is defined twice"},
+        Refused{"layouts t\nhidden : BLE",
+                "layouts_c3: my.layouts line 2: hidden is BLE; hidden has dims BLF"},
+        Refused{"layouts t\nweights : B_x",
+                "layouts_c3: my.layouts line 2: no W matrix has dim B; they have EFHKQ"},
+        Refused{"layouts t\nin : BLE partialsum-x",
+                "layouts_c3: my.layouts line 2: in is BLE partialsum-x; only products are partial "
+                "sums"},
+        Refused{"layouts t\nin : B_xLE_x",
+                "layout_c3: my.layouts line 2: axis x appears twice in B_xLE_x"},
+        Refused{"layouts t\nin : BLE_w", "axes_c1: my.layouts line 2: 'w' in 'w' is no axis; axes are x, y and z"}),
+    [](const auto& test) { return "Line" + std::to_string(test.index); });
+
+TEST(TableFile, IsRefusedWhereItCannotBeReadOrHoldsNoTable) {
+  const std::string path = testing::TempDir() + "table_test.layouts";
+  const auto label = [&](const std::string& content) -> std::string {
+    std::ofstream(path) << content;
+    try {
+      load_layouts(path);
+    } catch (const Error& error) {
+      return error.label();
+    }
+    return "";
+  };
+  EXPECT_EQ(label("layouts t\nin : BLE\r\n"), "");
+  EXPECT_EQ(label("# nothing\n"), "layouts_f2");
+  EXPECT_EQ(label(std::string("layouts t\0\n", 11)), "layouts_f3");
+  EXPECT_EQ(label(std::string((std::size_t{1} << 20) + 1, '#')), "layouts_f3");
+  EXPECT_THROW(load_layouts(path + ".none"), Error);
+}
+
+TEST(TableFile, MayNotRedefineAShippedName) {
+  const std::string path = testing::TempDir() + "shipped_name.layouts";
+  std::ofstream(path) << "layouts mine\nin : BLE\nlayouts ws2d:batch\nin : BLE\n";
+  try {
+    load_strategies(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "layouts_c2: " + path +
+                  " line 3: ws2d:batch is defined twice: a strategy that ships has this name "
+                  "(docs/layouts.md)");
+  }
+}
+
+}  // namespace
+}  // namespace shardproof

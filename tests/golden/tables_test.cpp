@@ -1,0 +1,179 @@
+// Tables of layouts under the judge: a table may be slow, never wrong.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "engine/program/count.h"
+#include "golden/verify.h"
+#include "tests/golden/case_gen.h"
+#include "tests/golden/random_table.h"
+
+namespace shardproof {
+namespace {
+
+Strategy strategy_of(const std::string& text) {
+  return Strategy(parse_layouts(text, "t.layouts").at(0));
+}
+
+/// A small model that every table of these tori divides.
+Case small(const std::string& torus, int K, const std::string& more = "") {
+  return parse_case(fmt::format(
+      "torus={0} model=palm-tiny,layers=1,E=24,F=24,H=24,K={1},Q=24,V=24,embed_scale=0.75{2} "
+      "batch=24 prompt=2 gen=2",
+      torus, K, more));
+}
+
+Case draw_small() {
+  Case c = small(*rc::gen::element<std::string>("4x2x3", "3x2x2", "2x1x4"),
+                 *rc::gen::element(1, 2, 3, 4, 6, 12, 24),
+                 *rc::gen::element<std::string>("", ",bias=all,norm=layernorm"));
+  c.model.block = *rc::gen::element(Block::parallel, Block::serial);
+  c.numerics.act = *rc::gen::element(ActType::f32, ActType::bf16);
+  return c;
+}
+
+/// What became of a case: its verdict, or the label of the rule that refused its table.
+std::string outcome(const Case& c, BrokenRule broken = BrokenRule::none, bool types = true) {
+  OracleMemo memo;
+  VerifyOptions options;
+  options.check_types = types;
+  if (broken != BrokenRule::none)
+    options.mutate = [&](InferencePrograms& programs) {
+      const auto layer = [&](const Strategy& strategy, std::int64_t L) {
+        return partition(strategy.table(), c.model, extents_of(c.model, c.batch, L), c.torus,
+                         c.numerics.act, broken)
+            .layer;
+      };
+      programs.prefill.layer = layer(c.prefill, c.prompt);
+      programs.decode.layer = layer(c.decode, 1);
+    };
+  try {
+    const Judgement j = verify_case(c, memo, options);
+    return std::string(to_string(j.verdict)) +
+           (j.verdict == Verdict::equal ? "" : ": " + j.explanation());
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// The first rule that refuses the prefill's program, by tables or by types; "equal" if none does.
+std::string lowered(const Case& c, BrokenRule broken) {
+  try {
+    const Program layer =
+        partition(c.prefill.table(), c.model, extents_of(c.model, c.batch, c.prompt), c.torus,
+                  c.numerics.act, broken)
+            .layer;
+    check(layer, c.inference(), c.prompt, 0);
+    return "equal";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+bool refused_by_a_rule(const std::string& outcome) {
+  return outcome.starts_with("layouts_c") && outcome.find("t.layouts line ") != std::string::npos;
+}
+
+RC_GTEST_PROP(Tables, AnyTableIsEqualOrRefusedByARule, ()) {
+  Case c = draw_small();
+  const std::string prefill = draw_table("prefill"), decode = draw_table("decode");
+  c.prefill = strategy_of(prefill);
+  c.decode = strategy_of(decode);
+  if (*rc::gen::element(false, false, true)) {
+    c.numerics.regime = Regime::f32;
+    c.numerics.schedule = *rc::gen::element(Schedule::ring, Schedule::tree);
+  }
+  const std::string what = outcome(c);
+  RC_CLASSIFY(what == "equal", "equal");
+  if (what != "equal" && !refused_by_a_rule(what))
+    RC_FAIL(fmt::format("{}\n{}\n{}{}", what, print_case(c), prefill, decode));
+}
+
+// Each rule of the partitioner, broken, is seen on one table that it decides on, by the types and,
+// where they are off, by the judge.
+struct Broken {
+  BrokenRule rule;
+  const char *name, *table, *torus;
+  int K;
+};
+class BrokenPartitioner : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenPartitioner, IsNeverCalledEqual) {
+  Case c = small(GetParam().torus, GetParam().K, ",bias=all");
+  c.prefill = c.decode = strategy_of(GetParam().table);
+  EXPECT_EQ(outcome(c), "equal");
+  for (bool types : {true, false}) {
+    const std::string what = outcome(c, GetParam().rule, types);
+    EXPECT_FALSE(what.starts_with("equal") || refused_by_a_rule(what)) << what;
+  }
+}
+
+constexpr const char* k2d =
+    "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
+    "attend : BLH_zyxQ\n";
+INSTANTIATE_TEST_SUITE_P(Rules, BrokenPartitioner,
+                         testing::Values(Broken{BrokenRule::kv_prefix, "prefix", k2d, 6},
+                                         Broken{BrokenRule::weight_order, "weights", k2d, 1},
+                                         Broken{BrokenRule::bias_layout, "biases", k2d, 24}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// The property above fails for each broken rule: it is what finds them.
+TEST(BrokenPartitioners, FailThePropertyOfRandomTables) {
+  for (BrokenRule rule : {BrokenRule::kv_prefix, BrokenRule::weight_order, BrokenRule::bias_layout,
+                          BrokenRule::axes_once}) {
+    int seen = 0;
+    rc::detail::checkTestable([&] {
+      if (seen > 0) return;
+      Case c = draw_small();
+      c.prefill = strategy_of(draw_table("prefill"));
+      c.decode = c.prefill;
+      const std::string what = rule == BrokenRule::axes_once ? lowered(c, rule) : outcome(c, rule);
+      if (what != "equal" && !refused_by_a_rule(what)) ++seen;
+    });
+    EXPECT_GT(seen, 0) << static_cast<int>(rule);
+  }
+}
+
+// A strategy is data: this one ships nowhere.
+TEST(Tables, ANewStrategyIsAText) {
+  const Strategy own = strategy_of(
+      "layouts mine\nin : B_yLE_zx -> B_yLE_x\nweights : E_x F_z H_z\nhidden : B_yLF_zx\n"
+      "attend : B_yxLH_zQ\n");
+  for (int K : {1, 3, 24})
+    for (const char* block : {"parallel", "serial"}) {
+      Case c = small("4x2x3", K, fmt::format(",block={},bias=all,norm=layernorm", block));
+      c.prefill = c.decode = own;
+      EXPECT_EQ(outcome(c), "equal");
+    }
+}
+
+// A subscript in another order is as right, and dearer.
+TEST(Tables, AnotherOrderOfHiddenIsEqualAndDearer) {
+  Case c = small("4x2x3", 1);
+  const auto sent = [&](const std::string& text) {
+    c.prefill = c.decode = strategy_of(text);
+    EXPECT_EQ(outcome(c), "equal");
+    const PartitionedLayer made = partitioned(c.inference(), c.decode, false);
+    return count(made.layer, check(made.layer, c.inference(), 1, 2), c.torus, c.numerics).moved();
+  };
+  std::string other = k2d;
+  other.replace(other.find("BLF_zyx"), 7, "BLF_yzx");
+  EXPECT_GT(sent(other), sent(k2d));
+}
+
+// Every strategy as a prefill hands over to every strategy that decodes.
+TEST(Tables, EveryHandOverIsEqual) {
+  const auto& all = all_strategies();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t n = 0; n < 3; ++n) {  // three others each; verify --cases draws all pairs
+      const Strategy& decode = all[(7 * i + 11 * n) % all.size()];
+      Case c = small("4x2x3", n == 0 ? 1 : n == 1 ? 6 : 24, ",block=serial");
+      c.prefill = all[i];
+      c.decode = decode;
+      c.prompt = c.chunk = smallest_length(c.prefill, c.torus) > 1 ? 24 : 2;
+      if (decodes(decode)) EXPECT_EQ(outcome(c), "equal") << print_case(c);
+    }
+}
+
+}  // namespace
+}  // namespace shardproof
