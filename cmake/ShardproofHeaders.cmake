@@ -5,6 +5,7 @@
 # compiles it, and the linker keeps any one copy, so a user's flags could change the house's bits.
 set(shardproof_private_headers
   engine/box.h
+  engine/layouts/rules.h
   engine/numeric/cpu_needs.h
   engine/numeric/functions.h
   engine/numeric/kernels.h

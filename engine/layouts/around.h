@@ -23,11 +23,10 @@ PhasePrograms programs_around(Program layer, const Layout& residual, const Layou
 
 /// The same around a layer that a user wrote. Where `out` or a cache leaves it in another layout
 /// than it comes in, steps that lead back stand at its end.
-PhasePrograms programs_around(const Program& layer, const ModelConfig& config,
-                              const Extents& extents, const Torus& torus, ActType act);
+PhasePrograms programs_around(Program layer, const ModelConfig& config, const Extents& extents,
+                              const Torus& torus, ActType act);
 
 /// Moves a layer's K and V caches from one phase's layout to the next's; no ops if they agree.
-Program hand_over(const Layout& from, const Layout& to, const ModelConfig& config,
-                  const Extents& extents, const Torus& torus);
+Program hand_over(const Layout& from, const Layout& to, const Extents& extents, const Torus& torus);
 
 }  // namespace shardproof

@@ -13,7 +13,7 @@ struct Arrow {
   std::string value;  ///< "attn"
   std::string use;    ///< where to, if no line says it: "wo", "attend", "in"; else empty
   Layout from, to;
-  std::size_t begin = 0, end = 0;  ///< the ops of the program that are the way; none if it is free
+  std::size_t begin = 0, end = 0;  ///< the ops of the program that are the way
 };
 
 /// A layer under a table of layouts.

@@ -1,32 +1,11 @@
 #include "engine/layouts/writer.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
+#include <fmt/ranges.h>
 
 #include "weights/registry.h"
 
 namespace shardproof {
-namespace {
-
-char letter_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_gather:
-      return 'g';
-    case OpKind::reduce_scatter:
-      return 'r';
-    case OpKind::all_reduce:
-      return 'a';
-    case OpKind::all_to_all:
-      return 't';
-    case OpKind::permute_axes:
-      return 'p';
-    default:
-      return 's';
-  }
-}
-
-}  // namespace
 
 Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L) {
   // M is cut in no layout there is.
@@ -34,56 +13,35 @@ Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L
           {'H', config.H}, {'K', config.K}, {'Q', config.Q}, {'V', config.V}};
 }
 
-ProgramWriter::ProgramWriter(Program program, ActType act, Extents extents, const Torus& torus)
-    : program_(std::move(program)),
-      extents_(std::move(extents)),
-      torus_(torus),
-      bf16_(act == ActType::bf16) {
-  for (const Result& input : program_.inputs) bases_[input.name] = input.name;
-  for (const Op& op : program_.ops)
-    for (const Result& result : op.results) bases_[result.name] = result.name;
+WrittenValue ProgramWriter::input(const std::string& name, const Layout& layout,
+                                  const std::string& meaning, const std::string& base) {
+  const int n = ++taken_[name];
+  const std::string own = n == 1 ? name : name + std::to_string(n);
+  inputs_ += fmt::format("input {} : {} is {}\n", own, layout.to_string(), meaning);
+  return {own, layout, meaning, base.empty() ? own : base};
 }
 
-std::string ProgramWriter::free_name(const std::string& name, const std::string& base) {
-  std::string own = name;
-  for (int n = 2; bases_.contains(own); ++n) own = fmt::format("{}{}", name, n);
-  bases_[own] = base.empty() ? own : base;
-  return own;
+WrittenValue ProgramWriter::step(const std::string& name, const Layout& layout,
+                                 const std::string& call, const std::string& meaning,
+                                 const std::string& base) {
+  const int n = ++taken_[name];
+  const std::string own = n == 1 ? name : name + std::to_string(n);
+  line(fmt::format("{} : {} = {} is {}", own, layout.to_string(), call, meaning));
+  return {own, layout, meaning, base.empty() ? own : base};
 }
 
-Result ProgramWriter::input(const std::string& name, const Layout& layout, std::string_view meaning,
-                            const std::string& base) {
-  program_.inputs.push_back({free_name(name, base), layout, Meaning::parse(meaning)});
-  return program_.inputs.back();
+void ProgramWriter::line(const std::string& text) {
+  steps_ += text + "\n";
+  ++length_;
 }
 
-std::vector<Result> ProgramWriter::steps(Op op, std::vector<std::string> args,
-                                         std::vector<Result> results, const std::string& base) {
-  for (Result& result : results) result.name = free_name(result.name, base);
-  op.args = std::move(args);
-  op.results = results;
-  program_.ops.push_back(std::move(op));
-  return results;
-}
-
-Result ProgramWriter::step(Op op, const std::vector<std::string>& args, const std::string& name,
-                           const Layout& layout, std::string_view meaning,
-                           const std::string& base) {
-  return steps(std::move(op), args, {{name, layout, Meaning::parse(meaning)}}, base)[0];
-}
-
-Result ProgramWriter::step(OpKind kind, const std::vector<std::string>& args,
-                           const std::string& name, const Layout& layout, std::string_view meaning,
-                           const std::string& base) {
-  Op op;
-  op.kind = kind;
-  return step(std::move(op), args, name, layout, meaning, base);
-}
-
-Result ProgramWriter::move(const Result& value, const Move& move) {
-  const std::string base = bases_.at(value.name);
-  return step(move.op, {value.name}, base + letter_of(move.op.kind), move.to,
-              value.meaning.to_string(), base);
+WrittenValue ProgramWriter::move(const WrittenValue& value, const Move& move) {
+  static const std::map<OpKind, char> letters{
+      {OpKind::all_gather, 'g'}, {OpKind::reduce_scatter, 'r'}, {OpKind::all_reduce, 'a'},
+      {OpKind::all_to_all, 't'}, {OpKind::permute_axes, 'p'},   {OpKind::slice, 's'}};
+  Op op = move.op;
+  op.args = {value.name};
+  return step(value.base + letters.at(op.kind), move.to, op.to_string(), value.meaning, value.base);
 }
 
 Way ProgramWriter::way(const Layout& from, const Layout& to) const {
@@ -92,91 +50,65 @@ Way ProgramWriter::way(const Layout& from, const Layout& to) const {
   return cheapest_way(from, to, shape, torus_);
 }
 
-Result ProgramWriter::lead(Result value, const Layout& to) {
+WrittenValue ProgramWriter::lead(WrittenValue value, const Layout& to) {
   for (const Move& one : way(value.layout, to).moves) value = move(value, one);
   return value;
 }
 
-Result ProgramWriter::stored(const Result& value, std::string_view checkpoint) {
+WrittenValue ProgramWriter::stored(const WrittenValue& value, const std::string& checkpoint) {
   if (!bf16_) return value;
-  return step(OpKind::store, {value.name}, value.name + "_st", value.layout, checkpoint,
-              bases_.at(value.name));
+  return step(value.name + "_st", value.layout, fmt::format("store({})", value.name), checkpoint,
+              value.base);
 }
 
-Program ProgramWriter::finish(std::vector<std::string> outputs, const ModelConfig& config) {
-  const std::vector<WeightSpec> specs = weight_specs(config);
-  const auto rank = [&](const Result& input) {
-    const Meaning& m = input.meaning;
-    std::size_t at = 0;
-    while (m.kind == Meaning::Kind::weight && at < specs.size() && specs[at].name != m.name &&
-           specs[at].name != "layer0." + m.name)
-      ++at;
-    return std::pair(m.kind == Meaning::Kind::checkpoint ? -1 : static_cast<int>(m.kind), at);
-  };
-  std::stable_sort(program_.inputs.begin(), program_.inputs.end(),
-                   [&](const Result& a, const Result& b) { return rank(a) < rank(b); });
-  return finish(std::move(outputs));
+Program ProgramWriter::finish(const std::vector<std::string>& outputs) const {
+  return parse_program(name_,
+                       fmt::format("{}{}output {}", inputs_, steps_, fmt::join(outputs, ", ")));
 }
 
-Program ProgramWriter::finish(std::vector<std::string> outputs) {
-  program_.outputs = std::move(outputs);
-  return std::move(program_);
-}
-
-Result write_norm(ProgramWriter& w, const ModelConfig& config, const Result& x,
-                  const NormNames& names) {
-  const std::string last = names.last ? "last " : "";
-  const auto stat = [&](std::string_view of) {
-    return fmt::format("stat {}{}{}{}", last, names.before, of, names.behind);
-  };
+WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const WrittenValue& x,
+                        const NormNames& names) {
+  const std::string last = names.last ? "last " : "", &n = names.behind;
+  const auto stat = [&](const char* of) { return "stat " + last + names.before + of + n; };
   const Axes e = x.layout.axes('E');
-  const std::string letters = x.layout.letters();
-  const std::string rows = letters.substr(0, letters.size() - 1);
+  const std::string letters = x.layout.letters(), rows = letters.substr(0, letters.size() - 1);
   std::vector<Layout::Dim> row_dims = x.layout.dims();
   row_dims.pop_back();
-  const Layout row(row_dims, Axes());
-  const Layout of_e({{'E', e}}, Axes());
-
-  // A sum over E of `value` times `by`, whole on every chip.
-  const auto sum = [&](const std::string& name, const std::string& base, std::string_view of,
-                       const Result& value, const Result& by) {
-    Op einsum;
-    einsum.kind = OpKind::einsum;
-    einsum.spec = EinsumSpec::parse(fmt::format("{},{}->{}", letters, by.layout.letters(), rows));
-    const Result s = w.step(einsum, {value.name, by.name}, name + names.behind, row.with_partial(e),
-                            stat(of), base);
-    if (e.empty()) return s;
-    Op reduce;
-    reduce.kind = OpKind::all_reduce;
-    reduce.axes = e;
-    return w.move(s, {reduce, row});
+  const Layout row(row_dims, {}), of_e({{'E', e}}, {});
+  // A sum over E of a value times another, whole on every chip.
+  const auto sum = [&](const std::string& name, const std::string& base, const char* of,
+                       const WrittenValue& a, const WrittenValue& b) {
+    const WrittenValue s = w.step(
+        name + n, row.with_partial(e),
+        fmt::format("einsum({},{}->{}; {}, {})", letters, b.layout.letters(), rows, a.name, b.name),
+        stat(of));
+    if (e.empty()) return s.name;
+    return w
+        .step(base + "a" + n, row, fmt::format("all_reduce({}, {})", s.name, e.to_string()),
+              stat(of))
+        .name;
   };
   // Gains and bias rest whole; a chip takes its own part.
-  const auto part = [&](const std::string& name, const std::string& weight) {
-    const Result whole =
-        w.input(name + names.behind, Layout::parse("E"),
-                fmt::format("weight {}norm{}{}", names.before, names.behind, weight));
-    return w.lead(whole, of_e).name;
+  const auto part = [&](const std::string& name, const char* weight) {
+    return w
+        .lead(w.input(name + n, Layout::parse("E"),
+                      fmt::format("weight {}norm{}{}", names.before, n, weight)),
+              of_e)
+        .name;
   };
-
-  Result value = x;
+  WrittenValue value = x;
   if (config.norm == Norm::layernorm) {
-    const Result ones = w.input("ones", of_e, "constant ones");
-    const Result total = sum("sx", "sx", "sum", x, ones);
-    Op divide;
-    divide.kind = OpKind::divide_by;
-    divide.parameter = "E";
-    const Result mu = w.step(std::move(divide), {total.name}, "mu" + names.behind, row, stat("mu"));
-    value = w.step(OpKind::center, {x.name, mu.name}, "xd" + names.behind, x.layout, stat("d"));
+    const std::string total = sum("sx", "sx", "sum", x, w.input("ones", of_e, "constant ones"));
+    const WrittenValue mu =
+        w.step("mu" + n, row, fmt::format("divide_by({}, E)", total), stat("mu"));
+    value = w.step("xd" + n, x.layout, fmt::format("center({}, {})", x.name, mu.name), stat("d"));
   }
-  const Result ss = sum("ss", "s", "ss", value, value);
-  std::vector<std::string> args{value.name, ss.name, part("g", "")};
-  const auto specs = weight_specs(config);
-  if (std::any_of(specs.begin(), specs.end(),
-                  [](const WeightSpec& spec) { return spec.name == "final_norm_bias"; }))
-    args.push_back(part("gb", "_bias"));
-  const std::string checkpoint = fmt::format("{}{}norm{}", last, names.before, names.behind);
-  return w.stored(w.step(OpKind::norm, args, "xn" + names.behind, x.layout, w.unstored(checkpoint)),
+  const std::string ss = sum("ss", "s", "ss", value, value);
+  std::string args = fmt::format("{}, {}, {}", value.name, ss, part("g", ""));
+  for (const WeightSpec& spec : weight_specs(config))
+    if (spec.name == "final_norm_bias") args += ", " + part("gb", "_bias");
+  const std::string checkpoint = last + names.before + "norm" + n;
+  return w.stored(w.step("xn" + n, x.layout, fmt::format("norm({})", args), w.unstored(checkpoint)),
                   checkpoint);
 }
 

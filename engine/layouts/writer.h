@@ -6,44 +6,46 @@
 #include <vector>
 
 #include "engine/layouts/way.h"
-#include "engine/program/program.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 
 namespace shardproof {
 
-/// What the dims of a phase's values must be divisible by their subscripts with: of L, which
-/// differs from pass to pass, the greatest common divisor.
+/// What the subscripts of a phase's values must divide: of L, which differs from pass to pass, the
+/// greatest common divisor.
 using Extents = std::map<char, std::int64_t>;
 Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L);
 
-/// A program being written op by op. A step's name is that of the value it moves, with a letter for
-/// what was done: `xg` gathered, `qr` reduce-scattered, `sa` all-reduced, `qt` by all_to_all, `kp`
-/// permuted, `xs` sliced; a number behind it where the name is taken.
+/// A value of a program being written.
+struct WrittenValue {
+  std::string name;
+  Layout layout;
+  std::string meaning;  ///< "raw q", "stat ss"
+  std::string base;     ///< what the names of its moves begin with
+};
+
+/// A program being written line by line. A move is named by its value and a letter for what was
+/// done: `xg` gathered, `qr` reduce-scattered, `sa` all-reduced, `qt` by all_to_all, `kp` permuted,
+/// `xs` sliced; a number stands behind a name that is taken.
 class ProgramWriter {
  public:
   ProgramWriter(std::string name, ActType act, Extents extents, const Torus& torus)
-      : extents_(std::move(extents)), torus_(torus), bf16_(act == ActType::bf16) {
-    program_.name = std::move(name);
-  }
+      : name_(std::move(name)),
+        extents_(std::move(extents)),
+        torus_(torus),
+        bf16_(act == ActType::bf16) {}
 
-  /// Goes on with a program that there is.
-  ProgramWriter(Program program, ActType act, Extents extents, const Torus& torus);
-
-  /// An input. `base` begins the names of what it is moved to, the name itself if it is empty.
-  Result input(const std::string& name, const Layout& layout, std::string_view meaning,
-               const std::string& base = "");
-  /// The results of an op on `args`; names that are taken get a number. `base` as of an input.
-  std::vector<Result> steps(Op op, std::vector<std::string> args, std::vector<Result> results,
-                            const std::string& base = "");
-  /// The same of an op with one result.
-  Result step(Op op, const std::vector<std::string>& args, const std::string& name,
-              const Layout& layout, std::string_view meaning, const std::string& base = "");
-  Result step(OpKind kind, const std::vector<std::string>& args, const std::string& name,
-              const Layout& layout, std::string_view meaning, const std::string& base = "");
-  Result move(const Result& value, const Move& move);
+  /// `base` is the name itself if it is empty.
+  WrittenValue input(const std::string& name, const Layout& layout, const std::string& meaning,
+                     const std::string& base = "");
+  /// `call` is the op with its arguments: "norm(xg, sa, gs)".
+  WrittenValue step(const std::string& name, const Layout& layout, const std::string& call,
+                    const std::string& meaning, const std::string& base = "");
+  /// A whole line, of an op with several results; their names are not taken.
+  void line(const std::string& text);
+  WrittenValue move(const WrittenValue& value, const Move& move);
   /// The value at the end of the cheapest way to `to`.
-  Result lead(Result value, const Layout& to);
+  WrittenValue lead(WrittenValue value, const Layout& to);
   Way way(const Layout& from, const Layout& to) const;
 
   /// What a contraction yields before bias and st: the checkpoint itself when neither follows.
@@ -55,23 +57,20 @@ class ProgramWriter {
     return (bf16_ ? "unstored " : "") + checkpoint;
   }
   /// The stored checkpoint: a step of its own in bf16, the value itself in f32.
-  Result stored(const Result& value, std::string_view checkpoint);
+  WrittenValue stored(const WrittenValue& value, const std::string& checkpoint);
 
   const Torus& torus() const { return torus_; }
   std::int64_t extent(char letter) const { return extents_.at(letter); }
-  std::size_t length() const { return program_.ops.size(); }
-  Program finish(std::vector<std::string> outputs);
-  /// The same with its inputs in the order residual stream, weights, the rest.
-  Program finish(std::vector<std::string> outputs, const ModelConfig& config);
+  std::size_t length() const { return length_; }  ///< steps so far
+  Program finish(const std::vector<std::string>& outputs) const;
 
  private:
-  std::string free_name(const std::string& name, const std::string& base);
-
-  Program program_;
+  std::string name_, inputs_, steps_;
   Extents extents_;
   Torus torus_;
   bool bf16_;
-  std::map<std::string, std::string> bases_;  // by the names that are taken
+  std::size_t length_ = 0;
+  std::map<std::string, int> taken_;
 };
 
 /// Which of a model's norms is written.
@@ -81,7 +80,7 @@ struct NormNames {
 };
 
 /// The norm of x, stored: statistics summed over E's axes, gain and bias sliced by them.
-Result write_norm(ProgramWriter& writer, const ModelConfig& config, const Result& x,
-                  const NormNames& names);
+WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const WrittenValue& x,
+                        const NormNames& names);
 
 }  // namespace shardproof

@@ -206,7 +206,7 @@ InferencePrograms build_programs(const Inference& inference) {
   // A program of a strategy that cuts no L is the same for every length.
   const bool shared = inference.gen == 1 || (same && decodes(inference.decode));
   programs.decode = shared ? programs.prefill : phase_programs(inference, false);
-  programs.hand_over = hand_over(programs.prefill.cache, programs.decode.cache, inference.config,
+  programs.hand_over = hand_over(programs.prefill.cache, programs.decode.cache,
                                  extents(inference, true), inference.torus);
   return programs;
 }

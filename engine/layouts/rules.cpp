@@ -1,0 +1,212 @@
+#include "engine/layouts/rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace shardproof {
+
+TableRules::TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus,
+                       BrokenRule broken)
+    : table_(table), extents_(extents), torus_(torus), broken_(broken) {
+  residual = required("in").steps[0].layout;
+  queries = required("attend").steps[0].layout;
+  // Where keys and values are appended: as the queries, K as H, every position on its chip.
+  const LayoutLine* own = table.find("attend", "k");
+  keys =
+      own != nullptr
+          ? own->steps[0].layout
+          : Layout({{'B', queries.axes('B')}, {'L', {}}, {'K', queries.axes('H')}, {'Q', {}}}, {});
+  if (!(keys.axes('B') == queries.axes('B')) || !queries.axes('H').starts_with(keys.axes('K')) ||
+      !keys.axes('L').with(keys.axes('Q')).with(queries.axes('Q')).empty())
+    throw refused("layouts_c8", own != nullptr ? own->line : required("attend").line,
+                  fmt::format("attend is {}, its keys and values {}: they have B alike, K a prefix "
+                              "of H, and L and Q whole",
+                              queries.to_string(), keys.to_string()));
+  keys = shortened(keys);
+  cache = Layout({keys.dims()[0], {'M', {}}, keys.dims()[2], keys.dims()[3]}, {});
+}
+
+Error TableRules::refused(std::string_view label, const Line& line, std::string_view why) const {
+  return Error(label, fmt::format("{}{} (docs/layouts.md)", table_.where(line), why));
+}
+
+const LayoutLine& TableRules::required(std::string_view value) const {
+  if (const LayoutLine* line = table_.find(value)) return *line;
+  throw refused("layouts_c5", table_.line,
+                fmt::format("{} has no line '{} : LAYOUT'", table_.name, value));
+}
+
+/// K lies as it (or H) is written, by the longest prefix that cuts it into more than one block.
+Layout TableRules::shortened(const Layout& layout) const {
+  const auto at = layout.find('K');
+  if (!at) return layout;
+  Axes prefix, best;
+  for (Axis a : layout.dims()[*at].axes) {
+    const bool one_axis = broken_ == BrokenRule::kv_prefix;
+    prefix = one_axis ? Axes().with(a) : prefix.with(a);
+    if (torus_.size(prefix) > 1 && extents_.at('K') % torus_.size(prefix) == 0) best = prefix;
+  }
+  return layout.with_axes(*at, best);
+}
+
+LayoutLine TableRules::weight(const std::string& name) const {
+  const LayoutLine* own = table_.find(name);
+  const LayoutLine* all = table_.find("weights");
+  if (own == nullptr && all == nullptr)
+    throw refused("layouts_c5", table_.line,
+                  fmt::format("{0} gives {1} no layout: write '{1} : LAYOUT', or 'weights : ...' "
+                              "for all",
+                              table_.name, name));
+  LayoutLine line = own != nullptr ? *own : *all;
+  for (LayoutStep& step : line.steps) {
+    if (own == nullptr) {
+      std::map<char, Axes> cuts;
+      for (const Layout::Dim& cut : step.cuts) cuts[cut.letter] = cut.axes;
+      if (!cuts.contains('K')) cuts['K'] = cuts['H'];
+      std::vector<Layout::Dim> dims;
+      for (const LayoutValue& value : layout_values())
+        for (char letter : value.name == name ? value.dims : "")
+          dims.push_back({letter, cuts[letter]});
+      try {
+        step.layout = Layout(dims, {});
+      } catch (const Error& error) {
+        throw refused("layouts_c6", line.line, fmt::format("{}: {}", name, error.message()));
+      }
+    }
+    step.layout = shortened(step.layout);
+  }
+  return line;
+}
+
+Way TableRules::way(const std::string& value, const Layout& from, const LayoutStep& to,
+                    const Line& line) const {
+  Shape shape;
+  for (const Layout::Dim& dim : from.dims()) shape.push_back(extents_.at(dim.letter));
+  Way way;
+  try {
+    way = cheapest_way(from, to.layout, shape, torus_);
+  } catch (const Error& error) {
+    throw refused("layouts_c4", line, fmt::format("{}: {}", value, error.message()));
+  }
+  if (!to.strict || way.moves.size() <= 1) return way;
+  std::vector<std::string_view> ops;
+  for (const Move& move : way.moves) ops.push_back(to_string(move.op.kind));
+  throw refused("layouts_c9", line,
+                fmt::format("{}: {} becomes {} by {}, and [strict] allows one op: write a layout "
+                            "between them, or leave the note out",
+                            value, from.to_string(), to.layout.to_string(), fmt::join(ops, ", ")));
+}
+
+Line TableRules::line_of(const std::string& value) const {
+  const bool projected = value == "q" || value == "k" || value == "v";
+  const bool wide = value == "gate" || value == "up";
+  for (const std::string& name : {value, std::string(projected ? "attend"
+                                                     : wide    ? "hidden"
+                                                               : "in")})
+    if (const LayoutLine* line = table_.find(name)) return line->line;
+  return table_.line;
+}
+
+/// As its use says, else with the weight's subscripts on the letters they share and the stream's on
+/// the rows.
+Layout TableRules::operand(const LogicalOp& op, std::size_t term, const Layout& rows,
+                           const Layout& weight, const Line& line) const {
+  const std::string& value = op.operands[2 * term];
+  if (const LayoutLine* own = table_.find(value, op.result)) return own->steps.back().layout;
+  std::vector<Layout::Dim> dims;
+  for (char letter : op.spec.terms[term].a)
+    dims.push_back({letter, (rows.find(letter) ? rows : weight).axes(letter)});
+  try {
+    return Layout(dims, {});
+  } catch (const Error& error) {
+    throw refused("layouts_c6", line,
+                  fmt::format("{} for {}: {}", value, op.operands[2 * term + 1], error.message()));
+  }
+}
+
+Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& a, const Layout& b,
+                           const Line& line) const {
+  const EinsumSpec::Term& spec = op.spec.terms[term];
+  const auto refuse = [&](const std::string& why) {
+    throw refused("layouts_c6", line,
+                  fmt::format("{}: {} is {} where {} is {}: {}", op.result, op.operands[2 * term],
+                              a.to_string(), op.operands[2 * term + 1], b.to_string(), why));
+  };
+  Axes used, partial;
+  const auto use = [&](const Axes& axes) {
+    for (Axis axis : axes)
+      if (!used.has(axis))
+        used = used.with(axis);
+      else if (broken_ != BrokenRule::axes_once)
+        refuse(fmt::format("axis {} is used twice", to_char(axis)));
+  };
+  for (char letter : spec.a)
+    if (b.find(letter) && !(a.axes(letter) == b.axes(letter)))
+      refuse(fmt::format("{} is cut in two ways", letter));
+  std::vector<Layout::Dim> dims;
+  for (char letter : spec.result) {
+    dims.push_back({letter, (a.find(letter) ? a : b).axes(letter)});
+    use(dims.back().axes);
+  }
+  for (char letter : EinsumSpec::contracted(spec)) {
+    use(a.axes(letter));
+    partial = partial.with(a.axes(letter).without(partial));
+  }
+  return Layout(dims, partial);
+}
+
+/// Where a product is wanted; `use` of the step says what for.
+LayoutStep TableRules::destination(const std::string& result, const ContractionLayouts& made,
+                                   const Layout* gate) const {
+  if (result == "q") return {queries};
+  if (result == "k" || result == "v") return {keys};
+  if (result != "gate" && result != "up") return {residual};
+  if (const LayoutLine* line = table_.find("hidden")) return {line->steps[0].layout};
+  if (gate != nullptr) return {*gate};
+  const Layout last = made.steps.empty() ? made.product : made.steps.back().layout;
+  if (!last.is_partial()) return {last};
+  throw refused("layouts_c5", table_.line,
+                fmt::format("{} is {}, and no line 'hidden : LAYOUT' says where it is complete",
+                            result, last.to_string()));
+}
+
+ContractionLayouts TableRules::contraction(const LogicalOp& op, const Layout& rows,
+                                           const Layout* gate) const {
+  ContractionLayouts made;
+  for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+    const LayoutLine weight = this->weight(op.operands[2 * t + 1]);
+    const LayoutLine* own = table_.find(op.operands[2 * t], op.result);
+    made.weights.push_back(weight.steps.back().layout);
+    made.operands.push_back(operand(op, t, rows, made.weights[t], weight.line));
+    const Layout product = this->product(op, t, made.operands[t], made.weights[t],
+                                         own != nullptr ? own->line : weight.line);
+    if (t > 0 && !(product == made.product))
+      throw refused(
+          "layouts_c7", weight.line,
+          fmt::format("{}: the terms of a parallel block are one sum, but {}·{} is {} and "
+                      "{}·{} is {}; block=serial sums them by themselves",
+                      op.result, op.operands[0], op.operands[1], made.product.to_string(),
+                      op.operands[2 * t], op.operands[2 * t + 1], product.to_string()));
+    made.product = product;
+  }
+  if (const LayoutLine* own = table_.find(op.result)) made.steps = own->steps;
+  for (LayoutStep& step : made.steps) step.layout = shortened(step.layout);
+  made.steps.push_back(destination(op.result, made, gate));
+  const char last = op.result.back();
+  made.use = last == 'q' || last == 'k' || last == 'v' ? "attend" : last == 't' ? "in" : "hidden";
+  if (made.product == made.steps[0].layout) return made;
+  // A way that begins with a slice of rows takes it of the operands: less work, the same values.
+  made.first = way(op.result, made.product, made.steps[0], line_of(op.result));
+  std::vector<Move>& moves = made.first.moves;
+  while (!moves.empty() && moves[0].op.kind == OpKind::slice &&
+         (moves[0].op.dim == 'B' || moves[0].op.dim == 'L')) {
+    const char dim = moves[0].op.dim;
+    made.product = moves[0].to;
+    for (Layout& operand : made.operands)
+      operand = operand.with_axes(*operand.find(dim), made.product.axes(dim));
+    moves.erase(moves.begin());
+  }
+  return made;
+}
+
+}  // namespace shardproof
