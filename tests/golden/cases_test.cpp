@@ -1,27 +1,93 @@
 #include "golden/cases.h"
 #include "golden/coverage.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
+#include "golden/strata.h"
 #include "tests/golden/case_gen.h"
 
 namespace shardproof {
 namespace {
 
-TEST(StandardMatrix, HasEveryStrategyOnEveryTorusForBothKindsOfHeads) {
+TEST(StandardMatrix, HasTheFirstStrategiesOnEveryTorusForBothKindsOfHeads) {
+  std::set<std::string> seen;
+  for (const Case& c : cases::standard_matrix())
+    if (c.prefill == c.decode)
+      seen.insert(c.torus.to_string() + c.prefill.to_string() + (c.model.K == 1 ? " mqa" : " mha"));
+  for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
+    for (const char* s : {"ws1d:heads", "ws1d:batch", "ws2d:heads", "ws2d:batch", "wg-xyz:batch"})
+      for (const char* heads : {" mqa", " mha"})
+        EXPECT_TRUE(seen.contains(std::string(torus) + s + heads)) << torus << s << heads;
+  EXPECT_GE(cases::standard_matrix().size(), 600U);
+}
+
+TEST(StandardMatrix, HasEveryStrategyForAllKindsOfHeadsAndOn64Chips) {
   std::set<std::string> seen;
   for (const Case& c : cases::standard_matrix()) {
     require_legal(c);
-    if (c.prefill == c.decode)
-      seen.insert(c.torus.to_string() + c.prefill.to_string() + (c.model.K == 1 ? " mqa" : " mha"));
+    seen.insert(fmt::format("{} {} {}", c.prefill.to_string(), c.torus.to_string(), c.model.K));
   }
-  for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
-    for (const Strategy& s : all_strategies())
-      for (const char* heads : {" mqa", " mha"})
-        EXPECT_TRUE(seen.contains(torus + s.to_string() + heads))
-            << torus << s.to_string() << heads;
-  EXPECT_TRUE(seen.contains("4x4x4ws2d:batch mqa"));
-  EXPECT_GE(cases::standard_matrix().size(), 60U);
+  for (const Strategy& s : all_strategies()) {
+    for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "1x4x2"})
+      for (int K : {1, 6, 24}) {
+        const std::string row = fmt::format("{} {} {}", s.to_string(), torus, K);
+        EXPECT_TRUE(seen.contains(row)) << row;
+      }
+    EXPECT_TRUE(seen.contains(s.to_string() + " 4x4x4 1")) << s.to_string();
+  }
+}
+
+// Every cell is met by as many cases in a row as there are strata, whatever the seed.
+TEST(Strata, MeetEveryCell) {
+  std::set<std::string> met;
+  for (const cases::strata::Stratum& stratum : cases::strata::all_strata()) {
+    Case c;
+    c.prefill = stratum.prefill;
+    c.decode = stratum.decode;
+    c.model.block = stratum.kind.block;
+    c.model.K = stratum.kind.heads == cases::strata::Heads::multiquery  ? 1
+                : stratum.kind.heads == cases::strata::Heads::multihead ? c.model.H
+                                                                        : 2;
+    c.numerics.regime = stratum.kind.regime;
+    c.numerics.act = stratum.kind.act;
+    c.numerics.weights = stratum.kind.weights;
+    c.prompt = 4;
+    c.chunk = stratum.kind.chunked ? 2 : 4;
+    EXPECT_EQ(cases::strata::kind_of(c), stratum.kind);
+    for (const std::string& cell : cases::strata::cells_of(c)) met.insert(cell);
+  }
+  const std::vector<std::string>& legal = cases::strata::legal_cells();
+  EXPECT_EQ(met, std::set<std::string>(legal.begin(), legal.end()));
+  EXPECT_LE(cases::strata::all_strata().size(), 5000U);
+  std::set<const cases::strata::Stratum*> of_a_seed;
+  for (std::uint64_t i = 0; i < cases::strata::all_strata().size(); ++i)
+    of_a_seed.insert(&cases::strata::stratum_of(8, 1000 + i));
+  EXPECT_EQ(of_a_seed.size(), cases::strata::all_strata().size());
+}
+
+// A case that is drawn for a stratum is of it.
+TEST(Draw, IsOfItsStratum) {
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const Case c = cases::draw(5, i);
+    const cases::strata::Stratum& stratum = cases::strata::stratum_of(5, i);
+    EXPECT_EQ(c.prefill, stratum.prefill);
+    EXPECT_EQ(c.decode, stratum.decode);
+    EXPECT_EQ(cases::strata::kind_of(c), stratum.kind) << print_case(c);
+    if (stratum.hands_over()) EXPECT_GT(c.gen, 1);
+  }
+}
+
+TEST(Coverage, MissesACellThatIsNeverDrawn) {
+  cases::Coverage no_bf16;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    Case c = cases::draw(1, i);
+    c.numerics.act = ActType::f32;
+    no_bf16.add(c);
+    no_bf16.add(c);
+  }
+  EXPECT_NE(no_bf16.shortfall().find("cells are met"), std::string::npos) << no_bf16.shortfall();
 }
 
 TEST(Draw, IsAFunctionOfSeedAndIndex) {

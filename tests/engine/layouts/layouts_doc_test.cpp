@@ -1,0 +1,54 @@
+// docs/layouts.md and the lists of strategies in the documents against the tables.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "engine/strategies/inference.h"
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+std::string document(const std::string& name) {
+  std::ifstream file(std::string(SHARDPROOF_DOCS "/") + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(LayoutsDocument, ItsExampleIsATableThatCanBeLowered) {
+  const std::string text = document("layouts.md");
+  const std::string begin = "```layouts\n";
+  const auto at = text.find(begin);
+  ASSERT_NE(at, std::string::npos);
+  const std::string example =
+      text.substr(at + begin.size(), text.find("```", at + begin.size()) - at - begin.size());
+  const std::vector<LayoutTable> tables = parse_layouts(example);
+  ASSERT_EQ(tables.size(), 1U);
+  Inference inference{Torus(4, 2, 3), parse_model("palm-tiny"), {}, Strategy(tables[0]), {}};
+  inference.batch = 24;
+  EXPECT_FALSE(partitioned(inference, inference.prefill, true).layer.ops.empty());
+}
+
+TEST(LayoutsDocument, HasARowForEveryValueNoteAndRule) {
+  const std::string text = document("layouts.md");
+  for (const LayoutValue& value : layout_values())
+    EXPECT_NE(text.find(fmt::format("`{}`", value.name)), std::string::npos) << value.name;
+  EXPECT_NE(text.find("\"strict\""), std::string::npos);
+  for (const char* label : {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "f1", "f2",
+                            "f3"})
+    EXPECT_NE(text.find(fmt::format("| `layouts_{}` |", label)), std::string::npos) << label;
+}
+
+TEST(Documents, NameEveryStrategyThatShips) {
+  const std::string spec = document("spec.md");
+  const auto begin = spec.find("### 6.1"), end = spec.find("### 6.2");
+  const std::string keys = spec.substr(begin, end - begin);
+  for (const Strategy& s : all_strategies())
+    EXPECT_NE(keys.find(fmt::format("`{}`", s.to_string())), std::string::npos) << s.to_string();
+}
+
+}  // namespace
+}  // namespace shardproof
