@@ -100,9 +100,9 @@ TEST(Draw, IsAFunctionOfSeedAndIndex) {
 // By another compiler, on another machine: a seed is what people tell each other.
 TEST(Draw, IsTheSameCaseWhoeverCompiledIt) {
   EXPECT_EQ(print_case(cases::draw(1, 1)),
-            "torus=2x2x3 model=palm-tiny,E=48,F=12,H=12,K=12,V=12,norm=layernorm,bias=all,rope=none"
-            " prefill=ws1d:batch decode=ws1d:batch block=serial weights=bf16 act=f32 regime=exact"
-            " schedule=group batch=12 prompt=7 chunk=7 gen=3 seed=943957");
+            "torus=3x3x5 model=palm-tiny,E=30,F=45,H=15,K=5,Q=4,V=90,ffn=gelu"
+            " prefill=wg-xy:natural decode=wg-xy:natural block=serial weights=bf16 act=bf16"
+            " regime=exact schedule=group batch=9 prompt=1 chunk=1 gen=3 seed=1940");
 }
 
 TEST(Draw, CoversWhatItMustForAnySeed) {
