@@ -120,6 +120,7 @@ std::string print_case(const Case& c, const GivenLayers& layers) {
 void require_legal(const Case& c) {
   validate(c.model);
   require_legal(c.inference());
+  build_programs(c.inference());
 }
 
 double multiply_adds(const Case& c) {

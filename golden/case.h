@@ -43,7 +43,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 /// stands for is left out.
 std::string print_case(const Case& c, const GivenLayers& layers = {});
 
-/// Throws what validate(ModelConfig) and require_legal(Inference) throw, before anything is made.
+/// Throws what validate(ModelConfig), require_legal(Inference) and build_programs throw.
 void require_legal(const Case& c);
 
 /// Multiply-adds of the unsharded model over the whole case: what the oracle must do.

@@ -74,7 +74,7 @@ double bytes_of(const PhasePrograms& phase, const Case& c, std::int64_t L, std::
 
 void require_room(const Case& c, const GivenLayers& layers, const fs::path& folder) {
   const double bytes = estimated_trace_bytes(c, layers);
-  const double run = estimated_bytes(c.inference(layers));
+  const double run = estimated_bytes(c.inference(layers), build_programs(c.inference(layers)));
   try {
     require_memory(bytes + run, "both need about");
   } catch (const Error& error) {

@@ -61,18 +61,18 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const We
   return answer.get();
 }
 
-void require_memory(const Case& c, int at_once, const GivenLayers& layers) {
+namespace {
+
+void require_memory(const Inference& inference, const InferencePrograms& programs, int at_once) {
   double bytes = 0.0;
   try {
-    bytes = estimated_bytes(c.inference(layers));
+    bytes = estimated_bytes(inference, programs);
   } catch (const Error&) {
     // The estimate needs types. A built program without them is verify_case's to report.
-    if (layers.any()) throw;
+    if (inference.layers.any()) throw;
   }
-  require_memory(bytes * at_once);
+  shardproof::require_memory(bytes * at_once);
 }
-
-namespace {
 
 /// Shows another observer what it sees. An error of that one is the caller's, not the case's: it
 /// ends the run and is kept.
@@ -207,6 +207,11 @@ Judgement detected(std::string_view detector, const std::exception& what) {
 
 }  // namespace
 
+void require_memory(const Case& c, int at_once, const GivenLayers& layers) {
+  const Inference inference = c.inference(layers);
+  require_memory(inference, build_programs(inference), at_once);
+}
+
 Judgement ended_by(const std::exception_ptr& error) {
   Judgement refused;
   refused.verdict = Verdict::refused;
@@ -229,14 +234,14 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   validate(c.model);
   const Inference inference = c.inference(options.layers);
   require_legal(inference);
-  require_memory(c, options.at_once, options.layers);
+  InferencePrograms programs = build_programs(inference);
+  require_memory(inference, programs, options.at_once);
   // A user's program is the caller's to mend; in a built one the types find our mistake.
-  if (options.layers.any() && options.check_types) check(build_programs(inference), inference);
+  if (options.layers.any() && options.check_types) check(programs, inference);
   Guarded watching(options.observer);
   VerifyOptions guarded = options;
   if (options.observer != nullptr) guarded.observer = &watching;
   try {
-    InferencePrograms programs = build_programs(inference);
     if (options.mutate) options.mutate(programs);
     if (options.check_types) {
       try {

@@ -245,7 +245,6 @@ void require_legal(const Inference& inference) {
   if (inference.layers.prefill == nullptr)
     for (std::int64_t length : inference.lengths())
       require_lengths(inference.prefill, inference.torus, prompt, length);
-  build_programs(inference);  // a table may break a rule on this model
 }
 
 std::map<std::string, Type> check(const Program& program, const Inference& inference,
@@ -318,7 +317,7 @@ IntTensor run_inference(const Inference& inference, const InferencePrograms& pro
   return generated;
 }
 
-double estimated_bytes(const Inference& inference) {
+double estimated_bytes(const Inference& inference, const InferencePrograms& programs) {
   const ModelConfig& c = inference.config;
   const std::int64_t batch = inference.batch, prompt = inference.prompt;
   const auto count = [](const Shape& shape) {
@@ -330,7 +329,6 @@ double estimated_bytes(const Inference& inference) {
   const auto layers = static_cast<double>(c.layers);
   const std::int64_t chunk = chunk_length(inference);
   const std::int64_t cached = prompt + inference.gen - 1;
-  const InferencePrograms programs = build_programs(inference);
 
   // Generated, stored for the run, and as the oracle keeps them.
   double bytes = 0.0;

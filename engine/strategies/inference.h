@@ -48,11 +48,11 @@ InferencePrograms build_programs(const Inference& inference);
 /// A strategy's layer, as the prefill of this run or as its decode step.
 PartitionedLayer partitioned(const Inference& inference, const Strategy& strategy, bool prefill);
 
-/// Throws what require_legal, require_decodes, require_lengths and partition() throw for either
-/// phase (for a user's layer, what require_layer throws), and Error: "case_numerics" (weights or a
+/// Throws what require_legal, require_decodes and require_lengths throw for either phase (for a
+/// user's layer, what require_layer throws), and Error: "case_numerics" (weights or a
 /// regime the engine does not execute), "case_gen", "case_batch", "case_prompt" (below 1),
 /// "case_chunk" (not from 1 to the prompt's length), "case_positions" (more positions than the RoPE
-/// tables have).
+/// tables have). That a table breaks a rule is found by build_programs.
 void require_legal(const Inference& inference);
 
 /// Type-checks one program of a run for a pass over L positions with M cached ones before it
@@ -74,6 +74,6 @@ IntTensor run_inference(const Inference& inference, const InferencePrograms& pro
 /// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
 /// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32
 /// regime also what its judge holds.
-double estimated_bytes(const Inference& inference);
+double estimated_bytes(const Inference& inference, const InferencePrograms& programs);
 
 }  // namespace shardproof
