@@ -157,12 +157,15 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
         parse_case(fmt::format("torus=2x1x3 prompt={} chunk={} gen={} batch=6 "
                                "model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=24",
                                run.prompt, run.chunk, run.gen));
-    EXPECT_EQ(missing_of_decode(c.inference()), run.missing);
+    EXPECT_EQ(missing_of_decode(c.inference()), "") << "no layer of a user's";
     for (const Strategy& strategy : decoding(sample_strategies())) {
       c.model.block = serial_only(strategy) ? Block::serial : Block::parallel;
       const Program layer = parse_program(
           "layer", print_program(partitioned(c.inference(), strategy, /*prefill=*/true).layer),
           "p.txt");
+      EXPECT_EQ(missing_of_decode(c.inference({&layer, &layer})), run.missing);
+      EXPECT_EQ(missing_of_decode(c.inference({nullptr, &layer})), run.missing);
+      EXPECT_EQ(missing_of_decode(c.inference({&layer, nullptr})), "");
       OracleMemo memo;
       VerifyOptions options;
       options.layers = {&layer, &layer};

@@ -63,6 +63,9 @@ TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
       // Each with itself, and handed over to one that keeps its caches over the heads and one that
       // keeps them over the batch: all pairs would be a thousand.
       for (const Strategy& decode : {prefill, Strategy(), Strategy::parse("ws2d:batch")}) {
+        // One chip knows no layouts.
+        if (std::string_view(torus) == "1x1x1" && decodes(prefill) && !(decode == prefill))
+          continue;
         const Inference inference{
             Torus::parse(torus), v.weights.config(), v.request.numerics, prefill,      decode,
             prompt.shape[0],     prompt.shape[1],    v.request.chunk,    v.request.gen};
@@ -81,7 +84,8 @@ TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
         EXPECT_EQ(comparer.seen.size(), files);
         ++layouts;
       }
-  EXPECT_GE(layouts, 25 + 3 * 4);
+  // On one chip 31 that decode and 5 twice; on two those that leave the batch and positions whole.
+  EXPECT_GE(layouts, 41 + 3 * 25);
 }
 
 INSTANTIATE_TEST_SUITE_P(, EngineVectors,
