@@ -53,9 +53,14 @@ TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
   int matrices = 0;
   int vectors = 0;
   for (const char* torus : {"4x2x3", "1x3x1", "2x1x2"})
-    // One strategy for each way in which weights rest: nothing else enters.
+    // One strategy for each way in which weights rest, nothing else enters; on the small tori those
+    // that cut a dim by other axes than ws2d does, and ws2d.
     for (const char* name : {"ws1d:heads", "ws2d:batch", "ws2d:few-heads", "ws2d:norm-first-kv",
                              "dp", "fsdp", "mixed:1d-2d"}) {
+      const bool cut_most = std::string_view(name) == "ws2d:batch" ||
+                            std::string_view(name) == "fsdp" ||
+                            std::string_view(name) == "ws2d:norm-first-kv";
+      if (std::string_view(torus) != "4x2x3" && !cut_most) continue;
       const Case c = any_weights(torus, Strategy::parse(name));
       const auto cut = cut_weights(c);
       for (const WeightSpec& spec : weight_specs(c.model)) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -81,6 +82,14 @@ Program& program_at(InferencePrograms& programs, const Site& site) {
   return phase.sample;
 }
 
+/// Whether a chip has another block in the order `as` than in the order `axes`; with sizes of 1
+/// two orders may be one.
+bool changes_places(const Op& op, const Torus& torus) {
+  for (int chip = 0; chip < torus.chips(); ++chip)
+    if (torus.block(chip, op.axes) != torus.block(chip, op.as)) return true;
+  return false;
+}
+
 struct Tally {
   int caught = 0;
   int skipped = 0;  // every axis of the group has size 1
@@ -103,6 +112,7 @@ void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
         ++tally.skipped;
         continue;
       }
+      if (op.kind == OpKind::permute_axes && !changes_places(op, c.torus)) continue;
       VerifyOptions options;
       options.check_types = false;
       options.mutate = [&](InferencePrograms& programs) {
@@ -153,7 +163,11 @@ Case removal_case(const std::string& torus, const std::string& model, const Stra
   Case c = parse_case("torus=" + torus + " model=palm-tiny,layers=1,E=48,F=48,H=24,Q=4,V=72," +
                       model + " prefill=" + prefill.to_string() + " decode=" + decode.to_string() +
                       " batch=24 gen=2 seed=3");
-  c.prompt = c.chunk = decodes(prefill) ? 2 : smallest_length(prefill, c.torus);
+  c.prompt = c.chunk = 2;
+  if (!decodes(prefill)) {  // many positions, so as few rows as may be
+    c.prompt = c.chunk = smallest_length(prefill, c.torus);
+    c.batch = std::lcm(smallest_batch(prefill, c.torus), smallest_batch(decode, c.torus));
+  }
   if (serial_only(prefill) || serial_only(decode)) c.model.block = Block::serial;
   return c;
 }
@@ -168,15 +182,15 @@ TEST(RemovedCollective, IsNamedByTheJudgeInEveryStrategy) {
   std::size_t turn = 0;
   for (const std::string& torus : tori)
     for (const Strategy& prefill : all_strategies()) {
-      // One strategy of each kind, on 4x2x3 with every K and each time another hand-over, on the
-      // other tori with two of the four K; what is left once, on 4x2x3. All pairs would take hours.
+      // One strategy of each kind, on 4x2x3 with two of the four K and two hand-overs, on the other
+      // tori with one; what is left once, on 4x2x3, by turns with every K. All would take hours.
       const bool sampled = std::find(sample.begin(), sample.end(), prefill) != sample.end();
       if (!sampled && torus != "4x2x3") continue;
-      const std::size_t times = !sampled ? 1 : torus == "4x2x3" ? 4 : 2;
+      const std::size_t times = !sampled ? 1 : torus == "4x2x3" ? 2 : 1;
       for (std::size_t i = 0; i < times; ++i, ++turn) {
         const bool handed_over = !decodes(prefill) || (torus == "4x2x3" && sampled && i > 0);
         const Strategy& decode = handed_over ? decoders[turn % decoders.size()] : prefill;
-        const std::string& K = heads[times == 4 ? i : turn % 4];
+        const std::string& K = heads[turn % 4];
         remove_each(removal_case(torus, K, prefill, decode), memo, tally);
         if (HasFatalFailure()) return;
       }
