@@ -187,7 +187,7 @@ void Glyphs::blocks(Svg& svg, double x, double y, double w, double row_height,
         return at + half < mine_x || at - half > mine_x + cell;
       };
       const double left = x + run * i + half + 0.5, right = x + run * (i + 1) - half - 0.5;
-      if (!fits(name, run)) continue;
+      if (2 * half + 1 > run) continue;  // it would reach into the next run
       if (is_free(left)) {
         svg.text(left, y + base, name, {kLetters, ""});
       } else if (is_free(right)) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -89,6 +90,16 @@ std::int64_t unit_of(char dim, const std::vector<Need>& needs) {
   return unit;
 }
 
+/// The smallest multiple of `unit` that the model's rotation can have as Q: rotary·Q is even.
+std::int64_t unit_of_channels(const ModelConfig& config, std::int64_t unit) {
+  if (config.rope == Rope::none) return unit;
+  for (std::int64_t n = 1; n < config.Q; ++n) {
+    const double rotated = config.rotary * static_cast<double>(n * unit);
+    if (rotated >= 2.0 && std::fmod(rotated, 2.0) == 0.0) return n * unit;
+  }
+  return config.Q * unit;
+}
+
 /// The model with every dim at a legal value: the nearest, or the next below where the nearest
 /// makes it too large. Empty where neither is a model.
 std::optional<ModelConfig> legal_model(const ModelConfig& config, const std::vector<Need>& needs) {
@@ -102,7 +113,8 @@ std::optional<ModelConfig> legal_model(const ModelConfig& config, const std::vec
     const std::int64_t K = multihead ? H : nearest_divisor(config.K, H);
     ModelConfig next =
         with_dims(config, legal('E', config.E), legal('F', config.F), H, K, legal('V', config.V));
-    next.Q = legal('Q', config.Q);
+    const std::int64_t channels = unit_of('Q', needs);
+    if (config.Q % channels != 0) next.Q = choose(config.Q, unit_of_channels(config, channels));
     try {
       validate(next);
       return next;

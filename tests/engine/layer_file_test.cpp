@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/strategies/programs.h"
+#include "tests/engine/strategy_sample.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
@@ -23,20 +23,22 @@ class LayerFile : public testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  /// What loading a file of this text, as a layer of palm-tiny, says; the file's name left out.
-  std::string said(const std::string& text, ActType act = ActType::f32) const {
+  /// What loading a file of this text, as a layer of the model, says; the file's name left out.
+  std::string said(const std::string& text, ActType act = ActType::f32,
+                   const ModelConfig& model = parse_model("palm-tiny")) const {
     const std::string path = (directory_ / "p.txt").string();
     std::ofstream(path, std::ios::binary) << text;
-    std::string message =
-        message_of([&] { require_layer(load_layer(path), parse_model("palm-tiny"), act); });
+    std::string message = message_of([&] { require_layer(load_layer(path), model, act); });
     if (const auto at = message.find(path); at != std::string::npos)
       message.replace(at, path.size(), "p.txt");
     return message;
   }
 
   static std::string whole(ActType act = ActType::f32) {
-    return print_program(
-        build_layer(Strategy::parse("ws2d:batch"), Axes(), parse_model("palm-tiny"), act));
+    return text_of(Strategy::parse("ws2d:batch"), parse_model("palm-tiny"), act);
+  }
+  static std::string text_of(const Strategy& strategy, const ModelConfig& model, ActType act) {
+    return print_program(phase_under(strategy, model, Torus(4, 2, 3), act).layer);
   }
   static std::string with(const std::string& from, const std::string& to,
                           ActType act = ActType::f32) {
@@ -51,10 +53,11 @@ class LayerFile : public testing::Test {
 
 TEST_F(LayerFile, TakesEveryStrategy) {
   for (const Strategy& strategy : all_strategies())
-    for (ActType act : {ActType::f32, ActType::bf16})
-      EXPECT_EQ(
-          said(print_program(build_layer(strategy, Axes(), parse_model("palm-tiny"), act)), act),
-          "");
+    for (ActType act : {ActType::f32, ActType::bf16}) {
+      const ModelConfig model =
+          parse_model(serial_only(strategy) ? "palm-tiny,block=serial" : "palm-tiny");
+      EXPECT_EQ(said(text_of(strategy, model, act), act, model), "") << strategy.to_string();
+    }
 }
 
 TEST_F(LayerFile, RefusesWhatIsNoTextFile) {
@@ -76,7 +79,7 @@ TEST_F(LayerFile, RefusesWhatIsNoTextFile) {
 TEST_F(LayerFile, SaysWhichLineIsNoStatement) {
   EXPECT_EQ(said("# head\ninput x : BLE_w is in\n"),
             "axes_c1: p.txt line 2: 'w' in 'w' is no axis; axes are x, y and z (docs/program.md)");
-  EXPECT_EQ(said(with("swiglu(", "swigu(")).substr(0, 30), "program_c0: p.txt line 41: 'a ");
+  EXPECT_EQ(said(with("swiglu(", "swigu(")).substr(0, 30), "program_c0: p.txt line 40: 'a ");
   EXPECT_NE(said(with("swiglu(", "swigu(")).find("did you mean swiglu?"), std::string::npos);
 }
 
@@ -97,7 +100,7 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
       {with("is input pos", "is input ids"), "layer_c1: p.txt line 12: pos: a layer is not handed"},
       {with("is previous k_cache", "is k_cache"), "layer_c1: p.txt line 13: k_old: a layer is not"},
       {whole() + "input late : E is weight norm\n",
-       "layer_c1: p.txt line 47: late: inputs stand before the first step"},
+       "layer_c1: p.txt line 46: late: inputs stand before the first step"},
       {with("input v_old : B_zyxMKQ", "input v_old : BMKQ"),
        "layer_c3: p.txt line 14: v_old comes as BMKQ, but k_old as B_zyxMKQ"},
   };
@@ -108,17 +111,17 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
 TEST_F(LayerFile, SaysWhatIsWrongWithTheOutputs) {
   const std::pair<std::string, std::string> edits[] = {
       {with("output out, kc, vc\n", ""), "layer_c2: p.txt: no output is 'out'"},
-      {with("output out, kc, vc", "output out, kc"), "layer_c2: p.txt line 46: no output is 'v_c"},
+      {with("output out, kc, vc", "output out, kc"), "layer_c2: p.txt line 45: no output is 'v_c"},
       {with("output out, kc, vc", "output out, kc, v_old"),
-       "layer_c2: p.txt line 46: no output is"},
+       "layer_c2: p.txt line 45: no output is"},
       {with("output out, kc, vc", "output out, kc, vc, vc"),
-       "layer_c2: p.txt line 46: more than one output is 'v_cache'"},
+       "layer_c2: p.txt line 45: more than one output is 'v_cache'"},
       {with("output out, kc, vc", "output out, kc, vc, xn"),
-       "layer_c2: p.txt line 46: a layer hands on out, k_cache and v_cache only"},
+       "layer_c2: p.txt line 45: a layer hands on out, k_cache and v_cache only"},
       {with("output out, kc, vc", "output y, kc, vc"),
-       "layer_c2: p.txt line 46: y is BLE_x partialsum-yz; a layer hands on complete values"},
+       "layer_c2: p.txt line 45: y is BLE_x partialsum-yz; a layer hands on complete values"},
       {with("output out, kc, vc", "output out, kc, vx"),
-       "program_c1: p.txt line 46: output vx is never made"},
+       "program_c1: p.txt line 45: output vx is never made"},
   };
   for (const auto& [text, message] : edits)
     EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);
@@ -127,18 +130,18 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheOutputs) {
 TEST_F(LayerFile, EndsWithItsOneOutputLine) {
   const std::string line = "output out, kc, vc\n";
   EXPECT_EQ(said(with("output out, kc, vc", "output out, kc\noutput vc")).substr(0, 26),
-            "program_c0: p.txt line 47:");
+            "program_c0: p.txt line 46:");
   EXPECT_EQ(said(with(line, "").insert(0, line)).substr(0, 25), "layer_c2: p.txt line 1: o");
 }
 
 TEST_F(LayerFile, SaysWhoseDimsAreWrong) {
   const std::pair<std::string, std::string> edits[] = {
       {with("out : BLE_xzy =", "out : BLEQ ="),
-       "program_c5: p.txt line 45: out is BLEQ, but out has dims BLE"},
+       "program_c5: p.txt line 44: out is BLEQ, but out has dims BLE"},
       {with("input x : BLE_xzy", "input x : BEL_xzy"),
        "program_c5: p.txt line 1: x is BEL_xzy, but in has dims BLE"},
       {with("kc : B_zyxMKQ =", "kc : B_zyxMK ="),
-       "program_c5: p.txt line 32: kc is B_zyxMK, but k_cache has dims BMKQ"},
+       "program_c5: p.txt line 31: kc is B_zyxMK, but k_cache has dims BMKQ"},
   };
   for (const auto& [text, message] : edits)
     EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "engine/program/svg.h"
-#include "engine/strategies/programs.h"
 #include "tests/engine/random_layout.h"
+#include "tests/engine/strategy_sample.h"
 #include "tests/engine/xml_reader.h"
 #include "tests/weights/expect_error.h"
 
@@ -284,18 +284,25 @@ TEST(Picture, ShowsAWrongOrderOfAxes) {
 RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
   const Torus torus = draw_int(0, 9) > 0 ? draw_torus() : Torus(4, 4, 4);
   const Strategy strategy = *rc::gen::elementOf(all_strategies());
-  const Axes kv = Axes::parse(*rc::gen::element<std::string>("", "z", "zy", "zyx"));
   const std::int64_t n = torus.chips();
-  std::map<char, std::int64_t> extents{{'K', torus.size(kv) * draw_int(1, 2)},
-                                       {'L', draw_int(1, 3)},
-                                       {'Q', 2 * draw_int(1, 64)},
-                                       {'M', draw_int(1, 999)},
-                                       {'P', 2048}};
-  for (char c : {'B', 'E', 'F', 'V'}) extents[c] = n * draw_int(1, 300);
+  const std::int64_t K =
+      torus.size(Axes::parse(*rc::gen::element<std::string>("", "z", "zy", "zyx")));
+  std::map<char, std::int64_t> extents{
+      {'K', K * draw_int(1, 2)}, {'M', draw_int(1, 999)}, {'P', 2048}};
+  for (char c : {'E', 'F', 'V'}) extents[c] = n * draw_int(1, 300);
   extents['H'] = n * extents['K'];
+  extents['Q'] = 2 * torus.size(Axis::y) * draw_int(1, 64);
   extents['J'] = extents['Q'] / 2;
+  ModelConfig model = with_dims(ModelConfig(), extents['E'], extents['F'], extents['H'],
+                                extents['K'], extents['V']);
+  model.Q = extents['Q'];
+  Inference run = run_under(strategy, model, torus);
+  run.prompt *= draw_int(1, 3);
+  run.batch *= draw_int(1, 300);
+  extents['L'] = run.prompt;
+  extents['B'] = run.batch;
   const int chip = draw_int(0, torus.chips() - 1);
-  const PhasePrograms phase = build_programs(strategy, kv, ModelConfig(), ActType::f32);
+  const PhasePrograms phase = build_programs(run).prefill;
   for (const Program* program : {&phase.embed, &phase.layer, &phase.head, &phase.sample}) {
     const std::string found = wrong(*program, types_of(*program, torus, extents), torus, chip);
     if (!found.empty()) RC_LOG() << strategy.to_string() << " on " << torus.to_string() << "\n";
@@ -304,15 +311,19 @@ RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
 }
 
 TEST(Picture, HoldsForHandOversAndUnusualTori) {
-  for (const char* size : {"1x1x1", "3x1x2", "4x4x4", "1x1x16", "16x1x4", "1x16x2", "2x1x11"})
-    for (const Strategy& from : all_strategies())
-      for (const Strategy& to : all_strategies()) {
-        const Torus torus = Torus::parse(size);
-        const std::int64_t n = torus.chips();
-        const Program program = build_hand_over(cache_layout(from, {}), cache_layout(to, {}));
-        const auto types = types_of(program, torus, {{'B', n}, {'M', 5}, {'K', n}, {'Q', 2}});
+  for (const char* size : {"1x1x1", "3x1x2", "4x4x4", "1x1x16", "16x1x4", "1x16x2", "2x1x11"}) {
+    const Torus torus = Torus::parse(size);
+    const std::int64_t n = torus.chips();
+    const ModelConfig model = with_dims(parse_model("palm-tiny,Q=48"), n, n, n, n, n);
+    // The sample has caches of each kind; all layouts would be hundreds of pairs on every torus.
+    const std::vector<Layout> caches = cache_layouts(sample_strategies(), model, torus);
+    for (const Layout& from : caches)
+      for (const Layout& to : caches) {
+        const Program program = hand_over(from, to, model, extents_of(model, n, 1), torus);
+        const auto types = types_of(program, torus, {{'B', n}, {'M', 5}, {'K', n}, {'Q', 48}});
         EXPECT_EQ(wrong(program, types, torus, example_chip(torus)), "") << size;
       }
+  }
 }
 
 TEST(Picture, PermutationsNameTheirPartners) {

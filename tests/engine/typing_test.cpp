@@ -676,8 +676,8 @@ const Broken kWritten[] = {
          kMeanings,
      {"s: ", "dim M of BM_yKQ must not be sharded"}},
     {"attend_c4",
-     attending("BL_xHQ", "BMKQ", "BL_x") + kAttention + "attend(q, kc, kc, pos)" + kMeanings,
-     {"s: ", "dim L of BL_xHQ must not be sharded"}},
+     attending("BL_xHQ", "BM_xKQ", "BL_x") + kAttention + "attend(q, kc, kc, pos)" + kMeanings,
+     {"s: ", "dim M of BM_xKQ must not be sharded"}},
     {"attend_c4",
      attending("BLHQ_x", "BMKQ_x", "BL") + kAttention + "attend(q, kc, kc, pos)" + kMeanings,
      {"s: ", "dim Q of BLHQ_x must not be sharded"}},
@@ -699,6 +699,9 @@ const Broken kWritten[] = {
     {"attend_c5",
      attending("BLHQ", "BMKQ", "BL_x") + kAttention + "attend(q, kc, kc, pos)" + kMeanings,
      {"s: ", "BLHQ has L where BL_x has L_x"}},
+    {"attend_c5",
+     attending("BL_xHQ", "BMKQ", "BL") + kAttention + "attend(q, kc, kc, pos)" + kMeanings,
+     {"s: ", "BL_xHQ has L_x where BL has L"}},
     {"attend_c5",
      kQ + kCaches + kPos + kAttention + "attend(q, kc, vc, pos)" + kMeanings,
      {"s: ", "BLH_zyxQ has L=2 where BL has L=1"},
@@ -817,6 +820,21 @@ TEST(TypingByHand, NormRefusesAValueWithoutDims) {
     infer(op, {scalar, scalar, scalar}, Torus::parse("1x1x1"));
   });
   EXPECT_TRUE(message.starts_with("norm_c2: ")) << message;
+}
+
+/// Queries may be cut over their positions: every chip has all keys. The position's cut is theirs.
+TEST(TypingByHand, AttendTakesQueriesCutOverL) {
+  const std::string inputs = attending("BL_xH_zyQ", "BMK_zQ", "BL_x");
+  const std::string results =
+      "s : BL_xH_zyM, m : BL_xH_zy, e : BL_xH_zyM, d : BL_xH_zy, o : BL_xH_zyQ = ";
+  EXPECT_EQ(message_of([&] {
+              parse_and_check({"", inputs + results + "attend(q, kc, kc, pos)" + kMeanings, {}});
+            }),
+            "");
+  EXPECT_NE(message_of([&] {
+              parse_and_check({"", inputs + kAttention + "attend(q, kc, kc, pos)" + kMeanings, {}});
+            }).find("program_c3: s: "),
+            std::string::npos);
 }
 
 TEST(TypingDocument, NamesExactlyTheRulesThatAreTested) {

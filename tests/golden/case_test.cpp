@@ -42,6 +42,16 @@ TEST(Case, DefaultsAreTheSpecifications) {
   EXPECT_EQ(c.seed, 1U);
 }
 
+TEST(Case, DefaultsAreWhatBothStrategiesDivide) {
+  const Case c = parse_case("torus=4x2x3 prefill=sp:1d decode=ws2d:bfirst-x");
+  EXPECT_EQ(c.prompt, 24);
+  EXPECT_EQ(c.chunk, 24);
+  EXPECT_EQ(c.batch, 4);
+  EXPECT_EQ(parse_case("torus=1x1x3 prefill=context-z:2d decode=ws2d:batch").prompt, 6);
+  EXPECT_EQ(parse_case("torus=4x2x3 prefill=ws2d:bfirst-x decode=dp-z:2d").batch, 12);
+  EXPECT_EQ(parse_case("prefill=wg-xyz").decode.to_string(), "wg-xyz:natural");
+}
+
 TEST(Case, ABlockGivenTwiceAlikeIsOne) {
   EXPECT_EQ(parse_case("model=palm-tiny,block=serial block=serial"),
             parse_case("model=palm-tiny,block=serial"));
@@ -98,8 +108,12 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"torus=2x0x2", "torus_c1", "size 0"}, Bad{"torus=1000x1000x1000", "torus_c2", "4096"},
         Bad{"torus=99999x99999x99999", "torus_c2", "4096"},
         Bad{"prefill=ws3d", "strategy_c1", "ws1d"},
-        Bad{"prefill=wg-xyz", "strategy_c2", "wg-xyz:batch"},
-        Bad{"prefill=wg-xyz:heads", "strategy_c2", "wg-xyz:batch"},
+        Bad{"prefill=wg-xyz:heads", "strategy_c1", "wg-xyz:batch"},
+        Bad{"prefill=sp:1d", "strategy_c2", "--decode may be: ws1d:heads, "},
+        Bad{"prefill=ws2d decode=context", "strategy_c2", "context cuts L"},
+        Bad{"prefill=ulysses decode=ws2d prompt=12", "strategy_c5", "legal: --prompt 8"},
+        Bad{"prefill=ulysses decode=ws2d prompt=24 chunk=12", "strategy_c5", "--chunk 8"},
+        Bad{"prefill=mixed:1d-2d", "layouts_c7", "block=serial"},
         Bad{"torus=5x1x1", "strategy_c3", "nearest"},
         Bad{"model=palm-tiny,E=100 torus=2x2x2", "strategy_c3", "E=100"},
         Bad{"torus=2x2x2 prefill=ws2d:batch batch=7", "strategy_c4", "smallest legal is 8"},

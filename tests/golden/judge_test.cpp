@@ -112,11 +112,11 @@ TEST(Judge, SeesOneFlippedBitOnOneChipOfAnyValue) {
   // Replicated, sharded, partial, cached, weights, positions, candidates, tokens; a middle chip.
   for (const char* step : {"prefill.c0.embed.e",    "prefill.c0.embed.x",   "prefill.c0.layer0.wq",
                            "prefill.c0.layer0.pos", "prefill.c0.layer0.xg", "prefill.c0.layer0.ss",
-                           "prefill.c0.layer0.sa",  "prefill.c0.layer0.gx", "prefill.c0.layer0.qb",
+                           "prefill.c0.layer0.sa",  "prefill.c0.layer0.gs", "prefill.c0.layer0.qt",
                            "prefill.c0.layer0.k",   "decode.1.layer0.kc",   "decode.1.layer0.vc",
                            "decode.1.layer0.k_old", "decode.1.layer0.s",    "decode.1.layer0.d",
                            "decode.1.layer0.ag",    "decode.1.layer0.y",    "decode.1.layer0.out",
-                           "decode.1.head.xn",      "decode.1.sample.cv",   "decode.1.sample.gi",
+                           "decode.1.head.xn",      "decode.1.sample.cv",   "decode.1.sample.cig",
                            "decode.1.sample.token"}) {
     const Judgement j = judge_corrupted(step, 4);
     EXPECT_EQ(j.verdict, Verdict::different) << step;
@@ -178,7 +178,7 @@ class OriginSpoiler : public Observer {
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override {
     Sharded changed = value;
-    if (declared.name == "kb" && value.holds_partial())
+    if (declared.name == "qt" && value.holds_partial())
       for (auto& of_chip : std::get<Partial>(changed.data).origins)
         for (Origin& origin : of_chip) origin.index = 0;
     judge_.observe(scope, program, op, declared, changed);
@@ -190,7 +190,8 @@ class OriginSpoiler : public Observer {
 
 TEST(Judge, SeesWrongOriginsOfAPartial) {
   const Case c = parse_case(
-      "torus=2x3x2 model=palm-tiny,layers=1,E=24,F=24,H=12,K=6,Q=2,V=24 prefill=ws2d:batch seed=5");
+      "torus=2x3x2 model=palm-tiny,layers=1,E=24,F=24,H=12,K=6,Q=2,V=24 prefill=ws2d:pre-zy "
+      "seed=5");
   OracleMemo memo;
   const auto known = memo.get(c);
   Judge judge(known->answer, known->weights);
@@ -200,7 +201,7 @@ TEST(Judge, SeesWrongOriginsOfAPartial) {
                              known->prompt, threads, &spoiler, Hazards::hostile()),
                Judge::Stop);
   ASSERT_TRUE(judge.finish().difference);
-  EXPECT_EQ(judge.finish().difference->step, "prefill.c0.layer0.kb");
+  EXPECT_EQ(judge.finish().difference->step, "prefill.c0.layer0.qt");
 }
 
 TEST(Judge, HoldsTheGeneratedTableAgainstTheTokens) {

@@ -225,13 +225,12 @@ TEST(ScalarJudge, NamesTheLineOfAProgramFile) {
       "torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=24 batch=6 "
       "prompt=2 gen=1 regime=f32");
   const Program layer = parse_program(
-      "layer",
-      print_program(build_layer(Strategy::parse("ws2d:batch"), Axes(), c.model, ActType::f32)),
+      "layer", print_program(partitioned(c.inference(), Strategy::parse("ws2d:batch"), true).layer),
       "p.txt");
   OracleMemo memo;
   const auto known = memo.get(c);
   Inference inference = c.inference();
-  inference.layer = &layer;
+  inference.layers = {&layer, &layer};
   const InferencePrograms programs = build_programs(inference);
   ScalarJudge judge(inference, programs, known->weights, known->prompt, known->answer);
   Faulty faulty(judge, [](const Op& op, const Args&, std::vector<Sharded>& results) {

@@ -434,8 +434,8 @@ TEST(Trace, OfAGivenLayerNamesNoStrategy) {
   const Folder folder;
   const Case c = parse_case(kCase);
   OracleMemo memo;
-  const Program layer = build_layer(Strategy::parse("ws2d:batch"), Axes(), c.model, ActType::f32);
-  Trace trace(c, memo.get(c)->prompt, folder / "t.h5", {false, &layer});
+  const Program layer = partitioned(c.inference(), Strategy::parse("ws2d:batch"), true).layer;
+  Trace trace(c, memo.get(c)->prompt, folder / "t.h5", {false, {&layer, &layer}});
   trace.write("complete");
   const Reader file(folder / "t.h5");
   EXPECT_EQ(file.text("/", "case").find("prefill="), std::string::npos);

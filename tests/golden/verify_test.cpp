@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <regex>
 #include <stdexcept>
 
 #include "tests/golden/case_gen.h"
@@ -91,8 +92,9 @@ TEST(PlantedFault, IsFoundByTheProperty) {
   rc::detail::FailureResult failure;
   ASSERT_TRUE(result.match(failure));
   ASSERT_EQ(failure.counterExample.size(), 1U);
-  EXPECT_NE(failure.counterExample[0].second.find("shardproof verify --case \"torus=2x1x1"),
-            std::string::npos)
+  // Chips along x alone, as few as a step by step search comes to: from odd dims none leads to 2.
+  static const std::regex least("shardproof verify --case \"torus=[235]x1x1 .*");
+  EXPECT_TRUE(std::regex_match(failure.counterExample[0].second, least))
       << failure.counterExample[0].second;
 }
 
@@ -184,16 +186,14 @@ TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
 
 TEST(Verify, AUsersMistakeIsThrown) {
   const Case c = parse_case("torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6");
-  Program layer =
-      parse_program("layer",
-                    print_program(build_layer(Strategy::parse("ws2d:batch"),
-                                              kv_axes(c.model, c.torus), c.model, ActType::f32)),
-                    "p.txt");
+  Program layer = parse_program(
+      "layer", print_program(partitioned(c.inference(), Strategy::parse("ws2d:batch"), true).layer),
+      "p.txt");
   for (Op& op : layer.ops)
     if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
   OracleMemo memo;
   VerifyOptions options;
-  options.layer = &layer;
+  options.layers = {&layer, &layer};
   EXPECT_THROW(verify_case(c, memo, options), Error);
   Case illegal = c;
   illegal.gen = 0;

@@ -1,0 +1,126 @@
+// Embedding, head, sampling and hand-over around a layer, a strategy's or a user's.
+#include "engine/layouts/around.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/strategies/layer_file.h"
+#include "tests/engine/run_program.h"
+#include "tests/engine/strategy_sample.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+const Torus kTorus(4, 2, 3);
+const ModelConfig kModel = parse_model("palm-tiny,E=24,F=24,H=24,K=6,Q=2,V=24");
+
+Extents extents_under(const Inference& run) {
+  return extents_of(run.config, run.batch, run.prompt);
+}
+
+TEST(ProgramsAround, AUsersLayerAreThoseOfItsStrategy) {
+  for (const Strategy& strategy : all_strategies())
+    for (ActType act : {ActType::f32, ActType::bf16}) {
+      SCOPED_TRACE(strategy.to_string());
+      const Inference run = run_under(strategy, kModel, kTorus, act);
+      const PhasePrograms built = build_programs(run).prefill;
+      const Program read = parse_program("layer", print_program(built.layer), "p.txt");
+      const PhasePrograms around =
+          programs_around(read, run.config, extents_under(run), kTorus, act);
+      EXPECT_EQ(around.layer, built.layer);
+      EXPECT_EQ(around.embed, built.embed);
+      EXPECT_EQ(around.head, built.head);
+      EXPECT_EQ(around.sample, built.sample);
+      EXPECT_EQ(around.residual, built.residual);
+      EXPECT_EQ(around.cache, built.cache);
+    }
+}
+
+/// A layer that does nothing but end in other layouts than it begins in.
+const char* const kStrayed = R"(input x : B_xLE is in
+input k_old : BMKQ is previous k_cache
+input v_old : BMKQ is previous v_cache
+xg : BLE = all_gather(x, B, x) is in
+out : BLE = add(xg, xg) is out
+kc : B_zMKQ = slice(k_old, B, z) is k_cache
+vc : BMKQ = scale_by(v_old, embed_scale) is v_cache
+output kc, out, vc
+)";
+
+TEST(ProgramsAround, LeadALayersOutAndCachesBack) {
+  Inference run = run_under(Strategy(), kModel, kTorus);
+  run.batch = 12;
+  const PhasePrograms around = programs_around(parse_program("layer", kStrayed), run.config,
+                                               extents_under(run), kTorus, ActType::f32);
+  EXPECT_EQ(around.residual.to_string(), "B_xLE");
+  EXPECT_EQ(around.cache.to_string(), "BMKQ");
+  const Program& layer = around.layer;
+  ASSERT_EQ(layer.ops.size(), 6U);
+  EXPECT_EQ(layer.ops[4].to_string(), "all_gather(kc, B, z)");
+  EXPECT_EQ(layer.ops[4].results[0].meaning.to_string(), "k_cache");
+  EXPECT_EQ(layer.ops[5].to_string(), "slice(out, B, x)");
+  EXPECT_EQ(layer.outputs, (std::vector<std::string>{layer.ops[4].results[0].name,
+                                                     layer.ops[5].results[0].name, "vc"}));
+  EXPECT_EQ(message_of([&] { check(layer, run, 2, 3); }), "");
+}
+
+TEST(ProgramsAround, TakeNamesThatTheLayerHasNot) {
+  // What a gathered kc would be called is an input's name.
+  std::string text = kStrayed;
+  text.insert(0, "input kcg : BLE is in\n");
+  Inference run = run_under(Strategy(), kModel, kTorus);
+  run.batch = 12;
+  const Program layer = programs_around(parse_program("layer", text), run.config,
+                                        extents_under(run), kTorus, ActType::f32)
+                            .layer;
+  EXPECT_EQ(layer.outputs[0], "kcg2");
+  EXPECT_EQ(parse_program("layer", print_program(layer)), layer);
+}
+
+TEST(ProgramsAround, GatherPositionsBeforeTheLastIsTaken) {
+  const PhasePrograms phase = phase_under(Strategy::parse("sp:1d"), kModel, kTorus);
+  EXPECT_EQ(phase.residual.to_string(), "BL_zyxE");
+  std::size_t last = 0;
+  while (phase.head.ops[last].kind != OpKind::last) ++last;
+  EXPECT_EQ(phase.head.declared(phase.head.ops[last].args[0]).layout.axes('L'), Axes());
+}
+
+TEST(HandOver, HasNoStepsBetweenCachesThatLieAlike) {
+  const Extents extents = extents_of(kModel, 24, 1);
+  const Layout cache = Layout::parse("B_zyxMKQ");
+  const Program none = hand_over(cache, cache, kModel, extents, kTorus);
+  EXPECT_TRUE(none.ops.empty());
+  EXPECT_EQ(none.outputs.size(), 2U);
+  EXPECT_EQ(label_of([&] {
+              hand_over(Layout::parse("BMKQ"), cache, kModel, extents_of(kModel, 12, 1), kTorus);
+            }),
+            "way_c2");
+}
+
+TEST(HandOver, ChecksAndKeepsEveryCacheSlot) {
+  for (const char* size : {"1x1x1", "4x2x3", "1x2x3", "3x2x1", "2x2x2", "3x1x5"}) {
+    const Torus torus = Torus::parse(size);
+    const std::int64_t n = torus.chips();
+    // Of every strategy's caches, with K cut as far as H, over z, and not at all.
+    const std::int64_t Z = torus.size(Axis::z);
+    for (std::int64_t K : {std::int64_t{1}, Z, n}) {
+      const ModelConfig model = with_dims(kModel, n, n, n, K, n);
+      const std::vector<Layout> layouts = cache_layouts(all_strategies(), model, torus);
+      const Shape shape{n, 2, K, 2};
+      const Tensor cache = tensor_of(shape);
+      for (const Layout& from : layouts)
+        for (const Layout& to : layouts) {
+          SCOPED_TRACE(from.to_string() + " to " + to.to_string() + " on " + size);
+          const Program program = hand_over(from, to, model, extents_of(model, n, 1), torus);
+          EXPECT_EQ(parse_program(program.name, print_program(program)), program);
+          const auto types = check(program, {{"k", shape}, {"v", shape}}, torus);
+          for (const std::string& output : program.outputs) EXPECT_EQ(types.at(output).layout, to);
+          const auto out = run_program(print_program(program), torus, {{"k", cache}, {"v", cache}});
+          EXPECT_TRUE(same_bits(*out.at(program.outputs[1]), shard(cache, to, torus)));
+        }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardproof

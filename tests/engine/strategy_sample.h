@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/strategies/inference.h"
+
+namespace shardproof {
+
+/// One strategy of each kind, for tests that would take too long over all of them.
+inline const std::vector<Strategy>& sample_strategies() {
+  static const std::vector<Strategy> all = [] {
+    std::vector<Strategy> strategies;
+    for (const char* name : {"ws1d:heads",          // the stream gathered whole, no partial sums
+                             "ws1d:batch-x",        // heads to batch on one axis
+                             "ws2d:heads",          // K and V summed where they are
+                             "ws2d:batch",          // heads to batch by all_to_all
+                             "ws2d:bfirst-xyz",     // sums scattered into the batch
+                             "ws2d:pre-zy",         // partial sums moved
+                             "ws2d:few-heads",      // Q cut, and attention copied over axes
+                             "ws2d:norm-first-kv",  // two norms' layouts, weights of their own
+                             "wg-xy:natural",       // weights gathered in two steps
+                             "wg-xyz:batch",        // the batch alone cut
+                             "mixed:1d-2d",         // serial blocks only
+                             "sp:1d",               // positions cut, gathered before attention
+                             "context"})            // positions cut in attention too
+      strategies.push_back(Strategy::parse(name));
+    return strategies;
+  }();
+  return all;
+}
+
+/// Those of the list that can decode.
+inline std::vector<Strategy> decoding(std::vector<Strategy> strategies) {
+  std::erase_if(strategies, [](const Strategy& s) { return !decodes(s); });
+  return strategies;
+}
+
+/// Whether the strategy's table is one of serial blocks alone: it says where `mid` lies, which a
+/// parallel block has not, and weights of attention and FFN differ.
+inline bool serial_only(const Strategy& strategy) {
+  const auto& lines = strategy.table().lines;
+  return std::any_of(lines.begin(), lines.end(),
+                     [](const LayoutLine& line) { return line.value == "mid"; });
+}
+
+/// A run whose prefill is the strategy, with the smallest batch and prompt that it divides.
+inline Inference run_under(const Strategy& strategy, ModelConfig model, const Torus& torus,
+                           ActType act = ActType::f32) {
+  Inference run;
+  run.torus = torus;
+  run.config = std::move(model);
+  if (serial_only(strategy)) run.config.block = Block::serial;
+  run.numerics.act = act;
+  run.prefill = strategy;
+  run.decode = decodes(strategy) ? strategy : Strategy();
+  run.batch = smallest_batch(strategy, torus);
+  run.prompt = smallest_length(strategy, torus);
+  return run;
+}
+
+/// The programs of the strategy's phase in such a run.
+inline PhasePrograms phase_under(const Strategy& strategy, const ModelConfig& model,
+                                 const Torus& torus, ActType act = ActType::f32) {
+  return build_programs(run_under(strategy, model, torus, act)).prefill;
+}
+
+/// The layouts in which the strategies' phases leave their caches, each once.
+inline std::vector<Layout> cache_layouts(const std::vector<Strategy>& strategies,
+                                         const ModelConfig& model, const Torus& torus) {
+  std::vector<Layout> all;
+  for (const Strategy& strategy : strategies) {
+    const Layout cache =
+        partitioned(run_under(strategy, model, torus), strategy, /*prefill=*/true).cache;
+    if (std::find(all.begin(), all.end(), cache) == all.end()) all.push_back(cache);
+  }
+  return all;
+}
+
+}  // namespace shardproof
