@@ -65,6 +65,7 @@ std::string meaning_of(const CLI::Option& option) {
 }
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+bool needs_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
 bool takes_several(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
 std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
@@ -166,6 +167,7 @@ class Reader {
     if (equals != std::string::npos) {
       value = word.substr(equals + 1);
     } else if (next_ + 1 == words_.size() || is_flag(words_[next_ + 1])) {
+      if (!needs_value(*option)) return;
       refuse("flag_c2", fmt::format("{} needs a value: {}", name, meaning_of(*option)));
     } else {
       value = words_[++next_];

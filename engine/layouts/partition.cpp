@@ -391,7 +391,7 @@ class Partitioner {
   Result operand(const LogicalOp& op, std::size_t t, const Plan& plan) {
     const std::string& value = op.operands[2 * t];
     if (const LayoutLine* own = table_.find(value, op.result)) pass(value, own->steps, own->line);
-    return bring(value, {plan.operands[t], false}, line_of(value), op.operands[2 * t + 1]);
+    return bring(value, {plan.operands[t], false}, line_of(value), op.result);
   }
 
   Result weight(const std::string& name) {
