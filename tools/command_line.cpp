@@ -166,8 +166,10 @@ class Reader {
     std::string value;
     if (equals != std::string::npos) {
       value = word.substr(equals + 1);
+    } else if (!needs_value(*option) &&
+               (next_ + 1 == words_.size() || words_[next_ + 1].starts_with("-"))) {
+      return;
     } else if (next_ + 1 == words_.size() || is_flag(words_[next_ + 1])) {
-      if (!needs_value(*option)) return;
       refuse("flag_c2", fmt::format("{} needs a value: {}", name, meaning_of(*option)));
     } else {
       value = words_[++next_];

@@ -142,6 +142,11 @@ GivenCase load_given_case(const LayerFiles& files, CaseFlags& flags, const std::
                                           "the prefill alone: add --decode NAME or "
                                           "--program-decode FILE, or leave gen at 1",
                                           c.gen, *files.program_prefill));
+  if (given.decode != nullptr && c.gen > 1 && smallest_length(*given.decode, c.torus) > 1)
+    throw Error("program_f6",
+                fmt::format("{} cuts L, the positions of a pass, and a decode step has one: give "
+                            "it as --program-prefill",
+                            *files.of_decode()));
   if (!flags.has("batch", line)) {
     c.batch = least_batch(given.prefill.get(), c.prefill, c.torus);
     if (!alone) c.batch = std::lcm(c.batch, least_batch(given.decode.get(), c.decode, c.torus));

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/strategies/strategy.h"
@@ -36,12 +37,13 @@ int list_strategies(bool json) {
         "pass; K divides H in all, and is cut by as many of H's axes as divide it. What\n"
         "cuts L is a prefill only: a decode step has one position.\n\n");
   for (const Strategy& strategy : all_strategies()) {
-    nlohmann::json divisible = nlohmann::json::object();
+    std::map<char, std::string> by_dim;
     // "XYZ divides E F H V", in the order in which the products are met.
     std::vector<std::pair<std::string, std::string>> groups;
     for (const CutDim& cut : cut_dims(strategy)) {
       const std::string product = product_name(cut.axes);
-      divisible[std::string(1, cut.dim)] = product;
+      std::string& of_dim = by_dim[cut.dim];
+      of_dim += (of_dim.empty() ? "" : " ") + product;
       const auto group = std::find_if(groups.begin(), groups.end(),
                                       [&](const auto& one) { return one.first == product; });
       if (group == groups.end())
@@ -53,6 +55,8 @@ int list_strategies(bool json) {
     for (const auto& [product, dims] : groups)
       conditions += fmt::format("{}{} divides {}", conditions.empty() ? "" : ", ", product, dims);
     if (!decodes(strategy)) conditions += " (prefill only)";
+    nlohmann::json divisible = nlohmann::json::object();
+    for (const auto& [dim, products] : by_dim) divisible[std::string(1, dim)] = products;
     if (json)
       entries.push_back({{"strategy", strategy.to_string()},
                          {"description", strategy.table().description},
