@@ -162,16 +162,21 @@ Subject subject(const Strategy& strategy, CaseFlags flags) {
   return of;
 }
 
-/// A user's program, likewise.
+/// A user's program, likewise: as a prefill where L is cut on this torus, else as both phases.
 Subject subject(const std::string& program, CaseFlags& flags) {
+  if (flags.has("prefill"))
+    throw Error("program_f4", fmt::format("--program {} is prefill and decode alike; leave prefill "
+                                          "out of the case",
+                                          program));
   Subject of;
   of.title = program;
   LayerFiles files;
-  files.program = program;
+  files.program_prefill = program;
   of.given = load_given_case(files, flags);
-  if (smallest_length(*of.given.prefill, of.c().torus) > 1) {
-    of.prefill = true;
-    of.given.c.gen = 1;
+  of.prefill = smallest_length(*of.given.prefill, of.c().torus) > 1;
+  if (!of.prefill) {
+    of.given.decode = of.given.prefill;
+    of.given.c.gen = 3;  // as verify --program judges it
   }
   validate(of.c().model);
   require_legal(of.given.inference());

@@ -231,10 +231,11 @@ void require_decodes(const Strategy& strategy) {
   std::vector<std::string> legal;
   for (const Strategy& s : all_strategies())
     if (decodes(s)) legal.push_back(s.to_string());
-  throw Error("strategy_c2",
-              fmt::format("{}{} cuts L, the positions of a pass, and a decode step has one; "
-                          "legal as --decode: {}",
-                          where_L_is_cut(strategy), strategy.to_string(), fmt::join(legal, ", ")));
+  throw Error(
+      "strategy_c2",
+      fmt::format("{}{} cuts L, the positions of a pass, and a decode step has one: it is a "
+                  "prefill only; --decode may be: {}",
+                  where_L_is_cut(strategy), strategy.to_string(), fmt::join(legal, ", ")));
 }
 
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
