@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/program/count.h"
+#include "tools/wrapped.h"
 
 namespace shardproof::tools {
 namespace {
@@ -127,6 +128,10 @@ std::string table_text(const TableView& view) {
   LayoutTable head = given;
   head.lines.clear();
   std::string text = print_layouts(head);
+  if (text.size() > kWidth + 1) {  // with its newline
+    head.description.clear();
+    text = print_layouts(head) + "# " + wrapped(given.description, kWidth - 2, "# ") + "\n";
+  }
   for (const LayoutLine& line : given.lines) {
     LayoutTable one;
     one.lines = {line};

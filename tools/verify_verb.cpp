@@ -39,7 +39,9 @@ std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& sk
   std::vector<Case> all;
   for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
     for (const Strategy& s : all_strategies()) {
-      const Case c = flags.parse(fmt::format("torus={} prefill={} gen=3", torus, s.to_string()));
+      const Case c =
+          flags.parse(fmt::format("torus={} prefill={} decode={} gen=3", torus, s.to_string(),
+                                  decodes(s) ? s.to_string() : Strategy().to_string()));
       try {
         require_legal(c);
         all.push_back(c);

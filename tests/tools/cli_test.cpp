@@ -84,7 +84,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
   expect_refused("verify --torus 0x1x1", "size 0");
   expect_refused("verify --torus 1000x1000x1000", "4096");
   expect_refused("verify --prefill ws3d", "legal: ws1d:heads");
-  expect_refused("verify --prefill wg-xzy", "did you mean wg-xy:batch?");
+  expect_refused("verify --prefill wg-xyz:bach", "did you mean wg-xyz:batch?");
   expect_refused("verify --prefill wg-xyz:heads", "wg-xyz:batch");
   expect_refused("verify --torus 4x2x3 --prefill ws2d:batch --batch 5", "smallest legal is 24");
   expect_refused("verify --case 'torsu=2x2x2'", "did you mean torus");

@@ -218,7 +218,7 @@ TEST(CommandLine, WrongValuesSayWhatToWrite) {
   expect("verify --torus 2,2,2", "write XxYxZ");
   expect("verify --model palm", "legal: palm-tiny, palm-mini, palm-wide");
   expect("verify --model palm-tiny,rope=none,rotary=0.5", "leave it out");
-  expect("verify --prefill wg-xyz:heads", "did you mean wg-xyz:batch?");
+  expect("verify --prefill wg-xyz:heads", "legal: ws1d:heads");
   expect("verify --prefill 2d", "legal: ws1d:heads");
   expect("verify --batch x", "batch=x: a whole number");
   expect("verify --seed '1 gen=3'", "a value has no spaces");
