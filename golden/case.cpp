@@ -105,6 +105,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
 std::string print_case(const Case& c, const GivenLayers& layers) {
   ModelConfig model = c.model;
   model.block = parse_model(model.preset).block;  // printed by its own key
+  const bool prefill_alone = layers.prefill != nullptr && c.gen == 1;
   const auto phase = [](const char* key, const Program* layer, const Strategy& strategy) {
     return layer != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
   };
@@ -112,7 +113,7 @@ std::string print_case(const Case& c, const GivenLayers& layers) {
       "torus={} model={}{}{} block={} weights={} act={} regime={} schedule={} batch={} prompt={} "
       "chunk={} gen={} seed={}",
       c.torus.to_string(), print_model(model), phase("prefill", layers.prefill, c.prefill),
-      phase("decode", layers.decode, c.decode), to_string(c.model.block),
+      prefill_alone ? "" : phase("decode", layers.decode, c.decode), to_string(c.model.block),
       to_string(c.numerics.weights), to_string(c.numerics.act), to_string(c.numerics.regime),
       to_string(c.numerics.schedule), c.batch, c.prompt, c.chunk, c.gen, c.seed);
 }

@@ -40,7 +40,7 @@ const std::vector<std::string>& case_keys();
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
 /// Every key in one fixed order; parse_case(print_case(c)) == c. A strategy that a layer program
-/// stands for is left out.
+/// stands for is left out, as is the decode's behind a prefill's program without decode steps.
 std::string print_case(const Case& c, const GivenLayers& layers = {});
 
 /// Throws what validate(ModelConfig), require_legal(Inference) and build_programs throw.

@@ -82,6 +82,11 @@ std::map<std::string, Layout> alike(const Inference& inference, const InferenceP
   return found;
 }
 
+/// Whether the prefill has a pass with a filled cache.
+bool in_chunks(const Inference& inference) {
+  return inference.chunk > 0 && inference.chunk < inference.prompt;
+}
+
 }  // namespace
 
 Evidence evidence_of_weights(const Inference& inference, const InferencePrograms& programs,
@@ -109,11 +114,27 @@ Evidence evidence_of_weights(const Inference& inference, const InferencePrograms
   return evidence;
 }
 
+std::vector<std::string> notes_of_passes(const Inference& inference) {
+  const GivenLayers& layers = inference.layers;
+  std::vector<std::string> notes;
+  const bool named = layers.prefill != nullptr || !(inference.decode == inference.prefill);
+  if (inference.gen == 1 && layers.decode == nullptr && named)
+    notes.emplace_back("gen=1 has no decode step: nothing is said of decoding");
+  if (layers.prefill != nullptr && layers.prefill != layers.decode && !in_chunks(inference))
+    notes.emplace_back(
+        "the prompt is one chunk: nothing is said of how the prefill reads a filled cache");
+  return notes;
+}
+
 std::string missing_of_decode(const Inference& inference) {
   // A layer that is the prefill's alone says nothing of decoding.
-  if (inference.layers.decode == nullptr) return "";
+  const GivenLayers& layers = inference.layers;
+  if (layers.decode == nullptr) return "";
+  // One that is the decode's alone runs in decode steps only.
+  if (layers.prefill != layers.decode)
+    return inference.gen < 2 ? "not judged as decode: no pass runs it (gen=1)" : "";
   const std::int64_t prompt = inference.prompt;
-  const bool chunks = inference.chunk > 0 && inference.chunk < prompt;
+  const bool chunks = in_chunks(inference);
   std::string missing;
   if (inference.gen < 2 && !chunks)
     missing = fmt::format("no pass reads a filled cache (gen={}, the prompt is one chunk)",

@@ -20,6 +20,10 @@ struct Evidence {
 Evidence evidence_of_weights(const Inference& inference, const InferencePrograms& programs,
                              const Weights& weights);
 
+/// What the passes of a run leave unproved though it is equal: of a run without decode steps the
+/// decode, of a user's layer that is the prefill alone the reading of a filled cache.
+std::vector<std::string> notes_of_passes(const Inference& inference);
+
 /// A user's layer is proved as decode only by a pass that reads a filled cache at positions above
 /// 0: "not judged as decode: ..." if this run has none, else empty.
 std::string missing_of_decode(const Inference& inference);

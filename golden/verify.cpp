@@ -187,9 +187,7 @@ Judgement run_judged(const Case& c, const Inference& inference, const InferenceP
   if (options.layers.any() && evidence.missing.empty())
     evidence.missing = missing_of_decode(inference);
   judgement.notes = std::move(evidence.notes);
-  if (!options.layers.any() && c.gen == 1 && !(c.decode == c.prefill))
-    judgement.notes.emplace_back(
-        "gen=1 has no decode step: nothing is said of the decode strategy");
+  for (std::string& note : notes_of_passes(inference)) judgement.notes.push_back(std::move(note));
   if (!evidence.missing.empty()) {
     judgement.verdict = Verdict::not_judged;
     judgement.reason = evidence.missing;

@@ -24,7 +24,7 @@ const std::map<std::string, std::string>& descriptions() {
       {"regime", "What sums mean, exact or f32 [exact]"},
       {"schedule", "Order of f32 sums of partials: group, ring,\ntree [group]"},
       {"batch", "Rows [the smallest legal]"},
-      {"prompt", "Prompt length [4]"},
+      {"prompt", "Prompt length [the smallest legal from 4]"},
       {"chunk", "Prefill chunk length [the prompt's]"},
       {"gen", "Tokens to generate [2]"},
       {"seed", "Seeds weights and prompt [1]"}};
@@ -98,7 +98,7 @@ Case CaseFlags::parse(const std::string& line) const {
       throw Error("case_c0", fmt::format("--{} '{}': a value has no spaces", key, value));
     text += fmt::format(" {}={}", key, value);
   }
-  Case c = parse_case(text);
+  Case c = parse_case(text, own_);
   if (!weights_) return c;
   // What the case says of the model must be what the file holds; what it leaves out is the file's.
   ModelConfig asked = weights_->config();

@@ -30,6 +30,8 @@ class CaseFlags {
     return weights_file_ || values_.size() > values_.count(key);
   }
   void set_default(const std::string& key, const std::string& value);
+  /// Strategies of the user's own, which a case may name beside those that ship.
+  void know(std::vector<Strategy> own) { own_ = std::move(own); }
 
   /// The case that `line` (may be empty) and the flags describe together; a key in both is an
   /// error, as is a model other than that of the weights file.
@@ -47,6 +49,7 @@ class CaseFlags {
   std::vector<std::string> weights_flag_;
   std::optional<std::string> weights_file_;
   std::optional<Weights> weights_;
+  std::vector<Strategy> own_;
 };
 
 /// How many threads --threads stands for: `asked`, or the machine's where it is 0.

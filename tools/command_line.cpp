@@ -65,6 +65,7 @@ std::string meaning_of(const CLI::Option& option) {
 }
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+bool needs_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
 bool takes_several(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
 std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
@@ -165,6 +166,9 @@ class Reader {
     std::string value;
     if (equals != std::string::npos) {
       value = word.substr(equals + 1);
+    } else if (!needs_value(*option) &&
+               (next_ + 1 == words_.size() || words_[next_ + 1].starts_with("-"))) {
+      return;
     } else if (next_ + 1 == words_.size() || is_flag(words_[next_ + 1])) {
       refuse("flag_c2", fmt::format("{} needs a value: {}", name, meaning_of(*option)));
     } else {

@@ -1,16 +1,20 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "engine/program/explain.h"
 #include "engine/program/picture.h"
+#include "engine/strategies/layer_file.h"
 #include "golden/case.h"
 #include "tools/case_flags.h"
+#include "tools/explain_rule.h"
 #include "tools/json_text.h"
-#include "tools/layer_flag.h"
+#include "tools/layer_files.h"
 #include "tools/output_file.h"
-#include "tools/rules.h"
+#include "tools/table_view.h"
 #include "tools/verbs.h"
 #include "tools/wrapped.h"
 #include "weights/error.h"
@@ -22,6 +26,7 @@ namespace {
 struct Options {
   std::string strategy;
   std::optional<std::string> program, rule;
+  std::optional<std::string> layouts;  // empty where no file is named
   CaseFlags flags;
   bool paper = false;
   bool json = false;
@@ -75,99 +80,190 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
   return {{"program", e.title}, {"steps", steps}};
 }
 
-/// Draws a decode layer into `file`; `title` names the strategy or the program.
-int draw(const Explained& layer, const Case& c, const std::string& title, const std::string& file,
-         bool paper) {
-  PictureOptions options{fmt::format("{} on torus {}", title, c.torus.to_string()),
-                         {fmt::format("model {}; one layer of one decode step: a new token for "
-                                      "each of {} rows, {} cached positions before it",
-                                      print_model(c.model), c.batch, c.prompt)},
-                         paper,
+/// What is explained: a strategy or a program as one pass of a case.
+struct Subject {
+  std::string title;  // the strategy's name, or the program's file
+  std::optional<Strategy> strategy;
+  GivenCase given;
+  bool prefill = false;  // a pass of the prefill, since L is cut; else a decode step
+  bool hands_over = false;
+
+  const Case& c() const { return given.c; }
+  std::int64_t L() const { return prefill ? c().prompt : 1; }
+  std::int64_t M() const { return prefill ? 0 : c().prompt; }
+  std::string pass() const {
+    if (!prefill)
+      return fmt::format("one decode step: batch {}, {} cached positions", c().batch, c().prompt);
+    return fmt::format("one prefill pass (L is cut, so it cannot decode): batch {}, {} positions",
+                       c().batch, c().prompt);
+  }
+};
+
+/// Draws a layer into a file.
+int draw(const Subject& of, const Explained& layer, const Options& o) {
+  const Case& c = of.c();
+  const std::string pass =
+      of.prefill ? fmt::format("prefill pass over {} positions of {} rows", c.prompt, c.batch)
+                 : fmt::format(
+                       "decode step: a new token for each of {} rows, {} cached positions "
+                       "before it",
+                       c.batch, c.prompt);
+  PictureOptions options{fmt::format("{} on torus {}", of.title, c.torus.to_string()),
+                         {fmt::format("model {}; one layer of one {}", print_model(c.model), pass)},
+                         o.paper,
                          {}};
-  if (!(c.prefill == c.decode))
+  if (of.hands_over)
     options.notes.push_back(
         fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
-  replace_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, options),
+  replace_file(o.svg, picture(*layer.program, layer.types, c.torus, c.numerics, options),
                "file_write");
   return 0;
 }
 
 /// The layer program alone, as a file that `verify --program` reads.
-void print_text(const Program& layer, const Case& c, const std::string& title) {
+void print_text(const Program& layer, const Subject& of) {
+  const Case& c = of.c();
   std::string cache;
   for (const Result& input : layer.inputs)
     if (input.meaning.to_string() == "previous k_cache") cache = input.layout.to_string();
-  fmt::print("# One layer of {} as a program (docs/program.md).\n", title);
+  fmt::print("# One layer of {} as a program (docs/program.md).\n", of.title);
   fmt::print("# Written for model {}, act={}.\n", print_model(c.model), to_string(c.numerics.act));
   fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
              c.model.K, c.torus.to_string(), cache);
+  if (of.prefill) fmt::print("# It cuts L, so it is a prefill only.\n");
   // On a model whose embedding is not its table's row, as verify --program has it by default.
   ModelConfig judged = c.model;
   if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
-  fmt::print("# Judge it: shardproof verify --program FILE --case \"torus={} model={} act={}\"\n",
-             c.torus.to_string(), print_model(judged), to_string(c.numerics.act));
+  fmt::print("# Judge it: shardproof verify {} FILE --case \"torus={} model={} act={}\"\n",
+             of.prefill ? "--program-prefill" : "--program", c.torus.to_string(),
+             print_model(judged), to_string(c.numerics.act));
   fmt::print("{}", print_program(layer));
 }
 
-int explain_program(Options& o) {
-  const auto given = load_given_layer(*o.program, o.flags);
-  const Case& c = given->c;
-  const Inference inference = c.inference({&given->program, &given->program});
-  require_legal(inference);
+/// A strategy and the case that it is explained on.
+Subject subject(const Strategy& strategy, CaseFlags flags) {
+  Subject of;
+  of.title = strategy.to_string();
+  of.strategy = strategy;
+  of.prefill = !decodes(strategy);
+  if (of.prefill && flags.has("prefill"))
+    throw Error("flag_c6", fmt::format("--prefill has no effect on {}, which is a prefill itself, "
+                                       "leave it out (see shardproof explain --help)",
+                                       of.title));
+  flags.set_default("prefill", strategy.to_string());
+  flags.set_default("torus", "4x2x3");
+  Case& c = of.given.c;
+  if (!flags.has("batch")) flags.set_default("batch", std::to_string(flags.parse().torus.chips()));
+  c = flags.parse();
+  of.hands_over = !(c.prefill == strategy);
+  c.decode = strategy;
+  c.gen = of.prefill ? 1 : 2;
+  require_legal(c);
+  return of;
+}
+
+/// A user's program, likewise: as a prefill where L is cut on this torus, else as both phases.
+Subject subject(const std::string& program, CaseFlags& flags) {
+  if (flags.has("prefill"))
+    throw Error("program_f4", fmt::format("--program {} is prefill and decode alike; leave prefill "
+                                          "out of the case",
+                                          program));
+  Subject of;
+  of.title = program;
+  LayerFiles files;
+  files.program_prefill = program;
+  of.given = load_given_case(files, flags);
+  of.prefill = smallest_length(*of.given.prefill, of.c().torus) > 1;
+  if (!of.prefill) {
+    of.given.decode = of.given.prefill;
+    of.given.c.gen = 3;  // as verify --program judges it
+  }
+  validate(of.c().model);
+  require_legal(of.given.inference());
+  return of;
+}
+
+/// The steps of one subject, in every form but that of a table.
+int explain_steps(const Subject& of, const Options& o) {
+  const Case& c = of.c();
+  const Inference inference = of.given.inference();
   const InferencePrograms programs = build_programs(inference);
-  check(programs, inference);
+  const PhasePrograms& phase = of.prefill ? programs.prefill : programs.decode;
+  if (!of.strategy) check(programs, inference);  // all of it is the user's
   std::vector<Explained> parts;
-  for (const auto& [title, program] : {std::pair{"embedding", &programs.decode.embed},
-                                       {"layer", &programs.decode.layer},
-                                       {"head", &programs.decode.head},
-                                       {"sampling", &programs.decode.sample}})
-    parts.push_back({title, program, check(*program, inference, 1, c.prompt)});
+  const auto part = [&](std::string title, const Program& program, std::int64_t L) {
+    parts.push_back({std::move(title), &program, check(program, inference, L, of.M())});
+  };
   if (o.text) {
-    fmt::print("{}", print_program(given->program));
+    if (of.strategy)
+      print_text(phase.layer, of);
+    else
+      fmt::print("{}", print_program(*of.given.prefill));
     return 0;
   }
-  if (!o.svg.empty()) return draw(parts[1], c, *o.program, o.svg, o.paper);
+  if (of.hands_over)
+    part(fmt::format("hand-over of a layer's caches from {}", c.prefill.to_string()),
+         programs.hand_over, c.prompt);
+  part("embedding", phase.embed, of.L());
+  part("layer", phase.layer, of.L());
+  if (!o.svg.empty()) return draw(of, parts.back(), o);
+  part("head", phase.head, of.L());
+  part("sampling", phase.sample, of.L());
   if (o.json) {
-    nlohmann::json out{{"case", print_case(c, {&given->program, &given->program})},
-                       {"program", *o.program}};
+    nlohmann::json out{{"case", print_case(c, of.given.layers())},
+                       {of.strategy ? "strategy" : "program", of.title}};
     for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
     fmt::print("{}\n", json_text(out));
     return 0;
   }
-  fmt::print("{} on torus {}, {}\n", *o.program, c.torus.to_string(), print_model(c.model));
-  fmt::print("one decode step: batch {}, {} cached positions\n", c.batch, c.prompt);
-  fmt::print("weights rest as {}\n", wrapped(rest_layouts(given->program), 64, "  "));
-  for (const Explained& e : parts)
-    fmt::print("\n== {} ==\n{}", e.title,
-               explain(*e.program, e.types, c.torus, c.numerics, {o.paper}));
+  const std::string rest = rest_layouts(of.strategy ? phase.layer : *of.given.prefill);
+  fmt::print("{} on torus {}, {}\n{}\n", of.title, c.torus.to_string(), print_model(c.model),
+             of.pass());
+  fmt::print("weights rest as {}\n", wrapped(rest, 64, "  "));
+  if (of.strategy && !of.hands_over)
+    fmt::print("and are placed so before the run, once\n");
+  else if (of.hands_over && rest_layouts(programs.prefill.layer) == rest)
+    fmt::print("for prefill ({}) and decode alike: placed before the run, once\n",
+               c.prefill.to_string());
+  else if (of.hands_over)
+    fmt::print("for decode; prefill ({}) has them as\n  {}:\nboth are placed before the run\n",
+               c.prefill.to_string(), wrapped(rest_layouts(programs.prefill.layer), 76, "  "));
+  for (const Explained& e : parts) {
+    fmt::print("\n== {} ==\n", e.title);
+    if (of.strategy && e.program->ops.empty())
+      fmt::print("nothing moves: both phases hold the caches as {}\n",
+                 programs.decode.cache.to_string());
+    else
+      fmt::print("{}", explain(*e.program, e.types, c.torus, c.numerics, {o.paper}));
+  }
   return 0;
 }
 
-/// One rule, beside the others of its op.
-int explain_rule(const Options& o) {
-  const Rule& rule = find_rule(*o.rule);
-  if (o.json) {
-    fmt::print("{}\n", json_text({{"label", rule.label},
-                                  {"of", rule.subject},
-                                  {"says", rule.says},
-                                  {"document", rule.document}}));
+/// Tables, one after the other, with what their arrows move; `own` is the file's content.
+int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
+  nlohmann::json entries = nlohmann::json::array();
+  std::string text;
+  for (const Strategy& table : tables) {
+    const Subject of = subject(table, o.flags);
+    const TableView view{of.given.inference(), &table, of.prefill, of.L(), of.M(), o.paper};
+    if (o.json) {
+      entries.push_back(table_json(view));
+      entries.back()["case"] = print_case(of.c());
+      continue;
+    }
+    const std::string where = fmt::format("{} on torus {}, {}", of.title, of.c().torus.to_string(),
+                                          print_model(of.c().model));
+    text += fmt::format("{}# {}\n# {}\n# numbers: elements that one chip sends in a layer\n",
+                        text.empty() ? "" : "\n", wrapped(where, 78, "# "), of.pass());
+    text += table_text(view);
+  }
+  if (!o.json) {
+    fmt::print("{}", text);
     return 0;
   }
-  fmt::print("{} ({})\n  {}\n", rule.label, rule.document, wrapped(rule.says, 76, "  "));
-  for (const OpText& op : all_op_texts()) {
-    if (!rule.label.starts_with(op.name + "_c") || rule.label.size() != op.name.size() + 3)
-      continue;
-    fmt::print("\nThe op {}: {}\n", op.name, wrapped(op.does, 72 - op.name.size(), "  "));
-    fmt::print("  form     {}\n", wrapped(op.form, 68, "           "));
-    fmt::print("  result   {}\n", wrapped(op.result, 68, "           "));
-    fmt::print("  example  {}\nIts rules\n", wrapped(op.example, 68, "           "));
-    for (const Rule& other : all_rules())
-      if (other.subject == rule.subject && other.document == rule.document &&
-          other.label.starts_with(op.name + "_c"))
-        fmt::print(
-            "  {}  {}\n", other.label,
-            wrapped(other.says, 74 - other.label.size(), std::string(other.label.size() + 4, ' ')));
-  }
+  nlohmann::json out{{"tables", entries}};
+  if (!o.layouts->empty()) out["file"] = *o.layouts;
+  fmt::print("{}\n", json_text(out));
   return 0;
 }
 
@@ -184,87 +280,54 @@ void refuse_idle_flags(const Options& o) {
     if (o.paper) refuse("--paper", "--rule");
     return;
   }
-  if (!o.text) return;
-  if (o.paper) refuse("--paper", "--text, which has no formulas");
-  if (o.flags.has("weights")) refuse("--weights as a type", "--text");
-  if (o.program) return;  // the rest is the case that the program is checked against
-  for (const char* key : {"prefill", "batch", "prompt"})
-    if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is the decode layer");
+  if (o.layouts && o.layouts->empty() && (o.text || !o.svg.empty()))
+    refuse("--layouts without a FILE", o.text ? "--text" : "--svg");
+  if (o.text) {
+    if (o.paper) refuse("--paper", "--text, which has no formulas");
+    if (o.flags.has("weights")) refuse("--weights as a type", "--text");
+    if (o.program) return;  // the rest is the case that the program is checked against
+    for (const char* key : {"prefill", "batch", "prompt"})
+      if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is one layer");
+  } else if (o.layouts && o.svg.empty() && o.flags.has("prefill")) {
+    refuse("--prefill", "--layouts, which is one layer");
+  }
 }
 
 int explain(Options& o) {
-  if (int{!o.strategy.empty()} + int{o.program.has_value()} + int{o.rule.has_value()} != 1)
+  // `--layouts NAME`: a name that ships, behind the flag.
+  if (o.layouts && o.strategy.empty() && !std::filesystem::exists(*o.layouts))
+    for (const Strategy& shipped : all_strategies())
+      if (shipped.to_string() == *o.layouts) o.strategy = std::exchange(*o.layouts, "");
+  const bool file = o.layouts && !o.layouts->empty();
+  if (int{!o.strategy.empty() || file} + int{o.program.has_value()} + int{o.rule.has_value()} != 1)
     throw Error("explain_c1",
-                "explain takes one of: a strategy (shardproof list strategies), --program FILE, "
-                "--rule LABEL (shardproof list rules)");
+                "explain takes one of: a strategy (shardproof list strategies), --layouts FILE, "
+                "--program FILE, --rule LABEL (shardproof list rules)");
+  if (o.layouts && (o.program || o.rule))
+    throw Error("explain_c1", "--layouts goes with a strategy, or with a file of tables");
   if ((o.text || o.rule) && ((o.json && !o.rule) || !o.svg.empty() || (o.text && o.rule)))
     throw Error("explain_c2",
                 fmt::format("{} is a form of its own; leave {} out", o.rule ? "--rule" : "--text",
                             o.rule ? "--text and --svg" : "--json and --svg"));
   if (o.rule) refuse_idle_flags(o);  // before a file is looked for
   o.flags.load();
-  require_not_input({"--svg", o.svg},
-                    {{"--program", o.program.value_or("")}, {"--weights", o.flags.weights_file()}});
+  require_not_input({"--svg", o.svg}, {{"--program", o.program.value_or("")},
+                                       {"--layouts", o.layouts.value_or("")},
+                                       {"--weights", o.flags.weights_file()}});
   refuse_idle_flags(o);
-  if (o.rule) return explain_rule(o);
-  if (o.program) return explain_program(o);
-  const Strategy strategy = Strategy::parse(o.strategy);
-  if (!o.flags.has("prefill")) o.flags.set_default("prefill", o.strategy);
-  o.flags.set_default("torus", "4x2x3");
-  if (!o.flags.has("batch"))
-    o.flags.set_default("batch", std::to_string(o.flags.parse().torus.chips()));
-  Case c = o.flags.parse();
-  const bool hands_over = o.flags.has("prefill") && !(c.prefill == strategy);
-  c.decode = strategy;
-  c.gen = 2;
-  require_legal(c);
-
-  const InferencePrograms programs = build_programs(c.inference());
-  if (o.text) {
-    print_text(programs.decode.layer, c, strategy.to_string());
-    return 0;
+  if (o.rule) return explain_rule(*o.rule, o.json);
+  if (o.program) return explain_steps(subject(*o.program, o.flags), o);
+  const bool as_table = o.layouts && !o.text && o.svg.empty();
+  std::vector<Strategy> tables;
+  if (file) {
+    tables = load_strategies(*o.layouts);
+    o.flags.know(tables);
+    if (!as_table || !o.strategy.empty()) tables = {table_named(o.strategy, tables, *o.layouts)};
+  } else {
+    tables = {Strategy::parse(o.strategy)};
   }
-  std::vector<Explained> parts;
-  const auto part = [&](std::string title, const Program& program, std::int64_t L) {
-    parts.push_back({std::move(title), &program, check(program, c.inference(), L, c.prompt)});
-  };
-  if (hands_over)
-    part(fmt::format("hand-over of a layer's caches from {}", c.prefill.to_string()),
-         programs.hand_over, c.prompt);
-  part("embedding", programs.decode.embed, 1);
-  part("layer", programs.decode.layer, 1);
-  if (!o.svg.empty()) return draw(parts.back(), c, strategy.to_string(), o.svg, o.paper);
-  part("head", programs.decode.head, 1);
-  part("sampling", programs.decode.sample, 1);
-
-  if (o.json) {
-    nlohmann::json out{{"case", print_case(c)}, {"strategy", strategy.to_string()}};
-    for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
-    fmt::print("{}\n", json_text(out));
-    return 0;
-  }
-  const std::string rest = rest_layouts(programs.decode.layer);
-  fmt::print("{} on torus {}, {}\n", strategy.to_string(), c.torus.to_string(),
-             print_model(c.model));
-  fmt::print("one decode step: batch {}, {} cached positions\n", c.batch, c.prompt);
-  fmt::print("weights rest as {}\n", wrapped(rest, 64, "  "));
-  if (!hands_over)
-    fmt::print("and are placed so before the run, once\n");
-  else if (rest_layouts(programs.prefill.layer) == rest)
-    fmt::print("for prefill ({}) and decode alike: placed before the run, once\n",
-               c.prefill.to_string());
-  else
-    fmt::print("for decode; prefill ({}) has them as\n  {}:\nboth are placed before the run\n",
-               c.prefill.to_string(), wrapped(rest_layouts(programs.prefill.layer), 76, "  "));
-  for (const Explained& e : parts) {
-    fmt::print("\n== {} ==\n", e.title);
-    if (e.program->ops.empty())
-      fmt::print("nothing moves: both phases hold the caches as {}\n",
-                 programs.decode.cache.to_string());
-    else
-      fmt::print("{}", explain(*e.program, e.types, c.torus, c.numerics, {o.paper}));
-  }
-  return 0;
+  if (as_table) return explain_tables(tables, o);
+  return explain_steps(subject(tables[0], o.flags), o);
 }
 
 }  // namespace
@@ -273,21 +336,30 @@ void add_explain(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("explain", "Print a strategy's steps and what they move");
   verb->add_option("STRATEGY", options->strategy,
-                   "ws1d or ws2d, with :heads or :batch, or\n"
-                   "wg-xyz:batch; see shardproof list strategies")
+                   "ws2d:batch, wg-xyz:natural, sp:1d, ...; see\n"
+                   "shardproof list strategies")
       ->type_name("");
   verb->add_option("--program", options->program, "A layer program instead (docs/program.md)")
       ->type_name("FILE");
+  // Its value is optional: CLI11 hands over the default, an empty text, where none is given.
+  verb->add_option_function<std::string>(
+          "--layouts", [options](const std::string& file) { options->layouts = file; },
+          "The table of layouts, and what each arrow\n"
+          "moves; of FILE all tables, or STRATEGY's")
+      ->type_name("[FILE]")
+      ->expected(0, 1);
   verb->add_option("--rule", options->rule,
                    "What the rule of an error says; see shardproof\n"
                    "list rules")
       ->type_name("LABEL");
   // No sum is made, so none has a regime.
-  options->flags.add_to(*verb, {"decode", "chunk", "gen", "seed", "regime", "schedule"},
-                        {{"torus", "Chips, XxYxZ [4x2x3]"},
-                         {"prefill", "The prefill's strategy [the same]"},
-                         {"batch", "Rows [as many as chips]"},
-                         {"prompt", "Cached positions [4]"}});
+  options->flags.add_to(
+      *verb, {"decode", "chunk", "gen", "seed", "regime", "schedule"},
+      {{"torus", "Chips, XxYxZ [4x2x3]"},
+       {"prefill", "The prefill's strategy [the same]"},
+       {"batch", "Rows [as many as chips]"},
+       {"prompt",
+        "Cached positions [4]; of a prefill pass its\npositions [the smallest legal from 4]"}});
   verb->add_flag("--paper", options->paper, "Drop (K-1)/K, as the paper's formulas do");
   verb->add_flag("--text", options->text, "Print the layer program, for verify --program");
   CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
@@ -295,10 +367,14 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->type_name("FILE")
       ->excludes(json);
   verb->footer(
-      "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips.\n"
+      "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips. Of a\n"
+      "strategy that cuts L, the positions, it explains a prefill pass: it cannot\n"
+      "decode.\n"
       "--prefill names another strategy for the prefill: then the hand-over of the\n"
       "caches is shown too.\n"
       "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch\n"
+      "         shardproof explain ws2d:batch --layouts\n"
+      "         shardproof explain --layouts my.layouts\n"
       "         shardproof explain ws2d:batch --text > p.txt\n"
       "         shardproof explain ws2d:batch --svg layer.svg\n"
       "         shardproof explain --program p.txt --torus 2x2x3\n"

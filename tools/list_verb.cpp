@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/strategies/strategy.h"
@@ -13,6 +14,7 @@ namespace shardproof::tools {
 namespace {
 
 constexpr std::size_t kWidth = 80;
+constexpr std::size_t kStrategyColumn = 22;
 
 /// "NAME   TEXT", the text broken and indented behind a name of at most `column` characters.
 void print_entry(const std::string& name, const std::string& text, std::size_t column) {
@@ -31,14 +33,17 @@ int list_strategies(bool json) {
   if (!json)
     fmt::print(
         "Strategies, of the prefill and of the decode. On a torus XxYxZ these products of\n"
-        "its sizes must divide the model's dims (B is the batch); K divides H in all.\n\n");
+        "its sizes must divide the model's dims, the batch B and the positions L of each\n"
+        "pass; K divides H in all, and is cut by as many of H's axes as divide it. What\n"
+        "cuts L is a prefill only: a decode step has one position.\n\n");
   for (const Strategy& strategy : all_strategies()) {
-    nlohmann::json divisible = nlohmann::json::object();
+    std::map<char, std::string> by_dim;
     // "XYZ divides E F H V", in the order in which the products are met.
     std::vector<std::pair<std::string, std::string>> groups;
     for (const CutDim& cut : cut_dims(strategy)) {
       const std::string product = product_name(cut.axes);
-      divisible[std::string(1, cut.dim)] = product;
+      std::string& of_dim = by_dim[cut.dim];
+      of_dim += (of_dim.empty() ? "" : " ") + product;
       const auto group = std::find_if(groups.begin(), groups.end(),
                                       [&](const auto& one) { return one.first == product; });
       if (group == groups.end())
@@ -49,19 +54,24 @@ int list_strategies(bool json) {
     std::string conditions;
     for (const auto& [product, dims] : groups)
       conditions += fmt::format("{}{} divides {}", conditions.empty() ? "" : ", ", product, dims);
+    if (!decodes(strategy)) conditions += " (prefill only)";
+    nlohmann::json divisible = nlohmann::json::object();
+    for (const auto& [dim, products] : by_dim) divisible[std::string(1, dim)] = products;
     if (json)
       entries.push_back({{"strategy", strategy.to_string()},
                          {"description", strategy.table().description},
+                         {"decodes", decodes(strategy)},
                          {"divisible", divisible}});
     else
-      print_entry(strategy.to_string(), strategy.table().description, 14),
-          print_entry("", conditions, 14);
+      print_entry(strategy.to_string(), strategy.table().description, kStrategyColumn),
+          print_entry("", conditions, kStrategyColumn);
   }
   if (json)
     print_object("strategies", entries);
   else
     fmt::print(
-        "\nws1d and ws2d alone mean ws1d:heads and ws2d:heads.\n"
+        "\nws1d and ws2d alone mean ws1d:heads and ws2d:heads; wg-x, wg-xy and wg-xyz\n"
+        "alone the :natural ones. What one does: shardproof explain NAME --layouts.\n"
         "Example: shardproof verify --prefill wg-xyz:batch --decode ws2d:batch\n");
   return 0;
 }

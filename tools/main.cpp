@@ -20,7 +20,7 @@ constexpr int kBadInput = 2;
 /// One line on stderr, whatever the message holds, even if stderr is closed.
 int refuse(std::string message) {
   shardproof::tools::keep_from_ending();
-  constexpr std::size_t kLongest = 600;
+  constexpr std::size_t kLongest = 800;
   for (char& c : message)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   if (message.size() > kLongest) message = message.substr(0, kLongest) + "...";

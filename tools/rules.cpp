@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "engine/program/program.h"
 #include "tools/documents.h"
@@ -93,9 +94,11 @@ std::vector<Rule> read_rules() {
     else if (const auto label = label_in(row.back()))
       add({*label, row.size() == 3 ? subject : "", plain(row[row.size() - 2]), "docs/typing.md"});
   }
-  for (const auto& row : rows(kProgramDocument))
-    if (const auto label = label_in(row.back()); label && row.size() == 2)
-      add({*label, "", plain(row[0]), "docs/program.md"});
+  for (const auto& [document, name] :
+       {std::pair{kProgramDocument, "docs/program.md"}, {kLayoutsDocument, "docs/layouts.md"}})
+    for (const auto& row : rows(document))
+      if (const auto label = label_in(row.back()); label && row.size() == 2)
+        add({*label, "", plain(row[0]), name});
   for (const auto& row : rows(kErrorsDocument))
     if (const auto label = label_in(row.front()); label && row.size() == 2)
       add({*label, "", plain(row[1]), "docs/spec.md section 6.5"});

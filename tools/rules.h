@@ -13,7 +13,7 @@ struct Rule {
   std::string document;  ///< "docs/typing.md"
 };
 
-/// Every rule that an Error is labelled with: of typing.md, program.md and spec.md section 6.5, in
+/// Every rule that an Error is labelled with: of typing.md, program.md, layouts.md and spec.md section 6.5, in
 /// their order.
 const std::vector<Rule>& all_rules();
 

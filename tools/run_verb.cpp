@@ -12,6 +12,7 @@
 #include "tools/case_flags.h"
 #include "tools/command_line.h"
 #include "tools/json_text.h"
+#include "tools/layer_files.h"
 #include "tools/output_file.h"
 #include "tools/progress.h"
 #include "tools/prompt_file.h"
@@ -26,6 +27,7 @@ namespace {
 struct Options {
   CaseFlags flags;
   std::optional<std::string> line;
+  LayerFiles files;
   std::optional<std::string> prompt_file, prompt_ids;
   int threads = 0;
   bool json = false;
@@ -114,8 +116,10 @@ int run_case(Options& o) {
   require_not_input({"--trace", o.trace.value_or("")},
                     {{"--prompt-file", o.prompt_file.value_or("")},
                      {"--prompt-ids", o.prompt_ids.value_or("")},
+                     {"--layouts", o.files.layouts.value_or("")},
                      {"--weights", o.flags.weights_file()}});
   const std::string line = o.line.value_or("");
+  name_phases(o.files, o.flags, line);
   Case c = o.flags.parse(line);
   IntTensor prompt;
   const bool given = o.prompt_file || o.prompt_ids;
@@ -178,6 +182,7 @@ int run_case(Options& o) {
                      {"chunk", c.chunk},
                      {"prompt", rows_json(prompt, rows)},
                      {"generated", rows_json(generated, rows)}};
+  if (o.files.layouts) out["layouts"] = *o.files.layouts;
   if (o.checkpoints) out["checkpoints"] = collector.take();
   fmt::print("{}\n", json_text(out));
   return 0;
@@ -192,6 +197,7 @@ void add_run(CLI::App& app, Action& chosen) {
                    "A whole case line, "
                    "\"torus=4x2x3 model=...\"; case\nflags say what it leaves out")
       ->type_name("LINE");
+  options->files.add_to(*verb, false);
   options->flags.add_to(*verb);
   verb->add_option("--prompt-file", options->prompt_file,
                    "Text, a row a line, bytes as token ids; at\n"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -15,12 +14,19 @@
 namespace shardproof::tools {
 namespace {
 
+// The widest strategy that ships, and a row is 80 columns wide.
+constexpr std::size_t kStrategyColumn = 20;
+
 std::string heading() {
-  return fmt::format("{:>4} {:<7} {:<15} {:<13}{:<13}{:>3} {:>2} {:>3} {:>4}  {}\n", "case",
-                     "torus", "model", "prefill", "decode", "B", "L", "gen", "vals", "verdict");
+  return fmt::format("{:>4} {:<6} {:<20} {:<20} {:>3} {:>2} {:>3} {:>4} {}\n", "case", "torus",
+                     "prefill", "decode", "B", "L", "gen", "vals", "verdict");
 }
 
-constexpr std::size_t kModelColumn = 15;
+/// A name as its column shows it: of a long one the end, which tells files apart.
+std::string in_column(const std::string& name) {
+  if (name.size() <= kStrategyColumn) return name;
+  return "..." + name.substr(name.size() - kStrategyColumn + 3);
+}
 
 std::string model_text(const Case& c) {
   ModelConfig shown = c.model;
@@ -41,44 +47,6 @@ std::string beyond_columns(const Case& c) {
   if (c.numerics.regime == Regime::f32) say("schedule", to_string(c.numerics.schedule), "");
   if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");
   return text;
-}
-
-/// The lines above a row: a model too long for its column, and what has no column.
-std::string head_of(const Case& c) {
-  std::string head;
-  if (const std::string model = model_text(c); model.size() > kModelColumn)
-    head += fmt::format("     {}\n", model);
-  if (const std::string rest = beyond_columns(c); !rest.empty())
-    head += fmt::format("     {}\n", rest);
-  return head;
-}
-
-/// `file` is a layer program that stands for both strategies, if it is not empty.
-std::string row(std::int64_t number, const Case& c, const Judgement& j, const std::string& file) {
-  std::string model = model_text(c);
-  if (model.size() > kModelColumn) model = c.model.preset + ",...";
-  std::string strategies = fmt::format("{:<13}{:<13}", c.prefill.to_string(), c.decode.to_string());
-  if (!file.empty()) {
-    constexpr std::size_t kColumns = 25;
-    const std::string end =
-        file.size() > kColumns ? "..." + file.substr(file.size() - kColumns + 3) : file;
-    strategies = fmt::format("{:<26}", end);
-  }
-  return fmt::format("{:>4} {:<7} {:<15} {}{:>3} {:>2} {:>3} {:>4}  {}\n", number,
-                     c.torus.to_string(), model, strategies, c.batch, c.prompt, c.gen, j.tensors,
-                     to_string(j.verdict));
-}
-
-/// A file's name as a shell reads it back.
-std::string shell_word(const std::string& text) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("/._-+=:,@").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string quoted = "'";
-  for (char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string signal_name(int signal) {
@@ -150,9 +118,36 @@ double VerifyReport::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
+/// How a row names prefill and decode: a strategy, a program's file, or nothing where there is
+/// none.
+std::pair<std::string, std::string> VerifyReport::phases(const Case& c) const {
+  const std::string* prefill = options_.files.of_prefill();
+  const std::string* decode = options_.files.of_decode();
+  if (decode == nullptr && prefill != nullptr && c.gen == 1) return {*prefill, "-"};
+  return {prefill != nullptr ? *prefill : c.prefill.to_string(),
+          decode != nullptr ? *decode : c.decode.to_string()};
+}
+
+/// The lines above a row: the model, names too long for their column, and what has no column.
+std::string VerifyReport::head_of(const Case& c) const {
+  std::string head = fmt::format("     {}\n", model_text(c));
+  const auto [prefill, decode] = phases(c);
+  for (const auto& [key, name] : {std::pair{"prefill", prefill}, {"decode", decode}})
+    if (name.size() > kStrategyColumn) head += fmt::format("     {}={}\n", key, name);
+  if (const std::string rest = beyond_columns(c); !rest.empty())
+    head += fmt::format("     {}\n", rest);
+  return head;
+}
+
+std::string VerifyReport::row(const Case& c, const Judgement& j) const {
+  const auto [prefill, decode] = phases(c);
+  return fmt::format("{:>4} {:<6} {:<20} {:<20} {:>3} {:>2} {:>3} {:>4} {}\n", totals_.cases(),
+                     c.torus.to_string(), in_column(prefill), in_column(decode), c.batch, c.prompt,
+                     c.gen, j.tensors, to_string(j.verdict));
+}
+
 std::string VerifyReport::command(const Case& c) const {
-  std::string text = "shardproof verify";
-  if (!options_.program.empty()) text += " --program " + shell_word(options_.program);
+  std::string text = "shardproof verify" + options_.files.words();
   if (!options_.weights.empty()) text += " --weights " + shell_word(options_.weights);
   return text + fmt::format(" --case \"{}\"", print_case(c, options_.layers));
 }
@@ -164,7 +159,12 @@ nlohmann::json VerifyReport::as_json(const Case& c, const Answered& answered) co
                      {"tensors", j.tensors},
                      {"elements", j.elements},
                      {"seconds", answered.seconds}};
-  if (!options_.program.empty()) out["program"] = options_.program;
+  const LayerFiles& files = options_.files;
+  for (const auto& [member, file] : {std::pair{"layouts", &files.layouts},
+                                     {"program", &files.program},
+                                     {"program_prefill", &files.program_prefill},
+                                     {"program_decode", &files.program_decode}})
+    if (*file) out[member] = **file;
   if (j.drift)
     out["drift"] = {{"relative", j.drift->relative},
                     {"equal_tokens", j.drift->equal_tokens},
@@ -183,10 +183,10 @@ void VerifyReport::print_row(const Case& c, const Judgement& j) {
   if (options_.quiet && !failed) return;
   if (std::string head = head_of(c); head != head_) {
     // Rows stand under the lines above them until others follow.
-    fmt::print("{}", head.empty() ? "     defaults\n" : head);
+    fmt::print("{}", head);
     head_ = std::move(head);
   }
-  fmt::print("{}", row(totals_.cases(), c, j, options_.program));
+  fmt::print("{}", row(c, j));
   if (failed) {
     fmt::print("     {}\n", j.explanation());
     if (j.difference && j.difference->reach)

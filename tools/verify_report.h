@@ -13,6 +13,7 @@
 #include "golden/cases.h"
 #include "golden/coverage.h"
 #include "tools/batch.h"
+#include "tools/layer_files.h"
 #include "tools/progress.h"
 
 namespace shardproof::tools {
@@ -26,8 +27,8 @@ class VerifyReport {
     bool json = false;
     bool quiet = false;        ///< rows only of cases that are not equal
     bool random = false;       ///< drawn cases: what they covered counts, and a failure is shrunk
-    std::string program = {};  ///< a layer program's file, in place of both strategies
-    GivenLayers layers = {};
+    LayerFiles files = {};     ///< in place of strategies, or beside those that ship
+    GivenLayers layers = {};   ///< what the files of programs hold
     std::string weights = {};  ///< a weights file
   };
 
@@ -55,6 +56,9 @@ class VerifyReport {
     std::string to_string() const;
   };
 
+  std::pair<std::string, std::string> phases(const Case& c) const;
+  std::string head_of(const Case& c) const;
+  std::string row(const Case& c, const Judgement& j) const;
   void print_row(const Case& c, const Judgement& j);
   void print_totals() const;
   void print_all(const cases::Coverage& coverage, const std::vector<std::string>& skipped,

@@ -12,7 +12,7 @@
 #include "tools/case_flags.h"
 #include "tools/command_line.h"
 #include "tools/interrupt.h"
-#include "tools/layer_flag.h"
+#include "tools/layer_files.h"
 #include "tools/output_file.h"
 #include "tools/verbs.h"
 #include "tools/verify_report.h"
@@ -25,8 +25,8 @@ namespace {
 struct Options {
   CaseFlags flags;
   std::optional<std::string> line;
-  std::optional<std::string> program;
-  std::shared_ptr<const GivenLayer> layer;
+  LayerFiles files;
+  GivenLayers layers;  // what the files of programs hold, for as long as the verb runs
   std::optional<std::int64_t> cases;
   int threads = 0;
   bool json = false;
@@ -39,7 +39,9 @@ std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& sk
   std::vector<Case> all;
   for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
     for (const Strategy& s : all_strategies()) {
-      const Case c = flags.parse(fmt::format("torus={} prefill={} gen=3", torus, s.to_string()));
+      const Case c =
+          flags.parse(fmt::format("torus={} prefill={} decode={} gen=3", torus, s.to_string(),
+                                  decodes(s) ? s.to_string() : Strategy().to_string()));
       try {
         require_legal(c);
         all.push_back(c);
@@ -61,20 +63,18 @@ std::unique_ptr<Trace> trace_of(const Options& o, const std::vector<Case>& list)
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
   const Case& c = list[0];
-  return std::make_unique<Trace>(
-      c, generate_prompt(c.model, c.seed, c.batch, c.prompt), *o.trace,
-      Trace::Source{o.flags.weights() != nullptr,
-                    o.layer ? GivenLayers{&o.layer->program, &o.layer->program} : GivenLayers{}});
+  return std::make_unique<Trace>(c, generate_prompt(c.model, c.seed, c.batch, c.prompt), *o.trace,
+                                 Trace::Source{o.flags.weights() != nullptr, o.layers});
 }
 
 VerifyReport::Options report_options(const Options& o) {
-  return {o.json, o.quiet, o.cases.has_value(), o.program.value_or(""), {}, o.flags.weights_file()};
+  return {o.json, o.quiet, o.cases.has_value(), o.files, o.layers, o.flags.weights_file()};
 }
 
 int verify_random(const Options& o, int threads) {
   if (*o.cases < 1 || *o.cases > 10'000'000)
     throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
-  if (o.line || o.program || o.flags.given_besides("seed"))
+  if (o.line || o.files.any() || o.flags.given_besides("seed"))
     throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
   const std::uint64_t seed = o.flags.parse().seed;
   constexpr std::int64_t kAtOnce = 1000;
@@ -97,7 +97,11 @@ int verify_random(const Options& o, int threads) {
 int verify(Options& o) {
   o.flags.load();
   require_not_input({"--trace", o.trace.value_or("")},
-                    {{"--program", o.program.value_or("")}, {"--weights", o.flags.weights_file()}});
+                    {{"--program", o.files.program.value_or("")},
+                     {"--program-prefill", o.files.program_prefill.value_or("")},
+                     {"--program-decode", o.files.program_decode.value_or("")},
+                     {"--layouts", o.files.layouts.value_or("")},
+                     {"--weights", o.flags.weights_file()}});
   const int threads = thread_count(o.threads);
   if (o.cases) {
     trace_of(o, {});
@@ -106,9 +110,13 @@ int verify(Options& o) {
   std::vector<Case> list;
   std::vector<std::string> skipped;
   const Weights* weights = o.flags.weights();
-  if (o.program) {
-    o.layer = load_given_layer(*o.program, o.flags, o.line.value_or(""));
-    list = {o.layer->c};
+  GivenCase given;
+  if (o.files.any()) {
+    given = load_given_case(o.files, o.flags, o.line.value_or(""));
+    o.layers = given.layers();
+    list = {given.c};
+    validate(given.c.model);
+    require_legal(given.inference());
   } else if (!o.line && !o.flags.names_a_case() && weights != nullptr) {
     list = cases_for(o.flags, skipped);
   } else if (o.line || o.flags.given()) {
@@ -117,20 +125,13 @@ int verify(Options& o) {
   } else {
     list = cases::standard_matrix();
   }
-  GivenLayers layers;
-  if (o.layer) layers = {&o.layer->program, &o.layer->program};
-  if (layers.any()) {
-    validate(list[0].model);
-    const Inference inference = list[0].inference(layers);
-    require_legal(inference);
-    check(build_programs(inference), inference);
-  }
-  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads, layers);
+  if (o.layers.any()) check(build_programs(given.inference()), given.inference());
+  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads, o.layers);
   const std::unique_ptr<Trace> trace = trace_of(o, list);
   VerifyOptions common;
   common.weights = weights;
   common.observer = trace.get();
-  common.layers = layers;
+  common.layers = o.layers;
   VerifyReport report(report_options(o), static_cast<std::int64_t>(list.size()));
   const AtInterrupt at_interrupt([&](int signal) { report.interrupted(signal); });
   Batch(list, common, threads, list.size() == 1, [&](const Case& c) {
@@ -153,8 +154,7 @@ void add_verify(CLI::App& app, Action& chosen) {
                    "A whole case line, "
                    "\"torus=4x2x3 model=...\"; case\nflags say what it leaves out")
       ->type_name("LINE");
-  verb->add_option("--program", options->program, "A layer program (docs/program.md) to judge")
-      ->type_name("FILE");
+  options->files.add_to(*verb, true);
   add_number(*verb, "--cases", options->cases, "Draw N random cases from --seed");
   add_number(*verb, "--threads", options->threads, "Threads; 0 for all cores [0]");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
@@ -175,9 +175,13 @@ void add_verify(CLI::App& app, Action& chosen) {
       "         shardproof verify --weights w.h5\n"
       "         shardproof verify --torus 1x2x3 --trace t.h5\n"
       "         shardproof verify --program p.txt --torus 2x2x3\n"
-      "--program judges a layer of your own as prefill and decode; by default\n"
-      "torus=4x2x3 model=palm-tiny,embed_scale=0.75 prompt=4 gen=3 and the smallest\n"
-      "legal batch.");
+      "         shardproof verify --program-prefill p.txt --decode ws2d:batch\n"
+      "         shardproof verify --layouts my.layouts --decode ws2d:batch\n"
+      "--layouts judges strategies of your own, a file's only table as both phases\n"
+      "unless --prefill or --decode name others; --program a layer of your own as\n"
+      "both. Then by default torus=4x2x3 model=palm-tiny,embed_scale=0.75 gen=3, the\n"
+      "smallest legal prompt of at least 4 and the smallest legal batch;\n"
+      "--program-prefill without a decode is judged with gen=1.");
   verb->callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 

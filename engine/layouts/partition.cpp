@@ -136,9 +136,9 @@ class Partitioner {
   }
 
   std::string operand(const LogicalOp& op, std::size_t t) {
-    const std::string &value = op.operands[2 * t], &weight = op.operands[2 * t + 1];
+    const std::string& value = op.operands[2 * t];
     if (const LayoutLine* own = table_.find(value, op.result)) pass(value, *own);
-    return bring(value, {layouts_of(op).operands[t]}, rules_.line_of(value), weight).name;
+    return bring(value, {layouts_of(op).operands[t]}, rules_.line_of(value), op.result).name;
   }
 
   std::string weight(const std::string& name) {

@@ -11,7 +11,7 @@ namespace shardproof {
 /// A value on its way from one layout to another: an arrow of its line, or one that the rules add.
 struct Arrow {
   std::string value;  ///< "attn"
-  std::string use;    ///< where to, if no line says it: "wo", "attend", "in"; else empty
+  std::string use;    ///< where to, if no line says it: "block_out", "attend", "in"; else empty
   Layout from, to;
   std::size_t begin = 0, end = 0;  ///< the ops of the program that are the way
 };

@@ -232,15 +232,19 @@ void require_legal(const Inference& inference) {
                 fmt::format("prompt={} and gen={} need {} positions; the RoPE tables have {}",
                             prompt, inference.gen, positions, inference.config.positions));
   std::vector<Strategy> phases;
-  const auto see = [&](const Program* layer, const Strategy& strategy) {
-    if (layer != nullptr)
-      require_layer(*layer, inference.config, numerics.act);
-    else
+  const auto see = [&](const Program* layer, const Strategy& strategy,
+                       const std::vector<std::int64_t>& lengths) {
+    if (layer == nullptr) {
       phases.push_back(strategy);
+      return;
+    }
+    require_layer(*layer, inference.config, numerics.act);
+    // Here, where file and line are known, and not where ways lead to and from it.
+    for (std::int64_t length : lengths) check(*layer, inference, length, prompt);
   };
-  see(inference.layers.prefill, inference.prefill);
+  see(inference.layers.prefill, inference.prefill, inference.lengths());
   if (inference.gen > 1 && inference.layers.decode == nullptr) require_decodes(inference.decode);
-  if (inference.gen > 1) see(inference.layers.decode, inference.decode);
+  if (inference.gen > 1) see(inference.layers.decode, inference.decode, {1});
   require_legal(phases, inference.config, inference.torus, batch);
   if (inference.layers.prefill == nullptr)
     for (std::int64_t length : inference.lengths())

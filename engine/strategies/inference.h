@@ -49,7 +49,7 @@ InferencePrograms build_programs(const Inference& inference);
 PartitionedLayer partitioned(const Inference& inference, const Strategy& strategy, bool prefill);
 
 /// Throws what require_legal, require_decodes and require_lengths throw for either phase (for a
-/// user's layer, what require_layer throws), and Error: "case_numerics" (weights or a
+/// user's layer, what require_layer and check() throw), and Error: "case_numerics" (weights or a
 /// regime the engine does not execute), "case_gen", "case_batch", "case_prompt" (below 1),
 /// "case_chunk" (not from 1 to the prompt's length), "case_positions" (more positions than the RoPE
 /// tables have). That a table breaks a rule is found by build_programs.

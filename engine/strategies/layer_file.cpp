@@ -205,6 +205,18 @@ class Layer {
   const ModelConfig& config_;
 };
 
+/// The least common multiple of the numbers of blocks that a dim is cut into.
+std::int64_t blocks_of(char dim, const Program& layer, const Torus& torus) {
+  std::int64_t blocks = 1;
+  const auto see = [&](const Result& result) {
+    blocks = std::lcm(blocks, std::int64_t{torus.size(result.layout.axes(dim))});
+  };
+  for (const Result& input : layer.inputs) see(input);
+  for (const Op& op : layer.ops)
+    for (const Result& result : op.results) see(result);
+  return blocks;
+}
+
 }  // namespace
 
 Program load_layer(const std::string& path) {
@@ -230,14 +242,11 @@ void require_layer(const Program& program, const ModelConfig& config, ActType ac
 }
 
 std::int64_t smallest_batch(const Program& layer, const Torus& torus) {
-  std::int64_t batch = 1;
-  const auto see = [&](const Result& result) {
-    batch = std::lcm(batch, std::int64_t{torus.size(result.layout.axes('B'))});
-  };
-  for (const Result& input : layer.inputs) see(input);
-  for (const Op& op : layer.ops)
-    for (const Result& result : op.results) see(result);
-  return batch;
+  return blocks_of('B', layer, torus);
+}
+
+std::int64_t smallest_length(const Program& layer, const Torus& torus) {
+  return blocks_of('L', layer, torus);
 }
 
 }  // namespace shardproof

@@ -132,6 +132,32 @@ std::int64_t smallest(char dim, const Strategy& strategy, const Torus& torus) {
   return unit;
 }
 
+/// "my.layouts line 3: ", the line of a user's table that cuts a dim so, or the table's own where
+/// it is the rules that cut it; "" of a strategy that ships.
+std::string where(const std::vector<Strategy>& phases, char dim, const Axes& axes) {
+  for (const Strategy& phase : phases) {
+    const LayoutTable& table = phase.table();
+    if (table.source.file.empty()) continue;
+    const auto cuts = [&](const std::vector<Layout::Dim>& dims) {
+      return std::any_of(dims.begin(), dims.end(), [&](const Layout::Dim& one) {
+        return one.letter == dim && one.axes.sorted() == axes;
+      });
+    };
+    for (const LayoutLine& line : table.lines)
+      for (const LayoutStep& step : line.steps)
+        if (cuts(step.layout.dims()) || cuts(step.cuts)) return table.where(line.line);
+    for (const CutDim& cut : cut_dims(phase))
+      if (cut.dim == dim && cut.axes == axes) return table.where(table.line);
+  }
+  return "";
+}
+
+std::string where_L_is_cut(const Strategy& strategy) {
+  for (const CutDim& cut : cut_dims(strategy))
+    if (cut.dim == 'L') return where({strategy}, 'L', cut.axes);
+  return "";
+}
+
 /// "X=4 and Y=2".
 std::string products(char dim, const std::vector<Need>& needs) {
   std::vector<std::string> all;
@@ -217,10 +243,11 @@ void require_decodes(const Strategy& strategy) {
   std::vector<std::string> legal;
   for (const Strategy& s : all_strategies())
     if (decodes(s)) legal.push_back(s.to_string());
-  throw Error("strategy_c2",
-              fmt::format("{} cuts L, the positions of a pass, and a decode step has one: it is a "
-                          "prefill only; --decode may be: {}",
-                          strategy.to_string(), fmt::join(legal, ", ")));
+  throw Error(
+      "strategy_c2",
+      fmt::format("{}{} cuts L, the positions of a pass, and a decode step has one: it is a "
+                  "prefill only; --decode may be: {}",
+                  where_L_is_cut(strategy), strategy.to_string(), fmt::join(legal, ", ")));
 }
 
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
@@ -230,9 +257,9 @@ void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t 
   if (prompt % unit == 0 && chunk % unit == 0) return;
   throw Error(
       "strategy_c5",
-      fmt::format("{} on torus {} cuts L, the positions of a pass, {} ways: {}={} is not "
+      fmt::format("{}{} on torus {} cuts L, the positions of a pass, {} ways: {}={} is not "
                   "divisible; the nearest legal: --prompt {}{}",
-                  strategy.to_string(), torus.to_string(), unit,
+                  where_L_is_cut(strategy), strategy.to_string(), torus.to_string(), unit,
                   prompt % unit != 0 ? "prompt" : "chunk", prompt % unit != 0 ? prompt : chunk,
                   nearest_multiple(prompt, unit),
                   whole ? ""
@@ -248,12 +275,14 @@ void require_legal(const Strategy& strategy, const ModelConfig& config, const To
 void require_legal(const std::vector<Strategy>& phases, const ModelConfig& config,
                    const Torus& torus, std::int64_t batch) {
   std::vector<std::string> broken;  // "E=96, F=384 divisible by XYZ=5"
+  std::string at;                   // of the first
   bool model = false, rows = false;
   const std::vector<Need> all = needs(phases, config, torus, batch);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Need& need = all[i];
     if (!need.broken()) continue;
     (need.dim == 'B' ? rows : model) = true;
+    if (at.empty()) at = where(phases, need.dim, need.axes);
     // One phrase for each divisor, where it is met first.
     const auto same = [&](const Need& other) { return other.broken() && other.axes == need.axes; };
     if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
@@ -269,7 +298,7 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
   for (const Strategy& phase : phases)
     if (names.empty() || names.back() != phase.to_string()) names.push_back(phase.to_string());
   const std::string who =
-      fmt::format("{} on torus {}", fmt::join(names, " then "), torus.to_string());
+      fmt::format("{}{} on torus {}", at, fmt::join(names, " then "), torus.to_string());
   const std::int64_t least = unit_of('B', all);
   if (!model && batch < least)
     throw Error("strategy_c4", fmt::format("{} shards the batch over {} chips; batch={} is too "

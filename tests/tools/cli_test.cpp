@@ -43,7 +43,7 @@ TEST_F(Cli, AStrategysTextIsAProgramFile) {
   write("w.txt", wrong);
   const Outcome judged = run("verify --program w.txt");
   EXPECT_EQ(judged.code, 1);
-  EXPECT_NE(judged.out.find("w.txt line 49: step prefill.c0.layer0.out = add(yr, yr)"),
+  EXPECT_NE(judged.out.find("w.txt line 48: step prefill.c0.layer0.out = add(yr, yr)"),
             std::string::npos)
       << judged.out;
   EXPECT_NE(judged.out.find("reproduce: shardproof verify --program w.txt --case \"torus=4x2x3"),
@@ -84,7 +84,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
   expect_refused("verify --torus 0x1x1", "size 0");
   expect_refused("verify --torus 1000x1000x1000", "4096");
   expect_refused("verify --prefill ws3d", "legal: ws1d:heads");
-  expect_refused("verify --prefill wg-xyz", "wg-xyz:batch");
+  expect_refused("verify --prefill wg-xyz:bach", "did you mean wg-xyz:batch?");
   expect_refused("verify --prefill wg-xyz:heads", "wg-xyz:batch");
   expect_refused("verify --torus 4x2x3 --prefill ws2d:batch --batch 5", "smallest legal is 24");
   expect_refused("verify --case 'torsu=2x2x2'", "did you mean torus");
@@ -269,8 +269,10 @@ TEST_F(Cli, TextFitsEightyColumns) {
        {"explain ws1d:heads", "explain ws1d:batch --model palm-tiny,K=24", "explain ws2d:heads",
         "explain ws2d:batch --prefill wg-xyz:batch", "explain wg-xyz:batch --model palm-tiny,K=6",
         "explain ws2d:heads --prefill ws1d:batch --paper", "explain ws1d --act bf16", "--help",
-        "verify --help", "run --help", "explain --help", "weights --help",
-        "weights generate --help", "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
+        "explain sp:2d --model palm-tiny,K=6",
+        "verify --torus 4x2x3 --prefill ws2d:few-heads-batch", "verify --help", "run --help",
+        "explain --help", "weights --help", "weights generate --help",
+        "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
     const Outcome o = run(arguments);
     EXPECT_EQ(o.code, 0) << arguments << o.err;
     std::istringstream lines(o.out);

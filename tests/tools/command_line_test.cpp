@@ -58,6 +58,10 @@ bool takes_value(const Flag& flag) {
   return !none.contains(flag.name);
 }
 
+bool may_lack_value(const Verb& verb, const Flag& flag) {
+  return verb.path == "explain" && flag.name == "--layouts";
+}
+
 /// One line "shardproof: LABEL: ... (see shardproof VERB --help)" that says `says`, and exit 2.
 void expect_refused(const std::string& verb, const std::string& rest, const std::string& label,
                     const std::string& says) {
@@ -104,8 +108,10 @@ TEST(CommandLine, AFlagNeedsItsValueAndNoOther) {
           expect_refused(verb.path, flag.name + value, "flag_c2", flag.name + " takes no value");
         continue;
       }
-      expect_refused(verb.path, flag.name, "flag_c2", flag.name + " needs a value: ");
-      expect_refused(verb.path, flag.name + " --help", "flag_c2", flag.name + " needs a value: ");
+      if (!may_lack_value(verb, flag)) {
+        expect_refused(verb.path, flag.name, "flag_c2", flag.name + " needs a value: ");
+        expect_refused(verb.path, flag.name + " --help", "flag_c2", flag.name + " needs a value: ");
+      }
       for (const char* value : {" ' '", "="})
         expect_refused(verb.path, flag.name + value, "flag_c2",
                        "the value of " + flag.name + " is empty: ");
@@ -120,6 +126,7 @@ TEST(CommandLine, AFlagIsGivenOnce) {
       if (flag.name != "--weights")
         expect_refused(verb.path, once + " " + again, "flag_c4", flag.name + " is given twice");
     }
+  expect_refused("explain", "ws2d --layouts --layouts", "flag_c4", "--layouts is given twice");
   // --weights names a type and a file; two of either are refused.
   for (const char* verb : {"verify", "run", "explain ws2d"}) {
     EXPECT_NE(said(std::string(verb) + " --weights f32 --weights bf16").text.find("weights_flag"),
@@ -172,6 +179,9 @@ TEST(CommandLine, WhatIsNeededIsNamed) {
   expect_refused("weights generate", "--seed 1", "flag_c7", "needs --out");
   expect_refused("weights inspect", "--json", "flag_c7", "needs FILE");
   expect_refused("explain", "ws2d --svg a.svg --json", "flag_c6", "--json");
+  for (const char* other : {"--program-prefill", "--program-decode", "--layouts"})
+    expect_refused("verify", std::string("--program p.txt ") + other + " q.txt", "flag_c6",
+                   std::string("--program and ") + other + " exclude each other");
 }
 
 TEST(CommandLine, FlagsOfOtherVerbsAndProgramsAreExplained) {
@@ -190,6 +200,11 @@ TEST(CommandLine, WhatWouldHaveNoEffectIsRefused) {
   for (const char* idle :
        {"--paper", "--prefill ws1d", "--batch 24", "--prompt 3", "--weights bf16"})
     expect_refused("explain", std::string("--text ws2d ") + idle, "flag_c6", "no effect on --text");
+  expect_refused("explain", "--layouts ws2d --prefill ws1d", "flag_c6", "no effect on --layouts");
+  expect_refused("explain", "sp:1d --prefill ws1d", "flag_c6", "which is a prefill itself");
+  for (const char* form : {"--text", "--svg a.svg"})
+    expect_refused("explain", std::string("ws2d --layouts ") + form, "flag_c6",
+                   "--layouts without a FILE has no effect");
 }
 
 TEST(CommandLine, WrongValuesSayWhatToWrite) {
@@ -203,7 +218,7 @@ TEST(CommandLine, WrongValuesSayWhatToWrite) {
   expect("verify --torus 2,2,2", "write XxYxZ");
   expect("verify --model palm", "legal: palm-tiny, palm-mini, palm-wide");
   expect("verify --model palm-tiny,rope=none,rotary=0.5", "leave it out");
-  expect("verify --prefill wg-xyz", "legal: wg-xyz:batch");
+  expect("verify --prefill wg-xyz:heads", "legal: ws1d:heads");
   expect("verify --prefill 2d", "legal: ws1d:heads");
   expect("verify --batch x", "batch=x: a whole number");
   expect("verify --seed '1 gen=3'", "a value has no spaces");

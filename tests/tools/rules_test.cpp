@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -93,12 +94,25 @@ TEST(Lists, SayWhatTheCodeKnows) {
       EXPECT_NE(op[member], "") << op["op"] << " has no " << member;
   EXPECT_GE(op_names().size(), 29U);
   const auto strategies = listed("strategies");
-  ASSERT_EQ(strategies.size(), 5U);
-  EXPECT_EQ(strategies[4]["strategy"], "wg-xyz:batch");
-  EXPECT_EQ(strategies[4]["divisible"],
+  std::map<std::string, nlohmann::json> by_name;
+  for (const auto& one : strategies) {
+    EXPECT_NE(one["description"], "") << one;
+    EXPECT_TRUE(by_name.emplace(one["strategy"], one).second) << one;
+  }
+  EXPECT_GE(by_name.size(), 37U);
+  EXPECT_EQ(by_name["wg-xyz:batch"]["divisible"],
             (nlohmann::json{{"E", "X"}, {"F", "YZ"}, {"H", "YZ"}, {"V", "XYZ"}, {"B", "XYZ"}}));
-  EXPECT_EQ(strategies[0]["divisible"],
+  EXPECT_EQ(by_name["ws1d:heads"]["divisible"],
             (nlohmann::json{{"E", "XYZ"}, {"F", "XYZ"}, {"H", "XYZ"}, {"V", "XYZ"}}));
+  EXPECT_EQ(by_name["wg-x:natural"]["divisible"]["E"], "X YZ");
+  EXPECT_EQ(by_name["sp:1d"]["divisible"]["L"], "XYZ");
+  EXPECT_EQ(by_name["sp:1d"]["decodes"], false);
+  EXPECT_EQ(by_name["dp"]["decodes"], true);
+  // Every name that the specification of cases and the help point to is one.
+  const std::string text = said("list strategies").text;
+  for (const auto& [name, one] : by_name)
+    EXPECT_NE(text.find("\n" + name + " "), std::string::npos) << name;
+  EXPECT_NE(text.find("XYZ divides F H V L (prefill only)"), std::string::npos) << text;
   const auto models = nlohmann::json::parse(said("list models --json").text);
   EXPECT_EQ(models["presets"][0]["preset"], "palm-tiny");
   EXPECT_EQ(models["presets"][0]["E"], 96);
@@ -135,11 +149,15 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
   text << file.rdbuf();
   const std::string document = text.str();
   const std::string weights = (fs::temp_directory_path() / "shardproof-json-test.h5").string();
+  const std::string tables = (fs::temp_directory_path() / "shardproof-json-test.layouts").string();
+  const std::string program = (fs::temp_directory_path() / "shardproof-json-test.txt").string();
+  std::ofstream(tables) << "layouts mine\nin : B_zLE\nweights : E F H\nattend : B_zLHQ\n";
   const std::string small = " --torus 1x1x2 --model palm-tiny,layers=1,E=8,F=8,H=4,Q=2,V=8 ";
   ASSERT_EQ(said("weights generate --model palm-tiny,layers=1,E=8,F=8,H=4,Q=2,V=8 --out '" +
                  weights + "'")
                 .code,
             0);
+  std::ofstream(program) << said("explain ws1d --text" + small).text;
   const std::vector<std::string> calls{"verify --json" + small,
                                        "verify --json --regime f32" + small,
                                        "verify --json --cases 2",
@@ -147,6 +165,11 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                                        "run --json --checkpoints" + small,
                                        "explain ws2d:batch --json" + small,
                                        "explain ws2d:batch --prefill ws1d --json" + small,
+                                       "explain wg-xy --layouts --json" + small,
+                                       "explain --json --layouts '" + tables + "'" + small,
+                                       "run --json --layouts '" + tables + "'" + small,
+                                       "verify --json --layouts '" + tables + "'" + small,
+                                       "verify --json --program-prefill '" + program + "'" + small,
                                        "explain --rule case_c1 --json",
                                        "weights inspect --json '" + weights + "'",
                                        "list strategies --json",
@@ -164,7 +187,7 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
       EXPECT_NE(document.find("`" + name + "`"), std::string::npos)
           << call << " prints the member " << name << ", which docs/json.md does not name";
   }
-  fs::remove(weights);
+  for (const std::string& made : {weights, tables, program}) fs::remove(made);
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST_F(VerifyVerb, ACaseThatCannotGoOnIsARowOfItsOwn) {
     const Outcome o = run("verify --regime " + regime + " " + model);
     EXPECT_EQ(o.code, 1) << o.err;
     EXPECT_EQ(rows(o.out), 1U) << o.out;
-    EXPECT_NE(o.out.find("  refused\n     oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf\n"
+    EXPECT_NE(o.out.find(" refused\n     oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf\n"
                          "     reproduce: shardproof verify --case \"torus=2x2x3"),
               std::string::npos)
         << o.out;
@@ -180,13 +180,14 @@ TEST_F(VerifyVerb, EqualBlocksAreNoProof) {
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i].contains("notes") && ++noted == 1) first = static_cast<int>(i) + 1;
   EXPECT_GT(noted, 1);
-  EXPECT_LT(noted, 30);
+  EXPECT_LT(noted, static_cast<int>(all.size()));
   for (const char* quiet : {"", " --quiet"}) {
     o = run(std::string("verify --weights w.h5") + quiet);
     EXPECT_EQ(count_of(o.out, "\nnote on "), 1U) << o.out;
-    EXPECT_NE(o.out.find("\nnote on " + std::to_string(noted) + " of 30 cases, first on " +
-                         std::to_string(first) + ": all blocks of layer0.norm"),
-              std::string::npos)
+    EXPECT_NE(
+        o.out.find("\nnote on " + std::to_string(noted) + " of " + std::to_string(all.size()) +
+                   " cases, first on " + std::to_string(first) + ": all blocks of layer0.norm"),
+        std::string::npos)
         << o.out;
   }
   // And what a run without a decode step leaves unsaid.
@@ -268,7 +269,7 @@ TEST_F(VerifyVerb, AnInterruptPrintsTheTotalsSoFar) {
     EXPECT_EQ(o.code, code) << o.out << o.err;
     const std::size_t done = rows(o.out);
     EXPECT_NE(o.out.find("\ninterrupted by " + std::string(name) + " after " +
-                         std::to_string(done) + " of 195 cases: " + std::to_string(done) +
+                         std::to_string(done) + " of 676 cases: " + std::to_string(done) +
                          " equal, 0 different, 0 not judged, 0 refused\n"),
               std::string::npos)
         << o.out;
