@@ -239,7 +239,7 @@ int explain_steps(const Subject& of, const Options& o) {
   return 0;
 }
 
-/// Tables, one after the other, with what their arrows move; `own` is the file's content.
+/// Tables, one after the other, with what their arrows move.
 int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
   nlohmann::json entries = nlohmann::json::array();
   std::string text;
