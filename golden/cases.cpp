@@ -152,6 +152,17 @@ Case draw(std::uint64_t seed, std::uint64_t index) {
   }
 }
 
+/// The model's dims at the next multiples below of what the case's torus asks for, where there are.
+static void round_down(Case& c) {
+  ModelConfig& m = c.model;
+  const bool multihead = m.K == m.H;
+  const auto below = [&](char dim, std::int64_t value) { return value - value % unit(c, dim); };
+  m.E = below('E', m.E), m.F = below('F', m.F), m.H = below('H', m.H), m.V = below('V', m.V);
+  m.K = multihead ? m.H : m.K;
+  m.logit_scale =
+      parse_model(fmt::format("palm-tiny,E={}", std::max<std::int64_t>(1, m.E))).logit_scale;
+}
+
 std::vector<Case> simpler(const Case& c) {
   std::vector<Case> all;
   const auto propose = [&](auto&& change) {
@@ -166,8 +177,9 @@ std::vector<Case> simpler(const Case& c) {
         int sizes[3] = {c.torus.size(Axis::x), c.torus.size(Axis::y), c.torus.size(Axis::z)};
         sizes[static_cast<std::size_t>(axis)] = size;
         next.torus = Torus(sizes[0], sizes[1], sizes[2]);
-        // The batch follows if it was the least; a torus that no longer divides is not legal.
-        if (c.batch == chips(c.torus)) next.batch = chips(next.torus);
+        // The batch follows if it was the least.
+        if (c.batch == unit(c, 'B')) next.batch = unit(next, 'B');
+        if (!legal(next)) round_down(next);
       });
     }
   propose([](Case& next) { next.model.layers = 1; });

@@ -17,7 +17,11 @@ WrittenValue ProgramWriter::input(const std::string& name, const Layout& layout,
                                   const std::string& meaning, const std::string& base) {
   const int n = ++taken_[name];
   const std::string own = n == 1 ? name : name + std::to_string(n);
-  inputs_ += fmt::format("input {} : {} is {}\n", own, layout.to_string(), meaning);
+  const Meaning::Kind kind = Meaning::parse(meaning).kind;
+  const bool weight = kind == Meaning::Kind::weight && layout.letters() != "PJ";
+  inputs_[kind == Meaning::Kind::checkpoint ? 0
+          : weight                          ? 1
+                   : 2] += fmt::format("input {} : {} is {}\n", own, layout.to_string(), meaning);
   return {own, layout, meaning, base.empty() ? own : base};
 }
 
@@ -62,8 +66,8 @@ WrittenValue ProgramWriter::stored(const WrittenValue& value, const std::string&
 }
 
 Program ProgramWriter::finish(const std::vector<std::string>& outputs) const {
-  return parse_program(name_,
-                       fmt::format("{}{}output {}", inputs_, steps_, fmt::join(outputs, ", ")));
+  return parse_program(name_, fmt::format("{}{}output {}", fmt::join(inputs_, ""), steps_,
+                                          fmt::join(outputs, ", ")));
 }
 
 WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const WrittenValue& x,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -65,7 +66,8 @@ class ProgramWriter {
   Program finish(const std::vector<std::string>& outputs) const;
 
  private:
-  std::string name_, inputs_, steps_;
+  std::string name_, steps_;
+  std::array<std::string, 3> inputs_;  // the stream; weights; tables, positions, caches
   Extents extents_;
   Torus torus_;
   bool bf16_;

@@ -91,13 +91,13 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
       {with("is previous v_cache", "is previous k_cache"),
        "layer_c1: p.txt: more than one input is 'previous k_cache'"},
       {with("is weight w_up", "is weight w_upp"),
-       "layer_c1: p.txt line 8: w_up: the model palm-tiny has no weight 'w_upp', did you mean "
+       "layer_c1: p.txt line 7: w_up: the model palm-tiny has no weight 'w_upp', did you mean "
        "w_up"},
       {with("input pos : BL is", "input pos : B_xL is"),
-       "layer_c1: p.txt line 12: pos: B_xL; positions are handed over whole"},
+       "layer_c1: p.txt line 10: pos: B_xL; positions are handed over whole"},
       {with("input x : BLE_xzy is in", "input x : BLE_x partialsum-yz is in"),
        "layer_c1: p.txt line 1: x: BLE_x partialsum-yz; inputs are complete"},
-      {with("is input pos", "is input ids"), "layer_c1: p.txt line 12: pos: a layer is not handed"},
+      {with("is input pos", "is input ids"), "layer_c1: p.txt line 10: pos: a layer is not handed"},
       {with("is previous k_cache", "is k_cache"), "layer_c1: p.txt line 13: k_old: a layer is not"},
       {whole() + "input late : E is weight norm\n",
        "layer_c1: p.txt line 46: late: inputs stand before the first step"},

@@ -319,7 +319,7 @@ TEST(Picture, HoldsForHandOversAndUnusualTori) {
     const std::vector<Layout> caches = cache_layouts(sample_strategies(), model, torus);
     for (const Layout& from : caches)
       for (const Layout& to : caches) {
-        const Program program = hand_over(from, to, model, extents_of(model, n, 1), torus);
+        const Program program = hand_over(from, to, extents_of(model, n, 1), torus);
         const auto types = types_of(program, torus, {{'B', n}, {'M', 5}, {'K', n}, {'Q', 48}});
         EXPECT_EQ(wrong(program, types, torus, example_chip(torus)), "") << size;
       }

@@ -169,7 +169,9 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
           "layer", print_program(partitioned(c.inference(), strategy, /*prefill=*/true).layer),
           "p.txt");
       EXPECT_EQ(missing_of_decode(c.inference({&layer, &layer})), run.missing);
-      EXPECT_EQ(missing_of_decode(c.inference({nullptr, &layer})), run.missing);
+      // As the decode alone it is run by decode steps only.
+      EXPECT_EQ(missing_of_decode(c.inference({nullptr, &layer})),
+                run.gen > 1 ? "" : "not judged as decode: no pass runs it (gen=1)");
       EXPECT_EQ(missing_of_decode(c.inference({&layer, nullptr})), "");
       OracleMemo memo;
       VerifyOptions options;

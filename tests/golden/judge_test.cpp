@@ -116,7 +116,7 @@ TEST(Judge, SeesOneFlippedBitOnOneChipOfAnyValue) {
                            "prefill.c0.layer0.k",   "decode.1.layer0.kc",   "decode.1.layer0.vc",
                            "decode.1.layer0.k_old", "decode.1.layer0.s",    "decode.1.layer0.d",
                            "decode.1.layer0.ag",    "decode.1.layer0.y",    "decode.1.layer0.out",
-                           "decode.1.head.xn",      "decode.1.sample.cv",   "decode.1.sample.cig",
+                           "decode.1.head.xn",      "decode.1.sample.cv",   "decode.1.sample.gi",
                            "decode.1.sample.token"}) {
     const Judgement j = judge_corrupted(step, 4);
     EXPECT_EQ(j.verdict, Verdict::different) << step;

@@ -177,7 +177,8 @@ TEST(Tables, EveryHandOverIsEqual) {
       c.prefill = all[i];
       c.decode = decode;
       c.prompt = c.chunk = smallest_length(c.prefill, c.torus) > 1 ? 24 : 2;
-      if (decodes(decode)) EXPECT_EQ(outcome(c), "equal") << print_case(c);
+      if (!decodes(decode)) continue;
+      EXPECT_EQ(outcome(c), "equal") << print_case(c);
     }
 }
 

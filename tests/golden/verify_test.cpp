@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <regex>
 #include <stdexcept>
 
 #include "tests/golden/case_gen.h"
@@ -92,9 +91,8 @@ TEST(PlantedFault, IsFoundByTheProperty) {
   rc::detail::FailureResult failure;
   ASSERT_TRUE(result.match(failure));
   ASSERT_EQ(failure.counterExample.size(), 1U);
-  // Chips along x alone, as few as a step by step search comes to: from odd dims none leads to 2.
-  static const std::regex least("shardproof verify --case \"torus=[235]x1x1 .*");
-  EXPECT_TRUE(std::regex_match(failure.counterExample[0].second, least))
+  EXPECT_NE(failure.counterExample[0].second.find("shardproof verify --case \"torus=2x1x1"),
+            std::string::npos)
       << failure.counterExample[0].second;
 }
 

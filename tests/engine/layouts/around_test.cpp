@@ -65,15 +65,15 @@ TEST(ProgramsAround, LeadALayersOutAndCachesBack) {
 }
 
 TEST(ProgramsAround, TakeNamesThatTheLayerHasNot) {
-  // What a gathered kc would be called is an input's name.
+  // What kc would be called behind a step is an input's name.
   std::string text = kStrayed;
-  text.insert(0, "input kcg : BLE is in\n");
+  text.insert(0, "input kc_1 : BLE is in\n");
   Inference run = run_under(Strategy(), kModel, kTorus);
   run.batch = 12;
   const Program layer = programs_around(parse_program("layer", text), run.config,
                                         extents_under(run), kTorus, ActType::f32)
                             .layer;
-  EXPECT_EQ(layer.outputs[0], "kcg2");
+  EXPECT_EQ(layer.outputs[0], "kc_2");
   EXPECT_EQ(parse_program("layer", print_program(layer)), layer);
 }
 
@@ -88,13 +88,12 @@ TEST(ProgramsAround, GatherPositionsBeforeTheLastIsTaken) {
 TEST(HandOver, HasNoStepsBetweenCachesThatLieAlike) {
   const Extents extents = extents_of(kModel, 24, 1);
   const Layout cache = Layout::parse("B_zyxMKQ");
-  const Program none = hand_over(cache, cache, kModel, extents, kTorus);
+  const Program none = hand_over(cache, cache, extents, kTorus);
   EXPECT_TRUE(none.ops.empty());
   EXPECT_EQ(none.outputs.size(), 2U);
-  EXPECT_EQ(label_of([&] {
-              hand_over(Layout::parse("BMKQ"), cache, kModel, extents_of(kModel, 12, 1), kTorus);
-            }),
-            "way_c2");
+  EXPECT_EQ(
+      label_of([&] { hand_over(Layout::parse("BMKQ"), cache, extents_of(kModel, 12, 1), kTorus); }),
+      "way_c2");
 }
 
 TEST(HandOver, ChecksAndKeepsEveryCacheSlot) {
@@ -111,7 +110,7 @@ TEST(HandOver, ChecksAndKeepsEveryCacheSlot) {
       for (const Layout& from : layouts)
         for (const Layout& to : layouts) {
           SCOPED_TRACE(from.to_string() + " to " + to.to_string() + " on " + size);
-          const Program program = hand_over(from, to, model, extents_of(model, n, 1), torus);
+          const Program program = hand_over(from, to, extents_of(model, n, 1), torus);
           EXPECT_EQ(parse_program(program.name, print_program(program)), program);
           const auto types = check(program, {{"k", shape}, {"v", shape}}, torus);
           for (const std::string& output : program.outputs) EXPECT_EQ(types.at(output).layout, to);

@@ -37,8 +37,8 @@ TEST(LayoutsDocument, HasARowForEveryValueNoteAndRule) {
   for (const LayoutValue& value : layout_values())
     EXPECT_NE(text.find(fmt::format("`{}`", value.name)), std::string::npos) << value.name;
   EXPECT_NE(text.find("\"strict\""), std::string::npos);
-  for (const char* label : {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "f1", "f2",
-                            "f3"})
+  for (const char* label :
+       {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "f1", "f2", "f3"})
     EXPECT_NE(text.find(fmt::format("| `layouts_{}` |", label)), std::string::npos) << label;
 }
 
