@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tools/wrapped.h"
 #include "weights/error.h"
 #include "weights/store.h"
 
@@ -112,6 +113,13 @@ Case CaseFlags::parse(const std::string& line) const {
                             model_and_block(weights_->config()), model_and_block(asked)));
   c.model = weights_->config();
   return c;
+}
+
+std::string strategies_text() {
+  std::string text = "Strategies:";
+  for (const Strategy& s : all_strategies())
+    text += (text.back() == ':' ? " " : ", ") + s.to_string();
+  return wrapped(text, 78, "  ") + "\n";
 }
 
 int thread_count(int asked) {

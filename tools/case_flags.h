@@ -52,6 +52,9 @@ class CaseFlags {
   std::vector<Strategy> own_;
 };
 
+/// "Strategies: ws1d:heads, ..." of all that ship, for the help of a verb.
+std::string strategies_text();
+
 /// How many threads --threads stands for: `asked`, or the machine's where it is 0.
 /// Throws Error("threads_c1", ...) on a negative or absurd number.
 int thread_count(int asked);

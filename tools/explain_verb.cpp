@@ -366,19 +366,19 @@ void add_explain(CLI::App& app, Action& chosen) {
   verb->add_option("--svg", options->svg, "Draw the layer into a file instead")
       ->type_name("FILE")
       ->excludes(json);
-  verb->footer(
-      "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips. Of a\n"
-      "strategy that cuts L, the positions, it explains a prefill pass: it cannot\n"
-      "decode.\n"
-      "--prefill names another strategy for the prefill: then the hand-over of the\n"
-      "caches is shown too.\n"
-      "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch\n"
-      "         shardproof explain ws2d:batch --layouts\n"
-      "         shardproof explain --layouts my.layouts\n"
-      "         shardproof explain ws2d:batch --text > p.txt\n"
-      "         shardproof explain ws2d:batch --svg layer.svg\n"
-      "         shardproof explain --program p.txt --torus 2x2x3\n"
-      "         shardproof explain --rule all_gather_c3");
+  verb->footer(strategies_text() +
+               "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips. Of a\n"
+               "strategy that cuts L, the positions, it explains a prefill pass: it cannot\n"
+               "decode.\n"
+               "--prefill names another strategy for the prefill: then the hand-over of the\n"
+               "caches is shown too.\n"
+               "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch\n"
+               "         shardproof explain ws2d:batch --layouts\n"
+               "         shardproof explain --layouts my.layouts\n"
+               "         shardproof explain ws2d:batch --text > p.txt\n"
+               "         shardproof explain ws2d:batch --svg layer.svg\n"
+               "         shardproof explain --program p.txt --torus 2x2x3\n"
+               "         shardproof explain --rule all_gather_c3");
   verb->callback([&chosen, options] { chosen = [options] { return explain(*options); }; });
 }
 

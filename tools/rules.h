@@ -13,8 +13,8 @@ struct Rule {
   std::string document;  ///< "docs/typing.md"
 };
 
-/// Every rule that an Error is labelled with: of typing.md, program.md, layouts.md and spec.md section 6.5, in
-/// their order.
+/// Every rule that an Error is labelled with: of typing.md, program.md, layouts.md and spec.md
+/// section 6.5, in their order.
 const std::vector<Rule>& all_rules();
 
 /// Throws Error("explain_c3", ...) naming the nearest if there is no such rule.

@@ -215,16 +215,16 @@ void add_run(CLI::App& app, Action& chosen) {
                    "Write every op's output to an HDF5 file,\n"
                    "chip by chip and as a whole")
       ->type_name("FILE");
-  verb->footer(
-      "Prints the generated token ids, one row a line. --seed makes weights and\n"
-      "prompt; with a weights file the prompt only. Rows are padded to a batch that\n"
-      "the strategies can shard.\n"
-      "Example: shardproof run --prefill wg-xyz:batch --decode ws2d:batch \\\n"
-      "           --torus 2x2x2 --prompt-file prompts.txt --gen 8\n"
-      "         shardproof run --case \"torus=1x2x3 prefill=ws1d\" --seed 4\n"
-      "         shardproof run --weights w.h5 --weights bf16 --torus 2x2x2\n"
-      "         shardproof run --json --checkpoints --torus 1x2x3 > run.json\n"
-      "         shardproof run --torus 1x2x3 --prefill wg-xyz:batch --trace t.h5");
+  verb->footer(strategies_text() +
+               "Prints the generated token ids, one row a line. --seed makes weights and\n"
+               "prompt; with a weights file the prompt only. Rows are padded to a batch that\n"
+               "the strategies can shard.\n"
+               "Example: shardproof run --prefill wg-xyz:batch --decode ws2d:batch \\\n"
+               "           --torus 2x2x2 --prompt-file prompts.txt --gen 8\n"
+               "         shardproof run --case \"torus=1x2x3 prefill=ws1d\" --seed 4\n"
+               "         shardproof run --weights w.h5 --weights bf16 --torus 2x2x2\n"
+               "         shardproof run --json --checkpoints --torus 1x2x3 > run.json\n"
+               "         shardproof run --torus 1x2x3 --prefill wg-xyz:batch --trace t.h5");
   verb->callback([&chosen, options] { chosen = [options] { return run_case(*options); }; });
 }
 

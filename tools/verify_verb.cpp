@@ -165,23 +165,24 @@ void add_verify(CLI::App& app, Action& chosen) {
                    "first that is wrong; one case only")
       ->type_name("FILE");
   options->flags.add_to(*verb);
-  verb->footer(
-      "Without arguments the standard matrix runs: every strategy, multihead and\n"
-      "multiquery, on six tori; every pair of strategies; 64 chips; the f32 regime;\n"
-      "and the rest of the model family. A case flag runs that one case.\n"
-      "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
-      "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
-      "         shardproof verify --cases 500 --seed 1\n"
-      "         shardproof verify --weights w.h5\n"
-      "         shardproof verify --torus 1x2x3 --trace t.h5\n"
-      "         shardproof verify --program p.txt --torus 2x2x3\n"
-      "         shardproof verify --program-prefill p.txt --decode ws2d:batch\n"
-      "         shardproof verify --layouts my.layouts --decode ws2d:batch\n"
-      "--layouts judges strategies of your own, a file's only table as both phases\n"
-      "unless --prefill or --decode name others; --program a layer of your own as\n"
-      "both. Then by default torus=4x2x3 model=palm-tiny,embed_scale=0.75 gen=3, the\n"
-      "smallest legal prompt of at least 4 and the smallest legal batch;\n"
-      "--program-prefill without a decode is judged with gen=1.");
+  verb->footer(strategies_text() +
+               "Without arguments the standard matrix runs: every strategy with multiquery,\n"
+               "grouped and multihead attention on four tori, and on 64 chips; five of them on\n"
+               "six tori, in every pair, in the f32 regime and with the rest of the model\n"
+               "family. A case flag runs that one case.\n"
+               "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
+               "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
+               "         shardproof verify --cases 500 --seed 1\n"
+               "         shardproof verify --weights w.h5\n"
+               "         shardproof verify --torus 1x2x3 --trace t.h5\n"
+               "         shardproof verify --program p.txt --torus 2x2x3\n"
+               "         shardproof verify --program-prefill p.txt --decode ws2d:batch\n"
+               "         shardproof verify --layouts my.layouts --decode ws2d:batch\n"
+               "--layouts judges strategies of your own, a file's only table as both phases\n"
+               "unless --prefill or --decode name others; --program a layer of your own as\n"
+               "both. Then by default torus=4x2x3 model=palm-tiny,embed_scale=0.75 gen=3, the\n"
+               "smallest legal prompt of at least 4 and the smallest legal batch;\n"
+               "--program-prefill without a decode is judged with gen=1.");
   verb->callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::string_view kDoc = " (docs/layouts.md)";
 constexpr std::string_view kTable = "layouts ";
+// What a person writes is far below; a file that is not one's own ends soon.
+constexpr std::size_t kMostName = 40, kMostSteps = 16, kMostTables = 1000;
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -56,9 +58,11 @@ class Reader {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == ':' || c == '-' || c == '_' ||
              c == '.';
     };
-    if (name.empty() || !std::all_of(name.begin(), name.end(), legal))
+    if (name.empty() || name.size() > kMostName || !std::all_of(name.begin(), name.end(), legal))
       throw malformed(
-          fmt::format("'{}' is no name of a table: lower-case letters, digits, :-_.", name));
+          fmt::format("'{}' is no name of a table: at most {} lower-case letters, "
+                      "digits, :-_.",
+                      name.substr(0, kMostName + 1), kMostName));
     LayoutTable table;
     table.name = name;
     table.description = trim(rest.substr(name.size()));
@@ -82,6 +86,8 @@ class Reader {
         LayoutLine line{std::string(name), std::string(use), {}, {}};
         for (std::string_view step : split(text_.substr(colon + 1), "->"))
           line.steps.push_back(read(value, use, step));
+        if (line.steps.size() > kMostSteps)
+          throw malformed(fmt::format("a value passes through at most {} layouts", kMostSteps));
         if (name == "attend" && line.steps.size() > 1)
           throw malformed("attend is computed in one layout; what leads there stands in q and k");
         all.push_back(std::move(line));
@@ -91,7 +97,9 @@ class Reader {
 
  private:
   Error malformed(std::string_view why) const {
-    return Error("layouts_c0", fmt::format("'{}': {}", text_, why));
+    constexpr std::size_t kMost = 100;
+    return Error("layouts_c0", fmt::format("'{}{}': {}", text_.substr(0, kMost),
+                                           text_.size() > kMost ? "..." : "", why));
   }
 
   static const LayoutValue& known(std::string_view name) {
@@ -213,6 +221,8 @@ std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view f
         if (other.name == table.name)
           throw Error("layouts_c2", fmt::format("{} is defined twice, before in line {}",
                                                 table.name, other.line.number));
+      if (tables.size() == kMostTables)
+        throw Error("layouts_c0", fmt::format("a file has at most {} tables", kMostTables));
       table.line = {number};
       table.source.file = file;
       tables.push_back(std::move(table));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 // gtest first
+#include <fmt/format.h>
 #include <rapidcheck/gtest.h>
 
 #include <fstream>
@@ -122,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "NAME"},
         Refused{"layouts",
                 "layouts_c0: my.layouts line 1: 'layouts': '' is no name of a table: "
-                "lower-case letters, digits, :-_."},
+                "at most 40 lower-case letters, digits, :-_."},
         Refused{"layouts A=b",
                 "layouts_c0: my.layouts line 1: 'layouts A=b': 'A=b' is no name of a "
                 "table: lower-case letters, digits, :-_."},
@@ -187,6 +188,28 @@ TEST(TableFile, IsRefusedWhereItCannotBeReadOrHoldsNoTable) {
   EXPECT_EQ(label(std::string("layouts t\0\n", 11)), "layouts_f3");
   EXPECT_EQ(label(std::string((std::size_t{1} << 20) + 1, '#')), "layouts_f3");
   EXPECT_THROW(load_layouts(path + ".none"), Error);
+}
+
+TEST(TableFile, EndsSoonWhereNobodyWroteIt) {
+  const auto label = [](const std::string& text) -> std::string {
+    try {
+      parse_layouts(text, "f");
+    } catch (const Error& error) {
+      EXPECT_LT(std::string(error.what()).size(), 400U);
+      return error.label();
+    }
+    return "";
+  };
+  std::string steps = "layouts t\nin : BLE", tables;
+  for (int i = 1; i < 16; ++i) steps += " -> BLE";
+  EXPECT_EQ(label(steps), "");
+  EXPECT_EQ(label(steps + " -> BLE"), "layouts_c0");
+  for (int i = 0; i < 1000; ++i) tables += fmt::format("layouts t{}\n", i);
+  EXPECT_EQ(label(tables), "");
+  EXPECT_EQ(label(tables + "layouts one.more"), "layouts_c0");
+  EXPECT_EQ(label("layouts " + std::string(40, 'a')), "");
+  EXPECT_EQ(label("layouts " + std::string(41, 'a')), "layouts_c0");
+  EXPECT_EQ(label(std::string(100'000, 'a')), "layouts_c0");
 }
 
 TEST(TableFile, MayNotRedefineAShippedName) {
