@@ -51,6 +51,12 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
+  Error malformed(std::string_view why) const {
+    constexpr std::size_t kMost = 100;
+    return Error("layouts_c0", fmt::format("'{}{}': {}", text_.substr(0, kMost),
+                                           text_.size() > kMost ? "..." : "", why));
+  }
+
   LayoutTable table() const {
     const std::string_view rest = trim(text_.substr(std::min(kTable.size(), text_.size())));
     const std::string_view name = rest.substr(0, rest.find_first_of(" \t"));
@@ -96,12 +102,6 @@ class Reader {
   }
 
  private:
-  Error malformed(std::string_view why) const {
-    constexpr std::size_t kMost = 100;
-    return Error("layouts_c0", fmt::format("'{}{}': {}", text_.substr(0, kMost),
-                                           text_.size() > kMost ? "..." : "", why));
-  }
-
   static const LayoutValue& known(std::string_view name) {
     if (const LayoutValue* value = find_value(name)) return *value;
     std::vector<std::string> legal;
@@ -228,8 +228,7 @@ std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view f
       tables.push_back(std::move(table));
       return;
     }
-    if (tables.empty())
-      throw Error("layouts_c0", fmt::format("'{}': a table begins with layouts NAME", line));
+    if (tables.empty()) throw reader.malformed("a table begins with layouts NAME");
     for (LayoutLine& one : reader.lines()) {
       for (const LayoutLine& other : tables.back().lines)
         if (other.value == one.value && other.use == one.use)

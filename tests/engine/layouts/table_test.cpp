@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "at most 40 lower-case letters, digits, :-_."},
         Refused{"layouts A=b",
                 "layouts_c0: my.layouts line 1: 'layouts A=b': 'A=b' is no name of a "
-                "table: lower-case letters, digits, :-_."},
+                "table: at most 40 lower-case letters, digits, :-_."},
         Refused{"layouts t\nBLE",
                 "layouts_c0: my.layouts line 2: 'BLE': write VALUE : LAYOUT -> "
                 "LAYOUT, or layouts NAME"},
