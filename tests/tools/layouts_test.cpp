@@ -286,7 +286,7 @@ TEST_F(Layouts, ReproduceRunsTheSameAgain) {
 }
 
 TEST_F(Layouts, LongNamesAreToldInFull) {
-  const std::string name = "a-table-of-a-rather-long-name:with-batch-";
+  const std::string name = "a-table-of-a-long-name:with-batch-";
   write("long.layouts", "layouts " + name +
                             "1\nin : B_zyxLE\nweights : E F H\nattend : B_zyxLHQ\n" + "layouts " +
                             name +
