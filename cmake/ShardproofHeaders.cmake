@@ -24,7 +24,8 @@ set(shardproof_private_headers
   weights/inflation.h
   weights/replace_file.h
   weights/temporary_name.h
-  weights/text_file.h)
+  weights/text_file.h
+  weights/words.h)
 
 file(GLOB_RECURSE shardproof_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   engine/*.h golden/*.h oracle/*.h weights/*.h)

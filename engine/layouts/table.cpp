@@ -8,6 +8,7 @@
 #include "engine/program/rethrow.h"
 #include "weights/model_config.h"
 #include "weights/text_file.h"
+#include "weights/words.h"
 
 namespace shardproof {
 namespace {
@@ -16,22 +17,6 @@ constexpr std::string_view kDoc = " (docs/layouts.md)";
 constexpr std::string_view kTable = "layouts ";
 // What a person writes is far below; a file that is not one's own ends soon.
 constexpr std::size_t kMostName = 40, kMostSteps = 16, kMostTables = 1000;
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const auto at = text.find(separator);
-    parts.push_back(trim(text.substr(0, at)));
-    if (at == std::string_view::npos) return parts;
-    text = text.substr(at + separator.size());
-  }
-}
 
 const LayoutValue* find_value(std::string_view name) {
   for (const LayoutValue& value : layout_values())

@@ -9,6 +9,7 @@
 #include "engine/program/rethrow.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
+#include "weights/words.h"
 
 namespace shardproof {
 namespace {
@@ -56,23 +57,6 @@ constexpr std::array<std::pair<std::string_view, Meaning::Kind>, 7> kMeanings{{
 }};
 
 constexpr std::string_view kLast = "last ";
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const auto at = text.find(separator);
-    parts.push_back(trim(text.substr(0, at)));
-    if (at == std::string_view::npos) return parts;
-    text = text.substr(at + separator.size());
-  }
-}
 
 bool is_name(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
