@@ -105,7 +105,8 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
 std::string print_case(const Case& c, const GivenLayers& layers) {
   ModelConfig model = c.model;
   model.block = parse_model(model.preset).block;  // printed by its own key
-  const bool prefill_alone = layers.prefill != nullptr && c.gen == 1;
+  const bool prefill_alone =
+      layers.prefill != nullptr && c.gen == 1 && c.decode.table().source.file.empty();
   const auto phase = [](const char* key, const Program* layer, const Strategy& strategy) {
     return layer != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
   };

@@ -16,11 +16,22 @@ std::string cell(const Strategy& strategy, const Kind& kind, bool hands_over) {
                      hands_over ? " hand-over" : "");
 }
 
+const std::vector<Strategy>& legal_strategies(Block block) {
+  static const auto of = [](Block wanted) {
+    std::vector<Strategy> all;
+    for (const Strategy& s : all_strategies())
+      if (runs(s, wanted)) all.push_back(s);
+    return all;
+  };
+  static const std::vector<Strategy> parallel = of(Block::parallel), serial = of(Block::serial);
+  return block == Block::parallel ? parallel : serial;
+}
+
 /// The strategies of one kind's strata: each that can decode alone, then pairs with every one in.
 std::vector<Stratum> strata_of(const Kind& kind, std::size_t turn) {
   std::vector<Strategy> both, prefills;
-  for (const Strategy& s : all_strategies())
-    if (runs(s, kind.block)) (decodes(s) ? both : prefills).push_back(s);
+  for (const Strategy& s : legal_strategies(kind.block))
+    (decodes(s) ? both : prefills).push_back(s);
   std::vector<Stratum> strata;
   for (const Strategy& s : both) strata.push_back({s, s, kind});
   // Turned, and every second kind the other way around: other pairs each time.

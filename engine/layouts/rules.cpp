@@ -12,6 +12,7 @@ TableRules::TableRules(const LayoutTable& table, const Extents& extents, const T
   queries = required("attend").steps[0].layout;
   // Where keys and values are appended: as the queries, K as H, every position on its chip.
   const LayoutLine* own = table.find("attend", "k");
+  const LayoutLine* of_v = table.find("attend", "v");
   keys =
       own != nullptr
           ? own->steps[0].layout
@@ -22,6 +23,10 @@ TableRules::TableRules(const LayoutTable& table, const Extents& extents, const T
                   fmt::format("attend is {}, its keys and values {}: they have B alike, K a prefix "
                               "of H, and L and Q whole",
                               queries.to_string(), keys.to_string()));
+  if (of_v != own && !(of_v->steps[0].layout == keys))
+    throw refused("layouts_c8", of_v->line,
+                  fmt::format("keys are {} in attend, values {}: both caches lie alike",
+                              keys.to_string(), of_v->steps[0].layout.to_string()));
   keys = shortened(keys);
   cache = Layout({keys.dims()[0], {'M', {}}, keys.dims()[2], keys.dims()[3]}, {});
 }
@@ -70,7 +75,8 @@ LayoutLine TableRules::weight(const std::string& name) const {
       try {
         step.layout = Layout(dims, {});
       } catch (const Error& error) {
-        throw refused("layouts_c6", line.line, fmt::format("{}: {}", name, error.message()));
+        throw refused("layouts_c6", line.line,
+                      fmt::format("{}: {}; leave it out of one", name, error.message()));
       }
     }
     step.layout = shortened(step.layout);
@@ -120,7 +126,8 @@ Layout TableRules::operand(const LogicalOp& op, std::size_t term, const Layout& 
     return Layout(dims, {});
   } catch (const Error& error) {
     throw refused("layouts_c6", line,
-                  fmt::format("{} for {}: {}", value, op.operands[2 * term + 1], error.message()));
+                  fmt::format("{} for {}: {}; gather it in one of them", value,
+                              op.operands[2 * term + 1], error.message()));
   }
 }
 
@@ -138,7 +145,7 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
       if (!used.has(axis))
         used = used.with(axis);
       else if (broken_ != BrokenRule::axes_once)
-        refuse(fmt::format("axis {} is used twice", to_char(axis)));
+        refuse(fmt::format("axis {} is used twice; gather it in one of them", to_char(axis)));
   };
   for (char letter : spec.a)
     if (b.find(letter) && !(a.axes(letter) == b.axes(letter)))
@@ -158,10 +165,13 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
 /// Where a product is wanted; `use` of the step says what for.
 LayoutStep TableRules::destination(const std::string& result, const ContractionLayouts& made,
                                    const Layout* gate) const {
-  if (result == "q") return {queries};
-  if (result == "k" || result == "v") return {keys};
-  if (result != "gate" && result != "up") return {residual};
-  if (const LayoutLine* line = table_.find("hidden")) return {line->steps[0].layout};
+  if (result == "q") return {queries, required("attend").steps[0].strict};
+  if (result == "k" || result == "v") {
+    const LayoutLine* own = table_.find("attend", "k");
+    return {keys, (own != nullptr ? *own : required("attend")).steps[0].strict};
+  }
+  if (result != "gate" && result != "up") return {residual, required("in").steps[0].strict};
+  if (const LayoutLine* line = table_.find("hidden")) return line->steps[0];
   if (gate != nullptr) return {*gate};
   const Layout last = made.steps.empty() ? made.product : made.steps.back().layout;
   if (!last.is_partial()) return {last};
@@ -176,10 +186,10 @@ ContractionLayouts TableRules::contraction(const LogicalOp& op, const Layout& ro
   for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
     const LayoutLine weight = this->weight(op.operands[2 * t + 1]);
     const LayoutLine* own = table_.find(op.operands[2 * t], op.result);
-    made.weights.push_back(weight.steps.back().layout);
-    made.operands.push_back(operand(op, t, rows, made.weights[t], weight.line));
-    const Layout product = this->product(op, t, made.operands[t], made.weights[t],
-                                         own != nullptr ? own->line : weight.line);
+    const Layout& used = weight.steps.back().layout;
+    made.operands.push_back(operand(op, t, rows, used, weight.line));
+    const Layout product =
+        this->product(op, t, made.operands[t], used, own != nullptr ? own->line : weight.line);
     if (t > 0 && !(product == made.product))
       throw refused(
           "layouts_c7", weight.line,

@@ -12,7 +12,7 @@ namespace shardproof {
 /// The layouts of a contraction: of the operands and weights of each term, of the product, and
 /// those that the product passes through until it is where it is wanted.
 struct ContractionLayouts {
-  std::vector<Layout> operands, weights;
+  std::vector<Layout> operands;
   Layout product;
   std::vector<LayoutStep> steps;
   std::string use;  ///< what the last of the steps is for: "attend"

@@ -66,19 +66,24 @@ class Reader {
     if (colon == std::string_view::npos)
       throw malformed("write VALUE : LAYOUT -> LAYOUT, or layouts NAME");
     const auto named = split(text_.substr(0, colon), " for ");
+    const auto steps = split(text_.substr(colon + 1), "->");
+    const auto counted = [&](std::size_t count, std::size_t most, std::string_view what) {
+      if (count > most) throw malformed(fmt::format("a line has at most {} {}", most, what));
+    };
+    counted(steps.size(), kMostSteps, "layouts");
     if (named.size() > 2) throw malformed("write VALUE for USE : LAYOUT");
     std::vector<std::string_view> uses{""};
     if (named.size() == 2) uses = split(named[1], ",");
+    const auto values = split(named[0], ",");
+    counted(values.size(), layout_values().size(), "values");
+    counted(uses.size(), layout_values().size(), "uses");
     std::vector<LayoutLine> all;
-    for (std::string_view name : split(named[0], ","))
+    for (std::string_view name : values)
       for (std::string_view use : uses) {
         const LayoutValue& value = known(name);
         if (named.size() == 2) require_use(value, use);
         LayoutLine line{std::string(name), std::string(use), {}, {}};
-        for (std::string_view step : split(text_.substr(colon + 1), "->"))
-          line.steps.push_back(read(value, use, step));
-        if (line.steps.size() > kMostSteps)
-          throw malformed(fmt::format("a value passes through at most {} layouts", kMostSteps));
+        for (std::string_view step : steps) line.steps.push_back(read(value, use, step));
         if (name == "attend" && line.steps.size() > 1)
           throw malformed("attend is computed in one layout; what leads there stands in q and k");
         all.push_back(std::move(line));
@@ -107,6 +112,15 @@ class Reader {
               : fmt::format("'{} for {}': no such use; legal: {}", value.name, use, value.uses));
   }
 
+  static Layout layout_of(const LayoutValue& value, std::string_view text) {
+    try {
+      return Layout::parse(text);
+    } catch (const Error& error) {
+      rethrow_about(error, fmt::format("{}: ", value.name),
+                    "; write dim letters with distinct axes x, y, z behind them, as in BLE_xzy");
+    }
+  }
+
   LayoutStep read(const LayoutValue& value, std::string_view use, std::string_view text) const {
     LayoutStep step;
     const auto bracket = text.find('[');
@@ -124,7 +138,7 @@ class Reader {
       std::string letters;
       for (std::string_view word : split(text, " ")) {
         if (word.empty()) continue;
-        const Layout one = Layout::parse(word);
+        const Layout one = layout_of(value, word);
         if (one.rank() != 1 || one.is_partial())
           throw malformed("write the letters of W matrices one by one, as in 'E_x F_zy H_zy'");
         const Layout::Dim& cut = one.dims()[0];
@@ -138,7 +152,8 @@ class Reader {
       }
       if (letters.empty()) throw malformed("a layout is missing");
     } else {
-      step.layout = Layout::parse(text);
+      if (text.empty()) throw malformed("a layout is missing");
+      step.layout = layout_of(value, text);
       const std::string_view dims = use.empty() || value.name != "attend" ? value.dims : "BLKQ";
       if (step.layout.letters() != dims)
         throw Error("layouts_c3",
@@ -224,7 +239,9 @@ std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view f
       tables.back().lines.push_back(std::move(one));
     }
   };
-  for (std::string_view line : split(text, "\n")) {
+  std::string plain(text);
+  std::replace(plain.begin(), plain.end(), '\t', ' ');
+  for (std::string_view line : split(plain, "\n")) {
     ++number;
     line = trim(line.substr(0, line.find('#')));
     if (line.empty()) continue;

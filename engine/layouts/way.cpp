@@ -223,7 +223,9 @@ Way cheapest_way(const Layout& from, const Layout& to, const Shape& shape, const
       refuse(error.message());
     }
   for (Axis a : to.partial())
-    if (!from.partial().has(a)) refuse(fmt::format("it is no partial sum over {}", to_char(a)));
+    if (!from.partial().has(a))
+      refuse(
+          fmt::format("it is no partial sum over {0}, so leave {0} out of partialsum", to_char(a)));
   std::optional<Way> way = Search(from, to, shape, torus).run();
   if (!way) refuse("no op leads there");
   return *std::move(way);

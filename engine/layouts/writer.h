@@ -26,7 +26,7 @@ struct WrittenValue {
 };
 
 /// A program being written line by line. A move is named by its value and a letter for what was
-/// done: `xg` gathered, `qr` reduce-scattered, `sa` all-reduced, `qt` by all_to_all, `kp` permuted,
+/// done: `xg` gathered, `qr` reduce-scattered, `sa` all-reduced, `qt` by all_to_all, `ko` permuted,
 /// `xs` sliced; a number stands behind a name that is taken.
 class ProgramWriter {
  public:
@@ -60,8 +60,6 @@ class ProgramWriter {
   /// The stored checkpoint: a step of its own in bf16, the value itself in f32.
   WrittenValue stored(const WrittenValue& value, const std::string& checkpoint);
 
-  const Torus& torus() const { return torus_; }
-  std::int64_t extent(char letter) const { return extents_.at(letter); }
   std::size_t length() const { return length_; }  ///< steps so far
   Program finish(const std::vector<std::string>& outputs) const;
 

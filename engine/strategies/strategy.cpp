@@ -185,13 +185,17 @@ const std::vector<Strategy>& all_strategies() {
 std::vector<Strategy> load_strategies(const std::string& path) {
   std::vector<Strategy> strategies;
   for (LayoutTable& table : load_layouts(path)) {
-    for (const Strategy& shipped : all_strategies())
-      if (shipped.to_string() == table.name)
-        throw Error("layouts_c2",
-                    fmt::format("{}{} is defined twice: a strategy that ships has this name "
-                                "(docs/layouts.md)",
-                                table.where(table.line), table.name));
-    strategies.emplace_back(std::move(table));
+    std::string shipped;  // of this name, or for short
+    try {
+      shipped = Strategy::parse(table.name).to_string();
+    } catch (const Error&) {
+      strategies.emplace_back(std::move(table));
+      continue;
+    }
+    throw Error("layouts_c2",
+                fmt::format("{}{} is defined twice: it is a name of {}, which ships; take another "
+                            "(docs/layouts.md)",
+                            table.where(table.line), table.name, shipped));
   }
   return strategies;
 }

@@ -15,12 +15,15 @@ inline std::string subscripted(char letter, const Axes& axes) {
 
 /// A table with its axes anywhere, most often one that can be lowered: an axis cuts the stream's
 /// rows, or E of the weights, or their F and H, or nothing; the steps on the way have it anywhere
-/// else. One in eight uses an axis for rows and weights alike, and must be refused.
-inline std::string draw_table(const std::string& name) {
+/// else. Rows are the batch, or with `positions` as often L. One in eight uses an axis for rows and
+/// weights alike, and must be refused.
+inline std::string draw_table(const std::string& name, bool positions = false) {
+  const char row = positions && draw_int(0, 1) == 0 ? 'L' : 'B';
   std::vector<Axes> roles = draw_bins(4);
   if (draw_int(0, 7) == 0) roles[3] = roles[3].with(roles[1]);
   const Axes &rows = roles[1], &e = roles[2], &wide = roles[3];
-  const auto layout = [](const std::string& letters, const std::string& free) {
+  const auto layout = [&](const std::string& letters, std::string free) {
+    if (free[0] == 'B') free[0] = row;
     Layout made = Layout::parse(letters);
     const std::vector<Axes> bins = draw_bins(static_cast<int>(free.size()) + 1);
     for (std::size_t i = 0; i < free.size(); ++i)
@@ -31,7 +34,8 @@ inline std::string draw_table(const std::string& name) {
     return draw_int(0, 2) == 0 ? text : std::string();
   };
   const std::string stream =
-      subscripted('B', rows) + "L" + subscripted('E', draw_int(0, 3) == 0 ? e : shuffled(e));
+      (row == 'B' ? subscripted('B', rows) + "L" : "B" + subscripted('L', rows)) +
+      subscripted('E', draw_int(0, 3) == 0 ? e : shuffled(e));
   const std::string used =
       fmt::format("{} {} {}", subscripted('E', shuffled(e)), subscripted('F', shuffled(wide)),
                   subscripted('H', shuffled(wide)));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <numeric>
 
 #include "engine/program/count.h"
 #include "golden/verify.h"
@@ -76,9 +77,14 @@ bool refused_by_a_rule(const std::string& outcome) {
 
 RC_GTEST_PROP(Tables, AnyTableIsEqualOrRefusedByARule, ()) {
   Case c = draw_small();
-  const std::string prefill = draw_table("prefill"), decode = draw_table("decode");
+  const std::string prefill = draw_table("prefill", true), decode = draw_table("decode");
   c.prefill = strategy_of(prefill);
   c.decode = strategy_of(decode);
+  if (const auto L = smallest_length(c.prefill, c.torus); L > 1) {
+    c.batch = std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+    c.chunk = L;
+    c.prompt = L * draw_int(1, 2);
+  }
   if (*rc::gen::element(false, false, true)) {
     c.numerics.regime = Regime::f32;
     c.numerics.schedule = *rc::gen::element(Schedule::ring, Schedule::tree);
@@ -87,6 +93,20 @@ RC_GTEST_PROP(Tables, AnyTableIsEqualOrRefusedByARule, ()) {
   RC_CLASSIFY(what == "equal", "equal");
   if (what != "equal" && !refused_by_a_rule(what))
     RC_FAIL(fmt::format("{}\n{}\n{}{}", what, print_case(c), prefill, decode));
+}
+
+// Most of the tables that are drawn are lowered, so that the property above says something.
+TEST(Tables, MostRandomTablesAreLowered) {
+  int all = 0, equal = 0;
+  rc::detail::checkTestable([&] {
+    Case c = draw_small();
+    c.prefill = strategy_of(draw_table("prefill", true));
+    c.prompt = 24;
+    ++all;
+    equal += lowered(c, BrokenRule::none) == "equal";
+  });
+  EXPECT_GE(all, 100);
+  EXPECT_GT(2 * equal, all);
 }
 
 // Each rule of the partitioner, broken, is seen on one table that it decides on, by the types and,
@@ -133,7 +153,12 @@ TEST(BrokenPartitioners, FailThePropertyOfRandomTables) {
       Case c = draw_small();
       c.prefill = strategy_of(draw_table("prefill"));
       c.decode = c.prefill;
-      const std::string what = rule == BrokenRule::axes_once ? lowered(c, rule) : outcome(c, rule);
+      if (rule == BrokenRule::axes_once) {  // by the types, or where the product has no layout
+        const std::string what = lowered(c, rule);
+        if (what.starts_with("einsum_c") || what.starts_with("layout_c3")) ++seen;
+        return;
+      }
+      const std::string what = outcome(c, rule);
       if (what != "equal" && !refused_by_a_rule(what)) ++seen;
     });
     EXPECT_GT(seen, 0) << static_cast<int>(rule);
@@ -167,11 +192,11 @@ TEST(Tables, AnotherOrderOfHiddenIsEqualAndDearer) {
   EXPECT_GT(sent(other), sent(k2d));
 }
 
-// Every strategy as a prefill hands over to every strategy that decodes.
-TEST(Tables, EveryHandOverIsEqual) {
+// Every strategy as a prefill hands over to three others; verify --cases draws all pairs.
+TEST(Tables, HandOversAreEqual) {
   const auto& all = all_strategies();
   for (std::size_t i = 0; i < all.size(); ++i)
-    for (std::size_t n = 0; n < 3; ++n) {  // three others each; verify --cases draws all pairs
+    for (std::size_t n = 0; n < 3; ++n) {
       const Strategy& decode = all[(7 * i + 11 * n) % all.size()];
       Case c = small("4x2x3", n == 0 ? 1 : n == 1 ? 6 : 24, ",block=serial");
       c.prefill = all[i];

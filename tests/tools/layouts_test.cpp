@@ -308,8 +308,8 @@ TEST_F(Layouts, BadTablesAreRefusedAtFileLineAndValue) {
   };
   const std::vector<Bad> all{
       // An axis twice: in a subscript, in a layout, in a weight, in a contraction.
-      {with(0, "in : BLE_xx"), "t.layouts line 2: axis x appears twice in 'xx'", ""},
-      {with(0, "in : B_xLE_x"), "t.layouts line 2: axis x appears twice in B_xLE_x", ""},
+      {with(0, "in : BLE_xx"), "t.layouts line 2: in: axis x appears twice in 'xx'", ""},
+      {with(0, "in : B_xLE_x"), "t.layouts line 2: in: axis x appears twice in B_xLE_x", ""},
       {with(1, "weights : E_x F_x H_zy"), "layouts_c6: t.layouts line 3: w_out: axis x appears",
        ""},
       {with(0, "in : B_zLE_xy -> B_zLE_x"), "layouts_c6: t.layouts line ", ""},
@@ -321,7 +321,7 @@ TEST_F(Layouts, BadTablesAreRefusedAtFileLineAndValue) {
        "layouts_c3: t.layouts line 5: attend is BLHFQ; attend has dims "
        "BLHQ",
        ""},
-      {with(3, "attend : BLH_zyxQ_w"), "axes_c1: t.layouts line 5: 'w'", ""},
+      {with(3, "attend : BLH_zyxQ_w"), "axes_c1: t.layouts line 5: attend: 'w'", ""},
       {with(2, "hidden : BLF_zyx [loop]"), "layouts_c1: t.layouts line 4: 'loop' is no note", ""},
       {with(0, "in : BLE_x partialsum-y"), "layouts_c3: t.layouts line 2: in is BLE_x partialsum-y",
        ""},
@@ -390,7 +390,7 @@ TEST_F(Layouts, BadFilesAreRefused) {
   table(kLines, "s.layouts", "ws2d:batch");
   expect_refused(
       "verify --layouts s.layouts",
-      "layouts_c2: s.layouts line 1: ws2d:batch is defined twice: a strategy that ships");
+      "layouts_c2: s.layouts line 1: ws2d:batch is defined twice: it is a name of ws2d:batch");
   write("twice.layouts", slurp(path("s.layouts")) + slurp(path("s.layouts")));
   expect_refused("verify --layouts twice.layouts", "layouts_c2: twice.layouts line 6: ws2d:batch");
   write("empty.layouts", "# nothing\n");

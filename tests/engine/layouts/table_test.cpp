@@ -40,6 +40,8 @@ TEST(Table, ReadsLinesStepsUsesAndNotes) {
   EXPECT_EQ(tables[0].find("weights")->steps[1].cuts.size(), 2U);
   EXPECT_EQ(tables[1].find("wv")->steps[0].layout.to_string(), "E_xKQ");
   EXPECT_EQ(tables[0].where({4}), "f line 4: ");
+  EXPECT_EQ(parse_layouts("layouts\tt\nnorm\tfor\tk:BLE_x->BLE\nweights:E_x\tF_zy\n"),
+            parse_layouts("layouts t\nnorm for k : BLE_x -> BLE\nweights : E_x F_zy\n"));
 }
 
 // The value whose line holds for another that has none.
@@ -167,9 +169,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "layouts_c3: my.layouts line 2: in is BLE partialsum-x; only products are partial "
                 "sums"},
         Refused{"layouts t\nin : B_xLE_x",
-                "layout_c3: my.layouts line 2: axis x appears twice in B_xLE_x"},
-        Refused{"layouts t\nin : BLE_w",
-                "axes_c1: my.layouts line 2: 'w' in 'w' is no axis; axes are x, y and z"}),
+                "layout_c3: my.layouts line 2: in: axis x appears twice in B_xLE_x; write dim "
+                "letters with "
+                "distinct axes x, y, z behind them, as in BLE_xzy"},
+        Refused{
+            "layouts t\nin : BLE_w",
+            "axes_c1: my.layouts line 2: in: 'w' in 'w' is no axis; axes are x, y and z; write dim "
+            "letters with distinct axes x, y, z behind them, as in BLE_xzy"}),
     [](const auto& test) { return "Line" + std::to_string(test.index); });
 
 TEST(TableFile, IsRefusedWhereItCannotBeReadOrHoldsNoTable) {
@@ -210,9 +216,20 @@ TEST(TableFile, EndsSoonWhereNobodyWroteIt) {
   EXPECT_EQ(label("layouts " + std::string(40, 'a')), "");
   EXPECT_EQ(label("layouts " + std::string(41, 'a')), "layouts_c0");
   EXPECT_EQ(label(std::string(100'000, 'a')), "layouts_c0");
+  // Refused before values, uses and layouts are multiplied.
+  std::string many = "in", layouts = "BLE";
+  for (int i = 0; i < 60'000; ++i) many += ", in", layouts += " -> BLE";
+  EXPECT_EQ(label("layouts t\n" + many + " : " + layouts), "layouts_c0");
+  EXPECT_EQ(label("layouts t\n" + many + " : BLE"), "layouts_c0");
+  EXPECT_EQ(label("layouts t\nnorm for " + many + " : BLE"), "layouts_c0");
 }
 
 TEST(TableFile, MayNotRedefineAShippedName) {
+  for (const char* name : {"ws2d", "ws1d", "wg-x", "wg-xyz", "dp"}) {
+    const std::string path = testing::TempDir() + "alias.layouts";
+    std::ofstream(path) << "layouts " << name << "\nin : BLE\n";
+    EXPECT_THROW(load_strategies(path), Error) << name;
+  }
   const std::string path = testing::TempDir() + "shipped_name.layouts";
   std::ofstream(path) << "layouts mine\nin : BLE\nlayouts ws2d:batch\nin : BLE\n";
   try {
@@ -221,8 +238,8 @@ TEST(TableFile, MayNotRedefineAShippedName) {
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
               "layouts_c2: " + path +
-                  " line 3: ws2d:batch is defined twice: a strategy that ships has this name "
-                  "(docs/layouts.md)");
+                  " line 3: ws2d:batch is defined twice: it is a name of ws2d:batch, which ships; "
+                  "take another (docs/layouts.md)");
   }
 }
 
