@@ -203,9 +203,9 @@ bool put_programs(hid_t root, const GivenLayers& layers) {
   if (layers.prefill == layers.decode)
     return !layers.any() || put_attribute(root, "program", print_program(*layers.prefill));
   return (layers.prefill == nullptr ||
-          put_attribute(root, "program_prefill", print_program(*layers.prefill))) &&
+          put_attribute(root, "prefill_program", print_program(*layers.prefill))) &&
          (layers.decode == nullptr ||
-          put_attribute(root, "program_decode", print_program(*layers.decode)));
+          put_attribute(root, "decode_program", print_program(*layers.decode)));
 }
 
 /// The user's tables of layouts, if the case names any.

@@ -5,6 +5,7 @@
 
 #include "engine/layouts/table.h"
 #include "engine/layouts/writer.h"
+#include "weights/error.h"
 
 namespace shardproof {
 
