@@ -94,7 +94,8 @@ TEST(Way, SaysWhyThereIsNone) {
   EXPECT_EQ(said("B_xLE", "BLE", {6, 1, 24}),
             "way_c2: B_xLE cannot become BLE: B=6 of B_xLE is not divisible by x=4 on torus 4x2x3");
   EXPECT_EQ(said("BLE", "BLE partialsum-x", {1, 1, 24}),
-            "way_c2: BLE cannot become BLE partialsum-x: it is no partial sum over x");
+            "way_c2: BLE cannot become BLE partialsum-x: it is no partial sum over x, so leave x "
+            "out of partialsum");
 }
 
 // ---- the same search, written for clearness: Bellman and Ford over every layout ----
