@@ -60,9 +60,9 @@ Judgement ended_by(const std::exception_ptr& error);
 /// not go on (a value that overflowed, any exception of engine or oracle) is `refused`, with the
 /// reason. A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
 ///
-/// Throws Error only on a caller's mistake: an illegal case or table, what require_memory throws, and of
-/// `options.layers` what check() throws and "judge_c1" (it asks for a value that the model has
-/// not); and whatever `options.observer` throws.
+/// Throws Error only on a caller's mistake: an illegal case or table, what require_memory throws,
+/// and of `options.layers` what check() throws and "judge_c1" (it asks for a value that the model
+/// has not); and whatever `options.observer` throws.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
