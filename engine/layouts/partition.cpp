@@ -173,8 +173,7 @@ class Partitioner {
     return layout;
   }
 
-  /// An op on values of one layout; its stored result, on through its own line and to what takes
-  /// it.
+  /// An op on values of one layout, its result stored.
   void elementwise(const std::string& result, std::string_view kind,
                    const std::vector<std::string>& operands, const std::string& name) {
     std::vector<std::string> args;

@@ -162,7 +162,7 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
   return Layout(dims, partial);
 }
 
-/// Where a product is wanted; `use` of the step says what for.
+/// Where a product is wanted.
 LayoutStep TableRules::destination(const std::string& result, const ContractionLayouts& made,
                                    const Layout* gate) const {
   if (result == "q") return {queries, required("attend").steps[0].strict};
@@ -202,8 +202,9 @@ ContractionLayouts TableRules::contraction(const LogicalOp& op, const Layout& ro
   if (const LayoutLine* own = table_.find(op.result)) made.steps = own->steps;
   for (LayoutStep& step : made.steps) step.layout = shortened(step.layout);
   made.steps.push_back(destination(op.result, made, gate));
-  const char last = op.result.back();
-  made.use = last == 'q' || last == 'k' || last == 'v' ? "attend" : last == 't' ? "in" : "hidden";
+  const bool projected = op.result == "q" || op.result == "k" || op.result == "v";
+  const bool wide = op.result == "gate" || op.result == "up";
+  made.use = projected ? "attend" : wide ? "hidden" : "in";
   if (made.product == made.steps[0].layout) return made;
   // A way that begins with a slice of rows takes it of the operands: less work, the same values.
   made.first = way(op.result, made.product, made.steps[0], line_of(op.result));

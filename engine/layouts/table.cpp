@@ -156,8 +156,8 @@ class Reader {
       step.layout = layout_of(value, text);
       const std::string_view dims = use.empty() || value.name != "attend" ? value.dims : "BLKQ";
       if (step.layout.letters() != dims)
-        throw Error("layouts_c3",
-                    fmt::format("{} is {}; {} has dims {}", value.name, text, value.name, dims));
+        throw Error("layouts_c3", fmt::format("{0} is {1}; {0}{2}{3} has dims {4}", value.name,
+                                              text, use.empty() ? "" : " for ", use, dims));
     }
     if (step.layout.is_partial() && !value.product)
       throw Error("layouts_c3",

@@ -38,7 +38,7 @@ struct State {
   std::array<Axes, kMostDims> dims;
   Axes partial;
 
-  /// Two bits an axis, eight a subscript: the order of axes counts.
+  /// Two bits an axis, six a subscript: the order of axes counts.
   std::uint64_t key(std::size_t rank) const {
     std::uint64_t bits = 0;
     const auto append = [&](const Axes& axes) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -27,14 +28,13 @@ Inference column(const Strategy& strategy, const char* torus, std::int64_t K) {
   return inference;
 }
 
-/// Elements that one chip sends, by value; wk and wv with the other weights, v with k, up with
+/// Elements that all chips send, by value; wk and wv with the other weights, v with k, up with
 /// gate; "stat" is what no arrow is for.
-std::map<std::string, double> sent(const Inference& inference) {
+std::map<std::string, std::int64_t> sent(const Inference& inference) {
   const PartitionedLayer made = partitioned(inference, inference.prefill, true);
   const Ledger ledger =
       count(made.layer, check(made.layer, inference, inference.prompt, 0), inference.torus, {});
-  const auto chips = static_cast<double>(inference.torus.chips());
-  std::map<std::string, double> of{{"stat", static_cast<double>(ledger.moved()) / chips}};
+  std::map<std::string, std::int64_t> of{{"stat", ledger.moved()}};
   for (const Arrow& arrow : made.arrows)
     for (std::size_t i = arrow.begin; i < arrow.end; ++i) {
       std::string value = arrow.value;
@@ -42,9 +42,8 @@ std::map<std::string, double> sent(const Inference& inference) {
       if (value == "v") value = "k";
       if (value == "up") value = "gate";
       if (value.ends_with("_out")) value = "out";
-      const double elements = static_cast<double>(ledger.steps[i].moved) / chips;
-      of[value] += elements;
-      of["stat"] -= elements;
+      of[value] += ledger.steps[i].moved;
+      of["stat"] -= ledger.steps[i].moved;
     }
   return of;
 }
@@ -162,17 +161,21 @@ TEST(ShippedTables, SendWhatTheirClosedFormsSay) {
       const Forms want = forms(name, inference);
       auto got = sent(inference);
       const std::string at = name + " on " + torus;
-      EXPECT_NEAR(got["in"] + got["norm"] + got["mid"], want.stream, 1e-9) << at;
-      EXPECT_NEAR(got["stat"], want.stat, 1e-9) << at;
-      EXPECT_NEAR(got["q"], want.q, 1e-9) << at;
-      EXPECT_NEAR(got["attn"], want.attn, 1e-9) << at;
-      EXPECT_NEAR(got["gate"] + got["hidden"], want.ffn, 1e-9) << at;
-      EXPECT_NEAR(got["out"], want.out, 1e-9) << at;
+      // A closed form is of one chip; over all it is a whole number.
+      const auto whole = [&](double of_a_chip) {
+        return std::llround(of_a_chip * inference.torus.chips());
+      };
+      EXPECT_EQ(got["in"] + got["norm"] + got["mid"], whole(want.stream)) << at;
+      EXPECT_EQ(got["stat"], whole(want.stat)) << at;
+      EXPECT_EQ(got["q"], whole(want.q)) << at;
+      EXPECT_EQ(got["attn"], whole(want.attn)) << at;
+      EXPECT_EQ(got["gate"] + got["hidden"], whole(want.ffn)) << at;
+      EXPECT_EQ(got["out"], whole(want.out)) << at;
       const double kv = 2.0 * 48 * 4;  // E·Q, twice
       const double gathers = name == "fsdp"     ? f(Sizes(inference).n)
                              : want.weights > 0 ? f(Sizes(inference).X)
                                                 : 0.0;
-      EXPECT_NEAR(got["weights"], want.weights + kv * gathers, 1e-9) << at;
+      EXPECT_EQ(got["weights"], whole(want.weights + kv * gathers)) << at;
     }
 }
 
@@ -180,23 +183,22 @@ TEST(ShippedTables, SendWhatTheirClosedFormsSay) {
 // wv among them, over the chips of 4x2x3.
 TEST(ShippedTables, SendForKeysAndValuesWhatIsPinned) {
   std::ifstream file(SHARDPROOF_TEST_DATA "/key_value_counts.txt");
-  std::map<std::string, std::vector<double>> pinned;
+  std::map<std::string, std::vector<std::int64_t>> pinned;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     std::istringstream words(line);
     std::string name;
     words >> name;
-    for (double value; words >> value;) pinned[name].push_back(value);
+    for (std::int64_t value; words >> value;) pinned[name].push_back(value);
   }
   for (const Strategy& strategy : all_strategies()) {
     ASSERT_EQ(pinned[strategy.to_string()].size(), 8U) << strategy.to_string();
     std::size_t column_of = 0;
     for (std::int64_t K : {1, 24, 6, 3}) {
       auto got = sent(column(strategy, "4x2x3", K));
-      const std::vector<double>& row = pinned[strategy.to_string()];
-      EXPECT_NEAR(24 * got["k"], row[column_of], 1e-6) << strategy.to_string() << " K=" << K;
-      EXPECT_NEAR(24 * got["weights"], row[column_of + 4], 1e-6)
-          << strategy.to_string() << " K=" << K;
+      const std::vector<std::int64_t>& row = pinned[strategy.to_string()];
+      EXPECT_EQ(got["k"], row[column_of]) << strategy.to_string() << " K=" << K;
+      EXPECT_EQ(got["weights"], row[column_of + 4]) << strategy.to_string() << " K=" << K;
       ++column_of;
     }
   }

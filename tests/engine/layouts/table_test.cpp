@@ -161,6 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "layouts_c2: my.layouts line 3: norm for k is defined twice, before in line 2"},
         Refused{"layouts t\nweights : E_x E_y",
                 "layouts_c2: my.layouts line 2: weights: E is defined twice"},
+        Refused{"layouts t\nattend for k : BLHQ",
+                "layouts_c3: my.layouts line 2: attend is BLHQ; attend for k has dims BLKQ"},
         Refused{"layouts t\nhidden : BLE",
                 "layouts_c3: my.layouts line 2: hidden is BLE; hidden has dims BLF"},
         Refused{"layouts t\nweights : B_x",
