@@ -10,14 +10,14 @@ set(shardproof_private_headers
   engine/numeric/functions.h
   engine/numeric/kernels.h
   engine/numeric/rounding_test.h
-  engine/program/glyphs.h
-  engine/program/page.h
   engine/program/typing_rules.h
   engine/strategies/shipped.h
   golden/comparison.h
   oracle/block.h
   oracle/functions.h
   oracle/pass.h
+  tools/drawing/glyphs.h
+  tools/drawing/page.h
   weights/hdf5_attribute.h
   weights/hdf5_handle.h
   weights/hdf5_image.h
@@ -28,7 +28,7 @@ set(shardproof_private_headers
   weights/words.h)
 
 file(GLOB_RECURSE shardproof_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-  engine/*.h golden/*.h oracle/*.h weights/*.h)
+  engine/*.h golden/*.h oracle/*.h weights/*.h tools/drawing/*.h)
 foreach(header IN LISTS shardproof_private_headers)
   if(NOT header IN_LIST shardproof_headers)
     message(FATAL_ERROR "${header} is listed as a private header, but there is no such file")
@@ -48,7 +48,7 @@ function(shardproof_check_headers)
     list(APPEND units ${unit})
   endforeach()
   add_library(shardproof_headers OBJECT ${units})
-  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof_options HDF5::HDF5
+  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof::drawing shardproof_options HDF5::HDF5
                                                    rapidcheck)
   target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
 endfunction()

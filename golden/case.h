@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/strategies/inference.h"
+#include "engine/run/inference.h"
 #include "weights/error.h"
 
 namespace shardproof {

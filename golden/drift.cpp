@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "golden/scalar_model.h"
+#include "golden/scalar/model.h"
 #include "weights/registry.h"
 
 namespace shardproof {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/strategies/inference.h"
+#include "engine/run/inference.h"
 
 namespace shardproof {
 

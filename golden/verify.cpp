@@ -7,7 +7,7 @@
 
 #include "golden/evidence.h"
 #include "golden/observers.h"
-#include "golden/scalar_judge.h"
+#include "golden/scalar/judge.h"
 #include "weights/error.h"
 #include "weights/generator.h"
 #include "weights/memory.h"

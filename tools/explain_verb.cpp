@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "engine/program/explain.h"
-#include "engine/program/picture.h"
 #include "engine/strategies/layer_file.h"
 #include "golden/case.h"
 #include "tools/case_flags.h"
+#include "tools/drawing/picture.h"
 #include "tools/explain_rule.h"
 #include "tools/json_text.h"
 #include "tools/layer_files.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "engine/strategies/inference.h"
+#include "engine/run/inference.h"
 #include "weights/error.h"
 
 namespace shardproof::tools {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "engine/strategies/inference.h"
+#include "engine/run/inference.h"
 #include "tests/oracle/vector_case.h"
 #include "weights/error.h"
 #include "weights/registry.h"

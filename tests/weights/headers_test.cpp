@@ -34,7 +34,7 @@ std::set<std::string> public_headers() {
 /// Every file of the libraries, relative to the root.
 std::set<std::string> library_files() {
   std::set<std::string> all;
-  for (const char* folder : {"weights", "oracle", "engine", "golden"})
+  for (const char* folder : {"weights", "oracle", "engine", "golden", "tools/drawing"})
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string end = entry.path().extension();
       if (end == ".h" || end == ".cpp" || end == ".inl")

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "engine/program/count.h"
-#include "engine/strategies/inference.h"
+#include "engine/run/inference.h"
 #include "weights/error.h"
 
 namespace shardproof {

@@ -1,4 +1,4 @@
-#include "engine/program/glyphs.h"
+#include "tools/drawing/glyphs.h"
 
 #include <fmt/format.h>
 

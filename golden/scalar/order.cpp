@@ -1,4 +1,4 @@
-#include "golden/scalar_order.h"
+#include "golden/scalar/order.h"
 
 #include <fmt/format.h>
 

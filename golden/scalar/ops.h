@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/program/program.h"
-#include "golden/scalar_value.h"
+#include "golden/scalar/value.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"

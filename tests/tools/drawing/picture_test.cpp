@@ -1,4 +1,4 @@
-#include "engine/program/picture.h"
+#include "tools/drawing/picture.h"
 
 #include <gtest/gtest.h>
 // gtest first
@@ -10,11 +10,11 @@
 #include <cmath>
 #include <set>
 
-#include "engine/program/svg.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/strategy_sample.h"
-#include "tests/engine/xml_reader.h"
+#include "tests/tools/drawing/xml_reader.h"
 #include "tests/weights/expect_error.h"
+#include "tools/drawing/svg.h"
 
 namespace shardproof {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "golden/scalar_ops.h"
+#include "golden/scalar/ops.h"
 
 namespace shardproof::scalar {
 

@@ -1,4 +1,4 @@
-#include "engine/program/picture.h"
+#include "tools/drawing/picture.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/program/glyphs.h"
-#include "engine/program/page.h"
-#include "engine/program/svg.h"
+#include "tools/drawing/glyphs.h"
+#include "tools/drawing/page.h"
+#include "tools/drawing/svg.h"
 #include "weights/error.h"
 
 namespace shardproof {

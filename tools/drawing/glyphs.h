@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/program/svg.h"
 #include "engine/program/typing.h"
+#include "tools/drawing/svg.h"
 
 namespace shardproof {
 

@@ -1,4 +1,4 @@
-#include "engine/program/svg.h"
+#include "tools/drawing/svg.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // The judge of the f32 regime. Faults of arithmetic are planted in what it is shown: a value is
 // recomputed from the chips' own operands by the faulty rule before the judge sees it.
-#include "golden/scalar_judge.h"
+#include "golden/scalar/judge.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/strategies/inference.h"
+#include "engine/run/inference.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "engine/strategies/inference.h"
-#include "golden/scalar_ops.h"
+#include "engine/run/inference.h"
+#include "golden/scalar/ops.h"
 
 namespace shardproof {
 

@@ -1,4 +1,4 @@
-#include "golden/scalar_judge.h"
+#include "golden/scalar/judge.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

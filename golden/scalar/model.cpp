@@ -1,4 +1,4 @@
-#include "golden/scalar_model.h"
+#include "golden/scalar/model.h"
 
 #include <fmt/format.h>
 

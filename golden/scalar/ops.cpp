@@ -1,11 +1,11 @@
-#include "golden/scalar_ops.h"
+#include "golden/scalar/ops.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
-#include "golden/scalar_order.h"
+#include "golden/scalar/order.h"
 #include "oracle/functions.h"
 #include "weights/error.h"
 

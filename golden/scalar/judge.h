@@ -5,7 +5,7 @@
 
 #include "golden/drift.h"
 #include "golden/judge.h"
-#include "golden/scalar_model.h"
+#include "golden/scalar/model.h"
 
 namespace shardproof {
 

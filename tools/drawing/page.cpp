@@ -1,10 +1,10 @@
-#include "engine/program/page.h"
+#include "tools/drawing/page.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "engine/program/svg.h"
+#include "tools/drawing/svg.h"
 #include "weights/error.h"
 
 namespace shardproof {
