@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "engine/run/plan.h"
 #include "golden/strata.h"
 #include "weights/error.h"
 #include "weights/generator.h"
@@ -130,7 +131,7 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
 
 bool legal(const Case& c) {
   try {
-    require_legal(c);
+    make_plan(c);
     return true;
   } catch (const Error&) {
     return false;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/case.h"
+#include "engine/run/case.h"
 
 namespace shardproof::cases {
 

@@ -50,29 +50,29 @@ bool all_blocks_alike(const Tensor& tensor, const Layout& layout, const Torus& t
 }
 
 /// The weights whose blocks are all alike, by name, with the layout that cuts them.
-std::map<std::string, Layout> alike(const Inference& inference, const InferencePrograms& programs,
-                                    const Weights& weights) {
+std::map<std::string, Layout> alike(const RunPlan& plan, const Weights& weights) {
+  const Torus& torus = plan.given.torus;
   std::map<std::string, Layout> found;
   std::set<std::pair<std::string, std::string>> looked_at;
   const auto look = [&](const std::string& name, const Result& declared) {
-    if (block_count(declared.layout, inference.torus) == 1 ||
+    if (block_count(declared.layout, torus) == 1 ||
         !looked_at.emplace(name, declared.layout.to_string()).second)
       return;
     const Tensor& tensor = weights.at(name);
     if (tensor.shape.size() == declared.layout.rank() &&
-        all_blocks_alike(tensor, declared.layout, inference.torus))
+        all_blocks_alike(tensor, declared.layout, torus))
       found.emplace(name, declared.layout);
   };
   const auto look_at_each_layer = [&](const Result& declared) {
     if (declared.meaning.kind != Meaning::Kind::weight || declared.layout.is_partial()) return;
     if (weights.all().contains(declared.meaning.name)) look(declared.meaning.name, declared);
-    for (std::int64_t layer = 0; layer < inference.config.layers; ++layer)
+    for (std::int64_t layer = 0; layer < plan.given.model.layers; ++layer)
       if (const std::string name = fmt::format("layer{}.{}", layer, declared.meaning.name);
           weights.all().contains(name))
         look(name, declared);
   };
-  std::vector<const PhasePrograms*> phases{&programs.prefill};
-  if (inference.gen > 1) phases.push_back(&programs.decode);
+  std::vector<const PhasePrograms*> phases{&plan.prefill};
+  if (plan.given.gen > 1) phases.push_back(&plan.decode);
   for (const PhasePrograms* phase : phases)
     for (const Program* program : {&phase->embed, &phase->layer, &phase->head}) {
       for (const Result& input : program->inputs) look_at_each_layer(input);
@@ -83,27 +83,24 @@ std::map<std::string, Layout> alike(const Inference& inference, const InferenceP
 }
 
 /// Whether the prefill has a pass with a filled cache.
-bool in_chunks(const Inference& inference) {
-  return inference.chunk > 0 && inference.chunk < inference.prompt;
-}
+bool in_chunks(const Case& c) { return c.chunk > 0 && c.chunk < c.prompt; }
 
 }  // namespace
 
-Evidence evidence_of_weights(const Inference& inference, const InferencePrograms& programs,
-                             const Weights& weights) {
+Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights) {
   std::set<std::string> matrices;
-  for (const WeightSpec& spec : weight_specs(inference.config))
+  for (const WeightSpec& spec : weight_specs(plan.given.model))
     if (spec.matrix) matrices.insert(spec.name);
   Evidence evidence;
   std::vector<std::string> vectors;
-  for (const auto& [name, layout] : alike(inference, programs, weights)) {
+  for (const auto& [name, layout] : alike(plan, weights)) {
     if (!matrices.contains(name)) {
       vectors.push_back(name);
     } else if (evidence.missing.empty()) {
       evidence.missing = fmt::format(
           "weight {}: all {} blocks of {} hold the same bits, so a chip with another's block would "
           "not show",
-          name, block_count(layout, inference.torus), layout.to_string());
+          name, block_count(layout, plan.given.torus), layout.to_string());
     }
   }
   if (!vectors.empty())
@@ -114,34 +111,29 @@ Evidence evidence_of_weights(const Inference& inference, const InferencePrograms
   return evidence;
 }
 
-std::vector<std::string> notes_of_passes(const Inference& inference) {
-  const GivenLayers& layers = inference.layers;
+std::vector<std::string> notes_of_passes(const Case& c) {
+  const bool program = c.prefill.program() != nullptr;
   std::vector<std::string> notes;
-  const bool named = layers.prefill != nullptr || !(inference.decode == inference.prefill);
-  if (inference.gen == 1 && layers.decode == nullptr && named)
+  if (c.gen == 1 && c.decode.program() == nullptr && (program || !(c.decode == c.prefill)))
     notes.emplace_back("gen=1 has no decode step: nothing is said of decoding");
-  if (layers.prefill != nullptr && layers.prefill != layers.decode && !in_chunks(inference))
+  if (program && !(c.decode == c.prefill) && !in_chunks(c))
     notes.emplace_back(
         "the prompt is one chunk: nothing is said of how the prefill reads a filled cache");
   return notes;
 }
 
-std::string missing_of_decode(const Inference& inference) {
+std::string missing_of_decode(const Case& c) {
   // A layer that is the prefill's alone says nothing of decoding.
-  const GivenLayers& layers = inference.layers;
-  if (layers.decode == nullptr) return "";
+  if (c.decode.program() == nullptr) return "";
   // One that is the decode's alone runs in decode steps only.
-  if (layers.prefill != layers.decode)
-    return inference.gen < 2 ? "not judged as decode: no pass runs it (gen=1)" : "";
-  const std::int64_t prompt = inference.prompt;
-  const bool chunks = in_chunks(inference);
+  if (!(c.prefill == c.decode))
+    return c.gen < 2 ? "not judged as decode: no pass runs it (gen=1)" : "";
   std::string missing;
-  if (inference.gen < 2 && !chunks)
-    missing = fmt::format("no pass reads a filled cache (gen={}, the prompt is one chunk)",
-                          inference.gen);
-  if (inference.gen < 2 && prompt < 2)
+  if (c.gen < 2 && !in_chunks(c))
+    missing = fmt::format("no pass reads a filled cache (gen={}, the prompt is one chunk)", c.gen);
+  if (c.gen < 2 && c.prompt < 2)
     missing +=
-        fmt::format("{}no position is above 0 (prompt={})", missing.empty() ? "" : ", ", prompt);
+        fmt::format("{}no position is above 0 (prompt={})", missing.empty() ? "" : ", ", c.prompt);
   return missing.empty() ? "" : "not judged as decode: " + missing;
 }
 

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/run/inference.h"
+#include "engine/run/plan.h"
+#include "weights/error.h"
+#include "weights/weights.h"
 
 namespace shardproof {
 
@@ -17,15 +19,14 @@ struct Evidence {
 /// Looks for weights that a layout cuts into blocks which all hold the same bits: a chip with
 /// another chip's block would compute the same. Where that is a W matrix or a table, it is missing;
 /// of gains and biases it is a note. `weights` as stored for the run.
-Evidence evidence_of_weights(const Inference& inference, const InferencePrograms& programs,
-                             const Weights& weights);
+Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights);
 
 /// What the passes of a run leave unproved though it is equal: of a run without decode steps the
 /// decode, of a user's layer that is the prefill alone the reading of a filled cache.
-std::vector<std::string> notes_of_passes(const Inference& inference);
+std::vector<std::string> notes_of_passes(const Case& c);
 
 /// A user's layer is proved as decode only by a pass that reads a filled cache at positions above
 /// 0: "not judged as decode: ..." if this run has none, else empty.
-std::string missing_of_decode(const Inference& inference);
+std::string missing_of_decode(const Case& c);
 
 }  // namespace shardproof

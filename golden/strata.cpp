@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/run/plan.h"
 #include "weights/error.h"
 #include "weights/generator.h"
 
@@ -95,10 +96,11 @@ std::string to_string(const Kind& kind) {
 }
 
 bool runs(const Strategy& strategy, Block block) {
-  Inference inference{Torus(1, 1, 1), ModelConfig(), Numerics(), strategy, strategy};
-  inference.config.block = block;
+  Case c;
+  c.torus = Torus(1, 1, 1);
+  c.model.block = block;
   try {
-    partitioned(inference, strategy, true);
+    partitioned(c, strategy, Phase::prefill);
     return true;
   } catch (const Error&) {
     return false;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/box.h"
+#include "engine/run/memory.h"
 #include "golden/judge.h"
 #include "weights/error.h"
 #include "weights/hdf5_attribute.h"
@@ -39,10 +40,8 @@ double count(const Shape& shape) {
 
 // ---- how large it gets ----
 
-/// Bytes of what the ops of one program yield in one pass over L positions with M cached before.
-double bytes_of(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
-  // Which strategies the case names plays no part in a program's types.
-  const auto types = check(program, c.inference(), L, M);
+/// Bytes of what the ops of one program yield in one pass.
+double bytes_of(const Program& program, const ValueTypes& types, const Case& c) {
   const auto chips = static_cast<double>(c.torus.chips());
   double bytes = 0.0;
   for (const Op& op : program.ops)
@@ -57,24 +56,15 @@ double bytes_of(const Program& program, const Case& c, std::int64_t L, std::int6
   return bytes;
 }
 
-double bytes_of(const PhasePrograms& phase, const Case& c, std::int64_t L, std::int64_t M) {
-  return static_cast<double>(c.model.layers) * bytes_of(phase.layer, c, L, M) +
-         bytes_of(phase.embed, c, L, M) + bytes_of(phase.head, c, L, M) +
-         bytes_of(phase.sample, c, L, M);
+double bytes_of(const PhasePrograms& phase, const PassTypes& types, const Case& c) {
+  return static_cast<double>(c.model.layers) * bytes_of(phase.layer, types.layer, c) +
+         bytes_of(phase.embed, types.embed, c) + bytes_of(phase.head, types.head, c) +
+         bytes_of(phase.sample, types.sample, c);
 }
 
-/// Of `passes` passes of L positions each, the first with M cached: a pass grows linearly in M.
-double bytes_of(const PhasePrograms& phase, const Case& c, std::int64_t L, std::int64_t M,
-                std::int64_t passes) {
-  if (passes < 1) return 0.0;
-  const double first = bytes_of(phase, c, L, M);
-  const double last = passes == 1 ? first : bytes_of(phase, c, L, M + (passes - 1) * L);
-  return static_cast<double>(passes) * (first + last) / 2.0;
-}
-
-void require_room(const Case& c, const GivenLayers& layers, const fs::path& folder) {
-  const double bytes = estimated_trace_bytes(c, layers);
-  const double run = estimated_bytes(c.inference(layers), build_programs(c.inference(layers)));
+void require_room(const TypedPlan& typed, const fs::path& folder) {
+  const double bytes = estimated_trace_bytes(typed);
+  const double run = typed.types ? estimated_bytes(typed.plan, *typed.types) : 0.0;
   try {
     require_memory(bytes + run, "both need about");
   } catch (const Error& error) {
@@ -183,36 +173,38 @@ std::vector<float> sum_of_group(const Partial& partial, const std::vector<int>& 
 
 }  // namespace
 
-double estimated_trace_bytes(const Case& c, const GivenLayers& layers) {
-  const InferencePrograms programs = build_programs(c.inference(layers));
-  const std::int64_t chunk = c.chunk > 0 ? c.chunk : c.prompt;
-  const std::int64_t rest = c.prompt % chunk;
+double estimated_trace_bytes(const TypedPlan& typed) {
+  const Case& c = typed.plan.given;
   const auto depth = static_cast<double>(c.model.layers);
   constexpr double kFile = 1 << 20;
   double bytes = kFile + 2000.0 * c.torus.chips();
   bytes += 4.0 * static_cast<double>(c.batch) * static_cast<double>(c.prompt + c.gen);
-  bytes += bytes_of(programs.prefill, c, chunk, 0, c.prompt / chunk);
-  if (rest > 0) bytes += bytes_of(programs.prefill, c, rest, c.prompt - rest);
-  if (c.gen > 1) bytes += bytes_of(programs.decode, c, 1, c.prompt, c.gen - 1);
-  if (c.gen > 1) bytes += depth * bytes_of(programs.hand_over, c, c.prompt, c.prompt);
+  if (!typed.types) return 0.0;
+  // A pass grows linearly in M, from the first to the last of those that are alike.
+  for (const TypedPasses& passes : typed.types->passes) {
+    const PhasePrograms& programs = typed.plan.programs(passes.phase);
+    bytes += static_cast<double>(passes.count) / 2.0 *
+             (bytes_of(programs, passes.first, c) + bytes_of(programs, passes.last, c));
+  }
+  if (c.gen > 1) bytes += depth * bytes_of(typed.plan.hand_over, typed.types->hand_over, c);
   return bytes;
 }
 
 /// The user's layer programs, if the run has any.
-bool put_programs(hid_t root, const GivenLayers& layers) {
-  if (layers.prefill == layers.decode)
-    return !layers.any() || put_attribute(root, "program", print_program(*layers.prefill));
-  return (layers.prefill == nullptr ||
-          put_attribute(root, "prefill_program", print_program(*layers.prefill))) &&
-         (layers.decode == nullptr ||
-          put_attribute(root, "decode_program", print_program(*layers.decode)));
+bool put_programs(hid_t root, const Case& c) {
+  const Program* prefill = c.prefill.program();
+  const Program* decode = c.decode.program();
+  if (prefill == decode)
+    return prefill == nullptr || put_attribute(root, "program", print_program(*prefill));
+  return (prefill == nullptr || put_attribute(root, "prefill_program", print_program(*prefill))) &&
+         (decode == nullptr || put_attribute(root, "decode_program", print_program(*decode)));
 }
 
 /// The user's tables of layouts, if the case names any.
 bool put_tables(hid_t root, const Case& c) {
   std::string text;
   for (const Strategy* strategy : {&c.prefill, &c.decode})
-    if (!strategy->table().source.file.empty() &&
+    if (strategy->program() == nullptr && !strategy->ships() &&
         (strategy == &c.prefill || !(c.decode == c.prefill)))
       text += print_layouts(strategy->table());
   return text.empty() || put_attribute(root, "layouts", text);
@@ -221,7 +213,7 @@ bool put_tables(hid_t root, const Case& c) {
 /// The file being built.
 class Trace::File {
  public:
-  File(const Case& c, const IntTensor& prompt, fs::path target, const Source& source)
+  File(const Case& c, const IntTensor& prompt, fs::path target, bool weights_given)
       : act_(c.numerics.act),
         target_(std::move(target)),
         untimed_(H5Pcreate(H5P_DATASET_CREATE), H5Pclose) {
@@ -230,14 +222,13 @@ class Trace::File {
     need(root >= 0 && H5Pset_obj_track_times(untimed_.get(), false) >= 0 &&
          put_attribute(root, "format", "shardproof trace") &&
          put_attribute(root, "version", kTraceFormat) &&
-         put_attribute(root, "case", print_case(c, source.layers)) &&
+         put_attribute(root, "case", print_case(c)) &&
          put_attribute(root, "model", print_model(c.model)) &&
          put_attribute(root, "torus", c.torus.to_string()) &&
          put_attribute(root, "regime", to_string(c.numerics.regime)) &&
          put_attribute(root, "act", to_string(c.numerics.act)) &&
-         put_attribute(root, "weights", source.weights_given ? "file" : "seed") &&
-         put_attribute(root, "map", kMap) && put_programs(root, source.layers) &&
-         put_tables(root, c));
+         put_attribute(root, "weights", weights_given ? "file" : "seed") &&
+         put_attribute(root, "map", kMap) && put_programs(root, c) && put_tables(root, c));
     const Hdf5Handle plain(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
     need(plain && H5Pset_obj_track_times(plain.get(), false) >= 0);
     const Hdf5Handle chips(H5Gcreate2(root, "chips", H5P_DEFAULT, plain.get(), H5P_DEFAULT),
@@ -396,11 +387,10 @@ class Trace::File {
   std::vector<std::pair<std::string, std::vector<std::int32_t>>> tokens_;  // by pass
 };
 
-Trace::Trace(const Case& c, const IntTensor& prompt, fs::path target, const Source& source) {
+Trace::Trace(const TypedPlan& typed, const IntTensor& prompt, fs::path target, bool weights_given) {
   const fs::path resolved = require_replaceable(target, "trace_c1");
-  require_room(c, source.layers,
-               resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
-  file_ = std::make_unique<File>(c, prompt, std::move(target), source);
+  require_room(typed, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
+  file_ = std::make_unique<File>(typed.plan.given, prompt, std::move(target), weights_given);
 }
 
 Trace::~Trace() = default;

@@ -4,7 +4,8 @@
 #include <memory>
 #include <string_view>
 
-#include "golden/case.h"
+#include "engine/program/execute.h"
+#include "engine/run/plan_types.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -12,9 +13,10 @@ namespace shardproof {
 /// The version of the file format; 0 means that it is not settled (docs/trace.md).
 inline constexpr int kTraceFormat = 0;
 
-/// Bytes of the trace of a case, about and from above: every op output of every pass, once as a
-/// logical tensor and once as every chip's shard, and what HDF5 needs to describe them.
-double estimated_trace_bytes(const Case& c, const GivenLayers& layers = {});
+/// Bytes of the trace of a run, about and from above (0 of a plan without types): every op output
+/// of every pass, once as a logical tensor and once as every chip's shard, and what HDF5 needs to
+/// describe them.
+double estimated_trace_bytes(const TypedPlan& typed);
 
 /// Writes every op output of a run into one HDF5 file (docs/trace.md): `/ID` the logical tensor,
 /// `/chips/X_Y_Z/ID` the chip's shard, ID being the step's stable name ("prefill.c0.layer0.qr").
@@ -23,15 +25,12 @@ double estimated_trace_bytes(const Case& c, const GivenLayers& layers = {});
 /// at all.
 class Trace : public Observer {
  public:
-  struct Source {
-    bool weights_given = false;  ///< not made from the case's seed
-    GivenLayers layers = {};     ///< a user's, in place of the case's strategies
-  };
-
   /// `prompt` as the chips get it, int32 [B, L]. Throws Error: "trace_c1" (a path where no file can
   /// be made), "trace_c2" (a trace too large for the machine's memory together with the run, or for
   /// the disk; the size is named).
-  Trace(const Case& c, const IntTensor& prompt, std::filesystem::path target, const Source& source);
+  /// `weights_given`: they were not made from the case's seed.
+  Trace(const TypedPlan& typed, const IntTensor& prompt, std::filesystem::path target,
+        bool weights_given = false);
   ~Trace() override;
 
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,

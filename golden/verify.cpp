@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/run/inference.h"
+#include "engine/run/memory.h"
 #include "golden/evidence.h"
 #include "golden/observers.h"
 #include "golden/scalar/judge.h"
@@ -27,7 +29,7 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Weights
   IntTensor prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
   Numerics numerics = c.numerics;
   numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from
-  oracle::Answer answer = oracle::run(weights, {numerics, prompt, c.chunk, c.gen});
+  oracle::Answer answer = oracle::run(weights, {numerics, prompt, c.passes()});
   return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
       stored_as(weights, c.numerics.weights), std::move(prompt), std::move(answer)});
 }
@@ -62,17 +64,6 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const We
 }
 
 namespace {
-
-void require_memory(const Inference& inference, const InferencePrograms& programs, int at_once) {
-  double bytes = 0.0;
-  try {
-    bytes = estimated_bytes(inference, programs);
-  } catch (const Error&) {
-    // The estimate needs types. A built program without them is verify_case's to report.
-    if (inference.layers.any()) throw;
-  }
-  shardproof::require_memory(bytes * at_once);
-}
 
 /// Shows another observer what it sees. An error of that one is the caller's, not the case's: it
 /// ends the run and is kept.
@@ -112,15 +103,14 @@ class Guarded : public Observer {
 
 /// A run under a judge, and under the options' observer if it is the case's own.
 template <class JudgeOfRun>
-Judgement judged(const Inference& inference, const InferencePrograms& programs,
-                 const OracleMemo::Known& known, const VerifyOptions& options, bool own,
-                 JudgeOfRun&& judge) {
+Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptions& options,
+                 bool own, JudgeOfRun&& judge) {
   Threads threads(options.threads);
   Observers both({options.observer, &judge});
   Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
   try {
-    judge.observe_generated(run_inference(inference, programs, known.weights, known.prompt, threads,
-                                          watching, options.hazards));
+    judge.observe_generated(
+        run_inference(plan, known.weights, known.prompt, threads, watching, options.hazards));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }
@@ -142,14 +132,13 @@ class Until : public Observer {
 
 /// Shows the options' observer a run of the f32 regime as far as the step where the exact one of
 /// the same programs went wrong, or to its end if it never did.
-void show(const Inference& inference, const InferencePrograms& programs,
-          const OracleMemo::Known& known, const VerifyOptions& options, const Judgement& layouts) {
+void show(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptions& options,
+          const Judgement& layouts) {
   Threads threads(options.threads);
   Until until(layouts.difference ? layouts.difference->step : "");
   Observers both({options.observer, &until});
   try {
-    run_inference(inference, programs, known.weights, known.prompt, threads, &both,
-                  options.hazards);
+    run_inference(plan, known.weights, known.prompt, threads, &both, options.hazards);
   } catch (const Judge::Stop&) {
   } catch (const std::exception&) {
     // What is shown is a run known to be wrong; it may end before the step that was found wrong.
@@ -160,34 +149,31 @@ void show(const Inference& inference, const InferencePrograms& programs,
 
 namespace {
 
-/// A legal case with its programs, type-checked.
-Judgement run_judged(const Case& c, const Inference& inference, const InferencePrograms& programs,
-                     OracleMemo& memo, const VerifyOptions& options) {
+/// A plan whose programs are type-checked.
+Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options) {
+  const Case& c = plan.given;
   const auto known = memo.get(c, options.weights);
   const bool f32_wanted = c.numerics.regime == Regime::f32;
-  Inference exact = inference;
-  exact.numerics.regime = Regime::exact;
+  RunPlan exact = plan;
+  exact.given.numerics.regime = Regime::exact;
   const Judgement layouts =
-      judged(exact, programs, *known, options, !f32_wanted, Judge(known->answer, known->weights));
+      judged(exact, *known, options, !f32_wanted, Judge(known->answer, known->weights));
   if (layouts.verdict != Verdict::equal) {
-    if (f32_wanted && options.observer != nullptr)
-      show(inference, programs, *known, options, layouts);
+    if (f32_wanted && options.observer != nullptr) show(plan, *known, options, layouts);
     return layouts;
   }
   Judgement judgement = layouts;
   if (f32_wanted) {
-    judgement =
-        judged(inference, programs, *known, options, true,
-               ScalarJudge(inference, programs, known->weights, known->prompt, known->answer));
+    judgement = judged(plan, *known, options, true,
+                       ScalarJudge(plan, known->weights, known->prompt, known->answer));
     judgement.tensors += layouts.tensors;
     judgement.elements += layouts.elements;
     if (judgement.verdict != Verdict::equal) return judgement;
   }
-  Evidence evidence = evidence_of_weights(inference, programs, known->weights);
-  if (options.layers.any() && evidence.missing.empty())
-    evidence.missing = missing_of_decode(inference);
+  Evidence evidence = evidence_of_weights(plan, known->weights);
+  if (has_program(c) && evidence.missing.empty()) evidence.missing = missing_of_decode(c);
   judgement.notes = std::move(evidence.notes);
-  for (std::string& note : notes_of_passes(inference)) judgement.notes.push_back(std::move(note));
+  for (std::string& note : notes_of_passes(c)) judgement.notes.push_back(std::move(note));
   if (!evidence.missing.empty()) {
     judgement.verdict = Verdict::not_judged;
     judgement.reason = evidence.missing;
@@ -195,19 +181,19 @@ Judgement run_judged(const Case& c, const Inference& inference, const InferenceP
   return judgement;
 }
 
-Judgement detected(std::string_view detector, const std::exception& what) {
+Judgement detected(std::string_view detector, std::string_view what) {
   Judgement judgement;
   judgement.verdict = Verdict::different;
   judgement.detector = detector;
-  judgement.reason = what.what();
+  judgement.reason = what;
   return judgement;
 }
 
 }  // namespace
 
-void require_memory(const Case& c, int at_once, const GivenLayers& layers) {
-  const Inference inference = c.inference(layers);
-  require_memory(inference, build_programs(inference), at_once);
+void require_memory(const TypedPlan& typed, int at_once) {
+  // The estimate needs types. A built program without them is verify_plan's to report.
+  if (typed.types) require_memory(estimated_bytes(typed.plan, *typed.types) * at_once);
 }
 
 Judgement ended_by(const std::exception_ptr& error) {
@@ -216,7 +202,7 @@ Judgement ended_by(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& what) {
-    if (what.label() == "hazard_replicas") return detected("replicas", what);
+    if (what.label() == "hazard_replicas") return detected("replicas", what.what());
     refused.reason = what.what();
   } catch (const std::bad_alloc&) {
     refused.reason = "memory_c1: out of memory";
@@ -229,32 +215,35 @@ Judgement ended_by(const std::exception_ptr& error) {
 }
 
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
-  validate(c.model);
-  const Inference inference = c.inference(options.layers);
-  require_legal(inference);
-  InferencePrograms programs = build_programs(inference);
-  require_memory(inference, programs, options.at_once);
-  // A user's program is the caller's to mend; in a built one the types find our mistake.
-  if (options.layers.any() && options.check_types) check(programs, inference);
+  return verify_plan(make_typed_plan(c), memo, options);
+}
+
+Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options) {
+  require_memory(typed, options.at_once);
   Guarded watching(options.observer);
   VerifyOptions guarded = options;
   if (options.observer != nullptr) guarded.observer = &watching;
   try {
-    if (options.mutate) options.mutate(programs);
+    if (!options.mutate) {
+      if (options.check_types && !typed.types) return detected("types", typed.ill_typed);
+      return run_judged(typed.plan, memo, guarded);
+    }
+    RunPlan mutant = typed.plan;
+    options.mutate(mutant);
     if (options.check_types) {
       try {
-        check(programs, inference);
+        check(mutant);
       } catch (const Error& error) {
-        return detected("types", error);
+        return detected("types", error.what());
       }
     }
-    return run_judged(c, inference, programs, memo, guarded);
+    return run_judged(mutant, memo, guarded);
   } catch (const Guarded::Failed&) {
     watching.rethrow();
     throw;
   } catch (const Error& error) {
     // Only the run shows that a program asks for what the model has not.
-    if (options.layers.any() && error.label() == "judge_c1") throw;
+    if (has_program(typed.plan.given) && error.label() == "judge_c1") throw;
     return ended_by(std::current_exception());
   } catch (...) {
     return ended_by(std::current_exception());

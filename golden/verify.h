@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "golden/case.h"
+#include "engine/run/plan_types.h"
 #include "golden/judge.h"
 #include "weights/error.h"
 
@@ -40,11 +40,10 @@ struct VerifyOptions {
   int threads = 1;                   ///< over chips
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
-  GivenLayers layers = {};           ///< a user's, in place of the case's strategies
   Hazards hazards = Hazards::hostile();
-  bool check_types = true;       ///< off only to show that the judge needs no type check
-  Observer* observer = nullptr;  ///< sees the case's own run before the judge does
-  std::function<void(InferencePrograms&)> mutate;  ///< test hook
+  bool check_types = true;               ///< off only to show that the judge needs no type check
+  Observer* observer = nullptr;          ///< sees the case's own run before the judge does
+  std::function<void(RunPlan&)> mutate;  ///< test hook
 };
 
 /// The answer to a case whose run ended by this exception: `different` where it is what a detector
@@ -61,13 +60,15 @@ Judgement ended_by(const std::exception_ptr& error);
 /// reason. A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
 ///
 /// Throws Error only on a caller's mistake: an illegal case or table, what require_memory throws,
-/// and of `options.layers` what check() throws and "judge_c1" (it asks for a value that the model
-/// has not); and whatever `options.observer` throws.
+/// and of a user's layer program what check() throws and "judge_c1" (it asks for a value that the
+/// model has not); and whatever `options.observer` throws.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
+/// The same of a plan that is made already.
+Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options = {});
 
-/// Throws Error("memory_c1", ...) if a run of the case would need more than four fifths of the
+/// Throws Error("memory_c1", ...) if a run of the plan would need more than four fifths of the
 /// memory that this process may take (weights/memory.h), divided by the number of cases that run
 /// `at_once`.
-void require_memory(const Case& c, int at_once = 1, const GivenLayers& layers = {});
+void require_memory(const TypedPlan& typed, int at_once = 1);
 
 }  // namespace shardproof

@@ -70,7 +70,7 @@ const Tensor& rotate(Pass& pass, int layer, std::string_view name, const Tensor&
     for (size_t i = 0; i < extent(x, 1); ++i)
       for (size_t h = 0; h < extent(x, 2); ++h)
         for (size_t j = 0; j < pairs; ++j) {
-          const size_t entry = (static_cast<size_t>(pass.start()) + i) * pairs + j;
+          const size_t entry = static_cast<size_t>(pass.position(b, i)) * pairs + j;
           const double c = model.cos->data[entry];
           const double s = model.sin->data[entry];
           const size_t first = half ? j : 2 * j;
@@ -83,35 +83,40 @@ const Tensor& rotate(Pass& pass, int layer, std::string_view name, const Tensor&
   return pass.store(layer, name, std::move(y));
 }
 
-/// The cache after the pass: the new positions behind the old ones.
-Tensor append(const Tensor& cache, const Tensor& added) {
-  if (cache.data.empty()) return added;
-  const size_t old_length = extent(cache, 1);
-  Tensor all({cache.shape[0], cache.shape[1] + added.shape[1], cache.shape[2], cache.shape[3]});
-  for (size_t b = 0; b < extent(all, 0); ++b)
-    for (size_t p = 0; p < extent(all, 1); ++p)
+/// The cache after the pass: each row's new tokens in the slots of their positions. A slot that no
+/// token of its row has reached holds +0, and no query sees it.
+Tensor append(const Pass& pass, const Tensor& cache, const Tensor& added) {
+  const size_t old_length = cache.data.empty() ? 0 : extent(cache, 1);
+  Tensor all({added.shape[0], static_cast<std::int64_t>(old_length) + added.shape[1],
+              added.shape[2], added.shape[3]});
+  for (size_t b = 0; b < extent(all, 0); ++b) {
+    for (size_t p = 0; p < old_length; ++p)
+      for (size_t g = 0; g < extent(all, 2); ++g)
+        for (size_t q = 0; q < extent(all, 3); ++q) at(all, b, p, g, q) = at(cache, b, p, g, q);
+    for (size_t i = 0; i < extent(added, 1); ++i)
       for (size_t g = 0; g < extent(all, 2); ++g)
         for (size_t q = 0; q < extent(all, 3); ++q)
-          at(all, b, p, g, q) =
-              p < old_length ? at(cache, b, p, g, q) : at(added, b, p - old_length, g, q);
+          at(all, b, static_cast<size_t>(pass.position(b, i)), g, q) = at(added, b, i, g, q);
+  }
   return all;
 }
 
-/// Who sees what: query i of a pass stands at position start + i and sees the keys 0 ... start + i,
-/// and head h reads kv head h·K/H, so that the heads of kv head g are H/K neighbours.
+/// Who sees what: a query at position p sees the keys 0 ... p of its row, and head h reads kv head
+/// h·K/H, so that the heads of kv head g are H/K neighbours.
 struct Sight {
-  Sight(const Pass& pass, const Tensor& q, const Tensor& cache)
-      : B(extent(q, 0)),
+  Sight(const Pass& of, const Tensor& q, const Tensor& cache)
+      : pass(of),
+        B(extent(q, 0)),
         L(extent(q, 1)),
         Q(extent(q, 3)),
         M(extent(cache, 1)),
         K(extent(cache, 2)),
-        group(extent(q, 2) / K),
-        start(static_cast<size_t>(pass.start())) {}
+        group(extent(q, 2) / K) {}
 
-  size_t B, L, Q, M, K, group, start;
+  const Pass& pass;
+  size_t B, L, Q, M, K, group;
 
-  size_t visible(size_t i) const { return start + i + 1; }
+  size_t visible(size_t b, size_t i) const { return static_cast<size_t>(pass.position(b, i)) + 1; }
   /// The queries that read kv head g, as (i, h) by number, 0 ... L·H/K.
   size_t queries() const { return L * group; }
   std::pair<size_t, size_t> query(size_t g, size_t r) const {
@@ -135,7 +140,7 @@ const Tensor& scores(Pass& pass, int layer, const Sight& sight, const Tensor& q,
       const std::vector<float> s = contract(queries, keys);
       for (size_t r = 0; r < sight.queries(); ++r) {
         const auto [i, h] = sight.query(g, r);
-        for (size_t p = 0; p < sight.visible(i); ++p) {
+        for (size_t p = 0; p < sight.visible(b, i); ++p) {
           const float sum = s[r * sight.M + p];
           at(raw, b, i, h, p) = sum;
           at(score, b, i, h, p) = static_cast<float>(static_cast<double>(sum) * scale);
@@ -155,7 +160,7 @@ std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const Sig
   Tensor max({score.shape[0], score.shape[1], score.shape[2]});
   Tensor denom(max.shape);
   for (size_t n = 0; n < max.data.size(); ++n) {  // n is (b·L + i)·H + h
-    const size_t visible = sight.visible(n / H % sight.L);
+    const size_t visible = sight.visible(n / H / sight.L, n / H % sight.L);
     const std::span<const float> s{score.data.data() + n * sight.M, visible};
     const std::span<float> e{exp.data.data() + n * sight.M, visible};
     const float m = *std::max_element(s.begin(), s.end());  // the first of equals
@@ -208,8 +213,8 @@ const Tensor& attention(Pass& pass, int layer, const Tensor& x, const Model& mod
     q = &rotate(pass, layer, "q_rot", *q, model);
     k = &rotate(pass, layer, "k_rot", *k, model);
   }
-  cache.k = pass.keep(layer, "k_cache", append(cache.k, *k));
-  cache.v = pass.keep(layer, "v_cache", append(cache.v, v));
+  cache.k = pass.keep(layer, "k_cache", append(pass, cache.k, *k));
+  cache.v = pass.keep(layer, "v_cache", append(pass, cache.v, v));
   const Sight sight(pass, *q, cache.k);
   const Tensor& score = scores(pass, layer, sight, *q, cache.k);
   const auto [exp, denom] = softmax(pass, layer, sight, score);

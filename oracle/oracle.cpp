@@ -33,12 +33,12 @@ const Tensor& embed(Pass& pass, const Model& model, const IntTensor& ids) {
   return checkpoint;
 }
 
-/// The logits of each row's last position in the pass.
+/// The logits of each row's last token in the pass.
 const Tensor& unembed(Pass& pass, const Model& model, const Tensor& x) {
   const auto E = static_cast<size_t>(model.config.E);
   const auto L = static_cast<size_t>(pass.length());
   const Vectors last(static_cast<size_t>(pass.batch()), E,
-                     [&](size_t b, size_t e) { return x.data[(b * L + L - 1) * E + e]; });
+                     [&](size_t b, size_t e) { return x.data[(b * L + pass.last(b)) * E + e]; });
   Tensor s({pass.batch(), model.config.V});
   s.data = contract(last, model.unembed);
   Tensor logits = s;
@@ -70,12 +70,39 @@ IntTensor greedy(const Tensor& logits) {
   return ids;
 }
 
-IntTensor columns(const IntTensor& prompt, std::int64_t begin, std::int64_t end) {
-  IntTensor part({prompt.shape[0], end - begin});
-  for (std::int64_t b = 0, n = 0; b < prompt.shape[0]; ++b)
-    for (std::int64_t i = begin; i < end; ++i, ++n)
-      part.data[static_cast<size_t>(n)] = prompt.data[static_cast<size_t>(b * prompt.shape[1] + i)];
-  return part;
+/// What the pass reads, int32 [B, L]: of a prefill each row's tokens in the prompt, 0 where the row
+/// has none; of a decode step the tokens sampled before it.
+IntTensor ids_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor& sampled) {
+  if (pass.phase == Phase::decode) return sampled;
+  IntTensor ids({prompt.shape[0], pass.L});
+  std::int64_t b = 0;
+  for (const PassRows& alike : pass.rows)
+    for (std::int64_t n = 0; n < alike.rows; ++n, ++b)
+      for (std::int64_t i = 0; i < alike.tokens; ++i)
+        ids.data[static_cast<size_t>(b * pass.L + i)] =
+            prompt.data[static_cast<size_t>(b * prompt.shape[1] + alike.start + i)];
+  return ids;
+}
+
+void check(const ModelConfig& config, const PassPlan& pass, const IntTensor& prompt) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error("oracle_range", fmt::format("{}: {}", pass.name, why));
+  };
+  if (pass.batch() != prompt.shape[0])
+    refuse(fmt::format("{} rows, the prompt has {}", pass.batch(), prompt.shape[0]));
+  for (const PassRows& alike : pass.rows) {
+    const std::int64_t end = alike.start + alike.tokens;
+    if (alike.start < 0 || alike.tokens < 1 || alike.tokens > pass.L || alike.start > pass.cached)
+      refuse(fmt::format("{} tokens from position {} on in a pass of {} over {} cached",
+                         alike.tokens, alike.start, pass.L, pass.cached));
+    if (pass.phase == Phase::prefill && end > prompt.shape[1])
+      refuse(fmt::format("reads to position {}, the prompt has {}", end, prompt.shape[1]));
+    if (pass.phase == Phase::decode && pass.L != 1)
+      refuse(fmt::format("a decode step has one token a row, not {}", pass.L));
+    if (config.rope != Rope::none && alike.start + pass.L > config.positions)
+      refuse(fmt::format("needs {} positions, the RoPE table has {}", alike.start + pass.L,
+                         config.positions));
+  }
 }
 
 void check(const ModelConfig& config, const Request& request) {
@@ -88,9 +115,7 @@ void check(const ModelConfig& config, const Request& request) {
     throw Error("oracle_range", fmt::format("the prompt must be [B, L] with B, L >= 1; it has {} "
                                             "dims and {} ids",
                                             prompt.shape.size(), prompt.data.size()));
-  if (request.chunk < 0 || request.gen < 1)
-    throw Error("oracle_range", fmt::format("chunk={} must be at least 0 and gen={} at least 1",
-                                            request.chunk, request.gen));
+  if (request.passes.size() < 1) throw Error("oracle_range", "there is no pass to run");
   const std::int64_t length = prompt.shape[1];
   for (size_t n = 0; n < prompt.data.size(); ++n)
     if (prompt.data[n] < 0 || prompt.data[n] >= config.V)
@@ -98,10 +123,19 @@ void check(const ModelConfig& config, const Request& request) {
                   fmt::format("prompt[{},{}] is {}, a token id must be in [0, {})",
                               static_cast<std::int64_t>(n) / length,
                               static_cast<std::int64_t>(n) % length, prompt.data[n], config.V));
-  if (config.rope != Rope::none && request.gen - 1 > config.positions - length)
-    throw Error("oracle_range",
-                fmt::format("prompt={} and gen={} need more positions than the RoPE table's {}",
-                            length, request.gen, config.positions));
+  std::int64_t cached = 0;
+  bool sampled = false;
+  for (std::int64_t i = 0; i < request.passes.size(); ++i) {
+    const PassPlan pass = request.passes.at(i);
+    check(config, pass, prompt);
+    if (pass.cached != cached)
+      throw Error("oracle_range", fmt::format("{}: {} slots are cached before it, not {}",
+                                              pass.name, cached, pass.cached));
+    if (pass.phase == Phase::decode && !sampled)
+      throw Error("oracle_range", fmt::format("{}: no pass before it sampled a token", pass.name));
+    cached += pass.L;
+    sampled = sampled || pass.sample;
+  }
 }
 
 /// Checkpoints that are a contraction, up to scale, bias and st.
@@ -139,21 +173,15 @@ Answer run(const Weights& weights, const Request& request) {
   std::vector<Cache> caches(model.layers.size());
   Answer answer;
 
-  const std::int64_t length = request.prompt.shape[1];
-  const std::int64_t chunk = request.chunk == 0 ? length : std::min(request.chunk, length);
-  IntTensor next;
-  for (std::int64_t start = 0; start < length; start += chunk) {
-    const std::int64_t end = std::min(start + chunk, length);
-    const IntTensor ids = columns(request.prompt, start, end);
-    Pass pass(answer, prefill_pass(start / chunk), request.numerics.act, ids, start);
-    next = greedy(forward(pass, model, ids, caches));
-    if (end == length) pass.token(next);
-  }
-  for (std::int64_t step = 1; step < request.gen; ++step) {
-    const IntTensor ids = next;
-    Pass pass(answer, decode_pass(step), request.numerics.act, ids, length + step - 1);
-    next = greedy(forward(pass, model, ids, caches));
-    pass.token(next);
+  IntTensor sampled;
+  for (std::int64_t i = 0; i < request.passes.size(); ++i) {
+    const PassPlan plan = request.passes.at(i);
+    const IntTensor ids = ids_of(plan, request.prompt, sampled);
+    Pass pass(answer, plan, request.numerics.act, ids);
+    const Tensor& logits = forward(pass, model, ids, caches);
+    if (!plan.sample) continue;
+    sampled = greedy(logits);
+    pass.token(sampled);
   }
   return answer;
 }

@@ -7,17 +7,17 @@
 
 #include "weights/error.h"
 #include "weights/numerics.h"
+#include "weights/passes.h"
 #include "weights/weights.h"
 
 namespace shardproof::oracle {
 
-/// What the oracle is asked: a model, its weights, a prompt, and how many tokens to generate.
+/// What the oracle is asked: a model, its weights, a prompt, and the passes to run.
 /// It knows no torus and no layout, so one answer serves every layout.
 struct Request {
-  Numerics numerics;       ///< regime exact only
-  IntTensor prompt;        ///< int32 [B, L]
-  std::int64_t chunk = 0;  ///< prefill chunk length; 0 means the whole prompt
-  std::int64_t gen = 1;    ///< tokens to generate; gen − 1 decode passes
+  Numerics numerics;  ///< regime exact only
+  IntTensor prompt;   ///< int32 [B, L]
+  Passes passes;
 };
 
 /// Every checkpoint of every pass, unsharded (docs/spec.md section 2), by id
@@ -36,6 +36,8 @@ struct Answer {
   /// final_mu.
   std::map<std::string, Tensor> stats;
   std::map<std::string, IntTensor> inputs;  ///< "PASS.ids" and "PASS.pos", int32 [B, L]
+  /// The place in the pass of each row's last token, by pass, int32 [B]: whose logits there are.
+  std::map<std::string, IntTensor> last;
 
   /// What a program means by `raw ID` / `unstored ID`. Throws Error("oracle_id", ...) if unknown.
   const Tensor& raw_of(const std::string& id) const;
@@ -43,8 +45,9 @@ struct Answer {
 };
 
 /// Runs the model. `weights` are as generated or loaded; the rounding of numerics.weights happens
-/// inside. Throws Error: "oracle_regime" (another than exact), "oracle_range" (a token id outside
-/// [0, V), more positions than the RoPE table has), "oracle_finite" (a checkpoint, raw value or
+/// inside. Throws Error: "oracle_regime" (another than exact), "oracle_range" (no prompt, no
+/// pass, a pass that is not of the prompt's rows and positions, a token id outside [0, V), more
+/// positions than the RoPE table has), "oracle_finite" (a checkpoint, raw value or
 /// statistic turned out non-finite: id and index named); and what require_ieee and
 /// validate(weights) throw.
 Answer run(const Weights& weights, const Request& request);

@@ -36,19 +36,22 @@ void require_finite(const std::string& id, const Tensor& t) {
 
 }  // namespace
 
-Pass::Pass(Answer& answer, std::string name, ActType act, const IntTensor& ids, std::int64_t start)
-    : answer_(answer),
-      name_(std::move(name)),
-      act_(act),
-      batch_(ids.shape[0]),
-      length_(ids.shape[1]),
-      start_(start) {
-  IntTensor positions(ids.shape);
+Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids)
+    : answer_(answer), name_(plan.name), act_(act), batch_(ids.shape[0]), length_(ids.shape[1]) {
+  for (const PassRows& alike : plan.rows) {
+    start_.insert(start_.end(), static_cast<std::size_t>(alike.rows), alike.start);
+    last_.insert(last_.end(), static_cast<std::size_t>(alike.rows),
+                 static_cast<std::size_t>(alike.tokens - 1));
+  }
+  IntTensor positions(ids.shape), last({batch_});
+  const auto L = static_cast<std::size_t>(length_);
   for (std::size_t at = 0; at < positions.data.size(); ++at)
-    positions.data[at] = static_cast<std::int32_t>(start + static_cast<std::int64_t>(at) % length_);
+    positions.data[at] = static_cast<std::int32_t>(position(at / L, at % L));
+  for (std::size_t b = 0; b < last_.size(); ++b) last.data[b] = static_cast<std::int32_t>(last_[b]);
   answer_.passes.push_back(name_);
   answer_.inputs[name_ + ".ids"] = ids;
   answer_.inputs[name_ + ".pos"] = std::move(positions);
+  answer_.last[name_] = std::move(last);
 }
 
 const Tensor& Pass::store(int layer, std::string_view name, Tensor value) {

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "engine/program/explain.h"
-#include "engine/strategies/layer_file.h"
-#include "golden/case.h"
+#include "engine/run/plan_types.h"
 #include "tools/case_flags.h"
 #include "tools/drawing/picture.h"
 #include "tools/explain_rule.h"
@@ -84,11 +83,12 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
 struct Subject {
   std::string title;  // the strategy's name, or the program's file
   std::optional<Strategy> strategy;
-  GivenCase given;
+  TypedPlan typed;
   bool prefill = false;  // a pass of the prefill, since L is cut; else a decode step
   bool hands_over = false;
 
-  const Case& c() const { return given.c; }
+  const Case& c() const { return typed.plan.given; }
+  Phase phase() const { return prefill ? Phase::prefill : Phase::decode; }
   std::int64_t L() const { return prefill ? c().prompt : 1; }
   std::int64_t M() const { return prefill ? 0 : c().prompt; }
   std::string pass() const {
@@ -152,13 +152,12 @@ Subject subject(const Strategy& strategy, CaseFlags flags) {
                                        of.title));
   flags.set_default("prefill", strategy.to_string());
   flags.set_default("torus", "4x2x3");
-  Case& c = of.given.c;
   if (!flags.has("batch")) flags.set_default("batch", std::to_string(flags.parse().torus.chips()));
-  c = flags.parse();
+  Case c = flags.parse();
   of.hands_over = !(c.prefill == strategy);
   c.decode = strategy;
   c.gen = of.prefill ? 1 : 2;
-  require_legal(c);
+  of.typed = make_typed_plan(c);
   return of;
 }
 
@@ -172,67 +171,63 @@ Subject subject(const std::string& program, CaseFlags& flags) {
   of.title = program;
   LayerFiles files;
   files.program_prefill = program;
-  of.given = load_given_case(files, flags);
-  of.prefill = smallest_length(*of.given.prefill, of.c().torus) > 1;
+  Case c = load_given_case(files, flags);
+  of.prefill = smallest_length(c.prefill, c.torus) > 1;
   if (!of.prefill) {
-    of.given.decode = of.given.prefill;
-    of.given.c.gen = 3;  // as verify --program judges it
+    c.decode = c.prefill;
+    c.gen = 3;  // as verify --program judges it
   }
-  validate(of.c().model);
-  require_legal(of.given.inference());
+  of.typed = make_typed_plan(c);
   return of;
 }
 
 /// The steps of one subject, in every form but that of a table.
 int explain_steps(const Subject& of, const Options& o) {
   const Case& c = of.c();
-  const Inference inference = of.given.inference();
-  const InferencePrograms programs = build_programs(inference);
-  const PhasePrograms& phase = of.prefill ? programs.prefill : programs.decode;
-  if (!of.strategy) check(programs, inference);  // all of it is the user's
+  const RunPlan& plan = of.typed.plan;
+  const PhasePrograms& phase = plan.programs(of.phase());
   std::vector<Explained> parts;
   const auto part = [&](std::string title, const Program& program, std::int64_t L) {
-    parts.push_back({std::move(title), &program, check(program, inference, L, of.M())});
+    parts.push_back({std::move(title), &program, check(program, c, L, of.M())});
   };
   if (o.text) {
     if (of.strategy)
       print_text(phase.layer, of);
     else
-      fmt::print("{}", print_program(*of.given.prefill));
+      fmt::print("{}", print_program(*c.prefill.program()));
     return 0;
   }
   if (of.hands_over)
     part(fmt::format("hand-over of a layer's caches from {}", c.prefill.to_string()),
-         programs.hand_over, c.prompt);
+         plan.hand_over, c.prompt);
   part("embedding", phase.embed, of.L());
   part("layer", phase.layer, of.L());
   if (!o.svg.empty()) return draw(of, parts.back(), o);
   part("head", phase.head, of.L());
   part("sampling", phase.sample, of.L());
   if (o.json) {
-    nlohmann::json out{{"case", print_case(c, of.given.layers())},
-                       {of.strategy ? "strategy" : "program", of.title}};
+    nlohmann::json out{{"case", print_case(c)}, {of.strategy ? "strategy" : "program", of.title}};
     for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
     fmt::print("{}\n", json_text(out));
     return 0;
   }
-  const std::string rest = rest_layouts(of.strategy ? phase.layer : *of.given.prefill);
+  const std::string rest = rest_layouts(of.strategy ? phase.layer : *c.prefill.program());
   fmt::print("{} on torus {}, {}\n{}\n", of.title, c.torus.to_string(), print_model(c.model),
              of.pass());
   fmt::print("weights rest as {}\n", wrapped(rest, 64, "  "));
   if (of.strategy && !of.hands_over)
     fmt::print("and are placed so before the run, once\n");
-  else if (of.hands_over && rest_layouts(programs.prefill.layer) == rest)
+  else if (of.hands_over && rest_layouts(plan.prefill.layer) == rest)
     fmt::print("for prefill ({}) and decode alike: placed before the run, once\n",
                c.prefill.to_string());
   else if (of.hands_over)
     fmt::print("for decode; prefill ({}) has them as\n  {}:\nboth are placed before the run\n",
-               c.prefill.to_string(), wrapped(rest_layouts(programs.prefill.layer), 76, "  "));
+               c.prefill.to_string(), wrapped(rest_layouts(plan.prefill.layer), 76, "  "));
   for (const Explained& e : parts) {
     fmt::print("\n== {} ==\n", e.title);
     if (of.strategy && e.program->ops.empty())
       fmt::print("nothing moves: both phases hold the caches as {}\n",
-                 programs.decode.cache.to_string());
+                 plan.decode.cache.to_string());
     else
       fmt::print("{}", explain(*e.program, e.types, c.torus, c.numerics, {o.paper}));
   }
@@ -245,7 +240,7 @@ int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
   std::string text;
   for (const Strategy& table : tables) {
     const Subject of = subject(table, o.flags);
-    const TableView view{of.given.inference(), &table, of.prefill, of.L(), of.M(), o.paper};
+    const TableView view{of.c(), &table, of.phase(), of.L(), of.M(), o.paper};
     if (o.json) {
       entries.push_back(table_json(view));
       entries.back()["case"] = print_case(of.c());

@@ -34,10 +34,6 @@ void refuse_named_twice(const LayerFiles& files, const CaseFlags& flags, const s
                                             phase, **file));
 }
 
-std::int64_t least_batch(const Program* layer, const Strategy& strategy, const Torus& torus) {
-  return layer != nullptr ? smallest_batch(*layer, torus) : smallest_batch(strategy, torus);
-}
-
 }  // namespace
 
 void LayerFiles::add_to(CLI::App& verb, bool programs) {
@@ -111,15 +107,14 @@ void name_phases(const LayerFiles& files, CaseFlags& flags, const std::string& l
                             *files.layouts, names_of(own)));
 }
 
-GivenCase load_given_case(const LayerFiles& files, CaseFlags& flags, const std::string& line) {
+Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::string& line) {
   refuse_named_twice(files, flags, line);
-  GivenCase given;
-  if (const std::string* file = files.of_prefill())
-    given.prefill = std::make_shared<const Program>(load_layer(*file));
+  std::optional<Strategy> prefill, decode;  // that a program's file is
+  if (const std::string* file = files.of_prefill()) prefill = Strategy(load_layer(*file));
   if (files.program)
-    given.decode = given.prefill;
+    decode = prefill;
   else if (files.program_decode)
-    given.decode = std::make_shared<const Program>(load_layer(*files.program_decode));
+    decode = Strategy(load_layer(*files.program_decode));
   const auto default_to = [&](const char* key, const std::string& value) {
     if (!flags.has(key, line)) flags.set_default(key, value);
   };
@@ -127,37 +122,39 @@ GivenCase load_given_case(const LayerFiles& files, CaseFlags& flags, const std::
   if (flags.weights() == nullptr)
     default_to("model", fmt::format("palm-tiny,embed_scale={}", kProgramEmbedScale));
   name_phases(files, flags, line);
-  const bool open_prefill = given.prefill == nullptr && !flags.has("prefill", line);
-  const bool alone = given.decode == nullptr && !flags.has("decode", line) &&
-                     given.prefill != nullptr;  // a prefill of which no decode step is told
+  const bool open_prefill = !prefill && !flags.has("prefill", line);
+  // A prefill of which no decode step is told.
+  const bool alone = prefill && !decode && !flags.has("decode", line);
   if (open_prefill && !files.layouts)
     throw Error("program_f5",
                 fmt::format("--program-decode {} needs a prefill before it: add --prefill NAME or "
                             "--program-prefill FILE",
                             *files.program_decode));
   default_to("gen", alone ? "1" : "3");
-  Case& c = given.c = flags.parse(line);
+  Case c = flags.parse(line);
   if (alone && c.gen > 1)
     throw Error("program_f5", fmt::format("gen={} has decode steps, and --program-prefill {} is "
                                           "the prefill alone: add --decode NAME or "
                                           "--program-decode FILE, or leave gen at 1",
                                           c.gen, *files.program_prefill));
-  if (given.decode != nullptr && c.gen > 1 && smallest_length(*given.decode, c.torus) > 1)
+  if (decode && c.gen > 1 && smallest_length(*decode, c.torus) > 1)
     throw Error("program_f6",
                 fmt::format("{} cuts L, the positions of a pass, and a decode step has one: give "
                             "it as --program-prefill",
                             *files.of_decode()));
+  if (prefill) c.prefill = *prefill;
+  if (decode) c.decode = *decode;
   if (!flags.has("batch", line)) {
-    c.batch = least_batch(given.prefill.get(), c.prefill, c.torus);
-    if (!alone) c.batch = std::lcm(c.batch, least_batch(given.decode.get(), c.decode, c.torus));
+    c.batch = smallest_batch(c.prefill, c.torus);
+    if (!alone) c.batch = std::lcm(c.batch, smallest_batch(c.decode, c.torus));
   }
-  if (given.prefill != nullptr && !flags.has("prompt", line)) {
-    const std::int64_t L = smallest_length(*given.prefill, c.torus);
+  if (prefill && !flags.has("prompt", line)) {
+    const std::int64_t L = smallest_length(c.prefill, c.torus);
     constexpr std::int64_t kLeast = 4;  // as of a case without programs
     c.prompt = (kLeast + L - 1) / L * L;
     if (!flags.has("chunk", line)) c.chunk = c.prompt;
   }
-  return given;
+  return c;
 }
 
 const Strategy& table_named(const std::string& name, const std::vector<Strategy>& tables,

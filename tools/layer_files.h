@@ -30,22 +30,13 @@ struct LayerFiles {
   std::string words() const;
 };
 
-/// A case with what its files hold.
-struct GivenCase {
-  Case c;
-  std::shared_ptr<const Program> prefill, decode;
-
-  GivenLayers layers() const { return {prefill.get(), decode.get()}; }
-  Inference inference() const { return c.inference(layers()); }
-};
-
 /// Reads the files, and the case from `line` and the flags, where torus=4x2x3
 /// model=palm-tiny,embed_scale=0.75 (or the weights file's) gen=3, the smallest legal prompt of at
 /// least 4 and the smallest legal batch are the defaults; gen=1 where a prefill's program is judged
 /// without a decode. Throws what load_layer, load_strategies and parse_case throw, and Error:
 /// "program_f4" (a phase has a program and a strategy), "program_f5" (a phase that runs has
 /// neither), "program_f6" (a decode's program cuts L), "layouts_f4" (as name_phases).
-GivenCase load_given_case(const LayerFiles& files, CaseFlags& flags, const std::string& line = "");
+Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::string& line = "");
 
 /// Reads the tables, so that the case may name them; a file of one table stands for every phase
 /// that `line` and the flags leave open. Throws what load_strategies throws, and

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "engine/run/inference.h"
 #include "golden/observers.h"
 #include "golden/trace.h"
 #include "golden/verify.h"
@@ -146,14 +147,12 @@ int run_case(Options& o) {
       c.batch = (prompt.shape[0] + unit - 1) / unit * unit;
     }
   }
-  require_legal(c);
-  require_memory(c);
+  const TypedPlan typed = make_typed_plan(c);
+  if (!typed.types) check(typed.plan);  // throws what is wrong
+  require_memory(typed);
   if (!given) prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
   const std::int64_t rows = prompt.shape[0];
 
-  const Inference inference = c.inference();
-  const InferencePrograms programs = build_programs(inference);
-  check(programs, inference);
   std::optional<Weights> generated_weights;
   const Weights& weights = o.flags.weights() != nullptr
                                ? *o.flags.weights()
@@ -162,14 +161,13 @@ int run_case(Options& o) {
   Collector collector(rows);
   const IntTensor ids = padded(prompt, c.batch);
   std::optional<Trace> trace;
-  if (o.trace) trace.emplace(c, ids, *o.trace, Trace::Source{o.flags.weights() != nullptr, {}});
-  const std::int64_t chunks = (c.prompt + c.chunk - 1) / c.chunk;
-  std::optional<PassCounter> progress(std::in_place, chunks + c.gen - 1);
+  if (o.trace) trace.emplace(typed, ids, *o.trace, o.flags.weights() != nullptr);
+  std::optional<PassCounter> progress(std::in_place, typed.plan.passes.size());
   std::vector<Observer*> watching{&*progress};
   if (trace) watching.push_back(&*trace);
   if (o.checkpoints) watching.push_back(&collector);
   Observers observers(watching);
-  const IntTensor generated = run_inference(inference, programs, weights, ids, threads, &observers);
+  const IntTensor generated = run_inference(typed.plan, weights, ids, threads, &observers);
   if (trace) trace->write("complete");
   progress.reset();
   if (!o.json) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/program/count.h"
+#include "engine/run/plan_types.h"
 #include "tools/wrapped.h"
 
 namespace shardproof::tools {
@@ -59,11 +60,11 @@ const LayoutLine* line_of(const LayoutTable& table, const Arrow& arrow) {
 
 CountedTable counted(const TableView& view) {
   CountedTable table;
-  table.made = partitioned(view.inference, *view.strategy, view.prefill);
+  table.made = partitioned(view.of, *view.strategy, view.phase);
   const Program& layer = table.made.layer;
-  const Torus& torus = view.inference.torus;
+  const Torus& torus = view.of.torus;
   const Ledger ledger =
-      count(layer, check(layer, view.inference, view.L, view.M), torus, view.inference.numerics);
+      count(layer, check(layer, view.of, view.L, view.M), torus, view.of.numerics);
   const auto sent = [&](std::size_t i) {
     Sent one;
     if (!is_collective(layer.ops[i].kind)) return one;
@@ -173,7 +174,7 @@ nlohmann::json table_json(const TableView& view) {
   }
   return {{"strategy", view.strategy->to_string()},
           {"description", view.strategy->table().description},
-          {"pass", view.prefill ? "prefill" : "decode"},
+          {"pass", view.phase == Phase::prefill ? "prefill" : "decode"},
           {"layouts", print_layouts(view.strategy->table())},
           {"arrows", arrows},
           {"statistics_per_chip", table.statistics.elements},

@@ -4,16 +4,16 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "engine/run/inference.h"
+#include "engine/run/plan.h"
 #include "weights/error.h"
 
 namespace shardproof::tools {
 
 /// What a strategy's table is shown for.
 struct TableView {
-  Inference inference;
+  Case of;
   const Strategy* strategy;
-  bool prefill;        ///< as a pass of the prefill, else of the decode
+  Phase phase;         ///< as a pass of which it is shown
   std::int64_t L, M;   ///< its positions, and the cached ones before them
   bool paper = false;  ///< as the paper's formulas count
 };

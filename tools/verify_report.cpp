@@ -149,12 +149,12 @@ std::string VerifyReport::row(const Case& c, const Judgement& j) const {
 std::string VerifyReport::command(const Case& c) const {
   std::string text = "shardproof verify" + options_.files.words();
   if (!options_.weights.empty()) text += " --weights " + shell_word(options_.weights);
-  return text + fmt::format(" --case \"{}\"", print_case(c, options_.layers));
+  return text + fmt::format(" --case \"{}\"", print_case(c));
 }
 
 nlohmann::json VerifyReport::as_json(const Case& c, const Answered& answered) const {
   const Judgement& j = answered.judgement;
-  nlohmann::json out{{"case", print_case(c, options_.layers)},
+  nlohmann::json out{{"case", print_case(c)},
                      {"verdict", to_string(j.verdict)},
                      {"tensors", j.tensors},
                      {"elements", j.elements},

@@ -28,7 +28,6 @@ class VerifyReport {
     bool quiet = false;        ///< rows only of cases that are not equal
     bool random = false;       ///< drawn cases: what they covered counts, and a failure is shrunk
     LayerFiles files = {};     ///< in place of strategies, or beside those that ship
-    GivenLayers layers = {};   ///< what the files of programs hold
     std::string weights = {};  ///< a weights file
   };
 

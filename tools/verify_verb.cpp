@@ -26,7 +26,6 @@ struct Options {
   CaseFlags flags;
   std::optional<std::string> line;
   LayerFiles files;
-  GivenLayers layers;  // what the files of programs hold, for as long as the verb runs
   std::optional<std::int64_t> cases;
   int threads = 0;
   bool json = false;
@@ -43,7 +42,7 @@ std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& sk
           flags.parse(fmt::format("torus={} prefill={} decode={} gen=3", torus, s.to_string(),
                                   decodes(s) ? s.to_string() : Strategy().to_string()));
       try {
-        require_legal(c);
+        make_plan(c);
         all.push_back(c);
       } catch (const Error& error) {
         // Without the legal model that it suggests: here the file has fixed the model.
@@ -58,17 +57,17 @@ std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& sk
 }
 
 /// The trace of the one case that is verified, if one is asked for.
-std::unique_ptr<Trace> trace_of(const Options& o, const std::vector<Case>& list) {
+std::unique_ptr<Trace> trace_of(const Options& o, const std::vector<TypedPlan>& list) {
   if (!o.trace) return nullptr;
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
-  const Case& c = list[0];
-  return std::make_unique<Trace>(c, generate_prompt(c.model, c.seed, c.batch, c.prompt), *o.trace,
-                                 Trace::Source{o.flags.weights() != nullptr, o.layers});
+  const Case& c = list[0].plan.given;
+  return std::make_unique<Trace>(list[0], generate_prompt(c.model, c.seed, c.batch, c.prompt),
+                                 *o.trace, o.flags.weights() != nullptr);
 }
 
 VerifyReport::Options report_options(const Options& o) {
-  return {o.json, o.quiet, o.cases.has_value(), o.files, o.layers, o.flags.weights_file()};
+  return {o.json, o.quiet, o.cases.has_value(), o.files, o.flags.weights_file()};
 }
 
 int verify_random(const Options& o, int threads) {
@@ -110,28 +109,23 @@ int verify(Options& o) {
   std::vector<Case> list;
   std::vector<std::string> skipped;
   const Weights* weights = o.flags.weights();
-  GivenCase given;
-  if (o.files.any()) {
-    given = load_given_case(o.files, o.flags, o.line.value_or(""));
-    o.layers = given.layers();
-    list = {given.c};
-    validate(given.c.model);
-    require_legal(given.inference());
-  } else if (!o.line && !o.flags.names_a_case() && weights != nullptr) {
+  if (o.files.any())
+    list = {load_given_case(o.files, o.flags, o.line.value_or(""))};
+  else if (!o.line && !o.flags.names_a_case() && weights != nullptr)
     list = cases_for(o.flags, skipped);
-  } else if (o.line || o.flags.given()) {
+  else if (o.line || o.flags.given())
     list = {o.flags.parse(o.line.value_or(""))};
-    require_legal(list[0]);
-  } else {
+  else
     list = cases::standard_matrix();
+  std::vector<TypedPlan> plans;
+  for (const Case& c : list) {
+    plans.push_back(make_typed_plan(c));
+    require_memory(plans.back(), list.size() == 1 ? 1 : threads);
   }
-  if (o.layers.any()) check(build_programs(given.inference()), given.inference());
-  for (const Case& c : list) require_memory(c, list.size() == 1 ? 1 : threads, o.layers);
-  const std::unique_ptr<Trace> trace = trace_of(o, list);
+  const std::unique_ptr<Trace> trace = trace_of(o, plans);
   VerifyOptions common;
   common.weights = weights;
   common.observer = trace.get();
-  common.layers = o.layers;
   VerifyReport report(report_options(o), static_cast<std::int64_t>(list.size()));
   const AtInterrupt at_interrupt([&](int signal) { report.interrupted(signal); });
   Batch(list, common, threads, list.size() == 1, [&](const Case& c) {

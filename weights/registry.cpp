@@ -162,7 +162,4 @@ std::string checkpoint_id(std::string_view pass, int layer, std::string_view nam
   return fmt::format("{}.layer{}.{}", pass, layer, name);
 }
 
-std::string prefill_pass(std::int64_t chunk) { return fmt::format("prefill.c{}", chunk); }
-std::string decode_pass(std::int64_t step) { return fmt::format("decode.{}", step); }
-
 }  // namespace shardproof

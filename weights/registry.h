@@ -52,8 +52,4 @@ const std::vector<StatSpec>& stat_specs();
 /// "decode.1" and 0 and "gate" make "decode.1.layer0.gate"; layer < 0 makes "decode.1.embed".
 std::string checkpoint_id(std::string_view pass, int layer, std::string_view name);
 
-/// "prefill.c0", "prefill.c1", ... and "decode.1", "decode.2", ...
-std::string prefill_pass(std::int64_t chunk);
-std::string decode_pass(std::int64_t step);
-
 }  // namespace shardproof

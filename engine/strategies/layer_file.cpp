@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "engine/program/rethrow.h"
 #include "engine/program/typing.h"
@@ -205,18 +204,6 @@ class Layer {
   const ModelConfig& config_;
 };
 
-/// The least common multiple of the numbers of blocks that a dim is cut into.
-std::int64_t blocks_of(char dim, const Program& layer, const Torus& torus) {
-  std::int64_t blocks = 1;
-  const auto see = [&](const Result& result) {
-    blocks = std::lcm(blocks, std::int64_t{torus.size(result.layout.axes(dim))});
-  };
-  for (const Result& input : layer.inputs) see(input);
-  for (const Op& op : layer.ops)
-    for (const Result& result : op.results) see(result);
-  return blocks;
-}
-
 }  // namespace
 
 Program load_layer(const std::string& path) {
@@ -239,14 +226,6 @@ void require_layer(const Program& program, const ModelConfig& config, ActType ac
   layer.require_caches();
   layer.require_storage(act);
   layer.require_meanings();
-}
-
-std::int64_t smallest_batch(const Program& layer, const Torus& torus) {
-  return blocks_of('B', layer, torus);
-}
-
-std::int64_t smallest_length(const Program& layer, const Torus& torus) {
-  return blocks_of('L', layer, torus);
 }
 
 }  // namespace shardproof

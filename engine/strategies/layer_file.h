@@ -24,10 +24,4 @@ Program load_layer(const std::string& path);
 /// goes out has other dims than what it is said to be).
 void require_layer(const Program& layer, const ModelConfig& config, ActType act);
 
-/// The smallest batch that every B of the program divides on this torus: the least common multiple
-/// of the numbers of its blocks.
-std::int64_t smallest_batch(const Program& layer, const Torus& torus);
-/// Likewise the smallest number of positions of a pass, by every L.
-std::int64_t smallest_length(const Program& layer, const Torus& torus);
-
 }  // namespace shardproof

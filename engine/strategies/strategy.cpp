@@ -75,7 +75,8 @@ std::vector<Need> needs(const std::vector<Strategy>& phases, const ModelConfig& 
                                             {'Q', config.Q}, {'V', config.V}, {'B', batch}};
   std::vector<CutDim> cuts;
   for (const Strategy& phase : phases)
-    for (const CutDim& cut : cut_dims(phase)) cuts.push_back(cut);
+    if (phase.program() == nullptr)
+      for (const CutDim& cut : cut_dims(phase)) cuts.push_back(cut);
   std::vector<Need> all;
   for (const CutDim& cut : largest(cuts))
     if (cut.dim != 'L')
@@ -136,8 +137,8 @@ std::int64_t smallest(char dim, const Strategy& strategy, const Torus& torus) {
 /// it is the rules that cut it; "" of a strategy that ships.
 std::string where(const std::vector<Strategy>& phases, char dim, const Axes& axes) {
   for (const Strategy& phase : phases) {
+    if (phase.program() != nullptr || phase.ships()) continue;
     const LayoutTable& table = phase.table();
-    if (table.source.file.empty()) continue;
     const auto cuts = [&](const std::vector<Layout::Dim>& dims) {
       return std::any_of(dims.begin(), dims.end(), [&](const Layout::Dim& one) {
         return one.letter == dim && one.axes.sorted() == axes;
@@ -171,6 +172,13 @@ std::string products(char dim, const std::vector<Need>& needs) {
 Strategy::Strategy() : Strategy(parse("ws2d:heads")) {}
 Strategy::Strategy(LayoutTable table)
     : table_(std::make_shared<const LayoutTable>(std::move(table))) {}
+Strategy::Strategy(Program layer) : program_(std::make_shared<const Program>(std::move(layer))) {}
+
+bool Strategy::operator==(const Strategy& other) const {
+  // Two files of programs are two, whatever they hold.
+  if (program_ != nullptr || other.program_ != nullptr) return program_ == other.program_;
+  return *table_ == *other.table_;
+}
 
 const std::vector<Strategy>& all_strategies() {
   static const std::vector<Strategy> all = [] {
@@ -228,11 +236,21 @@ bool decodes(const Strategy& strategy) {
 
 std::vector<CutDim> cut_dims(const Strategy& strategy) {
   std::vector<CutDim> cuts{{'E', Axes::parse("x")}, {'V', Axes::parse("xyz")}};
+  const auto see = [&](const std::vector<Layout::Dim>& dims) {
+    for (const Layout::Dim& dim : dims)
+      if (!dim.axes.empty()) cuts.push_back({dim.letter, dim.axes.sorted()});
+  };
+  if (const Program* layer = strategy.program()) {
+    for (const Result& input : layer->inputs) see(input.layout.dims());
+    for (const Op& op : layer->ops)
+      for (const Result& result : op.results) see(result.layout.dims());
+    return largest(cuts);
+  }
   for (const LayoutLine& line : strategy.table().lines)
-    for (const LayoutStep& step : line.steps)
-      for (const std::vector<Layout::Dim>& dims : {step.layout.dims(), step.cuts})
-        for (const Layout::Dim& dim : dims)
-          if (!dim.axes.empty()) cuts.push_back({dim.letter, dim.axes.sorted()});
+    for (const LayoutStep& step : line.steps) {
+      see(step.layout.dims());
+      see(step.cuts);
+    }
   return largest(cuts);  // K is cut by as many axes as divide it
 }
 
@@ -300,7 +318,8 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
   if (broken.empty()) return;
   std::vector<std::string> names;
   for (const Strategy& phase : phases)
-    if (names.empty() || names.back() != phase.to_string()) names.push_back(phase.to_string());
+    if (phase.program() == nullptr && (names.empty() || names.back() != phase.to_string()))
+      names.push_back(phase.to_string());
   const std::string who =
       fmt::format("{}{} on torus {}", at, fmt::join(names, " then "), torus.to_string());
   const std::int64_t least = unit_of('B', all);

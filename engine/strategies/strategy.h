@@ -7,28 +7,40 @@
 #include <vector>
 
 #include "engine/layouts/table.h"
+#include "engine/program/program.h"
 #include "engine/torus.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
 
 namespace shardproof {
 
-/// The name of a table of layouts: a partitioning of one phase, e.g. `ws2d:batch`.
+/// How one phase is partitioned: a named table of layouts, e.g. `ws2d:batch`, or a layer program
+/// that a user wrote out.
 class Strategy {
  public:
   Strategy();  ///< ws2d:heads
   explicit Strategy(LayoutTable table);
+  explicit Strategy(Program layer);
 
   /// Reads the name of a shipped table or of one of `own`; `ws2d` alone means `ws2d:heads`, `wg-x`
   /// alone `wg-x:natural`. Throws Error("strategy_c1", ...) on an unknown name, naming the nearest.
   static Strategy parse(std::string_view text, const std::vector<Strategy>& own = {});
 
+  /// The layer program, or null where there is a table.
+  const Program* program() const { return program_.get(); }
+  /// To be asked only where there is no program.
   const LayoutTable& table() const { return *table_; }
-  const std::string& to_string() const { return table_->name; }
-  bool operator==(const Strategy& other) const { return *table_ == *other.table_; }
+  /// The table's name, or the program's file.
+  const std::string& to_string() const {
+    return program_ != nullptr ? program_->source.file : table_->name;
+  }
+  /// Whether it is one of all_strategies(), not a user's.
+  bool ships() const { return program_ == nullptr && table_->source.file.empty(); }
+  bool operator==(const Strategy& other) const;
 
  private:
-  std::shared_ptr<const LayoutTable> table_;
+  std::shared_ptr<const LayoutTable> table_;  // one of the two
+  std::shared_ptr<const Program> program_;
 };
 
 /// Every strategy that ships (engine/layouts/strategies.layouts), in the order of the paper.
@@ -43,8 +55,9 @@ struct CutDim {
   char dim;   ///< B is the batch, L the positions of a pass
   Axes axes;  ///< in x, y, z order
 };
-/// Every dim that must divide, in the order E F H Q V B L: what the table's layouts say of them,
-/// and of E and V the table `V_zyE_x` and the logits `BV_zyx`. Of cuts of one dim the largest.
+/// Every dim that must divide, in the order E F H Q V B L: what the table's layouts (or those of
+/// the layer program's values) say of them, and of E and V the table `V_zyE_x` and the logits
+/// `BV_zyx`. Of cuts of one dim the largest.
 std::vector<CutDim> cut_dims(const Strategy& strategy);
 /// "XYZ" of xyz: the product of the sizes, as messages write it.
 std::string product_name(const Axes& axes);
@@ -55,9 +68,9 @@ std::int64_t smallest_length(const Strategy& strategy, const Torus& torus);
 /// Whether it can decode: a decode step has one position, and nothing cuts it.
 bool decodes(const Strategy& strategy);
 
-/// Throws Error("strategy_c3", ...) if dims are not divisible as the strategies of the phases need:
-/// all of them at once, with the nearest legal model (and batch); Error("strategy_c4", ...) if the
-/// batch alone is too small.
+/// Throws Error("strategy_c3", ...) if dims are not divisible as the strategies of the phases need,
+/// layer programs apart, whose types say it: all of them at once, with the nearest legal model (and
+/// batch); Error("strategy_c4", ...) if the batch alone is too small.
 void require_legal(const std::vector<Strategy>& phases, const ModelConfig& config,
                    const Torus& torus, std::int64_t batch);
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,

@@ -104,10 +104,9 @@ class Sides {
 
 }  // namespace
 
-ScalarJudge::ScalarJudge(const Inference& inference, const InferencePrograms& programs,
-                         const Weights& weights, const IntTensor& prompt,
+ScalarJudge::ScalarJudge(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
                          const oracle::Answer& exact)
-    : model_(inference, programs, weights, prompt), meter_(exact) {}
+    : model_(plan, weights, prompt), meter_(exact) {}
 
 void ScalarJudge::next_pass() {
   for (const auto& [key, made] : model_.values())

@@ -15,8 +15,8 @@ namespace shardproof {
 class ScalarJudge : public Observer {
  public:
   /// All outlive the judge. `exact` is what drift is measured from.
-  ScalarJudge(const Inference& inference, const InferencePrograms& programs, const Weights& weights,
-              const IntTensor& prompt, const oracle::Answer& exact);
+  ScalarJudge(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
+              const oracle::Answer& exact);
 
   /// Throws Judge::Stop at the first difference, and what ScalarModel::next_pass throws.
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,

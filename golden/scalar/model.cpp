@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <iterator>
 
 #include "weights/error.h"
-#include "weights/registry.h"
+#include "weights/passes.h"
 
 namespace shardproof {
 
@@ -23,10 +23,9 @@ bool in_layer(const Program& program) {
 
 }  // namespace
 
-ScalarModel::ScalarModel(const Inference& inference, const InferencePrograms& programs,
-                         const Weights& weights, const IntTensor& prompt)
-    : inference_(inference), programs_(programs), weights_(weights), prompt_(prompt) {
-  const ModelConfig& c = inference.config;
+ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt)
+    : plan_(plan), weights_(weights), prompt_(prompt) {
+  const ModelConfig& c = plan.given.model;
   const Value empty{{}, {prompt.shape[0], 0, c.K, c.Q}, {{}}, {}};
   caches_.assign(static_cast<std::size_t>(c.layers), {{"k_cache", empty}, {"v_cache", empty}});
 }
@@ -51,13 +50,14 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
       const Tensor& w = weights_.at(weights_.all().contains(of_layer) ? of_layer : m.name);
       made(input, {{}, w.shape, {w.data}, {}}, true);
     } else if (m.kind == Meaning::Kind::constant) {
-      const auto E = static_cast<std::size_t>(inference_.config.E);
-      made(input, {{}, {inference_.config.E}, {std::vector<float>(E, 1.0F)}, {}}, true);
+      const auto E = static_cast<std::size_t>(plan_.given.model.E);
+      made(input, {{}, {plan_.given.model.E}, {std::vector<float>(E, 1.0F)}, {}}, true);
     } else {
       made(input, given.at(m.to_string()), true);
     }
   }
-  const scalar::Setting setting{inference_.config, inference_.torus, inference_.numerics.schedule};
+  const scalar::Setting setting{plan_.given.model, plan_.given.torus, plan_.given.numerics.schedule,
+                                pass_.rows};
   for (const Op& op : program.ops) {
     std::vector<const Value*> args;
     for (const std::string& name : op.args) args.push_back(&values.at(name));
@@ -71,56 +71,56 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
   return outputs;
 }
 
-void ScalarModel::layers_and_head(const PhasePrograms& phase, const IntTensor& ids, bool sample) {
-  const std::int64_t B = ids.shape[0];
-  const std::int64_t L = ids.shape[1];
-  std::vector<std::int32_t> positions;
-  for (std::int64_t i = 0; i < B * L; ++i)
-    positions.push_back(static_cast<std::int32_t>(length_ + i % L));
-  Value x = run(phase.embed, 0, {{"input ids", of_ints(ids.shape, ids.data)}}).at("embed");
-  const auto layers = static_cast<int>(inference_.config.layers);
+void ScalarModel::run_pass(const Value& ids) {
+  const PhasePrograms& programs = plan_.programs(pass_.phase);
+  Value positions = of_ints(ids.shape, {});
+  for (const PassRows& alike : pass_.rows)
+    for (std::int64_t n = 0; n < alike.rows * pass_.L; ++n)
+      positions.ints.push_back(static_cast<std::int32_t>(alike.start + n % pass_.L));
+  Value x = run(programs.embed, 0, {{"input ids", ids}}).at("embed");
+  const auto layers = static_cast<int>(plan_.given.model.layers);
   for (int l = 0; l < layers; ++l) {
     Known& cache = caches_[static_cast<std::size_t>(l)];
-    Known out = run(phase.layer, l,
+    Known out = run(programs.layer, l,
                     {{"in", x},
-                     {"input pos", of_ints(ids.shape, positions)},
+                     {"input pos", positions},
                      {"previous k_cache", cache.at("k_cache")},
                      {"previous v_cache", cache.at("v_cache")}});
     x = out.at("out");
     cache = std::move(out);
   }
-  length_ += L;
-  const Value logits = run(phase.head, layers - 1, {{"out", x}}).at("logits");
-  if (sample)
-    tokens_.push_back(run(phase.sample, layers - 1, {{"logits", logits}}).at("token").ints);
+  const Value logits = run(programs.head, layers - 1, {{"out", x}}).at("logits");
+  if (pass_.sample)
+    tokens_.push_back(run(programs.sample, layers - 1, {{"logits", logits}}).at("token").ints);
 }
 
 bool ScalarModel::next_pass() {
   values_.clear();
-  const std::int64_t B = prompt_.shape[0];
-  const std::int64_t prompt = prompt_.shape[1];
-  if (length_ < prompt) {
-    pass_ = prefill_pass(chunks_++);
-    const std::int64_t chunk = inference_.chunk > 0 ? inference_.chunk : prompt;
-    const std::int64_t L = std::min(chunk, prompt - length_);
-    IntTensor ids({B, L});
-    for (std::int64_t i = 0; i < B * L; ++i)
-      ids.data[static_cast<std::size_t>(i)] =
-          prompt_.data[static_cast<std::size_t>(i / L * prompt + length_ + i % L)];
-    const bool last = length_ + L == prompt;
-    layers_and_head(programs_.prefill, ids, last);
-    if (last && inference_.gen > 1 && !programs_.hand_over.ops.empty())
-      for (int l = 0; l < static_cast<int>(inference_.config.layers); ++l) {
-        Known& cache = caches_[static_cast<std::size_t>(l)];
-        cache = run(programs_.hand_over, l, cache);
+  if (next_ == plan_.passes.size()) return false;
+  pass_ = plan_.passes.at(next_++);
+  const std::int64_t width = prompt_.shape[1];
+  Value ids = of_ints({pass_.batch(), pass_.L}, {});
+  if (pass_.phase == Phase::decode) {
+    ids.ints = tokens_.back();
+  } else {
+    for (const PassRows& alike : pass_.rows)
+      for (std::int64_t n = 0; n < alike.rows; ++n) {
+        const std::int64_t row = std::ssize(ids.ints) / pass_.L;
+        for (std::int64_t i = 0; i < pass_.L; ++i)
+          ids.ints.push_back(
+              i < alike.tokens
+                  ? prompt_.data[static_cast<std::size_t>(row * width + alike.start + i)]
+                  : 0);
       }
-    return true;
   }
-  if (decoded_ + 1 >= inference_.gen) return false;
-  pass_ = decode_pass(++decoded_);
-  IntTensor ids({B, 1});
-  ids.data = tokens_.back();
-  layers_and_head(programs_.decode, ids, true);
+  run_pass(ids);
+  const bool handed = pass_.phase == Phase::prefill && next_ < plan_.passes.size() &&
+                      plan_.passes.at(next_).phase == Phase::decode;
+  if (handed && !plan_.hand_over.ops.empty())
+    for (int l = 0; l < static_cast<int>(plan_.given.model.layers); ++l) {
+      Known& cache = caches_[static_cast<std::size_t>(l)];
+      cache = run(plan_.hand_over, l, cache);
+    }
   return true;
 }
 

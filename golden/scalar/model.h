@@ -3,8 +3,9 @@
 #include <map>
 #include <string>
 
-#include "engine/run/inference.h"
+#include "engine/run/plan.h"
 #include "golden/scalar/ops.h"
+#include "weights/weights.h"
 
 namespace shardproof {
 
@@ -22,14 +23,13 @@ class ScalarModel {
   };
 
   /// `weights` as stored for the run. All outlive the model.
-  ScalarModel(const Inference& inference, const InferencePrograms& programs, const Weights& weights,
-              const IntTensor& prompt);
+  ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt);
 
   /// Runs the next pass, the hand-over behind the prefill included, and forgets the one before.
   /// False when there is none left. Throws what scalar::apply throws.
   bool next_pass();
 
-  const std::string& pass() const { return pass_; }
+  const std::string& pass() const { return pass_.name; }
   /// The values of the pass by key().
   const std::map<std::string, Made>& values() const { return values_; }
   static std::string key(const Program& program, int layer, const std::string& value);
@@ -39,16 +39,14 @@ class ScalarModel {
  private:
   using Known = std::map<std::string, scalar::Value>;  // by meaning
   Known run(const Program& program, int layer, const Known& given);
-  void layers_and_head(const PhasePrograms& phase, const IntTensor& ids, bool sample);
+  void run_pass(const scalar::Value& ids);
 
-  const Inference& inference_;
-  const InferencePrograms& programs_;
+  const RunPlan& plan_;
   const Weights& weights_;
   const IntTensor& prompt_;
   std::vector<Known> caches_;  // of each layer: k_cache, v_cache
-  std::int64_t length_ = 0;    // of the caches
-  std::int64_t decoded_ = 0, chunks_ = 0;
-  std::string pass_;
+  std::int64_t next_ = 0;      // pass
+  PassPlan pass_;
   std::map<std::string, Made> values_;
   std::vector<std::vector<std::int32_t>> tokens_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "golden/scalar/order.h"
@@ -36,19 +37,25 @@ float spread(const Value& t, const Value& s, std::size_t i) {
   return s.whole()[at(element)];
 }
 
-Value last_position(const Value& t) {
-  const std::size_t d = t.layout.find('L').value();
-  std::int64_t outer = 1;
-  std::int64_t inner = 1;
-  for (std::size_t e = 0; e < d; ++e) outer *= t.shape[e];
-  for (std::size_t e = d + 1; e < t.shape.size(); ++e) inner *= t.shape[e];
+/// Of every row its last token in the pass.
+Value last_token(const Value& t, const std::vector<PassRows>& rows) {
+  const std::size_t L = t.layout.find('L').value();
+  std::vector<std::int64_t> last;
+  for (const PassRows& alike : rows) last.insert(last.end(), at(alike.rows), alike.tokens - 1);
+  const auto place = [&](std::int64_t element, std::size_t dim) {
+    for (std::size_t d = t.shape.size(); d-- > dim + 1;) element /= t.shape[d];
+    return element % t.shape[dim];
+  };
   Value out{{}, t.shape, {}, {}};
-  out.shape.erase(out.shape.begin() + static_cast<std::ptrdiff_t>(d));
+  out.shape.erase(out.shape.begin() + static_cast<std::ptrdiff_t>(L));
   for (const std::vector<float>& from : t.parts) {
     std::vector<float>& to = out.parts.emplace_back();
-    for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t i = 0; i < inner; ++i)
-        to.push_back(from[at(((o + 1) * t.shape[d] - 1) * inner + i)]);
+    for (std::int64_t i = 0; i < std::ssize(from); ++i) {
+      const auto B = t.layout.find('B');
+      const bool known = B.has_value() && !last.empty();
+      if (place(i, L) == (known ? last[at(place(i, *B))] : t.shape[L] - 1))
+        to.push_back(from[at(i)]);
+    }
   }
   return out;
 }
@@ -248,7 +255,7 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::all_reduce:
       return {reduction(op, t, setting)};
     case OpKind::last:
-      return {last_position(t)};
+      return {last_token(t, setting.rows)};
     case OpKind::split_dim:
     case OpKind::merge_dim:
       return {reshaped(op, t, setting.torus)};

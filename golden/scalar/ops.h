@@ -7,6 +7,7 @@
 #include "weights/error.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
+#include "weights/passes.h"
 
 namespace shardproof::scalar {
 
@@ -15,6 +16,8 @@ struct Setting {
   const ModelConfig& config;
   Torus torus;
   Schedule schedule = Schedule::group;
+  /// Of the pass, whose last tokens `last` takes; without them the last of L.
+  std::vector<PassRows> rows = {};
 };
 
 /// The results of one op in the f32 regime (docs/spec.md section 1.2), by plain scalar loops and

@@ -29,7 +29,7 @@ bool a_lost_collective_is_seen() {
   OracleMemo memo;
   VerifyOptions options;
   options.check_types = false;
-  options.mutate = [](InferencePrograms& programs) {
+  options.mutate = [](RunPlan& programs) {
     for (Op& op : programs.decode.layer.ops)
       if (op.kind == OpKind::reduce_scatter) op.removed = true;
   };

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/strategies/strategy.h"
 #include "tests/engine/strategy_sample.h"
 #include "tests/weights/expect_error.h"
 
@@ -154,7 +155,7 @@ TEST_F(LayerFile, HoldsStoreLinesIfActIsBf16) {
 
 TEST(SmallestBatch, IsTheLeastThatEveryBDivides) {
   const auto batch = [](const std::string& text, const Torus& torus) {
-    return smallest_batch(parse_program("layer", text), torus);
+    return smallest_batch(Strategy(parse_program("layer", text)), torus);
   };
   EXPECT_EQ(batch("input x : BLE_xzy is in", Torus(4, 2, 3)), 1);
   EXPECT_EQ(batch("input x : B_xLE is in\ny : B_zLE = slice(x, B, z) is in", Torus(4, 2, 3)), 12);

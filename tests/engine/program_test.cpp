@@ -238,10 +238,10 @@ TEST(Strategies, LayerProgramsCheckOnUnequalTori) {
         const ActType act = model.block == Block::serial ? ActType::bf16 : ActType::f32;
         SCOPED_TRACE(
             fmt::format("{} with {} on {}", strategy.to_string(), print_model(model), size));
-        Inference run = run_under(strategy, model, torus, act);
+        Case run = run_under(strategy, model, torus, act);
         run.batch *= 2;
         run.prompt *= 2;
-        for (const Program& program : programs_of(build_programs(run).prefill))
+        for (const Program& program : programs_of(make_plan(run).prefill))
           EXPECT_EQ(message_of([&] { check(program, run, run.prompt, 3); }), "") << program.name;
       }
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/run/inference.h"
+#include "engine/run/plan_types.h"
 
 namespace shardproof {
 
@@ -46,24 +47,25 @@ inline bool serial_only(const Strategy& strategy) {
 }
 
 /// A run whose prefill is the strategy, with the smallest batch and prompt that it divides.
-inline Inference run_under(const Strategy& strategy, ModelConfig model, const Torus& torus,
-                           ActType act = ActType::f32) {
-  Inference run;
+inline Case run_under(const Strategy& strategy, ModelConfig model, const Torus& torus,
+                      ActType act = ActType::f32) {
+  Case run;
   run.torus = torus;
-  run.config = std::move(model);
-  if (serial_only(strategy)) run.config.block = Block::serial;
+  run.model = std::move(model);
+  if (serial_only(strategy)) run.model.block = Block::serial;
   run.numerics.act = act;
   run.prefill = strategy;
   run.decode = decodes(strategy) ? strategy : Strategy();
   run.batch = smallest_batch(strategy, torus);
-  run.prompt = smallest_length(strategy, torus);
+  run.prompt = run.chunk = smallest_length(strategy, torus);
+  run.gen = 1;
   return run;
 }
 
 /// The programs of the strategy's phase in such a run.
 inline PhasePrograms phase_under(const Strategy& strategy, const ModelConfig& model,
                                  const Torus& torus, ActType act = ActType::f32) {
-  return build_programs(run_under(strategy, model, torus, act)).prefill;
+  return make_plan(run_under(strategy, model, torus, act)).prefill;
 }
 
 /// The layouts in which the strategies' phases leave their caches, each once.
@@ -72,7 +74,7 @@ inline std::vector<Layout> cache_layouts(const std::vector<Strategy>& strategies
   std::vector<Layout> all;
   for (const Strategy& strategy : strategies) {
     const Layout cache =
-        partitioned(run_under(strategy, model, torus), strategy, /*prefill=*/true).cache;
+        partitioned(run_under(strategy, model, torus), strategy, Phase::prefill).cache;
     if (std::find(all.begin(), all.end(), cache) == all.end()) all.push_back(cache);
   }
   return all;

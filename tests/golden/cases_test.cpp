@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "engine/run/plan.h"
 #include "golden/coverage.h"
 #include "golden/strata.h"
 #include "tests/golden/case_gen.h"
@@ -26,7 +27,7 @@ TEST(StandardMatrix, HasTheFirstStrategiesOnEveryTorusForBothKindsOfHeads) {
 TEST(StandardMatrix, HasEveryStrategyForAllKindsOfHeadsAndOn64Chips) {
   std::set<std::string> seen;
   for (const Case& c : cases::standard_matrix()) {
-    require_legal(c);
+    make_plan(c);
     seen.insert(fmt::format("{} {} {}", c.prefill.to_string(), c.torus.to_string(), c.model.K));
   }
   for (const Strategy& s : all_strategies()) {
@@ -149,14 +150,14 @@ TEST(Coverage, DemandsNothingOfAFewCases) {
   EXPECT_NE(few.shortfall(), "");
 }
 
-RC_GTEST_PROP(Draw, IsLegal, ()) { require_legal(*any_case()); }
+RC_GTEST_PROP(Draw, IsLegal, ()) { make_plan(*any_case()); }
 
 RC_GTEST_PROP(Simpler, IsLegalAndEnds, ()) {
   Case c = *any_case();
   int steps = 0;
   for (;;) {
     const std::vector<Case> next = cases::simpler(c);
-    for (const Case& candidate : next) require_legal(candidate);
+    for (const Case& candidate : next) make_plan(candidate);
     if (next.empty()) break;
     c = next[*rc::gen::inRange<std::size_t>(0, next.size())];
     RC_ASSERT(++steps < 100);

@@ -38,7 +38,7 @@ void make_constant(Tensor& tensor) { std::fill(tensor.data.begin(), tensor.data.
 /// The weights that the prefill's programs hold in a cut layout, as its inputs.
 std::map<std::string, Layout> cut_weights(const Case& c) {
   std::map<std::string, Layout> cut;
-  const PhasePrograms phase = build_programs(c.inference()).prefill;
+  const PhasePrograms phase = make_plan(c).prefill;
   for (const Program* p : {&phase.embed, &phase.layer, &phase.head})
     for (const Result& input : p->inputs) {
       if (input.meaning.kind != Meaning::Kind::weight) continue;
@@ -162,21 +162,25 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
         parse_case(fmt::format("torus=2x1x3 prompt={} chunk={} gen={} batch=6 "
                                "model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=24",
                                run.prompt, run.chunk, run.gen));
-    EXPECT_EQ(missing_of_decode(c.inference()), "") << "no layer of a user's";
+    EXPECT_EQ(missing_of_decode(c), "") << "no layer of a user's";
     for (const Strategy& strategy : decoding(sample_strategies())) {
       c.model.block = serial_only(strategy) ? Block::serial : Block::parallel;
       const Program layer = parse_program(
-          "layer", print_program(partitioned(c.inference(), strategy, /*prefill=*/true).layer),
-          "p.txt");
-      EXPECT_EQ(missing_of_decode(c.inference({&layer, &layer})), run.missing);
+          "layer", print_program(partitioned(c, strategy, Phase::prefill).layer), "p.txt");
+      const Strategy own(layer);
+      const auto with = [&](const Strategy& prefill, const Strategy& decode) {
+        Case given = c;
+        given.prefill = prefill;
+        given.decode = decode;
+        return given;
+      };
+      EXPECT_EQ(missing_of_decode(with(own, own)), run.missing);
       // As the decode alone it is run by decode steps only.
-      EXPECT_EQ(missing_of_decode(c.inference({nullptr, &layer})),
+      EXPECT_EQ(missing_of_decode(with(c.prefill, own)),
                 run.gen > 1 ? "" : "not judged as decode: no pass runs it (gen=1)");
-      EXPECT_EQ(missing_of_decode(c.inference({&layer, nullptr})), "");
+      EXPECT_EQ(missing_of_decode(with(own, c.decode)), "");
       OracleMemo memo;
-      VerifyOptions options;
-      options.layers = {&layer, &layer};
-      const Judgement j = verify_case(c, memo, options);
+      const Judgement j = verify_case(with(own, own), memo);
       EXPECT_EQ(j.verdict, *run.missing == '\0' ? Verdict::equal : Verdict::not_judged)
           << j.explanation();
       EXPECT_EQ(j.reason, run.missing);
@@ -189,7 +193,7 @@ TEST(Evidence, SwappedCachesNeedAPassThatReadsThem) {
   Case c =
       parse_case("torus=4x2x3 prompt=4 batch=24 model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=24");
   std::string text =
-      print_program(partitioned(c.inference(), Strategy::parse("ws2d:batch"), true).layer);
+      print_program(partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer);
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"append(k_old", "append(TMP"},
                                  {"append(v_old", "append(k_old"},
                                  {"append(TMP", "append(v_old"}}) {
@@ -197,16 +201,15 @@ TEST(Evidence, SwappedCachesNeedAPassThatReadsThem) {
     text.replace(text.find(from), from.size(), to);
   }
   const Program layer = parse_program("layer", text, "p.txt");
+  c.prefill = c.decode = Strategy(layer);
   OracleMemo memo;
-  VerifyOptions options;
-  options.layers = {&layer, &layer};
   for (const auto& [gen, chunk, verdict] : {std::tuple{1, 4, Verdict::not_judged},
                                             {1, 3, Verdict::different},
                                             {2, 4, Verdict::different},
                                             {3, 4, Verdict::different}}) {
     c.gen = gen;
     c.chunk = chunk;
-    EXPECT_EQ(verify_case(c, memo, options).verdict, verdict) << gen << " " << chunk;
+    EXPECT_EQ(verify_case(c, memo).verdict, verdict) << gen << " " << chunk;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <optional>
 
+#include "engine/run/inference.h"
 #include "golden/verify.h"
 
 namespace shardproof {
@@ -84,8 +85,8 @@ Judgement judge_corrupted(const std::string& step, int chip,
   Corrupter corrupter(judge, step, chip, at);
   Threads threads(1);
   try {
-    run_inference(c.inference(), build_programs(c.inference()), known->weights, known->prompt,
-                  threads, &corrupter, Hazards::hostile());
+    run_inference(make_plan(c), known->weights, known->prompt, threads, &corrupter,
+                  Hazards::hostile());
   } catch (const Judge::Stop&) {
   }
   if (size != nullptr) *size = corrupter.size;
@@ -146,7 +147,7 @@ TEST(Judge, GoesByTheDeclaredLayout) {
   for (const char* value : {"a", "qp", "kp", "kc", "s", "o", "xn", "out"}) {
     VerifyOptions options;
     options.check_types = false;
-    options.mutate = [&](InferencePrograms& programs) {
+    options.mutate = [&](RunPlan& programs) {
       for (Op& op : programs.prefill.layer.ops)
         for (Result& result : op.results) {
           if (result.name != value) continue;
@@ -197,8 +198,8 @@ TEST(Judge, SeesWrongOriginsOfAPartial) {
   Judge judge(known->answer, known->weights);
   OriginSpoiler spoiler(judge);
   Threads threads(1);
-  EXPECT_THROW(run_inference(c.inference(), build_programs(c.inference()), known->weights,
-                             known->prompt, threads, &spoiler, Hazards::hostile()),
+  EXPECT_THROW(run_inference(make_plan(c), known->weights, known->prompt, threads, &spoiler,
+                             Hazards::hostile()),
                Judge::Stop);
   ASSERT_TRUE(judge.finish().difference);
   EXPECT_EQ(judge.finish().difference->step, "prefill.c0.layer0.qt");
@@ -211,8 +212,8 @@ TEST(Judge, HoldsTheGeneratedTableAgainstTheTokens) {
   const auto known = memo.get(c);
   Judge judge(known->answer, known->weights);
   Threads threads(1);
-  IntTensor generated = run_inference(c.inference(), build_programs(c.inference()), known->weights,
-                                      known->prompt, threads, &judge, Hazards::hostile());
+  IntTensor generated = run_inference(make_plan(c), known->weights, known->prompt, threads, &judge,
+                                      Hazards::hostile());
   judge.observe_generated(generated);
   EXPECT_EQ(judge.finish().verdict, Verdict::equal);
   generated.data.back() ^= 1;
@@ -251,8 +252,7 @@ TEST(Judge, DoesNotPassARunThatSkippedACheckpoint) {
   Judge judge(known->answer, known->weights);
   Hider hider(judge);
   Threads threads(1);
-  run_inference(c.inference(), build_programs(c.inference()), known->weights, known->prompt,
-                threads, &hider, Hazards::hostile());
+  run_inference(make_plan(c), known->weights, known->prompt, threads, &hider, Hazards::hostile());
   EXPECT_EQ(judge.finish().verdict, Verdict::not_judged);
   EXPECT_EQ(judge.finish().reason, "the run never showed decode.1.layer0.hidden");
 }

@@ -34,28 +34,25 @@ Case fitted(Case c, const Strategy& strategy) {
 }
 
 std::string text_of(const Strategy& strategy, const Case& c) {
-  return print_program(partitioned(c.inference(), strategy, /*prefill=*/true).layer);
+  return print_program(partitioned(c, strategy, Phase::prefill).layer);
 }
 
 /// The layer in both phases of the case, or in place of a prefill that cannot decode.
-GivenLayers layers_of(const Case& c, const Program& layer) {
-  return {&layer, decodes(c.prefill) ? &layer : nullptr};
+Case with_layer(Case c, const Program& layer) {
+  const bool both = decodes(c.prefill);
+  c.prefill = Strategy(layer);
+  if (both) c.decode = c.prefill;
+  return c;
 }
 
 Judgement judge(const std::string& text, const Case& c, OracleMemo& memo) {
-  const Program layer = parse_program("layer", text, "p.txt");
-  VerifyOptions options;
-  options.layers = layers_of(c, layer);
-  return verify_case(c, memo, options);
+  return verify_case(with_layer(c, parse_program("layer", text, "p.txt")), memo);
 }
 
 /// Whether the program is refused before it runs; the message in `why`.
 bool refused(const std::string& text, const Case& c, std::string& why) {
   try {
-    const Program layer = parse_program("layer", text, "p.txt");
-    const Inference inference = c.inference(layers_of(c, layer));
-    require_legal(inference);
-    check(build_programs(inference), inference);
+    make_typed_plan(with_layer(c, parse_program("layer", text, "p.txt")));
     return false;
   } catch (const Error& error) {
     why = error.what();
@@ -111,8 +108,7 @@ TEST(LayerProgram, EveryStrategysTextIsJudgedEqual) {
 
 RC_GTEST_PROP(LayerProgram, PrintAndParseAreInverseForEveryCase, ()) {
   const Case c = *any_case();
-  for (const PhasePrograms& phase :
-       {build_programs(c.inference()).prefill, build_programs(c.inference()).decode})
+  for (const PhasePrograms& phase : {make_plan(c).prefill, make_plan(c).decode})
     for (const Program* p : {&phase.embed, &phase.layer, &phase.head, &phase.sample})
       RC_ASSERT(parse_program(p->name, print_program(*p)) == *p);
 }
@@ -368,10 +364,9 @@ TEST(LayerProgram, TheShippedOnesAreProvedOnManyTori) {
         Case c = parse_case(fmt::format(
             "torus={} model=palm-tiny,E=120,F=120,V=120,Q=2,H={} prompt=5 chunk=2 gen=3 seed=7",
             torus.to_string(), *H != '\0' ? 24 : torus.size(Axes::parse("zy"))));
-        c.batch = smallest_batch(layer, torus);
-        VerifyOptions options;
-        options.layers = {&layer, &layer};
-        const Judgement j = verify_case(c, memo, options);
+        c.prefill = c.decode = Strategy(layer);
+        c.batch = smallest_batch(c.prefill, torus);
+        const Judgement j = verify_case(c, memo);
         EXPECT_EQ(j.verdict, Verdict::equal) << name << " " << print_case(c) << j.explanation();
       }
   }

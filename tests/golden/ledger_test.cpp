@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/program/count.h"
+#include "engine/run/inference.h"
 #include "golden/verify.h"
 #include "tests/golden/case_gen.h"
 
@@ -170,13 +171,13 @@ class Formulas {
 };
 
 std::int64_t counted(const Program& program, const Case& c, std::int64_t L) {
-  return count(program, check(program, c.inference(), L, c.prompt), c.torus, c.numerics).moved();
+  return count(program, check(program, c, L, c.prompt), c.torus, c.numerics).moved();
 }
 
 RC_GTEST_PROP(Ledger, EqualsTheFormulas, ()) {
   const Case c = draw_of_the_five();
   RC_LOG() << print_case(c) << "\n";
-  const InferencePrograms programs = build_programs(c.inference());
+  const RunPlan programs = make_plan(c);
   const auto phase = [&](const PhasePrograms& p, const Strategy& strategy, std::int64_t L) {
     const Formulas formulas(c, strategy);
     RC_ASSERT(counted(p.layer, c, L) == formulas.layer(L));
@@ -202,17 +203,16 @@ class Meter : public Observer {
 
 RC_GTEST_PROP(Ledger, EqualsWhatTheChipsReceived, ()) {
   const Case c = *any_case();
-  const InferencePrograms programs = build_programs(c.inference());
+  const RunPlan programs = make_plan(c);
   OracleMemo memo;
   const auto known = memo.get(c);
   Meter meter;
   Threads threads(1);
-  run_inference(c.inference(), programs, known->weights, known->prompt, threads, &meter,
-                Hazards::hostile());
+  run_inference(programs, known->weights, known->prompt, threads, &meter, Hazards::hostile());
   std::size_t met = 0;
   const auto compare = [&](const Program& program, const std::string& prefix, std::int64_t L,
                            std::int64_t M) {
-    const auto types = check(program, c.inference(), L, M);
+    const auto types = check(program, c, L, M);
     for (const StepCost& cost : count(program, types, c.torus, c.numerics).steps) {
       if (!is_collective(cost.kind)) continue;
       std::int64_t received = meter.seen.at(prefix + cost.step);
@@ -271,7 +271,7 @@ double evaluated(const std::string& text, const std::map<char, double>& extents,
 
 RC_GTEST_PROP(Ledger, PrintsFormulasThatComeToItsNumbers, ()) {
   const Case c = *any_case();
-  const InferencePrograms programs = build_programs(c.inference());
+  const RunPlan programs = make_plan(c);
   const ModelConfig& m = c.model;
   const std::int64_t L = c.gen > 1 ? 1 : c.chunk;  // without a decode step, of the prefill
   const auto real = [](std::int64_t v) { return static_cast<double>(v); };
@@ -283,7 +283,7 @@ RC_GTEST_PROP(Ledger, PrintsFormulasThatComeToItsNumbers, ()) {
                                          {'F', real(m.F)},      {'H', real(m.H)},
                                          {'K', real(m.K)},      {'Q', real(m.Q)},
                                          {'V', real(m.V)},      {'C', real(c.torus.chips())}};
-    const auto types = check(*program, c.inference(), L, c.prompt);
+    const auto types = check(*program, c, L, c.prompt);
     for (const StepCost& cost : count(*program, types, c.torus, c.numerics).steps) {
       if (!is_collective(cost.kind)) continue;
       for (bool paper : {false, true}) {
@@ -308,8 +308,8 @@ TEST(Ledger, CountsTheLayerOfThePaperLineByLine) {
   // palm-tiny with E=F=48, Q=4 on 4x2x3, 24 rows, one token, multiquery, over batch.
   const Case c =
       parse_case("torus=4x2x3 model=palm-tiny,E=48,F=48,Q=4 prefill=ws2d:batch batch=24");
-  const Program layer = build_programs(c.inference()).prefill.layer;
-  const Ledger ledger = count(layer, check(layer, c.inference(), 1, 4), c.torus, c.numerics);
+  const Program layer = make_plan(c).prefill.layer;
+  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics);
   std::map<std::string, std::int64_t> per_chip;
   for (const StepCost& cost : ledger.steps)
     if (is_collective(cost.kind)) per_chip[cost.step] = cost.moved / 24;
@@ -329,8 +329,8 @@ TEST(Ledger, CountsTheLayerOfThePaperLineByLine) {
 
 TEST(Ledger, WritesTheFormulaOfEveryCollective) {
   const Case c = parse_case("torus=4x2x3 prefill=ws2d:batch");
-  const Program layer = build_programs(c.inference()).prefill.layer;
-  const Ledger ledger = count(layer, check(layer, c.inference(), 1, 4), c.torus, c.numerics);
+  const Program layer = make_plan(c).prefill.layer;
+  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics);
   for (const StepCost& cost : ledger.steps) {
     if (cost.step == "xg") {
       EXPECT_EQ(formula(cost, false), "BLE/X (1-1/YZ)");

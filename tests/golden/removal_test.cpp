@@ -11,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "engine/run/inference.h"
 #include "golden/verify.h"
 #include "tests/engine/strategy_sample.h"
 #include "weights/error.h"
@@ -42,12 +43,10 @@ class Recorder : public Observer {
   std::string program_, value_, pass_;
 };
 
-Recorder value_of_step(const Case& c, const OracleMemo::Known& known,
-                       const InferencePrograms& programs, Recorder recorder) {
+Recorder value_of_step(const OracleMemo::Known& known, const RunPlan& programs, Recorder recorder) {
   Threads threads(1);
   try {
-    run_inference(c.inference(), programs, known.weights, known.prompt, threads, &recorder,
-                  Hazards::hostile());
+    run_inference(programs, known.weights, known.prompt, threads, &recorder, Hazards::hostile());
   } catch (const Recorder::Done&) {
   }
   return recorder;
@@ -73,7 +72,7 @@ struct Site {
   std::size_t op;
 };
 
-Program& program_at(InferencePrograms& programs, const Site& site) {
+Program& program_at(RunPlan& programs, const Site& site) {
   if (site.phase == "hand_over") return programs.hand_over;
   PhasePrograms& phase = site.phase == "prefill" ? programs.prefill : programs.decode;
   if (site.program == "embed") return phase.embed;
@@ -97,7 +96,7 @@ struct Tally {
 
 void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
   const auto known = memo.get(c);
-  InferencePrograms whole = build_programs(c.inference());
+  RunPlan whole = make_plan(c);
   std::vector<Site> sites;
   for (const char* phase : {"prefill", "decode"})
     for (const char* program : {"embed", "layer", "head", "sample"})
@@ -115,19 +114,19 @@ void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
       if (op.kind == OpKind::permute_axes && !changes_places(op, c.torus)) continue;
       VerifyOptions options;
       options.check_types = false;
-      options.mutate = [&](InferencePrograms& programs) {
+      options.mutate = [&](RunPlan& programs) {
         program_at(programs, site).ops[site.op].removed = true;
       };
       const std::string what =
           site.phase + " " + site.program + ": " + op.to_string() + " in " + print_case(c);
       const Judgement j = verify_case(c, memo, options);
       ASSERT_EQ(j.verdict, Verdict::different) << what;
-      InferencePrograms mutant = build_programs(c.inference());
+      RunPlan mutant = make_plan(c);
       options.mutate(mutant);
       const Recorder recorder(program_at(whole, site).name, op.results[0].name,
                               site.phase == "decode" ? "decode" : "prefill");
-      const auto right = value_of_step(c, *known, whole, recorder);
-      const auto wrong = value_of_step(c, *known, mutant, recorder);
+      const auto right = value_of_step(*known, whole, recorder);
+      const auto wrong = value_of_step(*known, mutant, recorder);
       ASSERT_TRUE(right.seen && wrong.seen) << what;
       EXPECT_EQ(j.difference->step, right.step) << what;
       EXPECT_EQ(j.difference->op, op.to_string()) << what;
@@ -214,10 +213,10 @@ TEST(RemovedCollective, IsNamedByTheJudgeInEveryStrategy) {
 TEST(RemovedCollective, IsRefusedByTheTypeCheckWhenTakenOutOfTheText) {
   // The same removal written as a program without the collective: types alone refuse it.
   const Case c = parse_case("torus=4x2x3 prefill=ws2d:batch");
-  InferencePrograms programs = build_programs(c.inference());
+  RunPlan programs = make_plan(c);
   int refused = 0;
   for (std::size_t i = 0; i < programs.decode.layer.ops.size(); ++i) {
-    InferencePrograms mutant = programs;
+    RunPlan mutant = programs;
     auto& ops = mutant.decode.layer.ops;
     if (!is_collective(ops[i].kind)) continue;
     const std::string gone = ops[i].results[0].name;
@@ -226,7 +225,7 @@ TEST(RemovedCollective, IsRefusedByTheTypeCheckWhenTakenOutOfTheText) {
     for (Op& op : ops)
       for (std::string& arg : op.args)
         if (arg == gone) arg = instead;
-    EXPECT_THROW(check(mutant, c.inference()), Error) << gone;
+    EXPECT_THROW(check(mutant), Error) << gone;
     ++refused;
   }
   EXPECT_EQ(refused, 12);

@@ -39,7 +39,7 @@ std::string outcome(const Case& c, BrokenRule broken = BrokenRule::none, bool ty
   VerifyOptions options;
   options.check_types = types;
   if (broken != BrokenRule::none)
-    options.mutate = [&](InferencePrograms& programs) {
+    options.mutate = [&](RunPlan& programs) {
       const auto layer = [&](const Strategy& strategy, std::int64_t L) {
         return partition(strategy.table(), c.model, extents_of(c.model, c.batch, L), c.torus,
                          c.numerics.act, broken)
@@ -64,7 +64,7 @@ std::string lowered(const Case& c, BrokenRule broken) {
         partition(c.prefill.table(), c.model, extents_of(c.model, c.batch, c.prompt), c.torus,
                   c.numerics.act, broken)
             .layer;
-    check(layer, c.inference(), c.prompt, 0);
+    check(layer, c, c.prompt, 0);
     return "equal";
   } catch (const Error& error) {
     return error.what();
@@ -184,8 +184,8 @@ TEST(Tables, AnotherOrderOfHiddenIsEqualAndDearer) {
   const auto sent = [&](const std::string& text) {
     c.prefill = c.decode = strategy_of(text);
     EXPECT_EQ(outcome(c), "equal");
-    const PartitionedLayer made = partitioned(c.inference(), c.decode, false);
-    return count(made.layer, check(made.layer, c.inference(), 1, 2), c.torus, c.numerics).moved();
+    const PartitionedLayer made = partitioned(c, c.decode, Phase::decode);
+    return count(made.layer, check(made.layer, c, 1, 2), c.torus, c.numerics).moved();
   };
   std::string other = k2d;
   other.replace(other.find("BLF_zyx"), 7, "BLF_yzx");

@@ -163,11 +163,11 @@ struct Traced {
 };
 
 Traced trace_case(const Case& c, const fs::path& target, bool against_oracle = true,
-                  std::function<void(InferencePrograms&)> mutate = nullptr) {
+                  std::function<void(RunPlan&)> mutate = nullptr) {
   OracleMemo memo;
   const auto known = memo.get(c);
   Traced traced{{}, Keeper(against_oracle ? known.get() : nullptr)};
-  Trace trace(c, known->prompt, target, {});
+  Trace trace(make_typed_plan(c), known->prompt, target);
   Observers both({&trace, &traced.keeper});
   VerifyOptions options;
   options.observer = &both;
@@ -237,7 +237,7 @@ std::string first_difference(const Reader& file, const Case& c, const Keeper& ke
 
 /// The ids of all steps of a whole run, from its programs.
 std::set<std::string> step_ids(const Case& c) {
-  const InferencePrograms programs = build_programs(c.inference());
+  const RunPlan programs = make_plan(c);
   std::set<std::string> ids;
   const auto add = [&](const Program& program, const std::string& pass, int layer) {
     for (const Op& op : program.ops)
@@ -341,7 +341,7 @@ TEST(Trace, ReadsBackAsAnObserverOfTheRunSawIt) {
         const Reader file(folder / "t.h5");
         RC_ASSERT(first_difference(file, c, traced.keeper, true) == "");
         const auto size = static_cast<double>(fs::file_size(folder / "t.h5"));
-        const double estimate = estimated_trace_bytes(c);
+        const double estimate = estimated_trace_bytes(make_typed_plan(c));
         constexpr double kFile = 1 << 20;
         RC_ASSERT(size <= estimate);
         RC_ASSERT(estimate <= 2.0 * size + kFile);
@@ -388,7 +388,7 @@ TEST(Trace, SaysWhatIsStoredAsBf16) {
 TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
   const Folder folder;
   const Case c = parse_case(kCase);
-  const Traced traced = trace_case(c, folder / "t.h5", false, [](InferencePrograms& programs) {
+  const Traced traced = trace_case(c, folder / "t.h5", false, [](RunPlan& programs) {
     for (Op& op : programs.decode.layer.ops)
       if (op.results[0].name == "hr") op.removed = true;
   });
@@ -409,7 +409,7 @@ TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
 TEST(Trace, OfTheF32RegimeEndsWithTheStepThatTheExactOneShowedWrong) {
   const Folder folder;
   const Case c = parse_case(std::string(kCase) + " regime=f32 schedule=ring");
-  const Traced traced = trace_case(c, folder / "t.h5", false, [](InferencePrograms& programs) {
+  const Traced traced = trace_case(c, folder / "t.h5", false, [](RunPlan& programs) {
     for (Op& op : programs.decode.layer.ops)
       if (op.results[0].name == "hr") op.removed = true;
   });
@@ -434,8 +434,10 @@ TEST(Trace, OfAGivenLayerNamesNoStrategy) {
   const Folder folder;
   const Case c = parse_case(kCase);
   OracleMemo memo;
-  const Program layer = partitioned(c.inference(), Strategy::parse("ws2d:batch"), true).layer;
-  Trace trace(c, memo.get(c)->prompt, folder / "t.h5", {false, {&layer, &layer}});
+  const Program layer = partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer;
+  Case given = c;
+  given.prefill = given.decode = Strategy(layer);
+  Trace trace(make_typed_plan(given), memo.get(c)->prompt, folder / "t.h5");
   trace.write("complete");
   const Reader file(folder / "t.h5");
   EXPECT_EQ(file.text("/", "case").find("prefill="), std::string::npos);
@@ -447,7 +449,7 @@ TEST(Trace, OfAGivenLayerNamesNoStrategy) {
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(c, IntTensor({1, 4}), folder / "t.h5", {});
+  Trace trace(make_typed_plan(c), IntTensor({1, 4}), folder / "t.h5");
   const Layout layout = Layout::parse("F partialsum-x");
   show(trace, {c.torus, layout, {3}, ChipArrays<float>{{1, 2, 3}, {10, 20, 30}}}, layout);
   trace.write("complete");
@@ -462,7 +464,7 @@ TEST(Trace, OfShardsThatTheirLayoutDoesNotFitIsFlat) {
   // Without the type check a step may yield what its declaration cannot be.
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(c, IntTensor({1, 4}), folder / "t.h5", {});
+  Trace trace(make_typed_plan(c), IntTensor({1, 4}), folder / "t.h5");
   const Sharded value{c.torus, Layout::parse("F"), {3}, ChipArrays<float>{{1, 2, 3}, {1, 2, 3}}};
   show(trace, value, Layout::parse("F_x"));
   trace.write("complete");
@@ -474,7 +476,7 @@ TEST(Trace, OfShardsThatTheirLayoutDoesNotFitIsFlat) {
 
 std::string refusal(const Case& c, const fs::path& target) {
   try {
-    Trace(c, IntTensor({1, 4}), target, {}).write("complete");
+    Trace(make_typed_plan(c), IntTensor({1, 4}), target).write("complete");
   } catch (const Error& error) {
     const std::string what = error.what();
     EXPECT_EQ(what.find('\n'), std::string::npos) << what;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/run/inference.h"
+#include "engine/run/plan_types.h"
 #include "tests/oracle/vector_case.h"
 #include "weights/error.h"
 #include "weights/registry.h"
@@ -66,21 +67,27 @@ TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
         // One chip knows no layouts.
         if (std::string_view(torus) == "1x1x1" && decodes(prefill) && !(decode == prefill))
           continue;
-        const Inference inference{
-            Torus::parse(torus), v.weights.config(), v.request.numerics, prefill,      decode,
-            prompt.shape[0],     prompt.shape[1],    v.request.chunk,    v.request.gen};
-        InferencePrograms programs;
+        Case c;
+        c.torus = Torus::parse(torus);
+        c.model = v.weights.config();
+        c.numerics = v.request.numerics;
+        c.prefill = prefill;
+        c.decode = decode;
+        c.batch = prompt.shape[0];
+        c.prompt = prompt.shape[1];
+        c.chunk = v.chunk;
+        c.gen = v.gen;
+        RunPlan plan;
         try {
-          require_legal(inference);
-          programs = build_programs(inference);
+          plan = make_plan(c);
         } catch (const Error&) {
           continue;  // a batch of 3 over two chips, a decode step's one position, a parallel block
         }
         SCOPED_TRACE(std::string(torus) + " " + prefill.to_string() + " " + decode.to_string());
         Comparer comparer(folder / "expected");
         Threads one(1);
-        check(programs, inference);
-        run_inference(inference, programs, v.weights, prompt, one, &comparer, Hazards::hostile());
+        check(plan);
+        run_inference(plan, v.weights, prompt, one, &comparer, Hazards::hostile());
         if (HasFatalFailure()) return;
         EXPECT_EQ(comparer.seen.size(), files);
         ++layouts;

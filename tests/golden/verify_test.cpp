@@ -46,7 +46,7 @@ TEST(Verify, HazardsDoNotChangeABit) {
 }
 
 /// Plants a fault in every layer program: the norm statistics stay local to the chip's shard of E.
-void keep_statistics_local(InferencePrograms& programs) {
+void keep_statistics_local(RunPlan& programs) {
   for (Program* program : {&programs.prefill.layer, &programs.decode.layer})
     for (Op& op : program->ops)
       if (op.results[0].name == "sa") op.removed = true;
@@ -97,7 +97,7 @@ TEST(PlantedFault, IsFoundByTheProperty) {
 }
 
 /// A case whose programs are changed by `mutate` before they are checked and run.
-Judgement mutated(const Case& c, const std::function<void(InferencePrograms&)>& mutate,
+Judgement mutated(const Case& c, const std::function<void(RunPlan&)>& mutate,
                   bool check_types = true) {
   OracleMemo memo;
   VerifyOptions options;
@@ -111,9 +111,7 @@ TEST(Verify, AnExceptionIsTheCasesAnswer) {
     const Case c = parse_case(std::string("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,"
                                           "H=6,Q=2,V=12 prefill=ws2d:batch regime=") +
                               regime);
-    const auto thrown = [&](auto error) {
-      return mutated(c, [=](InferencePrograms&) { throw error; });
-    };
+    const auto thrown = [&](auto error) { return mutated(c, [=](RunPlan&) { throw error; }); };
     Judgement j = thrown(std::runtime_error("the roof leaks"));
     EXPECT_EQ(j.verdict, Verdict::refused);
     EXPECT_EQ(j.explanation(), "internal error: the roof leaks");
@@ -140,20 +138,20 @@ TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
       "torus=2x1x3 gen=2 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=wg-xyz:batch "
       "decode=ws2d:heads batch=6");
   int planted = 0;
-  const InferencePrograms built = build_programs(c.inference());
-  const auto programs_of = [](InferencePrograms& p) {
+  const RunPlan built = make_plan(c);
+  const auto programs_of = [](RunPlan& p) {
     return std::vector<Program*>{&p.prefill.embed,  &p.prefill.layer, &p.prefill.head,
                                  &p.prefill.sample, &p.hand_over,     &p.decode.embed,
                                  &p.decode.layer,   &p.decode.head,   &p.decode.sample};
   };
   for (std::size_t which = 0; which < 9; ++which) {
-    InferencePrograms copy = built;
+    RunPlan copy = built;
     const std::size_t ops = programs_of(copy)[which]->ops.size();
     for (std::size_t i = 0; i < ops; ++i) {
       std::string step;
       const Judgement j = mutated(
           c,
-          [&](InferencePrograms& p) {
+          [&](RunPlan& p) {
             Op& op = programs_of(p)[which]->ops[i];
             step = "." + op.results[0].name + " = ";
             op.kind = static_cast<OpKind>(99);
@@ -170,8 +168,8 @@ TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
 TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
   const Case c = parse_case(
       "torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:batch");
-  for (const auto phase : {&InferencePrograms::prefill, &InferencePrograms::decode}) {
-    const Judgement j = mutated(c, [&](InferencePrograms& p) {
+  for (const auto phase : {&RunPlan::prefill, &RunPlan::decode}) {
+    const Judgement j = mutated(c, [&](RunPlan& p) {
       for (Op& op : (p.*phase).layer.ops)
         if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
     });
@@ -185,14 +183,14 @@ TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
 TEST(Verify, AUsersMistakeIsThrown) {
   const Case c = parse_case("torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6");
   Program layer = parse_program(
-      "layer", print_program(partitioned(c.inference(), Strategy::parse("ws2d:batch"), true).layer),
+      "layer", print_program(partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer),
       "p.txt");
   for (Op& op : layer.ops)
     if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
   OracleMemo memo;
-  VerifyOptions options;
-  options.layers = {&layer, &layer};
-  EXPECT_THROW(verify_case(c, memo, options), Error);
+  Case given = c;
+  given.prefill = given.decode = Strategy(layer);
+  EXPECT_THROW(verify_case(given, memo), Error);
   Case illegal = c;
   illegal.gen = 0;
   EXPECT_THROW(verify_case(illegal, memo), Error);
@@ -220,7 +218,7 @@ TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {
         options.observer = &failing;
         options.check_types = false;
         if (wrong)
-          options.mutate = [](InferencePrograms& p) {
+          options.mutate = [](RunPlan& p) {
             for (Op& op : p.decode.layer.ops)
               if (op.results[0].name == "yr") op.removed = true;
           };
@@ -264,7 +262,7 @@ TEST(Verify, ADifferenceSaysHowFarItReaches) {
   // One chip's cache alone.
   j = mutated(
       c,
-      [](InferencePrograms& p) {
+      [](RunPlan& p) {
         for (Op& op : p.decode.layer.ops)
           if (op.results[0].name == "yr") op.removed = true;
       },
@@ -277,13 +275,13 @@ TEST(Verify, ADifferenceSaysHowFarItReaches) {
 TEST(Verify, RefusesMoreMemoryThanTheMachineHas) {
   const Case c = parse_case("torus=16x16x16 model=palm-tiny,E=1048576,F=16777216,H=4096,V=4096");
   try {
-    require_memory(c);
+    require_memory(make_typed_plan(c));
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.label(), "memory_c1");
     EXPECT_NE(std::string(error.what()).find("GiB"), std::string::npos);
   }
-  require_memory(parse_case(""));
+  require_memory(make_typed_plan(parse_case("")));
 }
 
 }  // namespace

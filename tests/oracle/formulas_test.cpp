@@ -282,6 +282,7 @@ TEST(OracleFormulas, TheLowestIdWinsATie) {
   Request request;
   request.prompt = IntTensor({2, 1});
   request.prompt.data = {4, 5};
+  request.passes = Passes(2, 1, 0, 1);
   const Answer answer = run(Weights(config, tensors), request);
   for (std::int32_t token : answer.tokens.at("prefill.c0.token").data) {
     EXPECT_GT(token, 0);

@@ -72,10 +72,10 @@ RC_GTEST_PROP(OracleProperties, ChunkedPrefillEqualsWholePrefill, ()) {
   RC_LOG() << d << "\n";
   const Answer chunked = d.answer();
   const std::int64_t length = d.request.prompt.shape[1];
-  const std::int64_t chunk = d.request.chunk == 0 ? length : d.request.chunk;
+  const std::int64_t chunk = d.chunk == 0 ? length : d.chunk;
   const std::int64_t chunks = (length + chunk - 1) / chunk;
   RC_TAG(chunks > 1 ? "chunked" : "whole");
-  d.request.chunk = 0;
+  d.chunk = 0;
   const Answer whole = d.answer();
   RC_ASSERT(std::ssize(chunked.passes) == std::ssize(whole.passes) + chunks - 1);
 
@@ -94,15 +94,15 @@ RC_GTEST_PROP(OracleProperties, ChunkedPrefillEqualsWholePrefill, ()) {
 
 RC_GTEST_PROP(OracleProperties, DecodeEqualsAPrefillOfWhatItRead, ()) {
   Drawn d = draw_case();
-  d.request.gen = draw(2, 4);
+  d.gen = draw(2, 4);
   RC_LOG() << d << "\n";
   const Answer stepwise = d.answer();
 
   const IntTensor prompt = d.request.prompt;
   const auto batch = static_cast<size_t>(prompt.shape[0]);
   const auto length = static_cast<size_t>(prompt.shape[1]);
-  const auto added = static_cast<size_t>(d.request.gen - 1);
-  IntTensor longer({prompt.shape[0], prompt.shape[1] + d.request.gen - 1});
+  const auto added = static_cast<size_t>(d.gen - 1);
+  IntTensor longer({prompt.shape[0], prompt.shape[1] + d.gen - 1});
   for (size_t b = 0; b < batch; ++b)
     for (size_t i = 0; i < length + added; ++i)
       longer.data[b * (length + added) + i] =
@@ -111,14 +111,51 @@ RC_GTEST_PROP(OracleProperties, DecodeEqualsAPrefillOfWhatItRead, ()) {
               : stepwise.inputs.at(decode_pass(static_cast<std::int64_t>(i - length) + 1) + ".ids")
                     .data[b];
   d.request.prompt = longer;
-  d.request.chunk = 0;
-  d.request.gen = 1;
+  d.chunk = 0;
+  d.gen = 1;
   const Answer whole = d.answer();
   require_rows_of(d, whole, stepwise);
   const std::string last = stepwise.passes.back();
   RC_ASSERT(
       same(stepwise.checkpoints.at(last + ".logits"), whole.checkpoints.at("prefill.c0.logits")));
   RC_ASSERT(stepwise.tokens.at(last + ".token").data == whole.tokens.at("prefill.c0.token").data);
+}
+
+/// Two rows, of which the second has a shorter prompt and is padded.
+RC_GTEST_PROP(OracleProperties, ARowOfItsOwnLengthIsThatRowAlone, ()) {
+  Drawn d = draw_case();
+  const std::int64_t length = draw(2, 6), shorter = draw(1, static_cast<int>(length) - 1);
+  RC_LOG() << d << " shorter=" << shorter << "\n";
+  d.gen = 3;
+  d.chunk = 0;
+  d.request.prompt = generate_prompt(d.config, d.seed, 2, length);
+  const auto pass = [&](std::int64_t n) {
+    PassPlan plan = Passes(2, length, 0, d.gen).at(n);
+    plan.rows = {
+        {.rows = 1, .start = plan.cached, .tokens = plan.L},
+        {.rows = 1, .start = n == 0 ? 0 : shorter + n - 1, .tokens = n == 0 ? shorter : 1}};
+    return plan;
+  };
+  Request ragged = d.request;
+  ragged.passes = Passes({pass(0), pass(1), pass(2)});
+  const Answer together = run(generate_weights(d.config, d.seed), ragged);
+  for (const std::int64_t row : {0, 1}) {
+    const std::int64_t own = row == 0 ? length : shorter;
+    Drawn alone = d;
+    alone.request.prompt = IntTensor({1, own});
+    std::copy_n(d.request.prompt.data.begin() + row * length, own,
+                alone.request.prompt.data.begin());
+    const Answer answer = alone.answer();
+    for (const std::string& name : answer.passes) {
+      const auto b = static_cast<size_t>(row);
+      RC_ASSERT(together.tokens.at(name + ".token").data[b] ==
+                answer.tokens.at(name + ".token").data[0]);
+      const auto V = static_cast<size_t>(d.config.V);
+      RC_ASSERT(same(&together.checkpoints.at(name + ".logits").data[b * V],
+                     answer.checkpoints.at(name + ".logits").data.data(), V));
+      RC_ASSERT(together.last.at(name).data[b] == answer.last.at(name).data[0]);
+    }
+  }
 }
 
 RC_GTEST_PROP(OracleProperties, PermutingTheBatchPermutesEveryResult, ()) {
@@ -160,7 +197,7 @@ RC_GTEST_PROP(OracleProperties, TheAnswerAccountsForEveryCheckpointAndRounding, 
   for (const auto& [id, value] : answer.tokens) found.insert(id);
   for (size_t n = 0; n < answer.passes.size(); ++n) {
     const std::string& pass = answer.passes[n];
-    const bool last_chunk = n + static_cast<size_t>(d.request.gen) >= answer.passes.size();
+    const bool last_chunk = n + static_cast<size_t>(d.gen) >= answer.passes.size();
     for (const CheckpointSpec& spec : checkpoint_specs(d.config))
       for (int layer = 0; layer < (spec.per_layer ? d.config.layers : 1); ++layer)
         if (!spec.integer || last_chunk)
@@ -224,6 +261,7 @@ void require_living_activations(const std::string& model) {
   const ModelConfig config = parse_model(model);
   Request request;
   request.prompt = generate_prompt(config, 1, 2, 16);
+  request.passes = Passes(2, 16, 0, 1);
   const Answer answer = run(generate_weights(config, 1), request);
   for (int layer = 0; layer < config.layers; ++layer) {
     const auto of = [&](const char* name) -> const Tensor& {

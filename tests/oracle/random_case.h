@@ -15,10 +15,15 @@ namespace shardproof::oracle {
 /// A small random model, its numerics and its run, for properties.
 struct Drawn {
   ModelConfig config;
-  Request request;
+  Request request;  // but for its passes
+  std::int64_t chunk = 0, gen = 1;
   std::uint64_t seed = 1;
 
-  Answer answer() const { return run(generate_weights(config, seed), request); }
+  Answer answer() const {
+    Request whole = request;
+    whole.passes = Passes(whole.prompt.shape[0], whole.prompt.shape[1], chunk, gen);
+    return run(generate_weights(config, seed), whole);
+  }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Drawn& d) {
@@ -26,7 +31,7 @@ inline std::ostream& operator<<(std::ostream& out, const Drawn& d) {
   return out << print_model(d.config) << " block=" << to_string(d.config.block)
              << " weights=" << to_string(n.weights) << " act=" << to_string(n.act)
              << " batch=" << d.request.prompt.shape[0] << " prompt=" << d.request.prompt.shape[1]
-             << " chunk=" << d.request.chunk << " gen=" << d.request.gen << " seed=" << d.seed;
+             << " chunk=" << d.chunk << " gen=" << d.gen << " seed=" << d.seed;
 }
 
 /// RapidCheck's inRange starts small and grows; these models are small enough at full size.
@@ -60,8 +65,8 @@ inline Drawn draw_case() {
   n.weights = *rc::gen::element(WeightType::f32, WeightType::bf16, WeightType::int8);
   n.act = *rc::gen::element(ActType::f32, ActType::bf16);
   d.request.prompt = generate_prompt(c, d.seed, draw(1, 3), draw(1, 6));
-  d.request.chunk = draw(0, 4);
-  d.request.gen = draw(1, 3);
+  d.chunk = draw(0, 4);
+  d.gen = draw(1, 3);
   return d;
 }
 

@@ -19,7 +19,7 @@ struct Small {
 
   Small() {
     request.prompt = generate_prompt(config, 1, 2, 5);
-    request.gen = 2;
+    request.passes = Passes(2, 5, 0, 2);
   }
 };
 
@@ -54,22 +54,48 @@ TEST(OracleRefuses, ATokenOutsideTheVocabulary) {
 
 TEST(OracleRefuses, MorePositionsThanTheTableHas) {
   Small s;
-  s.request.gen = 4;  // positions 0 ... 7
+  s.request.passes = Passes(2, 5, 0, 4);  // positions 0 ... 7
   EXPECT_EQ(refusal(s), "accepted");
-  s.request.gen = 5;
-  EXPECT_TRUE(refusal(s).starts_with("oracle_range: prompt=5 and gen=5"));
+  s.request.passes = Passes(2, 5, 0, 5);
+  EXPECT_EQ(refusal(s), "oracle_range: decode.4: needs 9 positions, the RoPE table has 8");
 }
 
 TEST(OracleRefuses, AnEmptyRun) {
   Small s;
-  s.request.gen = 0;
-  EXPECT_TRUE(refusal(s).starts_with("oracle_range: "));
-  s = Small();
-  s.request.chunk = -1;
-  EXPECT_TRUE(refusal(s).starts_with("oracle_range: "));
+  s.request.passes = {};
+  EXPECT_EQ(refusal(s), "oracle_range: there is no pass to run");
   s = Small();
   s.request.prompt = IntTensor({2, 0});
   EXPECT_TRUE(refusal(s).starts_with("oracle_range: "));
+}
+
+TEST(OracleRefuses, APassThatIsNotOfThePrompt) {
+  const auto with = [](const std::function<void(std::vector<PassPlan>&)>& change) {
+    Small s;
+    std::vector<PassPlan> passes{s.request.passes.at(0), s.request.passes.at(1)};
+    change(passes);
+    s.request.passes = Passes(passes);
+    return refusal(s);
+  };
+  EXPECT_EQ(with([](auto&) {}), "accepted");
+  EXPECT_EQ(with([](auto& p) { p[0].rows[0].rows = 3; }),
+            "oracle_range: prefill.c0: 3 rows, the prompt has 2");
+  EXPECT_EQ(with([](auto& p) { p[0].L = p[0].rows[0].tokens = 6; }),
+            "oracle_range: prefill.c0: reads to position 6, the prompt has 5");
+  EXPECT_EQ(with([](auto& p) { p[0].rows[0].tokens = 0; }),
+            "oracle_range: prefill.c0: 0 tokens from position 0 on in a pass of 5 over 0 cached");
+  EXPECT_EQ(with([](auto& p) { p[0].rows[0].tokens = 6; }),
+            "oracle_range: prefill.c0: 6 tokens from position 0 on in a pass of 5 over 0 cached");
+  EXPECT_EQ(with([](auto& p) { p[1].rows[0].start = 6; }),
+            "oracle_range: decode.1: 1 tokens from position 6 on in a pass of 1 over 5 cached");
+  EXPECT_EQ(with([](auto& p) { p[1].rows[0].start = -1; }),
+            "oracle_range: decode.1: 1 tokens from position -1 on in a pass of 1 over 5 cached");
+  EXPECT_EQ(with([](auto& p) { p[1].L = 2; }),
+            "oracle_range: decode.1: a decode step has one token a row, not 2");
+  EXPECT_EQ(with([](auto& p) { p[1].cached = 6; }),
+            "oracle_range: decode.1: 5 slots are cached before it, not 6");
+  EXPECT_EQ(with([](auto& p) { p[0].sample = false; }),
+            "oracle_range: decode.1: no pass before it sampled a token");
 }
 
 TEST(OracleRefuses, ANonFiniteCheckpointNamingIdAndIndex) {

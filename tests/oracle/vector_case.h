@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 struct VectorCase {
   Weights weights;
   oracle::Request request;
+  std::int64_t chunk, gen;
 };
 
 template <class T>
@@ -53,9 +54,9 @@ inline VectorCase read_case(const fs::path& folder) {
   request.numerics.weights = parse_weight_type(json.at("weights").get<std::string>());
   request.numerics.act = parse_act_type(json.at("act").get<std::string>());
   request.prompt = read_npy<std::int32_t>(folder / "tokens.npy");
-  request.chunk = json.at("chunk");
-  request.gen = json.at("gen");
-  return {Weights(c, std::move(tensors)), request};
+  const std::int64_t chunk = json.at("chunk"), gen = json.at("gen");
+  request.passes = Passes(request.prompt.shape[0], request.prompt.shape[1], chunk, gen);
+  return {Weights(c, std::move(tensors)), request, chunk, gen};
 }
 
 }  // namespace shardproof

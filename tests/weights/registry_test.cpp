@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/weights/random_model.h"
+#include "weights/passes.h"
 
 namespace shardproof {
 namespace {

@@ -14,19 +14,17 @@ namespace {
 const Torus kTorus(4, 2, 3);
 const ModelConfig kModel = parse_model("palm-tiny,E=24,F=24,H=24,K=6,Q=2,V=24");
 
-Extents extents_under(const Inference& run) {
-  return extents_of(run.config, run.batch, run.prompt);
-}
+Extents extents_under(const Case& run) { return extents_of(run.model, run.batch, run.prompt); }
 
 TEST(ProgramsAround, AUsersLayerAreThoseOfItsStrategy) {
   for (const Strategy& strategy : all_strategies())
     for (ActType act : {ActType::f32, ActType::bf16}) {
       SCOPED_TRACE(strategy.to_string());
-      const Inference run = run_under(strategy, kModel, kTorus, act);
-      const PhasePrograms built = build_programs(run).prefill;
+      const Case run = run_under(strategy, kModel, kTorus, act);
+      const PhasePrograms built = make_plan(run).prefill;
       const Program read = parse_program("layer", print_program(built.layer), "p.txt");
       const PhasePrograms around =
-          programs_around(read, run.config, extents_under(run), kTorus, act);
+          programs_around(read, run.model, extents_under(run), kTorus, act);
       EXPECT_EQ(around.layer, built.layer);
       EXPECT_EQ(around.embed, built.embed);
       EXPECT_EQ(around.head, built.head);
@@ -48,9 +46,9 @@ output kc, out, vc
 )";
 
 TEST(ProgramsAround, LeadALayersOutAndCachesBack) {
-  Inference run = run_under(Strategy(), kModel, kTorus);
+  Case run = run_under(Strategy(), kModel, kTorus);
   run.batch = 12;
-  const PhasePrograms around = programs_around(parse_program("layer", kStrayed), run.config,
+  const PhasePrograms around = programs_around(parse_program("layer", kStrayed), run.model,
                                                extents_under(run), kTorus, ActType::f32);
   EXPECT_EQ(around.residual.to_string(), "B_xLE");
   EXPECT_EQ(around.cache.to_string(), "BMKQ");
@@ -68,10 +66,10 @@ TEST(ProgramsAround, TakeNamesThatTheLayerHasNot) {
   // What kc would be called behind a step is an input's name.
   std::string text = kStrayed;
   text.insert(0, "input kc_1 : BLE is in\n");
-  Inference run = run_under(Strategy(), kModel, kTorus);
+  Case run = run_under(Strategy(), kModel, kTorus);
   run.batch = 12;
-  const Program layer = programs_around(parse_program("layer", text), run.config,
-                                        extents_under(run), kTorus, ActType::f32)
+  const Program layer = programs_around(parse_program("layer", text), run.model, extents_under(run),
+                                        kTorus, ActType::f32)
                             .layer;
   EXPECT_EQ(layer.outputs[0], "kc_2");
   EXPECT_EQ(parse_program("layer", print_program(layer)), layer);

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/run/inference.h"
+#include "engine/run/plan_types.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -27,9 +27,13 @@ TEST(LayoutsDocument, ItsExampleIsATableThatCanBeLowered) {
       text.substr(at + begin.size(), text.find("```", at + begin.size()) - at - begin.size());
   const std::vector<LayoutTable> tables = parse_layouts(example);
   ASSERT_EQ(tables.size(), 1U);
-  Inference inference{Torus(4, 2, 3), parse_model("palm-tiny"), {}, Strategy(tables[0]), {}};
-  inference.batch = 24;
-  EXPECT_FALSE(partitioned(inference, inference.prefill, true).layer.ops.empty());
+  Case c;
+  c.torus = Torus(4, 2, 3);
+  c.model = parse_model("palm-tiny");
+  c.prefill = Strategy(tables[0]);
+  c.batch = 24;
+  c.prompt = c.chunk = 1;
+  EXPECT_FALSE(partitioned(c, c.prefill, Phase::prefill).layer.ops.empty());
 }
 
 TEST(LayoutsDocument, HasARowForEveryValueNoteAndRule) {

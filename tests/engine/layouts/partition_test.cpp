@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "engine/program/count.h"
-#include "engine/run/inference.h"
+#include "engine/run/plan_types.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -19,21 +19,23 @@ namespace {
 
 /// The model of the reference's columns: E=F=48, H=24, Q=4, 24 rows; one position in a decode
 /// step, one for each chip in a prefill that cuts L.
-Inference column(const Strategy& strategy, const char* torus, std::int64_t K) {
+Case column(const Strategy& strategy, const char* torus, std::int64_t K) {
   ModelConfig config = parse_model(fmt::format("palm-tiny,E=48,F=48,H=24,Q=4,K={}", K));
   if (strategy.to_string() == "mixed:1d-2d") config.block = Block::serial;
-  Inference inference{Torus::parse(torus), config, {}, strategy, strategy};
-  inference.batch = 24;
-  inference.prompt = decodes(strategy) ? 1 : 24;
-  return inference;
+  Case c;
+  c.torus = Torus::parse(torus);
+  c.model = config;
+  c.prefill = c.decode = strategy;
+  c.batch = 24;
+  c.prompt = c.chunk = decodes(strategy) ? 1 : 24;
+  return c;
 }
 
 /// Elements that all chips send, by value; wk and wv with the other weights, v with k, up with
 /// gate; "stat" is what no arrow is for.
-std::map<std::string, std::int64_t> sent(const Inference& inference) {
-  const PartitionedLayer made = partitioned(inference, inference.prefill, true);
-  const Ledger ledger =
-      count(made.layer, check(made.layer, inference, inference.prompt, 0), inference.torus, {});
+std::map<std::string, std::int64_t> sent(const Case& c) {
+  const PartitionedLayer made = partitioned(c, c.prefill, Phase::prefill);
+  const Ledger ledger = count(made.layer, check(made.layer, c, c.prompt, 0), c.torus, {});
   std::map<std::string, std::int64_t> of{{"stat", ledger.moved()}};
   for (const Arrow& arrow : made.arrows)
     for (std::size_t i = arrow.begin; i < arrow.end; ++i) {
@@ -51,17 +53,17 @@ std::map<std::string, std::int64_t> sent(const Inference& inference) {
 /// The paper's letters on one torus, for closed forms.
 struct Sizes {
   double X, Y, Z, n, BLE, BLF, A, BL, EF, EHQ;
-  explicit Sizes(const Inference& i)
+  explicit Sizes(const Case& i)
       : X(i.torus.size(Axis::x)),
         Y(i.torus.size(Axis::y)),
         Z(i.torus.size(Axis::z)),
         n(i.torus.chips()),
-        BLE(static_cast<double>(i.batch * i.prompt * i.config.E)),
-        BLF(static_cast<double>(i.batch * i.prompt * i.config.F)),
-        A(static_cast<double>(i.batch * i.prompt * i.config.H * i.config.Q)),
+        BLE(static_cast<double>(i.batch * i.prompt * i.model.E)),
+        BLF(static_cast<double>(i.batch * i.prompt * i.model.F)),
+        A(static_cast<double>(i.batch * i.prompt * i.model.H * i.model.Q)),
         BL(static_cast<double>(i.batch * i.prompt)),
-        EF(static_cast<double>(i.config.E * i.config.F)),
-        EHQ(static_cast<double>(i.config.E * i.config.H * i.config.Q)) {}
+        EF(static_cast<double>(i.model.E * i.model.F)),
+        EHQ(static_cast<double>(i.model.E * i.model.H * i.model.Q)) {}
 };
 double f(double m) { return 1.0 - 1.0 / m; }
 
@@ -80,16 +82,15 @@ struct Forms {
   double stream = 0, stat = 0, q = 0, attn = 0, ffn = 0, out = 0, weights = 0;
 };
 
-Forms forms(const std::string& name, const Inference& inference) {
-  const Sizes s(inference);
-  const Torus& t = inference.torus;
+Forms forms(const std::string& name, const Case& c) {
+  const Sizes s(c);
+  const Torus& t = c.torus;
   const double YZ = s.Y * s.Z, XY = s.X * s.Y;
   const auto starts = [&](const char* with) { return name.starts_with(with); };
   const auto is = [&](const char* one) { return name == one; };
   // Of few heads attn goes from B_yx to Q_y: by Q_yx, where that divides Q, else by B_xy.
-  const double to_channels = inference.config.Q % static_cast<std::int64_t>(XY) == 0
-                                 ? f(XY)
-                                 : moved(t, "yx", "xy") + f(s.Y);
+  const double to_channels =
+      c.model.Q % static_cast<std::int64_t>(XY) == 0 ? f(XY) : moved(t, "yx", "xy") + f(s.Y);
   Forms x;
   if (starts("ws1d") || is("sp:1d")) {
     x.stream = x.out = s.BLE * f(s.n);
@@ -156,14 +157,14 @@ TEST(ShippedTables, SendWhatTheirClosedFormsSay) {
   for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "2x4x3"})
     for (const Strategy& strategy : all_strategies()) {
       // Where K has no axes the weights of k and v have no other way than over E.
-      const Inference inference = column(strategy, torus, 1);
+      const Case c = column(strategy, torus, 1);
       const std::string name = strategy.to_string();
-      const Forms want = forms(name, inference);
-      auto got = sent(inference);
+      const Forms want = forms(name, c);
+      auto got = sent(c);
       const std::string at = name + " on " + torus;
       // A closed form is of one chip; over all it is a whole number.
       const auto whole = [&](double of_a_chip) {
-        return std::llround(of_a_chip * inference.torus.chips());
+        return std::llround(of_a_chip * c.torus.chips());
       };
       EXPECT_EQ(got["in"] + got["norm"] + got["mid"], whole(want.stream)) << at;
       EXPECT_EQ(got["stat"], whole(want.stat)) << at;
@@ -172,8 +173,8 @@ TEST(ShippedTables, SendWhatTheirClosedFormsSay) {
       EXPECT_EQ(got["gate"] + got["hidden"], whole(want.ffn)) << at;
       EXPECT_EQ(got["out"], whole(want.out)) << at;
       const double kv = 2.0 * 48 * 4;  // E·Q, twice
-      const double gathers = name == "fsdp"     ? f(Sizes(inference).n)
-                             : want.weights > 0 ? f(Sizes(inference).X)
+      const double gathers = name == "fsdp"     ? f(Sizes(c).n)
+                             : want.weights > 0 ? f(Sizes(c).X)
                                                 : 0.0;
       EXPECT_EQ(got["weights"], whole(want.weights + kv * gathers)) << at;
     }
@@ -208,10 +209,10 @@ TEST(ShippedTables, SendForKeysAndValuesWhatIsPinned) {
 TEST(ShippedTables, NoTwoHaveOneProgram) {
   std::map<std::string, std::string> by_text;
   for (const Strategy& strategy : all_strategies()) {
-    Inference inference = column(strategy, "4x2x3", 6);
-    inference.config.block = Block::serial;
-    inference.prompt = 24;
-    const std::string text = print_program(partitioned(inference, strategy, true).layer);
+    Case c = column(strategy, "4x2x3", 6);
+    c.model.block = Block::serial;
+    c.prompt = c.chunk = 24;
+    const std::string text = print_program(partitioned(c, strategy, Phase::prefill).layer);
     const auto [at, is_new] = by_text.emplace(text, strategy.to_string());
     EXPECT_TRUE(is_new) << strategy.to_string() << " is " << at->second;
   }
@@ -223,9 +224,9 @@ TEST(ShippedTables, HaveOneProgramOnToriThatDivideAlike) {
     for (std::int64_t K : {1, 24}) {
       std::set<std::string> texts;
       for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "2x3x4"}) {
-        Inference inference = column(strategy, torus, K);
-        inference.config.Q = 24;  // few heads cut it
-        texts.insert(print_program(partitioned(inference, strategy, true).layer));
+        Case c = column(strategy, torus, K);
+        c.model.Q = 24;  // few heads cut it
+        texts.insert(print_program(partitioned(c, strategy, Phase::prefill).layer));
       }
       EXPECT_EQ(texts.size(), 1U) << strategy.to_string() << " K=" << K;
     }
@@ -238,10 +239,13 @@ constexpr const char* k2d =
 /// The message that refuses the table `text` on a model.
 std::string refusal(const std::string& text, const std::string& model = "palm-tiny") {
   const Strategy strategy(parse_layouts(text, "t.layouts").at(0));
-  Inference inference{Torus(4, 2, 3), parse_model(model), {}, strategy, strategy};
-  inference.batch = inference.prompt = 24;
+  Case c;
+  c.torus = Torus(4, 2, 3);
+  c.model = parse_model(model);
+  c.prefill = c.decode = strategy;
+  c.batch = c.prompt = c.chunk = 24;
   try {
-    partitioned(inference, strategy, true);
+    partitioned(c, strategy, Phase::prefill);
   } catch (const Error& error) {
     return error.what();
   }
@@ -332,10 +336,10 @@ TEST(Partition, RefusesAStrictArrowOfTwoOps) {
 }
 
 TEST(Partition, ATablesOwnNameStandsBeforeItsRefusal) {
-  Inference inference = column(Strategy::parse("mixed:1d-2d"), "4x2x3", 1);
-  inference.config.block = Block::parallel;
+  Case c = column(Strategy::parse("mixed:1d-2d"), "4x2x3", 1);
+  c.model.block = Block::parallel;
   try {
-    partitioned(inference, inference.prefill, true);
+    partitioned(c, c.prefill, Phase::prefill);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).substr(0, 24), "layouts_c7: mixed:1d-2d:");
@@ -345,9 +349,12 @@ TEST(Partition, ATablesOwnNameStandsBeforeItsRefusal) {
 // The rules one by one, on the program's text.
 std::string program(const std::string& text, const std::string& model = "palm-tiny") {
   const Strategy strategy(parse_layouts(text).at(0));
-  Inference inference{Torus(4, 2, 3), parse_model(model), {}, strategy, strategy};
-  inference.batch = inference.prompt = 24;
-  return print_program(partitioned(inference, strategy, true).layer);
+  Case c;
+  c.torus = Torus(4, 2, 3);
+  c.model = parse_model(model);
+  c.prefill = c.decode = strategy;
+  c.batch = c.prompt = c.chunk = 24;
+  return print_program(partitioned(c, strategy, Phase::prefill).layer);
 }
 bool has(const std::string& text, const std::string& line) {
   return text.find(line) != std::string::npos;

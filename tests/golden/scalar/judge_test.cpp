@@ -14,6 +14,7 @@
 #include "engine/box.h"
 #include "engine/moves.h"
 #include "engine/numeric/functions.h"
+#include "engine/run/inference.h"
 #include "golden/expected.h"
 #include "golden/verify.h"
 
@@ -66,14 +67,13 @@ Case f32_case(Schedule schedule) {
 Judgement judged(const Case& c, const Fault& fault, int* planted = nullptr) {
   OracleMemo memo;
   const auto known = memo.get(c);
-  const Inference inference = c.inference();
-  const InferencePrograms programs = build_programs(inference);
-  ScalarJudge judge(inference, programs, known->weights, known->prompt, known->answer);
+  const RunPlan programs = make_plan(c);
+  ScalarJudge judge(programs, known->weights, known->prompt, known->answer);
   Faulty faulty(judge, fault);
   Threads threads(2);
   try {
-    judge.observe_generated(run_inference(inference, programs, known->weights, known->prompt,
-                                          threads, &faulty, Hazards::hostile()));
+    judge.observe_generated(run_inference(programs, known->weights, known->prompt, threads, &faulty,
+                                          Hazards::hostile()));
   } catch (const Judge::Stop&) {
   }
   if (planted != nullptr) *planted = faulty.planted;
@@ -225,22 +225,20 @@ TEST(ScalarJudge, NamesTheLineOfAProgramFile) {
       "torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=24 batch=6 "
       "prompt=2 gen=1 regime=f32");
   const Program layer = parse_program(
-      "layer", print_program(partitioned(c.inference(), Strategy::parse("ws2d:batch"), true).layer),
+      "layer", print_program(partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer),
       "p.txt");
   OracleMemo memo;
   const auto known = memo.get(c);
-  Inference inference = c.inference();
-  inference.layers = {&layer, &layer};
-  const InferencePrograms programs = build_programs(inference);
-  ScalarJudge judge(inference, programs, known->weights, known->prompt, known->answer);
+  c.prefill = c.decode = Strategy(layer);
+  const RunPlan programs = make_plan(c);
+  ScalarJudge judge(programs, known->weights, known->prompt, known->answer);
   Faulty faulty(judge, [](const Op& op, const Args&, std::vector<Sharded>& results) {
     if (op.kind != OpKind::swiglu) return false;
     std::get<ChipArrays<float>>(results[0].data)[1][0] += 1.0F;
     return true;
   });
   Threads one(1);
-  EXPECT_THROW(run_inference(inference, programs, known->weights, known->prompt, one, &faulty),
-               Judge::Stop);
+  EXPECT_THROW(run_inference(programs, known->weights, known->prompt, one, &faulty), Judge::Stop);
   const Judgement j = judge.finish();
   ASSERT_TRUE(j.difference);
   EXPECT_TRUE(j.difference->where.starts_with("p.txt line ")) << j.difference->where;
@@ -333,9 +331,8 @@ TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
   const Case c = f32_case(Schedule::group);
   OracleMemo memo;
   const auto known = memo.get(c);
-  const Inference inference = c.inference();
-  const InferencePrograms programs = build_programs(inference);
-  ScalarJudge judge(inference, programs, known->weights, known->prompt, known->answer);
+  const RunPlan programs = make_plan(c);
+  ScalarJudge judge(programs, known->weights, known->prompt, known->answer);
   class Silent : public Observer {
    public:
     explicit Silent(Observer& judge) : judge_(judge) {}
@@ -349,8 +346,8 @@ TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
     Observer& judge_;
   } silent(judge);
   Threads threads(1);
-  judge.observe_generated(run_inference(inference, programs, known->weights, known->prompt, threads,
-                                        &silent, Hazards::hostile()));
+  judge.observe_generated(
+      run_inference(programs, known->weights, known->prompt, threads, &silent, Hazards::hostile()));
   const Judgement j = judge.finish();
   EXPECT_EQ(j.verdict, Verdict::not_judged);
   EXPECT_NE(j.reason.find("never showed"), std::string::npos) << j.reason;
@@ -363,7 +360,7 @@ TEST(VerifyF32, AWrongProgramIsCaughtInTheExactRegime) {
   VerifyOptions options;
   EXPECT_EQ(verify_case(c, memo, options).verdict, Verdict::equal);
   options.check_types = false;
-  options.mutate = [](InferencePrograms& programs) {
+  options.mutate = [](RunPlan& programs) {
     for (Op& op : programs.decode.layer.ops)
       if (op.kind == OpKind::swiglu) std::swap(op.args[0], op.args[1]);
   };

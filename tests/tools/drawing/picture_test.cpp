@@ -296,13 +296,13 @@ RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
   ModelConfig model = with_dims(ModelConfig(), extents['E'], extents['F'], extents['H'],
                                 extents['K'], extents['V']);
   model.Q = extents['Q'];
-  Inference run = run_under(strategy, model, torus);
-  run.prompt *= draw_int(1, 3);
+  Case run = run_under(strategy, model, torus);
+  run.prompt = run.chunk = run.prompt * draw_int(1, 3);
   run.batch *= draw_int(1, 300);
   extents['L'] = run.prompt;
   extents['B'] = run.batch;
   const int chip = draw_int(0, torus.chips() - 1);
-  const PhasePrograms phase = build_programs(run).prefill;
+  const PhasePrograms phase = make_plan(run).prefill;
   for (const Program* program : {&phase.embed, &phase.layer, &phase.head, &phase.sample}) {
     const std::string found = wrong(*program, types_of(*program, torus, extents), torus, chip);
     if (!found.empty()) RC_LOG() << strategy.to_string() << " on " << torus.to_string() << "\n";

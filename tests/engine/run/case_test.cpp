@@ -1,5 +1,6 @@
-#include "golden/case.h"
+#include "engine/run/case.h"
 
+#include "engine/run/plan.h"
 #include "tests/golden/case_gen.h"
 #include "weights/error.h"
 
@@ -8,7 +9,7 @@ namespace {
 
 std::string label_of(const std::string& line) {
   try {
-    require_legal(parse_case(line));
+    make_plan(parse_case(line));
   } catch (const Error& error) {
     return error.label();
   }
@@ -17,7 +18,7 @@ std::string label_of(const std::string& line) {
 
 std::string message_of(const std::string& line) {
   try {
-    require_legal(parse_case(line));
+    make_plan(parse_case(line));
   } catch (const Error& error) {
     return error.what();
   }
@@ -67,7 +68,7 @@ TEST(Case, MadeByHandIsHeldToTheSameRules) {
     Case c = parse_case("");
     change(c);
     try {
-      require_legal(c);
+      make_plan(c);
     } catch (const Error& error) {
       return error.label();
     }

@@ -1,4 +1,4 @@
-#include "golden/case.h"
+#include "engine/run/case.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -102,27 +102,24 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   return c;
 }
 
-std::string print_case(const Case& c, const GivenLayers& layers) {
+std::string print_case(const Case& c) {
   ModelConfig model = c.model;
   model.block = parse_model(model.preset).block;  // printed by its own key
-  const bool prefill_alone =
-      layers.prefill != nullptr && c.gen == 1 && c.decode.table().source.file.empty();
-  const auto phase = [](const char* key, const Program* layer, const Strategy& strategy) {
-    return layer != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
+  const bool prefill_alone = c.prefill.program() != nullptr && c.gen == 1 && c.decode.ships();
+  const auto phase = [](const char* key, const Strategy& strategy) {
+    return strategy.program() != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
   };
   return fmt::format(
       "torus={} model={}{}{} block={} weights={} act={} regime={} schedule={} batch={} prompt={} "
       "chunk={} gen={} seed={}",
-      c.torus.to_string(), print_model(model), phase("prefill", layers.prefill, c.prefill),
-      prefill_alone ? "" : phase("decode", layers.decode, c.decode), to_string(c.model.block),
+      c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
+      prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block),
       to_string(c.numerics.weights), to_string(c.numerics.act), to_string(c.numerics.regime),
       to_string(c.numerics.schedule), c.batch, c.prompt, c.chunk, c.gen, c.seed);
 }
 
-void require_legal(const Case& c) {
-  validate(c.model);
-  require_legal(c.inference());
-  build_programs(c.inference());
+bool has_program(const Case& c) {
+  return c.prefill.program() != nullptr || c.decode.program() != nullptr;
 }
 
 double multiply_adds(const Case& c) {

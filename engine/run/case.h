@@ -5,16 +5,21 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/run/inference.h"
+#include "engine/strategies/strategy.h"
+#include "engine/torus.h"
 #include "weights/error.h"
+#include "weights/model_config.h"
+#include "weights/numerics.h"
+#include "weights/passes.h"
 
 namespace shardproof {
 
-/// One case: a line of text that says everything a run depends on (docs/spec.md section 6).
+/// One case: a model on a torus, prefill under one strategy, decode under another. A line of text
+/// says everything that a run of it depends on (docs/spec.md section 6), a user's files apart.
 struct Case {
   Torus torus{2, 2, 2};
   ModelConfig model;
-  Strategy prefill, decode;
+  Strategy prefill, decode;  ///< that ship, or a user's tables or layer programs
   Numerics numerics;
   std::int64_t batch = 1;
   std::int64_t prompt = 4;
@@ -22,9 +27,8 @@ struct Case {
   std::int64_t gen = 2;    ///< tokens to generate
   std::uint64_t seed = 1;
 
-  Inference inference(const GivenLayers& layers = {}) const {
-    return {torus, model, numerics, prefill, decode, batch, prompt, chunk, gen, layers};
-  }
+  /// Throws what Passes throws.
+  Passes passes() const { return {batch, prompt, chunk, gen}; }
   bool operator==(const Case&) const = default;
 };
 
@@ -39,12 +43,12 @@ const std::vector<std::string>& case_keys();
 /// parse_block, Torus, Strategy and the parsers of numerics throw.
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
-/// Every key in one fixed order; parse_case(print_case(c)) == c. A strategy that a layer program
-/// stands for is left out, as is the decode's behind a prefill's program without decode steps.
-std::string print_case(const Case& c, const GivenLayers& layers = {});
+/// Every key in one fixed order; parse_case(print_case(c)) == c. The phase of a layer program is
+/// left out, as is the decode's behind a prefill's program without decode steps.
+std::string print_case(const Case& c);
 
-/// Throws what validate(ModelConfig), require_legal(Inference) and build_programs throw.
-void require_legal(const Case& c);
+/// Whether a phase is a user's layer program.
+bool has_program(const Case& c);
 
 /// Multiply-adds of the unsharded model over the whole case: what the oracle must do.
 double multiply_adds(const Case& c);

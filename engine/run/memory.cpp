@@ -1,0 +1,96 @@
+#include "engine/run/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+double count(const Shape& shape) {
+  double n = 1.0;
+  for (std::int64_t extent : shape) n *= static_cast<double>(extent);
+  return n;
+}
+
+/// What the layer of one phase holds, in bytes over all chips.
+struct LayerBytes {
+  double placed = 0.0;  ///< weights and caches of all layers
+  double live = 0.0;    ///< values of one layer that live at once
+  double scalar = 0.0;  ///< values of all layers as the scalar model holds them, unsharded
+};
+
+LayerBytes layer_bytes(const Program& layer, const ValueTypes& types, const Case& c) {
+  const auto chips = static_cast<double>(c.torus.chips());
+  const auto layers = static_cast<double>(c.model.layers);
+  const auto of_chip = [&](const Type& type) {
+    return count(local_shape(type.layout, type.shape, c.torus));
+  };
+  // A value as carried: f64 and an f32 bound while it is partial.
+  const auto carried = [&](const Type& type) {
+    return (type.layout.is_partial() ? 12.0 : 4.0) * of_chip(type);
+  };
+  LayerBytes bytes;
+  for (const Result& input : layer.inputs)
+    if (input.meaning.kind == Meaning::Kind::weight || input.meaning.name.ends_with("_cache"))
+      bytes.placed += 4.0 * chips * layers * of_chip(types.at(input.name));
+  std::map<std::string, std::size_t> last_use;
+  for (std::size_t i = 0; i < layer.ops.size(); ++i)
+    for (const std::string& arg : layer.ops[i].args) last_use[arg] = i;
+  double now = 0.0;
+  for (std::size_t i = 0; i < layer.ops.size(); ++i) {
+    for (const Result& r : layer.ops[i].results) {
+      bytes.scalar += 4.0 * layers * count(types.at(r.name).shape) *
+                      static_cast<double>(c.torus.size(r.layout.partial()));
+      now += carried(types.at(r.name));
+    }
+    bytes.live = std::max(bytes.live, chips * now);
+    for (const auto& [name, use] : last_use)
+      if (use == i && layer.producer(name) != nullptr) now -= carried(types.at(name));
+  }
+  return bytes;
+}
+
+/// The oracle's checkpoints of all passes, each with the caches of the last.
+double checkpoint_bytes(const RunPlan& plan) {
+  const Case& c = plan.given;
+  const ModelConfig& m = c.model;
+  const std::int64_t cached = c.prompt + c.gen - 1;
+  double bytes = 0.0;
+  for (const Passes::Alike& group : plan.passes.alike()) {
+    const std::int64_t L = plan.passes.at(group.first).L;
+    const std::map<char, std::int64_t> extents{{'B', c.batch}, {'L', L},   {'M', cached},
+                                               {'E', m.E},     {'F', m.F}, {'H', m.H},
+                                               {'K', m.K},     {'Q', m.Q}, {'V', m.V}};
+    for (const CheckpointSpec& spec : checkpoint_specs(m)) {
+      double n = 4.0 * static_cast<double>(group.count());
+      for (char letter : spec.dims) n *= static_cast<double>(extents.at(letter));
+      bytes += (spec.per_layer ? static_cast<double>(m.layers) : 1.0) * n;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+double estimated_bytes(const RunPlan& plan, const PlanTypes& types) {
+  const Case& c = plan.given;
+  double bytes = checkpoint_bytes(plan);
+  // Generated, stored for the run, and as the oracle keeps them.
+  for (const WeightSpec& spec : weight_specs(c.model)) bytes += 20.0 * count(spec.shape);
+  std::map<Phase, double> placed;  // of each phase its largest pass
+  double live = 0.0, scalar = 0.0;
+  for (const TypedPasses& passes : types.passes) {
+    const LayerBytes of = layer_bytes(plan.programs(passes.phase).layer, passes.last.layer, c);
+    placed[passes.phase] = std::max(placed[passes.phase], of.placed);
+    live = std::max(live, of.live);
+    scalar = std::max(scalar, of.scalar);
+  }
+  for (const auto& [phase, most] : placed) bytes += most;
+  if (c.numerics.regime == Regime::f32) live += scalar;
+  return bytes + live;
+}
+
+}  // namespace shardproof

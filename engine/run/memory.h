@@ -1,0 +1,12 @@
+#pragma once
+
+#include "engine/run/plan_types.h"
+
+namespace shardproof {
+
+/// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
+/// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32
+/// regime also what its judge holds. `types` of the plan.
+double estimated_bytes(const RunPlan& plan, const PlanTypes& types);
+
+}  // namespace shardproof

@@ -1,0 +1,41 @@
+#include "engine/run/placement.h"
+
+#include <fmt/format.h>
+
+namespace shardproof {
+namespace {
+
+std::string full_name(const Weights& weights, const std::string& name, int layer) {
+  const std::string of_layer = fmt::format("layer{}.{}", layer, name);
+  return weights.all().contains(of_layer) ? of_layer : name;
+}
+
+}  // namespace
+
+SharedValue PlacedWeights::get(const std::string& name, const Layout& layout) {
+  SharedValue& value = placed_[name + " : " + layout.to_string()];
+  if (value) return value;
+  const Tensor whole = name == "ones" ? Tensor({weights_.config().E}, 1.0F) : weights_.at(name);
+  value = std::make_shared<Sharded>(shard(whole, layout, torus_));
+  return value;
+}
+
+void PlacedWeights::supply(const Program& program, int layer,
+                           std::map<std::string, SharedValue>& inputs) {
+  for (const Result& input : program.inputs) {
+    if (input.meaning.kind == Meaning::Kind::weight)
+      inputs[input.name] = get(full_name(weights_, input.meaning.name, layer), input.layout);
+    if (input.meaning.kind == Meaning::Kind::constant)
+      inputs[input.name] = get("ones", input.layout);
+  }
+}
+
+void PlacedWeights::place(const PhasePrograms& programs) {
+  std::map<std::string, SharedValue> ignored;
+  supply(programs.embed, 0, ignored);
+  supply(programs.head, 0, ignored);
+  for (int l = 0; l < static_cast<int>(weights_.config().layers); ++l)
+    supply(programs.layer, l, ignored);
+}
+
+}  // namespace shardproof

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/layouts/around.h"
+#include "engine/program/execute.h"
+#include "weights/error.h"
+#include "weights/weights.h"
+
+namespace shardproof {
+
+/// Weights at rest on the torus, by name and layout: placed once for all phases that agree on it.
+class PlacedWeights {
+ public:
+  /// `weights` as stored for the run; they outlive this.
+  PlacedWeights(const Weights& weights, const Torus& torus) : weights_(weights), torus_(torus) {}
+
+  /// Places all that a phase's programs ask for. Throws what supply() throws.
+  void place(const PhasePrograms& programs);
+
+  /// The weights and constants that a program declares among its inputs, for layer `layer`, by the
+  /// inputs' names. Throws Error("weights_name", ...) if there is no such weight.
+  void supply(const Program& program, int layer, std::map<std::string, SharedValue>& inputs);
+
+ private:
+  SharedValue get(const std::string& name, const Layout& layout);
+
+  const Weights& weights_;
+  Torus torus_;
+  std::map<std::string, SharedValue> placed_;
+};
+
+}  // namespace shardproof

@@ -1,0 +1,105 @@
+#include "engine/run/plan.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "engine/run/plan_types.h"
+#include "engine/strategies/layer_file.h"
+#include "weights/error.h"
+
+namespace shardproof {
+namespace {
+
+void require_numbers(const Case& c) {
+  const Numerics& numerics = c.numerics;
+  if (numerics.regime == Regime::exact && numerics.schedule != Schedule::group)
+    throw Error("case_numerics",
+                fmt::format("schedule={} needs regime=f32: exact sums have no order",
+                            to_string(numerics.schedule)));
+  if (numerics.weights == WeightType::int8)
+    throw Error("case_numerics", "weights=int8 is not executed yet; legal: f32, bf16");
+  if (c.gen < 1) throw Error("case_gen", fmt::format("gen={}: at least 1", c.gen));
+  if (c.batch < 1) throw Error("case_batch", fmt::format("batch={}: at least 1", c.batch));
+  if (c.prompt < 1) throw Error("case_prompt", fmt::format("prompt={}: at least 1", c.prompt));
+  if (c.chunk < 0 || c.chunk > c.prompt)
+    throw Error("case_chunk", fmt::format("chunk={}: from 1 to prompt={}", c.chunk, c.prompt));
+  const std::int64_t positions = c.prompt + c.gen - 1;
+  if (positions > c.model.positions)
+    throw Error("case_positions",
+                fmt::format("prompt={} and gen={} need {} positions; the RoPE tables have {}",
+                            c.prompt, c.gen, positions, c.model.positions));
+}
+
+/// The lengths of a phase's passes that differ.
+std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
+  std::vector<std::int64_t> lengths;
+  for (const Passes::Alike& group : passes.alike())
+    if (const PassPlan pass = passes.at(group.first); pass.phase == phase)
+      lengths.push_back(pass.L);
+  return lengths;
+}
+
+/// A layer program is checked here, where file and line are known, and not where ways lead to and
+/// from it.
+void require_program(const Case& c, const Program& layer,
+                     const std::vector<std::int64_t>& lengths) {
+  require_layer(layer, c.model, c.numerics.act);
+  for (std::int64_t L : lengths) check(layer, c, L, c.prompt);
+}
+
+void require_legal(const Case& c, const Passes& passes) {
+  const std::vector<std::int64_t> lengths = lengths_of(passes, Phase::prefill);
+  std::vector<Strategy> phases{c.prefill};
+  if (const Program* layer = c.prefill.program()) require_program(c, *layer, lengths);
+  if (c.gen > 1) {
+    phases.push_back(c.decode);
+    if (const Program* layer = c.decode.program())
+      require_program(c, *layer, {1});
+    else
+      require_decodes(c.decode);
+  }
+  require_legal(phases, c.model, c.torus, c.batch);
+  if (c.prefill.program() == nullptr)
+    for (std::int64_t L : lengths) require_lengths(c.prefill, c.torus, c.prompt, L);
+}
+
+/// What the passes of a phase have in common.
+Extents extents(const Case& c, Phase phase) {
+  std::int64_t L = 0;
+  for (std::int64_t length : lengths_of(c.passes(), phase)) L = std::gcd(L, length);
+  return extents_of(c.model, c.batch, L > 0 ? L : 1);
+}
+
+PhasePrograms phase_programs(const Case& c, Phase phase) {
+  const Strategy& strategy = phase == Phase::prefill ? c.prefill : c.decode;
+  if (const Program* layer = strategy.program())
+    return programs_around(*layer, c.model, extents(c, phase), c.torus, c.numerics.act);
+  PartitionedLayer made = partitioned(c, strategy, phase);
+  return programs_around(std::move(made.layer), made.residual, made.cache, c.model,
+                         extents(c, phase), c.torus, c.numerics.act);
+}
+
+}  // namespace
+
+PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phase) {
+  return partition(strategy.table(), c.model, extents(c, phase), c.torus, c.numerics.act);
+}
+
+RunPlan make_plan(const Case& c) {
+  validate(c.model);
+  require_numbers(c);
+  RunPlan plan;
+  plan.given = c;
+  plan.passes = c.passes();
+  require_legal(c, plan.passes);
+  plan.prefill = phase_programs(c, Phase::prefill);
+  // A program that cuts no L is the same for every length.
+  const bool shared = c.gen == 1 || (c.prefill == c.decode && decodes(c.decode));
+  plan.decode = shared ? plan.prefill : phase_programs(c, Phase::decode);
+  plan.hand_over =
+      hand_over(plan.prefill.cache, plan.decode.cache, extents(c, Phase::prefill), c.torus);
+  return plan;
+}
+
+}  // namespace shardproof

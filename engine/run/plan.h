@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/layouts/around.h"
+#include "engine/layouts/partition.h"
+#include "engine/run/case.h"
+#include "weights/error.h"
+#include "weights/passes.h"
+
+namespace shardproof {
+
+/// What a run does, made once from its case: the passes, and of each phase its programs and its
+/// torus. The oracle reads the passes; the engine, the judges, the estimates and traces all of it.
+/// Tests mutate the programs.
+struct RunPlan {
+  Case given;
+  Passes passes;
+  PhasePrograms prefill, decode;  ///< of a run without decode steps the decode's are the prefill's
+  Program hand_over;              ///< of a layer's caches, behind the prefill
+
+  const PhasePrograms& programs(Phase phase) const {
+    return phase == Phase::prefill ? prefill : decode;
+  }
+};
+
+/// Throws what validate(ModelConfig), require_legal, require_decodes and require_lengths throw for
+/// either phase (for a layer program, what require_layer and check() throw), what partition()
+/// throws, and Error: "case_numerics" (weights or a regime the engine does not execute),
+/// "case_gen", "case_batch", "case_prompt" (below 1), "case_chunk" (not from 1 to the prompt's
+/// length), "case_positions" (more positions than the RoPE tables have).
+RunPlan make_plan(const Case& c);
+
+/// A table's layer, as the prefill of this case or as its decode step, with its arrows.
+PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phase);
+
+}  // namespace shardproof

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/program/typing.h"
+#include "engine/run/plan.h"
+#include "weights/error.h"
+
+namespace shardproof {
+
+/// The types of a program's values, by name.
+using ValueTypes = std::map<std::string, Type>;
+
+/// The types of one pass's programs.
+struct PassTypes {
+  ValueTypes embed, layer, head, sample;
+};
+
+/// Passes of one phase and one L: they differ by M, which grows from the first to the last.
+struct TypedPasses {
+  Phase phase;
+  std::int64_t L, count;
+  PassTypes first, last;
+};
+
+/// The types of a run, computed once: for the verdict "types", for the estimates of memory.
+struct PlanTypes {
+  std::vector<TypedPasses> passes;
+  ValueTypes hand_over;
+};
+
+/// Type-checks one program of a case for a pass over L positions with M cached ones before it
+/// (hand-over: caches of length M), and returns the types of its values. Throws what check() of one
+/// program throws (engine/program/typing.h).
+ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M);
+
+/// Type-checks every program of the plan for the shapes it will meet. Throws likewise.
+PlanTypes check(const RunPlan& plan);
+
+/// A plan and its types, made once for all who ask.
+struct TypedPlan {
+  RunPlan plan;
+  std::optional<PlanTypes> types;
+  std::string ill_typed;  ///< without types: what check() said
+};
+/// Throws what make_plan throws, and what check() throws of a case with a user's layer program,
+/// which is the caller's to mend; of a program that the library built it keeps what check() said.
+TypedPlan make_typed_plan(const Case& c);
+
+}  // namespace shardproof
