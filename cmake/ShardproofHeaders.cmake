@@ -12,16 +12,19 @@ set(shardproof_private_headers
   engine/numeric/rounding_test.h
   engine/program/typing_rules.h
   engine/strategies/shipped.h
-  golden/comparison.h
+  golden/trace/file.h
+  golden/trace/size.h
   oracle/block.h
   oracle/functions.h
   oracle/pass.h
   tools/drawing/glyphs.h
   tools/drawing/page.h
-  weights/hdf5_attribute.h
-  weights/hdf5_handle.h
-  weights/hdf5_image.h
-  weights/inflation.h
+  weights/hdf5/attribute.h
+  weights/hdf5/handle.h
+  weights/hdf5/image.h
+  weights/hdf5/inflation.h
+  weights/hdf5/reader.h
+  weights/hdf5/writer.h
   weights/replace_file.h
   weights/temporary_name.h
   weights/text_file.h
@@ -48,7 +51,7 @@ function(shardproof_check_headers)
     list(APPEND units ${unit})
   endforeach()
   add_library(shardproof_headers OBJECT ${units})
-  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof::drawing shardproof_options HDF5::HDF5
-                                                   rapidcheck)
+  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof::drawing
+                                                   shardproof_options HDF5::HDF5 rapidcheck)
   target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
 endfunction()

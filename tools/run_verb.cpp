@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "golden/observers.h"
-#include "golden/trace.h"
+#include "golden/trace/trace.h"
 #include "golden/verify.h"
 #include "tools/case_flags.h"
 #include "tools/command_line.h"

@@ -6,7 +6,7 @@
 
 #include "golden/cases.h"
 #include "golden/coverage.h"
-#include "golden/trace.h"
+#include "golden/trace/trace.h"
 #include "golden/verify.h"
 #include "tools/batch.h"
 #include "tools/case_flags.h"

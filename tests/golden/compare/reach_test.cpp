@@ -1,5 +1,5 @@
 // How far a difference reaches, against tables by hand and a count over all chips.
-#include "golden/reach.h"
+#include "golden/compare/reach.h"
 
 #include <gtest/gtest.h>
 // gtest first
@@ -11,14 +11,14 @@
 #include <map>
 #include <set>
 
-#include "golden/comparison.h"
+#include "golden/compare/comparison.h"
 #include "tests/engine/random_layout.h"
 
 namespace shardproof {
 namespace {
 
-Expected expected_of(const Tensor& tensor) {
-  Expected e{"value", tensor.shape, {}, false};
+ExpectedBits expected_of(const Tensor& tensor) {
+  ExpectedBits e{.shape = tensor.shape, .bits = {}, .integer = false};
   for (float v : tensor.data) e.bits.push_back(std::bit_cast<std::uint32_t>(v));
   return e;
 }
@@ -39,28 +39,28 @@ struct Small {
   float& at(int chip, std::size_t i) {
     return std::get<ChipArrays<float>>(value.data)[static_cast<std::size_t>(chip)][i];
   }
-  Difference difference() const {
+  Mismatch mismatch() const {
     const Comparison c = compare(expected_of(tensor), layout, value);
-    EXPECT_TRUE(c.difference);
-    EXPECT_TRUE(c.difference->reach);
-    return *c.difference;
+    EXPECT_TRUE(c.mismatch);
+    EXPECT_TRUE(c.mismatch->reach);
+    return *c.mismatch;
   }
 };
 
 TEST(Reach, OfNothingIsNone) {
   const Small s;
   const Comparison c = compare(expected_of(s.tensor), s.layout, s.value);
-  EXPECT_FALSE(c.difference);
+  EXPECT_FALSE(c.mismatch);
   EXPECT_EQ(c.elements, 16);
 }
 
 TEST(Reach, OfOneReplica) {
   Small s;
   s.at(7, 1) = 9.5F;  // chip (1,1,1): row 1, columns 2 and 3: 7, 8
-  const Difference d = s.difference();
-  EXPECT_EQ(d.index, (Shape{1, 3}));
-  EXPECT_EQ(d.reach->extent(), "on 1 of 8 chips, 1 of 8 elements, replicas differ");
-  EXPECT_EQ(d.reach->worst(),
+  const Mismatch m = s.mismatch();
+  EXPECT_EQ(m.index, (Shape{1, 3}));
+  EXPECT_EQ(m.reach->extent(), "on 1 of 8 chips, 1 of 8 elements, replicas differ");
+  EXPECT_EQ(m.reach->worst(),
             "chip (1,1,1) at [1,3]: expected 8 (0x41000000), got 9.5 (0x41180000)");
 }
 
@@ -68,11 +68,11 @@ TEST(Reach, OfBothReplicasAndTheWorstElement) {
   Small s;
   for (int chip : {0, 1}) s.at(chip, 0) = 0.0F;      // 1 apart, the first
   for (int chip : {6, 7}) s.at(chip, 0) = -1000.0F;  // 1007 apart
-  const Difference d = s.difference();
-  EXPECT_EQ(d.index, (Shape{0, 0}));
-  EXPECT_EQ(d.reach->extent(), "on 4 of 8 chips, 2 of 8 elements, replicas agree");
-  EXPECT_EQ(d.reach->worst_chip, "(1,1,0)");
-  EXPECT_EQ(d.reach->worst_index, (Shape{1, 2}));
+  const Mismatch m = s.mismatch();
+  EXPECT_EQ(m.index, (Shape{0, 0}));
+  EXPECT_EQ(m.reach->extent(), "on 4 of 8 chips, 2 of 8 elements, replicas agree");
+  EXPECT_EQ(m.reach->worst_chip, "(1,1,0)");
+  EXPECT_EQ(m.reach->worst_index, (Shape{1, 2}));
 }
 
 TEST(Reach, CountsEveryKindOfWrongElement) {
@@ -82,17 +82,17 @@ TEST(Reach, CountsEveryKindOfWrongElement) {
     Small s;
     s.at(0, 0) = 3e38F;
     s.at(5, 1) = bad;
-    const Difference d = s.difference();
-    EXPECT_EQ(d.reach->elements, 2) << bad;
-    EXPECT_EQ(d.reach->worst_chip, "(1,0,1)") << bad;
+    const Mismatch m = s.mismatch();
+    EXPECT_EQ(m.reach->elements, 2) << bad;
+    EXPECT_EQ(m.reach->worst_chip, "(1,0,1)") << bad;
   }
   Small s;
   s.tensor.data[0] = 0.0F;
   s.at(0, 0) = -0.0F;
   s.at(1, 0) = 0.0F;
-  const Difference d = s.difference();
-  EXPECT_EQ(d.reach->extent(), "on 1 of 8 chips, 1 of 8 elements, replicas differ");
-  EXPECT_EQ(d.reach->worst_index, (Shape{0, 0}));
+  const Mismatch m = s.mismatch();
+  EXPECT_EQ(m.reach->extent(), "on 1 of 8 chips, 1 of 8 elements, replicas differ");
+  EXPECT_EQ(m.reach->worst_index, (Shape{0, 0}));
 }
 
 TEST(Reach, HasNoneWhereAChipHoldsTooMuchOrTooLittle) {
@@ -102,10 +102,10 @@ TEST(Reach, HasNoneWhereAChipHoldsTooMuchOrTooLittle) {
       auto& buffer = std::get<ChipArrays<float>>(s.value.data)[static_cast<std::size_t>(chip)];
       buffer = Buffer<float>(held.begin(), held.end());
       const Comparison c = compare(expected_of(s.tensor), s.layout, s.value);
-      ASSERT_TRUE(c.difference);
-      EXPECT_FALSE(c.difference->reach);
-      EXPECT_EQ(c.difference->chip, s.torus.name(chip));
-      EXPECT_EQ(c.difference->expected, "2 elements on the chip");
+      ASSERT_TRUE(c.mismatch);
+      EXPECT_FALSE(c.mismatch->reach);
+      EXPECT_EQ(c.mismatch->chip, s.torus.name(chip));
+      EXPECT_EQ(c.mismatch->expected, "2 elements on the chip");
     }
 }
 
@@ -115,7 +115,7 @@ TEST(Reach, WithoutReplicasSaysSo) {
   s.tensor = counting({4, 4});
   s.value = shard(s.tensor, s.layout, s.torus);
   s.at(3, 1) = -1.0F;
-  EXPECT_EQ(s.difference().reach->extent(), "on 1 of 8 chips, 1 of 16 elements, no replicas");
+  EXPECT_EQ(s.mismatch().reach->extent(), "on 1 of 8 chips, 1 of 16 elements, no replicas");
 }
 
 TEST(Reach, LargeNumbersAreGrouped) {
@@ -159,8 +159,8 @@ RC_GTEST_PROP(Reach, IsTheCountOverAllChips, ()) {
       most = std::max(most, std::abs(static_cast<double>(chips[c][i]) - static_cast<double>(want)));
     }
   const Comparison compared = compare(expected_of(tensor), layout, value);
-  RC_ASSERT(compared.difference.has_value());
-  const Reach& reach = *compared.difference->reach;
+  RC_ASSERT(compared.mismatch.has_value());
+  const Reach& reach = *compared.mismatch->reach;
   RC_ASSERT(reach.elements == static_cast<std::int64_t>(wrong.size()));
   RC_ASSERT(reach.chips == static_cast<int>(wrong_chips.size()));
   RC_ASSERT(reach.of_elements == element_count(tensor.shape));

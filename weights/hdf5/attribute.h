@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/hdf5_handle.h"
+#include "weights/hdf5/handle.h"
 
 namespace shardproof {
 

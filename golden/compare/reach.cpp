@@ -1,4 +1,4 @@
-#include "golden/reach.h"
+#include "golden/compare/reach.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,6 +23,12 @@ std::string grouped(std::int64_t number) {
 std::string element_text(std::uint32_t bits, bool integer) {
   if (integer) return fmt::format("{}", static_cast<std::int32_t>(bits));
   return fmt::format("{:.9g} (0x{:08x})", std::bit_cast<float>(bits), bits);
+}
+
+Shape global_index(const Shape& shape, std::int64_t element) {
+  Shape index(shape.size(), 0);
+  for (std::size_t d = shape.size(); d-- > 0; element /= shape[d]) index[d] = element % shape[d];
+  return index;
 }
 
 std::string_view to_string(Reach::Replicas replicas) {
@@ -88,10 +94,7 @@ void ReachMeter::see(std::span<const int> chips, std::int64_t element, std::uint
   if (apart <= most_) return;
   most_ = apart;
   reach_.worst_chip = torus_.name(chips.front());
-  reach_.worst_index.assign(shape_.size(), 0);
-  std::int64_t rest = element;
-  for (std::size_t d = shape_.size(); d-- > 0; rest /= shape_[d])
-    reach_.worst_index[d] = rest % shape_[d];
+  reach_.worst_index = global_index(shape_, element);
   reach_.worst_expected = element_text(want, integer_);
   reach_.worst_actual = element_text(got, integer_);
 }

@@ -16,6 +16,8 @@ inline constexpr int kTraceFormat = 0;
 /// logical tensor and once as every chip's shard, and what HDF5 needs to describe them.
 double estimated_trace_bytes(const Case& c, const GivenLayers& layers = {});
 
+class TraceFile;
+
 /// Writes every op output of a run into one HDF5 file (docs/trace.md): `/ID` the logical tensor,
 /// `/chips/X_Y_Z/ID` the chip's shard, ID being the step's stable name ("prefill.c0.layer0.qr").
 /// Layouts are the declared ones, and the logical tensor is put together by them, so that a trace
@@ -43,8 +45,7 @@ class Trace : public Observer {
   void write(std::string_view ended);
 
  private:
-  class File;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<TraceFile> file_;
 };
 
 }  // namespace shardproof

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "weights/hdf5_handle.h"
+#include "weights/hdf5/handle.h"
 
 namespace shardproof {
 

@@ -13,6 +13,10 @@ namespace shardproof {
 /// "1.5 (0x3fc00000)" of an f32's bits; "7" of an int32's.
 std::string element_text(std::uint32_t bits, bool integer);
 
+/// The index of an element by its number in row-major order; tensors of that shape may follow one
+/// another.
+Shape global_index(const Shape& shape, std::int64_t element);
+
 /// How far a difference reaches over one value: where it is wrong, and by how much at most.
 struct Reach {
   /// Whether the chips that hold the same element hold the same bits of it.

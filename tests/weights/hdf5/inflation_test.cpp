@@ -1,5 +1,5 @@
 // Compressed weights files: what is read, and what would take far more memory than it declares.
-#include "weights/inflation.h"
+#include "weights/hdf5/inflation.h"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>

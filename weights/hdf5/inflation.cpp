@@ -1,4 +1,4 @@
-#include "weights/inflation.h"
+#include "weights/hdf5/inflation.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
