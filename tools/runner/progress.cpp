@@ -1,4 +1,4 @@
-#include "tools/progress.h"
+#include "tools/runner/progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
-#include "tools/batch.h"
+#include "tools/runner/batch.h"
 
 #include <chrono>
 #include <exception>
 #include <mutex>
 #include <utility>
 
-#include "tools/crash_report.h"
+#include "tools/runner/crash_report.h"
 
 namespace shardproof::tools {
 

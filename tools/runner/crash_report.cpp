@@ -1,4 +1,4 @@
-#include "tools/crash_report.h"
+#include "tools/runner/crash_report.h"
 
 #include <unistd.h>
 
