@@ -17,8 +17,13 @@ set(shardproof_private_headers
   oracle/block.h
   oracle/functions.h
   oracle/pass.h
+  tools/drawing/collective_card.h
   tools/drawing/glyphs.h
+  tools/drawing/header_card.h
+  tools/drawing/lettering.h
   tools/drawing/page.h
+  tools/drawing/scene.h
+  tools/drawing/value_card.h
   weights/hdf5/attribute.h
   weights/hdf5/handle.h
   weights/hdf5/image.h
