@@ -48,17 +48,22 @@ function(shardproof_plain source)
   endif()
 endfunction()
 
-# One library of the house: NAME, its sources, and the libraries directly below it.
+# One library of the house: NAME, its sources, and the libraries directly below it. An INTERNAL one
+# is not installed.
 function(shardproof_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(shardproof_${name} STATIC ${ARG_SOURCES})
   add_library(shardproof::${name} ALIAS shardproof_${name})
-  set_target_properties(shardproof_${name} PROPERTIES EXPORT_NAME ${name})
+  # Position-independent, so that a user's shared library can link it.
+  set_target_properties(shardproof_${name} PROPERTIES
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
   target_include_directories(shardproof_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/shardproof>)
   target_compile_features(shardproof_${name} PUBLIC cxx_std_20)
   target_link_libraries(shardproof_${name} PUBLIC ${ARG_PUBLIC}
     PRIVATE $<BUILD_INTERFACE:shardproof_options> ${ARG_PRIVATE})
-  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_LIBRARIES shardproof_${name})
+  if(NOT ARG_INTERNAL)
+    set_property(GLOBAL APPEND PROPERTY SHARDPROOF_LIBRARIES shardproof_${name})
+  endif()
 endfunction()

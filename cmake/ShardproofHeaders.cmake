@@ -12,16 +12,24 @@ set(shardproof_private_headers
   engine/numeric/rounding_test.h
   engine/program/typing_rules.h
   engine/strategies/shipped.h
-  golden/comparison.h
+  golden/trace/file.h
+  golden/trace/size.h
   oracle/block.h
   oracle/functions.h
   oracle/pass.h
+  tools/drawing/collective_card.h
   tools/drawing/glyphs.h
+  tools/drawing/header_card.h
+  tools/drawing/lettering.h
   tools/drawing/page.h
-  weights/hdf5_attribute.h
-  weights/hdf5_handle.h
-  weights/hdf5_image.h
-  weights/inflation.h
+  tools/drawing/scene.h
+  tools/drawing/value_card.h
+  weights/hdf5/attribute.h
+  weights/hdf5/handle.h
+  weights/hdf5/image.h
+  weights/hdf5/inflation.h
+  weights/hdf5/reader.h
+  weights/hdf5/writer.h
   weights/replace_file.h
   weights/temporary_name.h
   weights/text_file.h
@@ -36,19 +44,22 @@ foreach(header IN LISTS shardproof_private_headers)
 endforeach()
 set(shardproof_public_headers ${shardproof_headers})
 list(REMOVE_ITEM shardproof_public_headers ${shardproof_private_headers})
+# Of a library that is not installed.
+file(GLOB shardproof_internal_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+  tools/runner/*.h)
 
 # One translation unit per header that includes it first, and twice: it compiles only if the header
 # includes what it uses and guards itself.
 function(shardproof_check_headers)
   set(units)
-  foreach(header IN LISTS shardproof_headers)
+  foreach(header IN LISTS shardproof_headers shardproof_internal_headers)
     string(REPLACE "/" "_" unit ${header})
     set(unit ${CMAKE_CURRENT_BINARY_DIR}/headers/${unit}.cpp)
     file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
     list(APPEND units ${unit})
   endforeach()
   add_library(shardproof_headers OBJECT ${units})
-  target_link_libraries(shardproof_headers PRIVATE shardproof::golden shardproof::drawing shardproof_options HDF5::HDF5
-                                                   rapidcheck)
+  target_link_libraries(shardproof_headers PRIVATE shardproof::runner shardproof::drawing
+                                                   shardproof_options HDF5::HDF5 rapidcheck)
   target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
 endfunction()

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "golden/judged_layout.h"
+#include "golden/compare/block_map.h"
 #include "weights/registry.h"
 
 namespace shardproof {

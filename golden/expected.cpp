@@ -13,8 +13,9 @@ namespace {
 
 template <class T>
 Expected expect(std::string id, const Array<T>& tensor) {
-  Expected e{std::move(id), tensor.shape, std::vector<std::uint32_t>(tensor.data.size()),
-             std::is_same_v<T, std::int32_t>};
+  Expected e{{tensor.shape, std::vector<std::uint32_t>(tensor.data.size()),
+              std::is_same_v<T, std::int32_t>},
+             std::move(id)};
   std::memcpy(e.bits.data(), tensor.data.data(), 4 * tensor.data.size());
   return e;
 }
@@ -38,7 +39,7 @@ Expected last_rows(Expected e) {
 Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C, bool index) {
   const std::int64_t B = logits.shape[0];
   const std::int64_t width = logits.shape[1] / C;
-  Expected e{id, {B, C}, {}, index};
+  Expected e{{{B, C}, {}, index}, id};
   for (std::int64_t i = 0; i < B * C; ++i) {
     const float* block = logits.data.data() + i * width;
     std::int64_t best = 0;
@@ -91,7 +92,7 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
       if (scope.previous.empty()) {  // nothing is cached before the first pass
         Shape empty = shape;
         if (empty.size() > 1) empty[1] = 0;
-        return {"previous " + meaning.name, empty, {}, false};
+        return {{empty, {}, false}, "previous " + meaning.name};
       }
       const std::string before = full_checkpoint(scope, scope.previous, meaning.name);
       return expect("previous " + before, answer.checkpoints.at(before));

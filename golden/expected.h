@@ -1,21 +1,17 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "engine/program/execute.h"
+#include "golden/compare/comparison.h"
 #include "oracle/oracle.h"
 #include "weights/error.h"
 
 namespace shardproof {
 
-/// What a declared value must be: bits by global index, row-major. f32 values and int32 ids alike.
-struct Expected {
+/// What a declared value must be, and what that is called: "decode.1.layer0.gate".
+struct Expected : ExpectedBits {
   std::string id;
-  Shape shape;
-  std::vector<std::uint32_t> bits;
-  bool integer = false;
 };
 
 /// What the oracle says a declared value is. `shape` is the value's own: it tells how many blocks

@@ -6,7 +6,6 @@
 #include <ostream>
 #include <stdexcept>
 
-#include "golden/comparison.h"
 #include "golden/expected.h"
 #include "weights/error.h"
 
@@ -58,6 +57,14 @@ std::string_view to_string(Verdict verdict) {
 
 std::ostream& operator<<(std::ostream& out, Verdict verdict) { return out << to_string(verdict); }
 
+void Difference::show(const Mismatch& mismatch) {
+  chip = mismatch.chip;
+  index = mismatch.index;
+  expected = mismatch.expected;
+  actual = mismatch.actual;
+  reach = mismatch.reach;
+}
+
 std::string Difference::to_string() const {
   return fmt::format("{}step {} = {}: {} on chip {} at [{}]: expected {}, got {}", where, step, op,
                      checkpoint, chip, fmt::join(index, ","), expected, actual);
@@ -98,12 +105,8 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   }
   const Comparison comparison = compare(expected, declared.layout, value);
   judgement_.elements += comparison.elements;
-  if (comparison.difference) {
-    found.chip = comparison.difference->chip;
-    found.index = comparison.difference->index;
-    found.expected = comparison.difference->expected;
-    found.actual = comparison.difference->actual;
-    found.reach = comparison.difference->reach;
+  if (comparison.mismatch) {
+    found.show(*comparison.mismatch);
     stop();
   }
   if (element_count(value.shape) > 0) ++judgement_.tensors;

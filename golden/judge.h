@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "engine/program/execute.h"
+#include "golden/compare/comparison.h"
 #include "golden/drift.h"
-#include "golden/judged_layout.h"
-#include "golden/reach.h"
 #include "oracle/oracle.h"
 #include "weights/error.h"
 
@@ -33,6 +32,8 @@ struct Difference {
   /// None where the value has another shape or another number of elements than it must have.
   std::optional<Reach> reach = {};
 
+  /// Takes over chip, index, both values and reach.
+  void show(const Mismatch& mismatch);
   /// The first wrong element, in one line; the reach has texts of its own.
   std::string to_string() const;
 };

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/json_text.h"
 #include "tools/rules.h"
+#include "tools/runner/json_text.h"
 #include "tools/wrapped.h"
 
 namespace shardproof::tools {

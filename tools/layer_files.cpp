@@ -53,26 +53,6 @@ void LayerFiles::add_to(CLI::App& verb, bool programs) {
     both->excludes(verb.get_option(other));
 }
 
-const std::string* LayerFiles::of_prefill() const {
-  if (program) return &*program;
-  return program_prefill ? &*program_prefill : nullptr;
-}
-
-const std::string* LayerFiles::of_decode() const {
-  if (program) return &*program;
-  return program_decode ? &*program_decode : nullptr;
-}
-
-std::string LayerFiles::words() const {
-  std::string text;
-  for (const auto& [flag, file] : {std::pair{"layouts", &layouts},
-                                   {"program", &program},
-                                   {"program-prefill", &program_prefill},
-                                   {"program-decode", &program_decode}})
-    if (*file) text += fmt::format(" --{} {}", flag, shell_word(**file));
-  return text;
-}
-
 void name_phases(const LayerFiles& files, CaseFlags& flags, const std::string& line) {
   if (!files.layouts) return;
   if (files.of_prefill() != nullptr && files.of_decode() != nullptr)
@@ -170,17 +150,6 @@ const Strategy& table_named(const std::string& name, const std::vector<Strategy>
   throw Error("layouts_f4",
               fmt::format("{} holds no table '{}'{} it holds {}", file, name,
                           near.empty() ? ";" : ", did you mean " + near + "?", names_of(tables)));
-}
-
-std::string shell_word(const std::string& text) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("/._-+=:,@").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string quoted = "'";
-  for (char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace shardproof::tools

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/case_flags.h"
+#include "tools/runner/case_source.h"
 #include "weights/error.h"
 
 namespace shardproof::tools {
@@ -15,19 +15,9 @@ namespace shardproof::tools {
 inline constexpr float kProgramEmbedScale = 0.75F;
 
 /// The files of the user's that stand for strategies, as flags name them.
-struct LayerFiles {
-  std::optional<std::string> program;  ///< a layer program, prefill and decode alike
-  std::optional<std::string> program_prefill, program_decode;
-  std::optional<std::string> layouts;  ///< tables, which the case names
-
+struct LayerFiles : LayerFileNames {
   /// Adds --layouts and, where the verb judges them, the flags of programs.
   void add_to(CLI::App& verb, bool programs);
-  bool any() const { return program || program_prefill || program_decode || layouts; }
-  /// The program's file in place of a phase's strategy, or null.
-  const std::string* of_prefill() const;
-  const std::string* of_decode() const;
-  /// " --layouts my.layouts --program-prefill p.txt", as a shell reads it.
-  std::string words() const;
 };
 
 /// Reads the files, and the case from `line` and the flags, where torus=4x2x3
@@ -48,8 +38,5 @@ void name_phases(const LayerFiles& files, CaseFlags& flags, const std::string& l
 /// Throws Error("layouts_f4", ...) if there is none, or the choice is open.
 const Strategy& table_named(const std::string& name, const std::vector<Strategy>& tables,
                             const std::string& file);
-
-/// "'my file'": a word as a shell reads it back.
-std::string shell_word(const std::string& text);
 
 }  // namespace shardproof::tools

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/strategies/strategy.h"
-#include "tools/json_text.h"
 #include "tools/rules.h"
+#include "tools/runner/json_text.h"
 #include "tools/verbs.h"
 #include "tools/wrapped.h"
 #include "weights/model_config.h"

@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "tools/command_line.h"
-#include "tools/crash_report.h"
 #include "tools/interrupt.h"
+#include "tools/runner/crash_report.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 

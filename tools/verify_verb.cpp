@@ -1,21 +1,21 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "golden/cases.h"
-#include "golden/coverage.h"
-#include "golden/trace.h"
+#include "golden/trace/trace.h"
 #include "golden/verify.h"
-#include "tools/batch.h"
 #include "tools/case_flags.h"
 #include "tools/command_line.h"
 #include "tools/interrupt.h"
 #include "tools/layer_files.h"
 #include "tools/output_file.h"
+#include "tools/runner/json_report.h"
+#include "tools/runner/selection.h"
+#include "tools/runner/text_report.h"
+#include "tools/runner/verification.h"
 #include "tools/verbs.h"
-#include "tools/verify_report.h"
 #include "weights/error.h"
 #include "weights/generator.h"
 
@@ -33,41 +33,19 @@ struct Options {
   std::optional<std::string> trace;
 };
 
-/// The cases a weights file is verified on: every strategy on the standard tori its model divides.
-std::vector<Case> cases_for(const CaseFlags& flags, std::vector<std::string>& skipped) {
-  std::vector<Case> all;
-  for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
-    for (const Strategy& s : all_strategies()) {
-      const Case c =
-          flags.parse(fmt::format("torus={} prefill={} decode={} gen=3", torus, s.to_string(),
-                                  decodes(s) ? s.to_string() : Strategy().to_string()));
-      try {
-        make_plan(c);
-        all.push_back(c);
-      } catch (const Error& error) {
-        // Without the legal model that it suggests: here the file has fixed the model.
-        const std::string why = error.what();
-        skipped.push_back(why.substr(0, why.find("; the nearest legal")));
-      }
-    }
-  if (all.empty())
-    throw Error("verify_c1",
-                "no strategy is legal for this model on any standard torus; " + skipped[0]);
-  return all;
-}
-
 /// The trace of the one case that is verified, if one is asked for.
-std::unique_ptr<Trace> trace_of(const Options& o, const std::vector<TypedPlan>& list) {
+std::unique_ptr<Trace> trace_of(const Options& o, const Plans& list) {
   if (!o.trace) return nullptr;
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
-  const Case& c = list[0].plan.given;
-  return std::make_unique<Trace>(list[0], generate_prompt(c.model, c.seed, c.batch, c.prompt),
+  const Case& c = list[0]->plan.given;
+  return std::make_unique<Trace>(*list[0], generate_prompt(c.model, c.seed, c.batch, c.prompt),
                                  *o.trace, o.flags.weights() != nullptr);
 }
 
-VerifyReport::Options report_options(const Options& o) {
-  return {o.json, o.quiet, o.cases.has_value(), o.files, o.flags.weights_file()};
+std::unique_ptr<Report> report_of(const Options& o, const CaseSource& source, std::int64_t cases) {
+  if (o.json) return std::make_unique<JsonReport>(source);
+  return std::make_unique<TextReport>(source, cases, o.quiet);
 }
 
 int verify_random(const Options& o, int threads) {
@@ -76,21 +54,9 @@ int verify_random(const Options& o, int threads) {
   if (o.line || o.files.any() || o.flags.given_besides("seed"))
     throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
   const std::uint64_t seed = o.flags.parse().seed;
-  constexpr std::int64_t kAtOnce = 1000;
-  VerifyReport report(report_options(o), *o.cases);
-  const AtInterrupt at_interrupt([&](int signal) { report.interrupted(signal); });
-  cases::Coverage coverage;
-  for (std::int64_t begin = 0; begin < *o.cases; begin += kAtOnce) {
-    std::vector<Case> list;
-    for (std::int64_t i = begin; i < std::min(begin + kAtOnce, *o.cases); ++i) {
-      list.push_back(cases::draw(seed, static_cast<std::uint64_t>(i)));
-      coverage.add(list.back());
-    }
-    Batch(list, {}, threads, *o.cases == 1, [&](const Case& c) {
-      return report.command(c);
-    }).run([&](std::size_t i, const Answered& answered) { report.add(list[i], answered); });
-  }
-  return report.finish(coverage, {});
+  Verification verification({}, *o.cases, report_of(o, {}, *o.cases));
+  const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
+  return verification.run_random(seed, threads) ? 0 : 1;
 }
 
 int verify(Options& o) {
@@ -106,37 +72,34 @@ int verify(Options& o) {
     trace_of(o, {});
     return verify_random(o, threads);
   }
-  std::vector<Case> list;
-  std::vector<std::string> skipped;
+  Selection selected;
+  std::vector<Case>& list = selected.cases;
   const Weights* weights = o.flags.weights();
   if (o.files.any())
     list = {load_given_case(o.files, o.flags, o.line.value_or(""))};
   else if (!o.line && !o.flags.names_a_case() && weights != nullptr)
-    list = cases_for(o.flags, skipped);
+    selected = every_strategy([&](const std::string& line) { return o.flags.parse(line); });
   else if (o.line || o.flags.given())
     list = {o.flags.parse(o.line.value_or(""))};
   else
     list = cases::standard_matrix();
-  std::vector<TypedPlan> plans;
-  for (const Case& c : list) {
-    plans.push_back(make_typed_plan(c));
-    require_memory(plans.back(), list.size() == 1 ? 1 : threads);
-  }
-  const std::unique_ptr<Trace> trace = trace_of(o, plans);
+  if (selected.plans.empty())
+    for (const Case& c : list)
+      selected.plans.push_back(std::make_shared<const TypedPlan>(make_typed_plan(c)));
+  for (const auto& plan : selected.plans) require_memory(*plan, list.size() == 1 ? 1 : threads);
+  const std::unique_ptr<Trace> trace = trace_of(o, selected.plans);
   VerifyOptions common;
   common.weights = weights;
   common.observer = trace.get();
-  VerifyReport report(report_options(o), static_cast<std::int64_t>(list.size()));
-  const AtInterrupt at_interrupt([&](int signal) { report.interrupted(signal); });
-  Batch(list, common, threads, list.size() == 1, [&](const Case& c) {
-    return report.command(c);
-  }).run([&](std::size_t i, const Answered& answered) {
-    const Judgement& j = answered.judgement;
+  const CaseSource source{o.files, o.flags.weights_file()};
+  const auto cases = static_cast<std::int64_t>(list.size());
+  Verification verification(source, cases, report_of(o, source, cases));
+  const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
+  verification.run(std::move(selected), common, threads, [&](const Judgement& j) {
     const bool ended = j.verdict == Verdict::equal || j.verdict == Verdict::not_judged;
     if (trace) trace->write(ended ? "complete" : j.explanation());
-    report.add(list[i], answered);
   });
-  return report.finish({}, skipped);
+  return verification.finish(selected.skipped) ? 0 : 1;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "golden/verify.h"
-#include "tools/json_text.h"
+#include "tools/runner/json_text.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
 #include "weights/generator.h"

@@ -1,7 +1,9 @@
 // What somebody else does with the library: one case under the judge, and a property of their own.
+#include <dlfcn.h>
 #include <rapidcheck.h>
 
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "engine/collectives.h"
@@ -49,6 +51,22 @@ bool a_bad_case_is_one_error() {
   return false;
 }
 
+/// The whole library behind one function of a shared library, loaded as an interpreter loads it.
+bool a_shared_library_judges() {
+  void* const library = ::dlopen(BINDINGS, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::printf("%s\n", ::dlerror());
+    return false;
+  }
+  using VerdictOf = const char*(const char*);
+  auto* const verdict_of = reinterpret_cast<VerdictOf*>(::dlsym(library, "verdict_of"));
+  const std::string_view equal =
+      verdict_of("torus=1x2x3 batch=6 prompt=2 gen=2 prefill=ws2d:batch");
+  const std::string_view illegal = verdict_of("torus=5x1x1");
+  std::printf("%s\n", illegal.data());
+  return equal == "equal" && illegal.starts_with("strategy_c3: ");
+}
+
 // A random case; one that fails is shrunk and printed as the command that reproduces it.
 void any_case_is_equal() {
   const Case c = *any_case();
@@ -94,7 +112,7 @@ int main() {
     return 2;
   }
   const bool held = one_case_is_equal() && a_lost_collective_is_seen() &&
-                    a_bad_case_is_one_error() &&
+                    a_bad_case_is_one_error() && a_shared_library_judges() &&
                     rc::check("every case is equal to the unsharded model", any_case_is_equal) &&
                     rc::check("all_gather after slice is the identity", gather_undoes_slice);
   return held ? 0 : 1;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <bit>
 #include <optional>
 
@@ -11,31 +10,6 @@
 
 namespace shardproof {
 namespace {
-
-TEST(JudgedOffset, IsTheTableWrittenByHand) {
-  // On 4x2x3, of F=48 in F_zyx, chip (x,y,z) holds block (z·2+y)·4+x of 24, two wide.
-  const Torus torus(4, 2, 3);
-  const struct {
-    int chip;  // (x·2 + y)·3 + z
-    std::int64_t zyx, xzy, zy, x;
-  } table[] = {                        //          F_zyx  E_xzy  F_zy  E_x
-               {0, 0, 0, 0, 0},        // (0,0,0)
-               {1, 16, 4, 16, 0},      // (0,0,1): block 8; block 2; block 2 of 6; block 0
-               {2, 32, 8, 32, 0},      // (0,0,2): 16; 4; 4; 0
-               {3, 8, 2, 8, 0},        // (0,1,0): 4; 1; 1; 0
-               {5, 40, 10, 40, 0},     // (0,1,2): 20; 5; 5; 0
-               {6, 2, 12, 0, 12},      // (1,0,0): 1; 6; 0; 1
-               {10, 26, 18, 24, 12},   // (1,1,1): 13; 9; 3; 1
-               {18, 6, 36, 0, 36},     // (3,0,0): 3; 18; 0; 3
-               {23, 46, 46, 40, 36}};  // (3,1,2): 23; 23; 5; 3
-  for (const auto& row : table) {
-    EXPECT_EQ(judged_offset(Layout::parse("F_zyx"), {48}, torus, row.chip), Shape{row.zyx});
-    EXPECT_EQ(judged_offset(Layout::parse("E_xzy"), {48}, torus, row.chip), Shape{row.xzy});
-    EXPECT_EQ(judged_offset(Layout::parse("F_zy"), {48}, torus, row.chip), Shape{row.zy});
-    EXPECT_EQ(judged_offset(Layout::parse("E_x"), {48}, torus, row.chip), Shape{row.x});
-    EXPECT_EQ(judged_offset(Layout::parse("BE_x"), {7, 48}, torus, row.chip), (Shape{0, row.x}));
-  }
-}
 
 /// Passes what a run shows on to the judge, with one element of one chip of one value changed: the
 /// last, or element `at`.

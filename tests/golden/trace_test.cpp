@@ -1,4 +1,4 @@
-#include "golden/trace.h"
+#include "golden/trace/trace.h"
 
 #include <hdf5.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@
 #include "tests/golden/case_gen.h"
 #include "weights/error.h"
 #include "weights/generator.h"
-#include "weights/hdf5_handle.h"
+#include "weights/hdf5/handle.h"
 
 namespace shardproof {
 namespace {

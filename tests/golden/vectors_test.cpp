@@ -2,11 +2,13 @@
 // under every strategy that divides them equals the files, without the oracle or the judge.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <bit>
 #include <set>
+#include <type_traits>
 
 #include "engine/run/inference.h"
 #include "engine/run/plan_types.h"
+#include "golden/compare/comparison.h"
 #include "tests/oracle/vector_case.h"
 #include "weights/error.h"
 #include "weights/registry.h"
@@ -29,21 +31,26 @@ class Comparer : public Observer {
     const std::string id = checkpoint_id(scope.pass, global ? -1 : scope.layer, m.name);
     const fs::path file = folder_ / (id + ".npy");
     if (m.name == "token")
-      compare(id, read_npy<std::int32_t>(file), assemble_int(value));
+      expect_equal(id, read_npy<std::int32_t>(file), declared.layout, value);
     else
-      compare(id, read_npy<float>(file), assemble(value));
+      expect_equal(id, read_npy<float>(file), declared.layout, value);
   }
 
   std::set<std::string> seen;
 
  private:
   template <class T>
-  void compare(const std::string& id, const Array<T>& expected, const Array<T>& found) {
+  void expect_equal(const std::string& id, const Array<T>& expected, const Layout& declared,
+                    const Sharded& value) {
     seen.insert(id);
-    ASSERT_EQ(expected.shape, found.shape) << id;
-    for (std::size_t i = 0; i < expected.data.size(); ++i)
-      ASSERT_EQ(std::memcmp(&expected.data[i], &found.data[i], sizeof(T)), 0)
-          << id << " element " << i << ": " << found.data[i] << ", expected " << expected.data[i];
+    ASSERT_EQ(expected.shape, value.shape) << id;
+    ExpectedBits bits{.shape = expected.shape, .bits = {}, .integer = std::is_integral_v<T>};
+    for (const T element : expected.data)
+      bits.bits.push_back(std::bit_cast<std::uint32_t>(element));
+    const Comparison compared = compare(bits, declared, value);
+    if (compared.mismatch)
+      FAIL() << id << " on chip " << compared.mismatch->chip << ": expected "
+             << compared.mismatch->expected << ", got " << compared.mismatch->actual;
   }
 
   fs::path folder_;

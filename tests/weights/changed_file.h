@@ -10,7 +10,7 @@
 #include "tests/weights/expect_error.h"
 #include "tests/weights/folder.h"
 #include "weights/generator.h"
-#include "weights/hdf5_handle.h"
+#include "weights/hdf5/handle.h"
 #include "weights/store.h"
 
 namespace shardproof {

@@ -20,7 +20,7 @@
 #include "tests/weights/folder.h"
 #include "tests/weights/random_model.h"
 #include "weights/generator.h"
-#include "weights/hdf5_handle.h"
+#include "weights/hdf5/handle.h"
 #include "weights/registry.h"
 
 // HDF5 1.10 itself leaks when it refuses corrupt metadata; that ours are closed is counted below.

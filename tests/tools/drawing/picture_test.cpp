@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <pugixml.hpp>
+#include <regex>
 #include <set>
+#include <stdexcept>
 
 #include "tests/engine/random_layout.h"
 #include "tests/engine/strategy_sample.h"
-#include "tests/tools/drawing/xml_reader.h"
 #include "tests/weights/expect_error.h"
 #include "tools/drawing/svg.h"
 
@@ -21,33 +23,80 @@ namespace {
 
 // Reading a picture ------------------------------------------------------------------------------
 
-template <class F>
-void visit(const XmlElement& e, const F& f) {
-  f(e);
-  for (const XmlElement& child : e.children) visit(child, f);
+using Xml = pugi::xml_node;
+
+std::string attribute(const Xml& e, const char* key, const char* otherwise = "") {
+  return e.attribute(key).as_string(otherwise);
 }
 
+template <class F>
+void visit(const Xml& e, const F& f) {
+  f(e);
+  for (const Xml& child : e.children())
+    if (child.type() == pugi::node_element) visit(child, f);
+}
+
+/// A document of elements, attributes and text; throws std::runtime_error on whatever is not well
+/// formed, of which pugixml lets some pass.
+class Document {
+ public:
+  explicit Document(const std::string& text) {
+    const pugi::xml_parse_result parsed = tree_.load_buffer(
+        text.data(), text.size(), pugi::parse_full | pugi::parse_ws_pcdata_single);
+    if (!parsed) fail(parsed.description());
+    static const std::regex kNoEntity("&(?!(amp|lt|gt|quot|apos);)");
+    if (std::regex_search(text, kNoEntity)) fail("a bare &");
+    static const std::regex kBareInAttribute("=\"[^\"<]*<");
+    if (std::regex_search(text, kBareInAttribute)) fail("a bare <");
+    const std::string name = root().name();
+    if (!text.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<" + name))
+      fail("no declaration right before the root element");
+    if (!text.ends_with("</" + name + ">\n")) fail("text behind the root element");
+    for (const Xml& child : tree_.children())
+      if (child.type() != pugi::node_declaration && child != tree_.document_element())
+        fail("more than a root element");
+    visit(root(), [](const Xml& e) {
+      std::set<std::string> names;
+      for (const pugi::xml_attribute& a : e.attributes())
+        if (!names.insert(a.name()).second) fail("an attribute twice");
+      for (const Xml& child : e.children())
+        if (child.type() != pugi::node_element && child.type() != pugi::node_pcdata)
+          fail("neither element nor text");
+    });
+  }
+
+  Xml root() const { return tree_.document_element(); }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what) { throw std::runtime_error(what); }
+
+  pugi::xml_document tree_;
+};
+
+/// The text directly in an element.
+std::string content(const Xml& e) { return e.text().get(); }
+
 /// The text in an element, a blank between lines.
-std::string words(const XmlElement& e) {
+std::string words(const Xml& e) {
   std::string all;
-  visit(e, [&](const XmlElement& each) {
-    if (each.name == "text") all += (all.empty() ? "" : " ") + each.content;
+  visit(e, [&](const Xml& each) {
+    if (std::string_view(each.name()) == "text") all += (all.empty() ? "" : " ") + content(each);
   });
   return all;
 }
 
-std::vector<const XmlElement*> of_class(const XmlElement& root, const std::string& kind) {
-  std::vector<const XmlElement*> found;
-  visit(root, [&](const XmlElement& e) {
-    if (e.attribute("class") == kind) found.push_back(&e);
+std::vector<Xml> of_class(const Xml& root, const std::string& kind) {
+  std::vector<Xml> found;
+  visit(root, [&](const Xml& e) {
+    if (attribute(e, "class") == kind) found.push_back(e);
   });
   return found;
 }
 
-const XmlElement* by_id(const XmlElement& root, const std::string& id) {
-  const XmlElement* found = nullptr;
-  visit(root, [&](const XmlElement& e) {
-    if (e.attribute("id") == id) found = &e;
+Xml by_id(const Xml& root, const std::string& id) {
+  Xml found;
+  visit(root, [&](const Xml& e) {
+    if (attribute(e, "id") == id) found = e;
   });
   return found;
 }
@@ -58,37 +107,36 @@ struct Box {
 };
 
 /// Where every text stands; monospaced letters are 0.602 of their size wide, or less.
-void text_boxes(const XmlElement& e, double x, double y, std::string anchor,
-                std::vector<Box>& boxes) {
-  if (const std::string move = e.attribute("transform"); !move.empty()) {
+void text_boxes(const Xml& e, double x, double y, std::string anchor, std::vector<Box>& boxes) {
+  if (const std::string move = attribute(e, "transform"); !move.empty()) {
     double dx = 0, dy = 0;
     if (std::sscanf(move.c_str(), "translate(%lf %lf)", &dx, &dy) != 2)
       throw std::runtime_error(move);
     x += dx, y += dy;
   }
-  anchor = e.attribute("text-anchor", anchor);
-  if (e.name == "text") {
-    const double size = std::stod(e.attribute("font-size", "6"));
-    const double w = 0.602 * size * static_cast<double>(e.content.size());
-    const double left = x + std::stod(e.attribute("x")) -
+  anchor = attribute(e, "text-anchor", anchor.c_str());
+  if (std::string_view(e.name()) == "text") {
+    const double size = std::stod(attribute(e, "font-size", "6"));
+    const double w = 0.602 * size * static_cast<double>(content(e).size());
+    const double left = x + std::stod(attribute(e, "x")) -
                         (anchor == "middle" ? w / 2
                          : anchor == "end"  ? w
                                             : 0);
-    const double base = y + std::stod(e.attribute("y"));
-    boxes.push_back({left, base - 0.74 * size, left + w, base + 0.2 * size, e.content});
-    if (size < 6) throw std::runtime_error("smaller than 6 points: " + e.content);
+    const double base = y + std::stod(attribute(e, "y"));
+    boxes.push_back({left, base - 0.74 * size, left + w, base + 0.2 * size, content(e)});
+    if (size < 6) throw std::runtime_error("smaller than 6 points: " + content(e));
   }
-  for (const XmlElement& child : e.children)
-    if (child.name != "defs") text_boxes(child, x, y, anchor, boxes);
+  for (const Xml& child : e.children())
+    if (std::string_view(child.name()) != "defs") text_boxes(child, x, y, anchor, boxes);
 }
 
 /// "", or the text that is clipped or that covers another.
-std::string misplaced(const XmlElement& root) {
+std::string misplaced(const Xml& root) {
   std::vector<Box> boxes;
   text_boxes(root, 0, 0, "start", boxes);
   std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.top < b.top; });
   double w = 0, h = 0;
-  if (std::sscanf(root.attribute("viewBox").c_str(), "0 0 %lf %lf", &w, &h) != 2) return "viewBox";
+  if (std::sscanf(attribute(root, "viewBox").c_str(), "0 0 %lf %lf", &w, &h) != 2) return "viewBox";
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     const Box& a = boxes[i];
     if (a.left < 10 || a.top < 10 || a.right > w - 10 || a.bottom > h - 10)
@@ -97,6 +145,22 @@ std::string misplaced(const XmlElement& root) {
       if (a.left < boxes[j].right && boxes[j].left < a.right) return a.text + " / " + boxes[j].text;
   }
   return "";
+}
+
+TEST(Document, IsWellFormedAndNothingBesides) {
+  const std::string head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  const Document good(head + "<svg a=\"1 &lt; 2\"><text>&amp;</text><g/></svg>\n");
+  EXPECT_EQ(attribute(good.root(), "a"), "1 < 2");
+  EXPECT_EQ(words(good.root()), "&");
+  for (const char* bad :
+       {"<svg></svg>junk\n", "junk<svg></svg>\n", "<svg></svg><svg></svg>\n", "<svg><g></svg>\n",
+        "<svg>&</svg>\n", "<svg>&nbsp;</svg>\n", "<svg a=\"&\"></svg>\n", "<svg a=\"<\"></svg>\n",
+        "<svg a=\"1\" a=\"2\"></svg>\n", "<svg a=1></svg>\n", "<svg a></svg>\n",
+        "<svg>1 < 2</svg>\n", "<svg><!-- --></svg>\n", "<svg><![CDATA[x]]></svg>\n",
+        "<svg><?x y?></svg>\n", "<!-- --><svg></svg>\n", "<!DOCTYPE svg><svg></svg>\n",
+        "<svg></svg", ""})
+    EXPECT_THROW(Document(head + bad), std::runtime_error) << bad;
+  EXPECT_THROW(Document("<svg></svg>\n"), std::runtime_error) << "no declaration";
 }
 
 // The same facts from the text of a layout, without the engine's maps ---------------------------
@@ -183,9 +247,10 @@ std::string wrong(const Program& program, const std::map<std::string, Type>& typ
                   const Torus& torus, int chip) {
   PictureOptions options;
   options.chip = chip;
-  const XmlElement root = XmlReader::read(picture(program, types, torus, {}, options));
+  const Document document(picture(program, types, torus, {}, options));
+  const Xml root = document.root();
   std::map<std::string, int> ids;
-  visit(root, [&](const XmlElement& e) { ++ids[e.attribute("id")]; });
+  visit(root, [&](const Xml& e) { ++ids[attribute(e, "id")]; });
   ids.erase("");
   for (const auto& [id, times] : ids)
     if (times != 1) return id + " twice";
@@ -201,32 +266,32 @@ std::string wrong(const Program& program, const std::map<std::string, Type>& typ
     if (!is_collective(op.kind)) continue;
     ++collectives;
     const std::string& name = op.results[0].name;
-    const XmlElement* card = by_id(root, "value-" + name);
+    const Xml card = by_id(root, "value-" + name);
     if (!card) return "no " + name;
-    const auto groups = of_class(*card, "group");
+    const auto groups = of_class(card, "group");
     if (groups.size() != 1) return "no group in " + name;
     std::vector<std::string> members;
     std::set<std::string> places;
-    for (const XmlElement& e : groups[0]->children)
-      if (e.name == "rect") {
-        members.push_back(e.children.at(0).content);
-        places.insert(e.attribute("x") + " " + e.attribute("y"));
+    for (const Xml& e : groups[0].children())
+      if (std::string_view(e.name()) == "rect") {
+        members.push_back(content(e.first_child()));
+        places.insert(attribute(e, "x") + " " + attribute(e, "y"));
       }
     if (members != expected_group(torus, chip, op.axes.to_string()))
       return fmt::format("group of {}: {}", name, fmt::join(members, " "));
     if (places.size() != members.size()) return "chips of " + name + " on one another";
-    if (words(*of_class(*card, "held-before").at(0)) != "had " + held(op.args[0]))
-      return name + ": " + words(*card);
-    if (words(*of_class(*card, "held").at(0)) != "has " + held(name))
-      return name + ": " + words(*card);
-    if (words(*card).find(op.to_string()) == std::string::npos) return name + ": no statement";
+    if (words(of_class(card, "held-before").at(0)) != "had " + held(op.args[0]))
+      return name + ": " + words(card);
+    if (words(of_class(card, "held").at(0)) != "has " + held(name))
+      return name + ": " + words(card);
+    if (words(card).find(op.to_string()) == std::string::npos) return name + ": no statement";
   }
   if (of_class(root, "group").size() != collectives) return "groups";
   if (of_class(root, "value").size() != values.size()) return "values";
   for (const Result& value : values) {
-    const XmlElement* row = by_id(root, "value-" + value.name);
+    const Xml row = by_id(root, "value-" + value.name);
     if (!row) return "no " + value.name;
-    const std::string text = words(*row);
+    const std::string text = words(row);
     if (text.find(value.name + " : " + value.layout.to_string()) == std::string::npos ||
         text.find(held(value.name) + " (") == std::string::npos)
       return value.name + ": " + text;
@@ -253,13 +318,14 @@ TEST(Picture, SaysWhatTheExampleChipHolds) {
   EXPECT_EQ(torus.name(example_chip(torus)), "(1,0,2)");
   const Program program = parse_program("layer", layer_text("zy"));
   const auto types = types_of(program, torus, kExtents);
-  const XmlElement root = XmlReader::read(picture(program, types, torus, {}));
-  EXPECT_EQ(words(*by_id(root, "value-w")),
+  const Document document(picture(program, types, torus, {}));
+  const Xml root = document.root();
+  EXPECT_EQ(words(by_id(root, "value-w")),
             "input w : E_xF_zy "
             "000 010 001 011 002 012 100 110 101 111 102 112 "
             "200 210 201 211 202 212 300 310 301 311 302 312 "
             "E[6:12] F[32:40] (6x8) weight w_gate");
-  EXPECT_EQ(words(*by_id(root, "value-hr")),
+  EXPECT_EQ(words(by_id(root, "value-hr")),
             "hr : BLF_zyx = reduce_scatter(h, F, x) "
             "sends BLF/YZ (1-1/X) = 12 elements, 48 bytes (23 %) "
             "F_zy +00 +10 +01 +11 +02 +12 "
@@ -272,13 +338,13 @@ TEST(Picture, ShowsAWrongOrderOfAxes) {
   const Torus torus(4, 2, 3);
   const auto drawn = [&](const char* axes) {
     const Program program = parse_program("layer", layer_text(axes));
-    return XmlReader::read(picture(program, types_of(program, torus, kExtents), torus, {}));
+    return Document(picture(program, types_of(program, torus, kExtents), torus, {}));
   };
-  const XmlElement right = drawn("zy"), swapped = drawn("yz");
-  EXPECT_NE(words(*by_id(right, "value-x")).find("E[16:20]"), std::string::npos);
-  EXPECT_NE(words(*by_id(swapped, "value-x")).find("E[8:12]"), std::string::npos);
+  const Document right = drawn("zy"), swapped = drawn("yz");
+  EXPECT_NE(words(by_id(right.root(), "value-x")).find("E[16:20]"), std::string::npos);
+  EXPECT_NE(words(by_id(swapped.root(), "value-x")).find("E[8:12]"), std::string::npos);
   for (const char* value : {"value-x", "value-w", "value-h", "value-hr"})
-    EXPECT_NE(words(*by_id(right, value)), words(*by_id(swapped, value))) << value;
+    EXPECT_NE(words(by_id(right.root(), value)), words(by_id(swapped.root(), value))) << value;
 }
 
 RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
@@ -335,11 +401,12 @@ TEST(Picture, PermutationsNameTheirPartners) {
   )");
   const auto types = types_of(program, torus, kExtents);
   EXPECT_EQ(wrong(program, types, torus, example_chip(torus)), "");
-  const XmlElement root = XmlReader::read(picture(program, types, torus, {}));
+  const Document document(picture(program, types, torus, {}));
+  const Xml root = document.root();
   // Block 4 of zy, (1,0,2) gives to block 4 of yz, (1,1,1); block 2 comes from (1,0,1).
-  EXPECT_NE(words(*by_id(root, "value-xp")).find("sends to (1,1,1), gets from (1,0,1)"),
+  EXPECT_NE(words(by_id(root, "value-xp")).find("sends to (1,1,1), gets from (1,0,1)"),
             std::string::npos)
-      << words(*by_id(root, "value-xp"));
+      << words(by_id(root, "value-xp"));
 }
 
 TEST(Picture, EscapesWhatItIsTold) {
@@ -350,8 +417,9 @@ TEST(Picture, EscapesWhatItIsTold) {
   options.title = "<script>&\"'";
   options.notes = {"]]></svg>", "\x01 &amp;"};
   const std::string svg = picture(program, types_of(program, torus, kExtents), torus, {}, options);
-  const XmlElement root = XmlReader::read(svg);
-  EXPECT_EQ(root.children.at(0).content, options.title);
+  const Document document(svg);
+  const Xml root = document.root();
+  EXPECT_EQ(content(root.first_child()), options.title);
   EXPECT_NE(words(root).find(options.title + " ]]></svg> ? &amp;"), std::string::npos);
   for (const char* foreign : {"href", "<script", "url(h", "@import", "<image", "<use"})
     EXPECT_EQ(svg.find(foreign), std::string::npos) << foreign;

@@ -1,0 +1,66 @@
+#include "golden/compare/block_map.h"
+
+namespace shardproof {
+
+std::array<int, 3> judged_coordinates(const Torus& torus, int chip) {
+  const int Y = torus.size(Axis::y);
+  const int Z = torus.size(Axis::z);
+  return {chip / (Y * Z), chip / Z % Y, chip % Z};
+}
+
+bool judged_divides(const Layout& layout, const Shape& shape, const Torus& torus) {
+  if (layout.rank() != shape.size()) return false;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t blocks = 1;
+    for (Axis a : layout.dims()[d].axes) blocks *= torus.size(a);
+    if (shape[d] % blocks != 0) return false;
+  }
+  return true;
+}
+
+Shape judged_offset(const Layout& layout, const Shape& shape, const Torus& torus, int chip) {
+  const std::array<int, 3> where = judged_coordinates(torus, chip);
+  Shape offset;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t block = 0;
+    std::int64_t blocks = 1;
+    for (Axis a : layout.dims()[d].axes) {
+      block = block * torus.size(a) + where[static_cast<std::size_t>(a)];
+      blocks *= torus.size(a);
+    }
+    offset.push_back(block * (shape[d] / blocks));
+  }
+  return offset;
+}
+
+Shape judged_block(const Layout& layout, const Shape& shape, const Torus& torus) {
+  Shape local = shape;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    for (Axis a : layout.dims()[d].axes) local[d] /= torus.size(a);
+  return local;
+}
+
+std::vector<int> judged_group(const Layout& layout, const Torus& torus, int chip) {
+  const std::array<int, 3> mine = judged_coordinates(torus, chip);
+  std::vector<int> members;
+  for (int other = 0; other < torus.chips(); ++other) {
+    const std::array<int, 3> theirs = judged_coordinates(torus, other);
+    bool same = true;
+    for (Axis a : {Axis::x, Axis::y, Axis::z}) {
+      const auto at = static_cast<std::size_t>(a);
+      same = same && (layout.partial().has(a) || theirs[at] == mine[at]);
+    }
+    if (same) members.push_back(other);
+  }
+  return members;
+}
+
+std::size_t judged_part(const Layout& layout, const Torus& torus, int chip) {
+  const std::array<int, 3> where = judged_coordinates(torus, chip);
+  int part = 0;
+  for (Axis a : {Axis::x, Axis::y, Axis::z})
+    if (layout.partial().has(a)) part = part * torus.size(a) + where[static_cast<std::size_t>(a)];
+  return static_cast<std::size_t>(part);
+}
+
+}  // namespace shardproof

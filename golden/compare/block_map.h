@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engine/layout.h"
+
+namespace shardproof {
+
+/// The judge's own reading of the notation, a few lines that share nothing with the engine's: a
+/// layout bug that the accused and the judge have in common would acquit. Where a layout and a
+/// shape are given together they have the same rank.
+
+/// The coordinates (x, y, z) of a chip by its number, (x·Y + y)·Z + z.
+std::array<int, 3> judged_coordinates(const Torus& torus, int chip);
+
+/// Whether the layout can lie on a tensor of this shape: as many dims, and each divides.
+bool judged_divides(const Layout& layout, const Shape& shape, const Torus& torus);
+
+/// Where a chip's block of each dim of a global `shape` begins: in `F_zyx` chip (x,y,z) holds block
+/// (z·Y+y)·X+x.
+Shape judged_offset(const Layout& layout, const Shape& shape, const Torus& torus, int chip);
+
+/// The shape of one chip's block.
+Shape judged_block(const Layout& layout, const Shape& shape, const Torus& torus);
+
+/// The chips whose partial shards sum up to what `chip` stands for, lowest number first; of a
+/// complete layout the chip alone.
+std::vector<int> judged_group(const Layout& layout, const Torus& torus, int chip);
+
+/// Which of the summands of a partial layout a chip holds: its coordinates on the partial axes as
+/// one number, in the order x, y, z, z fastest.
+std::size_t judged_part(const Layout& layout, const Torus& torus, int chip);
+
+/// Calls see(local element, global element), both row-major, for each element of a chip's block in
+/// its order, until it returns true; whether it did.
+template <class See>
+bool judged_elements(const Layout& layout, const Shape& shape, const Torus& torus, int chip,
+                     See&& see) {
+  const Shape block = judged_block(layout, shape, torus);
+  const Shape offset = judged_offset(layout, shape, torus, chip);
+  const std::int64_t count = element_count(block);
+  const std::int64_t run = block.empty() ? 1 : block.back();
+  Shape index(block.size(), 0);
+  for (std::int64_t local = 0; local < count;) {
+    std::int64_t global = 0;
+    for (std::size_t d = 0; d < block.size(); ++d)
+      global = global * shape[d] + offset[d] + index[d];
+    for (const std::int64_t end = local + run; local < end; ++local, ++global)
+      if (see(local, global)) return true;
+    // The last dim is done; the next of those before it.
+    for (std::size_t d = block.size(); d-- > 1 && ++index[d - 1] == block[d - 1];) index[d - 1] = 0;
+  }
+  return false;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,88 @@
+#include "golden/trace/size.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <string>
+
+#include "engine/run/memory.h"
+#include "golden/trace/trace.h"
+#include "weights/error.h"
+#include "weights/memory.h"
+
+namespace shardproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What HDF5 needs for a dataset, its link and its attributes, texts aside.
+constexpr double kDatasetBytes = 700.0;
+
+double count(const Shape& shape) {
+  double n = 1.0;
+  for (std::int64_t extent : shape) n *= static_cast<double>(extent);
+  return n;
+}
+
+/// Bytes of what the ops of one program yield in one pass.
+double bytes_of(const Program& program, const ValueTypes& types, const Case& c) {
+  const auto chips = static_cast<double>(c.torus.chips());
+  double bytes = 0.0;
+  for (const Op& op : program.ops)
+    for (const Result& r : op.results) {
+      const Type& type = types.at(r.name);
+      const bool f64 = type.layout.is_partial() && c.numerics.regime == Regime::exact;
+      const double texts = 2.0 * static_cast<double>(op.to_string().size() + r.name.size());
+      bytes += 4.0 * count(type.shape) +
+               (f64 ? 8.0 : 4.0) * chips * count(local_shape(type.layout, type.shape, c.torus)) +
+               (chips + 1.0) * (kDatasetBytes + texts);
+    }
+  return bytes;
+}
+
+double bytes_of(const PhasePrograms& phase, const PassTypes& types, const Case& c) {
+  return static_cast<double>(c.model.layers) * bytes_of(phase.layer, types.layer, c) +
+         bytes_of(phase.embed, types.embed, c) + bytes_of(phase.head, types.head, c) +
+         bytes_of(phase.sample, types.sample, c);
+}
+
+}  // namespace
+
+double estimated_trace_bytes(const TypedPlan& typed) {
+  if (!typed.types) return 0.0;
+  const Case& c = typed.plan.given;
+  constexpr double kFile = 1 << 20;
+  double bytes = kFile + 2000.0 * c.torus.chips();
+  bytes += 4.0 * static_cast<double>(c.batch) * static_cast<double>(c.prompt + c.gen);
+  // A pass grows linearly in M, from the first to the last of those that are alike.
+  for (const TypedPasses& passes : typed.types->passes) {
+    const PhasePrograms& programs = typed.plan.programs(passes.phase);
+    bytes += static_cast<double>(passes.count) / 2.0 *
+             (bytes_of(programs, passes.first, c) + bytes_of(programs, passes.last, c));
+  }
+  if (c.gen > 1)
+    bytes += static_cast<double>(c.model.layers) *
+             bytes_of(typed.plan.hand_over, typed.types->hand_over, c);
+  return bytes;
+}
+
+void require_trace_room(const TypedPlan& typed, const fs::path& folder) {
+  const double bytes = estimated_trace_bytes(typed);
+  const double run = typed.types ? estimated_bytes(typed.plan, *typed.types) : 0.0;
+  try {
+    require_memory(bytes + run, "both need about");
+  } catch (const Error& error) {
+    const std::string why = std::string(error.what()).substr(error.label().size() + 2);
+    throw Error("trace_c2",
+                fmt::format("the trace takes about {}, built in memory beside the run: {}",
+                            show_bytes(bytes), why));
+  }
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0) return;  // the writing will tell
+  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  if (bytes > free)
+    throw Error("trace_c2", fmt::format("the trace takes about {}, the disk under {:?} has {} left",
+                                        show_bytes(bytes), folder.string(), show_bytes(free)));
+}
+
+}  // namespace shardproof

@@ -1,0 +1,28 @@
+#include "golden/trace/trace.h"
+
+#include <utility>
+
+#include "golden/trace/file.h"
+#include "golden/trace/size.h"
+#include "weights/replace_file.h"
+
+namespace shardproof {
+
+namespace fs = std::filesystem;
+
+Trace::Trace(const TypedPlan& typed, const IntTensor& prompt, fs::path target, bool weights_given) {
+  const fs::path resolved = require_replaceable(target, "trace_c1");
+  require_trace_room(typed, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
+  file_ = std::make_unique<TraceFile>(typed.plan.given, prompt, std::move(target), weights_given);
+}
+
+Trace::~Trace() = default;
+
+void Trace::observe(const Scope& scope, const Program& program, const Op* op,
+                    const Result& declared, const Sharded& value) {
+  if (op != nullptr) file_->add(scope, program, *op, declared, value);
+}
+
+void Trace::write(std::string_view ended) { file_->write(ended); }
+
+}  // namespace shardproof

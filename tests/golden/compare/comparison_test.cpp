@@ -1,0 +1,111 @@
+// One value held against what it must be; how far a mismatch reaches is reach_test's.
+#include "golden/compare/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+template <class T>
+std::vector<std::uint32_t> bits_of(const std::vector<T>& values) {
+  std::vector<std::uint32_t> bits;
+  for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+/// BE_y partialsum-xz of [1,4] on 2x2x2 chips: four summands of two blocks; element e of the
+/// summand of (x,z) is 100x + 10z + e.
+struct F32Parts {
+  Torus torus{2, 2, 2};
+  Layout layout = Layout::parse("BE_y partialsum-xz");
+  ExpectedBits expected{.shape = {1, 4},
+                        .bits = bits_of(std::vector<float>{0, 1, 2, 3, 10, 11, 12, 13,  //
+                                                           100, 101, 102, 103, 110, 111, 112, 113}),
+                        .integer = false};
+  Sharded value{
+      torus,
+      layout,
+      {1, 4},
+      ChipArrays<float>{
+          {0, 1}, {10, 11}, {2, 3}, {12, 13}, {100, 101}, {110, 111}, {102, 103}, {112, 113}}};
+
+  float& at(std::size_t chip, std::size_t i) { return std::get<0>(value.data)[chip][i]; }
+};
+
+TEST(Comparison, OfF32PartialSumsIsSummandBySummand) {
+  F32Parts f;
+  const Comparison right = compare(f.expected, f.layout, f.value);
+  EXPECT_FALSE(right.mismatch);
+  EXPECT_EQ(right.elements, 16);
+
+  f.at(7, 0) = 111.0F;  // (1,1,1): of the last summand the third element
+  const Comparison wrong = compare(f.expected, f.layout, f.value);
+  ASSERT_TRUE(wrong.mismatch);
+  EXPECT_EQ(wrong.elements, 15);
+  EXPECT_EQ(wrong.mismatch->chip, "(1,1,1)");
+  EXPECT_EQ(wrong.mismatch->index, (Shape{0, 2}));
+  EXPECT_EQ(wrong.mismatch->expected, "112 (0x42e00000)");
+  EXPECT_EQ(wrong.mismatch->actual, "111 (0x42de0000)");
+  EXPECT_EQ(wrong.mismatch->reach->extent(), "on 1 of 8 chips, 1 of 16 elements, no replicas");
+  EXPECT_EQ(wrong.mismatch->reach->worst_index, (Shape{0, 2}));
+}
+
+TEST(Comparison, SeesTwoSummandsExchangedThoughTheirSumIsRight) {
+  F32Parts f;
+  auto& chips = std::get<0>(f.value.data);
+  std::swap(chips[1], chips[4]);
+  std::swap(chips[3], chips[6]);
+  const Comparison c = compare(f.expected, f.layout, f.value);
+  ASSERT_TRUE(c.mismatch);
+  EXPECT_EQ(c.mismatch->reach->chips, 4);
+  EXPECT_EQ(c.mismatch->reach->elements, 8);
+}
+
+TEST(Comparison, OfIntegersIsByValue) {
+  const Torus torus(1, 1, 2);
+  const Layout layout = Layout::parse("B_z");
+  IntTensor ids({4});
+  ids.data = {7, -1, 0, 65};
+  const ExpectedBits expected{.shape = {4}, .bits = bits_of(ids.data), .integer = true};
+  Sharded value = shard(ids, layout, torus);
+  EXPECT_FALSE(compare(expected, layout, value).mismatch);
+  std::get<ChipArrays<std::int32_t>>(value.data)[1][0] = 3;
+  const Comparison c = compare(expected, layout, value);
+  ASSERT_TRUE(c.mismatch);
+  EXPECT_EQ(c.mismatch->index, Shape{2});
+  EXPECT_EQ(c.mismatch->expected, "0");
+  EXPECT_EQ(c.mismatch->actual, "3");
+}
+
+TEST(Comparison, IsByTheDeclaredLayoutNotByTheValuesOwn) {
+  const Torus torus(2, 2, 1);
+  Tensor t({4});
+  t.data = {1, 2, 3, 4};
+  const ExpectedBits expected{.shape = {4}, .bits = bits_of(t.data), .integer = false};
+  const Sharded value = shard(t, Layout::parse("E_yx"), torus);
+  EXPECT_FALSE(compare(expected, Layout::parse("E_yx"), value).mismatch);
+  EXPECT_TRUE(compare(expected, Layout::parse("E_xy"), value).mismatch);
+}
+
+TEST(Comparison, OfWhatCannotBeComparedIsACallersMistake) {
+  const F32Parts f;
+  const auto label = [](const ExpectedBits& expected, const char* layout, const Sharded& value) {
+    return label_of([&] { compare(expected, Layout::parse(layout), value); });
+  };
+  ExpectedBits changed = f.expected;
+  EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "");
+  EXPECT_EQ(label(changed, "BLE_y partialsum-xz", f.value), "compare_c1") << "too many dims";
+  EXPECT_EQ(label(changed, "BE_y partialsum-x", f.value), "compare_c1") << "too many summands";
+  changed.integer = true;
+  EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "compare_c1") << "f32, not int32";
+  changed = f.expected;
+  changed.bits.pop_back();
+  EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "compare_c1") << "too few bits";
+}
+
+}  // namespace
+}  // namespace shardproof

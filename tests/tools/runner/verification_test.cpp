@@ -1,0 +1,247 @@
+// The runner as a library, without a command line.
+#include "tools/runner/verification.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "golden/cases.h"
+#include "tests/weights/expect_error.h"
+#include "tools/runner/json_report.h"
+#include "tools/runner/smallest_failure.h"
+#include "tools/runner/text_report.h"
+
+namespace shardproof::tools {
+namespace {
+
+const char* const kSmall = "model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6 prompt=2 gen=2";
+
+Case small(const std::string& torus) { return parse_case(std::string(kSmall) + " torus=" + torus); }
+
+/// What a report was told, a line each.
+class Told : public Report {
+ public:
+  explicit Told(std::vector<std::string>& lines) : lines_(lines) {}
+
+  std::string begin() override { return "begin\n"; }
+  std::string answered(const Case& c, const Answered& answered, const Tally& tally) override {
+    lines_.push_back(std::to_string(tally.cases()) + " " + c.torus.to_string() + " " +
+                     std::string(shardproof::to_string(answered.judgement.verdict)));
+    return lines_.back() + "\n";
+  }
+  std::string end(const Ending& ending) override {
+    lines_.push_back(ending.tally.to_string());
+    lines_.push_back(ending.held() ? "held" : "failed: " + ending.least);
+    drawn = ending.coverage != nullptr;
+    return "end\n";
+  }
+  std::string interrupted(const Ending& so_far, int signal) override {
+    lines_.push_back(signal_name(signal) + " after " + std::to_string(so_far.tally.cases()));
+    return "interrupted\n";
+  }
+
+  static inline bool drawn = false;
+
+ private:
+  std::vector<std::string>& lines_;
+};
+
+/// A file of its own for what is printed.
+struct Output {
+  std::FILE* file = std::tmpfile();
+  Output() = default;
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() { std::fclose(file); }
+  std::string text() const {
+    std::string all;
+    std::rewind(file);
+    for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) all += static_cast<char>(c);
+    return all;
+  }
+};
+
+struct Reported {
+  std::vector<std::string> lines;
+  Output output;
+  CaseSource source;
+  std::unique_ptr<Verification> verification;
+
+  explicit Reported(std::int64_t cases) {
+    verification =
+        std::make_unique<Verification>(source, cases, std::make_unique<Told>(lines), output.file);
+  }
+};
+
+VerifyOptions with_operands_swapped() {
+  VerifyOptions options;
+  options.mutate = [](RunPlan& plan) {
+    for (Op& op : plan.decode.layer.ops)
+      if (op.kind == OpKind::swiglu) std::swap(op.args[0], op.args[1]);
+  };
+  return options;
+}
+
+TEST(Verification, ReportsEachCaseInOrderAndTheEnd) {
+  Reported run(3);
+  std::vector<Verdict> verdicts;
+  run.verification->run({.cases = {small("1x1x1"), small("2x1x3"), small("1x2x1")}}, {}, 2,
+                        [&](const Judgement& j) { verdicts.push_back(j.verdict); });
+  EXPECT_TRUE(run.verification->finish());
+  EXPECT_EQ(run.lines,
+            (std::vector<std::string>{"1 1x1x1 equal", "2 2x1x3 equal", "3 1x2x1 equal",
+                                      "3 equal, 0 different, 0 not judged, 0 refused", "held"}));
+  EXPECT_EQ(verdicts, std::vector<Verdict>(3, Verdict::equal));
+  EXPECT_EQ(run.output.text(), "begin\n1 1x1x1 equal\n2 2x1x3 equal\n3 1x2x1 equal\nend\n");
+  EXPECT_GT(run.verification->tally().tensors, 0);
+}
+
+TEST(Verification, FailsWhereACaseIsNotEqual) {
+  Reported run(2);
+  run.verification->run({.cases = {small("2x1x1")}}, {}, 1);
+  run.verification->run({.cases = {small("1x2x1")}}, with_operands_swapped(), 1);
+  EXPECT_FALSE(run.verification->finish());
+  ASSERT_EQ(run.lines.size(), 4U);
+  EXPECT_EQ(run.lines[1], "2 1x2x1 different");
+  EXPECT_EQ(run.lines[3], "failed: " + run.source.command(small("1x2x1")));
+  EXPECT_EQ(run.verification->tally().first_failure->c, small("1x2x1"));
+}
+
+TEST(Verification, OfOneCaseThrowsTheCallersMistakeAndOfManyRefusesIt) {
+  Case illegal = small("1x1x1");
+  illegal.torus = Torus(5, 1, 1);
+  Reported one(1);
+  EXPECT_EQ(label_of([&] { one.verification->run({.cases = {illegal}}, {}, 1); }), "strategy_c3");
+  Reported two(2);
+  two.verification->run({.cases = {illegal, small("1x1x1")}}, {}, 2);
+  EXPECT_FALSE(two.verification->finish());
+  EXPECT_EQ(two.lines[0], "1 5x1x1 refused");
+  EXPECT_EQ(two.lines[1], "2 1x1x1 equal");
+}
+
+TEST(Verification, OnceInterruptedSaysNoMore) {
+  Reported run(2);
+  run.verification->run({.cases = {small("1x1x1")}}, {}, 1);
+  run.verification->interrupted(2);
+  run.verification->run({.cases = {small("2x1x1")}}, {}, 1);
+  EXPECT_FALSE(run.verification->finish());
+  EXPECT_EQ(run.lines, (std::vector<std::string>{"1 1x1x1 equal", "SIGINT after 1"}));
+  EXPECT_EQ(run.output.text(), "begin\n1 1x1x1 equal\ninterrupted\n");
+}
+
+TEST(Verification, DrawsRandomCasesAndCountsWhatTheyCover) {
+  Reported run(3);
+  EXPECT_TRUE(run.verification->run_random(7, 2));
+  EXPECT_TRUE(Told::drawn);
+  ASSERT_EQ(run.lines.size(), 5U);
+  for (std::uint64_t i = 0; i < 3; ++i)
+    EXPECT_NE(run.lines[i].find(cases::draw(7, i).torus.to_string()), std::string::npos);
+}
+
+TEST(Selection, OfAModelIsEveryLegalStrategyAndWhyTheOthersAreNot) {
+  const Selection all =
+      every_strategy([](const std::string& line) { return parse_case(line + " model=palm-tiny"); });
+  EXPECT_GT(all.cases.size(), 50U);
+  EXPECT_EQ(all.cases.size() + all.skipped.size(), 6 * all_strategies().size());
+  for (const Case& c : all.cases) EXPECT_NO_THROW(make_plan(c));
+  for (const std::string& why : all.skipped)
+    EXPECT_EQ(why.find("the nearest legal"), std::string::npos) << why;
+  EXPECT_EQ(label_of([] {
+              every_strategy([](const std::string& line) {
+                return parse_case(line + " model=palm-tiny batch=7 prompt=1");
+              });
+            }),
+            "")
+      << "on one chip any batch is legal";
+  EXPECT_EQ(label_of([] {
+              every_strategy([](const std::string& line) {
+                Case c = parse_case(line);
+                c.torus = Torus(7, 11, 13);
+                return c;
+              });
+            }),
+            "verify_c1");
+}
+
+TEST(SmallestFailure, IsTheSimplestCaseOfTheSameVerdict) {
+  const Case found = cases::draw(3, 1);
+  const Case least = smallest_failure({found, Verdict::equal}, {});
+  EXPECT_TRUE(cases::simpler(least).empty()) << print_case(least);
+}
+
+Answered different() {
+  Answered answered;
+  answered.seconds = 0.5;
+  Judgement& j = answered.judgement;
+  j.verdict = Verdict::different;
+  j.tensors = 12;
+  j.elements = 345;
+  j.difference = Difference{.pass = "decode.1",
+                            .checkpoint = "decode.1.layer0.gate",
+                            .step = "decode.1.layer0.hr",
+                            .op = "reduce_scatter(h, F, x)",
+                            .chip = "(1,0,2)",
+                            .index = {0, 3},
+                            .expected = "1",
+                            .actual = "2"};
+  return answered;
+}
+
+TEST(TextReport, IsRowsUnderTheirHeadAndTotals) {
+  TextReport report({}, 2, false);
+  EXPECT_TRUE(report.begin().starts_with("case torus  prefill"));
+  Tally tally;
+  const Case c = small("2x1x3");
+  tally.add(c, different().judgement);
+  const std::string first = report.answered(c, different(), tally);
+  EXPECT_TRUE(first.starts_with("     palm-tiny,")) << first;
+  EXPECT_NE(first.find("\n   1 2x1x3  ws2d:heads "), std::string::npos) << first;
+  EXPECT_NE(first.find("\n     step decode.1.layer0.hr = reduce_scatter(h, F, x): "),
+            std::string::npos);
+  EXPECT_NE(first.find("\n     reproduce: shardproof verify --case \"torus=2x1x3 "),
+            std::string::npos);
+  Answered equal;
+  equal.judgement.verdict = Verdict::equal;
+  tally.add(c, equal.judgement);
+  EXPECT_TRUE(report.answered(c, equal, tally).starts_with("   2 2x1x3  ")) << "the head stands";
+  EXPECT_EQ(report.end({.tally = tally, .seconds = 1.25}),
+            "2 cases: 1 equal, 1 different, 0 not judged, 0 refused\n"
+            "12 tensors, 345 elements judged in 1.2 s\n");
+  EXPECT_EQ(report.interrupted({.tally = tally, .seconds = 1.0}, 15),
+            "interrupted by SIGTERM after 2 of 2 cases: 1 equal, 1 different, 0 not judged, 0 "
+            "refused\n12 tensors, 345 elements judged in 1.0 s\n");
+  TextReport quiet({}, 2, true);
+  EXPECT_EQ(quiet.begin(), "");
+  EXPECT_EQ(quiet.answered(c, equal, tally), "");
+  EXPECT_NE(quiet.answered(c, different(), tally), "");
+}
+
+TEST(JsonReport, IsOneObjectAtTheEnd) {
+  CaseSource source;
+  source.files.layouts = "my own.layouts";
+  JsonReport report(source);
+  Tally tally;
+  const Case c = small("2x1x3");
+  tally.add(c, different().judgement);
+  EXPECT_EQ(report.begin() + report.answered(c, different(), tally), "");
+  const auto json = nlohmann::json::parse(
+      report.end({.tally = tally, .seconds = 2.0, .skipped = {"why"}, .least = "run it"}));
+  EXPECT_EQ(json["held"], false);
+  EXPECT_EQ(json["reproduce"], "run it");
+  EXPECT_EQ(json["skipped"][0], "why");
+  EXPECT_EQ(json["totals"]["different"], 1);
+  EXPECT_EQ(json["totals"]["seconds"], 2.0);
+  const auto& shown = json["cases"][0];
+  EXPECT_EQ(shown["verdict"], "different");
+  EXPECT_EQ(shown["layouts"], "my own.layouts");
+  EXPECT_EQ(shown["difference"]["index"], (std::vector<int>{0, 3}));
+  EXPECT_EQ(shown["reproduce"], source.command(c));
+  EXPECT_TRUE(source.command(c).starts_with("shardproof verify --layouts 'my own.layouts' --case"));
+}
+
+}  // namespace
+}  // namespace shardproof::tools

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+
+#include "tools/drawing/page.h"
+#include "tools/drawing/scene.h"
+
+namespace shardproof {
+
+/// A collective: its statement and what is sent, the blocks before and after, who talks, and what
+/// the example chip had and has. `step` is its place in the program.
+Card collective_card(const Scene& scene, const Op& op, std::size_t step);
+
+}  // namespace shardproof

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/drawing/svg.h"
+
+namespace shardproof {
+
+/// Sizes and steps between lines, in points.
+inline constexpr double kStatementSize = 7, kNoteSize = 6;
+inline constexpr double kNoteLine = 7.4, kStatementLine = 8.6;
+
+/// Lines of at most `width` points, broken at spaces.
+std::vector<std::string> wrapped(std::string_view text, double width, double size);
+
+/// Writes lines down from `y`, the top of the first; returns the bottom. `hang`: all but the first
+/// are indented.
+double write_lines(Svg& svg, double x, double y, const std::vector<std::string>& lines, double size,
+                   double step, bool hang = false);
+
+/// "12", "0.25".
+std::string number_text(double value);
+
+}  // namespace shardproof

@@ -1,0 +1,97 @@
+#include "tools/runner/json_report.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tools/runner/json_text.h"
+
+namespace shardproof::tools {
+namespace {
+
+nlohmann::json as_json(const Difference& d) {
+  nlohmann::json out{{"pass", d.pass},         {"checkpoint", d.checkpoint},
+                     {"step", d.step},         {"op", d.op},
+                     {"chip", d.chip},         {"index", d.index},
+                     {"expected", d.expected}, {"actual", d.actual}};
+  if (!d.where.empty()) out["where"] = d.where.substr(0, d.where.size() - 2);
+  if (!d.reach) return out;
+  const Reach& r = *d.reach;
+  out["reach"] = {{"chips", r.chips},
+                  {"of_chips", r.of_chips},
+                  {"elements", r.elements},
+                  {"of_elements", r.of_elements},
+                  {"replicas", to_string(r.replicas)},
+                  {"worst",
+                   {{"chip", r.worst_chip},
+                    {"index", r.worst_index},
+                    {"expected", r.worst_expected},
+                    {"actual", r.worst_actual}}}};
+  return out;
+}
+
+}  // namespace
+
+JsonReport::JsonReport(CaseSource source) : source_(std::move(source)) {}
+
+nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) const {
+  const Judgement& j = answered.judgement;
+  nlohmann::json out{{"case", print_case(c)},
+                     {"verdict", to_string(j.verdict)},
+                     {"tensors", j.tensors},
+                     {"elements", j.elements},
+                     {"seconds", answered.seconds}};
+  const LayerFileNames& files = source_.files;
+  for (const auto& [member, file] : {std::pair{"layouts", &files.layouts},
+                                     {"program", &files.program},
+                                     {"program_prefill", &files.program_prefill},
+                                     {"program_decode", &files.program_decode}})
+    if (*file) out[member] = **file;
+  if (j.drift)
+    out["drift"] = {{"relative", j.drift->relative},
+                    {"equal_tokens", j.drift->equal_tokens},
+                    {"tokens", j.drift->tokens}};
+  if (!j.notes.empty()) out["notes"] = j.notes;
+  if (j.verdict == Verdict::equal) return out;
+  if (j.difference) out["difference"] = tools::as_json(*j.difference);
+  if (!j.detector.empty()) out["detector"] = j.detector;
+  if (!j.reason.empty()) out["reason"] = j.reason;
+  out["reproduce"] = source_.command(c);
+  return out;
+}
+
+std::string JsonReport::answered(const Case& c, const Answered& answered, const Tally&) {
+  results_.push_back(as_json(c, answered));
+  return "";
+}
+
+nlohmann::json JsonReport::totals(const Ending& ending) {
+  const Tally& tally = ending.tally;
+  return {{"cases", std::move(results_)},
+          {"totals",
+           {{"equal", tally.equal},
+            {"different", tally.different},
+            {"not_judged", tally.not_judged},
+            {"refused", tally.refused},
+            {"tensors", tally.tensors},
+            {"elements", tally.elements},
+            {"seconds", ending.seconds}}}};
+}
+
+std::string JsonReport::end(const Ending& ending) {
+  nlohmann::json out = totals(ending);
+  out["held"] = ending.held();
+  if (!ending.least.empty()) out["reproduce"] = ending.least;
+  if (const std::string missing = ending.shortfall(); !missing.empty()) out["coverage"] = missing;
+  if (!ending.skipped.empty()) out["skipped"] = ending.skipped;
+  return json_text(out) + "\n";
+}
+
+std::string JsonReport::interrupted(const Ending& so_far, int signal) {
+  nlohmann::json out = totals(so_far);
+  out["held"] = false;
+  out["interrupted"] = signal_name(signal);
+  return json_text(out) + "\n";
+}
+
+}  // namespace shardproof::tools

@@ -1,0 +1,40 @@
+#include "tools/runner/selection.h"
+
+#include <fmt/format.h>
+
+#include "golden/cases.h"
+
+namespace shardproof::tools {
+
+Selection every_strategy(const std::function<Case(const std::string& line)>& parse) {
+  Selection all;
+  for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
+    for (const Strategy& s : all_strategies()) {
+      const Case c = parse(fmt::format("torus={} prefill={} decode={} gen=3", torus, s.to_string(),
+                                       decodes(s) ? s.to_string() : Strategy().to_string()));
+      try {
+        all.plans.push_back(std::make_shared<const TypedPlan>(make_typed_plan(c)));
+        all.cases.push_back(c);
+      } catch (const Error& error) {
+        // Without the legal model that it suggests: here the model is given.
+        const std::string why = error.what();
+        all.skipped.push_back(why.substr(0, why.find("; the nearest legal")));
+      }
+    }
+  if (all.cases.empty())
+    throw Error("verify_c1",
+                "no strategy is legal for this model on any standard torus; " + all.skipped[0]);
+  return all;
+}
+
+Selection random_cases(std::uint64_t seed, std::int64_t begin, std::int64_t end,
+                       cases::Coverage& coverage) {
+  Selection drawn;
+  for (std::int64_t i = begin; i < end; ++i) {
+    drawn.cases.push_back(cases::draw(seed, static_cast<std::uint64_t>(i)));
+    coverage.add(drawn.cases.back());
+  }
+  return drawn;
+}
+
+}  // namespace shardproof::tools

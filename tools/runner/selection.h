@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/run/plan_types.h"
+#include "golden/coverage.h"
+#include "tools/runner/batch.h"
+#include "weights/error.h"
+
+namespace shardproof::tools {
+
+/// The cases of a run, and of those that are not legal, why.
+struct Selection {
+  std::vector<Case> cases = {};
+  Plans plans = {};  ///< of these cases, where they are made already; else empty
+  std::vector<std::string> skipped = {};
+};
+
+/// What a given model is verified on: every strategy on the standard tori that it divides.
+/// parse(line) makes the case of a line; the model is its own. Throws Error("verify_c1", ...) if
+/// none is legal, and what `parse` throws.
+Selection every_strategy(const std::function<Case(const std::string& line)>& parse);
+
+/// The random cases of the stream `seed` from number `begin` to before `end`, counted in
+/// `coverage`.
+Selection random_cases(std::uint64_t seed, std::int64_t begin, std::int64_t end,
+                       cases::Coverage& coverage);
+
+}  // namespace shardproof::tools

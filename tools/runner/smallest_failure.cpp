@@ -1,0 +1,23 @@
+#include "tools/runner/smallest_failure.h"
+
+#include "golden/cases.h"
+#include "golden/verify.h"
+#include "tools/runner/crash_report.h"
+#include "weights/error.h"
+
+namespace shardproof::tools {
+
+Case smallest_failure(const Tally::Failure& failure, const CaseSource& source) {
+  OracleMemo memo;
+  const auto fails = [&](const Case& c) {
+    const Running running(source.command(c));
+    try {
+      return verify_case(c, memo).verdict == failure.verdict;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  return cases::shrink(failure.c, fails);
+}
+
+}  // namespace shardproof::tools

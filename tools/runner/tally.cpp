@@ -1,0 +1,37 @@
+#include "tools/runner/tally.h"
+
+#include <fmt/format.h>
+
+namespace shardproof::tools {
+
+void Tally::add(const Case& c, const Judgement& j) {
+  switch (j.verdict) {
+    case Verdict::equal:
+      ++equal;
+      break;
+    case Verdict::different:
+      ++different;
+      break;
+    case Verdict::not_judged:
+      ++not_judged;
+      break;
+    case Verdict::refused:
+      ++refused;
+      break;
+  }
+  tensors += j.tensors;
+  elements += j.elements;
+  if (j.drift) {
+    drift.add(*j.drift);
+    ++drifting;
+  }
+  if (j.verdict != Verdict::equal && !first_failure) first_failure = Failure{c, j.verdict};
+  for (const std::string& note : j.notes) notes[note].push_back(cases());
+}
+
+std::string Tally::to_string() const {
+  return fmt::format("{} equal, {} different, {} not judged, {} refused", equal, different,
+                     not_judged, refused);
+}
+
+}  // namespace shardproof::tools

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run/case.h"
+#include "golden/judge.h"
+
+namespace shardproof::tools {
+
+/// What the answers of a run of many cases add up to.
+struct Tally {
+  struct Failure {
+    Case c;
+    Verdict verdict;
+  };
+
+  std::int64_t equal = 0, different = 0, not_judged = 0, refused = 0;
+  std::int64_t tensors = 0, elements = 0;
+  Drift drift;  ///< the worst of all f32 cases
+  std::int64_t drifting = 0;
+  std::map<std::string, std::vector<std::int64_t>> notes;  ///< with the numbers of their cases
+  std::optional<Failure> first_failure;
+
+  std::int64_t cases() const { return equal + different + not_judged + refused; }
+  void add(const Case& c, const Judgement& j);
+  /// "676 equal, 0 different, 0 not judged, 0 refused".
+  std::string to_string() const;
+};
+
+}  // namespace shardproof::tools

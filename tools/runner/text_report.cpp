@@ -1,0 +1,124 @@
+#include "tools/runner/text_report.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace shardproof::tools {
+namespace {
+
+// The widest strategy that ships, and a row is 80 columns wide.
+constexpr std::size_t kStrategyColumn = 20;
+
+/// A name as its column shows it: of a long one the end, which tells files apart.
+std::string in_column(const std::string& name) {
+  if (name.size() <= kStrategyColumn) return name;
+  return "..." + name.substr(name.size() - kStrategyColumn + 3);
+}
+
+std::string model_text(const Case& c) {
+  ModelConfig shown = c.model;
+  shown.block = parse_model(shown.preset).block;
+  return print_model(shown);
+}
+
+/// What the table has no column for, where it is not the default: "block=serial act=bf16".
+std::string beyond_columns(const Case& c) {
+  std::string text;
+  const auto say = [&](std::string_view key, std::string_view value, std::string_view usual) {
+    if (value != usual) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  };
+  say("block", to_string(c.model.block), "parallel");
+  say("weights", to_string(c.numerics.weights), "f32");
+  say("act", to_string(c.numerics.act), "f32");
+  say("regime", to_string(c.numerics.regime), "exact");
+  if (c.numerics.regime == Regime::f32) say("schedule", to_string(c.numerics.schedule), "");
+  if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");
+  return text;
+}
+
+}  // namespace
+
+TextReport::TextReport(CaseSource source, std::int64_t cases, bool quiet)
+    : source_(std::move(source)), cases_(cases), quiet_(quiet) {}
+
+std::string TextReport::begin() {
+  if (quiet_) return "";
+  return fmt::format("{:>4} {:<6} {:<20} {:<20} {:>3} {:>2} {:>3} {:>4} {}\n", "case", "torus",
+                     "prefill", "decode", "B", "L", "gen", "vals", "verdict");
+}
+
+/// The lines above a row: the model, names too long for their column, and what has no column.
+std::string TextReport::head_of(const Case& c) const {
+  std::string head = fmt::format("     {}\n", model_text(c));
+  const auto [prefill, decode] = source_.phases(c);
+  for (const auto& [key, name] : {std::pair{"prefill", prefill}, {"decode", decode}})
+    if (name.size() > kStrategyColumn) head += fmt::format("     {}={}\n", key, name);
+  if (const std::string rest = beyond_columns(c); !rest.empty())
+    head += fmt::format("     {}\n", rest);
+  return head;
+}
+
+std::string TextReport::row(const Case& c, const Judgement& j, std::int64_t number) const {
+  const auto [prefill, decode] = source_.phases(c);
+  return fmt::format("{:>4} {:<6} {:<20} {:<20} {:>3} {:>2} {:>3} {:>4} {}\n", number,
+                     c.torus.to_string(), in_column(prefill), in_column(decode), c.batch, c.prompt,
+                     c.gen, j.tensors, to_string(j.verdict));
+}
+
+std::string TextReport::answered(const Case& c, const Answered& answered, const Tally& tally) {
+  const Judgement& j = answered.judgement;
+  const bool failed = j.verdict != Verdict::equal;
+  if (quiet_ && !failed) return "";
+  std::string text;
+  if (std::string head = head_of(c); head != head_) {
+    // Rows stand under the lines above them until others follow.
+    text = head;
+    head_ = std::move(head);
+  }
+  text += row(c, j, tally.cases());
+  if (!failed) return text;
+  text += fmt::format("     {}\n", j.explanation());
+  if (j.difference && j.difference->reach)
+    text += fmt::format("     {}\n     the worst on {}\n", j.difference->reach->extent(),
+                        j.difference->reach->worst());
+  return text + fmt::format("     reproduce: {}\n", source_.command(c));
+}
+
+std::string TextReport::totals(const Ending& ending) const {
+  const Tally& tally = ending.tally;
+  std::string text = fmt::format("{} tensors, {} elements judged in {:.1f} s\n", tally.tensors,
+                                 tally.elements, ending.seconds);
+  for (const auto& [note, of] : tally.notes)
+    text += fmt::format(
+        "note{}: {}\n",
+        cases_ == 1 ? ""
+                    : fmt::format(" on {} of {} cases, first on {}", of.size(), cases_, of.front()),
+        note);
+  if (tally.drifting == 1) text += tally.drift.to_string() + "\n";
+  if (tally.drifting > 1)
+    text += fmt::format("{} f32 cases, the worst of each: {}\n", tally.drifting,
+                        tally.drift.to_string());
+  return text;
+}
+
+std::string TextReport::end(const Ending& ending) {
+  std::string text;
+  if (ending.coverage != nullptr) text += ending.coverage->to_string();
+  for (const std::string& why : ending.skipped) text += fmt::format("not legal: {}\n", why);
+  text += fmt::format("{} case{}: {}\n", cases_, cases_ == 1 ? "" : "s", ending.tally.to_string());
+  text += totals(ending);
+  if (const std::string missing = ending.shortfall(); !missing.empty()) text += missing + "\n";
+  if (ending.coverage != nullptr && !ending.least.empty())
+    text += fmt::format("the first failure, made small: {}\n", ending.least);
+  return text;
+}
+
+std::string TextReport::interrupted(const Ending& so_far, int signal) {
+  return fmt::format("interrupted by {} after {} of {} cases: {}\n", signal_name(signal),
+                     so_far.tally.cases(), cases_, so_far.tally.to_string()) +
+         totals(so_far);
+}
+
+}  // namespace shardproof::tools

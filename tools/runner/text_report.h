@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/runner/report.h"
+
+namespace shardproof::tools {
+
+/// A table of rows within 80 columns, a row a case, and the totals below it.
+class TextReport : public Report {
+ public:
+  /// Of `cases` cases. `quiet`: rows only of cases that are not equal.
+  TextReport(CaseSource source, std::int64_t cases, bool quiet);
+
+  std::string begin() override;
+  std::string answered(const Case& c, const Answered& answered, const Tally& tally) override;
+  std::string end(const Ending& ending) override;
+  std::string interrupted(const Ending& so_far, int signal) override;
+
+ private:
+  std::string head_of(const Case& c) const;
+  std::string row(const Case& c, const Judgement& j, std::int64_t number) const;
+  std::string totals(const Ending& ending) const;
+
+  CaseSource source_;
+  std::int64_t cases_;
+  bool quiet_;
+  std::string head_;  // printed last
+};
+
+}  // namespace shardproof::tools
