@@ -9,9 +9,9 @@
 #include <new>
 #include <stdexcept>
 
-#include "engine/collectives.h"
 #include "engine/local_ops.h"
 #include "engine/program/liveness.h"
+#include "engine/transfer.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
 
@@ -81,7 +81,7 @@ Sharded Step::collective() {
   const bool reduces = op_.kind == OpKind::reduce_scatter || op_.kind == OpKind::all_reduce;
   if (reduces)
     return reduce(arg(0), m, declared(), arg(0).shape, threads_, execution_.numerics.schedule);
-  return move(arg(0), m, declared(), arg(0).shape, threads_);
+  return transfer(arg(0), m, declared(), arg(0).shape, threads_);
 }
 
 /// split_dim and merge_dim: the same memory under another shape.
@@ -105,7 +105,8 @@ Sharded Step::last() const {
   const std::size_t at = dim('L');
   Shape shape = arg(0).shape;
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(at));
-  return move(arg(0), last_moves(arg(0).torus, arg(0).local(), at), declared(), shape, threads_);
+  return transfer(arg(0), last_moves(arg(0).torus, arg(0).local(), at), declared(), shape,
+                  threads_);
 }
 
 Sharded Step::product() const {

@@ -78,11 +78,10 @@ void gather_undoes_slice() {
     if (!whole.dims()[dim].axes.has(axis)) taken = taken.with(axis);
 
   Threads threads(2);
-  const Sharded sliced =
-      move(before, slice_moves(torus, before.local(), dim, taken), cut, before.shape, threads);
-  RC_ASSERT(sliced.local() == local_shape(cut, before.shape, torus));
-  const Sharded after = move(sliced, all_gather_moves(torus, sliced.local(), dim, taken), whole,
-                             before.shape, threads);
+  const Sharded sliced = slice(before, whole.dims()[dim].letter, taken, threads);
+  RC_ASSERT(sliced.layout == cut && sliced.local() == local_shape(cut, before.shape, torus));
+  const Sharded after = all_gather(sliced, whole.dims()[dim].letter, taken, threads);
+  RC_ASSERT(after.layout == whole);
   RC_ASSERT(after.f32() == before.f32());
 }
 

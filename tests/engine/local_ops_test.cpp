@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/collectives.h"
 #include "engine/numeric/functions.h"
+#include "engine/transfer.h"
 #include "tests/engine/run_program.h"
 #include "tests/weights/expect_error.h"
 
