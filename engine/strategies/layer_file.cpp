@@ -205,11 +205,12 @@ class Layer {
   const ModelConfig& config_;
 };
 
-/// The least common multiple of the numbers of blocks that a dim is cut into.
+/// The least common multiple of the numbers of blocks that a dim is cut into; one where a value has
+/// no such dim.
 std::int64_t blocks_of(char dim, const Program& layer, const Torus& torus) {
   std::int64_t blocks = 1;
   const auto see = [&](const Result& result) {
-    blocks = std::lcm(blocks, std::int64_t{torus.size(result.layout.axes(dim))});
+    blocks = std::lcm(blocks, std::int64_t{torus.size(result.layout.axes_or_none(dim))});
   };
   for (const Result& input : layer.inputs) see(input);
   for (const Op& op : layer.ops)
