@@ -120,7 +120,7 @@ Judgement judged(const Inference& inference, const InferencePrograms& programs,
   Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
   try {
     judge.observe_generated(run_inference(inference, programs, known.weights, known.prompt, threads,
-                                          watching, options.hazards));
+                                          watching, options.hazards, options.faults));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }
@@ -148,8 +148,8 @@ void show(const Inference& inference, const InferencePrograms& programs,
   Until until(layouts.difference ? layouts.difference->step : "");
   Observers both({options.observer, &until});
   try {
-    run_inference(inference, programs, known.weights, known.prompt, threads, &both,
-                  options.hazards);
+    run_inference(inference, programs, known.weights, known.prompt, threads, &both, options.hazards,
+                  options.faults);
   } catch (const Judge::Stop&) {
   } catch (const std::exception&) {
     // What is shown is a run known to be wrong; it may end before the step that was found wrong.

@@ -15,13 +15,16 @@ namespace {
 /// Weights at rest on the torus, by name and layout: placed once for all phases that agree on it.
 class PlacedWeights {
  public:
-  PlacedWeights(const Weights& weights, const Torus& torus) : weights_(weights), torus_(torus) {}
+  PlacedWeights(const Weights& weights, const Torus& torus, const FaultHooks& faults)
+      : weights_(weights), torus_(torus), faults_(faults) {}
 
   SharedValue get(const std::string& name, const Layout& layout) {
     SharedValue& value = placed_[name + " : " + layout.to_string()];
     if (value) return value;
     const Tensor whole = name == "ones" ? Tensor({weights_.config().E}, 1.0F) : weights_.at(name);
-    value = std::make_shared<Sharded>(shard(whole, layout, torus_));
+    Sharded placed = shard(whole, layout, torus_);
+    if (faults_.weight) faults_.weight(name, placed);
+    value = std::make_shared<Sharded>(std::move(placed));
     return value;
   }
 
@@ -43,6 +46,7 @@ class PlacedWeights {
 
   const Weights& weights_;
   Torus torus_;
+  const FaultHooks& faults_;
   std::map<std::string, SharedValue> placed_;
 };
 
@@ -54,13 +58,14 @@ struct Caches {
 class Runner {
  public:
   Runner(const Inference& inference, const Weights& weights, std::int64_t batch, Threads& threads,
-         Observer* observer, const Hazards& hazards)
+         Observer* observer, const Hazards& hazards, const FaultHooks& faults)
       : inference_(inference),
-        placed_(weights, inference.torus),
+        placed_(weights, inference.torus, faults),
         batch_(batch),
         threads_(threads),
         observer_(observer),
-        hazards_(hazards) {}
+        hazards_(hazards),
+        faults_(faults) {}
 
   void place(const PhasePrograms& phase) {
     std::map<std::string, SharedValue> ignored;
@@ -136,7 +141,8 @@ class Runner {
                                   {pass_, previous_, layer},
                                   inference_.numerics,
                                   hazards_,
-                                  /*gives_up_inputs=*/true});
+                                  /*gives_up_inputs=*/true,
+                                  &faults_});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
@@ -149,6 +155,7 @@ class Runner {
   Threads& threads_;
   Observer* observer_;
   Hazards hazards_;
+  const FaultHooks& faults_;
   std::vector<Caches> caches_;
   std::int64_t length_ = 0;  // of the caches
   std::string pass_, previous_;
@@ -287,11 +294,11 @@ void check(const InferencePrograms& programs, const Inference& inference) {
 
 IntTensor run_inference(const Inference& inference, const InferencePrograms& programs,
                         const Weights& weights, const IntTensor& prompt, Threads& threads,
-                        Observer* observer, const Hazards& hazards) {
+                        Observer* observer, const Hazards& hazards, const FaultHooks& faults) {
   const std::int64_t batch = prompt.shape[0];
   const std::int64_t length = prompt.shape[1];
   const Weights stored = stored_as(weights, inference.numerics.weights);
-  Runner runner(inference, stored, batch, threads, observer, hazards);
+  Runner runner(inference, stored, batch, threads, observer, hazards, faults);
   runner.place(programs.prefill);
   if (inference.gen > 1) runner.place(programs.decode);
   runner.empty_caches(programs.prefill.cache);

@@ -66,10 +66,12 @@ void check(const InferencePrograms& programs, const Inference& inference);
 
 /// Runs the model on the simulated chips and returns the generated tokens, int32 [B, gen]. Each
 /// phase's weights are placed in its rest layout before anything runs; phases whose rest layouts
-/// agree share them. Checks nothing by itself; throws what execute() throws.
+/// agree share them. Checks nothing by itself; throws what execute() throws, and what a hook of
+/// `faults` throws.
 IntTensor run_inference(const Inference& inference, const InferencePrograms& programs,
                         const Weights& weights, const IntTensor& prompt, Threads& threads,
-                        Observer* observer = nullptr, const Hazards& hazards = {});
+                        Observer* observer = nullptr, const Hazards& hazards = {},
+                        const FaultHooks& faults = {});
 
 /// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
 /// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32

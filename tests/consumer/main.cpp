@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/collectives.h"
+#include "engine/faults.h"
 #include "engine/numeric/cpu.h"
 #include "golden/any_case.h"
 #include "golden/verify.h"
@@ -28,10 +29,9 @@ bool one_case_is_equal() {
 bool a_lost_collective_is_seen() {
   OracleMemo memo;
   VerifyOptions options;
-  options.check_types = false;
-  options.mutate = [](InferencePrograms& programs) {
-    for (Op& op : programs.decode.layer.ops)
-      if (op.kind == OpKind::reduce_scatter) op.removed = true;
+  options.faults.plan = [](const Scope& scope, const Program& program, const Op& op, Moves& plan) {
+    if (scope.pass == "decode.1" && program.name == "layer" && op.kind == OpKind::reduce_scatter)
+      plan = without_transfer(std::move(plan));
   };
   const Judgement judgement =
       verify_case(parse_case("torus=2x3x1 prefill=ws2d:heads"), memo, options);

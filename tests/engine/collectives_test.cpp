@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/faults.h"
 #include "engine/moves.h"
+#include "engine/transfer.h"
 #include "tests/engine/run_program.h"
 #include "tests/weights/expect_error.h"
 
@@ -52,11 +54,6 @@ TEST(AllGather, OfAnInnerDimInterleavesRows) {
   EXPECT_EQ(all_gather(t, 'E', x).f32(), Chips(6, {0, 1, 2, 3, 4, 5}));
 }
 
-TEST(AllGather, RemovedFillsTheShapeFromTheChipsOwnShard) {
-  const Sharded t = iota("E_z", {3}, Torus(1, 1, 3));
-  EXPECT_EQ(run_op("all_gather(t, E, z)", t, true).f32(), (Chips{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
-}
-
 /// A product of unsharded operands, laid out as the spec's operands say.
 Sharded product(const char* spec, const Torus& torus, const char* a_layout, const Tensor& a,
                 const char* b_layout, const Tensor& b) {
@@ -88,11 +85,6 @@ TEST(AllReduce, OfOneAxisLeavesTheOther) {
   EXPECT_EQ(over_z.layout.to_string(), "BL partialsum-x");
   EXPECT_EQ(over_z.partial().values, (ChipArrays<double>{{5}, {5}, {25}, {25}}));
   EXPECT_EQ(all_reduce(over_z, x).f32(), Chips(4, {30}));
-}
-
-TEST(AllReduce, RemovedRoundsTheChipsOwnTerm) {
-  EXPECT_EQ(run_op("all_reduce(p, z)", partial_gate(), true).f32(),
-            (Chips{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
 }
 
 TEST(ReduceScatter, LeavesEachChipItsBlockOfTheSum) {
@@ -129,8 +121,6 @@ TEST(AllToAll, TradesOneDimForAnother) {
   const Sharded t = iota("B_zE", {3, 3}, Torus(1, 1, 3));
   ASSERT_EQ(t.f32(), (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
   EXPECT_EQ(all_to_all(t, 'B', 'E', z).f32(), (Chips{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}));
-  EXPECT_EQ(run_op("all_to_all(t, B->E, z)", t, true).f32(),
-            (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
 }
 
 TEST(AllToAll, AppendsTheAxesInTheOrderAsked) {
@@ -150,7 +140,6 @@ TEST(PermuteAxes, RenamesTheOrderOfABlock) {
   const Sharded t = iota("E_zy", {6}, Torus(1, 2, 3));
   ASSERT_EQ(t.f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
   EXPECT_EQ(permute_axes(t, 'E', zy, yz).f32(), (Chips{{0}, {1}, {2}, {3}, {4}, {5}}));
-  EXPECT_EQ(run_op("permute_axes(t, E, zy->yz)", t, true).f32(), t.f32());
   // Three axes on 3x2x1: chip (x,y,0) holds block y·3+x of E_yzx, then block x·2+y of E_xyz.
   const Sharded u = iota("E_yzx", {6}, Torus(3, 2, 1));
   ASSERT_EQ(u.f32(), (Chips{{0}, {3}, {1}, {4}, {2}, {5}}));
@@ -252,6 +241,57 @@ TEST(Collectives, GiveTheSameOnManyThreads) {
             all_reduce(partial_gate(), z).f32());
 }
 
+/// What is left of a collective's result when no chip hears of any other.
+Sharded lost(const Sharded& t, const Moves& moves, const Sharded& like) {
+  const Moves plan = without_transfer(moves);
+  Threads& one = calling_thread();
+  return t.holds_partial() ? reduce(t, plan, like.layout, like.shape, one)
+                           : transfer(t, plan, like.layout, like.shape, one);
+}
+
+TEST(WithoutTransfer, FillsTheShapeFromTheChipsOwnShard) {
+  const Sharded t = iota("E_z", {3}, Torus(1, 1, 3));
+  EXPECT_EQ(lost(t, all_gather_moves(t.torus, {1}, 0, z), all_gather(t, 'E', z)).f32(),
+            (Chips{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
+  const Sharded u = iota("E_zy", {6}, Torus(1, 2, 3));
+  EXPECT_EQ(lost(u, permute_axes_moves(u.torus, {1}, zy, yz), permute_axes(u, 'E', zy, yz)).f32(),
+            u.f32());
+}
+
+TEST(WithoutTransfer, OfASumLeavesTheChipsOwnTerm) {
+  const Sharded p = partial_gate();
+  EXPECT_EQ(lost(p, all_reduce_moves(p.torus, p.local(), z), all_reduce(p, z)).f32(),
+            (Chips{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
+  EXPECT_EQ(
+      lost(p, reduce_scatter_moves(p.torus, p.local(), 2, z), reduce_scatter(p, 'F', z)).f32(),
+      (Chips{{1}, {20}, {300}}));
+}
+
+TEST(Reduce, OfSumsThatStayPartialTakesEquallyManyPieces) {
+  const Tensor a = tensor_of({1, 1, 4}, {1, 2, 3, 4});
+  const Sharded ss = product("BLE,BLE->BL", Torus(2, 1, 2), "BLE_xz", a, "BLE_xz", a);
+  const Sharded right = all_reduce(ss, z);
+  const auto reduced = [&](const Moves& plan) {
+    return reduce(ss, plan, right.layout, right.shape, calling_thread());
+  };
+  Moves plan = all_reduce_moves(ss.torus, ss.local(), z);
+  plan.pieces[3].push_back(plan.pieces[3][0]);
+  EXPECT_EQ(label_of([&] { reduced(plan); }), "transfer_c2");
+  for (auto& pieces : plan.pieces) pieces.resize(3, pieces[0]);  // 1, 4, 1 and 9, 16, 9
+  EXPECT_EQ(reduced(plan).partial().values, (ChipArrays<double>{{6}, {6}, {34}, {34}}));
+}
+
+TEST(WithoutTransfer, OfAllToAllKeepsTheBlocksInTheirOwnOrder) {
+  const Sharded t = iota("B_zE", {3, 3}, Torus(1, 1, 3));
+  EXPECT_EQ(
+      lost(t, all_to_all_moves(t.torus, {1, 3}, 0, 1, z, z), all_to_all(t, 'B', 'E', z)).f32(),
+      (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
+  // Whatever order the blocks would have been received in.
+  const Sharded u = iota("B_zyE", {6, 6}, Torus(1, 2, 3));
+  const Sharded like = all_to_all(u, 'B', 'E', zy, yz);
+  EXPECT_EQ(lost(u, all_to_all_moves(u.torus, {1, 6}, 0, 1, zy, yz), like).f32(), u.f32());
+}
+
 TEST(Traffic, CountsWhatCrossesBetweenChips) {
   // Shards of 4 elements before all_gather and all_to_all, of 12 before the reductions.
   const Torus torus(1, 2, 3);
@@ -261,7 +301,7 @@ TEST(Traffic, CountsWhatCrossesBetweenChips) {
     return total;
   };
   EXPECT_EQ(received(all_gather_moves(torus, {4}, 0, zy)), 6 * 5 * 4);
-  EXPECT_EQ(received(all_gather_moves(torus, {4}, 0, zy, true)), 0);
+  EXPECT_EQ(received(without_transfer(all_gather_moves(torus, {4}, 0, zy))), 0);
   EXPECT_EQ(received(reduce_scatter_moves(torus, {12}, 0, z)), 6 * 2 * 4);
   EXPECT_EQ(received(all_reduce_moves(torus, {12}, z)), 6 * 2 * 12);
   EXPECT_EQ(received(all_to_all_moves(torus, {2, 6}, 0, 1, z, z)), 6 * 2 * 4);
