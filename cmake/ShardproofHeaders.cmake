@@ -5,13 +5,17 @@
 # compiles it, and the linker keeps any one copy, so a user's flags could change the house's bits.
 set(shardproof_private_headers
   engine/box.h
+  engine/f32_sums.h
   engine/layouts/rules.h
   engine/numeric/cpu_needs.h
   engine/numeric/functions.h
   engine/numeric/kernels.h
   engine/numeric/rounding_test.h
+  engine/partial_sums.h
   engine/program/typing_rules.h
+  engine/runs.h
   engine/strategies/shipped.h
+  engine/type_rules.h
   golden/trace/file.h
   golden/trace/size.h
   oracle/block.h

@@ -80,6 +80,12 @@ std::optional<std::size_t> Layout::find(char letter) const {
 
 Axes Layout::axes(char letter) const {
   const auto at = find(letter);
+  if (!at) throw Error("layout_c4", fmt::format("{} has no dim {}", to_string(), letter));
+  return dims_[*at].axes;
+}
+
+Axes Layout::axes_or_none(char letter) const {
+  const auto at = find(letter);
   return at ? dims_[*at].axes : Axes();
 }
 

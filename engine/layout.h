@@ -44,8 +44,11 @@ class Layout {
   std::string letters() const;
   /// The place of a dim letter, if the layout has it.
   std::optional<std::size_t> find(char letter) const;
-  /// The subscript of a letter; empty if the letter is absent.
+  /// The subscript of a letter that the layout has. Throws Error("layout_c4", ...) if it has not.
   Axes axes(char letter) const;
+  /// The same, but no axes if the letter is absent: where a dim that is not there counts as one
+  /// that is not sharded.
+  Axes axes_or_none(char letter) const;
   /// Every axis in use, in dims or partialsum, in x, y, z order.
   Axes used() const;
 

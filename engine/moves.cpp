@@ -1,5 +1,7 @@
 #include "engine/moves.h"
 
+#include <fmt/format.h>
+
 namespace shardproof {
 namespace {
 
@@ -14,6 +16,13 @@ Moves empty_moves(const Torus& torus, const Shape& from, const Shape& to, const 
           std::vector<std::vector<Piece>>(static_cast<std::size_t>(torus.chips()))};
 }
 
+/// The index, from a block's first element, of its last one in a shard of `local`.
+std::int64_t last_of(const Shape& block, const Shape& local) {
+  std::int64_t index = 0;
+  for (std::size_t d = 0; d < block.size(); ++d) index = index * local[d] + block[d] - 1;
+  return index;
+}
+
 }  // namespace
 
 std::int64_t Moves::received(int chip) const {
@@ -23,8 +32,29 @@ std::int64_t Moves::received(int chip) const {
   return others * element_count(block);
 }
 
-Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes,
-                       bool removed) {
+void require_executable(const Moves& changed, const Moves& plan) {
+  const auto refuse = [](std::string_view why) {
+    throw Error("transfer_c1", fmt::format("a changed transfer plan {}", why));
+  };
+  if (changed.from_local != plan.from_local || changed.to_local != plan.to_local ||
+      changed.block != plan.block || changed.pieces.size() != plan.pieces.size())
+    refuse("is between other shards");
+  if (element_count(plan.block) == 0) return;
+  const auto within = [&](std::int64_t first, const Shape& local) {
+    return first >= 0 && first + last_of(plan.block, local) < element_count(local);
+  };
+  for (std::size_t chip = 0; chip < changed.pieces.size(); ++chip)
+    for (const Piece& piece : changed.pieces[chip]) {
+      if (piece.from_chip < 0 || piece.from_chip >= static_cast<int>(plan.pieces.size()))
+        refuse(fmt::format("takes a piece from chip number {}, and there are {}", piece.from_chip,
+                           plan.pieces.size()));
+      if (!within(piece.from, plan.from_local) || !within(piece.to, plan.to_local))
+        refuse(fmt::format("has a piece outside its shards, of chip number {} for {}",
+                           piece.from_chip, chip));
+    }
+}
+
+Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes) {
   Shape to = from;
   to[dim] *= torus.size(axes);
   Moves moves = empty_moves(torus, from, to, from);
@@ -32,36 +62,35 @@ Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, c
     const std::vector<int> group = torus.group(chip, axes);
     for (std::size_t j = 0; j < group.size(); ++j)
       moves.pieces[static_cast<std::size_t>(chip)].push_back(
-          {removed ? chip : group[j], 0, at(to, dim, static_cast<std::int64_t>(j) * from[dim])});
+          {group[j], 0, at(to, dim, static_cast<std::int64_t>(j) * from[dim])});
   }
   return moves;
 }
 
-Moves reduce_scatter_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes,
-                           bool removed) {
+Moves reduce_scatter_moves(const Torus& torus, const Shape& from, std::size_t dim,
+                           const Axes& axes) {
   Shape to = from;
   to[dim] /= torus.size(axes);
   Moves moves = empty_moves(torus, from, to, to);
   for (int chip = 0; chip < torus.chips(); ++chip) {
     const std::int64_t mine = at(from, dim, torus.block(chip, axes) * to[dim]);
-    const std::vector<int> group = removed ? std::vector<int>{chip} : torus.group(chip, axes);
-    for (int member : group)
+    for (int member : torus.group(chip, axes))
       moves.pieces[static_cast<std::size_t>(chip)].push_back({member, mine, 0});
   }
   return moves;
 }
 
-Moves all_reduce_moves(const Torus& torus, const Shape& from, const Axes& axes, bool removed) {
+Moves all_reduce_moves(const Torus& torus, const Shape& from, const Axes& axes) {
   Moves moves = empty_moves(torus, from, from, from);
   for (int chip = 0; chip < torus.chips(); ++chip) {
-    const std::vector<int> group = removed ? std::vector<int>{chip} : torus.group(chip, axes);
-    for (int member : group) moves.pieces[static_cast<std::size_t>(chip)].push_back({member, 0, 0});
+    for (int member : torus.group(chip, axes))
+      moves.pieces[static_cast<std::size_t>(chip)].push_back({member, 0, 0});
   }
   return moves;
 }
 
 Moves all_to_all_moves(const Torus& torus, const Shape& from, std::size_t from_dim,
-                       std::size_t to_dim, const Axes& axes, const Axes& as, bool removed) {
+                       std::size_t to_dim, const Axes& axes, const Axes& as) {
   const int blocks = torus.size(axes);
   Shape to = from;
   to[from_dim] *= blocks;
@@ -75,7 +104,7 @@ Moves all_to_all_moves(const Torus& torus, const Shape& from, std::size_t from_d
     for (std::size_t j = 0; j < group.size(); ++j) {
       const auto place = static_cast<std::int64_t>(j);
       moves.pieces[static_cast<std::size_t>(chip)].push_back(
-          {removed ? chip : group[j], at(from, to_dim, (removed ? place : mine) * to[to_dim]),
+          {group[j], at(from, to_dim, mine * to[to_dim]),
            at(to, from_dim, place * from[from_dim])});
     }
   }
@@ -83,19 +112,25 @@ Moves all_to_all_moves(const Torus& torus, const Shape& from, std::size_t from_d
 }
 
 Moves permute_axes_moves(const Torus& torus, const Shape& from, const Axes& old_axes,
-                         const Axes& new_axes, bool removed) {
+                         const Axes& new_axes) {
   Moves moves = empty_moves(torus, from, from, from);
   for (int chip = 0; chip < torus.chips(); ++chip) {
     // The chip whose block by the old order is this chip's block by the new one.
     const std::vector<int> by_old_block = torus.group(chip, old_axes);
     const int source = by_old_block[static_cast<std::size_t>(torus.block(chip, new_axes))];
-    moves.pieces[static_cast<std::size_t>(chip)].push_back({removed ? chip : source, 0, 0});
+    moves.pieces[static_cast<std::size_t>(chip)].push_back({source, 0, 0});
   }
   return moves;
 }
 
 Moves slice_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes) {
-  return reduce_scatter_moves(torus, from, dim, axes, /*removed=*/true);
+  Shape to = from;
+  to[dim] /= torus.size(axes);
+  Moves moves = empty_moves(torus, from, to, to);
+  for (int chip = 0; chip < torus.chips(); ++chip)
+    moves.pieces[static_cast<std::size_t>(chip)].push_back(
+        {chip, at(from, dim, torus.block(chip, axes) * to[dim]), 0});
+  return moves;
 }
 
 Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim) {

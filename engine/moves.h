@@ -4,6 +4,7 @@
 
 #include "engine/layout.h"
 #include "engine/torus.h"
+#include "weights/error.h"
 #include "weights/tensor.h"
 
 namespace shardproof {
@@ -28,21 +29,22 @@ struct Moves {
   std::int64_t received(int chip) const;
 };
 
+/// Throws Error("transfer_c1", ...) unless `changed` is a plan between the same shards as `plan`,
+/// every piece of which lies within the shard there and here.
+void require_executable(const Moves& changed, const Moves& plan);
+
 /// How each collective routes blocks (paper §3.1, Fig A.1). `from` and `to` are the local shapes
 /// before and after; dims are places in the layout. Groups are the chips along `axes`, in the block
-/// order of the subscript. `removed` is the test hook of a missing collective: no chip hears of any
-/// other, and the declared shape is filled from the chip's own shard.
-Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes,
-                       bool removed = false);
-Moves reduce_scatter_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes,
-                           bool removed = false);
-Moves all_reduce_moves(const Torus& torus, const Shape& from, const Axes& axes,
-                       bool removed = false);
+/// order of the subscript.
+Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes);
+Moves reduce_scatter_moves(const Torus& torus, const Shape& from, std::size_t dim,
+                           const Axes& axes);
+Moves all_reduce_moves(const Torus& torus, const Shape& from, const Axes& axes);
 /// Takes `axes` from dim `from_dim` and appends them, in the order `as`, to `to_dim`.
 Moves all_to_all_moves(const Torus& torus, const Shape& from, std::size_t from_dim,
-                       std::size_t to_dim, const Axes& axes, const Axes& as, bool removed = false);
+                       std::size_t to_dim, const Axes& axes, const Axes& as);
 Moves permute_axes_moves(const Torus& torus, const Shape& from, const Axes& old_axes,
-                         const Axes& new_axes, bool removed = false);
+                         const Axes& new_axes);
 /// No traffic: each chip keeps its own block.
 Moves slice_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes);
 /// No traffic: of dim `dim` (unsharded) only the last row is kept.

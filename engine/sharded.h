@@ -10,6 +10,7 @@
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/exact_sum.h"
 #include "engine/torus.h"
+#include "engine/type.h"
 #include "weights/error.h"
 #include "weights/tensor.h"
 
@@ -80,6 +81,9 @@ struct Sharded {
   const ChipArrays<std::int32_t>& i32() const { return std::get<ChipArrays<std::int32_t>>(data); }
   const Partial& partial() const { return std::get<Partial>(data); }
   bool holds_partial() const { return std::holds_alternative<Partial>(data); }
+  Type type() const {
+    return {layout, shape, std::holds_alternative<ChipArrays<std::int32_t>>(data)};
+  }
   /// Throws what local_shape throws.
   Shape local() const { return local_shape(layout, shape, torus); }
 };

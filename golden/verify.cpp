@@ -109,8 +109,8 @@ Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const Veri
   Observers both({options.observer, &judge});
   Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
   try {
-    judge.observe_generated(
-        run_inference(plan, known.weights, known.prompt, threads, watching, options.hazards));
+    judge.observe_generated(run_inference(plan, known.weights, known.prompt, threads, watching,
+                                          options.hazards, options.faults));
   } catch (const Judge::Stop&) {
     // The judgement holds the difference.
   }
@@ -138,7 +138,8 @@ void show(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptio
   Until until(layouts.difference ? layouts.difference->step : "");
   Observers both({options.observer, &until});
   try {
-    run_inference(plan, known.weights, known.prompt, threads, &both, options.hazards);
+    run_inference(plan, known.weights, known.prompt, threads, &both, options.hazards,
+                  options.faults);
   } catch (const Judge::Stop&) {
   } catch (const std::exception&) {
     // What is shown is a run known to be wrong; it may end before the step that was found wrong.

@@ -44,6 +44,7 @@ struct VerifyOptions {
   bool check_types = true;               ///< off only to show that the judge needs no type check
   Observer* observer = nullptr;          ///< sees the case's own run before the judge does
   std::function<void(RunPlan&)> mutate;  ///< test hook
+  FaultHooks faults = {};                ///< planted in the run; the type check does not see them
 };
 
 /// The answer to a case whose run ended by this exception: `different` where it is what a detector

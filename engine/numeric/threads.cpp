@@ -116,4 +116,9 @@ void Threads::visit(std::int64_t n, const std::function<void(std::int64_t)>& bod
   if (pool.failure) std::rethrow_exception(pool.failure);
 }
 
+Threads& calling_thread() {
+  static thread_local Threads one(1);
+  return one;
+}
+
 }  // namespace shardproof

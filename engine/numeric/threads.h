@@ -34,4 +34,7 @@ class Threads {
   std::unique_ptr<Pool> pool_;          // none for one thread
 };
 
+/// A pool of the calling thread alone.
+Threads& calling_thread();
+
 }  // namespace shardproof

@@ -9,9 +9,9 @@
 #include <new>
 #include <stdexcept>
 
-#include "engine/collectives.h"
 #include "engine/local_ops.h"
 #include "engine/program/liveness.h"
+#include "engine/transfer.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
 
@@ -21,8 +21,13 @@ namespace {
 /// One op of a program being run.
 class Step {
  public:
-  Step(const Op& op, std::vector<SharedValue> args, const Execution& execution)
-      : op_(op), args_(std::move(args)), execution_(execution), threads_(execution.threads) {
+  Step(const Program& program, const Op& op, std::vector<SharedValue> args,
+       const Execution& execution)
+      : program_(program),
+        op_(op),
+        args_(std::move(args)),
+        execution_(execution),
+        threads_(execution.threads) {
     if (!takes_partial())
       for (SharedValue& arg : args_)
         if (arg->holds_partial()) arg = std::make_shared<Sharded>(completed(*arg, threads_));
@@ -40,14 +45,16 @@ class Step {
   bool takes_partial() const { return op_.kind <= OpKind::merge_dim; }
 
   Moves moves() const;
+  Moves as_executed(Moves plan);
   Sharded collective();
   Sharded view() const;
-  Sharded last() const;
+  Sharded last();
   Sharded product() const;
   float constant() const;
   double divisor() const;
   std::vector<const Sharded*> vectors() const;
 
+  const Program& program_;
   const Op& op_;
   std::vector<SharedValue> args_;
   const Execution& execution_;
@@ -60,28 +67,38 @@ Moves Step::moves() const {
   const Shape local = t.local();
   switch (op_.kind) {
     case OpKind::all_gather:
-      return all_gather_moves(t.torus, local, dim(op_.dim), op_.axes, op_.removed);
+      return all_gather_moves(t.torus, local, dim(op_.dim), op_.axes);
     case OpKind::reduce_scatter:
-      return reduce_scatter_moves(t.torus, local, dim(op_.dim), op_.axes, op_.removed);
+      return reduce_scatter_moves(t.torus, local, dim(op_.dim), op_.axes);
     case OpKind::all_reduce:
-      return all_reduce_moves(t.torus, local, op_.axes, op_.removed);
+      return all_reduce_moves(t.torus, local, op_.axes);
     case OpKind::all_to_all:
-      return all_to_all_moves(t.torus, local, dim(op_.dim), dim(op_.to), op_.axes, op_.as,
-                              op_.removed);
+      return all_to_all_moves(t.torus, local, dim(op_.dim), dim(op_.to), op_.axes, op_.as);
     case OpKind::permute_axes:
-      return permute_axes_moves(t.torus, local, op_.axes, op_.as, op_.removed);
+      return permute_axes_moves(t.torus, local, op_.axes, op_.as);
     default:
       return slice_moves(t.torus, local, dim(op_.dim), op_.axes);
   }
 }
 
+/// The plan with the fault that is planted in it, if there is one.
+Moves Step::as_executed(Moves plan) {
+  if (execution_.faults != nullptr && execution_.faults->plan) {
+    Moves changed = plan;
+    execution_.faults->plan(execution_.scope, program_, op_, changed);
+    require_executable(changed, plan);
+    plan = std::move(changed);
+  }
+  return plan;
+}
+
 Sharded Step::collective() {
-  const Moves m = moves();
+  const Moves m = as_executed(moves());
   for (int chip = 0; chip < arg(0).torus.chips(); ++chip) received_ += m.received(chip);
   const bool reduces = op_.kind == OpKind::reduce_scatter || op_.kind == OpKind::all_reduce;
   if (reduces)
     return reduce(arg(0), m, declared(), arg(0).shape, threads_, execution_.numerics.schedule);
-  return move(arg(0), m, declared(), arg(0).shape, threads_);
+  return transfer(arg(0), m, declared(), arg(0).shape, threads_);
 }
 
 /// split_dim and merge_dim: the same memory under another shape.
@@ -101,11 +118,12 @@ Sharded Step::view() const {
   return result;
 }
 
-Sharded Step::last() const {
+Sharded Step::last() {
   const std::size_t at = dim('L');
   Shape shape = arg(0).shape;
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(at));
-  return move(arg(0), last_moves(arg(0).torus, arg(0).local(), at), declared(), shape, threads_);
+  return transfer(arg(0), as_executed(last_moves(arg(0).torus, arg(0).local(), at)), declared(),
+                  shape, threads_);
 }
 
 Sharded Step::product() const {
@@ -308,7 +326,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
     const Op& op = program.ops[i];
     std::vector<SharedValue> args;
     for (const std::string& name : op.args) args.push_back(values.at(name));
-    Step step(op, std::move(args), execution);
+    Step step(program, op, std::move(args), execution);
     std::vector<Sharded> results;
     try {
       results = step.run();
@@ -324,6 +342,8 @@ std::map<std::string, SharedValue> execute(const Program& program,
     if (execution.observer != nullptr && is_collective(op.kind))
       execution.observer->moved(execution.scope, program, op, step.received());
     for (std::size_t r = 0; r < results.size(); ++r) {
+      if (execution.faults != nullptr && execution.faults->result)
+        execution.faults->result(execution.scope, program, op, op.results[r], results[r]);
       seen(&op, op.results[r], results[r]);
       const auto made = std::make_shared<Sharded>(std::move(results[r]));
       if (execution.hazards.poison) poisonable.emplace_back(op.results[r].name, made);

@@ -6,6 +6,7 @@
 #include "engine/einsum.h"
 #include "engine/hazards.h"
 #include "engine/numeric/threads.h"
+#include "engine/program/fault_hooks.h"
 #include "engine/program/program.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
@@ -44,6 +45,7 @@ struct Execution {
   /// The caller needs its activations (inputs that are neither weights, constants, ids nor
   /// positions) no more: with hazards.poison they are poisoned after their last use, too.
   bool gives_up_inputs = false;
+  const FaultHooks* faults = nullptr;  ///< those of `plan` and `result`
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
@@ -51,7 +53,8 @@ struct Execution {
 /// when those are complete. Returns the outputs by name. Does not check types: check() does. Throws
 /// Error: "engine_finite" (a value overflowed: step, chip and element are named); with
 /// hazards.replicas what require_equal_replicas throws; what require_ieee and the ops throw
-/// (engine/local_ops.h), and "scale_by_c2", "divide_by_c2" (a parameter that the model lacks).
+/// (engine/local_ops.h), "transfer_c1", "transfer_c2" (a fault hook made a plan that cannot be
+/// carried out), and "scale_by_c2", "divide_by_c2" (a parameter that the model lacks).
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution);

@@ -103,9 +103,6 @@ struct Op {
   EinsumSpec spec;                ///< einsum
   /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR".
   std::string parameter;
-  /// Test hook: the collective does not happen, and each chip fills the declared shape from its own
-  /// shard. Not part of the text.
-  bool removed = false;
 
   /// "all_gather(x, E, zy)".
   std::string to_string() const;

@@ -1,5 +1,6 @@
 #include "engine/program/typing.h"
 
+#include "engine/collective_types.h"
 #include "engine/program/typing_rules.h"
 
 namespace shardproof {
@@ -63,23 +64,23 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
                                           args.size(), to_string(op.kind), wanted(op.kind)));
   switch (op.kind) {
     case OpKind::all_gather:
-      return all_gather(rules, op, args[0]);
+      return {all_gather_type(args[0], op.dim, op.axes)};
     case OpKind::reduce_scatter:
-      return reduce_scatter(rules, op, args[0]);
+      return {reduce_scatter_type(args[0], op.dim, op.axes)};
     case OpKind::all_reduce:
-      return all_reduce(rules, op, args[0]);
+      return {all_reduce_type(args[0], op.axes)};
     case OpKind::all_to_all:
-      return all_to_all(rules, op, args[0]);
+      return {all_to_all_type(args[0], op.dim, op.to, op.axes, op.as)};
     case OpKind::permute_axes:
-      return permute_axes(rules, op, args[0]);
+      return {permute_axes_type(args[0], op.dim, op.axes, op.as)};
     case OpKind::slice:
-      return slice(rules, op, args[0]);
+      return {slice_type(args[0], op.dim, op.axes)};
     case OpKind::last:
-      return last(rules, op, args[0]);
+      return {last_type(args[0])};
     case OpKind::split_dim:
-      return split_dim(rules, op, args[0], torus);
+      return {split_dim_type(args[0], op.dim, Layout::parse(op.parameter), torus)};
     case OpKind::merge_dim:
-      return merge_dim(rules, op, args[0], torus);
+      return {merge_dim_type(args[0], op.parameter, op.to, torus)};
     case OpKind::einsum:
       return einsum(rules, op);
     case OpKind::embed_lookup:

@@ -5,17 +5,10 @@
 #include <vector>
 
 #include "engine/program/program.h"
+#include "engine/type.h"
 #include "weights/error.h"
 
 namespace shardproof {
-
-/// The type of a value: layout, global shape, and whether it is int32.
-struct Type {
-  Layout layout;
-  Shape shape;
-  bool integer = false;
-  bool operator==(const Type&) const = default;
-};
 
 /// The types of an op's results, from its operands alone; the declared layouts play no part. Throws
 /// Error with the label of the broken typing rule, e.g. "all_gather_c3" (docs/typing.md lists them

@@ -1,35 +1,24 @@
 #pragma once
 
-#include <fmt/format.h>
-
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/program/typing.h"
+#include "engine/type_rules.h"
 #include "weights/error.h"
 
 namespace shardproof::typing {
 
 using Types = std::vector<Type>;
 
-/// "H_zyx", or "H" where there are no axes.
-inline std::string named(char letter, const Axes& axes) {
-  return Layout({{letter, axes}}, Axes()).to_string();
-}
-/// One op being typed: its operands, and the way its rules are reported.
-class Rules {
+/// One op of a program being typed: its operands, and the way its rules are reported.
+class Rules : public OpRules {
  public:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  Rules(const Op& op, const Types& args) : op_(op), args_(args) {}
-
-  /// Constraint number `n` of this op; `why` is built only if it is broken.
-  template <class... T>
-  void require(bool holds, int n, fmt::format_string<T...> why, T&&... values) const {
-    if (!holds)
-      throw Error(fmt::format("{}_c{}", to_string(op_.kind), n),
-                  fmt::format(why, std::forward<T>(values)...));
-  }
+  Rules(const Op& op, const Types& args) : OpRules(to_string(op.kind)), op_(op), args_(args) {}
 
   const Type& arg(std::size_t i) const { return args_[i]; }
   std::string text(std::size_t i) const { return args_[i].layout.to_string(); }
@@ -47,24 +36,13 @@ class Rules {
     }
   }
 
-  std::size_t dim(int n, char letter) const {
-    const auto at = arg(0).layout.find(letter);
-    require(at.has_value(), n, "{} has no dim {}", text(0), letter);
-    return *at;
-  }
-
-  void some_axes(int n) const {
-    require(!op_.axes.empty(), n, "no axes are given for {}", text(0));
-  }
-
   void letters(int n, std::size_t i, std::string_view want) const {
     require(arg(i).layout.letters() == want, n, "operand {} is {}; dims {} are wanted", op_.args[i],
             text(i), want);
   }
 
   void unsharded(int n, std::size_t i, std::string_view which) const {
-    for (char c : which)
-      require(arg(i).layout.axes(c).empty(), n, "dim {} of {} must not be sharded", c, text(i));
+    OpRules::unsharded(n, arg(i).layout, which);
   }
 
   /// The shared letters of two operands have the same subscripts and extents.
@@ -88,17 +66,8 @@ class Rules {
   const Types& args_;
 };
 
-// The rules of each op, operand types in, result types out (docs/typing.md).
-Types all_gather(const Rules& rules, const Op& op, const Type& t);
-Types reduce_scatter(const Rules& rules, const Op& op, const Type& t);
-Types all_reduce(const Rules& rules, const Op& op, const Type& t);
-Types all_to_all(const Rules& rules, const Op& op, const Type& t);
-Types permute_axes(const Rules& rules, const Op& op, const Type& t);
-Types slice(const Rules& rules, const Op& op, const Type& t);
-Types last(const Rules& rules, const Op&, const Type& t);
-Types split_dim(const Rules& rules, const Op& op, const Type& t, const Torus& torus);
-Types merge_dim(const Rules& rules, const Op& op, const Type& t, const Torus& torus);
-
+// The rules of each op, operand types in, result types out (docs/typing.md); those of the
+// collectives are in engine/collective_types.h.
 Types einsum(const Rules& rules, const Op& op);
 Types embed_lookup(const Rules& rules, const Type& ids, const Type& table);
 

@@ -42,12 +42,13 @@ struct Caches {
 class Runner {
  public:
   Runner(const RunPlan& plan, const Weights& weights, Threads& threads, Observer* observer,
-         const Hazards& hazards)
+         const Hazards& hazards, const FaultHooks& faults)
       : plan_(plan),
-        placed_(weights, plan.given.torus),
+        placed_(weights, plan.given.torus, faults),
         threads_(threads),
         observer_(observer),
-        hazards_(hazards) {
+        hazards_(hazards),
+        faults_(faults) {
     placed_.place(plan.prefill);
     if (plan.given.gen > 1) placed_.place(plan.decode);
     const ModelConfig& m = plan.given.model;
@@ -110,7 +111,8 @@ class Runner {
                                   {pass_->name, pass_->previous, layer},
                                   plan_.given.numerics,
                                   hazards_,
-                                  /*gives_up_inputs=*/true});
+                                  /*gives_up_inputs=*/true,
+                                  &faults_});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
@@ -122,6 +124,7 @@ class Runner {
   Threads& threads_;
   Observer* observer_;
   Hazards hazards_;
+  const FaultHooks& faults_;
   std::vector<Caches> caches_;
   const PassPlan* pass_ = nullptr;  // that runs
 };
@@ -129,9 +132,10 @@ class Runner {
 }  // namespace
 
 IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
-                        Threads& threads, Observer* observer, const Hazards& hazards) {
+                        Threads& threads, Observer* observer, const Hazards& hazards,
+                        const FaultHooks& faults) {
   const Weights stored = stored_as(weights, plan.given.numerics.weights);
-  Runner runner(plan, stored, threads, observer, hazards);
+  Runner runner(plan, stored, threads, observer, hazards, faults);
   const std::int64_t batch = plan.given.batch, gen = plan.given.gen;
   IntTensor generated({batch, gen}), sampled;
   std::int64_t step = 0;

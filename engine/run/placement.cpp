@@ -16,7 +16,9 @@ SharedValue PlacedWeights::get(const std::string& name, const Layout& layout) {
   SharedValue& value = placed_[name + " : " + layout.to_string()];
   if (value) return value;
   const Tensor whole = name == "ones" ? Tensor({weights_.config().E}, 1.0F) : weights_.at(name);
-  value = std::make_shared<Sharded>(shard(whole, layout, torus_));
+  Sharded placed = shard(whole, layout, torus_);
+  if (faults_.weight) faults_.weight(name, placed);
+  value = std::make_shared<Sharded>(std::move(placed));
   return value;
 }
 

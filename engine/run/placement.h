@@ -5,6 +5,7 @@
 
 #include "engine/layouts/around.h"
 #include "engine/program/execute.h"
+#include "engine/program/fault_hooks.h"
 #include "weights/error.h"
 #include "weights/weights.h"
 
@@ -13,8 +14,9 @@ namespace shardproof {
 /// Weights at rest on the torus, by name and layout: placed once for all phases that agree on it.
 class PlacedWeights {
  public:
-  /// `weights` as stored for the run; they outlive this.
-  PlacedWeights(const Weights& weights, const Torus& torus) : weights_(weights), torus_(torus) {}
+  /// `weights` as stored for the run; they and `faults` outlive this.
+  PlacedWeights(const Weights& weights, const Torus& torus, const FaultHooks& faults)
+      : weights_(weights), torus_(torus), faults_(faults) {}
 
   /// Places all that a phase's programs ask for. Throws what supply() throws.
   void place(const PhasePrograms& programs);
@@ -28,6 +30,7 @@ class PlacedWeights {
 
   const Weights& weights_;
   Torus torus_;
+  const FaultHooks& faults_;
   std::map<std::string, SharedValue> placed_;
 };
 

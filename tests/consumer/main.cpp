@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/collectives.h"
+#include "engine/faults.h"
 #include "engine/numeric/cpu.h"
 #include "golden/any_case.h"
 #include "golden/verify.h"
@@ -30,10 +31,9 @@ bool one_case_is_equal() {
 bool a_lost_collective_is_seen() {
   OracleMemo memo;
   VerifyOptions options;
-  options.check_types = false;
-  options.mutate = [](RunPlan& programs) {
-    for (Op& op : programs.decode.layer.ops)
-      if (op.kind == OpKind::reduce_scatter) op.removed = true;
+  options.faults.plan = [](const Scope& scope, const Program& program, const Op& op, Moves& plan) {
+    if (scope.pass == "decode.1" && program.name == "layer" && op.kind == OpKind::reduce_scatter)
+      plan = without_transfer(std::move(plan));
   };
   const Judgement judgement =
       verify_case(parse_case("torus=2x3x1 prefill=ws2d:heads"), memo, options);
@@ -96,11 +96,10 @@ void gather_undoes_slice() {
     if (!whole.dims()[dim].axes.has(axis)) taken = taken.with(axis);
 
   Threads threads(2);
-  const Sharded sliced =
-      move(before, slice_moves(torus, before.local(), dim, taken), cut, before.shape, threads);
-  RC_ASSERT(sliced.local() == local_shape(cut, before.shape, torus));
-  const Sharded after = move(sliced, all_gather_moves(torus, sliced.local(), dim, taken), whole,
-                             before.shape, threads);
+  const Sharded sliced = slice(before, whole.dims()[dim].letter, taken, threads);
+  RC_ASSERT(sliced.layout == cut && sliced.local() == local_shape(cut, before.shape, torus));
+  const Sharded after = all_gather(sliced, whole.dims()[dim].letter, taken, threads);
+  RC_ASSERT(after.layout == whole);
   RC_ASSERT(after.f32() == before.f32());
 }
 

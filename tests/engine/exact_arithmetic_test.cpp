@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/collectives.h"
 #include "engine/einsum.h"
 #include "engine/moves.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/exact_sum.h"
 #include "engine/numeric/isa.h"
 #include "engine/numeric/rounding_test.h"
+#include "engine/transfer.h"
 #include "tests/engine/hostile_terms.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/run_program.h"

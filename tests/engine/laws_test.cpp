@@ -4,12 +4,17 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/collectives.h"
 #include "engine/einsum.h"
+#include "engine/faults.h"
+#include "engine/hazards.h"
 #include "engine/moves.h"
+#include "engine/transfer.h"
 #include "tests/engine/hostile_terms.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/run_program.h"
@@ -30,8 +35,13 @@ bool reorders(const Torus& torus, const Axes& a, const Axes& b) {
   return false;
 }
 
+/// What a program's steps run under.
+struct Hostile {
+  HazardScope scope{Hazards::hostile(), calling_thread()};
+};
+
 /// A layout of B, L and E on a torus; `letter` has at least one axis, `partial` may have some.
-struct Setting {
+struct Setting : Hostile {
   Torus torus = draw_torus();
   Layout layout;
 
@@ -52,8 +62,12 @@ struct Setting {
   Tensor tensor() const { return tensor_of(draw_shape(torus, 3)); }
 };
 
-std::string call(const char* form, const auto&... values) {
-  return fmt::format(fmt::runtime(form), values...);
+/// What a plan makes of a value, of the layout and shape of `like`.
+Sharded carried(const Sharded& value, const Moves& moves, const Sharded& like) {
+  return transfer(value, moves, like.layout, like.shape, calling_thread());
+}
+Sharded summed(const Sharded& value, const Moves& moves, const Sharded& like) {
+  return reduce(value, moves, like.layout, like.shape, calling_thread());
 }
 
 // ---- moves of complete values: every one is a resharding of the same tensor
@@ -63,17 +77,16 @@ RC_GTEST_PROP(AllGatherLaw, IsTheTensorWithFewerAxes, ()) {
   const Axes axes = draw_suffix(s.axes('E'));
   const Tensor tensor = s.tensor();
   const Sharded t = shard(tensor, s.layout, s.torus);
-  const std::string gather = call("all_gather(t, E, {})", axes.to_string());
-  const Sharded out = run_op(gather, t);
+  const Sharded out = all_gather(t, 'E', axes);
   RC_ASSERT(same_bits(out, shard(tensor, out.layout, s.torus)));
   RC_ASSERT(assemble(out).data == tensor.data);
 
-  if (s.torus.size(axes) > 1) RC_ASSERT(!same_bits(run_op(gather, t, true), out));
-  if (reorders(s.torus, axes, reversed(axes))) {
-    Threads one(1);
-    const Moves wrong = all_gather_moves(s.torus, t.local(), 2, reversed(axes));
-    RC_ASSERT(!same_bits(move(t, wrong, out.layout, out.shape, one), out));
-  }
+  const auto by = [&](const Moves& moves) { return carried(t, moves, out); };
+  const Moves right = all_gather_moves(s.torus, t.local(), 2, axes);
+  RC_ASSERT(same_bits(by(right), out));
+  if (s.torus.size(axes) > 1) RC_ASSERT(!same_bits(by(without_transfer(right)), out));
+  if (reorders(s.torus, axes, reversed(axes)))
+    RC_ASSERT(!same_bits(by(all_gather_moves(s.torus, t.local(), 2, reversed(axes))), out));
 }
 
 RC_GTEST_PROP(AllGatherLaw, OfEveryDimInvertsShard, ()) {
@@ -81,8 +94,7 @@ RC_GTEST_PROP(AllGatherLaw, OfEveryDimInvertsShard, ()) {
   const Tensor tensor = s.tensor();
   Sharded t = shard(tensor, s.layout, s.torus);
   for (char letter : {'B', 'L', 'E'})
-    if (!s.axes(letter).empty())
-      t = run_op(call("all_gather(t, {}, {})", letter, s.axes(letter).to_string()), t);
+    if (!s.axes(letter).empty()) t = all_gather(t, letter, s.axes(letter));
   for (const auto& chip : t.f32()) RC_ASSERT(chip == tensor.data);
 }
 
@@ -92,19 +104,17 @@ RC_GTEST_PROP(AllToAllLaw, MovesAxesFromOneDimToTheOther, ()) {
   const Axes as = shuffled(axes);
   const Tensor tensor = s.tensor();
   const Sharded t = shard(tensor, s.layout, s.torus);
-  const std::string there = call("all_to_all(t, B->E, {} as {})", axes.to_string(), as.to_string());
-  const Sharded out = run_op(there, t);
+  const Sharded out = all_to_all(t, 'B', 'E', axes, as);
   RC_ASSERT(same_bits(out, shard(tensor, out.layout, s.torus)));
-  RC_ASSERT(same_bits(
-      run_op(call("all_to_all(t, E->B, {} as {})", as.to_string(), axes.to_string()), out), t));
+  RC_ASSERT(same_bits(all_to_all(out, 'E', 'B', as, axes), t));
   RC_CLASSIFY(!(as == axes), "in another order");
 
-  if (s.torus.size(axes) > 1) RC_ASSERT(!same_bits(run_op(there, t, true), out));
-  if (reorders(s.torus, axes, as)) {  // `as` forgotten
-    Threads one(1);
-    const Moves wrong = all_to_all_moves(s.torus, t.local(), 0, 2, axes, axes);
-    RC_ASSERT(!same_bits(move(t, wrong, out.layout, out.shape, one), out));
-  }
+  const auto by = [&](const Moves& moves) { return carried(t, moves, out); };
+  const Moves right = all_to_all_moves(s.torus, t.local(), 0, 2, axes, as);
+  RC_ASSERT(same_bits(by(right), out));
+  if (s.torus.size(axes) > 1) RC_ASSERT(!same_bits(by(without_transfer(right)), out));
+  if (reorders(s.torus, axes, as))  // `as` forgotten
+    RC_ASSERT(!same_bits(by(all_to_all_moves(s.torus, t.local(), 0, 2, axes, axes)), out));
 }
 
 RC_GTEST_PROP(PermuteAxesLaw, RenamesAndRoundTrips, ()) {
@@ -113,14 +123,15 @@ RC_GTEST_PROP(PermuteAxesLaw, RenamesAndRoundTrips, ()) {
   const Axes as = shuffled(axes);
   const Tensor tensor = s.tensor();
   const Sharded t = shard(tensor, s.layout, s.torus);
-  const std::string there = call("permute_axes(t, E, {}->{})", axes.to_string(), as.to_string());
-  const Sharded out = run_op(there, t);
+  const Sharded out = permute_axes(t, 'E', axes, as);
   RC_ASSERT(same_bits(out, shard(tensor, out.layout, s.torus)));
-  RC_ASSERT(same_bits(
-      run_op(call("permute_axes(t, E, {}->{})", as.to_string(), axes.to_string()), out), t));
+  RC_ASSERT(same_bits(permute_axes(out, 'E', as, axes), t));
   RC_CLASSIFY(reorders(s.torus, axes, as), "blocks move");
 
-  if (reorders(s.torus, axes, as)) RC_ASSERT(!same_bits(run_op(there, t, true), out));
+  const Moves right = permute_axes_moves(s.torus, t.local(), axes, as);
+  RC_ASSERT(same_bits(carried(t, right, out), out));
+  if (reorders(s.torus, axes, as))
+    RC_ASSERT(!same_bits(carried(t, without_transfer(right), out), out));
 }
 
 RC_GTEST_PROP(SliceLaw, AllGatherInvertsSlice, ()) {
@@ -129,15 +140,12 @@ RC_GTEST_PROP(SliceLaw, AllGatherInvertsSlice, ()) {
   const Layout before = s.layout.with_axes(2, Axes());
   const Tensor tensor = s.tensor();
   const Sharded t = shard(tensor, before, s.torus);
-  const Sharded out = run_op(call("slice(t, E, {})", axes.to_string()), t);
+  const Sharded out = slice(t, 'E', axes);
   RC_ASSERT(same_bits(out, shard(tensor, s.layout, s.torus)));
-  RC_ASSERT(same_bits(run_op(call("all_gather(t, E, {})", axes.to_string()), out), t));
+  RC_ASSERT(same_bits(all_gather(out, 'E', axes), t));
 
-  if (reorders(s.torus, axes, reversed(axes))) {
-    Threads one(1);
-    const Moves wrong = slice_moves(s.torus, t.local(), 2, reversed(axes));
-    RC_ASSERT(!same_bits(move(t, wrong, out.layout, out.shape, one), out));
-  }
+  if (reorders(s.torus, axes, reversed(axes)))
+    RC_ASSERT(!same_bits(carried(t, slice_moves(s.torus, t.local(), 2, reversed(axes)), out), out));
 }
 
 RC_GTEST_PROP(SplitDimLaw, IsAViewAndMergesBack, ()) {
@@ -152,16 +160,13 @@ RC_GTEST_PROP(SplitDimLaw, IsAViewAndMergesBack, ()) {
   }
   const Tensor tensor = tensor_of(draw_shape(torus, 3));
   const Sharded t = shard(tensor, layout, torus);
-  const auto dim = [](char letter, const Axes& of) {
-    return Layout({{letter, of}}, Axes()).to_string();
-  };
-  const Sharded split = run_op(call("split_dim(t, H->{}{})", dim('S', major), dim('R', minor)), t);
+  const Sharded split = split_dim(t, 'H', Layout({{'S', major}, {'R', minor}}, Axes()));
   Tensor viewed = tensor;
   viewed.shape = split.shape;
   RC_ASSERT(split.shape[1] == torus.size(major));
   RC_ASSERT(split.f32() == t.f32());
   RC_ASSERT(same_bits(split, shard(viewed, split.layout, torus)));
-  RC_ASSERT(same_bits(run_op("merge_dim(t, SR->H)", split), t));
+  RC_ASSERT(same_bits(merge_dim(split, "SR", 'H'), t));
   RC_CLASSIFY(torus.size(major) > 1 && torus.size(minor) > 1, "both halves sharded");
 
   // Were S longer than its blocks, the same memory would be another tensor: merge_dim_c3.
@@ -175,7 +180,7 @@ RC_GTEST_PROP(SplitDimLaw, IsAViewAndMergesBack, ()) {
 // ---- partial sums
 
 /// A partial of BLE: the contraction of a [BLF] and w [FE] whose F lies over the partial axes.
-struct PartialSetting {
+struct PartialSetting : Hostile {
   Torus torus = draw_torus();
   Axes b, e, p;
   SharedValue a, w;
@@ -228,111 +233,116 @@ struct PartialSetting {
 
 using Data = PartialSetting::Data;
 
-Sharded reduced(const Sharded& partial, const Axes& axes) {
-  return run_op(call("all_reduce(t, {})", axes.to_string()), partial);
-}
-
 RC_GTEST_PROP(ReductionLaw, ReduceScatterIsSliceOfAllReduce, ()) {
   const PartialSetting s(*rc::gen::element(Data::countable, Data::hostile));
   const SharedValue t = s.partial();
-  const std::string axes = shuffled(s.p).to_string();
-  const std::string scatter = call("reduce_scatter(t, E, {})", axes);
-  const Sharded out = run_op(scatter, {t});
-  RC_ASSERT(same_bits(out, run_op(call("slice(t, E, {})", axes), reduced(*t, s.p))));
+  const Axes axes = shuffled(s.p);
+  RC_ASSERT(same_bits(reduce_scatter(*t, 'E', axes), slice(all_reduce(*t, s.p), 'E', axes)));
 }
 
 RC_GTEST_PROP(ReductionLaw, CatchesAReductionRemovedOrMisrouted, ()) {
   const PartialSetting s(Data::countable);
   const SharedValue t = s.partial();
   const Axes axes = shuffled(s.p);
-  const std::string scatter = call("reduce_scatter(t, E, {})", axes.to_string());
-  const std::string reduce_all = call("all_reduce(t, {})", axes.to_string());
-  const Sharded out = run_op(scatter, {t});
+  const Sharded block = reduce_scatter(*t, 'E', axes);
+  const Sharded whole = all_reduce(*t, axes);
+  const Moves scatter = reduce_scatter_moves(s.torus, t->local(), 2, axes);
+  const Moves to_all = all_reduce_moves(s.torus, t->local(), axes);
+  RC_ASSERT(same_bits(summed(*t, scatter, block), block));
+  RC_ASSERT(same_bits(summed(*t, to_all, whole), whole));
   if (s.torus.size(axes) > 1) {
-    RC_ASSERT(!same_bits(run_op(scatter, {t}, true), out));
-    RC_ASSERT(!same_bits(run_op(reduce_all, {t}, true), run_op(reduce_all, {t})));
+    RC_ASSERT(!same_bits(summed(*t, without_transfer(scatter), block), block));
+    RC_ASSERT(!same_bits(summed(*t, without_transfer(to_all), whole), whole));
   }
   if (reorders(s.torus, axes, reversed(axes))) {
-    Threads one(1);
     const Moves wrong = reduce_scatter_moves(s.torus, t->local(), 2, reversed(axes));
-    RC_ASSERT(!same_bits(reduce(*t, wrong, out.layout, out.shape, one), out));
+    RC_ASSERT(!same_bits(summed(*t, wrong, block), block));
   }
 }
 
 RC_GTEST_PROP(ReductionLaw, TwoStepsAreOneStepBitForBit, ()) {
   const PartialSetting s(Data::hostile);
   const SharedValue t = s.partial();
-  const Sharded once = reduced(*t, s.p);
   Sharded stepwise = *t;
-  for (Axis a : shuffled(s.p)) stepwise = reduced(stepwise, Axes().with(a));
-  RC_ASSERT(same_bits(stepwise, once));
+  for (Axis a : shuffled(s.p)) stepwise = all_reduce(stepwise, Axes().with(a));
+  RC_ASSERT(same_bits(stepwise, all_reduce(*t, s.p)));
 
   const Axes order = shuffled(s.p);
   Sharded scattered = *t;
-  for (Axis a : order) scattered = run_op(call("reduce_scatter(t, E, {})", to_char(a)), scattered);
-  RC_ASSERT(same_bits(scattered, run_op(call("reduce_scatter(t, E, {})", order.to_string()), {t})));
+  for (Axis a : order) scattered = reduce_scatter(scattered, 'E', Axes().with(a));
+  RC_ASSERT(same_bits(scattered, reduce_scatter(*t, 'E', order)));
 }
 
 RC_GTEST_PROP(ReductionLaw, ATermThatArrivesTwiceCountsTwice, ()) {
   const PartialSetting s(Data::hostile);
   const SharedValue t = s.partial();
-  Threads one(1);
   Moves doubled = all_reduce_moves(s.torus, t->local(), s.p);
   for (auto& pieces : doubled.pieces)
     pieces.insert(pieces.end(), pieces.begin(),
                   pieces.begin() + static_cast<std::ptrdiff_t>(pieces.size()));
-  const Sharded once = reduced(*t, s.p);
-  const Sharded twice = reduce(*t, doubled, once.layout, once.shape, one);
+  const Sharded once = all_reduce(*t, s.p);
+  const Sharded twice = summed(*t, doubled, once);
   for (std::size_t c = 0; c < once.f32().size(); ++c)
     for (std::size_t i = 0; i < once.f32()[c].size(); ++i)
       if (std::abs(once.f32()[c][i]) >= 0x1p-125F)  // below, doubling and rounding do not commute
         RC_ASSERT(twice.f32()[c][i] == 2 * once.f32()[c][i]);
 }
 
+using Move = std::function<Sharded(const Sharded&)>;
+
 /// A move of a random kind that is legal on B_bLE_e partialsum-p, of a group above one chip if
 /// there is one.
-std::string draw_move(const PartialSetting& s) {
+Move draw_move(const PartialSetting& s) {
   Axes unused;
   for (Axis a : Axes::parse("xyz"))
     if (!s.b.has(a) && !s.e.has(a) && !s.p.has(a)) unused = unused.with(a);
-  std::vector<std::string> moves{"last(t)"};
+  std::vector<std::pair<const char*, Move>> moves{
+      {"last", [](const Sharded& t) { return last(t); }}};
   if (!s.e.empty()) {
-    const std::string suffix = draw_suffix(s.e).to_string();
-    moves = {call("all_gather(t, E, {})", suffix), call("all_to_all(t, E->B, {})", suffix),
-             call("permute_axes(t, E, {}->{})", s.e.to_string(), reversed(s.e).to_string())};
+    const Axes suffix = draw_suffix(s.e);
+    moves = {{"all_gather", [=](const Sharded& t) { return all_gather(t, 'E', suffix); }},
+             {"all_to_all", [=](const Sharded& t) { return all_to_all(t, 'E', 'B', suffix); }},
+             {"permute_axes",
+              [e = s.e](const Sharded& t) { return permute_axes(t, 'E', e, reversed(e)); }}};
   }
-  if (!s.b.empty()) moves.push_back(call("all_to_all(t, B->E, {})", draw_suffix(s.b).to_string()));
-  if (!unused.empty()) moves.push_back(call("slice(t, B, {})", shuffled(unused).to_string()));
-  const std::string move = *rc::gen::elementOf(moves);
-  RC_TAG(move.substr(0, move.find('(')));
-  return move;
+  if (!s.b.empty())
+    moves.emplace_back("all_to_all", [suffix = draw_suffix(s.b)](const Sharded& t) {
+      return all_to_all(t, 'B', 'E', suffix);
+    });
+  if (!unused.empty())
+    moves.emplace_back("slice",
+                       [axes = shuffled(unused)](const Sharded& t) { return slice(t, 'B', axes); });
+  const auto& [name, drawn] =
+      moves[static_cast<std::size_t>(draw_int(0, static_cast<int>(moves.size()) - 1))];
+  RC_TAG(std::string(name));
+  return drawn;
 }
 
 RC_GTEST_PROP(MovedPartialLaw, MovingThenReducingIsReducingThenMoving, ()) {
   const PartialSetting s(*rc::gen::element(Data::countable, Data::hostile));
-  const std::string move = draw_move(s);
+  const Move move = draw_move(s);
   const SharedValue t = s.partial();
-  RC_ASSERT(same_bits(reduced(run_op(move, {t}), s.p), run_op(move, reduced(*t, s.p))));
+  const Sharded right = move(all_reduce(*t, s.p));
+  RC_ASSERT(same_bits(all_reduce(move(*t), s.p), right));
   // Also when the sum is half done before the move.
   const Axes first = Axes().with(*s.p.begin());
-  const Sharded moved = run_op(move, reduced(*t, first));
+  const Sharded moved = move(all_reduce(*t, first));
   const Axes rest = s.p.without(first);
-  RC_ASSERT(same_bits(rest.empty() ? moved : reduced(moved, rest), run_op(move, reduced(*t, s.p))));
+  RC_ASSERT(same_bits(rest.empty() ? moved : all_reduce(moved, rest), right));
 }
 
 RC_GTEST_PROP(MovedPartialLaw, CatchesARemovedMove, ()) {
   const PartialSetting s(Data::countable);
   RC_PRE(s.torus.size(s.e) > 1);
   const SharedValue t = s.partial();
-  for (const char* form : {"all_gather(t, E, {})", "all_to_all(t, E->B, {})"}) {
-    const std::string move = call(form, s.e.to_string());
-    // Below execute(), which would see the replicas differ.
-    const Sharded wrong = run_op(move, {t}, true);
-    const Sharded right = reduced(run_op(move, {t}), s.p);
-    Threads one(1);
-    RC_ASSERT(!same_bits(reduce(wrong, all_reduce_moves(s.torus, wrong.local(), s.p), right.layout,
-                                wrong.shape, one),
-                         right));
+  const Shape local = t->local();
+  for (const auto& [moved, moves] :
+       {std::pair{all_gather(*t, 'E', s.e), all_gather_moves(s.torus, local, 2, s.e)},
+        std::pair{all_to_all(*t, 'E', 'B', s.e),
+                  all_to_all_moves(s.torus, local, 2, 0, s.e, s.e)}}) {
+    RC_ASSERT(same_bits(all_reduce(carried(*t, moves, moved), s.p), all_reduce(moved, s.p)));
+    const Sharded wrong = carried(*t, without_transfer(moves), moved);
+    RC_ASSERT(!same_bits(all_reduce(wrong, s.p), all_reduce(moved, s.p)));
   }
 }
 
@@ -349,16 +359,16 @@ struct Tie {
   SharedValue partial = shared(run_op("einsum(BLE,EF->BLF; x, w)", {x, w}));
 };
 constexpr float kUp = 1 + 0x1p-23F;
+const Axes z = Axes::parse("z");
 
 TEST(Origins, DecideWhatF64CannotAndCountDoubles) {
   const Tie tie;
-  EXPECT_EQ(run_op("all_reduce(p, z)", {tie.partial}).f32(), ChipArrays<float>(2, {kUp, -kUp}));
+  const Sharded once = all_reduce(*tie.partial, z);
+  EXPECT_EQ(once.f32(), ChipArrays<float>(2, {kUp, -kUp}));
   // As a set the origins would give the single sum where the double is undecided.
-  Threads one(1);
-  Moves doubled = all_reduce_moves(tie.torus, tie.partial->local(), Axes::parse("z"));
+  Moves doubled = all_reduce_moves(tie.torus, tie.partial->local(), z);
   for (auto& pieces : doubled.pieces) pieces = {pieces[0], pieces[1], pieces[0], pieces[1]};
-  EXPECT_EQ(reduce(*tie.partial, doubled, Layout::parse("BLF"), {1, 1, 2}, one).f32(),
-            ChipArrays<float>(2, {2 * kUp, -2 * kUp}));
+  EXPECT_EQ(summed(*tie.partial, doubled, once).f32(), ChipArrays<float>(2, {2 * kUp, -2 * kUp}));
 }
 
 TEST(Origins, TravelWithTheirElements) {
@@ -368,12 +378,12 @@ TEST(Origins, TravelWithTheirElements) {
                                      Layout::parse("BLE_z"), torus));
   const SharedValue w =
       shared(shard(tensor_of({4, 2}, {1, -1, 1, -1, 1, -1, 1, -1}), Layout::parse("E_zF"), torus));
-  Sharded sliced = run_op("slice(p, F, y)", run_op("einsum(BLE,EF->BLF; x, w)", {x, w}));
+  Sharded sliced = slice(run_op("einsum(BLE,EF->BLF; x, w)", {x, w}), 'F', Axes::parse("y"));
   const ChipArrays<float> right{{kUp}, {kUp}, {-kUp}, {-kUp}};
-  EXPECT_EQ(run_op("all_reduce(p, z)", sliced).f32(), right);
+  EXPECT_EQ(all_reduce(sliced, z).f32(), right);
   auto& partial = std::get<Partial>(sliced.data);
   for (auto& origins : partial.origins) origins.clear();
-  EXPECT_NE(run_op("all_reduce(p, z)", sliced).f32(), right) << "the origins were not looked at";
+  EXPECT_NE(all_reduce(sliced, z).f32(), right) << "the origins were not looked at";
 }
 
 TEST(Origins, AreRecomputedFromTheChipsOwnOperands) {
@@ -381,8 +391,8 @@ TEST(Origins, AreRecomputedFromTheChipsOwnOperands) {
   Tie tie;
   Sharded mutated = *tie.w;
   std::get<ChipArrays<float>>(mutated.data)[1] = {-1, 1, -1, 1};
-  const auto out = run_op("all_reduce(p, z)",
-                          run_op("einsum(BLE,EF->BLF; x, w)", {tie.x, shared(std::move(mutated))}));
+  const Sharded out =
+      all_reduce(run_op("einsum(BLE,EF->BLF; x, w)", {tie.x, shared(std::move(mutated))}), z);
   EXPECT_EQ(out.f32(), ChipArrays<float>(2, {1, -1}));
 }
 

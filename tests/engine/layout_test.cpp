@@ -21,7 +21,10 @@ TEST(Layout, ReadsThePapersNotation) {
   EXPECT_EQ(layout.letters(), "BLE");
   EXPECT_EQ(layout.axes('E').to_string(), "zy");
   EXPECT_EQ(layout.axes('L').to_string(), "");
-  EXPECT_EQ(layout.axes('F').to_string(), "");
+  EXPECT_EQ(layout.axes_or_none('E').to_string(), "zy");
+  EXPECT_EQ(layout.axes_or_none('F').to_string(), "");
+  EXPECT_EQ(message_of([&] { layout.axes('F'); }),
+            "layout_c4: " + layout.to_string() + " has no dim F");
   EXPECT_EQ(layout.used().to_string(), "xyz");
   EXPECT_FALSE(layout.is_partial());
   EXPECT_EQ(Layout::parse("BLE_x partialsum-zy").to_string(), "BLE_x partialsum-yz");

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "engine/collectives.h"
+#include "engine/moves.h"
 #include "engine/numeric/functions.h"
+#include "engine/transfer.h"
 #include "tests/engine/run_program.h"
 #include "tests/weights/expect_error.h"
 
@@ -258,10 +260,14 @@ TEST(Argmax, TheLowestIdWinsTies) {
   const auto index = shared(run_op("all_gather(c, C, zy)", c[1]));
   EXPECT_EQ(run_op("argmax(value, index)", {value, index}).i32(), Ints(6, {3, 2}));
   // Gathered in another order than the vocabulary's, a later id wins: the order is what decides.
-  const auto wrong_value =
-      shared(run_op("all_gather(c, C, yz)", run_op("permute_axes(c, C, zy->yz)", c[0], true)));
-  const auto wrong_index =
-      shared(run_op("all_gather(c, C, yz)", run_op("permute_axes(c, C, zy->yz)", c[1], true)));
+  const auto gathered_wrong = [&](const Sharded& candidates) {
+    const Sharded named_otherwise =
+        transfer(candidates, slice_moves(torus, candidates.local(), 1, Axes()),
+                 Layout::parse("BC_yz"), candidates.shape, one());
+    return shared(all_gather(named_otherwise, 'C', Axes::parse("yz")));
+  };
+  const auto wrong_value = gathered_wrong(c[0]);
+  const auto wrong_index = gathered_wrong(c[1]);
   EXPECT_EQ(run_op("argmax(value, index)", {wrong_value, wrong_index}).i32(), Ints(6, {4, 2}));
 }
 

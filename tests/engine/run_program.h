@@ -35,7 +35,7 @@ inline Tensor tensor_of(const Shape& shape, std::vector<float> data = {}) {
 /// `call` is a program's text: "all_gather(t, E, zy)"; its names stand for the operands in order.
 inline std::vector<Sharded> run_op_results(std::string_view call,
                                            const std::vector<SharedValue>& operands,
-                                           std::size_t results, bool removed = false) {
+                                           std::size_t results) {
   static Threads one(1);
   std::string declared, meanings;
   for (std::size_t i = 0; i < results; ++i) {
@@ -44,7 +44,6 @@ inline std::vector<Sharded> run_op_results(std::string_view call,
   }
   Program program = parse_program("law", fmt::format("{} = {} is {}", declared, call, meanings));
   Op& op = program.ops[0];
-  op.removed = removed;
   std::vector<Type> types;
   std::map<std::string, SharedValue> inputs;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -59,20 +58,17 @@ inline std::vector<Sharded> run_op_results(std::string_view call,
     program.outputs.push_back(op.results[i].name);
   }
   std::vector<Sharded> values;
-  Hazards hazards = Hazards::hostile();
-  hazards.replicas = !removed;  // the replicas of a missing collective differ
-  for (const auto& [name, value] :
-       execute(program, std::move(inputs), {any_config(), one, nullptr, {}, {}, hazards}))
+  for (const auto& [name, value] : execute(
+           program, std::move(inputs), {any_config(), one, nullptr, {}, {}, Hazards::hostile()}))
     values.push_back(*value);
   return values;
 }
 
-inline Sharded run_op(std::string_view call, const std::vector<SharedValue>& operands,
-                      bool removed = false) {
-  return run_op_results(call, operands, 1, removed)[0];
+inline Sharded run_op(std::string_view call, const std::vector<SharedValue>& operands) {
+  return run_op_results(call, operands, 1)[0];
 }
-inline Sharded run_op(std::string_view call, Sharded operand, bool removed = false) {
-  return run_op(call, std::vector{shared(std::move(operand))}, removed);
+inline Sharded run_op(std::string_view call, Sharded operand) {
+  return run_op(call, std::vector{shared(std::move(operand))});
 }
 
 /// A whole program, checked and executed; its inputs are unsharded tensors by name.

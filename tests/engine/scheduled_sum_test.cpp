@@ -8,9 +8,9 @@
 #include <cmath>
 #include <random>
 
-#include "engine/collectives.h"
 #include "engine/einsum.h"
 #include "engine/moves.h"
+#include "engine/transfer.h"
 #include "tests/engine/run_program.h"
 
 namespace shardproof {

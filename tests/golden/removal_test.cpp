@@ -1,5 +1,5 @@
-// Removes each collective of each program in turn, with the type check off: the judge must name the
-// step that was removed, and the first chip that it left wrong.
+// Loses the transfer of each collective of each program in turn: the judge must name the step that
+// was lost, and the first chip that it left wrong.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,60 +11,14 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "engine/run/inference.h"
+#include "engine/faults.h"
 #include "golden/verify.h"
 #include "tests/engine/strategy_sample.h"
+#include "tests/golden/recorded_step.h"
 #include "weights/error.h"
 
 namespace shardproof {
 namespace {
-
-/// Keeps what one step yielded the first time it ran.
-class Recorder : public Observer {
- public:
-  struct Done {};
-  Recorder(std::string program, std::string value, std::string pass)
-      : program_(std::move(program)), value_(std::move(value)), pass_(std::move(pass)) {}
-
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
-               const Sharded& value) override {
-    if (op == nullptr || program.name != program_ || declared.name != value_ ||
-        !scope.pass.starts_with(pass_))
-      return;
-    seen = value;
-    step = scope.step(program, declared.name);
-    throw Done{};
-  }
-
-  std::optional<Sharded> seen;
-  std::string step;
-
- private:
-  std::string program_, value_, pass_;
-};
-
-Recorder value_of_step(const OracleMemo::Known& known, const RunPlan& programs, Recorder recorder) {
-  Threads threads(1);
-  try {
-    run_inference(programs, known.weights, known.prompt, threads, &recorder, Hazards::hostile());
-  } catch (const Recorder::Done&) {
-  }
-  return recorder;
-}
-
-/// The lowest-numbered chip whose complete shard differs; none for partial data.
-std::optional<std::string> first_wrong_chip(const Sharded& right, const Sharded& wrong) {
-  for (int chip = 0; chip < right.torus.chips(); ++chip) {
-    const auto c = static_cast<std::size_t>(chip);
-    bool same = true;
-    if (const auto* f32 = std::get_if<ChipArrays<float>>(&right.data))
-      same = std::memcmp((*f32)[c].data(), wrong.f32()[c].data(), 4 * (*f32)[c].size()) == 0;
-    else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&right.data))
-      same = (*i32)[c] == wrong.i32()[c];
-    if (!same) return right.torus.name(chip);
-  }
-  return std::nullopt;
-}
 
 struct Site {
   std::string phase;  // "prefill", "decode", "hand_over"
@@ -113,20 +67,21 @@ void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
       }
       if (op.kind == OpKind::permute_axes && !changes_places(op, c.torus)) continue;
       VerifyOptions options;
-      options.check_types = false;
-      options.mutate = [&](RunPlan& programs) {
-        program_at(programs, site).ops[site.op].removed = true;
+      const std::string program_name = program_at(whole, site).name;
+      const std::string pass = site.phase == "decode" ? "decode" : "prefill";
+      options.faults.plan = [&](const Scope& scope, const Program& program, const Op& now,
+                                Moves& plan) {
+        if (program.name == program_name && scope.pass.starts_with(pass) &&
+            now.results[0].name == op.results[0].name)
+          plan = without_transfer(std::move(plan));
       };
       const std::string what =
           site.phase + " " + site.program + ": " + op.to_string() + " in " + print_case(c);
       const Judgement j = verify_case(c, memo, options);
       ASSERT_EQ(j.verdict, Verdict::different) << what;
-      RunPlan mutant = make_plan(c);
-      options.mutate(mutant);
-      const Recorder recorder(program_at(whole, site).name, op.results[0].name,
-                              site.phase == "decode" ? "decode" : "prefill");
-      const auto right = value_of_step(*known, whole, recorder);
-      const auto wrong = value_of_step(*known, mutant, recorder);
+      const Recorder recorder(program_name, op.results[0].name, pass);
+      const auto right = value_of_step(*known, whole, {}, recorder);
+      const auto wrong = value_of_step(*known, whole, options.faults, recorder);
       ASSERT_TRUE(right.seen && wrong.seen) << what;
       EXPECT_EQ(j.difference->step, right.step) << what;
       EXPECT_EQ(j.difference->op, op.to_string()) << what;

@@ -18,6 +18,7 @@
 #include "golden/observers.h"
 #include "golden/verify.h"
 #include "tests/golden/case_gen.h"
+#include "tests/golden/faults.h"
 #include "weights/error.h"
 #include "weights/generator.h"
 #include "weights/hdf5/handle.h"
@@ -163,7 +164,7 @@ struct Traced {
 };
 
 Traced trace_case(const Case& c, const fs::path& target, bool against_oracle = true,
-                  std::function<void(RunPlan&)> mutate = nullptr) {
+                  FaultHooks faults = {}) {
   OracleMemo memo;
   const auto known = memo.get(c);
   Traced traced{{}, Keeper(against_oracle ? known.get() : nullptr)};
@@ -171,8 +172,7 @@ Traced trace_case(const Case& c, const fs::path& target, bool against_oracle = t
   Observers both({&trace, &traced.keeper});
   VerifyOptions options;
   options.observer = &both;
-  options.check_types = !mutate;
-  options.mutate = std::move(mutate);
+  options.faults = std::move(faults);
   traced.judgement = verify_case(c, memo, options);
   trace.write(traced.judgement.difference ? traced.judgement.explanation() : "complete");
   return traced;
@@ -388,10 +388,7 @@ TEST(Trace, SaysWhatIsStoredAsBf16) {
 TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
   const Folder folder;
   const Case c = parse_case(kCase);
-  const Traced traced = trace_case(c, folder / "t.h5", false, [](RunPlan& programs) {
-    for (Op& op : programs.decode.layer.ops)
-      if (op.results[0].name == "hr") op.removed = true;
-  });
+  const Traced traced = trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"));
   ASSERT_EQ(traced.judgement.verdict, Verdict::different);
   EXPECT_EQ(traced.judgement.difference->step, "decode.1.layer0.hr");
   const Reader file(folder / "t.h5");
@@ -409,10 +406,7 @@ TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
 TEST(Trace, OfTheF32RegimeEndsWithTheStepThatTheExactOneShowedWrong) {
   const Folder folder;
   const Case c = parse_case(std::string(kCase) + " regime=f32 schedule=ring");
-  const Traced traced = trace_case(c, folder / "t.h5", false, [](RunPlan& programs) {
-    for (Op& op : programs.decode.layer.ops)
-      if (op.results[0].name == "hr") op.removed = true;
-  });
+  const Traced traced = trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"));
   ASSERT_EQ(traced.judgement.verdict, Verdict::different);
   EXPECT_EQ(traced.keeper.order.back(), traced.judgement.difference->step);
   const Reader file(folder / "t.h5");

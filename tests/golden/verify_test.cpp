@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "tests/golden/case_gen.h"
+#include "tests/golden/faults.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -45,18 +46,13 @@ TEST(Verify, HazardsDoNotChangeABit) {
   }
 }
 
-/// Plants a fault in every layer program: the norm statistics stay local to the chip's shard of E.
-void keep_statistics_local(RunPlan& programs) {
-  for (Program* program : {&programs.prefill.layer, &programs.decode.layer})
-    for (Op& op : program->ops)
-      if (op.results[0].name == "sa") op.removed = true;
-}
+/// A fault in every layer: the norm statistics stay local to the chip's shard of E.
+FaultHooks local_statistics() { return lost_transfer("sa"); }
 
 TEST(PlantedFault, ShrinksToOneLine) {
   OracleMemo memo;
   VerifyOptions planted;
-  planted.mutate = keep_statistics_local;
-  planted.check_types = false;
+  planted.faults = local_statistics();
   const auto fails = [&](const Case& c) {
     return verify_case(c, memo, planted).verdict == Verdict::different;
   };
@@ -80,8 +76,7 @@ TEST(PlantedFault, IsFoundByTheProperty) {
   // The same fault under RapidCheck's own search and shrinking.
   OracleMemo memo;
   VerifyOptions planted;
-  planted.mutate = keep_statistics_local;
-  planted.check_types = false;
+  planted.faults = local_statistics();
   const auto result = rc::detail::checkTestable(
       [&] {
         const Case c = *any_case();
@@ -103,6 +98,13 @@ Judgement mutated(const Case& c, const std::function<void(RunPlan&)>& mutate,
   VerifyOptions options;
   options.mutate = mutate;
   options.check_types = check_types;
+  return verify_case(c, memo, options);
+}
+
+Judgement faulty(const Case& c, const FaultHooks& faults) {
+  OracleMemo memo;
+  VerifyOptions options;
+  options.faults = faults;
   return verify_case(c, memo, options);
 }
 
@@ -216,12 +218,7 @@ TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {
         OracleMemo memo;
         VerifyOptions options;
         options.observer = &failing;
-        options.check_types = false;
-        if (wrong)
-          options.mutate = [](RunPlan& p) {
-            for (Op& op : p.decode.layer.ops)
-              if (op.results[0].name == "yr") op.removed = true;
-          };
+        if (wrong) options.faults = lost_transfer("yr", "decode");
         std::string label;
         try {
           verify_case(c, memo, options);
@@ -254,19 +251,13 @@ TEST(Verify, ADifferenceSaysHowFarItReaches) {
   const Case c = parse_case(
       "torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:heads "
       "batch=2 prompt=3");
-  Judgement j = mutated(c, keep_statistics_local, false);
+  Judgement j = faulty(c, local_statistics());
   ASSERT_TRUE(j.difference && j.difference->reach) << j.explanation();
   EXPECT_EQ(j.difference->step, "prefill.c0.layer0.sa");
   // BL, 2x3 elements on all six chips; the two halves of E give two different wrong sums.
   EXPECT_EQ(j.difference->reach->extent(), "on 6 of 6 chips, 6 of 6 elements, replicas differ");
   // One chip's cache alone.
-  j = mutated(
-      c,
-      [](RunPlan& p) {
-        for (Op& op : p.decode.layer.ops)
-          if (op.results[0].name == "yr") op.removed = true;
-      },
-      false);
+  j = faulty(c, lost_transfer("yr", "decode"));
   ASSERT_TRUE(j.difference && j.difference->reach) << j.explanation();
   EXPECT_EQ(j.difference->reach->of_elements, 2 * 12);
   EXPECT_EQ(j.difference->reach->of_chips, 6);

@@ -8,10 +8,10 @@
 #include <memory>
 #include <optional>
 
-#include "engine/collectives.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/isa.h"
 #include "engine/numeric/kernels.h"
+#include "engine/transfer.h"
 #include "golden/cases.h"
 #include "golden/verify.h"
 #include "tools/bench/contest.h"
@@ -182,11 +182,11 @@ void collective(benchmark::State& state, const char* name, const Moves& moves, c
                      static_cast<std::size_t>(value.torus.chips()) *
                      (reduces ? moves.pieces[0].size() : 1);
   std::vector<float> from(count, 1.0F), to(count);
-  const Side ours{name, [&] {
-                    benchmark::DoNotOptimize(reduces
-                                                 ? reduce(value, moves, layout, value.shape, one)
-                                                 : move(value, moves, layout, value.shape, one));
-                  }};
+  const Side ours{
+      name, [&] {
+        benchmark::DoNotOptimize(reduces ? reduce(value, moves, layout, value.shape, one)
+                                         : transfer(value, moves, layout, value.shape, one));
+      }};
   const Side copy{"memcpy", [&] {
                     std::memcpy(to.data(), from.data(), count * sizeof(float));
                     benchmark::ClobberMemory();

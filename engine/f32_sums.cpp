@@ -1,0 +1,89 @@
+#include "engine/f32_sums.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/runs.h"
+#include "engine/scheduled_sum.h"
+
+namespace shardproof {
+namespace {
+
+/// to = from, or to += from, on all runs of N elements.
+template <std::int64_t N>
+void put_runs(const Runs& runs, const float* from, float* to, bool add) {
+  for (std::size_t r = 0; r < runs.all.size(); ++r) {
+    const Run& run = runs.all[r];
+    prefetch_ahead(runs, r, from);
+    const float* const in = from + run.from;
+    float* const out = to + run.to;
+    float sum[static_cast<std::size_t>(N)];
+    for (std::int64_t i = 0; i < N; ++i) sum[i] = add ? out[i] + in[i] : in[i];
+    for (std::int64_t i = 0; i < N; ++i) out[i] = sum[i];
+  }
+}
+
+void put_runs(const Runs& runs, const float* from, float* to, bool add) {
+  switch (runs.length) {
+    case 4:
+      return put_runs<4>(runs, from, to, add);
+    case 8:
+      return put_runs<8>(runs, from, to, add);
+    case 16:
+      return put_runs<16>(runs, from, to, add);
+    case 32:
+      return put_runs<32>(runs, from, to, add);
+    default:
+      break;
+  }
+  for (const Run& run : runs.all)
+    for (std::int64_t i = 0; i < runs.length; ++i)
+      to[run.to + i] = add ? to[run.to + i] + from[run.from + i] : from[run.from + i];
+}
+
+}  // namespace
+
+// In an all_reduce, whose shards keep their size, the ring's chunks are the
+// shard's own elements in K runs; in a reduce_scatter a chip receives the chunk that is its block.
+ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Schedule schedule,
+                           Threads& threads) {
+  ChipArrays<float> to(from.size());
+  const bool whole = moves.from_local == moves.to_local;
+  const std::int64_t count = element_count(moves.to_local);
+  const Runs runs(moves);
+  threads.for_each(static_cast<std::int64_t>(to.size()), [&](std::int64_t chip) {
+    const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
+    auto& buffer = to[static_cast<std::size_t>(chip)];
+    buffer.resize(static_cast<std::size_t>(count));
+    const auto K = static_cast<std::int64_t>(pieces.size());
+    std::int64_t mine = 0;
+    for (std::int64_t j = 0; j < K; ++j)
+      if (pieces[static_cast<std::size_t>(j)].from_chip == chip) mine = j;
+    if (schedule == Schedule::group || (schedule == Schedule::ring && !whole)) {
+      // One order for the whole shard: term after term is added to all of it.
+      const std::int64_t first = schedule == Schedule::ring ? (mine + 1) % K : 0;
+      for (std::int64_t j = 0; j < K; ++j) {
+        const Piece& piece = pieces[static_cast<std::size_t>((first + j) % K)];
+        put_runs(runs, from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from,
+                 buffer.data(), j > 0);
+      }
+      return;
+    }
+    std::vector<const float*> terms(pieces.size());
+    const std::int64_t n = runs.length;
+    for (const Run& run : runs.all)
+      for (std::int64_t done = 0; done < n;) {
+        const std::int64_t chunk = whole ? chunk_of(run.to + done, count, K) : mine;
+        const std::int64_t end = whole ? chunk_begin(chunk + 1, count, K) - run.to : n;
+        const std::int64_t part = std::min(end, n) - done;
+        for (std::size_t j = 0; j < pieces.size(); ++j)
+          terms[j] = from[static_cast<std::size_t>(pieces[j].from_chip)].data() + pieces[j].from +
+                     run.from + done;
+        scheduled_sum(schedule, terms, chunk, part, buffer.data() + run.to + done);
+        done += part;
+      }
+  });
+  return to;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "engine/moves.h"
+#include "engine/numeric/threads.h"
+#include "engine/sharded.h"
+#include "weights/error.h"
+#include "weights/numerics.h"
+
+namespace shardproof {
+
+// The level below engine/collectives.h: a plan of who receives what is carried out as it is, right
+// or wrong. The result has the layout and shape that the caller says.
+
+/// Executes a plain move (all_gather, all_to_all, permute_axes, slice, last): every chip's new
+/// shard is assembled from the pieces it receives. Partial elements travel with value, bound and
+/// origins. Lockstep: a pure function of the shards.
+Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
+                 Threads& threads);
+
+/// Executes a reduction (reduce_scatter, all_reduce): every chip sums the pieces it receives. If
+/// `layout` is complete the sums are rounded, once; otherwise they stay partial, values and bounds
+/// added and origins concatenated (docs/spec.md section 4). Partials of the f32 regime are added
+/// as f32, in the order of `schedule` (scheduled_sum.h). Throws Error("transfer_c2", ...) where
+/// sums stay partial and the chips do not receive equally many pieces.
+Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
+               Threads& threads, Schedule schedule = Schedule::group);
+
+/// The f32 value of a partial that an op reads as complete, which happens only in mutants that run
+/// with the type check off: each element is the rounded sum of its own origins.
+Sharded completed(const Sharded& value, Threads& threads);
+
+}  // namespace shardproof

@@ -1,0 +1,334 @@
+// Faults planted in transfer plans, results and placed weights: the judge names the step that each
+// was planted at, on every chip of a 3x1x2 torus.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/program/typing.h"
+#include "tests/golden/faults.h"
+#include "tests/golden/recorded_step.h"
+
+namespace shardproof {
+namespace {
+
+/// Between them these have every op that a strategy can be made of.
+std::vector<Case> cases_of_every_op() {
+  std::vector<Case> all;
+  for (const char* line :
+       {"prefill=wg-xyz:batch decode=ws2d:batch",
+        "prefill=ws2d:pre-zy decode=ws2d:heads model=palm-tiny,ffn=geglu,norm=layernorm,bias=all,"
+        "rope=interleaved,tied=false,embed_scale=0.5,logit_scale=2 block=serial act=bf16",
+        "prefill=sp:1d decode=ws1d:heads model=palm-tiny,ffn=gelu",
+        "prefill=wg-x:natural decode=ws2d:batch model=palm-tiny,ffn=gelu-erf"}) {
+    Case c = parse_case(std::string("torus=3x1x2 batch=6 prompt=6 gen=2 seed=3 ") + line);
+    c.model.layers = 1;
+    c.model.E = c.model.F = c.model.V = 36;
+    c.model.H = 6;
+    c.model.K = 3;
+    c.model.Q = 4;
+    all.push_back(c);
+  }
+  return all;
+}
+
+/// A step of a run, as it was first seen.
+struct Seen {
+  std::string id, program, value, pass;
+  Op op;
+  bool partial = false;
+};
+
+class Steps : public Observer {
+ public:
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded&) override {
+    if (op != nullptr)
+      all.push_back({scope.step(program, declared.name), program.name, declared.name, scope.pass,
+                     *op, declared.layout.is_partial()});
+  }
+  std::vector<Seen> all;
+};
+
+struct Setting {
+  explicit Setting(const Case& of) : c(of), plan(make_plan(c)) {
+    known = memo.get(c);
+    Threads threads(1);
+    Steps observer;
+    run_inference(plan, known->weights, known->prompt, threads, &observer);
+    steps = std::move(observer.all);
+  }
+
+  Judgement judge(const FaultHooks& faults) {
+    VerifyOptions options;
+    options.faults = faults;
+    return verify_case(c, memo, options);
+  }
+
+  Case c;
+  OracleMemo memo;
+  std::shared_ptr<const OracleMemo::Known> known;
+  RunPlan plan;
+  std::vector<Seen> steps;
+};
+
+// ---- results
+
+/// Makes the last element that a chip holds another one.
+void spoil(Sharded& value, int chip) {
+  const auto c = static_cast<std::size_t>(chip);
+  if (auto* f32 = std::get_if<ChipArrays<float>>(&value.data))
+    (*f32)[c].back() = 1.0F - (*f32)[c].back();
+  else if (auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data))
+    ++(*i32)[c].back();
+  else
+    std::get<Partial>(value.data).values[c].back() = 1e6;
+}
+
+FaultHooks spoiled(const std::string& step, int chip) {
+  FaultHooks faults;
+  faults.result = [=](const Scope& scope, const Program& program, const Op&, const Result& declared,
+                      Sharded& value) {
+    if (scope.step(program, declared.name) == step) spoil(value, chip);
+  };
+  return faults;
+}
+
+/// The first steps of their kinds, on every chip.
+void spoil_each(Setting& setting, std::set<OpKind>& kinds) {
+  ASSERT_EQ(setting.judge({}).verdict, Verdict::equal);
+  for (const Seen& step : setting.steps) {
+    if (!kinds.insert(step.op.kind).second) continue;
+    for (int chip = 0; chip < setting.c.torus.chips(); ++chip) {
+      const Judgement j = setting.judge(spoiled(step.id, chip));
+      ASSERT_TRUE(j.difference) << step.id << " " << j.explanation();
+      EXPECT_EQ(j.difference->step, step.id);
+      EXPECT_EQ(j.difference->op, step.op.to_string());
+      // Of partial sums the first chip of the group is named.
+      if (!step.partial) {
+        EXPECT_EQ(j.difference->chip, setting.c.torus.name(chip)) << step.id;
+      }
+    }
+  }
+}
+
+TEST(FaultHooks, ASpoiledResultIsSeenAtItsStepOnEveryChip) {
+  std::set<OpKind> kinds;
+  for (const Case& c : cases_of_every_op()) {
+    Setting setting(c);
+    spoil_each(setting, kinds);
+  }
+  // No strategy views a dim as two; a layer program may.
+  Case c = cases_of_every_op()[0];
+  Program layer = partitioned(c, Strategy::parse("ws2d:heads"), Phase::prefill).layer;
+  const Program views = parse_program("views", R"(
+    split : BLS_zR_yxQ = split_dim(o, H->S_zR_yx) is attn
+    merged : BLH_zyxQ = merge_dim(split, SR->H) is attn
+  )");
+  layer.ops.insert(layer.ops.end(), views.ops.begin(), views.ops.end());
+  c.prefill = c.decode = Strategy(layer);
+  Setting setting(c);
+  spoil_each(setting, kinds);
+  for (OpKind kind : all_ops())
+    if (kind != OpKind::scale) {  // of int8 weights, which are not executed yet
+      EXPECT_TRUE(kinds.contains(kind)) << to_string(kind);
+    }
+}
+
+// ---- plans
+
+using PlanFault = std::function<Moves(Moves, int chip)>;
+
+/// One chip alone gets what `fault` makes of the plan.
+PlanFault on_one_chip(const std::function<Moves(Moves)>& fault) {
+  return [=](Moves plan, int chip) {
+    Moves changed = fault(plan);
+    std::swap(plan.pieces.at(static_cast<std::size_t>(chip)),
+              changed.pieces.at(static_cast<std::size_t>(chip)));
+    return plan;
+  };
+}
+
+Moves doubled(Moves plan, int chip) {
+  auto& pieces = plan.pieces.at(static_cast<std::size_t>(chip));
+  const auto once = pieces;
+  pieces.insert(pieces.end(), once.begin(), once.end());
+  return plan;
+}
+
+/// The chip gets what is meant for another.
+Moves misdirected(Moves plan, int chip) {
+  const auto c = static_cast<std::size_t>(chip);
+  plan.pieces.at(c) = plan.pieces.at((c + 1) % plan.pieces.size());
+  return plan;
+}
+
+FaultHooks planned(const std::string& program, const std::string& value, const std::string& pass,
+                   const PlanFault& fault, int chip) {
+  FaultHooks faults;
+  faults.plan = [=](const Scope& scope, const Program& now, const Op& op, Moves& plan) {
+    if (now.name == program && op.results[0].name == value && scope.pass == pass)
+      plan = fault(std::move(plan), chip);
+  };
+  return faults;
+}
+
+bool has_plan(OpKind kind) {
+  return is_collective(kind) || kind == OpKind::slice || kind == OpKind::last;
+}
+
+bool reduces(OpKind kind) { return kind == OpKind::reduce_scatter || kind == OpKind::all_reduce; }
+
+/// Each fault of a plan, and whether it can make a difference to a kind of step.
+struct KindOfFault {
+  std::string name;
+  PlanFault fault;
+  bool (*matters)(OpKind);
+};
+const std::vector<KindOfFault>& kinds_of_fault() {
+  static const std::vector<KindOfFault> all{
+      {"lost", on_one_chip(without_transfer), is_collective},
+      {"doubled", doubled, reduces},
+      {"misdirected", misdirected, [](OpKind kind) { return kind != OpKind::all_reduce; }}};
+  return all;
+}
+
+TEST(FaultHooks, AWrongPlanIsSeenAtItsStepOnEveryChip) {
+  std::set<std::tuple<std::string, OpKind, int>> seen;
+  for (const Case& c : cases_of_every_op()) {
+    Setting setting(c);
+    for (const Seen& step : setting.steps) {
+      if (!has_plan(step.op.kind) || (reduces(step.op.kind) && step.partial)) continue;
+      const Recorder recorder(step.program, step.value, step.pass);
+      std::optional<Recorder> right;
+      for (const KindOfFault& of : kinds_of_fault())
+        for (int chip = 0; chip < c.torus.chips(); ++chip) {
+          if (!of.matters(step.op.kind) || seen.contains({of.name, step.op.kind, chip})) continue;
+          if (!right) right = value_of_step(*setting.known, setting.plan, {}, recorder);
+          const FaultHooks faults = planned(step.program, step.value, step.pass, of.fault, chip);
+          const auto wrong = value_of_step(*setting.known, setting.plan, faults, recorder);
+          ASSERT_TRUE(right->seen && wrong.seen) << step.id;
+          const auto first = first_wrong_chip(*right->seen, *wrong.seen);
+          if (!first) continue;  // the chips hold the same, or a partial
+          EXPECT_EQ(*first, c.torus.name(chip)) << step.id;
+          const Judgement j = setting.judge(faults);
+          ASSERT_TRUE(j.difference) << of.name << " " << step.id << " " << j.explanation();
+          EXPECT_EQ(j.difference->step, step.id) << of.name;
+          EXPECT_EQ(j.difference->chip, *first) << of.name << " " << step.id;
+          seen.insert({of.name, step.op.kind, chip});
+        }
+    }
+  }
+  int lost_permutes = 0;  // two chips keep their block whatever the order
+  for (int chip = 0; chip < 6; ++chip)
+    for (OpKind kind : all_ops())
+      for (const KindOfFault& of : kinds_of_fault())
+        if (has_plan(kind) && of.matters(kind)) {
+          const bool found = seen.contains({of.name, kind, chip});
+          if (kind == OpKind::permute_axes && of.name == "lost")
+            lost_permutes += found ? 1 : 0;
+          else
+            EXPECT_TRUE(found) << of.name << " " << to_string(kind) << " " << chip;
+        }
+  EXPECT_EQ(lost_permutes, 4);
+}
+
+TEST(FaultHooks, AWrongPlanOfPartialSumsIsSeenToo) {
+  int judged = 0;
+  for (const Case& c : cases_of_every_op()) {
+    Setting setting(c);
+    for (const Seen& step : setting.steps) {
+      if (!step.partial || !is_collective(step.op.kind)) continue;
+      const auto lost = [](Moves plan, int) { return without_transfer(std::move(plan)); };
+      const Judgement j = setting.judge(planned(step.program, step.value, step.pass, lost, 0));
+      ASSERT_TRUE(j.difference) << step.id << " " << j.explanation();
+      EXPECT_EQ(j.difference->step, step.id);
+      ++judged;
+    }
+  }
+  EXPECT_GT(judged, 0);
+}
+
+TEST(FaultHooks, APlanThatCannotBeCarriedOutIsRefused) {
+  Setting setting(cases_of_every_op()[0]);
+  const auto outcome = [&](const std::function<void(Moves&)>& change) {
+    FaultHooks faults;
+    faults.plan = [&](const Scope&, const Program&, const Op&, Moves& plan) { change(plan); };
+    const Judgement j = setting.judge(faults);
+    EXPECT_EQ(j.verdict, Verdict::refused);
+    return j.reason.substr(0, j.reason.find(':'));
+  };
+  EXPECT_EQ(outcome([](Moves& plan) { plan.pieces[5][0].from_chip = 6; }), "transfer_c1");
+  EXPECT_EQ(outcome([](Moves& plan) { plan.pieces[5][0].from_chip = -1; }), "transfer_c1");
+  EXPECT_EQ(outcome([](Moves& plan) { plan.pieces[5][0].from += 1; }), "transfer_c1");
+  EXPECT_EQ(outcome([](Moves& plan) { plan.pieces[5].back().to += 1; }), "transfer_c1");
+  EXPECT_EQ(outcome([](Moves& plan) { plan.pieces[5].back().to -= 1 << 20; }), "transfer_c1");
+  EXPECT_EQ(outcome([](Moves& plan) { plan.pieces.pop_back(); }), "transfer_c1");
+  EXPECT_EQ(outcome([](Moves& plan) { plan.to_local[0] *= 2; }), "transfer_c1");
+}
+
+// ---- weights
+
+TEST(FaultHooks, AMisplacedWeightIsSeenAtTheInputOnEveryChip) {
+  for (const Case& c : cases_of_every_op()) {
+    Setting setting(c);
+    std::map<std::string, std::set<int>> seen;
+    for (const auto& [weight, tensor] : setting.known->weights.all())
+      for (int chip = 0; chip < c.torus.chips(); ++chip) {
+        bool changed = false;
+        FaultHooks faults;
+        faults.weight = [&](const std::string& name, Sharded& placed) {
+          if (name != weight || changed) return;
+          auto& chips = std::get<ChipArrays<float>>(placed.data);
+          auto& mine = chips[static_cast<std::size_t>(chip)];
+          for (const auto& other : chips)
+            if (!changed && other != mine) {
+              mine = other;
+              changed = true;
+            }
+        };
+        const Judgement j = setting.judge(faults);
+        if (!changed) continue;  // every chip holds all of it
+        const auto name = weight.substr(weight.find('.') + 1);
+        ASSERT_TRUE(j.difference) << weight << " " << j.explanation();
+        EXPECT_EQ(j.difference->op, "input") << weight;
+        EXPECT_NE(j.difference->checkpoint.find(name), std::string::npos)
+            << weight << " " << j.difference->checkpoint;
+        EXPECT_EQ(j.difference->chip, c.torus.name(chip)) << weight;
+        seen[name].insert(chip);
+      }
+    for (const char* name : {"wq", "wo", "w_out", "embed"})
+      EXPECT_EQ(seen[name].size(), 6U) << name;
+  }
+}
+
+TEST(FaultHooks, AreToldWhereTheyAre) {
+  Setting setting(cases_of_every_op()[0]);
+  std::set<std::string> planned_at, results, weights;
+  FaultHooks faults;
+  faults.plan = [&](const Scope& scope, const Program& program, const Op& op, Moves&) {
+    planned_at.insert(scope.step(program, op.results[0].name));
+  };
+  faults.result = [&](const Scope& scope, const Program& program, const Op&, const Result& declared,
+                      Sharded&) { results.insert(scope.step(program, declared.name)); };
+  faults.weight = [&](const std::string& name, Sharded&) { weights.insert(name); };
+  EXPECT_EQ(setting.judge(faults).verdict, Verdict::equal);
+  std::set<std::string> with_plan, all;
+  for (const Seen& step : setting.steps) {
+    all.insert(step.id);
+    if (has_plan(step.op.kind)) with_plan.insert(step.id);
+  }
+  EXPECT_EQ(planned_at, with_plan);
+  EXPECT_EQ(results, all);
+  for (const auto& [name, tensor] : setting.known->weights.all())
+    EXPECT_TRUE(weights.contains(name)) << name;
+}
+
+}  // namespace
+}  // namespace shardproof
