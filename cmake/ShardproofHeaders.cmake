@@ -10,6 +10,7 @@ set(shardproof_private_headers
   engine/numeric/functions.h
   engine/numeric/kernels.h
   engine/numeric/rounding_test.h
+  engine/program/statement.h
   engine/program/typing_rules.h
   engine/strategies/shipped.h
   golden/comparison.h

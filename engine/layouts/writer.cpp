@@ -40,12 +40,10 @@ void ProgramWriter::line(const std::string& text) {
 }
 
 WrittenValue ProgramWriter::move(const WrittenValue& value, const Move& move) {
-  static const std::map<OpKind, char> letters{
-      {OpKind::all_gather, 'g'}, {OpKind::reduce_scatter, 'r'}, {OpKind::all_reduce, 'a'},
-      {OpKind::all_to_all, 't'}, {OpKind::permute_axes, 'o'},   {OpKind::slice, 's'}};
   Op op = move.op;
   op.args = {value.name};
-  return step(value.base + letters.at(op.kind), move.to, op.to_string(), value.meaning, value.base);
+  return step(value.base + op_row(op.kind).suffix, move.to, op.to_string(), value.meaning,
+              value.base);
 }
 
 Way ProgramWriter::way(const Layout& from, const Layout& to) const {

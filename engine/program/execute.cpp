@@ -11,6 +11,7 @@
 
 #include "engine/collectives.h"
 #include "engine/local_ops.h"
+#include "engine/program/constants.h"
 #include "engine/program/liveness.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
@@ -23,7 +24,7 @@ class Step {
  public:
   Step(const Op& op, std::vector<SharedValue> args, const Execution& execution)
       : op_(op), args_(std::move(args)), execution_(execution), threads_(execution.threads) {
-    if (!takes_partial())
+    if (!op_row(op.kind).takes_partial)
       for (SharedValue& arg : args_)
         if (arg->holds_partial()) arg = std::make_shared<Sharded>(completed(*arg, threads_));
   }
@@ -37,15 +38,12 @@ class Step {
   const Sharded& arg(std::size_t i) const { return *args_[i]; }
   const Layout& declared() const { return op_.results[0].layout; }
   std::size_t dim(char letter) const { return arg(0).layout.find(letter).value(); }
-  bool takes_partial() const { return op_.kind <= OpKind::merge_dim; }
 
   Moves moves() const;
   Sharded collective();
   Sharded view() const;
   Sharded last() const;
   Sharded product() const;
-  float constant() const;
-  double divisor() const;
   std::vector<const Sharded*> vectors() const;
 
   const Op& op_;
@@ -78,8 +76,7 @@ Moves Step::moves() const {
 Sharded Step::collective() {
   const Moves m = moves();
   for (int chip = 0; chip < arg(0).torus.chips(); ++chip) received_ += m.received(chip);
-  const bool reduces = op_.kind == OpKind::reduce_scatter || op_.kind == OpKind::all_reduce;
-  if (reduces)
+  if (op_row(op_.kind).reduces)
     return reduce(arg(0), m, declared(), arg(0).shape, threads_, execution_.numerics.schedule);
   return move(arg(0), m, declared(), arg(0).shape, threads_);
 }
@@ -119,19 +116,6 @@ Sharded Step::product() const {
         break;
       }
   return einsum(op_.spec, terms, declared(), shape, threads_, execution_.numerics.regime);
-}
-
-float Step::constant() const {
-  if (op_.parameter == "embed_scale") return execution_.config.embed_scale;
-  if (op_.parameter == "logit_scale") return execution_.config.logit_scale;
-  throw Error("scale_by_c2",
-              fmt::format("'{}' is no constant; legal: embed_scale, logit_scale", op_.parameter));
-}
-
-double Step::divisor() const {
-  if (op_.parameter == "E") return static_cast<double>(execution_.config.E);
-  throw Error("divide_by_c2",
-              fmt::format("'{}' is no constant to divide by; legal: E", op_.parameter));
 }
 
 /// The biases behind the first operand.
@@ -174,9 +158,10 @@ std::vector<Sharded> Step::run() {
     case OpKind::scale:
       return results(scale(arg(0), arg(1), threads_));
     case OpKind::scale_by:
-      return results(scale_by(arg(0), constant(), threads_));
+      return results(
+          scale_by(arg(0), static_cast<float>(constant_of(op_, execution_.config)), threads_));
     case OpKind::divide_by:
-      return results(divide_by(arg(0), divisor(), threads_));
+      return results(divide_by(arg(0), constant_of(op_, execution_.config), threads_));
     case OpKind::bias:
       return results(bias(arg(0), vectors(), threads_));
     case OpKind::center:
@@ -222,11 +207,6 @@ bool all_finite(const Buffer<float>& values) {
   for (const float v : values)
     unfinite |= (std::bit_cast<std::uint32_t>(v) & kExponent) == kExponent ? 1U : 0U;
   return unfinite == 0;
-}
-
-/// Whether an op's results hold nothing but what its operands held.
-bool only_moves(OpKind kind) {
-  return kind <= OpKind::merge_dim && kind != OpKind::reduce_scatter && kind != OpKind::all_reduce;
 }
 
 bool is_activation(const Meaning& m) {
@@ -283,7 +263,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
   const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
     if (execution.observer != nullptr)
       execution.observer->observe(execution.scope, program, op, declared, value);
-    if (op != nullptr && !only_moves(op->kind))
+    if (op != nullptr && !op_row(op->kind).only_moves)
       require_finite(execution.scope, program, declared, value);
     if (execution.hazards.replicas)
       require_equal_replicas(execution.scope.step(program, declared.name), declared.layout, value);
