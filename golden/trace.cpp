@@ -14,6 +14,7 @@
 #include "weights/hdf5_attribute.h"
 #include "weights/hdf5_image.h"
 #include "weights/memory.h"
+#include "weights/registry.h"
 #include "weights/replace_file.h"
 
 namespace shardproof {
@@ -114,8 +115,8 @@ struct Stored<std::int32_t> {
 
 /// Whether st() has rounded the value: a stored checkpoint, in any layout.
 bool is_stored(const Meaning& m) {
-  return m.kind == Meaning::Kind::checkpoint && m.name != "score" && m.name != "max" &&
-         m.name != "exp" && m.name != "denom" && m.name != "logits";
+  const ValueRow* const row = value_row(m);
+  return m.kind == Meaning::Kind::checkpoint && row != nullptr && row->stored;
 }
 
 std::string dtype_of(const Result& declared, ActType act) {

@@ -12,15 +12,16 @@ namespace {
 /// Bytes of one element on the wire: what storage says of complete checkpoints and weights; partial
 /// sums, statistics and what the specification keeps in f32 travel as f32.
 int wire_bytes(const Result& value, const Numerics& numerics) {
-  constexpr std::string_view kAlwaysF32[] = {"score", "max", "exp", "denom", "logits", "token"};
   const Meaning& m = value.meaning;
   if (m.kind == Meaning::Kind::weight) {
-    const bool matrix = value.layout.rank() > 1 && value.layout.letters() != "PJ";
+    const WeightRow* const row = weight_row(m.name);
+    const bool matrix =
+        value.layout.rank() > 1 && (row == nullptr || row->kind != WeightKind::rope_table);
     return matrix && numerics.weights == WeightType::bf16 ? 2 : 4;
   }
-  const bool stored =
-      (m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::previous) &&
-      std::find(std::begin(kAlwaysF32), std::end(kAlwaysF32), m.name) == std::end(kAlwaysF32);
+  const ValueRow* const row = value_row(m);
+  const bool stored = (m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::previous) &&
+                      row != nullptr && row->stored;
   return stored && !value.layout.is_partial() && numerics.act == ActType::bf16 ? 2 : 4;
 }
 

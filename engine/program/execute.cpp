@@ -224,9 +224,8 @@ void require_finite(const Scope& scope, const Program& program, const Result& de
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
   const bool computed = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
                         m.kind == Meaning::Kind::unstored || m.kind == Meaning::Kind::stat;
-  if (chips == nullptr || declared.layout.is_partial() || !computed || m.name == "k_cache" ||
-      m.name == "v_cache")
-    return;
+  if (chips == nullptr || declared.layout.is_partial() || !computed) return;
+  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return;
   const Shape local = value.local();
   for (std::size_t chip = 0; chip < chips->size(); ++chip) {
     if (all_finite((*chips)[chip])) continue;

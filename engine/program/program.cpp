@@ -49,6 +49,17 @@ std::string Meaning::to_string() const {
   return text + name;
 }
 
+const ValueRow* value_row(const Meaning& meaning) {
+  const ValueRow* const row = value_row(meaning.name);
+  if (row == nullptr) return nullptr;
+  bool fits = row->kind == ValueKind::checkpoint || row->kind == ValueKind::layer_input;
+  if (meaning.kind == Meaning::Kind::weight) fits = false;
+  if (meaning.kind == Meaning::Kind::stat) fits = row->kind == ValueKind::stat;
+  if (meaning.kind == Meaning::Kind::input) fits = row->kind == ValueKind::input;
+  if (meaning.kind == Meaning::Kind::constant) fits = row->kind == ValueKind::constant;
+  return fits ? row : nullptr;
+}
+
 const Op* Program::producer(std::string_view value) const {
   for (const Op& op : ops)
     for (const Result& result : op.results)

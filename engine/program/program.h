@@ -8,6 +8,7 @@
 #include "engine/layout.h"
 #include "engine/program/ops.h"
 #include "weights/error.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 
@@ -32,6 +33,10 @@ struct Meaning {
   std::string to_string() const;
   bool operator==(const Meaning&) const = default;
 };
+
+/// What the registry knows of the value that is meant; null if it is a weight, or nothing of that
+/// kind is called so.
+const ValueRow* value_row(const Meaning& meaning);
 
 /// Where a statement or a program was read from. For messages only: it never tells two programs
 /// apart.

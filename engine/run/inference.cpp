@@ -20,7 +20,7 @@ class PlacedWeights {
   SharedValue get(const std::string& name, const Layout& layout) {
     SharedValue& value = placed_[name + " : " + layout.to_string()];
     if (value) return value;
-    const Tensor whole = name == "ones" ? Tensor({weights_.config().E}, 1.0F) : weights_.at(name);
+    const Tensor whole = name == "ones" ? constant_tensor(weights_.config()) : weights_.at(name);
     value = std::make_shared<Sharded>(shard(whole, layout, torus_));
     return value;
   }
@@ -29,18 +29,13 @@ class PlacedWeights {
   void supply(const Program& program, int layer, std::map<std::string, SharedValue>& inputs) {
     for (const Result& input : program.inputs) {
       if (input.meaning.kind == Meaning::Kind::weight)
-        inputs[input.name] = get(full_name(input.meaning.name, layer), input.layout);
+        inputs[input.name] = get(weight_id(layer, input.meaning.name), input.layout);
       if (input.meaning.kind == Meaning::Kind::constant)
         inputs[input.name] = get("ones", input.layout);
     }
   }
 
  private:
-  std::string full_name(const std::string& name, int layer) const {
-    const std::string of_layer = fmt::format("layer{}.{}", layer, name);
-    return weights_.all().contains(of_layer) ? of_layer : name;
-  }
-
   const Weights& weights_;
   Torus torus_;
   std::map<std::string, SharedValue> placed_;
@@ -255,20 +250,17 @@ std::map<std::string, Type> check(const Program& program, const Inference& infer
                                   std::int64_t L, std::int64_t M) {
   const ModelConfig& c = inference.config;
   const std::int64_t batch = inference.batch;
-  const Shape cache{batch, M, c.K, c.Q};
-  const std::map<std::string, Shape> known{
-      {"in", {batch, L, c.E}},     {"out", {batch, L, c.E}}, {"input ids", {batch, L}},
-      {"input pos", {batch, L}},   {"logits", {batch, c.V}}, {"previous k_cache", cache},
-      {"previous v_cache", cache}, {"k_cache", cache},       {"v_cache", cache}};
   std::map<std::string, Shape> inputs;
   for (const Result& input : program.inputs) {
-    if (const auto at = known.find(input.meaning.to_string()); at != known.end())
-      inputs[input.name] = at->second;
-    if (input.meaning.kind == Meaning::Kind::constant) inputs[input.name] = {c.E};
-    if (input.meaning.kind != Meaning::Kind::weight) continue;
-    for (const WeightSpec& spec : weight_specs(c))
-      if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)
-        inputs[input.name] = spec.shape;
+    const Meaning& m = input.meaning;
+    if (m.kind == Meaning::Kind::weight && has_weight(c, m.name))
+      inputs[input.name] = shape_of(weight_row(m.name)->dims, c);
+    const ValueRow* const row = value_row(m);
+    const bool of_this_pass = m.kind == Meaning::Kind::checkpoint ||
+                              m.kind == Meaning::Kind::input || m.kind == Meaning::Kind::constant;
+    if (row != nullptr && row->handed && !m.last &&
+        (of_this_pass || (m.kind == Meaning::Kind::previous && row->cache)))
+      inputs[input.name] = shape_of(row->dims, c, {batch, L, M});
   }
   return check(program, inputs, inference.torus);
 }
@@ -355,7 +347,8 @@ double estimated_bytes(const Inference& inference, const InferencePrograms& prog
         check(layer, inference, prefill ? chunk : 1, prefill ? cached - chunk : cached - 1);
     double placed = 0.0;
     for (const Result& input : layer.inputs)
-      if (input.meaning.kind == Meaning::Kind::weight || input.meaning.name.ends_with("_cache"))
+      if (input.meaning.kind == Meaning::Kind::weight ||
+          input.meaning.kind == Meaning::Kind::previous)
         placed += 4.0 * chips * layers * of_chip(types.at(input.name));
     bytes += placed;
     std::map<std::string, std::size_t> last_use;
@@ -375,12 +368,7 @@ double estimated_bytes(const Inference& inference, const InferencePrograms& prog
     scalar_model = std::max(scalar_model, layers * made);
   }
   const auto of_checkpoint = [&](const CheckpointSpec& spec, std::int64_t L) {
-    const std::map<char, std::int64_t> extents{{'B', batch}, {'L', L},   {'M', cached},
-                                               {'E', c.E},   {'F', c.F}, {'H', c.H},
-                                               {'K', c.K},   {'Q', c.Q}, {'V', c.V}};
-    double n = 4.0;
-    for (char letter : spec.dims) n *= static_cast<double>(extents.at(letter));
-    return n;
+    return 4.0 * count(shape_of(spec.dims, c, {batch, L, cached}));
   };
   const std::int64_t chunks = (prompt + chunk - 1) / chunk;
   const auto prefill_passes = static_cast<double>(chunks);

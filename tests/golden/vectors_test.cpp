@@ -24,8 +24,7 @@ class Comparer : public Observer {
     if (op == nullptr || m.kind != Meaning::Kind::checkpoint || m.name == "in" || m.last ||
         value.holds_partial())
       return;
-    const bool global = m.name == "embed" || m.name == "logits" || m.name == "token";
-    const std::string id = checkpoint_id(scope.pass, global ? -1 : scope.layer, m.name);
+    const std::string id = checkpoint_id(scope.pass, scope.layer, m.name);
     const fs::path file = folder_ / (id + ".npy");
     if (m.name == "token")
       compare(id, read_npy<std::int32_t>(file), assemble_int(value));
