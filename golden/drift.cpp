@@ -64,9 +64,7 @@ void DriftMeter::measure(const ScalarModel& model) {
       if (made.input || m.kind != Meaning::Kind::checkpoint || made.value.integer() ||
           made.declared->layout.is_partial())
         continue;
-      const bool global = m.name == "embed" || m.name == "final_norm" || m.name == "logits";
-      const auto exact =
-          exact_.checkpoints.find(checkpoint_id(model.pass(), global ? -1 : made.layer, m.name));
+      const auto exact = exact_.checkpoints.find(checkpoint_id(model.pass(), made.layer, m.name));
       if (exact == exact_.checkpoints.end()) continue;
       const std::vector<float> rows = m.last ? last_rows(exact->second) : std::vector<float>();
       const std::vector<float>& whole = m.last ? rows : exact->second.data;

@@ -65,9 +65,8 @@ std::map<std::string, Layout> alike(const RunPlan& plan, const Weights& weights)
   };
   const auto look_at_each_layer = [&](const Result& declared) {
     if (declared.meaning.kind != Meaning::Kind::weight || declared.layout.is_partial()) return;
-    if (weights.all().contains(declared.meaning.name)) look(declared.meaning.name, declared);
     for (std::int64_t layer = 0; layer < plan.given.model.layers; ++layer)
-      if (const std::string name = fmt::format("layer{}.{}", layer, declared.meaning.name);
+      if (const std::string name = weight_id(layer, declared.meaning.name);
           weights.all().contains(name))
         look(name, declared);
   };

@@ -53,11 +53,9 @@ Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C,
 
 std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
   if (name == "in")
-    return scope.layer == 0 ? checkpoint_id(pass, -1, "embed")
+    return scope.layer == 0 ? checkpoint_id(pass, 0, "embed")
                             : checkpoint_id(pass, scope.layer - 1, "out");
-  const bool global =
-      name == "embed" || name == "logits" || name == "token" || name.starts_with("final_");
-  return checkpoint_id(pass, global ? -1 : scope.layer, name);
+  return checkpoint_id(pass, scope.layer, name);
 }
 
 Expected whole_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
@@ -73,21 +71,18 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
       return expect("unstored " + id, answer.unstored_of(id));
     case Meaning::Kind::stat:
       if (meaning.name == "candidates" || meaning.name == "indices")
-        return candidates("stat " + scope.pass + "." + meaning.name,
-                          answer.checkpoints.at(checkpoint_id(scope.pass, -1, "logits")),
+        return candidates("stat " + id,
+                          answer.checkpoints.at(checkpoint_id(scope.pass, 0, "logits")),
                           shape.back(), meaning.name == "indices");
       return expect("stat " + id, answer.stats.at(id));
     case Meaning::Kind::weight: {
-      const std::string of_layer = fmt::format("layer{}.{}", scope.layer, meaning.name);
-      const std::string& name = weights.all().contains(of_layer) ? of_layer : meaning.name;
+      const std::string name = weight_id(scope.layer, meaning.name);
       return expect("weight " + name, weights.at(name));
     }
     case Meaning::Kind::constant:
-      return expect("constant " + meaning.name, Tensor({weights.config().E}, 1.0F));
-    case Meaning::Kind::input: {
-      const std::string name = scope.pass + "." + meaning.name;
-      return expect("input " + name, answer.inputs.at(name));
-    }
+      return expect("constant " + meaning.name, constant_tensor(weights.config()));
+    case Meaning::Kind::input:
+      return expect("input " + id, answer.inputs.at(id));
     case Meaning::Kind::previous: {
       if (scope.previous.empty()) {  // nothing is cached before the first pass
         Shape empty = shape;

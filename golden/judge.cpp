@@ -8,6 +8,7 @@
 
 #include "golden/expected.h"
 #include "weights/error.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
@@ -110,10 +111,9 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     stop();
   }
   if (element_count(value.shape) > 0) ++judgement_.tensors;
-  // Of final_norm the last rows are all that any program needs.
   const Meaning& m = declared.meaning;
   if (m.kind == Meaning::Kind::checkpoint && !value.holds_partial() &&
-      (!m.last || m.name == "final_norm"))
+      (!m.last || value_row(m)->last_rows))
     met_.insert(expected.id);
 }
 

@@ -84,29 +84,29 @@ class Reader {
   std::vector<std::string> matrices_;
 };
 
-LayerWeights layer_weights(const Reader& read, const ModelConfig& c, const std::string& layer) {
+LayerWeights layer_weights(const Reader& read, const ModelConfig& c, std::int64_t layer) {
+  const auto of = [layer](const char* name) { return weight_id(layer, name); };
   const auto HQ = c.H * c.Q;
   const auto KQ = c.K * c.Q;
   LayerWeights w{
-      .norm = read.norm(layer + "norm"),
+      .norm = read.norm(of("norm")),
       .norm2 = {},
-      .q = read.matrix({layer + "wq"}, HQ, {layer + "bq"}),
-      .k = read.matrix({layer + "wk"}, KQ, {layer + "bk"}),
-      .v = read.matrix({layer + "wv"}, KQ, {layer + "bv"}),
-      .gate = read.matrix({layer + "w_gate"}, c.F, {layer + "b_gate"}),
+      .q = read.matrix({of("wq")}, HQ, {of("bq")}),
+      .k = read.matrix({of("wk")}, KQ, {of("bk")}),
+      .v = read.matrix({of("wv")}, KQ, {of("bv")}),
+      .gate = read.matrix({of("w_gate")}, c.F, {of("b_gate")}),
       .up = {},
       .block_out = {},
       .attn_out = {},
       .ffn_out = {},
   };
-  if (read.has(layer + "w_up")) w.up = read.matrix({layer + "w_up"}, c.F, {layer + "b_up"});
+  if (read.has(of("w_up"))) w.up = read.matrix({of("w_up")}, c.F, {of("b_up")});
   if (c.block == Block::parallel) {
-    w.block_out =
-        read.matrix({layer + "wo", layer + "w_out"}, c.E, {layer + "bo", layer + "b_out"});
+    w.block_out = read.matrix({of("wo"), of("w_out")}, c.E, {of("bo"), of("b_out")});
   } else {
-    w.norm2 = read.norm(layer + "norm2");
-    w.attn_out = read.matrix({layer + "wo"}, c.E, {layer + "bo"});
-    w.ffn_out = read.matrix({layer + "w_out"}, c.E, {layer + "b_out"});
+    w.norm2 = read.norm(of("norm2"));
+    w.attn_out = read.matrix({of("wo")}, c.E, {of("bo")});
+    w.ffn_out = read.matrix({of("w_out")}, c.E, {of("b_out")});
   }
   return w;
 }
@@ -125,7 +125,7 @@ Model::Model(const Weights& weights, WeightType type)
       unembed(rows_of(config.tied ? table : Reader(weights, type).tensor("unembed"))) {
   const Reader read(weights, type);
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    layers.push_back(layer_weights(read, config, "layer" + std::to_string(layer) + "."));
+    layers.push_back(layer_weights(read, config, layer));
   cos = read.optional_tensor("rope_cos");
   sin = read.optional_tensor("rope_sin");
 }

@@ -140,11 +140,8 @@ void check(const ModelConfig& config, const Request& request) {
 
 /// Checkpoints that are a contraction, up to scale, bias and st.
 bool is_contraction(std::string_view id) {
-  static constexpr std::string_view names[] = {"embed",  "q",        "k",      "v",  "score",
-                                               "denom",  "attn",     "gate",   "up", "block_out",
-                                               "logits", "attn_out", "ffn_out"};
-  const std::string_view name = id.substr(id.rfind('.') + 1);
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  const ValueRow* const row = value_row(id.substr(id.rfind('.') + 1));
+  return row != nullptr && row->contraction;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "tools/verbs.h"
 #include "tools/wrapped.h"
 #include "weights/error.h"
+#include "weights/registry.h"
 #include "weights/replace_file.h"
 
 namespace shardproof::tools {
@@ -45,7 +46,7 @@ std::string rest_layouts(const Program& layer) {
   std::string text;
   for (const Result& input : layer.inputs)
     if (input.meaning.kind == Meaning::Kind::weight && input.layout.rank() > 1 &&
-        input.layout.letters() != "PJ")
+        weight_row(input.meaning.name)->kind != WeightKind::rope_table)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input.meaning.name,
                           input.layout.to_string());
   return text;

@@ -112,9 +112,9 @@ std::vector<Rule> read_rules() {
 
 std::vector<OpText> read_ops() {
   std::vector<OpText> all;
-  for (OpKind kind : all_ops()) {
+  for (const OpRow& known : all_ops()) {
     OpText op;
-    op.name = to_string(kind);
+    op.name = known.name;
     for (const auto& row : rows(kTypingDocument))
       if (row.size() == 4 && row[0] == op.name) op.form = row[1], op.result = plain(row[2]);
     for (const auto& row : rows(kProgramDocument))

@@ -52,15 +52,15 @@ class Collector : public Observer {
   void observe(const Scope& scope, const Program&, const Op* op, const Result& declared,
                const Sharded& value) override {
     const Meaning& m = declared.meaning;
-    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || m.name == "in" ||
-        value.layout.is_partial() || (m.last && m.name != "final_norm"))
+    const ValueRow* const row = value_row(m);
+    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || row == nullptr ||
+        row->kind != ValueKind::checkpoint || value.layout.is_partial() ||
+        (m.last && !row->last_rows))
       return;
-    const bool per_layer =
-        m.name != "embed" && m.name != "final_norm" && m.name != "logits" && m.name != "token";
-    std::string id = checkpoint_id(scope.pass, per_layer ? scope.layer : -1, m.name);
+    std::string id = checkpoint_id(scope.pass, scope.layer, m.name);
     if (m.last) id = "last " + id;
     if (found_.contains(id)) return;
-    if (m.name == "token")
+    if (row->integer)
       found_[id] = hex(assemble_int(value));
     else
       found_[id] = hex(assemble(value));

@@ -162,8 +162,8 @@ Tensor generate(const ModelConfig& config, const WeightSpec& spec, std::uint64_t
   if (spec.name == "rope_cos") return rope_table(config, spec, std::cos);
   if (spec.name == "rope_sin") return rope_table(config, spec, std::sin);
   const std::string_view part = std::string_view(spec.name).substr(spec.name.find('.') + 1);
-  const bool gain = part == "norm" || part == "norm2" || part == "final_norm";
-  return gain ? generate_gains(spec, seed) : generate_biases(spec, seed);
+  return weight_row(part)->kind == WeightKind::gain ? generate_gains(spec, seed)
+                                                    : generate_biases(spec, seed);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,8 +10,65 @@
 
 namespace shardproof {
 
+/// The part of a layer that a value or a weight belongs to; none for embedding, head, sampling,
+/// positions and RoPE tables.
+enum class Section { none, norm, attention, ffn, output };
+/// "norm", "attention", "FFN", "output", or "".
+std::string_view to_string(Section section);
+
+enum class ValueKind {
+  checkpoint,   ///< of docs/spec.md section 2
+  layer_input,  ///< "in": the checkpoint embed in layer 0, else the previous layer's out
+  stat,         ///< judged, but no checkpoint: of norms and of sampling
+  input,        ///< int32 [BL], of a pass
+  constant      ///< a vector of ones
+};
+
+/// What is known of a named value, whatever the model.
+struct ValueRow {
+  std::string_view name;
+  std::string_view dims;  ///< letters; "B", "BLE", ...
+  ValueKind kind = ValueKind::checkpoint;
+  bool per_layer = true;     ///< else one a pass
+  bool stored = false;       ///< st is applied: act=bf16 rounds it, keeps it and sends it as bf16
+  bool contraction = false;  ///< up to scale, bias and st: it has a raw value
+  bool cache = false;        ///< grows from pass to pass; slots that nothing wrote hold NaN
+  bool handed = false;       ///< a program may be handed it, by the run or by another program
+  bool last_rows = false;    ///< programs compute the last row of each sequence only
+  bool integer = false;      ///< int32
+  Section section = Section::none;
+  bool (*in_model)(const ModelConfig&) = nullptr;  ///< whether a model has it
+};
+
+/// Checkpoints in the order of docs/spec.md's table, and the other values.
+std::span<const ValueRow> all_values();
+/// Null if nothing is called so.
+const ValueRow* value_row(std::string_view name);
+
+enum class WeightKind {
+  matrix,     ///< a W matrix or the table: rounded by weights=bf16
+  gain,       ///< of a norm
+  bias,       ///< of a norm or a contraction
+  rope_table  ///< [PJ]
+};
+
+/// What is known of a named weight, whatever the model.
+struct WeightRow {
+  std::string_view name;  ///< as programs declare it: "wq"
+  std::string_view dims;
+  WeightKind kind = WeightKind::matrix;
+  bool per_layer = true;
+  int contracted = 0;  ///< leading dims that are summed over
+  Section section = Section::none;
+  bool (*in_model)(const ModelConfig&) = nullptr;
+};
+
+/// In the order files list them: of the model, of a layer, of the model.
+std::span<const WeightRow> all_weights();
+/// Null if nothing is called so.
+const WeightRow* weight_row(std::string_view name);
+
 /// A weight of the model: its name, its dim letters, its global shape.
-/// Per-layer weights are named "layer0.wq"; the part behind the dot is what programs declare.
 struct WeightSpec {
   std::string name;  ///< "embed", "layer1.w_gate", "final_norm", "rope_cos", ...
   std::string dims;  ///< "VE", "EF", "EHQ", ...; the RoPE tables are "PJ" (position, pair)
@@ -25,6 +83,10 @@ struct WeightSpec {
 /// bv KQ; bo E, b_gate F, b_up F, b_out E); final_norm E (final_norm_bias E); rope_cos PJ,
 /// rope_sin PJ with J = rotary·Q/2, unless rope is none.
 std::vector<WeightSpec> weight_specs(const ModelConfig& config);
+/// Whether the model has the weight, "w_up" or "norm2_bias".
+bool has_weight(const ModelConfig& config, std::string_view name);
+/// "wq" of layer 0 is "layer0.wq"; a weight of the model has the name that it is declared by.
+std::string weight_id(std::int64_t layer, std::string_view name);
 
 /// A checkpoint of docs/spec.md section 2: its name and its dim letters, in the table's order.
 struct CheckpointSpec {
@@ -37,19 +99,19 @@ struct CheckpointSpec {
 /// The checkpoints that a pass of this model has.
 std::vector<CheckpointSpec> checkpoint_specs(const ModelConfig& config);
 
-/// A value that is judged but no checkpoint, its dim letters, and the norm it belongs to.
-struct StatSpec {
-  std::string name;
-  std::string dims;
-  bool per_layer = true;
+/// Extents that depend on the pass.
+struct PassExtents {
+  std::int64_t B = 0, L = 0, M = 0;
 };
+/// The shape of dims "BLE", in this model and pass.
+Shape shape_of(std::string_view dims, const ModelConfig& config, const PassExtents& pass = {});
 
-/// Of norm, norm2 and final_norm: sum = S(x,1), mu = (float)(sum/E) and d = x − mu (layernorm), and
-/// ss = S(x,x) or S(d,d), as "ss", "ss2", "final_ss", ...; and of sampling candidates and indices
-/// BC.
-const std::vector<StatSpec>& stat_specs();
+/// The tensor of a constant: ones.
+Tensor constant_tensor(const ModelConfig& config);
 
-/// "decode.1" and 0 and "gate" make "decode.1.layer0.gate"; layer < 0 makes "decode.1.embed".
-std::string checkpoint_id(std::string_view pass, int layer, std::string_view name);
+/// The id of a checkpoint, statistic or input of a pass: "decode.1" and 0 and "gate" make
+/// "decode.1.layer0.gate"; what belongs to no layer has none in its id, "decode.1.embed", whatever
+/// `layer` is, and nothing has where layer < 0.
+std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name);
 
 }  // namespace shardproof

@@ -1,16 +1,8 @@
 #include "engine/layouts/layer.h"
 
-#include <algorithm>
-
 #include "weights/registry.h"
 
 namespace shardproof {
-
-bool layer_has(const ModelConfig& config, const std::string& weight) {
-  const std::vector<WeightSpec> specs = weight_specs(config);
-  return std::any_of(specs.begin(), specs.end(),
-                     [&](const WeightSpec& spec) { return spec.name == "layer0." + weight; });
-}
 
 std::vector<LogicalOp> logical_layer(const ModelConfig& config) {
   using Kind = LogicalOp::Kind;
@@ -19,7 +11,7 @@ std::vector<LogicalOp> logical_layer(const ModelConfig& config) {
                           const std::vector<std::string>& biases) {
     LogicalOp op{Kind::einsum, result, std::move(operands), EinsumSpec::parse(spec)};
     for (const std::string& bias : biases)
-      if (layer_has(config, bias)) op.biases.push_back(bias);
+      if (has_weight(config, bias)) op.biases.push_back(bias);
     ops.push_back(std::move(op));
   };
   const auto attention = [&](const char* norm) {
@@ -29,7 +21,7 @@ std::vector<LogicalOp> logical_layer(const ModelConfig& config) {
     ops.push_back({Kind::attend, "attn", {"q", "k", "v"}});
   };
   const auto feed_forward = [&](const char* norm) {
-    const bool gated = layer_has(config, "w_up");
+    const bool gated = has_weight(config, "w_up");
     einsum("gate", "BLE,EF->BLF", {norm, "w_gate"}, {"b_gate"});
     if (gated) einsum("up", "BLE,EF->BLF", {norm, "w_up"}, {"b_up"});
     ops.push_back(

@@ -28,7 +28,4 @@ struct LogicalOp {
 /// The layer of a model, in the order in which it is computed.
 std::vector<LogicalOp> logical_layer(const ModelConfig& config);
 
-/// Whether a layer of the model has the weight, "w_up" or "norm2_bias".
-bool layer_has(const ModelConfig& config, const std::string& weight);
-
 }  // namespace shardproof

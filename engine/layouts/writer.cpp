@@ -18,7 +18,9 @@ WrittenValue ProgramWriter::input(const std::string& name, const Layout& layout,
   const int n = ++taken_[name];
   const std::string own = n == 1 ? name : name + std::to_string(n);
   const Meaning::Kind kind = Meaning::parse(meaning).kind;
-  const bool weight = kind == Meaning::Kind::weight && layout.letters() != "PJ";
+  const WeightRow* const row = weight_row(Meaning::parse(meaning).name);
+  const bool weight =
+      kind == Meaning::Kind::weight && (row == nullptr || row->kind != WeightKind::rope_table);
   inputs_[kind == Meaning::Kind::checkpoint ? 0
           : weight                          ? 1
                    : 2] += fmt::format("input {} : {} is {}\n", own, layout.to_string(), meaning);
@@ -40,12 +42,10 @@ void ProgramWriter::line(const std::string& text) {
 }
 
 WrittenValue ProgramWriter::move(const WrittenValue& value, const Move& move) {
-  static const std::map<OpKind, char> letters{
-      {OpKind::all_gather, 'g'}, {OpKind::reduce_scatter, 'r'}, {OpKind::all_reduce, 'a'},
-      {OpKind::all_to_all, 't'}, {OpKind::permute_axes, 'o'},   {OpKind::slice, 's'}};
   Op op = move.op;
   op.args = {value.name};
-  return step(value.base + letters.at(op.kind), move.to, op.to_string(), value.meaning, value.base);
+  return step(value.base + op_row(op.kind).suffix, move.to, op.to_string(), value.meaning,
+              value.base);
 }
 
 Way ProgramWriter::way(const Layout& from, const Layout& to) const {
@@ -109,8 +109,7 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
   }
   const std::string ss = sum("ss", "s", "ss", value, value);
   std::string args = fmt::format("{}, {}, {}", value.name, ss, part("g", ""));
-  for (const WeightSpec& spec : weight_specs(config))
-    if (spec.name == "final_norm_bias") args += ", " + part("gb", "_bias");
+  if (has_weight(config, names.before + "norm" + n + "_bias")) args += ", " + part("gb", "_bias");
   const std::string checkpoint = last + names.before + "norm" + n;
   return w.stored(w.step("xn" + n, x.layout, fmt::format("norm({})", args), w.unstored(checkpoint)),
                   checkpoint);

@@ -10,35 +10,11 @@ namespace {
 
 /// The dim letters of what a value is said to be; empty if nothing is known of it.
 std::string letters_of(const Meaning& meaning) {
-  // Between them these two models have every weight and checkpoint there is.
-  ModelConfig parallel;
-  ModelConfig serial;
-  serial.block = Block::serial;
-  serial.norm = Norm::layernorm;
-  serial.bias = Bias::all;
-  serial.tied = false;
   std::string letters;
-  switch (meaning.kind) {
-    case Meaning::Kind::weight:
-      for (const WeightSpec& spec : weight_specs(serial))
-        if (spec.name.substr(spec.name.find('.') + 1) == meaning.name) letters = spec.dims;
-      break;
-    case Meaning::Kind::input:
-      if (meaning.name == "pos" || meaning.name == "ids") letters = "BL";
-      break;
-    case Meaning::Kind::constant:
-      if (meaning.name == "ones") letters = "E";
-      break;
-    case Meaning::Kind::stat:
-      for (const StatSpec& spec : stat_specs())
-        if (spec.name == meaning.name) letters = spec.dims;
-      break;
-    default:
-      if (meaning.name == "in") letters = "BLE";
-      for (const ModelConfig& config : {parallel, serial})
-        for (const CheckpointSpec& spec : checkpoint_specs(config))
-          if (spec.name == meaning.name) letters = spec.dims;
-  }
+  if (const WeightRow* const weight = weight_row(meaning.name);
+      weight != nullptr && meaning.kind == Meaning::Kind::weight)
+    letters = weight->dims;
+  if (const ValueRow* const value = value_row(meaning)) letters = value->dims;
   if (meaning.last) {
     const auto at = letters.find('L');
     if (at == std::string::npos) return "";

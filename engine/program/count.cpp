@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 
 namespace shardproof {
 namespace {
@@ -11,15 +12,16 @@ namespace {
 /// Bytes of one element on the wire: what storage says of complete checkpoints and weights; partial
 /// sums, statistics and what the specification keeps in f32 travel as f32.
 int wire_bytes(const Result& value, const Numerics& numerics) {
-  constexpr std::string_view kAlwaysF32[] = {"score", "max", "exp", "denom", "logits", "token"};
   const Meaning& m = value.meaning;
   if (m.kind == Meaning::Kind::weight) {
-    const bool matrix = value.layout.rank() > 1 && value.layout.letters() != "PJ";
+    const WeightRow* const row = weight_row(m.name);
+    const bool matrix =
+        value.layout.rank() > 1 && (row == nullptr || row->kind != WeightKind::rope_table);
     return matrix && numerics.weights == WeightType::bf16 ? 2 : 4;
   }
-  const bool stored =
-      (m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::previous) &&
-      std::find(std::begin(kAlwaysF32), std::end(kAlwaysF32), m.name) == std::end(kAlwaysF32);
+  const ValueRow* const row = value_row(m);
+  const bool stored = (m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::previous) &&
+                      row != nullptr && row->stored;
   return stored && !value.layout.is_partial() && numerics.act == ActType::bf16 ? 2 : 4;
 }
 
@@ -66,18 +68,51 @@ class Counter {
     cost.moved = moved_elements(op.kind, op.axes, op.as, cost.buffer, torus_);
   }
 
-  /// On one chip.
+  /// On one chip; those of contractions only.
   std::int64_t flops(const Op& op) const {
-    if (op.kind == OpKind::attend)
-      return 4 * elements(op.results[0].name) * extent(op.args[0], 'Q');
-    if (op.kind != OpKind::einsum) return 0;
-    std::int64_t total = 0;
-    for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
-      std::int64_t products = elements(op.results[0].name);
-      for (char c : EinsumSpec::contracted(op.spec.terms[t])) products *= extent(op.args[2 * t], c);
-      total += 2 * products;
+    switch (op.kind) {
+      case OpKind::attend:  // scores, and the values that they weigh
+        return 4 * elements(op.results[0].name) * extent(op.args[0], 'Q');
+      case OpKind::einsum: {
+        std::int64_t total = 0;
+        for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+          std::int64_t products = elements(op.results[0].name);
+          for (char c : EinsumSpec::contracted(op.spec.terms[t]))
+            products *= extent(op.args[2 * t], c);
+          total += 2 * products;
+        }
+        return total;
+      }
+      case OpKind::all_gather:
+      case OpKind::reduce_scatter:
+      case OpKind::all_reduce:
+      case OpKind::all_to_all:
+      case OpKind::permute_axes:
+      case OpKind::slice:
+      case OpKind::last:
+      case OpKind::split_dim:
+      case OpKind::merge_dim:
+      case OpKind::embed_lookup:
+      case OpKind::add:
+      case OpKind::scale:
+      case OpKind::scale_by:
+      case OpKind::divide_by:
+      case OpKind::bias:
+      case OpKind::center:
+      case OpKind::store:
+      case OpKind::norm:
+      case OpKind::rope:
+      case OpKind::rope_interleaved:
+      case OpKind::swiglu:
+      case OpKind::geglu:
+      case OpKind::gelu:
+      case OpKind::gelu_erf:
+      case OpKind::append:
+      case OpKind::local_argmax:
+      case OpKind::argmax:
+        return 0;
     }
-    return total;
+    throw std::logic_error("an op kind has no count");
   }
 
   const std::map<std::string, Type>& types_;

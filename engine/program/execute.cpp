@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "engine/local_ops.h"
+#include "engine/program/constants.h"
 #include "engine/program/liveness.h"
 #include "engine/transfer.h"
 #include "weights/error.h"
@@ -28,7 +29,7 @@ class Step {
         args_(std::move(args)),
         execution_(execution),
         threads_(execution.threads) {
-    if (!takes_partial())
+    if (!op_row(op_.kind).takes_partial)
       for (SharedValue& arg : args_)
         if (arg->holds_partial()) arg = std::make_shared<Sharded>(completed(*arg, threads_));
   }
@@ -42,7 +43,6 @@ class Step {
   const Sharded& arg(std::size_t i) const { return *args_[i]; }
   const Layout& declared() const { return op_.results[0].layout; }
   std::size_t dim(char letter) const { return arg(0).layout.find(letter).value(); }
-  bool takes_partial() const { return op_.kind <= OpKind::merge_dim; }
 
   Moves moves() const;
   Moves as_executed(Moves plan);
@@ -50,8 +50,6 @@ class Step {
   Sharded view() const;
   Sharded last();
   Sharded product() const;
-  float constant() const;
-  double divisor() const;
   std::vector<const Sharded*> vectors() const;
 
   const Program& program_;
@@ -95,8 +93,7 @@ Moves Step::as_executed(Moves plan) {
 Sharded Step::collective() {
   const Moves m = as_executed(moves());
   for (int chip = 0; chip < arg(0).torus.chips(); ++chip) received_ += m.received(chip);
-  const bool reduces = op_.kind == OpKind::reduce_scatter || op_.kind == OpKind::all_reduce;
-  if (reduces)
+  if (op_row(op_.kind).reduces)
     return reduce(arg(0), m, declared(), arg(0).shape, threads_, execution_.numerics.schedule);
   return transfer(arg(0), m, declared(), arg(0).shape, threads_);
 }
@@ -139,19 +136,6 @@ Sharded Step::product() const {
   return einsum(op_.spec, terms, declared(), shape, threads_, execution_.numerics.regime);
 }
 
-float Step::constant() const {
-  if (op_.parameter == "embed_scale") return execution_.config.embed_scale;
-  if (op_.parameter == "logit_scale") return execution_.config.logit_scale;
-  throw Error("scale_by_c2",
-              fmt::format("'{}' is no constant; legal: embed_scale, logit_scale", op_.parameter));
-}
-
-double Step::divisor() const {
-  if (op_.parameter == "E") return static_cast<double>(execution_.config.E);
-  throw Error("divide_by_c2",
-              fmt::format("'{}' is no constant to divide by; legal: E", op_.parameter));
-}
-
 /// The biases behind the first operand.
 std::vector<const Sharded*> Step::vectors() const {
   std::vector<const Sharded*> all;
@@ -192,9 +176,10 @@ std::vector<Sharded> Step::run() {
     case OpKind::scale:
       return results(scale(arg(0), arg(1), threads_));
     case OpKind::scale_by:
-      return results(scale_by(arg(0), constant(), threads_));
+      return results(
+          scale_by(arg(0), static_cast<float>(constant_of(op_, execution_.config)), threads_));
     case OpKind::divide_by:
-      return results(divide_by(arg(0), divisor(), threads_));
+      return results(divide_by(arg(0), constant_of(op_, execution_.config), threads_));
     case OpKind::bias:
       return results(bias(arg(0), vectors(), threads_));
     case OpKind::center:
@@ -242,11 +227,6 @@ bool all_finite(const Buffer<float>& values) {
   return unfinite == 0;
 }
 
-/// Whether an op's results hold nothing but what its operands held.
-bool only_moves(OpKind kind) {
-  return kind <= OpKind::merge_dim && kind != OpKind::reduce_scatter && kind != OpKind::all_reduce;
-}
-
 bool is_activation(const Meaning& m) {
   return m.kind != Meaning::Kind::weight && m.kind != Meaning::Kind::input &&
          m.kind != Meaning::Kind::constant;
@@ -262,9 +242,8 @@ void require_finite(const Scope& scope, const Program& program, const Result& de
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
   const bool computed = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
                         m.kind == Meaning::Kind::unstored || m.kind == Meaning::Kind::stat;
-  if (chips == nullptr || declared.layout.is_partial() || !computed || m.name == "k_cache" ||
-      m.name == "v_cache")
-    return;
+  if (chips == nullptr || declared.layout.is_partial() || !computed) return;
+  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return;
   const Shape local = value.local();
   for (std::size_t chip = 0; chip < chips->size(); ++chip) {
     if (all_finite((*chips)[chip])) continue;
@@ -301,7 +280,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
   const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
     if (execution.observer != nullptr)
       execution.observer->observe(execution.scope, program, op, declared, value);
-    if (op != nullptr && !only_moves(op->kind))
+    if (op != nullptr && !op_row(op->kind).only_moves)
       require_finite(execution.scope, program, declared, value);
     if (execution.hazards.replicas)
       require_equal_replicas(execution.scope.step(program, declared.name), declared.layout, value);

@@ -11,8 +11,7 @@ std::map<std::string, bool> partial_values(const Program& program) {
   std::map<std::string, bool> partial;
   for (const Result& input : program.inputs) partial[input.name] = input.layout.is_partial();
   for (const Op& op : program.ops) {
-    const bool moves = op.kind <= OpKind::merge_dim && op.kind != OpKind::reduce_scatter &&
-                       op.kind != OpKind::all_reduce;
+    const bool moves = op_row(op.kind).only_moves;
     for (const Result& result : op.results)
       partial[result.name] = result.layout.is_partial() || (moves && partial[op.args[0]]);
   }

@@ -6,7 +6,9 @@
 
 #include "engine/einsum.h"
 #include "engine/layout.h"
+#include "engine/program/ops.h"
 #include "weights/error.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 
@@ -32,46 +34,9 @@ struct Meaning {
   bool operator==(const Meaning&) const = default;
 };
 
-enum class OpKind {
-  // collectives
-  all_gather,
-  reduce_scatter,
-  all_reduce,
-  all_to_all,
-  permute_axes,
-  // local, also on partial operands
-  slice,
-  last,
-  split_dim,
-  merge_dim,
-  // products
-  einsum,
-  embed_lookup,
-  // local, complete operands only
-  add,
-  scale,
-  scale_by,
-  divide_by,
-  bias,
-  center,
-  store,
-  norm,
-  rope,
-  rope_interleaved,
-  swiglu,
-  geglu,
-  gelu,
-  gelu_erf,
-  append,
-  attend,
-  local_argmax,
-  argmax
-};
-
-/// Every op, in that order.
-std::vector<OpKind> all_ops();
-std::string_view to_string(OpKind kind);
-bool is_collective(OpKind kind);
+/// What the registry knows of the value that is meant; null if it is a weight, or nothing of that
+/// kind is called so.
+const ValueRow* value_row(const Meaning& meaning);
 
 /// Where a statement or a program was read from. For messages only: it never tells two programs
 /// apart.

@@ -1,57 +1,25 @@
 #include "engine/program/typing.h"
 
 #include "engine/collective_types.h"
+#include "engine/program/constants.h"
 #include "engine/program/typing_rules.h"
 
 namespace shardproof {
 namespace {
 
-/// Operands of an op that has a fixed number.
-std::size_t arg_count(OpKind kind) {
-  switch (kind) {
-    case OpKind::embed_lookup:
-    case OpKind::add:
-    case OpKind::scale:
-    case OpKind::center:
-    case OpKind::swiglu:
-    case OpKind::geglu:
-    case OpKind::argmax:
-      return 2;
-    case OpKind::append:
-      return 3;
-    case OpKind::rope:
-    case OpKind::rope_interleaved:
-    case OpKind::attend:
-      return 4;
-    default:
-      return 1;
-  }
-}
-
 bool fits(const Op& op, std::size_t args) {
-  switch (op.kind) {
-    case OpKind::einsum:
-      return !op.spec.terms.empty() && args == 2 * op.spec.terms.size();
-    case OpKind::bias:
-      return args >= 2;
-    case OpKind::norm:
-      return args == 3 || args == 4;
-    default:
-      return args == arg_count(op.kind);
-  }
+  const Operands& takes = op_row(op.kind).operands;
+  const std::size_t times = takes.per_term ? op.spec.terms.size() : 1;
+  return times > 0 && args >= times * static_cast<std::size_t>(takes.least) &&
+         (takes.most == Operands::kAny || args <= times * static_cast<std::size_t>(takes.most));
 }
 
 std::string wanted(OpKind kind) {
-  switch (kind) {
-    case OpKind::einsum:
-      return "two a term";
-    case OpKind::bias:
-      return "2 or more";
-    case OpKind::norm:
-      return "3 or 4";
-    default:
-      return std::to_string(arg_count(kind));
-  }
+  const Operands& takes = op_row(kind).operands;
+  if (takes.per_term) return "two a term";
+  if (takes.most == Operands::kAny) return fmt::format("{} or more", takes.least);
+  if (takes.most == takes.least) return std::to_string(takes.least);
+  return fmt::format("{} or {}", takes.least, takes.most);
 }
 
 }  // namespace
@@ -94,12 +62,9 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
     case OpKind::center:
       return broadcast(rules, args);
     case OpKind::scale_by:
-      rules.require(op.parameter == "embed_scale" || op.parameter == "logit_scale", 2,
-                    "'{}' is no constant; legal: embed_scale, logit_scale", op.parameter);
-      return unchanged(rules, args[0]);
     case OpKind::divide_by:
-      rules.require(op.parameter == "E", 2, "'{}' is no constant to divide by; legal: E",
-                    op.parameter);
+      rules.require(is_constant(op.kind, op.parameter), 2, "{}",
+                    no_constant(op.kind, op.parameter));
       return unchanged(rules, args[0]);
     case OpKind::gelu:
     case OpKind::gelu_erf:

@@ -34,7 +34,8 @@ LayerBytes layer_bytes(const Program& layer, const ValueTypes& types, const Case
   };
   LayerBytes bytes;
   for (const Result& input : layer.inputs)
-    if (input.meaning.kind == Meaning::Kind::weight || input.meaning.name.ends_with("_cache"))
+    if (input.meaning.kind == Meaning::Kind::weight ||
+        input.meaning.kind == Meaning::Kind::previous)
       bytes.placed += 4.0 * chips * layers * of_chip(types.at(input.name));
   std::map<std::string, std::size_t> last_use;
   for (std::size_t i = 0; i < layer.ops.size(); ++i)
@@ -61,12 +62,9 @@ double checkpoint_bytes(const RunPlan& plan) {
   double bytes = 0.0;
   for (const Passes::Alike& group : plan.passes.alike()) {
     const std::int64_t L = plan.passes.at(group.first).L;
-    const std::map<char, std::int64_t> extents{{'B', c.batch}, {'L', L},   {'M', cached},
-                                               {'E', m.E},     {'F', m.F}, {'H', m.H},
-                                               {'K', m.K},     {'Q', m.Q}, {'V', m.V}};
     for (const CheckpointSpec& spec : checkpoint_specs(m)) {
-      double n = 4.0 * static_cast<double>(group.count());
-      for (char letter : spec.dims) n *= static_cast<double>(extents.at(letter));
+      const double n = 4.0 * static_cast<double>(group.count()) *
+                       count(shape_of(spec.dims, m, {c.batch, L, cached}));
       bytes += (spec.per_layer ? static_cast<double>(m.layers) : 1.0) * n;
     }
   }

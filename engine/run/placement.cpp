@@ -1,21 +1,12 @@
 #include "engine/run/placement.h"
 
-#include <fmt/format.h>
+#include "weights/registry.h"
 
 namespace shardproof {
-namespace {
-
-std::string full_name(const Weights& weights, const std::string& name, int layer) {
-  const std::string of_layer = fmt::format("layer{}.{}", layer, name);
-  return weights.all().contains(of_layer) ? of_layer : name;
-}
-
-}  // namespace
-
 SharedValue PlacedWeights::get(const std::string& name, const Layout& layout) {
   SharedValue& value = placed_[name + " : " + layout.to_string()];
   if (value) return value;
-  const Tensor whole = name == "ones" ? Tensor({weights_.config().E}, 1.0F) : weights_.at(name);
+  const Tensor whole = name == "ones" ? constant_tensor(weights_.config()) : weights_.at(name);
   Sharded placed = shard(whole, layout, torus_);
   if (faults_.weight) faults_.weight(name, placed);
   value = std::make_shared<Sharded>(std::move(placed));
@@ -26,7 +17,7 @@ void PlacedWeights::supply(const Program& program, int layer,
                            std::map<std::string, SharedValue>& inputs) {
   for (const Result& input : program.inputs) {
     if (input.meaning.kind == Meaning::Kind::weight)
-      inputs[input.name] = get(full_name(weights_, input.meaning.name, layer), input.layout);
+      inputs[input.name] = get(weight_id(layer, input.meaning.name), input.layout);
     if (input.meaning.kind == Meaning::Kind::constant)
       inputs[input.name] = get("ones", input.layout);
   }

@@ -7,20 +7,18 @@ namespace shardproof {
 
 ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
   const ModelConfig& m = c.model;
-  const Shape cache{c.batch, M, m.K, m.Q};
-  const std::map<std::string, Shape> known{
-      {"in", {c.batch, L, m.E}},   {"out", {c.batch, L, m.E}}, {"input ids", {c.batch, L}},
-      {"input pos", {c.batch, L}}, {"logits", {c.batch, m.V}}, {"previous k_cache", cache},
-      {"previous v_cache", cache}, {"k_cache", cache},         {"v_cache", cache}};
   std::map<std::string, Shape> inputs;
   for (const Result& input : program.inputs) {
-    if (const auto at = known.find(input.meaning.to_string()); at != known.end())
-      inputs[input.name] = at->second;
-    if (input.meaning.kind == Meaning::Kind::constant) inputs[input.name] = {m.E};
-    if (input.meaning.kind != Meaning::Kind::weight) continue;
-    for (const WeightSpec& spec : weight_specs(m))
-      if (spec.name == input.meaning.name || spec.name == "layer0." + input.meaning.name)
-        inputs[input.name] = spec.shape;
+    const Meaning& role = input.meaning;
+    if (role.kind == Meaning::Kind::weight && has_weight(m, role.name))
+      inputs[input.name] = shape_of(weight_row(role.name)->dims, m);
+    const ValueRow* const row = value_row(role);
+    const bool of_this_pass = role.kind == Meaning::Kind::checkpoint ||
+                              role.kind == Meaning::Kind::input ||
+                              role.kind == Meaning::Kind::constant;
+    if (row != nullptr && row->handed && !role.last &&
+        (of_this_pass || (role.kind == Meaning::Kind::previous && row->cache)))
+      inputs[input.name] = shape_of(row->dims, m, {c.batch, L, M});
   }
   return check(program, inputs, c.torus);
 }

@@ -108,39 +108,19 @@ class Layer {
  private:
   /// Whether a layer of the model has a value of this name.
   bool has(const Meaning& m) const {
-    const auto named = [&](const auto& specs) {
-      for (const auto& spec : specs)
-        if (spec.per_layer && spec.name == m.name) return true;
-      return false;
-    };
-    switch (m.kind) {
-      case Meaning::Kind::previous:
-        return m.name == "k_cache" || m.name == "v_cache";
-      case Meaning::Kind::input:
-        return m.name == "pos";
-      case Meaning::Kind::constant:
-        return m.name == "ones";
-      case Meaning::Kind::stat:
-        return named(stat_specs());
-      case Meaning::Kind::weight: {
-        const std::vector<std::string> all = weights();
-        return std::find(all.begin(), all.end(), m.name) != all.end();
-      }
-      default:
-        return m.name == "in" || named(checkpoint_specs(config_));
-    }
+    if (m.kind == Meaning::Kind::weight) return has_weight(config_, m.name);
+    const ValueRow* const row = value_row(m);
+    if (row == nullptr) return false;
+    if (m.kind == Meaning::Kind::previous) return row->cache;
+    if (m.kind == Meaning::Kind::input) return row->name == "pos";
+    return row->kind == ValueKind::constant || (row->per_layer && row->in_model(config_));
   }
 
   /// The weights a layer may ask for.
   std::vector<std::string> weights() const {
     std::vector<std::string> all;
-    for (const WeightSpec& spec : weight_specs(config_)) {
-      const bool of_layer = spec.name.starts_with("layer");
-      if (!of_layer)
-        all.push_back(spec.name);
-      else if (spec.name.starts_with("layer0."))
-        all.push_back(spec.name.substr(spec.name.find('.') + 1));
-    }
+    for (const WeightRow& row : all_weights())
+      if (row.in_model(config_)) all.emplace_back(row.name);
     return all;
   }
 

@@ -46,12 +46,11 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
   for (const Result& input : program.inputs) {
     const Meaning& m = input.meaning;
     if (m.kind == Meaning::Kind::weight) {
-      const std::string of_layer = fmt::format("layer{}.{}", layer, m.name);
-      const Tensor& w = weights_.at(weights_.all().contains(of_layer) ? of_layer : m.name);
+      const Tensor& w = weights_.at(weight_id(layer, m.name));
       made(input, {{}, w.shape, {w.data}, {}}, true);
     } else if (m.kind == Meaning::Kind::constant) {
-      const auto E = static_cast<std::size_t>(plan_.given.model.E);
-      made(input, {{}, {plan_.given.model.E}, {std::vector<float>(E, 1.0F)}, {}}, true);
+      const Tensor ones = constant_tensor(plan_.given.model);
+      made(input, {{}, ones.shape, {ones.data}, {}}, true);
     } else {
       made(input, given.at(m.to_string()), true);
     }

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 
+#include "engine/program/constants.h"
 #include "golden/scalar/order.h"
 #include "oracle/functions.h"
 #include "weights/error.h"
@@ -232,13 +233,6 @@ Value argmax(const Value& best, const Value& ids) {
   return token;
 }
 
-double constant(const std::string& name, const ModelConfig& config) {
-  if (name == "embed_scale") return wide(config.embed_scale);
-  if (name == "logit_scale") return wide(config.logit_scale);
-  if (name == "E") return static_cast<double>(config.E);
-  throw Error("scalar_c1", fmt::format("the scalar model knows no constant {}", name));
-}
-
 }  // namespace
 
 std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
@@ -270,11 +264,11 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
         return static_cast<float>(wide(x(0, i)) * wide(spread(t, *args[1], i)));
       })};
     case OpKind::scale_by: {
-      const double s = constant(op.parameter, setting.config);
+      const double s = constant_of(op, setting.config);
       return {map(t, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) * s); })};
     }
     case OpKind::divide_by: {
-      const double n = constant(op.parameter, setting.config);
+      const double n = constant_of(op, setting.config);
       return {map(t, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) / n); })};
     }
     case OpKind::bias:

@@ -22,9 +22,9 @@ struct Setting {
 
 /// The results of one op in the f32 regime (docs/spec.md section 1.2), by plain scalar loops and
 /// std::fma on whole tensors. Shares nothing with the engine but the program's notation. Throws
-/// Error: "scalar_c1" (an op kind or a constant that the model does not know), "scalar_c2" (layouts
-/// under which no order is defined), "rope_range", "append_range" (a position that the RoPE table
-/// or the cache does not have).
+/// Error: "scalar_c1" (an op kind that the model does not know), "scalar_c2" (layouts under which
+/// no order is defined), "rope_range", "append_range" (a position that the RoPE table or the cache
+/// does not have), and what constant_of throws.
 std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
                          const Setting& setting);
 

@@ -7,6 +7,7 @@
 
 #include "golden/compare/assembled.h"
 #include "weights/error.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
@@ -20,8 +21,8 @@ constexpr std::string_view kMap =
 
 /// Whether st() has rounded the value: a stored checkpoint, in any layout.
 bool is_stored(const Meaning& m) {
-  return m.kind == Meaning::Kind::checkpoint && m.name != "score" && m.name != "max" &&
-         m.name != "exp" && m.name != "denom" && m.name != "logits";
+  const ValueRow* const row = value_row(m);
+  return m.kind == Meaning::Kind::checkpoint && row != nullptr && row->stored;
 }
 
 std::string dtype_of(const Result& declared, ActType act) {

@@ -135,9 +135,9 @@ TEST(FaultHooks, ASpoiledResultIsSeenAtItsStepOnEveryChip) {
   c.prefill = c.decode = Strategy(layer);
   Setting setting(c);
   spoil_each(setting, kinds);
-  for (OpKind kind : all_ops())
-    if (kind != OpKind::scale) {  // of int8 weights, which are not executed yet
-      EXPECT_TRUE(kinds.contains(kind)) << to_string(kind);
+  for (const OpRow& row : all_ops())
+    if (row.kind != OpKind::scale) {  // of int8 weights, which are not executed yet
+      EXPECT_TRUE(kinds.contains(row.kind)) << row.name;
     }
 }
 
@@ -227,9 +227,9 @@ TEST(FaultHooks, AWrongPlanIsSeenAtItsStepOnEveryChip) {
   }
   int lost_permutes = 0;  // two chips keep their block whatever the order
   for (int chip = 0; chip < 6; ++chip)
-    for (OpKind kind : all_ops())
+    for (const OpRow& row : all_ops())
       for (const KindOfFault& of : kinds_of_fault())
-        if (has_plan(kind) && of.matters(kind)) {
+        if (const OpKind kind = row.kind; has_plan(kind) && of.matters(kind)) {
           const bool found = seen.contains({of.name, kind, chip});
           if (kind == OpKind::permute_axes && of.name == "lost")
             lost_permutes += found ? 1 : 0;

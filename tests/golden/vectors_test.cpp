@@ -27,8 +27,7 @@ class Comparer : public Observer {
     if (op == nullptr || m.kind != Meaning::Kind::checkpoint || m.name == "in" || m.last ||
         value.holds_partial())
       return;
-    const bool global = m.name == "embed" || m.name == "logits" || m.name == "token";
-    const std::string id = checkpoint_id(scope.pass, global ? -1 : scope.layer, m.name);
+    const std::string id = checkpoint_id(scope.pass, scope.layer, m.name);
     const fs::path file = folder_ / (id + ".npy");
     if (m.name == "token")
       expect_equal(id, read_npy<std::int32_t>(file), declared.layout, value);

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <fstream>
 #include <map>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/weights/random_model.h"
 #include "weights/passes.h"
@@ -83,7 +86,133 @@ TEST(Registry, ListsTheCheckpoints) {
 TEST(Registry, NamesCheckpoints) {
   EXPECT_EQ(checkpoint_id(prefill_pass(0), 1, "gate"), "prefill.c0.layer1.gate");
   EXPECT_EQ(checkpoint_id(decode_pass(1), 0, "k_rot"), "decode.1.layer0.k_rot");
-  EXPECT_EQ(checkpoint_id(decode_pass(1), -1, "embed"), "decode.1.embed");
+  // What belongs to no layer, whatever layer is asked for.
+  for (const char* name : {"embed", "final_norm", "logits", "token", "final_ss", "candidates",
+                           "indices", "ids", "pos"})
+    for (int layer : {-1, 0, 3})
+      EXPECT_EQ(checkpoint_id("decode.1", layer, name), std::string("decode.1.") + name);
+  EXPECT_EQ(checkpoint_id("decode.1", -1, "gate"), "decode.1.gate");
+  EXPECT_EQ(checkpoint_id("decode.1", 2, "ss2"), "decode.1.layer2.ss2");
+}
+
+TEST(Registry, NamesWeights) {
+  EXPECT_EQ(weight_id(1, "wq"), "layer1.wq");
+  EXPECT_EQ(weight_id(0, "norm2_bias"), "layer0.norm2_bias");
+  for (const char* name : {"embed", "unembed", "final_norm", "final_norm_bias", "rope_cos"})
+    EXPECT_EQ(weight_id(1, name), name);
+  EXPECT_TRUE(has_weight(parse_model("palm-tiny"), "w_up"));
+  EXPECT_FALSE(has_weight(parse_model("palm-tiny,ffn=gelu"), "w_up"));
+  EXPECT_FALSE(has_weight(parse_model("palm-tiny"), "layer0.wq"));
+}
+
+TEST(Registry, ShapesAreOfTheModelAndThePass) {
+  const ModelConfig c = parse_model("palm-tiny,K=2,rotary=0.5,positions=5");
+  EXPECT_EQ(shape_of("BLHM", c, {3, 4, 5}), (Shape{3, 4, 24, 5}));
+  EXPECT_EQ(shape_of("EFKQVPJ", c), (Shape{96, 384, 2, 8, 264, 5, 2}));
+  EXPECT_EQ(constant_tensor(c).data, std::vector<float>(96, 1.0F));
+}
+
+TEST(Registry, RowsAreOnePerName) {
+  std::set<std::string_view> values, weights;
+  for (const ValueRow& row : all_values()) {
+    EXPECT_TRUE(values.insert(row.name).second) << row.name;
+    EXPECT_EQ(value_row(row.name), &row);
+    EXPECT_NE(row.in_model, nullptr) << row.name;
+  }
+  for (const WeightRow& row : all_weights()) {
+    EXPECT_TRUE(weights.insert(row.name).second) << row.name;
+    EXPECT_EQ(weight_row(row.name), &row);
+    EXPECT_NE(row.in_model, nullptr) << row.name;
+  }
+  EXPECT_EQ(value_row("wq"), nullptr);
+  EXPECT_EQ(weight_row("q"), nullptr);
+}
+
+// ---- docs/spec.md section 2 says the same ----
+
+std::string spec() {
+  std::ifstream file(SHARDPROOF_SPEC);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string section_of(const std::string& text, const std::string& begin, const std::string& end) {
+  const auto at = text.find(begin);
+  return at == std::string::npos ? "" : text.substr(at, text.find(end, at) - at);
+}
+
+/// Of "**k**, **v** [BLKQ]": the dims of each name, where `mark` is what stands around a name.
+std::map<std::string, std::string> dims_in(const std::string& text, const std::string& mark) {
+  std::map<std::string, std::string> dims;
+  const std::string name = mark + "([a-z_0-9]+)" + mark;
+  const std::regex run("((?:" + mark + "[a-z_0-9]+" + mark + R"(,?\s+)+)\[([A-Z]+)\])");
+  const std::regex one(name);
+  for (std::sregex_iterator m(text.begin(), text.end(), run), end; m != end; ++m) {
+    const std::string names = (*m)[1];
+    for (std::sregex_iterator n(names.begin(), names.end(), one); n != end; ++n)
+      dims.emplace((*n)[1], (*m)[2]);
+  }
+  return dims;
+}
+
+/// What differs between the rows and a specification's text.
+std::string differences(const std::string& text) {
+  std::string found;
+  const auto compare = [&](std::map<std::string, std::string> said, const auto& rows) {
+    for (const auto& [name, dims] : rows) {
+      const auto at = said.find(name);
+      if (at == said.end() || at->second != dims) found += name + " ";
+      if (at != said.end()) said.erase(at);
+    }
+    for (const auto& [name, dims] : said) found += "surplus " + name + " ";
+  };
+  std::map<std::string, std::string> checkpoints, weights;
+  for (const ValueRow& row : all_values())
+    if (row.kind == ValueKind::checkpoint) checkpoints.emplace(row.name, row.dims);
+  for (const WeightRow& row : all_weights()) weights.emplace(row.name, row.dims);
+  compare(dims_in(section_of(text, "### 2.2 ", "### 2.3 "), R"(\*\*)"), checkpoints);
+  compare(dims_in(section_of(text, "### 2.5 ", "### 2.6 "), "`"), weights);
+  // "every checkpoint but five: score, max, exp, denom and logits stay f32"
+  std::string unstored;
+  for (const ValueRow& row : all_values())
+    if (row.kind == ValueKind::checkpoint && !row.stored && !row.integer)
+      unstored += (unstored.empty()       ? ""
+                   : row.name == "logits" ? " and "
+                                          : ", ") +
+                  std::string(row.name);
+  if (text.find("every checkpoint but five: " + unstored + " stay f32") == std::string::npos)
+    found += "stored ";
+  // "embed, final_norm, logits and token,\nwhich belong to no layer"
+  std::string global;
+  for (const ValueRow& row : all_values())
+    if (row.kind == ValueKind::checkpoint && !row.per_layer)
+      global += (global.empty()        ? ""
+                 : row.name == "token" ? " and "
+                                       : ", ") +
+                std::string(row.name);
+  if (text.find("are `PASS.layerN.NAME` or, for " + global + ",\nwhich belong to no layer") ==
+      std::string::npos)
+    found += "per_layer ";
+  return found;
+}
+
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(Registry, SaysWhatTheSpecificationSays) { EXPECT_EQ(differences(spec()), ""); }
+
+TEST(Registry, ADifferenceFromTheSpecificationIsNamed) {
+  const std::string text = spec();
+  EXPECT_EQ(differences(changed(text, "**hidden** [BLF]", "**hidden** [BLE]")), "hidden ");
+  EXPECT_EQ(differences(changed(text, "**hidden** [BLF]", "**hide** [BLF]")),
+            "hidden surplus hide ");
+  EXPECT_EQ(differences(changed(text, "`wo` [HQE]", "`wo` [EHQ]")), "wo ");
+  EXPECT_EQ(differences(changed(text, "score, max, exp, denom", "score, exp, denom")), "stored ");
+  EXPECT_EQ(differences(changed(text, "for embed, final_norm", "for embed")), "per_layer ");
 }
 
 RC_GTEST_PROP(Registry, NamesAreUniqueAndShapesFollowDims, ()) {

@@ -13,27 +13,19 @@
 #include "tools/drawing/svg.h"
 #include "tools/drawing/value_card.h"
 #include "weights/error.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
 
 /// The part of a layer that a value belongs to, by what it is said to be; "" if that says nothing.
 std::string_view section(const Meaning& meaning) {
-  struct Part {
-    std::string_view title, names;  ///< names between blanks
-  };
-  static constexpr Part kParts[] = {
-      {"norm",
-       " in norm norm2 final_norm sum sum2 final_sum mu mu2 final_mu d d2 "
-       "final_d ss ss2 final_ss "},
-      {"attention",
-       " q k v q_rot k_rot k_cache v_cache score max exp denom attn wq wk wv bq bk bv "},
-      {"FFN", " gate up hidden w_gate w_up b_gate b_up "},
-      {"output", " attn_out ffn_out block_out mid out wo w_out bo b_out "}};
-  for (const Part& part : kParts)
-    if (part.names.find(fmt::format(" {} ", meaning.name)) != std::string_view::npos)
-      return part.title;
-  return "";
+  if (meaning.kind == Meaning::Kind::weight) {
+    const WeightRow* const weight = weight_row(meaning.name);
+    return weight == nullptr ? "" : to_string(weight->section);
+  }
+  const ValueRow* const value = value_row(meaning);
+  return value == nullptr ? "" : to_string(value->section);
 }
 
 /// Whether a step only moves or cuts an activation: it belongs where it is used, not where its

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "engine/program/program.h"
+#include "weights/error.h"
+#include "weights/model_config.h"
+
+namespace shardproof {
+
+/// The constant that a scale_by or divide_by names, as the model has it. Throws
+/// Error("scale_by_c2", ...) or Error("divide_by_c2", ...) if the op takes none of that name.
+double constant_of(const Op& op, const ModelConfig& config);
+
+/// Whether the op takes a constant of that name.
+bool is_constant(OpKind kind, const std::string& name);
+/// "'pi' is no constant; legal: embed_scale, logit_scale".
+std::string no_constant(OpKind kind, const std::string& name);
+
+}  // namespace shardproof

@@ -1,0 +1,179 @@
+// The call of an op as text: read and printed by the form of its parameters.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/program/statement.h"
+#include "weights/model_config.h"
+#include "weights/words.h"
+
+namespace shardproof {
+namespace {
+
+/// The parameters of a form, as a message says them.
+std::string_view form_text(Parameters form) {
+  switch (form) {
+    case Parameters::dim_axes:
+      return "DIM, AXES";
+    case Parameters::axes:
+      return "AXES";
+    case Parameters::dim_dim_axes:
+      return "FROM->TO, AXES) or ..., AXES as AXES";
+    case Parameters::dim_axes_to_axes:
+      return "DIM, AXES->AXES";
+    case Parameters::dim_to_layout:
+      return "DIM->LAYOUT";
+    case Parameters::dims_to_dim:
+      return "DIMS->DIM";
+    case Parameters::constant:
+      return "CONSTANT";
+    case Parameters::none:
+    case Parameters::contraction:
+      break;
+  }
+  return "";
+}
+
+/// Behind the first operand.
+std::size_t parameter_count(Parameters form) {
+  switch (form) {
+    case Parameters::dim_axes:
+    case Parameters::dim_dim_axes:
+    case Parameters::dim_axes_to_axes:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+/// What stands behind the first operand: parameters, or more operands.
+void read_parameters(const Statement& statement, Op& op,
+                     const std::vector<std::string_view>& args) {
+  const Parameters form = op_row(op.kind).parameters;
+  if (form != Parameters::none && args.size() != 1 + parameter_count(form))
+    throw statement.malformed(
+        fmt::format("write {}(VALUE, {})", to_string(op.kind), form_text(form)));
+  switch (form) {
+    case Parameters::dim_axes:
+      op.dim = statement.letter(args[1]);
+      op.axes = Axes::parse(args[2]);
+      return;
+    case Parameters::axes:
+      op.axes = Axes::parse(args[1]);
+      return;
+    case Parameters::dim_dim_axes: {
+      const auto [from, to] = statement.pair(args[1], "->");
+      op.dim = statement.letter(from);
+      op.to = statement.letter(to);
+      const auto order = split(args[2], " as ");
+      if (order.size() > 2) throw statement.malformed("write AXES or AXES as AXES");
+      op.axes = Axes::parse(order.front());
+      op.as = Axes::parse(order.back());
+      return;
+    }
+    case Parameters::dim_axes_to_axes: {
+      op.dim = statement.letter(args[1]);
+      const auto [old_axes, new_axes] = statement.pair(args[2], "->");
+      op.axes = Axes::parse(old_axes);
+      op.as = Axes::parse(new_axes);
+      return;
+    }
+    case Parameters::dim_to_layout: {
+      const auto [from, to] = statement.pair(args[1], "->");
+      op.dim = statement.letter(from);
+      op.parameter = Layout::parse(to).to_string();
+      return;
+    }
+    case Parameters::dims_to_dim: {
+      const auto [from, to] = statement.pair(args[1], "->");
+      op.parameter = std::string(from);
+      op.to = statement.letter(to);
+      return;
+    }
+    case Parameters::constant:
+      op.parameter = statement.name(args[1]);
+      return;
+    case Parameters::none:
+    case Parameters::contraction:
+      for (std::size_t i = 1; i < args.size(); ++i) op.args.push_back(statement.name(args[i]));
+      return;
+  }
+}
+
+/// "BLE,EF->BLF; x, w", a pair of operands for each term.
+void read_contraction(const Statement& statement, Op& op, std::string_view inside) {
+  const auto parts = split(inside, ";");
+  op.spec = EinsumSpec::parse(parts[0]);
+  if (parts.size() != op.spec.terms.size() + 1)
+    throw statement.malformed("write einsum(SPEC; A, B), one pair for each term");
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto [a, b] = statement.pair(parts[i], ",");
+    op.args.push_back(statement.name(a));
+    op.args.push_back(statement.name(b));
+  }
+}
+
+std::string parameters_text(const Op& op) {
+  switch (op_row(op.kind).parameters) {
+    case Parameters::dim_axes:
+      return fmt::format(", {}, {}", op.dim, op.axes.to_string());
+    case Parameters::axes:
+      return fmt::format(", {}", op.axes.to_string());
+    case Parameters::dim_dim_axes:
+      return fmt::format(", {}->{}, {}", op.dim, op.to, op.axes.to_string()) +
+             (op.as == op.axes ? "" : " as " + op.as.to_string());
+    case Parameters::dim_axes_to_axes:
+      return fmt::format(", {}, {}->{}", op.dim, op.axes.to_string(), op.as.to_string());
+    case Parameters::dim_to_layout:
+      return fmt::format(", {}->{}", op.dim, op.parameter);
+    case Parameters::dims_to_dim:
+      return fmt::format(", {}->{}", op.parameter, op.to);
+    case Parameters::constant:
+      return ", " + op.parameter;
+    case Parameters::none:
+    case Parameters::contraction:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+Op Statement::op(std::string_view call) const {
+  const auto open = call.find('(');
+  if (open == std::string_view::npos || call.back() != ')') throw malformed("write OP(ARGUMENTS)");
+  const std::string_view word = trim(call.substr(0, open));
+  const std::string_view inside = call.substr(open + 1, call.size() - open - 2);
+  const OpRow* const known = find_op(word);
+  if (known == nullptr) {
+    std::vector<std::string> legal;
+    for (const OpRow& row : all_ops()) legal.emplace_back(row.name);
+    const std::string near = nearest(word, legal);
+    throw malformed(
+        fmt::format("'{}' is no op{}", word, near.empty() ? "" : ", did you mean " + near + "?"));
+  }
+  Op op;
+  op.kind = known->kind;
+  if (known->parameters == Parameters::contraction) {
+    read_contraction(*this, op, inside);
+    return op;
+  }
+  const auto args = split(inside, ",");
+  op.args.push_back(name(args[0]));
+  read_parameters(*this, op, args);
+  return op;
+}
+
+std::string Op::to_string() const {
+  std::string text = std::string(shardproof::to_string(kind)) + "(";
+  if (op_row(kind).parameters == Parameters::contraction) {
+    text += spec.to_string();
+    for (std::size_t i = 0; i + 1 < args.size(); i += 2)
+      text += "; " + args[i] + ", " + args[i + 1];
+    return text + ")";
+  }
+  for (std::size_t i = 0; i < args.size(); ++i) text += (i > 0 ? ", " : "") + args[i];
+  return text + parameters_text(*this) + ")";
+}
+
+}  // namespace shardproof

@@ -1,0 +1,154 @@
+#include "engine/program/ops.h"
+
+#include <algorithm>
+#include <array>
+
+namespace shardproof {
+namespace {
+
+constexpr std::string_view kCollectives = "Collectives";
+constexpr std::string_view kAnyOperand = "Local ops on any operand";
+constexpr std::string_view kProducts = "Products";
+constexpr std::string_view kComplete = "Local ops on complete operands";
+
+constexpr auto kOps = std::to_array<OpRow>({
+    {.kind = OpKind::all_gather,
+     .name = "all_gather",
+     .parameters = Parameters::dim_axes,
+     .takes_partial = true,
+     .only_moves = true,
+     .collective = true,
+     .suffix = 'g',
+     .section = kCollectives},
+    {.kind = OpKind::reduce_scatter,
+     .name = "reduce_scatter",
+     .parameters = Parameters::dim_axes,
+     .takes_partial = true,
+     .collective = true,
+     .reduces = true,
+     .depends_on_place = true,
+     .suffix = 'r',
+     .section = kCollectives},
+    {.kind = OpKind::all_reduce,
+     .name = "all_reduce",
+     .parameters = Parameters::axes,
+     .takes_partial = true,
+     .collective = true,
+     .reduces = true,
+     .suffix = 'a',
+     .section = kCollectives},
+    {.kind = OpKind::all_to_all,
+     .name = "all_to_all",
+     .parameters = Parameters::dim_dim_axes,
+     .takes_partial = true,
+     .only_moves = true,
+     .collective = true,
+     .depends_on_place = true,
+     .suffix = 't',
+     .section = kCollectives},
+    {.kind = OpKind::permute_axes,
+     .name = "permute_axes",
+     .parameters = Parameters::dim_axes_to_axes,
+     .takes_partial = true,
+     .only_moves = true,
+     .collective = true,
+     .depends_on_place = true,
+     .suffix = 'o',
+     .section = kCollectives},
+    {.kind = OpKind::slice,
+     .name = "slice",
+     .parameters = Parameters::dim_axes,
+     .takes_partial = true,
+     .only_moves = true,
+     .depends_on_place = true,
+     .suffix = 's',
+     .section = kAnyOperand},
+    {.kind = OpKind::last,
+     .name = "last",
+     .takes_partial = true,
+     .only_moves = true,
+     .section = kAnyOperand},
+    {.kind = OpKind::split_dim,
+     .name = "split_dim",
+     .parameters = Parameters::dim_to_layout,
+     .takes_partial = true,
+     .only_moves = true,
+     .section = kAnyOperand},
+    {.kind = OpKind::merge_dim,
+     .name = "merge_dim",
+     .parameters = Parameters::dims_to_dim,
+     .takes_partial = true,
+     .only_moves = true,
+     .section = kAnyOperand},
+    {.kind = OpKind::einsum,
+     .name = "einsum",
+     .parameters = Parameters::contraction,
+     .operands = {2, 2, true},
+     .section = kProducts},
+    {.kind = OpKind::embed_lookup,
+     .name = "embed_lookup",
+     .operands = {2, 2},
+     .depends_on_place = true,  // its block of the vocabulary
+     .section = kProducts},
+    {.kind = OpKind::add, .name = "add", .operands = {2, 2}, .section = kComplete},
+    {.kind = OpKind::scale, .name = "scale", .operands = {2, 2}, .section = kComplete},
+    {.kind = OpKind::scale_by,
+     .name = "scale_by",
+     .parameters = Parameters::constant,
+     .section = kComplete},
+    {.kind = OpKind::divide_by,
+     .name = "divide_by",
+     .parameters = Parameters::constant,
+     .section = kComplete},
+    {.kind = OpKind::bias, .name = "bias", .operands = {2, Operands::kAny}, .section = kComplete},
+    {.kind = OpKind::center, .name = "center", .operands = {2, 2}, .section = kComplete},
+    {.kind = OpKind::store, .name = "store", .section = kComplete},
+    {.kind = OpKind::norm, .name = "norm", .operands = {3, 4}, .section = kComplete},
+    {.kind = OpKind::rope, .name = "rope", .operands = {4, 4}, .section = kComplete},
+    {.kind = OpKind::rope_interleaved,
+     .name = "rope_interleaved",
+     .operands = {4, 4},
+     .section = kComplete},
+    {.kind = OpKind::swiglu, .name = "swiglu", .operands = {2, 2}, .section = kComplete},
+    {.kind = OpKind::geglu, .name = "geglu", .operands = {2, 2}, .section = kComplete},
+    {.kind = OpKind::gelu, .name = "gelu", .section = kComplete},
+    {.kind = OpKind::gelu_erf, .name = "gelu_erf", .section = kComplete},
+    {.kind = OpKind::append, .name = "append", .operands = {3, 3}, .section = kComplete},
+    {.kind = OpKind::attend,
+     .name = "attend",
+     .operands = {4, 4},
+     .results = 5,
+     .depends_on_place = true,  // which of its kv heads its query heads read
+     .section = kComplete},
+    {.kind = OpKind::local_argmax,
+     .name = "local_argmax",
+     .results = 2,
+     .depends_on_place = true,  // its block of the vocabulary
+     .section = kComplete},
+    {.kind = OpKind::argmax, .name = "argmax", .operands = {2, 2}, .section = kComplete},
+});
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kOps.size(); ++i)
+    if (kOps[i].kind != static_cast<OpKind>(i)) return false;
+  return true;
+}
+static_assert(in_order(), "the rows stand in the order of OpKind, so that it finds them");
+
+}  // namespace
+
+std::span<const OpRow> all_ops() { return kOps; }
+
+const OpRow& op_row(OpKind kind) {
+  static constexpr OpRow kNone;
+  const auto at = static_cast<std::size_t>(kind);
+  return at < kOps.size() ? kOps[at] : kNone;
+}
+
+const OpRow* find_op(std::string_view name) {
+  const auto at =
+      std::find_if(kOps.begin(), kOps.end(), [&](const OpRow& op) { return op.name == name; });
+  return at == kOps.end() ? nullptr : &*at;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <limits>
+#include <span>
+#include <string_view>
+
+namespace shardproof {
+
+/// The ops of programs. What is known of each of them is its row, below.
+enum class OpKind {
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  all_to_all,
+  permute_axes,
+  slice,
+  last,
+  split_dim,
+  merge_dim,
+  einsum,
+  embed_lookup,
+  add,
+  scale,
+  scale_by,
+  divide_by,
+  bias,
+  center,
+  store,
+  norm,
+  rope,
+  rope_interleaved,
+  swiglu,
+  geglu,
+  gelu,
+  gelu_erf,
+  append,
+  attend,
+  local_argmax,
+  argmax
+};
+
+/// What stands between the brackets of a call, "all_gather(x, E, zy)".
+enum class Parameters {
+  none,              ///< operands only: "add(a, b)"
+  dim_axes,          ///< "(x, E, zy)"
+  axes,              ///< "(x, zy)"
+  dim_dim_axes,      ///< "(x, H->B, zy)", "(x, H->B, zy as yz)"
+  dim_axes_to_axes,  ///< "(x, B, xzy->zyx)"
+  dim_to_layout,     ///< "(x, H->S_zR_yx)"
+  dims_to_dim,       ///< "(x, SR->H)"
+  constant,          ///< "(x, embed_scale)", of engine/program/constants.h
+  contraction        ///< "(BLE,EF->BLF; x, w)", a pair of operands for each term
+};
+
+/// How many operands an op takes.
+struct Operands {
+  int least = 1;
+  int most = 1;
+  bool per_term = false;  ///< of a contraction: this many for each of its terms
+
+  static constexpr int kAny = std::numeric_limits<int>::max();
+};
+
+/// What is known of an op beside its rules and its arithmetic. Parser and printer, type checker,
+/// executor, liveness and ledger read it.
+struct OpRow {
+  OpKind kind{};
+  std::string_view name = {};
+  Parameters parameters = Parameters::none;
+  Operands operands = {};
+  int results = 1;
+  bool takes_partial = false;  ///< operands may be partial sums; of other ops they are complete
+  bool only_moves = false;     ///< copies, drops or rearranges the elements of its one operand
+  bool collective = false;     ///< moves data between chips, over a group given by axes
+  bool reduces = false;        ///< sums over the partial axes of its operand
+  /// What a chip gets depends on where it stands: two chips with equal operands (of a collective:
+  /// two chips of one group) get different results.
+  bool depends_on_place = false;
+  /// What a generated program adds to the name of a value that this op leads to another layout
+  /// ("hr": h, reduced); 0 for an op that no way between layouts has.
+  char suffix = 0;
+  std::string_view section = {};  ///< of docs/typing.md, where its rules stand
+};
+
+/// The rows of all ops, in the order of OpKind.
+std::span<const OpRow> all_ops();
+
+/// A row without a name for what is no op.
+const OpRow& op_row(OpKind kind);
+/// Null if there is no op of this name.
+const OpRow* find_op(std::string_view name);
+
+inline std::string_view to_string(OpKind kind) { return op_row(kind).name; }
+inline bool is_collective(OpKind kind) { return op_row(kind).collective; }
+
+}  // namespace shardproof

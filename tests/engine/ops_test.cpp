@@ -1,0 +1,284 @@
+// The table of ops is held against all that reads or repeats it: type checker, executor, ledger,
+// text and documents. An op that one of them lacks is named here.
+#include "engine/program/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "engine/program/constants.h"
+#include "engine/program/count.h"
+#include "tests/engine/op_samples.h"
+#include "tests/engine/run_program.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+std::string document(const std::string& name) {
+  std::ifstream file(std::string(SHARDPROOF_DOCS) + "/" + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// The rows "| OP | `OP(...` | ..." of a document that stand under "## SECTION".
+std::set<std::string> rows_under(const std::string& text, const std::string& section) {
+  std::set<std::string> names;
+  const auto begin = text.find("## " + section + "\n");
+  if (begin == std::string::npos) return names;
+  const std::string part = text.substr(begin, text.find("\n## ", begin) - begin);
+  static const std::regex row(R"(\n\| ([a-z_]+) \| `([a-z_]+)\()");
+  for (std::sregex_iterator m(part.begin(), part.end(), row), end; m != end; ++m)
+    if ((*m)[1] == (*m)[2]) names.insert((*m)[1]);
+  return names;
+}
+
+/// The ops that docs/typing.md does not have in the section that their row names.
+std::set<std::string> missing_of_typing(const std::string& text) {
+  std::set<std::string> missing;
+  for (const OpRow& op : all_ops())
+    if (!rows_under(text, std::string(op.section)).contains(std::string(op.name)))
+      missing.insert(std::string(op.name));
+  return missing;
+}
+
+/// The ops that have no row "| OP | ... | `... = OP(...) ...` |" in docs/program.md.
+std::set<std::string> missing_of_manual(const std::string& text) {
+  std::set<std::string> missing;
+  for (const OpRow& op : all_ops()) {
+    const std::string name(op.name);
+    if (!std::regex_search(text, std::regex("\n\\| " + name + " \\|[^\n]* = " + name + "\\(")))
+      missing.insert(name);
+  }
+  return missing;
+}
+
+std::string without(std::string text, const std::string& part) {
+  const auto at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part;
+  return text.erase(at, part.size());
+}
+
+TEST(OpTable, NamesAreFoundAndFindTheirRows) {
+  for (const OpRow& op : all_ops()) {
+    EXPECT_EQ(find_op(op.name), &op);
+    EXPECT_EQ(&op_row(op.kind), &op);
+    EXPECT_EQ(to_string(op.kind), op.name);
+  }
+  EXPECT_EQ(find_op("all"), nullptr);
+  EXPECT_EQ(op_row(static_cast<OpKind>(99)).name, "");
+}
+
+TEST(OpTable, EveryOpIsInTheDocuments) {
+  EXPECT_EQ(missing_of_typing(document("typing.md")), std::set<std::string>());
+  EXPECT_EQ(missing_of_manual(document("program.md")), std::set<std::string>());
+}
+
+TEST(OpTable, AnOpThatADocumentLacksIsNamed) {
+  using Names = std::set<std::string>;
+  const std::string typing = document("typing.md");
+  EXPECT_EQ(missing_of_typing(without(typing, "\n| gelu | ")), Names{"gelu"});
+  EXPECT_EQ(missing_of_typing(without(typing, "`rope(")), Names{"rope"});
+  EXPECT_EQ(missing_of_typing(without(typing, "## Products\n")), (Names{"einsum", "embed_lookup"}));
+  EXPECT_EQ(missing_of_manual(without(document("program.md"), " = last(x)")), Names{"last"});
+  EXPECT_EQ(missing_of_manual("").size(), all_ops().size());
+}
+
+TEST(OpTable, EveryOpHasASampleThatParsesPrintsAndChecks) {
+  EXPECT_EQ(op_sample(static_cast<OpKind>(99)), nullptr);
+  for (const OpRow& op : all_ops()) {
+    const OpSample* const sample = op_sample(op.kind);
+    ASSERT_NE(sample, nullptr) << op.name << " has no sample";
+    const Program program = sample->program();
+    EXPECT_EQ(print_program(program), sample->text);
+    const Op& last = program.ops.back();
+    EXPECT_EQ(last.kind, op.kind);
+    EXPECT_EQ(last.results.size(), static_cast<std::size_t>(op.results)) << op.name;
+    EXPECT_EQ(message_of([&] { sample->types(); }), "") << op.name;
+  }
+}
+
+std::vector<Type> operand_types(const OpSample& sample, const Op& op) {
+  const std::map<std::string, Type> types = sample.types();
+  std::vector<Type> operands;
+  for (const std::string& arg : op.args) operands.push_back(types.at(arg));
+  return operands;
+}
+
+TEST(OpTable, TheTypeCheckerTakesAsManyOperandsAsTheTableSays) {
+  for (const OpRow& row : all_ops()) {
+    const OpSample& sample = *op_sample(row.kind);
+    const Op op = sample.program().ops.back();
+    const std::vector<Type> operands = operand_types(sample, op);
+    for (std::size_t n = 0; n < 7; ++n) {
+      std::vector<Type> given;
+      Op asked = op;
+      asked.args.clear();
+      for (std::size_t i = 0; i < n; ++i) {
+        given.push_back(operands[std::min(i, operands.size() - 1)]);
+        asked.args.push_back("a");
+      }
+      const auto count = static_cast<int>(n);
+      const bool fits = count >= row.operands.least && count <= row.operands.most;
+      const std::string said = message_of([&] { infer(asked, given, sample.torus); });
+      EXPECT_EQ(said.starts_with("program_c4"), !fits) << row.name << " of " << n << ": " << said;
+    }
+  }
+}
+
+TEST(OpTable, TheTypeCheckerTakesPartialOperandsWhereTheTableSays) {
+  for (const OpRow& row : all_ops()) {
+    const OpSample& sample = *op_sample(row.kind);
+    const Op op = sample.program().ops.back();
+    std::vector<Type> operands = operand_types(sample, op);
+    const Axes more = operands[0].layout.partial().with(Axes::parse("z"));
+    operands[0].layout = operands[0].layout.with_partial(more);
+    const std::string said = message_of([&] { infer(op, operands, sample.torus); });
+    EXPECT_EQ(said.starts_with(std::string(row.name) + "_c1: "), !row.takes_partial) << said;
+    EXPECT_TRUE(!row.takes_partial || said.empty()) << said;
+  }
+}
+
+TEST(OpTable, TheReducingOpsTakeAwayPartialAxes) {
+  for (const OpRow& row : all_ops()) {
+    const OpSample& sample = *op_sample(row.kind);
+    const Op op = sample.program().ops.back();
+    const std::vector<Type> operands = operand_types(sample, op);
+    const std::vector<Type> results = infer(op, operands, sample.torus);
+    EXPECT_EQ(results.size(), static_cast<std::size_t>(row.results)) << row.name;
+    const int before = operands[0].layout.partial().size();
+    EXPECT_EQ(results[0].layout.partial().size() < before, row.reduces) << row.name;
+  }
+}
+
+TEST(OpTable, TheLedgerCountsEveryOpAndTheCollectivesMove) {
+  for (const OpRow& row : all_ops()) {
+    const OpSample& sample = *op_sample(row.kind);
+    const Ledger ledger = count(sample.program(), sample.types(), sample.torus, {});
+    EXPECT_EQ(ledger.steps.back().kind, row.kind);
+    EXPECT_GT(ledger.steps.back().hbm_bytes, 0) << row.name;
+    EXPECT_EQ(ledger.steps.back().moved > 0, row.collective) << row.name;
+  }
+}
+
+/// Runs the last op of a sample alone. Chips that stand alike on `axes` hold equal operands.
+std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
+                               std::vector<Sharded>& operands) {
+  Program alone = sample.program();
+  alone.inputs.clear();
+  alone.ops.erase(alone.ops.begin(), alone.ops.end() - 1);
+  const Op& op = alone.ops[0];
+  const std::vector<Type> types = operand_types(sample, op);
+  std::map<std::string, SharedValue> values;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    Sharded operand;
+    operand.layout = types[i].layout;
+    operand.shape = types[i].shape;
+    operand.torus = sample.torus;
+    const auto size = static_cast<std::size_t>(
+        element_count(local_shape(types[i].layout, types[i].shape, sample.torus)));
+    ChipArrays<float> floats;
+    ChipArrays<std::int32_t> ints;
+    for (int chip = 0; chip < sample.torus.chips(); ++chip) {
+      const auto own = static_cast<std::size_t>(sample.torus.block(chip, axes));
+      floats.emplace_back(size);
+      ints.emplace_back(size);
+      for (std::size_t e = 0; e < size; ++e) {
+        floats.back()[e] = 0.5F + 0.25F * static_cast<float>((e + 7 * own + 3 * i) % 23);
+        ints.back()[e] = static_cast<std::int32_t>(3 + e % 2);  // a slot behind the cache, an id
+      }
+    }
+    if (types[i].integer)
+      operand.data = std::move(ints);
+    else
+      operand.data = std::move(floats);
+    operands.push_back(operand);
+    values[op.args[i]] = shared(std::move(operand));
+  }
+  for (const Result& result : op.results) alone.outputs.push_back(result.name);
+  Threads one(1);
+  Numerics f32;
+  f32.regime = Regime::f32;
+  std::vector<Sharded> results;
+  const auto outputs = execute(alone, std::move(values), {any_config(), one, nullptr, {}, f32});
+  for (const Result& result : op.results) results.push_back(*outputs.at(result.name));
+  return results;
+}
+
+bool all_chips_alike(const Sharded& value) {
+  const auto alike = [](const auto& chips) {
+    return std::all_of(chips.begin(), chips.end(), [&](const auto& chip) {
+      return chip.size() == chips[0].size() &&
+             std::memcmp(chip.data(), chips[0].data(), chip.size() * sizeof(chip[0])) == 0;
+    });
+  };
+  if (const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data)) return alike(*ints);
+  return alike(value.f32());
+}
+
+TEST(OpTable, TheExecutorRunsEveryOpAndOnlySomeAskWhereAChipStands) {
+  for (const OpRow& row : all_ops()) {
+    const OpSample& sample = *op_sample(row.kind);
+    const Op op = sample.program().ops.back();
+    std::vector<Sharded> operands;
+    // All of a collective's chips are one group: so each chip has the same operands, the group's.
+    const Axes axes = row.collective ? op.axes : Axes();
+    const std::vector<Sharded> results = run_alone(sample, axes, operands);
+    EXPECT_EQ(results.size(), static_cast<std::size_t>(row.results));
+    bool alike = true;
+    for (const Sharded& result : results) alike = alike && all_chips_alike(result);
+    EXPECT_EQ(alike, !row.depends_on_place) << row.name;
+  }
+}
+
+TEST(OpTable, TheMovingOpsYieldWhatTheirOperandHeld) {
+  for (const OpRow& row : all_ops()) {
+    if (row.kind == OpKind::argmax || row.kind == OpKind::append) continue;  // of two operands
+    const OpSample& sample = *op_sample(row.kind);
+    std::vector<Sharded> operands;
+    const std::vector<Sharded> results =
+        run_alone(sample, sample.program().ops.back().axes, operands);
+    std::set<float> held;
+    if (std::holds_alternative<ChipArrays<float>>(operands[0].data))
+      for (const auto& chip : operands[0].f32()) held.insert(chip.begin(), chip.end());
+    bool moved = true;
+    for (const Sharded& result : results) {
+      if (!std::holds_alternative<ChipArrays<float>>(result.data)) {
+        moved = false;  // integers, of floats
+        continue;
+      }
+      for (const auto& chip : result.f32())
+        for (float v : chip) moved = moved && held.contains(v);
+    }
+    // A bf16 value stays what it is: these are.
+    if (row.kind == OpKind::store) continue;
+    EXPECT_EQ(moved, row.only_moves) << row.name;
+  }
+}
+
+TEST(Constants, AreThoseOfTheModelAndOfTheOp) {
+  const ModelConfig config = parse_model("palm-tiny,E=12,embed_scale=3,logit_scale=0.5");
+  Op op;
+  op.kind = OpKind::scale_by;
+  op.parameter = "embed_scale";
+  EXPECT_EQ(constant_of(op, config), 3.0);
+  op.parameter = "logit_scale";
+  EXPECT_EQ(constant_of(op, config), 0.5);
+  op.parameter = "E";
+  EXPECT_EQ(message_of([&] { constant_of(op, config); }),
+            "scale_by_c2: 'E' is no constant; legal: embed_scale, logit_scale");
+  op.kind = OpKind::divide_by;
+  EXPECT_EQ(constant_of(op, config), 12.0);
+  op.parameter = "logit_scale";
+  EXPECT_EQ(message_of([&] { constant_of(op, config); }),
+            "divide_by_c2: 'logit_scale' is no constant to divide by; legal: E");
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,56 @@
+// The scalar model knows every op of the table.
+#include "golden/scalar/ops.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/op_samples.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+TEST(ScalarOps, EveryOpOfTheTableIsApplied) {
+  const ModelConfig config;
+  for (const OpRow& row : all_ops()) {
+    const OpSample* const sample = op_sample(row.kind);
+    ASSERT_NE(sample, nullptr) << row.name << " has no sample";
+    const Program program = sample->program();
+    const std::map<std::string, Type> types = sample->types();
+    std::map<std::string, scalar::Value> values;
+    for (const Result& input : program.inputs) {
+      const Type& type = types.at(input.name);
+      const auto size = static_cast<std::size_t>(element_count(type.shape));
+      scalar::Value value{type.layout, type.shape, {}, {}};
+      for (std::size_t i = 0; i < size; ++i)
+        if (type.integer)
+          value.ints.push_back(static_cast<std::int32_t>(3 + i % 2));
+        else if (value.parts.empty())
+          value.parts.emplace_back(size, 0.5F);
+      values[input.name] = value;
+    }
+    const scalar::Setting setting{config, sample->torus};
+    for (const Op& op : program.ops) {
+      std::vector<const scalar::Value*> args;
+      for (const std::string& arg : op.args) args.push_back(&values.at(arg));
+      const std::vector<scalar::Value> results = scalar::apply(op, args, setting);
+      ASSERT_EQ(results.size(), op.results.size()) << row.name;
+      for (std::size_t r = 0; r < results.size(); ++r) {
+        EXPECT_EQ(results[r].shape, types.at(op.results[r].name).shape) << row.name;
+        values[op.results[r].name] = results[r];
+        values[op.results[r].name].layout = op.results[r].layout;
+      }
+    }
+  }
+}
+
+TEST(ScalarOps, AnOpThatItDoesNotKnowIsRefused) {
+  const scalar::Value one{Layout::parse("B"), {1}, {{1.0F}}, {}};
+  Op op;
+  op.kind = static_cast<OpKind>(99);
+  EXPECT_TRUE(message_of([&] {
+                scalar::apply(op, {&one}, {ModelConfig(), Torus()});
+              }).starts_with("scalar_c1"));
+}
+
+}  // namespace
+}  // namespace shardproof
