@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -48,6 +49,7 @@ class Step {
   Moves as_executed(Moves plan);
   Sharded collective();
   Sharded view() const;
+  std::optional<KeptPlaces> last_tokens() const;
   Sharded last();
   Sharded product() const;
   std::vector<const Sharded*> vectors() const;
@@ -115,12 +117,25 @@ Sharded Step::view() const {
   return result;
 }
 
+/// The places of the rows' last tokens; none where they are the last of L.
+std::optional<KeptPlaces> Step::last_tokens() const {
+  const auto batch = arg(0).layout.find('B');
+  const std::int64_t L = arg(0).shape[dim('L')];
+  const auto shorter = [&](const PassRows& alike) { return alike.tokens != L; };
+  if (!batch || std::none_of(execution_.rows.begin(), execution_.rows.end(), shorter))
+    return std::nullopt;
+  KeptPlaces kept{*batch, arg(0).layout.dims()[*batch].axes, {}};
+  for (const PassRows& alike : execution_.rows)
+    kept.of_row.insert(kept.of_row.end(), static_cast<std::size_t>(alike.rows), alike.tokens - 1);
+  return kept;
+}
+
 Sharded Step::last() {
   const std::size_t at = dim('L');
   Shape shape = arg(0).shape;
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(at));
-  return transfer(arg(0), as_executed(last_moves(arg(0).torus, arg(0).local(), at)), declared(),
-                  shape, threads_);
+  const Moves plan = last_moves(arg(0).torus, arg(0).local(), at, last_tokens());
+  return transfer(arg(0), as_executed(plan), declared(), shape, threads_);
 }
 
 Sharded Step::product() const {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/einsum.h"
 #include "engine/finding.h"
@@ -12,6 +13,7 @@
 #include "weights/error.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
+#include "weights/passes.h"
 
 namespace shardproof {
 
@@ -40,7 +42,7 @@ struct Execution {
   const ModelConfig& config;
   Threads& threads;
   Observer* observer = nullptr;
-  Scope scope;
+  Scope scope = {};
   Numerics numerics{};  ///< regime and schedule; storage is the program's own
   Hazards hazards{};
   /// The caller needs its activations (inputs that are neither weights, constants, ids nor
@@ -49,6 +51,8 @@ struct Execution {
   const FaultHooks* faults = nullptr;  ///< those of `plan` and `result`
   /// Where what is found goes; the run ends when they say so. Null: it is thrown as an Error.
   Findings* findings = nullptr;
+  /// Of the pass, whose last tokens `last` takes; without them the last of L.
+  std::vector<PassRows> rows = {};
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

@@ -119,7 +119,8 @@ class Runner {
                                   hazards_,
                                   /*gives_up_inputs=*/true,
                                   &faults_,
-                                  findings_});
+                                  findings_,
+                                  pass_->rows});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
