@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "weights/error.h"
 
 namespace shardproof {
 namespace {
 
-template <class T>
-void poison_arrays(ChipArrays<T>& chips) {
-  for (auto& buffer : chips)
-    if (!buffer.empty()) std::memset(buffer.data(), 0xFF, buffer.size() * sizeof(T));
+void fill(std::span<std::byte> bytes) {
+  if (!bytes.empty()) std::memset(bytes.data(), 0xFF, bytes.size());
 }
 
 /// The lowest-numbered chip with this one's coordinates along the axes in use; by the chip's number
@@ -71,24 +71,25 @@ void require_equal(const std::string& step, std::string_view what, const Layout&
 }  // namespace
 
 void poison(Sharded& value) {
-  if (auto* partial = std::get_if<Partial>(&value.data)) {
-    poison_arrays(partial->values);
-    poison_arrays(partial->bounds);
-  } else if (auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
-    poison_arrays(*f32);
-  } else {
-    poison_arrays(std::get<ChipArrays<std::int32_t>>(value.data));
-  }
+  for (int chip = 0; chip < value.torus().chips(); ++chip)
+    if (value.holds_partial()) {
+      fill(std::as_writable_bytes(value.partial_values_of(chip)));
+      fill(std::as_writable_bytes(value.partial_bounds_of(chip)));
+    } else if (value.holds_integers()) {
+      fill(std::as_writable_bytes(value.i32_of(chip)));
+    } else {
+      fill(std::as_writable_bytes(value.f32_of(chip)));
+    }
 }
 
 void require_equal_replicas(const std::string& step, const Layout& declared, const Sharded& value) {
-  if (const auto* partial = std::get_if<Partial>(&value.data)) {
-    require_equal(step, "partial values", declared, value.torus, partial->values);
-    require_equal(step, "bounds", declared, value.torus, partial->bounds);
-  } else if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
-    require_equal(step, "values", declared, value.torus, *f32);
+  if (value.holds_partial()) {
+    require_equal(step, "partial values", declared, value.torus(), value.partial().values);
+    require_equal(step, "bounds", declared, value.torus(), value.partial().bounds);
+  } else if (!value.holds_integers()) {
+    require_equal(step, "values", declared, value.torus(), value.f32());
   } else {
-    require_equal(step, "integers", declared, value.torus, value.i32());
+    require_equal(step, "integers", declared, value.torus(), value.i32());
   }
 }
 

@@ -17,12 +17,11 @@ class Comparer {
       : expected_(expected),
         layout_(declared),
         value_(value),
-        local_(judged_block(declared, value.shape, value.torus)) {}
+        local_(judged_block(declared, value.shape(), value.torus())) {}
 
   Comparison run() {
     if (value_.holds_partial()) return partial();
-    return std::holds_alternative<ChipArrays<std::int32_t>>(value_.data) ? complete(value_.i32())
-                                                                         : complete(value_.f32());
+    return value_.holds_integers() ? complete(value_.i32()) : complete(value_.f32());
   }
 
  private:
@@ -31,12 +30,12 @@ class Comparer {
   template <class See>
   bool each(int chip, See&& see) const {
     const std::int64_t count = element_count(local_);
-    const Shape offset = judged_offset(layout_, value_.shape, value_.torus, chip);
+    const Shape offset = judged_offset(layout_, value_.shape(), value_.torus(), chip);
     Shape index(local_.size(), 0);
     for (std::int64_t i = 0; i < count; ++i) {
       std::int64_t global = 0;
       for (std::size_t d = 0; d < index.size(); ++d)
-        global = global * value_.shape[d] + offset[d] + index[d];
+        global = global * value_.shape()[d] + offset[d] + index[d];
       if (see(i, global)) return true;
       for (std::size_t d = index.size(); d-- > 0 && ++index[d] == local_[d];) index[d] = 0;
     }
@@ -68,7 +67,7 @@ class Comparer {
     for (int chip : groups.chips)
       if (size_of(chip) != count) {
         Difference found;
-        found.chip = value_.torus.name(chip);
+        found.chip = value_.torus().name(chip);
         found.expected = fmt::format("{} elements on the chip", count);
         found.actual = fmt::format("{}", size_of(chip));
         result.difference = found;
@@ -85,7 +84,7 @@ class Comparer {
       });
     }
     if (!result.difference) return result;
-    ReachMeter meter(value_.torus, value_.shape, expected_.integer);
+    ReachMeter meter(value_.torus(), value_.shape(), expected_.integer);
     for (std::size_t g = 0; g < groups.count(); ++g) {
       auto held = holds(groups.at(g));
       each(groups.at(g).front(), [&](std::int64_t i, std::int64_t global) {
@@ -100,7 +99,7 @@ class Comparer {
   template <class T>
   Comparison complete(const ChipArrays<T>& chips) {
     Groups alone;
-    for (int chip = 0; chip < value_.torus.chips(); ++chip) alone.chips.push_back(chip);
+    for (int chip = 0; chip < value_.torus().chips(); ++chip) alone.chips.push_back(chip);
     return compare(
         alone, [&](int chip) { return chips[static_cast<std::size_t>(chip)].size(); },
         [&](std::span<const int> chip) {
@@ -116,7 +115,7 @@ class Comparer {
   Comparison partial() {
     const Partial& partial = value_.partial();
     Groups sums;
-    for (int chip = 0; chip < value_.torus.chips(); ++chip) {
+    for (int chip = 0; chip < value_.torus().chips(); ++chip) {
       const std::vector<int> members = group(chip);
       if (members.front() != chip) continue;  // counted with its group's first chip
       sums.size = members.size();
@@ -139,10 +138,10 @@ class Comparer {
 
   /// The chips whose partial shards sum up to what `chip` stands for, lowest number first.
   std::vector<int> group(int chip) const {
-    const std::array<int, 3> mine = judged_coordinates(value_.torus, chip);
+    const std::array<int, 3> mine = judged_coordinates(value_.torus(), chip);
     std::vector<int> members;
-    for (int other = 0; other < value_.torus.chips(); ++other) {
-      const std::array<int, 3> theirs = judged_coordinates(value_.torus, other);
+    for (int other = 0; other < value_.torus().chips(); ++other) {
+      const std::array<int, 3> theirs = judged_coordinates(value_.torus(), other);
       bool same = true;
       for (Axis a : {Axis::x, Axis::y, Axis::z}) {
         const auto at = static_cast<std::size_t>(a);
@@ -155,11 +154,11 @@ class Comparer {
 
   Difference difference(int chip, std::int64_t global, std::uint32_t got) const {
     Difference found;
-    found.chip = value_.torus.name(chip);
-    found.index.assign(value_.shape.size(), 0);
+    found.chip = value_.torus().name(chip);
+    found.index.assign(value_.shape().size(), 0);
     std::int64_t rest = global;
-    for (std::size_t d = found.index.size(); d-- > 0; rest /= value_.shape[d])
-      found.index[d] = rest % value_.shape[d];
+    for (std::size_t d = found.index.size(); d-- > 0; rest /= value_.shape()[d])
+      found.index[d] = rest % value_.shape()[d];
     found.expected = element_text(wanted(global), expected_.integer);
     found.actual = element_text(got, expected_.integer);
     return found;

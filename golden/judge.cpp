@@ -73,7 +73,7 @@ Judge::Judge(const oracle::Answer& answer, const Weights& weights)
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const Result& declared, const Sharded& value) {
-  const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape);
+  const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape());
   Difference found;
   found.pass = scope.pass;
   found.checkpoint = expected.id;
@@ -85,12 +85,12 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     judgement_.difference = found;
     throw Stop{};
   };
-  if (!fits(expected.shape, declared.layout, value.shape)) {
+  if (!fits(expected.shape, declared.layout, value.shape())) {
     found.expected = fmt::format("shape [{}]", fmt::join(expected.shape, ","));
-    found.actual = fmt::format("shape [{}]", fmt::join(value.shape, ","));
+    found.actual = fmt::format("shape [{}]", fmt::join(value.shape(), ","));
     stop();
   }
-  const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(value.data);
+  const bool integer = value.holds_integers();
   if (value.holds_partial() != declared.layout.is_partial() || integer != expected.integer) {
     found.expected = declared.layout.to_string();
     found.actual = value.holds_partial() ? "partial sums" : integer ? "int32" : "complete f32";
@@ -106,7 +106,7 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     found.reach = comparison.difference->reach;
     stop();
   }
-  if (element_count(value.shape) > 0) ++judgement_.tensors;
+  if (element_count(value.shape()) > 0) ++judgement_.tensors;
   // Of final_norm the last rows are all that any program needs.
   const Meaning& m = declared.meaning;
   if (m.kind == Meaning::Kind::checkpoint && !value.holds_partial() &&

@@ -129,9 +129,9 @@ class Placement {
  public:
   template <class T>
   Placement(const Layout& layout, const Sharded& value, const ChipArrays<T>& chips)
-      : layout_(layout), shape_(value.shape), torus_(value.torus) {
-    if (layout.rank() != value.shape.size()) return;
-    local_ = value.shape;
+      : layout_(layout), shape_(value.shape()), torus_(value.torus()) {
+    if (layout.rank() != value.shape().size()) return;
+    local_ = value.shape();
     for (std::size_t d = 0; d < local_.size(); ++d) {
       const std::int64_t blocks = torus_.size(layout.dims()[d].axes);
       fits_ = fits_ && local_[d] % blocks == 0;
@@ -260,10 +260,10 @@ class Trace::File {
   void add(const Scope& scope, const Program& program, const Op& op, const Result& declared,
            const Sharded& value) {
     const Hdf5Silence silence;
-    const Entry entry{scope.step(program, declared.name), declared, op.to_string(), value.shape};
-    if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
+    const Entry entry{scope.step(program, declared.name), declared, op.to_string(), value.shape()};
+    if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data())) {
       add(entry, value, *f32, dtype_of(declared, act_));
-    } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data)) {
+    } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data())) {
       const std::vector<std::int32_t> whole = add(entry, value, *i32, "int32");
       if (declared.meaning.to_string() == "token") add_token(scope.pass, whole);
     } else {
@@ -366,7 +366,7 @@ class Trace::File {
     }
     if (!placement.fits() || !layout.is_partial()) return;
     const auto whole = placement.assemble<float>([&](int chip) {
-      return sum_of_group(partial, from.torus.group(chip, layout.partial()), chip);
+      return sum_of_group(partial, from.torus().group(chip, layout.partial()), chip);
     });
     value(image_.file(), entry, entry.shape, whole, "f32");
   }

@@ -217,6 +217,9 @@ Judgement ended_by(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const Error& what) {
     if (what.label() == "hazard_replicas") return detected("replicas", what);
+    // Only where the type check is off is it the run that finds what does not fit.
+    if (what.label() == "engine_types" || what.label() == "sharded_c1")
+      return detected("types", what);
     refused.reason = what.what();
   } catch (const std::bad_alloc&) {
     refused.reason = "memory_c1: out of memory";

@@ -52,7 +52,7 @@ class Collector : public Observer {
                const Sharded& value) override {
     const Meaning& m = declared.meaning;
     if (op == nullptr || m.kind != Meaning::Kind::checkpoint || m.name == "in" ||
-        value.layout.is_partial() || (m.last && m.name != "final_norm"))
+        value.layout().is_partial() || (m.last && m.name != "final_norm"))
       return;
     const bool per_layer =
         m.name != "embed" && m.name != "final_norm" && m.name != "logits" && m.name != "token";

@@ -50,11 +50,13 @@ struct Execution {
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
 /// shards. Takes its inputs by name; a value is freed after its last use, operands of partial sums
-/// when those are complete. Returns the outputs by name. Does not check types: check() does. Throws
-/// Error: "engine_finite" (a value overflowed: step, chip and element are named); with
-/// hazards.replicas what require_equal_replicas throws; what require_ieee and the ops throw
-/// (engine/local_ops.h), "transfer_c1", "transfer_c2" (a fault hook made a plan that cannot be
-/// carried out), and "scale_by_c2", "divide_by_c2" (a parameter that the model lacks).
+/// when those are complete. Returns the outputs by name. Does not check types: check() does. A
+/// value has the layout and shape that its op yields, whatever is declared. Throws Error:
+/// "engine_types" (an op yields nothing of its operands; the broken typing rule is named),
+/// "engine_finite" (a value overflowed: step, chip and element are named); with hazards.replicas
+/// what require_equal_replicas throws; what require_ieee and the ops throw (engine/local_ops.h),
+/// "transfer_c1", "transfer_c2" (a fault hook made a plan that cannot be carried out), "sharded_c1"
+/// (a fault hook made a value that does not fit).
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution);

@@ -23,11 +23,11 @@ class Sides {
   Sides(const Layout& layout, const Sharded& value, const ChipArrays<T>& chips,
         const scalar::Value& wanted)
       : layout_(layout),
-        shape_(value.shape),
-        torus_(value.torus),
+        shape_(value.shape()),
+        torus_(value.torus()),
         chips_(chips),
         wanted_(wanted),
-        local_(judged_block(layout, value.shape, value.torus)) {}
+        local_(judged_block(layout, value.shape(), value.torus())) {}
 
   /// Fills chip, index, both values and reach of the first difference; false if there is none.
   bool differ(Difference& found) const {
@@ -139,23 +139,23 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
     stop();
   }
   const scalar::Value& wanted = at->second.value;
-  const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data);
-  const auto* floats = std::get_if<ChipArrays<float>>(&value.data);
-  if (value.shape != wanted.shape || (wanted.integer() ? ints == nullptr : floats == nullptr)) {
+  const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data());
+  const auto* floats = std::get_if<ChipArrays<float>>(&value.data());
+  if (value.shape() != wanted.shape || (wanted.integer() ? ints == nullptr : floats == nullptr)) {
     found.expected = fmt::format("{} of shape [{}]", wanted.integer() ? "int32" : "f32",
                                  fmt::join(wanted.shape, ","));
     found.actual = fmt::format("{} of shape [{}]",
                                ints != nullptr     ? "int32"
                                : floats != nullptr ? "f32"
                                                    : "exact sums",
-                               fmt::join(value.shape, ","));
+                               fmt::join(value.shape(), ","));
     stop();
   }
   const bool apart = ints != nullptr ? Sides(declared.layout, value, *ints, wanted).differ(found)
                                      : Sides(declared.layout, value, *floats, wanted).differ(found);
   if (apart) stop();
-  judgement_.elements += element_count(value.local()) * value.torus.chips();
-  if (element_count(value.shape) > 0) ++judgement_.tensors;
+  judgement_.elements += element_count(value.local()) * value.torus().chips();
+  if (element_count(value.shape()) > 0) ++judgement_.tensors;
   met_.insert(key);
 }
 
