@@ -67,14 +67,14 @@ Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sha
                  Threads& threads, Regime regime) {
   const Shape query = q.local();
   const Shape cache = k.local();
-  const std::int64_t H = q.shape[2];
-  const std::int64_t K = k.shape[2];
-  const auto& dims = q.layout.dims();
+  const std::int64_t H = q.shape()[2];
+  const std::int64_t K = k.shape()[2];
+  const auto& dims = q.layout().dims();
   const Layout blh({dims[0], dims[1], dims[2]}, Axes());
   const Layout blhm({dims[0], dims[1], dims[2], {'M', Axes()}}, Axes());
-  const Shape rows{q.shape[0], q.shape[1], H};
-  const Shape scores{q.shape[0], q.shape[1], H, k.shape[1]};
-  const auto chips = static_cast<std::size_t>(q.torus.chips());
+  const Shape rows{q.shape()[0], q.shape()[1], H};
+  const Shape scores{q.shape()[0], q.shape()[1], H, k.shape()[1]};
+  const auto chips = static_cast<std::size_t>(q.torus().chips());
   const auto buffers = [&](std::int64_t each) {
     return ChipArrays<float>(chips, Buffer<float>(static_cast<std::size_t>(each)));
   };
@@ -85,7 +85,7 @@ Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sha
   ChipArrays<float> denom = max;
   ChipArrays<float> attn = buffers(row_count * query[3]);
 
-  threads.for_each(q.torus.chips(), [&](std::int64_t chip) {
+  threads.for_each(q.torus().chips(), [&](std::int64_t chip) {
     const auto c = static_cast<std::size_t>(chip);
     const LocalAttention local{query[0],          query[1],
                                query[2],          query[3],
@@ -96,23 +96,23 @@ Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sha
                                exp[c].data(),     denom[c].data(),
                                attn[c].data(),    regime};
     const std::int64_t first_head =
-        q.torus.block(static_cast<int>(chip), q.layout.axes('H')) * query[2];
+        q.torus().block(static_cast<int>(chip), q.layout().axes('H')) * query[2];
     const std::int64_t first_kv =
-        q.torus.block(static_cast<int>(chip), k.layout.axes('K')) * cache[2];
+        q.torus().block(static_cast<int>(chip), k.layout().axes('K')) * cache[2];
     for (std::int64_t h = 0; h < local.H; ++h) {
       const std::int64_t kv = (first_head + h) * K / H - first_kv;
       if (kv < 0 || kv >= local.K)
         throw std::logic_error(fmt::format("attend: head {} needs a kv head that chip {} lacks",
-                                           first_head + h, q.torus.name(static_cast<int>(chip))));
+                                           first_head + h, q.torus().name(static_cast<int>(chip))));
       for (std::int64_t b = 0; b < local.B; ++b)
         for (std::int64_t l = 0; l < local.L; ++l) local.query(b, l, h, kv);
     }
   });
-  return {{q.torus, blhm, scores, std::move(score)},
-          {q.torus, blh, rows, std::move(max)},
-          {q.torus, blhm, scores, std::move(exp)},
-          {q.torus, blh, rows, std::move(denom)},
-          {q.torus, q.layout, q.shape, std::move(attn)}};
+  return {{q.torus(), blhm, scores, std::move(score)},
+          {q.torus(), blh, rows, std::move(max)},
+          {q.torus(), blhm, scores, std::move(exp)},
+          {q.torus(), blh, rows, std::move(denom)},
+          {q.torus(), q.layout(), q.shape(), std::move(attn)}};
 }
 
 }  // namespace shardproof

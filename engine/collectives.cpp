@@ -8,7 +8,7 @@ namespace shardproof {
 namespace {
 
 /// The operand's place of a dim that its typing rule has found there.
-std::size_t place(const Sharded& t, char dim) { return t.layout.find(dim).value(); }
+std::size_t place(const Sharded& t, char dim) { return t.layout().find(dim).value(); }
 
 /// The result's type, whose dims divide.
 Type divided(Type type, const Torus& torus) {
@@ -25,36 +25,29 @@ Sharded summed(const Sharded& t, const Moves& moves, const Type& to, Schedule sc
   return reduce(t, moves, to.layout, to.shape, threads, schedule);
 }
 
-/// The same memory under another layout and shape.
-Sharded viewed(Sharded t, Type type) {
-  t.layout = std::move(type.layout);
-  t.shape = std::move(type.shape);
-  return t;
-}
-
 }  // namespace
 
 Sharded all_gather(const Sharded& t, char dim, const Axes& axes, Threads& threads) {
-  const Type to = divided(all_gather_type(t.type(), dim, axes), t.torus);
-  return moved(t, all_gather_moves(t.torus, t.local(), place(t, dim), axes), to, threads);
+  const Type to = divided(all_gather_type(t.type(), dim, axes), t.torus());
+  return moved(t, all_gather_moves(t.torus(), t.local(), place(t, dim), axes), to, threads);
 }
 
 Sharded reduce_scatter(const Sharded& t, char dim, const Axes& axes, Schedule schedule,
                        Threads& threads) {
-  const Type to = divided(reduce_scatter_type(t.type(), dim, axes), t.torus);
-  return summed(t, reduce_scatter_moves(t.torus, t.local(), place(t, dim), axes), to, schedule,
+  const Type to = divided(reduce_scatter_type(t.type(), dim, axes), t.torus());
+  return summed(t, reduce_scatter_moves(t.torus(), t.local(), place(t, dim), axes), to, schedule,
                 threads);
 }
 
 Sharded all_reduce(const Sharded& t, const Axes& axes, Schedule schedule, Threads& threads) {
-  const Type to = divided(all_reduce_type(t.type(), axes), t.torus);
-  return summed(t, all_reduce_moves(t.torus, t.local(), axes), to, schedule, threads);
+  const Type to = divided(all_reduce_type(t.type(), axes), t.torus());
+  return summed(t, all_reduce_moves(t.torus(), t.local(), axes), to, schedule, threads);
 }
 
 Sharded all_to_all(const Sharded& t, char from, char to, const Axes& axes, const Axes& as,
                    Threads& threads) {
-  const Type type = divided(all_to_all_type(t.type(), from, to, axes, as), t.torus);
-  return moved(t, all_to_all_moves(t.torus, t.local(), place(t, from), place(t, to), axes, as),
+  const Type type = divided(all_to_all_type(t.type(), from, to, axes, as), t.torus());
+  return moved(t, all_to_all_moves(t.torus(), t.local(), place(t, from), place(t, to), axes, as),
                type, threads);
 }
 
@@ -64,26 +57,28 @@ Sharded all_to_all(const Sharded& t, char from, char to, const Axes& axes, Threa
 
 Sharded permute_axes(const Sharded& t, char dim, const Axes& from, const Axes& to,
                      Threads& threads) {
-  const Type type = divided(permute_axes_type(t.type(), dim, from, to), t.torus);
-  return moved(t, permute_axes_moves(t.torus, t.local(), from, to), type, threads);
+  const Type type = divided(permute_axes_type(t.type(), dim, from, to), t.torus());
+  return moved(t, permute_axes_moves(t.torus(), t.local(), from, to), type, threads);
 }
 
 Sharded slice(const Sharded& t, char dim, const Axes& axes, Threads& threads) {
-  const Type to = divided(slice_type(t.type(), dim, axes), t.torus);
-  return moved(t, slice_moves(t.torus, t.local(), place(t, dim), axes), to, threads);
+  const Type to = divided(slice_type(t.type(), dim, axes), t.torus());
+  return moved(t, slice_moves(t.torus(), t.local(), place(t, dim), axes), to, threads);
 }
 
 Sharded last(const Sharded& t, Threads& threads) {
-  const Type to = divided(last_type(t.type()), t.torus);
-  return moved(t, last_moves(t.torus, t.local(), place(t, 'L')), to, threads);
+  const Type to = divided(last_type(t.type()), t.torus());
+  return moved(t, last_moves(t.torus(), t.local(), place(t, 'L')), to, threads);
 }
 
 Sharded split_dim(const Sharded& t, char dim, const Layout& parts) {
-  return viewed(t, divided(split_dim_type(t.type(), dim, parts, t.torus), t.torus));
+  const Type to = divided(split_dim_type(t.type(), dim, parts, t.torus()), t.torus());
+  return t.relabelled(to.layout, to.shape);
 }
 
 Sharded merge_dim(const Sharded& t, std::string_view parts, char dim) {
-  return viewed(t, divided(merge_dim_type(t.type(), parts, dim, t.torus), t.torus));
+  const Type to = divided(merge_dim_type(t.type(), parts, dim, t.torus()), t.torus());
+  return t.relabelled(to.layout, to.shape);
 }
 
 }  // namespace shardproof

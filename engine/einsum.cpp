@@ -222,17 +222,15 @@ std::string EinsumSpec::contracted(const Term& term) {
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime) {
-  const Torus& torus = terms.front().first->torus;
+  const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
   auto source = std::make_shared<Contraction>(spec, terms);
-  Sharded result{torus, layout, shape, {}};
   if (regime == Regime::f32) {
     ChipArrays<float> chains(chips);
     threads.for_each(torus.chips(), [&](std::int64_t chip) {
       chains[static_cast<std::size_t>(chip)] = source->chains(static_cast<int>(chip));
     });
-    result.data = std::move(chains);
-    return result;
+    return {torus, layout, shape, std::move(chains)};
   }
   if (layout.is_partial()) {
     Partial partial;
@@ -245,8 +243,7 @@ Sharded einsum(const EinsumSpec& spec,
       partial.bounds[static_cast<std::size_t>(chip)] = std::move(products.bounds);
     });
     partial.source = std::move(source);
-    result.data = std::move(partial);
-    return result;
+    return {torus, layout, shape, std::move(partial)};
   }
   ChipArrays<float> rounded(chips);
   threads.for_each(torus.chips(), [&](std::int64_t chip) {
@@ -266,8 +263,7 @@ Sharded einsum(const EinsumSpec& spec,
                   return sum.rounded();
                 });
   });
-  result.data = std::move(rounded);
-  return result;
+  return {torus, layout, shape, std::move(rounded)};
 }
 
 }  // namespace shardproof

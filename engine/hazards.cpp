@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <span>
 
 namespace shardproof {
 namespace {
 
-template <class T>
-void poison_arrays(ChipArrays<T>& chips) {
-  for (auto& buffer : chips)
-    if (!buffer.empty()) std::memset(buffer.data(), 0xFF, buffer.size() * sizeof(T));
+void fill(std::span<std::byte> bytes) {
+  if (!bytes.empty()) std::memset(bytes.data(), 0xFF, bytes.size());
 }
 
 /// The lowest-numbered chip with this one's coordinates along the axes in use; by the chip's number
@@ -79,26 +79,27 @@ std::optional<Finding> difference(const std::string& step, std::string_view what
 }  // namespace
 
 void poison(Sharded& value) {
-  if (auto* partial = std::get_if<Partial>(&value.data)) {
-    poison_arrays(partial->values);
-    poison_arrays(partial->bounds);
-  } else if (auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
-    poison_arrays(*f32);
-  } else {
-    poison_arrays(std::get<ChipArrays<std::int32_t>>(value.data));
-  }
+  for (int chip = 0; chip < value.torus().chips(); ++chip)
+    if (value.holds_partial()) {
+      fill(std::as_writable_bytes(value.partial_values_of(chip)));
+      fill(std::as_writable_bytes(value.partial_bounds_of(chip)));
+    } else if (value.holds_integers()) {
+      fill(std::as_writable_bytes(value.i32_of(chip)));
+    } else {
+      fill(std::as_writable_bytes(value.f32_of(chip)));
+    }
 }
 
 std::optional<Finding> replica_difference(const std::string& step, const Layout& declared,
                                           const Sharded& value) {
-  if (const auto* partial = std::get_if<Partial>(&value.data)) {
-    if (auto found = difference(step, "partial values", declared, value.torus, partial->values))
+  if (const auto* partial = std::get_if<Partial>(&value.data())) {
+    if (auto found = difference(step, "partial values", declared, value.torus(), partial->values))
       return found;
-    return difference(step, "bounds", declared, value.torus, partial->bounds);
+    return difference(step, "bounds", declared, value.torus(), partial->bounds);
   }
-  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data))
-    return difference(step, "values", declared, value.torus, *f32);
-  return difference(step, "integers", declared, value.torus, value.i32());
+  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data()))
+    return difference(step, "values", declared, value.torus(), *f32);
+  return difference(step, "integers", declared, value.torus(), value.i32());
 }
 
 }  // namespace shardproof

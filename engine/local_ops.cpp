@@ -24,21 +24,21 @@ const std::int32_t* ints_of(const Sharded& value, std::int64_t chip) {
 /// one chip's shard of `count` elements.
 template <class Body>
 Sharded map_chips(const Sharded& like, Layout layout, Shape shape, Threads& threads, Body&& body) {
-  ChipArrays<float> chips(static_cast<std::size_t>(like.torus.chips()));
+  ChipArrays<float> chips(static_cast<std::size_t>(like.torus().chips()));
   const auto count =
-      static_cast<std::size_t>(element_count(local_shape(layout, shape, like.torus)));
-  threads.for_each(like.torus.chips(), [&](std::int64_t chip) {
+      static_cast<std::size_t>(element_count(local_shape(layout, shape, like.torus())));
+  threads.for_each(like.torus().chips(), [&](std::int64_t chip) {
     auto& buffer = chips[static_cast<std::size_t>(chip)];
     buffer.resize(count);
     body(chip, buffer.data());
   });
-  return {like.torus, std::move(layout), std::move(shape), std::move(chips)};
+  return {like.torus(), std::move(layout), std::move(shape), std::move(chips)};
 }
 
 template <class F>
 Sharded elementwise(const Sharded& t, Threads& threads, F&& f) {
   const std::int64_t n = element_count(t.local());
-  return map_chips(t, t.layout, t.shape, threads, [&](std::int64_t chip, float* out) {
+  return map_chips(t, t.layout(), t.shape(), threads, [&](std::int64_t chip, float* out) {
     for (std::int64_t i = 0; i < n; ++i) out[i] = f(chip, i);
   });
 }
@@ -50,7 +50,7 @@ std::vector<std::int64_t> broadcast_index(const Sharded& t, const Sharded& s) {
   std::vector<std::int64_t> index{0};
   for (std::size_t d = 0; d < local.size(); ++d) {
     std::int64_t stride = 0;
-    if (const auto at = s.layout.find(t.layout.dims()[d].letter)) {
+    if (const auto at = s.layout().find(t.layout().dims()[d].letter)) {
       stride = 1;
       for (std::size_t e = *at + 1; e < other.size(); ++e) stride *= other[e];
     }
@@ -84,7 +84,7 @@ class Lookup : public PartialSource {
 
   float value(int chip, std::int64_t index) const {
     const std::int64_t id = ints_of(ids_, chip)[index / width_];
-    const std::int64_t row = id - table_->torus.block(chip, table_->layout.axes('V')) * rows_;
+    const std::int64_t row = id - table_->torus().block(chip, table_->layout().axes('V')) * rows_;
     if (row < 0 || row >= rows_) return 0.0F;
     // A sum over the chips has no -0, so the table's counts as +0 everywhere.
     return of(*table_, chip)[row * width_ + index % width_] + 0.0F;
@@ -107,8 +107,8 @@ Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharde
   const Shape local = x.local();
   const std::int64_t width = local.back();
   const std::int64_t rows = element_count(local) / width;
-  const auto E = static_cast<double>(x.shape.back());
-  return map_chips(x, x.layout, x.shape, threads, [&](std::int64_t chip, float* out) {
+  const auto E = static_cast<double>(x.shape().back());
+  return map_chips(x, x.layout(), x.shape(), threads, [&](std::int64_t chip, float* out) {
     const float* in = of(x, chip);
     const float* gain = of(g, chip);
     const float* bias = b != nullptr ? of(*b, chip) : nullptr;
@@ -129,11 +129,11 @@ Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharde
   const std::int64_t rows = local[0] * local[1];
   const std::int64_t heads = local[2];
   const std::int64_t Q = local[3];
-  const std::int64_t table_rows = cos.shape[0];
-  const std::int64_t J = cos.shape[1];
+  const std::int64_t table_rows = cos.shape()[0];
+  const std::int64_t J = cos.shape()[1];
   const std::int64_t step = pairs == RopePairs::half_split ? 1 : 2;
   const std::int64_t apart = pairs == RopePairs::half_split ? J : 1;
-  return map_chips(t, t.layout, t.shape, threads, [&](std::int64_t chip, float* out) {
+  return map_chips(t, t.layout(), t.shape(), threads, [&](std::int64_t chip, float* out) {
     const float* in = of(t, chip);
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t p = ints_of(pos, chip)[i];
@@ -235,9 +235,9 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
   const std::int64_t M = old_local[1];
   const std::int64_t L = new_rows[1];
   const std::int64_t row = new_rows[2] * new_rows[3];
-  Shape shape = cache.shape;
+  Shape shape = cache.shape();
   shape[1] += L;
-  return map_chips(cache, cache.layout, shape, threads, [&](std::int64_t chip, float* out) {
+  return map_chips(cache, cache.layout(), shape, threads, [&](std::int64_t chip, float* out) {
     std::fill_n(out, B * (M + L) * row, std::numeric_limits<float>::quiet_NaN());
     for (std::int64_t b = 0; b < B; ++b) {
       std::copy_n(of(cache, chip) + b * M * row, M * row, out + b * (M + L) * row);
@@ -256,25 +256,26 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
                      const Layout& layout, Threads& threads, Regime regime) {
   for (const auto& of_chip : ids.i32())
     for (const std::int32_t id : of_chip)
-      if (id < 0 || id >= table->shape[0])
+      if (id < 0 || id >= table->shape()[0])
         throw Error("embed_range",
-                    fmt::format("id {} is outside a vocabulary of {}", id, table->shape[0]));
-  Shape shape = ids.shape;
-  shape.push_back(table->shape[1]);
-  const auto count = static_cast<std::size_t>(element_count(local_shape(layout, shape, ids.torus)));
+                    fmt::format("id {} is outside a vocabulary of {}", id, table->shape()[0]));
+  Shape shape = ids.shape();
+  shape.push_back(table->shape()[1]);
+  const auto count =
+      static_cast<std::size_t>(element_count(local_shape(layout, shape, ids.torus())));
   auto source = std::make_shared<Lookup>(table, ids);
   if (!layout.is_partial() || regime == Regime::f32) {
-    Sharded like{ids.torus, layout, shape, {}};
-    return elementwise(like, threads, [&](std::int64_t chip, std::int64_t i) {
-      return source->value(static_cast<int>(chip), i);
+    return map_chips(ids, layout, shape, threads, [&](std::int64_t chip, float* out) {
+      for (std::size_t i = 0; i < count; ++i)
+        out[i] = source->value(static_cast<int>(chip), static_cast<std::int64_t>(i));
     });
   }
   Partial partial;
-  const auto chips = static_cast<std::size_t>(ids.torus.chips());
+  const auto chips = static_cast<std::size_t>(ids.torus().chips());
   partial.values.resize(chips);
   partial.bounds.resize(chips);
   partial.origins.resize(chips);
-  threads.for_each(ids.torus.chips(), [&](std::int64_t chip) {
+  threads.for_each(ids.torus().chips(), [&](std::int64_t chip) {
     auto& buffer = partial.values[static_cast<std::size_t>(chip)];
     buffer.resize(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -282,21 +283,21 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
           static_cast<double>(source->value(static_cast<int>(chip), static_cast<std::int64_t>(i)));
   });
   partial.source = std::move(source);
-  return {ids.torus, layout, shape, std::move(partial)};
+  return {ids.torus(), layout, shape, std::move(partial)};
 }
 
 Candidates local_argmax(const Sharded& z, Threads& threads) {
   const Shape local = z.local();
   const std::int64_t rows = local[0];
   const std::int64_t width = local[1];
-  const Layout layout({z.layout.dims()[0], {'C', z.layout.axes('V')}}, Axes());
-  const Shape shape{z.shape[0], z.torus.size(z.layout.axes('V'))};
-  const auto chips = static_cast<std::size_t>(z.torus.chips());
+  const Layout layout({z.layout().dims()[0], {'C', z.layout().axes('V')}}, Axes());
+  const Shape shape{z.shape()[0], z.torus().size(z.layout().axes('V'))};
+  const auto chips = static_cast<std::size_t>(z.torus().chips());
   ChipArrays<float> values(chips);
   ChipArrays<std::int32_t> indices(chips);
-  threads.for_each(z.torus.chips(), [&](std::int64_t chip) {
+  threads.for_each(z.torus().chips(), [&](std::int64_t chip) {
     const auto c = static_cast<std::size_t>(chip);
-    const std::int64_t base = z.torus.block(static_cast<int>(chip), z.layout.axes('V')) * width;
+    const std::int64_t base = z.torus().block(static_cast<int>(chip), z.layout().axes('V')) * width;
     for (std::int64_t i = 0; i < rows; ++i) {
       const float* row = of(z, chip) + i * width;
       std::int64_t best = 0;
@@ -306,14 +307,14 @@ Candidates local_argmax(const Sharded& z, Threads& threads) {
       indices[c].push_back(static_cast<std::int32_t>(base + best));
     }
   });
-  return {{z.torus, layout, shape, std::move(values)},
-          {z.torus, layout, shape, std::move(indices)}};
+  return {{z.torus(), layout, shape, std::move(values)},
+          {z.torus(), layout, shape, std::move(indices)}};
 }
 
 Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads) {
   const Shape local = value.local();
-  ChipArrays<std::int32_t> tokens(static_cast<std::size_t>(value.torus.chips()));
-  threads.for_each(value.torus.chips(), [&](std::int64_t chip) {
+  ChipArrays<std::int32_t> tokens(static_cast<std::size_t>(value.torus().chips()));
+  threads.for_each(value.torus().chips(), [&](std::int64_t chip) {
     for (std::int64_t i = 0; i < local[0]; ++i) {
       const float* row = of(value, chip) + i * local[1];
       std::int64_t best = 0;
@@ -322,7 +323,7 @@ Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads) {
       tokens[static_cast<std::size_t>(chip)].push_back(ints_of(index, chip)[i * local[1] + best]);
     }
   });
-  return {value.torus, without(value.layout, 1), {value.shape[0]}, std::move(tokens)};
+  return {value.torus(), without(value.layout(), 1), {value.shape()[0]}, std::move(tokens)};
 }
 
 }  // namespace shardproof

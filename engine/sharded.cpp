@@ -1,7 +1,13 @@
 #include "engine/sharded.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
+
 #include "engine/box.h"
 #include "engine/numeric/rounding_test.h"
+#include "weights/error.h"
 
 namespace shardproof {
 namespace {
@@ -31,11 +37,12 @@ Sharded shard_array(const Array<T>& tensor, const Layout& layout, const Torus& t
 
 template <class T>
 Array<T> assemble_array(const Sharded& value, const ChipArrays<T>& chips) {
-  Array<T> tensor(value.shape);
+  Array<T> tensor(value.shape());
   const Shape local = value.local();
   const Shape zero(local.size(), 0);
-  for (int c = value.torus.chips() - 1; c >= 0; --c)
-    for_each_run(local, local, zero, value.shape, block_offset(value.layout, local, value.torus, c),
+  for (int c = value.torus().chips() - 1; c >= 0; --c)
+    for_each_run(local, local, zero, value.shape(),
+                 block_offset(value.layout(), local, value.torus(), c),
                  [&](std::int64_t from, std::int64_t to, std::int64_t n) {
                    std::copy_n(chips[static_cast<std::size_t>(c)].begin() + from, n,
                                tensor.data.begin() + to);
@@ -43,7 +50,79 @@ Array<T> assemble_array(const Sharded& value, const ChipArrays<T>& chips) {
   return tensor;
 }
 
+[[noreturn]] void unfit(const Layout& layout, const Shape& shape, std::string_view why) {
+  throw Error("sharded_c1",
+              fmt::format("{} [{}]: {}", layout.to_string(), fmt::join(shape, ","), why));
+}
+
+Shape local_or_unfit(const Layout& layout, const Shape& shape, const Torus& torus) {
+  if (layout.rank() != shape.size())
+    unfit(layout, shape, fmt::format("{} dims, {} extents", layout.rank(), shape.size()));
+  try {
+    return local_shape(layout, shape, torus);
+  } catch (const Error& error) {
+    unfit(layout, shape, error.message());
+  }
+}
+
+/// One buffer a chip; of each `count` numbers, or none where that may be.
+template <class T>
+void require_buffers(const Layout& layout, const Shape& shape, const Torus& torus,
+                     std::string_view what, const ChipArrays<T>& chips, std::size_t count,
+                     bool or_none = false) {
+  if (chips.size() != static_cast<std::size_t>(torus.chips()))
+    unfit(layout, shape,
+          fmt::format("{} for {} chips on torus {}", what, chips.size(), torus.to_string()));
+  for (std::size_t chip = 0; chip < chips.size(); ++chip)
+    if (chips[chip].size() != count && !(or_none && chips[chip].empty()))
+      unfit(layout, shape,
+            fmt::format("{} {} on chip {}, {} in a shard", chips[chip].size(), what,
+                        torus.name(static_cast<int>(chip)), count));
+}
+
 }  // namespace
+
+Sharded::Sharded(const Torus& torus, Layout layout, Shape shape, Data data)
+    : torus_(torus),
+      layout_(std::move(layout)),
+      shape_(std::move(shape)),
+      local_(local_or_unfit(layout_, shape_, torus_)),
+      data_(std::move(data)) {
+  const auto count = static_cast<std::size_t>(element_count(local_));
+  if (const auto* of_partial = std::get_if<Partial>(&data_)) {
+    if (!layout_.is_partial()) unfit(layout_, shape_, "partial sums under a complete layout");
+    if (of_partial->terms < 1) unfit(layout_, shape_, "partial sums of no terms");
+    require_buffers(layout_, shape_, torus_, "partial values", of_partial->values, count);
+    require_buffers(layout_, shape_, torus_, "bounds", of_partial->bounds, count, true);
+    require_buffers(layout_, shape_, torus_, "origins", of_partial->origins,
+                    count * static_cast<std::size_t>(of_partial->terms), true);
+  } else if (const auto* integers = std::get_if<ChipArrays<std::int32_t>>(&data_)) {
+    if (layout_.is_partial()) unfit(layout_, shape_, "integers under a partial layout");
+    require_buffers(layout_, shape_, torus_, "integers", *integers, count);
+  } else {
+    require_buffers(layout_, shape_, torus_, "values", f32(), count);
+  }
+}
+
+Sharded Sharded::relabelled(Layout layout, Shape shape) const {
+  return {torus_, std::move(layout), std::move(shape), data_};
+}
+
+std::span<float> Sharded::f32_of(int chip) {
+  return std::get<ChipArrays<float>>(data_)[static_cast<std::size_t>(chip)];
+}
+
+std::span<std::int32_t> Sharded::i32_of(int chip) {
+  return std::get<ChipArrays<std::int32_t>>(data_)[static_cast<std::size_t>(chip)];
+}
+
+std::span<double> Sharded::partial_values_of(int chip) {
+  return std::get<Partial>(data_).values[static_cast<std::size_t>(chip)];
+}
+
+std::span<float> Sharded::partial_bounds_of(int chip) {
+  return std::get<Partial>(data_).bounds[static_cast<std::size_t>(chip)];
+}
 
 void Partial::append_origins(const Element& element, Buffer<Origin>& out) const {
   const auto& of_chip = origins[static_cast<std::size_t>(element.chip)];

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -70,22 +71,47 @@ struct Partial {
 };
 
 /// A logical tensor laid out on a torus: layout, global shape, one buffer per chip. f32 or int32
-/// data is complete; Partial data is what a layout with a partialsum carries.
-struct Sharded {
-  Torus torus;
-  Layout layout;
-  Shape shape;  ///< global
-  std::variant<ChipArrays<float>, ChipArrays<std::int32_t>, Partial> data;
+/// data is complete; Partial data is what a layout with a partialsum carries, in the f32 regime f32
+/// summands. Whatever is done to it, data, layout and shape fit together.
+class Sharded {
+ public:
+  using Data = std::variant<ChipArrays<float>, ChipArrays<std::int32_t>, Partial>;
 
-  const ChipArrays<float>& f32() const { return std::get<ChipArrays<float>>(data); }
-  const ChipArrays<std::int32_t>& i32() const { return std::get<ChipArrays<std::int32_t>>(data); }
-  const Partial& partial() const { return std::get<Partial>(data); }
-  bool holds_partial() const { return std::holds_alternative<Partial>(data); }
-  Type type() const {
-    return {layout, shape, std::holds_alternative<ChipArrays<std::int32_t>>(data)};
-  }
-  /// Throws what local_shape throws.
-  Shape local() const { return local_shape(layout, shape, torus); }
+  /// Throws Error("sharded_c1", ...) naming what does not fit: the layout's dims and the shape's, a
+  /// dim's extent and its axes, the number of buffers and of chips, a buffer and the shard's size,
+  /// partial sums and a complete layout, integers and a partial one.
+  Sharded(const Torus& torus, Layout layout, Shape shape, Data data);
+
+  const Torus& torus() const { return torus_; }
+  const Layout& layout() const { return layout_; }
+  const Shape& shape() const { return shape_; }  ///< global
+  const Shape& local() const { return local_; }  ///< of one chip's shard
+  Type type() const { return {layout_, shape_, holds_integers()}; }
+
+  const Data& data() const { return data_; }
+  const ChipArrays<float>& f32() const { return std::get<ChipArrays<float>>(data_); }
+  const ChipArrays<std::int32_t>& i32() const { return std::get<ChipArrays<std::int32_t>>(data_); }
+  const Partial& partial() const { return std::get<Partial>(data_); }
+  bool holds_partial() const { return std::holds_alternative<Partial>(data_); }
+  bool holds_integers() const { return std::holds_alternative<ChipArrays<std::int32_t>>(data_); }
+
+  /// The same data under another layout and shape of as many elements a chip. Throws as the
+  /// constructor does.
+  Sharded relabelled(Layout layout, Shape shape) const;
+
+  /// One chip's numbers, to be changed in place; how many there are stays. Of a partial the values,
+  /// and the bounds, none where the values are exact.
+  std::span<float> f32_of(int chip);
+  std::span<std::int32_t> i32_of(int chip);
+  std::span<double> partial_values_of(int chip);
+  std::span<float> partial_bounds_of(int chip);
+
+ private:
+  Torus torus_;
+  Layout layout_;
+  Shape shape_;
+  Shape local_;
+  Data data_;
 };
 
 /// Cuts an unsharded tensor into shards: chip c gets, of every dim, the block its layout says.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "engine/f32_sums.h"
@@ -108,39 +110,24 @@ Partial move_partial(const Partial& from, const Moves& moves, Threads& threads) 
 
 Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                  Threads& threads) {
-  Sharded result{value.torus, layout, shape, {}};
-  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data))
-    result.data = move_arrays(*f32, moves, 1, threads);
-  else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data))
-    result.data = move_arrays(*i32, moves, 1, threads);
-  else
-    result.data = move_partial(value.partial(), moves, threads);
-  return result;
+  return {value.torus(), layout, shape,
+          std::visit(
+              [&](const auto& data) -> Sharded::Data {
+                if constexpr (std::is_same_v<std::decay_t<decltype(data)>, Partial>)
+                  return move_partial(data, moves, threads);
+                else
+                  return move_arrays(data, moves, 1, threads);
+              },
+              value.data())};
 }
 
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                Threads& threads, Schedule schedule) {
-  Sharded result{value.torus, layout, shape, {}};
-  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data))
-    result.data = f32_sums(*f32, moves, schedule, threads);
-  else if (layout.is_partial())
-    result.data = partial_sums(value.partial(), moves, threads);
-  else
-    result.data = rounded_sums(value.partial(), moves, threads);
-  return result;
-}
-
-Sharded completed(const Sharded& value, Threads& threads) {
-  if (!value.holds_partial()) return value;
-  const Partial& partial = value.partial();
-  ChipArrays<float> to(partial.values.size());
-  threads.for_each(static_cast<std::int64_t>(to.size()), [&](std::int64_t chip) {
-    const auto c = static_cast<std::size_t>(chip);
-    to[c].resize(partial.values[c].size());
-    for (std::size_t i = 0; i < to[c].size(); ++i)
-      to[c][i] = partial.rounded_sum({{static_cast<int>(chip), static_cast<std::int64_t>(i)}});
-  });
-  return {value.torus, value.layout, value.shape, std::move(to)};
+  if (!value.holds_partial())
+    return {value.torus(), layout, shape, f32_sums(value.f32(), moves, schedule, threads)};
+  if (layout.is_partial())
+    return {value.torus(), layout, shape, partial_sums(value.partial(), moves, threads)};
+  return {value.torus(), layout, shape, rounded_sums(value.partial(), moves, threads)};
 }
 
 }  // namespace shardproof

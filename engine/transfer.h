@@ -9,7 +9,8 @@
 namespace shardproof {
 
 // The level below engine/collectives.h: a plan of who receives what is carried out as it is, right
-// or wrong. The result has the layout and shape that the caller says.
+// or wrong. The result has the layout and shape that the caller
+// says; Error("sharded_c1", ...) where they do not fit what the plan yields.
 
 /// Executes a plain move (all_gather, all_to_all, permute_axes, slice, last): every chip's new
 /// shard is assembled from the pieces it receives. Partial elements travel with value, bound and
@@ -24,9 +25,5 @@ Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout,
 /// sums stay partial and the chips do not receive equally many pieces.
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                Threads& threads, Schedule schedule = Schedule::group);
-
-/// The f32 value of a partial that an op reads as complete, which happens only in mutants that run
-/// with the type check off: each element is the rounded sum of its own origins.
-Sharded completed(const Sharded& value, Threads& threads);
 
 }  // namespace shardproof

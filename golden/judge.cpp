@@ -96,19 +96,19 @@ Judge::Judge(const oracle::Answer& answer, const Weights& weights, Findings& fin
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const Result& declared, const Sharded& value) {
-  const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape);
+  const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape());
   Finding found;
   found.pass = scope.pass;
   found.checkpoint = expected.id;
   found.step = scope.step(program, declared.name);
   found.op = op != nullptr ? op->to_string() : "input";
   found.where = program.where(declared.line);
-  if (!fits(expected.shape, declared.layout, value.shape)) {
+  if (!fits(expected.shape, declared.layout, value.shape())) {
     found.expected = fmt::format("shape [{}]", fmt::join(expected.shape, ","));
-    found.actual = fmt::format("shape [{}]", fmt::join(value.shape, ","));
+    found.actual = fmt::format("shape [{}]", fmt::join(value.shape(), ","));
     return findings_.add(std::move(found));
   }
-  const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(value.data);
+  const bool integer = value.holds_integers();
   if (value.holds_partial() != declared.layout.is_partial() || integer != expected.integer) {
     found.expected = declared.layout.to_string();
     found.actual = value.holds_partial() ? "partial sums" : integer ? "int32" : "complete f32";
@@ -118,7 +118,7 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   judgement_.elements += comparison.elements;
   if (comparison.mismatch)
     return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
-  if (element_count(value.shape) > 0) ++judgement_.tensors;
+  if (element_count(value.shape()) > 0) ++judgement_.tensors;
   const Meaning& m = declared.meaning;
   if (m.kind == Meaning::Kind::checkpoint && !value.holds_partial() &&
       (!m.last || value_row(m)->last_rows))

@@ -54,7 +54,7 @@ class Collector : public Observer {
     const Meaning& m = declared.meaning;
     const ValueRow* const row = value_row(m);
     if (op == nullptr || m.kind != Meaning::Kind::checkpoint || row == nullptr ||
-        row->kind != ValueKind::checkpoint || value.layout.is_partial() ||
+        row->kind != ValueKind::checkpoint || value.layout().is_partial() ||
         (m.last && !row->last_rows))
       return;
     std::string id = checkpoint_id(scope.pass, scope.layer, m.name);

@@ -13,6 +13,7 @@
 #include "engine/local_ops.h"
 #include "engine/program/constants.h"
 #include "engine/program/liveness.h"
+#include "engine/program/typing.h"
 #include "engine/transfer.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
@@ -29,11 +30,7 @@ class Step {
         op_(op),
         args_(std::move(args)),
         execution_(execution),
-        threads_(execution.threads) {
-    if (!op_row(op_.kind).takes_partial)
-      for (SharedValue& arg : args_)
-        if (arg->holds_partial()) arg = std::make_shared<Sharded>(completed(*arg, threads_));
-  }
+        threads_(execution.threads) {}
 
   std::vector<Sharded> run();
 
@@ -42,13 +39,14 @@ class Step {
 
  private:
   const Sharded& arg(std::size_t i) const { return *args_[i]; }
-  const Layout& declared() const { return op_.results[0].layout; }
-  std::size_t dim(char letter) const { return arg(0).layout.find(letter).value(); }
+  const Type& to() const { return types_[0]; }
+  std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
 
+  std::vector<Type> inferred() const;
+  std::vector<Sharded> values();
   Moves moves() const;
   Moves as_executed(Moves plan);
   Sharded collective();
-  Sharded view() const;
   std::optional<KeptPlaces> last_tokens() const;
   Sharded last();
   Sharded product() const;
@@ -59,25 +57,48 @@ class Step {
   std::vector<SharedValue> args_;
   const Execution& execution_;
   Threads& threads_;
+  std::vector<Type> types_;  ///< of the results
   std::int64_t received_ = 0;
 };
+
+/// What the operands make of it. The declared layouts play no part: without the type check they may
+/// be what no data fits.
+std::vector<Type> Step::inferred() const {
+  if (to_string(op_.kind).empty()) throw std::logic_error("an op kind has no execution");
+  std::vector<Type> operands;
+  for (const SharedValue& arg : args_) operands.push_back(arg->type());
+  const Torus torus = args_.empty() ? Torus() : arg(0).torus();
+  std::vector<Type> types;
+  std::string why;
+  try {
+    types = infer(op_, operands, torus);
+    for (const Type& type : types) local_shape(type.layout, type.shape, torus);
+    if (types.size() == op_.results.size()) return types;
+    why = fmt::format("{} results, not {}", types.size(), op_.results.size());
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  throw Error("engine_types",
+              fmt::format("{} = {}: {}", execution_.scope.step(program_, op_.results.at(0).name),
+                          op_.to_string(), why));
+}
 
 Moves Step::moves() const {
   const Sharded& t = arg(0);
   const Shape local = t.local();
   switch (op_.kind) {
     case OpKind::all_gather:
-      return all_gather_moves(t.torus, local, dim(op_.dim), op_.axes);
+      return all_gather_moves(t.torus(), local, dim(op_.dim), op_.axes);
     case OpKind::reduce_scatter:
-      return reduce_scatter_moves(t.torus, local, dim(op_.dim), op_.axes);
+      return reduce_scatter_moves(t.torus(), local, dim(op_.dim), op_.axes);
     case OpKind::all_reduce:
-      return all_reduce_moves(t.torus, local, op_.axes);
+      return all_reduce_moves(t.torus(), local, op_.axes);
     case OpKind::all_to_all:
-      return all_to_all_moves(t.torus, local, dim(op_.dim), dim(op_.to), op_.axes, op_.as);
+      return all_to_all_moves(t.torus(), local, dim(op_.dim), dim(op_.to), op_.axes, op_.as);
     case OpKind::permute_axes:
-      return permute_axes_moves(t.torus, local, op_.axes, op_.as);
+      return permute_axes_moves(t.torus(), local, op_.axes, op_.as);
     default:
-      return slice_moves(t.torus, local, dim(op_.dim), op_.axes);
+      return slice_moves(t.torus(), local, dim(op_.dim), op_.axes);
   }
 }
 
@@ -94,61 +115,34 @@ Moves Step::as_executed(Moves plan) {
 
 Sharded Step::collective() {
   const Moves m = as_executed(moves());
-  for (int chip = 0; chip < arg(0).torus.chips(); ++chip) received_ += m.received(chip);
+  for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += m.received(chip);
   if (op_row(op_.kind).reduces)
-    return reduce(arg(0), m, declared(), arg(0).shape, threads_, execution_.numerics.schedule);
-  return transfer(arg(0), m, declared(), arg(0).shape, threads_);
-}
-
-/// split_dim and merge_dim: the same memory under another shape.
-Sharded Step::view() const {
-  Sharded result = arg(0);
-  if (op_.kind == OpKind::split_dim) {
-    const std::size_t at = dim(op_.dim);
-    const std::int64_t outer = result.torus.size(declared().dims()[at].axes);
-    result.shape[at] /= outer;
-    result.shape.insert(result.shape.begin() + static_cast<std::ptrdiff_t>(at), outer);
-  } else {
-    const std::size_t at = dim(op_.parameter[0]);
-    result.shape[at] *= result.shape[at + 1];
-    result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-  }
-  result.layout = declared();
-  return result;
+    return reduce(arg(0), m, to().layout, to().shape, threads_, execution_.numerics.schedule);
+  return transfer(arg(0), m, to().layout, to().shape, threads_);
 }
 
 /// The places of the rows' last tokens; none where they are the last of L.
 std::optional<KeptPlaces> Step::last_tokens() const {
-  const auto batch = arg(0).layout.find('B');
-  const std::int64_t L = arg(0).shape[dim('L')];
+  const auto batch = arg(0).layout().find('B');
+  const std::int64_t L = arg(0).shape()[dim('L')];
   const auto shorter = [&](const PassRows& alike) { return alike.tokens != L; };
   if (!batch || std::none_of(execution_.rows.begin(), execution_.rows.end(), shorter))
     return std::nullopt;
-  KeptPlaces kept{*batch, arg(0).layout.dims()[*batch].axes, {}};
+  KeptPlaces kept{*batch, arg(0).layout().dims()[*batch].axes, {}};
   for (const PassRows& alike : execution_.rows)
     kept.of_row.insert(kept.of_row.end(), static_cast<std::size_t>(alike.rows), alike.tokens - 1);
   return kept;
 }
 
 Sharded Step::last() {
-  const std::size_t at = dim('L');
-  Shape shape = arg(0).shape;
-  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(at));
-  const Moves plan = last_moves(arg(0).torus, arg(0).local(), at, last_tokens());
-  return transfer(arg(0), as_executed(plan), declared(), shape, threads_);
+  const Moves m = as_executed(last_moves(arg(0).torus(), arg(0).local(), dim('L'), last_tokens()));
+  return transfer(arg(0), m, to().layout, to().shape, threads_);
 }
 
 Sharded Step::product() const {
   std::vector<std::pair<SharedValue, SharedValue>> terms;
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
-  Shape shape;
-  for (char letter : op_.spec.terms[0].result)
-    for (std::size_t i : {std::size_t{0}, std::size_t{1}})
-      if (const auto at = arg(i).layout.find(letter)) {
-        shape.push_back(arg(i).shape[*at]);
-        break;
-      }
-  return einsum(op_.spec, terms, declared(), shape, threads_, execution_.numerics.regime);
+  return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime);
 }
 
 /// The biases behind the first operand.
@@ -168,6 +162,11 @@ std::vector<Sharded> results(Value&&... values) {
 }
 
 std::vector<Sharded> Step::run() {
+  types_ = inferred();
+  return values();
+}
+
+std::vector<Sharded> Step::values() {
   switch (op_.kind) {
     case OpKind::all_gather:
     case OpKind::reduce_scatter:
@@ -180,12 +179,12 @@ std::vector<Sharded> Step::run() {
       return results(last());
     case OpKind::split_dim:
     case OpKind::merge_dim:
-      return results(view());
+      return results(arg(0).relabelled(to().layout, to().shape));  // the same memory
     case OpKind::einsum:
       return results(product());
     case OpKind::embed_lookup:
       return results(
-          embed_lookup(arg(0), args_[1], declared(), threads_, execution_.numerics.regime));
+          embed_lookup(arg(0), args_[1], to().layout, threads_, execution_.numerics.regime));
     case OpKind::add:
       return results(add(arg(0), arg(1), threads_));
     case OpKind::scale:
@@ -254,7 +253,7 @@ bool is_activation(const Meaning& m) {
 std::optional<Finding> overflow(const Scope& scope, const Program& program, const Result& declared,
                                 const Sharded& value) {
   const Meaning& m = declared.meaning;
-  const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
+  const auto* chips = std::get_if<ChipArrays<float>>(&value.data());
   const bool computed = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
                         m.kind == Meaning::Kind::unstored || m.kind == Meaning::Kind::stat;
   if (chips == nullptr || declared.layout.is_partial() || !computed) return std::nullopt;
@@ -267,11 +266,11 @@ std::optional<Finding> overflow(const Scope& scope, const Program& program, cons
       Shape index(local.size());
       auto rest = static_cast<std::int64_t>(i);
       for (std::size_t d = local.size(); d-- > 0; rest /= local[d])
-        index[d] = rest % local[d] + local[d] * value.torus.block(static_cast<int>(chip),
-                                                                  value.layout.dims()[d].axes);
+        index[d] = rest % local[d] + local[d] * value.torus().block(static_cast<int>(chip),
+                                                                    value.layout().dims()[d].axes);
       Finding found{.detector = Detector::run, .label = "engine_finite"};
       found.step = scope.step(program, declared.name);
-      found.chip = value.torus.name(static_cast<int>(chip));
+      found.chip = value.torus().name(static_cast<int>(chip));
       found.index = index;
       found.actual = fmt::format("{}", (*chips)[chip][i]);
       found.message = fmt::format("{} ({}) is {} at [{}], on chip {}", found.step, m.to_string(),
@@ -293,6 +292,9 @@ Finding broken_step(const Scope& scope, const Program& program, const Op& op) {
   } catch (const Error& error) {
     found.label = error.label();
     found.message = error.message();
+    // Only where the type check is off is it the run that finds what does not fit.
+    if (found.label == "engine_types" || found.label == "sharded_c1")
+      found.detector = Detector::types;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {  // an error of the engine's own: say where

@@ -58,12 +58,14 @@ struct Execution {
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
 /// shards. Takes its inputs by name; a value is freed after its last use, operands of partial sums
 /// when those are complete. Returns the outputs by name, none where the findings ended the run.
-/// Does not check types: check() does.
+/// Does not check types: check() does. A value has the layout and shape that its op yields,
+/// whatever is declared.
 ///
-/// Findings, or without them Errors: of the run "engine_finite" (a value overflowed: step, chip and
-/// element are named), what the ops throw (engine/local_ops.h), "transfer_c1", "transfer_c2" (a
-/// fault hook made a plan that cannot be carried out), "scale_by_c2", "divide_by_c2" (a parameter
-/// that the model lacks) and any exception of the engine's own; with hazards.replicas of replicas
+/// Findings, or without them Errors: of types "engine_types" (an op yields nothing of its operands;
+/// the broken typing rule is named), "sharded_c1" (a fault hook made a value that does not fit); of
+/// the run "engine_finite" (a value overflowed: step, chip and element are named), what the ops
+/// throw (engine/local_ops.h), "transfer_c1", "transfer_c2" (a fault hook made a plan that cannot
+/// be carried out) and any exception of the engine's own; with hazards.replicas of replicas
 /// "hazard_replicas". Throws what require_ieee, the observer and the fault hooks throw.
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,

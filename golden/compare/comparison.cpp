@@ -16,19 +16,19 @@ class Comparer {
  public:
   Comparer(const ExpectedBits& expected, const Layout& declared, const Sharded& value)
       : expected_(expected), layout_(declared), value_(value) {
-    const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(value.data);
+    const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(value.data());
     for (Axis a : declared.partial())
-      if (!value.holds_partial()) parts_ *= value.torus.size(a);
-    const std::int64_t count = element_count(value.shape) * parts_;
-    if (declared.rank() != value.shape.size() || integer != expected.integer ||
+      if (!value.holds_partial()) parts_ *= value.torus().size(a);
+    const std::int64_t count = element_count(value.shape()) * parts_;
+    if (declared.rank() != value.shape().size() || integer != expected.integer ||
         static_cast<std::int64_t>(expected.bits.size()) != count)
       throw Error("compare_c1",
                   fmt::format("{} expected {} elements cannot be compared with {} of shape [{}] in "
                               "{} parts as {}",
                               expected.bits.size(), expected.integer ? "int32" : "f32",
-                              integer ? "int32" : "f32", fmt::join(value.shape, ","), parts_,
+                              integer ? "int32" : "f32", fmt::join(value.shape(), ","), parts_,
                               declared.to_string()));
-    block_ = element_count(judged_block(declared, value.shape, value.torus));
+    block_ = element_count(judged_block(declared, value.shape(), value.torus()));
   }
 
   Comparison run() const {
@@ -55,10 +55,10 @@ class Comparer {
   void each(std::span<const int> group, Holds&& holds, See&& see) const {
     const int chip = group.front();
     const std::int64_t part =
-        parts_ == 1 ? 0 : static_cast<std::int64_t>(judged_part(layout_, value_.torus, chip));
-    const std::int64_t first = part * element_count(value_.shape);
+        parts_ == 1 ? 0 : static_cast<std::int64_t>(judged_part(layout_, value_.torus(), chip));
+    const std::int64_t first = part * element_count(value_.shape());
     auto held = holds(group);
-    judged_elements(layout_, value_.shape, value_.torus, chip,
+    judged_elements(layout_, value_.shape(), value_.torus(), chip,
                     [&](std::int64_t local, std::int64_t global) {
                       const std::int64_t element = first + global;
                       const std::uint32_t want = expected_.bits[static_cast<std::size_t>(element)];
@@ -73,7 +73,7 @@ class Comparer {
     Comparison result;
     for (int chip : groups.chips)
       if (static_cast<std::int64_t>(size_of(chip)) != block_) {
-        result.mismatch = Mismatch{.chip = value_.torus.name(chip),
+        result.mismatch = Mismatch{.chip = value_.torus().name(chip),
                                    .index = {},
                                    .expected = fmt::format("{} elements on the chip", block_),
                                    .actual = fmt::format("{}", size_of(chip)),
@@ -87,7 +87,7 @@ class Comparer {
         return got != want;
       });
     if (!result.mismatch) return result;
-    ReachMeter meter(value_.torus, value_.shape, expected_.integer, parts_);
+    ReachMeter meter(value_.torus(), value_.shape(), expected_.integer, parts_);
     for (std::size_t g = 0; g < groups.count(); ++g)
       each(groups.at(g), holds, [&](std::int64_t element, std::uint32_t want, std::uint32_t got) {
         meter.see(groups.at(g), element, want, got);
@@ -101,7 +101,7 @@ class Comparer {
   template <class T>
   Comparison held(const ChipArrays<T>& chips) const {
     Groups alone;
-    for (int chip = 0; chip < value_.torus.chips(); ++chip) alone.chips.push_back(chip);
+    for (int chip = 0; chip < value_.torus().chips(); ++chip) alone.chips.push_back(chip);
     return compare(
         alone, [&](int chip) { return chips[static_cast<std::size_t>(chip)].size(); },
         [&](std::span<const int> chip) {
@@ -117,8 +117,8 @@ class Comparer {
   Comparison summed() const {
     const Partial& partial = value_.partial();
     Groups sums;
-    for (int chip = 0; chip < value_.torus.chips(); ++chip) {
-      const std::vector<int> members = judged_group(layout_, value_.torus, chip);
+    for (int chip = 0; chip < value_.torus().chips(); ++chip) {
+      const std::vector<int> members = judged_group(layout_, value_.torus(), chip);
       if (members.front() != chip) continue;  // counted with its group's first chip
       sums.size = members.size();
       sums.chips.insert(sums.chips.end(), members.begin(), members.end());
@@ -139,8 +139,8 @@ class Comparer {
   }
 
   Mismatch mismatch(int chip, std::int64_t element, std::uint32_t want, std::uint32_t got) const {
-    return {.chip = value_.torus.name(chip),
-            .index = global_index(value_.shape, element),
+    return {.chip = value_.torus().name(chip),
+            .index = global_index(value_.shape(), element),
             .expected = element_text(want, expected_.integer),
             .actual = element_text(got, expected_.integer),
             .reach = {}};

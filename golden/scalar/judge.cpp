@@ -52,23 +52,23 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
     return findings_.add(std::move(found));
   }
   const scalar::Value& wanted = at->second.value;
-  const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data);
-  const auto* floats = std::get_if<ChipArrays<float>>(&value.data);
-  if (value.shape != wanted.shape || (wanted.integer() ? ints == nullptr : floats == nullptr)) {
+  const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data());
+  const auto* floats = std::get_if<ChipArrays<float>>(&value.data());
+  if (value.shape() != wanted.shape || (wanted.integer() ? ints == nullptr : floats == nullptr)) {
     found.expected = fmt::format("{} of shape [{}]", wanted.integer() ? "int32" : "f32",
                                  fmt::join(wanted.shape, ","));
     found.actual = fmt::format("{} of shape [{}]",
                                ints != nullptr     ? "int32"
                                : floats != nullptr ? "f32"
                                                    : "exact sums",
-                               fmt::join(value.shape, ","));
+                               fmt::join(value.shape(), ","));
     return findings_.add(std::move(found));
   }
   const Comparison comparison = compare(bits_of(wanted), declared.layout, value);
   if (comparison.mismatch)
     return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
   judgement_.elements += comparison.elements;
-  if (element_count(value.shape) > 0) ++judgement_.tensors;
+  if (element_count(value.shape()) > 0) ++judgement_.tensors;
   met_.insert(key);
 }
 

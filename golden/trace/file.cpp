@@ -55,8 +55,8 @@ void put_tables(const Hdf5Writer::Object& root, const Case& c) {
 /// Whether each chip's shard is of the size that the declared layout says.
 template <class T>
 bool fits(const Layout& layout, const Sharded& value, const ChipArrays<T>& chips) {
-  if (value.shape.empty() || !judged_divides(layout, value.shape, value.torus)) return false;
-  const std::int64_t size = element_count(judged_block(layout, value.shape, value.torus));
+  if (value.shape().empty() || !judged_divides(layout, value.shape(), value.torus())) return false;
+  const std::int64_t size = element_count(judged_block(layout, value.shape(), value.torus()));
   return std::all_of(chips.begin(), chips.end(),
                      [&](const Buffer<T>& chip) { return std::ssize(chip) == size; });
 }
@@ -104,9 +104,9 @@ TraceFile::TraceFile(const Case& c, const IntTensor& prompt, std::filesystem::pa
 void TraceFile::add(const Scope& scope, const Program& program, const Op& op,
                     const Result& declared, const Sharded& value) {
   const Entry entry{scope.step(program, declared.name), declared, op.to_string(), value};
-  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
+  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data())) {
     put_complete(entry, *f32, dtype_of(declared, act_));
-  } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data)) {
+  } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data())) {
     const std::vector<std::int32_t> whole = put_complete(entry, *i32, "int32");
     if (declared.meaning.to_string() == "token") keep_token(scope.pass, whole);
   } else {
@@ -130,7 +130,7 @@ Hdf5Writer::Object TraceFile::put(const Hdf5Writer::Object& parent, const Entry&
   made.put("dtype", dtype);
   made.put("meaning", entry.declared.meaning.to_string());
   made.put("op", entry.op);
-  made.put("shape", entry.value.shape);
+  made.put("shape", entry.value.shape());
   made.put("order", order_);
   return made;
 }
@@ -145,7 +145,7 @@ std::vector<Hdf5Writer::Object> TraceFile::put_shards(const Entry& entry,
   std::vector<Hdf5Writer::Object> made;
   for (std::size_t chip = 0; chip < chips.size(); ++chip)
     made.push_back(put(chips_[chip], entry,
-                       as_declared ? judged_block(entry.declared.layout, value.shape, value.torus)
+                       as_declared ? judged_block(entry.declared.layout, value.shape(), value.torus())
                                    : Shape{std::ssize(chips[chip])},
                        chips[chip], dtype));
   return made;
@@ -162,9 +162,9 @@ std::vector<T> TraceFile::put_complete(const Entry& entry, const ChipArrays<T>& 
   // them.
   if (layout.is_partial() || !fits(layout, value, chips)) return {};
   const std::vector<T> whole = assembled<T>(
-      layout, value.shape, value.torus,
+      layout, value.shape(), value.torus(),
       [&](int chip) -> const Buffer<T>& { return chips[static_cast<std::size_t>(chip)]; });
-  put(file_.root(), entry, value.shape, whole, dtype);
+  put(file_.root(), entry, value.shape(), whole, dtype);
   return whole;
 }
 
@@ -181,10 +181,10 @@ void TraceFile::put_partial(const Entry& entry) const {
   }
   if (!layout.is_partial() || !fits(layout, value, partial.values)) return;
   const std::vector<float> whole =
-      assembled<float>(layout, value.shape, value.torus, [&](int chip) {
-        return sum_of_group(partial, judged_group(layout, value.torus, chip), chip);
+      assembled<float>(layout, value.shape(), value.torus(), [&](int chip) {
+        return sum_of_group(partial, judged_group(layout, value.torus(), chip), chip);
       });
-  put(file_.root(), entry, value.shape, whole, "f32");
+  put(file_.root(), entry, value.shape(), whole, "f32");
 }
 
 void TraceFile::keep_token(const std::string& pass, const std::vector<std::int32_t>& ids) {

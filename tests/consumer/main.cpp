@@ -96,9 +96,9 @@ void gather_undoes_slice() {
 
   Threads threads(2);
   const Sharded sliced = slice(before, whole.dims()[dim].letter, taken, threads);
-  RC_ASSERT(sliced.layout == cut && sliced.local() == local_shape(cut, before.shape, torus));
+  RC_ASSERT(sliced.layout() == cut && sliced.local() == local_shape(cut, before.shape(), torus));
   const Sharded after = all_gather(sliced, whole.dims()[dim].letter, taken, threads);
-  RC_ASSERT(after.layout == whole);
+  RC_ASSERT(after.layout() == whole);
   RC_ASSERT(after.f32() == before.f32());
 }
 

@@ -70,10 +70,10 @@ Sharded partial_gate() {
 
 TEST(AllReduce, SumsTheGroup) {
   const Sharded p = partial_gate();
-  EXPECT_EQ(p.layout.to_string(), "BLF partialsum-z");
+  EXPECT_EQ(p.layout().to_string(), "BLF partialsum-z");
   EXPECT_EQ(p.partial().values, (ChipArrays<double>{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
   const Sharded r = all_reduce(p, z);
-  EXPECT_EQ(r.layout.to_string(), "BLF");
+  EXPECT_EQ(r.layout().to_string(), "BLF");
   EXPECT_EQ(r.f32(), Chips(3, {111, 222, 333}));
 }
 
@@ -82,14 +82,14 @@ TEST(AllReduce, OfOneAxisLeavesTheOther) {
   const Tensor a = tensor_of({1, 1, 4}, {1, 2, 3, 4});
   const Sharded ss = product("BLE,BLE->BL", Torus(2, 1, 2), "BLE_xz", a, "BLE_xz", a);
   const Sharded over_z = all_reduce(ss, z);
-  EXPECT_EQ(over_z.layout.to_string(), "BL partialsum-x");
+  EXPECT_EQ(over_z.layout().to_string(), "BL partialsum-x");
   EXPECT_EQ(over_z.partial().values, (ChipArrays<double>{{5}, {5}, {25}, {25}}));
   EXPECT_EQ(all_reduce(over_z, x).f32(), Chips(4, {30}));
 }
 
 TEST(ReduceScatter, LeavesEachChipItsBlockOfTheSum) {
   const Sharded r = reduce_scatter(partial_gate(), 'F', z);
-  EXPECT_EQ(r.layout.to_string(), "BLF_z");
+  EXPECT_EQ(r.layout().to_string(), "BLF_z");
   EXPECT_EQ(r.f32(), (Chips{{111}, {222}, {333}}));
 }
 
@@ -158,7 +158,7 @@ TEST(Last, KeepsTheLastPositionOfEachRow) {
   // Two rows of three positions of two channels, the channels over z.
   const Sharded t = iota("BLE_z", {2, 3, 2}, Torus(1, 1, 2));
   const Sharded out = last(t);
-  EXPECT_EQ(out.layout.to_string(), "BE_z");
+  EXPECT_EQ(out.layout().to_string(), "BE_z");
   EXPECT_EQ(out.f32(), (Chips{{4, 10}, {5, 11}}));
 }
 
@@ -166,8 +166,8 @@ TEST(Views, KeepTheMemory) {
   // H_zy is z·2+y: S the three blocks of z, R the rest.
   const Sharded t = iota("H_zy", {12}, Torus(1, 2, 3));
   const Sharded split = split_dim(t, 'H', Layout::parse("S_zR_y"));
-  EXPECT_EQ(split.layout.to_string(), "S_zR_y");
-  EXPECT_EQ(split.shape, (Shape{3, 4}));
+  EXPECT_EQ(split.layout().to_string(), "S_zR_y");
+  EXPECT_EQ(split.shape(), (Shape{3, 4}));
   EXPECT_EQ(split.f32(), t.f32());
   const Sharded merged = merge_dim(split, "SR", 'H');
   EXPECT_EQ(merged.type(), t.type());
@@ -245,25 +245,25 @@ TEST(Collectives, GiveTheSameOnManyThreads) {
 Sharded lost(const Sharded& t, const Moves& moves, const Sharded& like) {
   const Moves plan = without_transfer(moves);
   Threads& one = calling_thread();
-  return t.holds_partial() ? reduce(t, plan, like.layout, like.shape, one)
-                           : transfer(t, plan, like.layout, like.shape, one);
+  return t.holds_partial() ? reduce(t, plan, like.layout(), like.shape(), one)
+                           : transfer(t, plan, like.layout(), like.shape(), one);
 }
 
 TEST(WithoutTransfer, FillsTheShapeFromTheChipsOwnShard) {
   const Sharded t = iota("E_z", {3}, Torus(1, 1, 3));
-  EXPECT_EQ(lost(t, all_gather_moves(t.torus, {1}, 0, z), all_gather(t, 'E', z)).f32(),
+  EXPECT_EQ(lost(t, all_gather_moves(t.torus(), {1}, 0, z), all_gather(t, 'E', z)).f32(),
             (Chips{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
   const Sharded u = iota("E_zy", {6}, Torus(1, 2, 3));
-  EXPECT_EQ(lost(u, permute_axes_moves(u.torus, {1}, zy, yz), permute_axes(u, 'E', zy, yz)).f32(),
+  EXPECT_EQ(lost(u, permute_axes_moves(u.torus(), {1}, zy, yz), permute_axes(u, 'E', zy, yz)).f32(),
             u.f32());
 }
 
 TEST(WithoutTransfer, OfASumLeavesTheChipsOwnTerm) {
   const Sharded p = partial_gate();
-  EXPECT_EQ(lost(p, all_reduce_moves(p.torus, p.local(), z), all_reduce(p, z)).f32(),
+  EXPECT_EQ(lost(p, all_reduce_moves(p.torus(), p.local(), z), all_reduce(p, z)).f32(),
             (Chips{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
   EXPECT_EQ(
-      lost(p, reduce_scatter_moves(p.torus, p.local(), 2, z), reduce_scatter(p, 'F', z)).f32(),
+      lost(p, reduce_scatter_moves(p.torus(), p.local(), 2, z), reduce_scatter(p, 'F', z)).f32(),
       (Chips{{1}, {20}, {300}}));
 }
 
@@ -272,9 +272,9 @@ TEST(Reduce, OfSumsThatStayPartialTakesEquallyManyPieces) {
   const Sharded ss = product("BLE,BLE->BL", Torus(2, 1, 2), "BLE_xz", a, "BLE_xz", a);
   const Sharded right = all_reduce(ss, z);
   const auto reduced = [&](const Moves& plan) {
-    return reduce(ss, plan, right.layout, right.shape, calling_thread());
+    return reduce(ss, plan, right.layout(), right.shape(), calling_thread());
   };
-  Moves plan = all_reduce_moves(ss.torus, ss.local(), z);
+  Moves plan = all_reduce_moves(ss.torus(), ss.local(), z);
   plan.pieces[3].push_back(plan.pieces[3][0]);
   EXPECT_EQ(label_of([&] { reduced(plan); }), "transfer_c2");
   for (auto& pieces : plan.pieces) pieces.resize(3, pieces[0]);  // 1, 4, 1 and 9, 16, 9
@@ -284,12 +284,12 @@ TEST(Reduce, OfSumsThatStayPartialTakesEquallyManyPieces) {
 TEST(WithoutTransfer, OfAllToAllKeepsTheBlocksInTheirOwnOrder) {
   const Sharded t = iota("B_zE", {3, 3}, Torus(1, 1, 3));
   EXPECT_EQ(
-      lost(t, all_to_all_moves(t.torus, {1, 3}, 0, 1, z, z), all_to_all(t, 'B', 'E', z)).f32(),
+      lost(t, all_to_all_moves(t.torus(), {1, 3}, 0, 1, z, z), all_to_all(t, 'B', 'E', z)).f32(),
       (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
   // Whatever order the blocks would have been received in.
   const Sharded u = iota("B_zyE", {6, 6}, Torus(1, 2, 3));
   const Sharded like = all_to_all(u, 'B', 'E', zy, yz);
-  EXPECT_EQ(lost(u, all_to_all_moves(u.torus, {1, 6}, 0, 1, zy, yz), like).f32(), u.f32());
+  EXPECT_EQ(lost(u, all_to_all_moves(u.torus(), {1, 6}, 0, 1, zy, yz), like).f32(), u.f32());
 }
 
 TEST(Traffic, CountsWhatCrossesBetweenChips) {

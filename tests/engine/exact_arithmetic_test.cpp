@@ -92,8 +92,8 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 /// all_reduce below execute(), which refuses the infinities that hostile data rounds to.
 Sharded all_reduced(const Sharded& t, const Axes& axes) {
   Threads one(1);
-  const Layout layout = t.layout.with_partial(t.layout.partial().without(axes));
-  return reduce(t, all_reduce_moves(t.torus, t.local(), axes), layout, t.shape, one);
+  const Layout layout = t.layout().with_partial(t.layout().partial().without(axes));
+  return reduce(t, all_reduce_moves(t.torus(), t.local(), axes), layout, t.shape(), one);
 }
 
 class ExactArithmetic : public ::testing::TestWithParam<Kind> {
@@ -205,7 +205,7 @@ TEST_P(ExactArithmetic, BoundsOfPartialSumsHold) {
       for (int chip = 0; chip < torus.chips(); ++chip)
         for (std::int64_t i = 0; i < m.M * m.N; ++i) {
           // The blocks of F that the chip's sum stands for: those of the group so far.
-          const Axes axes = Axes::parse(sum.layout.partial().has(Axis::y) ? "x" : "xy");
+          const Axes axes = Axes::parse(sum.layout().partial().has(Axis::y) ? "x" : "xy");
           Mpfr exact;
           const std::int64_t width = m.K / torus.chips();
           for (int member : torus.group(chip, axes)) {

@@ -42,13 +42,13 @@ class Watcher : public Observer {
 /// Adds 1 to every element but each chip's last, which it forgets.
 Sharded add_one_but_last(const Sharded& t, Threads& threads) {
   Chips chips(t.f32().size());
-  threads.for_each(t.torus.chips(), [&](std::int64_t chip) {
+  threads.for_each(t.torus().chips(), [&](std::int64_t chip) {
     const auto& in = t.f32()[static_cast<std::size_t>(chip)];
     auto& out = chips[static_cast<std::size_t>(chip)];
     out.resize(in.size());
     for (std::size_t i = 0; i + 1 < in.size(); ++i) out[i] = in[i] + 1;
   });
-  return {t.torus, t.layout, t.shape, std::move(chips)};
+  return {t.torus(), t.layout(), t.shape(), std::move(chips)};
 }
 
 TEST(FreshNaN, ShowsAnElementThatAnOpForgets) {

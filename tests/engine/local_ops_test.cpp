@@ -156,7 +156,7 @@ TEST(Append, GrowsTheCacheAndLeavesNaNInUnwrittenSlots) {
   const Sharded cache = values("BMKQ", {2, 2, 1, 1}, {10, 11, 20, 21});
   const Sharded t = values("BLKQ", {2, 2, 1, 1}, {1, 2, 3, 4});
   const Sharded out = append(cache, t, integers("BL", {2, 2}, {2, 3, 3, 0}), one());
-  EXPECT_EQ(out.shape, (Shape{2, 4, 1, 1}));
+  EXPECT_EQ(out.shape(), (Shape{2, 4, 1, 1}));
   const std::vector<float>& slots = out.f32()[0];
   EXPECT_EQ(std::vector<float>(slots.begin(), slots.begin() + 4),
             (std::vector<float>{10, 11, 1, 2}));
@@ -188,7 +188,7 @@ TEST(Attend, MasksTheFuture) {
   EXPECT_EQ(a.exp.f32(), (Chips{{1, 0, 0, 1, 1, 0}}));
   EXPECT_EQ(a.denom.f32(), (Chips{{1, 2}}));
   EXPECT_EQ(a.attn.f32(), (Chips{{4, 0, 0, 0, 2, 2, 0, 0}}));
-  EXPECT_EQ(a.score.shape, (Shape{1, 2, 1, 3}));
+  EXPECT_EQ(a.score.shape(), (Shape{1, 2, 1, 3}));
 }
 
 TEST(Attend, ScoresAreScaledAndTheirMaxTakenOverVisibleKeysOnly) {
@@ -233,7 +233,7 @@ TEST(EmbedLookup, YieldsZeroForRowsOfOtherChips) {
       shared(values("V_zE", {6, 2}, {0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51}, torus));
   const auto ids = shared(integers("BL", {1, 2}, {3, 5}, torus));
   const Sharded e = run_op("embed_lookup(ids, table)", {ids, table});
-  EXPECT_EQ(e.layout.to_string(), "BLE partialsum-z");
+  EXPECT_EQ(e.layout().to_string(), "BLE partialsum-z");
   EXPECT_EQ(e.partial().values, (ChipArrays<double>{{0, 0, 0, 0}, {30, 31, 0, 0}, {0, 0, 50, 51}}));
   EXPECT_EQ(run_op("all_reduce(e, z)", e).f32(), Chips(3, {30, 31, 50, 51}));
   const auto whole = shared(values("VE", {6, 2}, assemble(*table).data, torus));
@@ -252,7 +252,7 @@ TEST(Argmax, TheLowestIdWinsTies) {
                                               -5, -4, -3, -3, -9, -9, -9, -3, -9, -9, -9, -9},
                            torus);
   const auto c = run_op_results("local_argmax(z)", {shared(z)}, 2);
-  EXPECT_EQ(c[0].layout.to_string(), "BC_zy");
+  EXPECT_EQ(c[0].layout().to_string(), "BC_zy");
   // Chips by number are blocks 0 2 4 1 3 5.
   EXPECT_EQ(c[0].f32(), (Chips{{1, -4}, {7, -9}, {1, -9}, {7, -3}, {1, -3}, {7, -9}}));
   EXPECT_EQ(c[1].i32(), (Ints{{0, 1}, {4, 4}, {8, 8}, {3, 2}, {6, 7}, {11, 10}}));
@@ -263,24 +263,12 @@ TEST(Argmax, TheLowestIdWinsTies) {
   const auto gathered_wrong = [&](const Sharded& candidates) {
     const Sharded named_otherwise =
         transfer(candidates, slice_moves(torus, candidates.local(), 1, Axes()),
-                 Layout::parse("BC_yz"), candidates.shape, one());
+                 Layout::parse("BC_yz"), candidates.shape(), one());
     return shared(all_gather(named_otherwise, 'C', Axes::parse("yz")));
   };
   const auto wrong_value = gathered_wrong(c[0]);
   const auto wrong_index = gathered_wrong(c[1]);
   EXPECT_EQ(run_op("argmax(value, index)", {wrong_value, wrong_index}).i32(), Ints(6, {4, 2}));
-}
-
-TEST(Completed, IsEachChipsOwnRoundedSum) {
-  const auto out = run_program(R"(
-    input x : BLE_z is in
-    ss : BL partialsum-z = einsum(BLE,BLE->BL; x, x) is stat ss
-    output ss, x
-  )",
-                               Torus(1, 1, 3), {{"x", tensor_of({1, 1, 3}, {1, 2, 3})}});
-  EXPECT_EQ(completed(*out.at("ss"), one()).f32(), (Chips{{1}, {4}, {9}}));
-  // A complete value stays as it is.
-  EXPECT_EQ(completed(*out.at("x"), one()).f32(), (Chips{{1}, {2}, {3}}));
 }
 
 }  // namespace

@@ -177,10 +177,6 @@ std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
   const std::vector<Type> types = operand_types(sample, op);
   std::map<std::string, SharedValue> values;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    Sharded operand;
-    operand.layout = types[i].layout;
-    operand.shape = types[i].shape;
-    operand.torus = sample.torus;
     const auto size = static_cast<std::size_t>(
         element_count(local_shape(types[i].layout, types[i].shape, sample.torus)));
     ChipArrays<float> floats;
@@ -194,10 +190,9 @@ std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
         ints.back()[e] = static_cast<std::int32_t>(3 + e % 2);  // a slot behind the cache, an id
       }
     }
-    if (types[i].integer)
-      operand.data = std::move(ints);
-    else
-      operand.data = std::move(floats);
+    Sharded::Data data = std::move(floats);
+    if (types[i].integer) data = std::move(ints);
+    Sharded operand(sample.torus, types[i].layout, types[i].shape, std::move(data));
     operands.push_back(operand);
     values[op.args[i]] = shared(std::move(operand));
   }
@@ -218,7 +213,7 @@ bool all_chips_alike(const Sharded& value) {
              std::memcmp(chip.data(), chips[0].data(), chip.size() * sizeof(chip[0])) == 0;
     });
   };
-  if (const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data)) return alike(*ints);
+  if (const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data())) return alike(*ints);
   return alike(value.f32());
 }
 
@@ -245,11 +240,11 @@ TEST(OpTable, TheMovingOpsYieldWhatTheirOperandHeld) {
     const std::vector<Sharded> results =
         run_alone(sample, sample.program().ops.back().axes, operands);
     std::set<float> held;
-    if (std::holds_alternative<ChipArrays<float>>(operands[0].data))
+    if (std::holds_alternative<ChipArrays<float>>(operands[0].data()))
       for (const auto& chip : operands[0].f32()) held.insert(chip.begin(), chip.end());
     bool moved = true;
     for (const Sharded& result : results) {
-      if (!std::holds_alternative<ChipArrays<float>>(result.data)) {
+      if (!std::holds_alternative<ChipArrays<float>>(result.data())) {
         moved = false;  // integers, of floats
         continue;
       }

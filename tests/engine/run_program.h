@@ -48,11 +48,10 @@ inline std::vector<Sharded> run_op_results(std::string_view call,
   std::map<std::string, SharedValue> inputs;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Sharded& operand = *operands[i];
-    types.push_back({operand.layout, operand.shape,
-                     std::holds_alternative<ChipArrays<std::int32_t>>(operand.data)});
+    types.push_back(operand.type());
     inputs[op.args.at(i)] = operands[i];
   }
-  const std::vector<Type> inferred = infer(op, types, operands[0]->torus);
+  const std::vector<Type> inferred = infer(op, types, operands[0]->torus());
   for (std::size_t i = 0; i < results; ++i) {
     op.results[i].layout = inferred.at(i).layout;
     program.outputs.push_back(op.results[i].name);
@@ -91,7 +90,7 @@ inline std::map<std::string, SharedValue> run_program(std::string_view text, con
 
 /// Whether every chip holds the same bits: layout, shape and buffers.
 inline bool same_bits(const Sharded& a, const Sharded& b) {
-  if (!(a.layout == b.layout) || a.shape != b.shape || a.data.index() != b.data.index())
+  if (!(a.layout() == b.layout()) || a.shape() != b.shape() || a.data().index() != b.data().index())
     return false;
   const auto equal = [](const auto& left, const auto& right) {
     if (left.size() != right.size()) return false;
@@ -103,7 +102,7 @@ inline bool same_bits(const Sharded& a, const Sharded& b) {
     return true;
   };
   if (a.holds_partial()) return equal(a.partial().values, b.partial().values);
-  if (std::holds_alternative<ChipArrays<float>>(a.data)) return equal(a.f32(), b.f32());
+  if (std::holds_alternative<ChipArrays<float>>(a.data())) return equal(a.f32(), b.f32());
   return equal(a.i32(), b.i32());
 }
 

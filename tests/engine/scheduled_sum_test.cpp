@@ -93,8 +93,8 @@ TEST(ScheduledSum, ReduceScatterGivesEveryChipItsChunk) {
   Threads one(1);
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 2 * K);
-    const Moves moves = reduce_scatter_moves(t.torus, t.local(), 1, Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape, one, Schedule::ring);
+    const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
+    const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, Schedule::ring);
     for (int c = 0; c < K; ++c)
       EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], ring_by_hand(t, K, c, 2 * c, 2 * c + 2))
           << "chip " << c << " of " << K;
@@ -108,8 +108,8 @@ TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
       {0, 7}, {0, 4, 7}, {0, 3, 5, 7}, {0, 2, 4, 6, 7}, {0, 2, 3, 5, 6, 7}};
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 7);
-    const Moves moves = all_reduce_moves(t.torus, t.local(), Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape, one, Schedule::ring);
+    const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
+    const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, Schedule::ring);
     std::vector<float> expected;
     const auto& of_K = begins[static_cast<std::size_t>(K - 1)];
     for (int c = 0; c < K; ++c)
@@ -132,8 +132,8 @@ RC_GTEST_PROP(ScheduledSum, StaysPartialOverTheOtherAxes, ()) {
   const Schedule schedule = *rc::gen::element(Schedule::group, Schedule::ring, Schedule::tree);
   Threads one(1), three(3);
   const Layout layout = Layout::parse("BF partialsum-z");
-  const Sharded r = reduce(t, moves, layout, t.shape, one, schedule);
-  RC_ASSERT(same_bits(r, reduce(t, moves, layout, t.shape, three, schedule)));
+  const Sharded r = reduce(t, moves, layout, t.shape(), one, schedule);
+  RC_ASSERT(same_bits(r, reduce(t, moves, layout, t.shape(), three, schedule)));
   for (int chip = 0; chip < 12; ++chip)
     for (std::size_t i = 0; i < 6; ++i) {
       float part[3];

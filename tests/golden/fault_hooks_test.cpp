@@ -2,10 +2,12 @@
 // was planted at, on every chip of a 3x1x2 torus.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -82,13 +84,12 @@ struct Setting {
 
 /// Makes the last element that a chip holds another one.
 void spoil(Sharded& value, int chip) {
-  const auto c = static_cast<std::size_t>(chip);
-  if (auto* f32 = std::get_if<ChipArrays<float>>(&value.data))
-    (*f32)[c].back() = 1.0F - (*f32)[c].back();
-  else if (auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data))
-    ++(*i32)[c].back();
+  if (value.holds_partial())
+    value.partial_values_of(chip).back() = 1e6;
+  else if (value.holds_integers())
+    ++value.i32_of(chip).back();
   else
-    std::get<Partial>(value.data).values[c].back() = 1e6;
+    value.f32_of(chip).back() = 1.0F - value.f32_of(chip).back();
 }
 
 FaultHooks spoiled(const std::string& step, int chip) {
@@ -279,17 +280,17 @@ TEST(FaultHooks, AMisplacedWeightIsSeenAtTheInputOnEveryChip) {
   for (const Case& c : cases_of_every_op()) {
     Setting setting(c);
     std::map<std::string, std::set<int>> seen;
-    for (const auto& [weight, tensor] : setting.known->weights.all())
+    for (const auto& entry : setting.known->weights.all()) {
+      const std::string& weight = entry.first;
       for (int chip = 0; chip < c.torus.chips(); ++chip) {
         bool changed = false;
         FaultHooks faults;
         faults.weight = [&](const std::string& name, Sharded& placed) {
           if (name != weight || changed) return;
-          auto& chips = std::get<ChipArrays<float>>(placed.data);
-          auto& mine = chips[static_cast<std::size_t>(chip)];
-          for (const auto& other : chips)
-            if (!changed && other != mine) {
-              mine = other;
+          const std::span<float> mine = placed.f32_of(chip);
+          for (const auto& other : placed.f32())
+            if (!changed && !std::equal(mine.begin(), mine.end(), other.begin())) {
+              std::copy(other.begin(), other.end(), mine.begin());
               changed = true;
             }
         };
@@ -303,6 +304,7 @@ TEST(FaultHooks, AMisplacedWeightIsSeenAtTheInputOnEveryChip) {
         EXPECT_EQ(j.difference()->chip, c.torus.name(chip)) << weight;
         seen[name].insert(chip);
       }
+    }
     for (const char* name : {"wq", "wo", "w_out", "embed"})
       EXPECT_EQ(seen[name].size(), 6U) << name;
   }

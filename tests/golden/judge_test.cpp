@@ -25,13 +25,13 @@ class Corrupter : public Observer {
       return;
     }
     Sharded changed = value;
-    if (auto* f32 = std::get_if<ChipArrays<float>>(&changed.data)) {
-      float& last = (*f32)[static_cast<std::size_t>(chip_)].back();
+    if (value.holds_integers()) {
+      ++changed.i32_of(chip_).back();
+    } else if (!value.holds_partial()) {
+      float& last = changed.f32_of(chip_).back();
       last = std::bit_cast<float>(std::bit_cast<std::uint32_t>(last) ^ 1U);
-    } else if (auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&changed.data)) {
-      ++(*i32)[static_cast<std::size_t>(chip_)].back();
     } else {
-      auto& values = std::get<Partial>(changed.data).values[static_cast<std::size_t>(chip_)];
+      const auto values = changed.partial_values_of(chip_);
       size = values.size();
       values[at_.value_or(values.size() - 1)] += 1.0;
     }
@@ -150,11 +150,13 @@ class OriginSpoiler : public Observer {
   explicit OriginSpoiler(Judge& judge) : judge_(judge) {}
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override {
-    Sharded changed = value;
-    if (declared.name == "qt" && value.holds_partial())
-      for (auto& of_chip : std::get<Partial>(changed.data).origins)
-        for (Origin& origin : of_chip) origin.index = 0;
-    judge_.observe(scope, program, op, declared, changed);
+    if (declared.name != "qt" || !value.holds_partial())
+      return judge_.observe(scope, program, op, declared, value);
+    Partial changed = value.partial();
+    for (auto& of_chip : changed.origins)
+      for (Origin& origin : of_chip) origin.index = 0;
+    judge_.observe(scope, program, op, declared,
+                   {value.torus(), value.layout(), value.shape(), std::move(changed)});
   }
 
  private:

@@ -47,14 +47,15 @@ inline Recorder value_of_step(const OracleMemo::Known& known, const RunPlan& pla
 
 /// The lowest-numbered chip whose complete shard differs; none for partial data.
 inline std::optional<std::string> first_wrong_chip(const Sharded& right, const Sharded& wrong) {
-  for (int chip = 0; chip < right.torus.chips(); ++chip) {
+  for (int chip = 0; chip < right.torus().chips(); ++chip) {
     const auto c = static_cast<std::size_t>(chip);
     bool same = true;
-    if (const auto* f32 = std::get_if<ChipArrays<float>>(&right.data))
-      same = std::memcmp((*f32)[c].data(), wrong.f32()[c].data(), 4 * (*f32)[c].size()) == 0;
-    else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&right.data))
-      same = (*i32)[c] == wrong.i32()[c];
-    if (!same) return right.torus.name(chip);
+    if (right.holds_integers())
+      same = right.i32()[c] == wrong.i32()[c];
+    else if (!right.holds_partial())
+      same =
+          std::memcmp(right.f32()[c].data(), wrong.f32()[c].data(), 4 * right.f32()[c].size()) == 0;
+    if (!same) return right.torus().name(chip);
   }
   return std::nullopt;
 }

@@ -17,6 +17,7 @@
 #include "golden/expected.h"
 #include "golden/observers.h"
 #include "golden/verify.h"
+#include "tests/engine/numbers.h"
 #include "tests/golden/case_gen.h"
 #include "tests/golden/faults.h"
 #include "weights/error.h"
@@ -141,7 +142,7 @@ class Keeper : public Observer {
     Expected expected;
     if (known_ != nullptr)
       expected =
-          expected_value(known_->answer, known_->weights, scope, declared.meaning, value.shape);
+          expected_value(known_->answer, known_->weights, scope, declared.meaning, value.shape());
     kept.emplace(id, Kept{declared, op->to_string(), value, std::move(expected)});
   }
 
@@ -153,9 +154,8 @@ class Keeper : public Observer {
 };
 
 std::string bytes_of_whole(const Sharded& value) {
-  return std::holds_alternative<ChipArrays<std::int32_t>>(value.data)
-             ? bytes_of(assemble_int(value).data)
-             : bytes_of(assemble(value).data);
+  return value.holds_integers() ? bytes_of(assemble_int(value).data)
+                                : bytes_of(assemble(value).data);
 }
 
 struct Traced {
@@ -196,7 +196,7 @@ std::string first_difference(const Reader& file, const Case& c, const Keeper& ke
   for (std::size_t i = 0; i < keeper.order.size(); ++i) {
     const std::string& id = keeper.order[i];
     const Keeper::Kept& kept = keeper.kept.at(id);
-    const Shape local = local_shape(kept.declared.layout, kept.value.shape, c.torus);
+    const Shape local = local_shape(kept.declared.layout, kept.value.shape(), c.torus);
     Shape shape;
     if (!unsummed(id)) {
       // By the oracle: the bits of the logical tensor, also of one that only partials hold.
@@ -204,7 +204,7 @@ std::string first_difference(const Reader& file, const Case& c, const Keeper& ke
                              ? file.data(id, &shape) == bytes_of(kept.expected.bits)
                              : file.data(id, &shape) == bytes_of_whole(kept.value);
       if (!whole) return id;
-      if (shape != kept.value.shape) return id + " shape";
+      if (shape != kept.value.shape()) return id + " shape";
     }
     for (int chip = unsummed(id) ? 0 : -1; chip < c.torus.chips(); ++chip) {
       const std::string path = chip < 0 ? id : group_of(c.torus, chip) + "/" + id;
@@ -221,10 +221,10 @@ std::string first_difference(const Reader& file, const Case& c, const Keeper& ke
             else
               return bytes_of(data[at]);
           },
-          kept.value.data);
+          kept.value.data());
       if (file.data(path, &shape) != held || shape != local) return path;
       const std::string dtype = file.text(path, "dtype");
-      const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(kept.value.data);
+      const bool integer = kept.value.holds_integers();
       if (unsummed(id)                 ? dtype != "f32 partial"
           : kept.value.holds_partial() ? dtype != "f64 partial"
           : integer                    ? dtype != "int32"
@@ -311,10 +311,13 @@ TEST(Trace, TheReadingBackSeesAFault) {
   Traced traced = trace_case(c, folder / "t.h5");
   const Reader file(folder / "t.h5");
   auto& kept = traced.keeper.kept.at("decode.1.layer0.hr");
-  auto& chips = std::get<ChipArrays<float>>(kept.value.data);
-  std::swap(chips[0], chips[4]);
+  const auto exchange = [&] {
+    const auto chips = numbers_of(kept.value);
+    std::swap_ranges(chips[0].begin(), chips[0].end(), chips[4].begin());
+  };
+  exchange();
   EXPECT_EQ(first_difference(file, c, traced.keeper, true), "chips/0_0_0/decode.1.layer0.hr");
-  std::swap(chips[0], chips[4]);
+  exchange();
   kept.expected.bits[3] ^= 1;
   EXPECT_EQ(first_difference(file, c, traced.keeper, true), "decode.1.layer0.hr");
   kept.expected.bits[3] ^= 1;

@@ -42,7 +42,7 @@ class Comparer : public Observer {
   void expect_equal(const std::string& id, const Array<T>& expected, const Layout& declared,
                     const Sharded& value) {
     seen.insert(id);
-    ASSERT_EQ(expected.shape, value.shape) << id;
+    ASSERT_EQ(expected.shape, value.shape()) << id;
     ExpectedBits bits{.shape = expected.shape, .bits = {}, .integer = std::is_integral_v<T>};
     for (const T element : expected.data)
       bits.bits.push_back(std::bit_cast<std::uint32_t>(element));

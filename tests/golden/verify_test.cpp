@@ -7,6 +7,7 @@
 
 #include "tests/golden/case_gen.h"
 #include "tests/golden/faults.h"
+#include "tests/weights/expect_error.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -222,6 +223,49 @@ TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
     EXPECT_TRUE(j.explanation().starts_with("types: all_gather_c")) << j.explanation();
     EXPECT_FALSE(j.difference());
   }
+}
+
+TEST(Verify, WithoutTheTypeCheckAnIllTypedStepIsADifferenceStill) {
+  // By its value under the declared layout, or where it yields no value at all by the types.
+  const Case c = parse_case(
+      "torus=3x2x2 gen=2 model=palm-tiny,layers=1,E=24,F=24,H=12,K=6,Q=12,V=24 batch=12 prompt=2 "
+      "prefill=ws2d:pre-zy decode=ws2d:batch");
+  const RunPlan built = make_plan(c);
+  OracleMemo memo;
+  int by_value = 0, by_types = 0;
+  const auto judge = [&](PhasePrograms RunPlan::*phase, std::size_t i,
+                         const std::function<void(Op&)>& change) {
+    VerifyOptions options;
+    options.check_types = false;
+    options.mutate = [&](RunPlan& p) { change((p.*phase).layer.ops[i]); };
+    RunPlan mutant = built;
+    options.mutate(mutant);
+    if (label_of([&] { check(mutant); }).empty()) return;
+    const Judgement j = verify_case(c, memo, options);
+    const std::string what = (mutant.*phase).layer.ops[i].to_string();
+    ASSERT_EQ(j.verdict, Verdict::different) << what << ": " << j.explanation();
+    ++(j.difference() != nullptr ? by_value : by_types);
+    if (j.difference() == nullptr) {
+      EXPECT_EQ(j.detector(), "types") << what;
+    }
+  };
+  for (const auto phase : {&RunPlan::prefill, &RunPlan::decode})
+    for (std::size_t i = 0; i < (built.*phase).layer.ops.size(); ++i) {
+      const Op& op = (built.*phase).layer.ops[i];
+      judge(phase, i, [](Op& o) { o.args[0] = o.args.back(); });
+      judge(phase, i, [](Op& o) {
+        Layout& layout = o.results[0].layout;
+        layout = Layout({{layout.dims()[0].letter, Axes()}}, Axes());
+      });
+      if (!is_collective(op.kind)) continue;
+      for (const char* axes : {"", "x", "y", "z", "zyx"})
+        judge(phase, i, [&](Op& o) { o.axes = Axes::parse(axes); });
+      for (OpKind kind :
+           {OpKind::all_gather, OpKind::reduce_scatter, OpKind::slice, OpKind::store, OpKind::last})
+        judge(phase, i, [&](Op& o) { o.kind = kind; });
+    }
+  EXPECT_GT(by_value, 0);
+  EXPECT_GT(by_types, 100);
 }
 
 TEST(Verify, AUsersMistakeIsThrown) {

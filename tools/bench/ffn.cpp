@@ -45,11 +45,11 @@ std::int64_t bytes(const Sharded& value) {
     for (const auto& buffer : chips)
       total += static_cast<std::int64_t>(buffer.size() * sizeof(buffer[0]));
   };
-  if (const auto* partial = std::get_if<Partial>(&value.data)) {
+  if (const auto* partial = std::get_if<Partial>(&value.data())) {
     add(partial->values);
     add(partial->bounds);
     add(partial->origins);
-  } else if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
+  } else if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data())) {
     add(*f32);
   } else {
     add(value.i32());

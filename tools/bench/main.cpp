@@ -179,13 +179,13 @@ void collective(benchmark::State& state, const char* name, const Moves& moves, c
                 const Layout& layout, bool reduces) {
   Threads one(1);
   const auto count = static_cast<std::size_t>(element_count(moves.to_local)) *
-                     static_cast<std::size_t>(value.torus.chips()) *
+                     static_cast<std::size_t>(value.torus().chips()) *
                      (reduces ? moves.pieces[0].size() : 1);
   std::vector<float> from(count, 1.0F), to(count);
   const Side ours{
       name, [&] {
-        benchmark::DoNotOptimize(reduces ? reduce(value, moves, layout, value.shape, one)
-                                         : transfer(value, moves, layout, value.shape, one));
+        benchmark::DoNotOptimize(reduces ? reduce(value, moves, layout, value.shape(), one)
+                                         : transfer(value, moves, layout, value.shape(), one));
       }};
   const Side copy{"memcpy", [&] {
                     std::memcpy(to.data(), from.data(), count * sizeof(float));

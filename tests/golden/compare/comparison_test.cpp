@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <bit>
 
 #include "tests/weights/expect_error.h"
@@ -33,7 +35,7 @@ struct F32Parts {
       ChipArrays<float>{
           {0, 1}, {10, 11}, {2, 3}, {12, 13}, {100, 101}, {110, 111}, {102, 103}, {112, 113}}};
 
-  float& at(std::size_t chip, std::size_t i) { return std::get<0>(value.data)[chip][i]; }
+  float& at(std::size_t chip, std::size_t i) { return value.f32_of(static_cast<int>(chip))[i]; }
 };
 
 TEST(Comparison, OfF32PartialSumsIsSummandBySummand) {
@@ -56,9 +58,8 @@ TEST(Comparison, OfF32PartialSumsIsSummandBySummand) {
 
 TEST(Comparison, SeesTwoSummandsExchangedThoughTheirSumIsRight) {
   F32Parts f;
-  auto& chips = std::get<0>(f.value.data);
-  std::swap(chips[1], chips[4]);
-  std::swap(chips[3], chips[6]);
+  for (const auto& [a, b] : {std::pair{1, 4}, {3, 6}})
+    std::ranges::swap_ranges(f.value.f32_of(a), f.value.f32_of(b));
   const Comparison c = compare(f.expected, f.layout, f.value);
   ASSERT_TRUE(c.mismatch);
   EXPECT_EQ(c.mismatch->reach->chips, 4);
@@ -73,7 +74,7 @@ TEST(Comparison, OfIntegersIsByValue) {
   const ExpectedBits expected{.shape = {4}, .bits = bits_of(ids.data), .integer = true};
   Sharded value = shard(ids, layout, torus);
   EXPECT_FALSE(compare(expected, layout, value).mismatch);
-  std::get<ChipArrays<std::int32_t>>(value.data)[1][0] = 3;
+  value.i32_of(1)[0] = 3;
   const Comparison c = compare(expected, layout, value);
   ASSERT_TRUE(c.mismatch);
   EXPECT_EQ(c.mismatch->index, Shape{2});

@@ -17,13 +17,16 @@
 #include "engine/run/inference.h"
 #include "golden/expected.h"
 #include "golden/verify.h"
+#include "tests/engine/numbers.h"
 
 namespace shardproof {
 namespace {
 
 using Args = std::vector<Sharded>;
+/// Of an op's results the one that is being shown, by its place.
+using Results = std::map<std::size_t, Sharded>;
 /// Changes a value as it is shown; false if the fault has no place there.
-using Fault = std::function<bool(const Op& op, const Args& args, std::vector<Sharded>& results)>;
+using Fault = std::function<bool(const Op& op, const Args& args, Results& results)>;
 
 class Faulty : public Observer {
  public:
@@ -31,17 +34,16 @@ class Faulty : public Observer {
 
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override {
-    seen_[scope.step(program, declared.name)] = value;
+    seen_.insert_or_assign(scope.step(program, declared.name), value);
     Sharded shown = value;
     if (op != nullptr) {
       Args args;
       for (const std::string& arg : op->args) args.push_back(seen_.at(scope.step(program, arg)));
-      std::vector<Sharded> results(op->results.size());
-      for (std::size_t r = 0; r < results.size(); ++r)
+      for (std::size_t r = 0; r < op->results.size(); ++r)
         if (op->results[r] == declared) {
-          results[r] = value;
+          Results results{{r, value}};
           if (fault_(*op, args, results)) ++planted;
-          shown = results[r];
+          shown = results.at(r);
         }
     }
     judge_.observe(scope, program, op, declared, shown);
@@ -89,11 +91,11 @@ void expect_caught(Schedule schedule, const Fault& fault) {
 /// Recomputes a plain product BLE,EF->BLF by `sum(k, a(k), b(k))`.
 Fault product(float (*sum)(std::int64_t, const std::function<float(std::int64_t)>&,
                            const std::function<float(std::int64_t)>&)) {
-  return [sum](const Op& op, const Args& args, std::vector<Sharded>& results) {
+  return [sum](const Op& op, const Args& args, Results& results) {
     if (op.kind != OpKind::einsum || op.spec.to_string() != "BLE,EF->BLF") return false;
     const std::int64_t K = args[1].local()[0];
     const std::int64_t N = args[1].local()[1];
-    auto& chips = std::get<ChipArrays<float>>(results[0].data);
+    const auto chips = numbers_of(results.at(0));
     for (std::size_t c = 0; c < chips.size(); ++c)
       for (std::size_t i = 0; i < chips[c].size(); ++i) {
         const auto m = static_cast<std::int64_t>(i) / N;
@@ -110,14 +112,14 @@ Fault product(float (*sum)(std::int64_t, const std::function<float(std::int64_t)
 /// Recomputes reductions of K chips by `sum(terms, chunk)`, terms in group order.
 Fault reduction(float (*sum)(const std::vector<float>&, std::size_t), OpKind kind,
                 std::size_t least = 2) {
-  return [=](const Op& op, const Args& args, std::vector<Sharded>& results) {
-    const Torus& torus = args[0].torus;
+  return [=](const Op& op, const Args& args, Results& results) {
+    const Torus& torus = args[0].torus();
     if (op.kind != kind || static_cast<std::size_t>(torus.size(op.axes)) < least) return false;
     const bool scatter = kind == OpKind::reduce_scatter;
     const Moves moves = scatter ? reduce_scatter_moves(torus, args[0].local(),
-                                                       *args[0].layout.find(op.dim), op.axes)
+                                                       *args[0].layout().find(op.dim), op.axes)
                                 : all_reduce_moves(torus, args[0].local(), op.axes);
-    auto& chips = std::get<ChipArrays<float>>(results[0].data);
+    const auto chips = numbers_of(results.at(0));
     for (int chip = 0; chip < torus.chips(); ++chip) {
       const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
       auto& buffer = chips[static_cast<std::size_t>(chip)];
@@ -164,7 +166,7 @@ float tree_of_five(const std::vector<float>& t, std::size_t) {
 }
 
 TEST(ScalarJudge, FindsEverythingEqualUnderEverySchedule) {
-  const Fault none = [](const Op&, const Args&, std::vector<Sharded>&) { return false; };
+  const Fault none = [](const Op&, const Args&, Results&) { return false; };
   for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree}) {
     const Judgement j = judged(f32_case(schedule), none);
     EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
@@ -184,7 +186,7 @@ class Distances : public Observer {
     if (op == nullptr || m.kind != Meaning::Kind::checkpoint || declared.layout.is_partial() ||
         !kNames.contains(m.name))
       return;
-    const Expected exact = expected_value(known_.answer, known_.weights, scope, m, value.shape);
+    const Expected exact = expected_value(known_.answer, known_.weights, scope, m, value.shape());
     const Tensor whole = assemble(value);
     double most = 0.0, squares = 0.0;
     for (std::size_t i = 0; i < exact.bits.size(); ++i) {
@@ -232,9 +234,9 @@ TEST(ScalarJudge, NamesTheLineOfAProgramFile) {
   const RunPlan programs = make_plan(c);
   Findings findings;
   ScalarJudge judge(programs, known->weights, known->prompt, known->answer, findings);
-  Faulty faulty(judge, [](const Op& op, const Args&, std::vector<Sharded>& results) {
+  Faulty faulty(judge, [](const Op& op, const Args&, Results& results) {
     if (op.kind != OpKind::swiglu) return false;
-    std::get<ChipArrays<float>>(results[0].data)[1][0] += 1.0F;
+    results.at(0).f32_of(1)[0] += 1.0F;
     return true;
   });
   Threads one(1);
@@ -255,7 +257,7 @@ TEST(ScalarJudge, TheRecomputedRightValuesAreEqualToo) {
     EXPECT_EQ(judged(f32_case(Schedule::ring), reduction(ring, kind)).verdict, Verdict::equal);
   EXPECT_EQ(judged(f32_case(Schedule::tree),
                    [](const Op& op, const Args& args, auto& results) {
-                     return args[0].torus.size(op.axes) == 5 &&
+                     return args[0].torus().size(op.axes) == 5 &&
                             reduction(tree_of_five, OpKind::all_reduce)(op, args, results);
                    })
                 .verdict,
@@ -288,7 +290,7 @@ TEST(ScalarJudge, CatchesEveryWrongOrderOfAReduction) {
     expect_caught(Schedule::group, reduction(group_reversed, kind, 3));
     expect_caught(Schedule::group, reduction(ring, kind, 3));
     expect_caught(Schedule::tree, [kind](const Op& op, const Args& args, auto& results) {
-      return args[0].torus.size(op.axes) == 5 &&
+      return args[0].torus().size(op.axes) == 5 &&
              reduction(odd_one_folded_early, kind)(op, args, results);
     });
   }
@@ -296,10 +298,10 @@ TEST(ScalarJudge, CatchesEveryWrongOrderOfAReduction) {
 
 TEST(ScalarJudge, CatchesADenominatorOverMaskedKeys) {
   expect_caught(Schedule::group, [](const Op& op, const Args& args, auto& results) {
-    if (op.kind != OpKind::attend || results[3].shape.empty()) return false;
+    if (op.kind != OpKind::attend || !results.contains(3)) return false;
     const Shape q = args[0].local();
     const Shape k = args[1].local();
-    auto& chips = std::get<ChipArrays<float>>(results[3].data);
+    const auto chips = numbers_of(results.at(3));
     for (std::size_t c = 0; c < chips.size(); ++c)
       for (std::size_t i = 0; i < chips[c].size(); ++i) {
         const std::size_t row = i / static_cast<std::size_t>(q[2] * q[1]);  // one kv head

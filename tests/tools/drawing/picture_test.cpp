@@ -359,7 +359,7 @@ RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
   extents['H'] = n * extents['K'];
   extents['Q'] = 2 * torus.size(Axis::y) * draw_int(1, 64);
   extents['J'] = extents['Q'] / 2;
-  ModelConfig model = with_dims(ModelConfig(), extents['E'], extents['F'], extents['H'],
+  ModelConfig model = with_dims(parse_model("palm-tiny"), extents['E'], extents['F'], extents['H'],
                                 extents['K'], extents['V']);
   model.Q = extents['Q'];
   Case run = run_under(strategy, model, torus);
