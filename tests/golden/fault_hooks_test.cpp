@@ -50,8 +50,12 @@ class Steps : public Observer {
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded&) override {
     if (op != nullptr)
-      all.push_back({scope.step(program, declared.name), program.name, declared.name, scope.pass,
-                     *op, declared.layout.is_partial()});
+      all.push_back({.id = scope.step(program, declared.name),
+                     .program = program.name,
+                     .value = declared.name,
+                     .pass = scope.pass,
+                     .op = *op,
+                     .partial = declared.layout.is_partial()});
   }
   std::vector<Seen> all;
 };

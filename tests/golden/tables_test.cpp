@@ -135,12 +135,23 @@ INSTANTIATE_TEST_SUITE_P(
     Rules, BrokenPartitioner,
     testing::Values(
         // K_y in place of K_z: of the same shape, so that the judge sees it without types too.
-        Broken{BrokenRule::kv_prefix, "prefix",
-               "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
-               "attend : BLH_zyQ\n",
-               "2x2x2", 2},
-        Broken{BrokenRule::weight_order, "weights", k2d, "4x2x3", 1},
-        Broken{BrokenRule::bias_layout, "biases", k2d, "4x2x3", 24}),
+        Broken{
+            .rule = BrokenRule::kv_prefix,
+            .name = "prefix",
+            .table = "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
+                     "attend : BLH_zyQ\n",
+            .torus = "2x2x2",
+            .K = 2},
+        Broken{.rule = BrokenRule::weight_order,
+               .name = "weights",
+               .table = k2d,
+               .torus = "4x2x3",
+               .K = 1},
+        Broken{.rule = BrokenRule::bias_layout,
+               .name = "biases",
+               .table = k2d,
+               .torus = "4x2x3",
+               .K = 24}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // The property above fails for each broken rule: it is what finds them.

@@ -47,8 +47,9 @@ class VerifyVerb : public Cli {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     EXPECT_TRUE(sent) << "it ended before the signal";
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out),
-                    slurp(err)};
+    Outcome outcome{.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+                    .out = slurp(out),
+                    .err = slurp(err)};
     fs::remove(out);
     fs::remove(err);
     return outcome;
@@ -312,7 +313,7 @@ TEST_F(VerifyVerb, AnInterruptDuringTheLastPrintingLosesNothing) {
 
 TEST_F(VerifyVerb, AnInterruptEndsJsonWhole) {
   // JSON shows nothing before its end, so how far the run has come can only be tried.
-  Outcome o{0, "", ""};
+  Outcome o{.code = 0, .out = "", .err = ""};
   for (int polls = 50; o.out.empty() && polls < 10'000; polls *= 2) {
     o = interrupted("verify --json", SIGINT,
                     [polls, n = 0](const std::string&) mutable { return ++n > polls; });

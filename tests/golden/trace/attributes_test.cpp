@@ -36,8 +36,9 @@ void show(Trace& trace, const Sharded& value, const Layout& declared) {
   Op op;
   op.kind = OpKind::store;
   op.args = {"h"};
-  op.results = {{"made", declared, Meaning::parse("raw gate")}};
-  trace.observe({"decode.1", "", 0}, program, &op, op.results[0], value);
+  op.results = {{.name = "made", .layout = declared, .meaning = Meaning::parse("raw gate")}};
+  trace.observe({.pass = "decode.1", .previous = "", .layer = 0}, program, &op, op.results[0],
+                value);
 }
 
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {

@@ -81,7 +81,8 @@ std::set<std::string> step_ids(const Case& c) {
   std::set<std::string> ids;
   const auto add = [&](const Program& program, const std::string& pass, int layer) {
     for (const Op& op : program.ops)
-      for (const Result& r : op.results) ids.insert(Scope{pass, "", layer}.step(program, r.name));
+      for (const Result& r : op.results)
+        ids.insert(Scope{.pass = pass, .previous = "", .layer = layer}.step(program, r.name));
   };
   const auto pass = [&](const PhasePrograms& phase, const std::string& name, bool samples) {
     add(phase.embed, name, 0);

@@ -55,7 +55,10 @@ class Keeper : public Observer {
     if (known_ != nullptr)
       expected =
           expected_value(known_->answer, known_->weights, scope, declared.meaning, value.shape);
-    kept.emplace(id, Kept{declared, op->to_string(), value, std::move(expected)});
+    kept.emplace(id, Kept{.declared = declared,
+                          .op = op->to_string(),
+                          .value = value,
+                          .expected = std::move(expected)});
   }
 
   std::vector<std::string> order;
@@ -80,7 +83,7 @@ inline Traced trace_case(const Case& c, const std::filesystem::path& target,
                          bool against_oracle = true, FaultHooks faults = {}) {
   OracleMemo memo;
   const auto known = memo.get(c);
-  Traced traced{{}, Keeper(against_oracle ? known.get() : nullptr)};
+  Traced traced{.judgement = {}, .keeper = Keeper(against_oracle ? known.get() : nullptr)};
   Trace trace(make_typed_plan(c), known->prompt, target);
   Observers both({&trace, &traced.keeper});
   VerifyOptions options;
