@@ -133,13 +133,28 @@ Moves slice_moves(const Torus& torus, const Shape& from, std::size_t dim, const 
   return moves;
 }
 
-Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim) {
-  // The row keeps its dim, with extent 1; the caller's layout drops it.
-  Shape row = from;
-  row[dim] = 1;
-  Moves moves = empty_moves(torus, from, row, row);
-  for (int chip = 0; chip < torus.chips(); ++chip)
-    moves.pieces[static_cast<std::size_t>(chip)].push_back({chip, at(from, dim, from[dim] - 1), 0});
+Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim,
+                 const std::optional<KeptPlaces>& kept) {
+  // The kept place keeps its dim, with extent 1; the caller's layout drops it.
+  Shape to = from;
+  to[dim] = 1;
+  Shape block = to;
+  if (kept) block[kept->batch] = 1;
+  Moves moves = empty_moves(torus, from, to, block);
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
+    if (!kept) {
+      pieces.push_back({chip, at(from, dim, from[dim] - 1), 0});
+      continue;
+    }
+    const std::int64_t rows = from[kept->batch];
+    const std::int64_t first = torus.block(chip, kept->axes) * rows;
+    for (std::int64_t b = 0; b < rows; ++b)
+      pieces.push_back({chip,
+                        at(from, kept->batch, b) +
+                            at(from, dim, kept->of_row.at(static_cast<std::size_t>(first + b))),
+                        at(to, kept->batch, b)});
+  }
   return moves;
 }
 

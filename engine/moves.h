@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/layout.h"
@@ -47,7 +48,14 @@ Moves permute_axes_moves(const Torus& torus, const Shape& from, const Axes& old_
                          const Axes& new_axes);
 /// No traffic: each chip keeps its own block.
 Moves slice_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes);
-/// No traffic: of dim `dim` (unsharded) only the last row is kept.
-Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim);
+/// Which place of a dim each row of the batch keeps.
+struct KeptPlaces {
+  std::size_t batch;                 ///< B's place in the layout
+  Axes axes;                         ///< of B
+  std::vector<std::int64_t> of_row;  ///< of every row of the whole batch
+};
+/// No traffic: of dim `dim` (unsharded) only the last place is kept, or each row's own.
+Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim,
+                 const std::optional<KeptPlaces>& kept = {});
 
 }  // namespace shardproof

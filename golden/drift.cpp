@@ -11,14 +11,16 @@
 namespace shardproof {
 namespace {
 
-/// Of a tensor [B, L, ...] the last position of every row.
-std::vector<float> last_rows(const Tensor& t) {
+/// Of a tensor [B, L, ...] the last token of every row, at these places.
+std::vector<float> last_tokens(const Tensor& t, const IntTensor& last) {
   const auto L = static_cast<std::size_t>(t.shape[1]);
   const std::size_t row = t.data.size() / static_cast<std::size_t>(t.shape[0]) / L;
   std::vector<float> rows;
-  for (std::size_t at = (L - 1) * row; at < t.data.size(); at += L * row)
+  for (std::size_t b = 0; b < last.data.size(); ++b) {
+    const std::size_t at = (b * L + static_cast<std::size_t>(last.data[b])) * row;
     rows.insert(rows.end(), t.data.begin() + static_cast<std::ptrdiff_t>(at),
                 t.data.begin() + static_cast<std::ptrdiff_t>(at + row));
+  }
   return rows;
 }
 
@@ -66,7 +68,8 @@ void DriftMeter::measure(const ScalarModel& model) {
         continue;
       const auto exact = exact_.checkpoints.find(checkpoint_id(model.pass(), made.layer, m.name));
       if (exact == exact_.checkpoints.end()) continue;
-      const std::vector<float> rows = m.last ? last_rows(exact->second) : std::vector<float>();
+      const std::vector<float> rows =
+          m.last ? last_tokens(exact->second, exact_.last.at(model.pass())) : std::vector<float>();
       const std::vector<float>& whole = m.last ? rows : exact->second.data;
       if (whole.size() != made.value.whole().size()) continue;
       double& most = drift_.relative[m.name];

@@ -20,14 +20,14 @@ Expected expect(std::string id, const Array<T>& tensor) {
   return e;
 }
 
-/// Of a tensor [B, L, ...] the last position of every row: [B, ...].
-Expected last_rows(Expected e) {
+/// Of a tensor [B, L, ...] the last token of every row, at these places: [B, ...].
+Expected last_tokens(Expected e, const IntTensor& last) {
   const std::int64_t B = e.shape[0];
   const std::int64_t L = e.shape[1];
   const auto row = static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(e.bits.size()) / (B * L));
   std::vector<std::uint32_t> kept;
   for (std::int64_t b = 0; b < B; ++b) {
-    const auto begin = e.bits.begin() + ((b + 1) * L - 1) * row;
+    const auto begin = e.bits.begin() + (b * L + last.data[static_cast<std::size_t>(b)]) * row;
     kept.insert(kept.end(), begin, begin + row);
   }
   e.bits = std::move(kept);
@@ -101,7 +101,7 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
                         const Meaning& meaning, const Shape& shape) {
   Expected whole = whole_value(answer, weights, scope, meaning, shape);
-  return meaning.last ? last_rows(std::move(whole)) : whole;
+  return meaning.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
 }
 
 }  // namespace shardproof

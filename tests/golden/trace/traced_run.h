@@ -90,7 +90,7 @@ inline Traced trace_case(const Case& c, const std::filesystem::path& target,
   options.observer = &both;
   options.faults = std::move(faults);
   traced.judgement = verify_case(c, memo, options);
-  trace.write(traced.judgement.difference ? traced.judgement.explanation() : "complete");
+  trace.write(traced.judgement.difference() ? traced.judgement.explanation() : "complete");
   return traced;
 }
 
