@@ -48,7 +48,7 @@ std::vector<float> drawn(long n, unsigned seed) {
 }
 
 Matrices matrices(long M, long N, long K, unsigned seed) {
-  return {M, N, K, drawn(M * K, seed), drawn(K * N, seed + 1)};
+  return {.M = M, .N = N, .K = K, .a = drawn(M * K, seed), .b = drawn(K * N, seed + 1)};
 }
 Matrices matrices(long M, long N, long K) {
   return matrices(M, N, K, *rc::gen::arbitrary<unsigned>());
@@ -100,7 +100,7 @@ std::vector<float> by(Define define, const Matrices& m) {
 
 std::vector<float> chained(const Matrices& m) {
   std::vector<float> c(static_cast<std::size_t>(m.M * m.N), NAN);
-  chain(m.M, m.N, {{m.a.data(), m.b.data(), m.K}}, c.data());
+  chain(m.M, m.N, {{.a = m.a.data(), .b = m.b.data(), .K = m.K}}, c.data());
   return c;
 }
 
@@ -161,7 +161,8 @@ RC_GTEST_PROP(Chain, TermsConcatenate, ()) {
       expected.push_back(defined(second, i, j, defined(first, i, j, 0.0F)));
   std::vector<float> c(expected.size(), NAN);
   chain(5, 19,
-        {{first.a.data(), first.b.data(), first.K}, {second.a.data(), second.b.data(), second.K}},
+        {{.a = first.a.data(), .b = first.b.data(), .K = first.K},
+         {.a = second.a.data(), .b = second.b.data(), .K = second.K}},
         c.data());
   RC_ASSERT(same(c, expected));
 }
@@ -183,7 +184,7 @@ RC_GTEST_PROP(Twin, SumsInF64AndFlagsWhatRounds, ()) {
     }
   for (Isa isa : isas()) {
     const ForcedIsa forced(isa);
-    const Products c = contract(m.M, m.N, {{m.a.data(), m.b.data(), m.K}});
+    const Products c = contract(m.M, m.N, {{.a = m.a.data(), .b = m.b.data(), .K = m.K}});
     RC_ASSERT(same(std::vector<double>(c.values), expected));
     if (exact) RC_ASSERT(c.bounds.empty());
   }
@@ -197,9 +198,9 @@ TEST(Twin, OneRoundedSumRaisesTheFlagInEveryLane) {
         std::vector<float> b(static_cast<std::size_t>(2 * N), 1.0F);
         b[static_cast<std::size_t>(N + j)] = 0x1p-60F;
         const float a[2] = {1.0F, 1.0F};
-        EXPECT_FALSE(contract(1, N, {{a, b.data(), 2}}).bounds.empty());
+        EXPECT_FALSE(contract(1, N, {{.a = a, .b = b.data(), .K = 2}}).bounds.empty());
         b[static_cast<std::size_t>(N + j)] = 0x1p-50F;
-        EXPECT_TRUE(contract(1, N, {{a, b.data(), 2}}).bounds.empty());
+        EXPECT_TRUE(contract(1, N, {{.a = a, .b = b.data(), .K = 2}}).bounds.empty());
       }
   }
 }
@@ -214,7 +215,7 @@ TEST(Chain, OfWholePanelsIsDefinedOnEveryInstructionSet) {
   for (Isa isa : isas()) {
     const ForcedIsa forced(isa);
     std::vector<float> c(expected.size(), NAN);
-    chain(m.M, m.N, {{m.a.data(), m.b.data(), m.K}}, c.data());
+    chain(m.M, m.N, {{.a = m.a.data(), .b = m.b.data(), .K = m.K}}, c.data());
     EXPECT_TRUE(same(c, expected)) << to_string(isa);
   }
 }

@@ -314,7 +314,7 @@ TEST(Traffic, CountsWhatCrossesBetweenChips) {
   const Program program = parse_program(
       "test", "input x : BLE_zy is in\nxg : BLE_z = all_gather(x, E, y) is in\noutput xg");
   execute(program, {{"x", shared(iota("BLE_zy", {1, 1, 24}, torus))}},
-          {any_config(), one, &traffic, {}, {}, Hazards::hostile()});
+          any_execution(one, &traffic));
   EXPECT_EQ(traffic.total, 6 * 4);
 }
 

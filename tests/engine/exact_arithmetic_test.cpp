@@ -170,7 +170,7 @@ TEST_P(ExactArithmetic, BoundsHoldAndCatchADroppedTerm) {
   int inexact = 0, elements = 0, dropped_seen = 0;
   for (int trial = 0; trial < kTrials / 4; ++trial) {
     const HostileMatrices m(draw_, terms(), draw_.within(1, 6), draw_.within(1, 20));
-    const Products c = contract(m.M, m.N, {{m.a.data(), m.b.data(), m.K}});
+    const Products c = contract(m.M, m.N, {{.a = m.a.data(), .b = m.b.data(), .K = m.K}});
     for (std::int64_t i = 0; i < m.M; ++i)
       for (std::int64_t j = 0; j < m.N; ++j) {
         const auto at = static_cast<std::size_t>(i * m.N + j);
@@ -231,7 +231,7 @@ TEST_P(ExactArithmetic, AllKernelsRoundAlike) {
     for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
       if (!has_isa(isa)) continue;
       const ForcedIsa forced(isa);
-      const Products c = contract(m.M, m.N, {{m.a.data(), m.b.data(), m.K}});
+      const Products c = contract(m.M, m.N, {{.a = m.a.data(), .b = m.b.data(), .K = m.K}});
       for (std::size_t i = 0; i < c.values.size(); ++i)
         if (const auto decided =
                 decide(c.values[i], c.bounds.empty() ? 0.0 : static_cast<double>(c.bounds[i]))) {
@@ -296,12 +296,16 @@ TEST(InexactFlag, SmallIntegersNeedNoBounds) {
     std::vector<float> a(static_cast<std::size_t>(M * K)), b(static_cast<std::size_t>(K * N));
     for (float& v : a) v = static_cast<float>(draw.within(-1000, 1000));
     for (float& v : b) v = static_cast<float>(draw.within(-1000, 1000));
-    EXPECT_TRUE(contract(M, N, {{a.data(), b.data(), K}, {a.data(), b.data(), K}}).bounds.empty());
+    EXPECT_TRUE(
+        contract(M, N,
+                 {{.a = a.data(), .b = b.data(), .K = K}, {.a = a.data(), .b = b.data(), .K = K}})
+            .bounds.empty());
     // One speck that does not fit a sum's 53 bits raises the flag, wherever it stands.
     std::fill(a.begin(), a.end(), 1.0F);
     std::fill(b.begin(), b.end(), 1.0F);
     a[static_cast<std::size_t>(draw.within(0, static_cast<int>(M * K) - 1))] = 0x1p-60F;
-    const Products inexact = contract(M, N, {{a.data(), b.data(), K}, {a.data(), b.data(), K}});
+    const Products inexact = contract(
+        M, N, {{.a = a.data(), .b = b.data(), .K = K}, {.a = a.data(), .b = b.data(), .K = K}});
     EXPECT_EQ(inexact.bounds.size(), inexact.values.size());
   }
 }
@@ -310,7 +314,7 @@ TEST(InexactFlag, IsClearedOfWhatWasBefore) {
   const float one = 1.0F;
   volatile double third = 3.0;
   third = 1.0 / third;  // raises the flag
-  EXPECT_TRUE(contract(1, 1, {{&one, &one, 1}}).bounds.empty());
+  EXPECT_TRUE(contract(1, 1, {{.a = &one, .b = &one, .K = 1}}).bounds.empty());
 }
 
 TEST(InexactFlag, BatchesWithAndWithoutBoundsStandSideBySide) {
@@ -357,12 +361,13 @@ TEST(Bounds, OfTinyFactorsAreNotZero) {
   // 1 - 2^-60 by two exact products, times 2^-140: no f64 sum has it, and a bound cast to f32 would
   // be zero, which means exact.
   const float a[] = {0x1p-70F, -0x1p-100F}, b[] = {0x1p-70F, 0x1p-100F};
-  const Products c = contract(1, 1, {{a, b, 2}});
+  const Products c = contract(1, 1, {{.a = a, .b = b, .K = 2}});
   ASSERT_EQ(c.bounds.size(), 1U);
   EXPECT_GE(c.bounds[0], 0x1p-126F);
   const float zeros[] = {0, 0}, inexact[] = {1, 0x1p-60F};
   const float rows[] = {0, 0, 1, 1};
-  const Products rest = contract(2, 1, {{rows, inexact, 2}, {rows, zeros, 2}});
+  const Products rest =
+      contract(2, 1, {{.a = rows, .b = inexact, .K = 2}, {.a = rows, .b = zeros, .K = 2}});
   ASSERT_EQ(rest.bounds.size(), 2U);
   EXPECT_EQ(rest.bounds[0], 0.0F) << "a row of zeros is exact";
   EXPECT_GT(rest.bounds[1], 0.0F);
@@ -373,7 +378,7 @@ TEST(Bounds, HoldWhereEveryAdditionErrsTheSameWay) {
   // length.
   std::vector<float> a(200, 0x1p-27F), b(200, 0x1p-26F);
   a[0] = b[0] = 1;
-  const Products c = contract(1, 1, {{a.data(), b.data(), 200}});
+  const Products c = contract(1, 1, {{.a = a.data(), .b = b.data(), .K = 200}});
   EXPECT_EQ(c.values[0], 1);
   EXPECT_GE(c.bounds.at(0), 199 * 0x1p-53F);
   EXPECT_LT(c.bounds.at(0), 210 * 0x1p-53F) << "a bound far from the error would decide nothing";

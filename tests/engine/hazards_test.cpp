@@ -93,7 +93,7 @@ TEST(FreshNaN, HoldsWhileAProgramRuns) {
     const Program program =
         parse_program("test", "input x : BLE is in\ny : BLE = add(x, x) is in\noutput y");
     execute(program, {{"x", shared(iota("BLE", {1, 1, 4}, Torus(1, 1, 2)))}},
-            {any_config(), one, &watcher, {}, {}, hostile ? Hazards::hostile() : Hazards{}});
+            any_execution(one, &watcher, hostile ? Hazards::hostile() : Hazards{}));
     EXPECT_EQ(fresh_nan, hostile ? 2 : 0);
   }
 }
@@ -122,7 +122,7 @@ Chips with_stale_read(const Hazards& hazards) {
   Threads one(1);
   return execute(parse_program("test", kChain),
                  {{"x", shared(iota("BLE_z", {1, 1, 200}, Torus(1, 1, 2)))}},
-                 {any_config(), one, &watcher, {}, {}, hazards})
+                 any_execution(one, &watcher, hazards))
       .at("w")
       ->f32();
 }
@@ -159,7 +159,12 @@ TEST(Poison, ReachesInputsThatTheCallerGivesUp) {
     Hazards hazards;
     hazards.poison = true;
     execute(program, {{"x", x}, {"g", g}},
-            {any_config(), one, &watcher, {}, {}, hazards, given_up});
+            {.config = any_config(),
+             .threads = one,
+             .observer = &watcher,
+             .scope = {},
+             .hazards = hazards,
+             .gives_up_inputs = given_up});
     EXPECT_EQ(std::isnan(late), given_up);
     EXPECT_EQ(g->f32()[1][3], 3) << "weights are kept";
   }
@@ -188,8 +193,7 @@ TEST(Poison, ReachesWhatSomebodyStillRefersTo) {
     Hazards hazards;
     hazards.poison = poisoned;
     const auto t =
-        execute(program, {{"a", a}, {"w", w}}, {any_config(), one, &watcher, {}, {}, hazards})
-            .at("t");
+        execute(program, {{"a", a}, {"w", w}}, any_execution(one, &watcher, hazards)).at("t");
     EXPECT_EQ(t->f32(), Chips(2, {112, 136}));  // twice 2·(1·2 + 2·4 + 3·6), 2·(1·3 + 2·5 + 3·7)
     EXPECT_EQ(a->f32(), (Chips{{0, 1}, {2, 3}})) << "inputs are the caller's";
     return kept.sum_of_origins({{0, 0}, {1, 0}});
@@ -229,7 +233,7 @@ TEST(Poison, LeavesOperandsOfAPartialUntilItIsComplete) {
                                        Layout::parse("BLE_z"), torus))},
                     {"w", shared(shard(tensor_of({4, 2}, {1, -1, 1, -1, 1, -1, 1, -1}),
                                        Layout::parse("E_zF"), torus))}},
-                   {config, one, nullptr, {}, {}, hazards})
+                   {.config = config, .threads = one, .scope = {}, .hazards = hazards})
         .at("r")
         ->f32();
   };
@@ -303,7 +307,7 @@ TEST(Order, IsThatOfEveryOpOfAProgram) {
     const Program program =
         parse_program("test", "input x : BLE is in\ny : BLE = add(x, x) is in\noutput y");
     execute(program, {{"x", shared(iota("BLE", {1, 1, 4}, Torus(1, 1, 2)))}},
-            {any_config(), one, &watcher, {}, {}, hostile ? Hazards::hostile() : Hazards{}});
+            any_execution(one, &watcher, hostile ? Hazards::hostile() : Hazards{}));
     EXPECT_EQ(std::is_sorted(order.begin(), order.end()), !hostile);
   }
 }
@@ -327,7 +331,11 @@ void run_with_flipped_bit(const char* text, const char* name, std::size_t chip,
   Threads one(1);
   const Program program = parse_program("test", text);
   execute(program, {{"x", shared(iota("BLE_z", {1, 1, 4}, Torus(2, 3, 2)))}},
-          {any_config(), one, &watcher, {"decode.1", "", 0}, {}, hazards});
+          {.config = any_config(),
+           .threads = one,
+           .observer = &watcher,
+           .scope = {.pass = "decode.1", .previous = "", .layer = 0},
+           .hazards = hazards});
 }
 
 constexpr const char* kReplicas = R"(

@@ -201,7 +201,9 @@ std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
   Numerics f32;
   f32.regime = Regime::f32;
   std::vector<Sharded> results;
-  const auto outputs = execute(alone, std::move(values), {any_config(), one, nullptr, {}, f32});
+  const auto outputs =
+      execute(alone, std::move(values),
+              {.config = any_config(), .threads = one, .scope = {}, .numerics = f32});
   for (const Result& result : op.results) results.push_back(*outputs.at(result.name));
   return results;
 }

@@ -216,7 +216,10 @@ TEST(Execute, SaysAtWhichStepAnErrorOfItsOwnCame) {
   std::string said;
   try {
     program.ops[0].kind = static_cast<OpKind>(99);
-    execute(program, {{"x", x}}, {any_config(), threads, nullptr, {"decode.1", "", 0}});
+    execute(program, {{"x", x}},
+            {.config = any_config(),
+             .threads = threads,
+             .scope = {.pass = "decode.1", .previous = "", .layer = 0}});
   } catch (const std::exception& error) {
     said = error.what();
   }

@@ -21,6 +21,16 @@ inline const ModelConfig& any_config() {
   return config;
 }
 
+/// How tests execute: with any config, of no scope.
+inline Execution any_execution(Threads& threads, Observer* observer = nullptr,
+                               const Hazards& hazards = Hazards::hostile()) {
+  return {.config = any_config(),
+          .threads = threads,
+          .observer = observer,
+          .scope = {},
+          .hazards = hazards};
+}
+
 inline SharedValue shared(Sharded value) { return std::make_shared<Sharded>(std::move(value)); }
 
 /// A tensor of `data`, or of 0, 1, 2, ... where no data is given: a misplaced element shows.
@@ -57,8 +67,7 @@ inline std::vector<Sharded> run_op_results(std::string_view call,
     program.outputs.push_back(op.results[i].name);
   }
   std::vector<Sharded> values;
-  for (const auto& [name, value] : execute(
-           program, std::move(inputs), {any_config(), one, nullptr, {}, {}, Hazards::hostile()}))
+  for (const auto& [name, value] : execute(program, std::move(inputs), any_execution(one)))
     values.push_back(*value);
   return values;
 }
@@ -84,8 +93,7 @@ inline std::map<std::string, SharedValue> run_program(std::string_view text, con
   }
   check(program, shapes, torus);
   Threads pool(threads);
-  return execute(program, std::move(values),
-                 {any_config(), pool, nullptr, {}, {}, Hazards::hostile()});
+  return execute(program, std::move(values), any_execution(pool));
 }
 
 /// Whether every chip holds the same bits: layout, shape and buffers.

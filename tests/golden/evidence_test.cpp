@@ -147,17 +147,22 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
     int prompt, chunk, gen;
     const char* missing;
   };
-  for (const Run& run :
-       {Run{4, 4, 3, ""},
-        {1, 1, 2, ""},
-        {4, 2, 1, ""},
-        {2, 1, 1, ""},
-        {4, 4, 1,
-         "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
-         "chunk)"},
-        {1, 1, 1,
-         "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
-         "chunk), no position is above 0 (prompt=1)"}}) {
+  const std::vector<Run> runs{
+      {.prompt = 4, .chunk = 4, .gen = 3, .missing = ""},
+      {.prompt = 1, .chunk = 1, .gen = 2, .missing = ""},
+      {.prompt = 4, .chunk = 2, .gen = 1, .missing = ""},
+      {.prompt = 2, .chunk = 1, .gen = 1, .missing = ""},
+      {.prompt = 4,
+       .chunk = 4,
+       .gen = 1,
+       .missing = "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
+                  "chunk)"},
+      {.prompt = 1,
+       .chunk = 1,
+       .gen = 1,
+       .missing = "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
+                  "chunk), no position is above 0 (prompt=1)"}};
+  for (const Run& run : runs) {
     Case c =
         parse_case(fmt::format("torus=2x1x3 prompt={} chunk={} gen={} batch=6 "
                                "model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=24",

@@ -8,15 +8,23 @@
 
 namespace shardproof {
 
-/// In the layer programs of every pass that begins with `pass`, the step that makes `value` moves
-/// nothing.
-inline FaultHooks lost_transfer(std::string value, std::string pass = "") {
-  FaultHooks faults;
-  faults.plan = [value = std::move(value), pass = std::move(pass)](
-                    const Scope& scope, const Program& program, const Op& op, Moves& plan) {
-    if (program.name == "layer" && op.results[0].name == value && scope.pass.starts_with(pass))
+/// The step of `program` that makes `value` moves nothing, in every pass that begins with `pass`.
+struct LostTransfer {
+  std::string value;
+  std::string pass = "";
+  std::string program = "layer";
+
+  void operator()(const Scope& scope, const Program& now, const Op& op, Moves& plan) const {
+    if (now.name == program && op.results[0].name == value && scope.pass.starts_with(pass))
       plan = without_transfer(std::move(plan));
-  };
+  }
+};
+
+inline FaultHooks lost_transfer(std::string value, std::string pass = "",
+                                std::string program = "layer") {
+  FaultHooks faults;
+  faults.plan = LostTransfer{
+      .value = std::move(value), .pass = std::move(pass), .program = std::move(program)};
   return faults;
 }
 

@@ -110,6 +110,25 @@ TEST(Judge, WithoutTheFaultFindsNothing) {
   EXPECT_EQ(judge_corrupted("no such step", 0).verdict, Verdict::equal);
 }
 
+/// Declares `value` with the axes of every dim in the opposite order; of how many dims that is a
+/// lie.
+int declare_reversed(Program& program, const std::string& value) {
+  int lies = 0;
+  for (Op& op : program.ops)
+    for (Result& result : op.results) {
+      if (result.name != value) continue;
+      for (std::size_t d = 0; d < result.layout.rank(); ++d) {
+        const Axes axes = result.layout.dims()[d].axes;
+        Axes reversed;
+        for (int i = axes.size(); i-- > 0;) reversed = reversed.with(axes.begin()[i]);
+        if (axes == reversed) continue;
+        result.layout = result.layout.with_axes(d, reversed);
+        ++lies;
+      }
+    }
+  return lies;
+}
+
 TEST(Judge, GoesByTheDeclaredLayout) {
   // A local op leaves its operand's layout on the value; what the program says of it is judged.
   OracleMemo memo;
@@ -119,21 +138,7 @@ TEST(Judge, GoesByTheDeclaredLayout) {
   for (const char* value : {"a", "qp", "kp", "kc", "s", "o", "xn", "out"}) {
     VerifyOptions options;
     options.check_types = false;
-    options.mutate = [&](RunPlan& programs) {
-      for (Op& op : programs.prefill.layer.ops)
-        for (Result& result : op.results) {
-          if (result.name != value) continue;
-          for (std::size_t d = 0; d < result.layout.rank(); ++d) {
-            const Axes axes = result.layout.dims()[d].axes;
-            Axes reversed;
-            for (int i = axes.size(); i-- > 0;) reversed = reversed.with(axes.begin()[i]);
-            if (!(axes == reversed)) {
-              result.layout = result.layout.with_axes(d, reversed);
-              ++lies;
-            }
-          }
-        }
-    };
+    options.mutate = [&](RunPlan& plan) { lies += declare_reversed(plan.prefill.layer, value); };
     const int before = lies;
     const Judgement j = verify_case(c, memo, options);
     if (lies == before) continue;  // xn : BLE_x has one axis, its reverse is no lie

@@ -253,7 +253,7 @@ RC_GTEST_PROP(LayerProgram, AnyResidualLayoutIsLedInAndOut, ()) {
     for (const Move& move : way.moves) {
       Op op = move.op;
       op.args = {value.name};
-      value = {value.name + "_", move.to, value.meaning};
+      value = {.name = value.name + "_", .layout = move.to, .meaning = value.meaning};
       op.results = {value};
       ops.push_back(std::move(op));
     }

@@ -11,9 +11,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "engine/faults.h"
 #include "golden/verify.h"
 #include "tests/engine/strategy_sample.h"
+#include "tests/golden/faults.h"
 #include "tests/golden/recorded_step.h"
 #include "weights/error.h"
 
@@ -69,12 +69,7 @@ void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
       VerifyOptions options;
       const std::string program_name = program_at(whole, site).name;
       const std::string pass = site.phase == "decode" ? "decode" : "prefill";
-      options.faults.plan = [&](const Scope& scope, const Program& program, const Op& now,
-                                Moves& plan) {
-        if (program.name == program_name && scope.pass.starts_with(pass) &&
-            now.results[0].name == op.results[0].name)
-          plan = without_transfer(std::move(plan));
-      };
+      options.faults = lost_transfer(op.results[0].name, pass, program_name);
       const std::string what =
           site.phase + " " + site.program + ": " + op.to_string() + " in " + print_case(c);
       const Judgement j = verify_case(c, memo, options);

@@ -33,21 +33,28 @@ Case draw_small() {
   return c;
 }
 
+/// The layers of a case by a partitioner that breaks one rule.
+struct BrokenLayers {
+  const Case& c;
+  BrokenRule broken;
+
+  Program layer(const Strategy& strategy, std::int64_t L) const {
+    return partition(strategy.table(), c.model, extents_of(c.model, c.batch, L), c.torus,
+                     c.numerics.act, broken)
+        .layer;
+  }
+  void operator()(RunPlan& plan) const {
+    plan.prefill.layer = layer(c.prefill, c.prompt);
+    plan.decode.layer = layer(c.decode, 1);
+  }
+};
+
 /// What became of a case: its verdict, or the label of the rule that refused its table.
 std::string outcome(const Case& c, BrokenRule broken = BrokenRule::none, bool types = true) {
   OracleMemo memo;
   VerifyOptions options;
   options.check_types = types;
-  if (broken != BrokenRule::none)
-    options.mutate = [&](RunPlan& programs) {
-      const auto layer = [&](const Strategy& strategy, std::int64_t L) {
-        return partition(strategy.table(), c.model, extents_of(c.model, c.batch, L), c.torus,
-                         c.numerics.act, broken)
-            .layer;
-      };
-      programs.prefill.layer = layer(c.prefill, c.prompt);
-      programs.decode.layer = layer(c.decode, 1);
-    };
+  if (broken != BrokenRule::none) options.mutate = BrokenLayers{c, broken};
   try {
     const Judgement j = verify_case(c, memo, options);
     return std::string(to_string(j.verdict)) +
@@ -60,11 +67,7 @@ std::string outcome(const Case& c, BrokenRule broken = BrokenRule::none, bool ty
 /// The first rule that refuses the prefill's program, by tables or by types; "equal" if none does.
 std::string lowered(const Case& c, BrokenRule broken) {
   try {
-    const Program layer =
-        partition(c.prefill.table(), c.model, extents_of(c.model, c.batch, c.prompt), c.torus,
-                  c.numerics.act, broken)
-            .layer;
-    check(layer, c, c.prompt, 0);
+    check(BrokenLayers{c, broken}.layer(c.prefill, c.prompt), c, c.prompt, 0);
     return "equal";
   } catch (const Error& error) {
     return error.what();
@@ -135,12 +138,23 @@ INSTANTIATE_TEST_SUITE_P(
     Rules, BrokenPartitioner,
     testing::Values(
         // K_y in place of K_z: of the same shape, so that the judge sees it without types too.
-        Broken{BrokenRule::kv_prefix, "prefix",
-               "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
-               "attend : BLH_zyQ\n",
-               "2x2x2", 2},
-        Broken{BrokenRule::weight_order, "weights", k2d, "4x2x3", 1},
-        Broken{BrokenRule::bias_layout, "biases", k2d, "4x2x3", 24}),
+        Broken{
+            .rule = BrokenRule::kv_prefix,
+            .name = "prefix",
+            .table = "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
+                     "attend : BLH_zyQ\n",
+            .torus = "2x2x2",
+            .K = 2},
+        Broken{.rule = BrokenRule::weight_order,
+               .name = "weights",
+               .table = k2d,
+               .torus = "4x2x3",
+               .K = 1},
+        Broken{.rule = BrokenRule::bias_layout,
+               .name = "biases",
+               .table = k2d,
+               .torus = "4x2x3",
+               .K = 24}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // The property above fails for each broken rule: it is what finds them.

@@ -109,12 +109,19 @@ Judgement faulty(const Case& c, const FaultHooks& faults) {
   return verify_case(c, memo, options);
 }
 
+/// Planted where a case's programs are changed.
+template <class Thrown>
+struct Throwing {
+  Thrown what;
+  void operator()(RunPlan&) const { throw what; }
+};
+
 TEST(Verify, AnExceptionIsTheCasesAnswer) {
   for (const char* regime : {"exact", "f32"}) {
     const Case c = parse_case(std::string("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,"
                                           "H=6,Q=2,V=12 prefill=ws2d:batch regime=") +
                               regime);
-    const auto thrown = [&](auto error) { return mutated(c, [=](RunPlan&) { throw error; }); };
+    const auto thrown = [&](auto error) { return mutated(c, Throwing<decltype(error)>{error}); };
     Judgement j = thrown(std::runtime_error("the roof leaks"));
     EXPECT_EQ(j.verdict, Verdict::refused);
     EXPECT_EQ(j.explanation(), "internal error: the roof leaks");
@@ -176,6 +183,19 @@ TEST(Findings, OfTypesAreOneForEachStepThatIsWrongByItself) {
   EXPECT_EQ(found, (std::vector<std::string>{"all_reduce_c2 sa", "program_c1 cv"}));
 }
 
+std::vector<Program*> programs_of(RunPlan& p) {
+  return {&p.prefill.embed, &p.prefill.layer, &p.prefill.head, &p.prefill.sample, &p.hand_over,
+          &p.decode.embed,  &p.decode.layer,  &p.decode.head,  &p.decode.sample};
+}
+
+/// One step is an op that nobody knows.
+struct UnknownOp {
+  std::size_t program, op;
+  void operator()(RunPlan& p) const {
+    programs_of(p)[program]->ops[op].kind = static_cast<OpKind>(99);
+  }
+};
+
 TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
   // A step without its operands is what a broken engine or partitioner could come to: it throws
   // where it runs, in whichever program and phase, and the answer names the step.
@@ -183,25 +203,12 @@ TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
       "torus=2x1x3 gen=2 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=wg-xyz:batch "
       "decode=ws2d:heads batch=6");
   int planted = 0;
-  const RunPlan built = make_plan(c);
-  const auto programs_of = [](RunPlan& p) {
-    return std::vector<Program*>{&p.prefill.embed,  &p.prefill.layer, &p.prefill.head,
-                                 &p.prefill.sample, &p.hand_over,     &p.decode.embed,
-                                 &p.decode.layer,   &p.decode.head,   &p.decode.sample};
-  };
+  RunPlan built = make_plan(c);
   for (std::size_t which = 0; which < 9; ++which) {
-    RunPlan copy = built;
-    const std::size_t ops = programs_of(copy)[which]->ops.size();
-    for (std::size_t i = 0; i < ops; ++i) {
-      std::string step;
-      const Judgement j = mutated(
-          c,
-          [&](RunPlan& p) {
-            Op& op = programs_of(p)[which]->ops[i];
-            step = "." + op.results[0].name + " = ";
-            op.kind = static_cast<OpKind>(99);
-          },
-          false);
+    const std::vector<Op>& ops = programs_of(built)[which]->ops;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const std::string step = "." + ops[i].results[0].name + " = ";
+      const Judgement j = mutated(c, UnknownOp{.program = which, .op = i}, false);
       EXPECT_EQ(j.verdict, Verdict::refused) << j.explanation();
       EXPECT_NE(j.explanation().find(step), std::string::npos) << j.explanation();
       ++planted;
@@ -210,14 +217,17 @@ TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
   EXPECT_GE(planted, 90);
 }
 
+/// Every all_gather goes along x, whatever its operand is cut over.
+void gather_along_x(Program& program) {
+  for (Op& op : program.ops)
+    if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
+}
+
 TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
   const Case c = parse_case(
       "torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:batch");
   for (const auto phase : {&RunPlan::prefill, &RunPlan::decode}) {
-    const Judgement j = mutated(c, [&](RunPlan& p) {
-      for (Op& op : (p.*phase).layer.ops)
-        if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
-    });
+    const Judgement j = mutated(c, [&](RunPlan& p) { gather_along_x((p.*phase).layer); });
     EXPECT_EQ(j.verdict, Verdict::different);
     EXPECT_EQ(j.detector(), "types");
     EXPECT_TRUE(j.explanation().starts_with("types: all_gather_c")) << j.explanation();
@@ -273,8 +283,7 @@ TEST(Verify, AUsersMistakeIsThrown) {
   Program layer = parse_program(
       "layer", print_program(partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer),
       "p.txt");
-  for (Op& op : layer.ops)
-    if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
+  gather_along_x(layer);
   OracleMemo memo;
   Case given = c;
   given.prefill = given.decode = Strategy(layer);

@@ -257,7 +257,7 @@ RC_GTEST_PROP(OracleFormulas, EveryStepFollowsFromItsInputs, ()) {
   const bool bf16 = drawn.request.numerics.weights == WeightType::bf16;
   const Weights weights = bf16 ? stored_as(generated, WeightType::bf16) : generated;
   for (const std::string& pass : answer.passes) {
-    Step step{drawn, weights, answer, pass, -1};
+    Step step{.drawn = drawn, .weights = weights, .answer = answer, .pass = pass, .layer = -1};
     const std::vector<float>* x = &step.of("embed");
     for (step.layer = 0; step.layer < drawn.config.layers; ++step.layer) {
       check_layer(step, *x);

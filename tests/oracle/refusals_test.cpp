@@ -121,44 +121,56 @@ std::string planted(const std::string& keys,
   return refusal(s);
 }
 
+/// A weight that holds the same values over and over.
+struct Filled {
+  std::string weight;
+  std::vector<float> values;
+  void operator()(std::map<std::string, Tensor>& tensors) const {
+    Tensor& t = tensors.at(weight);
+    for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = values[i % values.size()];
+  }
+};
+
+struct Planted {
+  const char* keys;
+  Filled fault;
+  const char* says;
+};
+
 TEST(OracleRefuses, ANonFiniteStatisticOfEveryNorm) {
-  const auto fill = [](const std::string& name, std::vector<float> values) {
-    return [=](std::map<std::string, Tensor>& tensors) {
-      Tensor& t = tensors.at(name);
-      for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = values[i % values.size()];
-    };
-  };
   const std::vector<float> large{1e25F, -1e25F};                         // squares overflow
   const std::vector<float> largest{3e38F};                               // sums overflow
   const std::vector<float> apart{3.4e38F, -3.4e38F, -3.4e38F, -3.4e38F,  // sum -6.8e38 of a half
                                  3.4e38F, 3.4e38F,  3.4e38F,  -3.4e38F};
-  struct Planted {
-    const char *keys, *weight;
-    std::vector<float> values;
-    const char* says;
+  const std::vector<Planted> faults{
+      {.keys = "",
+       .fault = {"embed", large},
+       .says = "oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf"},
+      {.keys = ",block=serial",
+       .fault = {"layer0.bo", large},
+       .says = "oracle_finite: stat prefill.c0.layer0.ss2[0,0] is inf"},
+      {.keys = ",block=serial",
+       .fault = {"layer0.b_out", large},
+       .says = "oracle_finite: stat prefill.c0.final_ss[0,0] is inf"},
+      {.keys = "",
+       .fault = {"layer0.b_out", large},
+       .says = "oracle_finite: stat prefill.c0.final_ss[0,0] is inf"},
+      {.keys = ",norm=layernorm",
+       .fault = {"embed", large},
+       .says = "oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf"},
   };
-  for (const Planted& p : {
-           Planted{"", "embed", large, "oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf"},
-           {",block=serial", "layer0.bo", large,
-            "oracle_finite: stat prefill.c0.layer0.ss2[0,0] is inf"},
-           {",block=serial", "layer0.b_out", large,
-            "oracle_finite: stat prefill.c0.final_ss[0,0] is inf"},
-           {"", "layer0.b_out", large, "oracle_finite: stat prefill.c0.final_ss[0,0] is inf"},
-           {",norm=layernorm", "embed", large,
-            "oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf"},
-       })
-    EXPECT_EQ(planted(p.keys, fill(p.weight, p.values)).substr(0, std::string(p.says).size()),
-              p.says)
-        << p.keys;
+  for (const Planted& p : faults)
+    EXPECT_EQ(planted(p.keys, p.fault).substr(0, std::string(p.says).size()), p.says) << p.keys;
   // Of a layernorm the sum overflows first; whatever is filed first is named.
   for (const auto& [keys, weight, pass] :
        {std::tuple{",norm=layernorm", "embed", "prefill.c0.layer0."},
         {",norm=layernorm,block=serial", "layer0.bo", "prefill.c0.layer0."},
         {",norm=layernorm", "layer0.b_out", "prefill.c0.final_"}}) {
-    const std::string said = planted(keys, fill(weight, largest));
+    const std::string said = planted(keys, Filled{weight, largest});
     EXPECT_TRUE(said.starts_with(std::string("oracle_finite: stat ") + pass)) << said;
   }
-  EXPECT_TRUE(planted(",norm=layernorm", fill("embed", apart)).starts_with("oracle_finite: stat "));
+  EXPECT_TRUE(
+      planted(",norm=layernorm", Filled{"embed", apart}).starts_with("oracle_finite: stat "));
 }
 
 TEST(OracleRefuses, IdsItHasNotGot) {

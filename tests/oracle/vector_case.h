@@ -56,7 +56,8 @@ inline VectorCase read_case(const fs::path& folder) {
   request.prompt = read_npy<std::int32_t>(folder / "tokens.npy");
   const std::int64_t chunk = json.at("chunk"), gen = json.at("gen");
   request.passes = Passes(request.prompt.shape[0], request.prompt.shape[1], chunk, gen);
-  return {Weights(c, std::move(tensors)), request, chunk, gen};
+  return {
+      .weights = Weights(c, std::move(tensors)), .request = request, .chunk = chunk, .gen = gen};
 }
 
 }  // namespace shardproof

@@ -51,7 +51,8 @@ class Cli : public testing::Test {
     const std::string command = "cd '" + directory_.string() + "' && '" SHARDPROOF_CLI "' " +
                                 arguments + " >'" + out.string() + "' 2>'" + err.string() + "'";
     const int status = std::system(command.c_str());
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(out), slurp(err)};
+    Outcome outcome{
+        .code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .out = slurp(out), .err = slurp(err)};
     fs::remove(out);
     fs::remove(err);
     return outcome;

@@ -26,7 +26,7 @@ struct Verb {
 
 /// Reads a verb's help, whose form differs between releases of CLI11: its flags and its verbs.
 Verb read_verb(const std::string& path) {
-  Verb verb{path, {}, {}};
+  Verb verb{.path = path, .verbs = {}, .flags = {}};
   const std::regex flag("^ {2,10}(?:-h, *)?(--[a-z-]+)(?: ([A-Z]+)\\b)?.*"), name("^  ([a-z]+) .*");
   std::istringstream lines(said(path + " --help").text);
   bool subcommands = false;

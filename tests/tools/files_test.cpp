@@ -36,7 +36,8 @@ class Files : public Cli {
     const int status = std::system(("cd '" + directory_.string() + "' && bash command >'" +
                                     out.string() + "' 2>'" + err.string() + "'")
                                        .c_str());
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(out), slurp(err)};
+    Outcome outcome{
+        .code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .out = slurp(out), .err = slurp(err)};
     fs::remove(out);
     fs::remove(err);
     fs::remove(path("command"));

@@ -67,7 +67,7 @@ TEST(Rules, EveryListedLabelIsThrown) {
     EXPECT_TRUE(seen.insert(label).second) << label << " is listed twice";
     EXPECT_NE(rule["says"], "") << label;
     EXPECT_EQ(std::string(rule["says"]).find_first_of("`|"), std::string::npos) << rule["says"];
-    // Rules of an op are thrown with the op's name; their numbers are those of typing_test.cpp.
+    // Rules of an op are thrown with the op's name; their numbers are those of engine/typing/.
     const auto number = label.rfind("_c");
     if (number != std::string::npos && ops.contains(label.substr(0, number))) continue;
     EXPECT_TRUE(text.find("\"" + label + "\"") != std::string::npos ||

@@ -47,8 +47,9 @@ class VerifyVerb : public Cli {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     EXPECT_TRUE(sent) << "it ended before the signal";
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out),
-                    slurp(err)};
+    Outcome outcome{.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+                    .out = slurp(out),
+                    .err = slurp(err)};
     fs::remove(out);
     fs::remove(err);
     return outcome;
@@ -154,20 +155,24 @@ TEST_F(VerifyVerb, ACaseThatCannotGoOnIsARowOfItsOwn) {
   EXPECT_EQ(run(std::string(json["cases"][0]["reproduce"]).substr(11)).code, 1);
 }
 
+/// One weight whose elements are all the same.
+struct Constant {
+  std::string weight;
+  void operator()(std::map<std::string, Tensor>& tensors) const {
+    std::vector<float>& data = tensors.at(weight).data;
+    std::fill(data.begin(), data.end(), 0.125F);
+  }
+};
+
 TEST_F(VerifyVerb, EqualBlocksAreNoProof) {
-  const auto constant = [](const std::string& name) {
-    return [=](std::map<std::string, Tensor>& tensors) {
-      std::fill(tensors.at(name).data.begin(), tensors.at(name).data.end(), 0.125F);
-    };
-  };
   const std::string judge = "verify --weights w.h5 --torus 2x2x3 --prefill ws2d:batch";
-  weights_file("", constant("layer0.w_gate"));
+  weights_file("", Constant{"layer0.w_gate"});
   Outcome o = run(judge);
   EXPECT_EQ(o.code, 1) << o.err;
   EXPECT_NE(o.out.find("not judged\n     weight layer0.w_gate: all 12 blocks of E_xF_zy hold"),
             std::string::npos)
       << o.out;
-  weights_file("", constant("layer0.norm"));
+  weights_file("", Constant{"layer0.norm"});
   o = run(judge);
   EXPECT_EQ(o.code, 0) << o.out;
   EXPECT_EQ(count_of(o.out, "\nnote: all blocks of layer0.norm hold the same bits"), 1U) << o.out;
@@ -312,7 +317,7 @@ TEST_F(VerifyVerb, AnInterruptDuringTheLastPrintingLosesNothing) {
 
 TEST_F(VerifyVerb, AnInterruptEndsJsonWhole) {
   // JSON shows nothing before its end, so how far the run has come can only be tried.
-  Outcome o{0, "", ""};
+  Outcome o{.code = 0, .out = "", .err = ""};
   for (int polls = 50; o.out.empty() && polls < 10'000; polls *= 2) {
     o = interrupted("verify --json", SIGINT,
                     [polls, n = 0](const std::string&) mutable { return ++n > polls; });

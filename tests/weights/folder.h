@@ -8,6 +8,7 @@
 #include <fstream>
 #include <ios>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ class Folder {
   fs::path operator/(const std::string& name) const { return path_ / name; }
   std::ptrdiff_t entries() const {
     return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
+  }
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(path_)) found.insert(entry.path().filename());
+    return found;
   }
 
  private:

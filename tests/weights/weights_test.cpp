@@ -24,6 +24,10 @@ Weights changed(Change&& change) {
   return {whole.config(), std::move(tensors)};
 }
 
+void put_nan_into_w_gate(std::map<std::string, Tensor>& t) {
+  t["layer0.w_gate"].data[7] = std::numeric_limits<float>::quiet_NaN();
+}
+
 TEST(Weights, ValidateNamesWhatIsWrong) {
   const auto label = [](auto&& change) { return label_of([&] { validate(changed(change)); }); };
   EXPECT_EQ(label([](auto&) {}), "");
@@ -31,11 +35,7 @@ TEST(Weights, ValidateNamesWhatIsWrong) {
   EXPECT_EQ(label([](auto& t) { t["layer1.wq"] = t["layer0.wq"]; }), "weights_name");
   EXPECT_EQ(label([](auto& t) { t["layer0.wq"].shape = {2, 4, 2}; }), "weights_shape");
   EXPECT_EQ(label([](auto& t) { t["layer0.wq"].data.pop_back(); }), "weights_shape");
-  EXPECT_EQ(message_of([&] {
-              validate(changed([](auto& t) {
-                t["layer0.w_gate"].data[7] = std::numeric_limits<float>::quiet_NaN();
-              }));
-            }),
+  EXPECT_EQ(message_of([] { validate(changed(put_nan_into_w_gate)); }),
             "weights_value: layer0.w_gate[2, 1] is nan; weights must be finite");
   EXPECT_EQ(label([](auto& t) { t["final_norm"].data[0] = -INFINITY; }), "weights_value");
 }

@@ -340,7 +340,7 @@ RC_GTEST_PROP(Way, IsTypedOpByOpThroughLayoutsThatDivide, ()) {
     RC_DISCARD("no way");
   }
   RC_CLASSIFY(way.moves.size() > 2, "more than two ops");
-  Type now{from, shape, false};
+  Type now{.layout = from, .shape = shape, .integer = false};
   const std::vector<std::size_t> open = changing(from, to);
   for (const Move& move : way.moves) {
     Op op = move.op;

@@ -15,16 +15,16 @@ TEST(JudgedOffset, IsTheTableWrittenByHand) {
   const struct {
     int chip;  // (x·2 + y)·3 + z
     std::int64_t zyx, xzy, zy, x;
-  } table[] = {                        //          F_zyx  E_xzy  F_zy  E_x
-               {0, 0, 0, 0, 0},        // (0,0,0)
-               {1, 16, 4, 16, 0},      // (0,0,1): block 8; block 2; block 2 of 6; block 0
-               {2, 32, 8, 32, 0},      // (0,0,2): 16; 4; 4; 0
-               {3, 8, 2, 8, 0},        // (0,1,0): 4; 1; 1; 0
-               {5, 40, 10, 40, 0},     // (0,1,2): 20; 5; 5; 0
-               {6, 2, 12, 0, 12},      // (1,0,0): 1; 6; 0; 1
-               {10, 26, 18, 24, 12},   // (1,1,1): 13; 9; 3; 1
-               {18, 6, 36, 0, 36},     // (3,0,0): 3; 18; 0; 3
-               {23, 46, 46, 40, 36}};  // (3,1,2): 23; 23; 5; 3
+  } table[] = {{.chip = 0, .zyx = 0, .xzy = 0, .zy = 0, .x = 0},
+               // (0,0,1): block 8 of F_zyx; block 2 of E_xzy; block 2 of 6; block 0
+               {.chip = 1, .zyx = 16, .xzy = 4, .zy = 16, .x = 0},
+               {.chip = 2, .zyx = 32, .xzy = 8, .zy = 32, .x = 0},      // (0,0,2): 16; 4; 4; 0
+               {.chip = 3, .zyx = 8, .xzy = 2, .zy = 8, .x = 0},        // (0,1,0): 4; 1; 1; 0
+               {.chip = 5, .zyx = 40, .xzy = 10, .zy = 40, .x = 0},     // (0,1,2): 20; 5; 5; 0
+               {.chip = 6, .zyx = 2, .xzy = 12, .zy = 0, .x = 12},      // (1,0,0): 1; 6; 0; 1
+               {.chip = 10, .zyx = 26, .xzy = 18, .zy = 24, .x = 12},   // (1,1,1): 13; 9; 3; 1
+               {.chip = 18, .zyx = 6, .xzy = 36, .zy = 0, .x = 36},     // (3,0,0): 3; 18; 0; 3
+               {.chip = 23, .zyx = 46, .xzy = 46, .zy = 40, .x = 36}};  // (3,1,2): 23; 23; 5; 3
   for (const auto& row : table) {
     EXPECT_EQ(judged_offset(Layout::parse("F_zyx"), {48}, torus, row.chip), Shape{row.zyx});
     EXPECT_EQ(judged_offset(Layout::parse("E_xzy"), {48}, torus, row.chip), Shape{row.xzy});
@@ -92,12 +92,18 @@ TEST(JudgedGroup, AndPartAreTheTableWrittenByHand) {
     std::vector<int> group;
     std::size_t part;
   } table[] = {
-      {"BE partialsum-z", 4, {3, 4, 5}, 1},            // (0,1,1)
-      {"BE partialsum-zy", 4, {0, 1, 2, 3, 4, 5}, 4},  // y·3 + z, however written
-      {"BE partialsum-yz", 4, {0, 1, 2, 3, 4, 5}, 4},  //
-      {"BE partialsum-xz", 11, {3, 4, 5, 9, 10, 11, 15, 16, 17, 21, 22, 23}, 5},  // (1,1,2)
-      {"BE partialsum-x", 23, {5, 11, 17, 23}, 3},                                // (3,1,2)
-      {"B_xE", 23, {23}, 0}};
+      {.layout = "BE partialsum-z", .chip = 4, .group = {3, 4, 5}, .part = 1},  // (0,1,1)
+      {.layout = "BE partialsum-zy",
+       .chip = 4,
+       .group = {0, 1, 2, 3, 4, 5},
+       .part = 4},  // y·3 + z, however written
+      {.layout = "BE partialsum-yz", .chip = 4, .group = {0, 1, 2, 3, 4, 5}, .part = 4},  //
+      {.layout = "BE partialsum-xz",
+       .chip = 11,
+       .group = {3, 4, 5, 9, 10, 11, 15, 16, 17, 21, 22, 23},
+       .part = 5},                                                                     // (1,1,2)
+      {.layout = "BE partialsum-x", .chip = 23, .group = {5, 11, 17, 23}, .part = 3},  // (3,1,2)
+      {.layout = "B_xE", .chip = 23, .group = {23}, .part = 0}};
   for (const auto& row : table) {
     const Layout layout = Layout::parse(row.layout);
     EXPECT_EQ(judged_group(layout, torus, row.chip), row.group) << row.layout;

@@ -88,9 +88,11 @@ void expect_caught(Schedule schedule, const Fault& fault) {
   EXPECT_EQ(j.verdict, Verdict::different) << j.explanation();
 }
 
-/// Recomputes a plain product BLE,EF->BLF by `sum(k, a(k), b(k))`.
-Fault product(float (*sum)(std::int64_t, const std::function<float(std::int64_t)>&,
-                           const std::function<float(std::int64_t)>&)) {
+/// The factors of one element of a product, by k.
+using Factors = std::function<float(std::int64_t)>;
+
+/// Recomputes a plain product BLE,EF->BLF by `sum(K, a, b)`.
+Fault product(float (*sum)(std::int64_t, const Factors&, const Factors&)) {
   return [sum](const Op& op, const Args& args, Results& results) {
     if (op.kind != OpKind::einsum || op.spec.to_string() != "BLE,EF->BLF") return false;
     const std::int64_t K = args[1].local()[0];
@@ -107,6 +109,25 @@ Fault product(float (*sum)(std::int64_t, const std::function<float(std::int64_t)
       }
     return true;
   };
+}
+
+float fused(std::int64_t K, const Factors& a, const Factors& b) {
+  float c = 0.0F;
+  for (std::int64_t k = 0; k < K; ++k) c = std::fma(a(k), b(k), c);
+  return c;
+}
+float rounded_before_adding(std::int64_t K, const Factors& a, const Factors& b) {
+  float c = 0.0F;
+  for (std::int64_t k = 0; k < K; ++k) {
+    const float rounded = a(k) * b(k);
+    c = c + rounded;
+  }
+  return c;
+}
+float fused_from_the_last(std::int64_t K, const Factors& a, const Factors& b) {
+  float c = 0.0F;
+  for (std::int64_t k = K; k-- > 0;) c = std::fma(a(k), b(k), c);
+  return c;
 }
 
 /// Recomputes reductions of K chips by `sum(terms, chunk)`, terms in group order.
@@ -247,12 +268,7 @@ TEST(ScalarJudge, NamesTheLineOfAProgramFile) {
 }
 
 TEST(ScalarJudge, TheRecomputedRightValuesAreEqualToo) {
-  const Fault fused = product([](auto K, const auto& a, const auto& b) {
-    float c = 0.0F;
-    for (std::int64_t k = 0; k < K; ++k) c = std::fma(a(k), b(k), c);
-    return c;
-  });
-  EXPECT_EQ(judged(f32_case(Schedule::group), fused).verdict, Verdict::equal);
+  EXPECT_EQ(judged(f32_case(Schedule::group), product(fused)).verdict, Verdict::equal);
   for (OpKind kind : {OpKind::reduce_scatter, OpKind::all_reduce})
     EXPECT_EQ(judged(f32_case(Schedule::ring), reduction(ring, kind)).verdict, Verdict::equal);
   EXPECT_EQ(judged(f32_case(Schedule::tree),
@@ -265,22 +281,11 @@ TEST(ScalarJudge, TheRecomputedRightValuesAreEqualToo) {
 }
 
 TEST(ScalarJudge, CatchesProductsRoundedBeforeAdding) {
-  expect_caught(Schedule::group, product([](auto K, const auto& a, const auto& b) {
-                  float c = 0.0F;
-                  for (std::int64_t k = 0; k < K; ++k) {
-                    const float rounded = a(k) * b(k);
-                    c = c + rounded;
-                  }
-                  return c;
-                }));
+  expect_caught(Schedule::group, product(rounded_before_adding));
 }
 
 TEST(ScalarJudge, CatchesDescendingK) {
-  expect_caught(Schedule::group, product([](auto K, const auto& a, const auto& b) {
-                  float c = 0.0F;
-                  for (std::int64_t k = K; k-- > 0;) c = std::fma(a(k), b(k), c);
-                  return c;
-                }));
+  expect_caught(Schedule::group, product(fused_from_the_last));
 }
 
 TEST(ScalarJudge, CatchesEveryWrongOrderOfAReduction) {

@@ -20,7 +20,7 @@ TEST(ScalarOps, EveryOpOfTheTableIsApplied) {
     for (const Result& input : program.inputs) {
       const Type& type = types.at(input.name);
       const auto size = static_cast<std::size_t>(element_count(type.shape));
-      scalar::Value value{type.layout, type.shape, {}, {}};
+      scalar::Value value{.layout = type.layout, .shape = type.shape, .parts = {}, .ints = {}};
       for (std::size_t i = 0; i < size; ++i)
         if (type.integer)
           value.ints.push_back(static_cast<std::int32_t>(3 + i % 2));
@@ -28,7 +28,7 @@ TEST(ScalarOps, EveryOpOfTheTableIsApplied) {
           value.parts.emplace_back(size, 0.5F);
       values[input.name] = value;
     }
-    const scalar::Setting setting{config, sample->torus};
+    const scalar::Setting setting{.config = config, .torus = sample->torus};
     for (const Op& op : program.ops) {
       std::vector<const scalar::Value*> args;
       for (const std::string& arg : op.args) args.push_back(&values.at(arg));
@@ -44,11 +44,12 @@ TEST(ScalarOps, EveryOpOfTheTableIsApplied) {
 }
 
 TEST(ScalarOps, AnOpThatItDoesNotKnowIsRefused) {
-  const scalar::Value one{Layout::parse("B"), {1}, {{1.0F}}, {}};
+  const scalar::Value one{
+      .layout = Layout::parse("B"), .shape = {1}, .parts = {{1.0F}}, .ints = {}};
   Op op;
   op.kind = static_cast<OpKind>(99);
   EXPECT_TRUE(message_of([&] {
-                scalar::apply(op, {&one}, {ModelConfig(), Torus()});
+                scalar::apply(op, {&one}, {.config = ModelConfig(), .torus = Torus()});
               }).starts_with("scalar_c1"));
 }
 

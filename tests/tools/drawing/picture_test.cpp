@@ -123,7 +123,11 @@ void text_boxes(const Xml& e, double x, double y, std::string anchor, std::vecto
                          : anchor == "end"  ? w
                                             : 0);
     const double base = y + std::stod(attribute(e, "y"));
-    boxes.push_back({left, base - 0.74 * size, left + w, base + 0.2 * size, content(e)});
+    boxes.push_back({.left = left,
+                     .top = base - 0.74 * size,
+                     .right = left + w,
+                     .bottom = base + 0.2 * size,
+                     .text = content(e)});
     if (size < 6) throw std::runtime_error("smaller than 6 points: " + content(e));
   }
   for (const Xml& child : e.children())
@@ -171,7 +175,7 @@ struct Chip {
 };
 Chip chip_of(const Torus& torus, int number) {
   const int Y = torus.size(Axis::y), Z = torus.size(Axis::z);
-  return {number / (Y * Z), number / Z % Y, number % Z};
+  return {.x = number / (Y * Z), .y = number / Z % Y, .z = number % Z};
 }
 int size_of(const Torus& torus, char axis) { return torus.size(static_cast<Axis>(axis - 'x')); }
 

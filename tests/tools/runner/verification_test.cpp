@@ -142,6 +142,15 @@ TEST(Verification, DrawsRandomCasesAndCountsWhatTheyCover) {
     EXPECT_NE(run.lines[i].find(cases::draw(7, i).torus.to_string()), std::string::npos);
 }
 
+Case of_seven_rows(const std::string& line) {
+  return parse_case(line + " model=palm-tiny batch=7 prompt=1");
+}
+Case on_three_primes(const std::string& line) {
+  Case c = parse_case(line);
+  c.torus = Torus(7, 11, 13);
+  return c;
+}
+
 TEST(Selection, OfAModelIsEveryLegalStrategyAndWhyTheOthersAreNot) {
   const Selection all =
       every_strategy([](const std::string& line) { return parse_case(line + " model=palm-tiny"); });
@@ -150,21 +159,9 @@ TEST(Selection, OfAModelIsEveryLegalStrategyAndWhyTheOthersAreNot) {
   for (const Case& c : all.cases) EXPECT_NO_THROW(make_plan(c));
   for (const std::string& why : all.skipped)
     EXPECT_EQ(why.find("the nearest legal"), std::string::npos) << why;
-  EXPECT_EQ(label_of([] {
-              every_strategy([](const std::string& line) {
-                return parse_case(line + " model=palm-tiny batch=7 prompt=1");
-              });
-            }),
-            "")
+  EXPECT_EQ(label_of([] { every_strategy(of_seven_rows); }), "")
       << "on one chip any batch is legal";
-  EXPECT_EQ(label_of([] {
-              every_strategy([](const std::string& line) {
-                Case c = parse_case(line);
-                c.torus = Torus(7, 11, 13);
-                return c;
-              });
-            }),
-            "verify_c1");
+  EXPECT_EQ(label_of([] { every_strategy(on_three_primes); }), "verify_c1");
 }
 
 TEST(SmallestFailure, IsTheSimplestCaseOfTheSameVerdict) {

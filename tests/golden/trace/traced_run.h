@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "golden/expected.h"
+#include "golden/observers.h"
+#include "golden/trace/trace.h"
+#include "golden/verify.h"
+
+namespace shardproof {
+
+inline const char* const kCase =
+    "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:heads "
+    "decode=ws2d:batch prompt=3 chunk=2 gen=3 seed=5";
+
+template <class Values>
+std::string as_bytes(const Values& values) {
+  std::string bytes(values.size() * sizeof(values[0]), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+inline std::string group_of(const Torus& torus, int chip) {
+  return "chips/" + std::to_string(torus.coordinate(chip, Axis::x)) + "_" +
+         std::to_string(torus.coordinate(chip, Axis::y)) + "_" +
+         std::to_string(torus.coordinate(chip, Axis::z));
+}
+
+/// Keeps what a run shows, and what the oracle says of it.
+class Keeper : public Observer {
+ public:
+  struct Kept {
+    Result declared;
+    std::string op;
+    Sharded value;
+    Expected expected;
+  };
+
+  explicit Keeper(const OracleMemo::Known* known) : known_(known) {}
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+               const Sharded& value) override {
+    if (op == nullptr) return;
+    const std::string id = scope.step(program, declared.name);
+    order.push_back(id);
+    Expected expected;
+    if (known_ != nullptr)
+      expected =
+          expected_value(known_->answer, known_->weights, scope, declared.meaning, value.shape());
+    kept.emplace(id, Kept{.declared = declared,
+                          .op = op->to_string(),
+                          .value = value,
+                          .expected = std::move(expected)});
+  }
+
+  std::vector<std::string> order;
+  std::map<std::string, Kept> kept;
+
+ private:
+  const OracleMemo::Known* known_;
+};
+
+inline std::string bytes_of_whole(const Sharded& value) {
+  return std::holds_alternative<ChipArrays<std::int32_t>>(value.data())
+             ? as_bytes(assemble_int(value).data)
+             : as_bytes(assemble(value).data);
+}
+
+struct Traced {
+  Judgement judgement;
+  Keeper keeper;
+};
+
+inline Traced trace_case(const Case& c, const std::filesystem::path& target,
+                         bool against_oracle = true, FaultHooks faults = {}) {
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Traced traced{.judgement = {}, .keeper = Keeper(against_oracle ? known.get() : nullptr)};
+  Trace trace(make_typed_plan(c), known->prompt, target);
+  Observers both({&trace, &traced.keeper});
+  VerifyOptions options;
+  options.observer = &both;
+  options.faults = std::move(faults);
+  traced.judgement = verify_case(c, memo, options);
+  trace.write(traced.judgement.difference() ? traced.judgement.explanation() : "complete");
+  return traced;
+}
+
+}  // namespace shardproof

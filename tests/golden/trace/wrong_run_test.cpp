@@ -1,0 +1,45 @@
+// Where the trace of a run that is wrong ends.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tests/golden/faults.h"
+#include "tests/golden/trace/reader.h"
+#include "tests/golden/trace/traced_run.h"
+#include "tests/weights/folder.h"
+
+namespace shardproof {
+namespace {
+
+TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
+  const Folder folder;
+  const Case c = parse_case(kCase);
+  const Traced traced = trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"));
+  ASSERT_EQ(traced.judgement.verdict, Verdict::different);
+  EXPECT_EQ(traced.judgement.difference()->step, "decode.1.layer0.hr");
+  const TraceReader file(folder / "t.h5");
+  EXPECT_EQ(file.text("/", "ended"), traced.judgement.explanation());
+  // The keeper stands behind the trace and before the judge: both saw the wrong step last.
+  EXPECT_EQ(traced.keeper.order.back(), "decode.1.layer0.hr");
+  std::set<std::string> names(traced.keeper.order.begin(), traced.keeper.order.end());
+  names.insert({"chips", "prompt", "generated"});  // the prefill's token was sampled
+  EXPECT_EQ(file.names("/"), names);
+  // Its shards are what the chips held, wrong as they are.
+  const Sharded& wrong = traced.keeper.kept.at("decode.1.layer0.hr").value;
+  EXPECT_EQ(file.data("chips/1_0_1/decode.1.layer0.hr"), as_bytes(wrong.f32()[4]));
+}
+
+TEST(Trace, OfTheF32RegimeEndsWithTheStepThatTheExactOneShowedWrong) {
+  const Folder folder;
+  const Case c = parse_case(std::string(kCase) + " regime=f32 schedule=ring");
+  const Traced traced = trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"));
+  ASSERT_EQ(traced.judgement.verdict, Verdict::different);
+  EXPECT_EQ(traced.keeper.order.back(), traced.judgement.difference()->step);
+  const TraceReader file(folder / "t.h5");
+  EXPECT_EQ(file.text("/", "ended"), traced.judgement.explanation());
+  EXPECT_EQ(file.text("chips/0_0_0/decode.1.layer0.h", "dtype"), "f32 partial");
+}
+
+}  // namespace
+}  // namespace shardproof
