@@ -5,8 +5,6 @@
 #include <array>
 #include <cstring>
 
-#include "weights/error.h"
-
 namespace shardproof {
 namespace {
 
@@ -47,8 +45,9 @@ std::string bits_of(const T& element) {
 }
 
 template <class T>
-void require_equal(const std::string& step, std::string_view what, const Layout& declared,
-                   const Torus& torus, const ChipArrays<T>& chips) {
+std::optional<Finding> difference(const std::string& step, std::string_view what,
+                                  const Layout& declared, const Torus& torus,
+                                  const ChipArrays<T>& chips) {
   for (int chip = 0; chip < torus.chips(); ++chip) {
     const int first = first_replica(torus, declared, chip);
     if (first == chip) continue;
@@ -56,16 +55,25 @@ void require_equal(const std::string& step, std::string_view what, const Layout&
     const auto& b = chips[static_cast<std::size_t>(chip)];
     if (a.size() == b.size() && (a.empty() || same_bits(a.data(), b.data(), a.size() * sizeof(T))))
       continue;
+    Finding found{.detector = Detector::replicas, .label = "hazard_replicas"};
+    found.step = step;
+    found.chip = torus.name(chip);
     const std::string both = fmt::format("{} : {}: chips {} and {} hold the same block, but", step,
                                          declared.to_string(), torus.name(first), torus.name(chip));
-    if (a.size() != b.size())
-      throw Error("hazard_replicas",
-                  fmt::format("{} {} and {} {}", both, a.size(), b.size(), what));
+    if (a.size() != b.size()) {
+      found.message = fmt::format("{} {} and {} {}", both, a.size(), b.size(), what);
+      return found;
+    }
     std::size_t i = 0;
     while (same_bits(&a[i], &b[i], sizeof(T))) ++i;
-    throw Error("hazard_replicas", fmt::format("{} their {} differ at local element {}: {} and {}",
-                                               both, what, i, bits_of(a[i]), bits_of(b[i])));
+    found.index = {static_cast<std::int64_t>(i)};
+    found.expected = bits_of(a[i]);
+    found.actual = bits_of(b[i]);
+    found.message = fmt::format("{} their {} differ at local element {}: {} and {}", both, what, i,
+                                found.expected, found.actual);
+    return found;
   }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -81,15 +89,16 @@ void poison(Sharded& value) {
   }
 }
 
-void require_equal_replicas(const std::string& step, const Layout& declared, const Sharded& value) {
+std::optional<Finding> replica_difference(const std::string& step, const Layout& declared,
+                                          const Sharded& value) {
   if (const auto* partial = std::get_if<Partial>(&value.data)) {
-    require_equal(step, "partial values", declared, value.torus, partial->values);
-    require_equal(step, "bounds", declared, value.torus, partial->bounds);
-  } else if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data)) {
-    require_equal(step, "values", declared, value.torus, *f32);
-  } else {
-    require_equal(step, "integers", declared, value.torus, value.i32());
+    if (auto found = difference(step, "partial values", declared, value.torus, partial->values))
+      return found;
+    return difference(step, "bounds", declared, value.torus, partial->bounds);
   }
+  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data))
+    return difference(step, "values", declared, value.torus, *f32);
+  return difference(step, "integers", declared, value.torus, value.i32());
 }
 
 }  // namespace shardproof

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "engine/finding.h"
 #include "engine/layout.h"
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
-#include "weights/error.h"
 
 namespace shardproof {
 
@@ -44,8 +44,9 @@ class HazardScope {
 void poison(Sharded& value);
 
 /// Compares the chips that hold the same block by the declared layout: those that differ only in
-/// axes that it does not use. Of partial sums, values and bounds. Throws Error("hazard_replicas",
-/// ...) naming step, both chips and the first local element that differs.
-void require_equal_replicas(const std::string& step, const Layout& declared, const Sharded& value);
+/// axes that it does not use. Of partial sums, values and bounds. The first difference, of the rule
+/// "hazard_replicas": it names step, both chips and the first local element that differs.
+std::optional<Finding> replica_difference(const std::string& step, const Layout& declared,
+                                          const Sharded& value);
 
 }  // namespace shardproof

@@ -58,58 +58,66 @@ std::string_view to_string(Verdict verdict) {
 
 std::ostream& operator<<(std::ostream& out, Verdict verdict) { return out << to_string(verdict); }
 
-void Difference::show(const Mismatch& mismatch) {
-  chip = mismatch.chip;
-  index = mismatch.index;
-  expected = mismatch.expected;
-  actual = mismatch.actual;
-  reach = mismatch.reach;
+Finding with_mismatch(Finding found, const Mismatch& mismatch) {
+  found.chip = mismatch.chip;
+  found.index = mismatch.index;
+  found.expected = mismatch.expected;
+  found.actual = mismatch.actual;
+  found.reach = mismatch.reach;
+  return found;
 }
 
-std::string Difference::to_string() const {
-  return fmt::format("{}step {} = {}: {} on chip {} at [{}]: expected {}, got {}", where, step, op,
-                     checkpoint, chip, fmt::join(index, ","), expected, actual);
+Verdict verdict_of(const std::vector<Finding>& findings, Verdict otherwise) {
+  if (findings.empty()) return otherwise;
+  return findings[0].detector == Detector::run ? Verdict::refused : Verdict::different;
+}
+
+const Finding* Judgement::difference() const {
+  return !findings.empty() && findings[0].detector == Detector::values ? findings.data() : nullptr;
+}
+
+std::string Judgement::detector() const {
+  if (findings.empty() || verdict != Verdict::different || difference() != nullptr) return "";
+  return std::string(to_string(findings[0].detector));
+}
+
+std::string Judgement::reason() const {
+  if (findings.empty()) return missing;
+  return difference() != nullptr ? "" : findings[0].to_string();
 }
 
 std::string Judgement::explanation() const {
-  if (difference) return difference->to_string();
-  return detector.empty() ? reason : detector + ": " + reason;
+  if (difference() != nullptr) return difference()->to_string();
+  return detector().empty() ? reason() : detector() + ": " + reason();
 }
 
-Judge::Judge(const oracle::Answer& answer, const Weights& weights)
-    : answer_(answer), weights_(weights) {}
+Judge::Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings)
+    : answer_(answer), weights_(weights), findings_(findings) {}
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const Result& declared, const Sharded& value) {
   const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape);
-  Difference found;
+  Finding found;
   found.pass = scope.pass;
   found.checkpoint = expected.id;
   found.step = scope.step(program, declared.name);
   found.op = op != nullptr ? op->to_string() : "input";
   found.where = program.where(declared.line);
-  const auto stop = [&] {
-    judgement_.verdict = Verdict::different;
-    judgement_.difference = found;
-    throw Stop{};
-  };
   if (!fits(expected.shape, declared.layout, value.shape)) {
     found.expected = fmt::format("shape [{}]", fmt::join(expected.shape, ","));
     found.actual = fmt::format("shape [{}]", fmt::join(value.shape, ","));
-    stop();
+    return findings_.add(std::move(found));
   }
   const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(value.data);
   if (value.holds_partial() != declared.layout.is_partial() || integer != expected.integer) {
     found.expected = declared.layout.to_string();
     found.actual = value.holds_partial() ? "partial sums" : integer ? "int32" : "complete f32";
-    stop();
+    return findings_.add(std::move(found));
   }
   const Comparison comparison = compare(expected, declared.layout, value);
   judgement_.elements += comparison.elements;
-  if (comparison.mismatch) {
-    found.show(*comparison.mismatch);
-    stop();
-  }
+  if (comparison.mismatch)
+    return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
   if (element_count(value.shape) > 0) ++judgement_.tensors;
   const Meaning& m = declared.meaning;
   if (m.kind == Meaning::Kind::checkpoint && !value.holds_partial() &&
@@ -127,34 +135,35 @@ void Judge::observe_generated(const IntTensor& generated) {
       const std::int32_t want = at->second.data[static_cast<std::size_t>(b)];
       const std::int32_t got = generated.data[static_cast<std::size_t>(b * gen + step)];
       if (want == got) continue;
-      judgement_.verdict = Verdict::different;
-      judgement_.difference = Difference{pass,
-                                         at->first,
-                                         "generated",
-                                         "output",
-                                         "(all)",
-                                         {b, step},
-                                         fmt::format("{}", want),
-                                         fmt::format("{}", got)};
+      findings_.add({.pass = pass,
+                     .step = "generated",
+                     .op = "output",
+                     .checkpoint = at->first,
+                     .chip = "(all)",
+                     .index = {b, step},
+                     .expected = fmt::format("{}", want),
+                     .actual = fmt::format("{}", got)});
       return;
     }
     ++step;
   }
-  if (step != gen) judgement_.reason = fmt::format("{} tokens generated, {} wanted", gen, step);
+  if (step != gen) judgement_.missing = fmt::format("{} tokens generated, {} wanted", gen, step);
 }
 
 Judgement Judge::finish() const {
   Judgement result = judgement_;
-  if (result.difference) return result;
-  const auto missing = [&](const auto& checkpoints) {
+  result.findings = findings_.all();
+  result.verdict = verdict_of(result.findings, Verdict::equal);
+  if (result.verdict != Verdict::equal) return result;
+  const auto require_met = [&](const auto& checkpoints) {
     for (const auto& [id, tensor] : checkpoints)
-      if (!met_.contains(id) && result.reason.empty())
-        result.reason = fmt::format("the run never showed {}", id);
+      if (!met_.contains(id) && result.missing.empty())
+        result.missing = fmt::format("the run never showed {}", id);
   };
-  missing(answer_.checkpoints);
-  missing(answer_.tokens);
-  if (result.tensors == 0) result.reason = "nothing was compared";
-  result.verdict = result.reason.empty() ? Verdict::equal : Verdict::not_judged;
+  require_met(answer_.checkpoints);
+  require_met(answer_.tokens);
+  if (result.tensors == 0) result.missing = "nothing was compared";
+  if (!result.missing.empty()) result.verdict = Verdict::not_judged;
   return result;
 }
 

@@ -17,54 +17,6 @@
 namespace shardproof {
 namespace {
 
-/// What the oracle's answer depends on.
-std::string oracle_key(const Case& c, const Weights* given) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", fmt::ptr(given), print_model(c.model),
-                     to_string(c.model.block), to_string(c.numerics.weights),
-                     to_string(c.numerics.act), c.batch, c.prompt, c.chunk, c.gen, c.seed);
-}
-
-std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Weights* given) {
-  const Weights weights = given != nullptr ? *given : generate_weights(c.model, c.seed);
-  IntTensor prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt);
-  Numerics numerics = c.numerics;
-  numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from
-  oracle::Answer answer = oracle::run(weights, {numerics, prompt, c.passes()});
-  return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
-      stored_as(weights, c.numerics.weights), std::move(prompt), std::move(answer)});
-}
-
-}  // namespace
-
-std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Weights* given) {
-  const std::string key = oracle_key(c, given);
-  std::promise<std::shared_ptr<const Known>> promise;
-  std::shared_future<std::shared_ptr<const Known>> answer = promise.get_future().share();
-  bool asked = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = std::find_if(entries_.begin(), entries_.end(),
-                                 [&](const Entry& entry) { return entry.first == key; });
-    if (at != entries_.end()) {
-      asked = true;
-      answer = at->second;
-      entries_.splice(entries_.begin(), entries_, at);
-    } else {
-      entries_.emplace_front(key, answer);
-      if (entries_.size() > kKept) entries_.pop_back();
-    }
-  }
-  if (asked) return answer.get();
-  try {
-    promise.set_value(ask_oracle(c, given));
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-  }
-  return answer.get();
-}
-
-namespace {
-
 /// Shows another observer what it sees. An error of that one is the caller's, not the case's: it
 /// ends the run and is kept.
 class Guarded : public Observer {
@@ -104,30 +56,28 @@ class Guarded : public Observer {
 /// A run under a judge, and under the options' observer if it is the case's own.
 template <class JudgeOfRun>
 Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptions& options,
-                 bool own, JudgeOfRun&& judge) {
+                 bool own, Findings& findings, JudgeOfRun&& judge) {
   Threads threads(options.threads);
   Observers both({options.observer, &judge});
   Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
-  try {
-    judge.observe_generated(run_inference(plan, known.weights, known.prompt, threads, watching,
-                                          options.hazards, options.faults));
-  } catch (const Judge::Stop&) {
-    // The judgement holds the difference.
-  }
+  const IntTensor generated = run_inference(plan, known.weights, known.prompt, threads, watching,
+                                            options.hazards, options.faults, &findings);
+  if (!findings.ended()) judge.observe_generated(generated);
   return judge.finish();
 }
 
 /// Ends a run at one step, having shown it that step.
 class Until : public Observer {
  public:
-  explicit Until(std::string step) : step_(std::move(step)) {}
+  Until(std::string step, Findings& findings) : step_(std::move(step)), findings_(findings) {}
   void observe(const Scope& scope, const Program& program, const Op*, const Result& declared,
                const Sharded&) override {
-    if (scope.step(program, declared.name) == step_) throw Judge::Stop{};
+    if (scope.step(program, declared.name) == step_) findings_.end();
   }
 
  private:
   std::string step_;
+  Findings& findings_;
 };
 
 /// Shows the options' observer a run of the f32 regime as far as the step where the exact one of
@@ -135,20 +85,16 @@ class Until : public Observer {
 void show(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptions& options,
           const Judgement& layouts) {
   Threads threads(options.threads);
-  Until until(layouts.difference ? layouts.difference->step : "");
+  Findings findings;  // what else goes wrong on the way is known to
+  Until until(layouts.difference() != nullptr ? layouts.difference()->step : "", findings);
   Observers both({options.observer, &until});
   try {
     run_inference(plan, known.weights, known.prompt, threads, &both, options.hazards,
-                  options.faults);
-  } catch (const Judge::Stop&) {
+                  options.faults, &findings);
   } catch (const std::exception&) {
-    // What is shown is a run known to be wrong; it may end before the step that was found wrong.
+    // The run may end before the step that was found wrong.
   }
 }
-
-}  // namespace
-
-namespace {
 
 /// A plan whose programs are type-checked.
 Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options) {
@@ -157,16 +103,18 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   const bool f32_wanted = c.numerics.regime == Regime::f32;
   RunPlan exact = plan;
   exact.given.numerics.regime = Regime::exact;
-  const Judgement layouts =
-      judged(exact, *known, options, !f32_wanted, Judge(known->answer, known->weights));
+  Findings of_layouts(options.until);
+  const Judgement layouts = judged(exact, *known, options, !f32_wanted, of_layouts,
+                                   Judge(known->answer, known->weights, of_layouts));
   if (layouts.verdict != Verdict::equal) {
     if (f32_wanted && options.observer != nullptr) show(plan, *known, options, layouts);
     return layouts;
   }
   Judgement judgement = layouts;
   if (f32_wanted) {
-    judgement = judged(plan, *known, options, true,
-                       ScalarJudge(plan, known->weights, known->prompt, known->answer));
+    Findings findings(options.until);
+    judgement = judged(plan, *known, options, true, findings,
+                       ScalarJudge(plan, known->weights, known->prompt, known->answer, findings));
     judgement.tensors += layouts.tensors;
     judgement.elements += layouts.elements;
     if (judgement.verdict != Verdict::equal) return judgement;
@@ -175,18 +123,15 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   if (has_program(c) && evidence.missing.empty()) evidence.missing = missing_of_decode(c);
   judgement.notes = std::move(evidence.notes);
   for (std::string& note : notes_of_passes(c)) judgement.notes.push_back(std::move(note));
-  if (!evidence.missing.empty()) {
-    judgement.verdict = Verdict::not_judged;
-    judgement.reason = evidence.missing;
-  }
+  judgement.missing = evidence.missing;
+  if (!evidence.missing.empty()) judgement.verdict = Verdict::not_judged;
   return judgement;
 }
 
-Judgement detected(std::string_view detector, std::string_view what) {
+Judgement found(std::vector<Finding> findings) {
   Judgement judgement;
-  judgement.verdict = Verdict::different;
-  judgement.detector = detector;
-  judgement.reason = what;
+  judgement.verdict = verdict_of(findings, Verdict::not_judged);
+  judgement.findings = std::move(findings);
   return judgement;
 }
 
@@ -198,25 +143,25 @@ void require_memory(const TypedPlan& typed, int at_once) {
 }
 
 Judgement ended_by(const std::exception_ptr& error) {
-  Judgement refused;
-  refused.verdict = Verdict::refused;
+  Finding of_run{.detector = Detector::run};
   try {
     std::rethrow_exception(error);
   } catch (const Error& what) {
-    if (what.label() == "hazard_replicas") return detected("replicas", what.what());
-    refused.reason = what.what();
+    of_run.label = what.label();
+    of_run.message = what.message();
   } catch (const std::bad_alloc&) {
-    refused.reason = "memory_c1: out of memory";
+    of_run.label = "memory_c1";
+    of_run.message = "out of memory";
   } catch (const std::exception& what) {
-    refused.reason = std::string("internal error: ") + what.what();
+    of_run.message = what.what();
   } catch (...) {
-    refused.reason = "internal error: an exception of no known type";
+    of_run.message = "an exception of no known type";
   }
-  return refused;
+  return found({of_run});
 }
 
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options) {
-  return verify_plan(make_typed_plan(c), memo, options);
+  return verify_plan(make_typed_plan(c, options.until), memo, options);
 }
 
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options) {
@@ -226,18 +171,13 @@ Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOpti
   if (options.observer != nullptr) guarded.observer = &watching;
   try {
     if (!options.mutate) {
-      if (options.check_types && !typed.types) return detected("types", typed.ill_typed);
+      if (options.check_types && !typed.types) return found(typed.findings);
       return run_judged(typed.plan, memo, guarded);
     }
     RunPlan mutant = typed.plan;
     options.mutate(mutant);
-    if (options.check_types) {
-      try {
-        check(mutant);
-      } catch (const Error& error) {
-        return detected("types", error.what());
-      }
-    }
+    Findings findings(options.until);
+    if (options.check_types && !check(mutant, findings)) return found(findings.all());
     return run_judged(mutant, memo, guarded);
   } catch (const Guarded::Failed&) {
     watching.rethrow();

@@ -2,38 +2,13 @@
 
 #include <exception>
 #include <functional>
-#include <future>
-#include <list>
-#include <memory>
-#include <mutex>
-#include <string>
 
 #include "engine/run/plan_types.h"
 #include "golden/judge.h"
+#include "golden/oracle_memo.h"
 #include "weights/error.h"
 
 namespace shardproof {
-
-/// The oracle's answers, computed once for all cases that ask the same: they do not depend on the
-/// torus or a strategy. Keeps the latest few. Safe to share between threads.
-class OracleMemo {
- public:
-  struct Known {
-    Weights weights;  ///< as stored for the run
-    IntTensor prompt;
-    oracle::Answer answer;
-  };
-
-  /// `given` replaces the generated weights; the same object for every call. Throws what the
-  /// generator and oracle::run throw.
-  std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
-
- private:
-  static constexpr std::size_t kKept = 16;
-  using Entry = std::pair<std::string, std::shared_future<std::shared_ptr<const Known>>>;
-  std::mutex mutex_;
-  std::list<Entry> entries_;  // latest first
-};
 
 /// How one case is run; the defaults are what `shardproof verify` does.
 struct VerifyOptions {
@@ -45,20 +20,21 @@ struct VerifyOptions {
   Observer* observer = nullptr;          ///< sees the case's own run before the judge does
   std::function<void(RunPlan&)> mutate;  ///< test hook
   FaultHooks faults = {};                ///< planted in the run; the type check does not see them
+  /// Whether a run ends at what is found first, or goes on as far as it can.
+  Findings::Until until = Findings::Until::first;
 };
 
-/// The answer to a case whose run ended by this exception: `different` where it is what a detector
-/// found ("replicas"), else `refused`.
+/// The answer to a case whose run ended by this exception: refused, with a finding of the run.
 Judgement ended_by(const std::exception_ptr& error);
 
 /// Runs a case on the simulated chips under the judge. A case with regime=f32 is judged twice: in
 /// the exact regime against the oracle, since the scalar model would follow a wrong program, then
 /// as it is against the scalar model; it is equal only if both are.
 ///
-/// What goes wrong once the case is known to be legal is an answer, not an exception: an ill-typed
-/// built program or replicas that differ are `different`, with the detector named; a run that could
-/// not go on (a value that overflowed, any exception of engine or oracle) is `refused`, with the
-/// reason. A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
+/// What goes wrong once the case is known to be legal is a finding, not an exception: an ill-typed
+/// built program, replicas that differ and values that are not the oracle's are `different`; a run
+/// that could not go on (a value that overflowed, any exception of engine or oracle) is `refused`.
+/// A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
 ///
 /// Throws Error only on a caller's mistake: an illegal case or table, what require_memory throws,
 /// and of a user's layer program what check() throws and "judge_c1" (it asks for a value that the

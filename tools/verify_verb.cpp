@@ -30,6 +30,7 @@ struct Options {
   int threads = 0;
   bool json = false;
   bool quiet = false;
+  bool all_findings = false;
   std::optional<std::string> trace;
 };
 
@@ -48,6 +49,13 @@ std::unique_ptr<Report> report_of(const Options& o, const CaseSource& source, st
   return std::make_unique<TextReport>(source, cases, o.quiet);
 }
 
+/// What goes for every case.
+VerifyOptions common_of(const Options& o) {
+  VerifyOptions common;
+  if (o.all_findings) common.until = Findings::Until::all;
+  return common;
+}
+
 int verify_random(const Options& o, int threads) {
   if (*o.cases < 1 || *o.cases > 10'000'000)
     throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
@@ -56,7 +64,7 @@ int verify_random(const Options& o, int threads) {
   const std::uint64_t seed = o.flags.parse().seed;
   Verification verification({}, *o.cases, report_of(o, {}, *o.cases));
   const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
-  return verification.run_random(seed, threads) ? 0 : 1;
+  return verification.run_random(seed, threads, common_of(o)) ? 0 : 1;
 }
 
 int verify(Options& o) {
@@ -85,10 +93,11 @@ int verify(Options& o) {
     list = cases::standard_matrix();
   if (selected.plans.empty())
     for (const Case& c : list)
-      selected.plans.push_back(std::make_shared<const TypedPlan>(make_typed_plan(c)));
+      selected.plans.push_back(
+          std::make_shared<const TypedPlan>(make_typed_plan(c, common_of(o).until)));
   for (const auto& plan : selected.plans) require_memory(*plan, list.size() == 1 ? 1 : threads);
   const std::unique_ptr<Trace> trace = trace_of(o, selected.plans);
-  VerifyOptions common;
+  VerifyOptions common = common_of(o);
   common.weights = weights;
   common.observer = trace.get();
   const CaseSource source{o.files, o.flags.weights_file()};
@@ -116,6 +125,9 @@ void add_verify(CLI::App& app, Action& chosen) {
   add_number(*verb, "--threads", options->threads, "Threads; 0 for all cores [0]");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--quiet", options->quiet, "Rows only of cases that are not equal");
+  verb->add_flag("--all-findings", options->all_findings,
+                 "Go on behind what is found first, as far as a\n"
+                 "run can, and print all that is found");
   verb->add_option("--trace", options->trace,
                    "Write every op's output to an HDF5 file,\n"
                    "chip by chip and as a whole, up to the\n"

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <set>
+#include <span>
+
 #include "engine/program/rethrow.h"
 #include "engine/program/typing.h"
 #include "weights/error.h"
@@ -44,44 +47,90 @@ std::string did_you_mean(const std::string& name, const std::map<std::string, Ty
   return near.empty() ? "" : ", did you mean " + near + "?";
 }
 
-/// Types every value; `at` is the line being typed.
-std::map<std::string, Type> typed(const Program& program,
-                                  const std::map<std::string, Shape>& inputs, const Torus& torus,
-                                  Line& at) {
-  std::map<std::string, Type> types;
-  const auto define = [&](const Result& result, Type type) {
+/// Types the values of one program.
+class Typing {
+ public:
+  Typing(const Program& program, const std::map<std::string, Shape>& inputs, const Torus& torus,
+         Findings& findings)
+      : program_(program), inputs_(inputs), torus_(torus), findings_(findings) {}
+
+  std::map<std::string, Type> run() {
+    for (const Result& input : program_.inputs)
+      if (!holds(input.name, "input", input.line, [&] { type_input(input); })) fail({&input, 1});
+    for (const Op& op : program_.ops) {
+      const std::string step = op.results.empty() ? op.to_string() : op.results[0].name;
+      const Line line = op.results.empty() ? Line() : op.results[0].line;
+      if (!holds(step, op.to_string(), line, [&] { type_step(op, step); })) fail(op.results);
+    }
+    for (const std::string& name : program_.outputs)
+      holds(name, "output", program_.output_line, [&] {
+        if (!types_.contains(name) && !unknown_.contains(name))
+          throw Error("program_c1", fmt::format("output {} is never made", name));
+      });
+    return std::move(types_);
+  }
+
+ private:
+  /// Whether `rules` throw nothing; what they throw is a finding, unless the run has ended.
+  template <class Rules>
+  bool holds(const std::string& step, const std::string& op, const Line& line, Rules&& rules) {
+    if (findings_.ended()) return false;
+    try {
+      rules();
+      return true;
+    } catch (const Error& error) {
+      Finding found{.detector = Detector::types, .label = error.label()};
+      found.step = step;
+      found.op = op;
+      found.where = program_.where(line);
+      found.message = program_.source.file.empty()
+                          ? error.message()
+                          : fmt::format("{}{} (docs/typing.md)", found.where, error.message());
+      findings_.add(std::move(found));
+      return false;
+    }
+  }
+
+  /// What follows from these values says nothing of its own.
+  void fail(std::span<const Result> results) {
+    for (const Result& result : results)
+      if (!types_.contains(result.name)) unknown_.insert(result.name);
+  }
+
+  void define(const Result& result, Type type) {
     check_dims(result);
-    if (!types.emplace(result.name, std::move(type)).second)
+    if (!types_.emplace(result.name, std::move(type)).second)
       throw Error("program_c2", fmt::format("{} is made twice", result.name));
-  };
-  for (const Result& input : program.inputs) {
-    at = input.line;
-    const auto shape = inputs.find(input.name);
-    if (shape == inputs.end() || shape->second.size() != input.layout.rank())
+  }
+
+  void type_input(const Result& input) {
+    const auto shape = inputs_.find(input.name);
+    if (shape == inputs_.end() || shape->second.size() != input.layout.rank())
       throw Error("program_c1", fmt::format("input {} : {} is not supplied", input.name,
                                             input.layout.to_string()));
     try {
-      local_shape(input.layout, shape->second, torus);
+      local_shape(input.layout, shape->second, torus_);
     } catch (const Error& error) {
       rethrow_about(error, input.name + ": ");
     }
     define(input, {input.layout, shape->second, input.meaning.kind == Meaning::Kind::input});
   }
-  for (const Op& op : program.ops) {
-    const std::string step = op.results.empty() ? op.to_string() : op.results[0].name;
-    at = op.results.empty() ? Line() : op.results[0].line;
+
+  void type_step(const Op& op, const std::string& step) {
     std::vector<Type> args;
     for (const std::string& name : op.args) {
-      const auto made = types.find(name);
-      if (made == types.end())
+      const auto made = types_.find(name);
+      if (made == types_.end()) {
+        if (unknown_.contains(name)) return fail(op.results);
         throw Error("program_c1", fmt::format("{}: {} is used before it is made{}", step, name,
-                                              did_you_mean(name, types)));
+                                              did_you_mean(name, types_)));
+      }
       args.push_back(made->second);
     }
     std::vector<Type> results;
     try {
-      results = infer(op, args, torus);
-      for (const Type& type : results) local_shape(type.layout, type.shape, torus);
+      results = infer(op, args, torus_);
+      for (const Type& type : results) local_shape(type.layout, type.shape, torus_);
     } catch (const Error& error) {
       rethrow_about(error, step + ": ");
     }
@@ -100,12 +149,14 @@ std::map<std::string, Type> typed(const Program& program,
       define(op.results[i], std::move(results[i]));
     }
   }
-  at = program.output_line;
-  for (const std::string& name : program.outputs)
-    if (!types.contains(name))
-      throw Error("program_c1", fmt::format("output {} is never made", name));
-  return types;
-}
+
+  const Program& program_;
+  const std::map<std::string, Shape>& inputs_;
+  const Torus& torus_;
+  Findings& findings_;
+  std::map<std::string, Type> types_;
+  std::set<std::string> unknown_;  // values that a finding left without a type
+};
 
 }  // namespace
 
@@ -121,14 +172,17 @@ void check_dims(const Result& result) {
 }
 
 std::map<std::string, Type> check(const Program& program,
+                                  const std::map<std::string, Shape>& inputs, const Torus& torus,
+                                  Findings& findings) {
+  return Typing(program, inputs, torus, findings).run();
+}
+
+std::map<std::string, Type> check(const Program& program,
                                   const std::map<std::string, Shape>& inputs, const Torus& torus) {
-  Line at;
-  try {
-    return typed(program, inputs, torus, at);
-  } catch (const Error& error) {
-    if (program.source.file.empty()) throw;
-    rethrow_about(error, program.where(at), " (docs/typing.md)");
-  }
+  Findings findings;
+  std::map<std::string, Type> types = check(program, inputs, torus, findings);
+  if (!findings.all().empty()) throw Error(findings.all()[0].label, findings.all()[0].message);
+  return types;
 }
 
 }  // namespace shardproof

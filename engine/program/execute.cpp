@@ -232,18 +232,18 @@ bool is_activation(const Meaning& m) {
          m.kind != Meaning::Kind::constant;
 }
 
-/// Refuses a checkpoint, raw value or statistic that overflowed (docs/spec.md section 1.5): behind
-/// an infinite ss a norm is all zeros, finite and empty. What overflows in a partial of the f32
-/// regime still is not finite when the sum is complete. Cache slots that nothing wrote hold NaN,
-/// and what is appended was seen before.
-void require_finite(const Scope& scope, const Program& program, const Result& declared,
-                    const Sharded& value) {
+/// A checkpoint, raw value or statistic that overflowed (docs/spec.md section 1.5): behind an
+/// infinite ss a norm is all zeros, finite and empty. What overflows in a partial of the f32 regime
+/// still is not finite when the sum is complete. Cache slots that nothing wrote hold NaN, and what
+/// is appended was seen before.
+std::optional<Finding> overflow(const Scope& scope, const Program& program, const Result& declared,
+                                const Sharded& value) {
   const Meaning& m = declared.meaning;
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data);
   const bool computed = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
                         m.kind == Meaning::Kind::unstored || m.kind == Meaning::Kind::stat;
-  if (chips == nullptr || declared.layout.is_partial() || !computed) return;
-  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return;
+  if (chips == nullptr || declared.layout.is_partial() || !computed) return std::nullopt;
+  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
   const Shape local = value.local();
   for (std::size_t chip = 0; chip < chips->size(); ++chip) {
     if (all_finite((*chips)[chip])) continue;
@@ -254,12 +254,36 @@ void require_finite(const Scope& scope, const Program& program, const Result& de
       for (std::size_t d = local.size(); d-- > 0; rest /= local[d])
         index[d] = rest % local[d] + local[d] * value.torus.block(static_cast<int>(chip),
                                                                   value.layout.dims()[d].axes);
-      throw Error("engine_finite",
-                  fmt::format("{} ({}) is {} at [{}], on chip {}",
-                              scope.step(program, declared.name), m.to_string(), (*chips)[chip][i],
-                              fmt::join(index, ","), value.torus.name(static_cast<int>(chip))));
+      Finding found{.detector = Detector::run, .label = "engine_finite"};
+      found.step = scope.step(program, declared.name);
+      found.chip = value.torus.name(static_cast<int>(chip));
+      found.index = index;
+      found.actual = fmt::format("{}", (*chips)[chip][i]);
+      found.message = fmt::format("{} ({}) is {} at [{}], on chip {}", found.step, m.to_string(),
+                                  found.actual, fmt::join(index, ","), found.chip);
+      return found;
     }
   }
+  return std::nullopt;
+}
+
+/// What ended a step by an exception, as a finding; memory that ran out is none.
+Finding broken_step(const Scope& scope, const Program& program, const Op& op) {
+  Finding found{.detector = Detector::run};
+  found.pass = scope.pass;
+  found.step = scope.step(program, op.results[0].name);
+  found.op = op.to_string();
+  try {
+    throw;
+  } catch (const Error& error) {
+    found.label = error.label();
+    found.message = error.message();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {  // an error of the engine's own: say where
+    found.message = fmt::format("{} = {}: {}", found.step, found.op, error.what());
+  }
+  return found;
 }
 
 }  // namespace
@@ -277,15 +301,30 @@ std::map<std::string, SharedValue> execute(const Program& program,
   require_ieee();
   const HazardScope hazards(execution.hazards, execution.threads);
   std::map<std::string, SharedValue> values = std::move(inputs);
+  const auto report = [&](Finding found) {
+    if (execution.findings == nullptr) {
+      if (found.label.empty()) throw std::runtime_error(found.message);
+      throw Error(found.label, found.message);
+    }
+    found.pass = execution.scope.pass;
+    execution.findings->add(std::move(found));
+  };
+  const auto ended = [&] { return execution.findings != nullptr && execution.findings->ended(); };
+  // Whether the run goes on.
   const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
     if (execution.observer != nullptr)
       execution.observer->observe(execution.scope, program, op, declared, value);
-    if (op != nullptr && !op_row(op->kind).only_moves)
-      require_finite(execution.scope, program, declared, value);
-    if (execution.hazards.replicas)
-      require_equal_replicas(execution.scope.step(program, declared.name), declared.layout, value);
+    if (!ended() && op != nullptr && !op_row(op->kind).only_moves)
+      if (auto found = overflow(execution.scope, program, declared, value))
+        report(std::move(*found));
+    if (!ended() && execution.hazards.replicas)
+      if (auto found = replica_difference(execution.scope.step(program, declared.name),
+                                          declared.layout, value))
+        report(std::move(*found));
+    return !ended();
   };
-  for (const Result& input : program.inputs) seen(nullptr, input, *values.at(input.name));
+  for (const Result& input : program.inputs)
+    if (!seen(nullptr, input, *values.at(input.name))) return {};
 
   std::map<std::string, std::size_t> last_use;
   for (std::size_t i = 0; i < program.ops.size(); ++i)
@@ -309,21 +348,16 @@ std::map<std::string, SharedValue> execute(const Program& program,
     std::vector<Sharded> results;
     try {
       results = step.run();
-    } catch (const Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {  // an error of the engine's own: say where
-      throw std::runtime_error(fmt::format("{} = {}: {}",
-                                           execution.scope.step(program, op.results[0].name),
-                                           op.to_string(), error.what()));
+    } catch (...) {
+      report(broken_step(execution.scope, program, op));
+      return {};
     }
     if (execution.observer != nullptr && is_collective(op.kind))
       execution.observer->moved(execution.scope, program, op, step.received());
     for (std::size_t r = 0; r < results.size(); ++r) {
       if (execution.faults != nullptr && execution.faults->result)
         execution.faults->result(execution.scope, program, op, op.results[r], results[r]);
-      seen(&op, op.results[r], results[r]);
+      if (!seen(&op, op.results[r], results[r])) return {};
       const auto made = std::make_shared<Sharded>(std::move(results[r]));
       if (execution.hazards.poison) poisonable.emplace_back(op.results[r].name, made);
       values[op.results[r].name] = made;

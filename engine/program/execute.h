@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/einsum.h"
+#include "engine/finding.h"
 #include "engine/hazards.h"
 #include "engine/numeric/threads.h"
 #include "engine/program/fault_hooks.h"
@@ -46,15 +47,20 @@ struct Execution {
   /// positions) no more: with hazards.poison they are poisoned after their last use, too.
   bool gives_up_inputs = false;
   const FaultHooks* faults = nullptr;  ///< those of `plan` and `result`
+  /// Where what is found goes; the run ends when they say so. Null: it is thrown as an Error.
+  Findings* findings = nullptr;
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the
 /// shards. Takes its inputs by name; a value is freed after its last use, operands of partial sums
-/// when those are complete. Returns the outputs by name. Does not check types: check() does. Throws
-/// Error: "engine_finite" (a value overflowed: step, chip and element are named); with
-/// hazards.replicas what require_equal_replicas throws; what require_ieee and the ops throw
-/// (engine/local_ops.h), "transfer_c1", "transfer_c2" (a fault hook made a plan that cannot be
-/// carried out), and "scale_by_c2", "divide_by_c2" (a parameter that the model lacks).
+/// when those are complete. Returns the outputs by name, none where the findings ended the run.
+/// Does not check types: check() does.
+///
+/// Findings, or without them Errors: of the run "engine_finite" (a value overflowed: step, chip and
+/// element are named), what the ops throw (engine/local_ops.h), "transfer_c1", "transfer_c2" (a
+/// fault hook made a plan that cannot be carried out), "scale_by_c2", "divide_by_c2" (a parameter
+/// that the model lacks) and any exception of the engine's own; with hazards.replicas of replicas
+/// "hazard_replicas". Throws what require_ieee, the observer and the fault hooks throw.
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution);

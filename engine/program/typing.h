@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/finding.h"
 #include "engine/program/program.h"
 #include "engine/type.h"
 #include "weights/error.h"
@@ -20,11 +21,17 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
 void check_dims(const Result& result);
 
 /// Types every value of the program, given its inputs' global shapes, before anything runs.
-/// Throws what infer throws, naming the step, and: "program_c1" (a value used before it is made),
-/// "program_c2" (a name made twice), "program_c3" (a declared layout that is not what the op
-/// yields), "program_c4" (wrong number of operands or results), "program_c5" (a layout whose
-/// letters are not those of what the value is said to be), "local_c1" (a dim that does not divide).
+/// Throws what the first finding says: what infer throws, naming the step, and: "program_c1" (a
+/// value used before it is made), "program_c2" (a name made twice), "program_c3" (a declared layout
+/// that is not what the op yields), "program_c4" (wrong number of operands or results),
+/// "program_c5" (a layout whose letters are not those of what the value is said to be), "local_c1"
+/// (a dim that does not divide).
 std::map<std::string, Type> check(const Program& program,
                                   const std::map<std::string, Shape>& inputs, const Torus& torus);
+/// The same with findings of the detector "types" in place of Errors: the first, or of all steps
+/// whose operands have types. The types of the values that have one.
+std::map<std::string, Type> check(const Program& program,
+                                  const std::map<std::string, Shape>& inputs, const Torus& torus,
+                                  Findings& findings);
 
 }  // namespace shardproof

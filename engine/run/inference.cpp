@@ -42,13 +42,14 @@ struct Caches {
 class Runner {
  public:
   Runner(const RunPlan& plan, const Weights& weights, Threads& threads, Observer* observer,
-         const Hazards& hazards, const FaultHooks& faults)
+         const Hazards& hazards, const FaultHooks& faults, Findings* findings)
       : plan_(plan),
         placed_(weights, plan.given.torus, faults),
         threads_(threads),
         observer_(observer),
         hazards_(hazards),
-        faults_(faults) {
+        faults_(faults),
+        findings_(findings) {
     placed_.place(plan.prefill);
     if (plan.given.gen > 1) placed_.place(plan.decode);
     const ModelConfig& m = plan.given.model;
@@ -56,6 +57,9 @@ class Runner {
     const auto empty = std::make_shared<Sharded>(shard(none, plan.prefill.cache, plan.given.torus));
     caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
   }
+
+  /// Whether the findings ended the run: then nothing that a pass returns is to be used.
+  bool ended() const { return findings_ != nullptr && findings_->ended(); }
 
   /// One pass over new ids [B, L]; returns the sampled tokens if the plan wants them.
   SharedValue pass(const PassPlan& pass, const IntTensor& ids) {
@@ -66,37 +70,39 @@ class Runner {
     const auto pos_value =
         std::make_shared<Sharded>(shard(positions_of(pass), bl, plan_.given.torus));
 
-    SharedValue x = run(programs.embed, 0, {{"input ids", ids_value}}).at("embed");
-    for (int l = 0; l < layers(); ++l) {
+    SharedValue x = run(programs.embed, 0, {{"input ids", ids_value}})["embed"];
+    for (int l = 0; l < layers() && !ended(); ++l) {
       Caches& cache = caches_[static_cast<std::size_t>(l)];
-      const auto out = run(programs.layer, l,
-                           {{"in", x},
-                            {"input pos", pos_value},
-                            {"previous k_cache", cache.k},
-                            {"previous v_cache", cache.v}});
-      x = out.at("out");
-      cache = {out.at("k_cache"), out.at("v_cache")};
+      auto out = run(programs.layer, l,
+                     {{"in", x},
+                      {"input pos", pos_value},
+                      {"previous k_cache", cache.k},
+                      {"previous v_cache", cache.v}});
+      x = out["out"];
+      cache = {out["k_cache"], out["v_cache"]};
     }
-    const SharedValue logits = run(programs.head, layers() - 1, {{"out", x}}).at("logits");
-    if (!pass.sample) return nullptr;
-    return run(programs.sample, layers() - 1, {{"logits", logits}}).at("token");
+    if (ended()) return nullptr;
+    const SharedValue logits = run(programs.head, layers() - 1, {{"out", x}})["logits"];
+    if (!pass.sample || ended()) return nullptr;
+    return run(programs.sample, layers() - 1, {{"logits", logits}})["token"];
   }
 
   /// Behind the last pass of the prefill.
   void hand_over(const PassPlan& behind) {
     if (plan_.hand_over.ops.empty()) return;
     pass_ = &behind;
-    for (int l = 0; l < layers(); ++l) {
+    for (int l = 0; l < layers() && !ended(); ++l) {
       Caches& cache = caches_[static_cast<std::size_t>(l)];
-      const auto out = run(plan_.hand_over, l, {{"k_cache", cache.k}, {"v_cache", cache.v}});
-      cache = {out.at("k_cache"), out.at("v_cache")};
+      auto out = run(plan_.hand_over, l, {{"k_cache", cache.k}, {"v_cache", cache.v}});
+      cache = {out["k_cache"], out["v_cache"]};
     }
   }
 
  private:
   int layers() const { return static_cast<int>(plan_.given.model.layers); }
 
-  /// Runs a program on values by what they are ("previous k_cache"), and returns its outputs so.
+  /// Runs a program on values by what they are ("previous k_cache"), and returns its outputs so;
+  /// none where the findings ended it.
   std::map<std::string, SharedValue> run(const Program& program, int layer,
                                          const std::map<std::string, SharedValue>& given) {
     std::map<std::string, SharedValue> inputs;
@@ -112,7 +118,8 @@ class Runner {
                                   plan_.given.numerics,
                                   hazards_,
                                   /*gives_up_inputs=*/true,
-                                  &faults_});
+                                  &faults_,
+                                  findings_});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
       by_meaning[program.declared(name).meaning.to_string()] = value;
@@ -125,6 +132,7 @@ class Runner {
   Observer* observer_;
   Hazards hazards_;
   const FaultHooks& faults_;
+  Findings* findings_;
   std::vector<Caches> caches_;
   const PassPlan* pass_ = nullptr;  // that runs
 };
@@ -133,9 +141,9 @@ class Runner {
 
 IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
                         Threads& threads, Observer* observer, const Hazards& hazards,
-                        const FaultHooks& faults) {
+                        const FaultHooks& faults, Findings* findings) {
   const Weights stored = stored_as(weights, plan.given.numerics.weights);
-  Runner runner(plan, stored, threads, observer, hazards, faults);
+  Runner runner(plan, stored, threads, observer, hazards, faults, findings);
   const std::int64_t batch = plan.given.batch, gen = plan.given.gen;
   IntTensor generated({batch, gen}), sampled;
   std::int64_t step = 0;
@@ -144,7 +152,9 @@ IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTe
     if (i > 0 && pass.phase == Phase::decode)
       if (const PassPlan before = plan.passes.at(i - 1); before.phase == Phase::prefill)
         runner.hand_over(before);
+    if (runner.ended()) break;
     const SharedValue token = runner.pass(pass, tokens_of(pass, prompt, sampled));
+    if (runner.ended()) break;
     if (!pass.sample) continue;
     sampled = assemble_int(*token);
     for (std::int64_t b = 0; b < batch; ++b)

@@ -5,7 +5,11 @@
 
 namespace shardproof {
 
-ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
+namespace {
+
+/// The global shapes of a program's inputs.
+std::map<std::string, Shape> input_shapes(const Program& program, const Case& c, std::int64_t L,
+                                          std::int64_t M) {
   const ModelConfig& m = c.model;
   std::map<std::string, Shape> inputs;
   for (const Result& input : program.inputs) {
@@ -20,21 +24,28 @@ ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int
         (of_this_pass || (role.kind == Meaning::Kind::previous && row->cache)))
       inputs[input.name] = shape_of(row->dims, m, {c.batch, L, M});
   }
-  return check(program, inputs, c.torus);
+  return inputs;
 }
 
-PlanTypes check(const RunPlan& plan) {
+}  // namespace
+
+ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
+  return check(program, input_shapes(program, c, L, M), c.torus);
+}
+
+std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
+  const Case& c = plan.given;
+  const auto of = [&](const Program& program, std::int64_t L, std::int64_t M) {
+    return check(program, input_shapes(program, c, L, M), c.torus, findings);
+  };
   const auto typed = [&](const PassPlan& pass) {
     const PhasePrograms& programs = plan.programs(pass.phase);
-    const auto of = [&](const Program& program) {
-      return check(program, plan.given, pass.L, pass.cached);
-    };
-    // In this order, which says what is reported first.
+    // In this order, which says what is found first.
     PassTypes types;
-    types.layer = of(programs.layer);
-    types.embed = of(programs.embed);
-    types.head = of(programs.head);
-    types.sample = of(programs.sample);
+    types.layer = of(programs.layer, pass.L, pass.cached);
+    types.embed = of(programs.embed, pass.L, pass.cached);
+    types.head = of(programs.head, pass.L, pass.cached);
+    types.sample = of(programs.sample, pass.L, pass.cached);
     return types;
   };
   PlanTypes types;
@@ -44,18 +55,25 @@ PlanTypes check(const RunPlan& plan) {
     passes.last = group.count() > 1 ? typed(plan.passes.at(group.last)) : passes.first;
     types.passes.push_back(std::move(passes));
   }
-  types.hand_over = check(plan.hand_over, plan.given, plan.given.prompt, plan.given.prompt);
+  types.hand_over = of(plan.hand_over, c.prompt, c.prompt);
+  if (!findings.all().empty()) return std::nullopt;
   return types;
 }
 
-TypedPlan make_typed_plan(const Case& c) {
+PlanTypes check(const RunPlan& plan) {
+  Findings findings;
+  std::optional<PlanTypes> types = check(plan, findings);
+  if (!types) throw Error(findings.all()[0].label, findings.all()[0].message);
+  return *std::move(types);
+}
+
+TypedPlan make_typed_plan(const Case& c, Findings::Until until) {
   TypedPlan typed{make_plan(c), {}, {}};
-  try {
-    typed.types = check(typed.plan);
-  } catch (const Error& error) {
-    if (has_program(c)) throw;
-    typed.ill_typed = error.what();
-  }
+  Findings findings(until);
+  typed.types = check(typed.plan, findings);
+  typed.findings = findings.all();
+  if (!typed.types && has_program(c))
+    throw Error(typed.findings[0].label, typed.findings[0].message);
   return typed;
 }
 

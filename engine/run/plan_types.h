@@ -40,15 +40,17 @@ ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int
 
 /// Type-checks every program of the plan for the shapes it will meet. Throws likewise.
 PlanTypes check(const RunPlan& plan);
+/// The same with findings in place of Errors; no types where there are any.
+std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings);
 
 /// A plan and its types, made once for all who ask.
 struct TypedPlan {
   RunPlan plan;
   std::optional<PlanTypes> types;
-  std::string ill_typed;  ///< without types: what check() said
+  std::vector<Finding> findings;  ///< of the type check, where there are no types
 };
 /// Throws what make_plan throws, and what check() throws of a case with a user's layer program,
-/// which is the caller's to mend; of a program that the library built it keeps what check() said.
-TypedPlan make_typed_plan(const Case& c);
+/// which is the caller's to mend; of a program that the library built it keeps what was found.
+TypedPlan make_typed_plan(const Case& c, Findings::Until until = Findings::Until::first);
 
 }  // namespace shardproof

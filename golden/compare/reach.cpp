@@ -9,16 +9,6 @@
 #include <limits>
 
 namespace shardproof {
-namespace {
-
-/// "9,216".
-std::string grouped(std::int64_t number) {
-  std::string text = fmt::format("{}", number);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
-
-}  // namespace
 
 std::string element_text(std::uint32_t bits, bool integer) {
   if (integer) return fmt::format("{}", static_cast<std::int32_t>(bits));
@@ -29,31 +19,6 @@ Shape global_index(const Shape& shape, std::int64_t element) {
   Shape index(shape.size(), 0);
   for (std::size_t d = shape.size(); d-- > 0; element /= shape[d]) index[d] = element % shape[d];
   return index;
-}
-
-std::string_view to_string(Reach::Replicas replicas) {
-  switch (replicas) {
-    case Reach::Replicas::agree:
-      return "agree";
-    case Reach::Replicas::differ:
-      return "differ";
-    default:
-      return "none";
-  }
-}
-
-std::string Reach::extent() const {
-  return fmt::format("on {} of {} chip{}, {} of {} element{}, {}", chips, of_chips,
-                     of_chips == 1 ? "" : "s", grouped(elements), grouped(of_elements),
-                     of_elements == 1 ? "" : "s",
-                     replicas == Replicas::none    ? "no replicas"
-                     : replicas == Replicas::agree ? "replicas agree"
-                                                   : "replicas differ");
-}
-
-std::string Reach::worst() const {
-  return fmt::format("chip {} at [{}]: expected {}, got {}", worst_chip,
-                     fmt::join(worst_index, ","), worst_expected, worst_actual);
 }
 
 ReachMeter::ReachMeter(const Torus& torus, const Shape& shape, bool integer, std::int64_t parts)

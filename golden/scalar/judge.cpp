@@ -24,13 +24,13 @@ ExpectedBits bits_of(const scalar::Value& value) {
 }  // namespace
 
 ScalarJudge::ScalarJudge(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
-                         const oracle::Answer& exact)
-    : model_(plan, weights, prompt), meter_(exact) {}
+                         const oracle::Answer& exact, Findings& findings)
+    : model_(plan, weights, prompt), meter_(exact), findings_(findings) {}
 
 void ScalarJudge::next_pass() {
   for (const auto& [key, made] : model_.values())
-    if (!met_.contains(key) && judgement_.reason.empty())
-      judgement_.reason = fmt::format("the run never showed {} of {}", key, model_.pass());
+    if (!met_.contains(key) && judgement_.missing.empty())
+      judgement_.missing = fmt::format("the run never showed {} of {}", key, model_.pass());
   met_.clear();
   if (model_.next_pass()) meter_.measure(model_);
 }
@@ -39,22 +39,17 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
                           const Result& declared, const Sharded& value) {
   if (scope.pass != model_.pass()) next_pass();
   const std::string key = ScalarModel::key(program, scope.layer, declared.name);
-  Difference found;
+  Finding found;
   found.pass = scope.pass;
   found.step = scope.step(program, declared.name);
   found.where = program.where(declared.line);
   found.checkpoint = "the scalar model's " + declared.meaning.to_string();
   found.op = op != nullptr ? op->to_string() : "input";
-  const auto stop = [&] {
-    judgement_.verdict = Verdict::different;
-    judgement_.difference = found;
-    throw Judge::Stop{};
-  };
   const auto at = model_.values().find(key);
   if (scope.pass != model_.pass() || at == model_.values().end()) {
     found.expected = "no such value in " + model_.pass();
     found.actual = "a value";
-    stop();
+    return findings_.add(std::move(found));
   }
   const scalar::Value& wanted = at->second.value;
   const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data);
@@ -67,13 +62,11 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
                                : floats != nullptr ? "f32"
                                                    : "exact sums",
                                fmt::join(value.shape, ","));
-    stop();
+    return findings_.add(std::move(found));
   }
   const Comparison comparison = compare(bits_of(wanted), declared.layout, value);
-  if (comparison.mismatch) {
-    found.show(*comparison.mismatch);
-    stop();
-  }
+  if (comparison.mismatch)
+    return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
   judgement_.elements += comparison.elements;
   if (element_count(value.shape) > 0) ++judgement_.tensors;
   met_.insert(key);
@@ -82,7 +75,7 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
 void ScalarJudge::observe_generated(const IntTensor& generated) {
   const std::int64_t gen = generated.shape[1];
   if (static_cast<std::int64_t>(model_.tokens().size()) != gen) {
-    judgement_.reason = fmt::format("{} tokens generated, {} wanted", gen, model_.tokens().size());
+    judgement_.missing = fmt::format("{} tokens generated, {} wanted", gen, model_.tokens().size());
     return;
   }
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(generated.data.size()); ++i) {
@@ -90,21 +83,27 @@ void ScalarJudge::observe_generated(const IntTensor& generated) {
     const std::int32_t want =
         model_.tokens()[static_cast<std::size_t>(i % gen)][static_cast<std::size_t>(i / gen)];
     if (got == want) continue;
-    judgement_.verdict = Verdict::different;
-    judgement_.difference = Difference{
-        model_.pass(),      "the scalar model's token", "generated",           "output", "(all)",
-        {i / gen, i % gen}, fmt::format("{}", want),    fmt::format("{}", got)};
+    findings_.add({.pass = model_.pass(),
+                   .step = "generated",
+                   .op = "output",
+                   .checkpoint = "the scalar model's token",
+                   .chip = "(all)",
+                   .index = {i / gen, i % gen},
+                   .expected = fmt::format("{}", want),
+                   .actual = fmt::format("{}", got)});
     return;
   }
 }
 
 Judgement ScalarJudge::finish() {
-  if (!judgement_.difference) {
+  judgement_.findings = findings_.all();
+  judgement_.verdict = verdict_of(judgement_.findings, Verdict::equal);
+  if (judgement_.verdict == Verdict::equal) {
     next_pass();  // checks the last one; there must be none left
     if (!model_.values().empty())
-      judgement_.reason = fmt::format("the run ended before {}", model_.pass());
-    if (judgement_.tensors == 0) judgement_.reason = "nothing was compared";
-    judgement_.verdict = judgement_.reason.empty() ? Verdict::equal : Verdict::not_judged;
+      judgement_.missing = fmt::format("the run ended before {}", model_.pass());
+    if (judgement_.tensors == 0) judgement_.missing = "nothing was compared";
+    if (!judgement_.missing.empty()) judgement_.verdict = Verdict::not_judged;
   }
   judgement_.drift = meter_.drift();
   return judgement_;

@@ -14,11 +14,12 @@ namespace shardproof {
 /// the chip's place on the partial axes stands for.
 class ScalarJudge : public Observer {
  public:
-  /// All outlive the judge. `exact` is what drift is measured from.
+  /// All outlive the judge. `exact` is what drift is measured from; what differs is added to
+  /// `findings`.
   ScalarJudge(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
-              const oracle::Answer& exact);
+              const oracle::Answer& exact, Findings& findings);
 
-  /// Throws Judge::Stop at the first difference, and what ScalarModel::next_pass throws.
+  /// Throws what ScalarModel::next_pass throws.
   void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
                const Sharded& value) override;
   void observe_generated(const IntTensor& generated);
@@ -31,6 +32,7 @@ class ScalarJudge : public Observer {
 
   ScalarModel model_;
   DriftMeter meter_;
+  Findings& findings_;
   Judgement judgement_;
   std::set<std::string> met_;  // in this pass
 };

@@ -75,8 +75,8 @@ TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
         } else if (spec.matrix) {
           ++matrices;
           EXPECT_EQ(j.verdict, Verdict::not_judged);
-          EXPECT_TRUE(j.reason.starts_with("weight " + spec.name + ": all ")) << j.reason;
-          EXPECT_NE(j.reason.find(cut.at(in_program).to_string()), std::string::npos);
+          EXPECT_TRUE(j.reason().starts_with("weight " + spec.name + ": all ")) << j.reason();
+          EXPECT_NE(j.reason().find(cut.at(in_program).to_string()), std::string::npos);
         } else {
           ++vectors;
           EXPECT_EQ(j.verdict, Verdict::equal);
@@ -117,7 +117,7 @@ TEST(Evidence, BlocksThatRepeatAreAlikeThoughNotConstant) {
                 t.data.begin() + static_cast<std::ptrdiff_t>(t.data.size() / 2));
   });
   EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
-  EXPECT_EQ(j.reason,
+  EXPECT_EQ(j.reason(),
             "weight layer0.wq: all 2 blocks of E_xH_zyQ hold the same bits, so a chip with "
             "another's block would not show");
 }
@@ -183,7 +183,7 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
       const Judgement j = verify_case(with(own, own), memo);
       EXPECT_EQ(j.verdict, *run.missing == '\0' ? Verdict::equal : Verdict::not_judged)
           << j.explanation();
-      EXPECT_EQ(j.reason, run.missing);
+      EXPECT_EQ(j.reason(), run.missing);
     }
   }
 }

@@ -107,12 +107,12 @@ void spoil_each(Setting& setting, std::set<OpKind>& kinds) {
     if (!kinds.insert(step.op.kind).second) continue;
     for (int chip = 0; chip < setting.c.torus.chips(); ++chip) {
       const Judgement j = setting.judge(spoiled(step.id, chip));
-      ASSERT_TRUE(j.difference) << step.id << " " << j.explanation();
-      EXPECT_EQ(j.difference->step, step.id);
-      EXPECT_EQ(j.difference->op, step.op.to_string());
+      ASSERT_TRUE(j.difference()) << step.id << " " << j.explanation();
+      EXPECT_EQ(j.difference()->step, step.id);
+      EXPECT_EQ(j.difference()->op, step.op.to_string());
       // Of partial sums the first chip of the group is named.
       if (!step.partial) {
-        EXPECT_EQ(j.difference->chip, setting.c.torus.name(chip)) << step.id;
+        EXPECT_EQ(j.difference()->chip, setting.c.torus.name(chip)) << step.id;
       }
     }
   }
@@ -218,9 +218,9 @@ TEST(FaultHooks, AWrongPlanIsSeenAtItsStepOnEveryChip) {
           if (!first) continue;  // the chips hold the same, or a partial
           EXPECT_EQ(*first, c.torus.name(chip)) << step.id;
           const Judgement j = setting.judge(faults);
-          ASSERT_TRUE(j.difference) << of.name << " " << step.id << " " << j.explanation();
-          EXPECT_EQ(j.difference->step, step.id) << of.name;
-          EXPECT_EQ(j.difference->chip, *first) << of.name << " " << step.id;
+          ASSERT_TRUE(j.difference()) << of.name << " " << step.id << " " << j.explanation();
+          EXPECT_EQ(j.difference()->step, step.id) << of.name;
+          EXPECT_EQ(j.difference()->chip, *first) << of.name << " " << step.id;
           seen.insert({of.name, step.op.kind, chip});
         }
     }
@@ -247,8 +247,8 @@ TEST(FaultHooks, AWrongPlanOfPartialSumsIsSeenToo) {
       if (!step.partial || !is_collective(step.op.kind)) continue;
       const auto lost = [](Moves plan, int) { return without_transfer(std::move(plan)); };
       const Judgement j = setting.judge(planned(step.program, step.value, step.pass, lost, 0));
-      ASSERT_TRUE(j.difference) << step.id << " " << j.explanation();
-      EXPECT_EQ(j.difference->step, step.id);
+      ASSERT_TRUE(j.difference()) << step.id << " " << j.explanation();
+      EXPECT_EQ(j.difference()->step, step.id);
       ++judged;
     }
   }
@@ -262,7 +262,7 @@ TEST(FaultHooks, APlanThatCannotBeCarriedOutIsRefused) {
     faults.plan = [&](const Scope&, const Program&, const Op&, Moves& plan) { change(plan); };
     const Judgement j = setting.judge(faults);
     EXPECT_EQ(j.verdict, Verdict::refused);
-    return j.reason.substr(0, j.reason.find(':'));
+    return j.reason().substr(0, j.reason().find(':'));
   };
   EXPECT_EQ(outcome([](Moves& plan) { plan.pieces[5][0].from_chip = 6; }), "transfer_c1");
   EXPECT_EQ(outcome([](Moves& plan) { plan.pieces[5][0].from_chip = -1; }), "transfer_c1");
@@ -296,11 +296,11 @@ TEST(FaultHooks, AMisplacedWeightIsSeenAtTheInputOnEveryChip) {
         const Judgement j = setting.judge(faults);
         if (!changed) continue;  // every chip holds all of it
         const auto name = weight.substr(weight.find('.') + 1);
-        ASSERT_TRUE(j.difference) << weight << " " << j.explanation();
-        EXPECT_EQ(j.difference->op, "input") << weight;
-        EXPECT_NE(j.difference->checkpoint.find(name), std::string::npos)
-            << weight << " " << j.difference->checkpoint;
-        EXPECT_EQ(j.difference->chip, c.torus.name(chip)) << weight;
+        ASSERT_TRUE(j.difference()) << weight << " " << j.explanation();
+        EXPECT_EQ(j.difference()->op, "input") << weight;
+        EXPECT_NE(j.difference()->checkpoint.find(name), std::string::npos)
+            << weight << " " << j.difference()->checkpoint;
+        EXPECT_EQ(j.difference()->chip, c.torus.name(chip)) << weight;
         seen[name].insert(chip);
       }
     for (const char* name : {"wq", "wo", "w_out", "embed"})

@@ -305,8 +305,8 @@ TEST(LayerProgram, ALegalButWrongOneIsDifferentAtItsFirstWrongStep) {
        }) {
     const Judgement j = judge(edited(text, f.from, f.to), c, memo);
     ASSERT_EQ(j.verdict, Verdict::different) << f.to << " " << j.explanation();
-    EXPECT_EQ(j.difference->step, f.step) << f.to;
-    EXPECT_TRUE(j.difference->where.starts_with("p.txt line ")) << j.explanation();
+    EXPECT_EQ(j.difference()->step, f.step) << f.to;
+    EXPECT_TRUE(j.difference()->where.starts_with("p.txt line ")) << j.explanation();
   }
 }
 
@@ -320,7 +320,7 @@ TEST(LayerProgram, OneThatLeavesACheckpointUnsaidIsNotJudged) {
                 "ur : BLF_zyx = reduce_scatter(u0, F, x) is raw up");
   const Judgement j = judge(text, c, memo);
   EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
-  EXPECT_EQ(j.reason, "the run never showed decode.1.layer0.up");
+  EXPECT_EQ(j.reason(), "the run never showed decode.1.layer0.up");
 }
 
 TEST(LayerProgram, OneThatAsksForWhatTheModelHasNotIsRefused) {

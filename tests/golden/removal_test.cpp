@@ -83,10 +83,10 @@ void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
       const auto right = value_of_step(*known, whole, {}, recorder);
       const auto wrong = value_of_step(*known, whole, options.faults, recorder);
       ASSERT_TRUE(right.seen && wrong.seen) << what;
-      EXPECT_EQ(j.difference->step, right.step) << what;
-      EXPECT_EQ(j.difference->op, op.to_string()) << what;
+      EXPECT_EQ(j.difference()->step, right.step) << what;
+      EXPECT_EQ(j.difference()->op, op.to_string()) << what;
       if (const auto chip = first_wrong_chip(*right.seen, *wrong.seen)) {
-        EXPECT_EQ(j.difference->chip, *chip) << what;
+        EXPECT_EQ(j.difference()->chip, *chip) << what;
       }
       ++tally.caught;
     }

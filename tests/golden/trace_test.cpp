@@ -174,7 +174,7 @@ Traced trace_case(const Case& c, const fs::path& target, bool against_oracle = t
   options.observer = &both;
   options.faults = std::move(faults);
   traced.judgement = verify_case(c, memo, options);
-  trace.write(traced.judgement.difference ? traced.judgement.explanation() : "complete");
+  trace.write(traced.judgement.difference() ? traced.judgement.explanation() : "complete");
   return traced;
 }
 
@@ -390,7 +390,7 @@ TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
   const Case c = parse_case(kCase);
   const Traced traced = trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"));
   ASSERT_EQ(traced.judgement.verdict, Verdict::different);
-  EXPECT_EQ(traced.judgement.difference->step, "decode.1.layer0.hr");
+  EXPECT_EQ(traced.judgement.difference()->step, "decode.1.layer0.hr");
   const Reader file(folder / "t.h5");
   EXPECT_EQ(file.text("/", "ended"), traced.judgement.explanation());
   // The keeper stands behind the trace and before the judge: both saw the wrong step last.
@@ -408,7 +408,7 @@ TEST(Trace, OfTheF32RegimeEndsWithTheStepThatTheExactOneShowedWrong) {
   const Case c = parse_case(std::string(kCase) + " regime=f32 schedule=ring");
   const Traced traced = trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"));
   ASSERT_EQ(traced.judgement.verdict, Verdict::different);
-  EXPECT_EQ(traced.keeper.order.back(), traced.judgement.difference->step);
+  EXPECT_EQ(traced.keeper.order.back(), traced.judgement.difference()->step);
   const Reader file(folder / "t.h5");
   EXPECT_EQ(file.text("/", "ended"), traced.judgement.explanation());
   EXPECT_EQ(file.text("chips/0_0_0/decode.1.layer0.h", "dtype"), "f32 partial");

@@ -69,7 +69,7 @@ TEST(PlantedFault, ShrinksToOneLine) {
   EXPECT_EQ(least.prompt, 1);
   EXPECT_EQ(least.model.E, 2) << print_case(least);
   const Judgement j = verify_case(least, memo, planted);
-  EXPECT_EQ(j.difference->step, "prefill.c0.layer0.sa");
+  EXPECT_EQ(j.difference()->step, "prefill.c0.layer0.sa");
 }
 
 TEST(PlantedFault, IsFoundByTheProperty) {
@@ -126,11 +126,53 @@ TEST(Verify, AnExceptionIsTheCasesAnswer) {
     j = thrown(7);
     EXPECT_EQ(j.verdict, Verdict::refused);
     EXPECT_NE(j.explanation(), "");
-    j = thrown(Error("hazard_replicas", "two chips differ"));
-    EXPECT_EQ(j.verdict, Verdict::different);
-    EXPECT_EQ(j.detector, "replicas");
-    EXPECT_EQ(j.explanation(), "replicas: hazard_replicas: two chips differ");
   }
+}
+
+TEST(Findings, OfAllGoOnBehindTheFirst) {
+  const Case c = parse_case("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12");
+  OracleMemo memo;
+  VerifyOptions options;
+  options.faults = local_statistics();
+  const Judgement first = verify_case(c, memo, options);
+  options.until = Findings::Until::all;
+  const Judgement all = verify_case(c, memo, options);
+  EXPECT_EQ(all.verdict, Verdict::different);
+  ASSERT_EQ(first.findings.size(), 1U);
+  EXPECT_EQ(first.findings[0].to_string(), all.findings[0].to_string());
+  // The statistics that stay local differ from the oracle's and from their replicas, in each pass.
+  for (const char* pass : {"prefill.c0", "decode.1"})
+    for (const Detector detector : {Detector::values, Detector::replicas})
+      EXPECT_TRUE(std::any_of(all.findings.begin(), all.findings.end(),
+                              [&](const Finding& finding) {
+                                return finding.detector == detector && finding.pass == pass &&
+                                       finding.step == std::string(pass) + ".layer0.sa";
+                              }))
+          << pass << " " << to_string(detector);
+  EXPECT_GT(all.tensors, first.tensors);
+}
+
+TEST(Findings, OfTypesAreOneForEachStepThatIsWrongByItself) {
+  const Case c = parse_case("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12");
+  OracleMemo memo;
+  VerifyOptions options;
+  options.mutate = [](RunPlan& plan) {
+    for (Op& op : plan.decode.layer.ops)
+      if (op.kind == OpKind::all_reduce) op.axes = Axes::parse("y");
+    plan.decode.sample.ops[0].args = {"no_such_value"};
+  };
+  Judgement j = verify_case(c, memo, options);
+  EXPECT_EQ(j.verdict, Verdict::different);
+  ASSERT_EQ(j.findings.size(), 1U);
+  EXPECT_EQ(j.detector(), "types");
+  options.until = Findings::Until::all;
+  j = verify_case(c, memo, options);
+  std::vector<std::string> found;
+  for (const Finding& finding : j.findings) {
+    EXPECT_EQ(finding.detector, Detector::types);
+    found.push_back(finding.label + " " + finding.step);
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"all_reduce_c2 sa", "program_c1 cv"}));
 }
 
 TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
@@ -176,9 +218,9 @@ TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
         if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");
     });
     EXPECT_EQ(j.verdict, Verdict::different);
-    EXPECT_EQ(j.detector, "types");
+    EXPECT_EQ(j.detector(), "types");
     EXPECT_TRUE(j.explanation().starts_with("types: all_gather_c")) << j.explanation();
-    EXPECT_FALSE(j.difference);
+    EXPECT_FALSE(j.difference());
   }
 }
 
@@ -252,15 +294,15 @@ TEST(Verify, ADifferenceSaysHowFarItReaches) {
       "torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:heads "
       "batch=2 prompt=3");
   Judgement j = faulty(c, local_statistics());
-  ASSERT_TRUE(j.difference && j.difference->reach) << j.explanation();
-  EXPECT_EQ(j.difference->step, "prefill.c0.layer0.sa");
+  ASSERT_TRUE(j.difference() && j.difference()->reach) << j.explanation();
+  EXPECT_EQ(j.difference()->step, "prefill.c0.layer0.sa");
   // BL, 2x3 elements on all six chips; the two halves of E give two different wrong sums.
-  EXPECT_EQ(j.difference->reach->extent(), "on 6 of 6 chips, 6 of 6 elements, replicas differ");
+  EXPECT_EQ(j.difference()->reach->extent(), "on 6 of 6 chips, 6 of 6 elements, replicas differ");
   // One chip's cache alone.
   j = faulty(c, lost_transfer("yr", "decode"));
-  ASSERT_TRUE(j.difference && j.difference->reach) << j.explanation();
-  EXPECT_EQ(j.difference->reach->of_elements, 2 * 12);
-  EXPECT_EQ(j.difference->reach->of_chips, 6);
+  ASSERT_TRUE(j.difference() && j.difference()->reach) << j.explanation();
+  EXPECT_EQ(j.difference()->reach->of_elements, 2 * 12);
+  EXPECT_EQ(j.difference()->reach->of_chips, 6);
 }
 
 TEST(Verify, RefusesMoreMemoryThanTheMachineHas) {

@@ -9,7 +9,7 @@
 namespace shardproof::tools {
 namespace {
 
-nlohmann::json as_json(const Difference& d) {
+nlohmann::json as_json(const Finding& d) {
   nlohmann::json out{{"pass", d.pass},         {"checkpoint", d.checkpoint},
                      {"step", d.step},         {"op", d.op},
                      {"chip", d.chip},         {"index", d.index},
@@ -53,9 +53,13 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
                     {"tokens", j.drift->tokens}};
   if (!j.notes.empty()) out["notes"] = j.notes;
   if (j.verdict == Verdict::equal) return out;
-  if (j.difference) out["difference"] = tools::as_json(*j.difference);
-  if (!j.detector.empty()) out["detector"] = j.detector;
-  if (!j.reason.empty()) out["reason"] = j.reason;
+  if (j.difference() != nullptr) out["difference"] = tools::as_json(*j.difference());
+  if (const std::string detector = j.detector(); !detector.empty()) out["detector"] = detector;
+  if (const std::string reason = j.reason(); !reason.empty()) out["reason"] = reason;
+  if (j.findings.size() > 1)
+    for (const Finding& finding : j.findings)
+      out["findings"].push_back(
+          {{"detector", to_string(finding.detector)}, {"said", finding.to_string()}});
   out["reproduce"] = source_.command(c);
   return out;
 }

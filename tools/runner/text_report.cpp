@@ -80,9 +80,11 @@ std::string TextReport::answered(const Case& c, const Answered& answered, const 
   text += row(c, j, tally.cases());
   if (!failed) return text;
   text += fmt::format("     {}\n", j.explanation());
-  if (j.difference && j.difference->reach)
-    text += fmt::format("     {}\n     the worst on {}\n", j.difference->reach->extent(),
-                        j.difference->reach->worst());
+  if (const Finding* difference = j.difference(); difference != nullptr && difference->reach)
+    text += fmt::format("     {}\n     the worst on {}\n", difference->reach->extent(),
+                        difference->reach->worst());
+  for (std::size_t i = 1; i < j.findings.size(); ++i)
+    text += fmt::format("     {}\n", j.findings[i].to_string());
   return text + fmt::format("     reproduce: {}\n", source_.command(c));
 }
 

@@ -35,11 +35,11 @@ void Verification::run(Selection selected, const VerifyOptions& common, int thre
   });
 }
 
-bool Verification::run_random(std::uint64_t seed, int threads) {
+bool Verification::run_random(std::uint64_t seed, int threads, const VerifyOptions& common) {
   constexpr std::int64_t kAtOnce = 1000;
   cases::Coverage coverage;
   for (std::int64_t begin = 0; begin < cases_; begin += kAtOnce)
-    run(random_cases(seed, begin, std::min(begin + kAtOnce, cases_), coverage), {}, threads);
+    run(random_cases(seed, begin, std::min(begin + kAtOnce, cases_), coverage), common, threads);
   return end(&coverage, {});
 }
 

@@ -32,7 +32,7 @@ class Verification {
            const std::function<void(const Judgement&)>& judged = {});
 
   /// The same of random cases, which are drawn as they are needed; then the end.
-  bool run_random(std::uint64_t seed, int threads);
+  bool run_random(std::uint64_t seed, int threads, const VerifyOptions& common = {});
 
   /// Reports the end; whether every case was equal. `skipped`: cases that are not legal, and why.
   bool finish(const std::vector<std::string>& skipped = {});

@@ -180,14 +180,14 @@ Answered different() {
   j.verdict = Verdict::different;
   j.tensors = 12;
   j.elements = 345;
-  j.difference = Difference{.pass = "decode.1",
-                            .checkpoint = "decode.1.layer0.gate",
-                            .step = "decode.1.layer0.hr",
-                            .op = "reduce_scatter(h, F, x)",
-                            .chip = "(1,0,2)",
-                            .index = {0, 3},
-                            .expected = "1",
-                            .actual = "2"};
+  j.findings = {{.pass = "decode.1",
+                 .step = "decode.1.layer0.hr",
+                 .op = "reduce_scatter(h, F, x)",
+                 .checkpoint = "decode.1.layer0.gate",
+                 .chip = "(1,0,2)",
+                 .index = {0, 3},
+                 .expected = "1",
+                 .actual = "2"}};
   return answered;
 }
 
