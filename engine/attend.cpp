@@ -20,7 +20,8 @@ struct LocalAttention {
 
   Regime regime;
 
-  /// One query: its scores over the visible keys, their softmax weights, and the weighted values.
+  /// One query under the causal mask: its scores over the visible keys, their softmax weights, and
+  /// the weighted values.
   void query(std::int64_t b, std::int64_t l, std::int64_t h, std::int64_t kv) const;
 };
 

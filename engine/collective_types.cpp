@@ -15,14 +15,15 @@ Layout take_suffix(const OpRules& rules, const Layout& layout, std::size_t dim, 
   for (Axis a : axes)
     rules.require(has.has(a), n, "axis {} is not in {}", to_char(a), layout.to_string());
   rules.require(has.ends_with(axes), n + 1,
-                "{} is not the minor-most suffix of {}_{}, which gives up its axes from the right",
+                "{} is not the minor-most suffix of {}_{}, whose axes are removed from the right",
                 axes.to_string(), layout.dims()[dim].letter, has.to_string());
   return layout.with_axes(dim, has.without(axes));
 }
 
 /// Removes `axes` from the partialsum: constraint n.
 Layout reduced(const OpRules& rules, const Type& t, const Axes& axes, int n) {
-  rules.require(!t.integer, n, "{} is int32; sums are of f32 partials", t.layout.to_string());
+  rules.require(!t.integer, n, "{} is int32; only f32 partial sums are added up",
+                t.layout.to_string());
   for (Axis a : axes)
     rules.require(t.layout.partial().has(a), n, "axis {} is not in the partialsum of {}",
                   to_char(a), t.layout.to_string());
@@ -69,7 +70,7 @@ Type permute_axes_type(const Type& t, char dim, const Axes& from, const Axes& to
   const std::size_t at = rules.dim(1, t.layout, dim);
   const Axes& has = t.layout.dims()[at].axes;
   rules.require(has == from, 2, "{} is not {}", named(dim, has), named(dim, from));
-  rules.require(to.sorted() == from.sorted(), 3, "{} is no order of {}", to.to_string(),
+  rules.require(to.sorted() == from.sorted(), 3, "{} is not a permutation of {}", to.to_string(),
                 from.to_string());
   return {t.layout.with_axes(at, to), t.shape, t.integer};
 }

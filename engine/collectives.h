@@ -12,8 +12,8 @@ namespace shardproof {
 // The collectives of the paper (§3.1, Fig A.1) on a tensor laid out on a torus, and the local ops
 // that take any operand. `all_gather(t, 'E', axes)` is the all_gather(t, E, zy) of a program:
 // layout and shape of the result follow from the operand's (docs/typing.md). t may be f32, int32
-// (the reductions excepted) or partial sums. A dim is a letter of t's layout; axes stand major to
-// minor.
+// (the reductions excepted) or partial sums. A dim is a letter of t's layout; axes are given major
+// to minor.
 //
 // All throw Error with the label of the typing rule that is broken, the op's name and a number,
 // e.g. "all_gather_c3", and "local_c1" (the new axes do not divide the dim's extent). t is

@@ -177,9 +177,10 @@ class Contraction : public PartialSource {
 
 EinsumSpec EinsumSpec::parse(std::string_view text) {
   const auto malformed = [&] {
-    return Error("einsum_c0", fmt::format("'{}' is no einsum; write BLE,EF->BLF, several terms "
-                                          "joined by ' + '",
-                                          text));
+    return Error("einsum_c0",
+                 fmt::format("'{}' is not a valid einsum; write BLE,EF->BLF, several terms "
+                             "joined by ' + '",
+                             text));
   };
   EinsumSpec spec;
   std::string_view rest = text;

@@ -15,7 +15,7 @@ namespace shardproof {
 enum class Detector { types, replicas, values, run };
 std::string_view to_string(Detector detector);
 
-/// One thing that a detector found. A finding is never a caller's mistake, which throws an Error.
+/// One thing that a detector found. A finding is never a caller's mistake, which is thrown.
 struct Finding {
   Detector detector = Detector::values;
   /// The rule: "all_gather_c3", "hazard_replicas"; none of values, and of what no rule foresees.
@@ -23,9 +23,9 @@ struct Finding {
   /// Of all but values, what the detector says, one line.
   std::string message = {};
 
-  std::string pass = {};  ///< "decode.1"
-  std::string step = {};  ///< the step's id: "decode.1.layer0.hr"; of types the value's name
-  std::string op = {};    ///< "reduce_scatter(h, F, x)"; "input" for what a program was handed
+  std::string pass = {};        ///< "decode.1"
+  std::string step = {};        ///< the step's id: "decode.1.layer0.hr"; of types the value's name
+  std::string op = {};          ///< "reduce_scatter(h, F, x)"; "input" for an input of a program
   std::string checkpoint = {};  ///< what the value was declared to be: "decode.1.layer0.gate"
   std::string where = {};       ///< "p.txt line 14: " of a program file
 

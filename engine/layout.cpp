@@ -26,8 +26,8 @@ Layout::Layout(std::vector<Dim> dims, const Axes& partial)
   for (std::size_t i = 0; i < dims_.size(); ++i) {
     const char letter = dims_[i].letter;
     if (kLetters.find(letter) == std::string_view::npos)
-      throw Error("layout_c1", fmt::format("'{}' in {} is no dim letter; they are {}", letter,
-                                           to_string(), kLetters));
+      throw Error("layout_c1", fmt::format("'{}' in {} is not a dim letter; the dim letters are {}",
+                                           letter, to_string(), kLetters));
     for (std::size_t j = 0; j < i; ++j)
       if (dims_[j].letter == letter)
         throw Error("layout_c2", fmt::format("dim {} appears twice in {}", letter, to_string()));
@@ -41,9 +41,10 @@ Layout Layout::parse(std::string_view text) {
   Axes partial;
   if (const auto at = rest.find(' '); at != std::string_view::npos) {
     if (rest.substr(at, kPartial.size()) != kPartial || rest.size() == at + kPartial.size())
-      throw Error("layout_c0", fmt::format("'{}' is no layout; write dims, then ' partialsum-AXES' "
-                                           "if it is partial, as in BLE_x partialsum-yz",
-                                           text));
+      throw Error("layout_c0",
+                  fmt::format("'{}' is not a valid layout; write dims, then ' partialsum-AXES' "
+                              "if it is partial, as in BLE_x partialsum-yz",
+                              text));
     partial = Axes::parse(rest.substr(at + kPartial.size()));
     rest = rest.substr(0, at);
   }
@@ -52,13 +53,13 @@ Layout Layout::parse(std::string_view text) {
     const char letter = rest[i++];
     if (letter < 'A' || letter > 'Z')
       throw Error("layout_c0",
-                  fmt::format("'{}' in '{}': a capital dim letter must stand here", letter, text));
+                  fmt::format("'{}' in '{}': a capital dim letter is expected here", letter, text));
     Axes axes;
     if (i < rest.size() && rest[i] == '_') {
       const std::size_t begin = ++i;
       while (i < rest.size() && rest[i] >= 'a' && rest[i] <= 'z') ++i;
       if (i == begin)
-        throw Error("layout_c0", fmt::format("'{}': no axes behind {}_", text, letter));
+        throw Error("layout_c0", fmt::format("'{}': no axes after {}_", text, letter));
       axes = Axes::parse(rest.substr(begin, i - begin));
     }
     dims.push_back({letter, axes});

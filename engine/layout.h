@@ -11,7 +11,7 @@
 
 namespace shardproof {
 
-/// How a logical tensor lies on the torus, in the paper's notation (§3.1): `B_xLE_yz`,
+/// How a logical tensor is sharded over the torus, in the paper's notation (§3.1): `B_xLE_yz`,
 /// `BLE_x partialsum-yz`. Every dim letter carries an ordered list of axes, major to minor: in
 /// `F_yzx` chip (x,y,z) holds block (y·Z+z)·X+x. An axis appears at most once, in one dim or in
 /// partialsum; an axis that is absent means replicas. Shapes are no part of a layout: the local one
@@ -44,7 +44,8 @@ class Layout {
   std::string letters() const;
   /// The place of a dim letter, if the layout has it.
   std::optional<std::size_t> find(char letter) const;
-  /// The subscript of a letter that the layout has. Throws Error("layout_c4", ...) if it has not.
+  /// The subscript of a letter that the layout has. Throws Error("layout_c4", ...) if there is
+  /// none.
   Axes axes(char letter) const;
   /// The same, but no axes if the letter is absent: where a dim that is not there counts as one
   /// that is not sharded.

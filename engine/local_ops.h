@@ -54,7 +54,7 @@ Sharded store(const Sharded& t, Threads& threads);
 /// cache.
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads);
 
-/// What attention yields: score [BLHM], max [BLH], exp [BLHM], denom [BLH], attn [BLHQ].
+/// What attention returns: score [BLHM], max [BLH], exp [BLHM], denom [BLH], attn [BLHQ].
 struct Attention {
   Sharded score, max, exp, denom, attn;
 };
@@ -64,7 +64,7 @@ struct Attention {
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
                  Threads& threads, Regime regime = Regime::exact);
 
-/// Rows of the table U [VE] for ids [BL] (int32); a chip yields 0 for ids of other chips' blocks,
+/// Rows of the table U [VE] for ids [BL] (int32); a chip returns 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the
 /// table does not have.
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
@@ -76,7 +76,7 @@ struct Candidates {
   Sharded value, index;
 };
 Candidates local_argmax(const Sharded& z, Threads& threads);
-/// The index [B] of the best candidate, the first of equals; candidates lie in vocabulary order.
+/// The index [B] of the best candidate, the first of equals; candidates are in vocabulary order.
 Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads);
 
 }  // namespace shardproof

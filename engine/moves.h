@@ -31,7 +31,7 @@ struct Moves {
 };
 
 /// Throws Error("transfer_c1", ...) unless `changed` is a plan between the same shards as `plan`,
-/// every piece of which lies within the shard there and here.
+/// every piece of which is inside the shard there and here.
 void require_executable(const Moves& changed, const Moves& plan);
 
 /// How each collective routes blocks (paper §3.1, Fig A.1). `from` and `to` are the local shapes

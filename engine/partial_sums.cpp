@@ -114,7 +114,8 @@ Partial partial_sums(const Partial& from, const Moves& moves, Threads& threads) 
   const auto count = static_cast<std::size_t>(element_count(moves.to_local));
   for (const auto& pieces : moves.pieces)
     if (pieces.size() != moves.pieces.front().size())
-      throw Error("transfer_c2", "sums that stay partial are of equally many pieces on every chip");
+      throw Error("transfer_c2",
+                  "sums that stay partial must have equally many pieces on every chip");
   Partial to;
   to.values.resize(from.values.size());
   to.bounds.resize(from.values.size());

@@ -50,7 +50,7 @@ struct Element {
 struct Partial {
   ChipArrays<double> values;
   ChipArrays<float> bounds;  ///< a chip's is empty where its values are exact
-  /// `terms` origins per element. A chip's is empty while the shard lies where it was produced:
+  /// `terms` origins per element. A chip's is empty while the shard is where it was computed:
   /// then element i of chip c has the one origin (c, i).
   ChipArrays<Origin> origins;
   int terms = 1;

@@ -15,7 +15,8 @@ Axes Axes::parse(std::string_view text) {
   Axes axes;
   for (char c : text) {
     if (c < 'x' || c > 'z')
-      throw Error("axes_c1", fmt::format("'{}' in '{}' is no axis; axes are x, y and z", c, text));
+      throw Error("axes_c1",
+                  fmt::format("'{}' in '{}' is not an axis; axes are x, y and z", c, text));
     const auto axis = static_cast<Axis>(c - 'x');
     if (axes.has(axis))
       throw Error("axes_c2", fmt::format("axis {} appears twice in '{}'", c, text));
@@ -102,7 +103,8 @@ Torus Torus::parse(std::string_view text) {
     const auto [next, error] = std::from_chars(at, end, size[i]);
     const bool last = i == 2;
     if (error != std::errc() || (last ? next != end : next == end || *next != 'x'))
-      throw Error("torus_c0", fmt::format("'{}' is no torus; write XxYxZ, as in 4x2x3", text));
+      throw Error("torus_c0",
+                  fmt::format("'{}' is not a valid torus; write XxYxZ, as in 4x2x3", text));
     at = next + 1;
   }
   return Torus(size[0], size[1], size[2]);

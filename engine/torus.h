@@ -59,7 +59,7 @@ class Torus {
   Torus() = default;
   /// Throws Error("torus_c1", ...) on an axis below 1, Error("torus_c2", ...) above kMaxChips.
   Torus(int X, int Y, int Z);
-  /// Reads "4x2x3". Throws Error("torus_c0", ...) if the text is no such triple, and
+  /// Reads "4x2x3". Throws Error("torus_c0", ...) if the text is not such a triple, and
   /// as the constructor does.
   static Torus parse(std::string_view text);
 

@@ -61,7 +61,7 @@ std::string Coverage::to_string() const {
     text += fmt::format("  {:<26}{:5.1f} %   (at least {:.0f} %)\n", r.name, r.share, r.demand);
   text += fmt::format("  {:<26}{:.1e}    (at most 5e+06)\n", "median multiply-adds",
                       median_multiply_adds());
-  if (cases_ < kLeastCases) text += fmt::format("  (demanded of {} cases or more)\n", kLeastCases);
+  if (cases_ < kLeastCases) text += fmt::format("  (required of {} cases or more)\n", kLeastCases);
   const auto& legal = strata::legal_cells();
   text += fmt::format(
       "  cells of strategy x block x heads x regime x act x weights x chunked x hand-over\n"
@@ -89,15 +89,17 @@ std::string Coverage::shortfall() const {
   if (cases_ > 0 && cases_ < kLeastCases) return "";
   for (const Requirement& r : requirements())
     if (r.share < r.demand)
-      return fmt::format("lazy draw: {} in {:.1f} % of the cases, at least {:.0f} % are wanted",
-                         r.name, r.share, r.demand);
+      return fmt::format(
+          "too little is covered: {} in {:.1f} % of the cases, at least {:.0f} % are required",
+          r.name, r.share, r.demand);
   if (cells_.size() < wanted_cells())
     for (const std::string& cell : strata::legal_cells())
       if (!cells_.contains(cell))
-        return fmt::format("lazy draw: {} cells are met, at least {} are wanted; none of '{}'",
-                           cells_.size(), wanted_cells(), cell);
+        return fmt::format(
+            "too little is covered: {} cells are met, at least {} are required; none of '{}'",
+            cells_.size(), wanted_cells(), cell);
   if (median_multiply_adds() > 5e6)
-    return fmt::format("the median case has {:.1e} multiply-adds, at most 5e6 are wanted",
+    return fmt::format("the median case has {:.1e} multiply-adds, at most 5e6 are required",
                        median_multiply_adds());
   return "";
 }

@@ -62,8 +62,8 @@ void Drift::add(const Drift& other) {
 void DriftMeter::measure(const ScalarModel& model) {
   if (!apart_)
     for (const auto& [key, made] : model.values()) {
-      const Meaning& m = made.declared->meaning;
-      if (made.input || m.kind != Meaning::Kind::checkpoint || made.value.integer() ||
+      const Role& m = made.declared->role;
+      if (made.input || m.kind != Role::Kind::checkpoint || made.value.integer() ||
           made.declared->layout.is_partial())
         continue;
       const auto exact = exact_.checkpoints.find(checkpoint_id(model.pass(), made.layer, m.name));

@@ -54,7 +54,7 @@ std::map<std::string, Layout> alike(const RunPlan& plan, const Weights& weights)
   const Torus& torus = plan.given.torus;
   std::map<std::string, Layout> found;
   std::set<std::pair<std::string, std::string>> looked_at;
-  const auto look = [&](const std::string& name, const Result& declared) {
+  const auto look = [&](const std::string& name, const ValueDecl& declared) {
     if (block_count(declared.layout, torus) == 1 ||
         !looked_at.emplace(name, declared.layout.to_string()).second)
       return;
@@ -63,10 +63,10 @@ std::map<std::string, Layout> alike(const RunPlan& plan, const Weights& weights)
         all_blocks_alike(tensor, declared.layout, torus))
       found.emplace(name, declared.layout);
   };
-  const auto look_at_each_layer = [&](const Result& declared) {
-    if (declared.meaning.kind != Meaning::Kind::weight || declared.layout.is_partial()) return;
+  const auto look_at_each_layer = [&](const ValueDecl& declared) {
+    if (declared.role.kind != Role::Kind::weight || declared.layout.is_partial()) return;
     for (std::int64_t layer = 0; layer < plan.given.model.layers; ++layer)
-      if (const std::string name = weight_id(layer, declared.meaning.name);
+      if (const std::string name = weight_id(layer, declared.role.name);
           weights.all().contains(name))
         look(name, declared);
   };
@@ -74,9 +74,9 @@ std::map<std::string, Layout> alike(const RunPlan& plan, const Weights& weights)
   if (plan.given.gen > 1) phases.push_back(&plan.decode);
   for (const PhasePrograms* phase : phases)
     for (const Program* program : {&phase->embed, &phase->layer, &phase->head}) {
-      for (const Result& input : program->inputs) look_at_each_layer(input);
+      for (const ValueDecl& input : program->inputs) look_at_each_layer(input);
       for (const Op& op : program->ops)
-        for (const Result& result : op.results) look_at_each_layer(result);
+        for (const ValueDecl& result : op.results) look_at_each_layer(result);
     }
   return found;
 }
@@ -114,10 +114,10 @@ std::vector<std::string> notes_of_passes(const Case& c) {
   const bool program = c.prefill.program() != nullptr;
   std::vector<std::string> notes;
   if (c.gen == 1 && c.decode.program() == nullptr && (program || !(c.decode == c.prefill)))
-    notes.emplace_back("gen=1 has no decode step: nothing is said of decoding");
+    notes.emplace_back("gen=1 has no decode step: decoding is not proved");
   if (program && !(c.decode == c.prefill) && !in_chunks(c))
     notes.emplace_back(
-        "the prompt is one chunk: nothing is said of how the prefill reads a filled cache");
+        "the prompt is one chunk: that the prefill reads a filled cache right is not proved");
   return notes;
 }
 

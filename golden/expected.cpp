@@ -59,37 +59,37 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
 }
 
 Expected whole_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                     const Meaning& meaning, const Shape& shape) {
-  const std::string id = full_checkpoint(scope, scope.pass, meaning.name);
-  switch (meaning.kind) {
-    case Meaning::Kind::checkpoint:
-      if (meaning.name == "token") return expect(id, answer.tokens.at(id));
+                     const Role& role, const Shape& shape) {
+  const std::string id = full_checkpoint(scope, scope.pass, role.name);
+  switch (role.kind) {
+    case Role::Kind::checkpoint:
+      if (role.name == "token") return expect(id, answer.tokens.at(id));
       return expect(id, answer.checkpoints.at(id));
-    case Meaning::Kind::raw:
+    case Role::Kind::raw:
       return expect("raw " + id, answer.raw_of(id));
-    case Meaning::Kind::unstored:
+    case Role::Kind::unstored:
       return expect("unstored " + id, answer.unstored_of(id));
-    case Meaning::Kind::stat:
-      if (meaning.name == "candidates" || meaning.name == "indices")
+    case Role::Kind::stat:
+      if (role.name == "candidates" || role.name == "indices")
         return candidates("stat " + id,
                           answer.checkpoints.at(checkpoint_id(scope.pass, 0, "logits")),
-                          shape.back(), meaning.name == "indices");
+                          shape.back(), role.name == "indices");
       return expect("stat " + id, answer.stats.at(id));
-    case Meaning::Kind::weight: {
-      const std::string name = weight_id(scope.layer, meaning.name);
+    case Role::Kind::weight: {
+      const std::string name = weight_id(scope.layer, role.name);
       return expect("weight " + name, weights.at(name));
     }
-    case Meaning::Kind::constant:
-      return expect("constant " + meaning.name, constant_tensor(weights.config()));
-    case Meaning::Kind::input:
+    case Role::Kind::constant:
+      return expect("constant " + role.name, constant_tensor(weights.config()));
+    case Role::Kind::input:
       return expect("input " + id, answer.inputs.at(id));
-    case Meaning::Kind::previous: {
+    case Role::Kind::previous: {
       if (scope.previous.empty()) {  // nothing is cached before the first pass
         Shape empty = shape;
         if (empty.size() > 1) empty[1] = 0;
-        return {{empty, {}, false}, "previous " + meaning.name};
+        return {{empty, {}, false}, "previous " + role.name};
       }
-      const std::string before = full_checkpoint(scope, scope.previous, meaning.name);
+      const std::string before = full_checkpoint(scope, scope.previous, role.name);
       return expect("previous " + before, answer.checkpoints.at(before));
     }
   }
@@ -99,9 +99,9 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
 }  // namespace
 
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                        const Meaning& meaning, const Shape& shape) {
-  Expected whole = whole_value(answer, weights, scope, meaning, shape);
-  return meaning.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
+                        const Role& role, const Shape& shape) {
+  Expected whole = whole_value(answer, weights, scope, role, shape);
+  return role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
 }
 
 }  // namespace shardproof

@@ -18,6 +18,6 @@ struct Expected : ExpectedBits {
 /// of candidates there are, and the shape of what no pass has made yet. Throws std::out_of_range,
 /// Error("oracle_id", ...) or Error("weights_name", ...) if the model has no such value.
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                        const Meaning& meaning, const Shape& shape);
+                        const Role& role, const Shape& shape);
 
 }  // namespace shardproof

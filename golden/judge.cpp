@@ -15,16 +15,16 @@ namespace {
 
 /// What the oracle says the value is. A program may ask for what this run does not have.
 Expected known_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                     const Program& program, const Result& declared, const Shape& shape) {
+                     const Program& program, const ValueDecl& declared, const Shape& shape) {
   try {
-    return expected_value(answer, weights, scope, declared.meaning, shape);
+    return expected_value(answer, weights, scope, declared.role, shape);
   } catch (const std::out_of_range&) {
   } catch (const Error& error) {
     if (error.label() != "oracle_id") throw;
   }
-  throw Error("judge_c1", fmt::format("{}{}: the model has no '{}' (docs/program.md)",
-                                      program.where(declared.line), declared.name,
-                                      declared.meaning.to_string()));
+  throw Error("judge_c1",
+              fmt::format("{}{}: the model has no '{}' (docs/program.md)",
+                          program.where(declared.line), declared.name, declared.role.to_string()));
 }
 
 /// The global shape that a declared layout can have: the checkpoint's, or that with H split in S,
@@ -95,7 +95,7 @@ Judge::Judge(const oracle::Answer& answer, const Weights& weights, Findings& fin
     : answer_(answer), weights_(weights), findings_(findings) {}
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
-                    const Result& declared, const Sharded& value) {
+                    const ValueDecl& declared, const Sharded& value) {
   const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape());
   Finding found;
   found.pass = scope.pass;
@@ -119,8 +119,8 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   if (comparison.mismatch)
     return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
   if (element_count(value.shape()) > 0) ++judgement_.tensors;
-  const Meaning& m = declared.meaning;
-  if (m.kind == Meaning::Kind::checkpoint && !value.holds_partial() &&
+  const Role& m = declared.role;
+  if (m.kind == Role::Kind::checkpoint && !value.holds_partial() &&
       (!m.last || value_row(m)->last_rows))
     met_.insert(expected.id);
 }
@@ -147,7 +147,7 @@ void Judge::observe_generated(const IntTensor& generated) {
     }
     ++step;
   }
-  if (step != gen) judgement_.missing = fmt::format("{} tokens generated, {} wanted", gen, step);
+  if (step != gen) judgement_.missing = fmt::format("{} tokens generated, {} expected", gen, step);
 }
 
 Judgement Judge::finish() const {

@@ -48,7 +48,7 @@ Verdict verdict_of(const std::vector<Finding>& findings, Verdict otherwise);
 /// A finding by values: chip, index, both values and reach are the mismatch's.
 Finding with_mismatch(Finding found, const Mismatch& mismatch);
 
-/// Watches a run and holds every value against the oracle, bit for bit, by the layout that the
+/// Watches a run and compares every value with the oracle's, bit for bit, by the layout that the
 /// program declares: a complete value on every chip, replicas included; a partial by its exact sum
 /// over the partial axes, and on a few elements of each shard by the exact terms of its origins.
 class Judge : public Observer {
@@ -56,11 +56,11 @@ class Judge : public Observer {
   /// `weights` as stored for the run. What differs is added to `findings`. All outlive the judge.
   Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings);
 
-  /// Throws Error("judge_c1", ...) if a program asks for a value that the model has not.
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  /// Throws Error("judge_c1", ...) if a program asks for a value that the model does not have.
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
 
-  /// Holds the run's result, int32 [B, gen], against the oracle's tokens.
+  /// Compares the run's result, int32 [B, gen], with the oracle's tokens.
   void observe_generated(const IntTensor& generated);
 
   /// The verdict of a run that has ended: not judged unless every checkpoint of the oracle was met,

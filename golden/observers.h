@@ -8,12 +8,12 @@
 namespace shardproof {
 
 /// Several observers of one run: each sees every value, in the order they are given. One that ends
-/// the run by an exception hides that value from those behind it.
+/// the run by an exception hides that value from those after it.
 class Observers : public Observer {
  public:
   explicit Observers(std::vector<Observer*> all) : all_(std::move(all)) {}
 
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     for (Observer* each : all_) each->observe(scope, program, op, declared, value);
   }

@@ -25,7 +25,7 @@ class Guarded : public Observer {
 
   explicit Guarded(Observer* guarded) : guarded_(guarded) {}
 
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     guard([&] { guarded_->observe(scope, program, op, declared, value); });
   }
@@ -70,7 +70,7 @@ Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const Veri
 class Until : public Observer {
  public:
   Until(std::string step, Findings& findings) : step_(std::move(step)), findings_(findings) {}
-  void observe(const Scope& scope, const Program& program, const Op*, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op*, const ValueDecl& declared,
                const Sharded&) override {
     if (scope.step(program, declared.name) == step_) findings_.end();
   }

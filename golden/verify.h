@@ -38,7 +38,7 @@ Judgement ended_by(const std::exception_ptr& error);
 ///
 /// Throws Error only on a caller's mistake: an illegal case or table, what require_memory throws,
 /// and of a user's layer program what check() throws and "judge_c1" (it asks for a value that the
-/// model has not); and whatever `options.observer` throws.
+/// model does not have); and whatever `options.observer` throws.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 /// The same of a plan that is made already.
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options = {});

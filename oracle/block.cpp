@@ -101,8 +101,8 @@ Tensor append(const Pass& pass, const Tensor& cache, const Tensor& added) {
   return all;
 }
 
-/// Who sees what: a query at position p sees the keys 0 ... p of its row, and head h reads kv head
-/// h·K/H, so that the heads of kv head g are H/K neighbours.
+/// The causal mask: a query at position p sees the keys 0 ... p of its row, and head h reads kv
+/// head h·K/H, so that the heads of kv head g are H/K neighbours.
 struct Sight {
   Sight(const Pass& of, const Tensor& q, const Tensor& cache)
       : pass(of),

@@ -23,7 +23,7 @@ const std::map<std::string, std::string>& descriptions() {
       {"weights", "f32 or bf16 [f32], or a weights FILE;\nmay be given twice, once for each"},
       {"act", "Storage of activations, f32 or bf16 [f32]"},
       {"regime", "What sums mean, exact or f32 [exact]"},
-      {"schedule", "Order of f32 sums of partials: group, ring,\ntree [group]"},
+      {"schedule", "Order of adding f32 partial sums: group,\nring, tree [group]"},
       {"batch", "Rows [the smallest legal]"},
       {"prompt", "Prompt length [the smallest legal from 4]"},
       {"chunk", "Prefill chunk length [the prompt's]"},
@@ -109,7 +109,7 @@ Case CaseFlags::parse(const std::string& line) const {
     asked.block = c.model.block;
   if (!(asked == weights_->config()))
     throw Error("weights_model",
-                fmt::format("{} holds {}, the case asks for {}", *weights_file_,
+                fmt::format("{} holds {}, the case requires {}", *weights_file_,
                             model_and_block(weights_->config()), model_and_block(asked)));
   c.model = weights_->config();
   return c;

@@ -144,7 +144,7 @@ class Reader {
     if (const auto elsewhere = verbs_with(name); hint.empty() && !elsewhere.empty())
       hint = fmt::format("; it is one of {}", fmt::join(elsewhere, ", "));
     if (!verbs_of(*at_).empty() && !verbs_with(name).empty())
-      refuse("verb_c1", fmt::format("{} stands before the verb; write shardproof {} {} ...",
+      refuse("verb_c1", fmt::format("{} is written before the verb; write shardproof {} {} ...",
                                     shown(name), verbs_with(name).front(), shown(name)));
     refuse("flag_c1", fmt::format("{} has no flag {}{}", title_of(*at_), shown(name), hint));
   }
@@ -253,7 +253,7 @@ std::int64_t whole_number(const CLI::App& verb, std::string_view flag, const std
     throw Error("flag_c3", fmt::format("{} {}: from {} to {} ({})", flag, shown(text), least, most,
                                        help_of(verb)));
   if (error != std::errc() || at != end)
-    throw Error("flag_c3", fmt::format("{} {}: a whole number is wanted ({})", flag, shown(text),
+    throw Error("flag_c3", fmt::format("{} {}: an integer is expected ({})", flag, shown(text),
                                        help_of(verb)));
   return value;
 }

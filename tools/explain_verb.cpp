@@ -44,10 +44,10 @@ struct Explained {
 /// "wq E_xH_zyQ, wk ..." of a layer program's resident weights.
 std::string rest_layouts(const Program& layer) {
   std::string text;
-  for (const Result& input : layer.inputs)
-    if (input.meaning.kind == Meaning::Kind::weight && input.layout.rank() > 1 &&
-        weight_row(input.meaning.name)->kind != WeightKind::rope_table)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input.meaning.name,
+  for (const ValueDecl& input : layer.inputs)
+    if (input.role.kind == Role::Kind::weight && input.layout.rank() > 1 &&
+        weight_row(input.role.name)->kind != WeightKind::rope_table)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input.role.name,
                           input.layout.to_string());
   return text;
 }
@@ -58,11 +58,11 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
   for (std::size_t i = 0; i < e.program->ops.size(); ++i) {
     const Op& op = e.program->ops[i];
     nlohmann::json results = nlohmann::json::array();
-    for (const Result& r : op.results)
+    for (const ValueDecl& r : op.results)
       results.push_back(
           {{"name", r.name},
            {"layout", r.layout.to_string()},
-           {"is", r.meaning.to_string()},
+           {"is", r.role.to_string()},
            {"local_shape", local_shape(r.layout, e.types.at(r.name).shape, c.torus)}});
     const StepCost& cost = ledger.steps[i];
     nlohmann::json step{{"op", op.to_string()},
@@ -95,8 +95,9 @@ struct Subject {
   std::string pass() const {
     if (!prefill)
       return fmt::format("one decode step: batch {}, {} cached positions", c().batch, c().prompt);
-    return fmt::format("one prefill pass (L is cut, so it cannot decode): batch {}, {} positions",
-                       c().batch, c().prompt);
+    return fmt::format(
+        "one prefill pass (L is sharded, so it cannot decode): batch {}, {} positions", c().batch,
+        c().prompt);
   }
 };
 
@@ -125,8 +126,8 @@ int draw(const Subject& of, const Explained& layer, const Options& o) {
 void print_text(const Program& layer, const Subject& of) {
   const Case& c = of.c();
   std::string cache;
-  for (const Result& input : layer.inputs)
-    if (input.meaning.to_string() == "previous k_cache") cache = input.layout.to_string();
+  for (const ValueDecl& input : layer.inputs)
+    if (input.role.to_string() == "previous k_cache") cache = input.layout.to_string();
   fmt::print("# One layer of {} as a program (docs/program.md).\n", of.title);
   fmt::print("# Written for model {}, act={}.\n", print_model(c.model), to_string(c.numerics.act));
   fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
@@ -165,7 +166,7 @@ Subject subject(const Strategy& strategy, CaseFlags flags) {
 /// A user's program, likewise: as a prefill where L is cut on this torus, else as both phases.
 Subject subject(const std::string& program, CaseFlags& flags) {
   if (flags.has("prefill"))
-    throw Error("program_f4", fmt::format("--program {} is prefill and decode alike; leave prefill "
+    throw Error("program_f4", fmt::format("--program {} is both prefill and decode; leave prefill "
                                           "out of the case",
                                           program));
   Subject of;
@@ -215,14 +216,14 @@ int explain_steps(const Subject& of, const Options& o) {
   const std::string rest = rest_layouts(of.strategy ? phase.layer : *c.prefill.program());
   fmt::print("{} on torus {}, {}\n{}\n", of.title, c.torus.to_string(), print_model(c.model),
              of.pass());
-  fmt::print("weights rest as {}\n", wrapped(rest, 64, "  "));
+  fmt::print("resident weights: {}\n", wrapped(rest, 62, "  "));
   if (of.strategy && !of.hands_over)
-    fmt::print("and are placed so before the run, once\n");
+    fmt::print("placed before the run, once\n");
   else if (of.hands_over && rest_layouts(plan.prefill.layer) == rest)
-    fmt::print("for prefill ({}) and decode alike: placed before the run, once\n",
+    fmt::print("same for prefill ({}) and decode: placed before the run, once\n",
                c.prefill.to_string());
   else if (of.hands_over)
-    fmt::print("for decode; prefill ({}) has them as\n  {}:\nboth are placed before the run\n",
+    fmt::print("these are for decode; for prefill ({}):\n  {}\nboth are placed before the run\n",
                c.prefill.to_string(), wrapped(rest_layouts(plan.prefill.layer), 76, "  "));
   for (const Explained& e : parts) {
     fmt::print("\n== {} ==\n", e.title);
@@ -302,9 +303,9 @@ int explain(Options& o) {
   if (o.layouts && (o.program || o.rule))
     throw Error("explain_c1", "--layouts goes with a strategy, or with a file of tables");
   if ((o.text || o.rule) && ((o.json && !o.rule) || !o.svg.empty() || (o.text && o.rule)))
-    throw Error("explain_c2",
-                fmt::format("{} is a form of its own; leave {} out", o.rule ? "--rule" : "--text",
-                            o.rule ? "--text and --svg" : "--json and --svg"));
+    throw Error("explain_c2", fmt::format("{} has its own form of output; leave {} out",
+                                          o.rule ? "--rule" : "--text",
+                                          o.rule ? "--text and --svg" : "--json and --svg"));
   if (o.rule) refuse_idle_flags(o);  // before a file is looked for
   o.flags.load();
   require_not_input({"--svg", o.svg}, {{"--program", o.program.value_or("")},
@@ -364,7 +365,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->excludes(json);
   verb->footer(strategies_text() +
                "Explains one decode step; defaults: torus 4x2x3, palm-tiny, batch = chips. Of a\n"
-               "strategy that cuts L, the positions, it explains a prefill pass: it cannot\n"
+               "strategy that shards L, the positions, it explains a prefill pass: it cannot\n"
                "decode.\n"
                "--prefill names another strategy for the prefill: then the hand-over of the\n"
                "caches is shown too.\n"

@@ -22,7 +22,7 @@ std::string names_of(const std::vector<Strategy>& tables) {
 void refuse_named_twice(const LayerFiles& files, const CaseFlags& flags, const std::string& line) {
   if (files.program && (flags.has("prefill", line) || flags.has("decode", line)))
     throw Error("program_f4",
-                fmt::format("--program {} is prefill and decode alike; leave {} out of the case, "
+                fmt::format("--program {} is both prefill and decode; leave {} out of the case, "
                             "or give the file as --program-{}",
                             *files.program, flags.has("prefill", line) ? "prefill" : "decode",
                             flags.has("prefill", line) ? "decode" : "prefill"));
@@ -119,7 +119,7 @@ Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::strin
                                           c.gen, *files.program_prefill));
   if (decode && c.gen > 1 && smallest_length(*decode, c.torus) > 1)
     throw Error("program_f6",
-                fmt::format("{} cuts L, the positions of a pass, and a decode step has one: give "
+                fmt::format("{} shards L, the positions of a pass, and a decode step has one: give "
                             "it as --program-prefill",
                             *files.of_decode()));
   if (prefill) c.prefill = *prefill;

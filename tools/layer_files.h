@@ -25,7 +25,7 @@ struct LayerFiles : LayerFileNames {
 /// least 4 and the smallest legal batch are the defaults; gen=1 where a prefill's program is judged
 /// without a decode. Throws what load_layer, load_strategies and parse_case throw, and Error:
 /// "program_f4" (a phase has a program and a strategy), "program_f5" (a phase that runs has
-/// neither), "program_f6" (a decode's program cuts L), "layouts_f4" (as name_phases).
+/// neither), "program_f6" (a decode's program shards L), "layouts_f4" (as name_phases).
 Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::string& line = "");
 
 /// Reads the tables, so that the case may name them; a file of one table stands for every phase

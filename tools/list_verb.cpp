@@ -34,8 +34,8 @@ int list_strategies(bool json) {
     fmt::print(
         "Strategies, of the prefill and of the decode. On a torus XxYxZ these products of\n"
         "its sizes must divide the model's dims, the batch B and the positions L of each\n"
-        "pass; K divides H in all, and is cut by as many of H's axes as divide it. What\n"
-        "cuts L is a prefill only: a decode step has one position.\n\n");
+        "pass; K divides H, and is sharded over as many of H's axes as divide it. What\n"
+        "shards L is a prefill only: a decode step has one position.\n\n");
   for (const Strategy& strategy : all_strategies()) {
     std::map<char, std::string> by_dim;
     // "XYZ divides E F H V", in the order in which the products are met.
@@ -100,7 +100,7 @@ int list_models(bool json) {
     fmt::print(
         "E d_model, F d_ff, H query heads, K key/value heads (1 multiquery, H multihead),\n"
         "Q d_head, V vocabulary.\n\n"
-        "Keys, behind the preset as ,KEY=VALUE; what is left out has its default.\n"
+        "Keys, after the preset as ,KEY=VALUE; what is left out has its default.\n"
         "{:<13}{:<15}{}\n",
         "key", "default", "values");
   for (const ModelKey& key : model_keys()) {

@@ -66,7 +66,7 @@ void add_ids(std::string_view line, const Place& place, const ModelConfig& model
     std::int64_t id = 0;
     if (word.find_first_not_of("0123456789") != word.npos)
       throw Error("prompt_c8",
-                  fmt::format("{}, which is no token id: a row is decimal numbers with "
+                  fmt::format("{}, which is not a token id: a row is decimal numbers with "
                               "spaces between them",
                               where()));
     const auto read = std::from_chars(word.data(), word.data() + word.size(), id);

@@ -49,11 +49,11 @@ class Collector : public Observer {
  public:
   explicit Collector(std::int64_t rows) : rows_(rows) {}
 
-  void observe(const Scope& scope, const Program&, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
-    const Meaning& m = declared.meaning;
+    const Role& m = declared.role;
     const ValueRow* const row = value_row(m);
-    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || row == nullptr ||
+    if (op == nullptr || m.kind != Role::Kind::checkpoint || row == nullptr ||
         row->kind != ValueKind::checkpoint || value.layout().is_partial() ||
         (m.last && !row->last_rows))
       return;
@@ -91,7 +91,7 @@ class PassCounter : public Observer {
  public:
   explicit PassCounter(std::int64_t passes) : progress_(passes, "passes") {}
 
-  void observe(const Scope& scope, const Program&, const Op*, const Result&,
+  void observe(const Scope& scope, const Program&, const Op*, const ValueDecl&,
                const Sharded&) override {
     if (!pass_.empty() && scope.pass != pass_) progress_.step();
     pass_ = scope.pass;

@@ -126,8 +126,8 @@ void add_verify(CLI::App& app, Action& chosen) {
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--quiet", options->quiet, "Rows only of cases that are not equal");
   verb->add_flag("--all-findings", options->all_findings,
-                 "Go on behind what is found first, as far as a\n"
-                 "run can, and print all that is found");
+                 "After the first finding go on as far as the\n"
+                 "run can, and print all findings");
   verb->add_option("--trace", options->trace,
                    "Write every op's output to an HDF5 file,\n"
                    "chip by chip and as a whole, up to the\n"

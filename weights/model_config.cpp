@@ -48,8 +48,8 @@ constexpr const auto& words_of(bool) { return kTruths; }
 
 template <class Enum>
 std::string_view word_for(Enum value) {
-  for (const auto& [word, meaning] : words_of(value)) {
-    if (meaning == value) return word;
+  for (const auto& [word, role] : words_of(value)) {
+    if (role == value) return word;
   }
   return "";
 }
@@ -62,8 +62,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 template <class Enum>
 Enum read_word(std::string_view label, std::string_view key, std::string_view word, Enum) {
   std::vector<std::string> legal;
-  for (const auto& [name, meaning] : words_of(Enum{})) {
-    if (word == name) return meaning;
+  for (const auto& [name, role] : words_of(Enum{})) {
+    if (word == name) return role;
     legal.emplace_back(name);
   }
   throw Error(label, fmt::format("{}={:?}; {}legal: {}", key, word, did_you_mean(word, legal),
@@ -115,7 +115,7 @@ std::string show(float value) { return show_number(value); }
 template <class Enum>
 std::string values_of(std::string_view, Enum) {
   std::vector<std::string_view> words;
-  for (const auto& [word, meaning] : words_of(Enum{})) words.push_back(word);
+  for (const auto& [word, role] : words_of(Enum{})) words.push_back(word);
   return fmt::format("{}", fmt::join(words, ", "));
 }
 std::string values_of(std::string_view key, std::int64_t) {
@@ -182,7 +182,7 @@ ModelConfig preset(std::string_view name) {
     c.layers = 1, c.E = 512, c.F = 2048, c.H = 512, c.K = 1, c.Q = 4, c.V = 512;
   } else {
     throw Error("model_preset",
-                fmt::format("{:?} is no preset; {}legal: {}", name,
+                fmt::format("{:?} is not a preset; {}legal: {}", name,
                             did_you_mean(name, preset_names()), fmt::join(preset_names(), ", ")));
   }
   c.logit_scale = default_logit_scale(c.E);
@@ -195,7 +195,7 @@ const Key& find_key(std::string_view name) {
     if (k.name == name) return k;
     legal.emplace_back(k.name);
   }
-  throw Error("model_key", fmt::format("{:?} is no model key; {}legal: {}", name,
+  throw Error("model_key", fmt::format("{:?} is not a model key; {}legal: {}", name,
                                        did_you_mean(name, legal), fmt::join(legal, " ")));
 }
 

@@ -53,7 +53,7 @@ std::vector<ModelKey> model_keys();
 /// Reads "PRESET[,key=value...]" with the keys of docs/spec.md section 6, e.g. "palm-tiny,K=24".
 /// Keys come in any order; logit_scale is recomputed from the final E unless it is given.
 /// Throws Error: "model_preset" (unknown preset, the nearest one named), "model_key" (unknown or
-/// repeated key), "model_value" (a value that is no number, is out of range, or breaks a rule:
+/// repeated key), "model_value" (a value that is not a number, is out of range, or breaks a rule:
 /// every dim at least 1, H divisible by K, rotary·Q even, eps and theta finite and positive, no
 /// rotary or theta beside rope=none, ...).
 ModelConfig parse_model(std::string_view text);

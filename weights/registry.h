@@ -33,7 +33,7 @@ struct ValueRow {
   bool stored = false;       ///< st is applied: act=bf16 rounds it, keeps it and sends it as bf16
   bool contraction = false;  ///< up to scale, bias and st: it has a raw value
   bool cache = false;        ///< grows from pass to pass; slots that nothing wrote hold NaN
-  bool handed = false;       ///< a program may be handed it, by the run or by another program
+  bool handed = false;       ///< may be an input of a program
   bool last_rows = false;    ///< programs compute the last row of each sequence only
   bool integer = false;      ///< int32
   Section section = Section::none;

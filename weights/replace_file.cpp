@@ -53,7 +53,7 @@ fs::path behind_links(const fs::path& path, std::string_view label) {
       refuse(path, std::make_error_code(std::errc::too_many_symbolic_link_levels).message(), label);
     target = target.parent_path() / next;  // which is `next` where that is absolute
   }
-  if (!target.has_filename()) refuse(path, "no name of a file", label);
+  if (!target.has_filename()) refuse(path, "not a file name", label);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
   const fs::path real = fs::canonical(folder, failed);
   if (failed) refuse(path, failed.message(), label);

@@ -68,7 +68,7 @@ class WeightsFile {
   void check_version() const {
     if (!file_.has("version")) file_.refuse("weights_version", "states no version");
     const std::optional<std::int64_t> version = file_.integer("version");
-    if (!version) file_.refuse("weights_version", "states a version that is no integer");
+    if (!version) file_.refuse("weights_version", "states a version that is not an integer");
     if (*version != kWeightsFormat)
       file_.refuse("weights_version", fmt::format("is version {}; this build reads version {}",
                                                   *version, kWeightsFormat));
@@ -91,7 +91,7 @@ class WeightsFile {
     for (const Hdf5Reader::Link& link : file_.links()) {
       if (missing.erase(link.name) == 0)
         file_.refuse("weights_name",
-                     fmt::format("holds {:?}, which is no weight of its model", link.name));
+                     fmt::format("holds {:?}, which is not a weight of its model", link.name));
       if (!link.hard)
         file_.refuse("weights_name",
                      fmt::format("holds {} as a link, not as a dataset", link.name));
@@ -206,10 +206,9 @@ class WeightsFile {
       chunks.count *= (static_cast<std::uint64_t>(spec.shape[i]) + chunk[i] - 1) / chunk[i];
     }
     if (chunks.count > kMostChunks)
-      file_.refuse(
-          "weights_open",
-          fmt::format("stores {} in {} chunks; at most {} are read, so larger ones are wanted",
-                      spec.name, chunks.count, kMostChunks));
+      file_.refuse("weights_open",
+                   fmt::format("stores {} in {} chunks; at most {} are read, so use larger ones",
+                               spec.name, chunks.count, kMostChunks));
     return chunks;
   }
 

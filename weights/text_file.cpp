@@ -93,7 +93,7 @@ std::string read_text(const std::string& path, const TextFile::Rules& rules) {
     for (std::size_t i = 0; i < line.size(); ++i) {
       const auto byte = static_cast<unsigned char>(line[i]);
       if ((byte >= 0x20 && byte != 0x7f) || byte == '\t') continue;
-      throw Error(rules.no_text, fmt::format("{} is no text: byte {} is 0x{:02x}{}", path,
+      throw Error(rules.no_text, fmt::format("{} is not text: byte {} is 0x{:02x}{}", path,
                                              file.offset() + i, byte, rules.more));
     }
   }

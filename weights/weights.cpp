@@ -55,7 +55,7 @@ void validate(const Weights& weights) {
   for (const auto& [name, tensor] : weights.all()) {
     if (!legal.contains(name)) {
       throw Error("weights_name",
-                  fmt::format("{:?} is no weight of {}", name, print_model(weights.config())));
+                  fmt::format("{:?} is not a weight of {}", name, print_model(weights.config())));
     }
   }
   for (const WeightSpec& spec : specs) {

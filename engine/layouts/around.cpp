@@ -48,10 +48,10 @@ token : B = argmax(gv, gi) is token
 output token)");
 }
 
-const Result& input_of(const Program& program, std::string_view meaning) {
-  for (const Result& input : program.inputs)
-    if (input.meaning.to_string() == meaning) return input;
-  return program.declared(meaning);  // throws: require_layer saw to it
+const ValueDecl& input_of(const Program& program, std::string_view role) {
+  for (const ValueDecl& input : program.inputs)
+    if (input.role.to_string() == role) return input;
+  return program.declared(role);  // throws: require_layer saw to it
 }
 
 }  // namespace
@@ -72,19 +72,18 @@ PhasePrograms programs_around(Program layer, const ModelConfig& config, const Ex
   const Layout residual = input_of(layer, "in").layout;
   const Layout cache = input_of(layer, "previous k_cache").layout;
   std::set<std::string> taken;
-  for (const Result& input : layer.inputs) taken.insert(input.name);
+  for (const ValueDecl& input : layer.inputs) taken.insert(input.name);
   for (const Op& op : layer.ops)
-    for (const Result& result : op.results) taken.insert(result.name);
+    for (const ValueDecl& result : op.results) taken.insert(result.name);
   const ProgramWriter w("layer", act, extents, torus);
   for (std::string& output : layer.outputs) {
-    const Result made = layer.declared(output);
-    for (const Move& move :
-         w.way(made.layout, made.meaning.name == "out" ? residual : cache).moves) {
+    const ValueDecl made = layer.declared(output);
+    for (const Move& move : w.way(made.layout, made.role.name == "out" ? residual : cache).moves) {
       Op op = move.op;
       op.args = {output};
       for (int n = 1; taken.contains(output); ++n) output = fmt::format("{}_{}", made.name, n);
       taken.insert(output);
-      op.results = {{output, move.to, made.meaning}};
+      op.results = {{output, move.to, made.role}};
       layer.ops.push_back(std::move(op));
     }
   }

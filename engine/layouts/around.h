@@ -15,14 +15,15 @@ struct PhasePrograms {
 };
 
 /// Embedding, head and sampling around a layer, by the layout of its residual stream. Both ends use
-/// the one table `V_zyE_x`: the embedding leads from `BLE_x partialsum-yz` to the stream, the head
-/// from its last positions (L gathered first, where it is cut) to `BE_x`.
+/// the one table `V_zyE_x`: the embedding ends with the path from `BLE_x partialsum-yz` to the
+/// stream, the head begins with that from its last positions (L gathered first, where it is
+/// sharded) to `BE_x`.
 PhasePrograms programs_around(Program layer, const Layout& residual, const Layout& cache,
                               const ModelConfig& config, const Extents& extents, const Torus& torus,
                               ActType act);
 
 /// The same around a layer that a user wrote. Where `out` or a cache leaves it in another layout
-/// than it comes in, steps that lead back stand at its end.
+/// than it comes in, the steps back to that layout are appended.
 PhasePrograms programs_around(Program layer, const ModelConfig& config, const Extents& extents,
                               const Torus& torus, ActType act);
 

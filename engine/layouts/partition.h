@@ -9,12 +9,12 @@
 
 namespace shardproof {
 
-/// A value on its way from one layout to another: an arrow of its line, or one that the rules add.
+/// A change of a value's layout: an arrow of its line, or one that the rules add.
 struct Arrow {
   std::string value;  ///< "attn"
   std::string use;    ///< where to, if no line says it: "block_out", "attend", "in"; else empty
   Layout from, to;
-  std::size_t begin = 0, end = 0;  ///< the ops of the program that are the way
+  std::size_t begin = 0, end = 0;  ///< the ops of the program that are the path
 };
 
 /// A layer under a table of layouts.
@@ -28,20 +28,20 @@ struct PartitionedLayer {
 /// Test hook: a rule of the partitioner that is broken, so that a test can show that it is seen.
 enum class BrokenRule {
   none,
-  kv_prefix,     ///< K is cut by the last axis of H that divides it, not by a prefix
-  weight_order,  ///< weights rest with their axes in reverse order
-  bias_layout,   ///< biases rest with their axes in reverse order
+  kv_prefix,     ///< K is sharded over the last axis of H that divides it, not over a prefix
+  weight_order,  ///< the resident layouts of weights have their axes in reverse order
+  bias_layout,   ///< those of biases have
   axes_once      ///< an axis may be used twice by the operands of a contraction
 };
 
 /// Lowers a layer of the model to a program, by the table and the rules of docs/layouts.md; every
-/// way between two layouts is the cheapest there is. `extents` of one phase's passes.
+/// path between two layouts is the cheapest there is. `extents` of one phase's passes.
 ///
-/// Throws Error, with file and line of the table: "layouts_c4" (an arrow cannot be walked: a dim
-/// does not divide), "layouts_c5" (a value's line is missing), "layouts_c6" (the operands of a
+/// Throws Error, with file and line of the table: "layouts_c4" (an arrow has no path: a dim does
+/// not divide), "layouts_c5" (a value's line is missing), "layouts_c6" (the operands of a
 /// contraction use one axis twice), "layouts_c7" (the terms of a parallel block are partial over
-/// different axes), "layouts_c8" (keys and values do not lie as attend needs them), "layouts_c9"
-/// (an arrow marked [strict] takes more than one op).
+/// different axes), "layouts_c8" (keys and values do not have the layouts that attend needs),
+/// "layouts_c9" (an arrow marked [strict] takes more than one op).
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
                            const Extents& extents, const Torus& torus, ActType act,
                            BrokenRule broken = BrokenRule::none);

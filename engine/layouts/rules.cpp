@@ -20,12 +20,12 @@ TableRules::TableRules(const LayoutTable& table, const Extents& extents, const T
   if (!(keys.axes('B') == queries.axes('B')) || !queries.axes('H').starts_with(keys.axes('K')) ||
       !keys.axes('L').with(keys.axes('Q')).with(queries.axes('Q')).empty())
     throw refused("layouts_c8", own != nullptr ? own->line : required("attend").line,
-                  fmt::format("attend is {}, its keys and values {}: they have B alike, K a prefix "
-                              "of H, and L and Q whole",
+                  fmt::format("attend is {}, its keys and values {}: they need the same axes on B, "
+                              "a prefix of H's on K, and none on L and Q",
                               queries.to_string(), keys.to_string()));
   if (of_v != own && !(of_v->steps[0].layout == keys))
     throw refused("layouts_c8", of_v->line,
-                  fmt::format("keys are {} in attend, values {}: both caches lie alike",
+                  fmt::format("keys are {} in attend, values {}: both caches must have one layout",
                               keys.to_string(), of_v->steps[0].layout.to_string()));
   keys = shortened(keys);
   cache = Layout({keys.dims()[0], {'M', {}}, keys.dims()[2], keys.dims()[3]}, {});
@@ -149,7 +149,7 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
   };
   for (char letter : spec.a)
     if (b.find(letter) && !(a.axes(letter) == b.axes(letter)))
-      refuse(fmt::format("{} is cut in two ways", letter));
+      refuse(fmt::format("{} is sharded in two ways", letter));
   std::vector<Layout::Dim> dims;
   for (char letter : spec.result) {
     dims.push_back({letter, (a.find(letter) ? a : b).axes(letter)});

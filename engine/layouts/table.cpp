@@ -51,7 +51,7 @@ class Reader {
     };
     if (name.empty() || name.size() > kMostName || !std::all_of(name.begin(), name.end(), legal))
       throw malformed(
-          fmt::format("'{}' is no name of a table: at most {} lower-case letters, "
+          fmt::format("'{}' is not a valid name of a table: at most {} lower-case letters, "
                       "digits, :-_.",
                       name.substr(0, kMostName + 1), kMostName));
     LayoutTable table;
@@ -85,7 +85,7 @@ class Reader {
         LayoutLine line{std::string(name), std::string(use), {}, {}};
         for (std::string_view step : steps) line.steps.push_back(read(value, use, step));
         if (name == "attend" && line.steps.size() > 1)
-          throw malformed("attend is computed in one layout; what leads there stands in q and k");
+          throw malformed("attend is computed in one layout; q and k have those before it");
         all.push_back(std::move(line));
       }
     return all;
@@ -117,7 +117,7 @@ class Reader {
       return Layout::parse(text);
     } catch (const Error& error) {
       rethrow_about(error, fmt::format("{}: ", value.name),
-                    "; write dim letters with distinct axes x, y, z behind them, as in BLE_xzy");
+                    "; write dim letters with distinct axes x, y, z after them, as in BLE_xzy");
     }
   }
 
@@ -125,11 +125,11 @@ class Reader {
     LayoutStep step;
     const auto bracket = text.find('[');
     if (bracket != std::string_view::npos) {
-      if (text.back() != ']') throw malformed("a note stands behind a layout, in [ ]");
+      if (text.back() != ']') throw malformed("a note follows a layout, in [ ]");
       for (std::string_view note :
            split(text.substr(bracket + 1, text.size() - bracket - 2), ",")) {
         if (note != "strict")
-          throw Error("layouts_c1", fmt::format("'{}' is no note; legal: strict", note));
+          throw Error("layouts_c1", fmt::format("'{}' is not a valid note; legal: strict", note));
         step.strict = true;
       }
       text = trim(text.substr(0, bracket));

@@ -12,7 +12,7 @@ namespace shardproof {
 /// A value of the layer that a table can say something of, or `weights`, which is all W matrices.
 struct LayoutValue {
   std::string_view name;
-  std::string_view dims;   ///< its dim letters; of `weights` those that may be cut
+  std::string_view dims;   ///< its dim letters; of `weights` those that may be sharded
   std::string_view alike;  ///< the value whose line holds for it if it has none; may be empty
   std::string_view uses;   ///< the values that are made of it, for a line `X for USE`
   bool product = false;    ///< a contraction: it may be a partial sum
@@ -24,7 +24,7 @@ const std::vector<LayoutValue>& layout_values();
 /// A layout that a value passes through.
 struct LayoutStep {
   Layout layout;
-  bool strict = false;  ///< `[strict]`: the arrow that leads here is one op, or none
+  bool strict = false;  ///< `[strict]`: the arrow to this layout is one op, or none
   /// Of `weights` alone, in place of a layout: letters with their subscripts, `E_x F_zy H_zy`.
   std::vector<Layout::Dim> cuts = {};
   bool operator==(const LayoutStep&) const = default;
@@ -69,7 +69,7 @@ std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view f
 std::string print_layouts(const LayoutTable& table);
 
 /// Reads a file of tables. Throws what parse_layouts throws, and Error: "layouts_f1" (it cannot be
-/// read), "layouts_f2" (it holds no table), "layouts_f3" (it is no text, or larger than 1 MiB).
+/// read), "layouts_f2" (it holds no table), "layouts_f3" (it is not text, or is larger than 1 MiB).
 std::vector<LayoutTable> load_layouts(const std::string& path);
 
 }  // namespace shardproof

@@ -211,7 +211,7 @@ class Search {
 Way cheapest_way(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus) {
   if (from.letters() != to.letters() || from.rank() > kMostDims || from.rank() != shape.size())
     throw Error("way_c1",
-                fmt::format("{} has not the dims of {}", from.to_string(), to.to_string()));
+                fmt::format("{} does not have the dims of {}", from.to_string(), to.to_string()));
   if (from == to) return {};
   const auto refuse = [&](const std::string& why) {
     throw Error("way_c2",
@@ -224,10 +224,10 @@ Way cheapest_way(const Layout& from, const Layout& to, const Shape& shape, const
     }
   for (Axis a : to.partial())
     if (!from.partial().has(a))
-      refuse(
-          fmt::format("it is no partial sum over {0}, so leave {0} out of partialsum", to_char(a)));
+      refuse(fmt::format("it is not a partial sum over {0}, so leave {0} out of partialsum",
+                         to_char(a)));
   std::optional<Way> way = Search(from, to, shape, torus).run();
-  if (!way) refuse("no op leads there");
+  if (!way) refuse("no sequence of ops leads there");
   return *std::move(way);
 }
 

@@ -14,26 +14,26 @@ Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L
 }
 
 WrittenValue ProgramWriter::input(const std::string& name, const Layout& layout,
-                                  const std::string& meaning, const std::string& base) {
+                                  const std::string& role, const std::string& base) {
   const int n = ++taken_[name];
   const std::string own = n == 1 ? name : name + std::to_string(n);
-  const Meaning::Kind kind = Meaning::parse(meaning).kind;
-  const WeightRow* const row = weight_row(Meaning::parse(meaning).name);
+  const Role::Kind kind = Role::parse(role).kind;
+  const WeightRow* const row = weight_row(Role::parse(role).name);
   const bool weight =
-      kind == Meaning::Kind::weight && (row == nullptr || row->kind != WeightKind::rope_table);
-  inputs_[kind == Meaning::Kind::checkpoint ? 0
-          : weight                          ? 1
-                   : 2] += fmt::format("input {} : {} is {}\n", own, layout.to_string(), meaning);
-  return {own, layout, meaning, base.empty() ? own : base};
+      kind == Role::Kind::weight && (row == nullptr || row->kind != WeightKind::rope_table);
+  inputs_[kind == Role::Kind::checkpoint ? 0
+          : weight                       ? 1
+                   : 2] += fmt::format("input {} : {} is {}\n", own, layout.to_string(), role);
+  return {own, layout, role, base.empty() ? own : base};
 }
 
 WrittenValue ProgramWriter::step(const std::string& name, const Layout& layout,
-                                 const std::string& call, const std::string& meaning,
+                                 const std::string& call, const std::string& role,
                                  const std::string& base) {
   const int n = ++taken_[name];
   const std::string own = n == 1 ? name : name + std::to_string(n);
-  line(fmt::format("{} : {} = {} is {}", own, layout.to_string(), call, meaning));
-  return {own, layout, meaning, base.empty() ? own : base};
+  line(fmt::format("{} : {} = {} is {}", own, layout.to_string(), call, role));
+  return {own, layout, role, base.empty() ? own : base};
 }
 
 void ProgramWriter::line(const std::string& text) {
@@ -44,8 +44,7 @@ void ProgramWriter::line(const std::string& text) {
 WrittenValue ProgramWriter::move(const WrittenValue& value, const Move& move) {
   Op op = move.op;
   op.args = {value.name};
-  return step(value.base + op_row(op.kind).suffix, move.to, op.to_string(), value.meaning,
-              value.base);
+  return step(value.base + op_row(op.kind).suffix, move.to, op.to_string(), value.role, value.base);
 }
 
 Way ProgramWriter::way(const Layout& from, const Layout& to) const {

@@ -21,13 +21,13 @@ Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L
 struct WrittenValue {
   std::string name;
   Layout layout;
-  std::string meaning;  ///< "raw q", "stat ss"
-  std::string base;     ///< what the names of its moves begin with
+  std::string role;  ///< "raw q", "stat ss"
+  std::string base;  ///< what the names of its moves begin with
 };
 
 /// A program being written line by line. A move is named by its value and a letter for what was
 /// done: `xg` gathered, `qr` reduce-scattered, `sa` all-reduced, `qt` by all_to_all, `ko` permuted,
-/// `xs` sliced; a number stands behind a name that is taken.
+/// `xs` sliced; a number is added to a name that is taken.
 class ProgramWriter {
  public:
   ProgramWriter(std::string name, ActType act, Extents extents, const Torus& torus)
@@ -37,23 +37,23 @@ class ProgramWriter {
         bf16_(act == ActType::bf16) {}
 
   /// `base` is the name itself if it is empty.
-  WrittenValue input(const std::string& name, const Layout& layout, const std::string& meaning,
+  WrittenValue input(const std::string& name, const Layout& layout, const std::string& role,
                      const std::string& base = "");
   /// `call` is the op with its arguments: "norm(xg, sa, gs)".
   WrittenValue step(const std::string& name, const Layout& layout, const std::string& call,
-                    const std::string& meaning, const std::string& base = "");
+                    const std::string& role, const std::string& base = "");
   /// A whole line, of an op with several results; their names are not taken.
   void line(const std::string& text);
   WrittenValue move(const WrittenValue& value, const Move& move);
-  /// The value at the end of the cheapest way to `to`.
+  /// The value after the cheapest path to `to`.
   WrittenValue lead(WrittenValue value, const Layout& to);
   Way way(const Layout& from, const Layout& to) const;
 
-  /// What a contraction yields before bias and st: the checkpoint itself when neither follows.
+  /// What a contraction returns before bias and st: the checkpoint itself when neither follows.
   std::string raw(const std::string& checkpoint, bool biased) const {
     return (bf16_ || biased ? "raw " : "") + checkpoint;
   }
-  /// What an elementwise op yields before st.
+  /// What an elementwise op returns before st.
   std::string unstored(const std::string& checkpoint) const {
     return (bf16_ ? "unstored " : "") + checkpoint;
   }

@@ -12,13 +12,13 @@ namespace shardproof {
 namespace {
 
 /// The dim letters of what a value is said to be; empty if nothing is known of it.
-std::string letters_of(const Meaning& meaning) {
+std::string letters_of(const Role& role) {
   std::string letters;
-  if (const WeightRow* const weight = weight_row(meaning.name);
-      weight != nullptr && meaning.kind == Meaning::Kind::weight)
+  if (const WeightRow* const weight = weight_row(role.name);
+      weight != nullptr && role.kind == Role::Kind::weight)
     letters = weight->dims;
-  if (const ValueRow* const value = value_row(meaning)) letters = value->dims;
-  if (meaning.last) {
+  if (const ValueRow* const value = value_row(role)) letters = value->dims;
+  if (role.last) {
     const auto at = letters.find('L');
     if (at == std::string::npos) return "";
     letters.erase(at, 1);
@@ -55,7 +55,7 @@ class Typing {
       : program_(program), inputs_(inputs), torus_(torus), findings_(findings) {}
 
   std::map<std::string, Type> run() {
-    for (const Result& input : program_.inputs)
+    for (const ValueDecl& input : program_.inputs)
       if (!holds(input.name, "input", input.line, [&] { type_input(input); })) fail({&input, 1});
     for (const Op& op : program_.ops) {
       const std::string step = op.results.empty() ? op.to_string() : op.results[0].name;
@@ -65,7 +65,7 @@ class Typing {
     for (const std::string& name : program_.outputs)
       holds(name, "output", program_.output_line, [&] {
         if (!types_.contains(name) && !unknown_.contains(name))
-          throw Error("program_c1", fmt::format("output {} is never made", name));
+          throw Error("program_c1", fmt::format("output {} is never defined", name));
       });
     return std::move(types_);
   }
@@ -92,18 +92,18 @@ class Typing {
   }
 
   /// What follows from these values says nothing of its own.
-  void fail(std::span<const Result> results) {
-    for (const Result& result : results)
+  void fail(std::span<const ValueDecl> results) {
+    for (const ValueDecl& result : results)
       if (!types_.contains(result.name)) unknown_.insert(result.name);
   }
 
-  void define(const Result& result, Type type) {
+  void define(const ValueDecl& result, Type type) {
     check_dims(result);
     if (!types_.emplace(result.name, std::move(type)).second)
-      throw Error("program_c2", fmt::format("{} is made twice", result.name));
+      throw Error("program_c2", fmt::format("{} is defined twice", result.name));
   }
 
-  void type_input(const Result& input) {
+  void type_input(const ValueDecl& input) {
     const auto shape = inputs_.find(input.name);
     if (shape == inputs_.end() || shape->second.size() != input.layout.rank())
       throw Error("program_c1", fmt::format("input {} : {} is not supplied", input.name,
@@ -113,7 +113,7 @@ class Typing {
     } catch (const Error& error) {
       rethrow_about(error, input.name + ": ");
     }
-    define(input, {input.layout, shape->second, input.meaning.kind == Meaning::Kind::input});
+    define(input, {input.layout, shape->second, input.role.kind == Role::Kind::input});
   }
 
   void type_step(const Op& op, const std::string& step) {
@@ -122,7 +122,7 @@ class Typing {
       const auto made = types_.find(name);
       if (made == types_.end()) {
         if (unknown_.contains(name)) return fail(op.results);
-        throw Error("program_c1", fmt::format("{}: {} is used before it is made{}", step, name,
+        throw Error("program_c1", fmt::format("{}: {} is used before it is defined{}", step, name,
                                               did_you_mean(name, types_)));
       }
       args.push_back(made->second);
@@ -135,16 +135,16 @@ class Typing {
       rethrow_about(error, step + ": ");
     }
     if (results.size() != op.results.size())
-      throw Error("program_c4", fmt::format("{}: {} yields {} results, not {}", step,
+      throw Error("program_c4", fmt::format("{}: {} returns {} results, not {}", step,
                                             op.to_string(), results.size(), op.results.size()));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!(op.results[i].layout == results[i].layout))
-        throw Error("program_c3", fmt::format("{}: declared {}, but {} yields {}{}",
+        throw Error("program_c3", fmt::format("{}: declared {}, but {} returns {}{}",
                                               op.results[i].name, op.results[i].layout.to_string(),
                                               op.to_string(), results[i].layout.to_string(),
                                               same_sets(op.results[i].layout, results[i].layout)
-                                                  ? "; axes stand major to minor, and their order "
-                                                    "is where the blocks lie"
+                                                  ? "; axes are written major to minor, and their "
+                                                    "order says which chip has which block"
                                                   : ""));
       define(op.results[i], std::move(results[i]));
     }
@@ -160,15 +160,15 @@ class Typing {
 
 }  // namespace
 
-void check_dims(const Result& result) {
-  const std::string want = letters_of(result.meaning);
+void check_dims(const ValueDecl& result) {
+  const std::string want = letters_of(result.role);
   if (want.empty())
     throw Error("program_c5",
-                fmt::format("{}: nothing is called '{}'", result.name, result.meaning.to_string()));
+                fmt::format("{}: there is no value '{}'", result.name, result.role.to_string()));
   if (unsplit(result.layout.letters()) != want)
     throw Error("program_c5",
                 fmt::format("{} is {}, but {} has dims {}", result.name, result.layout.to_string(),
-                            result.meaning.to_string(), want));
+                            result.role.to_string(), want));
 }
 
 std::map<std::string, Type> check(const Program& program,

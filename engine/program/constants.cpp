@@ -44,7 +44,7 @@ std::string no_constant(OpKind kind, const std::string& name) {
   std::vector<std::string_view> legal;
   for (const Constant& constant : kConstants)
     if (constant.op == kind) legal.push_back(constant.name);
-  return fmt::format("'{}' is no constant{}; legal: {}", name,
+  return fmt::format("'{}' is not a constant{}; legal: {}", name,
                      kind == OpKind::divide_by ? " to divide by" : "", fmt::join(legal, ", "));
 }
 

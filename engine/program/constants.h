@@ -14,7 +14,7 @@ double constant_of(const Op& op, const ModelConfig& config);
 
 /// Whether the op takes a constant of that name.
 bool is_constant(OpKind kind, const std::string& name);
-/// "'pi' is no constant; legal: embed_scale, logit_scale".
+/// "'pi' is not a constant; legal: embed_scale, logit_scale".
 std::string no_constant(OpKind kind, const std::string& name);
 
 }  // namespace shardproof

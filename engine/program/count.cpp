@@ -11,16 +11,16 @@ namespace {
 
 /// Bytes of one element on the wire: what storage says of complete checkpoints and weights; partial
 /// sums, statistics and what the specification keeps in f32 travel as f32.
-int wire_bytes(const Result& value, const Numerics& numerics) {
-  const Meaning& m = value.meaning;
-  if (m.kind == Meaning::Kind::weight) {
+int wire_bytes(const ValueDecl& value, const Numerics& numerics) {
+  const Role& m = value.role;
+  if (m.kind == Role::Kind::weight) {
     const WeightRow* const row = weight_row(m.name);
     const bool matrix =
         value.layout.rank() > 1 && (row == nullptr || row->kind != WeightKind::rope_table);
     return matrix && numerics.weights == WeightType::bf16 ? 2 : 4;
   }
   const ValueRow* const row = value_row(m);
-  const bool stored = (m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::previous) &&
+  const bool stored = (m.kind == Role::Kind::checkpoint || m.kind == Role::Kind::previous) &&
                       row != nullptr && row->stored;
   return stored && !value.layout.is_partial() && numerics.act == ActType::bf16 ? 2 : 4;
 }
@@ -30,9 +30,9 @@ class Counter {
   Counter(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
           const Numerics& numerics)
       : types_(types), torus_(torus), numerics_(numerics) {
-    for (const Result& input : program.inputs) declared_[input.name] = &input;
+    for (const ValueDecl& input : program.inputs) declared_[input.name] = &input;
     for (const Op& op : program.ops)
-      for (const Result& result : op.results) declared_[result.name] = &result;
+      for (const ValueDecl& result : op.results) declared_[result.name] = &result;
   }
 
   StepCost cost(const Op& op) const {
@@ -43,7 +43,7 @@ class Counter {
     if (is_collective(op.kind)) collective(op, cost);
     cost.flops = torus_.chips() * flops(op);
     for (const std::string& arg : op.args) cost.hbm_bytes += elements(arg) * bytes(arg);
-    for (const Result& r : op.results) cost.hbm_bytes += elements(r.name) * bytes(r.name);
+    for (const ValueDecl& r : op.results) cost.hbm_bytes += elements(r.name) * bytes(r.name);
     cost.hbm_bytes *= torus_.chips();
     return cost;
   }
@@ -118,7 +118,7 @@ class Counter {
   const std::map<std::string, Type>& types_;
   const Torus& torus_;
   const Numerics& numerics_;
-  std::map<std::string, const Result*> declared_;
+  std::map<std::string, const ValueDecl*> declared_;
 };
 
 std::string upper(const Axes& axes) {

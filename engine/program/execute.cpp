@@ -241,21 +241,21 @@ bool all_finite(const Buffer<float>& values) {
   return unfinite == 0;
 }
 
-bool is_activation(const Meaning& m) {
-  return m.kind != Meaning::Kind::weight && m.kind != Meaning::Kind::input &&
-         m.kind != Meaning::Kind::constant;
+bool is_activation(const Role& m) {
+  return m.kind != Role::Kind::weight && m.kind != Role::Kind::input &&
+         m.kind != Role::Kind::constant;
 }
 
 /// A checkpoint, raw value or statistic that overflowed (docs/spec.md section 1.5): behind an
 /// infinite ss a norm is all zeros, finite and empty. What overflows in a partial of the f32 regime
 /// still is not finite when the sum is complete. Cache slots that nothing wrote hold NaN, and what
 /// is appended was seen before.
-std::optional<Finding> overflow(const Scope& scope, const Program& program, const Result& declared,
-                                const Sharded& value) {
-  const Meaning& m = declared.meaning;
+std::optional<Finding> overflow(const Scope& scope, const Program& program,
+                                const ValueDecl& declared, const Sharded& value) {
+  const Role& m = declared.role;
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data());
-  const bool computed = m.kind == Meaning::Kind::checkpoint || m.kind == Meaning::Kind::raw ||
-                        m.kind == Meaning::Kind::unstored || m.kind == Meaning::Kind::stat;
+  const bool computed = m.kind == Role::Kind::checkpoint || m.kind == Role::Kind::raw ||
+                        m.kind == Role::Kind::unstored || m.kind == Role::Kind::stat;
   if (chips == nullptr || declared.layout.is_partial() || !computed) return std::nullopt;
   if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
   const Shape local = value.local();
@@ -328,7 +328,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
   };
   const auto ended = [&] { return execution.findings != nullptr && execution.findings->ended(); };
   // Whether the run goes on.
-  const auto seen = [&](const Op* op, const Result& declared, const Sharded& value) {
+  const auto seen = [&](const Op* op, const ValueDecl& declared, const Sharded& value) {
     if (execution.observer != nullptr)
       execution.observer->observe(execution.scope, program, op, declared, value);
     if (!ended() && op != nullptr && !op_row(op->kind).only_moves)
@@ -340,7 +340,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
         report(std::move(*found));
     return !ended();
   };
-  for (const Result& input : program.inputs)
+  for (const ValueDecl& input : program.inputs)
     if (!seen(nullptr, input, *values.at(input.name))) return {};
 
   std::map<std::string, std::size_t> last_use;
@@ -351,9 +351,9 @@ std::map<std::string, SharedValue> execute(const Program& program,
   std::map<std::string, std::size_t> until;
   if (execution.hazards.poison) until = needed_until(program);
   std::vector<std::pair<std::string, std::weak_ptr<Sharded>>> poisonable;
-  if (execution.hazards.poison && execution.gives_up_inputs)
-    for (const Result& input : program.inputs)
-      if (is_activation(input.meaning) && until.contains(input.name))
+  if (execution.hazards.poison && execution.donate_inputs)
+    for (const ValueDecl& input : program.inputs)
+      if (is_activation(input.role) && until.contains(input.name))
         poisonable.emplace_back(input.name,
                                 std::const_pointer_cast<Sharded>(values.at(input.name)));
 
@@ -381,7 +381,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
     }
     for (const std::string& name : op.args)
       if (last_use.at(name) == i) values.erase(name);
-    for (const Result& result : op.results)
+    for (const ValueDecl& result : op.results)
       if (!last_use.contains(result.name)) values.erase(result.name);
     // What is past its last use may still be referred to, but not read.
     std::erase_if(poisonable, [&](const auto& made) {

@@ -17,7 +17,7 @@
 
 namespace shardproof {
 
-/// Where in a run a program stands.
+/// The place of a program in a run.
 struct Scope {
   std::string pass;      ///< "prefill.c0", "decode.1"
   std::string previous;  ///< the pass before; empty in the first
@@ -27,13 +27,13 @@ struct Scope {
   std::string step(const Program& program, const std::string& value) const;
 };
 
-/// Sees every value as it is made, before anything uses it.
+/// Sees every value as it is computed, before anything uses it.
 class Observer {
  public:
   virtual ~Observer() = default;
   /// `op` is null for a program's input.
   virtual void observe(const Scope& scope, const Program& program, const Op* op,
-                       const Result& declared, const Sharded& value) = 0;
+                       const ValueDecl& declared, const Sharded& value) = 0;
   /// Elements that crossed between chips in a collective, over all chips.
   virtual void moved(const Scope&, const Program&, const Op&, std::int64_t) {}
 };
@@ -47,7 +47,7 @@ struct Execution {
   Hazards hazards{};
   /// The caller needs its activations (inputs that are neither weights, constants, ids nor
   /// positions) no more: with hazards.poison they are poisoned after their last use, too.
-  bool gives_up_inputs = false;
+  bool donate_inputs = false;
   const FaultHooks* faults = nullptr;  ///< those of `plan` and `result`
   /// Where what is found goes; the run ends when they say so. Null: it is thrown as an Error.
   Findings* findings = nullptr;

@@ -35,7 +35,7 @@ std::string wrapped(std::string rest, std::size_t first, std::size_t others) {
 /// "NAME : LAYOUT = OP(...)", broken before '=' where 80 columns demand it.
 std::string statement(const Op& op) {
   std::string left;
-  for (const Result& r : op.results)
+  for (const ValueDecl& r : op.results)
     left += fmt::format("{}{} : {}", left.empty() ? "" : ", ", r.name, r.layout.to_string());
   const std::string call = "= " + op.to_string();
   if (left.size() + 1 + call.size() <= kColumns) return left + " " + call + "\n";
@@ -48,9 +48,9 @@ std::string explain(const Program& program, const std::map<std::string, Type>& t
                     const Torus& torus, const Numerics& numerics, const ExplainOptions& options) {
   const Ledger ledger = count(program, types, torus, numerics);
   std::string text;
-  for (const Result& input : program.inputs)
+  for (const ValueDecl& input : program.inputs)
     text += fmt::format("{:<13} {:<24}{:<16}{}\n", "input " + input.name, input.layout.to_string(),
-                        local_text(types.at(input.name), torus), input.meaning.to_string());
+                        local_text(types.at(input.name), torus), input.role.to_string());
   text += "\n";
   double elements = 0.0;
   double bytes = 0.0;
@@ -59,8 +59,8 @@ std::string explain(const Program& program, const std::map<std::string, Type>& t
     const StepCost& cost = ledger.steps[i];
     text += statement(op);
     std::string what;
-    for (const Result& r : op.results)
-      what += fmt::format("{}{} {}", what.empty() ? "" : ", ", r.meaning.to_string(),
+    for (const ValueDecl& r : op.results)
+      what += fmt::format("{}{} {}", what.empty() ? "" : ", ", r.role.to_string(),
                           local_text(types.at(r.name), torus));
     text += wrapped(what, 4, 6);
     if (!is_collective(op.kind)) continue;

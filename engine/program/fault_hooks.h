@@ -18,7 +18,7 @@ struct FaultHooks {
   /// before it is carried out: e.g. by without_transfer (engine/faults.h).
   std::function<void(const Scope&, const Program&, const Op&, Moves& plan)> plan;
   /// May change a step's result before anything sees it.
-  std::function<void(const Scope&, const Program&, const Op&, const Result&, Sharded& value)>
+  std::function<void(const Scope&, const Program&, const Op&, const ValueDecl&, Sharded& value)>
       result;
   /// May change what lies on which chip of a weight ("layer0.wq", "embed") or of the constant
   /// "ones", when it is placed in one of its resident layouts.

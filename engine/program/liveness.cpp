@@ -9,10 +9,10 @@ namespace {
 /// run without a type check.
 std::map<std::string, bool> partial_values(const Program& program) {
   std::map<std::string, bool> partial;
-  for (const Result& input : program.inputs) partial[input.name] = input.layout.is_partial();
+  for (const ValueDecl& input : program.inputs) partial[input.name] = input.layout.is_partial();
   for (const Op& op : program.ops) {
     const bool moves = op_row(op.kind).only_moves;
-    for (const Result& result : op.results)
+    for (const ValueDecl& result : op.results)
       partial[result.name] = result.layout.is_partial() || (moves && partial[op.args[0]]);
   }
   return partial;
@@ -28,7 +28,7 @@ std::map<std::string, std::size_t> needed_until(const Program& program) {
   for (std::size_t i = program.ops.size(); i-- > 0;) {
     const Op& op = program.ops[i];
     std::size_t until = i;  // the operands behind the op's results
-    for (const Result& result : op.results) {
+    for (const ValueDecl& result : op.results) {
       read[result.name] = std::max(read[result.name], i);
       if (partial[result.name]) until = std::max({until, terms[result.name], i});
     }

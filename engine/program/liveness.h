@@ -11,7 +11,8 @@ namespace shardproof {
 /// Until when each value of a program is needed: the index of the last op that reads it, ops.size()
 /// for outputs. Operands of a contraction or lookup with a partial result count as read until every
 /// partial that descends from it is complete, because the rounding of a sum may ask for its exact
-/// terms (docs/spec.md section 4). A value that nothing reads is needed until the op that makes it.
+/// terms (docs/spec.md section 4). A value that nothing reads is needed until the op that defines
+/// it.
 std::map<std::string, std::size_t> needed_until(const Program& program);
 
 }  // namespace shardproof

@@ -149,8 +149,8 @@ Op Statement::op(std::string_view call) const {
     std::vector<std::string> legal;
     for (const OpRow& row : all_ops()) legal.emplace_back(row.name);
     const std::string near = nearest(word, legal);
-    throw malformed(
-        fmt::format("'{}' is no op{}", word, near.empty() ? "" : ", did you mean " + near + "?"));
+    throw malformed(fmt::format("'{}' is not an op{}", word,
+                                near.empty() ? "" : ", did you mean " + near + "?"));
   }
   Op op;
   op.kind = known->kind;

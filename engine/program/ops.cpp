@@ -133,7 +133,7 @@ constexpr bool in_order() {
     if (kOps[i].kind != static_cast<OpKind>(i)) return false;
   return true;
 }
-static_assert(in_order(), "the rows stand in the order of OpKind, so that it finds them");
+static_assert(in_order(), "the rows are in the order of OpKind, so that it finds them");
 
 }  // namespace
 

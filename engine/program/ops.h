@@ -39,7 +39,7 @@ enum class OpKind {
   argmax
 };
 
-/// What stands between the brackets of a call, "all_gather(x, E, zy)".
+/// What is between the brackets of a call, "all_gather(x, E, zy)".
 enum class Parameters {
   none,              ///< operands only: "add(a, b)"
   dim_axes,          ///< "(x, E, zy)"
@@ -73,19 +73,19 @@ struct OpRow {
   bool only_moves = false;     ///< copies, drops or rearranges the elements of its one operand
   bool collective = false;     ///< moves data between chips, over a group given by axes
   bool reduces = false;        ///< sums over the partial axes of its operand
-  /// What a chip gets depends on where it stands: two chips with equal operands (of a collective:
+  /// What a chip gets depends on its place: two chips with equal operands (of a collective:
   /// two chips of one group) get different results.
   bool depends_on_place = false;
-  /// What a generated program adds to the name of a value that this op leads to another layout
-  /// ("hr": h, reduced); 0 for an op that no way between layouts has.
+  /// What a generated program adds to the name of a value that this op brings to another layout
+  /// ("hr": h, reduced); 0 for an op that no path between layouts has.
   char suffix = 0;
-  std::string_view section = {};  ///< of docs/typing.md, where its rules stand
+  std::string_view section = {};  ///< of docs/typing.md, that has its rules
 };
 
 /// The rows of all ops, in the order of OpKind.
 std::span<const OpRow> all_ops();
 
-/// A row without a name for what is no op.
+/// A row without a name for what is not an op.
 const OpRow& op_row(OpKind kind);
 /// Null if there is no op of this name.
 const OpRow* find_op(std::string_view name);

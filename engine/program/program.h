@@ -12,31 +12,31 @@
 
 namespace shardproof {
 
-/// What a value of a program is: what the judge holds it against (docs/spec.md section 3). Whether
+/// What a value of a program is: what the judge compares it with (docs/spec.md section 3). Whether
 /// it is complete or a partial sum is told by its layout.
-struct Meaning {
+struct Role {
   enum class Kind {
     checkpoint,  ///< "gate": the checkpoint of this pass (and layer)
     raw,         ///< "raw q": a contraction before scale, bias and st
     unstored,    ///< "unstored q": the f32 value that st is applied to
-    stat,        ///< "stat ss": a value that is no checkpoint (sum, mu, d, ss, candidates, indices)
-    weight,      ///< "weight wq": a weight of this layer, or of the model
-    input,       ///< "input pos", "input ids": int32 [BL]
-    constant,    ///< "constant ones": a vector [E] of ones, for sums
-    previous     ///< "previous k_cache": a checkpoint of the pass before
+    stat,    ///< "stat ss": a value that is not a checkpoint (sum, mu, d, ss, candidates, indices)
+    weight,  ///< "weight wq": a weight of this layer, or of the model
+    input,   ///< "input pos", "input ids": int32 [BL]
+    constant,  ///< "constant ones": a vector [E] of ones, for sums
+    previous   ///< "previous k_cache": a checkpoint of the pass before
   };
   Kind kind = Kind::checkpoint;
   std::string name;
   bool last = false;  ///< "last out": of every row its last position only, the L dim dropped
 
-  static Meaning parse(std::string_view text);
+  static Role parse(std::string_view text);
   std::string to_string() const;
-  bool operator==(const Meaning&) const = default;
+  bool operator==(const Role&) const = default;
 };
 
 /// What the registry knows of the value that is meant; null if it is a weight, or nothing of that
 /// kind is called so.
-const ValueRow* value_row(const Meaning& meaning);
+const ValueRow* value_row(const Role& role);
 
 /// Where a statement or a program was read from. For messages only: it never tells two programs
 /// apart.
@@ -49,23 +49,23 @@ struct Source {
   bool operator==(const Source&) const { return true; }
 };
 
-/// One result of an op: its name in the program, its declared layout and meaning.
-struct Result {
+/// One result of an op: its name in the program, its declared layout and role.
+struct ValueDecl {
   std::string name;
   Layout layout;
-  Meaning meaning;
+  Role role;
   Line line = {};
-  bool operator==(const Result&) const = default;
+  bool operator==(const ValueDecl&) const = default;
 };
 
 /// One typed step. Which of the parameters are in use depends on the kind.
 struct Op {
   OpKind kind{};
-  std::vector<Result> results;    ///< one; five for attend, two for local_argmax
-  std::vector<std::string> args;  ///< names of values
-  char dim = 0, to = 0;           ///< all_gather(t, E, zy): E; all_to_all(t, H->B, zyx): H and B
-  Axes axes, as;                  ///< all_to_all(t, H->B, zy as yz); permute_axes(t, B, xzy->zyx)
-  EinsumSpec spec;                ///< einsum
+  std::vector<ValueDecl> results;  ///< one; five for attend, two for local_argmax
+  std::vector<std::string> args;   ///< names of values
+  char dim = 0, to = 0;            ///< all_gather(t, E, zy): E; all_to_all(t, H->B, zyx): H and B
+  Axes axes, as;                   ///< all_to_all(t, H->B, zy as yz); permute_axes(t, B, xzy->zyx)
+  EinsumSpec spec;                 ///< einsum
   /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR".
   std::string parameter;
 
@@ -78,7 +78,7 @@ struct Op {
 /// or the embedding, the head, the sampling or the hand-over of a cache.
 struct Program {
   std::string name;
-  std::vector<Result> inputs;  ///< what the caller supplies; weights by their meaning
+  std::vector<ValueDecl> inputs;  ///< what the caller supplies; weights by their role
   std::vector<Op> ops;
   std::vector<std::string> outputs;  ///< what the caller takes
   Line output_line = {};
@@ -86,11 +86,11 @@ struct Program {
 
   /// "p.txt line 14: " of a program file, "p.txt: " where no line is to blame, else "".
   std::string where(const Line& line) const;
-  /// The op that yields `value`, or null.
+  /// The op that returns `value`, or null.
   const Op* producer(std::string_view value) const;
   /// The declaration of a value, an input's or a step's. Throws Error("program_c1", ...) if nothing
-  /// makes it.
-  const Result& declared(std::string_view value) const;
+  /// defines it.
+  const ValueDecl& declared(std::string_view value) const;
   bool operator==(const Program&) const = default;
 };
 
@@ -99,8 +99,8 @@ struct Program {
 ///   xg : BLE_x = all_gather(x, E, zy) is in
 ///   output y, kc
 /// Empty lines and text behind '#' are skipped; docs/program.md has the grammar. Throws
-/// Error("program_c0", ...) on text that is no statement, naming the line, and `file` if the text
-/// is one's content; layouts, axes and contractions throw their own labels.
+/// Error("program_c0", ...) on text that is not a statement, naming the line, and `file` if the
+/// text is one's content; layouts, axes and contractions throw their own labels.
 Program parse_program(std::string_view name, std::string_view text, std::string_view file = "");
 
 /// The inverse of parse_program: parse_program(p.name, print_program(p)) == p.

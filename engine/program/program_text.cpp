@@ -24,7 +24,7 @@ void parse_line(std::string_view line, int number, Program& program) {
   const Statement statement(line, number);
   if (line.starts_with("output ")) {
     if (program.output_line.number != 0)
-      throw statement.malformed("output stands once, and names all that a program hands on");
+      throw statement.malformed("output is written once, and names all outputs of a program");
     for (std::string_view value : split(line.substr(7), ","))
       program.outputs.push_back(statement.name(value));
     program.output_line = {number};
@@ -32,27 +32,26 @@ void parse_line(std::string_view line, int number, Program& program) {
   }
   const auto is = line.rfind(" is ");
   if (is == std::string_view::npos)
-    throw statement.malformed("every value says what it is: end the line with 'is MEANING'");
-  const std::string_view meanings = line.substr(is + 4);
+    throw statement.malformed("every value needs a role: end the line with 'is ROLE'");
+  const std::string_view roles = line.substr(is + 4);
   const std::string_view before = trim(line.substr(0, is));
   if (before.starts_with("input ")) {
-    Result input = statement.declaration(before.substr(6));
-    input.meaning = statement.meaning(trim(meanings));
+    ValueDecl input = statement.declaration(before.substr(6));
+    input.role = statement.role(trim(roles));
     program.inputs.push_back(std::move(input));
     return;
   }
   const auto equals = before.find(" = ");
   if (equals == std::string_view::npos)
-    throw statement.malformed("write NAME : LAYOUT = OP(ARGUMENTS) is MEANING");
+    throw statement.malformed("write NAME : LAYOUT = OP(ARGUMENTS) is ROLE");
   Op op = statement.op(trim(before.substr(equals + 3)));
   for (std::string_view declaration : split(before.substr(0, equals), ","))
     op.results.push_back(statement.declaration(declaration));
-  const auto words = split(meanings, ",");
+  const auto words = split(roles, ",");
   if (words.size() != op.results.size())
     throw statement.malformed(
-        fmt::format("{} results but {} meanings", op.results.size(), words.size()));
-  for (std::size_t i = 0; i < words.size(); ++i)
-    op.results[i].meaning = statement.meaning(words[i]);
+        fmt::format("{} results but {} roles", op.results.size(), words.size()));
+  for (std::size_t i = 0; i < words.size(); ++i) op.results[i].role = statement.role(words[i]);
   program.ops.push_back(std::move(op));
 }
 
@@ -63,37 +62,37 @@ Error Statement::malformed(std::string_view why) const {
 }
 
 std::string Statement::name(std::string_view text) const {
-  if (!is_name(text)) throw malformed(fmt::format("'{}' is no name of a value", text));
+  if (!is_name(text)) throw malformed(fmt::format("'{}' is not a valid name of a value", text));
   return std::string(text);
 }
 
 char Statement::letter(std::string_view text) const {
   if (text.size() != 1 || text[0] < 'A' || text[0] > 'Z')
-    throw malformed(fmt::format("'{}' is no dim letter", text));
+    throw malformed(fmt::format("'{}' is not a dim letter", text));
   return text[0];
 }
 
 std::pair<std::string_view, std::string_view> Statement::pair(std::string_view text,
                                                               std::string_view by) const {
   const auto parts = split(text, by);
-  if (parts.size() != 2) throw malformed(fmt::format("'{}' should read A{}B", text, by));
+  if (parts.size() != 2) throw malformed(fmt::format("'{}' must have the form A{}B", text, by));
   return {parts[0], parts[1]};
 }
 
-Result Statement::declaration(std::string_view text) const {
+ValueDecl Statement::declaration(std::string_view text) const {
   const auto colon = text.find(" : ");
   if (colon == std::string_view::npos) throw malformed("write NAME : LAYOUT");
-  Result result;
+  ValueDecl result;
   result.name = name(trim(text.substr(0, colon)));
   result.layout = Layout::parse(trim(text.substr(colon + 3)));
   result.line = line_;
   return result;
 }
 
-Meaning Statement::meaning(std::string_view text) const {
-  Meaning meaning = Meaning::parse(text);
-  if (!is_name(meaning.name)) throw malformed(fmt::format("'{}' is no meaning", text));
-  return meaning;
+Role Statement::role(std::string_view text) const {
+  Role role = Role::parse(text);
+  if (!is_name(role.name)) throw malformed(fmt::format("'{}' is not a valid role", text));
+  return role;
 }
 
 Program parse_program(std::string_view name, std::string_view text, std::string_view file) {
@@ -114,17 +113,17 @@ Program parse_program(std::string_view name, std::string_view text, std::string_
 
 std::string print_program(const Program& program) {
   std::string text;
-  for (const Result& input : program.inputs)
+  for (const ValueDecl& input : program.inputs)
     text += fmt::format("input {} : {} is {}\n", input.name, input.layout.to_string(),
-                        input.meaning.to_string());
+                        input.role.to_string());
   for (const Op& op : program.ops) {
-    std::string declarations, meanings;
-    for (const Result& result : op.results) {
+    std::string declarations, roles;
+    for (const ValueDecl& result : op.results) {
       const std::string_view comma = declarations.empty() ? "" : ", ";
       declarations += fmt::format("{}{} : {}", comma, result.name, result.layout.to_string());
-      meanings += fmt::format("{}{}", comma, result.meaning.to_string());
+      roles += fmt::format("{}{}", comma, result.role.to_string());
     }
-    text += fmt::format("{} = {} is {}\n", declarations, op.to_string(), meanings);
+    text += fmt::format("{} = {} is {}\n", declarations, op.to_string(), roles);
   }
   if (!program.outputs.empty())
     text += fmt::format("output {}\n", fmt::join(program.outputs, ", "));

@@ -21,8 +21,8 @@ class Statement {
   std::pair<std::string_view, std::string_view> pair(std::string_view text,
                                                      std::string_view by) const;
   /// "x : BLE_xzy".
-  Result declaration(std::string_view text) const;
-  Meaning meaning(std::string_view text) const;
+  ValueDecl declaration(std::string_view text) const;
+  Role role(std::string_view text) const;
   /// "all_gather(x, E, zy)": an op without results.
   Op op(std::string_view call) const;
 

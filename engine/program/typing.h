@@ -16,15 +16,15 @@ namespace shardproof {
 /// all), and "program_c4" (wrong number of operands).
 std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus);
 
-/// Throws Error("program_c5", ...) unless the layout's letters are the dims of what the value is
-/// said to be, in that order.
-void check_dims(const Result& result);
+/// Throws Error("program_c5", ...) unless the layout's letters are the dims of the value's role,
+/// in that order.
+void check_dims(const ValueDecl& result);
 
 /// Types every value of the program, given its inputs' global shapes, before anything runs.
 /// Throws what the first finding says: what infer throws, naming the step, and: "program_c1" (a
-/// value used before it is made), "program_c2" (a name made twice), "program_c3" (a declared layout
-/// that is not what the op yields), "program_c4" (wrong number of operands or results),
-/// "program_c5" (a layout whose letters are not those of what the value is said to be), "local_c1"
+/// value used before it is defined), "program_c2" (a name defined twice), "program_c3" (a declared
+/// layout that is not what the op returns), "program_c4" (wrong number of operands or results),
+/// "program_c5" (a layout whose letters are not those of the value's role), "local_c1"
 /// (a dim that does not divide).
 std::map<std::string, Type> check(const Program& program,
                                   const std::map<std::string, Shape>& inputs, const Torus& torus);

@@ -90,7 +90,7 @@ Types attend(const Rules& rules, const Type& q, const Type& k) {
   rules.aligned(5, 0, 1);
   rules.aligned(5, 0, 3);
   rules.require(q.layout.axes('H').starts_with(k.layout.axes('K')), 6,
-                "the kv heads' subscript of {} is no prefix of the heads' of {}", rules.text(1),
+                "the kv heads' subscript of {} is not a prefix of the heads' of {}", rules.text(1),
                 rules.text(0));
   rules.require(k.shape[2] > 0 && q.shape[2] % k.shape[2] == 0, 7, "H={} is not divisible by K={}",
                 q.shape[2], k.shape[2]);

@@ -21,7 +21,7 @@ static Type einsum_term(const Rules& rules, const EinsumSpec::Term& term, std::s
     (in_a && in_b ? batch : in_a ? of_a : of_b) += c;
   }
   rules.require(batch + of_a + of_b == term.result, 4,
-                "the result's letters stand in the order shared, a's, b's: {}",
+                "the result's letters must be in the order shared, a's, b's: {}",
                 batch + of_a + of_b);
   const std::string summed = EinsumSpec::contracted(term);
   for (char c : term.a + term.b)
@@ -60,7 +60,7 @@ Types einsum(const Rules& rules, const Op& op) {
   const Type first = einsum_term(rules, op.spec.terms[0], 0, 1);
   for (std::size_t t = 1; t < op.spec.terms.size(); ++t) {
     const Type other = einsum_term(rules, op.spec.terms[t], 2 * t, 2 * t + 1);
-    rules.require(other == first, 6, "one term yields {}, another {}", first.layout.to_string(),
+    rules.require(other == first, 6, "one term gives {}, another {}", first.layout.to_string(),
                   other.layout.to_string());
     for (char c : op.spec.terms[t].result)
       rules.require(operands_with(c, op.spec.terms[t]) == operands_with(c, op.spec.terms[0]), 7,

@@ -29,16 +29,16 @@ class Rules : public OpRules {
   void complete(std::size_t integer = kNone) const {
     for (std::size_t i = 0; i < args_.size(); ++i) {
       require(!args_[i].layout.is_partial(), 1,
-              "operand {} is {}; only collectives, slice, last and views take a partial operand",
+              "operand {} is {}; only collectives, slice, last and views take partial sums",
               op_.args[i], text(i));
-      require(!args_[i].integer || i == integer, 1, "operand {} is int32 {}; f32 is wanted",
+      require(!args_[i].integer || i == integer, 1, "operand {} is int32 {}; f32 is expected",
               op_.args[i], text(i));
     }
   }
 
   void letters(int n, std::size_t i, std::string_view want) const {
-    require(arg(i).layout.letters() == want, n, "operand {} is {}; dims {} are wanted", op_.args[i],
-            text(i), want);
+    require(arg(i).layout.letters() == want, n, "operand {} is {}; dims {} are expected",
+            op_.args[i], text(i), want);
   }
 
   void unsharded(int n, std::size_t i, std::string_view which) const {
@@ -52,8 +52,8 @@ class Rules : public OpRules {
       if (!at) continue;
       const Axes other = arg(j).layout.dims()[*at].axes;
       require(dim.axes == other, n,
-              "{} has {} where {} has {}; a shared dim is cut alike, axis by axis", text(i),
-              named(dim.letter, dim.axes), text(j), named(dim.letter, other));
+              "{} has {} where {} has {}; a shared dim must be sharded the same way, axis by axis",
+              text(i), named(dim.letter, dim.axes), text(j), named(dim.letter, other));
       const std::int64_t a = arg(i).shape[*arg(i).layout.find(dim.letter)];
       const std::int64_t b = arg(j).shape[*at];
       require(a == b, n, "{} has {}={} where {} has {}={}", text(i), dim.letter, a, text(j),

@@ -19,7 +19,7 @@ T number(std::string_view key, const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || at != end)
-    throw Error("case_c3", fmt::format("{}={}: a whole number is wanted", key, text));
+    throw Error("case_c3", fmt::format("{}={}: an integer is expected", key, text));
   return value;
 }
 

@@ -39,12 +39,12 @@ const std::vector<std::string>& case_keys();
 /// what is left out takes its default (batch: the smallest legal one; prompt: the smallest legal
 /// one of at least 4). `own` are strategies beside those that ship. Throws Error: "case_c0" (no
 /// key=value), "case_c1" (unknown key, the nearest named), "case_c2" (repeated key), "case_c3" (a
-/// value that is no number or out of range); and what parse_model,
-/// parse_block, Torus, Strategy and the parsers of numerics throw.
+/// value that is not a number or is out of range); and what parse_model, parse_block, Torus,
+/// Strategy and the parsers of numerics throw.
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
 /// Every key in one fixed order; parse_case(print_case(c)) == c. The phase of a layer program is
-/// left out, as is the decode's behind a prefill's program without decode steps.
+/// left out, as is the decode's after a prefill's program without decode steps.
 std::string print_case(const Case& c);
 
 /// Whether a phase is a user's layer program.

@@ -106,8 +106,8 @@ class Runner {
   std::map<std::string, SharedValue> run(const Program& program, int layer,
                                          const std::map<std::string, SharedValue>& given) {
     std::map<std::string, SharedValue> inputs;
-    for (const Result& input : program.inputs)
-      if (const auto at = given.find(input.meaning.to_string()); at != given.end())
+    for (const ValueDecl& input : program.inputs)
+      if (const auto at = given.find(input.role.to_string()); at != given.end())
         inputs[input.name] = at->second;
     placed_.supply(program, layer, inputs);
     const auto outputs = execute(program, std::move(inputs),
@@ -117,13 +117,13 @@ class Runner {
                                   {pass_->name, pass_->previous, layer},
                                   plan_.given.numerics,
                                   hazards_,
-                                  /*gives_up_inputs=*/true,
+                                  /*donate_inputs=*/true,
                                   &faults_,
                                   findings_,
                                   pass_->rows});
     std::map<std::string, SharedValue> by_meaning;
     for (const auto& [name, value] : outputs)
-      by_meaning[program.declared(name).meaning.to_string()] = value;
+      by_meaning[program.declared(name).role.to_string()] = value;
     return by_meaning;
   }
 

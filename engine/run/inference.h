@@ -9,10 +9,10 @@
 namespace shardproof {
 
 /// Runs the model on the simulated chips, pass by pass, and returns the generated tokens, int32
-/// [B, gen], one for each pass that samples. Each phase's weights are placed in its rest layout
-/// before anything runs; phases whose rest layouts agree share them. `prompt` int32 [B, positions].
-/// Checks nothing by itself; where `findings` end the run, returns the tokens so far. Throws what
-/// execute() throws, and what a hook of `faults` throws.
+/// [B, gen], one for each pass that samples. Each phase's weights are placed in their resident
+/// layouts before anything runs; phases whose resident layouts agree share them. `prompt` int32 [B,
+/// positions]. Checks nothing by itself; where `findings` end the run, returns the tokens so far.
+/// Throws what execute() throws, and what a hook of `faults` throws.
 IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
                         Threads& threads, Observer* observer = nullptr, const Hazards& hazards = {},
                         const FaultHooks& faults = {}, Findings* findings = nullptr);

@@ -33,16 +33,15 @@ LayerBytes layer_bytes(const Program& layer, const ValueTypes& types, const Case
     return (type.layout.is_partial() ? 12.0 : 4.0) * of_chip(type);
   };
   LayerBytes bytes;
-  for (const Result& input : layer.inputs)
-    if (input.meaning.kind == Meaning::Kind::weight ||
-        input.meaning.kind == Meaning::Kind::previous)
+  for (const ValueDecl& input : layer.inputs)
+    if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous)
       bytes.placed += 4.0 * chips * layers * of_chip(types.at(input.name));
   std::map<std::string, std::size_t> last_use;
   for (std::size_t i = 0; i < layer.ops.size(); ++i)
     for (const std::string& arg : layer.ops[i].args) last_use[arg] = i;
   double now = 0.0;
   for (std::size_t i = 0; i < layer.ops.size(); ++i) {
-    for (const Result& r : layer.ops[i].results) {
+    for (const ValueDecl& r : layer.ops[i].results) {
       bytes.scalar += 4.0 * layers * count(types.at(r.name).shape) *
                       static_cast<double>(c.torus.size(r.layout.partial()));
       now += carried(types.at(r.name));

@@ -15,11 +15,10 @@ SharedValue PlacedWeights::get(const std::string& name, const Layout& layout) {
 
 void PlacedWeights::supply(const Program& program, int layer,
                            std::map<std::string, SharedValue>& inputs) {
-  for (const Result& input : program.inputs) {
-    if (input.meaning.kind == Meaning::Kind::weight)
-      inputs[input.name] = get(weight_id(layer, input.meaning.name), input.layout);
-    if (input.meaning.kind == Meaning::Kind::constant)
-      inputs[input.name] = get("ones", input.layout);
+  for (const ValueDecl& input : program.inputs) {
+    if (input.role.kind == Role::Kind::weight)
+      inputs[input.name] = get(weight_id(layer, input.role.name), input.layout);
+    if (input.role.kind == Role::Kind::constant) inputs[input.name] = get("ones", input.layout);
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace shardproof {
 
-/// Weights at rest on the torus, by name and layout: placed once for all phases that agree on it.
+/// Resident weights on the torus, by name and layout: placed once for all phases that agree on it.
 class PlacedWeights {
  public:
   /// `weights` as stored for the run; they and `faults` outlive this.

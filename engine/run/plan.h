@@ -17,7 +17,7 @@ struct RunPlan {
   Case given;
   Passes passes;
   PhasePrograms prefill, decode;  ///< of a run without decode steps the decode's are the prefill's
-  Program hand_over;              ///< of a layer's caches, behind the prefill
+  Program hand_over;              ///< of a layer's caches, after the prefill
 
   const PhasePrograms& programs(Phase phase) const {
     return phase == Phase::prefill ? prefill : decode;

@@ -12,16 +12,15 @@ std::map<std::string, Shape> input_shapes(const Program& program, const Case& c,
                                           std::int64_t M) {
   const ModelConfig& m = c.model;
   std::map<std::string, Shape> inputs;
-  for (const Result& input : program.inputs) {
-    const Meaning& role = input.meaning;
-    if (role.kind == Meaning::Kind::weight && has_weight(m, role.name))
+  for (const ValueDecl& input : program.inputs) {
+    const Role& role = input.role;
+    if (role.kind == Role::Kind::weight && has_weight(m, role.name))
       inputs[input.name] = shape_of(weight_row(role.name)->dims, m);
     const ValueRow* const row = value_row(role);
-    const bool of_this_pass = role.kind == Meaning::Kind::checkpoint ||
-                              role.kind == Meaning::Kind::input ||
-                              role.kind == Meaning::Kind::constant;
+    const bool of_this_pass = role.kind == Role::Kind::checkpoint ||
+                              role.kind == Role::Kind::input || role.kind == Role::Kind::constant;
     if (row != nullptr && row->handed && !role.last &&
-        (of_this_pass || (role.kind == Meaning::Kind::previous && row->cache)))
+        (of_this_pass || (role.kind == Role::Kind::previous && row->cache)))
       inputs[input.name] = shape_of(row->dims, m, {c.batch, L, M});
   }
   return inputs;

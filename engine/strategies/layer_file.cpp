@@ -24,9 +24,9 @@ class Layer {
 
   void require_inputs() const {
     std::map<std::string, int> given;
-    for (const Result& input : program_.inputs) {
+    for (const ValueDecl& input : program_.inputs) {
       require_input(input);
-      ++given[input.meaning.to_string()];
+      ++given[input.role.to_string()];
     }
     for (const char* one : {"in", "previous k_cache", "previous v_cache"})
       if (given[one] != 1)
@@ -40,11 +40,11 @@ class Layer {
   void require_outputs() const {
     std::map<std::string, int> given;
     for (const std::string& name : program_.outputs) {
-      const Result& result = declared(name);
-      ++given[result.meaning.to_string()];
+      const ValueDecl& result = declared(name);
+      ++given[result.role.to_string()];
       if (result.layout.is_partial())
         refuse("layer_c2", program_.output_line,
-               fmt::format("{} is {}; a layer hands on complete values", name,
+               fmt::format("{} is {}; the outputs of a layer must be complete", name,
                            result.layout.to_string()));
     }
     for (const char* one : {"out", "k_cache", "v_cache"})
@@ -55,40 +55,41 @@ class Layer {
                            given[one] == 0 ? "no" : "more than one", one));
     if (!program_.ops.empty() &&
         program_.output_line.number < program_.ops.back().results[0].line.number)
-      refuse("layer_c2", program_.output_line, "output stands after the last step");
+      refuse("layer_c2", program_.output_line, "output must follow the last step");
     if (program_.outputs.size() != 3)
-      refuse("layer_c2", program_.output_line, "a layer hands on out, k_cache and v_cache only");
+      refuse("layer_c2", program_.output_line,
+             "the outputs of a layer are out, k_cache and v_cache only");
   }
 
   void require_caches() const {
-    const Result* caches[] = {input("previous k_cache"), input("previous v_cache")};
+    const ValueDecl* caches[] = {input("previous k_cache"), input("previous v_cache")};
     if (!(caches[0]->layout == caches[1]->layout))
       refuse("layer_c3", caches[1]->line,
-             fmt::format("{} comes as {}, but {} as {}; both caches lie alike", caches[1]->name,
-                         caches[1]->layout.to_string(), caches[0]->name,
+             fmt::format("{} is supplied as {}, but {} as {}; both caches must have one layout",
+                         caches[1]->name, caches[1]->layout.to_string(), caches[0]->name,
                          caches[0]->layout.to_string()));
   }
 
   /// What comes in and goes out: its dims are what the way to other layouts is found by.
   void require_dims() const {
-    const auto require = [&](const Result& result) {
+    const auto require = [&](const ValueDecl& result) {
       try {
         check_dims(result);
       } catch (const Error& error) {
         rethrow_about(error, program_.where(result.line), kDoc);
       }
     };
-    for (const Result& input : program_.inputs) require(input);
+    for (const ValueDecl& input : program_.inputs) require(input);
     for (const std::string& name : program_.outputs) require(declared(name));
   }
 
   void require_meanings() const {
     for (const Op& op : program_.ops)
-      for (const Result& result : op.results)
-        if (!has(result.meaning))
+      for (const ValueDecl& result : op.results)
+        if (!has(result.role))
           refuse("layer_c5", result.line,
                  fmt::format("{}: a layer of {} has no '{}'", result.name, print_model(config_),
-                             result.meaning.to_string()));
+                             result.role.to_string()));
   }
 
   void require_storage(ActType act) const {
@@ -98,7 +99,7 @@ class Layer {
     if (act == ActType::bf16 && first == nullptr)
       refuse("layer_c4", {},
              "act=bf16 stores every activation by a line like 'xn_st : BLE_x = store(xn) is norm', "
-             "and this program has none: it is written for act=f32");
+             "and this program has no such line: it is written for act=f32");
     if (act == ActType::f32 && first != nullptr)
       refuse("layer_c4", first->results[0].line,
              "a store line rounds to bf16, so this program is written for act=bf16; the case says "
@@ -107,12 +108,12 @@ class Layer {
 
  private:
   /// Whether a layer of the model has a value of this name.
-  bool has(const Meaning& m) const {
-    if (m.kind == Meaning::Kind::weight) return has_weight(config_, m.name);
+  bool has(const Role& m) const {
+    if (m.kind == Role::Kind::weight) return has_weight(config_, m.name);
     const ValueRow* const row = value_row(m);
     if (row == nullptr) return false;
-    if (m.kind == Meaning::Kind::previous) return row->cache;
-    if (m.kind == Meaning::Kind::input) return row->name == "pos";
+    if (m.kind == Role::Kind::previous) return row->cache;
+    if (m.kind == Role::Kind::input) return row->name == "pos";
     return row->kind == ValueKind::constant || (row->per_layer && row->in_model(config_));
   }
 
@@ -128,55 +129,54 @@ class Layer {
     throw Error(label, fmt::format("{}{}{}", program_.where(line), why, kDoc));
   }
 
-  const Result& declared(const std::string& name) const {
-    for (const Result& input : program_.inputs)
+  const ValueDecl& declared(const std::string& name) const {
+    for (const ValueDecl& input : program_.inputs)
       if (input.name == name) return input;
     for (const Op& op : program_.ops)
-      for (const Result& result : op.results)
+      for (const ValueDecl& result : op.results)
         if (result.name == name) return result;
-    refuse("program_c1", program_.output_line, fmt::format("output {} is never made", name));
+    refuse("program_c1", program_.output_line, fmt::format("output {} is never defined", name));
   }
 
-  const Result* input(std::string_view meaning) const {
-    for (const Result& input : program_.inputs)
-      if (input.meaning.to_string() == meaning) return &input;
+  const ValueDecl* input(std::string_view role) const {
+    for (const ValueDecl& input : program_.inputs)
+      if (input.role.to_string() == role) return &input;
     return nullptr;
   }
 
-  void require_input(const Result& input) const {
-    const Meaning& m = input.meaning;
+  void require_input(const ValueDecl& input) const {
+    const Role& m = input.role;
     const auto refuse_it = [&](const std::string& why) {
       refuse("layer_c1", input.line, fmt::format("{}: {}", input.name, why));
     };
     if (!program_.ops.empty() && input.line.number > program_.ops[0].results[0].line.number)
-      refuse_it("inputs stand before the first step");
+      refuse_it("inputs must precede the first step");
     if (input.layout.is_partial())
-      refuse_it(fmt::format("{}; inputs are complete", input.layout.to_string()));
+      refuse_it(fmt::format("{}; inputs must be complete", input.layout.to_string()));
     const std::string text = m.to_string();
-    if (m.kind == Meaning::Kind::weight && !m.last) return require_weight(input);
+    if (m.kind == Role::Kind::weight && !m.last) return require_weight(input);
     if (text == "input pos") {
       if (input.layout.to_string() != "BL")
-        refuse_it(
-            fmt::format("{}; positions are handed over whole, as BL: take a part by "
-                        "slice(pos, B, AXES)",
-                        input.layout.to_string()));
+        refuse_it(fmt::format(
+            "{}; positions are supplied unsharded, as BL: get a part by slice(pos, B, AXES)",
+            input.layout.to_string()));
       return;
     }
     if (text != "in" && text != "previous k_cache" && text != "previous v_cache" &&
-        m.kind != Meaning::Kind::constant)
+        m.kind != Role::Kind::constant)
       refuse_it(fmt::format(
-          "a layer is not handed '{}'; legal: in, weight NAME, input pos, constant ones, "
+          "a layer has no input '{}'; legal: in, weight NAME, input pos, constant ones, "
           "previous k_cache, previous v_cache",
           text));
   }
 
-  void require_weight(const Result& input) const {
-    if (has(input.meaning)) return;
+  void require_weight(const ValueDecl& input) const {
+    if (has(input.role)) return;
     const std::vector<std::string> legal = weights();
-    const std::string near = nearest(input.meaning.name, legal);
+    const std::string near = nearest(input.role.name, legal);
     refuse("layer_c1", input.line,
            fmt::format("{}: the model {} has no weight '{}'{}; it has {}", input.name,
-                       print_model(config_), input.meaning.name,
+                       print_model(config_), input.role.name,
                        near.empty() ? "" : ", did you mean " + near + "?", fmt::join(legal, " ")));
   }
 

@@ -241,9 +241,9 @@ std::vector<CutDim> cut_dims(const Strategy& strategy) {
       if (!dim.axes.empty()) cuts.push_back({dim.letter, dim.axes.sorted()});
   };
   if (const Program* layer = strategy.program()) {
-    for (const Result& input : layer->inputs) see(input.layout.dims());
+    for (const ValueDecl& input : layer->inputs) see(input.layout.dims());
     for (const Op& op : layer->ops)
-      for (const Result& result : op.results) see(result.layout.dims());
+      for (const ValueDecl& result : op.results) see(result.layout.dims());
     return largest(cuts);
   }
   for (const LayoutLine& line : strategy.table().lines)
@@ -267,7 +267,7 @@ void require_decodes(const Strategy& strategy) {
     if (decodes(s)) legal.push_back(s.to_string());
   throw Error(
       "strategy_c2",
-      fmt::format("{}{} cuts L, the positions of a pass, and a decode step has one: it is a "
+      fmt::format("{}{} shards L, the positions of a pass, and a decode step has one: it is a "
                   "prefill only; --decode may be: {}",
                   where_L_is_cut(strategy), strategy.to_string(), fmt::join(legal, ", ")));
 }
@@ -279,7 +279,7 @@ void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t 
   if (prompt % unit == 0 && chunk % unit == 0) return;
   throw Error(
       "strategy_c5",
-      fmt::format("{}{} on torus {} cuts L, the positions of a pass, {} ways: {}={} is not "
+      fmt::format("{}{} on torus {} shards L, the positions of a pass, {} ways: {}={} is not "
                   "divisible; the nearest legal: --prompt {}{}",
                   where_L_is_cut(strategy), strategy.to_string(), torus.to_string(), unit,
                   prompt % unit != 0 ? "prompt" : "chunk", prompt % unit != 0 ? prompt : chunk,

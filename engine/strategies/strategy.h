@@ -50,7 +50,7 @@ const std::vector<Strategy>& all_strategies();
 /// table has the name of one that ships.
 std::vector<Strategy> load_strategies(const std::string& path);
 
-/// A dim that a strategy cuts over the chips along `axes`, which must divide it.
+/// A dim that a strategy shards over the chips along `axes`, which must divide it.
 struct CutDim {
   char dim;   ///< B is the batch, L the positions of a pass
   Axes axes;  ///< in x, y, z order
@@ -62,10 +62,10 @@ std::vector<CutDim> cut_dims(const Strategy& strategy);
 /// "XYZ" of xyz: the product of the sizes, as messages write it.
 std::string product_name(const Axes& axes);
 
-/// The smallest batch that the strategy's cuts divide, and the smallest number of positions.
+/// The smallest batch that the strategy can shard, and the smallest number of positions.
 std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
 std::int64_t smallest_length(const Strategy& strategy, const Torus& torus);
-/// Whether it can decode: a decode step has one position, and nothing cuts it.
+/// Whether it can decode: a decode step has one position, which cannot be sharded.
 bool decodes(const Strategy& strategy);
 
 /// Throws Error("strategy_c3", ...) if dims are not divisible as the strategies of the phases need,

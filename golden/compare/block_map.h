@@ -15,7 +15,7 @@ namespace shardproof {
 /// The coordinates (x, y, z) of a chip by its number, (x·Y + y)·Z + z.
 std::array<int, 3> judged_coordinates(const Torus& torus, int chip);
 
-/// Whether the layout can lie on a tensor of this shape: as many dims, and each divides.
+/// Whether a tensor of this shape can have the layout: as many dims, and each divides.
 bool judged_divides(const Layout& layout, const Shape& shape, const Torus& torus);
 
 /// Where a chip's block of each dim of a global `shape` begins: in `F_zyx` chip (x,y,z) holds block

@@ -12,8 +12,8 @@
 namespace shardproof {
 
 /// What a value must be: bits by global index, row-major, of f32 values and int32 ids alike. Of f32
-/// partial sums, each of which must be what it is by itself, one such tensor for each summand
-/// behind the other, in the order of judged_part (golden/compare/block_map.h).
+/// partial sums, each of which must be what it is by itself, one such tensor for each summand, one
+/// after the other, in the order of judged_part (golden/compare/block_map.h).
 struct ExpectedBits {
   Shape shape;
   std::vector<std::uint32_t> bits;
@@ -29,7 +29,7 @@ struct Mismatch {
   std::optional<Reach> reach;
 };
 
-/// One value held against what it must be, by the layout that it is declared to have.
+/// One value compared with what it must be, by the layout that it is declared to have.
 struct Comparison {
   std::int64_t elements = 0;  ///< compared, every replica counted, up to the first mismatch
   std::optional<Mismatch> mismatch;
@@ -39,8 +39,8 @@ struct Comparison {
 /// over the partial axes, and on a few elements of each shard by the exact terms of its origins;
 /// f32 partial sums on every chip by the summand that the chip's place on the partial axes stands
 /// for. The value's own layout plays no part. Throws Error("compare_c1", ...) if the declared
-/// layout has not as many dims as the value, if there are not as many expected bits as elements, or
-/// if the value holds int32 where f32 is expected or the other way round.
+/// layout does not have as many dims as the value, if there are not as many expected bits as
+/// elements, or if the value holds int32 where f32 is expected or vice versa.
 Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value);
 
 }  // namespace shardproof

@@ -36,14 +36,14 @@ void ScalarJudge::next_pass() {
 }
 
 void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* op,
-                          const Result& declared, const Sharded& value) {
+                          const ValueDecl& declared, const Sharded& value) {
   if (scope.pass != model_.pass()) next_pass();
   const std::string key = ScalarModel::key(program, scope.layer, declared.name);
   Finding found;
   found.pass = scope.pass;
   found.step = scope.step(program, declared.name);
   found.where = program.where(declared.line);
-  found.checkpoint = "the scalar model's " + declared.meaning.to_string();
+  found.checkpoint = "the scalar model's " + declared.role.to_string();
   found.op = op != nullptr ? op->to_string() : "input";
   const auto at = model_.values().find(key);
   if (scope.pass != model_.pass() || at == model_.values().end()) {
@@ -75,7 +75,8 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
 void ScalarJudge::observe_generated(const IntTensor& generated) {
   const std::int64_t gen = generated.shape[1];
   if (static_cast<std::int64_t>(model_.tokens().size()) != gen) {
-    judgement_.missing = fmt::format("{} tokens generated, {} wanted", gen, model_.tokens().size());
+    judgement_.missing =
+        fmt::format("{} tokens generated, {} expected", gen, model_.tokens().size());
     return;
   }
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(generated.data.size()); ++i) {

@@ -9,7 +9,7 @@
 
 namespace shardproof {
 
-/// Watches an f32 run and holds every value against the scalar model, bit for bit, on every chip:
+/// Watches an f32 run and compares every value with the scalar model's, bit for bit, on every chip:
 /// a complete value by the chip's block of the tensor, a partial one by the block of the part that
 /// the chip's place on the partial axes stands for.
 class ScalarJudge : public Observer {
@@ -20,7 +20,7 @@ class ScalarJudge : public Observer {
               const oracle::Answer& exact, Findings& findings);
 
   /// Throws what ScalarModel::next_pass throws.
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
   void observe_generated(const IntTensor& generated);
 

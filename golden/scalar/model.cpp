@@ -37,18 +37,18 @@ std::string ScalarModel::key(const Program& program, int layer, const std::strin
 
 ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Known& given) {
   std::map<std::string, Value> values;
-  const auto made = [&](const Result& declared, Value value, bool input) {
+  const auto made = [&](const ValueDecl& declared, Value value, bool input) {
     value.layout = declared.layout;
     values_[key(program, layer, declared.name)] = {value, &declared, in_layer(program) ? layer : -1,
                                                    input};
     values[declared.name] = std::move(value);
   };
-  for (const Result& input : program.inputs) {
-    const Meaning& m = input.meaning;
-    if (m.kind == Meaning::Kind::weight) {
+  for (const ValueDecl& input : program.inputs) {
+    const Role& m = input.role;
+    if (m.kind == Role::Kind::weight) {
       const Tensor& w = weights_.at(weight_id(layer, m.name));
       made(input, {{}, w.shape, {w.data}, {}}, true);
-    } else if (m.kind == Meaning::Kind::constant) {
+    } else if (m.kind == Role::Kind::constant) {
       const Tensor ones = constant_tensor(plan_.given.model);
       made(input, {{}, ones.shape, {ones.data}, {}}, true);
     } else {
@@ -66,7 +66,7 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
   }
   Known outputs;
   for (const std::string& name : program.outputs)
-    outputs[program.declared(name).meaning.to_string()] = values.at(name);
+    outputs[program.declared(name).role.to_string()] = values.at(name);
   return outputs;
 }
 

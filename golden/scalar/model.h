@@ -17,7 +17,7 @@ class ScalarModel {
  public:
   struct Made {
     scalar::Value value;
-    const Result* declared;
+    const ValueDecl* declared;
     int layer;  ///< −1 of a value that belongs to none
     bool input;
   };
@@ -25,7 +25,7 @@ class ScalarModel {
   /// `weights` as stored for the run. All outlive the model.
   ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt);
 
-  /// Runs the next pass, the hand-over behind the prefill included, and forgets the one before.
+  /// Runs the next pass, the hand-over after the prefill included, and forgets the one before.
   /// False when there is none left. Throws what scalar::apply throws.
   bool next_pass();
 

@@ -20,14 +20,14 @@ constexpr std::string_view kMap =
     "replicas; along the axes of partialsum they hold summands.";
 
 /// Whether st() has rounded the value: a stored checkpoint, in any layout.
-bool is_stored(const Meaning& m) {
+bool is_stored(const Role& m) {
   const ValueRow* const row = value_row(m);
-  return m.kind == Meaning::Kind::checkpoint && row != nullptr && row->stored;
+  return m.kind == Role::Kind::checkpoint && row != nullptr && row->stored;
 }
 
-std::string dtype_of(const Result& declared, ActType act) {
+std::string dtype_of(const ValueDecl& declared, ActType act) {
   if (declared.layout.is_partial()) return "f32 partial";
-  return act == ActType::bf16 && is_stored(declared.meaning) ? "bf16" : "f32";
+  return act == ActType::bf16 && is_stored(declared.role) ? "bf16" : "f32";
 }
 
 /// The user's layer programs, if the run has any.
@@ -102,13 +102,13 @@ TraceFile::TraceFile(const Case& c, const IntTensor& prompt, std::filesystem::pa
 }
 
 void TraceFile::add(const Scope& scope, const Program& program, const Op& op,
-                    const Result& declared, const Sharded& value) {
+                    const ValueDecl& declared, const Sharded& value) {
   const Entry entry{scope.step(program, declared.name), declared, op.to_string(), value};
   if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data())) {
     put_complete(entry, *f32, dtype_of(declared, act_));
   } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data())) {
     const std::vector<std::int32_t> whole = put_complete(entry, *i32, "int32");
-    if (declared.meaning.to_string() == "token") keep_token(scope.pass, whole);
+    if (declared.role.to_string() == "token") keep_token(scope.pass, whole);
   } else {
     put_partial(entry);
   }
@@ -128,7 +128,7 @@ Hdf5Writer::Object TraceFile::put(const Hdf5Writer::Object& parent, const Entry&
   Hdf5Writer::Object made = file_.dataset(parent, entry.id, shape, data);
   made.put("layout", entry.declared.layout.to_string());
   made.put("dtype", dtype);
-  made.put("meaning", entry.declared.meaning.to_string());
+  made.put("meaning", entry.declared.role.to_string());
   made.put("op", entry.op);
   made.put("shape", entry.value.shape());
   made.put("order", order_);
@@ -145,8 +145,9 @@ std::vector<Hdf5Writer::Object> TraceFile::put_shards(const Entry& entry,
   std::vector<Hdf5Writer::Object> made;
   for (std::size_t chip = 0; chip < chips.size(); ++chip)
     made.push_back(put(chips_[chip], entry,
-                       as_declared ? judged_block(entry.declared.layout, value.shape(), value.torus())
-                                   : Shape{std::ssize(chips[chip])},
+                       as_declared
+                           ? judged_block(entry.declared.layout, value.shape(), value.torus())
+                           : Shape{std::ssize(chips[chip])},
                        chips[chip], dtype));
   return made;
 }

@@ -20,7 +20,7 @@ class TraceFile {
             bool weights_given);
 
   /// The next op's output, chip by chip and, where it has one, its logical tensor.
-  void add(const Scope& scope, const Program& program, const Op& op, const Result& declared,
+  void add(const Scope& scope, const Program& program, const Op& op, const ValueDecl& declared,
            const Sharded& value);
 
   /// Writes the file; to be called once.
@@ -29,7 +29,7 @@ class TraceFile {
  private:
   struct Entry {
     std::string id;
-    const Result& declared;
+    const ValueDecl& declared;
     std::string op;
     const Sharded& value;
   };

@@ -29,7 +29,7 @@ double bytes_of(const Program& program, const ValueTypes& types, const Case& c) 
   const auto chips = static_cast<double>(c.torus.chips());
   double bytes = 0.0;
   for (const Op& op : program.ops)
-    for (const Result& r : op.results) {
+    for (const ValueDecl& r : op.results) {
       const Type& type = types.at(r.name);
       const bool f64 = type.layout.is_partial() && c.numerics.regime == Regime::exact;
       const double texts = 2.0 * static_cast<double>(op.to_string().size() + r.name.size());

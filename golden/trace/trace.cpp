@@ -19,7 +19,7 @@ Trace::Trace(const TypedPlan& typed, const IntTensor& prompt, fs::path target, b
 Trace::~Trace() = default;
 
 void Trace::observe(const Scope& scope, const Program& program, const Op* op,
-                    const Result& declared, const Sharded& value) {
+                    const ValueDecl& declared, const Sharded& value) {
   if (op != nullptr) file_->add(scope, program, *op, declared, value);
 }
 

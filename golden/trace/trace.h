@@ -35,7 +35,7 @@ class Trace : public Observer {
         bool weights_given = false);
   ~Trace() override;
 
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
 
   /// Writes the file; to be called once. `ended` says how the run ended: "complete", or why it

@@ -22,7 +22,7 @@ bool one_case_is_equal() {
   const Case c = parse_case(
       "torus=3x1x2 model=palm-tiny prefill=wg-xyz:batch decode=ws2d:batch batch=6 prompt=3 gen=2");
   const Judgement judgement = verify_case(c, memo);
-  std::printf("%s: %s, %lld tensors\n", print_case(c).c_str(),
+  std::printf("%s: %s, %lld values\n", print_case(c).c_str(),
               std::string(to_string(judgement.verdict)).c_str(),
               static_cast<long long>(judgement.tensors));
   return judgement.verdict == Verdict::equal && judgement.tensors > 0;

@@ -33,7 +33,8 @@ Sharded iota(const char* layout, const Shape& shape, const Torus& torus) {
 /// Elements received, chip by chip, by the only collective of a program.
 class Traffic : public Observer {
  public:
-  void observe(const Scope&, const Program&, const Op*, const Result&, const Sharded&) override {}
+  void observe(const Scope&, const Program&, const Op*, const ValueDecl&, const Sharded&) override {
+  }
   void moved(const Scope&, const Program&, const Op&, std::int64_t n) override { total += n; }
   std::int64_t total = 0;
 };
@@ -229,7 +230,7 @@ TEST(Collectives, CheckTheirOwnTypingRules) {
   for (const auto& [label, call] : broken) EXPECT_EQ(label_of(call), label);
   // The message is the one of the type check.
   EXPECT_EQ(message_of([&] { all_gather(t, 'E', z); }),
-            "all_gather_c3: z is not the minor-most suffix of E_zy, which gives up its axes from "
+            "all_gather_c3: z is not the minor-most suffix of E_zy, whose axes are removed from "
             "the right");
 }
 

@@ -28,7 +28,7 @@ class Watcher : public Observer {
  public:
   using See = std::function<void(const std::string& name, const Sharded& value)>;
   explicit Watcher(See see) : see_(std::move(see)) {}
-  void observe(const Scope&, const Program&, const Op*, const Result& declared,
+  void observe(const Scope&, const Program&, const Op*, const ValueDecl& declared,
                const Sharded& value) override {
     see_(declared.name, value);
   }
@@ -164,7 +164,7 @@ TEST(Poison, ReachesInputsThatTheCallerGivesUp) {
              .observer = &watcher,
              .scope = {},
              .hazards = hazards,
-             .gives_up_inputs = given_up});
+             .donate_inputs = given_up});
     EXPECT_EQ(std::isnan(late), given_up);
     EXPECT_EQ(g->f32()[1][3], 3) << "weights are kept";
   }

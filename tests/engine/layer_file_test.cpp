@@ -66,7 +66,8 @@ TEST_F(LayerFile, RefusesWhatIsNoTextFile) {
   EXPECT_EQ(label_of([&] { load_layer(directory_.string()); }), "program_f1");
   EXPECT_TRUE(said("").starts_with("program_f2: p.txt holds no statement")) << said("");
   EXPECT_TRUE(said("# nothing\n\n").starts_with("program_f2: ")) << said("# nothing\n\n");
-  EXPECT_TRUE(said(std::string("input\0x", 7)).starts_with("program_f3: p.txt is no text: byte 5"));
+  EXPECT_TRUE(
+      said(std::string("input\0x", 7)).starts_with("program_f3: p.txt is not text: byte 5"));
   EXPECT_TRUE(said(std::string((1 << 20) + 1, '\n')).starts_with("program_f3: ")) << "too large";
   EXPECT_EQ(message_of([&] { load_layer(""); }), "program_f1: no file is named");
   EXPECT_TRUE(said("\xef\xbb\xbf" + whole()).starts_with("program_f3: p.txt begins with a byte o"));
@@ -78,8 +79,9 @@ TEST_F(LayerFile, RefusesWhatIsNoTextFile) {
 }
 
 TEST_F(LayerFile, SaysWhichLineIsNoStatement) {
-  EXPECT_EQ(said("# head\ninput x : BLE_w is in\n"),
-            "axes_c1: p.txt line 2: 'w' in 'w' is no axis; axes are x, y and z (docs/program.md)");
+  EXPECT_EQ(
+      said("# head\ninput x : BLE_w is in\n"),
+      "axes_c1: p.txt line 2: 'w' in 'w' is not an axis; axes are x, y and z (docs/program.md)");
   EXPECT_EQ(said(with("swiglu(", "swigu(")).substr(0, 30), "program_c0: p.txt line 40: 'a ");
   EXPECT_NE(said(with("swiglu(", "swigu(")).find("did you mean swiglu?"), std::string::npos);
 }
@@ -95,15 +97,15 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
        "layer_c1: p.txt line 7: w_up: the model palm-tiny has no weight 'w_upp', did you mean "
        "w_up"},
       {with("input pos : BL is", "input pos : B_xL is"),
-       "layer_c1: p.txt line 10: pos: B_xL; positions are handed over whole"},
+       "layer_c1: p.txt line 10: pos: B_xL; positions are supplied unsharded"},
       {with("input x : BLE_xzy is in", "input x : BLE_x partialsum-yz is in"),
-       "layer_c1: p.txt line 1: x: BLE_x partialsum-yz; inputs are complete"},
-      {with("is input pos", "is input ids"), "layer_c1: p.txt line 10: pos: a layer is not handed"},
-      {with("is previous k_cache", "is k_cache"), "layer_c1: p.txt line 13: k_old: a layer is not"},
+       "layer_c1: p.txt line 1: x: BLE_x partialsum-yz; inputs must be complete"},
+      {with("is input pos", "is input ids"), "layer_c1: p.txt line 10: pos: a layer has no input"},
+      {with("is previous k_cache", "is k_cache"), "layer_c1: p.txt line 13: k_old: a layer has no"},
       {whole() + "input late : E is weight norm\n",
-       "layer_c1: p.txt line 46: late: inputs stand before the first step"},
+       "layer_c1: p.txt line 46: late: inputs must precede the first step"},
       {with("input v_old : B_zyxMKQ", "input v_old : BMKQ"),
-       "layer_c3: p.txt line 14: v_old comes as BMKQ, but k_old as B_zyxMKQ"},
+       "layer_c3: p.txt line 14: v_old is supplied as BMKQ, but k_old as B_zyxMKQ"},
   };
   for (const auto& [text, message] : edits)
     EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);
@@ -118,11 +120,12 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheOutputs) {
       {with("output out, kc, vc", "output out, kc, vc, vc"),
        "layer_c2: p.txt line 45: more than one output is 'v_cache'"},
       {with("output out, kc, vc", "output out, kc, vc, xn"),
-       "layer_c2: p.txt line 45: a layer hands on out, k_cache and v_cache only"},
+       "layer_c2: p.txt line 45: the outputs of a layer are out, k_cache and v_cache only"},
       {with("output out, kc, vc", "output y, kc, vc"),
-       "layer_c2: p.txt line 45: y is BLE_x partialsum-yz; a layer hands on complete values"},
+       "layer_c2: p.txt line 45: y is BLE_x partialsum-yz; the outputs of a layer must be "
+       "complete"},
       {with("output out, kc, vc", "output out, kc, vx"),
-       "program_c1: p.txt line 45: output vx is never made"},
+       "program_c1: p.txt line 45: output vx is never defined"},
   };
   for (const auto& [text, message] : edits)
     EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);

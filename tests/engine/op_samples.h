@@ -23,7 +23,7 @@ struct OpSample {
                                                       {'F', 8}, {'H', 4}, {'K', 2}, {'Q', 4},
                                                       {'V', 8}, {'P', 9}, {'J', 2}};
     std::map<std::string, Shape> all;
-    for (const Result& input : program().inputs) {
+    for (const ValueDecl& input : program().inputs) {
       Shape& shape = all[input.name];
       for (char letter : input.layout.letters()) shape.push_back(extents.at(letter));
     }

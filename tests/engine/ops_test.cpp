@@ -196,7 +196,7 @@ std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
     operands.push_back(operand);
     values[op.args[i]] = shared(std::move(operand));
   }
-  for (const Result& result : op.results) alone.outputs.push_back(result.name);
+  for (const ValueDecl& result : op.results) alone.outputs.push_back(result.name);
   Threads one(1);
   Numerics f32;
   f32.regime = Regime::f32;
@@ -204,7 +204,7 @@ std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
   const auto outputs =
       execute(alone, std::move(values),
               {.config = any_config(), .threads = one, .scope = {}, .numerics = f32});
-  for (const Result& result : op.results) results.push_back(*outputs.at(result.name));
+  for (const ValueDecl& result : op.results) results.push_back(*outputs.at(result.name));
   return results;
 }
 
@@ -269,12 +269,12 @@ TEST(Constants, AreThoseOfTheModelAndOfTheOp) {
   EXPECT_EQ(constant_of(op, config), 0.5);
   op.parameter = "E";
   EXPECT_EQ(message_of([&] { constant_of(op, config); }),
-            "scale_by_c2: 'E' is no constant; legal: embed_scale, logit_scale");
+            "scale_by_c2: 'E' is not a constant; legal: embed_scale, logit_scale");
   op.kind = OpKind::divide_by;
   EXPECT_EQ(constant_of(op, config), 12.0);
   op.parameter = "logit_scale";
   EXPECT_EQ(message_of([&] { constant_of(op, config); }),
-            "divide_by_c2: 'logit_scale' is no constant to divide by; legal: E");
+            "divide_by_c2: 'logit_scale' is not a constant to divide by; legal: E");
 }
 
 }  // namespace

@@ -41,17 +41,17 @@ std::vector<std::string> statements(const std::string& text) {
 
 TEST(ProgramManual, EveryStatementParsesAndEveryOpHasOne) {
   std::set<OpKind> ops;
-  std::set<Meaning::Kind> meanings;
+  std::set<Role::Kind> roles;
   int lines = 0;
   for (const std::string& line : statements(manual())) {
     try {
       const Program program = parse_program("manual", line);
       lines += print_program(program).empty() ? 0 : 1;
       EXPECT_EQ(parse_program("manual", print_program(program)), program) << line;
-      for (const Result& input : program.inputs) meanings.insert(input.meaning.kind);
+      for (const ValueDecl& input : program.inputs) roles.insert(input.role.kind);
       for (const Op& op : program.ops) {
         ops.insert(op.kind);
-        for (const Result& result : op.results) meanings.insert(result.meaning.kind);
+        for (const ValueDecl& result : op.results) roles.insert(result.role.kind);
       }
     } catch (const Error& error) {
       ADD_FAILURE() << line << "\n" << error.what();
@@ -60,8 +60,8 @@ TEST(ProgramManual, EveryStatementParsesAndEveryOpHasOne) {
   EXPECT_GE(lines, 45);
   for (const OpRow& op : all_ops())
     EXPECT_TRUE(ops.contains(op.kind)) << "no example of " << op.name;
-  for (int kind = 0; kind <= static_cast<int>(Meaning::Kind::previous); ++kind)
-    EXPECT_TRUE(meanings.contains(static_cast<Meaning::Kind>(kind))) << "meaning " << kind;
+  for (int kind = 0; kind <= static_cast<int>(Role::Kind::previous); ++kind)
+    EXPECT_TRUE(roles.contains(static_cast<Role::Kind>(kind))) << "meaning " << kind;
 }
 
 TEST(ProgramManual, NamesEveryRuleOfAProgramFile) {

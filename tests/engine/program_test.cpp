@@ -96,9 +96,9 @@ TEST(ProgramText, TellsThePartsOfAnOp) {
   EXPECT_EQ(program.producer("c")->as.to_string(), "yz");
   EXPECT_EQ(program.producer("j"), program.producer("i"));
   EXPECT_EQ(program.producer("x"), nullptr);
-  EXPECT_TRUE(program.producer("c")->results[0].meaning.last);
+  EXPECT_TRUE(program.producer("c")->results[0].role.last);
   EXPECT_EQ(program.producer("g")->args, (std::vector<std::string>{"a", "b", "c", "d"}));
-  EXPECT_EQ(program.producer("k")->results[0].meaning.kind, Meaning::Kind::previous);
+  EXPECT_EQ(program.producer("k")->results[0].role.kind, Role::Kind::previous);
 }
 
 TEST(ProgramText, RefusesWhatIsNoStatement) {
@@ -131,7 +131,7 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
        })
     EXPECT_EQ(label_of([&] { parse_program("p", line); }), "program_c0") << line;
   EXPECT_EQ(message_of([] { parse_program("p", "\n\nx : BLE = plus(a) is in"); }),
-            "program_c0: line 3: 'x : BLE = plus(a) is in': 'plus' is no op");
+            "program_c0: line 3: 'x : BLE = plus(a) is in': 'plus' is not an op");
   // Layouts, axes and specs say themselves what is wrong with them.
   EXPECT_EQ(label_of([] { parse_program("p", "input x : BLe is in"); }), "layout_c0");
   EXPECT_EQ(label_of([] { parse_program("p", "x : B = all_gather(a, E, w) is in"); }), "axes_c1");
@@ -189,7 +189,7 @@ TEST(Execute, RefusesAStatisticThatOverflowed) {
 TEST(Execute, RefusesAnyComputedValueThatIsNotFinite) {
   // Each kind of value, infinite and NaN, on the last chip only.
   const Torus torus(1, 1, 3);
-  for (const char* meaning :
+  for (const char* role :
        {"mid", "raw block_out", "unstored out", "stat d", "stat d2", "stat final_d"})
     for (float bad :
          {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
@@ -198,10 +198,10 @@ TEST(Execute, RefusesAnyComputedValueThatIsNotFinite) {
       x.data[5] = bad;
       const std::string said = message_of([&] {
         run_program(
-            fmt::format("input x : BLE_z is in\ny : BLE_z = add(x, x) is {}\noutput y", meaning),
+            fmt::format("input x : BLE_z is in\ny : BLE_z = add(x, x) is {}\noutput y", role),
             torus, {{"x", x}});
       });
-      EXPECT_TRUE(said.starts_with("engine_finite: ")) << meaning << " " << said;
+      EXPECT_TRUE(said.starts_with("engine_finite: ")) << role << " " << said;
       EXPECT_NE(said.find("at [0,0,5], on chip (0,0,2)"), std::string::npos) << said;
     }
 }

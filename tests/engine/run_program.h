@@ -47,12 +47,12 @@ inline std::vector<Sharded> run_op_results(std::string_view call,
                                            const std::vector<SharedValue>& operands,
                                            std::size_t results) {
   static Threads one(1);
-  std::string declared, meanings;
+  std::string declared, roles;
   for (std::size_t i = 0; i < results; ++i) {
     declared += fmt::format("{}result{} : B", i > 0 ? ", " : "", i);
-    meanings += i > 0 ? ", in" : "in";
+    roles += i > 0 ? ", in" : "in";
   }
-  Program program = parse_program("law", fmt::format("{} = {} is {}", declared, call, meanings));
+  Program program = parse_program("law", fmt::format("{} = {} is {}", declared, call, roles));
   Op& op = program.ops[0];
   std::vector<Type> types;
   std::map<std::string, SharedValue> inputs;
@@ -86,7 +86,7 @@ inline std::map<std::string, SharedValue> run_program(std::string_view text, con
   const Program program = parse_program("test", text);
   std::map<std::string, Shape> shapes;
   std::map<std::string, SharedValue> values;
-  for (const Result& input : program.inputs) {
+  for (const ValueDecl& input : program.inputs) {
     const Tensor& tensor = inputs.at(input.name);
     shapes[input.name] = tensor.shape;
     values[input.name] = shared(shard(tensor, input.layout, torus));

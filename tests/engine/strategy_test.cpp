@@ -231,7 +231,7 @@ TEST(Strategy, ThatCutsPositionsIsPrefillOnly) {
             (std::set<std::string>{"sp:1d", "sp:2d", "ulysses", "context", "context-z:2d"}));
   const std::string message = message_of([] { require_decodes(Strategy::parse("sp:1d")); });
   EXPECT_TRUE(
-      message.starts_with("strategy_c2: sp:1d cuts L, the positions of a pass, and a "
+      message.starts_with("strategy_c2: sp:1d shards L, the positions of a pass, and a "
                           "decode step has one: it is a prefill only; --decode may be: "))
       << message;
   // It names every one that can, and no other.
@@ -249,11 +249,12 @@ TEST(Strategy, NamesTheNearestLegalPromptAndChunk) {
   };
   EXPECT_EQ(message("sp:1d", 48, 48), "");
   EXPECT_EQ(message("sp:1d", 48, 24), "");
-  EXPECT_EQ(message("sp:1d", 25, 25),
-            "strategy_c5: sp:1d on torus 4x2x3 cuts L, the positions of a pass, 24 ways: prompt=25 "
-            "is not divisible; the nearest legal: --prompt 24");
+  EXPECT_EQ(
+      message("sp:1d", 25, 25),
+      "strategy_c5: sp:1d on torus 4x2x3 shards L, the positions of a pass, 24 ways: prompt=25 "
+      "is not divisible; the nearest legal: --prompt 24");
   EXPECT_EQ(message("context-z:2d", 9, 4),
-            "strategy_c5: context-z:2d on torus 4x2x3 cuts L, the positions of a pass, 3 ways: "
+            "strategy_c5: context-z:2d on torus 4x2x3 shards L, the positions of a pass, 3 ways: "
             "chunk=4 is not divisible; the nearest legal: --prompt 9 --chunk 3");
   EXPECT_EQ(message("ws2d:batch", 7, 2), "");
 }

@@ -40,11 +40,11 @@ std::map<std::string, Layout> cut_weights(const Case& c) {
   std::map<std::string, Layout> cut;
   const PhasePrograms phase = make_plan(c).prefill;
   for (const Program* p : {&phase.embed, &phase.layer, &phase.head})
-    for (const Result& input : p->inputs) {
-      if (input.meaning.kind != Meaning::Kind::weight) continue;
+    for (const ValueDecl& input : p->inputs) {
+      if (input.role.kind != Role::Kind::weight) continue;
       int blocks = 1;
       for (const Layout::Dim& dim : input.layout.dims()) blocks *= c.torus.size(dim.axes);
-      if (blocks > 1) cut.emplace(input.meaning.name, input.layout);
+      if (blocks > 1) cut.emplace(input.role.name, input.layout);
     }
   return cut;
 }

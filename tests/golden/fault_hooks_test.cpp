@@ -49,7 +49,7 @@ struct Seen {
 
 class Steps : public Observer {
  public:
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded&) override {
     if (op != nullptr)
       all.push_back({.id = scope.step(program, declared.name),
@@ -98,8 +98,8 @@ void spoil(Sharded& value, int chip) {
 
 FaultHooks spoiled(const std::string& step, int chip) {
   FaultHooks faults;
-  faults.result = [=](const Scope& scope, const Program& program, const Op&, const Result& declared,
-                      Sharded& value) {
+  faults.result = [=](const Scope& scope, const Program& program, const Op&,
+                      const ValueDecl& declared, Sharded& value) {
     if (scope.step(program, declared.name) == step) spoil(value, chip);
   };
   return faults;
@@ -330,7 +330,8 @@ TEST(FaultHooks, AreToldWhereTheyAre) {
   faults.plan = [&](const Scope& scope, const Program& program, const Op& op, Moves&) {
     planned_at.insert(scope.step(program, op.results[0].name));
   };
-  faults.result = [&](const Scope& scope, const Program& program, const Op&, const Result& declared,
+  faults.result = [&](const Scope& scope, const Program& program, const Op&,
+                      const ValueDecl& declared,
                       Sharded&) { results.insert(scope.step(program, declared.name)); };
   faults.weight = [&](const std::string& name, Sharded&) { weights.insert(name); };
   EXPECT_EQ(setting.judge(faults).verdict, Verdict::equal);

@@ -18,7 +18,7 @@ class Corrupter : public Observer {
   Corrupter(Judge& judge, std::string step, int chip, std::optional<std::size_t> at)
       : judge_(judge), step_(std::move(step)), chip_(chip), at_(at) {}
 
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     if (scope.step(program, declared.name) != step_) {
       judge_.observe(scope, program, op, declared, value);
@@ -115,7 +115,7 @@ TEST(Judge, WithoutTheFaultFindsNothing) {
 int declare_reversed(Program& program, const std::string& value) {
   int lies = 0;
   for (Op& op : program.ops)
-    for (Result& result : op.results) {
+    for (ValueDecl& result : op.results) {
       if (result.name != value) continue;
       for (std::size_t d = 0; d < result.layout.rank(); ++d) {
         const Axes axes = result.layout.dims()[d].axes;
@@ -153,7 +153,7 @@ TEST(Judge, GoesByTheDeclaredLayout) {
 class OriginSpoiler : public Observer {
  public:
   explicit OriginSpoiler(Judge& judge) : judge_(judge) {}
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     if (declared.name != "qt" || !value.holds_partial())
       return judge_.observe(scope, program, op, declared, value);
@@ -218,9 +218,9 @@ TEST(Judge, DoesNotJudgeARunThatShowedNothing) {
 class Hider : public Observer {
  public:
   explicit Hider(Judge& judge) : judge_(judge) {}
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
-    if (declared.meaning.name != "hidden") judge_.observe(scope, program, op, declared, value);
+    if (declared.role.name != "hidden") judge_.observe(scope, program, op, declared, value);
   }
 
  private:

@@ -248,12 +248,12 @@ RC_GTEST_PROP(LayerProgram, AnyResidualLayoutIsLedInAndOut, ()) {
   RC_CLASSIFY(!(in == out), "resharded between layers");
   Program layer = parse_program("layer", text_of(Strategy::parse("ws2d:heads"), c));
   /// The ops of the cheapest way, behind `value`; the name of the last.
-  const auto lead = [&](Result value, const Layout& to, std::vector<Op>& ops) {
+  const auto lead = [&](ValueDecl value, const Layout& to, std::vector<Op>& ops) {
     const Way way = cheapest_way(value.layout, to, {c.batch, 1, c.model.E}, torus);
     for (const Move& move : way.moves) {
       Op op = move.op;
       op.args = {value.name};
-      value = {.name = value.name + "_", .layout = move.to, .meaning = value.meaning};
+      value = {.name = value.name + "_", .layout = move.to, .role = value.role};
       op.results = {value};
       ops.push_back(std::move(op));
     }
@@ -328,29 +328,29 @@ TEST(LayerProgram, OneThatAsksForWhatTheModelHasNotIsRefused) {
   const Case c = small(1);
   const std::string text = text_of(Strategy::parse("ws2d:batch"), c);
   const std::string hidden = "a : BLF_zyx = swiglu(hr, ur) is ";
-  for (const auto& [meaning, label] : {std::pair{"raw hidden", "judge_c1"},
-                                       {"norm2", "layer_c5"},
-                                       {"raw mid", "layer_c5"},
-                                       {"stat mu", "judge_c1"},
-                                       {"stat candidates", "layer_c5"},
-                                       {"last k_cache", "program_c5"},
-                                       {"previous token", "layer_c5"},
-                                       {"weight w_updown", "layer_c5"},
-                                       {"logits", "layer_c5"}}) {
-    const std::string from = std::string(meaning) == "stat mu" ? "sa : BL = all_reduce(ss, x) is "
-                             : std::string(meaning) == "last k_cache"
+  for (const auto& [role, label] : {std::pair{"raw hidden", "judge_c1"},
+                                    {"norm2", "layer_c5"},
+                                    {"raw mid", "layer_c5"},
+                                    {"stat mu", "judge_c1"},
+                                    {"stat candidates", "layer_c5"},
+                                    {"last k_cache", "program_c5"},
+                                    {"previous token", "layer_c5"},
+                                    {"weight w_updown", "layer_c5"},
+                                    {"logits", "layer_c5"}}) {
+    const std::string from = std::string(role) == "stat mu" ? "sa : BL = all_reduce(ss, x) is "
+                             : std::string(role) == "last k_cache"
                                  ? "kc : B_zyxMKQ = append(k_old, kp, ps) is "
                                  : hidden;
     const std::string old = from == hidden ? "hidden" : from[0] == 's' ? "stat ss" : "k_cache";
     std::string found;
     try {
-      judge(edited(text, from + old, from + meaning), c, memo);
+      judge(edited(text, from + old, from + role), c, memo);
     } catch (const Error& error) {
       found = error.label();
       EXPECT_NE(std::string(error.what()).find("p.txt"), std::string::npos) << error.what();
     }
     // A cache that is not called so is missed at the outputs first.
-    EXPECT_EQ(found, std::string(meaning) == "last k_cache" ? "layer_c2" : label) << meaning;
+    EXPECT_EQ(found, std::string(role) == "last k_cache" ? "layer_c2" : label) << role;
   }
 }
 

@@ -193,7 +193,8 @@ RC_GTEST_PROP(Ledger, EqualsTheFormulas, ()) {
 /// What each step of the run moved, by the step's id.
 class Meter : public Observer {
  public:
-  void observe(const Scope&, const Program&, const Op*, const Result&, const Sharded&) override {}
+  void observe(const Scope&, const Program&, const Op*, const ValueDecl&, const Sharded&) override {
+  }
   void moved(const Scope& scope, const Program& program, const Op& op,
              std::int64_t elements) override {
     seen[scope.step(program, op.results[0].name)] += elements;

@@ -17,7 +17,7 @@ class Recorder : public Observer {
   Recorder(std::string program, std::string value, std::string pass)
       : program_(std::move(program)), value_(std::move(value)), pass_(std::move(pass)) {}
 
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     if (op == nullptr || program.name != program_ || declared.name != value_ ||
         !scope.pass.starts_with(pass_))

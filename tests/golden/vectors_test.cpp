@@ -21,10 +21,10 @@ class Comparer : public Observer {
  public:
   explicit Comparer(fs::path folder) : folder_(std::move(folder)) {}
 
-  void observe(const Scope& scope, const Program&, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
-    const Meaning& m = declared.meaning;
-    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || m.name == "in" || m.last ||
+    const Role& m = declared.role;
+    if (op == nullptr || m.kind != Role::Kind::checkpoint || m.name == "in" || m.last ||
         value.holds_partial())
       return;
     const std::string id = checkpoint_id(scope.pass, scope.layer, m.name);

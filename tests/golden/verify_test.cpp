@@ -299,7 +299,8 @@ TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {
   struct Failing : Observer {
     int left;
     explicit Failing(int steps) : left(steps) {}
-    void observe(const Scope&, const Program&, const Op*, const Result&, const Sharded&) override {
+    void observe(const Scope&, const Program&, const Op*, const ValueDecl&,
+                 const Sharded&) override {
       if (left-- == 0) throw Error("trace_c1", "the disk is full");
     }
   };

@@ -68,7 +68,7 @@ TEST_F(Cli, RefusesAProgramThatIsNone) {
   expect_refused("verify --program none.txt", "program_f1: none.txt cannot be read");
   expect_refused("verify --program .", "program_f1");
   expect_refused("verify --program empty.txt", "program_f2: empty.txt holds no statement");
-  expect_refused("verify --program binary.txt", "program_f3: binary.txt is no text");
+  expect_refused("verify --program binary.txt", "program_f3: binary.txt is not text");
   expect_refused("verify --program p.txt --prefill ws2d", "program_f4");
   expect_refused("verify --program p.txt --case 'torus=4x2x3 decode=ws2d'", "program_f4");
   expect_refused("verify --program p.txt --act bf16", "layer_c4");

@@ -53,8 +53,8 @@ std::vector<Verb> all_verbs() {
 }
 
 bool takes_value(const Flag& flag) {
-  static const std::set<std::string> none{"--help",  "--version",     "--json", "--text",
-                                          "--paper", "--checkpoints", "--quiet"};
+  static const std::set<std::string> none{"--help",  "--version",     "--json",  "--text",
+                                          "--paper", "--checkpoints", "--quiet", "--all-findings"};
   return !none.contains(flag.name);
 }
 
@@ -159,7 +159,7 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
   }
   expect_refused("", "verfy", "verb_c2", "did you mean verify?");
   expect_refused("", "--torus 2x2x2", "verb_c1", "write shardproof verify --torus");
-  expect_refused("", "--json", "verb_c1", "stands before the verb");
+  expect_refused("", "--json", "verb_c1", "is written before the verb");
   expect_refused("", "-- explain", "flag_c1", "has no flag --");
 }
 
@@ -220,7 +220,7 @@ TEST(CommandLine, WrongValuesSayWhatToWrite) {
   expect("verify --model palm-tiny,rope=none,rotary=0.5", "leave it out");
   expect("verify --prefill wg-xyz:heads", "legal: ws1d:heads");
   expect("verify --prefill 2d", "legal: ws1d:heads");
-  expect("verify --batch x", "batch=x: a whole number");
+  expect("verify --batch x", "batch=x: an integer");
   expect("verify --seed '1 gen=3'", "a value has no spaces");
   expect("weights generate --seed '1 gen=3' --out w.h5", "a value has no spaces");
   expect("verify --case gen", "'gen' is not KEY=VALUE");

@@ -152,7 +152,7 @@ TEST_F(Files, BadTextsAreNamed) {
   expect_text_refused("ids", "1 99999999999999999999\n", "prompt_c5");
   for (const char* word : {"x", "-1", "+1", "1.5", "1,2", "0x1", "\xff", "\x01"})
     expect_text_refused("ids", std::string("1 2\n3 ") + word + "\n", "prompt_c8");
-  expect_text_refused("ids", "1 2\n3 abc\n", "line 2 word 2 is \"abc\", which is no token id");
+  expect_text_refused("ids", "1 2\n3 abc\n", "line 2 word 2 is \"abc\", which is not a token id");
 }
 
 TEST_F(Files, EndlessTextsAreRefused) {

@@ -129,7 +129,7 @@ TEST_F(Layouts, APrefillIsExplainedAsOne) {
     const Outcome o = run(std::string("explain ") + name);
     EXPECT_EQ(o.code, 0) << o.err;
     const bool six = std::string(name).ends_with(":2d");  // L is cut over zy, or over z
-    EXPECT_NE(o.out.find("\none prefill pass (L is cut, so it cannot decode): batch 24, " +
+    EXPECT_NE(o.out.find("\none prefill pass (L is sharded, so it cannot decode): batch 24, " +
                          std::string(six ? "6" : "24") + " positions\n"),
               std::string::npos)
         << o.out;
@@ -142,7 +142,7 @@ TEST_F(Layouts, APrefillIsExplainedAsOne) {
               json(std::string("explain ") + name)["programs"][1]["steps"]);
   }
   expect_refused("explain sp:1d --prompt 25",
-                 "strategy_c5: sp:1d on torus 4x2x3 cuts L, the positions of a pass, 24 ways");
+                 "strategy_c5: sp:1d on torus 4x2x3 shards L, the positions of a pass, 24 ways");
   EXPECT_EQ(run("explain sp:1d --prompt 48 --torus 2x2x2").code, 0);
 }
 
@@ -218,8 +218,9 @@ TEST_F(Layouts, WhatCutsLNeedsAnotherDecode) {
   write("mine.layouts", shipped("sp:1d"));
   for (const char* legal : {"ws2d:batch", "fsdp", "wg-xyz:batch", "mixed:1d-2d"})
     expect_refused("verify --layouts mine.layouts", legal);
-  expect_refused("verify --layouts mine.layouts", "strategy_c2: mine.layouts line 5: mine cuts L");
-  expect_refused("verify --prefill sp:1d", "strategy_c2: sp:1d cuts L");
+  expect_refused("verify --layouts mine.layouts",
+                 "strategy_c2: mine.layouts line 5: mine shards L");
+  expect_refused("verify --prefill sp:1d", "strategy_c2: sp:1d shards L");
   expect_equal("verify --layouts mine.layouts --gen 1");
   expect_equal("verify --layouts mine.layouts --decode ws1d");
   expect_refused("verify --layouts mine.layouts --gen 1 --prompt 30",
@@ -322,7 +323,8 @@ TEST_F(Layouts, BadTablesAreRefusedAtFileLineAndValue) {
        "BLHQ",
        ""},
       {with(3, "attend : BLH_zyxQ_w"), "axes_c1: t.layouts line 5: attend: 'w'", ""},
-      {with(2, "hidden : BLF_zyx [loop]"), "layouts_c1: t.layouts line 4: 'loop' is no note", ""},
+      {with(2, "hidden : BLF_zyx [loop]"),
+       "layouts_c1: t.layouts line 4: 'loop' is not a valid note", ""},
       {with(0, "in : BLE_x partialsum-y"), "layouts_c3: t.layouts line 2: in is BLE_x partialsum-y",
        ""},
       {with(4, "hidden : BLF"),
@@ -443,8 +445,8 @@ TEST_F(Layouts, ProgramsOfOnePhase) {
     expect_refused(flag + "--" + phase + " ws2d", "program_f4");
     expect_refused(flag + "--case '" + phase + "=ws2d'", "program_f4");
   }
-  expect_refused("verify --program p.txt", "program_f6: p.txt cuts L");
-  expect_refused("verify --program-decode p.txt --prefill ws2d", "program_f6: p.txt cuts L");
+  expect_refused("verify --program p.txt", "program_f6: p.txt shards L");
+  expect_refused("verify --program-decode p.txt --prefill ws2d", "program_f6: p.txt shards L");
   for (const char* lengths : {"--prompt 5", "--prompt 25", "--prompt 48 --chunk 20"})
     expect_refused(std::string("verify --program-prefill p.txt ") + lengths,
                    "local_c1: p.txt line 6: x: L=");

@@ -90,7 +90,7 @@ TEST_F(VerifyVerb, AWeightsFileIsNotOverruledInSilence) {
     EXPECT_EQ(run(verb + " --weights w.h5 --block parallel" + rest).code, 0);
   }
   expect_refused("explain ws2d:batch --torus 2x2x3 --weights w.h5 --block serial",
-                 "block=parallel, the case asks for palm-tiny");
+                 "block=parallel, the case requires palm-tiny");
   expect_refused("verify --weights w.h5 --case 'torus=2x2x3 block=serial'", "weights_model");
   expect_refused("verify --weights w.h5 --case 'torus=2x2x3 model=palm-tiny'", "weights_model");
   const std::string same = std::string("model=") + kTiny;
@@ -105,7 +105,8 @@ TEST_F(VerifyVerb, AWeightsFileIsNotOverruledInSilence) {
   // And of a serial one, which says nothing of its block in words.
   weights_file(",block=serial");
   for (const std::string verb : {"verify", "run"}) {
-    expect_refused(verb + " --weights w.h5 --block parallel" + rest, "block=serial, the case asks");
+    expect_refused(verb + " --weights w.h5 --block parallel" + rest,
+                   "block=serial, the case requires");
     EXPECT_EQ(run(verb + " --weights w.h5" + rest).code, 0);
   }
 }

@@ -59,7 +59,7 @@ std::int64_t bytes(const Sharded& value) {
 
 class Sizes : public Observer {
  public:
-  void observe(const Scope&, const Program&, const Op*, const Result& declared,
+  void observe(const Scope&, const Program&, const Op*, const ValueDecl& declared,
                const Sharded& value) override {
     of[declared.name] = bytes(value);
   }
@@ -84,7 +84,7 @@ SimulatedFfn::SimulatedFfn(const Ffn& ffn, const Torus& torus, Regime regime, bo
   const std::map<std::string, const Tensor*> tensors{
       {"x", &ffn.x()}, {"w1", &ffn.w1()}, {"w2", &ffn.w2()}};
   std::map<std::string, Shape> shapes;
-  for (const Result& input : program_.inputs) {
+  for (const ValueDecl& input : program_.inputs) {
     const Tensor& tensor = *tensors.at(input.name);
     shapes[input.name] = tensor.shape;
     inputs_[input.name] = std::make_shared<Sharded>(shard(tensor, input.layout, torus));

@@ -71,7 +71,7 @@ std::string partners(const Scene& scene, const Op& op) {
 }  // namespace
 
 Card collective_card(const Scene& scene, const Op& op, std::size_t step) {
-  const Result& result = op.results[0];
+  const ValueDecl& result = op.results[0];
   const Type& after = scene.types.at(result.name);
   const Type& before = scene.types.at(op.args[0]);
   const StepCost& cost = scene.ledger.steps[step];
@@ -122,7 +122,7 @@ Card collective_card(const Scene& scene, const Op& op, std::size_t step) {
   svg.open("", "held");
   say("has " + scene.glyphs.held(after));
   svg.close();
-  say(fmt::format("({}) {}", scene.local_text(after), result.meaning.to_string()));
+  say(fmt::format("({}) {}", scene.local_text(after), result.role.to_string()));
   bottom = std::max(bottom, note) + 3;
   svg.close();
 

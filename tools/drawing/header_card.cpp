@@ -22,15 +22,15 @@ std::string_view word(char letter) {
       {'F', "d_ff"},       {'H', "heads"},      {'K', "kv heads"},    {'Q', "d_head"},
       {'V', "vocabulary"}, {'C', "candidates"}, {'S', "outer heads"}, {'R', "inner heads"},
       {'P', "RoPE rows"},  {'J', "RoPE pairs"}};
-  for (const auto& [known, meaning] : kWords)
-    if (known == letter) return meaning;
+  for (const auto& [known, role] : kWords)
+    if (known == letter) return role;
   return "";
 }
 
 /// "B batch=24, E d_model=96": the extents of every dim letter, in order of appearance.
 std::string extents(const Scene& scene) {
   std::vector<std::pair<char, std::vector<std::int64_t>>> seen;
-  const auto see = [&](const Result& result) {
+  const auto see = [&](const ValueDecl& result) {
     const Type& type = scene.types.at(result.name);
     for (std::size_t i = 0; i < type.layout.rank(); ++i) {
       const char letter = type.layout.dims()[i].letter;
@@ -41,9 +41,9 @@ std::string extents(const Scene& scene) {
         at->second.push_back(type.shape[i]);
     }
   };
-  for (const Result& input : scene.program.inputs) see(input);
+  for (const ValueDecl& input : scene.program.inputs) see(input);
   for (const Op& op : scene.program.ops)
-    for (const Result& result : op.results) see(result);
+    for (const ValueDecl& result : op.results) see(result);
   std::string text;
   for (const auto& [letter, values] : seen)
     text += fmt::format("{}{} {}={}", text.empty() ? "" : ", ", letter, word(letter),

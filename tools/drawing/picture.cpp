@@ -19,21 +19,21 @@ namespace shardproof {
 namespace {
 
 /// The part of a layer that a value belongs to, by what it is said to be; "" if that says nothing.
-std::string_view section(const Meaning& meaning) {
-  if (meaning.kind == Meaning::Kind::weight) {
-    const WeightRow* const weight = weight_row(meaning.name);
+std::string_view section(const Role& role) {
+  if (role.kind == Role::Kind::weight) {
+    const WeightRow* const weight = weight_row(role.name);
     return weight == nullptr ? "" : to_string(weight->section);
   }
-  const ValueRow* const value = value_row(meaning);
+  const ValueRow* const value = value_row(role);
   return value == nullptr ? "" : to_string(value->section);
 }
 
 /// Whether a step only moves or cuts an activation: it belongs where it is used, not where its
 /// value is named.
 bool only_moves(const Program& program, const Op& op) {
-  const Meaning& meaning = op.results[0].meaning;
-  return meaning.kind != Meaning::Kind::weight && op.args.size() == 1 &&
-         program.declared(op.args[0]).meaning == meaning;
+  const Role& role = op.results[0].role;
+  return role.kind != Role::Kind::weight && op.args.size() == 1 &&
+         program.declared(op.args[0]).role == role;
 }
 Card titled(std::string_view title, const Card& card) {
   constexpr double kHeight = 14;
@@ -54,12 +54,12 @@ std::string draw(const Scene& scene) {
     }
     cards.push_back(std::move(card));
   };
-  for (const Result& input : scene.program.inputs)
+  for (const ValueDecl& input : scene.program.inputs)
     add("inputs, as they rest", value_card(scene, input, "input "));
   for (std::size_t i = 0; i < scene.program.ops.size(); ++i) {
     const Op& op = scene.program.ops[i];
     const bool stays = i > 0 && only_moves(scene.program, op);
-    add(stays ? "" : section(op.results[0].meaning),
+    add(stays ? "" : section(op.results[0].role),
         is_collective(op.kind) ? collective_card(scene, op, i) : local_card(scene, op));
   }
   return page(cards, scene.heading());

@@ -17,7 +17,7 @@ constexpr double kRowGlyph = 288, kRowGlyphWidth = 106, kRowNote = 402;
 
 }  // namespace
 
-Card value_card(const Scene& scene, const Result& result, std::string_view before,
+Card value_card(const Scene& scene, const ValueDecl& result, std::string_view before,
                 std::string_view call) {
   const Type& type = scene.types.at(result.name);
   Svg svg;
@@ -32,7 +32,7 @@ Card value_card(const Scene& scene, const Result& result, std::string_view befor
   scene.glyphs.blocks(svg, kRowGlyph, 2, kRowGlyphWidth, row, type.layout);
   bottom = std::max(bottom, 2 + rows * row);
   const std::string note = fmt::format("{} ({}) {}", scene.glyphs.held(type),
-                                       scene.local_text(type), result.meaning.to_string());
+                                       scene.local_text(type), result.role.to_string());
   bottom =
       std::max(bottom, write_lines(svg, kRowNote, 1.8, wrapped(note, kColumn - kRowNote, kNoteSize),
                                    kNoteSize, kNoteLine));

@@ -90,7 +90,7 @@ std::string TextReport::answered(const Case& c, const Answered& answered, const 
 
 std::string TextReport::totals(const Ending& ending) const {
   const Tally& tally = ending.tally;
-  std::string text = fmt::format("{} tensors, {} elements judged in {:.1f} s\n", tally.tensors,
+  std::string text = fmt::format("{} values, {} elements judged in {:.1f} s\n", tally.tensors,
                                  tally.elements, ending.seconds);
   for (const auto& [note, of] : tally.notes)
     text += fmt::format(
@@ -113,7 +113,7 @@ std::string TextReport::end(const Ending& ending) {
   text += totals(ending);
   if (const std::string missing = ending.shortfall(); !missing.empty()) text += missing + "\n";
   if (ending.coverage != nullptr && !ending.least.empty())
-    text += fmt::format("the first failure, made small: {}\n", ending.least);
+    text += fmt::format("the first failure, shrunk: {}\n", ending.least);
   return text;
 }
 

@@ -33,7 +33,7 @@ Filters filters_of(hid_t creation) {
           "Fletcher32",
           static_cast<int>(filter));
     if (filters.deflate >= 0 && filter != H5Z_FILTER_FLETCHER32)
-      filters.fault = "has another filter than a checksum behind deflate";
+      filters.fault = "has another filter than a checksum after deflate";
     if (filter == H5Z_FILTER_DEFLATE) filters.deflate = i;
   }
   return filters;

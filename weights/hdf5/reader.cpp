@@ -36,7 +36,7 @@ Hdf5Handle Hdf5Reader::open() {
   if (failed) refuse(label_, failed.message());
   if (::access(path_.c_str(), R_OK) != 0) refuse(label_, "cannot be read: permission denied");
   Hdf5Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (!file) refuse(label_, "is no HDF5 file, or truncated: " + last_hdf5_failure().reason);
+  if (!file) refuse(label_, "is not an HDF5 file, or is truncated: " + last_hdf5_failure().reason);
   return file;
 }
 

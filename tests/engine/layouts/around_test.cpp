@@ -55,7 +55,7 @@ TEST(ProgramsAround, LeadALayersOutAndCachesBack) {
   const Program& layer = around.layer;
   ASSERT_EQ(layer.ops.size(), 6U);
   EXPECT_EQ(layer.ops[4].to_string(), "all_gather(kc, B, z)");
-  EXPECT_EQ(layer.ops[4].results[0].meaning.to_string(), "k_cache");
+  EXPECT_EQ(layer.ops[4].results[0].role.to_string(), "k_cache");
   EXPECT_EQ(layer.ops[5].to_string(), "slice(out, B, x)");
   EXPECT_EQ(layer.outputs, (std::vector<std::string>{layer.ops[4].results[0].name,
                                                      layer.ops[5].results[0].name, "vc"}));

@@ -263,10 +263,10 @@ TEST(Partition, RefusesAnArrowThatCannotBeWalked) {
       refusal(k2d, "palm-tiny,F=20"),
       "layouts_c4: t.layouts line 4: gate: BLF_zy partialsum-x cannot become BLF_zyx: F=20 of "
       "BLF_zy partialsum-x is not divisible by zy=6 on torus 4x2x3 (docs/layouts.md)");
-  EXPECT_EQ(
-      refusal(edited(k2d, "attend", "q : BLH_zQ partialsum-y\nattend")),
-      "layouts_c4: t.layouts line 5: q: BLH_zyQ partialsum-x cannot become BLH_zQ "
-      "partialsum-y: it is no partial sum over y, so leave y out of partialsum (docs/layouts.md)");
+  EXPECT_EQ(refusal(edited(k2d, "attend", "q : BLH_zQ partialsum-y\nattend")),
+            "layouts_c4: t.layouts line 5: q: BLH_zyQ partialsum-x cannot become BLH_zQ "
+            "partialsum-y: it is not a partial sum over y, so leave y out of partialsum "
+            "(docs/layouts.md)");
 }
 
 TEST(Partition, RefusesAMissingLine) {
@@ -292,8 +292,8 @@ TEST(Partition, RefusesOperandsThatUseAnAxisTwice) {
             "layouts_c6: t.layouts line 3: q: norm is B_zLE_x where wq is E_xH_zyQ: axis z is used "
             "twice; gather it in one of them (docs/layouts.md)");
   EXPECT_EQ(refusal(edited(k2d, "hidden", "norm for q : BLE_y\nhidden")),
-            "layouts_c6: t.layouts line 4: q: norm is BLE_y where wq is E_xH_zyQ: E is cut in two "
-            "ways (docs/layouts.md)");
+            "layouts_c6: t.layouts line 4: q: norm is BLE_y where wq is E_xH_zyQ: E is sharded in "
+            "two ways (docs/layouts.md)");
 }
 
 TEST(Partition, RefusesTermsOfAParallelBlockOverDifferentAxes) {
@@ -309,14 +309,15 @@ TEST(Partition, RefusesTermsOfAParallelBlockOverDifferentAxes) {
 TEST(Partition, RefusesKeysThatAreNoPrefixOfTheHeads) {
   EXPECT_EQ(refusal(edited(k2d, "hidden", "attend for k, v : BLK_yQ\nhidden"), "palm-tiny,K=24"),
             "layouts_c8: t.layouts line 4: attend is BLH_zyxQ, its keys and values BLK_yQ: they "
-            "have B alike, K a prefix of H, and L and Q whole (docs/layouts.md)");
+            "need the same axes on B, a prefix of H's on K, and none on L and Q (docs/layouts.md)");
   EXPECT_NE(refusal(edited(k2d, "BLH_zyxQ", "BLH_zyQ_x")).find("layouts_c8"), std::string::npos);
   EXPECT_EQ(refusal(edited(k2d, "hidden", "attend for k, v : BLK_zQ\nhidden"), "palm-tiny,K=24"),
             "");
   // Values are appended as keys are.
   for (const char* lines :
        {"attend for v : BLK_yxQ\nhidden", "attend for k : BLK_zQ\nattend for v : BLKQ\nhidden"})
-    EXPECT_NE(refusal(edited(k2d, "hidden", lines), "palm-tiny,K=24").find("both caches lie alike"),
+    EXPECT_NE(refusal(edited(k2d, "hidden", lines), "palm-tiny,K=24")
+                  .find("both caches must have one layout"),
               std::string::npos);
 }
 

@@ -124,25 +124,24 @@ INSTANTIATE_TEST_SUITE_P(
                 "layouts_c0: my.layouts line 1: 'in : BLE': a table begins with layouts "
                 "NAME"},
         Refused{"layouts",
-                "layouts_c0: my.layouts line 1: 'layouts': '' is no name of a table: "
+                "layouts_c0: my.layouts line 1: 'layouts': '' is not a valid name of a table: "
                 "at most 40 lower-case letters, digits, :-_."},
         Refused{"layouts A=b",
-                "layouts_c0: my.layouts line 1: 'layouts A=b': 'A=b' is no name of a "
+                "layouts_c0: my.layouts line 1: 'layouts A=b': 'A=b' is not a valid name of a "
                 "table: at most 40 lower-case letters, digits, :-_."},
         Refused{"layouts t\nBLE",
                 "layouts_c0: my.layouts line 2: 'BLE': write VALUE : LAYOUT -> "
                 "LAYOUT, or layouts NAME"},
-        Refused{
-            "layouts t\nattend : BLHQ -> BLH_xQ",
-            "layouts_c0: my.layouts line 2: 'attend : BLHQ -> BLH_xQ': attend is computed in one "
-            "layout; what leads there stands in q and k"},
+        Refused{"layouts t\nattend : BLHQ -> BLH_xQ",
+                "layouts_c0: my.layouts line 2: 'attend : BLHQ -> BLH_xQ': attend is computed in "
+                "one layout; q and k have those before it"},
         Refused{
             "layouts t\nweights : E_xF_y",
             "layouts_c0: my.layouts line 2: 'weights : E_xF_y': write the letters of W matrices "
             "one by one, as in 'E_x F_zy H_zy'"},
-        Refused{"layouts t\nin : BLE [strict",
-                "layouts_c0: my.layouts line 2: 'in : BLE [strict': a note stands behind a layout, "
-                "in [ ]"},
+        Refused{
+            "layouts t\nin : BLE [strict",
+            "layouts_c0: my.layouts line 2: 'in : BLE [strict': a note follows a layout, in [ ]"},
         Refused{"layouts t\nhiden : BLF",
                 "layouts_c1: my.layouts line 2: no layer has a value 'hiden', did you mean hidden? "
                 "legal: in norm weights wq wk wv wo w_gate w_up w_out q k v attend attn mid norm2 "
@@ -152,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"layouts t\nq for attend : BLHQ",
                 "layouts_c1: my.layouts line 2: 'q for attend': q has no uses of its own"},
         Refused{"layouts t\nin : BLE [loop]",
-                "layouts_c1: my.layouts line 2: 'loop' is no note; legal: strict"},
+                "layouts_c1: my.layouts line 2: 'loop' is not a valid note; legal: strict"},
         Refused{"layouts t\nlayouts t",
                 "layouts_c2: my.layouts line 2: t is defined twice, before in line 1"},
         Refused{"layouts t\nin : BLE\nin : BLE_x",
@@ -172,12 +171,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "sums"},
         Refused{"layouts t\nin : B_xLE_x",
                 "layout_c3: my.layouts line 2: in: axis x appears twice in B_xLE_x; write dim "
-                "letters with "
-                "distinct axes x, y, z behind them, as in BLE_xzy"},
-        Refused{
-            "layouts t\nin : BLE_w",
-            "axes_c1: my.layouts line 2: in: 'w' in 'w' is no axis; axes are x, y and z; write dim "
-            "letters with distinct axes x, y, z behind them, as in BLE_xzy"}),
+                "letters with distinct axes x, y, z after them, as in BLE_xzy"},
+        Refused{"layouts t\nin : BLE_w",
+                "axes_c1: my.layouts line 2: in: 'w' in 'w' is not an axis; axes are x, y and z; "
+                "write dim "
+                "letters with distinct axes x, y, z after them, as in BLE_xzy"}),
     [](const auto& test) { return "Line" + std::to_string(test.index); });
 
 TEST(TableFile, IsRefusedWhereItCannotBeReadOrHoldsNoTable) {

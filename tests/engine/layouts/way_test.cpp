@@ -80,7 +80,8 @@ TEST(Way, GoesAroundALayoutThatDoesNotDivide) {
 TEST(Way, RefusesOtherDims) {
   for (const char* to : {"BLF", "BL", "BEL", "BLEQ"})
     EXPECT_EQ(label_of([&] { steps("BLE_x", to); }), "way_c1") << to;
-  EXPECT_EQ(message_of([] { steps("BLE_x", "BLF"); }), "way_c1: BLE_x has not the dims of BLF");
+  EXPECT_EQ(message_of([] { steps("BLE_x", "BLF"); }),
+            "way_c1: BLE_x does not have the dims of BLF");
 }
 
 TEST(Way, SaysWhyThereIsNone) {
@@ -93,9 +94,10 @@ TEST(Way, SaysWhyThereIsNone) {
             "by zyx=24 on torus 4x2x3");
   EXPECT_EQ(said("B_xLE", "BLE", {6, 1, 24}),
             "way_c2: B_xLE cannot become BLE: B=6 of B_xLE is not divisible by x=4 on torus 4x2x3");
-  EXPECT_EQ(said("BLE", "BLE partialsum-x", {1, 1, 24}),
-            "way_c2: BLE cannot become BLE partialsum-x: it is no partial sum over x, so leave x "
-            "out of partialsum");
+  EXPECT_EQ(
+      said("BLE", "BLE partialsum-x", {1, 1, 24}),
+      "way_c2: BLE cannot become BLE partialsum-x: it is not a partial sum over x, so leave x "
+      "out of partialsum");
 }
 
 // ---- the same search, written for clearness: Bellman and Ford over every layout ----

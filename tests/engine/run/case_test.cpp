@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"prefill=ws3d", "strategy_c1", "ws1d"},
         Bad{"prefill=wg-xyz:heads", "strategy_c1", "wg-xyz:batch"},
         Bad{"prefill=sp:1d", "strategy_c2", "--decode may be: ws1d:heads, "},
-        Bad{"prefill=ws2d decode=context", "strategy_c2", "context cuts L"},
+        Bad{"prefill=ws2d decode=context", "strategy_c2", "context shards L"},
         Bad{"prefill=ulysses decode=ws2d prompt=12", "strategy_c5", "legal: --prompt 8"},
         Bad{"prefill=ulysses decode=ws2d prompt=24 chunk=12", "strategy_c5", "--chunk 8"},
         Bad{"prefill=mixed:1d-2d", "layouts_c7", "block=serial"},

@@ -42,8 +42,8 @@ gi : BC = all_gather(ci, C, zyx) is stat indices
 )";
 
 inline std::string input(const std::string& name, const std::string& layout,
-                         const std::string& meaning) {
-  return "input " + name + " : " + layout + " is " + meaning + "\n";
+                         const std::string& role) {
+  return "input " + name + " : " + layout + " is " + role + "\n";
 }
 
 /// Parses and checks, with the usual extents for every input that names no shape.
@@ -54,7 +54,7 @@ inline void parse_and_check(const BrokenProgram& b) {
   const Torus torus = Torus::parse(b.torus);
   const Program program = parse_program("test", b.program);
   std::map<std::string, Shape> shapes = b.shapes;
-  for (const Result& input : program.inputs) {
+  for (const ValueDecl& input : program.inputs) {
     if (shapes.contains(input.name)) continue;
     for (const Layout::Dim& dim : input.layout.dims())
       shapes[input.name].push_back(extents.at(dim.letter));

@@ -57,10 +57,10 @@ const std::vector<BrokenProgram> kRows{
      {"y: ", "E_zy is not E_yz"}},
     {"permute_axes_c3",
      kX + "y : BLE_yx = permute_axes(x, E, zy->yx) is in",
-     {"y: ", "yx is no order of zy"}},
+     {"y: ", "yx is not a permutation of zy"}},
     {"permute_axes_c3",
      kX + "y : BLE_z = permute_axes(x, E, zy->z) is in",
-     {"y: ", "z is no order of zy"}},
+     {"y: ", "z is not a permutation of zy"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Collectives, TypingRule, ::testing::ValuesIn(kRows),

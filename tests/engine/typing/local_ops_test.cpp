@@ -127,14 +127,14 @@ const std::vector<BrokenProgram> kRows{
      {"y: ", "operand pos is int32 BL"}},
     {"norm_c2",
      "input x : BLE_x is in\ninput g : E_x is weight norm\ny : BLE_x = norm(x, g, g) is norm",
-     {"y: ", "operand g is E_x", "BL are wanted"}},
+     {"y: ", "operand g is E_x", "BL are expected"}},
     {"norm_c2",
      "input u : BLF is up\ninput s : BL is stat ss\ninput g : E is weight norm\n"
      "y : BLF = norm(u, s, g) is up",
      {"y: ", "E is not the last dim of BLF"}},
     {"norm_c2",
      normed("BLE", "BL", "E") + "y : BLE = norm(x, s, s) is norm",
-     {"y: ", "operand s is BL", "dims E are wanted"}},
+     {"y: ", "operand s is BL", "dims E are expected"}},
     {"norm_c3",
      "input x : BLE_x is in\ninput s : BL is stat ss\ninput g : E is weight norm\n"
      "y : BLE_x = norm(x, s, g) is norm",
@@ -152,7 +152,7 @@ const std::vector<BrokenProgram> kRows{
      .shapes = {{"g", {12}}}},
     {"norm_c2",
      normed("BLE", "BL", "E") + "y : BLE = norm(x, s, g, s) is norm",
-     {"y: ", "operand s is BL", "E are wanted"}},
+     {"y: ", "operand s is BL", "E are expected"}},
     {"norm_c3",
      normed("BLE", "BL", "E") + "input b : E_x is weight norm_bias\n"
                                 "y : BLE = norm(x, s, g, b) is norm",

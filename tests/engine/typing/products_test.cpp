@@ -12,7 +12,9 @@ namespace {
 const std::string kGate = "input x : BLE is in\ninput w : EF is weight w_gate\n";
 
 const std::vector<BrokenProgram> kRows{
-    {"einsum_c0", kX + "y : BLF = einsum(BLE->BLF; x, x) is raw gate", {"'BLE->BLF' is no einsum"}},
+    {"einsum_c0",
+     kX + "y : BLF = einsum(BLE->BLF; x, x) is raw gate",
+     {"'BLE->BLF' is not a valid einsum"}},
     {"einsum_c1",
      kP + "input w : E_xF is weight w_gate\n"
           "y : BLF partialsum-x = einsum(BLE,EF->BLF; p, w) is raw gate",
@@ -26,10 +28,10 @@ const std::vector<BrokenProgram> kRows{
     {"einsum_c2",
      kX + "input w : FE is weight w_out\n"
           "y : BLF = einsum(BLE,EF->BLF; x, w) is raw gate",
-     {"y: ", "operand w is FE", "EF are wanted"}},
+     {"y: ", "operand w is FE", "EF are expected"}},
     {"einsum_c2",
      kGate + "y : BLF = einsum(BLF,EF->BLE; x, w) is raw gate",
-     {"y: ", "operand x is BLE", "BLF are wanted"}},
+     {"y: ", "operand x is BLE", "BLF are expected"}},
     {"einsum_c3",
      kX + "input w : E_yzF is weight w_gate\n"
           "y : BLF partialsum-yz = einsum(BLE,EF->BLF; x, w) is raw gate",
@@ -69,12 +71,12 @@ const std::vector<BrokenProgram> kRows{
      "input o : BLHQ is attn\ninput wo : HQE is weight wo\n"
      "input a : BLF is hidden\ninput w : FE_x is weight w_out\n"
      "y : BLE = einsum(BLHQ,HQE->BLE + BLF,FE->BLE; o, wo; a, w) is raw block_out",
-     {"y: ", "one term yields BLE, another BLE_x"}},
+     {"y: ", "one term gives BLE, another BLE_x"}},
     {.label = "einsum_c6",
      .program = "input o : BLHQ is attn\ninput wo : HQE is weight wo\n"
                 "input a : BLF is hidden\ninput w : FE is weight w_out\n"
                 "y : BLE = einsum(BLHQ,HQE->BLE + BLF,FE->BLE; o, wo; a, w) is raw block_out",
-     .words = {"y: ", "one term yields BLE, another BLE"},
+     .words = {"y: ", "one term gives BLE, another BLE"},
      .shapes = {{"w", {24, 12}}}},
     {"einsum_c7",
      "input x : BLE is in\ninput g : E is weight norm\n"
@@ -99,7 +101,7 @@ const std::vector<BrokenProgram> kRows{
     {"embed_lookup_c2",
      kPos + "input w : EF is weight w_gate\n"
             "y : BLE = embed_lookup(pos, w) is raw embed",
-     {"y: ", "operand w is EF", "VE are wanted"}},
+     {"y: ", "operand w is EF", "VE are expected"}},
     {"embed_lookup_c2",
      kArgmax + "input t : VE is weight embed\n"
                "y : BCE = embed_lookup(gi, t) is raw embed",

@@ -32,7 +32,7 @@ class Faulty : public Observer {
  public:
   Faulty(Observer& judge, Fault fault) : judge_(judge), fault_(std::move(fault)) {}
 
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     seen_.insert_or_assign(scope.step(program, declared.name), value);
     Sharded shown = value;
@@ -201,10 +201,10 @@ class Distances : public Observer {
  public:
   explicit Distances(const OracleMemo::Known& known) : known_(known) {}
 
-  void observe(const Scope& scope, const Program&, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
-    const Meaning& m = declared.meaning;
-    if (op == nullptr || m.kind != Meaning::Kind::checkpoint || declared.layout.is_partial() ||
+    const Role& m = declared.role;
+    if (op == nullptr || m.kind != Role::Kind::checkpoint || declared.layout.is_partial() ||
         !kNames.contains(m.name))
       return;
     const Expected exact = expected_value(known_.answer, known_.weights, scope, m, value.shape());
@@ -344,9 +344,9 @@ TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
   class Silent : public Observer {
    public:
     explicit Silent(Observer& judge) : judge_(judge) {}
-    void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
-                 const Sharded& value) override {
-      if (declared.meaning.to_string() != "hidden")
+    void observe(const Scope& scope, const Program& program, const Op* op,
+                 const ValueDecl& declared, const Sharded& value) override {
+      if (declared.role.to_string() != "hidden")
         judge_.observe(scope, program, op, declared, value);
     }
 

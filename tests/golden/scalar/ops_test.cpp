@@ -17,7 +17,7 @@ TEST(ScalarOps, EveryOpOfTheTableIsApplied) {
     const Program program = sample->program();
     const std::map<std::string, Type> types = sample->types();
     std::map<std::string, scalar::Value> values;
-    for (const Result& input : program.inputs) {
+    for (const ValueDecl& input : program.inputs) {
       const Type& type = types.at(input.name);
       const auto size = static_cast<std::size_t>(element_count(type.shape));
       scalar::Value value{.layout = type.layout, .shape = type.shape, .parts = {}, .ints = {}};

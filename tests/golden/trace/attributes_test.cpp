@@ -36,7 +36,7 @@ void show(Trace& trace, const Sharded& value, const Layout& declared) {
   Op op;
   op.kind = OpKind::store;
   op.args = {"h"};
-  op.results = {{.name = "made", .layout = declared, .meaning = Meaning::parse("raw gate")}};
+  op.results = {{.name = "made", .layout = declared, .role = Role::parse("raw gate")}};
   trace.observe({.pass = "decode.1", .previous = "", .layer = 0}, program, &op, op.results[0],
                 value);
 }

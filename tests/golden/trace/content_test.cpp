@@ -50,7 +50,7 @@ std::string first_difference(const TraceReader& file, const Case& c, const Keepe
     for (int chip = unsummed(id) ? 0 : -1; chip < c.torus.chips(); ++chip) {
       const std::string path = chip < 0 ? id : group_of(c.torus, chip) + "/" + id;
       if (file.text(path, "layout") != kept.declared.layout.to_string()) return path + " layout";
-      if (file.text(path, "meaning") != kept.declared.meaning.to_string()) return path + " meaning";
+      if (file.text(path, "meaning") != kept.declared.role.to_string()) return path + " meaning";
       if (file.text(path, "op") != kept.op) return path + " op";
       if (file.number(path, "order") != static_cast<int>(i)) return path + " order";
       if (chip < 0) continue;
@@ -82,7 +82,7 @@ std::set<std::string> step_ids(const Case& c) {
   std::set<std::string> ids;
   const auto add = [&](const Program& program, const std::string& pass, int layer) {
     for (const Op& op : program.ops)
-      for (const Result& r : op.results)
+      for (const ValueDecl& r : op.results)
         ids.insert(Scope{.pass = pass, .previous = "", .layer = layer}.step(program, r.name));
   };
   const auto pass = [&](const PhasePrograms& phase, const std::string& name, bool samples) {
@@ -213,7 +213,7 @@ TEST(Trace, SaysWhatIsStoredAsBf16) {
   for (const auto& [id, kept] : traced.keeper.kept)
     if (!kept.value.holds_partial()) {
       const std::string dtype = file.text(id, "dtype");
-      dtypes[kept.declared.meaning.to_string()].insert(dtype);
+      dtypes[kept.declared.role.to_string()].insert(dtype);
       if (dtype != "bf16") continue;
       for (std::uint32_t bits : kept.expected.bits) EXPECT_EQ(bits & 0xFFFFU, 0U) << id;
     }

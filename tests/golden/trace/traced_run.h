@@ -38,7 +38,7 @@ inline std::string group_of(const Torus& torus, int chip) {
 class Keeper : public Observer {
  public:
   struct Kept {
-    Result declared;
+    ValueDecl declared;
     std::string op;
     Sharded value;
     Expected expected;
@@ -46,7 +46,7 @@ class Keeper : public Observer {
 
   explicit Keeper(const OracleMemo::Known* known) : known_(known) {}
 
-  void observe(const Scope& scope, const Program& program, const Op* op, const Result& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     if (op == nullptr) return;
     const std::string id = scope.step(program, declared.name);
@@ -54,7 +54,7 @@ class Keeper : public Observer {
     Expected expected;
     if (known_ != nullptr)
       expected =
-          expected_value(known_->answer, known_->weights, scope, declared.meaning, value.shape());
+          expected_value(known_->answer, known_->weights, scope, declared.role, value.shape());
     kept.emplace(id, Kept{.declared = declared,
                           .op = op->to_string(),
                           .value = value,

@@ -240,7 +240,7 @@ std::vector<std::string> expected_group(const Torus& torus, int number, const st
 std::map<std::string, Type> types_of(const Program& program, const Torus& torus,
                                      const std::map<char, std::int64_t>& extents) {
   std::map<std::string, Shape> inputs;
-  for (const Result& input : program.inputs)
+  for (const ValueDecl& input : program.inputs)
     for (const Layout::Dim& dim : input.layout.dims())
       inputs[input.name].push_back(extents.at(dim.letter));
   return check(program, inputs, torus);
@@ -263,7 +263,7 @@ std::string wrong(const Program& program, const std::map<std::string, Type>& typ
     const Type& type = types.at(name);
     return expected_hold(type.layout.to_string(), type.shape, torus, chip);
   };
-  std::vector<Result> values = program.inputs;
+  std::vector<ValueDecl> values = program.inputs;
   std::size_t collectives = 0;
   for (const Op& op : program.ops) {
     values.insert(values.end(), op.results.begin(), op.results.end());
@@ -292,7 +292,7 @@ std::string wrong(const Program& program, const std::map<std::string, Type>& typ
   }
   if (of_class(root, "group").size() != collectives) return "groups";
   if (of_class(root, "value").size() != values.size()) return "values";
-  for (const Result& value : values) {
+  for (const ValueDecl& value : values) {
     const Xml row = by_id(root, "value-" + value.name);
     if (!row) return "no " + value.name;
     const std::string text = words(row);

@@ -207,10 +207,10 @@ TEST(TextReport, IsRowsUnderTheirHeadAndTotals) {
   EXPECT_TRUE(report.answered(c, equal, tally).starts_with("   2 2x1x3  ")) << "the head stands";
   EXPECT_EQ(report.end({.tally = tally, .seconds = 1.25}),
             "2 cases: 1 equal, 1 different, 0 not judged, 0 refused\n"
-            "12 tensors, 345 elements judged in 1.2 s\n");
+            "12 values, 345 elements judged in 1.2 s\n");
   EXPECT_EQ(report.interrupted({.tally = tally, .seconds = 1.0}, 15),
             "interrupted by SIGTERM after 2 of 2 cases: 1 equal, 1 different, 0 not judged, 0 "
-            "refused\n12 tensors, 345 elements judged in 1.0 s\n");
+            "refused\n12 values, 345 elements judged in 1.0 s\n");
   TextReport quiet({}, 2, true);
   EXPECT_EQ(quiet.begin(), "");
   EXPECT_EQ(quiet.answered(c, equal, tally), "");

@@ -202,7 +202,7 @@ TEST(Inflation, RefusesFiltersWhoseOutputHasNoKnownBound) {
   for (const auto& filters : std::vector<std::vector<H5Z_filter_t>>{
            {H5Z_FILTER_DEFLATE, H5Z_FILTER_DEFLATE}, {H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE}})
     EXPECT_NE(load_with_chunk(filters, deflated(std::vector<unsigned char>(24)))
-                  .find("another filter than a checksum behind deflate"),
+                  .find("another filter than a checksum after deflate"),
               std::string::npos);
   EXPECT_NE(
       load_changed([](hid_t f) { put_filtered(f, {H5Z_FILTER_NBIT}); }).find("has the filter 5"),
