@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
 #include <bit>
 
 #include "tests/weights/expect_error.h"
