@@ -15,8 +15,7 @@ int wire_bytes(const ValueDecl& value, const Numerics& numerics) {
   const Role& m = value.role;
   if (m.kind == Role::Kind::weight) {
     const WeightRow* const row = weight_row(m.name);
-    const bool matrix =
-        value.layout.rank() > 1 && (row == nullptr || row->kind != WeightKind::rope_table);
+    const bool matrix = row != nullptr && row->kind == WeightKind::matrix;
     return matrix && numerics.weights == WeightType::bf16 ? 2 : 4;
   }
   const ValueRow* const row = value_row(m);

@@ -7,6 +7,7 @@
 #include "engine/run/inference.h"
 #include "golden/verify.h"
 #include "tests/golden/case_gen.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
@@ -326,6 +327,30 @@ TEST(Ledger, CountsTheLayerOfThePaperLineByLine) {
                                                            {"ur", 144},
                                                            {"ag", 144},
                                                            {"yr", 240}}));
+}
+
+/// Bytes that all chips read and write in each step whose weight operand is of this kind.
+std::vector<std::int64_t> bytes_with(WeightKind kind, const std::string& numerics) {
+  const Case c = parse_case("torus=2x1x3 prefill=ws2d:heads block=serial " + numerics +
+                            " model=palm-tiny,layers=1,E=12,F=12,H=12,Q=2,V=12,bias=all");
+  const Program layer = make_plan(c).decode.layer;
+  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics);
+  std::vector<std::int64_t> bytes;
+  for (std::size_t i = 0; i < layer.ops.size(); ++i)
+    for (const std::string& arg : layer.ops[i].args)
+      if (const Role& role = layer.declared(arg).role; role.kind == Role::Kind::weight)
+        if (weight_row(role.name)->kind == kind) bytes.push_back(ledger.steps[i].hbm_bytes);
+  return bytes;
+}
+
+TEST(Ledger, OfBf16WeightsTheMatricesAloneHaveTwoBytes) {
+  for (const WeightKind kind : {WeightKind::gain, WeightKind::bias, WeightKind::rope_table})
+    EXPECT_EQ(bytes_with(kind, "weights=bf16"), bytes_with(kind, "weights=f32"));
+  const auto bf16 = bytes_with(WeightKind::matrix, "weights=bf16");
+  const auto f32 = bytes_with(WeightKind::matrix, "weights=f32");
+  ASSERT_EQ(bf16.size(), f32.size());
+  ASSERT_GT(bf16.size(), 0U);
+  for (std::size_t i = 0; i < f32.size(); ++i) EXPECT_LT(bf16[i], f32[i]);
 }
 
 TEST(Ledger, WritesTheFormulaOfEveryCollective) {
