@@ -246,6 +246,34 @@ TEST_F(VerifyVerb, ADifferenceSaysHowFarItReaches) {
   EXPECT_EQ(reach["worst"]["index"].size(), 3U);
 }
 
+TEST_F(VerifyVerb, AllFindingsAreAskedForByAFlag) {
+  std::string text = run("explain ws2d:batch --text").out;
+  text.replace(text.find("add(x, yr)"), 10, "add(yr, yr)");
+  write("p.txt", text);
+  const auto steps = [](const std::string& out) {
+    static const std::regex line("\n     (p\\.txt line \\d+: )?step ");
+    return static_cast<std::size_t>(
+        std::distance(std::sregex_iterator(out.begin(), out.end(), line), std::sregex_iterator()));
+  };
+  const Outcome first = run("verify --program p.txt");
+  const Outcome all = run("verify --program p.txt --all-findings");
+  EXPECT_EQ(all.code, 1);
+  EXPECT_EQ(steps(first.out), 1U) << first.out;
+  EXPECT_GT(steps(all.out), 10U) << all.out;
+  const auto told = first.out.find("     p.txt line ");
+  EXPECT_NE(all.out.find(first.out.substr(told, first.out.find("reproduce: ") - told)),
+            std::string::npos)
+      << all.out;
+  const auto json = nlohmann::json::parse(run("verify --program p.txt --all-findings --json").out);
+  const auto& findings = json["cases"][0]["findings"];
+  EXPECT_EQ(findings.size(), steps(all.out));
+  EXPECT_EQ(findings[0]["detector"], "values");
+  EXPECT_TRUE(findings[0]["said"].get<std::string>().starts_with("p.txt line "));
+  const auto one = nlohmann::json::parse(run("verify --program p.txt --json").out);
+  EXPECT_EQ(one["cases"][0]["difference"], json["cases"][0]["difference"]);
+  EXPECT_FALSE(one["cases"][0].contains("findings"));
+}
+
 TEST_F(VerifyVerb, LinesAboveRowsAreNotRepeated) {
   weights_file(",block=serial,norm=layernorm");
   const Outcome o = run("verify --weights w.h5");
