@@ -6,6 +6,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "golden/compare/block_map.h"
 #include "golden/expected.h"
 #include "weights/error.h"
 #include "weights/registry.h"
@@ -103,7 +104,8 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   found.step = scope.step(program, declared.name);
   found.op = op != nullptr ? op->to_string() : "input";
   found.where = program.where(declared.line);
-  if (!fits(expected.shape, declared.layout, value.shape())) {
+  if (!fits(expected.shape, declared.layout, value.shape()) ||
+      !judged_divides(declared.layout, value.shape(), value.torus())) {
     found.expected = fmt::format("shape [{}]", fmt::join(expected.shape, ","));
     found.actual = fmt::format("shape [{}]", fmt::join(value.shape(), ","));
     return findings_.add(std::move(found));

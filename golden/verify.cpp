@@ -60,9 +60,14 @@ Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const Veri
   Threads threads(options.threads);
   Observers both({options.observer, &judge});
   Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
-  const IntTensor generated = run_inference(plan, known.weights, known.prompt, threads, watching,
-                                            options.hazards, options.faults, &findings);
-  if (!findings.ended()) judge.observe_generated(generated);
+  try {
+    const IntTensor generated = run_inference(plan, known.weights, known.prompt, threads, watching,
+                                              options.hazards, options.faults, &findings);
+    if (!findings.ended()) judge.observe_generated(generated);
+  } catch (const std::exception&) {
+    // What was found before decides; without it the exception does.
+    if (findings.all().empty()) throw;
+  }
   return judge.finish();
 }
 

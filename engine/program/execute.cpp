@@ -285,7 +285,7 @@ std::optional<Finding> overflow(const Scope& scope, const Program& program,
 Finding broken_step(const Scope& scope, const Program& program, const Op& op) {
   Finding found{.detector = Detector::run};
   found.pass = scope.pass;
-  found.step = scope.step(program, op.results[0].name);
+  found.step = op.results.empty() ? program.name : scope.step(program, op.results[0].name);
   found.op = op.to_string();
   try {
     throw;
@@ -367,6 +367,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
       results = step.run();
     } catch (...) {
       report(broken_step(execution.scope, program, op));
+      execution.findings->end();  // it has no value to go on with
       return {};
     }
     if (execution.observer != nullptr && is_collective(op.kind))

@@ -22,7 +22,7 @@ void require_numbers(const Case& c) {
   if (c.gen < 1) throw Error("case_gen", fmt::format("gen={}: at least 1", c.gen));
   if (c.batch < 1) throw Error("case_batch", fmt::format("batch={}: at least 1", c.batch));
   if (c.prompt < 1) throw Error("case_prompt", fmt::format("prompt={}: at least 1", c.prompt));
-  if (c.chunk < 0 || c.chunk > c.prompt)
+  if (c.chunk < 1 || c.chunk > c.prompt)
     throw Error("case_chunk", fmt::format("chunk={}: from 1 to prompt={}", c.chunk, c.prompt));
   const std::int64_t positions = c.prompt + c.gen - 1;
   if (positions > c.model.positions)

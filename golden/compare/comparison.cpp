@@ -20,7 +20,7 @@ class Comparer {
     for (Axis a : declared.partial())
       if (!value.holds_partial()) parts_ *= value.torus().size(a);
     const std::int64_t count = element_count(value.shape()) * parts_;
-    if (declared.rank() != value.shape().size() || integer != expected.integer ||
+    if (!judged_divides(declared, value.shape(), value.torus()) || integer != expected.integer ||
         static_cast<std::int64_t>(expected.bits.size()) != count)
       throw Error("compare_c1",
                   fmt::format("{} expected {} elements cannot be compared with {} of shape [{}] in "

@@ -6,6 +6,8 @@
 #include <bit>
 #include <vector>
 
+#include "golden/compare/block_map.h"
+
 namespace shardproof {
 namespace {
 
@@ -54,7 +56,9 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
   const scalar::Value& wanted = at->second.value;
   const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data());
   const auto* floats = std::get_if<ChipArrays<float>>(&value.data());
-  if (value.shape() != wanted.shape || (wanted.integer() ? ints == nullptr : floats == nullptr)) {
+  if (value.shape() != wanted.shape ||
+      !judged_divides(declared.layout, value.shape(), value.torus()) ||
+      (wanted.integer() ? ints == nullptr : floats == nullptr)) {
     found.expected = fmt::format("{} of shape [{}]", wanted.integer() ? "int32" : "f32",
                                  fmt::join(wanted.shape, ","));
     found.actual = fmt::format("{} of shape [{}]",

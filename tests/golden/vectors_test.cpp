@@ -81,7 +81,7 @@ TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
         c.decode = decode;
         c.batch = prompt.shape[0];
         c.prompt = prompt.shape[1];
-        c.chunk = v.chunk;
+        c.chunk = v.chunk == 0 ? c.prompt : v.chunk;
         c.gen = v.gen;
         RunPlan plan;
         try {

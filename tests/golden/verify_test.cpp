@@ -137,6 +137,31 @@ TEST(Verify, AnExceptionIsTheCasesAnswer) {
   }
 }
 
+TEST(Verify, ReplicasThatDifferAreADifferenceWhereTheSumIsRight) {
+  const Case c = parse_case("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=96,F=12,H=6,Q=2,V=12");
+  OracleMemo memo;
+  for (const char* regime : {"exact", "f32"})
+    for (int chip = 0; chip < 6; ++chip) {
+      int planted = 0;
+      VerifyOptions options;
+      options.faults.result = [&](const Scope&, const Program& program, const Op&,
+                                  const ValueDecl& declared, Sharded& value) {
+        // An ulp of f64 is far below the f32 that the sum is rounded to.
+        if (program.name != "layer" || declared.name != "ss" || !value.holds_partial()) return;
+        for (double& summand : value.partial_values_of(chip))
+          summand = std::nextafter(summand, 2 * summand), ++planted;
+      };
+      Case of = c;
+      of.numerics.regime = parse_regime(regime);
+      const Judgement j = verify_case(of, memo, options);
+      ASSERT_GT(planted, 0);
+      EXPECT_EQ(j.verdict, Verdict::different);
+      EXPECT_EQ(j.detector(), "replicas");
+      EXPECT_TRUE(j.explanation().starts_with("replicas: hazard_replicas: prefill.c0.layer0.ss : "))
+          << j.explanation();
+    }
+}
+
 TEST(Findings, OfAllGoOnBehindTheFirst) {
   const Case c = parse_case("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12");
   OracleMemo memo;
@@ -258,6 +283,11 @@ TEST(Verify, WithoutTheTypeCheckAnIllTypedStepIsADifferenceStill) {
     if (j.difference() == nullptr) {
       EXPECT_EQ(j.detector(), "types") << what;
     }
+    // A step without a value ends the run, however much is asked for.
+    options.until = Findings::Until::all;
+    const Judgement all = verify_case(c, memo, options);
+    EXPECT_EQ(all.verdict, Verdict::different) << what;
+    EXPECT_EQ(all.findings.at(0).to_string(), j.findings.at(0).to_string()) << what;
   };
   for (const auto phase : {&RunPlan::prefill, &RunPlan::decode})
     for (std::size_t i = 0; i < (built.*phase).layer.ops.size(); ++i) {
