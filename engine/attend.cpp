@@ -66,8 +66,8 @@ void LocalAttention::query(std::int64_t b, std::int64_t l, std::int64_t h, std::
 
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
                  Threads& threads, Regime regime) {
-  const Shape query = q.local();
-  const Shape cache = k.local();
+  const Shape& query = q.local();
+  const Shape& cache = k.local();
   const std::int64_t H = q.shape()[2];
   const std::int64_t K = k.shape()[2];
   const auto& dims = q.layout().dims();

@@ -45,8 +45,8 @@ Sharded elementwise(const Sharded& t, Threads& threads, F&& f) {
 
 /// For each element of t's shard, the index in the shard of s, which has some of t's dims.
 std::vector<std::int64_t> broadcast_index(const Sharded& t, const Sharded& s) {
-  const Shape local = t.local();
-  const Shape other = s.local();
+  const Shape& local = t.local();
+  const Shape& other = s.local();
   std::vector<std::int64_t> index{0};
   for (std::size_t d = 0; d < local.size(); ++d) {
     std::int64_t stride = 0;
@@ -104,7 +104,7 @@ class Lookup : public PartialSource {
 
 Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharded* b, double eps,
              Threads& threads) {
-  const Shape local = x.local();
+  const Shape& local = x.local();
   const std::int64_t width = local.back();
   const std::int64_t rows = element_count(local) / width;
   const auto E = static_cast<double>(x.shape().back());
@@ -125,7 +125,7 @@ Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharde
 
 Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharded& cos,
              const Sharded& sin, Threads& threads) {
-  const Shape local = t.local();
+  const Shape& local = t.local();
   const std::int64_t rows = local[0] * local[1];
   const std::int64_t heads = local[2];
   const std::int64_t Q = local[3];
@@ -229,8 +229,8 @@ Sharded store(const Sharded& t, Threads& threads) {
 }
 
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads) {
-  const Shape old_local = cache.local();
-  const Shape new_rows = t.local();
+  const Shape& old_local = cache.local();
+  const Shape& new_rows = t.local();
   const std::int64_t B = old_local[0];
   const std::int64_t M = old_local[1];
   const std::int64_t L = new_rows[1];
@@ -287,7 +287,7 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
 }
 
 Candidates local_argmax(const Sharded& z, Threads& threads) {
-  const Shape local = z.local();
+  const Shape& local = z.local();
   const std::int64_t rows = local[0];
   const std::int64_t width = local[1];
   const Layout layout({z.layout().dims()[0], {'C', z.layout().axes('V')}}, Axes());
@@ -312,7 +312,7 @@ Candidates local_argmax(const Sharded& z, Threads& threads) {
 }
 
 Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads) {
-  const Shape local = value.local();
+  const Shape& local = value.local();
   ChipArrays<std::int32_t> tokens(static_cast<std::size_t>(value.torus().chips()));
   threads.for_each(value.torus().chips(), [&](std::int64_t chip) {
     for (std::int64_t i = 0; i < local[0]; ++i) {

@@ -38,7 +38,7 @@ Sharded shard_array(const Array<T>& tensor, const Layout& layout, const Torus& t
 template <class T>
 Array<T> assemble_array(const Sharded& value, const ChipArrays<T>& chips) {
   Array<T> tensor(value.shape());
-  const Shape local = value.local();
+  const Shape& local = value.local();
   const Shape zero(local.size(), 0);
   for (int c = value.torus().chips() - 1; c >= 0; --c)
     for_each_run(local, local, zero, value.shape(),

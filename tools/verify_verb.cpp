@@ -102,13 +102,14 @@ int verify(Options& o) {
   common.observer = trace.get();
   const CaseSource source{o.files, o.flags.weights_file()};
   const auto cases = static_cast<std::int64_t>(list.size());
+  const std::vector<std::string> skipped = selected.skipped;
   Verification verification(source, cases, report_of(o, source, cases));
   const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
   verification.run(std::move(selected), common, threads, [&](const Judgement& j) {
     const bool ended = j.verdict == Verdict::equal || j.verdict == Verdict::not_judged;
     if (trace) trace->write(ended ? "complete" : j.explanation());
   });
-  return verification.finish(selected.skipped) ? 0 : 1;
+  return verification.finish(skipped) ? 0 : 1;
 }
 
 }  // namespace

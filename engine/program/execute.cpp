@@ -85,7 +85,7 @@ std::vector<Type> Step::inferred() const {
 
 Moves Step::moves() const {
   const Sharded& t = arg(0);
-  const Shape local = t.local();
+  const Shape& local = t.local();
   switch (op_.kind) {
     case OpKind::all_gather:
       return all_gather_moves(t.torus(), local, dim(op_.dim), op_.axes);
@@ -258,7 +258,7 @@ std::optional<Finding> overflow(const Scope& scope, const Program& program,
                         m.kind == Role::Kind::unstored || m.kind == Role::Kind::stat;
   if (chips == nullptr || declared.layout.is_partial() || !computed) return std::nullopt;
   if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
-  const Shape local = value.local();
+  const Shape& local = value.local();
   for (std::size_t chip = 0; chip < chips->size(); ++chip) {
     if (all_finite((*chips)[chip])) continue;
     for (std::size_t i = 0; i < (*chips)[chip].size(); ++i) {
