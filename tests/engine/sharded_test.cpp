@@ -161,8 +161,8 @@ TEST(Execute, EndsWhereAnOpYieldsNothing) {
       {"y : BLE_z = add(x) is in", "program_c4"},
   };
   for (const auto& [step, why] : broken) {
-    const auto run = [step = step] {
-      run_unchecked((std::string("input x : BLE_z is in\n") + step + "\noutput y").c_str());
+    const auto run = [statement = step] {
+      run_unchecked((std::string("input x : BLE_z is in\n") + statement + "\noutput y").c_str());
     };
     EXPECT_EQ(label_of(run), "engine_types") << step;
     EXPECT_NE(message_of(run).find(why), std::string::npos) << message_of(run);
