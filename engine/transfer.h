@@ -9,8 +9,8 @@
 namespace shardproof {
 
 // The level below engine/collectives.h: a plan of who receives what is carried out as it is, right
-// or wrong. The result has the layout and shape that the caller
-// says; Error("sharded_c1", ...) where they do not fit what the plan yields.
+// or wrong. The result has the layout and shape that the caller says; both throw
+// Error("sharded_c1", ...) where these do not fit what the plan gives.
 
 /// Executes a plain move (all_gather, all_to_all, permute_axes, slice, last): every chip's new
 /// shard is assembled from the pieces it receives. Partial elements travel with value, bound and

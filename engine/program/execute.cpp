@@ -179,7 +179,7 @@ std::vector<Sharded> Step::values() {
       return results(last());
     case OpKind::split_dim:
     case OpKind::merge_dim:
-      return results(arg(0).relabelled(to().layout, to().shape));  // the same memory
+      return results(arg(0).relabelled(to().layout, to().shape));
     case OpKind::einsum:
       return results(product());
     case OpKind::embed_lookup:

@@ -62,7 +62,8 @@ struct Operands {
 };
 
 /// What is known of an op beside its rules and its arithmetic. Parser and printer, type checker,
-/// executor, liveness and ledger read it.
+/// executor, liveness and writer read it; `takes_partial`, `results`, `depends_on_place` and
+/// `section` are held against rules, executor and documents by tests.
 struct OpRow {
   OpKind kind{};
   std::string_view name = {};

@@ -73,11 +73,12 @@ Extents extents(const Case& c, Phase phase) {
 
 PhasePrograms phase_programs(const Case& c, Phase phase) {
   const Strategy& strategy = phase == Phase::prefill ? c.prefill : c.decode;
+  const Extents all = extents(c, phase);
   if (const Program* layer = strategy.program())
-    return programs_around(*layer, c.model, extents(c, phase), c.torus, c.numerics.act);
-  PartitionedLayer made = partitioned(c, strategy, phase);
-  return programs_around(std::move(made.layer), made.residual, made.cache, c.model,
-                         extents(c, phase), c.torus, c.numerics.act);
+    return programs_around(*layer, c.model, all, c.torus, c.numerics.act);
+  PartitionedLayer made = partition(strategy.table(), c.model, all, c.torus, c.numerics.act);
+  return programs_around(std::move(made.layer), made.residual, made.cache, c.model, all, c.torus,
+                         c.numerics.act);
 }
 
 }  // namespace

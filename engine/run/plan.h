@@ -10,8 +10,9 @@
 
 namespace shardproof {
 
-/// What a run does, made once from its case: the passes, and of each phase its programs and its
-/// torus. The oracle reads the passes; the engine, the judges, the estimates and traces all of it.
+/// What a run does, made once from its case: the passes, and the programs of each phase, on the
+/// torus of the case. The engine, the judges, the estimates and traces read it; the oracle the same
+/// passes, which are the case's.
 /// Tests mutate the programs.
 struct RunPlan {
   Case given;
