@@ -16,7 +16,7 @@ set(shardproof_private_headers
   engine/program/typing_rules.h
   engine/runs.h
   engine/strategies/shipped.h
-  engine/type_rules.h
+  engine/op_rules.h
   golden/trace/file.h
   golden/trace/size.h
   oracle/block.h

@@ -1,6 +1,6 @@
 #include "engine/collective_types.h"
 
-#include "engine/type_rules.h"
+#include "engine/op_rules.h"
 
 namespace shardproof {
 namespace {

@@ -4,8 +4,8 @@
 
 namespace shardproof {
 
-/// The fault of a missing transfer: no chip hears of any other, and each fills the shape of its new
-/// shard from its own old one.
+/// The fault of a missing transfer: no chip receives anything from another, and each fills the
+/// shape of its new shard from its own old one.
 Moves without_transfer(Moves plan);
 
 }  // namespace shardproof

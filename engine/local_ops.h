@@ -22,7 +22,7 @@ Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharde
 /// Which channels of a head rotate together: j and j+J, or 2j and 2j+1, J pairs in all.
 enum class RopePairs { half_split, interleaved };
 /// Rotation of t [BLHQ] or [BLKQ] at positions pos [BL] (int32) by the tables cos, sin [PJ];
-/// channels behind the first 2J pass. Throws Error("rope_range", ...) on a position the table does
+/// channels after the first 2J pass. Throws Error("rope_range", ...) on a position the table does
 /// not have.
 Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharded& cos,
              const Sharded& sin, Threads& threads);

@@ -114,7 +114,7 @@ class Sharded {
   Data data_;
 };
 
-/// Cuts an unsharded tensor into shards: chip c gets, of every dim, the block its layout says.
+/// Makes the shards of an unsharded tensor: chip c gets, of every dim, the block its layout says.
 /// Throws Error("local_c1", ...) if a dim does not divide.
 Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus);
 Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus);

@@ -15,7 +15,7 @@ namespace {
 
 /// Where a piece's block begins, there and here.
 template <class T>
-struct Way {
+struct Copy {
   const T* from;
   T* to;
 };
@@ -23,32 +23,33 @@ struct Way {
 /// Copies of a length known to the compiler, for the short runs of many chips: run by run, and of
 /// each the pieces in turn, whose targets lie side by side in a gather.
 template <std::size_t N, class T>
-void copy_runs(const std::vector<Run>& runs, const std::vector<Way<T>>& ways) {
+void copy_runs(const std::vector<Run>& runs, const std::vector<Copy<T>>& copies) {
   for (const Run& run : runs)
-    for (const Way<T>& way : ways) std::memcpy(way.to + run.to, way.from + run.from, N * sizeof(T));
+    for (const Copy<T>& copy : copies)
+      std::memcpy(copy.to + run.to, copy.from + run.from, N * sizeof(T));
 }
 
 template <class T>
-void copy_runs(const Runs& runs, std::int64_t width, const std::vector<Way<T>>& ways) {
+void copy_runs(const Runs& runs, std::int64_t width, const std::vector<Copy<T>>& copies) {
   if (width == 1) switch (runs.length) {
       case 1:
-        return copy_runs<1>(runs.all, ways);
+        return copy_runs<1>(runs.all, copies);
       case 2:
-        return copy_runs<2>(runs.all, ways);
+        return copy_runs<2>(runs.all, copies);
       case 4:
-        return copy_runs<4>(runs.all, ways);
+        return copy_runs<4>(runs.all, copies);
       case 8:
-        return copy_runs<8>(runs.all, ways);
+        return copy_runs<8>(runs.all, copies);
       case 16:
-        return copy_runs<16>(runs.all, ways);
+        return copy_runs<16>(runs.all, copies);
       case 32:
-        return copy_runs<32>(runs.all, ways);
+        return copy_runs<32>(runs.all, copies);
       default:
         break;
     }
-  for (const Way<T>& way : ways)
+  for (const Copy<T>& copy : copies)
     for (const Run& run : runs.all)
-      std::copy_n(way.from + run.from * width, runs.length * width, way.to + run.to * width);
+      std::copy_n(copy.from + run.from * width, runs.length * width, copy.to + run.to * width);
 }
 
 /// Every chip's new array from the pieces it receives, with `width` numbers per element.
@@ -61,11 +62,11 @@ ChipArrays<T> move_arrays(const ChipArrays<T>& from, const Moves& moves, std::in
   threads.for_each(static_cast<std::int64_t>(from.size()), [&](std::int64_t chip) {
     auto& buffer = to[static_cast<std::size_t>(chip)];
     buffer.resize(count);
-    std::vector<Way<T>> ways;
+    std::vector<Copy<T>> copies;
     for (const Piece& piece : moves.pieces[static_cast<std::size_t>(chip)])
-      ways.push_back({from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
-                      buffer.data() + piece.to * width});
-    copy_runs(runs, width, ways);
+      copies.push_back({from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
+                        buffer.data() + piece.to * width});
+    copy_runs(runs, width, copies);
   });
   return to;
 }

@@ -45,8 +45,8 @@ std::int64_t chips(const Torus& torus) { return torus.chips(); }
 std::int64_t unit(const Case& c, char dim) {
   std::int64_t unit = 1;
   for (const Strategy* phase : {&c.prefill, &c.decode})
-    for (const CutDim& cut : cut_dims(*phase))
-      if (cut.dim == dim) unit = std::lcm(unit, std::int64_t{c.torus.size(cut.axes)});
+    for (const ShardedDim& one : sharded_dims(*phase))
+      if (one.dim == dim) unit = std::lcm(unit, std::int64_t{c.torus.size(one.axes)});
   return unit;
 }
 

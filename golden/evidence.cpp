@@ -13,7 +13,7 @@
 namespace shardproof {
 namespace {
 
-/// How many different blocks the layout cuts the tensor into.
+/// How many different blocks the layout shards the tensor into.
 std::int64_t block_count(const Layout& layout, const Torus& torus) {
   std::int64_t blocks = 1;
   for (const Layout::Dim& dim : layout.dims()) blocks *= torus.size(dim.axes);
@@ -49,7 +49,7 @@ bool all_blocks_alike(const Tensor& tensor, const Layout& layout, const Torus& t
   return true;
 }
 
-/// The weights whose blocks are all alike, by name, with the layout that cuts them.
+/// The weights whose blocks are all alike, by name, with the layout that shards them.
 std::map<std::string, Layout> alike(const RunPlan& plan, const Weights& weights) {
   const Torus& torus = plan.given.torus;
   std::map<std::string, Layout> found;

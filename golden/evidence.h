@@ -16,7 +16,7 @@ struct Evidence {
   std::vector<std::string> notes;  ///< what else it leaves unproved
 };
 
-/// Looks for weights that a layout cuts into blocks which all hold the same bits: a chip with
+/// Looks for weights that a layout shards into blocks which all hold the same bits: a chip with
 /// another chip's block would compute the same. Where that is a W matrix or a table, it is missing;
 /// of gains and biases it is a note. `weights` as stored for the run.
 Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights);

@@ -37,7 +37,7 @@ struct Judgement {
   std::string detector() const;
   /// What that detector said, why the case was not judged, or why its run was refused.
   std::string reason() const;
-  /// One line: the difference, or the reason behind the detector's name.
+  /// One line: the difference, or the reason after the detector's name.
   std::string explanation() const;
 };
 

@@ -103,8 +103,8 @@ Tensor append(const Pass& pass, const Tensor& cache, const Tensor& added) {
 
 /// The causal mask: a query at position p sees the keys 0 ... p of its row, and head h reads kv
 /// head h·K/H, so that the heads of kv head g are H/K neighbours.
-struct Sight {
-  Sight(const Pass& of, const Tensor& q, const Tensor& cache)
+struct CausalMask {
+  CausalMask(const Pass& of, const Tensor& q, const Tensor& cache)
       : pass(of),
         B(extent(q, 0)),
         L(extent(q, 1)),
@@ -124,24 +124,24 @@ struct Sight {
   }
 };
 
-const Tensor& scores(Pass& pass, int layer, const Sight& sight, const Tensor& q,
+const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor& q,
                      const Tensor& k_cache) {
   Tensor raw({q.shape[0], q.shape[1], q.shape[2], k_cache.shape[1]});
   Tensor score(raw.shape);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(sight.Q));
-  for (size_t b = 0; b < sight.B; ++b)
-    for (size_t g = 0; g < sight.K; ++g) {
-      const Vectors queries(sight.queries(), sight.Q, [&](size_t r, size_t d) {
-        const auto [i, h] = sight.query(g, r);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(mask.Q));
+  for (size_t b = 0; b < mask.B; ++b)
+    for (size_t g = 0; g < mask.K; ++g) {
+      const Vectors queries(mask.queries(), mask.Q, [&](size_t r, size_t d) {
+        const auto [i, h] = mask.query(g, r);
         return at(q, b, i, h, d);
       });
-      const Vectors keys(sight.M, sight.Q,
+      const Vectors keys(mask.M, mask.Q,
                          [&](size_t p, size_t d) { return at(k_cache, b, p, g, d); });
       const std::vector<float> s = contract(queries, keys);
-      for (size_t r = 0; r < sight.queries(); ++r) {
-        const auto [i, h] = sight.query(g, r);
-        for (size_t p = 0; p < sight.visible(b, i); ++p) {
-          const float sum = s[r * sight.M + p];
+      for (size_t r = 0; r < mask.queries(); ++r) {
+        const auto [i, h] = mask.query(g, r);
+        for (size_t p = 0; p < mask.visible(b, i); ++p) {
+          const float sum = s[r * mask.M + p];
           at(raw, b, i, h, p) = sum;
           at(score, b, i, h, p) = static_cast<float>(static_cast<double>(sum) * scale);
         }
@@ -153,16 +153,16 @@ const Tensor& scores(Pass& pass, int layer, const Sight& sight, const Tensor& q,
 }
 
 /// Files max, exp and denom; returns the last two.
-std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const Sight& sight,
+std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const CausalMask& mask,
                                                 const Tensor& score) {
   const size_t H = extent(score, 2);
   Tensor exp(score.shape);
   Tensor max({score.shape[0], score.shape[1], score.shape[2]});
   Tensor denom(max.shape);
   for (size_t n = 0; n < max.data.size(); ++n) {  // n is (b·L + i)·H + h
-    const size_t visible = sight.visible(n / H / sight.L, n / H % sight.L);
-    const std::span<const float> s{score.data.data() + n * sight.M, visible};
-    const std::span<float> e{exp.data.data() + n * sight.M, visible};
+    const size_t visible = mask.visible(n / H / mask.L, n / H % mask.L);
+    const std::span<const float> s{score.data.data() + n * mask.M, visible};
+    const std::span<float> e{exp.data.data() + n * mask.M, visible};
     const float m = *std::max_element(s.begin(), s.end());  // the first of equals
     for (size_t p = 0; p < visible; ++p) e[p] = exp_of(s[p] - m);
     max.data[n] = m;
@@ -174,25 +174,25 @@ std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const Sig
 }
 
 /// The values' mean. A masked key's exp is +0, which adds nothing to an exact sum.
-const Tensor& mean(Pass& pass, int layer, const Sight& sight, const Tensor& exp,
+const Tensor& mean(Pass& pass, int layer, const CausalMask& mask, const Tensor& exp,
                    const Tensor& denom, const Tensor& v_cache) {
   Tensor raw({exp.shape[0], exp.shape[1], exp.shape[2], v_cache.shape[3]});
   Tensor attn(raw.shape);
   const size_t H = extent(exp, 2);
-  for (size_t b = 0; b < sight.B; ++b)
-    for (size_t g = 0; g < sight.K; ++g) {
-      const Vectors weights(sight.queries(), sight.M, [&](size_t r, size_t p) {
-        const auto [i, h] = sight.query(g, r);
+  for (size_t b = 0; b < mask.B; ++b)
+    for (size_t g = 0; g < mask.K; ++g) {
+      const Vectors weights(mask.queries(), mask.M, [&](size_t r, size_t p) {
+        const auto [i, h] = mask.query(g, r);
         return at(exp, b, i, h, p);
       });
-      const Vectors values(sight.Q, sight.M,
+      const Vectors values(mask.Q, mask.M,
                            [&](size_t d, size_t p) { return at(v_cache, b, p, g, d); });
       const std::vector<float> s = contract(weights, values);
-      for (size_t r = 0; r < sight.queries(); ++r) {
-        const auto [i, h] = sight.query(g, r);
-        const double z = denom.data[(b * sight.L + i) * H + h];
-        for (size_t d = 0; d < sight.Q; ++d) {
-          const float sum = s[r * sight.Q + d];
+      for (size_t r = 0; r < mask.queries(); ++r) {
+        const auto [i, h] = mask.query(g, r);
+        const double z = denom.data[(b * mask.L + i) * H + h];
+        for (size_t d = 0; d < mask.Q; ++d) {
+          const float sum = s[r * mask.Q + d];
           at(raw, b, i, h, d) = sum;
           at(attn, b, i, h, d) = static_cast<float>(static_cast<double>(sum) / z);
         }
@@ -215,10 +215,10 @@ const Tensor& attention(Pass& pass, int layer, const Tensor& x, const Model& mod
   }
   cache.k = pass.keep(layer, "k_cache", append(pass, cache.k, *k));
   cache.v = pass.keep(layer, "v_cache", append(pass, cache.v, v));
-  const Sight sight(pass, *q, cache.k);
-  const Tensor& score = scores(pass, layer, sight, *q, cache.k);
-  const auto [exp, denom] = softmax(pass, layer, sight, score);
-  return mean(pass, layer, sight, exp, denom, cache.v);
+  const CausalMask mask(pass, *q, cache.k);
+  const Tensor& score = scores(pass, layer, mask, *q, cache.k);
+  const auto [exp, denom] = softmax(pass, layer, mask, score);
+  return mean(pass, layer, mask, exp, denom, cache.v);
 }
 
 const Tensor& ffn(Pass& pass, int layer, const Tensor& x, const Model& model) {

@@ -76,11 +76,11 @@ IntTensor ids_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor&
   if (pass.phase == Phase::decode) return sampled;
   IntTensor ids({prompt.shape[0], pass.L});
   std::int64_t b = 0;
-  for (const PassRows& alike : pass.rows)
-    for (std::int64_t n = 0; n < alike.rows; ++n, ++b)
-      for (std::int64_t i = 0; i < alike.tokens; ++i)
+  for (const PassRows& group : pass.rows)
+    for (std::int64_t n = 0; n < group.rows; ++n, ++b)
+      for (std::int64_t i = 0; i < group.tokens; ++i)
         ids.data[static_cast<size_t>(b * pass.L + i)] =
-            prompt.data[static_cast<size_t>(b * prompt.shape[1] + alike.start + i)];
+            prompt.data[static_cast<size_t>(b * prompt.shape[1] + group.start + i)];
   return ids;
 }
 
@@ -90,17 +90,17 @@ void check(const ModelConfig& config, const PassPlan& pass, const IntTensor& pro
   };
   if (pass.batch() != prompt.shape[0])
     refuse(fmt::format("{} rows, the prompt has {}", pass.batch(), prompt.shape[0]));
-  for (const PassRows& alike : pass.rows) {
-    const std::int64_t end = alike.start + alike.tokens;
-    if (alike.start < 0 || alike.tokens < 1 || alike.tokens > pass.L || alike.start > pass.cached)
+  for (const PassRows& group : pass.rows) {
+    const std::int64_t end = group.start + group.tokens;
+    if (group.start < 0 || group.tokens < 1 || group.tokens > pass.L || group.start > pass.cached)
       refuse(fmt::format("{} tokens from position {} on in a pass of {} over {} cached",
-                         alike.tokens, alike.start, pass.L, pass.cached));
+                         group.tokens, group.start, pass.L, pass.cached));
     if (pass.phase == Phase::prefill && end > prompt.shape[1])
       refuse(fmt::format("reads to position {}, the prompt has {}", end, prompt.shape[1]));
     if (pass.phase == Phase::decode && pass.L != 1)
       refuse(fmt::format("a decode step has one token a row, not {}", pass.L));
-    if (config.rope != Rope::none && alike.start + pass.L > config.positions)
-      refuse(fmt::format("needs {} positions, the RoPE table has {}", alike.start + pass.L,
+    if (config.rope != Rope::none && group.start + pass.L > config.positions)
+      refuse(fmt::format("needs {} positions, the RoPE table has {}", group.start + pass.L,
                          config.positions));
   }
 }

@@ -38,10 +38,10 @@ void require_finite(const std::string& id, const Tensor& t) {
 
 Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids)
     : answer_(answer), name_(plan.name), act_(act), batch_(ids.shape[0]), length_(ids.shape[1]) {
-  for (const PassRows& alike : plan.rows) {
-    start_.insert(start_.end(), static_cast<std::size_t>(alike.rows), alike.start);
-    last_.insert(last_.end(), static_cast<std::size_t>(alike.rows),
-                 static_cast<std::size_t>(alike.tokens - 1));
+  for (const PassRows& group : plan.rows) {
+    start_.insert(start_.end(), static_cast<std::size_t>(group.rows), group.start);
+    last_.insert(last_.end(), static_cast<std::size_t>(group.rows),
+                 static_cast<std::size_t>(group.tokens - 1));
   }
   IntTensor positions(ids.shape), last({batch_});
   const auto L = static_cast<std::size_t>(length_);

@@ -42,7 +42,7 @@ struct Explained {
 };
 
 /// "wq E_xH_zyQ, wk ..." of a layer program's resident weights.
-std::string rest_layouts(const Program& layer) {
+std::string resident_layouts(const Program& layer) {
   std::string text;
   for (const ValueDecl& input : layer.inputs)
     if (input.role.kind == Role::Kind::weight && input.layout.rank() > 1 &&
@@ -85,7 +85,7 @@ struct Subject {
   std::string title;  // the strategy's name, or the program's file
   std::optional<Strategy> strategy;
   TypedPlan typed;
-  bool prefill = false;  // a pass of the prefill, since L is cut; else a decode step
+  bool prefill = false;  // a pass of the prefill, since L is sharded; else a decode step
   bool hands_over = false;
 
   const Case& c() const { return typed.plan.given; }
@@ -132,7 +132,7 @@ void print_text(const Program& layer, const Subject& of) {
   fmt::print("# Written for model {}, act={}.\n", print_model(c.model), to_string(c.numerics.act));
   fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
              c.model.K, c.torus.to_string(), cache);
-  if (of.prefill) fmt::print("# It cuts L, so it is a prefill only.\n");
+  if (of.prefill) fmt::print("# It shards L, so it is a prefill only.\n");
   // On a model whose embedding is not its table's row, as verify --program has it by default.
   ModelConfig judged = c.model;
   if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
@@ -163,7 +163,7 @@ Subject subject(const Strategy& strategy, CaseFlags flags) {
   return of;
 }
 
-/// A user's program, likewise: as a prefill where L is cut on this torus, else as both phases.
+/// A user's program, likewise: as a prefill where L is sharded on this torus, else as both phases.
 Subject subject(const std::string& program, CaseFlags& flags) {
   if (flags.has("prefill"))
     throw Error("program_f4", fmt::format("--program {} is both prefill and decode; leave prefill "
@@ -213,18 +213,18 @@ int explain_steps(const Subject& of, const Options& o) {
     fmt::print("{}\n", json_text(out));
     return 0;
   }
-  const std::string rest = rest_layouts(of.strategy ? phase.layer : *c.prefill.program());
+  const std::string rest = resident_layouts(of.strategy ? phase.layer : *c.prefill.program());
   fmt::print("{} on torus {}, {}\n{}\n", of.title, c.torus.to_string(), print_model(c.model),
              of.pass());
   fmt::print("resident weights: {}\n", wrapped(rest, 62, "  "));
   if (of.strategy && !of.hands_over)
     fmt::print("placed before the run, once\n");
-  else if (of.hands_over && rest_layouts(plan.prefill.layer) == rest)
+  else if (of.hands_over && resident_layouts(plan.prefill.layer) == rest)
     fmt::print("same for prefill ({}) and decode: placed before the run, once\n",
                c.prefill.to_string());
   else if (of.hands_over)
     fmt::print("these are for decode; for prefill ({}):\n  {}\nboth are placed before the run\n",
-               c.prefill.to_string(), wrapped(rest_layouts(plan.prefill.layer), 76, "  "));
+               c.prefill.to_string(), wrapped(resident_layouts(plan.prefill.layer), 76, "  "));
   for (const Explained& e : parts) {
     fmt::print("\n== {} ==\n", e.title);
     if (of.strategy && e.program->ops.empty())
@@ -291,7 +291,7 @@ void refuse_idle_flags(const Options& o) {
 }
 
 int explain(Options& o) {
-  // `--layouts NAME`: a name that ships, behind the flag.
+  // `--layouts NAME`: a name that ships, after the flag.
   if (o.layouts && o.strategy.empty() && !std::filesystem::exists(*o.layouts))
     for (const Strategy& shipped : all_strategies())
       if (shipped.to_string() == *o.layouts) o.strategy = std::exchange(*o.layouts, "");

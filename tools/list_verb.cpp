@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kStrategyColumn = 22;
 
-/// "NAME   TEXT", the text broken and indented behind a name of at most `column` characters.
+/// "NAME   TEXT", the text broken and indented after a name of at most `column` characters.
 void print_entry(const std::string& name, const std::string& text, std::size_t column) {
   const std::string indent(column, ' ');
   const bool fits = name.size() + 1 < column;
@@ -40,16 +40,16 @@ int list_strategies(bool json) {
     std::map<char, std::string> by_dim;
     // "XYZ divides E F H V", in the order in which the products are met.
     std::vector<std::pair<std::string, std::string>> groups;
-    for (const CutDim& cut : cut_dims(strategy)) {
-      const std::string product = product_name(cut.axes);
-      std::string& of_dim = by_dim[cut.dim];
+    for (const ShardedDim& one : sharded_dims(strategy)) {
+      const std::string product = product_name(one.axes);
+      std::string& of_dim = by_dim[one.dim];
       of_dim += (of_dim.empty() ? "" : " ") + product;
       const auto group = std::find_if(groups.begin(), groups.end(),
                                       [&](const auto& one) { return one.first == product; });
       if (group == groups.end())
-        groups.emplace_back(product, std::string(1, cut.dim));
+        groups.emplace_back(product, std::string(1, one.dim));
       else
-        group->second += std::string(" ") + cut.dim;
+        group->second += std::string(" ") + one.dim;
     }
     std::string conditions;
     for (const auto& [product, dims] : groups)

@@ -19,7 +19,7 @@ struct TableView {
 };
 
 /// The table as a file has it, each arrow with its ops and the elements that one chip sends in a
-/// comment below its line; behind them the arrows that the rules add. Throws what partition()
+/// comment below its line; after them the arrows that the rules add. Throws what partition()
 /// throws.
 std::string table_text(const TableView& view);
 

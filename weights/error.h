@@ -16,7 +16,7 @@ class Error : public std::runtime_error {
 
   /// The rule that was broken, as the documentation and the negative tests name it.
   const std::string& label() const { return label_; }
-  /// what() behind the label.
+  /// what() after the label.
   std::string message() const { return std::string(what()).substr(label_.size() + 2); }
 
  private:

@@ -42,8 +42,8 @@ PassPlan Passes::at(std::int64_t i) const {
   return pass;
 }
 
-std::vector<Passes::Alike> Passes::alike() const {
-  std::vector<Alike> groups;
+std::vector<Passes::Group> Passes::groups() const {
+  std::vector<Group> groups;
   if (list_.empty()) {
     const std::int64_t whole = chunk_ > 0 ? prompt_ / chunk_ : 0;
     for (const auto& [from, to] :

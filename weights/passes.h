@@ -10,7 +10,7 @@ namespace shardproof {
 
 enum class Phase { prefill, decode };
 
-/// Neighbouring rows of the batch that stand alike in a pass.
+/// Neighbouring rows of the batch that have the same positions in a pass.
 struct PassRows {
   std::int64_t rows = 1;
   std::int64_t start = 0;   ///< the position of each row's first token
@@ -49,12 +49,12 @@ class Passes {
   PassPlan at(std::int64_t i) const;
 
   /// Passes `first` to `last`, which have one phase and one L.
-  struct Alike {
+  struct Group {
     std::int64_t first, last;
     std::int64_t count() const { return last - first + 1; }
   };
   /// All passes in as few such groups as there are: at most three of a run of equal rows.
-  std::vector<Alike> alike() const;
+  std::vector<Group> groups() const;
 
  private:
   std::vector<PassPlan> list_;  // or empty, and

@@ -79,15 +79,15 @@ std::vector<WeightSpec> weight_specs(const ModelConfig& config) {
   const std::span<const WeightRow> rows = all_weights();
   const auto of_layer = [](const WeightRow& row) { return row.per_layer; };
   const auto first = std::find_if(rows.begin(), rows.end(), of_layer);
-  const auto behind = std::find_if_not(first, rows.end(), of_layer);
+  const auto after = std::find_if_not(first, rows.end(), of_layer);
   std::vector<WeightSpec> specs;
   const auto add = [&](auto begin, auto end, std::int64_t layer) {
     for (auto row = begin; row != end; ++row)
       if (row->in_model(config)) specs.push_back(spec_of(*row, layer, config));
   };
   add(rows.begin(), first, -1);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) add(first, behind, layer);
-  add(behind, rows.end(), -1);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) add(first, after, layer);
+  add(after, rows.end(), -1);
   return specs;
 }
 

@@ -29,13 +29,13 @@ struct ValueRow {
   std::string_view name;
   std::string_view dims;  ///< letters; "B", "BLE", ...
   ValueKind kind = ValueKind::checkpoint;
-  bool per_layer = true;     ///< else one a pass
-  bool stored = false;       ///< st is applied: act=bf16 rounds it, keeps it and sends it as bf16
-  bool contraction = false;  ///< up to scale, bias and st: it has a raw value
-  bool cache = false;        ///< grows from pass to pass; slots that nothing wrote hold NaN
-  bool handed = false;       ///< may be an input of a program
-  bool last_rows = false;    ///< programs compute the last row of each sequence only
-  bool integer = false;      ///< int32
+  bool per_layer = true;       ///< else one a pass
+  bool stored = false;         ///< st is applied: act=bf16 rounds it, keeps it and sends it as bf16
+  bool contraction = false;    ///< up to scale, bias and st: it has a raw value
+  bool cache = false;          ///< grows from pass to pass; slots that nothing wrote hold NaN
+  bool program_input = false;  ///< may be an input of a program
+  bool last_rows = false;      ///< programs compute the last row of each sequence only
+  bool integer = false;        ///< int32
   Section section = Section::none;
   bool (*in_model)(const ModelConfig&) = nullptr;  ///< whether a model has it
 };

@@ -42,7 +42,7 @@ class Descriptor {
 };
 
 /// What a chain of symbolic links leads to, also if there is no such file yet.
-fs::path behind_links(const fs::path& path, std::string_view label) {
+fs::path follow_links(const fs::path& path, std::string_view label) {
   constexpr int kMost = 40;  // as the kernel has it
   fs::path target = path;
   std::error_code failed;
@@ -71,7 +71,7 @@ Target target_of(const fs::path& path, std::string_view label) {
   if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
     refuse(path, "not a regular file", label);
   Target target;
-  target.path = behind_links(path, label);
+  target.path = follow_links(path, label);
   target.folder = target.path.parent_path();
   if (::stat(target.path.c_str(), &found) == 0) {
     // A rename would replace what the user may not write.

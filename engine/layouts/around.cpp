@@ -78,7 +78,7 @@ PhasePrograms programs_around(Program layer, const ModelConfig& config, const Ex
   const ProgramWriter w("layer", act, extents, torus);
   for (std::string& output : layer.outputs) {
     const ValueDecl made = layer.declared(output);
-    for (const Move& move : w.way(made.layout, made.role.name == "out" ? residual : cache).moves) {
+    for (const Move& move : w.path(made.layout, made.role.name == "out" ? residual : cache).moves) {
       Op op = move.op;
       op.args = {output};
       for (int n = 1; taken.contains(output); ++n) output = fmt::format("{}_{}", made.name, n);

@@ -43,28 +43,28 @@ class Partitioner {
 
   // ---- moving values ----
 
-  /// The value in a layout: a copy that there is, or the cheapest way from one.
+  /// The value in a layout: a copy that there is, or the cheapest path from one.
   WrittenValue bring(const std::string& value, const LayoutStep& to, const Line& line,
                      const std::string& use) {
-    std::optional<Way> best;
+    std::optional<Path> best;
     const WrittenValue* from = nullptr;
     for (const WrittenValue& copy : copies_.at(value)) {
       if (copy.layout == to.layout) return copy;
-      Way way = rules_.way(value, copy.layout, to, line);
+      Path path = rules_.path(value, copy.layout, to, line);
       if (best &&
-          std::pair(way.price, way.moves.size()) >= std::pair(best->price, best->moves.size()))
+          std::pair(path.price, path.moves.size()) >= std::pair(best->price, best->moves.size()))
         continue;
-      best = std::move(way), from = &copy;
+      best = std::move(path), from = &copy;
     }
     return walk(value, *from, *best, use);
   }
 
-  WrittenValue walk(const std::string& value, WrittenValue now, const Way& way,
+  WrittenValue walk(const std::string& value, WrittenValue now, const Path& path,
                     const std::string& use) {
-    if (way.moves.empty()) return now;
-    arrows_.push_back(
-        {value, use, now.layout, way.moves.back().to, w_.length(), w_.length() + way.moves.size()});
-    for (const Move& move : way.moves) copies_[value].push_back(now = w_.move(now, move));
+    if (path.moves.empty()) return now;
+    arrows_.push_back({value, use, now.layout, path.moves.back().to, w_.length(),
+                       w_.length() + path.moves.size()});
+    for (const Move& move : path.moves) copies_[value].push_back(now = w_.move(now, move));
     return now;
   }
 
@@ -72,7 +72,7 @@ class Partitioner {
   WrittenValue pass(const std::string& value, const LayoutLine& line) {
     WrittenValue now = bring(value, line.steps[0], line.line, "");
     for (const LayoutStep& step : line.steps)
-      now = walk(value, now, rules_.way(value, now.layout, step, line.line), "");
+      now = walk(value, now, rules_.path(value, now.layout, step, line.line), "");
     return now;
   }
 
@@ -118,14 +118,14 @@ class Partitioner {
     };
     complete_it();
     for (std::size_t i = 0; i < layouts.steps.size(); ++i) {
-      const Way way =
+      const Path path =
           i == 0 ? layouts.first
-                 : rules_.way(op.result, now.layout, layouts.steps[i], rules_.line_of(op.result));
-      if (way.moves.empty()) continue;
+                 : rules_.path(op.result, now.layout, layouts.steps[i], rules_.line_of(op.result));
+      if (path.moves.empty()) continue;
       Arrow arrow{op.result,   i + 1 < layouts.steps.size() ? "" : layouts.use,
-                  now.layout,  way.moves.back().to,
+                  now.layout,  path.moves.back().to,
                   w_.length(), 0};
-      for (const Move& move : way.moves) {
+      for (const Move& move : path.moves) {
         now = w_.move(now, move);
         complete_it();
       }
@@ -143,10 +143,10 @@ class Partitioner {
 
   std::string weight(const std::string& name) {
     const LayoutLine line = rules_.weight(name);
-    const Layout& rest = line.steps[0].layout;
+    const Layout& first = line.steps[0].layout;
     copies_[name] = {
-        w_.input(name, at_rest(rest, BrokenRule::weight_order), "weight " + name, name + "_")};
-    copies_[name][0].layout = rest;
+        w_.input(name, resident(first, BrokenRule::weight_order), "weight " + name, name + "_")};
+    copies_[name][0].layout = first;
     return pass(name, line).name;
   }
 
@@ -154,16 +154,16 @@ class Partitioner {
     if (op.biases.empty()) return value;
     std::vector<std::string> args{value.name};
     for (const std::string& bias : op.biases) {
-      // It rests as it is added: there is little of it.
+      // Resident in the layout in which it is added: it is small.
       const auto& dims = value.layout.dims();
-      const Layout rest({dims.begin() + 2, dims.end()}, {});
-      args.push_back(w_.input(bias, at_rest(rest, BrokenRule::bias_layout), "weight " + bias).name);
+      const Layout own({dims.begin() + 2, dims.end()}, {});
+      args.push_back(w_.input(bias, resident(own, BrokenRule::bias_layout), "weight " + bias).name);
     }
     return w_.step(value.name + "_b", value.layout, fmt::format("bias({})", fmt::join(args, ", ")),
                    w_.unstored(op.result), value.base);
   }
 
-  Layout at_rest(Layout layout, BrokenRule rule) const {
+  Layout resident(Layout layout, BrokenRule rule) const {
     for (std::size_t d = 0; broken_ == rule && d < layout.rank(); ++d) {
       const Axes axes = layout.dims()[d].axes;
       Axes reversed;

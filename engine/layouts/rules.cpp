@@ -65,13 +65,13 @@ LayoutLine TableRules::weight(const std::string& name) const {
   LayoutLine line = own != nullptr ? *own : *all;
   for (LayoutStep& step : line.steps) {
     if (own == nullptr) {
-      std::map<char, Axes> cuts;
-      for (const Layout::Dim& cut : step.cuts) cuts[cut.letter] = cut.axes;
-      if (!cuts.contains('K')) cuts['K'] = cuts['H'];
+      std::map<char, Axes> axes;
+      for (const Layout::Dim& dim : step.sharded) axes[dim.letter] = dim.axes;
+      if (!axes.contains('K')) axes['K'] = axes['H'];
       std::vector<Layout::Dim> dims;
       for (const LayoutValue& value : layout_values())
         for (char letter : value.name == name ? value.dims : "")
-          dims.push_back({letter, cuts[letter]});
+          dims.push_back({letter, axes[letter]});
       try {
         step.layout = Layout(dims, {});
       } catch (const Error& error) {
@@ -84,19 +84,19 @@ LayoutLine TableRules::weight(const std::string& name) const {
   return line;
 }
 
-Way TableRules::way(const std::string& value, const Layout& from, const LayoutStep& to,
-                    const Line& line) const {
+Path TableRules::path(const std::string& value, const Layout& from, const LayoutStep& to,
+                      const Line& line) const {
   Shape shape;
   for (const Layout::Dim& dim : from.dims()) shape.push_back(extents_.at(dim.letter));
-  Way way;
+  Path path;
   try {
-    way = cheapest_way(from, to.layout, shape, torus_);
+    path = cheapest_path(from, to.layout, shape, torus_);
   } catch (const Error& error) {
     throw refused("layouts_c4", line, fmt::format("{}: {}", value, error.message()));
   }
-  if (!to.strict || way.moves.size() <= 1) return way;
+  if (!to.strict || path.moves.size() <= 1) return path;
   std::vector<std::string_view> ops;
-  for (const Move& move : way.moves) ops.push_back(to_string(move.op.kind));
+  for (const Move& move : path.moves) ops.push_back(to_string(move.op.kind));
   throw refused("layouts_c9", line,
                 fmt::format("{}: {} becomes {} by {}, and [strict] allows one op: write a layout "
                             "between them, or leave the note out",
@@ -206,8 +206,8 @@ ContractionLayouts TableRules::contraction(const LogicalOp& op, const Layout& ro
   const bool wide = op.result == "gate" || op.result == "up";
   made.use = projected ? "attend" : wide ? "hidden" : "in";
   if (made.product == made.steps[0].layout) return made;
-  // A way that begins with a slice of rows takes it of the operands: less work, the same values.
-  made.first = way(op.result, made.product, made.steps[0], line_of(op.result));
+  // A path that begins with a slice of rows takes it of the operands: less work, the same values.
+  made.first = path(op.result, made.product, made.steps[0], line_of(op.result));
   std::vector<Move>& moves = made.first.moves;
   while (!moves.empty() && moves[0].op.kind == OpKind::slice &&
          (moves[0].op.dim == 'B' || moves[0].op.dim == 'L')) {

@@ -16,7 +16,7 @@ struct ContractionLayouts {
   Layout product;
   std::vector<LayoutStep> steps;
   std::string use;  ///< what the last of the steps is for: "attend"
-  Way first;        ///< to the first of them
+  Path first;       ///< to the first of them
 };
 
 /// What a table says of a layer's values, by the rules of docs/layouts.md. Throws what partition()
@@ -29,14 +29,14 @@ class TableRules {
   Layout residual, queries, keys, cache;
 
   const LayoutLine& required(std::string_view value) const;
-  /// The layouts of a weight: as it rests, ..., as it is used.
+  /// The layouts of a weight: its resident layout, ..., that of its use.
   LayoutLine weight(const std::string& name) const;
   /// Those of a contraction where the stream's rows are `rows` (its B and L) and, of `up`, where
   /// the gate has gone to `gate`.
   ContractionLayouts contraction(const LogicalOp& op, const Layout& rows, const Layout* gate) const;
-  /// The cheapest way, or a refusal that blames the line.
-  Way way(const std::string& value, const Layout& from, const LayoutStep& to,
-          const Line& line) const;
+  /// The cheapest path, or a refusal that blames the line.
+  Path path(const std::string& value, const Layout& from, const LayoutStep& to,
+            const Line& line) const;
   /// The line to blame where a value cannot go where it is wanted.
   Line line_of(const std::string& value) const;
 

@@ -24,10 +24,10 @@ const LayoutValue* find_value(std::string_view name) {
   return nullptr;
 }
 
-/// The value, and then those that it is alike.
+/// The value, and then those whose line holds for it.
 std::vector<std::string_view> lineage(std::string_view name) {
   std::vector<std::string_view> names;
-  for (; !name.empty(); name = find_value(name)->alike) names.push_back(name);
+  for (; !name.empty(); name = find_value(name)->same_as) names.push_back(name);
   return names;
 }
 
@@ -141,14 +141,14 @@ class Reader {
         const Layout one = layout_of(value, word);
         if (one.rank() != 1 || one.is_partial())
           throw malformed("write the letters of W matrices one by one, as in 'E_x F_zy H_zy'");
-        const Layout::Dim& cut = one.dims()[0];
-        if (letters.find(cut.letter) != std::string::npos)
-          throw Error("layouts_c2", fmt::format("weights: {} is defined twice", cut.letter));
-        if (value.dims.find(cut.letter) == std::string_view::npos)
+        const Layout::Dim& dim = one.dims()[0];
+        if (letters.find(dim.letter) != std::string::npos)
+          throw Error("layouts_c2", fmt::format("weights: {} is defined twice", dim.letter));
+        if (value.dims.find(dim.letter) == std::string_view::npos)
           throw Error("layouts_c3",
-                      fmt::format("no W matrix has dim {}; they have {}", cut.letter, value.dims));
-        letters += cut.letter;
-        step.cuts.push_back(cut);
+                      fmt::format("no W matrix has dim {}; they have {}", dim.letter, value.dims));
+        letters += dim.letter;
+        step.sharded.push_back(dim);
       }
       if (letters.empty()) throw malformed("a layout is missing");
     } else {
@@ -267,7 +267,7 @@ std::string print_layouts(const LayoutTable& table) {
       std::string layout = step.layout.to_string();
       if (line.value == "weights") {  // one word a letter
         layout.clear();
-        for (const Layout::Dim& dim : step.cuts)
+        for (const Layout::Dim& dim : step.sharded)
           layout += (layout.empty() ? "" : " ") + Layout({dim}, Axes()).to_string();
       }
       text += fmt::format("{}{}{}", &step == line.steps.data() ? " " : " -> ", layout,

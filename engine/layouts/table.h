@@ -12,10 +12,10 @@ namespace shardproof {
 /// A value of the layer that a table can say something of, or `weights`, which is all W matrices.
 struct LayoutValue {
   std::string_view name;
-  std::string_view dims;   ///< its dim letters; of `weights` those that may be sharded
-  std::string_view alike;  ///< the value whose line holds for it if it has none; may be empty
-  std::string_view uses;   ///< the values that are made of it, for a line `X for USE`
-  bool product = false;    ///< a contraction: it may be a partial sum
+  std::string_view dims;     ///< its dim letters; of `weights` those that may be sharded
+  std::string_view same_as;  ///< the value whose line holds for it if it has none; may be empty
+  std::string_view uses;     ///< the values that are made of it, for a line `X for USE`
+  bool product = false;      ///< a contraction: it may be a partial sum
 };
 
 /// Every value, in the order of the layer.
@@ -26,7 +26,7 @@ struct LayoutStep {
   Layout layout;
   bool strict = false;  ///< `[strict]`: the arrow to this layout is one op, or none
   /// Of `weights` alone, in place of a layout: letters with their subscripts, `E_x F_zy H_zy`.
-  std::vector<Layout::Dim> cuts = {};
+  std::vector<Layout::Dim> sharded = {};
   bool operator==(const LayoutStep&) const = default;
 };
 
@@ -48,7 +48,8 @@ struct LayoutTable {
   Line line = {};
   Source source = {};
 
-  /// The line of a value (for a use), or that of the value that it is alike; null if there is none.
+  /// The line of a value (for a use), or that of the value it is the same as; null if there is
+  /// none.
   const LayoutLine* find(std::string_view value, std::string_view use = "") const;
   /// "my.layouts line 4: ", or "ws2d:batch: " of a table of the library's own.
   std::string where(const Line& line) const;
@@ -59,7 +60,7 @@ struct LayoutTable {
 ///   layouts ws2d:batch  2D weight-stationary, attention over the batch
 ///   in : BLE_xzy -> BLE_x
 ///   weights : E_x F_zy H_zy
-/// Empty lines and text behind '#' are skipped. Throws Error, with `file` and line: "layouts_c0"
+/// Empty lines and text after '#' are skipped. Throws Error, with `file` and line: "layouts_c0"
 /// (no line of a table), "layouts_c1" (an unknown value, use or note), "layouts_c2" (a table or a
 /// value defined twice), "layouts_c3" (a layout that the value cannot have); and what
 /// Layout::parse throws.

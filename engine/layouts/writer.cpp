@@ -8,7 +8,7 @@
 namespace shardproof {
 
 Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L) {
-  // M is cut in no layout there is.
+  // M is sharded in no layout there is.
   return {{'B', batch},    {'L', L},        {'M', 1},        {'E', config.E}, {'F', config.F},
           {'H', config.H}, {'K', config.K}, {'Q', config.Q}, {'V', config.V}};
 }
@@ -47,14 +47,14 @@ WrittenValue ProgramWriter::move(const WrittenValue& value, const Move& move) {
   return step(value.base + op_row(op.kind).suffix, move.to, op.to_string(), value.role, value.base);
 }
 
-Way ProgramWriter::way(const Layout& from, const Layout& to) const {
+Path ProgramWriter::path(const Layout& from, const Layout& to) const {
   Shape shape;
   for (const Layout::Dim& dim : from.dims()) shape.push_back(extents_.at(dim.letter));
-  return cheapest_way(from, to, shape, torus_);
+  return cheapest_path(from, to, shape, torus_);
 }
 
 WrittenValue ProgramWriter::lead(WrittenValue value, const Layout& to) {
-  for (const Move& one : way(value.layout, to).moves) value = move(value, one);
+  for (const Move& one : path(value.layout, to).moves) value = move(value, one);
   return value;
 }
 
@@ -71,8 +71,8 @@ Program ProgramWriter::finish(const std::vector<std::string>& outputs) const {
 
 WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const WrittenValue& x,
                         const NormNames& names) {
-  const std::string last = names.last ? "last " : "", &n = names.behind;
-  const auto stat = [&](const char* of) { return "stat " + last + names.before + of + n; };
+  const std::string last = names.last ? "last " : "", &n = names.suffix;
+  const auto stat = [&](const char* of) { return "stat " + last + names.prefix + of + n; };
   const Axes e = x.layout.axes('E');
   const std::string letters = x.layout.letters(), rows = letters.substr(0, letters.size() - 1);
   std::vector<Layout::Dim> row_dims = x.layout.dims();
@@ -95,7 +95,7 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
   const auto part = [&](const std::string& name, const char* weight) {
     return w
         .lead(w.input(name + n, Layout::parse("E"),
-                      fmt::format("weight {}norm{}{}", names.before, n, weight)),
+                      fmt::format("weight {}norm{}{}", names.prefix, n, weight)),
               of_e)
         .name;
   };
@@ -108,8 +108,8 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
   }
   const std::string ss = sum("ss", "s", "ss", value, value);
   std::string args = fmt::format("{}, {}, {}", value.name, ss, part("g", ""));
-  if (has_weight(config, names.before + "norm" + n + "_bias")) args += ", " + part("gb", "_bias");
-  const std::string checkpoint = last + names.before + "norm" + n;
+  if (has_weight(config, names.prefix + "norm" + n + "_bias")) args += ", " + part("gb", "_bias");
+  const std::string checkpoint = last + names.prefix + "norm" + n;
   return w.stored(w.step("xn" + n, x.layout, fmt::format("norm({})", args), w.unstored(checkpoint)),
                   checkpoint);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/layouts/way.h"
+#include "engine/layouts/path.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 
@@ -47,7 +47,7 @@ class ProgramWriter {
   WrittenValue move(const WrittenValue& value, const Move& move);
   /// The value after the cheapest path to `to`.
   WrittenValue lead(WrittenValue value, const Layout& to);
-  Way way(const Layout& from, const Layout& to) const;
+  Path path(const Layout& from, const Layout& to) const;
 
   /// What a contraction returns before bias and st: the checkpoint itself when neither follows.
   std::string raw(const std::string& checkpoint, bool biased) const {
@@ -75,7 +75,7 @@ class ProgramWriter {
 
 /// Which of a model's norms is written.
 struct NormNames {
-  std::string before = "", behind = "";  ///< "final_" and ""; "" and "2"
+  std::string prefix = "", suffix = "";  ///< "final_" and ""; "" and "2"
   bool last = false;                     ///< of every row the last position only
 };
 

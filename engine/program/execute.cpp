@@ -64,7 +64,7 @@ class Step {
 /// What the operands make of it. The declared layouts play no part: without the type check they may
 /// be what no data fits.
 std::vector<Type> Step::inferred() const {
-  if (to_string(op_.kind).empty()) throw std::logic_error("an op kind has no execution");
+  if (to_string(op_.kind).empty()) throw std::logic_error("this op is not implemented");
   std::vector<Type> operands;
   for (const SharedValue& arg : args_) operands.push_back(arg->type());
   const Torus torus = args_.empty() ? Torus() : arg(0).torus();
@@ -125,12 +125,12 @@ Sharded Step::collective() {
 std::optional<KeptPlaces> Step::last_tokens() const {
   const auto batch = arg(0).layout().find('B');
   const std::int64_t L = arg(0).shape()[dim('L')];
-  const auto shorter = [&](const PassRows& alike) { return alike.tokens != L; };
+  const auto shorter = [&](const PassRows& group) { return group.tokens != L; };
   if (!batch || std::none_of(execution_.rows.begin(), execution_.rows.end(), shorter))
     return std::nullopt;
   KeptPlaces kept{*batch, arg(0).layout().dims()[*batch].axes, {}};
-  for (const PassRows& alike : execution_.rows)
-    kept.of_row.insert(kept.of_row.end(), static_cast<std::size_t>(alike.rows), alike.tokens - 1);
+  for (const PassRows& group : execution_.rows)
+    kept.of_row.insert(kept.of_row.end(), static_cast<std::size_t>(group.rows), group.tokens - 1);
   return kept;
 }
 
@@ -145,7 +145,7 @@ Sharded Step::product() const {
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime);
 }
 
-/// The biases behind the first operand.
+/// The biases, after the first operand.
 std::vector<const Sharded*> Step::vectors() const {
   std::vector<const Sharded*> all;
   for (std::size_t i = 1; i < args_.size(); ++i) all.push_back(args_[i].get());
@@ -229,7 +229,7 @@ std::vector<Sharded> Step::values() {
     case OpKind::argmax:
       return results(argmax(arg(0), arg(1), threads_));
   }
-  throw std::logic_error("an op kind has no execution");
+  throw std::logic_error("this op is not implemented");
 }
 
 /// By the exponents' bits, all elements together: an f32 is finite iff they are not all set.
@@ -246,7 +246,7 @@ bool is_activation(const Role& m) {
          m.kind != Role::Kind::constant;
 }
 
-/// A checkpoint, raw value or statistic that overflowed (docs/spec.md section 1.5): behind an
+/// A checkpoint, raw value or statistic that overflowed (docs/spec.md section 1.5): after an
 /// infinite ss a norm is all zeros, finite and empty. What overflows in a partial of the f32 regime
 /// still is not finite when the sum is complete. Cache slots that nothing wrote hold NaN, and what
 /// is appended was seen before.

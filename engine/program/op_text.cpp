@@ -46,7 +46,7 @@ std::size_t parameter_count(Parameters form) {
   }
 }
 
-/// What stands behind the first operand: parameters, or more operands.
+/// What follows the first operand: parameters, or more operands.
 void read_parameters(const Statement& statement, Op& op,
                      const std::vector<std::string_view>& args) {
   const Parameters form = op_row(op.kind).parameters;

@@ -98,7 +98,7 @@ struct Program {
 ///   input x : BLE_xzy is in
 ///   xg : BLE_x = all_gather(x, E, zy) is in
 ///   output y, kc
-/// Empty lines and text behind '#' are skipped; docs/program.md has the grammar. Throws
+/// Empty lines and text after '#' are skipped; docs/program.md has the grammar. Throws
 /// Error("program_c0", ...) on text that is not a statement, naming the line, and `file` if the
 /// text is one's content; layouts, axes and contractions throw their own labels.
 Program parse_program(std::string_view name, std::string_view text, std::string_view file = "");

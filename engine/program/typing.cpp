@@ -16,7 +16,7 @@ bool fits(const Op& op, std::size_t args) {
 
 std::string wanted(OpKind kind) {
   const Operands& takes = op_row(kind).operands;
-  if (takes.per_term) return "two a term";
+  if (takes.per_term) return "two per term";
   if (takes.most == Operands::kAny) return fmt::format("{} or more", takes.least);
   if (takes.most == takes.least) return std::to_string(takes.least);
   return fmt::format("{} or {}", takes.least, takes.most);

@@ -64,7 +64,7 @@ Types einsum(const Rules& rules, const Op& op) {
                   other.layout.to_string());
     for (char c : op.spec.terms[t].result)
       rules.require(operands_with(c, op.spec.terms[t]) == operands_with(c, op.spec.terms[0]), 7,
-                    "{} of the result {} lies in other operands in one term than in another", c,
+                    "{} of the result {} is in other operands in one term than in another", c,
                     first.layout.to_string());
   }
   return {first};

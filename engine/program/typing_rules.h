@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/op_rules.h"
 #include "engine/program/typing.h"
-#include "engine/type_rules.h"
 #include "weights/error.h"
 
 namespace shardproof::typing {

@@ -18,9 +18,9 @@ IntTensor tokens_of(const PassPlan& pass, const IntTensor& prompt, const IntTens
   }
   auto from = prompt.data.begin();
   auto to = ids.data.begin();
-  for (const PassRows& alike : pass.rows)
-    for (std::int64_t n = 0; n < alike.rows; ++n, from += prompt.shape[1], to += pass.L)
-      std::copy_n(from + alike.start, alike.tokens, to);
+  for (const PassRows& group : pass.rows)
+    for (std::int64_t n = 0; n < group.rows; ++n, from += prompt.shape[1], to += pass.L)
+      std::copy_n(from + group.start, group.tokens, to);
   return ids;
 }
 
@@ -28,9 +28,9 @@ IntTensor tokens_of(const PassPlan& pass, const IntTensor& prompt, const IntTens
 IntTensor positions_of(const PassPlan& pass) {
   IntTensor positions({pass.batch(), pass.L});
   auto to = positions.data.begin();
-  for (const PassRows& alike : pass.rows)
-    for (std::int64_t n = 0; n < alike.rows; ++n)
-      for (std::int64_t i = 0; i < pass.L; ++i) *to++ = static_cast<std::int32_t>(alike.start + i);
+  for (const PassRows& group : pass.rows)
+    for (std::int64_t n = 0; n < group.rows; ++n)
+      for (std::int64_t i = 0; i < pass.L; ++i) *to++ = static_cast<std::int32_t>(group.start + i);
   return positions;
 }
 
@@ -88,9 +88,9 @@ class Runner {
   }
 
   /// Behind the last pass of the prefill.
-  void hand_over(const PassPlan& behind) {
+  void hand_over(const PassPlan& prefill) {
     if (plan_.hand_over.ops.empty()) return;
-    pass_ = &behind;
+    pass_ = &prefill;
     for (int l = 0; l < layers() && !ended(); ++l) {
       Caches& cache = caches_[static_cast<std::size_t>(l)];
       auto out = run(plan_.hand_over, l, {{"k_cache", cache.k}, {"v_cache", cache.v}});
@@ -121,10 +121,10 @@ class Runner {
                                   &faults_,
                                   findings_,
                                   pass_->rows});
-    std::map<std::string, SharedValue> by_meaning;
+    std::map<std::string, SharedValue> by_role;
     for (const auto& [name, value] : outputs)
-      by_meaning[program.declared(name).role.to_string()] = value;
-    return by_meaning;
+      by_role[program.declared(name).role.to_string()] = value;
+    return by_role;
   }
 
   const RunPlan& plan_;

@@ -59,7 +59,7 @@ double checkpoint_bytes(const RunPlan& plan) {
   const ModelConfig& m = c.model;
   const std::int64_t cached = c.prompt + c.gen - 1;
   double bytes = 0.0;
-  for (const Passes::Alike& group : plan.passes.alike()) {
+  for (const Passes::Group& group : plan.passes.groups()) {
     const std::int64_t L = plan.passes.at(group.first).L;
     for (const CheckpointSpec& spec : checkpoint_specs(m)) {
       const double n = 4.0 * static_cast<double>(group.count()) *

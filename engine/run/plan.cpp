@@ -34,7 +34,7 @@ void require_numbers(const Case& c) {
 /// The lengths of a phase's passes that differ.
 std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
   std::vector<std::int64_t> lengths;
-  for (const Passes::Alike& group : passes.alike())
+  for (const Passes::Group& group : passes.groups())
     if (const PassPlan pass = passes.at(group.first); pass.phase == phase)
       lengths.push_back(pass.L);
   return lengths;
@@ -95,7 +95,7 @@ RunPlan make_plan(const Case& c) {
   plan.passes = c.passes();
   require_legal(c, plan.passes);
   plan.prefill = phase_programs(c, Phase::prefill);
-  // A program that cuts no L is the same for every length.
+  // A program that shards no L is the same for every length.
   const bool shared = c.gen == 1 || (c.prefill == c.decode && decodes(c.decode));
   plan.decode = shared ? plan.prefill : phase_programs(c, Phase::decode);
   plan.hand_over =

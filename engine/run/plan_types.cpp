@@ -19,7 +19,7 @@ std::map<std::string, Shape> input_shapes(const Program& program, const Case& c,
     const ValueRow* const row = value_row(role);
     const bool of_this_pass = role.kind == Role::Kind::checkpoint ||
                               role.kind == Role::Kind::input || role.kind == Role::Kind::constant;
-    if (row != nullptr && row->handed && !role.last &&
+    if (row != nullptr && row->program_input && !role.last &&
         (of_this_pass || (role.kind == Role::Kind::previous && row->cache)))
       inputs[input.name] = shape_of(row->dims, m, {c.batch, L, M});
   }
@@ -48,7 +48,7 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
     return types;
   };
   PlanTypes types;
-  for (const Passes::Alike& group : plan.passes.alike()) {
+  for (const Passes::Group& group : plan.passes.groups()) {
     const PassPlan first = plan.passes.at(group.first);
     TypedPasses passes{first.phase, first.L, group.count(), typed(first), {}};
     passes.last = group.count() > 1 ? typed(plan.passes.at(group.last)) : passes.first;

@@ -70,7 +70,7 @@ class Layer {
                          caches[0]->layout.to_string()));
   }
 
-  /// What comes in and goes out: its dims are what the way to other layouts is found by.
+  /// What comes in and goes out: its dims are what the path to other layouts is found by.
   void require_dims() const {
     const auto require = [&](const ValueDecl& result) {
       try {
@@ -83,7 +83,7 @@ class Layer {
     for (const std::string& name : program_.outputs) require(declared(name));
   }
 
-  void require_meanings() const {
+  void require_roles() const {
     for (const Op& op : program_.ops)
       for (const ValueDecl& result : op.results)
         if (!has(result.role))
@@ -205,7 +205,7 @@ void require_layer(const Program& program, const ModelConfig& config, ActType ac
   layer.require_dims();
   layer.require_caches();
   layer.require_storage(act);
-  layer.require_meanings();
+  layer.require_roles();
 }
 
 }  // namespace shardproof

@@ -52,19 +52,19 @@ struct Need {
   bool broken() const { return value % divisor != 0; }
 };
 
-std::vector<CutDim> largest(const std::vector<CutDim>& cuts) {
-  std::vector<CutDim> kept;
+std::vector<ShardedDim> largest(const std::vector<ShardedDim>& dims) {
+  std::vector<ShardedDim> kept;
   for (char dim : std::string_view("EFHQVBL"))
-    for (const CutDim& cut : cuts) {
-      const auto covers = [&](const CutDim& other) {
-        return other.dim == dim && other.axes.has_all(cut.axes);
+    for (const ShardedDim& one : dims) {
+      const auto covers = [&](const ShardedDim& other) {
+        return other.dim == dim && other.axes.has_all(one.axes);
       };
-      const auto smaller = [&](const CutDim& other) {
-        return other.dim == dim && cut.axes.has_all(other.axes);
+      const auto smaller = [&](const ShardedDim& other) {
+        return other.dim == dim && one.axes.has_all(other.axes);
       };
-      if (cut.dim != dim || std::any_of(kept.begin(), kept.end(), covers)) continue;
+      if (one.dim != dim || std::any_of(kept.begin(), kept.end(), covers)) continue;
       std::erase_if(kept, smaller);
-      kept.push_back(cut);
+      kept.push_back(one);
     }
   return kept;
 }
@@ -73,14 +73,14 @@ std::vector<Need> needs(const std::vector<Strategy>& phases, const ModelConfig& 
                         const Torus& torus, std::int64_t batch) {
   const std::map<char, std::int64_t> values{{'E', config.E}, {'F', config.F}, {'H', config.H},
                                             {'Q', config.Q}, {'V', config.V}, {'B', batch}};
-  std::vector<CutDim> cuts;
+  std::vector<ShardedDim> dims;
   for (const Strategy& phase : phases)
     if (phase.program() == nullptr)
-      for (const CutDim& cut : cut_dims(phase)) cuts.push_back(cut);
+      for (const ShardedDim& one : sharded_dims(phase)) dims.push_back(one);
   std::vector<Need> all;
-  for (const CutDim& cut : largest(cuts))
-    if (cut.dim != 'L')
-      all.push_back({cut.dim, values.at(cut.dim), cut.axes, torus.size(cut.axes)});
+  for (const ShardedDim& one : largest(dims))
+    if (one.dim != 'L')
+      all.push_back({one.dim, values.at(one.dim), one.axes, torus.size(one.axes)});
   return all;
 }
 
@@ -128,34 +128,34 @@ std::optional<ModelConfig> legal_model(const ModelConfig& config, const std::vec
 
 std::int64_t smallest(char dim, const Strategy& strategy, const Torus& torus) {
   std::int64_t unit = 1;
-  for (const CutDim& cut : cut_dims(strategy))
-    if (cut.dim == dim) unit = std::lcm(unit, std::int64_t{torus.size(cut.axes)});
+  for (const ShardedDim& one : sharded_dims(strategy))
+    if (one.dim == dim) unit = std::lcm(unit, std::int64_t{torus.size(one.axes)});
   return unit;
 }
 
-/// "my.layouts line 3: ", the line of a user's table that cuts a dim so, or the table's own where
-/// it is the rules that cut it; "" of a strategy that ships.
+/// "my.layouts line 3: ", the line of a user's table that shards a dim so, or the table's own where
+/// it is the rules that shard it; "" of a strategy that ships.
 std::string where(const std::vector<Strategy>& phases, char dim, const Axes& axes) {
   for (const Strategy& phase : phases) {
     if (phase.program() != nullptr || phase.ships()) continue;
     const LayoutTable& table = phase.table();
-    const auto cuts = [&](const std::vector<Layout::Dim>& dims) {
+    const auto shards = [&](const std::vector<Layout::Dim>& dims) {
       return std::any_of(dims.begin(), dims.end(), [&](const Layout::Dim& one) {
         return one.letter == dim && one.axes.sorted() == axes;
       });
     };
     for (const LayoutLine& line : table.lines)
       for (const LayoutStep& step : line.steps)
-        if (cuts(step.layout.dims()) || cuts(step.cuts)) return table.where(line.line);
-    for (const CutDim& cut : cut_dims(phase))
-      if (cut.dim == dim && cut.axes == axes) return table.where(table.line);
+        if (shards(step.layout.dims()) || shards(step.sharded)) return table.where(line.line);
+    for (const ShardedDim& one : sharded_dims(phase))
+      if (one.dim == dim && one.axes == axes) return table.where(table.line);
   }
   return "";
 }
 
-std::string where_L_is_cut(const Strategy& strategy) {
-  for (const CutDim& cut : cut_dims(strategy))
-    if (cut.dim == 'L') return where({strategy}, 'L', cut.axes);
+std::string where_L_is_sharded(const Strategy& strategy) {
+  for (const ShardedDim& one : sharded_dims(strategy))
+    if (one.dim == 'L') return where({strategy}, 'L', one.axes);
   return "";
 }
 
@@ -230,28 +230,29 @@ std::int64_t smallest_length(const Strategy& strategy, const Torus& torus) {
 }
 
 bool decodes(const Strategy& strategy) {
-  const std::vector<CutDim> cuts = cut_dims(strategy);
-  return std::none_of(cuts.begin(), cuts.end(), [](const CutDim& cut) { return cut.dim == 'L'; });
+  const std::vector<ShardedDim> dims = sharded_dims(strategy);
+  return std::none_of(dims.begin(), dims.end(),
+                      [](const ShardedDim& one) { return one.dim == 'L'; });
 }
 
-std::vector<CutDim> cut_dims(const Strategy& strategy) {
-  std::vector<CutDim> cuts{{'E', Axes::parse("x")}, {'V', Axes::parse("xyz")}};
+std::vector<ShardedDim> sharded_dims(const Strategy& strategy) {
+  std::vector<ShardedDim> dims{{'E', Axes::parse("x")}, {'V', Axes::parse("xyz")}};
   const auto see = [&](const std::vector<Layout::Dim>& dims) {
     for (const Layout::Dim& dim : dims)
-      if (!dim.axes.empty()) cuts.push_back({dim.letter, dim.axes.sorted()});
+      if (!dim.axes.empty()) dims.push_back({dim.letter, dim.axes.sorted()});
   };
   if (const Program* layer = strategy.program()) {
     for (const ValueDecl& input : layer->inputs) see(input.layout.dims());
     for (const Op& op : layer->ops)
       for (const ValueDecl& result : op.results) see(result.layout.dims());
-    return largest(cuts);
+    return largest(dims);
   }
   for (const LayoutLine& line : strategy.table().lines)
     for (const LayoutStep& step : line.steps) {
       see(step.layout.dims());
-      see(step.cuts);
+      see(step.sharded);
     }
-  return largest(cuts);  // K is cut by as many axes as divide it
+  return largest(dims);  // K is sharded by as many axes as divide it
 }
 
 std::string product_name(const Axes& axes) {
@@ -269,7 +270,7 @@ void require_decodes(const Strategy& strategy) {
       "strategy_c2",
       fmt::format("{}{} shards L, the positions of a pass, and a decode step has one: it is a "
                   "prefill only; --decode may be: {}",
-                  where_L_is_cut(strategy), strategy.to_string(), fmt::join(legal, ", ")));
+                  where_L_is_sharded(strategy), strategy.to_string(), fmt::join(legal, ", ")));
 }
 
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
@@ -281,7 +282,7 @@ void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t 
       "strategy_c5",
       fmt::format("{}{} on torus {} shards L, the positions of a pass, {} ways: {}={} is not "
                   "divisible; the nearest legal: --prompt {}{}",
-                  where_L_is_cut(strategy), strategy.to_string(), torus.to_string(), unit,
+                  where_L_is_sharded(strategy), strategy.to_string(), torus.to_string(), unit,
                   prompt % unit != 0 ? "prompt" : "chunk", prompt % unit != 0 ? prompt : chunk,
                   nearest_multiple(prompt, unit),
                   whole ? ""

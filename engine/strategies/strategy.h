@@ -51,14 +51,14 @@ const std::vector<Strategy>& all_strategies();
 std::vector<Strategy> load_strategies(const std::string& path);
 
 /// A dim that a strategy shards over the chips along `axes`, which must divide it.
-struct CutDim {
+struct ShardedDim {
   char dim;   ///< B is the batch, L the positions of a pass
   Axes axes;  ///< in x, y, z order
 };
 /// Every dim that must divide, in the order E F H Q V B L: what the table's layouts (or those of
 /// the layer program's values) say of them, and of E and V the table `V_zyE_x` and the logits
-/// `BV_zyx`. Of cuts of one dim the largest.
-std::vector<CutDim> cut_dims(const Strategy& strategy);
+/// `BV_zyx`. Of several of one dim the largest.
+std::vector<ShardedDim> sharded_dims(const Strategy& strategy);
 /// "XYZ" of xyz: the product of the sizes, as messages write it.
 std::string product_name(const Axes& axes);
 
@@ -78,7 +78,7 @@ void require_legal(const Strategy& strategy, const ModelConfig& config, const To
 
 /// Throws Error("strategy_c2", ...) unless the strategy can decode, naming some that can.
 void require_decodes(const Strategy& strategy);
-/// Throws Error("strategy_c5", ...) unless its cuts of L divide every pass over the prompt.
+/// Throws Error("strategy_c5", ...) unless its blocks of L divide every pass over the prompt.
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
                      std::int64_t chunk);
 

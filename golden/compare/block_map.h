@@ -9,8 +9,8 @@
 namespace shardproof {
 
 /// The judge's own reading of the notation, a few lines that share nothing with the engine's: a
-/// layout bug that the accused and the judge have in common would acquit. Where a layout and a
-/// shape are given together they have the same rank.
+/// layout bug that the tested run and the judge have in common would stay unseen. Where a layout
+/// and a shape are given together they have the same rank.
 
 /// The coordinates (x, y, z) of a chip by its number, (x·Y + y)·Z + z.
 std::array<int, 3> judged_coordinates(const Torus& torus, int chip);

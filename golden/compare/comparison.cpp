@@ -37,7 +37,7 @@ class Comparer {
   }
 
  private:
-  /// The chips in groups of `size`, one group behind the other: each holds a block, alone or, of
+  /// The chips in groups of `size`, one group after the other: each holds a block, alone or, of
   /// exact partial sums, as a sum.
   struct Groups {
     std::vector<int> chips;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/sharded.h"
-#include "golden/compare/reach.h"
+#include "golden/compare/reach_meter.h"
 #include "weights/error.h"
 
 namespace shardproof {

@@ -11,7 +11,7 @@
 namespace shardproof {
 namespace {
 
-/// A value of the scalar model as the comparison takes it: part behind part.
+/// A value of the scalar model as the comparison takes it: part after part.
 ExpectedBits bits_of(const scalar::Value& value) {
   ExpectedBits expected{.shape = value.shape, .bits = {}, .integer = value.integer()};
   const auto put = [&](const auto& elements) {
@@ -32,7 +32,7 @@ ScalarJudge::ScalarJudge(const RunPlan& plan, const Weights& weights, const IntT
 void ScalarJudge::next_pass() {
   for (const auto& [key, made] : model_.values())
     if (!met_.contains(key) && judgement_.missing.empty())
-      judgement_.missing = fmt::format("the run never showed {} of {}", key, model_.pass());
+      judgement_.missing = fmt::format("the run never computed {} of {}", key, model_.pass());
   met_.clear();
   if (model_.next_pass()) meter_.measure(model_);
 }

@@ -73,9 +73,9 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
 void ScalarModel::run_pass(const Value& ids) {
   const PhasePrograms& programs = plan_.programs(pass_.phase);
   Value positions = of_ints(ids.shape, {});
-  for (const PassRows& alike : pass_.rows)
-    for (std::int64_t n = 0; n < alike.rows * pass_.L; ++n)
-      positions.ints.push_back(static_cast<std::int32_t>(alike.start + n % pass_.L));
+  for (const PassRows& group : pass_.rows)
+    for (std::int64_t n = 0; n < group.rows * pass_.L; ++n)
+      positions.ints.push_back(static_cast<std::int32_t>(group.start + n % pass_.L));
   Value x = run(programs.embed, 0, {{"input ids", ids}}).at("embed");
   const auto layers = static_cast<int>(plan_.given.model.layers);
   for (int l = 0; l < layers; ++l) {
@@ -102,20 +102,20 @@ bool ScalarModel::next_pass() {
   if (pass_.phase == Phase::decode) {
     ids.ints = tokens_.back();
   } else {
-    for (const PassRows& alike : pass_.rows)
-      for (std::int64_t n = 0; n < alike.rows; ++n) {
+    for (const PassRows& group : pass_.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n) {
         const std::int64_t row = std::ssize(ids.ints) / pass_.L;
         for (std::int64_t i = 0; i < pass_.L; ++i)
           ids.ints.push_back(
-              i < alike.tokens
-                  ? prompt_.data[static_cast<std::size_t>(row * width + alike.start + i)]
+              i < group.tokens
+                  ? prompt_.data[static_cast<std::size_t>(row * width + group.start + i)]
                   : 0);
       }
   }
   run_pass(ids);
-  const bool handed = pass_.phase == Phase::prefill && next_ < plan_.passes.size() &&
-                      plan_.passes.at(next_).phase == Phase::decode;
-  if (handed && !plan_.hand_over.ops.empty())
+  const bool hands_over = pass_.phase == Phase::prefill && next_ < plan_.passes.size() &&
+                          plan_.passes.at(next_).phase == Phase::decode;
+  if (hands_over && !plan_.hand_over.ops.empty())
     for (int l = 0; l < static_cast<int>(plan_.given.model.layers); ++l) {
       Known& cache = caches_[static_cast<std::size_t>(l)];
       cache = run(plan_.hand_over, l, cache);

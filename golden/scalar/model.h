@@ -37,7 +37,7 @@ class ScalarModel {
   const std::vector<std::vector<std::int32_t>>& tokens() const { return tokens_; }
 
  private:
-  using Known = std::map<std::string, scalar::Value>;  // by meaning
+  using Known = std::map<std::string, scalar::Value>;  // by role
   Known run(const Program& program, int layer, const Known& given);
   void run_pass(const scalar::Value& ids);
 

@@ -42,7 +42,7 @@ float spread(const Value& t, const Value& s, std::size_t i) {
 Value last_token(const Value& t, const std::vector<PassRows>& rows) {
   const std::size_t L = t.layout.find('L').value();
   std::vector<std::int64_t> last;
-  for (const PassRows& alike : rows) last.insert(last.end(), at(alike.rows), alike.tokens - 1);
+  for (const PassRows& group : rows) last.insert(last.end(), at(group.rows), group.tokens - 1);
   const auto place = [&](std::int64_t element, std::size_t dim) {
     for (std::size_t d = t.shape.size(); d-- > dim + 1;) element /= t.shape[d];
     return element % t.shape[dim];

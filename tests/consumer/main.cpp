@@ -51,7 +51,7 @@ bool a_bad_case_is_one_error() {
   return false;
 }
 
-/// The whole library behind one function of a shared library, loaded as an interpreter loads it.
+/// The whole library through one function of a shared library, loaded as an interpreter loads it.
 bool a_shared_library_judges() {
   void* const library = ::dlopen(BINDINGS, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

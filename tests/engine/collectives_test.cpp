@@ -242,7 +242,7 @@ TEST(Collectives, GiveTheSameOnManyThreads) {
             all_reduce(partial_gate(), z).f32());
 }
 
-/// What is left of a collective's result when no chip hears of any other.
+/// What is left of a collective's result when no chip receives anything from another.
 Sharded lost(const Sharded& t, const Moves& moves, const Sharded& like) {
   const Moves plan = without_transfer(moves);
   Threads& one = calling_thread();

@@ -187,7 +187,7 @@ std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
       ints.emplace_back(size);
       for (std::size_t e = 0; e < size; ++e) {
         floats.back()[e] = 0.5F + 0.25F * static_cast<float>((e + 7 * own + 3 * i) % 23);
-        ints.back()[e] = static_cast<std::int32_t>(3 + e % 2);  // a slot behind the cache, an id
+        ints.back()[e] = static_cast<std::int32_t>(3 + e % 2);  // a slot beyond the cache, an id
       }
     }
     Sharded::Data data = std::move(floats);

@@ -61,7 +61,7 @@ TEST(ProgramManual, EveryStatementParsesAndEveryOpHasOne) {
   for (const OpRow& op : all_ops())
     EXPECT_TRUE(ops.contains(op.kind)) << "no example of " << op.name;
   for (int kind = 0; kind <= static_cast<int>(Role::Kind::previous); ++kind)
-    EXPECT_TRUE(roles.contains(static_cast<Role::Kind>(kind))) << "meaning " << kind;
+    EXPECT_TRUE(roles.contains(static_cast<Role::Kind>(kind))) << "role " << kind;
 }
 
 TEST(ProgramManual, NamesEveryRuleOfAProgramFile) {

@@ -31,7 +31,7 @@ std::vector<ModelConfig> models() {
   return all;
 }
 
-/// The numbers of key/value heads that cut K over no axis, over z, zy and zyx.
+/// The numbers of key/value heads that shard K over no axis, over z, zy and zyx.
 std::vector<std::int64_t> kv_heads(const Torus& torus) {
   std::vector<std::int64_t> all;
   for (const char* axes : {"", "z", "zy", "zyx"}) all.push_back(torus.size(Axes::parse(axes)));
@@ -103,7 +103,7 @@ TEST(ProgramText, TellsThePartsOfAnOp) {
 
 TEST(ProgramText, RefusesWhatIsNoStatement) {
   for (const char* line : {
-           "x : BLE = add(a, b)",                   // no meaning
+           "x : BLE = add(a, b)",                   // no role
            "input x BLE is in",                     // no colon
            "input 2x : BLE is in",                  // no name
            "x = add(a, b) is in",                   // no layout
@@ -112,8 +112,8 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
            "x : BLE = plus(a, b) is in",            // no op
            "x : BLE = add() is in",                 // no operand
            "x : BLE = add(a, b,) is in",            // an empty operand
-           "x : BLE = add(a, b) is in, in",         // more meanings than results
-           "x : BLE = add(a, b) is no meaning",     // words that say nothing
+           "x : BLE = add(a, b) is in, in",         // more roles than results
+           "x : BLE = add(a, b) is no meaning",     // words that are no role
            "x : BLE, y : BLE = add(a, b) is in",    // fewer
            "x : BLE = all_gather(a, E) is in",      // no axes
            "x : BLE = all_gather(a, EF, x) is in",  // two dims
@@ -224,7 +224,7 @@ TEST(Execute, SaysAtWhichStepAnErrorOfItsOwnCame) {
     said = error.what();
   }
   EXPECT_TRUE(said.starts_with("decode.1.test.y = ")) << said;
-  EXPECT_NE(said.find("an op kind has no execution"), std::string::npos) << said;
+  EXPECT_NE(said.find("this op is not implemented"), std::string::npos) << said;
 }
 
 TEST(Strategies, LayerProgramsCheckOnUnequalTori) {
@@ -237,7 +237,7 @@ TEST(Strategies, LayerProgramsCheckOnUnequalTori) {
       for (const std::int64_t K : kv_heads(torus)) {
         // One family of models each, by turns: eight have every op between them.
         ModelConfig model = with_dims(families[turn++ % families.size()], n, n, n, K, n);
-        model.Q = 12;  // few-heads cuts it
+        model.Q = 12;  // few-heads shards it
         const ActType act = model.block == Block::serial ? ActType::bf16 : ActType::f32;
         SCOPED_TRACE(
             fmt::format("{} with {} on {}", strategy.to_string(), print_model(model), size));

@@ -19,13 +19,13 @@ inline const std::vector<Strategy>& sample_strategies() {
                              "ws2d:batch",          // heads to batch by all_to_all
                              "ws2d:bfirst-xyz",     // sums scattered into the batch
                              "ws2d:pre-zy",         // partial sums moved
-                             "ws2d:few-heads",      // Q cut, and attention copied over axes
+                             "ws2d:few-heads",      // Q sharded, and attention copied over axes
                              "ws2d:norm-first-kv",  // two norms' layouts, weights of their own
                              "wg-xy:natural",       // weights gathered in two steps
-                             "wg-xyz:batch",        // the batch alone cut
+                             "wg-xyz:batch",        // the batch alone sharded
                              "mixed:1d-2d",         // serial blocks only
-                             "sp:1d",               // positions cut, gathered before attention
-                             "context"})            // positions cut in attention too
+                             "sp:1d",               // positions sharded, gathered before attention
+                             "context"})            // positions sharded in attention too
       strategies.push_back(Strategy::parse(name));
     return strategies;
   }();

@@ -18,7 +18,8 @@ namespace shardproof {
 namespace {
 
 /// What must divide `dim`: every subscript that the text of the table gives it, and of E and V
-/// those of the tables at both ends (docs/strategies.md section 7). Of a dim with several cuts all.
+/// those of the tables at both ends (docs/strategies.md section 7). Of a dim with several shardings
+/// all.
 std::int64_t divisor(const Strategy& s, const Torus& torus, char dim) {
   static const std::regex cut("([A-Z])_([xyz]+)");
   std::int64_t unit = 1;
@@ -30,7 +31,7 @@ std::int64_t divisor(const Strategy& s, const Torus& torus, char dim) {
   return unit;
 }
 
-/// The word behind `flag` in a message, or "".
+/// The word after `flag` in a message, or "".
 std::string after(const std::string& message, const std::string& flag) {
   const auto at = message.find(flag + " ");
   if (at == std::string::npos) return "";
@@ -153,12 +154,12 @@ TEST(Strategy, EveryCutOfADimMustDivideIt) {
     for (const char* name : names) phases.push_back(Strategy::parse(name));
     return message_of([&] { require_legal(phases, parse_model(model), Torus(4, 2, 3), batch); });
   };
-  // Attention over the batch needs H by its weights' cut only.
+  // Attention over the batch needs H by its layout of its weights only.
   EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:batch"}, 24), "");
   EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:heads"}, 24),
             "strategy_c3: ws2d:heads on torus 4x2x3 needs H=6 divisible by XYZ=24; the nearest "
             "legal: --model palm-tiny");
-  // Two cuts of B, of which none covers the other: the least common multiple.
+  // Two shardings of B, of which none covers the other: the least common multiple.
   EXPECT_EQ(message("palm-tiny", {"ws2d:bfirst-x", "dp-z:2d"}, 12), "");
   EXPECT_EQ(message("palm-tiny", {"ws2d:bfirst-x", "dp-z:2d"}, 5),
             "strategy_c4: ws2d:bfirst-x then dp-z:2d on torus 4x2x3 shards the batch over X=4 and "

@@ -54,7 +54,7 @@ TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
   int vectors = 0;
   for (const char* torus : {"4x2x3", "1x3x1", "2x1x2"})
     // One strategy for each way in which weights rest, nothing else enters; on the small tori those
-    // that cut a dim by other axes than ws2d does, and ws2d.
+    // that shard a dim by other axes than ws2d does, and ws2d.
     for (const char* name : {"ws1d:heads", "ws2d:batch", "ws2d:few-heads", "ws2d:norm-first-kv",
                              "dp", "fsdp", "mixed:1d-2d"}) {
       const bool cut_most = std::string_view(name) == "ws2d:batch" ||

@@ -89,8 +89,8 @@ TEST(LayerProgram, EveryModelFamilysTextIsJudgedEqual) {
 }
 
 TEST(LayerProgram, EveryStrategysTextIsJudgedEqual) {
-  // Each in both storages, by turns with one of the four ways in which K is cut: what a strategy
-  // computes for every K is the standard matrix's to judge.
+  // Each in both storages, by turns with one of the four ways in which K is sharded: what a
+  // strategy computes for every K is the standard matrix's to judge.
   constexpr int kHeads[] = {1, 3, 6, 24};
   OracleMemo memo;
   std::size_t turn = 0;
@@ -168,7 +168,7 @@ std::vector<std::string> one_letter_edits(const std::string& text) {
 }
 
 /// Every text that differs in one dim letter of a declared layout: replaced, dropped, or doubled by
-/// another one behind it.
+/// another one after it.
 std::vector<std::string> dim_letter_edits(const std::string& text) {
   static const std::regex layouts(": ([A-Z][A-Z_xyz]*)");
   std::vector<std::string> all;
@@ -247,10 +247,10 @@ RC_GTEST_PROP(LayerProgram, AnyResidualLayoutIsLedInAndOut, ()) {
   const Layout out = residual();
   RC_CLASSIFY(!(in == out), "resharded between layers");
   Program layer = parse_program("layer", text_of(Strategy::parse("ws2d:heads"), c));
-  /// The ops of the cheapest way, behind `value`; the name of the last.
+  /// The ops of the cheapest path, after `value`; the name of the last.
   const auto lead = [&](ValueDecl value, const Layout& to, std::vector<Op>& ops) {
-    const Way way = cheapest_way(value.layout, to, {c.batch, 1, c.model.E}, torus);
-    for (const Move& move : way.moves) {
+    const Path path = cheapest_path(value.layout, to, {c.batch, 1, c.model.E}, torus);
+    for (const Move& move : path.moves) {
       Op op = move.op;
       op.args = {value.name};
       value = {.name = value.name + "_", .layout = move.to, .role = value.role};
@@ -320,7 +320,7 @@ TEST(LayerProgram, OneThatLeavesACheckpointUnsaidIsNotJudged) {
                 "ur : BLF_zyx = reduce_scatter(u0, F, x) is raw up");
   const Judgement j = judge(text, c, memo);
   EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
-  EXPECT_EQ(j.reason(), "the run never showed decode.1.layer0.up");
+  EXPECT_EQ(j.reason(), "the run never computed decode.1.layer0.up");
 }
 
 TEST(LayerProgram, OneThatAsksForWhatTheModelHasNotIsRefused) {

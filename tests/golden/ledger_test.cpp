@@ -132,9 +132,9 @@ class Formulas {
   }
 
   // Where K's heads lie over z or zy, the axes left of zyx are free. They cut the batch first, x
-  // major; then K's axes move behind them, all on n-ths, z last: B_xyz. Chips change places to
-  // B_zyx. On 4x4x4 that is cheaper than to exchange before the batch is cut (1.5 kv against 12 for
-  // z, 1.7 against 3.75 for zy), for all the permutation.
+  // major; then K's axes move after them, all on n-ths, z last: B_xyz. Chips change places to
+  // B_zyx. On 4x4x4 that is cheaper than to exchange before the batch is sharded (1.5 kv against 12
+  // for z, 1.7 against 3.75 for zy), for all the permutation.
 
   /// BLKQ, K over kv_ axes and complete, to B_zyx.
   std::int64_t into_batch(std::int64_t kv) const {
@@ -155,7 +155,7 @@ class Formulas {
   /// the batch before that, so that its place is in front.
   std::int64_t summed_into_batch(std::int64_t kv) const {
     const std::int64_t scattered = gather(kv / YZ_, X_);
-    // Into the rows of zy, where K is whole: also where zy, which cut its weights, are of size 1.
+    // Into the rows of zy, where K is whole: also where zy, which shard its weights, are of size 1.
     if (kv_ == 0 || YZ_ == 1) return scattered;
     const std::int64_t moved = gather(kv / n_, kv_blocks_);
     if (kv_ == 3) return scattered + moved;

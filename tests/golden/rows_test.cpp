@@ -124,7 +124,7 @@ TEST(Rows, AppendInTheirOwnSlots) {
   expect_rows(all, [&](std::int64_t b) {
     return engine(row_of(cache, b), row_of(t, b), row_of(positions(), b), kOne);
   });
-  // Row 1 overwrites what it had; row 2 is behind it; slots that nothing wrote are not numbers.
+  // Row 1 overwrites what it had; row 2 is not that far; slots that nothing wrote are not numbers.
   const std::int64_t width = 2 * 3, M = kCached + kL;
   const auto slot = [&](std::int64_t b, std::int64_t m) {
     return all.data[static_cast<std::size_t>((b * M + m) * width)];

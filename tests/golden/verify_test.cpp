@@ -242,7 +242,7 @@ TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
   EXPECT_GE(planted, 90);
 }
 
-/// Every all_gather goes along x, whatever its operand is cut over.
+/// Every all_gather goes along x, whatever its operand is sharded over.
 void gather_along_x(Program& program) {
   for (Op& op : program.ops)
     if (op.kind == OpKind::all_gather) op.axes = Axes::parse("x");

@@ -128,7 +128,7 @@ TEST_F(Layouts, APrefillIsExplainedAsOne) {
   for (const char* name : {"sp:1d", "sp:2d", "ulysses", "context", "context-z:2d"}) {
     const Outcome o = run(std::string("explain ") + name);
     EXPECT_EQ(o.code, 0) << o.err;
-    const bool six = std::string(name).ends_with(":2d");  // L is cut over zy, or over z
+    const bool six = std::string(name).ends_with(":2d");  // L is sharded over zy, or over z
     EXPECT_NE(o.out.find("\none prefill pass (L is sharded, so it cannot decode): batch 24, " +
                          std::string(six ? "6" : "24") + " positions\n"),
               std::string::npos)
@@ -353,7 +353,7 @@ TEST_F(Layouts, BadTablesAreRefusedAtFileLineAndValue) {
        ""},
       {with(4, "attend for k : BLK_yQ"),
        "layouts_c8: t.layouts line 6: attend is BLH_zyxQ, its keys and values BLK_yQ", ""},
-      // Dims that do not divide, at the line that cuts them, or the table's where none does.
+      // Dims that do not divide, at the line that shards them, or the table's where none does.
       {kLines,
        "strategy_c3: t.layouts line 4: t on torus 4x2x3 needs F=100 divisible by XYZ=24; "
        "the nearest legal: --model palm-tiny,F=96",

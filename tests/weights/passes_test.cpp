@@ -59,7 +59,7 @@ TEST(Passes, AListIsKeptAsItIs) {
 TEST(Passes, AreAlikeInPhaseAndLength) {
   const auto groups = [](const Passes& passes) {
     std::vector<std::pair<std::int64_t, std::int64_t>> found;
-    for (const Passes::Alike& group : passes.alike()) found.emplace_back(group.first, group.last);
+    for (const Passes::Group& group : passes.groups()) found.emplace_back(group.first, group.last);
     return found;
   };
   using Groups = std::vector<std::pair<std::int64_t, std::int64_t>>;

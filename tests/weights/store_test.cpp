@@ -261,7 +261,7 @@ TEST(Store, RefusesAbsurdSizesBeforeTakingMemory) {
               put_dataset(f, "final_norm", H5T_IEEE_F32LE, {1000000000000}, "E", true);
             }),
             "weights_shape");
-  // A model line that agrees with the absurd shape, and no data behind it.
+  // A model line that agrees with the absurd shape, and no data after it.
   const std::string message = load_changed([](hid_t f) {
     put_text(f, "model", "palm-tiny,layers=1,E=6,F=5,H=2,Q=2,V=2000000000,positions=4");
     put_dataset(f, "embed", H5T_IEEE_F32LE, {2000000000, 6}, "VE", true);

@@ -28,7 +28,7 @@ class Ffn {
 };
 
 /// The same FFN, 2D weight-stationary (paper §3.2.2) on simulated chips, through the executor: no
-/// hazards, no observer. Weights are placed before; a run takes in x as it rests (BLE_xzy),
+/// hazards, no observer. Weights are placed before; a run takes x in its resident layout (BLE_xzy),
 /// gathers, multiplies, scatters, doubles, gathers, multiplies, scatters, and frees everything it
 /// made.
 class SimulatedFfn {
@@ -36,7 +36,7 @@ class SimulatedFfn {
   SimulatedFfn(const Ffn& ffn, const Torus& torus, Regime regime, bool activation,
                Threads& threads);
 
-  /// y as it rests.
+  /// y in its resident layout.
   SharedValue run() const;
 
   /// The most bytes of shards that are alive at once while the program runs, inputs included, as

@@ -19,7 +19,7 @@ constexpr double kBlocks = 34, kBlocksWidth = 290;
 constexpr double kMap = 338, kMapWidth = 104;  // who talks
 constexpr double kNote = 450;
 
-/// "H_zy": the dims of a layout that are cut, as labels name them.
+/// "H_zy": the dims of a layout that are sharded, as labels name them.
 std::vector<std::string> cut_dims(const Layout& layout, const Torus& torus) {
   std::vector<std::string> cut;
   for (const Layout::Dim& dim : layout.dims())
@@ -28,7 +28,7 @@ std::vector<std::string> cut_dims(const Layout& layout, const Torus& torus) {
   return cut;
 }
 
-/// Blocks of one side of a collective, with the dims that are cut beside or, of a grid, above.
+/// Blocks of one side of a collective, with the dims that are sharded beside or, of a grid, above.
 /// Returns the height.
 double side(const Scene& scene, Svg& svg, double x, double y, double w, const Layout& layout,
             bool grid) {

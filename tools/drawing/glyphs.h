@@ -23,9 +23,9 @@ class Glyphs {
   /// replicated axis is '*', a summed one '+'.
   std::string label(const Layout& layout, const std::vector<int>& blocks) const;
 
-  /// Whether two or more dims are cut, so that the blocks are drawn as a grid.
+  /// Whether two or more dims are sharded, so that the blocks are drawn as a grid.
   bool is_grid(const Layout& layout) const;
-  /// Rows of that grid: the blocks of the first dim that is cut; 1 for a bar.
+  /// Rows of that grid: the blocks of the first dim that is sharded; 1 for a bar.
   int rows(const Layout& layout) const;
 
   /// The global tensor cut into its blocks, in index order, each in the colour of its chips and, if

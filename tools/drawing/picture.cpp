@@ -28,7 +28,7 @@ std::string_view section(const Role& role) {
   return value == nullptr ? "" : to_string(value->section);
 }
 
-/// Whether a step only moves or cuts an activation: it belongs where it is used, not where its
+/// Whether a step only moves or slices an activation: it belongs where it is used, not where its
 /// value is named.
 bool only_moves(const Program& program, const Op& op) {
   const Role& role = op.results[0].role;

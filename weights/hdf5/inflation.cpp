@@ -64,7 +64,7 @@ bool inflates_within(std::span<unsigned char> stream, std::uint64_t most) {
   return given <= most;
 }
 
-/// The offset of the next chunk, row-major; false behind the last.
+/// The offset of the next chunk, row-major; false after the last.
 bool advance(std::vector<hsize_t>& offset, std::span<const std::int64_t> dims,
              std::span<const hsize_t> chunk) {
   for (std::size_t i = offset.size(); i-- > 0;) {

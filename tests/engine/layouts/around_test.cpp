@@ -63,7 +63,7 @@ TEST(ProgramsAround, LeadALayersOutAndCachesBack) {
 }
 
 TEST(ProgramsAround, TakeNamesThatTheLayerHasNot) {
-  // What kc would be called behind a step is an input's name.
+  // What kc would be called after a step is an input's name.
   std::string text = kStrayed;
   text.insert(0, "input kc_1 : BLE is in\n");
   Case run = run_under(Strategy(), kModel, kTorus);
@@ -91,14 +91,14 @@ TEST(HandOver, HasNoStepsBetweenCachesThatLieAlike) {
   EXPECT_EQ(none.outputs.size(), 2U);
   EXPECT_EQ(
       label_of([&] { hand_over(Layout::parse("BMKQ"), cache, extents_of(kModel, 12, 1), kTorus); }),
-      "way_c2");
+      "path_c2");
 }
 
 TEST(HandOver, ChecksAndKeepsEveryCacheSlot) {
   for (const char* size : {"1x1x1", "4x2x3", "1x2x3", "3x2x1", "2x2x2", "3x1x5"}) {
     const Torus torus = Torus::parse(size);
     const std::int64_t n = torus.chips();
-    // Of every strategy's caches, with K cut as far as H, over z, and not at all.
+    // Of every strategy's caches, with K sharded as far as H, over z, and not at all.
     const std::int64_t Z = torus.size(Axis::z);
     for (std::int64_t K : {std::int64_t{1}, Z, n}) {
       const ModelConfig model = with_dims(kModel, n, n, n, K, n);

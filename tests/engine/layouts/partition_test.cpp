@@ -18,7 +18,7 @@ namespace shardproof {
 namespace {
 
 /// The model of the reference's columns: E=F=48, H=24, Q=4, 24 rows; one position in a decode
-/// step, one for each chip in a prefill that cuts L.
+/// step, one for each chip in a prefill that shards L.
 Case column(const Strategy& strategy, const char* torus, std::int64_t K) {
   ModelConfig config = parse_model(fmt::format("palm-tiny,E=48,F=48,H=24,Q=4,K={}", K));
   if (strategy.to_string() == "mixed:1d-2d") config.block = Block::serial;
@@ -225,7 +225,7 @@ TEST(ShippedTables, HaveOneProgramOnToriThatDivideAlike) {
       std::set<std::string> texts;
       for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "2x3x4"}) {
         Case c = column(strategy, torus, K);
-        c.model.Q = 24;  // few heads cut it
+        c.model.Q = 24;  // few heads shard it
         texts.insert(print_program(partitioned(c, strategy, Phase::prefill).layer));
       }
       EXPECT_EQ(texts.size(), 1U) << strategy.to_string() << " K=" << K;
@@ -383,7 +383,7 @@ TEST(Partition, AddsBiasesAndStoresAtTheFirstCompleteLayout) {
   const std::string model = "palm-tiny,bias=all";
   EXPECT_TRUE(has(program(k2d, model), "input b_gate : F_zyx is weight b_gate"));
   EXPECT_TRUE(has(program(k2d, model), "hr_b : BLF_zyx = bias(hr, b_gate) is gate"));
-  // Complete before it moves on: the bias rests whole.
+  // Complete before it moves on: the bias is resident unsharded.
   const std::string waypoint = edited(k2d, "attend", "gate : BLF_zy\nattend");
   EXPECT_TRUE(has(program(waypoint, model), "input b_gate : F_zy is weight b_gate"));
 }

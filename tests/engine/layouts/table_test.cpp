@@ -37,7 +37,7 @@ TEST(Table, ReadsLinesStepsUsesAndNotes) {
   EXPECT_EQ(in->line.number, 3);
   EXPECT_EQ(tables[0].find("norm"), nullptr);
   EXPECT_EQ(tables[0].find("norm", "v")->line.number, 4);
-  EXPECT_EQ(tables[0].find("weights")->steps[1].cuts.size(), 2U);
+  EXPECT_EQ(tables[0].find("weights")->steps[1].sharded.size(), 2U);
   EXPECT_EQ(tables[1].find("wv")->steps[0].layout.to_string(), "E_xKQ");
   EXPECT_EQ(tables[0].where({4}), "f line 4: ");
   EXPECT_EQ(parse_layouts("layouts\tt\nnorm\tfor\tk:BLE_x->BLE\nweights:E_x\tF_zy\n"),

@@ -171,7 +171,8 @@ const std::vector<BrokenProgram> kRows{
 
 INSTANTIATE_TEST_SUITE_P(Attention, TypingRule, ::testing::ValuesIn(kRows), named_by_label(kRows));
 
-/// Queries may be cut over their positions: every chip has all keys. The position's cut is theirs.
+/// Queries may be sharded over their positions: every chip has all keys. The positions are sharded
+/// as they are.
 TEST(TypingByHand, AttendTakesQueriesCutOverL) {
   const std::string inputs = attending("BL_xH_zyQ", "BMK_zQ", "BL_x");
   const std::string results =

@@ -209,7 +209,7 @@ TEST(Trace, SaysWhatIsStoredAsBf16) {
   const Traced traced = trace_case(c, folder / "t.h5");
   const TraceReader file(folder / "t.h5");
   EXPECT_EQ(first_difference(file, c, traced.keeper, true), "");
-  std::map<std::string, std::set<std::string>> dtypes;  // by meaning
+  std::map<std::string, std::set<std::string>> dtypes;  // by role
   for (const auto& [id, kept] : traced.keeper.kept)
     if (!kept.value.holds_partial()) {
       const std::string dtype = file.text(id, "dtype");

@@ -20,7 +20,7 @@ TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
   EXPECT_EQ(traced.judgement.difference()->step, "decode.1.layer0.hr");
   const TraceReader file(folder / "t.h5");
   EXPECT_EQ(file.text("/", "ended"), traced.judgement.explanation());
-  // The keeper stands behind the trace and before the judge: both saw the wrong step last.
+  // The keeper comes after the trace and before the judge: both saw the wrong step last.
   EXPECT_EQ(traced.keeper.order.back(), "decode.1.layer0.hr");
   std::set<std::string> names(traced.keeper.order.begin(), traced.keeper.order.end());
   names.insert({"chips", "prompt", "generated"});  // the prefill's token was sampled

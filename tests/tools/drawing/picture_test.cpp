@@ -51,7 +51,7 @@ class Document {
     const std::string name = root().name();
     if (!text.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<" + name))
       fail("no declaration right before the root element");
-    if (!text.ends_with("</" + name + ">\n")) fail("text behind the root element");
+    if (!text.ends_with("</" + name + ">\n")) fail("text after the root element");
     for (const Xml& child : tree_.children())
       if (child.type() != pugi::node_declaration && child != tree_.document_element())
         fail("more than a root element");

@@ -1,5 +1,5 @@
-// The cheapest way between two layouts, held against a search of its own: every legal op sequence.
-#include "engine/layouts/way.h"
+// The cheapest path between two layouts, held against a search of its own: every legal op sequence.
+#include "engine/layouts/path.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,10 +22,10 @@ using Steps = std::vector<std::string>;
 
 Shape all_divide(const Layout& layout) { return Shape(layout.rank(), 48); }
 
-/// The ops of the way as text, each on a value v.
-Steps text_of(const Way& way) {
+/// The ops of the path as text, each on a value v.
+Steps text_of(const Path& path) {
   Steps text;
-  for (const Move& move : way.moves) {
+  for (const Move& move : path.moves) {
     Op op = move.op;
     op.args = {"v"};
     text.push_back(op.to_string());
@@ -35,10 +35,10 @@ Steps text_of(const Way& way) {
 
 Steps steps(const std::string& from, const std::string& to, const Torus& torus = Torus(4, 2, 3)) {
   const Layout a = Layout::parse(from);
-  return text_of(cheapest_way(a, Layout::parse(to), all_divide(a), torus));
+  return text_of(cheapest_path(a, Layout::parse(to), all_divide(a), torus));
 }
 
-TEST(Way, OfTheBuiltStrategies) {
+TEST(Path, OfTheBuiltStrategies) {
   EXPECT_EQ(steps("BLE_xzy", "BLE_xzy"), Steps());
   EXPECT_EQ(steps("BLE_xzy", "BLE_x"), Steps{"all_gather(v, E, zy)"});
   EXPECT_EQ(steps("BLE_x partialsum-yz", "BLE_xzy"), Steps{"reduce_scatter(v, E, zy)"});
@@ -52,51 +52,52 @@ TEST(Way, OfTheBuiltStrategies) {
             (Steps{"all_to_all(v, B->H, zyx)", "all_gather(v, H, x)"}));
 }
 
-TEST(Way, TakesASliceThatSavesAGather) {
+TEST(Path, TakesASliceThatSavesAGather) {
   EXPECT_EQ(steps("BLE", "B_xLE_zy"), (Steps{"slice(v, B, x)", "slice(v, E, zy)"}));
   EXPECT_EQ(steps("BLE_xzy", "BLE_zyx"), Steps{"permute_axes(v, E, xzy->zyx)"});
   EXPECT_EQ(steps("B_xyzLE", "BLE_xzy"), Steps{"all_to_all(v, B->E, xyz as xzy)"});
   EXPECT_EQ(steps("B_yxLE", "B_zyxLE"), (Steps{"slice(v, B, z)", "permute_axes(v, B, yxz->zyx)"}));
 }
 
-TEST(Way, ReducesAPartialSumAsTargetedAndNoFurther) {
+TEST(Path, ReducesAPartialSumAsTargetedAndNoFurther) {
   EXPECT_EQ(steps("BLHQ partialsum-xy", "BLHQ partialsum-y"), Steps{"all_reduce(v, x)"});
   EXPECT_EQ(steps("BLH_zyQ partialsum-x", "B_zyLHQ partialsum-x"),
             Steps{"all_to_all(v, H->B, zy)"});
   EXPECT_EQ(steps("BLHQ partialsum-xyz", "B_xLHQ partialsum-yz"), Steps{"reduce_scatter(v, B, x)"});
 }
 
-TEST(Way, GoesAroundALayoutThatDoesNotDivide) {
+TEST(Path, GoesAroundALayoutThatDoesNotDivide) {
   // Where E is not divisible by 24, the exchange of whole blocks leaves x behind in B.
-  const auto way = [](const Shape& shape) {
+  const auto path = [](const Shape& shape) {
     return text_of(
-        cheapest_way(Layout::parse("B_zyxE"), Layout::parse("BE_zy"), shape, Torus(4, 2, 3)));
+        cheapest_path(Layout::parse("B_zyxE"), Layout::parse("BE_zy"), shape, Torus(4, 2, 3)));
   };
-  EXPECT_EQ(way({48, 48}), (Steps{"all_to_all(v, B->E, zyx)", "all_gather(v, E, x)"}));
-  EXPECT_EQ(way({48, 6}), (Steps{"permute_axes(v, B, zyx->xyz)", "all_to_all(v, B->E, yz as zy)",
-                                 "all_gather(v, B, x)"}));
+  EXPECT_EQ(path({48, 48}), (Steps{"all_to_all(v, B->E, zyx)", "all_gather(v, E, x)"}));
+  EXPECT_EQ(path({48, 6}), (Steps{"permute_axes(v, B, zyx->xyz)", "all_to_all(v, B->E, yz as zy)",
+                                  "all_gather(v, B, x)"}));
 }
 
-TEST(Way, RefusesOtherDims) {
+TEST(Path, RefusesOtherDims) {
   for (const char* to : {"BLF", "BL", "BEL", "BLEQ"})
-    EXPECT_EQ(label_of([&] { steps("BLE_x", to); }), "way_c1") << to;
+    EXPECT_EQ(label_of([&] { steps("BLE_x", to); }), "path_c1") << to;
   EXPECT_EQ(message_of([] { steps("BLE_x", "BLF"); }),
-            "way_c1: BLE_x does not have the dims of BLF");
+            "path_c1: BLE_x does not have the dims of BLF");
 }
 
-TEST(Way, SaysWhyThereIsNone) {
+TEST(Path, SaysWhyThereIsNone) {
   const auto said = [](const char* from, const char* to, const Shape& shape) {
     return message_of(
-        [&] { cheapest_way(Layout::parse(from), Layout::parse(to), shape, Torus(4, 2, 3)); });
+        [&] { cheapest_path(Layout::parse(from), Layout::parse(to), shape, Torus(4, 2, 3)); });
   };
   EXPECT_EQ(said("BLF_zy partialsum-x", "BLF_zyx", {1, 1, 18}),
-            "way_c2: BLF_zy partialsum-x cannot become BLF_zyx: F=18 of BLF_zyx is not divisible "
+            "path_c2: BLF_zy partialsum-x cannot become BLF_zyx: F=18 of BLF_zyx is not divisible "
             "by zyx=24 on torus 4x2x3");
-  EXPECT_EQ(said("B_xLE", "BLE", {6, 1, 24}),
-            "way_c2: B_xLE cannot become BLE: B=6 of B_xLE is not divisible by x=4 on torus 4x2x3");
+  EXPECT_EQ(
+      said("B_xLE", "BLE", {6, 1, 24}),
+      "path_c2: B_xLE cannot become BLE: B=6 of B_xLE is not divisible by x=4 on torus 4x2x3");
   EXPECT_EQ(
       said("BLE", "BLE partialsum-x", {1, 1, 24}),
-      "way_c2: BLE cannot become BLE partialsum-x: it is not a partial sum over x, so leave x "
+      "path_c2: BLE cannot become BLE partialsum-x: it is not a partial sum over x, so leave x "
       "out of partialsum");
 }
 
@@ -169,7 +170,7 @@ struct Arc {
   std::int64_t price;
 };
 
-/// Every op of docs/typing.md that moves or cuts, on this layout; axes in dims of `open` only.
+/// Every op of docs/typing.md that moves or slices, on this layout; axes in dims of `open` only.
 std::vector<Arc> arcs(const Place& at, const std::vector<std::size_t>& open) {
   std::vector<Arc> all;
   std::string used = at.partial;
@@ -212,7 +213,7 @@ std::vector<Arc> arcs(const Place& at, const std::vector<std::size_t>& open) {
   return all;
 }
 
-/// Price and number of ops of the cheapest way from a layout to every other.
+/// Price and number of ops of the cheapest path from a layout to every other.
 std::map<Place, std::pair<std::int64_t, int>> reachable(const Place& from,
                                                         const std::vector<std::size_t>& open,
                                                         const Shape& shape, const Torus& torus) {
@@ -267,7 +268,7 @@ Shape draw_tight_shape(const Layout& from, const Layout& to, const Torus& torus)
   return shape;
 }
 
-RC_GTEST_PROP(Way, IsTheCheapestOfAllAndTheShortestOfThose, ()) {
+RC_GTEST_PROP(Path, IsTheCheapestOfAllAndTheShortestOfThose, ()) {
   const Torus torus = draw_torus();
   const std::string letters = *rc::gen::element<std::string>("BE", "BLE");
   const Layout from = draw_layout(letters, true);
@@ -279,19 +280,19 @@ RC_GTEST_PROP(Way, IsTheCheapestOfAllAndTheShortestOfThose, ()) {
   const auto known = best.find(place(to));
   RC_LOG() << from.to_string() << " to " << to.to_string() << " on " << torus.to_string() << "\n";
   if (known == best.end()) {
-    RC_TAG("no way");
-    RC_ASSERT(label_of([&] { cheapest_way(from, to, shape, torus); }) == "way_c2");
+    RC_TAG("no path");
+    RC_ASSERT(label_of([&] { cheapest_path(from, to, shape, torus); }) == "path_c2");
     return;
   }
-  const Way way = cheapest_way(from, to, shape, torus);
-  RC_CLASSIFY(way.moves.size() > 2, "more than two ops");
-  for (const std::string& step : text_of(way)) RC_LOG() << step << "\n";
-  RC_ASSERT(way.price == known->second.first);
-  RC_ASSERT(static_cast<int>(way.moves.size()) == known->second.second);
+  const Path path = cheapest_path(from, to, shape, torus);
+  RC_CLASSIFY(path.moves.size() > 2, "more than two ops");
+  for (const std::string& step : text_of(path)) RC_LOG() << step << "\n";
+  RC_ASSERT(path.price == known->second.first);
+  RC_ASSERT(static_cast<int>(path.moves.size()) == known->second.second);
   // And it is what it says to cost.
   std::int64_t price = 0;
   Place at = place(from);
-  for (const Move& move : way.moves) {
+  for (const Move& move : path.moves) {
     std::int64_t least = -1;
     for (const Arc& arc : arcs(at, changing(from, to)))
       if (arc.to == place(move.to) && (least < 0 || arc.price < least)) least = arc.price;
@@ -299,10 +300,10 @@ RC_GTEST_PROP(Way, IsTheCheapestOfAllAndTheShortestOfThose, ()) {
     price += least;
     at = place(move.to);
   }
-  RC_ASSERT(price == way.price);
+  RC_ASSERT(price == path.price);
 }
 
-TEST(Way, IsTheCheapestToEveryLayoutOfTwoDims) {
+TEST(Path, IsTheCheapestToEveryLayoutOfTwoDims) {
   const Torus torus(4, 2, 3);
   const Shape shape{24, 24};
   std::set<Layout,
@@ -319,14 +320,14 @@ TEST(Way, IsTheCheapestToEveryLayoutOfTwoDims) {
     const Layout from = Layout::parse(source);
     for (const Layout& to : layouts) {
       const auto best = reachable(place(from), changing(from, to), shape, torus);
-      const Way way = cheapest_way(from, to, shape, torus);
-      EXPECT_EQ(std::pair(way.price, static_cast<int>(way.moves.size())), best.at(place(to)))
+      const Path path = cheapest_path(from, to, shape, torus);
+      EXPECT_EQ(std::pair(path.price, static_cast<int>(path.moves.size())), best.at(place(to)))
           << source << " to " << to.to_string();
     }
   }
 }
 
-RC_GTEST_PROP(Way, IsTypedOpByOpThroughLayoutsThatDivide, ()) {
+RC_GTEST_PROP(Path, IsTypedOpByOpThroughLayoutsThatDivide, ()) {
   const Torus torus = draw_torus();
   const std::string letters = *rc::gen::element<std::string>("BLE", "BE", "BMKQ", "EHQ");
   const Layout from = draw_layout(letters, true);
@@ -334,17 +335,17 @@ RC_GTEST_PROP(Way, IsTypedOpByOpThroughLayoutsThatDivide, ()) {
   RC_CLASSIFY(from.is_partial(), "from a partial sum");
   const Shape shape = *rc::gen::arbitrary<bool>() ? draw_shape(torus, letters.size())
                                                   : draw_tight_shape(from, to, torus);
-  Way way;
+  Path path;
   try {
-    way = cheapest_way(from, to, shape, torus);
+    path = cheapest_path(from, to, shape, torus);
   } catch (const Error& error) {
-    RC_ASSERT(error.label() == "way_c2");
-    RC_DISCARD("no way");
+    RC_ASSERT(error.label() == "path_c2");
+    RC_DISCARD("no path");
   }
-  RC_CLASSIFY(way.moves.size() > 2, "more than two ops");
+  RC_CLASSIFY(path.moves.size() > 2, "more than two ops");
   Type now{.layout = from, .shape = shape, .integer = false};
   const std::vector<std::size_t> open = changing(from, to);
-  for (const Move& move : way.moves) {
+  for (const Move& move : path.moves) {
     Op op = move.op;
     op.args = {"v"};
     RC_LOG() << op.to_string() << "\n";
@@ -358,10 +359,10 @@ RC_GTEST_PROP(Way, IsTypedOpByOpThroughLayoutsThatDivide, ()) {
   }
   RC_ASSERT(now.layout == to);
   RC_ASSERT(now.shape == shape);
-  RC_ASSERT(way.moves.size() <= 6U);
+  RC_ASSERT(path.moves.size() <= 6U);
 }
 
-RC_GTEST_PROP(Way, IsNeverDearerThanToGatherAllAndSlice, ()) {
+RC_GTEST_PROP(Path, IsNeverDearerThanToGatherAllAndSlice, ()) {
   const std::string letters = *rc::gen::element<std::string>("BLE", "BMKQ");
   const Layout from = draw_layout(letters, true);
   const Layout to = draw_target(from, letters);
@@ -376,17 +377,17 @@ RC_GTEST_PROP(Way, IsNeverDearerThanToGatherAllAndSlice, ()) {
     at.dims[d] = "";
     if (!axes.empty()) price += sent(chips_own(at), axes);
   }
-  RC_ASSERT(cheapest_way(from, to, draw_shape(torus, letters.size()), torus).price <= price);
+  RC_ASSERT(cheapest_path(from, to, draw_shape(torus, letters.size()), torus).price <= price);
 }
 
-RC_GTEST_PROP(Way, DependsOnTheTorusByDivisibilityAlone, ()) {
+RC_GTEST_PROP(Path, DependsOnTheTorusByDivisibilityAlone, ()) {
   const std::string letters = *rc::gen::element<std::string>("BLE", "BE", "BMKQ", "BLHQ");
   const Layout from = draw_layout(letters, true);
   const Layout to = draw_target(from, letters);
   const Shape shape = all_divide(from);
-  const Steps ops = text_of(cheapest_way(from, to, shape, Torus(4, 2, 3)));
+  const Steps ops = text_of(cheapest_path(from, to, shape, Torus(4, 2, 3)));
   for (const Torus& torus : {Torus(2, 2, 2), Torus(3, 2, 2), Torus(1, 1, 1), Torus(2, 3, 4)})
-    RC_ASSERT(text_of(cheapest_way(from, to, shape, torus)) == ops);
+    RC_ASSERT(text_of(cheapest_path(from, to, shape, torus)) == ops);
 }
 
 }  // namespace

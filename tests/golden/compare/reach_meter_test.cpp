@@ -1,5 +1,5 @@
 // How far a difference reaches, against tables by hand and a count over all chips.
-#include "golden/compare/reach.h"
+#include "golden/compare/reach_meter.h"
 
 #include <gtest/gtest.h>
 // gtest first

@@ -48,7 +48,7 @@ struct Tally {
   int skipped = 0;  // every axis of the group has size 1
 };
 
-void remove_each(const Case& c, OracleMemo& memo, Tally& tally) {
+void lose_each_transfer(const Case& c, OracleMemo& memo, Tally& tally) {
   const auto known = memo.get(c);
   RunPlan whole = make_plan(c);
   std::vector<Site> sites;
@@ -107,8 +107,8 @@ std::vector<std::string> removal_tori() {
 
 /// Rows differ, and V is wide enough that candidates of different blocks differ: no removal is an
 /// identity on these data.
-Case removal_case(const std::string& torus, const std::string& model, const Strategy& prefill,
-                  const Strategy& decode) {
+Case lost_transfer_case(const std::string& torus, const std::string& model, const Strategy& prefill,
+                        const Strategy& decode) {
   Case c = parse_case("torus=" + torus + " model=palm-tiny,layers=1,E=48,F=48,H=24,Q=4,V=72," +
                       model + " prefill=" + prefill.to_string() + " decode=" + decode.to_string() +
                       " batch=24 gen=2 seed=3");
@@ -140,16 +140,17 @@ TEST(RemovedCollective, IsNamedByTheJudgeInEveryStrategy) {
         const bool handed_over = !decodes(prefill) || (torus == "4x2x3" && sampled && i > 0);
         const Strategy& decode = handed_over ? decoders[turn % decoders.size()] : prefill;
         const std::string& K = heads[turn % 4];
-        remove_each(removal_case(torus, K, prefill, decode), memo, tally);
+        lose_each_transfer(lost_transfer_case(torus, K, prefill, decode), memo, tally);
         if (HasFatalFailure()) return;
       }
     }
   // The second gather, norm and reduction of a serial block, and both sums of a layernorm.
   for (const Strategy& s : sample) {
-    Case c = removal_case("4x2x3", "ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false",
-                          s, decodes(s) ? s : Strategy());
+    Case c =
+        lost_transfer_case("4x2x3", "ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false",
+                           s, decodes(s) ? s : Strategy());
     c.model.block = Block::serial;
-    remove_each(c, memo, tally);
+    lose_each_transfer(c, memo, tally);
     if (HasFatalFailure()) return;
   }
   RecordProperty("caught", tally.caught);

@@ -15,7 +15,7 @@ struct Move {
 };
 
 /// The path from a layout to another: no moves where they agree.
-struct Way {
+struct Path {
   std::vector<Move> moves;
   /// Elements sent over all chips of the price torus, of a value with 64 of each letter.
   std::int64_t price = 0;
@@ -28,8 +28,8 @@ struct Way {
 ///
 /// Prices are those of a 4x4x4 torus: so the path depends on the real one by divisibility alone.
 ///
-/// Throws Error("way_c1", ...) if the letters differ, and Error("way_c2", ...) if there is no path,
-/// naming the dim that does not divide or the axes that nothing can make partial.
-Way cheapest_way(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus);
+/// Throws Error("path_c1", ...) if the letters differ, and Error("path_c2", ...) if there is no
+/// path, naming the dim that does not divide or the axes that nothing can make partial.
+Path cheapest_path(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus);
 
 }  // namespace shardproof

@@ -1,4 +1,4 @@
-#include "engine/layouts/way.h"
+#include "engine/layouts/path.h"
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ const std::vector<Axes>& all_runs() {
   return runs;
 }
 
-/// The subscripts of a layout on its way.
+/// The subscripts of a layout on the path.
 struct State {
   std::array<Axes, kMostDims> dims;
   Axes partial;
@@ -78,7 +78,7 @@ class Search {
     }
   }
 
-  std::optional<Way> run() {
+  std::optional<Path> run() {
     const std::uint64_t first = enter(state(from_), {}, 0, 0, 0);
     const std::uint64_t last = state(to_).key(rank_);
     while (!queue_.empty()) {
@@ -175,9 +175,9 @@ class Search {
     }
   }
 
-  Way walked(std::uint64_t first, std::uint64_t last) const {
-    Way way;
-    way.price = nodes_.at(last).price;
+  Path walked(std::uint64_t first, std::uint64_t last) const {
+    Path path;
+    path.price = nodes_.at(last).price;
     for (std::uint64_t key = last; key != first; key = nodes_.at(key).before) {
       const Node& node = nodes_.at(key);
       Move move;
@@ -189,10 +189,10 @@ class Search {
       std::vector<Layout::Dim> dims = from_.dims();
       for (std::size_t d = 0; d < rank_; ++d) dims[d].axes = node.state.dims[d];
       move.to = Layout(std::move(dims), node.state.partial);
-      way.moves.push_back(std::move(move));
+      path.moves.push_back(std::move(move));
     }
-    std::reverse(way.moves.begin(), way.moves.end());
-    return way;
+    std::reverse(path.moves.begin(), path.moves.end());
+    return path;
   }
 
   const Layout &from_, &to_;
@@ -208,13 +208,13 @@ class Search {
 
 }  // namespace
 
-Way cheapest_way(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus) {
+Path cheapest_path(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus) {
   if (from.letters() != to.letters() || from.rank() > kMostDims || from.rank() != shape.size())
-    throw Error("way_c1",
+    throw Error("path_c1",
                 fmt::format("{} does not have the dims of {}", from.to_string(), to.to_string()));
   if (from == to) return {};
   const auto refuse = [&](const std::string& why) {
-    throw Error("way_c2",
+    throw Error("path_c2",
                 fmt::format("{} cannot become {}: {}", from.to_string(), to.to_string(), why));
   };
   for (const Layout* layout : {&from, &to}) try {
@@ -226,9 +226,9 @@ Way cheapest_way(const Layout& from, const Layout& to, const Shape& shape, const
     if (!from.partial().has(a))
       refuse(fmt::format("it is not a partial sum over {0}, so leave {0} out of partialsum",
                          to_char(a)));
-  std::optional<Way> way = Search(from, to, shape, torus).run();
-  if (!way) refuse("no sequence of ops leads there");
-  return *std::move(way);
+  std::optional<Path> path = Search(from, to, shape, torus).run();
+  if (!path) refuse("no sequence of ops leads there");
+  return *std::move(path);
 }
 
 }  // namespace shardproof

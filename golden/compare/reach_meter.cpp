@@ -1,4 +1,4 @@
-#include "golden/compare/reach.h"
+#include "golden/compare/reach_meter.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
