@@ -12,6 +12,7 @@ set(shardproof_private_headers
   engine/numeric/kernels.h
   engine/numeric/rounding_test.h
   engine/partial_sums.h
+  engine/program/overflow.h
   engine/program/statement.h
   engine/program/typing_rules.h
   engine/runs.h

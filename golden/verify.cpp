@@ -17,13 +17,18 @@
 namespace shardproof {
 namespace {
 
-/// Shows another observer what it sees. An error of that one is the caller's, not the case's: it
-/// ends the run and is kept.
+/// Shows another observer what it sees, and calls fault hooks. An error of theirs is the caller's,
+/// not the case's: it ends the run and is kept.
 class Guarded : public Observer {
  public:
   struct Failed {};  // thrown in place of the error, and no std::exception
 
   explicit Guarded(Observer* guarded) : guarded_(guarded) {}
+
+  /// The same hooks; `hooks` and this outlive them.
+  FaultHooks faults(const FaultHooks& hooks) {
+    return {.plan = hook(hooks.plan), .result = hook(hooks.result), .weight = hook(hooks.weight)};
+  }
 
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
@@ -47,6 +52,12 @@ class Guarded : public Observer {
       error_ = std::current_exception();
       throw Failed{};
     }
+  }
+
+  template <class... At>
+  std::function<void(At...)> hook(const std::function<void(At...)>& given) {
+    if (!given) return nullptr;
+    return [this, &given](At... at) { guard([&] { given(at...); }); };
   }
 
   Observer* guarded_;
@@ -174,6 +185,7 @@ Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOpti
   Guarded watching(options.observer);
   VerifyOptions guarded = options;
   if (options.observer != nullptr) guarded.observer = &watching;
+  guarded.faults = watching.faults(options.faults);
   try {
     if (!options.mutate) {
       if (options.check_types && !typed.types) return found(typed.findings);

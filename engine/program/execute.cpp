@@ -1,18 +1,17 @@
 #include "engine/program/execute.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdint>
+#include <exception>
 #include <new>
 #include <stdexcept>
 
 #include "engine/local_ops.h"
 #include "engine/program/constants.h"
 #include "engine/program/liveness.h"
+#include "engine/program/overflow.h"
 #include "engine/program/typing.h"
 #include "engine/transfer.h"
 #include "weights/error.h"
@@ -20,6 +19,11 @@
 
 namespace shardproof {
 namespace {
+
+/// A fault hook's own exception, which is the caller's and no finding of the step it ends.
+struct HookFailed {
+  std::exception_ptr error;
+};
 
 /// One op of a program being run.
 class Step {
@@ -106,7 +110,11 @@ Moves Step::moves() const {
 Moves Step::as_executed(Moves plan) {
   if (execution_.faults != nullptr && execution_.faults->plan) {
     Moves changed = plan;
-    execution_.faults->plan(execution_.scope, program_, op_, changed);
+    try {
+      execution_.faults->plan(execution_.scope, program_, op_, changed);
+    } catch (...) {
+      throw HookFailed{std::current_exception()};
+    }
     require_executable(changed, plan);
     plan = std::move(changed);
   }
@@ -232,53 +240,9 @@ std::vector<Sharded> Step::values() {
   throw std::logic_error("this op is not implemented");
 }
 
-/// By the exponents' bits, all elements together: an f32 is finite iff they are not all set.
-bool all_finite(const Buffer<float>& values) {
-  constexpr std::uint32_t kExponent = 0x7f800000;
-  std::uint32_t unfinite = 0;
-  for (const float v : values)
-    unfinite |= (std::bit_cast<std::uint32_t>(v) & kExponent) == kExponent ? 1U : 0U;
-  return unfinite == 0;
-}
-
 bool is_activation(const Role& m) {
   return m.kind != Role::Kind::weight && m.kind != Role::Kind::input &&
          m.kind != Role::Kind::constant;
-}
-
-/// A checkpoint, raw value or statistic that overflowed (docs/spec.md section 1.5): after an
-/// infinite ss a norm is all zeros, finite and empty. What overflows in a partial of the f32 regime
-/// still is not finite when the sum is complete. Cache slots that nothing wrote hold NaN, and what
-/// is appended was seen before.
-std::optional<Finding> overflow(const Scope& scope, const Program& program,
-                                const ValueDecl& declared, const Sharded& value) {
-  const Role& m = declared.role;
-  const auto* chips = std::get_if<ChipArrays<float>>(&value.data());
-  const bool computed = m.kind == Role::Kind::checkpoint || m.kind == Role::Kind::raw ||
-                        m.kind == Role::Kind::unstored || m.kind == Role::Kind::stat;
-  if (chips == nullptr || declared.layout.is_partial() || !computed) return std::nullopt;
-  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
-  const Shape& local = value.local();
-  for (std::size_t chip = 0; chip < chips->size(); ++chip) {
-    if (all_finite((*chips)[chip])) continue;
-    for (std::size_t i = 0; i < (*chips)[chip].size(); ++i) {
-      if (std::isfinite((*chips)[chip][i])) continue;
-      Shape index(local.size());
-      auto rest = static_cast<std::int64_t>(i);
-      for (std::size_t d = local.size(); d-- > 0; rest /= local[d])
-        index[d] = rest % local[d] + local[d] * value.torus().block(static_cast<int>(chip),
-                                                                    value.layout().dims()[d].axes);
-      Finding found{.detector = Detector::run, .label = "engine_finite"};
-      found.step = scope.step(program, declared.name);
-      found.chip = value.torus().name(static_cast<int>(chip));
-      found.index = index;
-      found.actual = fmt::format("{}", (*chips)[chip][i]);
-      found.message = fmt::format("{} ({}) is {} at [{}], on chip {}", found.step, m.to_string(),
-                                  found.actual, fmt::join(index, ","), found.chip);
-      return found;
-    }
-  }
-  return std::nullopt;
 }
 
 /// What ended a step by an exception, as a finding; memory that ran out is none.
@@ -365,6 +329,8 @@ std::map<std::string, SharedValue> execute(const Program& program,
     std::vector<Sharded> results;
     try {
       results = step.run();
+    } catch (const HookFailed& hook) {
+      std::rethrow_exception(hook.error);
     } catch (...) {
       report(broken_step(execution.scope, program, op));
       execution.findings->end();  // it has no value to go on with

@@ -66,8 +66,8 @@ struct Execution {
 /// the run "engine_finite" (a value overflowed: step, chip and element are named), what the ops
 /// throw (engine/local_ops.h), "transfer_c1", "transfer_c2" (a fault hook made a plan that cannot
 /// be carried out) and any exception of the engine's own; with hazards.replicas of replicas
-/// "hazard_replicas". Throws what require_ieee, the observer and the fault hook `result`
-/// throw.
+/// "hazard_replicas". Throws what require_ieee, the observer and the fault hooks
+/// throw (engine/program/fault_hooks.h).
 std::map<std::string, SharedValue> execute(const Program& program,
                                            std::map<std::string, SharedValue> inputs,
                                            const Execution& execution);

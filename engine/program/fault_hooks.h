@@ -13,6 +13,12 @@ struct Scope;
 
 /// Faults planted in a run, to show that what watches it sees them. The programs, and with them the
 /// type check, stay as they are; each hook is told where it is. One that is empty costs nothing.
+///
+/// An exception that a hook itself throws is its author's: it ends the run, is no finding, and
+/// reaches the caller of execute(), run_inference() or verify_case() as it was thrown, whatever was
+/// found before. What a fault provokes afterwards, by the plan, the value or the weight that the
+/// hook left, is what the run was to find: a difference, or an error of the engine, which is a
+/// finding of the step that it ended.
 struct FaultHooks {
   /// May change who receives what in a step that moves or reduces (a collective, slice, last),
   /// before it is carried out: e.g. by without_transfer (engine/faults.h).
