@@ -15,6 +15,7 @@ set(shardproof_private_headers
   engine/program/overflow.h
   engine/program/statement.h
   engine/program/typing_rules.h
+  engine/run/type_check.h
   engine/runs.h
   engine/strategies/shipped.h
   engine/op_rules.h

@@ -32,4 +32,7 @@ void Findings::add(Finding finding) {
   all_.push_back(std::move(finding));
 }
 
+FindingsError::FindingsError(std::vector<Finding> findings)
+    : Error(findings.at(0).label, findings.at(0).message), findings_(std::move(findings)) {}
+
 }  // namespace shardproof

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/reach.h"
+#include "weights/error.h"
 #include "weights/tensor.h"
 
 namespace shardproof {
@@ -23,8 +24,10 @@ struct Finding {
   /// Of all but values, what the detector says, one line.
   std::string message = {};
 
-  std::string pass = {};        ///< "decode.1"
-  std::string step = {};        ///< the step's id: "decode.1.layer0.hr"; of types the value's name
+  std::string pass = {};  ///< "decode.1"; of types the first that the program is wrong in
+  /// The step's id: "decode.1.layer0.hr", of types in the first layer; the program's name where the
+  /// step has no result. Of a program that is checked by itself, without a run, the value's name.
+  std::string step = {};
   std::string op = {};          ///< "reduce_scatter(h, F, x)"; "input" for an input of a program
   std::string checkpoint = {};  ///< what the value was declared to be: "decode.1.layer0.gate"
   std::string where = {};       ///< "p.txt line 14: " of a program file
@@ -58,6 +61,18 @@ class Findings {
   Until until_;
   bool ended_ = false;
   std::vector<Finding> all_;
+};
+
+/// All that was found of what the caller gave, a layer program: a caller's mistake, and as an Error
+/// what was found first.
+class FindingsError : public Error {
+ public:
+  /// At least one finding.
+  explicit FindingsError(std::vector<Finding> findings);
+  const std::vector<Finding>& findings() const { return findings_; }
+
+ private:
+  std::vector<Finding> findings_;
 };
 
 }  // namespace shardproof

@@ -37,8 +37,9 @@ Judgement ended_by(const std::exception_ptr& error);
 /// A case that ran to its end is not judged where it proves nothing (golden/evidence.h).
 ///
 /// Throws Error only on a caller's mistake: an illegal case or table, what require_memory throws,
-/// and of a user's layer program what check() throws and "judge_c1" (it asks for a value that the
-/// model does not have); and whatever `options.observer` throws.
+/// and of a user's layer program what check() finds (a FindingsError of the first or, with `until`,
+/// of all) and "judge_c1" (it asks for a value that the model does not have); and whatever
+/// `options.observer` and `options.faults` throw.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
 /// The same of a plan that is made already.
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options = {});

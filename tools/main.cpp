@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "engine/finding.h"
 #include "tools/command_line.h"
 #include "tools/interrupt.h"
 #include "tools/runner/crash_report.h"
@@ -78,6 +79,9 @@ int main(int argc, char** argv) {
   }
   try {
     return finish(chosen());
+  } catch (const FindingsError& error) {
+    for (const Finding& finding : error.findings()) refuse(finding.to_string());
+    return kBadInput;
   } catch (const Error& error) {
     return refuse(error.what());
   } catch (const std::bad_alloc&) {

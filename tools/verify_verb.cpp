@@ -86,7 +86,8 @@ int verify(Options& o) {
   if (o.files.any())
     list = {load_given_case(o.files, o.flags, o.line.value_or(""))};
   else if (!o.line && !o.flags.names_a_case() && weights != nullptr)
-    selected = every_strategy([&](const std::string& line) { return o.flags.parse(line); });
+    selected = every_strategy([&](const std::string& line) { return o.flags.parse(line); },
+                              common_of(o).until);
   else if (o.line || o.flags.given())
     list = {o.flags.parse(o.line.value_or(""))};
   else

@@ -60,7 +60,8 @@ class Typing {
     for (const Op& op : program_.ops) {
       const std::string step = op.results.empty() ? op.to_string() : op.results[0].name;
       const Line line = op.results.empty() ? Line() : op.results[0].line;
-      if (!holds(step, op.to_string(), line, [&] { type_step(op, step); })) fail(op.results);
+      const std::string value = op.results.empty() ? "" : step;
+      if (!holds(value, op.to_string(), line, [&] { type_step(op, step); })) fail(op.results);
     }
     for (const std::string& name : program_.outputs)
       holds(name, "output", program_.output_line, [&] {
@@ -73,14 +74,14 @@ class Typing {
  private:
   /// Whether `rules` throw nothing; what they throw is a finding, unless the run has ended.
   template <class Rules>
-  bool holds(const std::string& step, const std::string& op, const Line& line, Rules&& rules) {
+  bool holds(const std::string& value, const std::string& op, const Line& line, Rules&& rules) {
     if (findings_.ended()) return false;
     try {
       rules();
       return true;
     } catch (const Error& error) {
       Finding found{.detector = Detector::types, .label = error.label()};
-      found.step = step;
+      found.step = value;
       found.op = op;
       found.where = program_.where(line);
       found.message = program_.source.file.empty()

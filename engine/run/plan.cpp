@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
+#include <vector>
 
-#include "engine/run/plan_types.h"
+#include "engine/run/type_check.h"
 #include "engine/strategies/layer_file.h"
 #include "weights/error.h"
 
@@ -40,28 +43,46 @@ std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
   return lengths;
 }
 
-/// A layer program is checked here, where file and line are known, and not where ways lead to and
-/// from it.
-void require_program(const Case& c, const Program& layer,
-                     const std::vector<std::int64_t>& lengths) {
-  require_layer(layer, c.model, c.numerics.act);
-  for (std::int64_t L : lengths) check(layer, c, L, c.prompt);
+/// Layer programs are checked here, where file and line are known, and not where ways lead to and
+/// from them.
+void require_programs(const Case& c, const Passes& passes, Findings::Until until) {
+  Findings findings(until);
+  TypeCheck type_check(c, findings);
+  std::vector<const Program*> no_layers;
+  for (const Passes::Group& group : passes.groups()) {
+    const PassPlan pass = passes.at(group.first);
+    const Program* layer = (pass.phase == Phase::prefill ? c.prefill : c.decode).program();
+    if (layer == nullptr || findings.ended() ||
+        std::any_of(no_layers.begin(), no_layers.end(),
+                    [&](const Program* other) { return *other == *layer; }))
+      continue;
+    try {
+      require_layer(*layer, c.model, c.numerics.act);
+    } catch (const Error& error) {
+      no_layers.push_back(layer);
+      Finding found{.detector = Detector::types, .label = error.label()};
+      found.message = error.message();
+      found.pass = pass.name;
+      found.step = layer->name;
+      findings.add(std::move(found));
+      continue;
+    }
+    type_check.types(*layer, pass.name, pass.L, c.prompt);
+  }
+  if (!findings.all().empty()) throw FindingsError(findings.all());
 }
 
-void require_legal(const Case& c, const Passes& passes) {
-  const std::vector<std::int64_t> lengths = lengths_of(passes, Phase::prefill);
+void require_legal(const Case& c, const Passes& passes, Findings::Until until) {
+  require_programs(c, passes, until);
   std::vector<Strategy> phases{c.prefill};
-  if (const Program* layer = c.prefill.program()) require_program(c, *layer, lengths);
   if (c.gen > 1) {
     phases.push_back(c.decode);
-    if (const Program* layer = c.decode.program())
-      require_program(c, *layer, {1});
-    else
-      require_decodes(c.decode);
+    if (c.decode.program() == nullptr) require_decodes(c.decode);
   }
   require_legal(phases, c.model, c.torus, c.batch);
   if (c.prefill.program() == nullptr)
-    for (std::int64_t L : lengths) require_lengths(c.prefill, c.torus, c.prompt, L);
+    for (std::int64_t L : lengths_of(passes, Phase::prefill))
+      require_lengths(c.prefill, c.torus, c.prompt, L);
 }
 
 /// What the passes of a phase have in common.
@@ -87,13 +108,13 @@ PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phas
   return partition(strategy.table(), c.model, extents(c, phase), c.torus, c.numerics.act);
 }
 
-RunPlan make_plan(const Case& c) {
+RunPlan make_plan(const Case& c, Findings::Until until) {
   validate(c.model);
   require_numbers(c);
   RunPlan plan;
   plan.given = c;
   plan.passes = c.passes();
-  require_legal(c, plan.passes);
+  require_legal(c, plan.passes, until);
   plan.prefill = phase_programs(c, Phase::prefill);
   // A program that shards no L is the same for every length.
   const bool shared = c.gen == 1 || (c.prefill == c.decode && decodes(c.decode));

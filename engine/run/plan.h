@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "engine/finding.h"
 #include "engine/layouts/around.h"
 #include "engine/layouts/partition.h"
 #include "engine/run/case.h"
@@ -29,8 +30,9 @@ struct RunPlan {
 /// either phase (for a layer program, what require_layer and check() throw), what partition()
 /// throws, and Error: "case_numerics" (weights or a regime the engine does not execute),
 /// "case_gen", "case_batch", "case_prompt" (below 1), "case_chunk" (not from 1 to the prompt's
-/// length), "case_positions" (more positions than the RoPE tables have).
-RunPlan make_plan(const Case& c);
+/// length), "case_positions" (more positions than the RoPE tables have). What is wrong with the
+/// types of layer programs is thrown as a FindingsError, of the first or of all that is found.
+RunPlan make_plan(const Case& c, Findings::Until until = Findings::Until::first);
 
 /// A table's layer, as the prefill of this case or as its decode step, with its arrows.
 PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phase);

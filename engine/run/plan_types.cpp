@@ -1,5 +1,6 @@
 #include "engine/run/plan_types.h"
 
+#include "engine/run/type_check.h"
 #include "weights/error.h"
 #include "weights/registry.h"
 
@@ -32,29 +33,40 @@ ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int
   return check(program, input_shapes(program, c, L, M), c.torus);
 }
 
+ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M,
+                 Findings& findings) {
+  return check(program, input_shapes(program, c, L, M), c.torus, findings);
+}
+
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
   const Case& c = plan.given;
-  const auto of = [&](const Program& program, std::int64_t L, std::int64_t M) {
-    return check(program, input_shapes(program, c, L, M), c.torus, findings);
-  };
+  const std::vector<Passes::Group> groups = plan.passes.groups();
+  std::string prefilled;  // the last pass of the prefill, the one that samples
+  for (const Passes::Group& group : groups)
+    if (const PassPlan pass = plan.passes.at(group.last); pass.phase == Phase::prefill)
+      prefilled = pass.name;
+  TypeCheck type_check(c, findings);
   const auto typed = [&](const PassPlan& pass) {
     const PhasePrograms& programs = plan.programs(pass.phase);
+    const auto of = [&](const Program& program, const std::string& in) {
+      return type_check.types(program, in, pass.L, pass.cached);
+    };
     // In this order, which says what is found first.
     PassTypes types;
-    types.layer = of(programs.layer, pass.L, pass.cached);
-    types.embed = of(programs.embed, pass.L, pass.cached);
-    types.head = of(programs.head, pass.L, pass.cached);
-    types.sample = of(programs.sample, pass.L, pass.cached);
+    types.layer = of(programs.layer, pass.name);
+    types.embed = of(programs.embed, pass.name);
+    types.head = of(programs.head, pass.name);
+    types.sample = of(programs.sample, pass.sample ? pass.name : prefilled);
     return types;
   };
   PlanTypes types;
-  for (const Passes::Group& group : plan.passes.groups()) {
+  for (const Passes::Group& group : groups) {
     const PassPlan first = plan.passes.at(group.first);
     TypedPasses passes{first.phase, first.L, group.count(), typed(first), {}};
     passes.last = group.count() > 1 ? typed(plan.passes.at(group.last)) : passes.first;
     types.passes.push_back(std::move(passes));
   }
-  types.hand_over = of(plan.hand_over, c.prompt, c.prompt);
+  types.hand_over = type_check.types(plan.hand_over, prefilled, c.prompt, c.prompt);
   if (!findings.all().empty()) return std::nullopt;
   return types;
 }
@@ -67,12 +79,11 @@ PlanTypes check(const RunPlan& plan) {
 }
 
 TypedPlan make_typed_plan(const Case& c, Findings::Until until) {
-  TypedPlan typed{make_plan(c), {}, {}};
+  TypedPlan typed{make_plan(c, until), {}, {}};
   Findings findings(until);
   typed.types = check(typed.plan, findings);
   typed.findings = findings.all();
-  if (!typed.types && has_program(c))
-    throw Error(typed.findings[0].label, typed.findings[0].message);
+  if (!typed.types && has_program(c)) throw FindingsError(typed.findings);
   return typed;
 }
 

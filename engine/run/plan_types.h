@@ -37,10 +37,14 @@ struct PlanTypes {
 /// (hand-over: caches of length M), and returns the types of its values. Throws what check() of one
 /// program throws (engine/program/typing.h).
 ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M);
+/// The same with findings in place of Errors; their steps are names of values.
+ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M,
+                 Findings& findings);
 
 /// Type-checks every program of the plan for the shapes it will meet. Throws likewise.
 PlanTypes check(const RunPlan& plan);
-/// The same with findings in place of Errors; no types where there are any.
+/// The same with findings in place of Errors; no types where there are any. A fault of a step is
+/// found once, however many passes run the program, and in the first of them.
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings);
 
 /// A plan and its types, made once for all who ask.
@@ -49,8 +53,9 @@ struct TypedPlan {
   std::optional<PlanTypes> types;
   std::vector<Finding> findings;  ///< of the type check, where there are no types
 };
-/// Throws what make_plan throws, and what check() throws of a case with a user's layer program,
-/// which is the caller's to mend; of a program that the library built it keeps what was found.
+/// Throws what make_plan throws, and what check() finds in a case with a user's layer program,
+/// which is the caller's to mend, as a FindingsError of the first or of all; of a program that the
+/// library built it keeps what was found.
 TypedPlan make_typed_plan(const Case& c, Findings::Until until = Findings::Until::first);
 
 }  // namespace shardproof

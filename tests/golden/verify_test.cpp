@@ -205,7 +205,8 @@ TEST(Findings, OfTypesAreOneForEachStepThatIsWrongByItself) {
     EXPECT_EQ(finding.detector, Detector::types);
     found.push_back(finding.label + " " + finding.step);
   }
-  EXPECT_EQ(found, (std::vector<std::string>{"all_reduce_c2 sa", "program_c1 cv"}));
+  EXPECT_EQ(found, (std::vector<std::string>{"all_reduce_c2 decode.1.layer0.sa",
+                                             "program_c1 decode.1.sample.cv"}));
 }
 
 std::vector<Program*> programs_of(RunPlan& p) {

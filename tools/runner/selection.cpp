@@ -6,14 +6,15 @@
 
 namespace shardproof::tools {
 
-Selection every_strategy(const std::function<Case(const std::string& line)>& parse) {
+Selection every_strategy(const std::function<Case(const std::string& line)>& parse,
+                         Findings::Until until) {
   Selection all;
   for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
     for (const Strategy& s : all_strategies()) {
       const Case c = parse(fmt::format("torus={} prefill={} decode={} gen=3", torus, s.to_string(),
                                        decodes(s) ? s.to_string() : Strategy().to_string()));
       try {
-        all.plans.push_back(std::make_shared<const TypedPlan>(make_typed_plan(c)));
+        all.plans.push_back(std::make_shared<const TypedPlan>(make_typed_plan(c, until)));
         all.cases.push_back(c);
       } catch (const Error& error) {
         // Without the legal model that it suggests: here the model is given.

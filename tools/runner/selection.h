@@ -20,9 +20,11 @@ struct Selection {
 };
 
 /// What a given model is verified on: every strategy on the standard tori that it divides.
-/// parse(line) makes the case of a line; the model is its own. Throws Error("verify_c1", ...) if
-/// none is legal, and what `parse` throws.
-Selection every_strategy(const std::function<Case(const std::string& line)>& parse);
+/// parse(line) makes the case of a line; the model is its own. Their types are checked `until` the
+/// first finding or for all. Throws Error("verify_c1", ...) if none is legal, and what `parse`
+/// throws.
+Selection every_strategy(const std::function<Case(const std::string& line)>& parse,
+                         Findings::Until until = Findings::Until::first);
 
 /// The random cases of the stream `seed` from number `begin` to before `end`, counted in
 /// `coverage`.

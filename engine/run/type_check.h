@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/finding.h"
+#include "engine/run/plan_types.h"
+
+namespace shardproof {
+
+/// The type check of a run's programs. A program stands in many passes, and in both phases if these
+/// are alike: what is wrong with a step of it is found once, in the first of them.
+class TypeCheck {
+ public:
+  /// `c` and `findings` outlive this.
+  TypeCheck(const Case& c, Findings& findings) : case_(c), findings_(findings) {}
+
+  /// The types of the values that have one, in a pass over L positions with M cached ones before
+  /// it; none where the findings have ended the check. The program outlives this.
+  ValueTypes types(const Program& program, const std::string& pass, std::int64_t L, std::int64_t M);
+
+ private:
+  using Fault = std::tuple<std::string, std::string, std::string, std::string>;
+  /// A program and what is known to be wrong with it.
+  struct Known {
+    const Program* program;
+    std::set<Fault> faults;
+  };
+
+  std::set<Fault>& known_faults(const Program& program);
+
+  const Case& case_;
+  Findings& findings_;
+  std::vector<Known> known_;
+};
+
+}  // namespace shardproof
