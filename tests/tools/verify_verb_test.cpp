@@ -279,6 +279,89 @@ TEST_F(VerifyVerb, AllFindingsAreAskedForByAFlag) {
   EXPECT_FALSE(one["cases"][0].contains("findings"));
 }
 
+TEST_F(VerifyVerb, AllTypeErrorsOfAProgramAreTold) {
+  std::string text = run("explain ws2d:batch --text").out;
+  const auto change = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+  };
+  // Two errors, one of them in two steps.
+  change("all_gather(ot, H, x)", "all_gather(ot, H, y)");
+  change("reduce_scatter(h, F, x)", "reduce_scatter(h, F, y)");
+  change("reduce_scatter(u, F, x)", "reduce_scatter(u, F, y)");
+  write("p.txt", text);
+  const std::string og = "shardproof: all_gather_c3: p.txt line ";
+  const std::string sum = "shardproof: reduce_scatter_c2: p.txt line ";
+  expect_refused("verify --program p.txt", "all_gather_c3: p.txt line ");
+  for (const char* more :
+       {"", " --json", " --gen 5 --prompt 5 --chunk 2", " --trace t.h5", " --regime f32"}) {
+    const Outcome first = run(std::string("verify --program p.txt") + more);
+    const Outcome all = run(std::string("verify --program p.txt --all-findings") + more);
+    EXPECT_EQ(all.code, 2) << more;
+    EXPECT_EQ(all.out, "") << more;
+    EXPECT_TRUE(all.err.starts_with(first.err)) << more << "\n" << all.err;
+    EXPECT_EQ(count_of(all.err, "\n"), 3U) << all.err;
+    EXPECT_EQ(count_of(all.err, og), 1U) << all.err;
+    EXPECT_EQ(count_of(all.err, sum), 2U) << all.err;
+    EXPECT_EQ(files(), 1U) << more;
+  }
+  // As the decode alone, and as both with a file for each.
+  const Outcome decode =
+      run("verify --program-decode p.txt --prefill ws2d:batch --batch 24 --all-findings");
+  EXPECT_EQ(count_of(decode.err, "\n"), 3U) << decode.err;
+  write("d.txt", text);
+  const Outcome two = run("verify --program-prefill p.txt --program-decode d.txt --all-findings");
+  EXPECT_EQ(count_of(two.err, ": p.txt line "), 3U) << two.err;
+  EXPECT_EQ(count_of(two.err, ": d.txt line "), 3U) << two.err;
+}
+
+TEST_F(VerifyVerb, EachOfAllFindingsIsToldOnce) {
+  std::string text = run("explain ws2d:batch --text").out;
+  text.replace(text.find("swiglu(hr, ur)"), 14, "swiglu(ur, hr)");
+  write("p.txt", text);
+  for (const char* regime : {"exact", "f32"}) {
+    const std::string call =
+        std::string("verify --program p.txt --all-findings --regime ") + regime;
+    const auto json = nlohmann::json::parse(run(call + " --json").out);
+    const std::string out = run(call).out;
+    const auto& findings = json["cases"][0]["findings"];
+    ASSERT_GT(findings.size(), 10U);
+    for (const auto& finding : findings) {
+      const auto said = finding["said"].get<std::string>();
+      EXPECT_EQ(count_of(out, "     " + said + "\n"), 1U) << said;
+      EXPECT_EQ(std::count(findings.begin(), findings.end(), finding), 1) << said;
+    }
+  }
+}
+
+TEST_F(VerifyVerb, TheTraceOfAllFindingsIsOfTheWholeRun) {
+  std::string text = run("explain ws2d:batch --text").out;
+  write("right.txt", text);
+  text.replace(text.find("swiglu(hr, ur)"), 14, "swiglu(ur, hr)");
+  write("p.txt", text);
+  EXPECT_EQ(run("verify --program right.txt --trace right.h5").code, 0);
+  EXPECT_EQ(run("verify --program p.txt --trace first.h5").code, 1);
+  EXPECT_EQ(run("verify --program p.txt --all-findings --trace all.h5").code, 1);
+  const auto steps = [&](const std::string& file) {
+    // A name stands in the file for each group it is in, and for nothing else.
+    return count_of(slurp(path(file)), "decode.2.layer");
+  };
+  EXPECT_EQ(steps("first.h5"), 0U);
+  EXPECT_GT(steps("all.h5"), 100U);
+  EXPECT_EQ(steps("all.h5"), steps("right.h5"));
+}
+
+TEST_F(VerifyVerb, AllFindingsOfRandomCasesAreNoneWhereTheyAreEqual) {
+  const auto in_short = [](const Outcome& o) {  // without the time that it took
+    return std::regex_replace(o.out, std::regex(" in [0-9.]+ s"), "");
+  };
+  const Outcome plain = run("verify --cases 20 --seed 2");
+  const Outcome all = run("verify --cases 20 --seed 2 --all-findings");
+  EXPECT_EQ(all.code, 0) << all.out;
+  EXPECT_EQ(in_short(all), in_short(plain));
+  expect_refused("verify --cases 3 --all-findings --trace t.h5", "verify_c4");
+}
+
 TEST_F(VerifyVerb, LinesAboveRowsAreNotRepeated) {
   weights_file(",block=serial,norm=layernorm");
   const Outcome o = run("verify --weights w.h5");

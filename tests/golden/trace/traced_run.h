@@ -80,7 +80,8 @@ struct Traced {
 };
 
 inline Traced trace_case(const Case& c, const std::filesystem::path& target,
-                         bool against_oracle = true, FaultHooks faults = {}) {
+                         bool against_oracle = true, FaultHooks faults = {},
+                         Findings::Until until = Findings::Until::first) {
   OracleMemo memo;
   const auto known = memo.get(c);
   Traced traced{.judgement = {}, .keeper = Keeper(against_oracle ? known.get() : nullptr)};
@@ -89,6 +90,7 @@ inline Traced trace_case(const Case& c, const std::filesystem::path& target,
   VerifyOptions options;
   options.observer = &both;
   options.faults = std::move(faults);
+  options.until = until;
   traced.judgement = verify_case(c, memo, options);
   trace.write(traced.judgement.difference() ? traced.judgement.explanation() : "complete");
   return traced;

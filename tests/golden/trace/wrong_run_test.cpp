@@ -30,6 +30,50 @@ TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
   EXPECT_EQ(file.data("chips/1_0_1/decode.1.layer0.hr"), as_bytes(wrong.f32()[4]));
 }
 
+TEST(Trace, OfAllFindingsGoesOnBehindTheFirstWrongStep) {
+  const Folder folder;
+  const Case c = parse_case(kCase);
+  const Traced right = trace_case(c, folder / "right.h5");
+  const Traced traced =
+      trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"), Findings::Until::all);
+  EXPECT_GT(traced.judgement.findings.size(), 1U);
+  const TraceReader file(folder / "t.h5");
+  // To the end, and why the run is wrong stands in it still.
+  EXPECT_EQ(traced.keeper.order, right.keeper.order);
+  EXPECT_EQ(file.names("/"), TraceReader(folder / "right.h5").names("/"));
+  EXPECT_EQ(file.text("/", "ended"), traced.judgement.explanation());
+  EXPECT_EQ(traced.judgement.difference()->step, "decode.1.layer0.hr");
+}
+
+/// Its last step cannot be carried out: some piece is of a chip that there is not.
+struct BrokenAt {
+  std::string step;
+  void operator()(const Scope& scope, const Program& program, const Op& op, Moves& plan) const {
+    lost_transfer("hr", "decode").plan(scope, program, op, plan);
+    if (scope.step(program, op.results[0].name) == step) plan.pieces[0][0].from_chip = 99;
+  }
+};
+
+TEST(Trace, OfAllFindingsEndsWhereTheRunCannotGoOn) {
+  const Folder folder;
+  FaultHooks faults;
+  faults.plan = BrokenAt{"decode.1.layer0.ur"};
+  const Traced traced =
+      trace_case(parse_case(kCase), folder / "t.h5", false, faults, Findings::Until::all);
+  EXPECT_EQ(traced.judgement.verdict, Verdict::different);
+  EXPECT_EQ(traced.judgement.findings.back().step, "decode.1.layer0.ur");
+  EXPECT_EQ(traced.keeper.order.back(), "decode.1.layer0.u");
+}
+
+TEST(Trace, OfTheF32RegimeEndsThereWithAllFindingsToo) {
+  const Folder folder;
+  const Case c = parse_case(std::string(kCase) + " regime=f32 schedule=ring");
+  const Traced traced =
+      trace_case(c, folder / "t.h5", false, lost_transfer("hr", "decode"), Findings::Until::all);
+  EXPECT_GT(traced.judgement.findings.size(), 1U);
+  EXPECT_EQ(traced.keeper.order.back(), traced.judgement.difference()->step);
+}
+
 TEST(Trace, OfTheF32RegimeEndsWithTheStepThatTheExactOneShowedWrong) {
   const Folder folder;
   const Case c = parse_case(std::string(kCase) + " regime=f32 schedule=ring");

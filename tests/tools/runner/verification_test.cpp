@@ -217,6 +217,80 @@ TEST(TextReport, IsRowsUnderTheirHeadAndTotals) {
   EXPECT_NE(quiet.answered(c, different(), tally), "");
 }
 
+/// With a finding of each detector besides the first.
+Answered of_each_detector() {
+  Answered answered = different();
+  std::vector<Finding>& findings = answered.judgement.findings;
+  findings.push_back({.detector = Detector::types, .label = "norm_c1", .message = "a type"});
+  findings.push_back(
+      {.detector = Detector::replicas, .label = "hazard_replicas", .message = "two"});
+  findings.push_back(findings[0]);
+  findings.back().step = "decode.1.layer1.hr";
+  findings.push_back({.detector = Detector::run, .label = "engine_finite", .message = "inf"});
+  return answered;
+}
+
+TEST(Reports, TellEachOfAllFindingsOnce) {
+  const Case c = small("2x1x3");
+  const Answered answered = of_each_detector();
+  const std::vector<Finding>& findings = answered.judgement.findings;
+  TextReport text({}, 1, false);
+  const std::string said = text.answered(c, answered, {});
+  std::size_t at = 0;
+  for (const Finding& finding : findings) {
+    const std::string line = "\n     " + finding.to_string() + "\n";
+    const std::size_t found = said.find(line);
+    EXPECT_GT(found, at) << "in their order: " << line << said;
+    EXPECT_EQ(said.find(line, found + 1), std::string::npos) << line << said;
+    at = found;
+  }
+  JsonReport json({});
+  json.answered(c, answered, {});
+  const Tally tally;
+  const auto shown =
+      nlohmann::json::parse(json.end({.tally = tally, .seconds = 1.0}))["cases"][0]["findings"];
+  ASSERT_EQ(shown.size(), findings.size());
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    EXPECT_EQ(shown[i]["detector"], to_string(findings[i].detector));
+    EXPECT_EQ(shown[i]["said"], findings[i].to_string());
+  }
+}
+
+/// Reports nothing, but counts what was found.
+class Counts : public Report {
+ public:
+  explicit Counts(std::vector<std::size_t>& findings) : findings_(findings) {}
+  std::string begin() override { return ""; }
+  std::string answered(const Case&, const Answered& answered, const Tally&) override {
+    findings_.push_back(answered.judgement.findings.size());
+    return "";
+  }
+  std::string end(const Ending&) override { return ""; }
+  std::string interrupted(const Ending&, int) override { return ""; }
+
+ private:
+  std::vector<std::size_t>& findings_;
+};
+
+TEST(Verification, OfRandomCasesIsUntilTheFirstFindingOrAll) {
+  const auto counted = [](Findings::Until until) {
+    std::vector<std::size_t> findings;
+    Output output;
+    VerifyOptions common;
+    common.until = until;
+    common.mutate = [](RunPlan& plan) {
+      for (Op& op : plan.prefill.layer.ops)
+        if (op.kind == OpKind::norm) std::swap(op.args[0], op.args[1]);
+      plan.prefill.sample.outputs.push_back("nothing");
+    };
+    Verification verification({}, 4, std::make_unique<Counts>(findings), output.file);
+    EXPECT_FALSE(verification.run_random(7, 2, common));
+    return findings;
+  };
+  EXPECT_EQ(counted(Findings::Until::first), std::vector<std::size_t>(4, 1));
+  for (const std::size_t found : counted(Findings::Until::all)) EXPECT_GT(found, 1U);
+}
+
 TEST(JsonReport, IsOneObjectAtTheEnd) {
   CaseSource source;
   source.files.layouts = "my own.layouts";
