@@ -133,7 +133,8 @@ void add_verify(CLI::App& app, Action& chosen) {
   verb->add_option("--trace", options->trace,
                    "Write every op's output to an HDF5 file,\n"
                    "chip by chip and as a whole, up to the\n"
-                   "first that is wrong; one case only")
+                   "first that is wrong, unless\n"
+                   "--all-findings is given; one case only")
       ->type_name("FILE");
   options->flags.add_to(*verb);
   verb->footer(strategies_text() +

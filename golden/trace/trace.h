@@ -38,8 +38,8 @@ class Trace : public Observer {
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
 
-  /// Writes the file; to be called once. `ended` says how the run ended: "complete", or why it
-  /// stopped before. Throws Error("trace_c1", ...) if the disk refuses; then nothing is left
+  /// Writes the file; to be called once. `ended` says how the run ended: "complete", or what was
+  /// found first. Throws Error("trace_c1", ...) if the disk refuses; then nothing is left
   /// behind.
   void write(std::string_view ended);
 
