@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <new>
 #include <set>
@@ -315,7 +317,7 @@ TEST(AllFindings, EndWithAnOverflow) {
                              const ValueDecl& declared, Sharded& value) {
     const std::string step = scope.step(program, declared.name);
     if (step == "prefill.c1.layer0.sa") value.f32_of(0)[0] += 1.0F;
-    if (step == "decode.1.layer0.yr") value.f32_of(1)[0] = 1.0F / 0.0F;
+    if (step == "decode.1.layer0.yr") value.f32_of(1)[0] = std::numeric_limits<float>::infinity();
   };
   const Judgement all = verified(c, options);
   EXPECT_EQ(all.verdict, Verdict::different);
