@@ -52,7 +52,8 @@ Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C,
 }
 
 std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
-  if (name == "in")
+  const ValueRow* const row = value_row(name);
+  if (row != nullptr && row->kind == ValueKind::layer_input)
     return scope.layer == 0 ? checkpoint_id(pass, 0, "embed")
                             : checkpoint_id(pass, scope.layer - 1, "out");
   return checkpoint_id(pass, scope.layer, name);
@@ -61,19 +62,20 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
 Expected whole_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
                      const Role& role, const Shape& shape) {
   const std::string id = full_checkpoint(scope, scope.pass, role.name);
+  const ValueRow* const row = value_row(role);
   switch (role.kind) {
     case Role::Kind::checkpoint:
-      if (role.name == "token") return expect(id, answer.tokens.at(id));
+      if (row != nullptr && row->integer) return expect(id, answer.tokens.at(id));
       return expect(id, answer.checkpoints.at(id));
     case Role::Kind::raw:
       return expect("raw " + id, answer.raw_of(id));
     case Role::Kind::unstored:
       return expect("unstored " + id, answer.unstored_of(id));
     case Role::Kind::stat:
-      if (role.name == "candidates" || role.name == "indices")
+      if (row != nullptr && row->per_block)
         return candidates("stat " + id,
                           answer.checkpoints.at(checkpoint_id(scope.pass, 0, "logits")),
-                          shape.back(), role.name == "indices");
+                          shape.back(), row->integer);
       return expect("stat " + id, answer.stats.at(id));
     case Role::Kind::weight: {
       const std::string name = weight_id(scope.layer, role.name);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "oracle/functions.h"
+#include "weights/registry.h"
 
 namespace shardproof::oracle {
 
@@ -255,11 +256,10 @@ const Tensor& norm(Pass& pass, int layer, std::string_view name, const Tensor& x
   const auto row_of = [E](const Tensor& t, size_t row) {
     return std::span<const float>(t.data).subspan(row * E, E);
   };
-  // norm, norm2 and final_norm have the statistics ss, ss2 and final_ss. Each is filed before the
-  // next is made of it, so that one that overflowed is refused by its own name.
-  const auto stat = [&](const std::string& of, Tensor value) {
-    pass.stat(layer, (name == "final_norm" ? "final_" : "") + of + (name == "norm2" ? "2" : ""),
-              std::move(value));
+  // Each is filed before the next is made of it, so that one that overflowed is refused by its own
+  // name.
+  const auto stat = [&](std::string_view statistic, Tensor value) {
+    pass.stat(layer, statistic_row(name, statistic).name, std::move(value));
   };
   Tensor d = x, ss({x.shape[0], x.shape[1]});
   if (config.norm == Norm::layernorm) {

@@ -113,9 +113,9 @@ Tensor generate_matrix(const WeightSpec& spec, std::uint64_t seed) {
 
 // Norm gains: from 0.5 to 1.5 in steps of 2^-17. The final norm's have either sign: with a tied
 // table, positive ones would make every token predict itself, and a stale input would not show.
-Tensor generate_gains(const WeightSpec& spec, std::uint64_t seed) {
+Tensor generate_gains(const WeightSpec& spec, const WeightRow& row, std::uint64_t seed) {
   Stream words(seed, spec.name);
-  const bool signs = spec.name == "final_norm";
+  const bool signs = !row.per_layer;
   Tensor tensor(spec.shape);
   std::int64_t index = 0;
   for (float& value : tensor.data) {
@@ -162,8 +162,9 @@ Tensor generate(const ModelConfig& config, const WeightSpec& spec, std::uint64_t
   if (spec.name == "rope_cos") return rope_table(config, spec, std::cos);
   if (spec.name == "rope_sin") return rope_table(config, spec, std::sin);
   const std::string_view part = std::string_view(spec.name).substr(spec.name.find('.') + 1);
-  return weight_row(part)->kind == WeightKind::gain ? generate_gains(spec, seed)
-                                                    : generate_biases(spec, seed);
+  const WeightRow& row = *weight_row(part);
+  return row.kind == WeightKind::gain ? generate_gains(spec, row, seed)
+                                      : generate_biases(spec, seed);
 }
 
 }  // namespace

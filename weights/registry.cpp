@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace shardproof {
 namespace {
@@ -67,8 +68,38 @@ std::string_view to_string(Section section) {
   return "";
 }
 
+std::string_view to_string(WireType type) {
+  switch (type) {
+    case WireType::f32:
+      return "f32";
+    case WireType::bf16:
+      return "bf16";
+    case WireType::int32:
+      return "int32";
+  }
+  return "";
+}
+
+int bytes_of(WireType type) { return type == WireType::bf16 ? 2 : 4; }
+
+WireType ValueRow::wire(const Numerics& numerics) const {
+  if (integer) return WireType::int32;
+  return stored && numerics.act == ActType::bf16 ? WireType::bf16 : WireType::f32;
+}
+
+WireType WeightRow::wire(const Numerics& numerics) const {
+  const bool rounded = kind == WeightKind::matrix && numerics.weights == WeightType::bf16;
+  return rounded ? WireType::bf16 : WireType::f32;
+}
+
 const ValueRow* value_row(std::string_view name) { return find(all_values(), name); }
 const WeightRow* weight_row(std::string_view name) { return find(all_weights(), name); }
+
+const ValueRow& statistic_row(std::string_view norm, std::string_view statistic) {
+  for (const ValueRow& row : all_values())
+    if (row.kind == ValueKind::stat && row.norm == norm && row.statistic == statistic) return row;
+  throw std::logic_error(fmt::format("{} has no statistic {}", norm, statistic));
+}
 
 bool has_weight(const ModelConfig& config, std::string_view name) {
   const WeightRow* const row = weight_row(name);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weights/model_config.h"
+#include "weights/numerics.h"
 #include "weights/tensor.h"
 
 namespace shardproof {
@@ -24,6 +25,11 @@ enum class ValueKind {
   constant      ///< a vector of ones
 };
 
+/// What an element of a complete value or of a weight travels as between chips.
+enum class WireType { f32, bf16, int32 };
+std::string_view to_string(WireType type);
+int bytes_of(WireType type);
+
 /// What is known of a named value, whatever the model.
 struct ValueRow {
   std::string_view name;
@@ -34,16 +40,25 @@ struct ValueRow {
   bool contraction = false;    ///< up to scale, bias and st: it has a raw value
   bool cache = false;          ///< grows from pass to pass; slots that nothing wrote hold NaN
   bool program_input = false;  ///< may be an input of a program
-  bool last_rows = false;      ///< programs compute the last row of each sequence only
-  bool integer = false;        ///< int32
+  bool of_layer_input = false;  ///< may be one of a layer; of a cache, as the pass before left it
+  bool last_rows = false;       ///< programs compute the last row of each sequence only
+  bool integer = false;         ///< int32
+  bool per_block = false;       ///< one a block of the vocabulary: it follows from the logits
+  std::string_view norm = {};   ///< of a norm's statistic, that norm: "norm2"
+  std::string_view statistic = {};  ///< and which of its statistics: "ss"
   Section section = Section::none;
   bool (*in_model)(const ModelConfig&) = nullptr;  ///< whether a model has it
+
+  /// Complete; partial sums travel as f32, whatever their row says.
+  WireType wire(const Numerics& numerics) const;
 };
 
 /// Checkpoints in the order of docs/spec.md's table, and the other values.
 std::span<const ValueRow> all_values();
 /// Null if nothing is called so.
 const ValueRow* value_row(std::string_view name);
+/// The row of "ss" of "norm2", which is ss2. Throws std::logic_error if there is none.
+const ValueRow& statistic_row(std::string_view norm, std::string_view statistic);
 
 enum class WeightKind {
   matrix,     ///< a W matrix or the table: rounded by weights=bf16
@@ -61,6 +76,8 @@ struct WeightRow {
   int contracted = 0;  ///< leading dims that are summed over
   Section section = Section::none;
   bool (*in_model)(const ModelConfig&) = nullptr;
+
+  WireType wire(const Numerics& numerics) const;
 };
 
 /// In the order files list them: of the model, of a layer, of the model.

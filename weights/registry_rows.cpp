@@ -20,13 +20,16 @@ bool qkv_biased(const ModelConfig& c) { return c.bias == Bias::qkv || c.bias == 
 bool all_biased(const ModelConfig& c) { return c.bias == Bias::all; }
 bool up_biased(const ModelConfig& c) { return all_biased(c) && gated(c); }
 
-constexpr ValueRow stat(std::string_view name, std::string_view dims, bool per_layer,
-                        Section section) {
+/// A statistic of a norm; the final one belongs to no layer.
+constexpr ValueRow stat(std::string_view name, std::string_view dims, std::string_view norm,
+                        std::string_view statistic) {
   return {.name = name,
           .dims = dims,
           .kind = ValueKind::stat,
-          .per_layer = per_layer,
-          .section = section,
+          .per_layer = norm != "final_norm",
+          .norm = norm,
+          .statistic = statistic,
+          .section = Section::norm,
           .in_model = always};
 }
 
@@ -79,6 +82,7 @@ constexpr ValueRow kValues[] = {
      .stored = true,
      .cache = true,
      .program_input = true,
+     .of_layer_input = true,
      .section = Section::attention,
      .in_model = always},
     {.name = "v_cache",
@@ -86,6 +90,7 @@ constexpr ValueRow kValues[] = {
      .stored = true,
      .cache = true,
      .program_input = true,
+     .of_layer_input = true,
      .section = Section::attention,
      .in_model = always},
     {.name = "score",
@@ -157,30 +162,37 @@ constexpr ValueRow kValues[] = {
      .kind = ValueKind::layer_input,
      .stored = true,
      .program_input = true,
+     .of_layer_input = true,
      .section = Section::norm,
      .in_model = always},
 
     // Of each norm sum = S(x,1), mu = (float)(sum/E) and d = x - mu (layernorm), and ss = S(x,x) or
     // S(d,d).
-    stat("sum", "BL", true, Section::norm),
-    stat("sum2", "BL", true, Section::norm),
-    stat("final_sum", "BL", false, Section::norm),
-    stat("mu", "BL", true, Section::norm),
-    stat("mu2", "BL", true, Section::norm),
-    stat("final_mu", "BL", false, Section::norm),
-    stat("d", "BLE", true, Section::norm),
-    stat("d2", "BLE", true, Section::norm),
-    stat("final_d", "BLE", false, Section::norm),
-    stat("ss", "BL", true, Section::norm),
-    stat("ss2", "BL", true, Section::norm),
-    stat("final_ss", "BL", false, Section::norm),
+    stat("sum", "BL", "norm", "sum"),
+    stat("sum2", "BL", "norm2", "sum"),
+    stat("final_sum", "BL", "final_norm", "sum"),
+    stat("mu", "BL", "norm", "mu"),
+    stat("mu2", "BL", "norm2", "mu"),
+    stat("final_mu", "BL", "final_norm", "mu"),
+    stat("d", "BLE", "norm", "d"),
+    stat("d2", "BLE", "norm2", "d"),
+    stat("final_d", "BLE", "final_norm", "d"),
+    stat("ss", "BL", "norm", "ss"),
+    stat("ss2", "BL", "norm2", "ss"),
+    stat("final_ss", "BL", "final_norm", "ss"),
     // Of sampling: the best logit of each block of the vocabulary, and its id.
-    stat("candidates", "BC", false, Section::none),
+    {.name = "candidates",
+     .dims = "BC",
+     .kind = ValueKind::stat,
+     .per_layer = false,
+     .per_block = true,
+     .in_model = always},
     {.name = "indices",
      .dims = "BC",
      .kind = ValueKind::stat,
      .per_layer = false,
      .integer = true,
+     .per_block = true,
      .in_model = always},
 
     {.name = "ids",
@@ -195,6 +207,7 @@ constexpr ValueRow kValues[] = {
      .kind = ValueKind::input,
      .per_layer = false,
      .program_input = true,
+     .of_layer_input = true,
      .integer = true,
      .in_model = always},
     {.name = "ones",
@@ -202,6 +215,7 @@ constexpr ValueRow kValues[] = {
      .kind = ValueKind::constant,
      .per_layer = false,
      .program_input = true,
+     .of_layer_input = true,
      .in_model = always},
 };
 

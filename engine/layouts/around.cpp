@@ -75,7 +75,7 @@ PhasePrograms programs_around(Program layer, const ModelConfig& config, const Ex
   for (const ValueDecl& input : layer.inputs) taken.insert(input.name);
   for (const Op& op : layer.ops)
     for (const ValueDecl& result : op.results) taken.insert(result.name);
-  const ProgramWriter w("layer", act, extents, torus);
+  const ProgramWriter w(std::string(kLayerProgram), act, extents, torus);
   for (std::string& output : layer.outputs) {
     const ValueDecl made = layer.declared(output);
     for (const Move& move : w.path(made.layout, made.role.name == "out" ? residual : cache).moves) {
@@ -92,7 +92,7 @@ PhasePrograms programs_around(Program layer, const ModelConfig& config, const Ex
 
 Program hand_over(const Layout& from, const Layout& to, const Extents& extents,
                   const Torus& torus) {
-  ProgramWriter w("hand_over", ActType::f32, extents, torus);
+  ProgramWriter w(std::string(kHandOverProgram), ActType::f32, extents, torus);
   std::vector<std::string> outputs;
   for (const std::string name : {"k", "v"})
     outputs.push_back(w.lead(w.input(name, from, name + "_cache"), to).name);

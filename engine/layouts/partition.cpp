@@ -19,7 +19,7 @@ class Partitioner {
         config_(config),
         ops_(logical_layer(config)),
         rules_(table, extents, torus, broken),
-        w_("layer", act, extents, torus),
+        w_(std::string(kLayerProgram), act, extents, torus),
         broken_(broken) {}
 
   PartitionedLayer run() {

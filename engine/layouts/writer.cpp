@@ -72,7 +72,10 @@ Program ProgramWriter::finish(const std::vector<std::string>& outputs) const {
 WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const WrittenValue& x,
                         const NormNames& names) {
   const std::string last = names.last ? "last " : "", &n = names.suffix;
-  const auto stat = [&](const char* of) { return "stat " + last + names.prefix + of + n; };
+  const std::string norm = names.prefix + "norm" + n;
+  const auto stat = [&](const char* of) {
+    return fmt::format("stat {}{}", last, statistic_row(norm, of).name);
+  };
   const Axes e = x.layout.axes('E');
   const std::string letters = x.layout.letters(), rows = letters.substr(0, letters.size() - 1);
   std::vector<Layout::Dim> row_dims = x.layout.dims();
@@ -94,9 +97,7 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
   // Gains and bias rest whole; a chip takes its own part.
   const auto part = [&](const std::string& name, const char* weight) {
     return w
-        .lead(w.input(name + n, Layout::parse("E"),
-                      fmt::format("weight {}norm{}{}", names.prefix, n, weight)),
-              of_e)
+        .lead(w.input(name + n, Layout::parse("E"), fmt::format("weight {}{}", norm, weight)), of_e)
         .name;
   };
   WrittenValue value = x;
@@ -108,8 +109,8 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
   }
   const std::string ss = sum("ss", "s", "ss", value, value);
   std::string args = fmt::format("{}, {}, {}", value.name, ss, part("g", ""));
-  if (has_weight(config, names.prefix + "norm" + n + "_bias")) args += ", " + part("gb", "_bias");
-  const std::string checkpoint = last + names.prefix + "norm" + n;
+  if (has_weight(config, norm + "_bias")) args += ", " + part("gb", "_bias");
+  const std::string checkpoint = last + norm;
   return w.stored(w.step("xn" + n, x.layout, fmt::format("norm({})", args), w.unstored(checkpoint)),
                   checkpoint);
 }

@@ -9,21 +9,6 @@
 namespace shardproof {
 namespace {
 
-/// Bytes of one element on the wire: what storage says of complete checkpoints and weights; partial
-/// sums, statistics and what the specification keeps in f32 travel as f32.
-int wire_bytes(const ValueDecl& value, const Numerics& numerics) {
-  const Role& m = value.role;
-  if (m.kind == Role::Kind::weight) {
-    const WeightRow* const row = weight_row(m.name);
-    const bool matrix = row != nullptr && row->kind == WeightKind::matrix;
-    return matrix && numerics.weights == WeightType::bf16 ? 2 : 4;
-  }
-  const ValueRow* const row = value_row(m);
-  const bool stored = (m.kind == Role::Kind::checkpoint || m.kind == Role::Kind::previous) &&
-                      row != nullptr && row->stored;
-  return stored && !value.layout.is_partial() && numerics.act == ActType::bf16 ? 2 : 4;
-}
-
 class Counter {
  public:
   Counter(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
@@ -52,7 +37,9 @@ class Counter {
     const Type& type = types_.at(value);
     return element_count(local_shape(type.layout, type.shape, torus_));
   }
-  int bytes(const std::string& value) const { return wire_bytes(*declared_.at(value), numerics_); }
+  int bytes(const std::string& value) const {
+    return bytes_of(wire_type(*declared_.at(value), numerics_));
+  }
   std::int64_t extent(const std::string& value, char letter) const {
     const Type& type = types_.at(value);
     return local_shape(type.layout, type.shape, torus_)[*type.layout.find(letter)];

@@ -270,10 +270,9 @@ Finding broken_step(const Scope& scope, const Program& program, const Op& op) {
 }  // namespace
 
 std::string Scope::step(const Program& program, const std::string& value) const {
-  if (program.name == "layer") return fmt::format("{}.layer{}.{}", pass, layer, value);
-  if (program.name == "hand_over")
-    return fmt::format("{}.layer{}.hand_over.{}", pass, layer, value);
-  return fmt::format("{}.{}.{}", pass, program.name, value);
+  if (!program.of_layer()) return fmt::format("{}.{}.{}", pass, program.name, value);
+  const std::string within = program.name == kLayerProgram ? "" : program.name + ".";
+  return fmt::format("{}.layer{}.{}{}", pass, layer, within, value);
 }
 
 std::map<std::string, SharedValue> execute(const Program& program,

@@ -60,6 +60,18 @@ const ValueRow* value_row(const Role& role) {
   return fits ? row : nullptr;
 }
 
+WireType wire_type(const ValueDecl& value, const Numerics& numerics) {
+  const Role& role = value.role;
+  if (role.kind == Role::Kind::weight) {
+    const WeightRow* const row = weight_row(role.name);
+    return row == nullptr ? WireType::f32 : row->wire(numerics);
+  }
+  const ValueRow* const row = value_row(role);
+  const bool rounded = role.kind != Role::Kind::raw && role.kind != Role::Kind::unstored;
+  if (row == nullptr || !rounded || value.layout.is_partial()) return WireType::f32;
+  return row->wire(numerics);
+}
+
 const Op* Program::producer(std::string_view value) const {
   for (const Op& op : ops)
     for (const ValueDecl& result : op.results)

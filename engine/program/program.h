@@ -61,7 +61,7 @@ struct ValueDecl {
 /// One typed step. Which of the parameters are in use depends on the kind.
 struct Op {
   OpKind kind{};
-  std::vector<ValueDecl> results;  ///< one; five for attend, two for local_argmax
+  std::vector<ValueDecl> results;  ///< as many as the op's row says
   std::vector<std::string> args;   ///< names of values
   char dim = 0, to = 0;            ///< all_gather(t, E, zy): E; all_to_all(t, H->B, zyx): H and B
   Axes axes, as;                   ///< all_to_all(t, H->B, zy as yz); permute_axes(t, B, xzy->zyx)
@@ -73,6 +73,13 @@ struct Op {
   std::string to_string() const;
   bool operator==(const Op&) const = default;
 };
+
+/// The programs that run once for each layer.
+inline constexpr std::string_view kLayerProgram = "layer", kHandOverProgram = "hand_over";
+
+/// What its elements travel as between chips: what its row says of a complete checkpoint, of the
+/// pass before too, and of a weight; partial sums, raw and unstored values as f32.
+WireType wire_type(const ValueDecl& value, const Numerics& numerics);
 
 /// A strategy as data: typed ops over named tensors, in execution order. One program is one layer,
 /// or the embedding, the head, the sampling or the hand-over of a cache.
@@ -86,6 +93,8 @@ struct Program {
 
   /// "p.txt line 14: " of a program file, "p.txt: " where no line is to blame, else "".
   std::string where(const Line& line) const;
+  /// Whether it runs once for each layer: the layer itself, or the hand-over of its caches.
+  bool of_layer() const { return name == kLayerProgram || name == kHandOverProgram; }
   /// The op that returns `value`, or null.
   const Op* producer(std::string_view value) const;
   /// The declaration of a value, an input's or a step's. Throws Error("program_c1", ...) if nothing

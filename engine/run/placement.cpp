@@ -6,7 +6,9 @@ namespace shardproof {
 SharedValue PlacedWeights::get(const std::string& name, const Layout& layout) {
   SharedValue& value = placed_[name + " : " + layout.to_string()];
   if (value) return value;
-  const Tensor whole = name == "ones" ? constant_tensor(weights_.config()) : weights_.at(name);
+  const ValueRow* const row = value_row(name);
+  const bool constant = row != nullptr && row->kind == ValueKind::constant;
+  const Tensor whole = constant ? constant_tensor(weights_.config()) : weights_.at(name);
   Sharded placed = shard(whole, layout, torus_);
   if (faults_.weight) faults_.weight(name, placed);
   value = std::make_shared<Sharded>(std::move(placed));
@@ -18,7 +20,8 @@ void PlacedWeights::supply(const Program& program, int layer,
   for (const ValueDecl& input : program.inputs) {
     if (input.role.kind == Role::Kind::weight)
       inputs[input.name] = get(weight_id(layer, input.role.name), input.layout);
-    if (input.role.kind == Role::Kind::constant) inputs[input.name] = get("ones", input.layout);
+    if (input.role.kind == Role::Kind::constant)
+      inputs[input.name] = get(input.role.name, input.layout);
   }
 }
 

@@ -113,8 +113,16 @@ class Layer {
     const ValueRow* const row = value_row(m);
     if (row == nullptr) return false;
     if (m.kind == Role::Kind::previous) return row->cache;
-    if (m.kind == Role::Kind::input) return row->name == "pos";
+    if (m.kind == Role::Kind::input) return row->of_layer_input;
     return row->kind == ValueKind::constant || (row->per_layer && row->in_model(config_));
+  }
+
+  /// Whether a layer gets it, weights aside.
+  static bool is_layer_input(const Role& m) {
+    const ValueRow* const row = value_row(m);
+    const bool made = m.kind == Role::Kind::raw || m.kind == Role::Kind::unstored;
+    return row != nullptr && row->of_layer_input && !m.last && !made &&
+           (m.kind == Role::Kind::previous) == row->cache;
   }
 
   /// The weights a layer may ask for.
@@ -155,15 +163,14 @@ class Layer {
       refuse_it(fmt::format("{}; inputs must be complete", input.layout.to_string()));
     const std::string text = m.to_string();
     if (m.kind == Role::Kind::weight && !m.last) return require_weight(input);
-    if (text == "input pos") {
+    if (m.kind == Role::Kind::input && is_layer_input(m)) {
       if (input.layout.to_string() != "BL")
         refuse_it(fmt::format(
             "{}; positions are supplied unsharded, as BL: get a part by slice(pos, B, AXES)",
             input.layout.to_string()));
       return;
     }
-    if (text != "in" && text != "previous k_cache" && text != "previous v_cache" &&
-        m.kind != Role::Kind::constant)
+    if (!is_layer_input(m) && m.kind != Role::Kind::constant)
       refuse_it(fmt::format(
           "a layer has no input '{}'; legal: in, weight NAME, input pos, constant ones, "
           "previous k_cache, previous v_cache",
@@ -188,7 +195,7 @@ class Layer {
 
 Program load_layer(const std::string& path) {
   Program program = parse_program(
-      "layer",
+      kLayerProgram,
       read_text(path, {"program_f1", "program_f3", std::size_t{1} << 20, "layer program", kDoc}),
       path);
   if (program.inputs.empty() && program.ops.empty() && program.outputs.empty())

@@ -17,10 +17,6 @@ Value of_ints(const Shape& shape, std::vector<std::int32_t> ints) {
   return {{}, shape, {}, std::move(ints)};
 }
 
-bool in_layer(const Program& program) {
-  return program.name == "layer" || program.name == "hand_over";
-}
-
 }  // namespace
 
 ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt)
@@ -31,16 +27,16 @@ ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntT
 }
 
 std::string ScalarModel::key(const Program& program, int layer, const std::string& value) {
-  return in_layer(program) ? fmt::format("{}{}.{}", program.name, layer, value)
-                           : fmt::format("{}.{}", program.name, value);
+  return program.of_layer() ? fmt::format("{}{}.{}", program.name, layer, value)
+                            : fmt::format("{}.{}", program.name, value);
 }
 
 ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Known& given) {
   std::map<std::string, Value> values;
   const auto made = [&](const ValueDecl& declared, Value value, bool input) {
     value.layout = declared.layout;
-    values_[key(program, layer, declared.name)] = {value, &declared, in_layer(program) ? layer : -1,
-                                                   input};
+    values_[key(program, layer, declared.name)] = {value, &declared,
+                                                   program.of_layer() ? layer : -1, input};
     values[declared.name] = std::move(value);
   };
   for (const ValueDecl& input : program.inputs) {

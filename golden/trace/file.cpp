@@ -19,15 +19,17 @@ constexpr std::string_view kMap =
     "holds block (z*Y+y)*X+x of X*Y*Z. Chips along an axis that a layout does not name hold "
     "replicas; along the axes of partialsum they hold summands.";
 
-/// Whether st() has rounded the value: a stored checkpoint, in any layout.
-bool is_stored(const Role& m) {
-  const ValueRow* const row = value_row(m);
-  return m.kind == Role::Kind::checkpoint && row != nullptr && row->stored;
+/// Of f32 arrays: bf16 where st() has rounded them, as of a stored checkpoint in any layout.
+std::string dtype_of(const ValueDecl& declared, const Numerics& numerics) {
+  if (declared.layout.is_partial()) return "f32 partial";
+  const bool rounded = declared.role.kind == Role::Kind::checkpoint &&
+                       wire_type(declared, numerics) == WireType::bf16;
+  return rounded ? "bf16" : "f32";
 }
 
-std::string dtype_of(const ValueDecl& declared, ActType act) {
-  if (declared.layout.is_partial()) return "f32 partial";
-  return act == ActType::bf16 && is_stored(declared.role) ? "bf16" : "f32";
+bool is_token(const Role& role) {
+  const ValueRow* const row = value_row(role);
+  return role.kind == Role::Kind::checkpoint && row != nullptr && row->integer;
 }
 
 /// The user's layer programs, if the run has any.
@@ -78,7 +80,7 @@ std::vector<float> sum_of_group(const Partial& partial, const std::vector<int>& 
 
 TraceFile::TraceFile(const Case& c, const IntTensor& prompt, std::filesystem::path target,
                      bool weights_given)
-    : act_(c.numerics.act), file_(std::move(target), "trace_c1") {
+    : numerics_(c.numerics), file_(std::move(target), "trace_c1") {
   const Hdf5Writer::Object root = file_.root();
   root.put("format", "shardproof trace");
   root.put("version", kTraceFormat);
@@ -105,10 +107,10 @@ void TraceFile::add(const Scope& scope, const Program& program, const Op& op,
                     const ValueDecl& declared, const Sharded& value) {
   const Entry entry{scope.step(program, declared.name), declared, op.to_string(), value};
   if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data())) {
-    put_complete(entry, *f32, dtype_of(declared, act_));
+    put_complete(entry, *f32, dtype_of(declared, numerics_));
   } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data())) {
     const std::vector<std::int32_t> whole = put_complete(entry, *i32, "int32");
-    if (declared.role.to_string() == "token") keep_token(scope.pass, whole);
+    if (is_token(declared.role)) keep_token(scope.pass, whole);
   } else {
     put_partial(entry);
   }

@@ -47,7 +47,7 @@ class TraceFile {
   void keep_token(const std::string& pass, const std::vector<std::int32_t>& ids);
   void put_generated() const;
 
-  ActType act_;
+  Numerics numerics_;
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // their groups
   int order_ = 0;

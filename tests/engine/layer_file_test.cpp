@@ -1,5 +1,6 @@
 #include "engine/strategies/layer_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "engine/strategies/strategy.h"
 #include "tests/engine/strategy_sample.h"
 #include "tests/weights/expect_error.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
@@ -109,6 +111,24 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
   };
   for (const auto& [text, message] : edits)
     EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);
+}
+
+TEST_F(LayerFile, TakesTheInputsThatTheRegistryGivesToLayers) {
+  for (const ValueRow& row : all_values()) {
+    if (row.kind == ValueKind::stat) continue;
+    const std::string name(row.name);
+    const std::string role = row.cache                         ? "previous " + name
+                             : row.kind == ValueKind::input    ? "input " + name
+                             : row.kind == ValueKind::constant ? "constant " + name
+                                                               : name;
+    const std::string message =
+        said(fmt::format("input extra : {} is {}\n{}", row.dims, role, whole()));
+    const auto refused = message.find(fmt::format("a layer has no input '{}'; legal: ", role));
+    EXPECT_EQ(refused == std::string::npos, row.of_layer_input) << message;
+    for (const ValueRow& legal : all_values())
+      if (legal.of_layer_input && refused != std::string::npos)
+        EXPECT_NE(message.find(std::string(legal.name), refused), std::string::npos) << message;
+  }
 }
 
 TEST_F(LayerFile, SaysWhatIsWrongWithTheOutputs) {

@@ -140,6 +140,30 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
             "einsum_c0");
 }
 
+// Each role, complete and partial; what has no row travels as f32.
+TEST(WireType, IsThatOfTheRowForCompleteCheckpointsAndWeights) {
+  struct Of {
+    const char* role;
+    const char* layout;
+    WireType type;
+  };
+  constexpr WireType f32 = WireType::f32, bf16 = WireType::bf16, int32 = WireType::int32;
+  const Of all[] = {{"gate", "BLF", bf16},       {"gate", "BLF partialsum-x", f32},
+                    {"in", "BLE_x", bf16},       {"last out", "BE", bf16},
+                    {"raw gate", "BLF", f32},    {"unstored gate", "BLF", f32},
+                    {"score", "BLHM", f32},      {"previous k_cache", "BMKQ", bf16},
+                    {"stat ss", "BL", f32},      {"stat indices", "BC", int32},
+                    {"token", "B", int32},       {"input pos", "BL", int32},
+                    {"constant ones", "E", f32}, {"weight wq", "EHQ", bf16},
+                    {"weight norm", "E", f32},   {"weight nothing", "E", f32},
+                    {"nothing", "E", f32}};
+  for (const auto& [role, layout, type] : all) {
+    const ValueDecl value{"x", Layout::parse(layout), Role::parse(role)};
+    EXPECT_EQ(wire_type(value, {.weights = WeightType::bf16, .act = ActType::bf16}), type) << role;
+    EXPECT_EQ(wire_type(value, {}), type == int32 ? int32 : f32) << role;
+  }
+}
+
 TEST(Execute, RefusesACheckpointThatOverflowed) {
   const auto product = [](float v) {
     return message_of([&] {

@@ -7,7 +7,9 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <span>
 #include <sstream>
+#include <stdexcept>
 
 #include "tests/weights/random_model.h"
 #include "weights/passes.h"
@@ -126,6 +128,68 @@ TEST(Registry, RowsAreOnePerName) {
   }
   EXPECT_EQ(value_row("wq"), nullptr);
   EXPECT_EQ(weight_row("q"), nullptr);
+}
+
+template <class Row>
+std::string names_with(std::span<const Row> rows, const auto& holds) {
+  std::string names;
+  for (const Row& row : rows)
+    if (holds(row)) names += (names.empty() ? "" : " ") + std::string(row.name);
+  return names;
+}
+
+// docs/spec.md section 5: a stored checkpoint travels as act says, a W matrix or the table as
+// weights says. A row that is in neither list travels as four bytes.
+TEST(Registry, SaysWhatEveryValueTravelsAs) {
+  const auto values = [](WireType type, ActType act) {
+    return names_with(all_values(), [&](const ValueRow& row) {
+      return row.wire({.weights = WeightType::bf16, .act = act}) == type;
+    });
+  };
+  EXPECT_EQ(values(WireType::bf16, ActType::f32), "");
+  EXPECT_EQ(values(WireType::bf16, ActType::bf16),
+            "embed norm norm2 final_norm q k v q_rot k_rot k_cache v_cache attn gate up hidden "
+            "block_out attn_out mid ffn_out out in");
+  for (const ActType act : {ActType::f32, ActType::bf16})
+    EXPECT_EQ(values(WireType::int32, act), "token indices ids pos");
+  const auto weights = [](WeightType type) {
+    return names_with(all_weights(), [&](const WeightRow& row) {
+      return row.wire({.weights = type, .act = ActType::bf16}) == WireType::bf16;
+    });
+  };
+  EXPECT_EQ(weights(WeightType::f32), "");
+  EXPECT_EQ(weights(WeightType::bf16), "embed unembed wq wk wv wo w_gate w_up w_out");
+  EXPECT_EQ(bytes_of(WireType::f32), 4);
+  EXPECT_EQ(bytes_of(WireType::bf16), 2);
+  EXPECT_EQ(bytes_of(WireType::int32), 4);
+  EXPECT_EQ(to_string(WireType::bf16), "bf16");
+}
+
+TEST(Registry, EveryNormHasItsStatistics) {
+  std::set<std::string_view> of_norms;
+  for (const ValueRow& norm : all_values()) {
+    if (norm.kind != ValueKind::checkpoint || norm.section != Section::norm) continue;
+    for (const char* statistic : {"sum", "mu", "d", "ss"}) {
+      const ValueRow& row = statistic_row(norm.name, statistic);
+      EXPECT_EQ(row.per_layer, norm.per_layer) << row.name;
+      EXPECT_TRUE(of_norms.insert(row.name).second) << row.name;
+    }
+  }
+  EXPECT_EQ(statistic_row("norm", "ss").name, "ss");
+  EXPECT_EQ(statistic_row("norm2", "mu").name, "mu2");
+  EXPECT_EQ(statistic_row("final_norm", "sum").name, "final_sum");
+  EXPECT_THROW(statistic_row("norm3", "ss"), std::logic_error);
+  EXPECT_THROW(statistic_row("norm", "variance"), std::logic_error);
+  // A statistic is of a norm, or follows from the logits.
+  for (const ValueRow& row : all_values())
+    EXPECT_EQ(row.kind == ValueKind::stat, of_norms.contains(row.name) || row.per_block)
+        << row.name;
+}
+
+TEST(Registry, WhatALayerGetsIsHanded) {
+  EXPECT_EQ(names_with(all_values(), [](const ValueRow& row) { return row.of_layer_input; }),
+            "k_cache v_cache in pos ones");
+  for (const ValueRow& row : all_values()) EXPECT_TRUE(row.program_input || !row.of_layer_input);
 }
 
 // ---- docs/spec.md section 2 says the same ----

@@ -83,6 +83,22 @@ TEST(ProgramsAround, GatherPositionsBeforeTheLastIsTaken) {
   EXPECT_EQ(phase.head.declared(phase.head.ops[last].args[0]).layout.axes('L'), Axes());
 }
 
+TEST(ProgramsAround, OnlyLayerAndHandOverRunOnceForEachLayer) {
+  const PhasePrograms phase = phase_under(Strategy::parse("ws2d:batch"), kModel, kTorus);
+  for (const Program* once : {&phase.embed, &phase.head, &phase.sample}) {
+    EXPECT_FALSE(once->of_layer()) << once->name;
+    EXPECT_EQ((Scope{.pass = "decode.1", .layer = 1}.step(*once, "x")),
+              "decode.1." + once->name + ".x");
+  }
+  const Program moves =
+      hand_over(Layout::parse("BMKQ"), Layout::parse("B_xMKQ"), extents_of(kModel, 24, 1), kTorus);
+  EXPECT_TRUE(phase.layer.of_layer());
+  EXPECT_TRUE(moves.of_layer());
+  EXPECT_EQ((Scope{.pass = "decode.1", .layer = 1}.step(phase.layer, "x")), "decode.1.layer1.x");
+  EXPECT_EQ((Scope{.pass = "decode.1", .layer = 1}.step(moves, "k")),
+            "decode.1.layer1.hand_over.k");
+}
+
 TEST(HandOver, HasNoStepsBetweenCachesThatLieAlike) {
   const Extents extents = extents_of(kModel, 24, 1);
   const Layout cache = Layout::parse("B_zyxMKQ");
