@@ -7,6 +7,7 @@
 
 #include "engine/program/rethrow.h"
 #include "weights/model_config.h"
+#include "weights/registry.h"
 #include "weights/text_file.h"
 #include "weights/words.h"
 
@@ -15,8 +16,26 @@ namespace {
 
 constexpr std::string_view kDoc = " (docs/layouts.md)";
 constexpr std::string_view kTable = "layouts ";
+// What a table can say something of beside named values and weights.
+constexpr std::string_view kWeights = "weights", kAttend = "attend";
 // What a person writes is far below; a file that is not one's own ends soon.
 constexpr std::size_t kMostName = 40, kMostSteps = 16, kMostTables = 1000;
+
+/// Whether `weights` is said of it.
+bool of_weights(const WeightRow& row) { return row.per_layer && row.kind == WeightKind::matrix; }
+
+/// The letters that they have.
+std::string_view matrix_dims() {
+  static const std::string letters = [] {
+    std::string all;
+    for (const WeightRow& row : all_weights())
+      if (of_weights(row)) all += row.dims;
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }();
+  return letters;
+}
 
 const LayoutValue* find_value(std::string_view name) {
   for (const LayoutValue& value : layout_values())
@@ -84,7 +103,7 @@ class Reader {
         if (named.size() == 2) require_use(value, use);
         LayoutLine line{std::string(name), std::string(use), {}, {}};
         for (std::string_view step : steps) line.steps.push_back(read(value, use, step));
-        if (name == "attend" && line.steps.size() > 1)
+        if (name == kAttend && line.steps.size() > 1)
           throw malformed("attend is computed in one layout; q and k have those before it");
         all.push_back(std::move(line));
       }
@@ -134,7 +153,7 @@ class Reader {
       }
       text = trim(text.substr(0, bracket));
     }
-    if (value.name == "weights") {
+    if (value.name == kWeights) {
       std::string letters;
       for (std::string_view word : split(text, " ")) {
         if (word.empty()) continue;
@@ -154,7 +173,8 @@ class Reader {
     } else {
       if (text.empty()) throw malformed("a layout is missing");
       step.layout = layout_of(value, text);
-      const std::string_view dims = use.empty() || value.name != "attend" ? value.dims : "BLKQ";
+      const std::string_view dims =
+          use.empty() || value.name != kAttend ? value.dims : value_row(use)->dims;
       if (step.layout.letters() != dims)
         throw Error("layouts_c3", fmt::format("{0} is {1}; {0}{2}{3} has dims {4}", value.name,
                                               text, use.empty() ? "" : " for ", use, dims));
@@ -171,29 +191,33 @@ class Reader {
 }  // namespace
 
 const std::vector<LayoutValue>& layout_values() {
-  static const std::vector<LayoutValue> all{{"in", "BLE", "", "", false},
-                                            {"norm", "BLE", "", "q k v gate up", false},
-                                            {"weights", "EFHKQ", "", "", false},
-                                            {"wq", "EHQ", "", "", false},
-                                            {"wk", "EKQ", "", "", false},
-                                            {"wv", "EKQ", "", "", false},
-                                            {"wo", "HQE", "", "", false},
-                                            {"w_gate", "EF", "", "", false},
-                                            {"w_up", "EF", "", "", false},
-                                            {"w_out", "FE", "", "", false},
-                                            {"q", "BLHQ", "", "", true},
-                                            {"k", "BLKQ", "", "", true},
-                                            {"v", "BLKQ", "k", "", true},
-                                            {"attend", "BLHQ", "", "k v", false},
-                                            {"attn", "BLHQ", "", "block_out attn_out", false},
-                                            {"mid", "BLE", "in", "", false},
-                                            {"norm2", "BLE", "norm", "gate up", false},
-                                            {"gate", "BLF", "", "", true},
-                                            {"up", "BLF", "gate", "", true},
-                                            {"hidden", "BLF", "", "block_out ffn_out", false},
-                                            {"block_out", "BLE", "", "", true},
-                                            {"attn_out", "BLE", "block_out", "", true},
-                                            {"ffn_out", "BLE", "block_out", "", true}};
+  static const std::vector<LayoutValue> all = [] {
+    std::vector<LayoutValue> values;
+    const auto add = [&](std::string_view name, std::string_view same_as, std::string_view uses) {
+      const ValueRow& row = *value_row(name);
+      // attend computes attn whole; what other contractions return may be a partial sum.
+      values.push_back({name, row.dims, alike, uses, row.contraction && name != "attn"});
+    };
+    add("in", "", "");
+    add("norm", "", "q k v gate up");
+    values.push_back({kWeights, matrix_dims(), "", "", false});
+    for (const WeightRow& row : all_weights())
+      if (of_weights(row)) values.push_back({row.name, row.dims, "", "", false});
+    add("q", "", "");
+    add("k", "", "");
+    add("v", "k", "");
+    values.push_back({kAttend, value_row("attn")->dims, "", "k v", false});
+    add("attn", "", "block_out attn_out");
+    add("mid", "in", "");
+    add("norm2", "norm", "gate up");
+    add("gate", "", "");
+    add("up", "gate", "");
+    add("hidden", "", "block_out ffn_out");
+    add("block_out", "", "");
+    add("attn_out", "block_out", "");
+    add("ffn_out", "block_out", "");
+    return values;
+  }();
   return all;
 }
 
@@ -265,7 +289,7 @@ std::string print_layouts(const LayoutTable& table) {
     text += line.value + (line.use.empty() ? "" : " for " + line.use) + " :";
     for (const LayoutStep& step : line.steps) {
       std::string layout = step.layout.to_string();
-      if (line.value == "weights") {  // one word a letter
+      if (line.value == kWeights) {  // one word a letter
         layout.clear();
         for (const Layout::Dim& dim : step.sharded)
           layout += (layout.empty() ? "" : " ") + Layout({dim}, Axes()).to_string();

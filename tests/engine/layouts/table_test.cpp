@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "engine/layouts/layer.h"
 #include "engine/strategies/strategy.h"
 #include "tests/golden/random_table.h"
 #include "weights/error.h"
@@ -42,6 +43,49 @@ TEST(Table, ReadsLinesStepsUsesAndNotes) {
   EXPECT_EQ(tables[0].where({4}), "f line 4: ");
   EXPECT_EQ(parse_layouts("layouts\tt\nnorm\tfor\tk:BLE_x->BLE\nweights:E_x\tF_zy\n"),
             parse_layouts("layouts t\nnorm for k : BLE_x -> BLE\nweights : E_x F_zy\n"));
+}
+
+const LayoutValue* layout_value(std::string_view name) {
+  for (const LayoutValue& value : layout_values())
+    if (value.name == name) return &value;
+  return nullptr;
+}
+
+// A new value of a layer has lines of its own, or stands here: its layout follows from others.
+TEST(Table, HasTheValuesOfALayerAndItsMatrices) {
+  const std::set<std::string_view> follow{"q_rot", "k_rot", "k_cache", "v_cache", "score",
+                                          "max",   "exp",   "denom",   "out"};
+  std::size_t known = 2;  // weights, attend
+  for (const ValueRow& row : all_values()) {
+    const bool of_a_layer = row.per_layer && row.kind != ValueKind::stat;
+    const LayoutValue* const value = layout_value(row.name);
+    EXPECT_EQ(value != nullptr, of_a_layer && !follow.contains(row.name)) << row.name;
+    if (value == nullptr) continue;
+    EXPECT_EQ(value->dims, row.dims) << row.name;
+    ++known;
+  }
+  for (const WeightRow& row : all_weights()) {
+    if (!row.per_layer || row.kind != WeightKind::matrix) continue;
+    const LayoutValue* const value = layout_value(row.name);
+    ASSERT_NE(value, nullptr) << row.name;
+    EXPECT_EQ(value->dims, row.dims) << row.name;
+    ++known;
+  }
+  EXPECT_EQ(layout_values().size(), known);
+  EXPECT_EQ(layout_value("weights")->dims, "EFHKQ");
+  EXPECT_EQ(layout_value("attend")->dims, layout_value("q")->dims);
+  EXPECT_EQ(layout_value("attn")->dims, layout_value("q")->dims);
+}
+
+// What a layer makes by einsum may be a partial sum; attend computes its contractions whole.
+TEST(Table, OnlyProductsMayBePartialSums) {
+  std::set<std::string> products, made;
+  for (const LayoutValue& value : layout_values())
+    if (value.product) products.emplace(value.name);
+  for (const char* model : {"palm-tiny", "palm-tiny,block=serial"})
+    for (const LogicalOp& op : logical_layer(parse_model(model)))
+      if (op.kind == LogicalOp::Kind::einsum) made.insert(op.result);
+  EXPECT_EQ(products, made);
 }
 
 // The value whose line holds for another that has none.
