@@ -78,7 +78,7 @@ CountedTable counted(const TableView& view) {
     for (std::size_t i = arrow.begin; i < arrow.end; ++i) {
       seen[i] = true;
       // A bias or a store at the first complete layout is none of the arrow's ops.
-      if (!is_collective(layer.ops[i].kind) && layer.ops[i].kind != OpKind::slice) continue;
+      if (op_row(layer.ops[i].kind).suffix == 0) continue;
       one.steps.push_back({&layer.ops[i], sent(i)});
       one.sent.add(sent(i));
     }

@@ -135,9 +135,10 @@ class Typing {
     } catch (const Error& error) {
       rethrow_about(error, step + ": ");
     }
-    if (results.size() != op.results.size())
+    const int count = op_row(op.kind).results;
+    if (std::ssize(op.results) != count)
       throw Error("program_c4", fmt::format("{}: {} returns {} results, not {}", step,
-                                            op.to_string(), results.size(), op.results.size()));
+                                            op.to_string(), count, op.results.size()));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!(op.results[i].layout == results[i].layout))
         throw Error("program_c3", fmt::format("{}: declared {}, but {} returns {}{}",

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <stdexcept>
 
 namespace shardproof {
 namespace {
@@ -56,49 +55,16 @@ class Counter {
 
   /// On one chip; those of contractions only.
   std::int64_t flops(const Op& op) const {
-    switch (op.kind) {
-      case OpKind::attend:  // scores, and the values that they weigh
-        return 4 * elements(op.results[0].name) * extent(op.args[0], 'Q');
-      case OpKind::einsum: {
-        std::int64_t total = 0;
-        for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
-          std::int64_t products = elements(op.results[0].name);
-          for (char c : EinsumSpec::contracted(op.spec.terms[t]))
-            products *= extent(op.args[2 * t], c);
-          total += 2 * products;
-        }
-        return total;
-      }
-      case OpKind::all_gather:
-      case OpKind::reduce_scatter:
-      case OpKind::all_reduce:
-      case OpKind::all_to_all:
-      case OpKind::permute_axes:
-      case OpKind::slice:
-      case OpKind::last:
-      case OpKind::split_dim:
-      case OpKind::merge_dim:
-      case OpKind::embed_lookup:
-      case OpKind::add:
-      case OpKind::scale:
-      case OpKind::scale_by:
-      case OpKind::divide_by:
-      case OpKind::bias:
-      case OpKind::center:
-      case OpKind::store:
-      case OpKind::norm:
-      case OpKind::rope:
-      case OpKind::rope_interleaved:
-      case OpKind::swiglu:
-      case OpKind::geglu:
-      case OpKind::gelu:
-      case OpKind::gelu_erf:
-      case OpKind::append:
-      case OpKind::local_argmax:
-      case OpKind::argmax:
-        return 0;
+    if (!op_row(op.kind).multiplies) return 0;
+    if (op.kind == OpKind::attend)  // scores, and the values that they weigh
+      return 4 * elements(op.results[0].name) * extent(op.args[0], 'Q');
+    std::int64_t total = 0;
+    for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+      std::int64_t products = elements(op.results[0].name);
+      for (char c : EinsumSpec::contracted(op.spec.terms[t])) products *= extent(op.args[2 * t], c);
+      total += 2 * products;
     }
-    throw std::logic_error("an op kind has no count");
+    return total;
   }
 
   const std::map<std::string, Type>& types_;
@@ -106,6 +72,13 @@ class Counter {
   const Numerics& numerics_;
   std::map<std::string, const ValueDecl*> declared_;
 };
+
+/// How often a collective sends its buffer. A sum that every chip of a group gets whole is first
+/// reduced by parts, then gathered: all_reduce is reduce_scatter and all_gather.
+int times_sent(OpKind kind) {
+  const OpRow& op = op_row(kind);
+  return op.reduces && !op.depends_on_place ? 2 : 1;
+}
 
 std::string upper(const Axes& axes) {
   std::string text;
@@ -145,7 +118,7 @@ std::int64_t moved_elements(OpKind kind, const Axes& axes, const Axes& as, std::
   }
   // D(K−1)/K a chip; over all n chips a whole number, since K divides n.
   const int group = torus.size(axes);
-  return (kind == OpKind::all_reduce ? 2 : 1) * buffer * (group - 1) * (n / group);
+  return times_sent(kind) * buffer * (group - 1) * (n / group);
 }
 
 Ledger count(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
@@ -157,7 +130,7 @@ Ledger count(const Program& program, const std::map<std::string, Type>& types, c
 }
 
 std::string formula(const StepCost& cost, bool paper) {
-  std::string text = cost.kind == OpKind::all_reduce ? "2 " : "";
+  std::string text = times_sent(cost.kind) == 2 ? "2 " : "";
   text += cost.buffer_layout.letters();
   Axes sharding;
   for (const Layout::Dim& dim : cost.buffer_layout.dims()) sharding = sharding.with(dim.axes);
@@ -168,7 +141,7 @@ std::string formula(const StepCost& cost, bool paper) {
 
 double elements_per_chip(const StepCost& cost, int chips, bool paper) {
   if (!paper || cost.group == 1) return static_cast<double>(cost.moved) / chips;
-  return static_cast<double>(cost.buffer) * (cost.kind == OpKind::all_reduce ? 2.0 : 1.0);
+  return static_cast<double>(times_sent(cost.kind) * cost.buffer);
 }
 
 }  // namespace shardproof

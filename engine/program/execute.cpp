@@ -77,7 +77,7 @@ std::vector<Type> Step::inferred() const {
   try {
     types = infer(op_, operands, torus);
     for (const Type& type : types) local_shape(type.layout, type.shape, torus);
-    if (types.size() == op_.results.size()) return types;
+    if (std::ssize(op_.results) == op_row(op_.kind).results) return types;
     why = fmt::format("{} results, not {}", types.size(), op_.results.size());
   } catch (const Error& error) {
     why = error.what();

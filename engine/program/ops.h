@@ -62,25 +62,27 @@ struct Operands {
 };
 
 /// What is known of an op beside its rules and its arithmetic. Parser and printer, type checker,
-/// executor, liveness and writer read it; `takes_partial`, `results`, `depends_on_place` and
-/// `section` are held against rules, executor and documents by tests.
+/// executor, ledger, liveness and writer read it.
 struct OpRow {
   OpKind kind{};
   std::string_view name = {};
   Parameters parameters = Parameters::none;
   Operands operands = {};
   int results = 1;
-  bool takes_partial = false;  ///< operands may be partial sums; of other ops they are complete
-  bool only_moves = false;     ///< copies, drops or rearranges the elements of its one operand
-  bool collective = false;     ///< moves data between chips, over a group given by axes
-  bool reduces = false;        ///< sums over the partial axes of its operand
+  bool takes_partial = false;   ///< operands may be partial sums; of other ops they are complete
+  int integer_operand = kNone;  ///< of an op on complete operands, that which may be int32
+  bool only_moves = false;      ///< copies, drops or rearranges the elements of its one operand
+  bool collective = false;      ///< moves data between chips, over a group given by axes
+  bool reduces = false;         ///< sums over the partial axes of its operand
   /// What a chip gets depends on its place: two chips with equal operands (of a collective:
   /// two chips of one group) get different results.
   bool depends_on_place = false;
+  bool multiplies = false;  ///< it has contractions: the ledger counts its FLOPs
   /// What a generated program adds to the name of a value that this op brings to another layout
   /// ("hr": h, reduced); 0 for an op that no path between layouts has.
   char suffix = 0;
-  std::string_view section = {};  ///< of docs/typing.md, that has its rules
+
+  static constexpr int kNone = -1;
 };
 
 /// The rows of all ops, in the order of OpKind.

@@ -1,5 +1,7 @@
 #include "engine/program/typing.h"
 
+#include <stdexcept>
+
 #include "engine/collective_types.h"
 #include "engine/program/constants.h"
 #include "engine/program/typing_rules.h"
@@ -22,14 +24,10 @@ std::string wanted(OpKind kind) {
   return fmt::format("{} or {}", takes.least, takes.most);
 }
 
-}  // namespace
-
-std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus) {
+/// The types of the results, behind the rules that the table of ops tells.
+std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
+                               const std::vector<Type>& args, const Torus& torus) {
   using namespace typing;
-  const Rules rules(op, args);
-  if (!fits(op, args.size()))
-    throw Error("program_c4", fmt::format("{} has {} operands, {} takes {}", op.to_string(),
-                                          args.size(), to_string(op.kind), wanted(op.kind)));
   switch (op.kind) {
     case OpKind::all_gather:
       return {all_gather_type(args[0], op.dim, op.axes)};
@@ -63,13 +61,10 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
       return broadcast(rules, args);
     case OpKind::scale_by:
     case OpKind::divide_by:
-      rules.require(is_constant(op.kind, op.parameter), 2, "{}",
-                    no_constant(op.kind, op.parameter));
-      return unchanged(rules, args[0]);
     case OpKind::gelu:
     case OpKind::gelu_erf:
     case OpKind::store:
-      return unchanged(rules, args[0]);
+      return {args[0]};
     case OpKind::norm:
       return norm(rules, args);
     case OpKind::rope:
@@ -85,6 +80,24 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
       return argmax(rules, args[0]);
   }
   return {};
+}
+
+}  // namespace
+
+std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus) {
+  const typing::Rules rules(op, args);
+  if (!fits(op, args.size()))
+    throw Error("program_c4", fmt::format("{} has {} operands, {} takes {}", op.to_string(),
+                                          args.size(), to_string(op.kind), wanted(op.kind)));
+  const OpRow& row = op_row(op.kind);
+  if (row.parameters == Parameters::constant)
+    rules.require(is_constant(op.kind, op.parameter), 2, "{}", no_constant(op.kind, op.parameter));
+  if (!row.takes_partial) rules.complete();
+  std::vector<Type> types = result_types(rules, op, args, torus);
+  if (std::ssize(types) != row.results)
+    throw std::logic_error(
+        fmt::format("{} has the types of {} results, not {}", row.name, types.size(), row.results));
+  return types;
 }
 
 }  // namespace shardproof

@@ -6,19 +6,12 @@
 namespace shardproof::typing {
 
 Types same_layouts(const Rules& rules, const Type& a, const Type& b) {
-  rules.complete();
   rules.require(a == b, 2, "operands differ: {} [{}] and {} [{}]", a.layout.to_string(),
                 fmt::join(a.shape, ","), b.layout.to_string(), fmt::join(b.shape, ","));
   return {a};
 }
 
-Types unchanged(const Rules& rules, const Type& t) {
-  rules.complete();
-  return {t};
-}
-
 Types broadcast(const Rules& rules, const Types& args) {
-  rules.complete();
   const Type& t = args[0];
   for (std::size_t i = 1; i < args.size(); ++i) {
     for (const Layout::Dim& dim : args[i].layout.dims())
@@ -30,7 +23,6 @@ Types broadcast(const Rules& rules, const Types& args) {
 }
 
 Types norm(const Rules& rules, const Types& args) {
-  rules.complete();
   const Type& x = args[0];
   const std::string letters = x.layout.letters();
   rules.require(!letters.empty() && letters.back() == 'E', 2, "E is not the last dim of {}",
@@ -42,7 +34,6 @@ Types norm(const Rules& rules, const Types& args) {
 }
 
 Types rope(const Rules& rules, const Type& t) {
-  rules.complete(1);
   const std::string letters = t.layout.letters();
   rules.require(letters == "BLHQ" || letters == "BLKQ", 2, "{} is neither BLHQ nor BLKQ",
                 rules.text(0));
@@ -64,7 +55,6 @@ Types rope(const Rules& rules, const Type& t) {
 }
 
 Types append(const Rules& rules, const Type& cache, const Type& t) {
-  rules.complete(2);
   rules.letters(2, 0, "BMKQ");
   rules.letters(2, 1, "BLKQ");
   rules.letters(2, 2, "BL");
@@ -79,7 +69,6 @@ Types append(const Rules& rules, const Type& cache, const Type& t) {
 }
 
 Types attend(const Rules& rules, const Type& q, const Type& k) {
-  rules.complete(3);
   rules.letters(2, 0, "BLHQ");
   rules.letters(2, 1, "BMKQ");
   rules.letters(2, 3, "BL");
@@ -104,7 +93,6 @@ Types attend(const Rules& rules, const Type& q, const Type& k) {
 }
 
 Types local_argmax(const Rules& rules, const Type& z, const Torus& torus) {
-  rules.complete();
   rules.letters(2, 0, "BV");
   const Layout layout({z.layout.dims()[0], {'C', z.layout.axes('V')}}, Axes());
   const Shape shape{z.shape[0], torus.size(z.layout.axes('V'))};
@@ -112,7 +100,6 @@ Types local_argmax(const Rules& rules, const Type& z, const Torus& torus) {
 }
 
 Types argmax(const Rules& rules, const Type& value) {
-  rules.complete(1);
   rules.letters(2, 0, "BC");
   rules.letters(2, 1, "BC");
   rules.require(rules.arg(1).integer, 2, "indices are int32 BC, not {}", rules.full(1));

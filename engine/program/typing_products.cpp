@@ -56,7 +56,6 @@ std::pair<bool, bool> operands_with(char letter, const EinsumSpec::Term& term) {
 }
 
 Types einsum(const Rules& rules, const Op& op) {
-  rules.complete();
   const Type first = einsum_term(rules, op.spec.terms[0], 0, 1);
   for (std::size_t t = 1; t < op.spec.terms.size(); ++t) {
     const Type other = einsum_term(rules, op.spec.terms[t], 2 * t, 2 * t + 1);
@@ -71,7 +70,6 @@ Types einsum(const Rules& rules, const Op& op) {
 }
 
 Types embed_lookup(const Rules& rules, const Type& ids, const Type& table) {
-  rules.complete(0);
   rules.letters(2, 1, "VE");
   rules.require(ids.integer && ids.layout.letters() == "BL", 2, "ids are int32 BL, not {}",
                 rules.full(0));

@@ -16,22 +16,20 @@ using Types = std::vector<Type>;
 /// One op of a program being typed: its operands, and the way its rules are reported.
 class Rules : public OpRules {
  public:
-  static constexpr std::size_t kNone = ~std::size_t{0};
-
   Rules(const Op& op, const Types& args) : OpRules(to_string(op.kind)), op_(op), args_(args) {}
 
   const Type& arg(std::size_t i) const { return args_[i]; }
   std::string text(std::size_t i) const { return args_[i].layout.to_string(); }
   std::string full(std::size_t i) const { return (arg(i).integer ? "int32 " : "f32 ") + text(i); }
 
-  /// Constraint 1 of every op but collectives, slice, last and the views; `integer` is the operand
-  /// that may be int32, if the op has one.
-  void complete(std::size_t integer = kNone) const {
+  /// Constraint 1 of the ops that take no partial sums.
+  void complete() const {
     for (std::size_t i = 0; i < args_.size(); ++i) {
+      const bool integer = static_cast<int>(i) == op_row(op_.kind).integer_operand;
       require(!args_[i].layout.is_partial(), 1,
               "operand {} is {}; only collectives, slice, last and views take partial sums",
               op_.args[i], text(i));
-      require(!args_[i].integer || i == integer, 1, "operand {} is int32 {}; f32 is expected",
+      require(!args_[i].integer || integer, 1, "operand {} is int32 {}; f32 is expected",
               op_.args[i], text(i));
     }
   }
@@ -66,13 +64,12 @@ class Rules : public OpRules {
   const Types& args_;
 };
 
-// The rules of each op, operand types in, result types out (docs/typing.md); those of the
-// collectives are in engine/collective_types.h.
+// The rules of each op, operand types in, result types out (docs/typing.md), behind those that the
+// table of ops tells; those of the collectives are in engine/collective_types.h.
 Types einsum(const Rules& rules, const Op& op);
 Types embed_lookup(const Rules& rules, const Type& ids, const Type& table);
 
 Types same_layouts(const Rules& rules, const Type& a, const Type& b);
-Types unchanged(const Rules& rules, const Type& t);
 Types broadcast(const Rules& rules, const Types& args);
 Types norm(const Rules& rules, const Types& args);
 Types rope(const Rules& rules, const Type& t);

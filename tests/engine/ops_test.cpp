@@ -39,12 +39,25 @@ std::set<std::string> rows_under(const std::string& text, const std::string& sec
   return names;
 }
 
-/// The ops that docs/typing.md does not have in the section that their row names.
+/// The sections of docs/typing.md that may have the rules of an op.
+std::set<std::string> sections_for(const OpRow& op) {
+  if (op.collective) return {"Collectives"};
+  if (op.takes_partial) return {"Local ops on any operand"};
+  return {"Products", "Local ops on complete operands"};
+}
+
+/// The ops that docs/typing.md does not have in one section, and only there, that may have them.
 std::set<std::string> missing_of_typing(const std::string& text) {
   std::set<std::string> missing;
-  for (const OpRow& op : all_ops())
-    if (!rows_under(text, std::string(op.section)).contains(std::string(op.name)))
-      missing.insert(std::string(op.name));
+  for (const OpRow& op : all_ops()) {
+    const std::set<std::string> right = sections_for(op);
+    int here = 0, elsewhere = 0;
+    for (const char* section :
+         {"Collectives", "Local ops on any operand", "Products", "Local ops on complete operands"})
+      if (rows_under(text, section).contains(std::string(op.name)))
+        ++(right.contains(section) ? here : elsewhere);
+    if (here != 1 || elsewhere != 0) missing.insert(std::string(op.name));
+  }
   return missing;
 }
 
@@ -86,6 +99,12 @@ TEST(OpTable, AnOpThatADocumentLacksIsNamed) {
   EXPECT_EQ(missing_of_typing(without(typing, "\n| gelu | ")), Names{"gelu"});
   EXPECT_EQ(missing_of_typing(without(typing, "`rope(")), Names{"rope"});
   EXPECT_EQ(missing_of_typing(without(typing, "## Products\n")), (Names{"einsum", "embed_lookup"}));
+  // What takes partial sums among what does not: merge_dim stood last in its section.
+  std::string moved = without(typing, "\n## Products\n");
+  const auto at = moved.find("\n| merge_dim | ");
+  ASSERT_NE(at, std::string::npos);
+  moved.insert(at, "\n## Products\n");
+  EXPECT_EQ(missing_of_typing(moved), Names{"merge_dim"});
   EXPECT_EQ(missing_of_manual(without(document("program.md"), " = last(x)")), Names{"last"});
   EXPECT_EQ(missing_of_manual("").size(), all_ops().size());
 }
@@ -145,6 +164,42 @@ TEST(OpTable, TheTypeCheckerTakesPartialOperandsWhereTheTableSays) {
   }
 }
 
+TEST(OpTable, TheTypeCheckerTakesIntegersWhereTheTableSays) {
+  for (const OpRow& row : all_ops()) {
+    if (row.takes_partial) continue;
+    const OpSample& sample = *op_sample(row.kind);
+    const Op op = sample.program().ops.back();
+    for (std::size_t i = 0; i < op.args.size(); ++i) {
+      std::vector<Type> operands = operand_types(sample, op);
+      const bool integer = static_cast<int>(i) == row.integer_operand;
+      EXPECT_EQ(operands[i].integer, integer) << row.name << " " << i;
+      operands[i].integer = !integer;
+      const std::string said = message_of([&] { infer(op, operands, sample.torus); });
+      const std::string rule = std::string(row.name) + (integer ? "_c2: " : "_c1: ");
+      EXPECT_TRUE(said.starts_with(rule)) << row.name << " " << i << ": " << said;
+    }
+  }
+}
+
+TEST(OpTable, AStepDeclaresAsManyResultsAsTheTableSays) {
+  for (const OpRow& row : all_ops())
+    for (const bool more : {false, true}) {
+      const OpSample& sample = *op_sample(row.kind);
+      Program program = sample.program();
+      Op& op = program.ops.back();
+      op.results.resize(more ? op.results.size() + 1 : op.results.size() - 1, op.results[0]);
+      if (more) op.results.back().name += "_more";
+      program.outputs.clear();
+      Findings findings;
+      check(program, sample.shapes(), sample.torus, findings);
+      const std::string wanted = fmt::format("{} returns {} results, not {}", op.to_string(),
+                                             row.results, op.results.size());
+      ASSERT_FALSE(findings.all().empty()) << row.name;
+      EXPECT_EQ(findings.all()[0].label, "program_c4") << row.name;
+      EXPECT_TRUE(findings.all()[0].message.ends_with(wanted)) << findings.all()[0].message;
+    }
+}
+
 TEST(OpTable, TheReducingOpsTakeAwayPartialAxes) {
   for (const OpRow& row : all_ops()) {
     const OpSample& sample = *op_sample(row.kind);
@@ -164,6 +219,10 @@ TEST(OpTable, TheLedgerCountsEveryOpAndTheCollectivesMove) {
     EXPECT_EQ(ledger.steps.back().kind, row.kind);
     EXPECT_GT(ledger.steps.back().hbm_bytes, 0) << row.name;
     EXPECT_EQ(ledger.steps.back().moved > 0, row.collective) << row.name;
+    EXPECT_EQ(ledger.steps.back().flops > 0, row.multiplies) << row.name;
+    // A sum that the whole group gets is sent twice: two of the rings of docs/spec.md section 5.
+    EXPECT_EQ(formula(ledger.steps.back(), false).starts_with("2 "), row.kind == OpKind::all_reduce)
+        << row.name;
   }
 }
 
