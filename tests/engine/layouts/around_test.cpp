@@ -85,18 +85,19 @@ TEST(ProgramsAround, GatherPositionsBeforeTheLastIsTaken) {
 
 TEST(ProgramsAround, OnlyLayerAndHandOverRunOnceForEachLayer) {
   const PhasePrograms phase = phase_under(Strategy::parse("ws2d:batch"), kModel, kTorus);
+  Scope scope;
+  scope.pass = "decode.1";
+  scope.layer = 1;
   for (const Program* once : {&phase.embed, &phase.head, &phase.sample}) {
     EXPECT_FALSE(once->of_layer()) << once->name;
-    EXPECT_EQ((Scope{.pass = "decode.1", .layer = 1}.step(*once, "x")),
-              "decode.1." + once->name + ".x");
+    EXPECT_EQ(scope.step(*once, "x"), "decode.1." + once->name + ".x");
   }
   const Program moves =
       hand_over(Layout::parse("BMKQ"), Layout::parse("B_xMKQ"), extents_of(kModel, 24, 1), kTorus);
   EXPECT_TRUE(phase.layer.of_layer());
   EXPECT_TRUE(moves.of_layer());
-  EXPECT_EQ((Scope{.pass = "decode.1", .layer = 1}.step(phase.layer, "x")), "decode.1.layer1.x");
-  EXPECT_EQ((Scope{.pass = "decode.1", .layer = 1}.step(moves, "k")),
-            "decode.1.layer1.hand_over.k");
+  EXPECT_EQ(scope.step(phase.layer, "x"), "decode.1.layer1.x");
+  EXPECT_EQ(scope.step(moves, "k"), "decode.1.layer1.hand_over.k");
 }
 
 TEST(HandOver, HasNoStepsBetweenCachesThatLieAlike) {
