@@ -220,6 +220,8 @@ TEST(OpTable, TheLedgerCountsEveryOpAndTheCollectivesMove) {
     EXPECT_GT(ledger.steps.back().hbm_bytes, 0) << row.name;
     EXPECT_EQ(ledger.steps.back().moved > 0, row.collective) << row.name;
     EXPECT_EQ(ledger.steps.back().flops > 0, row.multiplies) << row.name;
+    // Selecting rows of a table is none.
+    EXPECT_EQ(row.multiplies, row.kind == OpKind::einsum || row.kind == OpKind::attend) << row.name;
     // A sum that the whole group gets is sent twice: two of the rings of docs/spec.md section 5.
     EXPECT_EQ(formula(ledger.steps.back(), false).starts_with("2 "), row.kind == OpKind::all_reduce)
         << row.name;
