@@ -45,7 +45,7 @@ int list_strategies(bool json) {
       std::string& of_dim = by_dim[one.dim];
       of_dim += (of_dim.empty() ? "" : " ") + product;
       const auto group = std::find_if(groups.begin(), groups.end(),
-                                      [&](const auto& one) { return one.first == product; });
+                                      [&](const auto& other) { return other.first == product; });
       if (group == groups.end())
         groups.emplace_back(product, std::string(1, one.dim));
       else

@@ -196,7 +196,7 @@ const std::vector<LayoutValue>& layout_values() {
     const auto add = [&](std::string_view name, std::string_view same_as, std::string_view uses) {
       const ValueRow& row = *value_row(name);
       // attend computes attn whole; what other contractions return may be a partial sum.
-      values.push_back({name, row.dims, alike, uses, row.contraction && name != "attn"});
+      values.push_back({name, row.dims, same_as, uses, row.contraction && name != "attn"});
     };
     add("in", "", "");
     add("norm", "", "q k v gate up");

@@ -237,8 +237,8 @@ bool decodes(const Strategy& strategy) {
 
 std::vector<ShardedDim> sharded_dims(const Strategy& strategy) {
   std::vector<ShardedDim> dims{{'E', Axes::parse("x")}, {'V', Axes::parse("xyz")}};
-  const auto see = [&](const std::vector<Layout::Dim>& dims) {
-    for (const Layout::Dim& dim : dims)
+  const auto see = [&](const std::vector<Layout::Dim>& all) {
+    for (const Layout::Dim& dim : all)
       if (!dim.axes.empty()) dims.push_back({dim.letter, dim.axes.sorted()});
   };
   if (const Program* layer = strategy.program()) {
