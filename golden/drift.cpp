@@ -24,13 +24,14 @@ std::vector<float> last_tokens(const Tensor& t, const IntTensor& last) {
   return rows;
 }
 
+/// NaN, of cache slots that no token reached, is no distance.
 double relative_distance(const std::vector<float>& f32, const std::vector<float>& exact) {
   double squares = 0.0;
   double most = 0.0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const double e = static_cast<double>(exact[i]);
     squares += e * e;
-    most = std::max(most, std::abs(static_cast<double>(f32[i]) - e));
+    if (!std::isnan(f32[i])) most = std::max(most, std::abs(static_cast<double>(f32[i]) - e));
   }
   return squares == 0.0 ? 0.0 : most / std::sqrt(squares / static_cast<double>(exact.size()));
 }
@@ -62,9 +63,9 @@ void Drift::add(const Drift& other) {
 void DriftMeter::measure(const ScalarModel& model) {
   if (!apart_)
     for (const auto& [key, made] : model.values()) {
-      const Role& m = made.declared->role;
+      const Role& m = made.role;
       if (made.input || m.kind != Role::Kind::checkpoint || made.value.integer() ||
-          made.declared->layout.is_partial())
+          made.value.layout.is_partial())
         continue;
       const auto exact = exact_.checkpoints.find(checkpoint_id(model.pass(), made.layer, m.name));
       if (exact == exact_.checkpoints.end()) continue;

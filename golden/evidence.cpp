@@ -49,40 +49,54 @@ bool all_blocks_alike(const Tensor& tensor, const Layout& layout, const Torus& t
   return true;
 }
 
-/// The weights whose blocks are all alike, by name, with the layout that shards them.
-std::map<std::string, Layout> alike(const RunPlan& plan, const Weights& weights) {
-  const Torus& torus = plan.given.torus;
-  std::map<std::string, Layout> found;
-  std::set<std::pair<std::string, std::string>> looked_at;
-  const auto look = [&](const std::string& name, const ValueDecl& declared) {
-    if (block_count(declared.layout, torus) == 1 ||
-        !looked_at.emplace(name, declared.layout.to_string()).second)
+/// How a weight is cut into blocks that are all alike.
+struct Alike {
+  Layout layout;
+  std::int64_t blocks;
+};
+
+/// The weights whose blocks are all alike, by name.
+std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) {
+  std::map<std::string, Alike> found;
+  std::set<std::string> looked_at;
+  const auto look = [&](const std::string& name, const ValueDecl& declared, const Torus& torus) {
+    const std::int64_t blocks = block_count(declared.layout, torus);
+    if (blocks == 1 ||
+        !looked_at
+             .insert(fmt::format("{} {} {}", name, declared.layout.to_string(), torus.to_string()))
+             .second)
       return;
     const Tensor& tensor = weights.at(name);
     if (tensor.shape.size() == declared.layout.rank() &&
         all_blocks_alike(tensor, declared.layout, torus))
-      found.emplace(name, declared.layout);
+      found.emplace(name, Alike{declared.layout, blocks});
   };
-  const auto look_at_each_layer = [&](const ValueDecl& declared) {
+  const auto look_at_each_layer = [&](const ValueDecl& declared, const Torus& torus) {
     if (declared.role.kind != Role::Kind::weight || declared.layout.is_partial()) return;
     for (std::int64_t layer = 0; layer < plan.given.model.layers; ++layer)
       if (const std::string name = weight_id(layer, declared.role.name);
           weights.all().contains(name))
-        look(name, declared);
+        look(name, declared, torus);
   };
   std::vector<const PhasePrograms*> phases{&plan.prefill};
-  if (plan.given.gen > 1) phases.push_back(&plan.decode);
+  if (plan.passes.decodes()) phases.push_back(&plan.decode);
   for (const PhasePrograms* phase : phases)
     for (const Program* program : {&phase->embed, &phase->layer, &phase->head}) {
-      for (const ValueDecl& input : program->inputs) look_at_each_layer(input);
+      for (const ValueDecl& input : program->inputs) look_at_each_layer(input, phase->torus);
       for (const Op& op : program->ops)
-        for (const ValueDecl& result : op.results) look_at_each_layer(result);
+        for (const ValueDecl& result : op.results) look_at_each_layer(result, phase->torus);
     }
   return found;
 }
 
 /// Whether the prefill has a pass with a filled cache.
-bool in_chunks(const Case& c) { return c.chunk > 0 && c.chunk < c.prompt; }
+bool in_chunks(const Passes& passes) {
+  for (const Passes::Group& group : passes.groups())
+    if (const PassPlan last = passes.at(group.last);
+        last.phase == Phase::prefill && last.cached > 0)
+      return true;
+  return false;
+}
 
 }  // namespace
 
@@ -92,14 +106,14 @@ Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights) {
     if (spec.matrix) matrices.insert(spec.name);
   Evidence evidence;
   std::vector<std::string> vectors;
-  for (const auto& [name, layout] : alike(plan, weights)) {
+  for (const auto& [name, cut] : alike(plan, weights)) {
     if (!matrices.contains(name)) {
       vectors.push_back(name);
     } else if (evidence.missing.empty()) {
       evidence.missing = fmt::format(
           "weight {}: all {} blocks of {} hold the same bits, so a chip with another's block would "
           "not show",
-          name, block_count(layout, plan.given.torus), layout.to_string());
+          name, cut.blocks, cut.layout.to_string());
     }
   }
   if (!vectors.empty())
@@ -110,29 +124,34 @@ Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights) {
   return evidence;
 }
 
-std::vector<std::string> notes_of_passes(const Case& c) {
+std::vector<std::string> notes_of_passes(const RunPlan& plan) {
+  const Case& c = plan.given;
   const bool program = c.prefill.program() != nullptr;
   std::vector<std::string> notes;
-  if (c.gen == 1 && c.decode.program() == nullptr && (program || !(c.decode == c.prefill)))
+  if (!plan.passes.decodes() && c.decode.program() == nullptr &&
+      (program || !(c.decode == c.prefill)))
     notes.emplace_back("gen=1 has no decode step: decoding is not proved");
-  if (program && !(c.decode == c.prefill) && !in_chunks(c))
+  if (program && !(c.decode == c.prefill) && !in_chunks(plan.passes))
     notes.emplace_back(
         "the prompt is one chunk: that the prefill reads a filled cache right is not proved");
   return notes;
 }
 
-std::string missing_of_decode(const Case& c) {
+std::string missing_of_decode(const RunPlan& plan) {
+  const Case& c = plan.given;
+  const Passes& passes = plan.passes;
   // A layer that is the prefill's alone says nothing of decoding.
   if (c.decode.program() == nullptr) return "";
   // One that is the decode's alone runs in decode steps only.
   if (!(c.prefill == c.decode))
-    return c.gen < 2 ? "not judged as decode: no pass runs it (gen=1)" : "";
+    return !passes.decodes() ? "not judged as decode: no pass runs it (gen=1)" : "";
   std::string missing;
-  if (c.gen < 2 && !in_chunks(c))
-    missing = fmt::format("no pass reads a filled cache (gen={}, the prompt is one chunk)", c.gen);
-  if (c.gen < 2 && c.prompt < 2)
-    missing +=
-        fmt::format("{}no position is above 0 (prompt={})", missing.empty() ? "" : ", ", c.prompt);
+  if (!passes.decodes() && !in_chunks(passes))
+    missing =
+        fmt::format("no pass reads a filled cache (gen={}, the prompt is one chunk)", passes.gen());
+  if (!passes.decodes() && passes.prompt() < 2)
+    missing += fmt::format("{}no position is above 0 (prompt={})", missing.empty() ? "" : ", ",
+                           passes.prompt());
   return missing.empty() ? "" : "not judged as decode: " + missing;
 }
 

@@ -23,10 +23,10 @@ Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights);
 
 /// What the passes of a run leave unproved though it is equal: of a run without decode steps the
 /// decode, of a user's layer that is the prefill alone the reading of a filled cache.
-std::vector<std::string> notes_of_passes(const Case& c);
+std::vector<std::string> notes_of_passes(const RunPlan& plan);
 
 /// A user's layer is proved as decode only by a pass that reads a filled cache at positions above
 /// 0: "not judged as decode: ..." if this run has none, else empty.
-std::string missing_of_decode(const Case& c);
+std::string missing_of_decode(const RunPlan& plan);
 
 }  // namespace shardproof

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "weights/registry.h"
@@ -35,6 +37,24 @@ Expected last_tokens(Expected e, const IntTensor& last) {
   return e;
 }
 
+/// A cache [B, M, K, Q] as chips hold it: NaN in the slots that no token of their row has reached,
+/// which rows leave behind them that are shorter than others. The oracle files +0 there, all its
+/// values being finite; append() leaves the one NaN (docs/spec.md section 2.2). That NaN is
+/// compared like any value: to leave these slots out would not show a token in a slot of no row's,
+/// nor what a buffer held before.
+Expected with_unwritten_slots(Expected e, const IntTensor& written) {
+  const std::int64_t B = e.shape[0];
+  const std::int64_t M = e.shape[1];
+  const std::int64_t slot = M > 0 ? std::ssize(e.bits) / (B * M) : 0;
+  for (std::int64_t b = 0; b < B; ++b) {
+    const std::int64_t end = written.data[static_cast<std::size_t>(b)];
+    std::fill(e.bits.begin() + (b * M + std::min(end, M)) * slot,
+              e.bits.begin() + (b + 1) * M * slot,
+              std::bit_cast<std::uint32_t>(std::numeric_limits<float>::quiet_NaN()));
+  }
+  return e;
+}
+
 /// The best logit of each of C equal blocks of the vocabulary, the first of equals: value or index.
 Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C, bool index) {
   const std::int64_t B = logits.shape[0];
@@ -63,9 +83,13 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
                      const Role& role, const Shape& shape) {
   const std::string id = full_checkpoint(scope, scope.pass, role.name);
   const ValueRow* const row = value_row(role);
+  const bool cache = row != nullptr && row->cache;
   switch (role.kind) {
     case Role::Kind::checkpoint:
       if (row != nullptr && row->integer) return expect(id, answer.tokens.at(id));
+      if (cache)
+        return with_unwritten_slots(expect(id, answer.checkpoints.at(id)),
+                                    answer.written.at(scope.pass));
       return expect(id, answer.checkpoints.at(id));
     case Role::Kind::raw:
       return expect("raw " + id, answer.raw_of(id));
@@ -92,7 +116,9 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
         return {{empty, {}, false}, "previous " + role.name};
       }
       const std::string before = full_checkpoint(scope, scope.previous, role.name);
-      return expect("previous " + before, answer.checkpoints.at(before));
+      Expected held = expect("previous " + before, answer.checkpoints.at(before));
+      return cache ? with_unwritten_slots(std::move(held), answer.written.at(scope.previous))
+                   : held;
     }
   }
   return {};

@@ -73,7 +73,7 @@ Verdict verdict_of(const std::vector<Finding>& findings, Verdict otherwise) {
   return findings[0].detector == Detector::run ? Verdict::refused : Verdict::different;
 }
 
-const Finding* Judgement::difference() const {
+const Finding* Judgement::difference() const& {
   return !findings.empty() && findings[0].detector == Detector::values ? findings.data() : nullptr;
 }
 

@@ -32,7 +32,8 @@ struct Judgement {
   std::optional<Drift> drift;      ///< of an f32 run from the exact one
 
   /// The first value that is not what it must be, if that is what was found first; else null.
-  const Finding* difference() const;
+  const Finding* difference() const&;
+  const Finding* difference() const&& = delete;  // it is the judgement's own
   /// What found a difference other than by its values: "types", "replicas"; else empty.
   std::string detector() const;
   /// What that detector said, why the case was not judged, or why its run was refused.

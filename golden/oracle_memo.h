@@ -5,9 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 
-#include "engine/run/case.h"
+#include "engine/run/plan.h"
 #include "oracle/oracle.h"
 #include "weights/error.h"
 #include "weights/weights.h"
@@ -24,13 +23,21 @@ class OracleMemo {
     oracle::Answer answer;
   };
 
-  /// `given` replaces the generated weights; the same object for every call. Throws what the
-  /// generator and oracle::run throw.
+  /// The answer for the passes of the plan. `given` replaces the generated weights; the same object
+  /// for every call. Throws what the generator and oracle::run throw.
+  std::shared_ptr<const Known> get(const RunPlan& plan, const Weights* given = nullptr);
+  /// The same of a case that is not planned: for its own passes.
   std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
 
  private:
+  std::shared_ptr<const Known> get(const Case& c, const Passes& passes, const Weights* given);
+
   static constexpr std::size_t kKept = 16;
-  using Entry = std::pair<std::string, std::shared_future<std::shared_ptr<const Known>>>;
+  struct Entry {
+    std::string key;  ///< what the answer depends on besides
+    Passes passes;
+    std::shared_future<std::shared_ptr<const Known>> known;
+  };
   std::mutex mutex_;
   std::list<Entry> entries_;  // latest first
 };

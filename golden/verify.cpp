@@ -115,7 +115,7 @@ void show(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptio
 /// A plan whose programs are type-checked.
 Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options) {
   const Case& c = plan.given;
-  const auto known = memo.get(c, options.weights);
+  const auto known = memo.get(plan, options.weights);
   const bool f32_wanted = c.numerics.regime == Regime::f32;
   RunPlan exact = plan;
   exact.given.numerics.regime = Regime::exact;
@@ -136,9 +136,9 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
     if (judgement.verdict != Verdict::equal) return judgement;
   }
   Evidence evidence = evidence_of_weights(plan, known->weights);
-  if (has_program(c) && evidence.missing.empty()) evidence.missing = missing_of_decode(c);
+  if (has_program(c) && evidence.missing.empty()) evidence.missing = missing_of_decode(plan);
   judgement.notes = std::move(evidence.notes);
-  for (std::string& note : notes_of_passes(c)) judgement.notes.push_back(std::move(note));
+  for (std::string& note : notes_of_passes(plan)) judgement.notes.push_back(std::move(note));
   judgement.missing = evidence.missing;
   if (!evidence.missing.empty()) judgement.verdict = Verdict::not_judged;
   return judgement;

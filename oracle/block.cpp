@@ -85,7 +85,8 @@ const Tensor& rotate(Pass& pass, int layer, std::string_view name, const Tensor&
 }
 
 /// The cache after the pass: each row's new tokens in the slots of their positions. A slot that no
-/// token of its row has reached holds +0, and no query sees it.
+/// token of its row has reached holds +0, as every value of an answer is finite, and no query sees
+/// it.
 Tensor append(const Pass& pass, const Tensor& cache, const Tensor& added) {
   const size_t old_length = cache.data.empty() ? 0 : extent(cache, 1);
   Tensor all({added.shape[0], static_cast<std::int64_t>(old_length) + added.shape[1],

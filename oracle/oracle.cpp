@@ -124,6 +124,7 @@ void check(const ModelConfig& config, const Request& request) {
                               static_cast<std::int64_t>(n) / length,
                               static_cast<std::int64_t>(n) % length, prompt.data[n], config.V));
   std::int64_t cached = 0;
+  std::vector<std::int64_t> ends(static_cast<size_t>(prompt.shape[0]));  // of the rows' tokens
   bool sampled = false;
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan pass = request.passes.at(i);
@@ -133,6 +134,17 @@ void check(const ModelConfig& config, const Request& request) {
                                               pass.name, cached, pass.cached));
     if (pass.phase == Phase::decode && !sampled)
       throw Error("oracle_range", fmt::format("{}: no pass before it sampled a token", pass.name));
+    // Else its queries would see keys of padding, or slots that nothing wrote.
+    size_t row = 0;
+    for (const PassRows& group : pass.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n, ++row) {
+        if (group.start > ends[row])
+          throw Error("oracle_range",
+                      fmt::format("{}: row {} goes on at position {}, its tokens end "
+                                  "before {}",
+                                  pass.name, row, group.start, ends[row]));
+        ends[row] = group.start + group.tokens;
+      }
     cached += pass.L;
     sampled = sampled || pass.sample;
   }

@@ -38,6 +38,9 @@ struct Answer {
   std::map<std::string, IntTensor> inputs;  ///< "PASS.ids" and "PASS.pos", int32 [B, L]
   /// The place in the pass of each row's last token, by pass, int32 [B]: whose logits there are.
   std::map<std::string, IntTensor> last;
+  /// The slots of each row's caches that a token of it has reached, padding too, by pass, int32
+  /// [B]. Those behind them hold +0 in k_cache and v_cache.
+  std::map<std::string, IntTensor> written;
 
   /// What a program means by `raw ID` / `unstored ID`. Throws Error("oracle_id", ...) if unknown.
   const Tensor& raw_of(const std::string& id) const;
@@ -46,10 +49,10 @@ struct Answer {
 
 /// Runs the model. `weights` are as generated or loaded; the rounding of numerics.weights happens
 /// inside. Throws Error: "oracle_regime" (another than exact), "oracle_range" (no prompt, no
-/// pass, a pass that is not of the prompt's rows and positions, a token id outside [0, V), more
-/// positions than the RoPE table has), "oracle_finite" (a checkpoint, raw value or
-/// statistic turned out non-finite: id and index named); and what require_ieee and
-/// validate(weights) throw.
+/// pass, a pass that is not of the prompt's rows and positions, a row that goes on behind its own
+/// tokens, a token id outside [0, V), more positions than the RoPE table has), "oracle_finite" (a
+/// checkpoint, raw value or statistic turned out non-finite: id and index named); and what
+/// require_ieee and validate(weights) throw.
 Answer run(const Weights& weights, const Request& request);
 
 }  // namespace shardproof::oracle

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -43,15 +44,20 @@ Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& i
     last_.insert(last_.end(), static_cast<std::size_t>(group.rows),
                  static_cast<std::size_t>(group.tokens - 1));
   }
-  IntTensor positions(ids.shape), last({batch_});
+  IntTensor positions(ids.shape), last({batch_}), written({batch_});
+  if (!answer_.passes.empty()) written = answer_.written.at(answer_.passes.back());
   const auto L = static_cast<std::size_t>(length_);
   for (std::size_t at = 0; at < positions.data.size(); ++at)
     positions.data[at] = static_cast<std::int32_t>(position(at / L, at % L));
-  for (std::size_t b = 0; b < last_.size(); ++b) last.data[b] = static_cast<std::int32_t>(last_[b]);
+  for (std::size_t b = 0; b < last_.size(); ++b) {
+    last.data[b] = static_cast<std::int32_t>(last_[b]);
+    written.data[b] = std::max(written.data[b], static_cast<std::int32_t>(position(b, L)));
+  }
   answer_.passes.push_back(name_);
   answer_.inputs[name_ + ".ids"] = ids;
   answer_.inputs[name_ + ".pos"] = std::move(positions);
   answer_.last[name_] = std::move(last);
+  answer_.written[name_] = std::move(written);
 }
 
 const Tensor& Pass::store(int layer, std::string_view name, Tensor value) {

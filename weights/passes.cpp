@@ -42,6 +42,49 @@ PassPlan Passes::at(std::int64_t i) const {
   return pass;
 }
 
+std::int64_t Passes::batch() const { return list_.empty() ? batch_ : list_[0].batch(); }
+
+std::int64_t Passes::prompt() const {
+  std::int64_t end = prompt_;
+  for (const PassPlan& pass : list_)
+    for (const PassRows& group : pass.rows)
+      if (pass.phase == Phase::prefill) end = std::max(end, group.start + group.tokens);
+  return end;
+}
+
+std::int64_t Passes::gen() const {
+  if (list_.empty()) return size() > 0 ? steps_ + 1 : 0;
+  return std::count_if(list_.begin(), list_.end(),
+                       [](const PassPlan& pass) { return pass.sample; });
+}
+
+bool Passes::decodes() const {
+  return steps_ > 0 || std::any_of(list_.begin(), list_.end(), [](const PassPlan& pass) {
+           return pass.phase == Phase::decode;
+         });
+}
+
+std::int64_t Passes::cached() const {
+  return list_.empty() ? prompt_ + steps_ : list_.back().cached + list_.back().L;
+}
+
+std::int64_t Passes::cached_by_prefill() const {
+  std::int64_t slots = prompt_;
+  for (const PassPlan& pass : list_)
+    if (pass.phase == Phase::prefill) slots = pass.cached + pass.L;
+  return slots;
+}
+
+bool Passes::operator==(const Passes& other) const {
+  if (list_.empty() && other.list_.empty())
+    return batch_ == other.batch_ && prompt_ == other.prompt_ && chunk_ == other.chunk_ &&
+           steps_ == other.steps_;
+  if (size() != other.size()) return false;
+  for (std::int64_t i = 0; i < size(); ++i)
+    if (!(at(i) == other.at(i))) return false;
+  return true;
+}
+
 std::vector<Passes::Group> Passes::groups() const {
   std::vector<Group> groups;
   if (list_.empty()) {

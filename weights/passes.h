@@ -48,6 +48,18 @@ class Passes {
   std::int64_t size() const { return list_.empty() ? chunks_ + steps_ : std::ssize(list_); }
   PassPlan at(std::int64_t i) const;
 
+  /// Rows of every pass.
+  std::int64_t batch() const;
+  /// The prompt's length: where the longest row's tokens of the prefill end.
+  std::int64_t prompt() const;
+  /// Tokens that each row gets: the passes that sample.
+  std::int64_t gen() const;
+  /// Whether a decode step follows the prefill.
+  bool decodes() const;
+  /// Slots of the caches after the last pass, or after the last of the prefill.
+  std::int64_t cached() const;
+  std::int64_t cached_by_prefill() const;
+
   /// Passes `first` to `last`, which have one phase and one L.
   struct Group {
     std::int64_t first, last;
@@ -55,6 +67,9 @@ class Passes {
   };
   /// All passes in as few such groups as there are: at most three of a run of equal rows.
   std::vector<Group> groups() const;
+
+  /// Whether they are the same passes, listed or not.
+  bool operator==(const Passes& other) const;
 
  private:
   std::vector<PassPlan> list_;  // or empty, and

@@ -64,7 +64,8 @@ PhasePrograms programs_around(Program layer, const Layout& residual, const Layou
           head(ProgramWriter("head", act, extents, torus), residual, config),
           sampling(),
           residual,
-          cache};
+          cache,
+          torus};
 }
 
 PhasePrograms programs_around(Program layer, const ModelConfig& config, const Extents& extents,

@@ -12,6 +12,7 @@ struct PhasePrograms {
   Program sample;   ///< logits -> token, greedy
   Layout residual;  ///< of x between layers: `BLE_xzy`, `B_zyxLE`
   Layout cache;     ///< of kc and vc: `BMK_zyxQ`, `BMKQ`, `B_zyxMKQ`
+  Torus torus;      ///< that they were made for
 };
 
 /// Embedding, head and sampling around a layer, by the layout of its residual stream. Both ends use

@@ -44,17 +44,18 @@ class Runner {
   Runner(const RunPlan& plan, const Weights& weights, Threads& threads, Observer* observer,
          const Hazards& hazards, const FaultHooks& faults, Findings* findings)
       : plan_(plan),
-        placed_(weights, plan.given.torus, faults),
+        placed_(weights, faults),
         threads_(threads),
         observer_(observer),
         hazards_(hazards),
         faults_(faults),
         findings_(findings) {
     placed_.place(plan.prefill);
-    if (plan.given.gen > 1) placed_.place(plan.decode);
+    if (plan.passes.decodes()) placed_.place(plan.decode);
     const ModelConfig& m = plan.given.model;
-    const Tensor none({plan.given.batch, 0, m.K, m.Q});
-    const auto empty = std::make_shared<Sharded>(shard(none, plan.prefill.cache, plan.given.torus));
+    const Tensor none({plan.passes.batch(), 0, m.K, m.Q});
+    const auto empty =
+        std::make_shared<Sharded>(shard(none, plan.prefill.cache, plan.prefill.torus));
     caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
   }
 
@@ -66,9 +67,8 @@ class Runner {
     pass_ = &pass;
     const PhasePrograms& programs = plan_.programs(pass.phase);
     const Layout bl = Layout::parse("BL");
-    const auto ids_value = std::make_shared<Sharded>(shard(ids, bl, plan_.given.torus));
-    const auto pos_value =
-        std::make_shared<Sharded>(shard(positions_of(pass), bl, plan_.given.torus));
+    const auto ids_value = std::make_shared<Sharded>(shard(ids, bl, programs.torus));
+    const auto pos_value = std::make_shared<Sharded>(shard(positions_of(pass), bl, programs.torus));
 
     SharedValue x = run(programs.embed, 0, {{"input ids", ids_value}})["embed"];
     for (int l = 0; l < layers() && !ended(); ++l) {
@@ -109,7 +109,7 @@ class Runner {
     for (const ValueDecl& input : program.inputs)
       if (const auto at = given.find(input.role.to_string()); at != given.end())
         inputs[input.name] = at->second;
-    placed_.supply(program, layer, inputs);
+    placed_.supply(program, plan_.programs(pass_->phase).torus, layer, inputs);
     const auto outputs = execute(program, std::move(inputs),
                                  {plan_.given.model,
                                   threads_,
@@ -145,7 +145,7 @@ IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTe
                         const FaultHooks& faults, Findings* findings) {
   const Weights stored = stored_as(weights, plan.given.numerics.weights);
   Runner runner(plan, stored, threads, observer, hazards, faults, findings);
-  const std::int64_t batch = plan.given.batch, gen = plan.given.gen;
+  const std::int64_t batch = plan.passes.batch(), gen = plan.passes.gen();
   IntTensor generated({batch, gen}), sampled;
   std::int64_t step = 0;
   for (std::int64_t i = 0; i < plan.passes.size(); ++i) {

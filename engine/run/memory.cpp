@@ -22,11 +22,14 @@ struct LayerBytes {
   double scalar = 0.0;  ///< values of all layers as the scalar model holds them, unsharded
 };
 
-LayerBytes layer_bytes(const Program& layer, const ValueTypes& types, const Case& c) {
-  const auto chips = static_cast<double>(c.torus.chips());
-  const auto layers = static_cast<double>(c.model.layers);
+LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
+                       const ModelConfig& model) {
+  const Program& layer = programs.layer;
+  const Torus& torus = programs.torus;
+  const auto chips = static_cast<double>(torus.chips());
+  const auto layers = static_cast<double>(model.layers);
   const auto of_chip = [&](const Type& type) {
-    return count(local_shape(type.layout, type.shape, c.torus));
+    return count(local_shape(type.layout, type.shape, torus));
   };
   // A value as carried: f64 and an f32 bound while it is partial.
   const auto carried = [&](const Type& type) {
@@ -43,7 +46,7 @@ LayerBytes layer_bytes(const Program& layer, const ValueTypes& types, const Case
   for (std::size_t i = 0; i < layer.ops.size(); ++i) {
     for (const ValueDecl& r : layer.ops[i].results) {
       bytes.scalar += 4.0 * layers * count(types.at(r.name).shape) *
-                      static_cast<double>(c.torus.size(r.layout.partial()));
+                      static_cast<double>(torus.size(r.layout.partial()));
       now += carried(types.at(r.name));
     }
     bytes.live = std::max(bytes.live, chips * now);
@@ -55,15 +58,14 @@ LayerBytes layer_bytes(const Program& layer, const ValueTypes& types, const Case
 
 /// The oracle's checkpoints of all passes, each with the caches of the last.
 double checkpoint_bytes(const RunPlan& plan) {
-  const Case& c = plan.given;
-  const ModelConfig& m = c.model;
-  const std::int64_t cached = c.prompt + c.gen - 1;
+  const ModelConfig& m = plan.given.model;
   double bytes = 0.0;
   for (const Passes::Group& group : plan.passes.groups()) {
     const std::int64_t L = plan.passes.at(group.first).L;
     for (const CheckpointSpec& spec : checkpoint_specs(m)) {
-      const double n = 4.0 * static_cast<double>(group.count()) *
-                       count(shape_of(spec.dims, m, {c.batch, L, cached}));
+      const double n =
+          4.0 * static_cast<double>(group.count()) *
+          count(shape_of(spec.dims, m, {plan.passes.batch(), L, plan.passes.cached()}));
       bytes += (spec.per_layer ? static_cast<double>(m.layers) : 1.0) * n;
     }
   }
@@ -80,7 +82,7 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types) {
   std::map<Phase, double> placed;  // of each phase its largest pass
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {
-    const LayerBytes of = layer_bytes(plan.programs(passes.phase).layer, passes.last.layer, c);
+    const LayerBytes of = layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model);
     placed[passes.phase] = std::max(placed[passes.phase], of.placed);
     live = std::max(live, of.live);
     scalar = std::max(scalar, of.scalar);

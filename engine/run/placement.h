@@ -11,25 +11,25 @@
 
 namespace shardproof {
 
-/// Resident weights on the torus, by name and layout: placed once for all phases that agree on it.
+/// Resident weights on the chips, by name, layout and torus: placed once for all phases that agree.
 class PlacedWeights {
  public:
   /// `weights` as stored for the run; they and `faults` outlive this.
-  PlacedWeights(const Weights& weights, const Torus& torus, const FaultHooks& faults)
-      : weights_(weights), torus_(torus), faults_(faults) {}
+  PlacedWeights(const Weights& weights, const FaultHooks& faults)
+      : weights_(weights), faults_(faults) {}
 
   /// Places all that a phase's programs ask for. Throws what supply() throws.
   void place(const PhasePrograms& programs);
 
-  /// The weights and constants that a program declares among its inputs, for layer `layer`, by the
-  /// inputs' names. Throws Error("weights_name", ...) if there is no such weight.
-  void supply(const Program& program, int layer, std::map<std::string, SharedValue>& inputs);
+  /// The weights and constants that a program on this torus declares among its inputs, for layer
+  /// `layer`, by the inputs' names. Throws Error("weights_name", ...) if there is no such weight.
+  void supply(const Program& program, const Torus& torus, int layer,
+              std::map<std::string, SharedValue>& inputs);
 
  private:
-  SharedValue get(const std::string& name, const Layout& layout);
+  SharedValue get(const std::string& name, const Layout& layout, const Torus& torus);
 
   const Weights& weights_;
-  Torus torus_;
   const FaultHooks& faults_;
   std::map<std::string, SharedValue> placed_;
 };

@@ -47,7 +47,7 @@ std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
 /// from them.
 void require_programs(const Case& c, const Passes& passes, Findings::Until until) {
   Findings findings(until);
-  TypeCheck type_check(c, findings);
+  TypeCheck type_check(c.model, findings);
   std::vector<const Program*> no_layers;
   for (const Passes::Group& group : passes.groups()) {
     const PassPlan pass = passes.at(group.first);
@@ -67,7 +67,7 @@ void require_programs(const Case& c, const Passes& passes, Findings::Until until
       findings.add(std::move(found));
       continue;
     }
-    type_check.types(*layer, pass.name, pass.L, c.prompt);
+    type_check.types(*layer, pass.name, c.torus, {passes.batch(), pass.L, c.prompt});
   }
   if (!findings.all().empty()) throw FindingsError(findings.all());
 }
@@ -75,7 +75,7 @@ void require_programs(const Case& c, const Passes& passes, Findings::Until until
 void require_legal(const Case& c, const Passes& passes, Findings::Until until) {
   require_programs(c, passes, until);
   std::vector<Strategy> phases{c.prefill};
-  if (c.gen > 1) {
+  if (passes.decodes()) {
     phases.push_back(c.decode);
     if (c.decode.program() == nullptr) require_decodes(c.decode);
   }
@@ -86,15 +86,15 @@ void require_legal(const Case& c, const Passes& passes, Findings::Until until) {
 }
 
 /// What the passes of a phase have in common.
-Extents extents(const Case& c, Phase phase) {
+Extents extents(const ModelConfig& model, const Passes& passes, Phase phase) {
   std::int64_t L = 0;
-  for (std::int64_t length : lengths_of(c.passes(), phase)) L = std::gcd(L, length);
-  return extents_of(c.model, c.batch, L > 0 ? L : 1);
+  for (std::int64_t length : lengths_of(passes, phase)) L = std::gcd(L, length);
+  return extents_of(model, passes.batch(), L > 0 ? L : 1);
 }
 
-PhasePrograms phase_programs(const Case& c, Phase phase) {
+PhasePrograms phase_programs(const Case& c, const Passes& passes, Phase phase) {
   const Strategy& strategy = phase == Phase::prefill ? c.prefill : c.decode;
-  const Extents all = extents(c, phase);
+  const Extents all = extents(c.model, passes, phase);
   if (const Program* layer = strategy.program())
     return programs_around(*layer, c.model, all, c.torus, c.numerics.act);
   PartitionedLayer made = partition(strategy.table(), c.model, all, c.torus, c.numerics.act);
@@ -105,7 +105,8 @@ PhasePrograms phase_programs(const Case& c, Phase phase) {
 }  // namespace
 
 PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phase) {
-  return partition(strategy.table(), c.model, extents(c, phase), c.torus, c.numerics.act);
+  const Extents all = extents(c.model, c.passes(), phase);
+  return partition(strategy.table(), c.model, all, c.torus, c.numerics.act);
 }
 
 RunPlan make_plan(const Case& c, Findings::Until until) {
@@ -115,12 +116,12 @@ RunPlan make_plan(const Case& c, Findings::Until until) {
   plan.given = c;
   plan.passes = c.passes();
   require_legal(c, plan.passes, until);
-  plan.prefill = phase_programs(c, Phase::prefill);
+  plan.prefill = phase_programs(c, plan.passes, Phase::prefill);
   // A program that shards no L is the same for every length.
-  const bool shared = c.gen == 1 || (c.prefill == c.decode && decodes(c.decode));
-  plan.decode = shared ? plan.prefill : phase_programs(c, Phase::decode);
-  plan.hand_over =
-      hand_over(plan.prefill.cache, plan.decode.cache, extents(c, Phase::prefill), c.torus);
+  const bool shared = !plan.passes.decodes() || (c.prefill == c.decode && decodes(c.decode));
+  plan.decode = shared ? plan.prefill : phase_programs(c, plan.passes, Phase::decode);
+  plan.hand_over = hand_over(plan.prefill.cache, plan.decode.cache,
+                             extents(c.model, plan.passes, Phase::prefill), plan.prefill.torus);
   return plan;
 }
 

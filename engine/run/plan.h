@@ -11,15 +11,15 @@
 
 namespace shardproof {
 
-/// What a run does, made once from its case: the passes, and the programs of each phase, on the
-/// torus of the case. The engine, the judges, the estimates and traces read it; the oracle the same
-/// passes, which are the case's.
-/// Tests mutate the programs.
+/// What a run does, made once from its case: the passes, and each phase's programs with their
+/// torus. The oracle reads its passes; engine, judges, estimates and traces all of it. What says
+/// how many rows, positions or tokens there are is the passes: a user may put others in their
+/// place, of rows that stand at positions of their own. Tests mutate the programs, too.
 struct RunPlan {
-  Case given;
+  Case given;  ///< what it was made from: model and numerics, and what it is called
   Passes passes;
   PhasePrograms prefill, decode;  ///< of a run without decode steps the decode's are the prefill's
-  Program hand_over;              ///< of a layer's caches, after the prefill
+  Program hand_over;              ///< of a layer's caches, after the prefill and on its torus
 
   const PhasePrograms& programs(Phase phase) const {
     return phase == Phase::prefill ? prefill : decode;

@@ -9,9 +9,8 @@ namespace shardproof {
 namespace {
 
 /// The global shapes of a program's inputs.
-std::map<std::string, Shape> input_shapes(const Program& program, const Case& c, std::int64_t L,
-                                          std::int64_t M) {
-  const ModelConfig& m = c.model;
+std::map<std::string, Shape> input_shapes(const Program& program, const ModelConfig& m,
+                                          const PassExtents& pass) {
   std::map<std::string, Shape> inputs;
   for (const ValueDecl& input : program.inputs) {
     const Role& role = input.role;
@@ -22,7 +21,7 @@ std::map<std::string, Shape> input_shapes(const Program& program, const Case& c,
                               role.kind == Role::Kind::input || role.kind == Role::Kind::constant;
     if (row != nullptr && row->program_input && !role.last &&
         (of_this_pass || (role.kind == Role::Kind::previous && row->cache)))
-      inputs[input.name] = shape_of(row->dims, m, {c.batch, L, M});
+      inputs[input.name] = shape_of(row->dims, m, pass);
   }
   return inputs;
 }
@@ -30,26 +29,26 @@ std::map<std::string, Shape> input_shapes(const Program& program, const Case& c,
 }  // namespace
 
 ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
-  return check(program, input_shapes(program, c, L, M), c.torus);
+  return check(program, input_shapes(program, c.model, {c.batch, L, M}), c.torus);
 }
 
-ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M,
-                 Findings& findings) {
-  return check(program, input_shapes(program, c, L, M), c.torus, findings);
+ValueTypes check(const Program& program, const ModelConfig& model, const Torus& torus,
+                 const PassExtents& pass, Findings& findings) {
+  return check(program, input_shapes(program, model, pass), torus, findings);
 }
 
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
-  const Case& c = plan.given;
   const std::vector<Passes::Group> groups = plan.passes.groups();
   std::string prefilled;  // the last pass of the prefill, the one that samples
   for (const Passes::Group& group : groups)
     if (const PassPlan pass = plan.passes.at(group.last); pass.phase == Phase::prefill)
       prefilled = pass.name;
-  TypeCheck type_check(c, findings);
+  const std::int64_t batch = plan.passes.batch();
+  TypeCheck type_check(plan.given.model, findings);
   const auto typed = [&](const PassPlan& pass) {
     const PhasePrograms& programs = plan.programs(pass.phase);
     const auto of = [&](const Program& program, const std::string& in) {
-      return type_check.types(program, in, pass.L, pass.cached);
+      return type_check.types(program, in, programs.torus, {batch, pass.L, pass.cached});
     };
     // In this order, which says what is found first.
     PassTypes types;
@@ -66,7 +65,8 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
     passes.last = group.count() > 1 ? typed(plan.passes.at(group.last)) : passes.first;
     types.passes.push_back(std::move(passes));
   }
-  types.hand_over = type_check.types(plan.hand_over, prefilled, c.prompt, c.prompt);
+  const std::int64_t M = plan.passes.cached_by_prefill();
+  types.hand_over = type_check.types(plan.hand_over, prefilled, plan.prefill.torus, {batch, M, M});
   if (!findings.all().empty()) return std::nullopt;
   return types;
 }

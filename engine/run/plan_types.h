@@ -38,8 +38,8 @@ struct PlanTypes {
 /// program throws (engine/program/typing.h).
 ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M);
 /// The same with findings in place of Errors; their steps are names of values.
-ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M,
-                 Findings& findings);
+ValueTypes check(const Program& program, const ModelConfig& model, const Torus& torus,
+                 const PassExtents& pass, Findings& findings);
 
 /// Type-checks every program of the plan for the shapes it will meet. Throws likewise.
 PlanTypes check(const RunPlan& plan);

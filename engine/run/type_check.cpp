@@ -30,11 +30,11 @@ std::set<TypeCheck::Fault>& TypeCheck::known_faults(const Program& program) {
   return known_.back().faults;
 }
 
-ValueTypes TypeCheck::types(const Program& program, const std::string& pass, std::int64_t L,
-                            std::int64_t M) {
+ValueTypes TypeCheck::types(const Program& program, const std::string& pass, const Torus& torus,
+                            const PassExtents& extents) {
   if (findings_.ended()) return {};
   Findings found(Findings::Until::all);
-  ValueTypes types = check(program, case_, L, M, found);
+  ValueTypes types = check(program, model_, torus, extents, found);
   if (found.all().empty()) return types;
   std::set<Fault>& known = known_faults(program);
   // Two steps of one pass are two faults, even if they are written alike.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string>
 #include <tuple>
@@ -15,12 +14,13 @@ namespace shardproof {
 /// are alike: what is wrong with a step of it is found once, in the first of them.
 class TypeCheck {
  public:
-  /// `c` and `findings` outlive this.
-  TypeCheck(const Case& c, Findings& findings) : case_(c), findings_(findings) {}
+  /// `model` and `findings` outlive this.
+  TypeCheck(const ModelConfig& model, Findings& findings) : model_(model), findings_(findings) {}
 
   /// The types of the values that have one, in a pass over L positions with M cached ones before
   /// it; none where the findings have ended the check. The program outlives this.
-  ValueTypes types(const Program& program, const std::string& pass, std::int64_t L, std::int64_t M);
+  ValueTypes types(const Program& program, const std::string& pass, const Torus& torus,
+                   const PassExtents& extents);
 
  private:
   using Fault = std::tuple<std::string, std::string, std::string, std::string>;
@@ -32,7 +32,7 @@ class TypeCheck {
 
   std::set<Fault>& known_faults(const Program& program);
 
-  const Case& case_;
+  const ModelConfig& model_;
   Findings& findings_;
   std::vector<Known> known_;
 };

@@ -35,7 +35,7 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
   std::map<std::string, Value> values;
   const auto made = [&](const ValueDecl& declared, Value value, bool input) {
     value.layout = declared.layout;
-    values_[key(program, layer, declared.name)] = {value, &declared,
+    values_[key(program, layer, declared.name)] = {value, declared.role,
                                                    program.of_layer() ? layer : -1, input};
     values[declared.name] = std::move(value);
   };
@@ -51,8 +51,8 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
       made(input, given.at(m.to_string()), true);
     }
   }
-  const scalar::Setting setting{plan_.given.model, plan_.given.torus, plan_.given.numerics.schedule,
-                                pass_.rows};
+  const scalar::Setting setting{plan_.given.model, plan_.programs(pass_.phase).torus,
+                                plan_.given.numerics.schedule, pass_.rows};
   for (const Op& op : program.ops) {
     std::vector<const Value*> args;
     for (const std::string& name : op.args) args.push_back(&values.at(name));

@@ -16,8 +16,8 @@ namespace shardproof {
 class ScalarModel {
  public:
   struct Made {
-    scalar::Value value;
-    const ValueDecl* declared;
+    scalar::Value value;  ///< in the layout that it is declared to have
+    Role role;
     int layer;  ///< −1 of a value that belongs to none
     bool input;
   };

@@ -25,25 +25,28 @@ double count(const Shape& shape) {
 }
 
 /// Bytes of what the ops of one program yield in one pass.
-double bytes_of(const Program& program, const ValueTypes& types, const Case& c) {
-  const auto chips = static_cast<double>(c.torus.chips());
+double bytes_of(const Program& program, const ValueTypes& types, const Torus& torus,
+                Regime regime) {
+  const auto chips = static_cast<double>(torus.chips());
   double bytes = 0.0;
   for (const Op& op : program.ops)
     for (const ValueDecl& r : op.results) {
       const Type& type = types.at(r.name);
-      const bool f64 = type.layout.is_partial() && c.numerics.regime == Regime::exact;
+      const bool f64 = type.layout.is_partial() && regime == Regime::exact;
       const double texts = 2.0 * static_cast<double>(op.to_string().size() + r.name.size());
       bytes += 4.0 * count(type.shape) +
-               (f64 ? 8.0 : 4.0) * chips * count(local_shape(type.layout, type.shape, c.torus)) +
+               (f64 ? 8.0 : 4.0) * chips * count(local_shape(type.layout, type.shape, torus)) +
                (chips + 1.0) * (kDatasetBytes + texts);
     }
   return bytes;
 }
 
 double bytes_of(const PhasePrograms& phase, const PassTypes& types, const Case& c) {
-  return static_cast<double>(c.model.layers) * bytes_of(phase.layer, types.layer, c) +
-         bytes_of(phase.embed, types.embed, c) + bytes_of(phase.head, types.head, c) +
-         bytes_of(phase.sample, types.sample, c);
+  const auto of = [&](const Program& program, const ValueTypes& its) {
+    return bytes_of(program, its, phase.torus, c.numerics.regime);
+  };
+  return static_cast<double>(c.model.layers) * of(phase.layer, types.layer) +
+         of(phase.embed, types.embed) + of(phase.head, types.head) + of(phase.sample, types.sample);
 }
 
 }  // namespace
@@ -53,16 +56,18 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   const Case& c = typed.plan.given;
   constexpr double kFile = 1 << 20;
   double bytes = kFile + 2000.0 * c.torus.chips();
-  bytes += 4.0 * static_cast<double>(c.batch) * static_cast<double>(c.prompt + c.gen);
+  const Passes& all = typed.plan.passes;
+  bytes += 4.0 * static_cast<double>(all.batch()) * static_cast<double>(all.prompt() + all.gen());
   // A pass grows linearly in M, from the first to the last of those that are alike.
   for (const TypedPasses& passes : typed.types->passes) {
     const PhasePrograms& programs = typed.plan.programs(passes.phase);
     bytes += static_cast<double>(passes.count) / 2.0 *
              (bytes_of(programs, passes.first, c) + bytes_of(programs, passes.last, c));
   }
-  if (c.gen > 1)
-    bytes += static_cast<double>(c.model.layers) *
-             bytes_of(typed.plan.hand_over, typed.types->hand_over, c);
+  if (all.decodes())
+    bytes +=
+        static_cast<double>(c.model.layers) * bytes_of(typed.plan.hand_over, typed.types->hand_over,
+                                                       typed.plan.prefill.torus, c.numerics.regime);
   return bytes;
 }
 

@@ -167,7 +167,7 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
         parse_case(fmt::format("torus=2x1x3 prompt={} chunk={} gen={} batch=6 "
                                "model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=24",
                                run.prompt, run.chunk, run.gen));
-    EXPECT_EQ(missing_of_decode(c), "") << "no layer of a user's";
+    EXPECT_EQ(missing_of_decode(make_plan(c)), "") << "no layer of a user's";
     for (const Strategy& strategy : decoding(sample_strategies())) {
       c.model.block = serial_only(strategy) ? Block::serial : Block::parallel;
       const Program layer = parse_program(
@@ -179,11 +179,11 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
         given.decode = decode;
         return given;
       };
-      EXPECT_EQ(missing_of_decode(with(own, own)), run.missing);
+      EXPECT_EQ(missing_of_decode(make_plan(with(own, own))), run.missing);
       // As the decode alone it is run by decode steps only.
-      EXPECT_EQ(missing_of_decode(with(c.prefill, own)),
+      EXPECT_EQ(missing_of_decode(make_plan(with(c.prefill, own))),
                 run.gen > 1 ? "" : "not judged as decode: no pass runs it (gen=1)");
-      EXPECT_EQ(missing_of_decode(with(own, c.decode)), "");
+      EXPECT_EQ(missing_of_decode(make_plan(with(own, c.decode))), "");
       OracleMemo memo;
       const Judgement j = verify_case(with(own, own), memo);
       EXPECT_EQ(j.verdict, *run.missing == '\0' ? Verdict::equal : Verdict::not_judged)

@@ -181,8 +181,9 @@ TEST(Judge, SeesWrongOriginsOfAPartial) {
   run_inference(make_plan(c), known->weights, known->prompt, threads, &spoiler, Hazards::hostile(),
                 {}, &findings);
   EXPECT_TRUE(findings.ended());
-  ASSERT_TRUE(judge.finish().difference());
-  EXPECT_EQ(judge.finish().difference()->step, "prefill.c0.layer0.qt");
+  const Judgement j = judge.finish();
+  ASSERT_TRUE(j.difference());
+  EXPECT_EQ(j.difference()->step, "prefill.c0.layer0.qt");
 }
 
 TEST(Judge, HoldsTheGeneratedTableAgainstTheTokens) {
@@ -199,9 +200,10 @@ TEST(Judge, HoldsTheGeneratedTableAgainstTheTokens) {
   EXPECT_EQ(judge.finish().verdict, Verdict::equal);
   generated.data.back() ^= 1;
   judge.observe_generated(generated);
-  ASSERT_TRUE(judge.finish().difference());
-  EXPECT_EQ(judge.finish().difference()->pass, "decode.2");
-  EXPECT_EQ(judge.finish().difference()->index, (Shape{1, 2}));
+  const Judgement j = judge.finish();
+  ASSERT_TRUE(j.difference());
+  EXPECT_EQ(j.difference()->pass, "decode.2");
+  EXPECT_EQ(j.difference()->index, (Shape{1, 2}));
 }
 
 TEST(Judge, DoesNotJudgeARunThatShowedNothing) {
