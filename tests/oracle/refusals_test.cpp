@@ -88,6 +88,19 @@ TEST(OracleRefuses, APassThatIsNotOfThePrompt) {
             "oracle_range: prefill.c0: 6 tokens from position 0 on in a pass of 5 over 0 cached");
   EXPECT_EQ(with([](auto& p) { p[1].rows[0].start = 6; }),
             "oracle_range: decode.1: 1 tokens from position 6 on in a pass of 1 over 5 cached");
+  // Row 1 has four tokens and a padding: a key that no query may see.
+  EXPECT_EQ(
+      with([](auto& p) {
+        p[0].rows = {{.rows = 1, .start = 0, .tokens = 5}, {.rows = 1, .start = 0, .tokens = 4}};
+      }),
+      "oracle_range: decode.1: row 1 goes on at position 5, its tokens end before 4");
+  EXPECT_EQ(
+      with([](auto& p) {
+        p[0].rows = {{.rows = 1, .start = 0, .tokens = 5}, {.rows = 1, .start = 0, .tokens = 4}};
+        p[1].rows = {{.rows = 1, .start = 5, .tokens = 1}, {.rows = 1, .start = 4, .tokens = 1}};
+      }),
+      "accepted");
+  EXPECT_EQ(with([](auto& p) { p[1].rows[0].start = 4; }), "accepted") << "over its last token";
   EXPECT_EQ(with([](auto& p) { p[1].rows[0].start = -1; }),
             "oracle_range: decode.1: 1 tokens from position -1 on in a pass of 1 over 5 cached");
   EXPECT_EQ(with([](auto& p) { p[1].L = 2; }),

@@ -56,6 +56,59 @@ TEST(Passes, AListIsKeptAsItIs) {
   EXPECT_EQ(Passes().size(), 0);
 }
 
+std::vector<PassPlan> listed(const Passes& passes) {
+  std::vector<PassPlan> list;
+  for (std::int64_t i = 0; i < passes.size(); ++i) list.push_back(passes.at(i));
+  return list;
+}
+
+TEST(Passes, SayHowMuchTheyRead) {
+  for (const Passes& passes : {Passes(6, 7, 3, 3), Passes(listed(Passes(6, 7, 3, 3)))}) {
+    EXPECT_EQ(passes.batch(), 6);
+    EXPECT_EQ(passes.prompt(), 7);
+    EXPECT_EQ(passes.gen(), 3);
+    EXPECT_TRUE(passes.decodes());
+    EXPECT_EQ(passes.cached(), 9);
+    EXPECT_EQ(passes.cached_by_prefill(), 7);
+  }
+  for (const Passes& passes : {Passes(1, 4, 0, 1), Passes(listed(Passes(1, 4, 0, 1)))}) {
+    EXPECT_EQ(passes.gen(), 1);
+    EXPECT_FALSE(passes.decodes());
+    EXPECT_EQ(passes.cached(), 4);
+    EXPECT_EQ(passes.cached_by_prefill(), 4);
+  }
+  EXPECT_EQ(Passes().batch(), 0);
+  EXPECT_EQ(Passes().gen(), 0);
+  EXPECT_FALSE(Passes().decodes());
+  EXPECT_EQ(Passes().cached(), 0);
+  // Of unequal rows the longest counts, and padding takes slots.
+  std::vector<PassPlan> list = listed(Passes(3, 5, 3, 2));
+  list[0].rows = {{.rows = 2, .start = 0, .tokens = 2}, {.rows = 1, .start = 0, .tokens = 3}};
+  list[1].rows = {{.rows = 2, .start = 2, .tokens = 2}, {.rows = 1, .start = 3, .tokens = 1}};
+  const Passes unequal(list);
+  EXPECT_EQ(unequal.batch(), 3);
+  EXPECT_EQ(unequal.prompt(), 4);
+  EXPECT_EQ(unequal.cached_by_prefill(), 5);
+  EXPECT_EQ(unequal.cached(), 6);
+}
+
+TEST(Passes, AreEqualListedOrNot) {
+  const Passes passes(6, 7, 3, 3);
+  EXPECT_EQ(passes, Passes(6, 7, 3, 3));
+  EXPECT_EQ(passes, Passes(listed(passes)));
+  EXPECT_EQ(Passes(listed(passes)), Passes(listed(passes)));
+  EXPECT_EQ(Passes(1, 4, 0, 1), Passes(1, 4, 9, 1));
+  for (const Passes& other :
+       {Passes(5, 7, 3, 3), Passes(6, 8, 3, 3), Passes(6, 7, 4, 3), Passes(6, 7, 3, 2), Passes()}) {
+    EXPECT_FALSE(passes == other);
+    EXPECT_FALSE(Passes(listed(passes)) == other);
+    EXPECT_FALSE(passes == Passes(listed(other)));
+  }
+  std::vector<PassPlan> list = listed(passes);
+  list.back().rows[0].start -= 1;
+  EXPECT_FALSE(passes == Passes(list));
+}
+
 TEST(Passes, AreAlikeInPhaseAndLength) {
   const auto groups = [](const Passes& passes) {
     std::vector<std::pair<std::int64_t, std::int64_t>> found;
@@ -70,9 +123,7 @@ TEST(Passes, AreAlikeInPhaseAndLength) {
   EXPECT_EQ(groups(Passes()), Groups{});
   // The list says the same of the same passes.
   for (const Passes& passes : {Passes(2, 7, 3, 5), Passes(2, 6, 2, 1), Passes(1, 1, 1, 3)}) {
-    std::vector<PassPlan> list;
-    for (std::int64_t i = 0; i < passes.size(); ++i) list.push_back(passes.at(i));
-    EXPECT_EQ(groups(Passes(list)), groups(passes));
+    EXPECT_EQ(groups(Passes(listed(passes))), groups(passes));
   }
 }
 

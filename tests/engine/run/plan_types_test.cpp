@@ -1,0 +1,111 @@
+// The types of a plan's values: of the first and the last of the passes that are alike.
+#include "engine/run/plan_types.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+const std::string kLine = "torus=2x1x3 model=palm-tiny,K=6 batch=6 ";
+
+RunPlan plan_of(const std::string& line) { return make_plan(parse_case(kLine + line)); }
+
+/// The shape of the value of a program that is this.
+Shape shape(const Program& program, const ValueTypes& types, const std::string& role) {
+  for (const ValueDecl& input : program.inputs)
+    if (input.role.to_string() == role) return types.at(input.name).shape;
+  for (const Op& op : program.ops)
+    for (const ValueDecl& result : op.results)
+      if (result.role.to_string() == role) return types.at(result.name).shape;
+  return {};
+}
+
+/// "prefill 2 L=3 M=0..6": a group, and M of its caches before its first and after its last pass.
+std::string text(const RunPlan& plan, const TypedPasses& group) {
+  const Program& layer = plan.programs(group.phase).layer;
+  return (group.phase == Phase::prefill ? "prefill " : "decode ") + std::to_string(group.count) +
+         " L=" + std::to_string(group.L) +
+         " M=" + std::to_string(shape(layer, group.first.layer, "previous k_cache").at(1)) + ".." +
+         std::to_string(shape(layer, group.last.layer, "k_cache").at(1));
+}
+
+std::vector<std::string> texts(const RunPlan& plan, const PlanTypes& types) {
+  std::vector<std::string> all;
+  for (const TypedPasses& group : types.passes) all.push_back(text(plan, group));
+  return all;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(PlanTypes, AreThoseOfTheFirstAndLastPassOfEachGroup) {
+  const RunPlan plan = plan_of("prompt=7 chunk=3 gen=4 prefill=ws2d:heads decode=ws2d:batch");
+  const PlanTypes types = check(plan);
+  EXPECT_EQ(texts(plan, types),
+            (Texts{"prefill 2 L=3 M=0..6", "prefill 1 L=1 M=6..7", "decode 3 L=1 M=7..10"}));
+  for (const TypedPasses& group : types.passes) {
+    const PhasePrograms& programs = plan.programs(group.phase);
+    // What depends on L alone is alike in both; what depends on M grows.
+    for (const PassTypes* pass : {&group.first, &group.last}) {
+      EXPECT_EQ(shape(programs.embed, pass->embed, "embed"), (Shape{6, group.L, 96}));
+      EXPECT_EQ(shape(programs.head, pass->head, "logits"), (Shape{6, 264}));
+      EXPECT_EQ(shape(programs.sample, pass->sample, "token"), (Shape{6}));
+    }
+    EXPECT_EQ(shape(programs.layer, group.last.layer, "k_cache").at(1) -
+                  shape(programs.layer, group.first.layer, "k_cache").at(1),
+              group.L * (group.count - 1));
+  }
+  // The hand-over is of the whole prefill's caches.
+  EXPECT_EQ(shape(plan.hand_over, types.hand_over, "k_cache"), (Shape{6, 7, 6, 8}));
+}
+
+TEST(PlanTypes, AreOfThePassesOfThePlan) {
+  RunPlan plan = plan_of("prompt=7 chunk=7 gen=1 prefill=ws2d:heads");
+  EXPECT_EQ(texts(plan, check(plan)), Texts{"prefill 1 L=7 M=0..7"});
+  // Others in their place, of unequal rows and more of them.
+  std::vector<PassPlan> passes;
+  for (const auto& [L, cached] : {std::pair{2, 0}, {2, 2}, {1, 4}, {1, 5}, {1, 6}}) {
+    PassPlan pass;
+    pass.phase = cached < 4 ? Phase::prefill : Phase::decode;
+    pass.L = L;
+    pass.cached = cached;
+    pass.rows = {{.rows = 6, .start = cached, .tokens = L}, {.rows = 6, .start = 0, .tokens = 1}};
+    passes.push_back(pass);
+  }
+  plan.passes = Passes(passes);
+  const PlanTypes types = check(plan);
+  EXPECT_EQ(texts(plan, types), (Texts{"prefill 2 L=2 M=0..4", "decode 3 L=1 M=4..7"}));
+  EXPECT_EQ(shape(plan.prefill.embed, types.passes[0].first.embed, "embed"), (Shape{12, 2, 96}));
+  EXPECT_EQ(shape(plan.hand_over, types.hand_over, "k_cache"), (Shape{12, 4, 6, 8}));
+}
+
+TEST(PlanTypes, AreThoseOfEachPhasesTorus) {
+  RunPlan plan = plan_of("prompt=4 gen=2 prefill=ws2d:heads");
+  EXPECT_NO_THROW(check(plan));
+  plan.decode.torus = Torus(5, 1, 1);  // divides nothing
+  EXPECT_NE(label_of([&] { check(plan); }), "");
+}
+
+TEST(PlanTypes, AreNoneWhereAProgramIsIllTyped) {
+  const Case c = parse_case(kLine + "prompt=4 gen=3 prefill=ws2d:heads");
+  RunPlan plan = make_plan(c);
+  for (Op& op : plan.decode.layer.ops)
+    if (op.kind == OpKind::reduce_scatter) op.kind = OpKind::all_gather;
+  Findings first, all(Findings::Until::all);
+  EXPECT_FALSE(check(plan, first));
+  EXPECT_FALSE(check(plan, all));
+  ASSERT_EQ(first.all().size(), 1U);
+  EXPECT_EQ(first.all()[0].detector, Detector::types);
+  EXPECT_GE(all.all().size(), first.all().size());
+  EXPECT_EQ(label_of([&] { check(plan); }), first.all()[0].label);
+  const TypedPlan typed = make_typed_plan(c);
+  EXPECT_TRUE(typed.types && typed.findings.empty());
+}
+
+}  // namespace
+}  // namespace shardproof

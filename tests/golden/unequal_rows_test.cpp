@@ -1,0 +1,239 @@
+// Whole runs of rows with prompts of their own lengths: the chips against the oracle, and in the
+// f32 regime against the scalar model.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/run/inference.h"
+#include "golden/expected.h"
+#include "golden/scalar/judge.h"
+#include "golden/verify.h"
+
+namespace shardproof {
+namespace {
+
+constexpr std::int64_t kFirst = 4, kSecond = 3, kSteps = 2;
+
+/// The tokens of the six rows in the two passes of the prefill; neighbours alike and not.
+const std::vector<std::int64_t> kInFirst{4, 2, 4, 4, 1, 3}, kInSecond{3, 1, 3, 3, 1, 2};
+
+/// Row by row, or as the neighbours are that stand alike.
+std::vector<PassRows> rows(const std::vector<std::int64_t>& start,
+                           const std::vector<std::int64_t>& tokens) {
+  std::vector<PassRows> all;
+  for (std::size_t b = 0; b < start.size(); ++b)
+    if (!all.empty() && all.back().start == start[b] && all.back().tokens == tokens[b])
+      ++all.back().rows;
+    else
+      all.push_back({.rows = 1, .start = start[b], .tokens = tokens[b]});
+  return all;
+}
+
+/// The prompts in two chunks, as long as the longest row's, then decode steps.
+std::vector<PassPlan> unequal_passes() {
+  const std::size_t B = kInFirst.size();
+  std::vector<std::int64_t> end(B, 0);
+  std::vector<PassPlan> all;
+  for (std::int64_t n = 0; n < 2 + kSteps; ++n) {
+    PassPlan pass = Passes(std::ssize(kInFirst), kFirst + kSecond, kFirst, 1 + kSteps).at(n);
+    std::vector<std::int64_t> tokens(B, 1);
+    if (n < 2) tokens = n == 0 ? kInFirst : kInSecond;
+    pass.rows = rows(end, tokens);
+    for (std::size_t b = 0; b < B; ++b) end[b] += tokens[b];
+    all.push_back(pass);
+  }
+  return all;
+}
+
+Case of(const std::string& strategies, const std::string& more = "") {
+  return parse_case(
+      "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=4,V=12 batch=6 prompt=7 "
+      "chunk=4 gen=3 " +
+      strategies + " " + more);
+}
+
+TypedPlan planned(const Case& c, const std::vector<PassPlan>& passes) {
+  TypedPlan typed{make_plan(c), {}, {}};
+  typed.plan.passes = Passes(passes);
+  typed.types = check(typed.plan);
+  return typed;
+}
+
+const std::vector<std::string> kStrategies{
+    "prefill=ws1d:heads decode=ws1d:heads", "prefill=ws2d:heads decode=ws2d:heads",
+    "prefill=ws2d:batch decode=ws2d:batch", "prefill=wg-xyz:batch decode=ws2d:heads"};
+
+TEST(UnequalRows, AreJudgedEqual) {
+  OracleMemo memo;
+  for (const std::string& strategies : kStrategies)
+    for (const char* numerics : {"", "act=bf16", "regime=f32 schedule=ring", "regime=f32"}) {
+      const Case c = of(strategies, numerics);
+      const Judgement j = verify_plan(planned(c, unequal_passes()), memo);
+      EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << ": " << j.explanation();
+      if (!j.drift) continue;
+      EXPECT_EQ(j.drift->tokens, 3 * 6);
+      for (const auto& [name, distance] : j.drift->relative)
+        EXPECT_TRUE(distance < 1e-3) << name << " " << distance;
+    }
+}
+
+TEST(UnequalRows, AreJudgedByTheirOwnPasses) {
+  const Case c = of(kStrategies[1]);
+  OracleMemo memo;
+  const TypedPlan unequal = planned(c, unequal_passes());
+  // The same case, before and after, of equal rows.
+  const auto equal_rows = memo.get(c);
+  const auto known = memo.get(unequal.plan);
+  EXPECT_NE(known, equal_rows);
+  EXPECT_EQ(memo.get(c), equal_rows);
+  EXPECT_EQ(memo.get(unequal.plan), known);
+  EXPECT_EQ(memo.get(make_plan(c)), equal_rows);
+  EXPECT_NE(known->answer.tokens.at("decode.2.token").data,
+            equal_rows->answer.tokens.at("decode.2.token").data);
+  // As long as the longest row.
+  std::vector<PassPlan> longer = unequal_passes();
+  longer[0].L = longer[0].rows[0].tokens = 6;
+  for (std::size_t n = 1; n < longer.size(); ++n) longer[n].cached += 2;
+  for (std::size_t n = 1; n < longer.size(); ++n) longer[n].rows[0].start += 2;
+  EXPECT_EQ(memo.get(planned(c, longer).plan)->prompt.shape, (Shape{6, 9}));
+  EXPECT_EQ(verify_plan(planned(c, longer), memo).verdict, Verdict::equal);
+}
+
+/// A run of one plan's passes, judged by what the oracle or the scalar model makes of another's.
+Judgement crossed(const TypedPlan& runs, const TypedPlan& judges) {
+  OracleMemo memo;
+  const auto known = memo.get(judges.plan);
+  Threads threads(1);
+  Findings findings;
+  const auto judged = [&](auto&& judge) {
+    const IntTensor generated = run_inference(runs.plan, known->weights, known->prompt, threads,
+                                              &judge, Hazards::hostile(), {}, &findings);
+    if (!findings.ended()) judge.observe_generated(generated);
+    return judge.finish();
+  };
+  if (judges.plan.given.numerics.regime == Regime::f32)
+    return judged(ScalarJudge(judges.plan, known->weights, known->prompt, known->answer, findings));
+  return judged(Judge(known->answer, known->weights, findings));
+}
+
+TEST(UnequalRows, ThatStandElsewhereAreDifferent) {
+  for (const char* numerics : {"", "regime=f32"}) {
+    const Case c = of(kStrategies[1], numerics);
+    const TypedPlan right = planned(c, unequal_passes());
+    EXPECT_EQ(crossed(right, right).verdict, Verdict::equal);
+    const auto wrong = [&](std::size_t pass, auto&& change) {
+      std::vector<PassPlan> passes = unequal_passes();
+      change(passes[pass]);
+      return crossed(planned(c, passes), right);
+    };
+    // Another position: what rotates and what is cached goes elsewhere.
+    EXPECT_EQ(wrong(1, [](PassPlan& p) { p.rows[1].start += 1; }).verdict, Verdict::different);
+    EXPECT_EQ(wrong(3, [](PassPlan& p) { p.rows.back().start -= 1; }).verdict, Verdict::different);
+    // Another last token, whose position is right: its logits differ.
+    const Judgement j = wrong(1, [](PassPlan& p) { p.rows.back().tokens -= 1; });
+    EXPECT_EQ(j.verdict, Verdict::different);
+    // All rows alike, as if the shorter ones were padded in front of nothing.
+    EXPECT_EQ(wrong(2, [](PassPlan& p) { p.rows = {{.rows = 6, .start = p.cached, .tokens = 1}}; })
+                  .verdict,
+              Verdict::different);
+  }
+}
+
+/// Shows a judge a cache with other bits in the first slot of row 4 that no token has reached.
+template <class JudgeOfRun>
+class Filler : public Observer {
+ public:
+  Filler(JudgeOfRun& judge, std::uint32_t bits, std::string role)
+      : judge_(judge), bits_(bits), role_(std::move(role)) {}
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
+               const Sharded& value) override {
+    if (scope.pass != "decode.1" || scope.layer != 1 || declared.role.to_string() != role_)
+      return judge_.observe(scope, program, op, declared, value);
+    Tensor whole = assemble(value);
+    const std::int64_t M = whole.shape[1], width = whole.shape[2] * whole.shape[3];
+    float& first = whole.data[static_cast<std::size_t>((4 * M + 4) * width)];
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(first), kUnwritten);
+    first = std::bit_cast<float>(bits_);
+    judge_.observe(scope, program, op, declared, shard(whole, value.layout(), value.torus()));
+  }
+
+  static constexpr std::uint32_t kUnwritten = 0x7fc00000;
+
+ private:
+  JudgeOfRun& judge_;
+  std::uint32_t bits_;
+  std::string role_;
+};
+
+TEST(UnequalRows, ShowWhatIsInACacheSlotThatNoTokenHasReached) {
+  using OfOracle = Filler<Judge>;
+  OracleMemo memo;
+  const Case c = of(kStrategies[1]);
+  const TypedPlan typed = planned(c, unequal_passes());
+  const auto known = memo.get(typed.plan);
+  TypedPlan f32 = typed;
+  f32.plan.given.numerics.regime = Regime::f32;
+  Threads threads(1);
+  for (const char* role : {"k_cache", "v_cache", "previous k_cache", "previous v_cache"}) {
+    // As it must be; +0, as the oracle files it; a number; what hostile buffers are filled with.
+    for (const std::uint32_t bits : {OfOracle::kUnwritten, 0U, 0x3f800000U, 0xffffffffU}) {
+      const Verdict wanted = bits == OfOracle::kUnwritten ? Verdict::equal : Verdict::different;
+      Findings findings;
+      Judge judge(known->answer, known->weights, findings);
+      OfOracle filler(judge, bits, role);
+      run_inference(typed.plan, known->weights, known->prompt, threads, &filler, Hazards::hostile(),
+                    {}, &findings);
+      const Judgement j = judge.finish();
+      EXPECT_EQ(j.verdict, wanted) << role << " " << bits << ": " << j.explanation();
+      if (wanted == Verdict::different) {
+        EXPECT_EQ(j.difference()->index, (Shape{4, 4, 0, 0}));
+      }
+
+      Findings of_f32;
+      ScalarJudge scalar(f32.plan, known->weights, known->prompt, known->answer, of_f32);
+      Filler<ScalarJudge> same(scalar, bits, role);
+      run_inference(f32.plan, known->weights, known->prompt, threads, &same, Hazards::hostile(), {},
+                    &of_f32);
+      EXPECT_EQ(scalar.finish().verdict, wanted) << role << " " << bits;
+    }
+  }
+}
+
+TEST(UnequalRows, LeaveNaNBehindTheirTokensAndNowhereElse) {
+  OracleMemo memo;
+  const auto known = memo.get(planned(of(kStrategies[0]), unequal_passes()).plan);
+  // Padding is written, too: rows 1 and 4 go on in its slots.
+  const std::vector<std::vector<std::int32_t>> written{
+      {4, 4, 4, 4, 4, 4}, {7, 5, 7, 7, 4, 6}, {8, 5, 8, 8, 4, 6}, {9, 5, 9, 9, 4, 7}};
+  for (std::size_t n = 0; n < written.size(); ++n) {
+    const std::string pass = known->answer.passes[n];
+    EXPECT_EQ(known->answer.written.at(pass).data, written[n]) << pass;
+    const Tensor& filed = known->answer.checkpoints.at(checkpoint_id(pass, 0, "k_cache"));
+    Scope scope;
+    scope.pass = pass;
+    const Expected wanted =
+        expected_value(known->answer, known->weights, scope, Role::parse("k_cache"), filed.shape);
+    ASSERT_EQ(wanted.shape, filed.shape);
+    const std::int64_t slot = filed.shape[2] * filed.shape[3], M = filed.shape[1];
+    for (std::int64_t i = 0; i < std::ssize(filed.data); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const bool reached = i / slot % M < written[n][static_cast<std::size_t>(i / slot / M)];
+      EXPECT_EQ(wanted.bits[at],
+                reached ? std::bit_cast<std::uint32_t>(filed.data[at])
+                        : std::bit_cast<std::uint32_t>(std::numeric_limits<float>::quiet_NaN()));
+      if (!reached) {
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(filed.data[at]), 0U);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardproof
