@@ -129,18 +129,21 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   return c;
 }
 
-bool legal(const Case& c) {
+std::optional<RunPlan> plan_if_legal(const Case& c) {
   try {
-    make_plan(c);
-    return true;
+    return make_plan(c);
   } catch (const Error&) {
-    return false;
+    return std::nullopt;
   }
 }
 
+bool legal(const Case& c) { return plan_if_legal(c).has_value(); }
+
 }  // namespace
 
-Case draw(std::uint64_t seed, std::uint64_t index) {
+Case draw(std::uint64_t seed, std::uint64_t index) { return draw_plan(seed, index).given; }
+
+RunPlan draw_plan(std::uint64_t seed, std::uint64_t index) {
   Choices choose(seed, index);
   const strata::Stratum& stratum = strata::stratum_of(seed, index);
   for (;;) {
@@ -149,7 +152,7 @@ Case draw(std::uint64_t seed, std::uint64_t index) {
     const double cost = multiply_adds(*c);
     // Large cases are kept one time in three, so that the typical one stays cheap.
     if (cost > kMostMultiplyAdds || (cost > kMostMultiplyAdds / 4 && !choose.percent(33))) continue;
-    if (legal(*c)) return *c;
+    if (std::optional<RunPlan> plan = plan_if_legal(*c)) return *std::move(plan);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/run/case.h"
+#include "engine/run/plan.h"
 
 namespace shardproof::cases {
 
@@ -22,6 +22,8 @@ std::vector<Case> standard_matrix();
 /// a function of the two alone. Always legal, at most kMostMultiplyAdds, half of them at most about
 /// a quarter of that.
 Case draw(std::uint64_t seed, std::uint64_t index);
+/// The same with its plan, which was made to see that the case is legal.
+RunPlan draw_plan(std::uint64_t seed, std::uint64_t index);
 inline constexpr double kMostMultiplyAdds = 2e7;
 
 /// Legal cases that are simpler than `c` in one respect each, the boldest steps first; none for the

@@ -1,5 +1,7 @@
 #include "engine/run/plan_types.h"
 
+#include <utility>
+
 #include "engine/run/type_check.h"
 #include "weights/error.h"
 #include "weights/registry.h"
@@ -79,11 +81,15 @@ PlanTypes check(const RunPlan& plan) {
 }
 
 TypedPlan make_typed_plan(const Case& c, Findings::Until until) {
-  TypedPlan typed{make_plan(c, until), {}, {}};
+  throw Error(typed.findings[0].label, typed.findings[0].message);
   Findings findings(until);
-  typed.types = check(typed.plan, findings);
-  typed.findings = findings.all();
+  TypedPlan typed{make_plan(c, until), {}, {}};
+  TypedPlan typed{std::move(plan), {}, {}};
   if (!typed.types && has_program(c)) throw FindingsError(typed.findings);
+  if (!typed.types && has_program(typed.plan.given)) return make_typed_plan(make_plan(c), until);
+  typed.findings = findings.all();
+  typed.types = check(typed.plan, findings);
+  TypedPlan make_typed_plan(RunPlan plan, Findings::Until until) {}
   return typed;
 }
 

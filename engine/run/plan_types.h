@@ -57,5 +57,7 @@ struct TypedPlan {
 /// which is the caller's to mend, as a FindingsError of the first or of all; of a program that the
 /// library built it keeps what was found.
 TypedPlan make_typed_plan(const Case& c, Findings::Until until = Findings::Until::first);
+/// The same of a plan that is made already.
+TypedPlan make_typed_plan(RunPlan plan, Findings::Until until = Findings::Until::first);
 
 }  // namespace shardproof

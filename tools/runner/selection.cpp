@@ -29,10 +29,12 @@ Selection every_strategy(const std::function<Case(const std::string& line)>& par
 }
 
 Selection random_cases(std::uint64_t seed, std::int64_t begin, std::int64_t end,
-                       cases::Coverage& coverage) {
+                       cases::Coverage& coverage, Findings::Until until) {
   Selection drawn;
   for (std::int64_t i = begin; i < end; ++i) {
-    drawn.cases.push_back(cases::draw(seed, static_cast<std::uint64_t>(i)));
+    drawn.plans.push_back(std::make_shared<const TypedPlan>(
+        make_typed_plan(cases::draw_plan(seed, static_cast<std::uint64_t>(i)), until)));
+    drawn.cases.push_back(drawn.plans.back()->plan.given);
     coverage.add(drawn.cases.back());
   }
   return drawn;

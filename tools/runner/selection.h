@@ -27,8 +27,8 @@ Selection every_strategy(const std::function<Case(const std::string& line)>& par
                          Findings::Until until = Findings::Until::first);
 
 /// The random cases of the stream `seed` from number `begin` to before `end`, counted in
-/// `coverage`.
+/// `coverage`, with the plans that drawing them has made, typed `until` so many findings.
 Selection random_cases(std::uint64_t seed, std::int64_t begin, std::int64_t end,
-                       cases::Coverage& coverage);
+                       cases::Coverage& coverage, Findings::Until until = Findings::Until::first);
 
 }  // namespace shardproof::tools

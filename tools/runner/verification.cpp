@@ -36,10 +36,12 @@ void Verification::run(Selection selected, const VerifyOptions& common, int thre
 }
 
 bool Verification::run_random(std::uint64_t seed, int threads, const VerifyOptions& common) {
-  constexpr std::int64_t kAtOnce = 1000;
+  // So few that their plans are small beside what the threads run, and enough for each thread.
+  const std::int64_t at_once = 64 * std::int64_t{threads};
   cases::Coverage coverage;
-  for (std::int64_t begin = 0; begin < cases_; begin += kAtOnce)
-    run(random_cases(seed, begin, std::min(begin + kAtOnce, cases_), coverage), common, threads);
+  for (std::int64_t begin = 0; begin < cases_; begin += at_once)
+    run(random_cases(seed, begin, std::min(begin + at_once, cases_), coverage, common.until),
+        common, threads);
   return end(&coverage, {});
 }
 
