@@ -81,15 +81,15 @@ PlanTypes check(const RunPlan& plan) {
 }
 
 TypedPlan make_typed_plan(const Case& c, Findings::Until until) {
-  throw Error(typed.findings[0].label, typed.findings[0].message);
-  Findings findings(until);
-  TypedPlan typed{make_plan(c, until), {}, {}};
+  return make_typed_plan(make_plan(c, until), until);
+}
+
+TypedPlan make_typed_plan(RunPlan plan, Findings::Until until) {
   TypedPlan typed{std::move(plan), {}, {}};
-  if (!typed.types && has_program(c)) throw FindingsError(typed.findings);
-  if (!typed.types && has_program(typed.plan.given)) return make_typed_plan(make_plan(c), until);
-  typed.findings = findings.all();
+  Findings findings(until);
   typed.types = check(typed.plan, findings);
-  TypedPlan make_typed_plan(RunPlan plan, Findings::Until until) {}
+  typed.findings = findings.all();
+  if (!typed.types && has_program(typed.plan.given)) throw FindingsError(typed.findings);
   return typed;
 }
 
