@@ -89,13 +89,27 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
   return found;
 }
 
-/// Whether the prefill has a pass with a filled cache.
-bool in_chunks(const Passes& passes) {
+/// Whether a pass has a row of which this holds; of the prefill alone, or of all. A group's last
+/// pass stands furthest, its first where a list of passes begins anew.
+template <class Holds>
+bool has_row(const Passes& passes, bool prefill_only, Holds&& holds) {
   for (const Passes::Group& group : passes.groups())
-    if (const PassPlan last = passes.at(group.last);
-        last.phase == Phase::prefill && last.cached > 0)
-      return true;
+    for (const std::int64_t i : {group.first, group.last}) {
+      const PassPlan pass = passes.at(i);
+      if (prefill_only && pass.phase != Phase::prefill) continue;
+      if (std::any_of(pass.rows.begin(), pass.rows.end(), holds)) return true;
+    }
   return false;
+}
+
+/// Whether a row goes on after tokens of an earlier pass: only then are its queries to see slots
+/// that were filled before. A row that begins anew at position 0 sees its own tokens alone.
+bool reads_filled_cache(const Passes& passes, bool prefill_only) {
+  return has_row(passes, prefill_only, [](const PassRows& rows) { return rows.start > 0; });
+}
+
+bool has_position_above_0(const Passes& passes) {
+  return has_row(passes, false, [](const PassRows& rows) { return rows.start + rows.tokens > 1; });
 }
 
 }  // namespace
@@ -131,7 +145,7 @@ std::vector<std::string> notes_of_passes(const RunPlan& plan) {
   if (!plan.passes.decodes() && c.decode.program() == nullptr &&
       (program || !(c.decode == c.prefill)))
     notes.emplace_back("gen=1 has no decode step: decoding is not proved");
-  if (program && !(c.decode == c.prefill) && !in_chunks(plan.passes))
+  if (program && !(c.decode == c.prefill) && !reads_filled_cache(plan.passes, true))
     notes.emplace_back(
         "the prompt is one chunk: that the prefill reads a filled cache right is not proved");
   return notes;
@@ -143,13 +157,13 @@ std::string missing_of_decode(const RunPlan& plan) {
   // A layer that is the prefill's alone says nothing of decoding.
   if (c.decode.program() == nullptr) return "";
   // One that is the decode's alone runs in decode steps only.
-  if (!(c.prefill == c.decode))
-    return !passes.decodes() ? "not judged as decode: no pass runs it (gen=1)" : "";
+  if (!(c.prefill == c.decode) && !passes.decodes())
+    return "not judged as decode: no pass runs it (gen=1)";
   std::string missing;
-  if (!passes.decodes() && !in_chunks(passes))
+  if (!reads_filled_cache(passes, false))
     missing =
         fmt::format("no pass reads a filled cache (gen={}, the prompt is one chunk)", passes.gen());
-  if (!passes.decodes() && passes.prompt() < 2)
+  if (!has_position_above_0(passes))
     missing += fmt::format("{}no position is above 0 (prompt={})", missing.empty() ? "" : ", ",
                            passes.prompt());
   return missing.empty() ? "" : "not judged as decode: " + missing;

@@ -38,7 +38,7 @@ Expected last_tokens(Expected e, const IntTensor& last) {
 }
 
 /// A cache [B, M, K, Q] as chips hold it: NaN in the slots that no token of their row has reached,
-/// which rows leave behind them that are shorter than others. The oracle files +0 there, all its
+/// which rows leave that are shorter than others. The oracle files +0 there, all its
 /// values being finite; append() leaves the one NaN (docs/spec.md section 2.2). That NaN is
 /// compared like any value: to leave these slots out would not show a token in a slot of no row's,
 /// nor what a buffer held before.

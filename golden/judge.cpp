@@ -160,7 +160,7 @@ Judgement Judge::finish() const {
   const auto require_met = [&](const auto& checkpoints) {
     for (const auto& [id, tensor] : checkpoints)
       if (!met_.contains(id) && result.missing.empty())
-        result.missing = fmt::format("the run never computed {}", id);
+        result.missing = fmt::format("no complete value of the run is declared as {}", id);
   };
   require_met(answer_.checkpoints);
   require_met(answer_.tokens);

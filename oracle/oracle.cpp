@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -126,9 +127,22 @@ void check(const ModelConfig& config, const Request& request) {
   std::int64_t cached = 0;
   std::vector<std::int64_t> ends(static_cast<size_t>(prompt.shape[0]));  // of the rows' tokens
   bool sampled = false;
+  std::set<std::string> names;
+  std::string previous;
+  Phase phase = Phase::prefill;
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan pass = request.passes.at(i);
     check(config, pass, prompt);
+    if (!names.insert(pass.name).second)  // ids begin with it
+      throw Error("oracle_range", fmt::format("two passes are called {}", pass.name));
+    if (pass.previous != previous)
+      throw Error("oracle_range", fmt::format("{}: the pass before it is {:?}, not {:?}", pass.name,
+                                              previous, pass.previous));
+    if (phase == Phase::decode && pass.phase == Phase::prefill)  // caches are handed over once
+      throw Error("oracle_range",
+                  fmt::format("{}: a prefill pass after {}, a decode step", pass.name, previous));
+    previous = pass.name;
+    phase = pass.phase;
     if (pass.cached != cached)
       throw Error("oracle_range", fmt::format("{}: {} slots are cached before it, not {}",
                                               pass.name, cached, pass.cached));

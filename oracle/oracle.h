@@ -39,7 +39,7 @@ struct Answer {
   /// The place in the pass of each row's last token, by pass, int32 [B]: whose logits there are.
   std::map<std::string, IntTensor> last;
   /// The slots of each row's caches that a token of it has reached, padding too, by pass, int32
-  /// [B]. Those behind them hold +0 in k_cache and v_cache.
+  /// [B]. The slots after them hold +0 in k_cache and v_cache.
   std::map<std::string, IntTensor> written;
 
   /// What a program means by `raw ID` / `unstored ID`. Throws Error("oracle_id", ...) if unknown.
@@ -49,10 +49,10 @@ struct Answer {
 
 /// Runs the model. `weights` are as generated or loaded; the rounding of numerics.weights happens
 /// inside. Throws Error: "oracle_regime" (another than exact), "oracle_range" (no prompt, no
-/// pass, a pass that is not of the prompt's rows and positions, a row that goes on behind its own
-/// tokens, a token id outside [0, V), more positions than the RoPE table has), "oracle_finite" (a
-/// checkpoint, raw value or statistic turned out non-finite: id and index named); and what
-/// require_ieee and validate(weights) throw.
+/// pass, a pass that is not of the prompt's rows and positions, a row that goes on beyond the end
+/// of its tokens, names of passes that are not each once and in order, a token id outside [0, V),
+/// more positions than the RoPE table has), "oracle_finite" (a checkpoint, raw value or statistic
+/// turned out non-finite: id and index named); and what require_ieee and validate(weights) throw.
 Answer run(const Weights& weights, const Request& request);
 
 }  // namespace shardproof::oracle

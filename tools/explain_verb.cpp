@@ -213,13 +213,13 @@ int explain_steps(const Subject& of, const Options& o) {
     fmt::print("{}\n", json_text(out));
     return 0;
   }
-  const std::string rest = resident_layouts(of.strategy ? phase.layer : *c.prefill.program());
+  const std::string resident = resident_layouts(of.strategy ? phase.layer : *c.prefill.program());
   fmt::print("{} on torus {}, {}\n{}\n", of.title, c.torus.to_string(), print_model(c.model),
              of.pass());
-  fmt::print("resident weights: {}\n", wrapped(rest, 62, "  "));
+  fmt::print("resident weights: {}\n", wrapped(resident, 62, "  "));
   if (of.strategy && !of.hands_over)
     fmt::print("placed before the run, once\n");
-  else if (of.hands_over && resident_layouts(plan.prefill.layer) == rest)
+  else if (of.hands_over && resident_layouts(plan.prefill.layer) == resident)
     fmt::print("same for prefill ({}) and decode: placed before the run, once\n",
                c.prefill.to_string());
   else if (of.hands_over)
@@ -282,7 +282,7 @@ void refuse_idle_flags(const Options& o) {
   if (o.text) {
     if (o.paper) refuse("--paper", "--text, which has no formulas");
     if (o.flags.has("weights")) refuse("--weights as a type", "--text");
-    if (o.program) return;  // the rest is the case that the program is checked against
+    if (o.program) return;  // the resident is the case that the program is checked against
     for (const char* key : {"prefill", "batch", "prompt"})
       if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is one layer");
   } else if (o.layouts && o.svg.empty() && o.flags.has("prefill")) {

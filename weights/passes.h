@@ -10,7 +10,7 @@ namespace shardproof {
 
 enum class Phase { prefill, decode };
 
-/// Neighbouring rows of the batch that have the same positions in a pass.
+/// Neighbouring rows of the batch that begin at the same position in a pass, with as many tokens.
 struct PassRows {
   std::int64_t rows = 1;
   std::int64_t start = 0;   ///< the position of each row's first token
@@ -35,6 +35,7 @@ struct PassPlan {
 };
 
 /// The passes of a run, in order: the prompt in chunks, then a decode step for each further token.
+/// In a list, too, all passes of the prefill come first.
 /// A list, or made as they are asked for: there may be as many as there are positions.
 class Passes {
  public:

@@ -41,7 +41,7 @@ const LayoutLine& TableRules::required(std::string_view value) const {
                 fmt::format("{} has no line '{} : LAYOUT'", table_.name, value));
 }
 
-/// K lies as it (or H) is written, by the longest prefix that cuts it into more than one block.
+/// K is sharded as it (or H) is written, by the longest prefix that gives more than one block.
 Layout TableRules::shortened(const Layout& layout) const {
   const auto at = layout.find('K');
   if (!at) return layout;

@@ -94,7 +94,7 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
               stat(of))
         .name;
   };
-  // Gains and bias rest whole; a chip takes its own part.
+  // Gains and biases are resident unsharded; a chip takes its own part.
   const auto part = [&](const std::string& name, const char* weight) {
     return w
         .lead(w.input(name + n, Layout::parse("E"), fmt::format("weight {}{}", norm, weight)), of_e)

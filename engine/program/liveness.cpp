@@ -23,19 +23,19 @@ std::map<std::string, bool> partial_values(const Program& program) {
 std::map<std::string, std::size_t> needed_until(const Program& program) {
   std::map<std::string, bool> partial = partial_values(program);
   std::map<std::string, std::size_t> read;   // until when the value's own numbers are needed
-  std::map<std::string, std::size_t> terms;  // until when the operands after a partial are
+  std::map<std::string, std::size_t> terms;  // until when what a partial is a sum of is
   for (const std::string& name : program.outputs) read[name] = terms[name] = program.ops.size();
   for (std::size_t i = program.ops.size(); i-- > 0;) {
     const Op& op = program.ops[i];
-    std::size_t until = i;  // the operands after the op's results
+    std::size_t until = i;  // until when this op's operands are needed
     for (const ValueDecl& result : op.results) {
       read[result.name] = std::max(read[result.name], i);
       if (partial[result.name]) until = std::max({until, terms[result.name], i});
     }
     for (const std::string& arg : op.args) {
-      const bool after = !partial[arg];
-      read[arg] = std::max(read[arg], after ? until : i);
-      if (!after) terms[arg] = std::max(terms[arg], until);
+      const bool complete = !partial[arg];
+      read[arg] = std::max(read[arg], complete ? until : i);
+      if (!complete) terms[arg] = std::max(terms[arg], until);
     }
   }
   return read;

@@ -34,7 +34,7 @@ std::string_view form_text(Parameters form) {
   return "";
 }
 
-/// Behind the first operand.
+/// After the first operand.
 std::size_t parameter_count(Parameters form) {
   switch (form) {
     case Parameters::dim_axes:

@@ -24,7 +24,7 @@ std::string wanted(OpKind kind) {
   return fmt::format("{} or {}", takes.least, takes.most);
 }
 
-/// The types of the results, behind the rules that the table of ops tells.
+/// The types of the results, once the rules of the table of ops hold.
 std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
                                const std::vector<Type>& args, const Torus& torus) {
   using namespace typing;

@@ -64,8 +64,8 @@ class Rules : public OpRules {
   const Types& args_;
 };
 
-// The rules of each op, operand types in, result types out (docs/typing.md), behind those that the
-// table of ops tells; those of the collectives are in engine/collective_types.h.
+// The rules of each op, operand types in, result types out (docs/typing.md), once those of the
+// table of ops hold; those of the collectives are in engine/collective_types.h.
 Types einsum(const Rules& rules, const Op& op);
 Types embed_lookup(const Rules& rules, const Type& ids, const Type& table);
 

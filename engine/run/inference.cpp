@@ -87,7 +87,7 @@ class Runner {
     return run(programs.sample, layers() - 1, {{"logits", logits}})["token"];
   }
 
-  /// Behind the last pass of the prefill.
+  /// After the last pass of the prefill.
   void hand_over(const PassPlan& prefill) {
     if (plan_.hand_over.ops.empty()) return;
     pass_ = &prefill;

@@ -43,8 +43,8 @@ std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
   return lengths;
 }
 
-/// Layer programs are checked here, where file and line are known, and not where ways lead to and
-/// from them.
+/// Layer programs are checked here, where file and line are known, and not where moves are
+/// written around them.
 void require_programs(const Case& c, const Passes& passes, Findings::Until until) {
   Findings findings(until);
   TypeCheck type_check(c.model, findings);

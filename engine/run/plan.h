@@ -16,7 +16,8 @@ namespace shardproof {
 /// how many rows, positions or tokens there are is the passes: a user may put others in their
 /// place, of rows that stand at positions of their own. Tests mutate the programs, too.
 struct RunPlan {
-  Case given;  ///< what it was made from: model and numerics, and what it is called
+  Case given;  ///< what it was made from; of it the run reads model and numerics, and
+               ///< traces and explanations torus and name
   Passes passes;
   PhasePrograms prefill, decode;  ///< of a run without decode steps the decode's are the prefill's
   Program hand_over;              ///< of a layer's caches, after the prefill and on its torus

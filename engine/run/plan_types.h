@@ -47,7 +47,8 @@ PlanTypes check(const RunPlan& plan);
 /// found once, however many passes run the program, and in the first of them.
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings);
 
-/// A plan and its types, made once for all who ask.
+/// A plan and its types, made once for all who ask. A plan that was changed is typed again, by
+/// make_typed_plan(RunPlan).
 struct TypedPlan {
   RunPlan plan;
   std::optional<PlanTypes> types;

@@ -10,15 +10,15 @@
 
 namespace shardproof {
 
-/// The type check of a run's programs. A program stands in many passes, and in both phases if these
-/// are alike: what is wrong with a step of it is found once, in the first of them.
+/// The type check of a run's programs. A program runs in many passes, and in both phases if they
+/// have one strategy: what is wrong with a step of it is found once, in the first of them.
 class TypeCheck {
  public:
   /// `model` and `findings` outlive this.
   TypeCheck(const ModelConfig& model, Findings& findings) : model_(model), findings_(findings) {}
 
-  /// The types of the values that have one, in a pass over L positions with M cached ones before
-  /// it; none where the findings have ended the check. The program outlives this.
+  /// The types of the values that have one, in a pass of these extents, M being the length of the
+  /// caches before it; none where the findings have ended the check. The program outlives this.
   ValueTypes types(const Program& program, const std::string& pass, const Torus& torus,
                    const PassExtents& extents);
 

@@ -32,7 +32,8 @@ ScalarJudge::ScalarJudge(const RunPlan& plan, const Weights& weights, const IntT
 void ScalarJudge::next_pass() {
   for (const auto& [key, made] : model_.values())
     if (!met_.contains(key) && judgement_.missing.empty())
-      judgement_.missing = fmt::format("the run never computed {} of {}", key, model_.pass());
+      judgement_.missing =
+          fmt::format("no value of the run was compared with {} of {}", key, model_.pass());
   met_.clear();
   if (model_.next_pass()) meter_.measure(model_);
 }

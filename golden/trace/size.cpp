@@ -58,7 +58,7 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   double bytes = kFile + 2000.0 * c.torus.chips();
   const Passes& all = typed.plan.passes;
   bytes += 4.0 * static_cast<double>(all.batch()) * static_cast<double>(all.prompt() + all.gen());
-  // A pass grows linearly in M, from the first to the last of those that are alike.
+  // A pass grows linearly in M, from the first to the last of a group.
   for (const TypedPasses& passes : typed.types->passes) {
     const PhasePrograms& programs = typed.plan.programs(passes.phase);
     bytes += static_cast<double>(passes.count) / 2.0 *

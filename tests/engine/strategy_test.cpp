@@ -148,13 +148,13 @@ TEST(Strategy, EveryViolationStandsInOneMessage) {
             std::string::npos);
 }
 
-TEST(Strategy, EveryCutOfADimMustDivideIt) {
+TEST(Strategy, EveryShardingOfADimMustDivideIt) {
   const auto message = [](const char* model, std::vector<const char*> names, std::int64_t batch) {
     std::vector<Strategy> phases;
     for (const char* name : names) phases.push_back(Strategy::parse(name));
     return message_of([&] { require_legal(phases, parse_model(model), Torus(4, 2, 3), batch); });
   };
-  // Attention over the batch needs H by its layout of its weights only.
+  // Attention over the batch needs H divisible only by the axes that shard its weights.
   EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:batch"}, 24), "");
   EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:heads"}, 24),
             "strategy_c3: ws2d:heads on torus 4x2x3 needs H=6 divisible by XYZ=24; the nearest "
@@ -221,7 +221,7 @@ TEST(Strategy, ShippedOnesDifferInNameDescriptionAndLayouts) {
   EXPECT_EQ(layouts.size(), names.size());
 }
 
-TEST(Strategy, ThatCutsPositionsIsPrefillOnly) {
+TEST(Strategy, ThatShardsPositionsIsPrefillOnly) {
   std::set<std::string> refused;
   for (const Strategy& s : all_strategies()) {
     EXPECT_EQ(decodes(s), divisor(s, Torus(2, 3, 5), 'L') == 1) << s.to_string();

@@ -193,6 +193,32 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
   }
 }
 
+TEST(Evidence, RowsThatBeginAnewReadNoFilledCache) {
+  // Two chunks, listed: the second goes on after the first, or its rows begin anew.
+  const Case c = parse_case(
+      "torus=2x1x3 prompt=4 chunk=2 gen=1 batch=6 model=palm-tiny,layers=1,E=24,F=24,H=24,Q=2,"
+      "V=24");
+  const Program layer = parse_program(
+      "layer", print_program(partitioned(c, c.prefill, Phase::prefill).layer), "p.txt");
+  Case own = c;
+  own.prefill = own.decode = Strategy(layer);
+  RunPlan plan = make_plan(own);
+  EXPECT_EQ(missing_of_decode(plan), "");
+  std::vector<PassPlan> passes{plan.passes.at(0), plan.passes.at(1)};
+  const auto missing = [&] {
+    plan.passes = Passes(passes);
+    return missing_of_decode(plan);
+  };
+  EXPECT_EQ(missing(), "");
+  passes[1].rows[0].start = 0;
+  EXPECT_NE(missing().find("no pass reads a filled cache"), std::string::npos);
+  EXPECT_EQ(missing().find("no position is above 0"), std::string::npos);
+  passes[1].rows = {{.rows = 5, .start = 0, .tokens = 2}, {.rows = 1, .start = 2, .tokens = 2}};
+  EXPECT_EQ(missing(), "") << "one row is enough";
+  for (PassPlan& pass : passes) pass.rows = {{.rows = 6, .start = 0, .tokens = 1}};
+  EXPECT_NE(missing().find("no position is above 0"), std::string::npos);
+}
+
 TEST(Evidence, SwappedCachesNeedAPassThatReadsThem) {
   // One cache taken for the other: while both are empty, nobody can tell.
   Case c =

@@ -239,7 +239,8 @@ TEST(Judge, DoesNotPassARunThatSkippedACheckpoint) {
   Threads threads(1);
   run_inference(make_plan(c), known->weights, known->prompt, threads, &hider, Hazards::hostile());
   EXPECT_EQ(judge.finish().verdict, Verdict::not_judged);
-  EXPECT_EQ(judge.finish().reason(), "the run never computed decode.1.layer0.hidden");
+  EXPECT_EQ(judge.finish().reason(),
+            "no complete value of the run is declared as decode.1.layer0.hidden");
 }
 
 }  // namespace

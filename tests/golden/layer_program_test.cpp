@@ -320,7 +320,7 @@ TEST(LayerProgram, OneThatLeavesACheckpointUnsaidIsNotJudged) {
                 "ur : BLF_zyx = reduce_scatter(u0, F, x) is raw up");
   const Judgement j = judge(text, c, memo);
   EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
-  EXPECT_EQ(j.reason(), "the run never computed decode.1.layer0.up");
+  EXPECT_EQ(j.reason(), "no complete value of the run is declared as decode.1.layer0.up");
 }
 
 TEST(LayerProgram, OneThatAsksForWhatTheModelHasNotIsRefused) {

@@ -90,7 +90,7 @@ void lose_each_transfer(const Case& c, OracleMemo& memo, Tally& tally) {
 
 /// The tori on which every removal is tried. SHARDPROOF_REMOVAL_TORI names fewer of them, "3x1x2
 /// 2x2x1", where all would take too long: under a sanitizer.
-std::vector<std::string> removal_tori() {
+std::vector<std::string> lost_transfer_tori() {
   const std::vector<std::string> all{"4x2x3", "3x1x2", "1x2x3", "2x2x1"};
   const char* const fewer = std::getenv("SHARDPROOF_REMOVAL_TORI");
   if (fewer == nullptr) return all;
@@ -121,10 +121,10 @@ Case lost_transfer_case(const std::string& torus, const std::string& model, cons
   return c;
 }
 
-TEST(RemovedCollective, IsNamedByTheJudgeInEveryStrategy) {
+TEST(LostTransfer, IsNamedByTheJudgeInEveryStrategy) {
   Tally tally;
   OracleMemo memo;
-  const std::vector<std::string> tori = removal_tori();
+  const std::vector<std::string> tori = lost_transfer_tori();
   const std::vector<Strategy>& sample = sample_strategies();
   const std::vector<Strategy> decoders = decoding(sample);
   const std::vector<std::string> heads{"K=1", "K=24", "K=6", "K=3"};
@@ -161,7 +161,7 @@ TEST(RemovedCollective, IsNamedByTheJudgeInEveryStrategy) {
   EXPECT_EQ(tally.skipped > 0, has_groups_of_one) << tally.skipped;
 }
 
-TEST(RemovedCollective, IsRefusedByTheTypeCheckWhenTakenOutOfTheText) {
+TEST(LostTransfer, IsRefusedByTheTypeCheckWhenTakenOutOfTheText) {
   // The same removal written as a program without the collective: types alone refuse it.
   const Case c = parse_case("torus=4x2x3 prefill=ws2d:batch");
   RunPlan programs = make_plan(c);

@@ -109,6 +109,22 @@ TEST(OracleRefuses, APassThatIsNotOfThePrompt) {
             "oracle_range: decode.1: 5 slots are cached before it, not 6");
   EXPECT_EQ(with([](auto& p) { p[0].sample = false; }),
             "oracle_range: decode.1: no pass before it sampled a token");
+  // Ids begin with a pass's name, and a cache is looked up by the name of the pass before.
+  EXPECT_EQ(with([](auto& p) { p[1].name = p[0].name; }),
+            "oracle_range: two passes are called prefill.c0");
+  EXPECT_EQ(with([](auto& p) { p[1].previous = ""; }),
+            "oracle_range: decode.1: the pass before it is \"prefill.c0\", not \"\"");
+  EXPECT_EQ(with([](auto& p) { p[0].previous = "decode.1"; }),
+            "oracle_range: prefill.c0: the pass before it is \"\", not \"decode.1\"");
+  EXPECT_EQ(with([](auto& p) {
+              p.push_back({.name = "prefill.c1",
+                           .previous = "decode.1",
+                           .phase = Phase::prefill,
+                           .L = 1,
+                           .cached = 6,
+                           .rows = {{.rows = 2, .start = 0, .tokens = 1}}});
+            }),
+            "oracle_range: prefill.c1: a prefill pass after decode.1, a decode step");
 }
 
 TEST(OracleRefuses, ANonFiniteCheckpointNamingIdAndIndex) {

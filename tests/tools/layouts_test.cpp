@@ -214,7 +214,7 @@ TEST_F(Layouts, PhasesAreNamedOrTheOnlyTable) {
   expect_refused("run --layouts two.layouts", "layouts_f4");
 }
 
-TEST_F(Layouts, WhatCutsLNeedsAnotherDecode) {
+TEST_F(Layouts, WhatShardsLNeedsAnotherDecode) {
   write("mine.layouts", shipped("sp:1d"));
   for (const char* legal : {"ws2d:batch", "fsdp", "wg-xyz:batch", "mixed:1d-2d"})
     expect_refused("verify --layouts mine.layouts", legal);

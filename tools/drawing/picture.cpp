@@ -55,7 +55,7 @@ std::string draw(const Scene& scene) {
     cards.push_back(std::move(card));
   };
   for (const ValueDecl& input : scene.program.inputs)
-    add("inputs, as they rest", value_card(scene, input, "input "));
+    add("inputs, in their resident layouts", value_card(scene, input, "input "));
   for (std::size_t i = 0; i < scene.program.ops.size(); ++i) {
     const Op& op = scene.program.ops[i];
     const bool stays = i > 0 && only_moves(scene.program, op);

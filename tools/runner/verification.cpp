@@ -37,7 +37,7 @@ void Verification::run(Selection selected, const VerifyOptions& common, int thre
 
 bool Verification::run_random(std::uint64_t seed, int threads, const VerifyOptions& common) {
   // So few that their plans are small beside what the threads run, and enough for each thread.
-  const std::int64_t at_once = 64 * std::int64_t{threads};
+  const std::int64_t at_once = std::clamp<std::int64_t>(64 * std::int64_t{threads}, 64, 512);
   cases::Coverage coverage;
   for (std::int64_t begin = 0; begin < cases_; begin += at_once)
     run(random_cases(seed, begin, std::min(begin + at_once, cases_), coverage, common.until),

@@ -115,6 +115,7 @@ TEST(EstimatedBytes, GrowWithThePassesOfThePlan) {
   EXPECT_EQ(estimated_bytes(plan, check(plan)), before);
   passes.push_back(passes.back());
   passes.back().name = "decode.2";
+  passes.back().previous = "decode.1";
   ++passes.back().cached;
   plan.passes = Passes(passes);
   EXPECT_EQ(

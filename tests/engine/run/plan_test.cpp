@@ -56,7 +56,7 @@ TEST(Plan, HasThePrefillsProgramsWhereNothingIsDecoded) {
   EXPECT_NE(texts(plan_of(line + "2").decode), texts(alone.prefill));
 }
 
-TEST(Plan, GivesADecodeOfItsOwnToAPrefillThatCutsL) {
+TEST(Plan, GivesADecodeOfItsOwnToAPrefillThatShardsL) {
   const RunPlan plan = plan_of("torus=2x1x3 prefill=sp:1d decode=ws2d:heads gen=2");
   EXPECT_NE(plan.prefill.residual.to_string(), plan.decode.residual.to_string());
   EXPECT_EQ(label_of([] { plan_of("torus=2x1x3 prefill=sp:1d decode=sp:1d gen=2"); }),

@@ -171,9 +171,9 @@ const std::vector<BrokenProgram> kRows{
 
 INSTANTIATE_TEST_SUITE_P(Attention, TypingRule, ::testing::ValuesIn(kRows), named_by_label(kRows));
 
-/// Queries may be sharded over their positions: every chip has all keys. The positions are sharded
-/// as they are.
-TEST(TypingByHand, AttendTakesQueriesCutOverL) {
+/// Queries may be sharded over their positions: every chip has all keys. Then pos is sharded
+/// as the queries are.
+TEST(TypingByHand, AttendTakesQueriesShardedOverL) {
   const std::string inputs = attending("BL_xH_zyQ", "BMK_zQ", "BL_x");
   const std::string results =
       "s : BL_xH_zyM, m : BL_xH_zy, e : BL_xH_zyM, d : BL_xH_zy, o : BL_xH_zyQ = ";
