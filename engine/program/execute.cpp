@@ -43,7 +43,9 @@ class Step {
 
  private:
   const Sharded& arg(std::size_t i) const { return *args_[i]; }
-  const Type& to() const { return types_[0]; }
+  const Type& to() const {
+    return execution_.types == nullptr ? types_[0] : execution_.types->at(op_.results[0].name);
+  }
   std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
 
   std::vector<Type> inferred() const;
@@ -61,7 +63,7 @@ class Step {
   std::vector<SharedValue> args_;
   const Execution& execution_;
   Threads& threads_;
-  std::vector<Type> types_;  ///< of the results
+  std::vector<Type> types_;  ///< of the results, where they are inferred
   std::int64_t received_ = 0;
 };
 
@@ -170,7 +172,7 @@ std::vector<Sharded> results(Value&&... values) {
 }
 
 std::vector<Sharded> Step::run() {
-  types_ = inferred();
+  if (execution_.types == nullptr) types_ = inferred();
   return values();
 }
 

@@ -53,6 +53,10 @@ struct Execution {
   Findings* findings = nullptr;
   /// Of the pass, whose last tokens `last` takes; without them the last of L.
   std::vector<PassRows> rows = {};
+  /// What check() returned for this program and inputs of these shapes: for a program that is
+  /// checked once and run often. Without it each step infers its types from its operands. Of a
+  /// value that does not fit its type here "sharded_c1" is thrown.
+  const std::map<std::string, Type>* types = nullptr;
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

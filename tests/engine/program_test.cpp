@@ -251,6 +251,30 @@ TEST(Execute, SaysAtWhichStepAnErrorOfItsOwnCame) {
   EXPECT_NE(said.find("this op is not implemented"), std::string::npos) << said;
 }
 
+TEST(Execute, TakesTheTypesOfACheckInPlaceOfItsOwn) {
+  const Program program = parse_program("test", R"(
+    input x : BLE_z is in
+    xg : BLE = all_gather(x, E, z) is in
+    y : BLE = add(xg, xg) is mid
+    output y
+  )");
+  const Torus torus(2, 1, 3);
+  const auto x =
+      shared(shard(tensor_of({1, 1, 6}, {1, 2, 3, 4, 5, 6}), Layout::parse("BLE_z"), torus));
+  Threads threads(1);
+  Execution inferring{.config = any_config(), .threads = threads};
+  Execution given = inferring;
+  std::map<std::string, Type> types = check(program, {{"x", {1, 1, 6}}}, torus);
+  given.types = &types;
+  const Sharded expected = *execute(program, {{"x", x}}, inferring).at("y");
+  const Sharded made = *execute(program, {{"x", x}}, given).at("y");
+  EXPECT_EQ(made.type(), expected.type());
+  EXPECT_EQ(made.f32(), expected.f32());
+  // Types of another program: its values do not fit.
+  types.at("xg").shape = {1, 1, 3};
+  EXPECT_EQ(label_of([&] { execute(program, {{"x", x}}, given); }), "sharded_c1");
+}
+
 TEST(Strategies, LayerProgramsCheckOnUnequalTori) {
   const std::vector<ModelConfig> families = models();
   std::size_t turn = 0;

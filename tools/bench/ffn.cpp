@@ -89,11 +89,12 @@ SimulatedFfn::SimulatedFfn(const Ffn& ffn, const Torus& torus, Regime regime, bo
     shapes[input.name] = tensor.shape;
     inputs_[input.name] = std::make_shared<Sharded>(shard(tensor, input.layout, torus));
   }
-  check(program_, shapes, torus);
+  types_ = check(program_, shapes, torus);
 }
 
 SharedValue SimulatedFfn::run() const {
   Execution execution{config_, threads_, nullptr, {}};
+  execution.types = &types_;
   execution.numerics.regime = regime_;
   return execute(program_, inputs_, execution).at("yr");
 }
@@ -101,6 +102,7 @@ SharedValue SimulatedFfn::run() const {
 std::int64_t SimulatedFfn::peak_bytes() const {
   Sizes sizes;
   Execution execution{config_, threads_, &sizes, {}};
+  execution.types = &types_;
   execution.numerics.regime = regime_;
   execute(program_, inputs_, execution);
   const auto until = needed_until(program_);

@@ -48,6 +48,7 @@ class SimulatedFfn {
   Regime regime_;
   Threads& threads_;
   Program program_;
+  std::map<std::string, Type> types_;
   std::map<std::string, SharedValue> inputs_;
 };
 
