@@ -282,7 +282,7 @@ void refuse_idle_flags(const Options& o) {
   if (o.text) {
     if (o.paper) refuse("--paper", "--text, which has no formulas");
     if (o.flags.has("weights")) refuse("--weights as a type", "--text");
-    if (o.program) return;  // the resident is the case that the program is checked against
+    if (o.program) return;  // the rest is the case that the program is checked against
     for (const char* key : {"prefill", "batch", "prompt"})
       if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is one layer");
   } else if (o.layouts && o.svg.empty() && o.flags.has("prefill")) {
