@@ -93,6 +93,8 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
       return expect(id, answer.checkpoints.at(id));
     case Role::Kind::raw:
       return expect("raw " + id, answer.raw_of(id));
+    case Role::Kind::scaled:
+      return expect("scaled " + id, answer.scaled_of(id));
     case Role::Kind::unstored:
       return expect("unstored " + id, answer.unstored_of(id));
     case Role::Kind::stat:

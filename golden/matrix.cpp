@@ -87,6 +87,20 @@ std::vector<Case> standard_matrix() {
     for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "1x4x2"})
       for (const Strategy& s : all_strategies()) add_table(torus, model, s, 24, 4);
   for (const Strategy& s : all_strategies()) add_table("4x4x4", "palm-mini", s, 64, 2);
+  // And with int8 weights: for all heads, with biases after the scale, with bf16 activations, and
+  // under each schedule of the f32 regime.
+  for (const char* model : {"palm-tiny", "palm-tiny,K=6,bias=all,norm=layernorm", "palm-tiny,K=24"})
+    for (const char* torus : {"4x2x3", "3x2x2"})
+      for (const Strategy& s : all_strategies()) {
+        add_table(torus, model, s, 24, 4);
+        Numerics& numerics = all.back().numerics;
+        numerics.weights = WeightType::int8;
+        numerics.act = std::array{ActType::f32, ActType::bf16}[schedule % 2];
+        if (schedule++ % 3 != 0) continue;
+        numerics.regime = Regime::f32;
+        numerics.schedule =
+            std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule / 3 % 3];
+      }
   return all;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "oracle/storage.h"
 #include "weights/generator.h"
 
 namespace shardproof {
@@ -24,7 +25,8 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes&
   numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from
   oracle::Answer answer = oracle::run(weights, {numerics, prompt, passes});
   return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
-      stored_as(weights, c.numerics.weights), std::move(prompt), std::move(answer)});
+      stored_as(weights, c.numerics.weights), oracle::as_stored(weights, c.numerics.weights),
+      std::move(prompt), std::move(answer)});
 }
 
 }  // namespace

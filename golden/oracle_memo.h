@@ -19,6 +19,7 @@ class OracleMemo {
  public:
   struct Known {
     Weights weights;  ///< as stored for the run
+    Weights stored;   ///< as the oracle keeps them, which weights of a run must be
     IntTensor prompt;
     oracle::Answer answer;
   };

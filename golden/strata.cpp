@@ -74,7 +74,7 @@ const std::vector<Kind>& all_kinds() {
       for (Heads heads : {Heads::multiquery, Heads::grouped, Heads::multihead})
         for (Regime regime : {Regime::exact, Regime::f32})
           for (ActType act : {ActType::f32, ActType::bf16})
-            for (WeightType weights : {WeightType::f32, WeightType::bf16})
+            for (WeightType weights : {WeightType::f32, WeightType::bf16, WeightType::int8})
               for (bool chunked : {false, true})
                 all.push_back({block, heads, regime, act, weights, chunked});
     return all;

@@ -121,7 +121,7 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   exact.given.numerics.regime = Regime::exact;
   Findings of_layouts(options.until);
   const Judgement layouts = judged(exact, *known, options, !f32_wanted, of_layouts,
-                                   Judge(known->answer, known->weights, of_layouts));
+                                   Judge(known->answer, known->stored, of_layouts));
   if (layouts.verdict != Verdict::equal) {
     if (f32_wanted && options.observer != nullptr) show(plan, *known, options, layouts);
     return layouts;
@@ -130,12 +130,12 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   if (f32_wanted) {
     Findings findings(options.until);
     judgement = judged(plan, *known, options, true, findings,
-                       ScalarJudge(plan, known->weights, known->prompt, known->answer, findings));
+                       ScalarJudge(plan, known->stored, known->prompt, known->answer, findings));
     judgement.tensors += layouts.tensors;
     judgement.elements += layouts.elements;
     if (judgement.verdict != Verdict::equal) return judgement;
   }
-  Evidence evidence = evidence_of_weights(plan, known->weights);
+  Evidence evidence = evidence_of_weights(plan, known->stored);
   if (has_program(c) && evidence.missing.empty()) evidence.missing = missing_of_decode(plan);
   judgement.notes = std::move(evidence.notes);
   for (std::string& note : notes_of_passes(plan)) judgement.notes.push_back(std::move(note));

@@ -43,13 +43,15 @@ const Tensor& project(Pass& pass, int layer, std::string_view name,
   s.data = contract(rows, w.columns);
 
   Tensor y = s;
-  for (size_t n = 0; n < y.data.size(); ++n) {
-    const size_t channel = n % w.columns.count();
-    float& v = y.data[n];
-    if (!w.scales.empty())
-      v = static_cast<float>(static_cast<double>(v) * static_cast<double>(w.scales[channel]));
-    for (const Tensor& bias : w.biases) v = v + bias.data[channel];
+  const size_t count = w.columns.count();
+  if (!w.scales.empty()) {
+    for (size_t n = 0; n < y.data.size(); ++n)
+      y.data[n] = static_cast<float>(static_cast<double>(y.data[n]) *
+                                     static_cast<double>(w.scales[n % count]));
+    if (!w.biases.empty()) pass.scaled(layer, name, y);
   }
+  for (size_t n = 0; n < y.data.size(); ++n)
+    for (const Tensor& bias : w.biases) y.data[n] = y.data[n] + bias.data[n % count];
   const Tensor& checkpoint = pass.store(layer, name, std::move(y));
   pass.raw(layer, name, std::move(s));
   return checkpoint;

@@ -33,7 +33,8 @@ struct LayerWeights {
 
 /// All the weights, as numerics.weights stores them.
 struct Model {
-  Model(const Weights& weights, WeightType type);
+  /// `weights` as as_stored() returns them.
+  explicit Model(const Weights& weights);
 
   ModelConfig config;
   Tensor table;  ///< V x E

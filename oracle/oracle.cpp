@@ -10,6 +10,7 @@
 #include "oracle/block.h"
 #include "oracle/model.h"
 #include "oracle/pass.h"
+#include "oracle/storage.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
 #include "weights/registry.h"
@@ -180,6 +181,13 @@ const Tensor& Answer::raw_of(const std::string& id) const {
   return found->second;
 }
 
+const Tensor& Answer::scaled_of(const std::string& id) const {
+  if (const auto found = scaled.find(id); found != scaled.end()) return found->second;
+  if (!is_contraction(id))
+    throw Error("oracle_id", fmt::format("{:?} names no contraction of this run", id));
+  return unstored_of(id);  // no biases follow
+}
+
 const Tensor& Answer::unstored_of(const std::string& id) const {
   if (const auto found = unstored.find(id); found != unstored.end()) return found->second;
   const auto found = checkpoints.find(id);
@@ -192,7 +200,7 @@ Answer run(const Weights& weights, const Request& request) {
   require_ieee();
   check(weights.config(), request);
   validate(weights);
-  const Model model(weights, request.numerics.weights);
+  const Model model(as_stored(weights, request.numerics.weights));
   std::vector<Cache> caches(model.layers.size());
   Answer answer;
 

@@ -30,6 +30,8 @@ struct Answer {
   /// A contraction's S before any scale, bias and st, by checkpoint id; of embed the table's rows,
   /// of logits S before logit_scale. Elementwise checkpoints have none: see unstored.
   std::map<std::string, Tensor> raw;
+  /// S times the int8 scale, of a contraction that adds biases to it, by checkpoint id.
+  std::map<std::string, Tensor> scaled;
   /// The f32 value that st is applied to, by checkpoint id (act=bf16 only).
   std::map<std::string, Tensor> unstored;
   /// "PASS.layer0.ss" and (serial) "PASS.layer0.ss2", "PASS.final_ss", BL; layernorm adds mu, mu2,
@@ -42,8 +44,10 @@ struct Answer {
   /// [B]. The slots after them hold +0 in k_cache and v_cache.
   std::map<std::string, IntTensor> written;
 
-  /// What a program means by `raw ID` / `unstored ID`. Throws Error("oracle_id", ...) if unknown.
+  /// What a program means by `raw ID`, `scaled ID`, `unstored ID`. Throws Error("oracle_id", ...)
+  /// if unknown.
   const Tensor& raw_of(const std::string& id) const;
+  const Tensor& scaled_of(const std::string& id) const;
   const Tensor& unstored_of(const std::string& id) const;
 };
 

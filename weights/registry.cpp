@@ -36,8 +36,12 @@ std::int64_t extent(char letter, const ModelConfig& c, const PassExtents& pass) 
 }
 
 WeightSpec spec_of(const WeightRow& row, std::int64_t layer, const ModelConfig& config) {
-  WeightSpec spec{weight_id(layer, row.name), std::string(row.dims), shape_of(row.dims, config), 1,
-                  row.kind == WeightKind::matrix};
+  WeightSpec spec{.name = weight_id(layer, row.name),
+                  .dims = std::string(row.dims),
+                  .shape = shape_of(row.dims, config),
+                  .matrix = row.kind == WeightKind::matrix,
+                  .int8 = scale_of(config, row.name) != nullptr,
+                  .scale = row.kind == WeightKind::scale};
   for (std::size_t d = 0; d < static_cast<std::size_t>(row.contracted); ++d)
     spec.fan_in *= spec.shape[d];
   return spec;
@@ -74,13 +78,41 @@ std::string_view to_string(WireType type) {
       return "f32";
     case WireType::bf16:
       return "bf16";
+    case WireType::int8:
+      return "int8";
     case WireType::int32:
       return "int32";
   }
   return "";
 }
 
-int bytes_of(WireType type) { return type == WireType::bf16 ? 2 : 4; }
+int bytes_of(WireType type) {
+  switch (type) {
+    case WireType::int8:
+      return 1;
+    case WireType::bf16:
+      return 2;
+    case WireType::f32:
+    case WireType::int32:
+      break;
+  }
+  return 4;
+}
+
+namespace {
+
+bool is_of(const WeightRow& scale, std::string_view matrix) {
+  return scale.kind == WeightKind::scale &&
+         std::find(scale.scaled.begin(), scale.scaled.end(), matrix) != scale.scaled.end();
+}
+
+/// Whether weights=int8 keeps the matrix as codes, in whatever model.
+bool has_codes(std::string_view matrix) {
+  return std::any_of(all_weights().begin(), all_weights().end(),
+                     [&](const WeightRow& row) { return is_of(row, matrix); });
+}
+
+}  // namespace
 
 WireType ValueRow::wire(const Numerics& numerics) const {
   if (integer) return WireType::int32;
@@ -88,8 +120,9 @@ WireType ValueRow::wire(const Numerics& numerics) const {
 }
 
 WireType WeightRow::wire(const Numerics& numerics) const {
-  const bool rounded = kind == WeightKind::matrix && numerics.weights == WeightType::bf16;
-  return rounded ? WireType::bf16 : WireType::f32;
+  if (kind != WeightKind::matrix) return WireType::f32;
+  if (numerics.weights == WeightType::int8 && has_codes(name)) return WireType::int8;
+  return numerics.weights == WeightType::bf16 ? WireType::bf16 : WireType::f32;
 }
 
 const ValueRow* value_row(std::string_view name) { return find(all_values(), name); }
@@ -101,12 +134,26 @@ const ValueRow& statistic_row(std::string_view norm, std::string_view statistic)
   throw std::logic_error(fmt::format("{} has no statistic {}", norm, statistic));
 }
 
-bool has_weight(const ModelConfig& config, std::string_view name) {
-  const WeightRow* const row = weight_row(name);
-  return row != nullptr && row->in_model(config);
+namespace {
+
+bool has(const ModelConfig& config, const WeightRow& row, WeightType kept) {
+  return row.in_model(config) && (row.kind != WeightKind::scale || kept == WeightType::int8);
 }
 
-std::vector<WeightSpec> weight_specs(const ModelConfig& config) {
+}  // namespace
+
+bool has_weight(const ModelConfig& config, std::string_view name, WeightType kept) {
+  const WeightRow* const row = weight_row(name);
+  return row != nullptr && has(config, *row, kept);
+}
+
+const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix) {
+  for (const WeightRow& row : all_weights())
+    if (row.in_model(config) && is_of(row, matrix)) return &row;
+  return nullptr;
+}
+
+std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType kept) {
   const std::span<const WeightRow> rows = all_weights();
   const auto of_layer = [](const WeightRow& row) { return row.per_layer; };
   const auto first = std::find_if(rows.begin(), rows.end(), of_layer);
@@ -114,7 +161,7 @@ std::vector<WeightSpec> weight_specs(const ModelConfig& config) {
   std::vector<WeightSpec> specs;
   const auto add = [&](auto begin, auto end, std::int64_t layer) {
     for (auto row = begin; row != end; ++row)
-      if (row->in_model(config)) specs.push_back(spec_of(*row, layer, config));
+      if (has(config, *row, kept)) specs.push_back(spec_of(*row, layer, config));
   };
   add(rows.begin(), first, -1);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) add(first, after, layer);

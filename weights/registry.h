@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ enum class ValueKind {
 };
 
 /// What an element of a complete value or of a weight travels as between chips.
-enum class WireType { f32, bf16, int32 };
+enum class WireType { f32, bf16, int8, int32 };
 std::string_view to_string(WireType type);
 int bytes_of(WireType type);
 
@@ -64,6 +65,7 @@ enum class WeightKind {
   matrix,     ///< a W matrix or the table: rounded by weights=bf16
   gain,       ///< of a norm
   bias,       ///< of a norm or a contraction
+  scale,      ///< of int8 matrices: one for each output channel
   rope_table  ///< [PJ]
 };
 
@@ -76,6 +78,8 @@ struct WeightRow {
   int contracted = 0;  ///< leading dims that are summed over
   Section section = Section::none;
   bool (*in_model)(const ModelConfig&) = nullptr;
+  /// Of a scale the matrices that it belongs to, one or two: with weights=int8 they are codes.
+  std::array<std::string_view, 2> scaled = {};
 
   WireType wire(const Numerics& numerics) const;
 };
@@ -92,16 +96,23 @@ struct WeightSpec {
   Shape shape;
   std::int64_t fan_in = 1;  ///< the contracted extent, which scales generated values
   bool matrix = false;      ///< a W matrix or the table: rounded by weights=bf16
+  bool int8 = false;        ///< a W matrix that weights=int8 keeps as codes
+  bool scale = false;       ///< of such matrices
 };
 
 /// Every weight of the model, in the order files list them: embed VE (and unembed VE when untied);
 /// per layer norm E, (serial: norm2 E), wq EHQ, wk EKQ, wv EKQ, wo HQE, w_gate EF, (gated FFN:
 /// w_up EF), w_out FE, and biases where the config has them (norm_bias, norm2_bias E; bq HQ, bk KQ,
 /// bv KQ; bo E, b_gate F, b_up F, b_out E); final_norm E (final_norm_bias E); rope_cos PJ,
-/// rope_sin PJ with J = rotary·Q/2, unless rope is none.
-std::vector<WeightSpec> weight_specs(const ModelConfig& config);
-/// Whether the model has the weight, "w_up" or "norm2_bias".
-bool has_weight(const ModelConfig& config, std::string_view name);
+/// rope_sin PJ with J = rotary·Q/2, unless rope is none. Weights kept as int8 have scales, too,
+/// after a layer's biases: wq_scale HQ, wk_scale, wv_scale KQ, w_gate_scale F, (gated: w_up_scale
+/// F), and block_out_scale E, or (serial) wo_scale, w_out_scale E.
+std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType kept = WeightType::f32);
+/// Whether the model has the weight, "w_up" or "norm2_bias"; scales with weights=int8 alone.
+bool has_weight(const ModelConfig& config, std::string_view name,
+                WeightType kept = WeightType::f32);
+/// The scale of a matrix of this model, "block_out_scale" of "wo"; null if it is never int8.
+const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix);
 /// "wq" of layer 0 is "layer0.wq"; a weight of the model has the name that it is declared by.
 std::string weight_id(std::int64_t layer, std::string_view name);
 

@@ -33,10 +33,19 @@ void require_finite(std::string_view name, const Tensor& tensor) {
   }
 }
 
+template <class Holds>
+void require_each(const WeightSpec& spec, const Tensor& tensor, std::string_view rule,
+                  Holds&& holds) {
+  for (std::size_t i = 0; i < tensor.data.size(); ++i)
+    if (!holds(tensor.data[i]))
+      throw Error("weights_value", fmt::format("{}{} is {}; {}", spec.name,
+                                               index_text(tensor.shape, i), tensor.data[i], rule));
+}
+
 }  // namespace
 
-Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors)
-    : config_(std::move(config)) {
+Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors, WeightType kept)
+    : config_(std::move(config)), kept_(kept) {
   tensors_.merge(tensors);
 }
 
@@ -49,7 +58,8 @@ const Tensor& Weights::at(std::string_view name) const {
 }
 
 void validate(const Weights& weights) {
-  const std::vector<WeightSpec> specs = weight_specs(weights.config());
+  const bool int8 = weights.kept() == WeightType::int8;
+  const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.kept());
   std::map<std::string, const WeightSpec*, std::less<>> legal;
   for (const WeightSpec& spec : specs) legal.emplace(spec.name, &spec);
   for (const auto& [name, tensor] : weights.all()) {
@@ -72,14 +82,22 @@ void validate(const Weights& weights) {
                                                fmt::join(tensor.shape, ", "), tensor.data.size()));
     }
     require_finite(spec.name, tensor);
+    if (int8 && spec.int8)
+      require_each(spec, tensor, "a code is a whole number from -127 to 127", [](float code) {
+        return std::abs(code) <= 127.0F && std::nearbyint(code) == code;
+      });
+    if (spec.scale)
+      require_each(spec, tensor, "a scale is above 0", [](float scale) { return scale > 0.0F; });
   }
 }
 
 Weights stored_as(const Weights& weights, WeightType type) {
-  if (type == WeightType::int8) {
-    throw Error("weights_int8", "weights=int8 is not executed yet; legal: f32, bf16");
-  }
-  if (type == WeightType::f32) return weights;
+  if (weights.kept() == WeightType::int8 && type != WeightType::int8)
+    throw Error(
+        "weights_int8",
+        fmt::format("the weights are kept as int8, and the case says weights={}; legal: int8",
+                    to_string(type)));
+  if (type != WeightType::bf16) return weights;
   std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
   for (const WeightSpec& spec : weight_specs(weights.config())) {
     if (!spec.matrix) continue;

@@ -4,12 +4,14 @@
 
 namespace shardproof {
 
-std::vector<LogicalOp> logical_layer(const ModelConfig& config) {
+std::vector<LogicalOp> logical_layer(const ModelConfig& config, WeightType weights) {
   using Kind = LogicalOp::Kind;
   std::vector<LogicalOp> ops;
   const auto einsum = [&](const char* result, const char* spec, std::vector<std::string> operands,
                           const std::vector<std::string>& biases) {
     LogicalOp op{Kind::einsum, result, std::move(operands), EinsumSpec::parse(spec)};
+    // The terms of one contraction have one scale.
+    if (weights == WeightType::int8) op.scale = scale_of(config, op.operands[1])->name;
     for (const std::string& bias : biases)
       if (has_weight(config, bias)) op.biases.push_back(bias);
     ops.push_back(std::move(op));

@@ -5,6 +5,7 @@
 
 #include "engine/einsum.h"
 #include "weights/model_config.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -13,7 +14,7 @@ namespace shardproof {
 struct LogicalOp {
   enum class Kind {
     norm,      ///< operands {x}; statistics, gain and bias are its own
-    einsum,    ///< operands {value, weight, ...}, one pair a term; then its biases
+    einsum,    ///< operands {value, weight, ...}, one pair a term; then its scale and biases
     attend,    ///< operands {q, k, v}; rotation and cache are its own
     activate,  ///< operands {gate} or {gate, up}
     add        ///< operands {a, b}
@@ -22,10 +23,12 @@ struct LogicalOp {
   std::string result;  ///< "norm2", "q", ..., as tables and checkpoints name it; of attend "attn"
   std::vector<std::string> operands;
   EinsumSpec spec = {};
+  std::string scale = {};                ///< "wq_scale", of int8 weights
   std::vector<std::string> biases = {};  ///< "bq"; those that the model has
 };
 
 /// The layer of a model, in the order in which it is computed.
-std::vector<LogicalOp> logical_layer(const ModelConfig& config);
+std::vector<LogicalOp> logical_layer(const ModelConfig& config,
+                                     WeightType weights = WeightType::f32);
 
 }  // namespace shardproof

@@ -14,12 +14,12 @@ namespace {
 class Partitioner {
  public:
   Partitioner(const LayoutTable& table, const ModelConfig& config, const Extents& extents,
-              const Torus& torus, ActType act, BrokenRule broken)
+              const Torus& torus, const Numerics& numerics, BrokenRule broken)
       : table_(table),
         config_(config),
-        ops_(logical_layer(config)),
+        ops_(logical_layer(config, numerics.weights)),
         rules_(table, extents, torus, broken),
-        w_(std::string(kLayerProgram), act, extents, torus),
+        w_(std::string(kLayerProgram), numerics.act, extents, torus),
         broken_(broken) {}
 
   PartitionedLayer run() {
@@ -108,11 +108,11 @@ class Partitioner {
     for (std::size_t t = 0; t < operands.size(); ++t)
       call += fmt::format("; {}, {}", operands[t], weight(op.operands[2 * t + 1]));
     WrittenValue now = w_.step(names.at(op.result), layouts.product, call + ")",
-                               w_.raw(op.result, !op.biases.empty()));
+                               w_.raw(op.result, !op.scale.empty() || !op.biases.empty()));
     bool complete = false;
     const auto complete_it = [&] {
       if (!complete && !now.layout.is_partial()) {
-        now = w_.stored(biased(op, now), op.result);
+        now = w_.stored(biased(op, scaled(op, now)), op.result);
         complete = true;
       }
     };
@@ -150,15 +150,27 @@ class Partitioner {
     return pass(name, line).name;
   }
 
+  /// An input that is multiplied or added to a value, channel by channel, resident in the layout of
+  /// that: it is small.
+  std::string channels(const std::string& name, const WrittenValue& value, BrokenRule rule) {
+    const auto& dims = value.layout.dims();
+    const Layout own({dims.begin() + 2, dims.end()}, {});
+    return w_.input(name, resident(own, rule), "weight " + name).name;
+  }
+
+  WrittenValue scaled(const LogicalOp& op, const WrittenValue& value) {
+    if (op.scale.empty()) return value;
+    return w_.step(value.name + "_s", value.layout,
+                   fmt::format("scale({}, {})", value.name,
+                               channels(op.scale, value, BrokenRule::scale_layout)),
+                   op.biases.empty() ? w_.unstored(op.result) : "scaled " + op.result, value.base);
+  }
+
   WrittenValue biased(const LogicalOp& op, const WrittenValue& value) {
     if (op.biases.empty()) return value;
     std::vector<std::string> args{value.name};
-    for (const std::string& bias : op.biases) {
-      // Resident in the layout in which it is added: it is small.
-      const auto& dims = value.layout.dims();
-      const Layout own({dims.begin() + 2, dims.end()}, {});
-      args.push_back(w_.input(bias, resident(own, BrokenRule::bias_layout), "weight " + bias).name);
-    }
+    for (const std::string& bias : op.biases)
+      args.push_back(channels(bias, value, BrokenRule::bias_layout));
     return w_.step(value.name + "_b", value.layout, fmt::format("bias({})", fmt::join(args, ", ")),
                    w_.unstored(op.result), value.base);
   }
@@ -261,9 +273,9 @@ class Partitioner {
 }  // namespace
 
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
-                           const Extents& extents, const Torus& torus, ActType act,
+                           const Extents& extents, const Torus& torus, const Numerics& numerics,
                            BrokenRule broken) {
-  return Partitioner(table, config, extents, torus, act, broken).run();
+  return Partitioner(table, config, extents, torus, numerics, broken).run();
 }
 
 }  // namespace shardproof

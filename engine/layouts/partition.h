@@ -31,6 +31,7 @@ enum class BrokenRule {
   kv_prefix,     ///< K is sharded over the last axis of H that divides it, not over a prefix
   weight_order,  ///< the resident layouts of weights have their axes in reverse order
   bias_layout,   ///< those of biases have
+  scale_layout,  ///< those of int8 scales have
   axes_once      ///< an axis may be used twice by the operands of a contraction
 };
 
@@ -43,7 +44,7 @@ enum class BrokenRule {
 /// different axes), "layouts_c8" (keys and values do not have the layouts that attend needs),
 /// "layouts_c9" (an arrow marked [strict] takes more than one op).
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
-                           const Extents& extents, const Torus& torus, ActType act,
+                           const Extents& extents, const Torus& torus, const Numerics& numerics,
                            BrokenRule broken = BrokenRule::none);
 
 }  // namespace shardproof

@@ -49,9 +49,9 @@ class ProgramWriter {
   WrittenValue lead(WrittenValue value, const Layout& to);
   Path path(const Layout& from, const Layout& to) const;
 
-  /// What a contraction returns before bias and st: the checkpoint itself when neither follows.
-  std::string raw(const std::string& checkpoint, bool biased) const {
-    return (bf16_ || biased ? "raw " : "") + checkpoint;
+  /// What a contraction returns before scale, bias and st: the checkpoint itself when none follows.
+  std::string raw(const std::string& checkpoint, bool changed) const {
+    return (bf16_ || changed ? "raw " : "") + checkpoint;
   }
   /// What an elementwise op returns before st.
   std::string unstored(const std::string& checkpoint) const {

@@ -26,7 +26,8 @@ std::optional<Finding> overflow(const Scope& scope, const Program& program,
   const Role& m = declared.role;
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data());
   const bool computed = m.kind == Role::Kind::checkpoint || m.kind == Role::Kind::raw ||
-                        m.kind == Role::Kind::unstored || m.kind == Role::Kind::stat;
+                        m.kind == Role::Kind::scaled || m.kind == Role::Kind::unstored ||
+                        m.kind == Role::Kind::stat;
   if (chips == nullptr || declared.layout.is_partial() || !computed) return std::nullopt;
   if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
   const Shape& local = value.local();

@@ -11,8 +11,9 @@
 namespace shardproof {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Role::Kind>, 7> kRoles{{
+constexpr std::array<std::pair<std::string_view, Role::Kind>, 8> kRoles{{
     {"raw ", Role::Kind::raw},
+    {"scaled ", Role::Kind::scaled},
     {"unstored ", Role::Kind::unstored},
     {"stat ", Role::Kind::stat},
     {"weight ", Role::Kind::weight},
@@ -67,7 +68,8 @@ WireType wire_type(const ValueDecl& value, const Numerics& numerics) {
     return row == nullptr ? WireType::f32 : row->wire(numerics);
   }
   const ValueRow* const row = value_row(role);
-  const bool rounded = role.kind != Role::Kind::raw && role.kind != Role::Kind::unstored;
+  const bool rounded = role.kind != Role::Kind::raw && role.kind != Role::Kind::scaled &&
+                       role.kind != Role::Kind::unstored;
   if (row == nullptr || !rounded || value.layout.is_partial()) return WireType::f32;
   return row->wire(numerics);
 }

@@ -44,7 +44,7 @@ class Runner {
   Runner(const RunPlan& plan, const Weights& weights, Threads& threads, Observer* observer,
          const Hazards& hazards, const FaultHooks& faults, Findings* findings)
       : plan_(plan),
-        placed_(weights, faults),
+        placed_(weights, plan.given.numerics.weights, faults),
         threads_(threads),
         observer_(observer),
         hazards_(hazards),

@@ -1,28 +1,73 @@
 #include "engine/run/placement.h"
 
+#include <algorithm>
+#include <optional>
+
+#include "engine/quantize.h"
 #include "weights/registry.h"
 
 namespace shardproof {
-SharedValue PlacedWeights::get(const std::string& name, const Layout& layout, const Torus& torus) {
-  SharedValue& value = placed_[name + " : " + layout.to_string() + " on " + torus.to_string()];
+namespace {
+
+/// The layout in which a program takes a weight; unsharded if it takes none.
+Layout resident_layout(const Program& program, const WeightRow& row) {
+  for (const ValueDecl& input : program.inputs)
+    if (input.role.kind == Role::Kind::weight && input.role.name == row.name) return input.layout;
+  return Layout::parse(row.dims);
+}
+
+}  // namespace
+
+/// The scale of an output channel, from what the chips have of its matrices.
+const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
+  std::string key = weight_id(place.layer, row.name) + " on " + place.torus.to_string();
+  for (std::string_view name : row.scaled)
+    if (!name.empty()) key += " " + resident_layout(place.program, *weight_row(name)).to_string();
+  const auto [at, is_new] = scales_.try_emplace(key);
+  if (!is_new) return at->second;
+  std::optional<Sharded> most;
+  for (std::string_view name : row.scaled) {
+    if (name.empty()) continue;
+    const WeightRow& matrix = *weight_row(name);
+    const Sharded own = absmax(shard(weights_.at(weight_id(place.layer, name)),
+                                     resident_layout(place.program, matrix), place.torus),
+                               static_cast<std::size_t>(matrix.contracted));
+    most = most ? greater(shard(assemble(*most), own.layout(), place.torus), own) : own;
+  }
+  return at->second = assemble(scale_of_absmax(*most));
+}
+
+Sharded PlacedWeights::made(const std::string& name, const Place& place, const Layout& layout) {
+  const ValueRow* const value = value_row(name);
+  if (value != nullptr && value->kind == ValueKind::constant)
+    return shard(constant_tensor(weights_.config()), layout, place.torus);
+  const std::string id = weight_id(place.layer, name);
+  const WeightRow* const row = weight_row(name);
+  const WeightRow* const of = scale_of(weights_.config(), name);
+  if (quantizes_ && row != nullptr && row->kind == WeightKind::scale)
+    return shard(scale(*row, place), layout, place.torus);
+  Sharded placed = shard(weights_.at(id), layout, place.torus);
+  if (!quantizes_ || of == nullptr) return placed;
+  const auto& dims = layout.dims();
+  const Layout channels({dims.begin() + row->contracted, dims.end()}, {});
+  return codes(placed, shard(scale(*of, place), channels, place.torus));
+}
+
+SharedValue PlacedWeights::get(const std::string& name, const Place& place, const Layout& layout) {
+  const std::string id = weight_id(place.layer, name);
+  SharedValue& value = placed_[id + " : " + layout.to_string() + " on " + place.torus.to_string()];
   if (value) return value;
-  const ValueRow* const row = value_row(name);
-  const bool constant = row != nullptr && row->kind == ValueKind::constant;
-  const Tensor whole = constant ? constant_tensor(weights_.config()) : weights_.at(name);
-  Sharded placed = shard(whole, layout, torus);
-  if (faults_.weight) faults_.weight(name, placed);
+  Sharded placed = made(name, place, layout);
+  if (faults_.weight) faults_.weight(id, placed);
   value = std::make_shared<Sharded>(std::move(placed));
   return value;
 }
 
 void PlacedWeights::supply(const Program& program, const Torus& torus, int layer,
                            std::map<std::string, SharedValue>& inputs) {
-  for (const ValueDecl& input : program.inputs) {
-    if (input.role.kind == Role::Kind::weight)
-      inputs[input.name] = get(weight_id(layer, input.role.name), input.layout, torus);
-    if (input.role.kind == Role::Kind::constant)
-      inputs[input.name] = get(input.role.name, input.layout, torus);
-  }
+  for (const ValueDecl& input : program.inputs)
+    if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::constant)
+      inputs[input.name] = get(input.role.name, {program, torus, layer}, input.layout);
 }
 
 void PlacedWeights::place(const PhasePrograms& programs) {

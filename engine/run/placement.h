@@ -14,9 +14,12 @@ namespace shardproof {
 /// Resident weights on the chips, by name, layout and torus: placed once for all phases that agree.
 class PlacedWeights {
  public:
-  /// `weights` as stored for the run; they and `faults` outlive this.
-  PlacedWeights(const Weights& weights, const FaultHooks& faults)
-      : weights_(weights), faults_(faults) {}
+  /// `weights` as stored_as() returns them for `type`; they and `faults` outlive this. With
+  /// weights=int8 that are not kept so, the chips make codes and scales of their own shards.
+  PlacedWeights(const Weights& weights, WeightType type, const FaultHooks& faults)
+      : weights_(weights),
+        quantizes_(type == WeightType::int8 && weights.kept() != WeightType::int8),
+        faults_(faults) {}
 
   /// Places all that a phase's programs ask for. Throws what supply() throws.
   void place(const PhasePrograms& programs);
@@ -27,11 +30,22 @@ class PlacedWeights {
               std::map<std::string, SharedValue>& inputs);
 
  private:
-  SharedValue get(const std::string& name, const Layout& layout, const Torus& torus);
+  /// Who asks: a program, its torus, a layer.
+  struct Place {
+    const Program& program;
+    const Torus& torus;
+    int layer;
+  };
+
+  SharedValue get(const std::string& name, const Place& place, const Layout& layout);
+  Sharded made(const std::string& name, const Place& place, const Layout& layout);
+  const Tensor& scale(const WeightRow& row, const Place& place);
 
   const Weights& weights_;
+  bool quantizes_;
   const FaultHooks& faults_;
   std::map<std::string, SharedValue> placed_;
+  std::map<std::string, Tensor> scales_;  // by name, torus and the layouts of the matrices
 };
 
 }  // namespace shardproof

@@ -20,8 +20,6 @@ void require_numbers(const Case& c) {
     throw Error("case_numerics",
                 fmt::format("schedule={} needs regime=f32: exact sums have no order",
                             to_string(numerics.schedule)));
-  if (numerics.weights == WeightType::int8)
-    throw Error("case_numerics", "weights=int8 is not executed yet; legal: f32, bf16");
   if (c.gen < 1) throw Error("case_gen", fmt::format("gen={}: at least 1", c.gen));
   if (c.batch < 1) throw Error("case_batch", fmt::format("batch={}: at least 1", c.batch));
   if (c.prompt < 1) throw Error("case_prompt", fmt::format("prompt={}: at least 1", c.prompt));
@@ -57,7 +55,7 @@ void require_programs(const Case& c, const Passes& passes, Findings::Until until
                     [&](const Program* other) { return *other == *layer; }))
       continue;
     try {
-      require_layer(*layer, c.model, c.numerics.act);
+      require_layer(*layer, c.model, c.numerics);
     } catch (const Error& error) {
       no_layers.push_back(layer);
       Finding found{.detector = Detector::types, .label = error.label()};
@@ -97,7 +95,7 @@ PhasePrograms phase_programs(const Case& c, const Passes& passes, Phase phase) {
   const Extents all = extents(c.model, passes, phase);
   if (const Program* layer = strategy.program())
     return programs_around(*layer, c.model, all, c.torus, c.numerics.act);
-  PartitionedLayer made = partition(strategy.table(), c.model, all, c.torus, c.numerics.act);
+  PartitionedLayer made = partition(strategy.table(), c.model, all, c.torus, c.numerics);
   return programs_around(std::move(made.layer), made.residual, made.cache, c.model, all, c.torus,
                          c.numerics.act);
 }
@@ -106,7 +104,7 @@ PhasePrograms phase_programs(const Case& c, const Passes& passes, Phase phase) {
 
 PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phase) {
   const Extents all = extents(c.model, c.passes(), phase);
-  return partition(strategy.table(), c.model, all, c.torus, c.numerics.act);
+  return partition(strategy.table(), c.model, all, c.torus, c.numerics);
 }
 
 RunPlan make_plan(const Case& c, Findings::Until until) {

@@ -16,7 +16,7 @@ std::map<std::string, Shape> input_shapes(const Program& program, const ModelCon
   std::map<std::string, Shape> inputs;
   for (const ValueDecl& input : program.inputs) {
     const Role& role = input.role;
-    if (role.kind == Role::Kind::weight && has_weight(m, role.name))
+    if (role.kind == Role::Kind::weight && has_weight(m, role.name, WeightType::int8))
       inputs[input.name] = shape_of(weight_row(role.name)->dims, m);
     const ValueRow* const row = value_row(role);
     const bool of_this_pass = role.kind == Role::Kind::checkpoint ||

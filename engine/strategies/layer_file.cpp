@@ -20,7 +20,8 @@ constexpr std::string_view kDoc = " (docs/program.md)";
 /// The checks of one layer, each refusal with file and line.
 class Layer {
  public:
-  Layer(const Program& program, const ModelConfig& config) : program_(program), config_(config) {}
+  Layer(const Program& program, const ModelConfig& config, const Numerics& numerics)
+      : program_(program), config_(config), numerics_(numerics) {}
 
   void require_inputs() const {
     std::map<std::string, int> given;
@@ -92,7 +93,8 @@ class Layer {
                              result.role.to_string()));
   }
 
-  void require_storage(ActType act) const {
+  void require_storage() const {
+    const ActType act = numerics_.act;
     const Op* first = nullptr;
     for (const Op& op : program_.ops)
       if (op.kind == OpKind::store && first == nullptr) first = &op;
@@ -106,10 +108,21 @@ class Layer {
              "act=f32");
   }
 
+  void require_scales() const {
+    const bool scales = std::any_of(program_.ops.begin(), program_.ops.end(),
+                                    [](const Op& op) { return op.kind == OpKind::scale; });
+    if (numerics_.weights == WeightType::int8 && !scales)
+      refuse(
+          "layer_c4", {},
+          "weights=int8 multiplies every projection by its scale, by a line like 'hs : BLF_zyx = "
+          "scale(hr, gs) is gate', and this program has no such line: it is written for "
+          "weights=f32 or bf16");
+  }
+
  private:
   /// Whether a layer of the model has a value of this name.
   bool has(const Role& m) const {
-    if (m.kind == Role::Kind::weight) return has_weight(config_, m.name);
+    if (m.kind == Role::Kind::weight) return has_weight(config_, m.name, numerics_.weights);
     const ValueRow* const row = value_row(m);
     if (row == nullptr) return false;
     if (m.kind == Role::Kind::previous) return row->cache;
@@ -120,7 +133,8 @@ class Layer {
   /// Whether a layer gets it, weights aside.
   static bool is_layer_input(const Role& m) {
     const ValueRow* const row = value_row(m);
-    const bool made = m.kind == Role::Kind::raw || m.kind == Role::Kind::unstored;
+    const bool made =
+        m.kind == Role::Kind::raw || m.kind == Role::Kind::scaled || m.kind == Role::Kind::unstored;
     return row != nullptr && row->of_layer_input && !m.last && !made &&
            (m.kind == Role::Kind::previous) == row->cache;
   }
@@ -129,7 +143,7 @@ class Layer {
   std::vector<std::string> weights() const {
     std::vector<std::string> all;
     for (const WeightRow& row : all_weights())
-      if (row.in_model(config_)) all.emplace_back(row.name);
+      if (has_weight(config_, row.name, numerics_.weights)) all.emplace_back(row.name);
     return all;
   }
 
@@ -189,6 +203,7 @@ class Layer {
 
   const Program& program_;
   const ModelConfig& config_;
+  const Numerics& numerics_;
 };
 
 }  // namespace
@@ -205,13 +220,14 @@ Program load_layer(const std::string& path) {
   return program;
 }
 
-void require_layer(const Program& program, const ModelConfig& config, ActType act) {
-  const Layer layer(program, config);
+void require_layer(const Program& program, const ModelConfig& config, const Numerics& numerics) {
+  const Layer layer(program, config, numerics);
   layer.require_inputs();
   layer.require_outputs();
   layer.require_dims();
   layer.require_caches();
-  layer.require_storage(act);
+  layer.require_storage();
+  layer.require_scales();
   layer.require_roles();
 }
 

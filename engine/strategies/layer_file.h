@@ -19,9 +19,9 @@ Program load_layer(const std::string& path);
 /// inputs: one `in` and one of each `previous` cache, complete and before the first step, positions
 /// as BL, weights that the model has, ones, and nothing else), "layer_c2" (its outputs: `out`,
 /// `k_cache` and `v_cache`, complete, each once), "layer_c3" (the two caches are supplied in one
-/// layout), "layer_c4" (store lines, if and only if act=bf16), "layer_c5" (the role of a step is
-/// a value that a layer of this model does not have), "program_c5" (an input or output has other
-/// dims than its role).
-void require_layer(const Program& layer, const ModelConfig& config, ActType act);
+/// layout), "layer_c4" (store lines, if and only if act=bf16; scales with weights=int8), "layer_c5"
+/// (the role of a step is a value that a layer of this model does not have), "program_c5" (an input
+/// or output has other dims than its role).
+void require_layer(const Program& layer, const ModelConfig& config, const Numerics& numerics);
 
 }  // namespace shardproof

@@ -63,7 +63,7 @@ TEST(PlacedWeights, AreOneValueForAllWhoAskForTheSame) {
   const RunPlan plan = make_plan(parse_case("torus=2x1x3 prefill=ws2d:heads batch=6"));
   const Weights weights = generate_weights(plan.given.model, 1);
   Count count;
-  PlacedWeights placed(weights, count.hooks);
+  PlacedWeights placed(weights, WeightType::f32, count.hooks);
   placed.place(plan.prefill);
   const std::map<std::string, int> once = count.placed;
   placed.place(plan.prefill);
@@ -92,7 +92,7 @@ TEST(PlacedWeights, AreOfTheModel) {
                                 .role = Role::parse("weight norm2_gain"),
                                 .line = {}});
   const FaultHooks none;
-  PlacedWeights placed(weights, none);
+  PlacedWeights placed(weights, WeightType::f32, none);
   EXPECT_EQ(label_of([&] { placed.place(other); }), "weights_name");
 }
 
