@@ -28,10 +28,12 @@ class LayerFile : public testing::Test {
 
   /// What loading a file of this text, as a layer of the model, says; the file's name left out.
   std::string said(const std::string& text, ActType act = ActType::f32,
-                   const ModelConfig& model = parse_model("palm-tiny")) const {
+                   const ModelConfig& model = parse_model("palm-tiny"),
+                   WeightType weights = WeightType::f32) const {
     const std::string path = (directory_ / "p.txt").string();
     std::ofstream(path, std::ios::binary) << text;
-    std::string message = message_of([&] { require_layer(load_layer(path), model, act); });
+    std::string message = message_of(
+        [&] { require_layer(load_layer(path), model, {.weights = weights, .act = act}); });
     if (const auto at = message.find(path); at != std::string::npos)
       message.replace(at, path.size(), "p.txt");
     return message;

@@ -30,6 +30,7 @@ Case draw_small() {
                  *rc::gen::element<std::string>("", ",bias=all,norm=layernorm"));
   c.model.block = *rc::gen::element(Block::parallel, Block::serial);
   c.numerics.act = *rc::gen::element(ActType::f32, ActType::bf16);
+  c.numerics.weights = *rc::gen::element(WeightType::f32, WeightType::bf16, WeightType::int8);
   return c;
 }
 
@@ -40,7 +41,7 @@ struct BrokenLayers {
 
   Program layer(const Strategy& strategy, std::int64_t L) const {
     return partition(strategy.table(), c.model, extents_of(c.model, c.batch, L), c.torus,
-                     c.numerics.act, broken)
+                     c.numerics, broken)
         .layer;
   }
   void operator()(RunPlan& plan) const {
@@ -123,6 +124,7 @@ class BrokenPartitioner : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenPartitioner, IsNeverCalledEqual) {
   Case c = small(GetParam().torus, GetParam().K, ",bias=all");
+  c.numerics.weights = WeightType::int8;  // which has scales
   c.prefill = c.decode = strategy_of(GetParam().table);
   EXPECT_EQ(outcome(c), "equal");
   for (bool types : {true, false}) {
@@ -154,6 +156,11 @@ INSTANTIATE_TEST_SUITE_P(
                .name = "biases",
                .table = k2d,
                .torus = "4x2x3",
+               .K = 24},
+        Broken{.rule = BrokenRule::scale_layout,
+               .name = "scales",
+               .table = k2d,
+               .torus = "4x2x3",
                .K = 24}),
     [](const auto& test) { return std::string(test.param.name); });
 
@@ -175,7 +182,7 @@ bool found(BrokenRule rule) {
 // with the first table that fails.
 TEST(BrokenPartitioners, FailThePropertyOfRandomTables) {
   for (BrokenRule rule : {BrokenRule::kv_prefix, BrokenRule::weight_order, BrokenRule::bias_layout,
-                          BrokenRule::axes_once}) {
+                          BrokenRule::scale_layout, BrokenRule::axes_once}) {
     bool seen = false;
     rc::detail::TestParams draws;
     draws.seed = 1;

@@ -103,7 +103,8 @@ TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, EngineVectors,
-                         ::testing::Values("bf16", "chunked", "gqa", "layernorm", "palm", "serial"),
+                         ::testing::Values("bf16", "chunked", "gqa", "int8", "layernorm", "palm",
+                                           "serial"),
                          [](const auto& given) { return std::string(given.param); });
 
 }  // namespace
