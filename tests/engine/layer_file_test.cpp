@@ -177,6 +177,14 @@ TEST_F(LayerFile, SaysWhoseDimsAreWrong) {
 TEST_F(LayerFile, HoldsStoreLinesIfActIsBf16) {
   EXPECT_EQ(said(whole(), ActType::bf16).substr(0, 30), "layer_c4: p.txt: act=bf16 stor");
   EXPECT_EQ(said(whole(ActType::bf16)).substr(0, 26), "layer_c4: p.txt line 20: a");
+  const ModelConfig model = parse_model("palm-tiny");
+  EXPECT_EQ(said(whole(), ActType::f32, model, WeightType::int8).substr(0, 33),
+            "layer_c4: p.txt: weights=int8 mul");
+  // Scales are weights of an int8 model alone.
+  const std::string scaled = "input qs : HQ is weight wq_scale\n" + whole();
+  EXPECT_EQ(said(scaled).substr(0, 8), "layer_c1");
+  EXPECT_EQ(said(scaled, ActType::f32, model, WeightType::bf16).substr(0, 8), "layer_c1");
+  EXPECT_EQ(said(scaled, ActType::f32, model, WeightType::int8).substr(0, 8), "layer_c4");
 }
 
 TEST(SmallestBatch, IsTheLeastThatEveryBDivides) {
