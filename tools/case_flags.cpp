@@ -20,7 +20,9 @@ const std::map<std::string, std::string>& descriptions() {
       {"prefill", "Strategy of the prefill [ws2d:heads];\nsee shardproof list strategies"},
       {"decode", "Strategy of the decode steps [as prefill]"},
       {"block", "parallel or serial [from the model]"},
-      {"weights", "f32 or bf16 [f32], or a weights FILE;\nmay be given twice, once for each"},
+      {"weights",
+       "f32, bf16 or int8 [f32, or as the FILE], or\na weights FILE; may be given twice, once\n"
+       "for each"},
       {"act", "Storage of activations, f32 or bf16 [f32]"},
       {"regime", "What sums mean, exact or f32 [exact]"},
       {"schedule", "Order of adding f32 partial sums: group,\nring, tree [group]"},
@@ -107,6 +109,14 @@ Case CaseFlags::parse(const std::string& line) const {
     asked = c.model;
   else if (has("block", line))
     asked.block = c.model.block;
+  if (weights_->kept() == WeightType::int8) {
+    if (has("weights", line) && c.numerics.weights != WeightType::int8)
+      throw Error("weights_int8",
+                  fmt::format("{} holds int8 weights, the case says weights={}; legal: int8, or "
+                              "leave weights out",
+                              *weights_file_, to_string(c.numerics.weights)));
+    c.numerics.weights = WeightType::int8;
+  }
   if (!(asked == weights_->config()))
     throw Error("weights_model",
                 fmt::format("{} holds {}, the case requires {}", *weights_file_,

@@ -34,7 +34,8 @@ class CaseFlags {
   void know(std::vector<Strategy> own) { own_ = std::move(own); }
 
   /// The case that `line` (may be empty) and the flags describe together; a key in both is an
-  /// error, as is a model other than that of the weights file.
+  /// error, as is a model other than that of the weights file. A file of int8 weights fixes
+  /// weights=int8: Error("weights_int8", ...) on another.
   Case parse(const std::string& line = "") const;
 
   /// The weights file's content, if --weights names one; read once, by load(), which throws what

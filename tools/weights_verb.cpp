@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/int8_weights.h"
 #include "golden/verify.h"
+#include "tools/output_file.h"
 #include "tools/runner/json_text.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
@@ -24,6 +27,15 @@ struct Options {
   bool json = false;
 };
 
+void save(const Weights& weights, const std::string& path) {
+  save_weights(weights, path);
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : weights.all()) elements += element_count(tensor.shape);
+  fmt::print("{}: {} tensors, {} elements of {}{}\n", path, weights.all().size(), elements,
+             print_model(weights.config()),
+             weights.kept() == WeightType::int8 ? ", int8 weights" : "");
+}
+
 int generate(const Options& o) {
   const ModelConfig model = parse_model(o.model);
   if (o.seed.find_first_of(" \t\r\n") != std::string::npos)
@@ -36,26 +48,51 @@ int generate(const Options& o) {
     bytes += 8.0 * static_cast<double>(element_count(spec.shape));
   require_memory(bytes, "the weights and their file need about", "a smaller model fits");
   const Weights weights = generate_weights(model, seed);
-  save_weights(weights, o.out);
-  std::int64_t elements = 0;
-  for (const auto& [name, tensor] : weights.all()) elements += element_count(tensor.shape);
-  fmt::print("{}: {} tensors, {} elements of {}\n", o.out, weights.all().size(), elements,
-             print_model(weights.config()));
+  save(weights, o.out);
+  return 0;
+}
+
+int quantize(const Options& o) {
+  require_not_input({"OUT", o.out}, {{"IN", o.file}});
+  require_replaceable(o.out, "weights_write");
+  const Weights weights = load_weights(o.file);
+  if (weights.kept() == WeightType::int8)
+    throw Error("weights_int8", fmt::format("{} holds int8 weights already; legal: a file of f32 "
+                                            "weights, version {}",
+                                            o.file, weights_format(WeightType::f32)));
+  // The tensors before and after, the image of the file, and of one tensor its shard, codes and
+  // what they are assembled to; of the two of a parallel block's output both.
+  double bytes = 0.0;
+  double largest = 0.0;
+  for (const WeightSpec& spec : weight_specs(weights.config(), WeightType::int8)) {
+    const auto count = static_cast<double>(element_count(spec.shape));
+    bytes += 12.0 * count;
+    largest = std::max(largest, 24.0 * count);
+  }
+  require_memory(bytes + largest, "the weights, their codes and the file need about",
+                 "a file of a smaller model fits");
+  save(int8_weights(weights), o.out);
   return 0;
 }
 
 int inspect(const Options& o) {
   const Weights weights = load_weights(o.file);
+  const int version = weights_format(weights.kept());
+  const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.kept());
+  std::size_t widest = 0;
+  for (const WeightSpec& spec : specs) widest = std::max(widest, spec.name.size());
   nlohmann::json out{{"file", o.file},
-                     {"version", kWeightsFormat},
+                     {"version", version},
                      {"model", print_model(weights.config())},
                      {"tensors", nlohmann::json::array()}};
   if (!o.json) {
-    fmt::print("{}: format {}, {}\n", o.file, kWeightsFormat, print_model(weights.config()));
-    fmt::print("{:<18}{:<6}{:<16}{:>12}{:>12}{:>12}\n", "tensor", "dims", "shape", "min", "max",
-               "rms");
+    fmt::print("{}: format {}, {}\n", o.file, version, print_model(weights.config()));
+    fmt::print("{:<{}}  {:<6}{:<5}{:<12}{:>12}{:>12}{:>12}\n", "tensor", widest, "dims", "type",
+               "shape", "min", "max", "rms");
   }
-  for (const WeightSpec& spec : weight_specs(weights.config())) {
+  for (const WeightSpec& spec : specs) {
+    const WireType type =
+        spec.int8 && weights.kept() == WeightType::int8 ? WireType::int8 : WireType::f32;
     const Tensor& t = weights.at(spec.name);
     double least = t.data[0], most = t.data[0], squares = 0.0;
     for (float v : t.data) {
@@ -67,13 +104,15 @@ int inspect(const Options& o) {
     if (o.json)
       out["tensors"].push_back({{"name", spec.name},
                                 {"dims", spec.dims},
+                                {"type", to_string(type)},
                                 {"shape", t.shape},
                                 {"min", least},
                                 {"max", most},
                                 {"rms", rms}});
     else
-      fmt::print("{:<18}{:<6}{:<16}{:>12.5g}{:>12.5g}{:>12.5g}\n", spec.name, spec.dims,
-                 fmt::format("{}", fmt::join(t.shape, "x")), least, most, rms);
+      fmt::print("{:<{}}  {:<6}{:<5}{:<12}{:>12.5g}{:>12.5g}{:>12.5g}\n", spec.name, widest,
+                 spec.dims, to_string(type), fmt::format("{}", fmt::join(t.shape, "x")), least,
+                 most, rms);
   }
   if (o.json) fmt::print("{}\n", json_text(out));
   return 0;
@@ -94,9 +133,21 @@ void add_weights(CLI::App& app, Action& chosen) {
   make->add_option("--out", options->out, "The file to write")->required()->type_name("FILE");
   verb->footer(
       "Example: shardproof weights generate --seed 3 --out w.h5\n"
+      "         shardproof weights quantize w.h5 w8.h5\n"
       "         shardproof weights inspect w.h5");
   make->footer("Example: shardproof weights generate --model palm-tiny,K=24 --seed 3 --out w.h5");
   make->callback([&chosen, options] { chosen = [options] { return generate(*options); }; });
+  CLI::App* codes = verb->add_subcommand("quantize", "Write the int8 weights of an f32 file");
+  codes->add_option("IN", options->file, "A file of f32 weights")->required()->type_name("");
+  codes->add_option("OUT", options->out, "The file of int8 weights to write")
+      ->required()
+      ->type_name("");
+  codes->footer(
+      "Codes and scales as weights=int8 makes them of the f32 weights (docs/spec.md\n"
+      "section 2.4). A case with such a file runs with weights=int8.\n"
+      "Example: shardproof weights quantize w.h5 w8.h5\n"
+      "         shardproof verify --weights w8.h5");
+  codes->callback([&chosen, options] { chosen = [options] { return quantize(*options); }; });
   CLI::App* look = verb->add_subcommand("inspect", "Check a weights file and list its tensors");
   look->add_option("FILE", options->file, "The file to read")->required()->type_name("");
   look->add_flag("--json", options->json, "Print JSON (docs/json.md)");

@@ -33,6 +33,18 @@ constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 16;
 // Deflate's best ratio: fewer stored bytes than this share cannot hold what a dataset declares.
 constexpr std::uint64_t kBestCompression = 1032;
 
+/// Whether weights that are kept so have it as codes.
+bool is_codes(const WeightSpec& spec, WeightType kept) {
+  return spec.int8 && kept == WeightType::int8;
+}
+
+std::vector<std::int8_t> int8_of(const Tensor& codes) {
+  std::vector<std::int8_t> out(codes.data.size());
+  std::transform(codes.data.begin(), codes.data.end(), out.begin(),
+                 [](float code) { return static_cast<std::int8_t>(code); });
+  return out;
+}
+
 /// Reads a weights file, each dataset only after all that it declares was found bearable.
 class WeightsFile {
  public:
@@ -41,15 +53,15 @@ class WeightsFile {
   Weights read() {
     if (file_.text("format") != kFormatName)
       file_.refuse("weights_open", "is not a Shardproof weights file");
-    check_version();
+    kept_ = kept();
     const ModelConfig config = model();
-    const std::vector<WeightSpec> specs = weight_specs(config);
+    const std::vector<WeightSpec> specs = weight_specs(config, kept_);
     check_names(specs);
     check_sizes(specs);
     for (const WeightSpec& spec : specs) check_inflation(spec);
     std::map<std::string, Tensor> tensors;
     for (const WeightSpec& spec : specs) tensors.emplace(spec.name, tensor(spec));
-    Weights weights(config, std::move(tensors));
+    Weights weights(config, std::move(tensors), kept_);
     try {
       validate(weights);
     } catch (const Error& error) {
@@ -65,13 +77,16 @@ class WeightsFile {
     return std::string(error.what()).substr(error.label().size() + 2);
   }
 
-  void check_version() const {
+  /// As what its version keeps the weights.
+  WeightType kept() const {
     if (!file_.has("version")) file_.refuse("weights_version", "states no version");
     const std::optional<std::int64_t> version = file_.integer("version");
     if (!version) file_.refuse("weights_version", "states a version that is not an integer");
-    if (*version != kWeightsFormat)
-      file_.refuse("weights_version", fmt::format("is version {}; this build reads version {}",
-                                                  *version, kWeightsFormat));
+    for (const WeightType type : {WeightType::f32, WeightType::int8})
+      if (*version == weights_format(type)) return type;
+    file_.refuse("weights_version",
+                 fmt::format("is version {}; legal: {} (f32 weights), {} (int8 weights)", *version,
+                             weights_format(WeightType::f32), weights_format(WeightType::int8)));
   }
 
   ModelConfig model() const {
@@ -91,7 +106,8 @@ class WeightsFile {
     for (const Hdf5Reader::Link& link : file_.links()) {
       if (missing.erase(link.name) == 0)
         file_.refuse("weights_name",
-                     fmt::format("holds {:?}, which is not a weight of its model", link.name));
+                     fmt::format("holds {:?}, which is not a weight of its model in version {}",
+                                 link.name, weights_format(kept_)));
       if (!link.hard)
         file_.refuse("weights_name",
                      fmt::format("holds {} as a link, not as a dataset", link.name));
@@ -113,7 +129,8 @@ class WeightsFile {
       const Chunks stored = check_storage(spec, data);
       chunk = std::max(chunk, stored.bytes);
       chunks = std::max(chunks, stored.count);
-      declared += declared_bytes(spec);
+      // Codes, too, are f32 in memory.
+      declared += static_cast<std::uint64_t>(element_count(spec.shape)) * sizeof(float);
     }
     declared += chunk;
     if (declared > kSpare && (declared - kSpare) / kCompression > file_.size())
@@ -143,8 +160,11 @@ class WeightsFile {
     std::uint64_t count = 0;
   };
 
-  static std::uint64_t declared_bytes(const WeightSpec& spec) {
-    return static_cast<std::uint64_t>(element_count(spec.shape)) * sizeof(float);
+  /// Whether it is a matrix of codes.
+  bool is_int8(const WeightSpec& spec) const { return is_codes(spec, kept_); }
+
+  std::uint64_t element_bytes(const WeightSpec& spec) const {
+    return is_int8(spec) ? sizeof(std::int8_t) : sizeof(float);
   }
 
   Dataset dataset(const WeightSpec& spec) const {
@@ -169,11 +189,16 @@ class WeightsFile {
   }
 
   void check_type(const WeightSpec& spec, const Dataset& data) const {
-    if (!data.is_f32())
-      file_.refuse("weights_type",
-                   fmt::format("must hold {} as 32-bit little-endian IEEE floats, it is "
-                               "another type of {} bytes",
-                               spec.name, data.element_bytes()));
+    if (is_int8(spec) ? data.is_int8() : data.is_f32()) return;
+    constexpr std::string_view kF32 = "32-bit little-endian IEEE floats";
+    constexpr std::string_view kInt8 = "signed 8-bit integers";
+    const std::string found = data.is_f32() ? std::string(kF32)
+                              : data.is_int8()
+                                  ? std::string(kInt8)
+                                  : fmt::format("another type of {} bytes", data.element_bytes());
+    file_.refuse("weights_type", fmt::format("is version {} and must hold {} as {}, it is {}",
+                                             weights_format(kept_), spec.name,
+                                             is_int8(spec) ? kInt8 : kF32, found));
   }
 
   void check_shape(const WeightSpec& spec, const Dataset& data) const {
@@ -193,14 +218,15 @@ class WeightsFile {
     if (!data.is_inside())
       file_.refuse("weights_open", fmt::format("stores {} outside of itself", spec.name));
     const std::uint64_t stored = data.stored_bytes();
-    const std::uint64_t declared = declared_bytes(spec);
+    const std::uint64_t declared =
+        static_cast<std::uint64_t>(element_count(spec.shape)) * element_bytes(spec);
     if (stored > file_.size() || declared / kBestCompression > stored || stored == 0)
       file_.refuse("weights_open",
                    fmt::format("declares {} bytes of {} but stores {} in a file of {}", declared,
                                spec.name, stored, file_.size()));
     const std::vector<std::uint64_t> chunk = data.chunk();
     if (chunk.empty()) return {};
-    Chunks chunks{sizeof(float), 1};  // HDF5 itself keeps a chunk below 4 GiB
+    Chunks chunks{element_bytes(spec), 1};  // HDF5 itself keeps a chunk below 4 GiB
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       chunks.bytes *= chunk[i];
       chunks.count *= (static_cast<std::uint64_t>(spec.shape[i]) + chunk[i] - 1) / chunk[i];
@@ -214,9 +240,12 @@ class WeightsFile {
 
   std::string path_;
   Hdf5Reader file_;
+  WeightType kept_ = WeightType::f32;
 };
 
 }  // namespace
+
+int weights_format(WeightType kept) { return kept == WeightType::int8 ? 2 : 1; }
 
 void save_weights(const Weights& weights, const fs::path& path) {
   validate(weights);
@@ -224,12 +253,15 @@ void save_weights(const Weights& weights, const fs::path& path) {
   {
     const Hdf5Writer::Object root = file.root();
     root.put("format", kFormatName);
-    root.put("version", kWeightsFormat);
+    root.put("version", weights_format(weights.kept()));
     root.put("model", print_model(weights.config()));
-    for (const WeightSpec& spec : weight_specs(weights.config())) {
+    for (const WeightSpec& spec : weight_specs(weights.config(), weights.kept())) {
       const Tensor& tensor = weights.at(spec.name);
+      constexpr auto kHow = Hdf5Writer::Storage::checked;
       Hdf5Writer::Object data =
-          file.dataset(root, spec.name, tensor.shape, tensor.data, Hdf5Writer::Storage::checked);
+          is_codes(spec, weights.kept())
+              ? file.dataset(root, spec.name, tensor.shape, int8_of(tensor), kHow)
+              : file.dataset(root, spec.name, tensor.shape, tensor.data, kHow);
       data.put("dims", spec.dims);
       data.close();
     }

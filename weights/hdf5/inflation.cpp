@@ -77,14 +77,15 @@ bool advance(std::vector<hsize_t>& offset, std::span<const std::int64_t> dims,
 
 }  // namespace
 
-std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const std::int64_t> dims) {
+std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const std::int64_t> dims,
+                                std::size_t element_bytes) {
   const Filters filters = filters_of(creation);
   if (!filters.fault.empty() || filters.deflate < 0) return filters.fault;
   constexpr std::uint64_t kChecksums = 64;  // which a filter before deflate may have added
   std::vector<hsize_t> chunk(dims.size());
   if (H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data()) < 0)
     return "has chunks that cannot be read";
-  std::uint64_t chunk_bytes = sizeof(float);
+  std::uint64_t chunk_bytes = element_bytes;
   for (hsize_t extent : chunk) chunk_bytes *= extent;
   std::vector<unsigned char> stored;
   std::vector<hsize_t> offset(dims.size(), 0);

@@ -133,6 +133,14 @@ bool Hdf5Reader::Dataset::is_f32() const {
   return H5Tequal(type.get(), H5T_IEEE_F32LE) > 0;
 }
 
+bool Hdf5Reader::Dataset::is_int8() const {
+  const Hdf5Handle type(H5Dget_type(handle_.get()), H5Tclose);
+  file_.need(static_cast<bool>(type));
+  // One byte may state either order, so that no one type is equal to all.
+  return H5Tget_class(type.get()) == H5T_INTEGER && H5Tget_size(type.get()) == 1 &&
+         H5Tget_precision(type.get()) == 8 && H5Tget_sign(type.get()) == H5T_SGN_2;
+}
+
 std::size_t Hdf5Reader::Dataset::element_bytes() const {
   const Hdf5Handle type(H5Dget_type(handle_.get()), H5Tclose);
   file_.need(static_cast<bool>(type));
@@ -167,7 +175,7 @@ std::vector<std::uint64_t> Hdf5Reader::Dataset::chunk() const {
 std::string Hdf5Reader::Dataset::inflation_fault(const Shape& shape) const {
   const Hdf5Handle how = options();
   if (H5Pget_layout(how.get()) != H5D_CHUNKED) return "";
-  return unbounded_inflation(handle_.get(), how.get(), shape);
+  return unbounded_inflation(handle_.get(), how.get(), shape, element_bytes());
 }
 
 std::optional<Hdf5Failure> Hdf5Reader::Dataset::read(std::span<float> out) const {

@@ -27,6 +27,7 @@ class Hdf5Reader {
     std::vector<std::uint64_t> shape() const;  ///< none, too, where it has no simple one
     std::optional<std::string> text(const char* name) const;  ///< as Hdf5Reader::text
     bool is_f32() const;                                      ///< 32-bit little-endian IEEE floats
+    bool is_int8() const;                                     ///< signed 8-bit integers
     std::size_t element_bytes() const;
 
     /// Whether the data lie in this file, and not in others.
@@ -38,7 +39,7 @@ class Hdf5Reader {
     /// chunk is inflated once (weights/hdf5/inflation.h). `shape` is its own.
     std::string inflation_fault(const Shape& shape) const;
 
-    /// Reads all elements as f32; the reason if that failed.
+    /// Reads all elements, floats or integers, as f32; the reason if that failed.
     std::optional<Hdf5Failure> read(std::span<float> out) const;
 
    private:

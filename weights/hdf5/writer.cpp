@@ -22,6 +22,7 @@ struct ElementType {
 };
 ElementType type_of(float) { return {H5T_IEEE_F32LE, H5T_NATIVE_FLOAT}; }
 ElementType type_of(double) { return {H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE}; }
+ElementType type_of(std::int8_t) { return {H5T_STD_I8LE, H5T_NATIVE_INT8}; }
 ElementType type_of(std::int32_t) { return {H5T_STD_I32LE, H5T_NATIVE_INT32}; }
 
 /// Whole minor dims while they fit, then a share of the next.
@@ -134,6 +135,12 @@ Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& 
 
 Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
                                        const Shape& shape, std::span<const double> data,
+                                       Storage storage) const {
+  return made(parent, name, shape, data, storage);
+}
+
+Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
+                                       const Shape& shape, std::span<const std::int8_t> data,
                                        Storage storage) const {
   return made(parent, name, shape, data, storage);
 }

@@ -53,11 +53,13 @@ class Hdf5Writer {
 
   Object root() const;
   Object group(const Object& parent, const std::string& name) const;
-  /// A dataset of little-endian f32, f64 or int32, row-major.
+  /// A dataset of little-endian f32, f64, int8 or int32, row-major.
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
                  std::span<const float> data, Storage storage = Storage::plain) const;
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
                  std::span<const double> data, Storage storage = Storage::plain) const;
+  Object dataset(const Object& parent, const std::string& name, const Shape& shape,
+                 std::span<const std::int8_t> data, Storage storage = Storage::plain) const;
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
                  std::span<const std::int32_t> data, Storage storage = Storage::plain) const;
 
