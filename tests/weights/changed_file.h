@@ -19,12 +19,12 @@ inline const char* const kModel = "palm-tiny,layers=1,E=6,F=5,H=2,Q=2,V=7,positi
 
 inline Weights small() { return generate_weights(parse_model(kModel), 1); }
 
-// A saved small file, changed through the HDF5 library by `change(file id)`, then loaded.
+// A saved file, changed through the HDF5 library by `change(file id)`, then loaded.
 template <class Change>
-std::string load_changed(Change&& change) {
+std::string load_changed(Change&& change, const Weights& weights = small()) {
   const Folder folder;
   const fs::path path = folder / "w.h5";
-  save_weights(small(), path);
+  save_weights(weights, path);
   {
     Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
     EXPECT_TRUE(file);

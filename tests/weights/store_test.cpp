@@ -194,7 +194,9 @@ TEST(Store, ReadsStringsAndIntegersAsOthersWriteThem) {
 }
 
 TEST(Store, RefusesEachBrokenPartByItsLabel) {
-  EXPECT_EQ(label_of_changed([](hid_t f) { put_version(f, 2); }), "weights_version");
+  EXPECT_EQ(label_of_changed([](hid_t f) { put_version(f, 3); }), "weights_version");
+  // An f32 file that claims to be the other version.
+  EXPECT_EQ(label_of_changed([](hid_t f) { put_version(f, 2); }), "weights_name");
   EXPECT_EQ(label_of_changed([](hid_t f) { put_text(f, "version", "1"); }), "weights_version");
   EXPECT_EQ(label_of_changed([](hid_t f) { H5Adelete(f, "version"); }), "weights_version");
   EXPECT_EQ(label_of_changed([](hid_t f) { H5Adelete(f, "model"); }), "weights_model");

@@ -17,7 +17,8 @@ namespace shardproof {
 namespace {
 
 // A file of this model, every dataset zeros in deflated chunks.
-void write_deflated(const fs::path& path, const std::string& model, hsize_t chunk_elements) {
+void write_deflated(const fs::path& path, const std::string& model, hsize_t chunk_elements,
+                    WeightType kept = WeightType::f32) {
   const ModelConfig config = parse_model(model);
   const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
   ASSERT_TRUE(file);
@@ -28,10 +29,11 @@ void write_deflated(const fs::path& path, const std::string& model, hsize_t chun
     const Hdf5Handle version(
         H5Acreate2(file.get(), "version", H5T_STD_I32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT),
         H5Aclose);
-    const int one = 1;
-    ASSERT_GE(H5Awrite(version.get(), H5T_NATIVE_INT, &one), 0);
+    const int format = weights_format(kept);
+    ASSERT_GE(H5Awrite(version.get(), H5T_NATIVE_INT, &format), 0);
   }
-  for (const WeightSpec& spec : weight_specs(config)) {
+  for (const WeightSpec& spec : weight_specs(config, kept)) {
+    const bool codes = kept == WeightType::int8 && spec.int8;
     const std::vector<hsize_t> dims(spec.shape.begin(), spec.shape.end());
     std::vector<hsize_t> chunk(dims.size(), 1);
     hsize_t left = chunk_elements;
@@ -42,9 +44,10 @@ void write_deflated(const fs::path& path, const std::string& model, hsize_t chun
     H5Pset_chunk(options.get(), rank, chunk.data());
     H5Pset_deflate(options.get(), 9);
     H5Pset_alloc_time(options.get(), H5D_ALLOC_TIME_EARLY);  // all chunks, of the fill value 0
-    const Hdf5Handle data(H5Dcreate2(file.get(), spec.name.c_str(), H5T_IEEE_F32LE, space.get(),
-                                     H5P_DEFAULT, options.get(), H5P_DEFAULT),
-                          H5Dclose);
+    const Hdf5Handle data(
+        H5Dcreate2(file.get(), spec.name.c_str(), codes ? H5T_STD_I8LE : H5T_IEEE_F32LE,
+                   space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT),
+        H5Dclose);
     ASSERT_TRUE(data) << spec.name;
     put_text(data.get(), "dims", spec.dims);
   }
@@ -159,6 +162,38 @@ TEST(Inflation, RefusesAChunkThatInflatesBeyondItsSize) {
                             deflated(std::vector<unsigned char>(std::size_t{1} << 25)))
                 .find("stores a chunk of 24 bytes in 3"),
             std::string::npos);
+}
+
+TEST(Inflation, CountsCodesAsTheMemoryThatTheyTake) {
+  // 24 Mi codes, of a byte each in the file, are f32 in memory.
+  const Folder folder;
+  const fs::path path = folder / "w.h5";
+  write_deflated(path, "palm-tiny,layers=1,E=1024,F=8192,H=1,Q=2,V=8,positions=4", 1 << 20,
+                 WeightType::int8);
+  ASSERT_LT(fs::file_size(path), std::uintmax_t{400} << 10);
+  const std::string message = message_of([&] { load_weights(path); });
+  EXPECT_TRUE(message.starts_with("weights_open: ")) << message;
+  EXPECT_NE(message.find("more than 64 times that"), std::string::npos) << message;
+}
+
+TEST(Inflation, AChunkOfCodesHoldsAByteForEach) {
+  const Folder folder;
+  const auto refused = [&](std::size_t bytes) {
+    const fs::path path = folder / "w.h5";
+    write_deflated(path, kModel, 1 << 10, WeightType::int8);
+    {
+      const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+      const Hdf5Handle data(H5Dopen2(file.get(), "layer0.wk", H5P_DEFAULT), H5Dclose);
+      const hsize_t first[] = {0, 0, 0};
+      const std::vector<unsigned char> stream = deflated(std::vector<unsigned char>(bytes));
+      EXPECT_GE(H5Dwrite_chunk(data.get(), H5P_DEFAULT, 0, first, stream.size(), stream.data()), 0);
+    }
+    return message_of([&] { load_weights(path); });
+  };
+  // Of 12 codes; 100 bytes would be few enough for 12 floats. The scales of this file are zeros.
+  EXPECT_NE(refused(100).find("layer0.wk has a chunk of 12 bytes that inflates to more"),
+            std::string::npos);
+  EXPECT_NE(refused(12).find("a scale is above 0"), std::string::npos);
 }
 
 TEST(Inflation, RefusesMoreChunksThanCanBeKept) {
