@@ -5,8 +5,10 @@ NumPy and math.fsum, from the text alone.
     third_party.py WEIGHTS.h5 RUN.json
 
 WEIGHTS.h5 is a Shardproof weights file of a model with the palm presets' formulas, RUN.json what
-`shardproof run --json --checkpoints` printed for it (weights=f32, act=f32, regime=exact). Compares
-every checkpoint bit for bit, both ways; exits 1 and names the first difference if there is one.
+`shardproof run --json --checkpoints` printed for it (act=f32, regime=exact; weights=f32, bf16 or
+int8, whose codes and scales come from a file of version 2, or else are made here of the f32
+weights). Compares every checkpoint bit for bit, both ways; exits 1 and names the first difference if
+there is one.
 """
 import json
 import math
@@ -23,6 +25,11 @@ def S(rows, columns):
     flat, wide = rows.reshape(-1, rows.shape[-1]).astype(F64), columns.T.astype(F64)
     sums = [[math.fsum(row * column) + 0.0 for column in wide] for row in flat]
     return np.array(sums, F64).astype(F32).reshape(rows.shape[:-1] + columns.shape[1:])
+
+
+def scaled(sums, scale):
+    """What int8 makes of S(x, codes), by output channel; with f32 and bf16 there is no scale."""
+    return sums if scale is None else (sums.astype(F64) * scale.astype(F64)).astype(F32)
 
 
 def norm(x, gain):
@@ -70,18 +77,54 @@ def layer(x, w, cache, start, cos, sin):
     c = {"norm": norm(x, w["norm"])}
     for name in "qkv":
         weight = w["w" + name]
-        c[name] = S(c["norm"], weight.reshape(weight.shape[0], -1)).reshape(
-            x.shape[:2] + weight.shape[1:])
+        sums = S(c["norm"], weight.reshape(weight.shape[0], -1))
+        c[name] = scaled(sums.reshape(x.shape[:2] + weight.shape[1:]), w.get(f"w{name}_scale"))
     c["q_rot"], c["k_rot"] = (rotate(c[name], start, cos, sin) for name in "qk")
     cache[0] = c["k_cache"] = np.concatenate([cache[0], c["k_rot"]], 1)
     cache[1] = c["v_cache"] = np.concatenate([cache[1], c["v"]], 1)
     c.update(attention(c["q_rot"], c["k_cache"], c["v_cache"], start))
-    c["gate"], c["up"] = S(c["norm"], w["w_gate"]), S(c["norm"], w["w_up"])
+    for name in ("gate", "up"):
+        c[name] = scaled(S(c["norm"], w["w_" + name]), w.get(f"w_{name}_scale"))
     c["hidden"] = swish(c["gate"]) * c["up"]
     both = np.concatenate([c["attn"].reshape(x.shape[:2] + (-1,)), c["hidden"]], -1)
-    c["block_out"] = S(both, np.concatenate([w["wo"].reshape(-1, x.shape[-1]), w["w_out"]], 0))
+    sums = S(both, np.concatenate([w["wo"].reshape(-1, x.shape[-1]), w["w_out"]], 0))
+    c["block_out"] = scaled(sums, w.get("block_out_scale"))
     c["out"] = x + c["block_out"]
     return c
+
+
+def to_bf16(w):
+    bits = w.view("<u4").astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).astype("<u4").view(F32)
+
+
+def quantize(matrices):
+    """The codes of matrices [..., channels] in f32, and their one scale of each channel."""
+    wide = [w.astype(F64) for w in matrices]
+    scale = F32(np.max([abs(w).max(0) for w in wide], 0) / 127)
+    scale[scale == 0] = 1
+    return [np.rint(w / scale.astype(F64)).clip(-127, 127).astype(F32) for w in wide], scale
+
+
+def stored(weights, kind):
+    """f32 weights as the case keeps them: weights=bf16 or int8."""
+    made = dict(weights)
+    for name, w in weights.items():
+        layer, _, part = name.rpartition(".")
+        if kind == "bf16" and (part in ("embed", "unembed") or part.startswith("w")):
+            made[name] = to_bf16(w)
+        if kind != "int8" or not part.startswith("w"):
+            continue
+        if part == "wo":
+            rows, other = w.reshape(-1, w.shape[-1]), layer + ".w_out"
+            (codes, made[other]), scale = quantize([rows, weights[other]])
+            made[name], made[layer + ".block_out_scale"] = codes.reshape(w.shape), scale
+        elif part != "w_out":
+            flat = w.reshape(len(w), -1)
+            (codes,), scale = quantize([flat])
+            made[name] = codes.reshape(w.shape)
+            made[name + "_scale"] = scale.reshape(w.shape[1:])
+    return made
 
 
 def run(weights, prompt, chunk, gen):
@@ -122,8 +165,14 @@ def fail(reason):
 def main(weights_path, run_path):
     with h5py.File(weights_path, "r") as file:
         weights = {name: file[name][()].astype(F32) for name in file}
+        has_codes = file.attrs["version"] == 2
     with open(run_path, encoding="utf-8") as file:
         theirs = json.load(file)
+    case = dict(word.split("=", 1) for word in theirs["case"].split())
+    if has_codes and case["weights"] != "int8":
+        fail(f"weights={case['weights']} of an int8 file")
+    if not has_codes:
+        weights = stored(weights, case["weights"])
     prompt, generated = np.array(theirs["prompt"]), np.array(theirs["generated"])
     found = run(weights, prompt, int(theirs["chunk"]) or prompt.shape[1], generated.shape[1])
     elements = 0
@@ -143,7 +192,8 @@ def main(weights_path, run_path):
     tokens = np.stack([value for id, value in found.items() if id.endswith(".token")], 1)
     if not np.array_equal(tokens, generated):
         fail(f"generated is {generated.tolist()}, expected {tokens.tolist()}")
-    print(f"third party: {len(found)} checkpoints, {elements} elements, all equal")
+    print(f"third party: weights={case['weights']}: {len(found)} checkpoints, {elements} elements, "
+          "all equal")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
 #!/usr/bin/python3
 """Reads a generated weights file with h5py and computes its values again, in Python alone.
 
-    read_back.py --seed N FILE
+    read_back.py [--h5dump] --seed N FILE
+    read_back.py [--h5dump] [--faults] --int8 INT8_FILE FILE
 
-FILE is what `shardproof weights generate` writes with seed N. Prints 'N datasets read, all equal'
-and exits 0, or names the first difference and exits 1.
+FILE is what `shardproof weights generate` writes with seed N; INT8_FILE what `shardproof weights
+quantize FILE INT8_FILE` makes of it: its codes and scales are computed again from FILE by
+docs/spec.md section 2.4, and all else must be FILE's bits. --faults plants faults in copies of
+INT8_FILE and demands that each is found. Prints 'N datasets read, all equal' and exits 0, or names
+the first difference and exits 1.
 """
 
 import argparse
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -95,23 +100,162 @@ def rope(name, shape, head, model):
     return value
 
 
-def dumped(path, name):
+def dumped(path, name, dtype="<f4"):
     """The dataset as h5dump, which shares nothing with h5py but the HDF5 library, writes it."""
     with tempfile.TemporaryDirectory() as folder:
         raw = pathlib.Path(folder) / "raw"
         command = ["h5dump", "-d", "/" + name, "-b", "LE", "-o", str(raw), path]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return numpy.fromfile(raw, "<f4")
+        return numpy.fromfile(raw, dtype)
 
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+# ---- int8 ----
+
+class Wrong(Exception):
+    pass
+
+
+def demand(held, reason):
+    if not held:
+        raise Wrong(reason)
+
+
+CONTRACTED = {"wq": 1, "wk": 1, "wv": 1, "wo": 2, "w_gate": 1, "w_up": 1, "w_out": 1}
+
+
+def scales_of(names):
+    """The scales of a layer of these weights, and the matrices of each."""
+    scales = {part + "_scale": [part] for part in CONTRACTED if part in names}
+    if "norm2" not in names:  # parallel: one contraction, one scale
+        del scales["wo_scale"], scales["w_out_scale"]
+        scales["block_out_scale"] = ["wo", "w_out"]
+    return scales
+
+
+def quantized(file):
+    """name: (dims, values) of every dataset that the int8 file of an f32 file must hold."""
+    made = {name: (text(data.attrs["dims"]), data[...]) for name, data in file.items()}
+    for layer in sorted({name.split(".")[0] for name in file if "." in name}):
+        parts = {name.split(".")[1] for name in file if name.startswith(layer + ".")}
+        for scale, matrices in scales_of(parts).items():
+            # [contracted, channels] of each
+            wide = {part: (dims, w, w.astype("f8").reshape(
+                        math.prod(w.shape[:CONTRACTED[part]]), -1))
+                    for part in matrices for dims, w in [made[f"{layer}.{part}"]]}
+            absmax = numpy.max([abs(flat).max(0) for _, _, flat in wide.values()], 0)
+            values = (absmax / 127.0).astype("<f4")
+            values[values == 0] = 1
+            for part, (dims, w, flat) in wide.items():
+                codes = numpy.clip(numpy.rint(flat / values.astype("f8")), -127, 127)
+                made[f"{layer}.{part}"] = dims, codes.astype("i1").reshape(w.shape)
+                left = CONTRACTED[part]
+                made[f"{layer}.{scale}"] = dims[left:], values.reshape(w.shape[left:])
+    return made
+
+
+def check_int8(int8_path, path, h5dump):
+    with h5py.File(int8_path, "r") as int8, h5py.File(path, "r") as file:
+        demand(text(int8.attrs["format"]) == "shardproof-weights", "not a weights file")
+        demand(int8.attrs["version"] == 2, f"version {int8.attrs['version']}")
+        demand(text(int8.attrs["model"]) == text(file.attrs["model"]), "another model")
+        expected = quantized(file)
+        demand(set(int8) == set(expected), f"other names: {set(int8) ^ set(expected)}")
+        for name, (dims, values) in expected.items():
+            found = int8[name]
+            demand(text(found.attrs["dims"]) == dims, f"{name} is {found.attrs['dims']}, not {dims}")
+            demand(found.dtype == values.dtype, f"{name} is {found.dtype}, not {values.dtype}")
+            demand(found.shape == values.shape, f"{name} is {found.shape}, not {values.shape}")
+            demand(found.fletcher32, f"{name} has no checksum")
+            bits = f"<u{values.dtype.itemsize}"
+            is_equal = found[...].view(bits) == numpy.ascontiguousarray(values).view(bits)
+            for at in numpy.argwhere(~is_equal)[:1]:
+                at = tuple(at)
+                raise Wrong(f"{name}{list(map(int, at))} is {found[at]!r}, expected {values[at]!r}")
+            if h5dump:
+                demand(dumped(int8_path, name, values.dtype).tobytes() == found[...].tobytes(),
+                       f"{name}: h5dump and h5py disagree")
+        codes = sum(values.size for _, values in expected.values() if values.dtype == "i1")
+        return len(expected), codes
+
+
+def faults(path):
+    """(what, how to plant it in an open file): each wrong in one place only."""
+    def poke(name, change):
+        def plant(file):
+            data = file[name][...]
+            data.flat[data.size // 2] = change(data.flat[data.size // 2])
+            file[name][...] = data
+        return plant
+
+    def replace(file, name, data, **more):
+        dims = file[name].attrs["dims"]
+        del file[name]
+        file.create_dataset(name, data=data, fletcher32=True, **more).attrs["dims"] = dims
+
+    with h5py.File(path, "r") as file:
+        for name, data in file.items():
+            if data.dtype == "i1":
+                yield f"a code of {name} off by one", poke(name, lambda v: v - 1 if v > 0 else v + 1)
+            else:
+                yield f"{name} off by a bit", poke(
+                    name, lambda v: numpy.nextafter(v, numpy.float32(9)))
+            yield f"{name} missing", lambda f, n=name: f.pop(n)
+        codes = [name for name, data in file.items() if data.dtype == "i1"]
+    for name in codes:
+        yield f"{name} as f32", lambda f, n=name: replace(f, n, f[n][...].astype("<f4"))
+        yield f"{name} as unsigned", lambda f, n=name: replace(f, n, f[n][...].view("u1"))
+    yield "version 1", lambda f: f.attrs.modify("version", 1)
+
+
+def plant_faults(int8_path, path):
+    caught = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = str(pathlib.Path(folder) / "copy.h5")
+        for what, plant in faults(int8_path):
+            shutil.copyfile(int8_path, copy)
+            with h5py.File(copy, "r+") as file:
+                plant(file)
+            try:
+                check_int8(copy, path, False)
+            except Wrong as why:
+                print(f"caught: {what}: {why}")
+                caught += 1
+            else:
+                raise Wrong(f"not caught: {what}")
+    return caught
+
+
+def main_int8(options):
+    try:
+        datasets, codes = check_int8(options.int8, options.file, options.h5dump)
+        print(f"{datasets} datasets read, {codes} codes, all equal")
+        if options.faults:
+            print(f"{plant_faults(options.int8, options.file)} faults planted, all caught")
+    except Wrong as why:
+        print(f"{options.int8}: {why}")
+        return 1
+    return 0
+
+
+# ---- generated ----
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, required=True)
+    arguments.add_argument("--seed", type=int, help="of FILE")
+    arguments.add_argument("--int8", metavar="INT8_FILE", help="what is made of FILE")
     arguments.add_argument("--h5dump", action="store_true", help="compare with h5dump too")
+    arguments.add_argument("--faults", action="store_true", help="plant faults and find them")
     arguments.add_argument("file")
     options = arguments.parse_args()
+    if options.int8:
+        return main_int8(options)
+    if options.seed is None:
+        arguments.error("--seed or --int8 is needed")
     with h5py.File(options.file, "r") as file:
-        text = lambda value: value.decode() if isinstance(value, bytes) else value
         assert text(file.attrs["format"]) == "shardproof-weights", "not a weights file"
         assert file.attrs["version"] == 1, "another version"
         model = dict(item.split("=") for item in text(file.attrs["model"]).split(",")[1:])
