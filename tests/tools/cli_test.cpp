@@ -271,8 +271,8 @@ TEST_F(Cli, TextFitsEightyColumns) {
         "explain ws2d:heads --prefill ws1d:batch --paper", "explain ws1d --act bf16", "--help",
         "explain sp:2d --model palm-tiny,K=6",
         "verify --torus 4x2x3 --prefill ws2d:few-heads-batch", "verify --help", "run --help",
-        "explain --help", "weights --help", "weights generate --help",
-        "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
+        "explain --help", "weights --help", "weights generate --help", "weights quantize --help",
+        "weights inspect --help", "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
     const Outcome o = run(arguments);
     EXPECT_EQ(o.code, 0) << arguments << o.err;
     std::istringstream lines(o.out);
@@ -332,7 +332,8 @@ TEST_F(Cli, APictureIsWrittenWholeOrNotAtAll) {
 }
 
 TEST_F(Cli, HelpHasAnExampleAndVersionANumber) {
-  for (const char* verb : {"", "verify", "explain", "run", "weights generate", "weights inspect"})
+  for (const char* verb :
+       {"", "verify", "explain", "run", "weights generate", "weights quantize", "weights inspect"})
     EXPECT_NE(run(std::string(verb) + " --help").out.find("Example: shardproof"), std::string::npos)
         << verb;
   EXPECT_EQ(run("--version").out.rfind("shardproof 0.", 0), 0U);

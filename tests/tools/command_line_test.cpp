@@ -166,10 +166,11 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
 TEST(CommandLine, NoWordIsLeftOver) {
   for (const Verb& verb : all_verbs()) {
     if (!verb.verbs.empty()) continue;
-    const bool takes_word = verb.path == "explain" || verb.path == "weights inspect";
-    expect_refused(verb.path, takes_word ? "one two" : "two", "flag_c5", "takes no word 'two'");
-    expect_refused(verb.path, takes_word ? "-- one --two" : "-- --two", "flag_c5",
-                   "takes no word '--two'");
+    const std::string words = verb.path == "weights quantize" ? "one another "
+                              : verb.path == "explain" || verb.path == "weights inspect" ? "one "
+                                                                                         : "";
+    expect_refused(verb.path, words + "two", "flag_c5", "takes no word 'two'");
+    expect_refused(verb.path, "-- " + words + "--two", "flag_c5", "takes no word '--two'");
   }
   expect_refused("verify", "torus=2x2x2", "flag_c5", "did you mean --torus 2x2x2?");
   expect_refused("verify", "gen", "flag_c5", "did you mean --gen?");
@@ -178,6 +179,8 @@ TEST(CommandLine, NoWordIsLeftOver) {
 TEST(CommandLine, WhatIsNeededIsNamed) {
   expect_refused("weights generate", "--seed 1", "flag_c7", "needs --out");
   expect_refused("weights inspect", "--json", "flag_c7", "needs FILE");
+  expect_refused("weights quantize", "", "flag_c7", "needs IN");
+  expect_refused("weights quantize", "w.h5", "flag_c7", "needs OUT");
   expect_refused("explain", "ws2d --svg a.svg --json", "flag_c6", "--json");
   for (const char* other : {"--program-prefill", "--program-decode", "--layouts"})
     expect_refused("verify", std::string("--program p.txt ") + other + " q.txt", "flag_c6",

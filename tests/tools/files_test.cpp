@@ -191,12 +191,13 @@ TEST_F(Files, ProgramsAreReadFromPipesAndWeightsAreNot) {
     EXPECT_EQ(run(arguments + "/dev/stdin <p.txt").code, 0);
   }
   ASSERT_EQ(run(std::string("weights generate --model ") + kModel + " --out w.h5").code, 0);
-  for (const char* verb :
-       {"verify --weights ", "run --weights ", "explain ws2d --weights ", "weights inspect "}) {
-    const Outcome o = run_in_bash(std::string(verb) + "<(cat w.h5)");
+  for (const char* verb : {"verify --weights ", "run --weights ", "explain ws2d --weights ",
+                           "weights inspect ", "weights quantize "}) {
+    const std::string more = std::string(verb) == "weights quantize " ? " w8.h5" : "";
+    const Outcome o = run_in_bash(std::string(verb) + "<(cat w.h5)" + more);
     EXPECT_EQ(o.code, 2);
     EXPECT_NE(o.err.find("is not a regular file"), std::string::npos) << verb << o.err;
-    expect_refused(std::string(verb) + "/dev/zero", "is not a regular file");
+    expect_refused(std::string(verb) + "/dev/zero" + more, "is not a regular file");
   }
 }
 

@@ -1,0 +1,163 @@
+// The verb `weights`, and what a file of int8 weights means to the verbs that read one.
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/int8_weights.h"
+#include "tests/tools/cli_fixture.h"
+#include "weights/store.h"
+
+namespace {
+
+using namespace shardproof;
+
+class WeightsVerb : public Cli {
+ protected:
+  /// w.h5 of f32 weights, and w8.h5 of them as int8.
+  void make(const std::string& more = "") const {
+    const Outcome o = run("weights generate --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264" +
+                          more + " --seed 5 --out w.h5");
+    ASSERT_EQ(o.code, 0) << o.err;
+    const Outcome q = run("weights quantize w.h5 w8.h5");
+    ASSERT_EQ(q.code, 0) << q.err;
+  }
+};
+
+TEST_F(WeightsVerb, QuantizesAFile) {
+  for (const char* more : {"", ",block=serial", ",norm=layernorm,bias=all,K=4", ",tied=false"}) {
+    make(more);
+    const Weights expected = int8_weights(load_weights(path("w.h5")));
+    const Weights found = load_weights(path("w8.h5"));
+    EXPECT_EQ(found.kept(), WeightType::int8);
+    EXPECT_EQ(found.config(), expected.config());
+    ASSERT_EQ(found.all().size(), expected.all().size());
+    for (const auto& [name, tensor] : expected.all())
+      EXPECT_EQ(found.at(name).data, tensor.data) << name << more;
+    EXPECT_EQ(files(), 2U);
+    const std::string bytes = slurp(path("w8.h5"));
+    EXPECT_EQ(run("weights quantize w.h5 w8.h5").code, 0);
+    EXPECT_TRUE(slurp(path("w8.h5")) == bytes) << "equal weights are equal bytes";
+    EXPECT_LT(bytes.size(), slurp(path("w.h5")).size());
+  }
+}
+
+TEST_F(WeightsVerb, QuantizesF32WeightsOnly) {
+  make();
+  expect_refused("weights quantize w8.h5 again.h5",
+                 "weights_int8: w8.h5 holds int8 weights already; legal: a file of f32 weights, "
+                 "version 1");
+  expect_refused("weights quantize none.h5 out.h5", "weights_open: \"none.h5\"");
+  expect_refused("weights quantize " + write("text.h5", "text") + " out.h5", "weights_open");
+  expect_refused("weights quantize w.h5", "flag_c7: weights quantize needs OUT");
+  expect_refused("weights quantize", "flag_c7: weights quantize needs IN");
+}
+
+TEST_F(WeightsVerb, WhatIsRefusedLeavesEverythingAsItWas) {
+  make();
+  fs::create_symlink("w.h5", path("soft.h5"));
+  fs::create_hard_link(path("w.h5"), path("hard.h5"));
+  fs::create_directory(path("folder"));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  write("old", "old");
+  const std::string before = slurp(path("w.h5"));
+  for (const char* out : {"w.h5", "./w.h5", "folder/../w.h5", "soft.h5", "hard.h5"})
+    expect_refused(std::string("weights quantize w.h5 ") + out, "output_c2: OUT ");
+  expect_refused("weights quantize soft.h5 w.h5",
+                 "output_c2: OUT w.h5 is the file that IN soft.h5");
+  expect_refused("weights quantize w.h5 folder", "weights_write");
+  expect_refused("weights quantize w.h5 pipe", "not a regular file");
+  expect_refused("weights quantize w.h5 nowhere/w8.h5", "weights_write");
+  expect_refused("weights quantize w8.h5 old", "weights_int8");
+  expect_refused("weights quantize " + write("text.h5", "text") + " old", "weights_open");
+  EXPECT_EQ(slurp(path("old")), "old");
+  EXPECT_TRUE(slurp(path("w.h5")) == before);
+  // Another file is replaced, and keeps its mode.
+  ASSERT_EQ(::chmod(path("old").c_str(), 0640), 0);
+  EXPECT_EQ(run("weights quantize w.h5 old").code, 0);
+  struct stat found {};
+  ASSERT_EQ(::stat(path("old").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777U, 0640U);
+  EXPECT_TRUE(slurp(path("old")) == slurp(path("w8.h5")));
+}
+
+TEST_F(WeightsVerb, InspectShowsCodesAndScales) {
+  make();
+  const auto types = [&](const char* file) {
+    const Outcome o = run(std::string("weights inspect --json ") + file);
+    EXPECT_EQ(o.code, 0) << o.err;
+    const auto json = nlohmann::json::parse(o.out);
+    std::string text = std::to_string(json["version"].get<int>());
+    for (const auto& tensor : json["tensors"])
+      if (tensor["name"] == "embed" || tensor["name"] == "layer0.wo" ||
+          tensor["name"] == "layer0.block_out_scale")
+        text += " " + tensor["name"].get<std::string>() + " " + tensor["type"].get<std::string>();
+    return text;
+  };
+  EXPECT_EQ(types("w.h5"), "1 embed f32 layer0.wo f32");
+  EXPECT_EQ(types("w8.h5"), "2 embed f32 layer0.wo int8 layer0.block_out_scale f32");
+  for (const char* file : {"w.h5", "w8.h5"}) {
+    const Outcome o = run(std::string("weights inspect ") + file);
+    std::istringstream lines(o.out);
+    std::size_t width = 0;
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      EXPECT_LE(line.size(), 80U) << line;
+      if (width == 0) width = line.size();
+      EXPECT_EQ(line.size(), width) << "not in columns: " << line;
+    }
+  }
+}
+
+TEST_F(WeightsVerb, AnInt8FileFixesTheType) {
+  make();
+  const std::string rest = " --torus 2x2x3 --prefill ws2d:batch";
+  const std::string legal = "; legal: int8, or leave weights out";
+  for (const char* type : {"f32", "bf16"}) {
+    const std::string says =
+        "weights_int8: w8.h5 holds int8 weights, the case says weights=" + std::string(type) +
+        legal;
+    for (const char* verb : {"verify", "run"}) {
+      expect_refused(std::string(verb) + " --weights w8.h5 --weights " + type + rest, says);
+      expect_refused(std::string(verb) + " --weights " + type + rest + " --weights w8.h5", says);
+      expect_refused(
+          std::string(verb) + " --weights w8.h5 --case 'torus=2x2x3 weights=" + type + "'", says);
+    }
+    expect_refused(
+        "explain ws2d:batch --torus 2x2x3 --weights w8.h5 --weights " + std::string(type), says);
+    expect_refused("run --trace t.h5 --weights w8.h5 --weights " + std::string(type) + rest, says);
+  }
+  // Said or not, it is int8, and the same as weights=int8 makes of the f32 file.
+  const std::string json = "run --json --checkpoints" + rest;
+  const Outcome silent = run(json + " --weights w8.h5");
+  EXPECT_EQ(silent.code, 0) << silent.err;
+  EXPECT_NE(silent.out.find(" weights=int8 "), std::string::npos);
+  EXPECT_EQ(run(json + " --weights w8.h5 --weights int8").out, silent.out);
+  EXPECT_EQ(run(json + " --weights w.h5 --weights int8").out, silent.out);
+  EXPECT_NE(run(json + " --weights w.h5").out, silent.out);
+  const auto bytes = [&](const std::string& weights) {
+    const Outcome o = run("explain wg-xyz:batch --json --torus 2x2x3" + weights);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return o.out;
+  };
+  EXPECT_EQ(bytes(" --weights w8.h5"), bytes(" --weights w.h5 --weights int8"));
+  EXPECT_NE(bytes(" --weights w8.h5"), bytes(" --weights w.h5"));
+}
+
+TEST_F(WeightsVerb, AnInt8FileIsVerified) {
+  make(",block=serial");
+  for (const char* more : {"", " --torus 2x2x3 --prefill wg-xy:batch --decode ws2d:batch",
+                           " --weights int8 --torus 2x2x3 --regime f32 --schedule ring",
+                           " --case 'torus=1x2x3 prefill=ws1d weights=int8 act=bf16'"}) {
+    const Outcome o = run("verify --json --weights w8.h5" + std::string(more));
+    EXPECT_EQ(o.code, 0) << o.err << o.out;
+    const auto json = nlohmann::json::parse(o.out);
+    EXPECT_EQ(json["held"], true) << more;
+    for (const auto& one : json["cases"])
+      EXPECT_NE(one["case"].get<std::string>().find(" weights=int8 "), std::string::npos) << one;
+  }
+}
+
+}  // namespace
