@@ -87,7 +87,7 @@ int inspect(const Options& o) {
                      {"tensors", nlohmann::json::array()}};
   if (!o.json) {
     fmt::print("{}: format {}, {}\n", o.file, version, print_model(weights.config()));
-    fmt::print("{:<{}}  {:<6}{:<5}{:<12}{:>12}{:>12}{:>12}\n", "tensor", widest, "dims", "type",
+    fmt::print("{:<{}}  {:<5}{:<5}{:<12}{:>11}{:>11}{:>11}\n", "tensor", widest, "dims", "type",
                "shape", "min", "max", "rms");
   }
   for (const WeightSpec& spec : specs) {
@@ -110,7 +110,7 @@ int inspect(const Options& o) {
                                 {"max", most},
                                 {"rms", rms}});
     else
-      fmt::print("{:<{}}  {:<6}{:<5}{:<12}{:>12.5g}{:>12.5g}{:>12.5g}\n", spec.name, widest,
+      fmt::print("{:<{}}  {:<5}{:<5}{:<12}{:>11.4g}{:>11.4g}{:>11.4g}\n", spec.name, widest,
                  spec.dims, to_string(type), fmt::format("{}", fmt::join(t.shape, "x")), least,
                  most, rms);
   }
