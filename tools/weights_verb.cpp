@@ -60,16 +60,19 @@ int quantize(const Options& o) {
     throw Error("weights_int8", fmt::format("{} holds int8 weights already; legal: a file of f32 "
                                             "weights, version {}",
                                             o.file, weights_format(WeightType::f32)));
-  // The tensors before and after, the image of the file, and of one tensor its shard, codes and
-  // what they are assembled to; of the two of a parallel block's output both.
+  // The tensors before and after; beside them one matrix's shard, codes and what they are assembled
+  // to, with another shard of a parallel block's output, or then the image of the file.
   double bytes = 0.0;
   double largest = 0.0;
+  double image = 0.0;
   for (const WeightSpec& spec : weight_specs(weights.config(), WeightType::int8)) {
     const auto count = static_cast<double>(element_count(spec.shape));
-    bytes += 12.0 * count;
-    largest = std::max(largest, 24.0 * count);
+    bytes += 8.0 * count;
+    largest = std::max(largest, count);
+    image += (spec.int8 ? 1.0 : 4.0) * count;
   }
-  require_memory(bytes + largest, "the weights, their codes and the file need about",
+  require_memory(bytes + std::max(16.0 * largest, image),
+                 "the weights, their codes and the file need about",
                  "a file of a smaller model fits");
   save(int8_weights(weights), o.out);
   return 0;
