@@ -7,8 +7,8 @@ NumPy and math.fsum, from the text alone.
 WEIGHTS.h5 is a Shardproof weights file of a model with the palm presets' formulas, RUN.json what
 `shardproof run --json --checkpoints` printed for it (act=f32, regime=exact; weights=f32, bf16 or
 int8, whose codes and scales come from a file of version 2, or else are made here of the f32
-weights). Compares every checkpoint bit for bit, both ways; exits 1 and names the first difference if
-there is one.
+weights). Compares every checkpoint bit for bit, both ways; exits 1 and names the first difference
+if there is one.
 """
 import json
 import math

@@ -166,7 +166,8 @@ def check_int8(int8_path, path, h5dump):
         demand(set(int8) == set(expected), f"other names: {set(int8) ^ set(expected)}")
         for name, (dims, values) in expected.items():
             found = int8[name]
-            demand(text(found.attrs["dims"]) == dims, f"{name} is {found.attrs['dims']}, not {dims}")
+            letters = text(found.attrs["dims"])
+            demand(letters == dims, f"{name} is {letters}, not {dims}")
             demand(found.dtype == values.dtype, f"{name} is {found.dtype}, not {values.dtype}")
             demand(found.shape == values.shape, f"{name} is {found.shape}, not {values.shape}")
             demand(found.fletcher32, f"{name} has no checksum")
@@ -184,6 +185,8 @@ def check_int8(int8_path, path, h5dump):
 
 def faults(path):
     """(what, how to plant it in an open file): each wrong in one place only."""
+    toward_0 = lambda code: code - 1 if code > 0 else code + 1
+
     def poke(name, change):
         def plant(file):
             data = file[name][...]
@@ -199,7 +202,7 @@ def faults(path):
     with h5py.File(path, "r") as file:
         for name, data in file.items():
             if data.dtype == "i1":
-                yield f"a code of {name} off by one", poke(name, lambda v: v - 1 if v > 0 else v + 1)
+                yield f"a code of {name} off by one", poke(name, toward_0)
             else:
                 yield f"{name} off by a bit", poke(
                     name, lambda v: numpy.nextafter(v, numpy.float32(9)))
