@@ -30,10 +30,7 @@ Weights int8_weights(const Weights& weights) {
         most = greater(most, absmax(at->second, static_cast<std::size_t>(matrix.contracted)));
       }
       const Sharded scale = scale_of_absmax(most);
-      for (const auto& [id, matrix] : matrices) {
-        Tensor& made = tensors.at(id) = assemble(codes(matrix, scale));
-        for (float& code : made.data) code += 0.0F;  // -0 becomes +0
-      }
+      for (const auto& [id, matrix] : matrices) tensors.at(id) = assemble(codes(matrix, scale));
       tensors.emplace(weight_id(layer, row.name), assemble(scale));
     }
   return {config, std::move(tensors), WeightType::int8};

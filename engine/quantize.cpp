@@ -74,7 +74,7 @@ Sharded codes(const Sharded& w, const Sharded& scale) {
     const Buffer<float>& scales = of(scale, chip);
     const double code = std::nearbyint(static_cast<double>(of(w, chip)[i]) /
                                        static_cast<double>(scales[i % scales.size()]));
-    return static_cast<float>(std::clamp(code, -127.0, 127.0));
+    return static_cast<float>(std::clamp(code, -127.0, 127.0)) + 0.0F;  // of -0 the code is 0
   });
 }
 

@@ -30,7 +30,8 @@ std::vector<float> quantize(const std::vector<Tensor*>& matrices, std::size_t ch
       for (std::size_t at = j; at < matrix->data.size(); at += channels) {
         const double code =
             std::nearbyint(static_cast<double>(matrix->data[at]) / static_cast<double>(scales[j]));
-        matrix->data[at] = static_cast<float>(std::clamp(code, -127.0, 127.0));
+        // A code is an integer: it has no -0.
+        matrix->data[at] = code == 0 ? 0.0F : static_cast<float>(std::clamp(code, -127.0, 127.0));
       }
   }
   return scales;

@@ -31,7 +31,7 @@ Quantized by_formula(const Tensor& w, std::size_t channels) {
       double code = std::rint(static_cast<double>(w.data[i]) / static_cast<double>(made.scales[j]));
       if (code > 127.0) code = 127.0;
       if (code < -127.0) code = -127.0;
-      made.codes[i] = static_cast<float>(code);
+      made.codes[i] = static_cast<float>(static_cast<int>(code));
     }
   }
   return made;

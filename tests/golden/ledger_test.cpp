@@ -376,7 +376,9 @@ TEST(Ledger, OfInt8WeightsACodeHasOneByte) {
     EXPECT_EQ(bytes["int8"][name], 1) << name;
   }
   for (const auto& [name, of_f32] : bytes["f32"])
-    if (!name.starts_with("w")) EXPECT_EQ(bytes["int8"][name], of_f32) << name;
+    if (!name.starts_with("w")) {
+      EXPECT_EQ(bytes["int8"][name], of_f32) << name;
+    }
   // A matrix that stays where it is is read as codes, a scale as f32.
   const auto codes = bytes_with(WeightKind::matrix, "weights=int8");
   const auto f32 = bytes_with(WeightKind::matrix, "weights=f32");

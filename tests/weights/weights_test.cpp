@@ -70,8 +70,18 @@ TEST(Weights, Bf16RefusesWhatItCannotHold) {
   EXPECT_EQ(label_of([&] { stored_as(large, WeightType::bf16); }), "weights_value");
 }
 
-TEST(Weights, Int8IsNotExecutedYet) {
-  EXPECT_EQ(label_of([] { stored_as(changed([](auto&) {}), WeightType::int8); }), "weights_int8");
+TEST(Weights, ForInt8StayAsTheyAreUntilTheyArePlaced) {
+  const Weights given = changed([](auto&) {});
+  const Weights stored = stored_as(given, WeightType::int8);
+  EXPECT_EQ(stored.kept(), WeightType::f32);
+  for (const auto& [name, tensor] : given.all()) EXPECT_EQ(stored.at(name).data, tensor.data);
+}
+
+TEST(Weights, KeptAsInt8AreNoOthers) {
+  const Weights codes(parse_model("palm-tiny"), {}, WeightType::int8);
+  EXPECT_EQ(stored_as(codes, WeightType::int8).kept(), WeightType::int8);
+  for (const WeightType type : {WeightType::f32, WeightType::bf16})
+    EXPECT_EQ(label_of([&] { stored_as(codes, type); }), "weights_int8");
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"regime=f64", "case_numerics", "exact"},
         Bad{"schedule=ring", "case_numerics", "regime=f32"},
         Bad{"regime=f32 schedule=biring", "case_numerics", "group, ring, tree"},
-        Bad{"weights=int8", "case_numerics", "bf16"}, Bad{"weights=f16", "case_numerics", "f16"},
+        Bad{"weights=f16", "case_numerics", "f16"},
         Bad{"prompt=4 chunk=5", "case_chunk", "chunk=5"},
         Bad{"prompt=2048 gen=2", "case_positions", "2049"},
         Bad{"model=palm-huge", "model_preset", "palm-huge"},
