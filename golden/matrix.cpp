@@ -94,6 +94,8 @@ std::vector<Case> standard_matrix() {
       for (const Strategy& s : all_strategies()) {
         add_table(torus, model, s, 24, 4);
         Numerics& numerics = all.back().numerics;
+        if (schedule % 4 == 1 && strata::runs(s, Block::serial))
+          all.back().model.block = Block::serial;
         numerics.weights = WeightType::int8;
         numerics.act = std::array{ActType::f32, ActType::bf16}[schedule % 2];
         if (schedule++ % 3 != 0) continue;

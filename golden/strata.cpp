@@ -75,7 +75,7 @@ const std::vector<Kind>& all_kinds() {
         for (Regime regime : {Regime::exact, Regime::f32})
           for (ActType act : {ActType::f32, ActType::bf16})
             for (WeightType weights : {WeightType::f32, WeightType::bf16, WeightType::int8}) {
-              // In chunks or at once by turns: each value of the others meets both.
+              // In chunks or at once by turns: each pair of values of the others meets both.
               const int turn = static_cast<int>(block) + static_cast<int>(heads) +
                                static_cast<int>(regime) + static_cast<int>(act) +
                                static_cast<int>(weights);

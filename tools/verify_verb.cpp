@@ -141,7 +141,7 @@ void add_verify(CLI::App& app, Action& chosen) {
                "Without arguments the standard matrix runs: every strategy with multiquery,\n"
                "grouped and multihead attention on four tori, and on 64 chips; five of them on\n"
                "six tori, in every pair, in the f32 regime and with the rest of the model\n"
-               "family. A case flag runs that one case.\n"
+               "family; every strategy with int8 weights on two tori. A case flag runs that one case.\n"
                "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
                "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
                "         shardproof verify --cases 500 --seed 1\n"

@@ -62,7 +62,7 @@ const ValueRow* value_row(std::string_view name);
 const ValueRow& statistic_row(std::string_view norm, std::string_view statistic);
 
 enum class WeightKind {
-  matrix,     ///< a W matrix or the table: rounded by weights=bf16
+  matrix,     ///< a W matrix or the table: rounded by weights=bf16, codes if it has a scale
   gain,       ///< of a norm
   bias,       ///< of a norm or a contraction
   scale,      ///< of int8 matrices: one for each output channel

@@ -84,7 +84,8 @@ void validate(const Weights& weights) {
     require_finite(spec.name, tensor);
     if (int8 && spec.int8)
       require_each(spec, tensor, "a code is a whole number from -127 to 127", [](float code) {
-        return std::abs(code) <= 127.0F && std::nearbyint(code) == code;
+        return std::abs(code) <= 127.0F && std::nearbyint(code) == code &&
+               !(code == 0.0F && std::signbit(code));
       });
     if (spec.scale)
       require_each(spec, tensor, "a scale is above 0", [](float scale) { return scale > 0.0F; });

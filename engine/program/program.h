@@ -79,7 +79,7 @@ struct Op {
 inline constexpr std::string_view kLayerProgram = "layer", kHandOverProgram = "hand_over";
 
 /// What its elements travel as between chips: what its row says of a complete checkpoint, of the
-/// pass before too, and of a weight; partial sums, raw and unstored values as f32.
+/// pass before too, and of a weight; partial sums, raw, scaled and unstored values as f32.
 WireType wire_type(const ValueDecl& value, const Numerics& numerics);
 
 /// A strategy as data: typed ops over named tensors, in execution order. One program is one layer,

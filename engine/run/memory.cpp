@@ -77,8 +77,9 @@ double checkpoint_bytes(const RunPlan& plan) {
 double estimated_bytes(const RunPlan& plan, const PlanTypes& types) {
   const Case& c = plan.given;
   double bytes = checkpoint_bytes(plan);
-  // Generated, stored for the run, and as the oracle keeps them.
-  for (const WeightSpec& spec : weight_specs(c.model)) bytes += 20.0 * count(spec.shape);
+  // Given, stored for the run and as the oracle keeps them (4 bytes each), and in the oracle's
+  // model (12).
+  for (const WeightSpec& spec : weight_specs(c.model)) bytes += 24.0 * count(spec.shape);
   std::map<Phase, double> placed;  // of each phase its largest pass
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {

@@ -1,8 +1,5 @@
 #include "engine/run/placement.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "engine/quantize.h"
 #include "weights/registry.h"
 
@@ -23,18 +20,19 @@ const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
   std::string key = weight_id(place.layer, row.name) + " on " + place.torus.to_string();
   for (std::string_view name : row.scaled)
     if (!name.empty()) key += " " + resident_layout(place.program, *weight_row(name)).to_string();
-  const auto [at, is_new] = scales_.try_emplace(key);
-  if (!is_new) return at->second;
-  std::optional<Sharded> most;
-  for (std::string_view name : row.scaled) {
-    if (name.empty()) continue;
+  if (const auto at = scales_.find(key); at != scales_.end()) return at->second;
+  const auto absmax_of = [&](std::string_view name) {
     const WeightRow& matrix = *weight_row(name);
-    const Sharded own = absmax(shard(weights_.at(weight_id(place.layer, name)),
-                                     resident_layout(place.program, matrix), place.torus),
-                               static_cast<std::size_t>(matrix.contracted));
-    most = most ? greater(shard(assemble(*most), own.layout(), place.torus), own) : own;
+    return absmax(shard(weights_.at(weight_id(place.layer, name)),
+                        resident_layout(place.program, matrix), place.torus),
+                  static_cast<std::size_t>(matrix.contracted));
+  };
+  Sharded most = absmax_of(row.scaled[0]);
+  if (!row.scaled[1].empty()) {
+    const Sharded other = absmax_of(row.scaled[1]);
+    most = greater(shard(assemble(most), other.layout(), place.torus), other);
   }
-  return at->second = assemble(scale_of_absmax(*most));
+  return scales_.emplace(key, assemble(scale_of_absmax(most))).first->second;
 }
 
 Sharded PlacedWeights::made(const std::string& name, const Place& place, const Layout& layout) {

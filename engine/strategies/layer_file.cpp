@@ -127,6 +127,7 @@ class Layer {
     if (row == nullptr) return false;
     if (m.kind == Role::Kind::previous) return row->cache;
     if (m.kind == Role::Kind::input) return row->of_layer_input;
+    if (m.kind == Role::Kind::scaled && numerics_.weights != WeightType::int8) return false;
     return row->kind == ValueKind::constant || (row->per_layer && row->in_model(config_));
   }
 
@@ -193,6 +194,10 @@ class Layer {
 
   void require_weight(const ValueDecl& input) const {
     if (has(input.role)) return;
+    if (has_weight(config_, input.role.name, WeightType::int8))
+      refuse("layer_c1", input.line,
+             fmt::format("{}: '{}' is a weight of weights=int8 alone; the case says weights={}",
+                         input.name, input.role.name, shardproof::to_string(numerics_.weights)));
     const std::vector<std::string> legal = weights();
     const std::string near = nearest(input.role.name, legal);
     refuse("layer_c1", input.line,

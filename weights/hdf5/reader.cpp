@@ -136,9 +136,9 @@ bool Hdf5Reader::Dataset::is_f32() const {
 bool Hdf5Reader::Dataset::is_int8() const {
   const Hdf5Handle type(H5Dget_type(handle_.get()), H5Tclose);
   file_.need(static_cast<bool>(type));
-  // One byte may state either order, so that no one type is equal to all.
-  return H5Tget_class(type.get()) == H5T_INTEGER && H5Tget_size(type.get()) == 1 &&
-         H5Tget_precision(type.get()) == 8 && H5Tget_sign(type.get()) == H5T_SGN_2;
+  // One byte may state either order. A type that is equal has its bits where they must be: HDF5
+  // would read beyond the element of one that says otherwise.
+  return H5Tequal(type.get(), H5T_STD_I8LE) > 0 || H5Tequal(type.get(), H5T_STD_I8BE) > 0;
 }
 
 std::size_t Hdf5Reader::Dataset::element_bytes() const {
