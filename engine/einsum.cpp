@@ -25,12 +25,24 @@ class LocalTerm {
       (in_a && in_b ? batch : in_a ? m : n) += c;
     }
     const std::string k = EinsumSpec::contracted(term);
+    for (char c : k) k_extents_.push_back({c, a[term.a.find(c)]});
     a_batch_ = offsets(batch, term.a, a, term.a, a);
     b_batch_ = offsets(batch, term.b, b, term.a, a);
     a_m_ = offsets(m, term.a, a, term.a, a);
     a_k_ = offsets(k, term.a, a, term.a, a);
     b_k_ = offsets(k, term.b, b, term.a, a);
     b_n_ = offsets(n, term.b, b, term.b, b);
+  }
+
+  /// The same with the contracted elements in the order of a ring of K, as they reach chip `chip`.
+  LocalTerm looped(const Ring& ring, std::int64_t K, std::int64_t chip) const {
+    LocalTerm term = *this;
+    const std::vector<std::int64_t> order = looped_order(ring, K, chip);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      term.a_k_[i] = a_k_[static_cast<std::size_t>(order[i])];
+      term.b_k_[i] = b_k_[static_cast<std::size_t>(order[i])];
+    }
+    return term;
   }
 
   std::int64_t batch() const { return size(a_batch_); }
@@ -59,6 +71,30 @@ class LocalTerm {
  private:
   static std::int64_t size(const Offsets& offsets) {
     return static_cast<std::int64_t>(offsets.size());
+  }
+
+  /// The places of the contracted elements in row-major order, chunk by chunk; none where the
+  /// ring's dim is not contracted, whose chunks are never added to one another.
+  std::vector<std::int64_t> looped_order(const Ring& ring, std::int64_t K,
+                                         std::int64_t chip) const {
+    std::int64_t outer = 1, extent = 0, inner = 1;
+    for (const auto& [letter, n] : k_extents_) {
+      if (letter == ring.dim)
+        extent = n;
+      else
+        (extent == 0 ? outer : inner) *= n;
+    }
+    std::vector<std::int64_t> order;
+    const std::int64_t n = extent / K;
+    for (const RingChunk& one : gathered_chunks(ring.loop, K, chip)) {
+      const std::int64_t half = one.chunk * n + first_half(n);
+      const std::int64_t begin = one.part == ChunkPart::second_half ? half : one.chunk * n;
+      const std::int64_t end = one.part == ChunkPart::first_half ? half : (one.chunk + 1) * n;
+      for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t i = begin; i < end; ++i)
+          for (std::int64_t k = 0; k < inner; ++k) order.push_back((o * extent + i) * inner + k);
+    }
+    return order;
   }
 
   /// Offsets in `of` (letters with shape) of the combined index over `group`, whose extents are
@@ -97,13 +133,15 @@ class LocalTerm {
   }
 
   Offsets a_batch_, b_batch_, a_m_, a_k_, b_k_, b_n_;
+  std::vector<std::pair<char, std::int64_t>> k_extents_;  ///< of the contracted letters
 };
 
 /// The contraction as executed: index arithmetic and every chip's operands.
 class Contraction : public PartialSource {
  public:
-  Contraction(const EinsumSpec& spec, std::vector<std::pair<SharedValue, SharedValue>> operands)
-      : operands_(std::move(operands)) {
+  Contraction(const EinsumSpec& spec, std::vector<std::pair<SharedValue, SharedValue>> operands,
+              std::vector<Ring> rings)
+      : operands_(std::move(operands)), rings_(std::move(rings)) {
     for (std::size_t t = 0; t < spec.terms.size(); ++t)
       terms_.emplace_back(spec.terms[t], operands_[t].first->local(), operands_[t].second->local());
   }
@@ -113,7 +151,7 @@ class Contraction : public PartialSource {
   /// One chip's result shard in the exact regime.
   Products products(int chip) const {
     Products all;
-    for_each_batch(chip, [&](std::int64_t, const std::vector<Term>& matrices) {
+    for_each_batch(terms_, chip, [&](std::int64_t, const std::vector<Term>& matrices) {
       Products one = contract(terms_[0].M(), terms_[0].N(), matrices);
       if (all.values.empty()) {
         all = std::move(one);
@@ -134,7 +172,8 @@ class Contraction : public PartialSource {
     Buffer<float> all(static_cast<std::size_t>(count()));
     const std::int64_t M = terms_[0].M();
     const std::int64_t N = terms_[0].N();
-    for_each_batch(chip, [&](std::int64_t batch, const std::vector<Term>& matrices) {
+    const std::vector<LocalTerm> looped = in_ring_order(chip);
+    for_each_batch(looped.empty() ? terms_ : looped, chip, [&](std::int64_t batch, const std::vector<Term>& matrices) {
       chain(M, N, matrices, all.data() + batch * M * N);
     });
     return all;
@@ -149,15 +188,27 @@ class Contraction : public PartialSource {
   }
 
  private:
+  /// The terms with their contracted elements in the order of their rings; none without rings.
+  std::vector<LocalTerm> in_ring_order(int chip) const {
+    if (rings_.empty()) return {};
+    std::vector<LocalTerm> terms = terms_;
+    const Torus& torus = operands_.front().first->torus();
+    for (std::size_t t = 0; t < rings_.size(); ++t)
+      if (rings_[t].loop != Loop::none)
+        terms[t] = terms_[t].looped(rings_[t], torus.size(rings_[t].axes),
+                                    torus.block(chip, rings_[t].axes));
+    return terms;
+  }
+
   /// Calls body(batch, matrices) with the terms' matrices for each batch index.
   template <class Body>
-  void for_each_batch(int chip, Body&& body) const {
-    std::vector<std::vector<float>> copies(2 * terms_.size());
-    std::vector<Term> matrices(terms_.size());
-    for (std::int64_t batch = 0; batch < terms_[0].batch(); ++batch) {
-      for (std::size_t t = 0; t < terms_.size(); ++t)
-        matrices[t] = {terms_[t].a_matrix(a(t, chip), batch, copies[2 * t]),
-                       terms_[t].b_matrix(b(t, chip), batch, copies[2 * t + 1]), terms_[t].K()};
+  void for_each_batch(const std::vector<LocalTerm>& terms, int chip, Body&& body) const {
+    std::vector<std::vector<float>> copies(2 * terms.size());
+    std::vector<Term> matrices(terms.size());
+    for (std::int64_t batch = 0; batch < terms[0].batch(); ++batch) {
+      for (std::size_t t = 0; t < terms.size(); ++t)
+        matrices[t] = {terms[t].a_matrix(a(t, chip), batch, copies[2 * t]),
+                       terms[t].b_matrix(b(t, chip), batch, copies[2 * t + 1]), terms[t].K()};
       body(batch, matrices);
     }
   }
@@ -171,6 +222,7 @@ class Contraction : public PartialSource {
 
   std::vector<std::pair<SharedValue, SharedValue>> operands_;
   std::vector<LocalTerm> terms_;
+  std::vector<Ring> rings_;
 };
 
 }  // namespace
@@ -222,10 +274,11 @@ std::string EinsumSpec::contracted(const Term& term) {
 
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
-               const Shape& shape, Threads& threads, Regime regime) {
+               const Shape& shape, Threads& threads, Regime regime,
+               const std::vector<Ring>& rings) {
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
-  auto source = std::make_shared<Contraction>(spec, terms);
+  auto source = std::make_shared<Contraction>(spec, terms, rings);
   if (regime == Regime::f32) {
     ChipArrays<float> chains(chips);
     threads.for_each(torus.chips(), [&](std::int64_t chip) {

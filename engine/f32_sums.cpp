@@ -41,14 +41,44 @@ void put_runs(const Runs& runs, const float* from, float* to, bool add) {
       to[run.to + i] = add ? to[run.to + i] + from[run.from + i] : from[run.from + i];
 }
 
+/// The part of its chunk that an element is in, and how many more are before the part or the chunk
+/// ends: by the index of a dim.
+struct PartRun {
+  ChunkPart part = ChunkPart::whole;
+  std::int64_t end = 0;  ///< the first element of another part
+};
+
+/// Of the chunk that a reduce_scatter leaves on a chip: halves of the scattered dim.
+PartRun scattered_part(const Shape& local, std::size_t dim, std::int64_t element) {
+  std::int64_t stride = 1;
+  for (std::size_t d = dim + 1; d < local.size(); ++d) stride *= local[d];
+  const std::int64_t row = local[dim] * stride;
+  const std::int64_t begin = element / row * row;
+  const std::int64_t half = begin + first_half(local[dim]) * stride;
+  if (element < half) return {ChunkPart::first_half, half};
+  return {ChunkPart::second_half, begin + row};
+}
+
+/// Of a chunk of an all_reduce, whose shards keep their size: halves of its elements.
+PartRun shard_part(std::int64_t chunk, std::int64_t count, std::int64_t K, std::int64_t element) {
+  const std::int64_t begin = chunk_begin(chunk, count, K);
+  const std::int64_t end = chunk_begin(chunk + 1, count, K);
+  const std::int64_t half = begin + first_half(end - begin);
+  if (element < half) return {ChunkPart::first_half, half};
+  return {ChunkPart::second_half, end};
+}
+
 }  // namespace
 
 // In an all_reduce, whose shards keep their size, the ring's chunks are the
 // shard's own elements in K runs; in a reduce_scatter a chip receives the chunk that is its block.
-ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Schedule schedule,
+ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const SumOrder& order,
                            Threads& threads) {
   ChipArrays<float> to(from.size());
   const bool whole = moves.from_local == moves.to_local;
+  const bool one_way = order.ring() == Loop::one_way;
+  const bool group = order.ring() == Loop::none && order.schedule == Schedule::group;
+  const bool halves = order.ring() == Loop::both_half;
   const std::int64_t count = element_count(moves.to_local);
   const Runs runs(moves);
   threads.for_each(static_cast<std::int64_t>(to.size()), [&](std::int64_t chip) {
@@ -59,9 +89,9 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Sc
     std::int64_t mine = 0;
     for (std::int64_t j = 0; j < K; ++j)
       if (pieces[static_cast<std::size_t>(j)].from_chip == chip) mine = j;
-    if (schedule == Schedule::group || (schedule == Schedule::ring && !whole)) {
+    if (group || (one_way && !whole)) {
       // One order for the whole shard: term after term is added to all of it.
-      const std::int64_t first = schedule == Schedule::ring ? (mine + 1) % K : 0;
+      const std::int64_t first = one_way ? (mine + 1) % K : 0;
       for (std::int64_t j = 0; j < K; ++j) {
         const Piece& piece = pieces[static_cast<std::size_t>((first + j) % K)];
         put_runs(runs, from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from,
@@ -73,14 +103,18 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Sc
     const std::int64_t n = runs.length;
     for (const Run& run : runs.all)
       for (std::int64_t done = 0; done < n;) {
-        const std::int64_t chunk = whole ? chunk_of(run.to + done, count, K) : mine;
-        const std::int64_t end = whole ? chunk_begin(chunk + 1, count, K) - run.to : n;
-        const std::int64_t part = std::min(end, n) - done;
+        const std::int64_t at = run.to + done;
+        const std::int64_t chunk = whole ? chunk_of(at, count, K) : mine;
+        PartRun part{ChunkPart::whole, whole ? chunk_begin(chunk + 1, count, K) : run.to + n};
+        if (halves)
+          part = whole ? shard_part(chunk, count, K, at)
+                       : scattered_part(moves.to_local, order.dim, at);
+        const std::int64_t length = std::min(part.end, run.to + n) - at;
         for (std::size_t j = 0; j < pieces.size(); ++j)
           terms[j] = from[static_cast<std::size_t>(pieces[j].from_chip)].data() + pieces[j].from +
                      run.from + done;
-        scheduled_sum(schedule, terms, chunk, part, buffer.data() + run.to + done);
-        done += part;
+        scheduled_sum(order, terms, chunk, part.part, length, buffer.data() + at);
+        done += length;
       }
   });
   return to;

@@ -19,17 +19,23 @@ void tree(const std::vector<const float*>& terms, std::int64_t n, float* out) {
 
 }  // namespace
 
-void scheduled_sum(Schedule schedule, const std::vector<const float*>& terms, std::int64_t chunk,
-                   std::int64_t n, float* out) {
-  if (schedule == Schedule::tree) return tree(terms, n, out);
-  const std::size_t K = terms.size();
-  const std::size_t first =
-      schedule == Schedule::ring ? (static_cast<std::size_t>(chunk) + 1) % K : 0;
-  std::copy_n(terms[first], n, out);
-  for (std::size_t j = 1; j < K; ++j) {
-    const float* const term = terms[(first + j) % K];
-    for (std::int64_t i = 0; i < n; ++i) out[i] += term[i];
-  }
+void scheduled_sum(const SumOrder& order, const std::vector<const float*>& terms,
+                   std::int64_t chunk, ChunkPart part, std::int64_t n, float* out) {
+  if (order.loop == Loop::none && order.schedule == Schedule::tree) return tree(terms, n, out);
+  const RingSum sum =
+      scattered_sum(order.ring(), static_cast<std::int64_t>(terms.size()), chunk, part);
+  const auto chain = [&](const std::vector<std::int64_t>& chips, float* total) {
+    std::copy_n(terms[static_cast<std::size_t>(chips[0])], n, total);
+    for (std::size_t j = 1; j < chips.size(); ++j) {
+      const float* const term = terms[static_cast<std::size_t>(chips[j])];
+      for (std::int64_t i = 0; i < n; ++i) total[i] += term[i];
+    }
+  };
+  chain(sum.first, out);
+  if (sum.second.empty()) return;
+  std::vector<float> other(static_cast<std::size_t>(n));
+  chain(sum.second, other.data());
+  for (std::int64_t i = 0; i < n; ++i) out[i] += other[static_cast<std::size_t>(i)];
 }
 
 }  // namespace shardproof

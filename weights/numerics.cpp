@@ -37,6 +37,22 @@ std::string_view to_string(Schedule schedule) {
       return "ring";
     case Schedule::tree:
       return "tree";
+    case Schedule::biring:
+      return "biring";
+  }
+  return "";
+}
+
+std::string_view to_string(Loop loop) {
+  switch (loop) {
+    case Loop::none:
+      return "none";
+    case Loop::one_way:
+      return "one-way";
+    case Loop::both_full:
+      return "both-full";
+    case Loop::both_half:
+      return "both-half";
   }
   return "";
 }
@@ -63,10 +79,17 @@ Regime parse_regime(std::string_view word) {
 }
 
 Schedule parse_schedule(std::string_view word) {
-  for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree}) {
+  for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree, Schedule::biring}) {
     if (word == to_string(schedule)) return schedule;
   }
-  refuse("schedule", word, "group, ring, tree");
+  refuse("schedule", word, "group, ring, tree, biring");
+}
+
+Loop parse_loop(std::string_view word) {
+  for (Loop loop : {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half}) {
+    if (word == to_string(loop)) return loop;
+  }
+  refuse("loop", word, "none, one-way, both-full, both-half");
 }
 
 }  // namespace shardproof

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "engine/layouts/loops.h"
 #include "engine/layouts/rules.h"
 
 namespace shardproof {
@@ -20,6 +21,7 @@ class Partitioner {
         ops_(logical_layer(config, numerics.weights)),
         rules_(table, extents, torus, broken),
         w_(std::string(kLayerProgram), numerics.act, extents, torus),
+        loop_(numerics.loop),
         broken_(broken) {}
 
   PartitionedLayer run() {
@@ -33,8 +35,10 @@ class Partitioner {
       if (op.kind == Kind::activate) activate(op);
       if (op.kind == Kind::add) elementwise(op.result, "add", op.operands, op.result);
     }
-    return {w_.finish({current("out").name, "kc", "vc"}), rules_.residual, rules_.cache,
-            std::move(arrows_)};
+    PartitionedLayer made{w_.finish({current("out").name, "kc", "vc"}), rules_.residual,
+                          rules_.cache, std::move(arrows_)};
+    fuse_loops(made, table_, loop_);
+    return made;
   }
 
  private:
@@ -56,14 +60,40 @@ class Partitioner {
         continue;
       best = std::move(path), from = &copy;
     }
-    return walk(value, *from, *best, use);
+    return walk(value, *from, *best, {value, use, to.loop, line});
+  }
+
+  /// What an arrow is, beside its path.
+  struct Purpose {
+    const std::string& value;
+    std::string use;
+    std::optional<Loop> loop;
+    Line line;
+    bool lenient = false;
+  };
+
+  Arrow arrow(const Purpose& purpose, const Layout& from, const Path& path) const {
+    return {purpose.value, purpose.use,     from,         path.moves.back().to, w_.length(), 0,
+            purpose.loop,  purpose.lenient, purpose.line};
+  }
+
+  void require_no_loop(const Purpose& purpose, const Layout& layout) const {
+    if (purpose.loop.value_or(Loop::none) == Loop::none) return;
+    throw Error("layouts_c10",
+                fmt::format("{0}{1}: {2} [loop {3}] has no ring, since {1} is {2} already; leave the "
+                            "note out (docs/layouts.md)",
+                            table_.where(purpose.line), purpose.value, layout.to_string(),
+                            to_string(*purpose.loop)));
   }
 
   WrittenValue walk(const std::string& value, WrittenValue now, const Path& path,
-                    const std::string& use) {
-    if (path.moves.empty()) return now;
-    arrows_.push_back({value, use, now.layout, path.moves.back().to, w_.length(),
-                       w_.length() + path.moves.size()});
+                    const Purpose& purpose) {
+    if (path.moves.empty()) {
+      if (!purpose.lenient) require_no_loop(purpose, now.layout);
+      return now;
+    }
+    arrows_.push_back(arrow(purpose, now.layout, path));
+    arrows_.back().end = w_.length() + path.moves.size();
     for (const Move& move : path.moves) copies_[value].push_back(now = w_.move(now, move));
     return now;
   }
@@ -71,8 +101,11 @@ class Partitioner {
   /// The value through the steps of a line, each from the one before it.
   WrittenValue pass(const std::string& value, const LayoutLine& line) {
     WrittenValue now = bring(value, line.steps[0], line.line, "");
+    // A note on the first layout of the stream or of hidden is on the arrow that has led there.
+    const bool noted = now.layout == current(value).layout && (value == "in" || value == "hidden");
     for (const LayoutStep& step : line.steps)
-      now = walk(value, now, rules_.path(value, now.layout, step, line.line), "");
+      now = walk(value, now, rules_.path(value, now.layout, step, line.line),
+                 {value, "", step.loop, line.line, noted && &step == line.steps.data()});
     return now;
   }
 
@@ -121,10 +154,16 @@ class Partitioner {
       const Path path =
           i == 0 ? layouts.first
                  : rules_.path(op.result, now.layout, layouts.steps[i], rules_.line_of(op.result));
-      if (path.moves.empty()) continue;
-      Arrow arrow{op.result,   i + 1 < layouts.steps.size() ? "" : layouts.use,
-                  now.layout,  path.moves.back().to,
-                  w_.length(), 0};
+      // A note on attend is q's; keys and values have it where they can.
+      const bool last = i + 1 == layouts.steps.size();
+      const Purpose purpose{op.result, last ? layouts.use : "", layouts.steps[i].loop,
+                            rules_.line_of(last ? layouts.use : op.result),
+                            last && (op.result == "k" || op.result == "v")};
+      if (path.moves.empty()) {
+        if (!purpose.lenient) require_no_loop(purpose, now.layout);
+        continue;
+      }
+      Arrow arrow = this->arrow(purpose, now.layout, path);
       for (const Move& move : path.moves) {
         now = w_.move(now, move);
         complete_it();
@@ -263,6 +302,7 @@ class Partitioner {
   const std::vector<LogicalOp> ops_;
   TableRules rules_;
   ProgramWriter w_;
+  Loop loop_;
   BrokenRule broken_;
   Layout rows_;  // B and L of the stream, where the contractions take it
   std::map<std::string, std::vector<WrittenValue>> copies_;

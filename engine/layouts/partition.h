@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct Arrow {
   std::string use;    ///< where to, if no line says it: "block_out", "attend", "in"; else empty
   Layout from, to;
   std::size_t begin = 0, end = 0;  ///< the ops of the program that are the path
+  std::optional<Loop> loop = {};   ///< what a note says of it
+  bool lenient = false;            ///< a note that is another value's as well: it holds if it can
+  Line line = {};                  ///< of the note
 };
 
 /// A layer under a table of layouts.
@@ -42,7 +46,8 @@ enum class BrokenRule {
 /// not divide), "layouts_c5" (a value's line is missing), "layouts_c6" (the operands of a
 /// contraction use one axis twice), "layouts_c7" (the terms of a parallel block are partial over
 /// different axes), "layouts_c8" (keys and values do not have the layouts that attend needs),
-/// "layouts_c9" (an arrow marked [strict] takes more than one op).
+/// "layouts_c9" (an arrow marked [strict] takes more than one op), "layouts_c10" (one marked
+/// [loop ...] cannot be looped).
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
                            const Extents& extents, const Torus& torus, const Numerics& numerics,
                            BrokenRule broken = BrokenRule::none);

@@ -165,12 +165,16 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
 /// Where a product is wanted.
 LayoutStep TableRules::destination(const std::string& result, const ContractionLayouts& made,
                                    const Layout* gate) const {
-  if (result == "q") return {queries, required("attend").steps[0].strict};
+  // Notes of the arrow to a layout are on its line.
+  const auto noted = [](const Layout& layout, const LayoutStep& step) {
+    return LayoutStep{layout, step.strict, step.loop};
+  };
+  if (result == "q") return noted(queries, required("attend").steps[0]);
   if (result == "k" || result == "v") {
     const LayoutLine* own = table_.find("attend", "k");
-    return {keys, (own != nullptr ? *own : required("attend")).steps[0].strict};
+    return noted(keys, (own != nullptr ? *own : required("attend")).steps[0]);
   }
-  if (result != "gate" && result != "up") return {residual, required("in").steps[0].strict};
+  if (result != "gate" && result != "up") return noted(residual, required("in").steps[0]);
   if (const LayoutLine* line = table_.find("hidden")) return line->steps[0];
   if (gate != nullptr) return {*gate};
   const Layout last = made.steps.empty() ? made.product : made.steps.back().layout;

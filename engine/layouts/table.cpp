@@ -131,6 +131,19 @@ class Reader {
               : fmt::format("'{} for {}': no such use; legal: {}", value.name, use, value.uses));
   }
 
+  /// "loop one-way".
+  static Loop loop_of(std::string_view note) {
+    constexpr std::string_view kLoop = "loop ";
+    try {
+      if (note.starts_with(kLoop)) return parse_loop(trim(note.substr(kLoop.size())));
+    } catch (const Error&) {  // no word for a loop
+    }
+    throw Error("layouts_c1",
+                fmt::format("'{}' is not a valid note; legal: strict, loop one-way, loop both-full, "
+                            "loop both-half, loop none",
+                            note));
+  }
+
   static Layout layout_of(const LayoutValue& value, std::string_view text) {
     try {
       return Layout::parse(text);
@@ -147,9 +160,10 @@ class Reader {
       if (text.back() != ']') throw malformed("a note follows a layout, in [ ]");
       for (std::string_view note :
            split(text.substr(bracket + 1, text.size() - bracket - 2), ",")) {
-        if (note != "strict")
-          throw Error("layouts_c1", fmt::format("'{}' is not a valid note; legal: strict", note));
-        step.strict = true;
+        if (note == "strict")
+          step.strict = true;
+        else
+          step.loop = loop_of(note);
       }
       text = trim(text.substr(0, bracket));
     }
@@ -294,8 +308,11 @@ std::string print_layouts(const LayoutTable& table) {
         for (const Layout::Dim& dim : step.sharded)
           layout += (layout.empty() ? "" : " ") + Layout({dim}, Axes()).to_string();
       }
-      text += fmt::format("{}{}{}", &step == line.steps.data() ? " " : " -> ", layout,
-                          step.strict ? " [strict]" : "");
+      std::vector<std::string> notes;
+      if (step.strict) notes.emplace_back("strict");
+      if (step.loop) notes.push_back(fmt::format("loop {}", to_string(*step.loop)));
+      text += fmt::format("{}{}", &step == line.steps.data() ? " " : " -> ", layout);
+      if (!notes.empty()) text += fmt::format(" [{}]", fmt::join(notes, ", "));
     }
     text += "\n";
   }

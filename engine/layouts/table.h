@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/program/program.h"
 #include "weights/error.h"
+#include "weights/numerics.h"
 
 namespace shardproof {
 
@@ -25,6 +27,9 @@ const std::vector<LayoutValue>& layout_values();
 struct LayoutStep {
   Layout layout;
   bool strict = false;  ///< `[strict]`: the arrow to this layout is one op, or none
+  /// `[loop one-way]`: the arrow is looped with its contraction; `[loop none]`: it is not, whatever
+  /// the case says.
+  std::optional<Loop> loop = {};
   /// Of `weights` alone, in place of a layout: letters with their subscripts, `E_x F_zy H_zy`.
   std::vector<Layout::Dim> sharded = {};
   bool operator==(const LayoutStep&) const = default;

@@ -3,6 +3,7 @@
 #include <set>
 #include <span>
 
+#include "engine/program/loop_rules.h"
 #include "engine/program/rethrow.h"
 #include "engine/program/typing.h"
 #include "weights/error.h"
@@ -132,6 +133,7 @@ class Typing {
     try {
       results = infer(op, args, torus_);
       for (const Type& type : results) local_shape(type.layout, type.shape, torus_);
+      if (!op.results.empty()) require_loops(program_, op, results.at(0).layout);
     } catch (const Error& error) {
       rethrow_about(error, step + ": ");
     }

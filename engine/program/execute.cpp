@@ -52,6 +52,7 @@ class Step {
   std::vector<Sharded> values();
   Moves moves() const;
   Moves as_executed(Moves plan);
+  SumOrder sum_order() const;
   Sharded collective();
   std::optional<KeptPlaces> last_tokens() const;
   Sharded last();
@@ -123,11 +124,16 @@ Moves Step::as_executed(Moves plan) {
   return plan;
 }
 
+SumOrder Step::sum_order() const {
+  const bool scatters = op_row(op_.kind).depends_on_place;
+  return {execution_.numerics.schedule, op_.loop, scatters ? dim(op_.dim) : 0};
+}
+
 Sharded Step::collective() {
   const Moves m = as_executed(moves());
   for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += m.received(chip);
   if (op_row(op_.kind).reduces)
-    return reduce(arg(0), m, to().layout, to().shape, threads_, execution_.numerics.schedule);
+    return reduce(arg(0), m, to().layout, to().shape, threads_, sum_order());
   return transfer(arg(0), m, to().layout, to().shape, threads_);
 }
 
@@ -152,7 +158,8 @@ Sharded Step::last() {
 Sharded Step::product() const {
   std::vector<std::pair<SharedValue, SharedValue>> terms;
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
-  return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime);
+  return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
+                op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_));
 }
 
 /// The biases, after the first operand.

@@ -1,6 +1,7 @@
 // The call of an op as text: read and printed by the form of its parameters.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/program/statement.h"
@@ -15,6 +16,8 @@ std::string_view form_text(Parameters form) {
   switch (form) {
     case Parameters::dim_axes:
       return "DIM, AXES";
+    case Parameters::dim_axes_loop:
+      return "DIM, AXES) or ..., AXES loop LOOP";
     case Parameters::axes:
       return "AXES";
     case Parameters::dim_dim_axes:
@@ -38,6 +41,7 @@ std::string_view form_text(Parameters form) {
 std::size_t parameter_count(Parameters form) {
   switch (form) {
     case Parameters::dim_axes:
+    case Parameters::dim_axes_loop:
     case Parameters::dim_dim_axes:
     case Parameters::dim_axes_to_axes:
       return 2;
@@ -58,6 +62,16 @@ void read_parameters(const Statement& statement, Op& op,
       op.dim = statement.letter(args[1]);
       op.axes = Axes::parse(args[2]);
       return;
+    case Parameters::dim_axes_loop: {
+      op.dim = statement.letter(args[1]);
+      const auto parts = split(args[2], " loop ");
+      if (parts.size() > 2) throw statement.malformed("write AXES or AXES loop LOOP");
+      op.axes = Axes::parse(parts[0]);
+      if (parts.size() == 1) return;
+      op.loop = parse_loop(parts[1]);
+      if (op.loop == Loop::none) throw statement.malformed("leave 'loop none' out");
+      return;
+    }
     case Parameters::axes:
       op.axes = Axes::parse(args[1]);
       return;
@@ -100,6 +114,16 @@ void read_parameters(const Statement& statement, Op& op,
   }
 }
 
+/// "x", or "loop x": the operand whose chunks come round a ring.
+void read_operand(const Statement& statement, Op& op, std::string_view text) {
+  constexpr std::string_view kLoop = "loop ";
+  if (text.starts_with(kLoop)) {
+    op.looped.push_back(op.args.size());
+    text = trim(text.substr(kLoop.size()));
+  }
+  op.args.push_back(statement.name(text));
+}
+
 /// "BLE,EF->BLF; x, w", a pair of operands for each term.
 void read_contraction(const Statement& statement, Op& op, std::string_view inside) {
   const auto parts = split(inside, ";");
@@ -108,8 +132,8 @@ void read_contraction(const Statement& statement, Op& op, std::string_view insid
     throw statement.malformed("write einsum(SPEC; A, B), one pair for each term");
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const auto [a, b] = statement.pair(parts[i], ",");
-    op.args.push_back(statement.name(a));
-    op.args.push_back(statement.name(b));
+    read_operand(statement, op, a);
+    read_operand(statement, op, b);
   }
 }
 
@@ -117,6 +141,9 @@ std::string parameters_text(const Op& op) {
   switch (op_row(op.kind).parameters) {
     case Parameters::dim_axes:
       return fmt::format(", {}, {}", op.dim, op.axes.to_string());
+    case Parameters::dim_axes_loop:
+      return fmt::format(", {}, {}{}{}", op.dim, op.axes.to_string(),
+                         op.loop == Loop::none ? "" : " loop ", op.loop == Loop::none ? "" : to_string(op.loop));
     case Parameters::axes:
       return fmt::format(", {}", op.axes.to_string());
     case Parameters::dim_dim_axes:
@@ -164,12 +191,16 @@ Op Statement::op(std::string_view call) const {
   return op;
 }
 
+bool Op::loops_over(std::size_t arg) const {
+  return std::find(looped.begin(), looped.end(), arg) != looped.end();
+}
+
 std::string Op::to_string() const {
   std::string text = std::string(shardproof::to_string(kind)) + "(";
   if (op_row(kind).parameters == Parameters::contraction) {
     text += spec.to_string();
-    for (std::size_t i = 0; i + 1 < args.size(); i += 2)
-      text += "; " + args[i] + ", " + args[i + 1];
+    for (std::size_t i = 0; i < args.size(); ++i)
+      text += fmt::format("{}{}{}", i % 2 == 0 ? "; " : ", ", loops_over(i) ? "loop " : "", args[i]);
     return text + ")";
   }
   for (std::size_t i = 0; i < args.size(); ++i) text += (i > 0 ? ", " : "") + args[i];

@@ -43,13 +43,14 @@ enum class OpKind {
 enum class Parameters {
   none,              ///< operands only: "add(a, b)"
   dim_axes,          ///< "(x, E, zy)"
+  dim_axes_loop,     ///< the same, or "(x, E, zy loop one-way)"
   axes,              ///< "(x, zy)"
   dim_dim_axes,      ///< "(x, H->B, zy)", "(x, H->B, zy as yz)"
   dim_axes_to_axes,  ///< "(x, B, xzy->zyx)"
   dim_to_layout,     ///< "(x, H->S_zR_yx)"
   dims_to_dim,       ///< "(x, SR->H)"
   constant,          ///< "(x, embed_scale)", of engine/program/constants.h
-  contraction        ///< "(BLE,EF->BLF; x, w)", a pair of operands for each term
+  contraction        ///< "(BLE,EF->BLF; x, w)", a pair of operands for each term; "loop x"
 };
 
 /// How many operands an op takes.

@@ -81,6 +81,16 @@ const Op* Program::producer(std::string_view value) const {
   return nullptr;
 }
 
+std::vector<Ring> Program::rings(const Op& einsum) const {
+  std::vector<Ring> rings(einsum.spec.terms.size());
+  for (const std::size_t arg : einsum.looped) {
+    const Op* const gather = producer(einsum.args.at(arg));
+    if (gather != nullptr && gather->kind == OpKind::all_gather)
+      rings.at(arg / 2) = {gather->dim, gather->axes, gather->loop};
+  }
+  return rings;
+}
+
 const ValueDecl& Program::declared(std::string_view value) const {
   for (const ValueDecl& input : inputs)
     if (input.name == value) return input;

@@ -7,6 +7,7 @@
 #include "engine/einsum.h"
 #include "engine/layout.h"
 #include "engine/program/ops.h"
+#include "engine/ring.h"
 #include "weights/error.h"
 #include "weights/registry.h"
 
@@ -67,11 +68,18 @@ struct Op {
   char dim = 0, to = 0;            ///< all_gather(t, E, zy): E; all_to_all(t, H->B, zyx): H and B
   Axes axes, as;                   ///< all_to_all(t, H->B, zy as yz); permute_axes(t, B, xzy->zyx)
   EinsumSpec spec;                 ///< einsum
+  /// all_gather, reduce_scatter: whether, and how, the einsum that takes the result or made the
+  /// operand is looped with it.
+  Loop loop = Loop::none;
+  /// einsum: the places of those operands whose chunks it takes as they come round a ring; each is
+  /// the result of an all_gather with a loop.
+  std::vector<std::size_t> looped = {};
   /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR".
   std::string parameter;
 
   /// "all_gather(x, E, zy)".
   std::string to_string() const;
+  bool loops_over(std::size_t arg) const;
   bool operator==(const Op&) const = default;
 };
 
@@ -98,6 +106,9 @@ struct Program {
   bool of_layer() const { return name == kLayerProgram || name == kHandOverProgram; }
   /// The op that returns `value`, or null.
   const Op* producer(std::string_view value) const;
+  /// The rings of a contraction's terms, in their order; a term that loops over no operand, or over
+  /// one that no all_gather with a loop returns, has a ring without loop.
+  std::vector<Ring> rings(const Op& einsum) const;
   /// The declaration of a value, an input's or a step's. Throws Error("program_c1", ...) if nothing
   /// defines it.
   const ValueDecl& declared(std::string_view value) const;

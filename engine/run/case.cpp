@@ -58,7 +58,7 @@ std::map<std::string, std::string> split_keys(std::string_view line) {
 
 const std::vector<std::string>& case_keys() {
   static const std::vector<std::string> keys{"torus",   "model", "prefill", "decode",   "block",
-                                             "weights", "act",   "regime",  "schedule", "batch",
+                                             "weights", "act",   "regime",  "schedule", "loop", "batch",
                                              "prompt",  "chunk", "gen",     "seed"};
   return keys;
 }
@@ -90,6 +90,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   if (const auto* v = get("act")) c.numerics.act = parse_act_type(*v);
   if (const auto* v = get("regime")) c.numerics.regime = parse_regime(*v);
   if (const auto* v = get("schedule")) c.numerics.schedule = parse_schedule(*v);
+  if (const auto* v = get("loop")) c.numerics.loop = parse_loop(*v);
   c.batch = std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
   const std::int64_t L = smallest_length(c.prefill, c.torus);
   c.prompt = (c.prompt + L - 1) / L * L;
@@ -110,12 +111,12 @@ std::string print_case(const Case& c) {
     return strategy.program() != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
   };
   return fmt::format(
-      "torus={} model={}{}{} block={} weights={} act={} regime={} schedule={} batch={} prompt={} "
-      "chunk={} gen={} seed={}",
+      "torus={} model={}{}{} block={} weights={} act={} regime={} schedule={} loop={} batch={} "
+      "prompt={} chunk={} gen={} seed={}",
       c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
       prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block),
       to_string(c.numerics.weights), to_string(c.numerics.act), to_string(c.numerics.regime),
-      to_string(c.numerics.schedule), c.batch, c.prompt, c.chunk, c.gen, c.seed);
+      to_string(c.numerics.schedule), to_string(c.numerics.loop), c.batch, c.prompt, c.chunk, c.gen, c.seed);
 }
 
 bool has_program(const Case& c) {

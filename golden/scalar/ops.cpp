@@ -38,6 +38,13 @@ float spread(const Value& t, const Value& s, std::size_t i) {
   return s.whole()[at(element)];
 }
 
+/// The same numbers elsewhere; in the ring of a loop, if the op has one.
+Value moved(const Op& op, const Value& t) {
+  Value out{{}, t.shape, t.parts, t.ints};
+  if (op.loop != Loop::none) out.ring_dim = op.dim, out.ring = op.axes, out.loop = op.loop;
+  return out;
+}
+
 /// Of every row its last token in the pass.
 Value last_token(const Value& t, const std::vector<PassRows>& rows) {
   const std::size_t L = t.layout.find('L').value();
@@ -244,7 +251,7 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::all_to_all:
     case OpKind::permute_axes:
     case OpKind::slice:
-      return {t};
+      return {moved(op, t)};
     case OpKind::reduce_scatter:
     case OpKind::all_reduce:
       return {reduction(op, t, setting)};

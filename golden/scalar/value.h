@@ -6,6 +6,7 @@
 
 #include "engine/layout.h"
 #include "engine/torus.h"
+#include "weights/numerics.h"
 #include "weights/tensor.h"
 
 namespace shardproof::scalar {
@@ -19,6 +20,10 @@ struct Value {
   Shape shape;    ///< global
   std::vector<std::vector<float>> parts;
   std::vector<std::int32_t> ints;  ///< instead of parts, of an integer value
+  /// Of what a looped all_gather returns, the ring whose chunks its einsums take.
+  char ring_dim = 0;
+  Axes ring = {};
+  Loop loop = Loop::none;
 
   bool integer() const { return parts.empty(); }
   const std::vector<float>& whole() const { return parts.at(0); }
