@@ -173,9 +173,10 @@ class Contraction : public PartialSource {
     const std::int64_t M = terms_[0].M();
     const std::int64_t N = terms_[0].N();
     const std::vector<LocalTerm> looped = in_ring_order(chip);
-    for_each_batch(looped.empty() ? terms_ : looped, chip, [&](std::int64_t batch, const std::vector<Term>& matrices) {
-      chain(M, N, matrices, all.data() + batch * M * N);
-    });
+    for_each_batch(looped.empty() ? terms_ : looped, chip,
+                   [&](std::int64_t batch, const std::vector<Term>& matrices) {
+                     chain(M, N, matrices, all.data() + batch * M * N);
+                   });
     return all;
   }
 

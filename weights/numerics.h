@@ -20,8 +20,8 @@ enum class Schedule { group, ring, tree, biring };
 /// whole, or in halves each its own way (docs/spec.md section 1.2).
 enum class Loop { none, one_way, both_full, both_half };
 
-/// The choices of arithmetic: three orthogonal ones, the order that regime=f32 needs, and the loops,
-/// which are another such order.
+/// The choices of arithmetic: three orthogonal ones, the order that regime=f32 needs, and the
+/// loops, which are another such order.
 struct Numerics {
   WeightType weights = WeightType::f32;
   ActType act = ActType::f32;

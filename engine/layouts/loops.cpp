@@ -16,7 +16,7 @@ struct Taken {
 
 class Fusing {
  public:
-  explicit Fusing(PartitionedLayer& made) : layer_(made.layer) {}
+  Fusing(PartitionedLayer& made, BrokenRule broken) : layer_(made.layer), broken_(broken) {}
 
   /// Why the arrow cannot be looped; empty where it now is.
   std::string fuse(const Arrow& arrow, Loop loop) {
@@ -24,9 +24,10 @@ class Fusing {
     Op& last = layer_.ops[arrow.end - 1];
     if (first.kind == OpKind::reduce_scatter) return reduced(first, loop);
     if (last.kind == OpKind::all_gather) return gathered(last, loop);
-    return fmt::format("its path is {} and neither begins with a reduce_scatter nor ends in an "
-                       "all_gather",
-                       first.to_string());
+    return fmt::format(
+        "its path is {} and neither begins with a reduce_scatter nor ends in an "
+        "all_gather",
+        first.to_string());
   }
 
  private:
@@ -69,12 +70,14 @@ class Fusing {
         return fmt::format("{} has a ring of its own for {}", op.results[0].name,
                            op.args[one.arg ^ 1U]);
       Axes of_result;
-      for (const Layout::Dim& dim : op.results[0].layout.dims()) of_result = of_result.with(dim.axes);
+      for (const Layout::Dim& dim : op.results[0].layout.dims())
+        of_result = of_result.with(dim.axes);
       for (const Axis axis : gather.axes)
-        if (!of_result.has(axis))
-          return fmt::format("axis {} of its ring is in no subscript of {} : {}, whose replicas "
-                             "would differ",
-                             to_char(axis), op.results[0].name, op.results[0].layout.to_string());
+        if (!of_result.has(axis) && broken_ != BrokenRule::loop_replicas)
+          return fmt::format(
+              "axis {} of its ring is in no subscript of {} : {}, whose replicas "
+              "would differ",
+              to_char(axis), op.results[0].name, op.results[0].layout.to_string());
     }
     gather.loop = loop;
     for (const Taken& one : all) {
@@ -85,12 +88,13 @@ class Fusing {
   }
 
   Program& layer_;
+  BrokenRule broken_;
 };
 
 }  // namespace
 
-void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop) {
-  Fusing fusing(made);
+void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop, BrokenRule broken) {
+  Fusing fusing(made, broken);
   for (const Arrow& arrow : made.arrows) {
     if (arrow.loop.value_or(Loop::none) == Loop::none) continue;
     const std::string why = fusing.fuse(arrow, *arrow.loop);

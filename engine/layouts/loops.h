@@ -13,6 +13,7 @@ namespace shardproof {
 /// begins with a reduce_scatter is looped with the contraction before it.
 ///
 /// Throws Error("layouts_c10", ...) for a note on an arrow that cannot be looped.
-void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop);
+void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop,
+                BrokenRule broken = BrokenRule::none);
 
 }  // namespace shardproof

@@ -37,7 +37,7 @@ class Partitioner {
     }
     PartitionedLayer made{w_.finish({current("out").name, "kc", "vc"}), rules_.residual,
                           rules_.cache, std::move(arrows_)};
-    fuse_loops(made, table_, loop_);
+    fuse_loops(made, table_, loop_, broken_);
     return made;
   }
 
@@ -73,17 +73,18 @@ class Partitioner {
   };
 
   Arrow arrow(const Purpose& purpose, const Layout& from, const Path& path) const {
-    return {purpose.value, purpose.use,     from,         path.moves.back().to, w_.length(), 0,
+    return {purpose.value, purpose.use,     from,        path.moves.back().to, w_.length(), 0,
             purpose.loop,  purpose.lenient, purpose.line};
   }
 
   void require_no_loop(const Purpose& purpose, const Layout& layout) const {
     if (purpose.loop.value_or(Loop::none) == Loop::none) return;
-    throw Error("layouts_c10",
-                fmt::format("{0}{1}: {2} [loop {3}] has no ring, since {1} is {2} already; leave the "
-                            "note out (docs/layouts.md)",
-                            table_.where(purpose.line), purpose.value, layout.to_string(),
-                            to_string(*purpose.loop)));
+    throw Error(
+        "layouts_c10",
+        fmt::format("{0}{1}: {2} [loop {3}] has no ring, since {1} is {2} already; leave the "
+                    "note out (docs/layouts.md)",
+                    table_.where(purpose.line), purpose.value, layout.to_string(),
+                    to_string(*purpose.loop)));
   }
 
   WrittenValue walk(const std::string& value, WrittenValue now, const Path& path,

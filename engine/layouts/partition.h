@@ -36,7 +36,8 @@ enum class BrokenRule {
   weight_order,  ///< the resident layouts of weights have their axes in reverse order
   bias_layout,   ///< those of biases have
   scale_layout,  ///< those of int8 scales have
-  axes_once      ///< an axis may be used twice by the operands of a contraction
+  axes_once,     ///< an axis may be used twice by the operands of a contraction
+  loop_replicas  ///< a loop may leave replicas that differ
 };
 
 /// Lowers a layer of the model to a program, by the table and the rules of docs/layouts.md; every

@@ -138,10 +138,11 @@ class Reader {
       if (note.starts_with(kLoop)) return parse_loop(trim(note.substr(kLoop.size())));
     } catch (const Error&) {  // no word for a loop
     }
-    throw Error("layouts_c1",
-                fmt::format("'{}' is not a valid note; legal: strict, loop one-way, loop both-full, "
-                            "loop both-half, loop none",
-                            note));
+    throw Error(
+        "layouts_c1",
+        fmt::format("'{}' is not a valid note; legal: strict, loop one-way, loop both-full, "
+                    "loop both-half, loop none",
+                    note));
   }
 
   static Layout layout_of(const LayoutValue& value, std::string_view text) {

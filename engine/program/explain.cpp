@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "engine/program/loop_text.h"
+
 namespace shardproof {
 namespace {
 
@@ -69,6 +71,7 @@ std::string explain(const Program& program, const std::map<std::string, Type>& t
     bytes += sent * cost.wire_bytes;
     text += fmt::format("    sends {} = {}, {} bytes\n", formula(cost, options.paper), kilo(sent),
                         kilo(sent * cost.wire_bytes));
+    if (op.loop != Loop::none) text += wrapped(loop_text(op, torus), 4, 6);
   }
   text += fmt::format("\n{}: each chip sends {} elements, {} bytes; {} FLOPs a chip\n",
                       program.name, kilo(elements), kilo(bytes),

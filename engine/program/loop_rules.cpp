@@ -52,8 +52,9 @@ void looped(const Program& program, const Op& op, const Layout& result) {
                               "all_gather(..., AXES loop one-way), or leave 'loop' out",
                               value));
     if (op.loops_over(arg ^ 1U))
-      throw Error("einsum_c9", fmt::format("the term of {} and {} loops over both; leave one out",
-                                           op.args.at(arg & ~std::size_t{1}), op.args.at(arg | 1U)));
+      throw Error("einsum_c9",
+                  fmt::format("the term of {} and {} loops over both; leave one out",
+                              op.args.at(arg & ~std::size_t{1}), op.args.at(arg | 1U)));
     Axes of_result;
     for (const Layout::Dim& dim : result.dims()) of_result = of_result.with(dim.axes);
     for (const Axis axis : made->axes)
@@ -69,7 +70,8 @@ void looped(const Program& program, const Op& op, const Layout& result) {
 }  // namespace
 
 void require_loops(const Program& program, const Op& op, const Layout& result) {
-  if (op.loop != Loop::none) op_row(op.kind).reduces ? scattered(program, op) : gathered(program, op);
+  if (op.loop != Loop::none)
+    op_row(op.kind).reduces ? scattered(program, op) : gathered(program, op);
   if (!op.looped.empty()) looped(program, op, result);
 }
 

@@ -143,7 +143,8 @@ std::string parameters_text(const Op& op) {
       return fmt::format(", {}, {}", op.dim, op.axes.to_string());
     case Parameters::dim_axes_loop:
       return fmt::format(", {}, {}{}{}", op.dim, op.axes.to_string(),
-                         op.loop == Loop::none ? "" : " loop ", op.loop == Loop::none ? "" : to_string(op.loop));
+                         op.loop == Loop::none ? "" : " loop ",
+                         op.loop == Loop::none ? "" : to_string(op.loop));
     case Parameters::axes:
       return fmt::format(", {}", op.axes.to_string());
     case Parameters::dim_dim_axes:
@@ -200,7 +201,8 @@ std::string Op::to_string() const {
   if (op_row(kind).parameters == Parameters::contraction) {
     text += spec.to_string();
     for (std::size_t i = 0; i < args.size(); ++i)
-      text += fmt::format("{}{}{}", i % 2 == 0 ? "; " : ", ", loops_over(i) ? "loop " : "", args[i]);
+      text +=
+          fmt::format("{}{}{}", i % 2 == 0 ? "; " : ", ", loops_over(i) ? "loop " : "", args[i]);
     return text + ")";
   }
   for (std::size_t i = 0; i < args.size(); ++i) text += (i > 0 ? ", " : "") + args[i];

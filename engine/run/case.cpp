@@ -57,9 +57,9 @@ std::map<std::string, std::string> split_keys(std::string_view line) {
 }  // namespace
 
 const std::vector<std::string>& case_keys() {
-  static const std::vector<std::string> keys{"torus",   "model", "prefill", "decode",   "block",
-                                             "weights", "act",   "regime",  "schedule", "loop", "batch",
-                                             "prompt",  "chunk", "gen",     "seed"};
+  static const std::vector<std::string> keys{"torus",   "model",  "prefill", "decode",   "block",
+                                             "weights", "act",    "regime",  "schedule", "loop",
+                                             "batch",   "prompt", "chunk",   "gen",      "seed"};
   return keys;
 }
 
@@ -116,7 +116,8 @@ std::string print_case(const Case& c) {
       c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
       prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block),
       to_string(c.numerics.weights), to_string(c.numerics.act), to_string(c.numerics.regime),
-      to_string(c.numerics.schedule), to_string(c.numerics.loop), c.batch, c.prompt, c.chunk, c.gen, c.seed);
+      to_string(c.numerics.schedule), to_string(c.numerics.loop), c.batch, c.prompt, c.chunk, c.gen,
+      c.seed);
 }
 
 bool has_program(const Case& c) {

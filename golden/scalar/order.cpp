@@ -27,8 +27,8 @@ struct Range {
   std::int64_t from, to;
 };
 
-/// The chunks of a looped dim, or halves of them, as they come to chip j of a ring of K: `n` indices
-/// each.
+/// The chunks of a looped dim, or halves of them, as they come to chip j of a ring of K: `n`
+/// indices each.
 std::vector<Range> as_they_come(Loop loop, std::int64_t K, std::int64_t j, std::int64_t n) {
   std::vector<Range> order{{j * n, j * n + n}};
   const std::int64_t half = n - n / 2;
@@ -253,8 +253,9 @@ Value contraction(const Op& op, const std::vector<const Value*>& args, const Set
         }
         const float* const row = a.whole().data() + at_a;
         const float* const column = b.whole().data() + at_b;
-        const Owned& owned = orders[t].of_chip[static_cast<std::size_t>(
-            block_over(orders[t].ring, setting.torus, chip))];
+        const Owned& owned =
+            orders[t]
+                .of_chip[static_cast<std::size_t>(block_over(orders[t].ring, setting.torus, chip))];
         for (std::size_t k = 0; k < owned.a.size(); ++k)
           chain = std::fma(row[owned.a[k]], column[owned.b[k]], chain);
       }

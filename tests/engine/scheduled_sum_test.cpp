@@ -27,11 +27,11 @@ constexpr float kParts[] = {p0, p1, p2, p3, p4};
 
 std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
-float sum(Schedule schedule, int K, std::int64_t chunk) {
+float sum(const SumOrder& order, int K, std::int64_t chunk, ChunkPart part = ChunkPart::whole) {
   std::vector<const float*> terms;
   for (int i = 0; i < K; ++i) terms.push_back(&kParts[i]);
   float out = NAN;
-  scheduled_sum(schedule, terms, chunk, 1, &out);
+  scheduled_sum(order, terms, chunk, part, 1, &out);
   return out;
 }
 
@@ -52,6 +52,36 @@ TEST(ScheduledSum, RingStartsBehindTheOwnerAndEndsOnIt) {
   EXPECT_EQ(bits(sum(Schedule::ring, 4, 1)), bits(((p2 + p3) + p0) + p1));
   EXPECT_EQ(bits(sum(Schedule::ring, 5, 2)), bits((((p3 + p4) + p0) + p1) + p2));
   EXPECT_NE(bits(sum(Schedule::ring, 5, 2)), bits((((p1 + p0) + p4) + p3) + p2)) << "other way";
+}
+
+TEST(ScheduledSum, BiringTakesTheSecondHalfTheOtherWay) {
+  const auto first = [](int K, std::int64_t chunk) {
+    return bits(sum(Schedule::biring, K, chunk, ChunkPart::first_half));
+  };
+  const auto second = [](int K, std::int64_t chunk) {
+    return bits(sum(Schedule::biring, K, chunk, ChunkPart::second_half));
+  };
+  EXPECT_EQ(first(1, 0), bits(p0));
+  EXPECT_EQ(second(1, 0), bits(p0));
+  EXPECT_EQ(first(2, 0), bits(p1 + p0));
+  EXPECT_EQ(second(2, 0), bits(p1 + p0));
+  EXPECT_EQ(first(3, 1), bits((p2 + p0) + p1));
+  EXPECT_EQ(second(3, 1), bits((p0 + p2) + p1));
+  EXPECT_EQ(first(5, 2), bits((((p3 + p4) + p0) + p1) + p2));
+  EXPECT_EQ(second(5, 2), bits((((p1 + p0) + p4) + p3) + p2));
+  EXPECT_NE(first(5, 2), second(5, 2));
+}
+
+TEST(ScheduledSum, BothFullMeetsOnTheOwner) {
+  const auto full = [](int K, std::int64_t chunk) {
+    return bits(sum({Schedule::tree, Loop::both_full}, K, chunk));  // whatever the schedule
+  };
+  EXPECT_EQ(full(1, 0), bits(p0));
+  EXPECT_EQ(full(2, 0), bits(p1 + p0));
+  EXPECT_EQ(full(3, 0), bits((p2 + p0) + p1));
+  EXPECT_EQ(full(4, 1), bits(((p3 + p0) + p1) + p2));
+  EXPECT_EQ(full(5, 2), bits(((p0 + p1) + p2) + (p4 + p3)));
+  EXPECT_EQ(full(5, 0), bits(((p3 + p4) + p0) + (p2 + p1)));
 }
 
 TEST(ScheduledSum, TreePassesAnOddLastOneUp) {
@@ -101,6 +131,38 @@ TEST(ScheduledSum, ReduceScatterGivesEveryChipItsChunk) {
   }
 }
 
+/// The other way round.
+std::vector<float> biring_by_hand(const Sharded& t, int K, int chunk, std::int64_t begin,
+                                  std::int64_t end) {
+  std::vector<float> out;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const auto part = [&](int chip) {
+      return t.f32()[static_cast<std::size_t>((chip + K) % K)][static_cast<std::size_t>(i)];
+    };
+    float total = part(chunk - 1);
+    for (int n = 2; n <= K; ++n) total += part(chunk + (K - 1) * n);
+    out.push_back(total);
+  }
+  return out;
+}
+
+TEST(ScheduledSum, BiringHalvesTheScatteredDim) {
+  Threads one(1);
+  for (int K = 1; K <= 5; ++K)
+    for (std::int64_t n : {1, 2, 3}) {  // of a chunk: ⌈n/2⌉ go one way
+      const Sharded t = partial(K, n * K);
+      const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
+      const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one,
+                               {Schedule::biring, Loop::none, 1});
+      for (int c = 0; c < K; ++c) {
+        const std::int64_t half = c * n + (n + 1) / 2;
+        std::vector<float> expected = ring_by_hand(t, K, c, c * n, half);
+        for (float v : biring_by_hand(t, K, c, half, (c + 1) * n)) expected.push_back(v);
+        EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], expected) << "chip " << c << " of " << K;
+      }
+    }
+}
+
 TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
   Threads one(1);
   // Chunks of ⌊i·K/n⌋: 7 elements on 3 chips are 3 + 2 + 2, on 5 chips 2 + 1 + 2 + 1 + 1.
@@ -118,6 +180,22 @@ TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
         expected.push_back(v);
     for (const auto& chip : r.f32()) EXPECT_EQ(chip, expected) << K << " chips";
   }
+}
+
+TEST(ScheduledSum, AllReduceHalvesItsChunksByElements) {
+  Threads one(1);
+  // 7 elements on 3 chips are 3 + 2 + 2: halves of 2 + 1, 1 + 1, 1 + 1.
+  const Sharded t = partial(3, 7);
+  const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
+  const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, Schedule::biring);
+  std::vector<float> expected;
+  const auto add = [&](const std::vector<float>& part) {
+    expected.insert(expected.end(), part.begin(), part.end());
+  };
+  add(ring_by_hand(t, 3, 0, 0, 2)), add(biring_by_hand(t, 3, 0, 2, 3));
+  add(ring_by_hand(t, 3, 1, 3, 4)), add(biring_by_hand(t, 3, 1, 4, 5));
+  add(ring_by_hand(t, 3, 2, 5, 6)), add(biring_by_hand(t, 3, 2, 6, 7));
+  for (const auto& chip : r.f32()) EXPECT_EQ(chip, expected);
 }
 
 /// A reduction over some of the partial axes leaves an f32 partial, and threads change nothing.

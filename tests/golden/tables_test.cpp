@@ -91,8 +91,9 @@ RC_GTEST_PROP(Tables, AnyTableIsEqualOrRefusedByARule, ()) {
   }
   if (*rc::gen::element(false, false, true)) {
     c.numerics.regime = Regime::f32;
-    c.numerics.schedule = *rc::gen::element(Schedule::ring, Schedule::tree);
+    c.numerics.schedule = *rc::gen::element(Schedule::ring, Schedule::tree, Schedule::biring);
   }
+  c.numerics.loop = *rc::gen::element(Loop::none, Loop::one_way, Loop::both_full, Loop::both_half);
   const std::string what = outcome(c);
   RC_CLASSIFY(what == "equal", "equal");
   if (what != "equal" && !refused_by_a_rule(what))
@@ -191,6 +192,22 @@ TEST(BrokenPartitioners, FailThePropertyOfRandomTables) {
                               draws);
     EXPECT_TRUE(seen) << static_cast<int>(rule);
   }
+}
+
+// A loop over replicas: the types refuse it, and without them the replicas differ where sums have
+// an order.
+TEST(Tables, ALoopThatLeavesReplicasApartIsNeverCalledEqual) {
+  Case c = small("2x1x3", 1, ",block=serial");
+  c.numerics.loop = Loop::one_way;
+  c.prefill = c.decode = strategy_of(
+      "layouts t\nin : BLE_zx\nnorm : BLE_zx -> BLE\nweights : E F_x H_x\nhidden : BLF_x\n"
+      "attend : BLH_xQ\n");
+  c.numerics.regime = Regime::f32;
+  EXPECT_EQ(outcome(c), "equal");
+  const std::string refused = outcome(c, BrokenRule::loop_replicas);
+  EXPECT_NE(refused.find("einsum_c10"), std::string::npos) << refused;
+  const std::string ran = outcome(c, BrokenRule::loop_replicas, false);
+  EXPECT_TRUE(ran.starts_with("different")) << ran;
 }
 
 // A strategy is data: this one ships nowhere.

@@ -30,7 +30,8 @@ TEST(Case, PrintsEveryKeyInOneOrder) {
       print_case(parse_case("seed=11 torus=4x2x3 decode=ws2d:batch prefill=wg-xyz:batch "
                             "model=palm-tiny,K=24 gen=4 prompt=7")),
       "torus=4x2x3 model=palm-tiny,K=24 prefill=wg-xyz:batch decode=ws2d:batch block=parallel "
-      "weights=f32 act=f32 regime=exact schedule=group batch=24 prompt=7 chunk=7 gen=4 seed=11");
+      "weights=f32 act=f32 regime=exact schedule=group loop=none batch=24 prompt=7 chunk=7 gen=4 "
+      "seed=11");
 }
 
 TEST(Case, DefaultsAreTheSpecifications) {
@@ -122,7 +123,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"block=sequential", "case_block", "serial"},
         Bad{"regime=f64", "case_numerics", "exact"},
         Bad{"schedule=ring", "case_numerics", "regime=f32"},
-        Bad{"regime=f32 schedule=biring", "case_numerics", "group, ring, tree"},
+        Bad{"regime=f32 schedule=spiral", "case_numerics", "group, ring, tree, biring"},
+        Bad{"schedule=biring", "case_numerics", "regime=f32"},
+        Bad{"loop=both", "case_numerics", "none, one-way, both-full, both-half"},
         Bad{"weights=f16", "case_numerics", "f16"},
         Bad{"prompt=4 chunk=5", "case_chunk", "chunk=5"},
         Bad{"prompt=2048 gen=2", "case_positions", "2049"},

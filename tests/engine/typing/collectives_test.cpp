@@ -8,6 +8,10 @@
 namespace shardproof {
 namespace {
 
+const std::string kProduct =
+    "input x : BLE_x is in\ninput w : E_xF is weight w_gate\n"
+    "p : BLF partialsum-x = einsum(BLE,EF->BLF; x, w) is raw gate\n";
+
 const std::vector<BrokenProgram> kRows{
     {"all_gather_c1", kX + "y : BLE = all_gather(x, F, zy) is in", {"y: ", "BLE_zy", "no dim F"}},
     {"all_gather_c1", kX + "y : BLE_zy = all_gather(x, E, ) is in", {"y: ", "no axes", "BLE_zy"}},
@@ -16,6 +20,24 @@ const std::vector<BrokenProgram> kRows{
      {"y: ", "axis x is not in BLE_zy"}},
     {"all_gather_c3", kX + "y : BLE = all_gather(x, E, yz) is in", {"y: ", "yz", "E_zy"}},
     {"all_gather_c3", kX + "y : BLE_y = all_gather(x, E, z) is in", {"y: ", "z is not", "E_zy"}},
+    {"all_gather_c4",
+     kX + "y : BLE = all_gather(x, E, zy loop one-way) is in",
+     {"y: ", "no einsum loops over y", "leave 'loop one-way' out"}},
+    {"all_gather_c4",
+     kX + "input w : EF is weight w_gate\n"
+          "y : BLE = all_gather(x, E, zy loop both-half) is in\n"
+          "h : BLF = einsum(BLE,EF->BLF; y, w) is raw gate",
+     {"y: ", "no einsum loops over y", "'loop y'"}},
+    {"reduce_scatter_c3",
+     kP + "y : BLE_xzy = reduce_scatter(p, E, zy loop one-way) is raw block_out",
+     {"y: ", "p is not the result of an einsum", "leave 'loop one-way' out"}},
+    {"reduce_scatter_c3",
+     kProduct + "a : BLF = all_reduce(p, x) is raw gate\n"
+                "y : BLF_x = reduce_scatter(p, F, x loop both-full) is raw gate",
+     {"y: ", "a takes p, too", "leave 'loop both-full' out"}},
+    {"reduce_scatter_c3",
+     kProduct + "y : BLF_x = reduce_scatter(p, F, x loop both-full) is raw gate\noutput y, p",
+     {"y: ", "p is an output"}},
     {"reduce_scatter_c1",
      kP + "y : BLE_xy partialsum-z = reduce_scatter(p, F, y) is raw block_out",
      {"y: ", "BLE_x partialsum-yz", "no dim F"}},

@@ -11,7 +11,36 @@ namespace {
 
 const std::string kGate = "input x : BLE is in\ninput w : EF is weight w_gate\n";
 
+/// A looped gather over x, y by `axes`, and the weight that takes it.
+std::string looped(const std::string& from, const std::string& to, const std::string& axes) {
+  return "input a : " + from + " is hidden\ninput w : F_zE_x is weight w_out\n" + "g : " + to +
+         " = all_gather(a, F, " + axes + " loop one-way) is hidden\n";
+}
+
 const std::vector<BrokenProgram> kRows{
+    {"einsum_c8",
+     "input a : BLF_z is hidden\ninput w : F_zE_x is weight w_out\n"
+     "y : BLE_x partialsum-z = einsum(BLF,FE->BLE; loop a, w) is raw ffn_out",
+     {"y: ", "a is not the result of an all_gather with a loop"}},
+    {"einsum_c8",
+     "input a : BLF_zx is hidden\ninput w : F_zE_x is weight w_out\n"
+     "g : BLF_z = all_gather(a, F, x) is hidden\n"
+     "y : BLE_x partialsum-z = einsum(BLF,FE->BLE; loop g, w) is raw ffn_out",
+     {"y: ", "g is not the result of an all_gather with a loop"}},
+    {"einsum_c9",
+     "input a : BLF_zx is hidden\ninput w : F_zE_xy is weight w_out\n"
+     "g : BLF_z = all_gather(a, F, x loop one-way) is hidden\n"
+     "v : F_zE_x = all_gather(w, E, y loop one-way) is weight w_out\n"
+     "y : BLE_x partialsum-z = einsum(BLF,FE->BLE; loop g, loop v) is raw ffn_out",
+     {"y: ", "the term of g and v loops over both"}},
+    {"einsum_c10",
+     looped("BLF_zy", "BLF_z", "y") +
+         "y : BLE_x partialsum-z = einsum(BLF,FE->BLE; loop g, w) is raw ffn_out",
+     {"y: ", "axis y of the ring of g", "BLE_x partialsum-z", "replicas would differ"}},
+    {"einsum_c10",
+     looped("BLF_zxy", "BLF_z", "xy") +
+         "y : BLE_x partialsum-z = einsum(BLF,FE->BLE; loop g, w) is raw ffn_out",
+     {"y: ", "axis y of the ring of g"}},
     {"einsum_c0",
      kX + "y : BLF = einsum(BLE->BLF; x, x) is raw gate",
      {"'BLE->BLF' is not a valid einsum"}},

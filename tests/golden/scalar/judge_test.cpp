@@ -188,7 +188,7 @@ float tree_of_five(const std::vector<float>& t, std::size_t) {
 
 TEST(ScalarJudge, FindsEverythingEqualUnderEverySchedule) {
   const Fault none = [](const Op&, const Args&, Results&) { return false; };
-  for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree}) {
+  for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree, Schedule::biring}) {
     const Judgement j = judged(f32_case(schedule), none);
     EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
     ASSERT_TRUE(j.drift.has_value());
