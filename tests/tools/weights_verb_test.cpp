@@ -205,6 +205,28 @@ TEST_F(WeightsVerb, ALayerForInt8IsAProgramFile) {
                  "layer_c4: p.txt: weights=int8 multiplies every projection by its scale");
 }
 
+TEST_F(WeightsVerb, ExplainShowsScalesInColumns) {
+  for (const char* name : {"ws2d:batch", "wg-xyz:batch", "ws2d:bfirst-xy", "sp:2d"})
+    for (const char* more : {"", " --model palm-tiny,bias=all,norm=layernorm --block serial"}) {
+      const Outcome o = run("explain " + std::string(name) + " --weights int8" + more);
+      ASSERT_EQ(o.code, 0) << o.err;
+      std::istringstream lines(o.out);
+      std::size_t roles = 0, scales = 0;
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("input ")) {
+          roles = 0;  // another program
+          continue;
+        }
+        EXPECT_LE(line.size(), 80U) << line;
+        const auto role = line.rfind("  ") + 2;
+        if (roles == 0) roles = role;
+        EXPECT_EQ(role, roles) << "not in columns: " << line;
+        if (line.ends_with("_scale")) ++scales;
+      }
+      EXPECT_EQ(scales, *more == '\0' ? 6U : 7U) << o.out;
+    }
+}
+
 TEST_F(WeightsVerb, ALayerIsJudgedWithAnInt8File) {
   make(",bias=all");
   const std::string of_file = run("explain ws2d:batch --text --torus 2x2x3 --weights w8.h5").out;
