@@ -371,6 +371,7 @@ RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
   run.batch *= draw_int(1, 300);
   extents['L'] = run.prompt;
   extents['B'] = run.batch;
+  run.numerics.weights = *rc::gen::element(WeightType::f32, WeightType::int8);
   const int chip = draw_int(0, torus.chips() - 1);
   const PhasePrograms phase = make_plan(run).prefill;
   for (const Program* program : {&phase.embed, &phase.layer, &phase.head, &phase.sample}) {
