@@ -28,4 +28,7 @@ inline FaultHooks lost_transfer(std::string value, std::string pass = "",
   return faults;
 }
 
+/// A fault in every layer: the norm statistics stay local to the chip's shard of E.
+inline FaultHooks local_statistics() { return lost_transfer("sa"); }
+
 }  // namespace shardproof
