@@ -48,6 +48,7 @@ const Tensor& project(Pass& pass, int layer, std::string_view name,
     for (size_t n = 0; n < y.data.size(); ++n)
       y.data[n] = static_cast<float>(static_cast<double>(y.data[n]) *
                                      static_cast<double>(w.scales[n % count]));
+    pass.with_scale(layer, name);
     if (!w.biases.empty()) pass.scaled(layer, name, y);
   }
   for (size_t n = 0; n < y.data.size(); ++n)

@@ -183,8 +183,8 @@ const Tensor& Answer::raw_of(const std::string& id) const {
 
 const Tensor& Answer::scaled_of(const std::string& id) const {
   if (const auto found = scaled.find(id); found != scaled.end()) return found->second;
-  if (!is_contraction(id))
-    throw Error("oracle_id", fmt::format("{:?} names no contraction of this run", id));
+  if (!with_scale.contains(id))
+    throw Error("oracle_id", fmt::format("{:?} names no contraction that this run scales", id));
   return unstored_of(id);  // no biases follow
 }
 

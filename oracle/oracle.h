@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct Request {
 
 /// Every checkpoint of every pass, unsharded (docs/spec.md section 2), by id
 /// ("decode.1.layer0.gate"), and the values that are no checkpoints but that a program may declare.
-/// A map has no entry where the value is the checkpoint itself; raw_of and unstored_of see to that.
+/// A map has no entry where the value is the checkpoint itself; raw_of, scaled_of and unstored_of
+/// see to that.
 struct Answer {
   std::vector<std::string> passes;            ///< in the order they run
   std::map<std::string, Tensor> checkpoints;  ///< f32, by id
@@ -30,7 +32,9 @@ struct Answer {
   /// A contraction's S before any scale, bias and st, by checkpoint id; of embed the table's rows,
   /// of logits S before logit_scale. Elementwise checkpoints have none: see unstored.
   std::map<std::string, Tensor> raw;
-  /// S times the int8 scale, of a contraction that adds biases to it, by checkpoint id.
+  /// The checkpoints whose S an int8 scale multiplies, by id: none without weights=int8.
+  std::set<std::string> with_scale;
+  /// S times that scale, where biases are added to it, by checkpoint id.
   std::map<std::string, Tensor> scaled;
   /// The f32 value that st is applied to, by checkpoint id (act=bf16 only).
   std::map<std::string, Tensor> unstored;
@@ -45,7 +49,7 @@ struct Answer {
   std::map<std::string, IntTensor> written;
 
   /// What a program means by `raw ID`, `scaled ID`, `unstored ID`. Throws Error("oracle_id", ...)
-  /// if unknown.
+  /// if unknown; so is `scaled ID` where no scale is.
   const Tensor& raw_of(const std::string& id) const;
   const Tensor& scaled_of(const std::string& id) const;
   const Tensor& unstored_of(const std::string& id) const;

@@ -82,6 +82,10 @@ void Pass::raw(int layer, std::string_view name, Tensor s) {
   if (!same_bits(s, answer_.checkpoints.at(id))) answer_.raw[id] = std::move(s);
 }
 
+void Pass::with_scale(int layer, std::string_view name) {
+  answer_.with_scale.insert(checkpoint_id(name_, layer, name));
+}
+
 void Pass::scaled(int layer, std::string_view name, Tensor value) {
   const std::string id = checkpoint_id(name_, layer, name);
   require_finite("scaled " + id, value);

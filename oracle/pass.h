@@ -32,6 +32,8 @@ class Pass {
   /// Files the contraction S that the checkpoint, which is filed already, was made of. It must be
   /// finite, too, as must a statistic.
   void raw(int layer, std::string_view name, Tensor s);
+  /// Notes that an int8 scale multiplies the contraction.
+  void with_scale(int layer, std::string_view name);
   /// S times the int8 scale, to which biases are added.
   void scaled(int layer, std::string_view name, Tensor value);
   void stat(int layer, std::string_view name, Tensor value);

@@ -129,16 +129,20 @@ void print_text(const Program& layer, const Subject& of) {
   for (const ValueDecl& input : layer.inputs)
     if (input.role.to_string() == "previous k_cache") cache = input.layout.to_string();
   fmt::print("# One layer of {} as a program (docs/program.md).\n", of.title);
-  fmt::print("# Written for model {}, act={}.\n", print_model(c.model), to_string(c.numerics.act));
+  // A layer for int8 weights has scales, which others lack.
+  const std::string storage =
+      fmt::format("{}act={}", c.numerics.weights == WeightType::int8 ? "weights=int8 " : "",
+                  to_string(c.numerics.act));
+  fmt::print("# Written for model {}, {}.\n", print_model(c.model), storage);
   fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
              c.model.K, c.torus.to_string(), cache);
   if (of.prefill) fmt::print("# It shards L, so it is a prefill only.\n");
   // On a model whose embedding is not its table's row, as verify --program has it by default.
   ModelConfig judged = c.model;
   if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
-  fmt::print("# Judge it: shardproof verify {} FILE --case \"torus={} model={} act={}\"\n",
+  fmt::print("# Judge it: shardproof verify {} FILE --case \"torus={} model={} {}\"\n",
              of.prefill ? "--program-prefill" : "--program", c.torus.to_string(),
-             print_model(judged), to_string(c.numerics.act));
+             print_model(judged), storage);
   fmt::print("{}", print_program(layer));
 }
 

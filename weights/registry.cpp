@@ -102,7 +102,7 @@ int bytes_of(WireType type) {
 namespace {
 
 bool is_of(const WeightRow& scale, std::string_view matrix) {
-  return scale.kind == WeightKind::scale &&
+  return scale.kind == WeightKind::scale && !matrix.empty() &&
          std::find(scale.scaled.begin(), scale.scaled.end(), matrix) != scale.scaled.end();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/program/loop_text.h"
@@ -50,9 +51,16 @@ std::string explain(const Program& program, const std::map<std::string, Type>& t
                     const Torus& torus, const Numerics& numerics, const ExplainOptions& options) {
   const Ledger ledger = count(program, types, torus, numerics);
   std::string text;
+  // Long names take room from the layouts, as far as those leave any.
+  std::size_t name = 7, layout = 0;
+  for (const ValueDecl& input : program.inputs) {
+    name = std::max(name, input.name.size());
+    layout = std::max(layout, input.layout.to_string().size());
+  }
+  layout = std::max(layout + 2, std::size_t{31} - std::min<std::size_t>(name, 31));
   for (const ValueDecl& input : program.inputs)
-    text += fmt::format("{:<13} {:<24}{:<16}{}\n", "input " + input.name, input.layout.to_string(),
-                        local_text(types.at(input.name), torus), input.role.to_string());
+    text += fmt::format("input {:<{}} {:<{}}{:<16}{}\n", input.name, name, input.layout.to_string(),
+                        layout, local_text(types.at(input.name), torus), input.role.to_string());
   text += "\n";
   double elements = 0.0;
   double bytes = 0.0;

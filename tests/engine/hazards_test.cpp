@@ -385,43 +385,5 @@ TEST(Replicas, BlocksOfDifferentChipsMayDiffer) {
   EXPECT_EQ(found->expected, "0x00000000");
 }
 
-// ---- memory
-
-TEST(ChipMemory, IsUsedAgainAndCounted) {
-  if (!chip_memory::recycles()) GTEST_SKIP() << "the address sanitizer gives every block its own";
-  chip_memory::reset_peaks();
-  const auto before = chip_memory::usage().live;
-  void* first = nullptr;
-  for (int i = 0; i < 100; ++i) {
-    Buffer<float> a(10000), b(10000);
-    if (i == 0) first = a.data();
-    EXPECT_TRUE(a.data() == first || b.data() == first);
-  }
-  const auto usage = chip_memory::usage();
-  EXPECT_EQ(usage.live, before);
-  EXPECT_GE(usage.peak_live - before, 80000);
-  EXPECT_LE(usage.peak_held - before, 80000 * 9 / 8);
-}
-
-TEST(ChipMemory, KeepsAnEighthOfThePeakAtMost) {
-  chip_memory::reset_peaks();
-  const auto before = chip_memory::usage().live;
-  for (std::size_t n = 1000; n < 4000000; n += n / 3) const Buffer<char> one(n);
-  const auto usage = chip_memory::usage();
-  EXPECT_LE(usage.peak_held, usage.peak_live + std::max<std::int64_t>(usage.peak_live / 8, 1 << 20))
-      << before;
-}
-
-TEST(ChipMemory, BlocksAreApartAndAligned) {
-  std::vector<Buffer<unsigned char>> buffers;
-  for (std::size_t n = 1; n < 3000; n += 1 + n / 7) buffers.emplace_back(n);
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffers[i].data()) % 64, 0U);
-    std::fill(buffers[i].begin(), buffers[i].end(), static_cast<unsigned char>(i));
-  }
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    for (unsigned char c : buffers[i]) ASSERT_EQ(c, static_cast<unsigned char>(i));
-}
-
 }  // namespace
 }  // namespace shardproof

@@ -182,9 +182,57 @@ TEST_F(LayerFile, HoldsStoreLinesIfActIsBf16) {
             "layer_c4: p.txt: weights=int8 mul");
   // Scales are weights of an int8 model alone.
   const std::string scaled = "input qs : HQ is weight wq_scale\n" + whole();
-  EXPECT_EQ(said(scaled).substr(0, 8), "layer_c1");
-  EXPECT_EQ(said(scaled, ActType::f32, model, WeightType::bf16).substr(0, 8), "layer_c1");
   EXPECT_EQ(said(scaled, ActType::f32, model, WeightType::int8).substr(0, 8), "layer_c4");
+}
+
+TEST_F(LayerFile, HoldsScalesIfWeightsAreInt8) {
+  for (const char* block : {"parallel", "serial"}) {
+    const ModelConfig model =
+        parse_model(std::string("palm-tiny,bias=all,norm=layernorm,block=") + block);
+    Case c;
+    c.torus = Torus(4, 2, 3);
+    c.model = model;
+    c.numerics.weights = WeightType::int8;
+    c.batch = 24;
+    const Strategy strategy = Strategy::parse("ws2d:batch");
+    const std::string text = print_program(partitioned(c, strategy, Phase::decode).layer);
+    EXPECT_EQ(said(text, ActType::f32, model, WeightType::int8), "");
+    for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+      EXPECT_EQ(said(text, ActType::f32, model, type),
+                fmt::format("layer_c1: p.txt line 5: wq_scale: 'wq_scale' is a weight of "
+                            "weights=int8 alone; the case says weights={} (docs/program.md)",
+                            to_string(type)));
+      // Every scale of the model is one, and no scale of the other block's is its.
+      for (const WeightRow& row : all_weights()) {
+        if (row.kind != WeightKind::scale) continue;
+        const std::string message =
+            said(fmt::format("input s : {} is weight {}\n{}", row.dims, row.name,
+                             text_of(strategy, model, ActType::f32)),
+                 ActType::f32, model, type);
+        const std::string begin =
+            row.in_model(model)
+                ? fmt::format("'{}' is a weight of weights=int8 alone", row.name)
+                : fmt::format("the model {} has no weight '{}'", print_model(model), row.name);
+        EXPECT_TRUE(message.starts_with("layer_c1: p.txt line 1: s: " + begin)) << message;
+      }
+    }
+  }
+}
+
+TEST_F(LayerFile, SaysScaledOfInt8WeightsOnly) {
+  const ModelConfig model = parse_model("palm-tiny");
+  const std::string text =
+      with("hr : BLF_zyx = reduce_scatter(h, F, x) is raw gate",
+           "hr : BLF_zyx = reduce_scatter(h, F, x) is scaled gate", ActType::bf16);
+  for (const WeightType type : {WeightType::f32, WeightType::bf16})
+    EXPECT_TRUE(said(text, ActType::bf16, model, type)
+                    .starts_with("layer_c5: p.txt line 44: hr: a layer of palm-tiny has no "
+                                 "'scaled gate'"))
+        << said(text, ActType::bf16, model, type);
+  // Nothing that is no input of a layer is one because it is scaled.
+  EXPECT_EQ(said("input s : BLF is scaled gate\n" + whole(), ActType::f32, model, WeightType::int8)
+                .substr(0, 70),
+            "layer_c1: p.txt line 1: s: a layer has no input 'scaled gate'; legal: ");
 }
 
 TEST(SmallestBatch, IsTheLeastThatEveryBDivides) {

@@ -141,6 +141,18 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
 }
 
 // Each role, complete and partial; what has no row travels as f32.
+TEST(WireType, OfCodesIsAByte) {
+  const auto type = [](const char* role, const char* layout) {
+    return wire_type({"x", Layout::parse(layout), Role::parse(role)},
+                     {.weights = WeightType::int8, .act = ActType::bf16});
+  };
+  EXPECT_EQ(type("weight wq", "EHQ"), WireType::int8);
+  EXPECT_EQ(type("weight w_out", "F_xE"), WireType::int8);
+  for (const char* role : {"weight wq_scale", "weight embed", "weight bq", "raw q", "scaled q"})
+    EXPECT_EQ(type(role, "BLHQ"), WireType::f32) << role;
+  EXPECT_EQ(type("gate", "BLF"), WireType::bf16);
+}
+
 TEST(WireType, IsThatOfTheRowForCompleteCheckpointsAndWeights) {
   struct Of {
     const char* role;

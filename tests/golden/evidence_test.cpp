@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engine/int8_weights.h"
 #include "golden/verify.h"
 #include "tests/engine/strategy_sample.h"
 #include "weights/generator.h"
@@ -140,6 +141,89 @@ TEST(Evidence, InBothRegimesAndAsStored) {
   EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::not_judged);
   c.numerics.regime = Regime::f32;
   EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::not_judged);
+}
+
+// ---- int8 weights
+
+/// Every code of the matrix is 127, of channels that have scales of their own.
+void make_codes_constant(Tensor& tensor, std::size_t channels) {
+  for (std::size_t i = 0; i < tensor.data.size(); ++i)
+    tensor.data[i] = 0x1p-10F * static_cast<float>(1 + i % channels);
+}
+
+TEST(Evidence, ConstantCodesAreNotJudgedWhateverTheirScales) {
+  Case c = any_weights("4x2x3", Strategy::parse("ws2d:batch"));
+  for (const WeightSpec& spec : weight_specs(c.model)) {
+    if (!spec.int8) continue;
+    const WeightRow& scale = *scale_of(c.model, spec.name.substr(spec.name.find('.') + 1));
+    const auto channels = static_cast<std::size_t>(element_count(shape_of(scale.dims, c.model)));
+    const auto constant = [&](Tensor& t) { make_codes_constant(t, channels); };
+    SCOPED_TRACE(spec.name);
+    c.numerics.weights = WeightType::f32;
+    EXPECT_EQ(judged_with(c, spec.name, constant).verdict, Verdict::equal);
+    c.numerics.weights = WeightType::int8;
+    const Judgement j = judged_with(c, spec.name, constant);
+    EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
+    EXPECT_TRUE(j.reason().starts_with("weight " + spec.name + ": all ")) << j.reason();
+    // One other code is enough.
+    EXPECT_EQ(judged_with(c, spec.name,
+                          [&](Tensor& t) {
+                            constant(t);
+                            t.data.back() = -t.data.back();
+                          })
+                  .verdict,
+              Verdict::equal);
+    // Nearly alike: codes keep less than f32.
+    EXPECT_EQ(judged_with(c, spec.name,
+                          [&](Tensor& t) {
+                            constant(t);
+                            t.data.back() = std::nextafter(t.data.back(), 0.0F);
+                          })
+                  .verdict,
+              Verdict::not_judged);
+  }
+}
+
+TEST(Evidence, ConstantScalesAreANote) {
+  Case c = any_weights("4x2x3", Strategy::parse("ws2d:batch"));
+  c.numerics.weights = WeightType::int8;
+  for (const WeightSpec& spec : weight_specs(c.model)) {
+    if (!spec.int8) continue;
+    const std::string scale =
+        spec.name.substr(0, spec.name.find('.') + 1) +
+        std::string(scale_of(c.model, spec.name.substr(spec.name.find('.') + 1))->name);
+    // The first of each channel is the largest.
+    const Judgement j = judged_with(c, spec.name, [&](Tensor& t) {
+      const auto channels = static_cast<std::size_t>(
+          element_count(shape_of(weight_row(scale.substr(scale.find('.') + 1))->dims, c.model)));
+      for (std::size_t i = 0; i < channels; ++i) t.data[i] = 4.0F;
+    });
+    EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
+    ASSERT_EQ(j.notes.size(), 1U) << spec.name;
+    EXPECT_TRUE(j.notes[0].starts_with("all blocks of " + scale + " hold the same bits"))
+        << j.notes[0];
+  }
+}
+
+TEST(Evidence, OfAFileOfInt8Weights) {
+  Case c = any_weights("4x2x3", Strategy::parse("ws2d:batch"));
+  c.numerics.weights = WeightType::int8;
+  const Weights made = int8_weights(generate_weights(c.model, c.seed));
+  const auto judged = [&](const std::string& name, float value) {
+    std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+    std::vector<float>& data = tensors.at(name).data;
+    std::fill(data.begin(), data.end(), value);
+    const Weights given(c.model, std::move(tensors), WeightType::int8);
+    OracleMemo memo;
+    VerifyOptions options;
+    options.weights = &given;
+    return verify_case(c, memo, options);
+  };
+  for (const float code : {0.0F, 5.0F, -127.0F})
+    EXPECT_TRUE(judged("layer1.w_up", code).reason().starts_with("weight layer1.w_up: all 24 blo"));
+  const Judgement scale = judged("layer1.w_up_scale", 0x1p-8F);
+  EXPECT_EQ(scale.verdict, Verdict::equal);
+  EXPECT_EQ(scale.notes.size(), 1U);
 }
 
 TEST(Evidence, OfAUsersLayerAsDecode) {

@@ -28,4 +28,10 @@ inline FaultHooks lost_transfer(std::string value, std::string pass = "",
   return faults;
 }
 
+/// A fault in every layer: the norm statistics stay local to the chip's shard of E.
+inline FaultHooks local_statistics() { return lost_transfer("sa"); }
+
+/// A plan that cannot be carried out.
+inline void keep_pieces_of_other_chips(Moves& plan) { plan.pieces[0][0].from_chip = 99; }
+
 }  // namespace shardproof

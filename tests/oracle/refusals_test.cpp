@@ -212,5 +212,42 @@ TEST(OracleRefuses, IdsItHasNotGot) {
   EXPECT_TRUE(refusal([&] { answer.unstored_of("decode.9.embed"); }).starts_with("oracle_id: "));
 }
 
+TEST(OracleRefuses, AScaleWhereNoneIs) {
+  Small s;
+  const std::string gate = "decode.1.layer0.gate";
+  for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+    s.request.numerics.weights = type;
+    EXPECT_EQ(refusal([&] { run(s.weights, s.request).scaled_of(gate); }),
+              "oracle_id: \"decode.1.layer0.gate\" names no contraction that this run scales");
+  }
+  s.request.numerics.weights = WeightType::int8;
+  const Answer answer = run(s.weights, s.request);
+  for (const char* name : {"q", "k", "v", "gate", "up", "block_out"}) {
+    const std::string id = std::string("decode.1.layer0.") + name;
+    EXPECT_EQ(&answer.scaled_of(id), &answer.unstored_of(id)) << id;
+    EXPECT_NE(answer.scaled_of(id).data, answer.raw_of(id).data) << id;
+  }
+  // Other contractions, other checkpoints, other passes.
+  for (const char* id :
+       {"decode.1.layer0.score", "decode.1.layer0.denom", "decode.1.layer0.attn", "decode.1.embed",
+        "decode.1.logits", "decode.1.layer0.norm", "decode.1.layer0.out", "decode.2.layer0.gate",
+        "decode.1.layer0.attn_out", "gate", ""})
+    EXPECT_TRUE(refusal([&] { answer.scaled_of(id); }).starts_with("oracle_id: ")) << id;
+  EXPECT_EQ(answer.with_scale.size(), 2U * 6U);
+}
+
+TEST(OracleRefuses, ScaledIsBeforeTheBiases) {
+  Small s;
+  s.config = parse_model("palm-tiny,layers=1,E=8,F=8,H=2,Q=4,V=10,positions=8,bias=qkv");
+  s.weights = generate_weights(s.config, 1);
+  s.request.numerics.weights = WeightType::int8;
+  const Answer answer = run(s.weights, s.request);
+  EXPECT_NE(answer.scaled_of("decode.1.layer0.q").data, answer.raw_of("decode.1.layer0.q").data);
+  EXPECT_NE(answer.scaled_of("decode.1.layer0.q").data,
+            answer.unstored_of("decode.1.layer0.q").data);
+  EXPECT_EQ(answer.scaled_of("decode.1.layer0.gate").data,
+            answer.unstored_of("decode.1.layer0.gate").data);
+}
+
 }  // namespace
 }  // namespace shardproof::oracle

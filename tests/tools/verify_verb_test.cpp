@@ -1,18 +1,11 @@
-// The verb `verify` as a user meets it: what it claims, what it prints, and how it ends.
-#include <fcntl.h>
-#include <pty.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-
-#include <array>
-#include <chrono>
+// The verb `verify` as a user meets it: what it claims and what it prints.
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <thread>
 #include <vector>
 
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/verify_output.h"
 #include "weights/generator.h"
 #include "weights/store.h"
 
@@ -24,37 +17,6 @@ constexpr const char* kTiny = "palm-tiny,layers=1,E=24,F=24,H=24,Q=2,V=264";
 
 class VerifyVerb : public Cli {
  protected:
-  /// Starts the program with its outputs in two files, waits until `ready` of what it has written
-  /// to standard output and error, sends `signal`; how it ended.
-  Outcome interrupted(const std::string& arguments, int signal,
-                      const std::function<bool(const std::string&)>& ready) const {
-    const std::string out = path("child.out").string();
-    const std::string err = path("child.err").string();
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const std::string command =
-          "ulimit -c 0; exec '" SHARDPROOF_CLI "' " + arguments + " >'" + out + "' 2>'" + err + "'";
-      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      ::_exit(127);
-    }
-    int status = 0;
-    bool sent = false;
-    while (::waitpid(child, &status, WNOHANG) == 0) {
-      if (!sent && ready(slurp(out) + slurp(err))) {
-        ::kill(child, signal);
-        sent = true;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    EXPECT_TRUE(sent) << "it ended before the signal";
-    Outcome outcome{.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
-                    .out = slurp(out),
-                    .err = slurp(err)};
-    fs::remove(out);
-    fs::remove(err);
-    return outcome;
-  }
-
   /// A weights file of kTiny and `keys`, changed by `change` before it is written.
   std::string weights_file(
       const std::string& keys, const std::function<void(std::map<std::string, Tensor>&)>& change =
@@ -67,19 +29,6 @@ class VerifyVerb : public Cli {
     return "w.h5";
   }
 };
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t n = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
-
-/// The rows of the table: lines that begin with a right-aligned number.
-std::size_t rows(const std::string& text) {
-  static const std::regex row("(^|\n) *[0-9]+ [0-9]+x[0-9]+x[0-9]+ ");
-  return static_cast<std::size_t>(
-      std::distance(std::sregex_iterator(text.begin(), text.end(), row), std::sregex_iterator()));
-}
 
 TEST_F(VerifyVerb, AWeightsFileIsNotOverruledInSilence) {
   // The file is of a parallel model; what asks for another is refused wherever a case is named.
@@ -381,110 +330,6 @@ TEST_F(VerifyVerb, RandomCasesAreRowsToo) {
             std::string::npos);
   const auto json = nlohmann::json::parse(run("verify --cases 30 --seed 2 --json").out);
   EXPECT_EQ(json["cases"].size(), 30U);
-}
-
-TEST_F(VerifyVerb, AnInterruptPrintsTheTotalsSoFar) {
-  const auto some_rows = [](const std::string& said) { return rows(said) >= 3; };
-  for (const auto& [signal, code, name] :
-       {std::tuple{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}, {SIGHUP, 129, "SIGHUP"}}) {
-    const Outcome o = interrupted("verify", signal, some_rows);
-    EXPECT_EQ(o.code, code) << o.out << o.err;
-    const std::size_t done = rows(o.out);
-    EXPECT_NE(o.out.find("\ninterrupted by " + std::string(name) + " after " +
-                         std::to_string(done) + " of 898 cases: " + std::to_string(done) +
-                         " equal, 0 different, 0 not judged, 0 refused\n"),
-              std::string::npos)
-        << o.out;
-    EXPECT_EQ(count_of(o.out, "interrupted by"), 1U);
-  }
-  const Outcome o = interrupted("verify --cases 1000000 --seed 3", SIGINT, some_rows);
-  EXPECT_EQ(o.code, 130);
-  EXPECT_NE(o.out.find("of 1000000 cases: "), std::string::npos) << o.out;
-}
-
-TEST_F(VerifyVerb, AnInterruptDuringTheLastPrintingLosesNothing) {
-  // All is judged, but the pipe is full; the interrupt comes before anybody reads.
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(pipe[1], STDOUT_FILENO);
-    ::close(pipe[0]);
-    ::close(pipe[1]);
-    ::execl(SHARDPROOF_CLI, SHARDPROOF_CLI, "verify", "--cases", "160", "--seed", "1", "--json",
-            nullptr);
-    ::_exit(127);
-  }
-  ::close(pipe[1]);
-  int held = 0;
-  const auto is_full = [&] { return ::ioctl(pipe[0], FIONREAD, &held) == 0 && held >= 65536; };
-  while (!is_full()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ::kill(child, SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  std::string said;
-  std::array<char, 4096> bytes{};
-  for (ssize_t n; (n = ::read(pipe[0], bytes.data(), bytes.size())) > 0;)
-    said.append(bytes.data(), static_cast<std::size_t>(n));
-  ::close(pipe[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 130);
-  EXPECT_EQ(nlohmann::json::parse(said)["cases"].size(), 160U);
-}
-
-TEST_F(VerifyVerb, AnInterruptEndsJsonWhole) {
-  // JSON shows nothing before its end, so how far the run has come can only be tried.
-  Outcome o{.code = 0, .out = "", .err = ""};
-  for (int polls = 50; o.out.empty() && polls < 10'000; polls *= 2) {
-    o = interrupted("verify --json", SIGINT,
-                    [polls, n = 0](const std::string&) mutable { return ++n > polls; });
-    EXPECT_EQ(o.code, 130) << o.out << o.err;
-  }
-  const auto json = nlohmann::json::parse(o.out);
-  EXPECT_EQ(json["interrupted"], "SIGINT");
-  EXPECT_EQ(json["held"], false);
-  EXPECT_EQ(json["totals"]["equal"], json["cases"].size());
-}
-
-TEST_F(VerifyVerb, ACrashNamesWhatWasRunning) {
-  const auto some_rows = [](const std::string& said) { return rows(said) >= 3; };
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
-    const Outcome o = interrupted("verify", signal, some_rows);
-    EXPECT_NE(o.code, 0);
-    EXPECT_NE(o.err.find("\nshardproof: crashed by SIG"), std::string::npos) << o.err;
-    EXPECT_NE(o.err.find("shardproof verify --case \"torus="), std::string::npos) << o.err;
-  }
-}
-
-TEST_F(VerifyVerb, ATerminalSeesProgressFromTheFirstSecond) {
-  // What standard error shows; the run is interrupted once it shows progress.
-  const auto seen = [](const std::string& arguments) {
-    int terminal = 0;
-    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
-    if (child == 0) {
-      const std::string command = "exec '" SHARDPROOF_CLI "' " + arguments + " >/dev/null";
-      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      ::_exit(127);
-    }
-    std::string said;
-    std::array<char, 4096> bytes{};
-    for (ssize_t n; (n = ::read(terminal, bytes.data(), bytes.size())) > 0;) {
-      if (said.empty()) ::kill(child, SIGINT);
-      said.append(bytes.data(), static_cast<std::size_t>(n));
-    }
-    ::close(terminal);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, said.empty() ? 0 : 130) << said;
-    return said;
-  };
-  for (const char* arguments : {"verify", "verify --json", "verify --cases 1000000 --quiet"}) {
-    const std::string said = seen(arguments);
-    EXPECT_TRUE(std::regex_search(said, std::regex("\r\x1b\\[K[0-9]+ of [0-9]+ cases, [0-9]+ s")))
-        << said;
-    EXPECT_TRUE(said.ends_with("\r\x1b[K")) << said;
-  }
-  EXPECT_EQ(seen("verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"), "");
 }
 
 }  // namespace

@@ -160,4 +160,114 @@ TEST_F(WeightsVerb, AnInt8FileIsVerified) {
   }
 }
 
+TEST_F(WeightsVerb, ALayerForInt8IsAProgramFile) {
+  // The command that its own text names judges it.
+  const auto named = [&](const std::string& text) {
+    const auto from = text.find("# Judge it: shardproof ") + 23;
+    const std::string line = text.substr(from, text.find('\n', from) - from);
+    const auto file = line.find(" FILE ");
+    return file == std::string::npos ? line
+                                     : line.substr(0, file) + " p.txt " + line.substr(file + 6);
+  };
+  const std::string model = " --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264";
+  int judged = 0;
+  for (const char* name : {"ws2d:batch", "ws1d:heads", "wg-xy:batch", "ws2d:bfirst-xy", "sp:2d"})
+    for (const char* more :
+         {"", ",bias=all,norm=layernorm", ",block=serial", ",block=serial,bias=qkv,K=3"}) {
+      const char* const act = (judged + judged / 4) % 2 == 0 ? "f32" : "bf16";
+      const std::string flags = model + more + " --torus 2x2x3 --weights int8 --act " + act;
+      const Outcome text = run("explain " + std::string(name) + " --text" + flags);
+      ASSERT_EQ(text.code, 0) << text.err;
+      EXPECT_NE(text.out.find("_scale : "), std::string::npos) << text.out;
+      EXPECT_EQ(text.out.find(" is scaled ") != std::string::npos,
+                std::string(more).find("bias") != std::string::npos)
+          << flags;
+      write("p.txt", text.out);
+      const Outcome o = run(named(text.out) + " --json");
+      EXPECT_EQ(o.code, 0) << named(text.out) << o.out << o.err;
+      const auto json = nlohmann::json::parse(o.out);
+      const std::string line = json["cases"][0]["case"];
+      EXPECT_NE(line.find(" weights=int8 act=" + std::string(act)), std::string::npos) << line;
+      EXPECT_EQ(json["cases"][0]["verdict"], "equal") << named(text.out);
+      ++judged;
+    }
+  EXPECT_EQ(judged, 20);
+  // Elsewhere it has no scales to take, and a layer without them none to give.
+  const std::string flags = model + " --torus 2x2x3";
+  write("p.txt", run("explain ws2d:batch --text --weights int8" + flags).out);
+  for (const char* type : {"", " --weights f32", " --weights bf16"})
+    expect_refused("verify --program p.txt" + flags + type,
+                   "layer_c1: p.txt line 8: wq_scale: 'wq_scale' is a weight of weights=int8 "
+                   "alone; the case says weights=" +
+                       std::string(*type == '\0' ? "f32" : type + 11) + " (docs/program.md)");
+  write("p.txt", run("explain ws2d:batch --text" + flags).out);
+  expect_refused("verify --program p.txt --weights int8" + flags,
+                 "layer_c4: p.txt: weights=int8 multiplies every projection by its scale");
+}
+
+TEST_F(WeightsVerb, ExplainShowsScalesInColumns) {
+  for (const char* name : {"ws2d:batch", "wg-xyz:batch", "ws2d:bfirst-xy", "sp:2d"})
+    for (const char* more : {"", " --model palm-tiny,bias=all,norm=layernorm --block serial"}) {
+      const Outcome o = run("explain " + std::string(name) + " --weights int8" + more);
+      ASSERT_EQ(o.code, 0) << o.err;
+      std::istringstream lines(o.out);
+      std::size_t roles = 0, scales = 0;
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("input ")) {
+          roles = 0;  // another program
+          continue;
+        }
+        EXPECT_LE(line.size(), 80U) << line;
+        const auto role = line.rfind("  ") + 2;
+        if (roles == 0) roles = role;
+        EXPECT_EQ(role, roles) << "not in columns: " << line;
+        if (line.ends_with("_scale")) ++scales;
+      }
+      EXPECT_EQ(scales, *more == '\0' ? 6U : 7U) << o.out;
+    }
+}
+
+TEST_F(WeightsVerb, ALayerIsJudgedWithAnInt8File) {
+  make(",bias=all");
+  const std::string of_file = run("explain ws2d:batch --text --torus 2x2x3 --weights w8.h5").out;
+  const std::string of_type =
+      run("explain ws2d:batch --text --torus 2x2x3 --weights w.h5 --weights int8").out;
+  EXPECT_EQ(of_file, of_type);
+  write("p.txt", of_file);
+  EXPECT_EQ(run("verify --program p.txt --torus 2x2x3 --weights w8.h5").code, 0);
+  EXPECT_EQ(run("verify --program p.txt --torus 2x2x3 --weights w.h5 --weights int8").code, 0);
+  expect_refused("verify --program p.txt --torus 2x2x3 --weights w.h5", "layer_c1: p.txt line ");
+  // Legal, and wrong: the scale of another matrix of the same channels.
+  std::string swapped = of_file;
+  const std::string gate = "is weight w_gate_scale", up = "is weight w_up_scale";
+  const auto at_gate = swapped.find(gate);
+  ASSERT_NE(at_gate, std::string::npos);
+  swapped.replace(swapped.find(up), up.size(), gate);
+  swapped.replace(at_gate, gate.size(), up);
+  write("q.txt", swapped);
+  const Outcome o = run("verify --program q.txt --torus 2x2x3 --weights w8.h5");
+  EXPECT_EQ(o.code, 1) << o.out << o.err;
+  EXPECT_NE(o.out.find("= scale("), std::string::npos) << o.out;
+}
+
+TEST_F(WeightsVerb, AScaleBeforeTheReductionIsRefused) {
+  std::string text = run("explain ws2d:batch --text --torus 2x2x3 --weights int8").out;
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"input w_gate_scale : F_zyx is", "input w_gate_scale : F_zy is"},
+           {"hr : BLF_zyx = reduce_scatter(h, F, x) is raw gate",
+            "hr : BLF_zy partialsum-x = scale(h, w_gate_scale) is gate"},
+           {"hr_s : BLF_zyx = scale(hr, w_gate_scale) is gate",
+            "hr_s : BLF_zyx = reduce_scatter(hr, F, x) is gate"}}) {
+    const auto at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  }
+  write("p.txt", text);
+  const std::string says = "scale_c1: p.txt line 50: hr: operand h is BLF_zy partialsum-x";
+  const std::string flags = " --program p.txt --torus 2x2x3 --weights int8";
+  for (const char* regime : {"exact", "f32"})
+    expect_refused("verify" + flags + " --regime " + regime, says);
+  expect_refused("explain" + flags, says);
+}
+
 }  // namespace

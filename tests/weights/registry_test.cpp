@@ -49,6 +49,54 @@ TEST(Registry, ListsTheWeightsOfASerialModelWithBiases) {
             "final_norm_bias E; ");
 }
 
+TEST(Registry, Int8WeightsHaveScales) {
+  // What weights kept so have beside the others, after them.
+  const auto scales = [](const std::string& keys) {
+    const ModelConfig config = parse_model("palm-tiny,layers=1" + keys);
+    std::string all;
+    for (const WeightSpec& spec : weight_specs(config, WeightType::int8))
+      if (spec.scale) all += spec.name.substr(7) + " " + spec.dims + "; ";
+    EXPECT_EQ(weight_specs(config, WeightType::bf16).size(), weight_specs(config).size());
+    return all;
+  };
+  const std::string all = "wq_scale HQ; wk_scale KQ; wv_scale KQ; w_gate_scale F; w_up_scale F; ";
+  EXPECT_EQ(scales(""), all + "block_out_scale E; ");
+  EXPECT_EQ(scales(",block=serial,bias=all,norm=layernorm"), all + "wo_scale E; w_out_scale E; ");
+  EXPECT_EQ(scales(",ffn=gelu"),
+            "wq_scale HQ; wk_scale KQ; wv_scale KQ; w_gate_scale F; block_out_scale E; ");
+
+  const ModelConfig parallel = parse_model("palm-tiny");
+  const ModelConfig serial = parse_model("palm-tiny,block=serial");
+  const auto scale = [](const ModelConfig& config, const char* matrix) {
+    const WeightRow* const row = scale_of(config, matrix);
+    return row == nullptr ? "" : std::string(row->name);
+  };
+  for (const char* matrix : {"wq", "wk", "wv", "w_gate", "w_up"})
+    for (const ModelConfig& config : {parallel, serial})
+      EXPECT_EQ(scale(config, matrix), std::string(matrix) + "_scale");
+  for (const char* matrix : {"wo", "w_out"}) {
+    EXPECT_EQ(scale(parallel, matrix), "block_out_scale");
+    EXPECT_EQ(scale(serial, matrix), std::string(matrix) + "_scale");
+  }
+  for (const char* other : {"embed", "unembed", "norm", "bq", "rope_cos", "wq_scale", "q", ""})
+    for (const ModelConfig& config : {parallel, serial}) EXPECT_EQ(scale(config, other), "");
+  for (const WeightType kept : {WeightType::f32, WeightType::bf16}) {
+    EXPECT_FALSE(has_weight(parallel, "wq_scale", kept));
+    EXPECT_TRUE(has_weight(parallel, "wq", kept));
+  }
+  EXPECT_TRUE(has_weight(parallel, "block_out_scale", WeightType::int8));
+  EXPECT_FALSE(has_weight(parallel, "wo_scale", WeightType::int8));
+  EXPECT_FALSE(has_weight(serial, "block_out_scale", WeightType::int8));
+  // Every row of a scale has its matrices' output channels.
+  for (const WeightRow& row : all_weights())
+    for (std::string_view name : row.scaled)
+      if (!name.empty()) {
+        const WeightRow& matrix = *weight_row(name);
+        EXPECT_EQ(row.dims, matrix.dims.substr(static_cast<std::size_t>(matrix.contracted)))
+            << row.name;
+      }
+}
+
 TEST(Registry, GivesShapesAndFanIn) {
   const ModelConfig c = parse_model("palm-tiny,K=2,rotary=0.5,positions=5");
   for (const WeightSpec& spec : weight_specs(c)) {
@@ -159,6 +207,14 @@ TEST(Registry, SaysWhatEveryValueTravelsAs) {
   };
   EXPECT_EQ(weights(WeightType::f32), "");
   EXPECT_EQ(weights(WeightType::bf16), "embed unembed wq wk wv wo w_gate w_up w_out");
+  EXPECT_EQ(weights(WeightType::int8), "");
+  EXPECT_EQ(names_with(all_weights(),
+                       [](const WeightRow& row) {
+                         return row.wire({.weights = WeightType::int8}) == WireType::int8;
+                       }),
+            "wq wk wv wo w_gate w_up w_out");
+  EXPECT_EQ(bytes_of(WireType::int8), 1);
+  EXPECT_EQ(to_string(WireType::int8), "int8");
   EXPECT_EQ(bytes_of(WireType::f32), 4);
   EXPECT_EQ(bytes_of(WireType::bf16), 2);
   EXPECT_EQ(bytes_of(WireType::int32), 4);

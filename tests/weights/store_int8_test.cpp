@@ -228,6 +228,12 @@ TEST(StoreInt8, AVersionHasOneTypeOfEachWeight) {
             said("2", "layer0.wk", kInt8, "another type of 1 bytes"));
   EXPECT_EQ(type_of(int8, "layer0.wk", H5T_STD_I16LE, {6, 1, 2}, "EKQ"),
             said("2", "layer0.wk", kInt8, "another type of 2 bytes"));
+  EXPECT_EQ(type_of(int8, "layer0.wk", H5T_STD_I16BE, {6, 1, 2}, "EKQ"),
+            said("2", "layer0.wk", kInt8, "another type of 2 bytes"));
+  EXPECT_EQ(type_of(int8, "layer0.wk", H5T_IEEE_F32BE, {6, 1, 2}, "EKQ"),
+            said("2", "layer0.wk", kInt8, "another type of 4 bytes"));
+  EXPECT_EQ(type_of(int8, "layer0.wk_scale", H5T_IEEE_F32BE, {1, 2}, "KQ"),
+            said("2", "layer0.wk_scale", kF32, "another type of 4 bytes"));
   EXPECT_EQ(type_of(int8, "layer0.wk", H5T_STD_I8BE, {6, 1, 2}, "EKQ"), "");
   // Scales alone make no int8 file.
   EXPECT_EQ(

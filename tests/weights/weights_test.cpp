@@ -77,6 +77,46 @@ TEST(Weights, ForInt8StayAsTheyAreUntilTheyArePlaced) {
   for (const auto& [name, tensor] : given.all()) EXPECT_EQ(stored.at(name).data, tensor.data);
 }
 
+TEST(Weights, KeptAsInt8AreCodesAndScales) {
+  const ModelConfig config = parse_model("palm-tiny,layers=1,E=4,F=3,H=2,Q=2,V=5,positions=3");
+  const auto said = [&](const char* name, float value) {
+    std::map<std::string, Tensor> tensors;
+    for (const WeightSpec& spec : weight_specs(config, WeightType::int8))
+      tensors.emplace(spec.name, Tensor(spec.shape, 1.0F));
+    tensors.at(name).data[1] = value;
+    return message_of([&] { validate(Weights(config, std::move(tensors), WeightType::int8)); });
+  };
+  for (const WeightSpec& spec : weight_specs(config, WeightType::int8)) {
+    if (!spec.int8) continue;
+    const std::string at =
+        "weights_value: " + spec.name + (spec.dims.size() == 3 ? "[0, 0, 1] is " : "[0, 1] is ");
+    for (const auto& [code, text] : {std::pair{-0.0F, "-0"},
+                                     {0.5F, "0.5"},
+                                     {-126.5F, "-126.5"},
+                                     {128.0F, "128"},
+                                     {-128.0F, "-128"},
+                                     {127.00001F, "127.00001"},
+                                     {0x1p-149F, "1e-45"}})
+      EXPECT_EQ(said(spec.name.c_str(), code),
+                at + text + "; a code is a whole number from -127 to 127");
+    for (const float code : {0.0F, 127.0F, -127.0F, -1.0F})
+      EXPECT_EQ(said(spec.name.c_str(), code), "");
+    EXPECT_EQ(said(spec.name.c_str(), std::numeric_limits<float>::quiet_NaN()),
+              at + "nan; weights must be finite");
+  }
+  for (const WeightSpec& spec : weight_specs(config, WeightType::int8)) {
+    if (!spec.scale) continue;
+    for (const float scale : {0.0F, -0.0F, -1.0F, -0x1p-149F})
+      EXPECT_TRUE(said(spec.name.c_str(), scale).ends_with("; a scale is above 0")) << spec.name;
+    EXPECT_TRUE(said(spec.name.c_str(), std::numeric_limits<float>::infinity())
+                    .ends_with(" is inf; weights must be finite"));
+    EXPECT_EQ(said(spec.name.c_str(), 0x1p-149F), "");
+  }
+  // What is no code may be any number.
+  for (const char* name : {"embed", "layer0.norm", "final_norm", "rope_cos"})
+    for (const float value : {-0.0F, 0.5F, -128.0F}) EXPECT_EQ(said(name, value), "") << name;
+}
+
 TEST(Weights, KeptAsInt8AreNoOthers) {
   const Weights codes(parse_model("palm-tiny"), {}, WeightType::int8);
   EXPECT_EQ(stored_as(codes, WeightType::int8).kept(), WeightType::int8);

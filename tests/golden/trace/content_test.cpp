@@ -1,7 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <set>
 #include <string>
@@ -139,6 +141,30 @@ TEST(Trace, HoldsEveryOpOutputOfEveryPassAsTheOracleSaysItIs) {
   for (std::size_t b = 0; b < 6; ++b) {
     EXPECT_EQ(generated.substr(12 * b, 4), file.data("prefill.c1.sample.token").substr(4 * b, 4));
     EXPECT_EQ(generated.substr(12 * b + 8, 4), file.data("decode.2.sample.token").substr(4 * b, 4));
+  }
+}
+
+TEST(Trace, HoldsTheCodesOfInt8Weights) {
+  for (const char* act : {"f32", "bf16"}) {
+    const Folder folder;
+    const Case c = parse_case(std::string("torus=2x1x3 prefill=wg-xyz:batch decode=ws2d:batch "
+                                          "model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12,"
+                                          "bias=all batch=6 prompt=3 gen=2 weights=int8 act=") +
+                              act);
+    const Traced traced = trace_case(c, folder / "t.h5");
+    EXPECT_EQ(traced.judgement.verdict, Verdict::equal);
+    const TraceReader file(folder / "t.h5");
+    EXPECT_EQ(first_difference(file, c, traced.keeper, true), "");
+    EXPECT_EQ(file.text("prefill.c0.layer0.wq_g", "meaning"), "weight wq");
+    const std::string bytes = file.data("prefill.c0.layer0.wq_g");
+    std::vector<float> codes(bytes.size() / sizeof(float));
+    std::memcpy(codes.data(), bytes.data(), bytes.size());
+    EXPECT_EQ(codes.size(), 12U * 6 * 2);
+    float largest = 0.0F;
+    for (float code : codes) largest = std::max(largest, std::abs(code));
+    EXPECT_EQ(largest, 127.0F);
+    EXPECT_TRUE(std::all_of(codes.begin(), codes.end(),
+                            [](float code) { return std::nearbyint(code) == code; }));
   }
 }
 
