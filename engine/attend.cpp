@@ -69,7 +69,7 @@ void LocalAttention::query(std::int64_t b, std::int64_t l, std::int64_t h, std::
 }  // namespace
 
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 const Sharded* slopes, Threads& threads, Regime regime) {
+                 Threads& threads, Regime regime, const Sharded* slopes) {
   const Shape& query = q.local();
   const Shape& cache = k.local();
   const std::int64_t H = q.shape()[2];

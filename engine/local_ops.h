@@ -63,7 +63,7 @@ struct Attention {
 /// chain over Q, or over the visible keys ascending. With ALiBi slopes [H], slope·(m − pos) is
 /// added to the scaled score in f64.
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 const Sharded* slopes, Threads& threads, Regime regime = Regime::exact);
+                 Threads& threads, Regime regime = Regime::exact, const Sharded* slopes = nullptr);
 
 /// Rows of the table U [VE] for ids [BL] (int32); a chip returns 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the

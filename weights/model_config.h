@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weights/error.h"
+#include "weights/nearest.h"
 
 namespace shardproof {
 
@@ -89,8 +90,5 @@ std::string_view to_string(Bias);
 std::string_view to_string(Rope);
 /// Throws Error("case_block", ...).
 Block parse_block(std::string_view word);
-
-/// The legal word nearest to `word` (least edits), for error messages; empty if none is near.
-std::string nearest(std::string_view word, const std::vector<std::string>& legal);
 
 }  // namespace shardproof
