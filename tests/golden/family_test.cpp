@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -90,7 +92,7 @@ FaultHooks with_term(const Case& c, Term term) {
     const Shape local = value.local();  // BLHM
     for (int chip = 0; chip < value.torus().chips(); ++chip) {
       const std::int64_t first = value.torus().block(chip, value.layout().axes('H')) * local[2];
-      auto& scores = value.f32_of(chip);
+      const std::span<float> scores = value.f32_of(chip);
       for (std::size_t i = 0; i < scores.size(); ++i) {
         const auto n = static_cast<std::int64_t>(i);
         const std::int64_t p = n % local[3], h = n / local[3] % local[2];
@@ -146,7 +148,7 @@ TEST(AlibiFaults, SlopesOfOtherHeadsOnAChipAreFound) {
     faults.weight = [](const std::string& name, Sharded& placed) {
       if (name != "alibi_slopes") return;
       for (int chip = 1; chip < placed.torus().chips(); ++chip)  // as if each had the first heads
-        placed.f32_of(chip) = placed.f32_of(0);
+        std::ranges::copy(placed.f32_of(0), placed.f32_of(chip).begin());
     };
     EXPECT_EQ(judged(c, faults).verdict, Verdict::different);
   }
@@ -166,7 +168,7 @@ TEST(LogitBiasFaults, OneThatIsCountedOnceForEachPartialSumIsFound) {
       const std::int64_t V = value.local()[1];
       for (int chip = 0; chip < value.torus().chips(); ++chip) {
         const std::int64_t first = value.torus().block(chip, value.layout().axes('V')) * V;
-        auto& logits = value.f32_of(chip);
+        const std::span<float> logits = value.f32_of(chip);
         for (std::size_t i = 0; i < logits.size(); ++i) {
           const std::int64_t v = first + static_cast<std::int64_t>(i) % V;
           for (int n = 1; n < X; ++n) logits[i] = logits[i] + bias[static_cast<std::size_t>(v)];
@@ -192,7 +194,7 @@ TEST(LogitBiasFaults, OneThatAChipLacksIsFoundForEveryChip) {
       };
       const Judgement j = judged(c, faults);
       ASSERT_EQ(j.verdict, Verdict::different) << lacking;
-      EXPECT_EQ(j.difference()->chip, lacking);
+      EXPECT_EQ(j.difference()->chip, c.torus.name(lacking));
       faults.result = nullptr;
       faults.weight = [=](const std::string& name, Sharded& placed) {
         if (name == "unembed_bias")
