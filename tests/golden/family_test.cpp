@@ -29,7 +29,7 @@ TEST_P(ModelFamily, IsEqualUnderTheTables) {
   for (const char* torus : {"4x2x3", "2x3x4"})
     for (const char* strategies :
          {"prefill=ws1d:heads", "prefill=ws2d:heads", "prefill=ws2d:batch",
-          "prefill=wg-xyz:batch decode=ws2d:few-heads", "prefill=wg-xy:natural decode=ws1d:batch"})
+          "prefill=wg-xyz:batch decode=ws2d:heads-zy", "prefill=wg-xy:natural decode=ws1d:batch"})
       for (const char* numerics : {"", "regime=f32 schedule=ring", "weights=int8 act=bf16",
                                    "weights=int8 regime=f32 schedule=tree"}) {
         const Case c = parse_case(
