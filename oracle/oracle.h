@@ -30,7 +30,7 @@ struct Answer {
   /// A contraction's S before any scale, bias and st, by checkpoint id; of embed the table's rows,
   /// of logits S before logit_scale. Elementwise checkpoints have none: see unstored.
   std::map<std::string, Tensor> raw;
-  /// S times the int8 scale, of a contraction that adds biases to it, by checkpoint id.
+  /// S times the int8 scale, or logit_scale, where a bias is added to it, by checkpoint id.
   std::map<std::string, Tensor> scaled;
   /// The f32 value that st is applied to, by checkpoint id (act=bf16 only).
   std::map<std::string, Tensor> unstored;
