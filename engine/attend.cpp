@@ -16,6 +16,7 @@ struct LocalAttention {
   std::int64_t B, L, H, Q, M, K;
   const float *q, *k, *v;
   const std::int32_t* pos;
+  const float* slopes;  // of ALiBi, one for each head; null without
   float *score, *max, *exp, *denom, *attn;
 
   Regime regime;
@@ -44,9 +45,12 @@ void LocalAttention::query(std::int64_t b, std::int64_t l, std::int64_t h, std::
   float* s = score + at * M;
   float* e = exp + at * M;
   const double scale = 1.0 / std::sqrt(static_cast<double>(Q));
-  for (std::int64_t m = 0; m < visible; ++m)
-    s[m] = static_cast<float>(
-        static_cast<double>(dot(regime, q + at * Q, 1, keys + m * K * Q, 1, Q)) * scale);
+  for (std::int64_t m = 0; m < visible; ++m) {
+    double scaled = static_cast<double>(dot(regime, q + at * Q, 1, keys + m * K * Q, 1, Q)) * scale;
+    if (slopes != nullptr)
+      scaled = scaled + static_cast<double>(slopes[h]) * static_cast<double>(m - pos[b * L + l]);
+    s[m] = static_cast<float>(scaled);
+  }
   std::fill(s + visible, s + M, 0.0F);
   float top = visible > 0 ? s[0] : 0.0F;
   for (std::int64_t m = 1; m < visible; ++m)
@@ -65,7 +69,7 @@ void LocalAttention::query(std::int64_t b, std::int64_t l, std::int64_t h, std::
 }  // namespace
 
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 Threads& threads, Regime regime) {
+                 Threads& threads, Regime regime, const Sharded* slopes) {
   const Shape& query = q.local();
   const Shape& cache = k.local();
   const std::int64_t H = q.shape()[2];
@@ -88,14 +92,23 @@ Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sha
 
   threads.for_each(q.torus().chips(), [&](std::int64_t chip) {
     const auto c = static_cast<std::size_t>(chip);
-    const LocalAttention local{query[0],          query[1],
-                               query[2],          query[3],
-                               cache[1],          cache[2],
-                               q.f32()[c].data(), k.f32()[c].data(),
-                               v.f32()[c].data(), pos.i32()[c].data(),
-                               score[c].data(),   max[c].data(),
-                               exp[c].data(),     denom[c].data(),
-                               attn[c].data(),    regime};
+    const LocalAttention local{query[0],
+                               query[1],
+                               query[2],
+                               query[3],
+                               cache[1],
+                               cache[2],
+                               q.f32()[c].data(),
+                               k.f32()[c].data(),
+                               v.f32()[c].data(),
+                               pos.i32()[c].data(),
+                               slopes != nullptr ? slopes->f32()[c].data() : nullptr,
+                               score[c].data(),
+                               max[c].data(),
+                               exp[c].data(),
+                               denom[c].data(),
+                               attn[c].data(),
+                               regime};
     const std::int64_t first_head =
         q.torus().block(static_cast<int>(chip), q.layout().axes('H')) * query[2];
     const std::int64_t first_kv =

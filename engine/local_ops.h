@@ -60,9 +60,10 @@ struct Attention {
 };
 /// Causal attention of q [BLHQ] over the caches k, v [BMKQ], key m visible iff m ≤ pos. Query head
 /// h reads kv head ⌊h·K/H⌋. Masked scores and exps hold +0. In the f32 regime S is the f32 fma
-/// chain over Q, or over the visible keys ascending.
+/// chain over Q, or over the visible keys ascending. With ALiBi slopes [H], slope·(m − pos) is
+/// added to the scaled score in f64.
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 Threads& threads, Regime regime = Regime::exact);
+                 Threads& threads, Regime regime = Regime::exact, const Sharded* slopes = nullptr);
 
 /// Rows of the table U [VE] for ids [BL] (int32); a chip returns 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the

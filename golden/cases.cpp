@@ -1,8 +1,7 @@
 #include "golden/cases.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -77,6 +76,23 @@ bool choose_heads(Choices& choose, strata::Heads heads, std::int64_t unit, Model
   return false;
 }
 
+/// The keys of the model family, but for those that the stratum says.
+void choose_formulas(Choices& choose, ModelConfig& m) {
+  if (choose.percent(20)) m.theta = 100.0;
+  if (choose.percent(20) && m.Q >= 4) m.rotary = 0.5;
+  if (choose.percent(20)) m.embed_scale = choose.of<float>({0.75F, 2.0F, 9.5F});
+  if (choose.percent(30)) m.norm = Norm::layernorm;
+  if (choose.percent(40)) m.ffn = choose.of({Ffn::geglu, Ffn::gelu, Ffn::gelu_erf});
+  if (choose.percent(40))
+    m.bias = choose.of({Bias::norm, Bias::qkv, Bias::ffn, Bias::all, Bias::all});
+  if (choose.percent(50))
+    m.rope =
+        choose.of({Rope::interleaved, Rope::interleaved, Rope::alibi, Rope::alibi, Rope::none});
+  if (!rotates(m)) m.rotary = 1.0, m.theta = 10000.0;
+  m.tied = choose.percent(75);
+  m.unembed_bias = choose.percent(25);
+}
+
 /// A case of the stratum, if the choices make one.
 std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   Case c;
@@ -93,23 +109,18 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
 
   ModelConfig& m = c.model;
   const std::int64_t n = chips(c.torus);
+  if (choose.percent(25)) m = parse_model(choose.of({"llama", "gptj", "falcon"}));
+  const bool of_palm = m.preset == ModelConfig().preset;
   m.block = kind.block;
   m.layers = choose.of<std::int64_t>({1, 1, 2, 2, 3});
   m.E = stretched(choose, unit(c, 'E'), 48);
   m.F = stretched(choose, unit(c, 'F'), 64);
   if (!choose_heads(choose, kind.heads, unit(c, 'H'), m)) return std::nullopt;
   m.Q = std::lcm(choose.of<std::int64_t>({2, 4, 4, 8}), unit(c, 'Q'));
+  while (std::fmod(m.rotary * static_cast<double>(m.Q), 2.0) != 0.0) m.Q *= 2;
   m.V = n * choose.between(1, std::max<std::int64_t>(2, 64 / n));
-  if (choose.percent(20)) m.theta = 100.0;
-  if (choose.percent(20) && m.Q >= 4) m.rotary = 0.5;
-  if (choose.percent(20)) m.embed_scale = choose.of<float>({0.75F, 2.0F, 9.5F});
-  m.logit_scale = parse_model(fmt::format("palm-tiny,E={}", m.E)).logit_scale;
-  if (choose.percent(30)) m.norm = Norm::layernorm;
-  if (choose.percent(40)) m.ffn = choose.of({Ffn::geglu, Ffn::gelu, Ffn::gelu_erf});
-  if (choose.percent(40)) m.bias = choose.of({Bias::norm, Bias::qkv, Bias::all, Bias::all});
-  if (choose.percent(35)) m.rope = choose.of({Rope::interleaved, Rope::interleaved, Rope::none});
-  if (m.rope == Rope::none) m.rotary = 1.0, m.theta = 10000.0;  // nothing rotates
-  m.tied = choose.percent(75);
+  m.logit_scale = usual_logit_scale(m);
+  if (of_palm) choose_formulas(choose, m);
 
   c.numerics.act = kind.act;
   c.numerics.weights = kind.weights;
@@ -163,8 +174,7 @@ static void round_down(Case& c) {
   const auto below = [&](char dim, std::int64_t value) { return value - value % unit(c, dim); };
   m.E = below('E', m.E), m.F = below('F', m.F), m.H = below('H', m.H), m.V = below('V', m.V);
   m.K = multihead ? m.H : m.K;
-  m.logit_scale =
-      parse_model(fmt::format("palm-tiny,E={}", std::max<std::int64_t>(1, m.E))).logit_scale;
+  if (m.E > 0) m.logit_scale = usual_logit_scale(m);
 }
 
 std::vector<Case> simpler(const Case& c) {
@@ -203,12 +213,10 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.numerics.weights = WeightType::f32; });
   propose([](Case& next) { next.decode = next.prefill; });
   const std::int64_t n = chips(c.torus);
-  const auto scaled = [](ModelConfig& m) {
-    m.logit_scale = parse_model(fmt::format("palm-tiny,E={}", m.E)).logit_scale;
-  };
   // Only downwards, so that repeating ends.
   propose([&, unit = unit(c, 'E')](Case& next) {
-    next.model.E = std::min(c.model.E, unit), scaled(next.model);
+    next.model.E = std::min(c.model.E, unit);
+    next.model.logit_scale = usual_logit_scale(next.model);
   });
   propose([&, unit = unit(c, 'F')](Case& next) { next.model.F = std::min(c.model.F, unit); });
   propose([&, unit = unit(c, 'H')](Case& next) {
@@ -226,6 +234,11 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.model.bias = Bias::none; });
   propose([](Case& next) { next.model.rope = Rope::half; });
   propose([](Case& next) { next.model.tied = true; });
+  propose([](Case& next) { next.model.unembed_bias = false; });
+  propose([](Case& next) {  // its keys stay as they are
+    next.model.preset = ModelConfig().preset;
+    next.model.logit_scale = usual_logit_scale(next.model);
+  });
   propose([](Case& next) { next.model.rotary = 1.0; });
   propose([](Case& next) { next.model.theta = 10000.0; });
   propose([](Case& next) { next.model.embed_scale = 1.0F; });

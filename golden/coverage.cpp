@@ -28,18 +28,31 @@ void Coverage::add(const Case& c) {
   if (c.model.bias != Bias::none) ++counts_["biases"];
   if (c.model.rope == Rope::interleaved) ++counts_["interleaved rope"];
   if (!c.model.tied) ++counts_["untied table"];
+  if (c.model.rope == Rope::alibi) ++counts_["alibi"];
+  if (c.model.unembed_bias) ++counts_["bias of the logits"];
+  if (c.model.preset != ModelConfig().preset) ++counts_["another preset"];
   for (const std::string& cell : strata::cells_of(c)) ++cells_[cell];
   multiply_adds_.push_back(multiply_adds(c));
 }
 
 std::vector<Coverage::Requirement> Coverage::requirements() const {
-  std::vector<Requirement> all{{"axes not all equal", 0, 60}, {"12 chips or more", 0, 30},
-                               {"gen 3 or more", 0, 50},      {"an odd axis of 3 or more", 0, 20},
-                               {"serial blocks", 0, 20},      {"layernorm", 0, 15},
-                               {"geglu or gelu", 0, 20},      {"biases", 0, 20},
-                               {"interleaved rope", 0, 10},   {"untied table", 0, 10},
-                               {"regime f32", 0, 15},         {"schedule group", 0, 2},
-                               {"schedule ring", 0, 2},       {"schedule tree", 0, 2}};
+  std::vector<Requirement> all{{"axes not all equal", 0, 60},
+                               {"12 chips or more", 0, 30},
+                               {"gen 3 or more", 0, 50},
+                               {"an odd axis of 3 or more", 0, 20},
+                               {"serial blocks", 0, 20},
+                               {"layernorm", 0, 15},
+                               {"geglu or gelu", 0, 20},
+                               {"biases", 0, 20},
+                               {"interleaved rope", 0, 10},
+                               {"untied table", 0, 10},
+                               {"alibi", 0, 5},
+                               {"bias of the logits", 0, 10},
+                               {"another preset", 0, 10},
+                               {"regime f32", 0, 15},
+                               {"schedule group", 0, 2},
+                               {"schedule ring", 0, 2},
+                               {"schedule tree", 0, 2}};
   for (Requirement& r : all) {
     const auto at = counts_.find(r.name);
     const auto hits = at == counts_.end() ? std::int64_t{0} : at->second;

@@ -77,7 +77,9 @@ std::vector<Case> standard_matrix() {
   // Every table of layouts, for multiquery, grouped and multihead heads.
   const auto add_table = [&](const char* torus, const char* model, const Strategy& s, int batch,
                              int prompt) {
-    const char* const block = strata::runs(s, Block::parallel) ? "parallel" : "serial";
+    Block own = parse_model(model).block;
+    if (!strata::runs(s, own)) own = own == Block::serial ? Block::parallel : Block::serial;
+    const char* const block = own == Block::serial ? "serial" : "parallel";
     if (decodes(s)) return add(torus, model, s, s, batch, prompt, 3, block);
     // A prefill alone hands over to a strategy that asks nothing of the batch.
     const auto L = static_cast<int>(smallest_length(s, Torus::parse(torus)));
@@ -103,6 +105,20 @@ std::vector<Case> standard_matrix() {
         numerics.schedule =
             std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule / 3 % 3];
       }
+  // The other models of the family: in the exact regime, and in f32 with other weights and
+  // activations by turns.
+  for (const char* model :
+       {"llama", "gptj", "falcon", "palm-tiny,K=6,rope=alibi,unembed_bias=true"})
+    for (const Strategy& s : all_strategies()) {
+      add_table("4x2x3", model, s, 24, 4);
+      add_table("3x2x2", model, s, 24, 4);
+      Numerics& numerics = all.back().numerics;
+      numerics.regime = Regime::f32;
+      numerics.schedule = std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule % 3];
+      numerics.act = std::array{ActType::f32, ActType::bf16}[schedule % 2];
+      numerics.weights =
+          std::array{WeightType::int8, WeightType::f32, WeightType::bf16}[schedule++ / 2 % 3];
+    }
   return all;
 }
 

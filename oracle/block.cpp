@@ -130,7 +130,7 @@ struct CausalMask {
 };
 
 const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor& q,
-                     const Tensor& k_cache) {
+                     const Tensor& k_cache, const std::optional<Tensor>& slopes) {
   Tensor raw({q.shape[0], q.shape[1], q.shape[2], k_cache.shape[1]});
   Tensor score(raw.shape);
   const double scale = 1.0 / std::sqrt(static_cast<double>(mask.Q));
@@ -148,7 +148,13 @@ const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor
         for (size_t p = 0; p < mask.visible(b, i); ++p) {
           const float sum = s[r * mask.M + p];
           at(raw, b, i, h, p) = sum;
-          at(score, b, i, h, p) = static_cast<float>(static_cast<double>(sum) * scale);
+          double value = static_cast<double>(sum) * scale;
+          if (slopes) {  // ALiBi: the further back the key, the lower its score
+            const double distance =
+                static_cast<double>(p) - static_cast<double>(pass.position(b, i));
+            value = value + static_cast<double>(slopes->data[h]) * distance;
+          }
+          at(score, b, i, h, p) = static_cast<float>(value);
         }
       }
     }
@@ -214,14 +220,14 @@ const Tensor& attention(Pass& pass, int layer, const Tensor& x, const Model& mod
   const Tensor* q = &project(pass, layer, "q", {&x}, w.q, {c.H, c.Q});
   const Tensor* k = &project(pass, layer, "k", {&x}, w.k, {c.K, c.Q});
   const Tensor& v = project(pass, layer, "v", {&x}, w.v, {c.K, c.Q});
-  if (c.rope != Rope::none) {
+  if (rotates(c)) {
     q = &rotate(pass, layer, "q_rot", *q, model);
     k = &rotate(pass, layer, "k_rot", *k, model);
   }
   cache.k = pass.keep(layer, "k_cache", append(pass, cache.k, *k));
   cache.v = pass.keep(layer, "v_cache", append(pass, cache.v, v));
   const CausalMask mask(pass, *q, cache.k);
-  const Tensor& score = scores(pass, layer, mask, *q, cache.k);
+  const Tensor& score = scores(pass, layer, mask, *q, cache.k, model.slopes);
   const auto [exp, denom] = softmax(pass, layer, mask, score);
   return mean(pass, layer, mask, exp, denom, cache.v);
 }

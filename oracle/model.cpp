@@ -95,6 +95,8 @@ Model::Model(const Weights& weights)
     layers.push_back(layer_weights(read, config, layer));
   cos = read.optional_tensor("rope_cos");
   sin = read.optional_tensor("rope_sin");
+  slopes = read.optional_tensor("alibi_slopes");
+  unembed_bias = read.optional_tensor("unembed_bias");
 }
 
 }  // namespace shardproof::oracle

@@ -40,8 +40,10 @@ struct Model {
   Tensor table;  ///< V x E
   std::vector<LayerWeights> layers;
   NormWeights final_norm;
-  Vectors unembed;                 ///< one vector of E per token; unscaled
-  std::optional<Tensor> cos, sin;  ///< position x pair; none without RoPE
+  Vectors unembed;                     ///< one vector of E per token; unscaled
+  std::optional<Tensor> unembed_bias;  ///< one per token
+  std::optional<Tensor> cos, sin;      ///< position x pair; none without RoPE
+  std::optional<Tensor> slopes;        ///< of ALiBi, one per query head; none without
 };
 
 }  // namespace shardproof::oracle

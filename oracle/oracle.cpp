@@ -46,6 +46,12 @@ const Tensor& unembed(Pass& pass, const Model& model, const Tensor& x) {
   Tensor logits = s;
   for (float& v : logits.data)
     v = static_cast<float>(static_cast<double>(v) * static_cast<double>(model.config.logit_scale));
+  if (model.unembed_bias) {
+    pass.scaled(-1, "logits", logits);
+    const std::vector<float>& bias = model.unembed_bias->data;
+    for (size_t n = 0; n < logits.data.size(); ++n)
+      logits.data[n] = logits.data[n] + bias[n % bias.size()];
+  }
   const Tensor& checkpoint = pass.keep(-1, "logits", std::move(logits));
   pass.raw(-1, "logits", std::move(s));
   return checkpoint;
@@ -101,7 +107,7 @@ void check(const ModelConfig& config, const PassPlan& pass, const IntTensor& pro
       refuse(fmt::format("reads to position {}, the prompt has {}", end, prompt.shape[1]));
     if (pass.phase == Phase::decode && pass.L != 1)
       refuse(fmt::format("a decode step has one token a row, not {}", pass.L));
-    if (config.rope != Rope::none && group.start + pass.L > config.positions)
+    if (rotates(config) && group.start + pass.L > config.positions)
       refuse(fmt::format("needs {} positions, the RoPE table has {}", group.start + pass.L,
                          config.positions));
   }

@@ -34,7 +34,7 @@ struct Answer {
   std::map<std::string, Tensor> raw;
   /// The checkpoints whose S an int8 scale multiplies, by id: none without weights=int8.
   std::set<std::string> with_scale;
-  /// S times that scale, where biases are added to it, by checkpoint id.
+  /// S times that scale, or of logits logit_scale, where a bias is added to it, by checkpoint id.
   std::map<std::string, Tensor> scaled;
   /// The f32 value that st is applied to, by checkpoint id (act=bf16 only).
   std::map<std::string, Tensor> unstored;

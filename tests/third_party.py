@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A third party's view of a run: the parallel block of docs/spec.md section 2, worked out again in
-NumPy and math.fsum, from the text alone.
+"""A third party's view of a run: docs/spec.md section 2, worked out again in NumPy and math.fsum,
+from the text alone.
 
     third_party.py WEIGHTS.h5 RUN.json
 
-WEIGHTS.h5 is a Shardproof weights file of a model with the palm presets' formulas, RUN.json what
+WEIGHTS.h5 is a Shardproof weights file of any model but geglu's and gelu-erf's, RUN.json what
 `shardproof run --json --checkpoints` printed for it (act=f32, regime=exact; weights=f32, bf16 or
 int8, whose codes and scales come from a file of version 2, or else are made here of the f32
 weights). Compares every checkpoint bit for bit, both ways; exits 1 and names the first difference
@@ -32,21 +32,49 @@ def scaled(sums, scale):
     return sums if scale is None else (sums.astype(F64) * scale.astype(F64)).astype(F32)
 
 
-def norm(x, gain):
-    y, E = np.empty_like(x), x.shape[-1]
+# The model keys of the presets (docs/spec.md section 6.3) and, first, the defaults of all.
+PRESETS = {
+    "palm-tiny": {"block": "parallel", "ffn": "swiglu", "norm": "rmsnorm", "bias": "none",
+                  "rope": "half", "eps": "1e-6"},
+    "llama": {"block": "serial", "eps": "1e-5", "logit_scale": "1"},
+    "gptj": {"ffn": "gelu", "norm": "layernorm", "bias": "ffn", "rope": "interleaved",
+             "eps": "1e-5", "logit_scale": "1"},
+}
+
+
+def keys_of(text):
+    """The keys of "PRESET,KEY=VALUE,..."."""
+    preset, *items = text.split(",")
+    return PRESETS["palm-tiny"] | PRESETS[preset] | dict(item.split("=", 1) for item in items)
+
+
+def biased(x, b):
+    return x if b is None else x + b
+
+
+def norm(x, w, name, keys):
+    y, E, centred = np.empty_like(x), x.shape[-1], keys["norm"] == "layernorm"
+    gain, b = w[name].astype(F64), w.get(name + "_bias")
     for at in np.ndindex(x.shape[:-1]):
-        ss = S(x[at][None, :], x[at][:, None])[0, 0]
-        r = 1.0 / math.sqrt(float(ss) / E + 1e-6)
-        y[at] = ((x[at].astype(F64) * r) * gain.astype(F64)).astype(F32)
+        d = x[at]
+        if centred:
+            d = d - F32(float(S(d[None, :], np.ones((E, 1), F32))[0, 0]) / E)
+        ss = S(d[None, :], d[:, None])[0, 0]
+        r = 1.0 / math.sqrt(float(ss) / E + float(keys["eps"]))
+        v = (d.astype(F64) * r) * gain
+        y[at] = (v if b is None else v + b.astype(F64)).astype(F32)
     return y
 
 
-def rotate(x, start, cos, sin):
-    """x [B, L, N, Q] at positions start + i."""
-    L, half = x.shape[1], x.shape[-1] // 2
+def rotate(x, start, cos, sin, interleaved):
+    """x [B, L, N, Q] at positions start + i; as many channels as the tables have, twice."""
+    L, J, y = x.shape[1], cos.shape[1], x.copy()
     c, s = (t[start:start + L].astype(F64)[None, :, None, :] for t in (cos, sin))
-    a, b = x[..., :half].astype(F64), x[..., half:].astype(F64)
-    return np.concatenate([a * c - b * s, b * c + a * s], -1).astype(F32)
+    first, second = ((slice(0, 2 * J, 2), slice(1, 2 * J, 2)) if interleaved
+                     else (slice(0, J), slice(J, 2 * J)))
+    a, b = x[..., first].astype(F64), x[..., second].astype(F64)
+    y[..., first], y[..., second] = (a * c - b * s).astype(F32), (b * c + a * s).astype(F32)
+    return y
 
 
 def swish(gate):
@@ -54,7 +82,15 @@ def swish(gate):
     return np.vectorize(one, otypes=[F32])(gate)
 
 
-def attention(q, k_cache, v_cache, start):
+def gelu(gate):
+    def one(g):
+        g = float(g)
+        z = -2 * (0.7978845608028654 * (g + 0.044715 * g * g * g))
+        return F32(g / (1 + (math.exp(z) if z < 700 else math.inf)))
+    return np.vectorize(one, otypes=[F32])(gate)
+
+
+def attention(q, k_cache, v_cache, start, slopes):
     (B, L, H, Q), (M, K) = q.shape, k_cache.shape[1:3]
     score, e = np.zeros((B, L, H, M), F32), np.zeros((B, L, H, M), F32)
     top, denom, attn = np.zeros((B, L, H), F32), np.zeros((B, L, H), F32), np.zeros_like(q)
@@ -62,7 +98,10 @@ def attention(q, k_cache, v_cache, start):
     for b, i, h in np.ndindex(B, L, H):
         n, g = start + i + 1, h * K // H  # the keys seen, the kv head read
         s = S(q[b, i, h][None, :], k_cache[b, :n, g].T)[0]
-        s = (s.astype(F64) * scale).astype(F32)
+        s = s.astype(F64) * scale
+        if slopes is not None:
+            s = s + float(slopes[h]) * (np.arange(n) - (start + i)).astype(F64)
+        s = s.astype(F32)
         m = s.max()
         w = np.array([math.exp(float(F32(v - m))) for v in s], F64).astype(F32)
         z = S(w[None, :], np.ones((n, 1), F32))[0, 0]
@@ -72,24 +111,52 @@ def attention(q, k_cache, v_cache, start):
     return {"score": score, "max": top, "exp": e, "denom": denom, "attn": attn}
 
 
-def layer(x, w, cache, start, cos, sin):
-    """The checkpoints of one parallel block; lengthens cache, the list of K and V."""
-    c = {"norm": norm(x, w["norm"])}
+def layer(x, w, cache, start, model, keys):
+    """The checkpoints of one block; lengthens cache, the list of K and V."""
+    c = {"norm": norm(x, w, "norm", keys)}
+    E = x.shape[-1]
+
+    def project(name, inputs, matrices, biases):
+        sums = S(np.concatenate(inputs, -1), np.concatenate(matrices, 0))
+        parts = [part + "_scale" for part in ("w_" + name, "w" + name) if part + "_scale" in w]
+        scale = w.get(parts[0] if parts else {"attn_out": "wo", "ffn_out": "w_out"}.get(
+            name, name) + "_scale")
+        y = scaled(sums, None if scale is None else scale.ravel())
+        for bias in biases:
+            y = biased(y, None if bias not in w else w[bias].ravel())
+        return y
+
     for name in "qkv":
         weight = w["w" + name]
-        sums = S(c["norm"], weight.reshape(weight.shape[0], -1))
-        c[name] = scaled(sums.reshape(x.shape[:2] + weight.shape[1:]), w.get(f"w{name}_scale"))
-    c["q_rot"], c["k_rot"] = (rotate(c[name], start, cos, sin) for name in "qk")
-    cache[0] = c["k_cache"] = np.concatenate([cache[0], c["k_rot"]], 1)
+        y = project(name, [c["norm"]], [weight.reshape(E, -1)], ["b" + name])
+        c[name] = y.reshape(x.shape[:2] + weight.shape[1:])
+    q, k = c["q"], c["k"]
+    if "rope_cos" in model:
+        for name in "qk":
+            c[name + "_rot"] = rotate(c[name], start, model["rope_cos"], model["rope_sin"],
+                                      keys["rope"] == "interleaved")
+        q, k = c["q_rot"], c["k_rot"]
+    cache[0] = c["k_cache"] = np.concatenate([cache[0], k], 1)
     cache[1] = c["v_cache"] = np.concatenate([cache[1], c["v"]], 1)
-    c.update(attention(c["q_rot"], c["k_cache"], c["v_cache"], start))
-    for name in ("gate", "up"):
-        c[name] = scaled(S(c["norm"], w["w_" + name]), w.get(f"w_{name}_scale"))
-    c["hidden"] = swish(c["gate"]) * c["up"]
-    both = np.concatenate([c["attn"].reshape(x.shape[:2] + (-1,)), c["hidden"]], -1)
-    sums = S(both, np.concatenate([w["wo"].reshape(-1, x.shape[-1]), w["w_out"]], 0))
-    c["block_out"] = scaled(sums, w.get("block_out_scale"))
-    c["out"] = x + c["block_out"]
+    c.update(attention(q, c["k_cache"], c["v_cache"], start, model.get("alibi_slopes")))
+    attn, wo = c["attn"].reshape(x.shape[:2] + (-1,)), w["wo"].reshape(-1, E)
+    serial = keys["block"] == "serial"
+    if serial:
+        c["attn_out"] = project("attn_out", [attn], [wo], ["bo"])
+        c["mid"] = x + c["attn_out"]
+        c["norm2"] = norm(c["mid"], w, "norm2", keys)
+    n = c["norm2" if serial else "norm"]
+    c["gate"] = project("gate", [n], [w["w_gate"]], ["b_gate"])
+    if "w_up" in w:
+        c["up"] = project("up", [n], [w["w_up"]], ["b_up"])
+    c["hidden"] = gelu(c["gate"]) if keys["ffn"] == "gelu" else swish(c["gate"]) * c["up"]
+    if serial:
+        c["ffn_out"] = project("ffn_out", [c["hidden"]], [w["w_out"]], ["b_out"])
+        c["out"] = c["mid"] + c["ffn_out"]
+    else:
+        c["block_out"] = project("block_out", [attn, c["hidden"]], [wo, w["w_out"]],
+                                 ["bo", "b_out"])
+        c["out"] = x + c["block_out"]
     return c
 
 
@@ -115,19 +182,19 @@ def stored(weights, kind):
             made[name] = to_bf16(w)
         if kind != "int8" or not part.startswith("w"):
             continue
-        if part == "wo":
+        if part == "wo" and layer + ".norm2" not in weights:  # parallel: one scale
             rows, other = w.reshape(-1, w.shape[-1]), layer + ".w_out"
             (codes, made[other]), scale = quantize([rows, weights[other]])
             made[name], made[layer + ".block_out_scale"] = codes.reshape(w.shape), scale
-        elif part != "w_out":
-            flat = w.reshape(len(w), -1)
+        elif part != "w_out" or layer + ".norm2" in weights:
+            flat = w.reshape(-1, w.shape[-1]) if part == "wo" else w.reshape(len(w), -1)
             (codes,), scale = quantize([flat])
             made[name] = codes.reshape(w.shape)
-            made[name + "_scale"] = scale.reshape(w.shape[1:])
+            made[name + "_scale"] = scale if part == "wo" else scale.reshape(w.shape[1:])
     return made
 
 
-def run(weights, prompt, chunk, gen):
+def run(weights, keys, prompt, chunk, gen):
     """Every checkpoint of every pass, by id."""
     table = weights["embed"]
     layers = len([name for name in weights if name.endswith(".wq")])
@@ -143,12 +210,14 @@ def run(weights, prompt, chunk, gen):
         name, start, ids = passes.pop(0)
         x = found[f"{name}.embed"] = table[ids] + F32(0)
         for n in range(layers):
-            made = layer(x, of[n], caches[n], start, weights["rope_cos"], weights["rope_sin"])
+            made = layer(x, of[n], caches[n], start, weights, keys)
             found.update({f"{name}.layer{n}.{key}": value for key, value in made.items()})
             x = made["out"]
-        final = found[f"last {name}.final_norm"] = norm(x[:, -1:], weights["final_norm"])[:, -1]
-        scale = F32(1 / math.sqrt(float(table.shape[1])))
-        logits = (S(final, table.T).astype(F64) * F64(scale)).astype(F32)
+        final = found[f"last {name}.final_norm"] = norm(x[:, -1:], weights, "final_norm",
+                                                          keys)[:, -1]
+        scale = F32(keys.get("logit_scale", 1 / math.sqrt(float(table.shape[1]))))
+        logits = (S(final, weights.get("unembed", table).T).astype(F64) * F64(scale)).astype(F32)
+        logits = biased(logits, weights.get("unembed_bias"))
         found[f"{name}.logits"] = logits
         if not passes:  # the last chunk, and every decode pass
             token = found[f"{name}.token"] = logits.argmax(-1).astype(np.int32)
@@ -174,7 +243,8 @@ def main(weights_path, run_path):
     if not has_codes:
         weights = stored(weights, case["weights"])
     prompt, generated = np.array(theirs["prompt"]), np.array(theirs["generated"])
-    found = run(weights, prompt, int(theirs["chunk"]) or prompt.shape[1], generated.shape[1])
+    keys = keys_of(case["model"]) | {"block": case["block"]}
+    found = run(weights, keys, prompt, int(theirs["chunk"]) or prompt.shape[1], generated.shape[1])
     elements = 0
     for id, value in found.items():  # in the order of computation: the first difference is a cause
         if id not in theirs["checkpoints"]:

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "tools/verbs.h"
 #include "tools/wrapped.h"
 #include "weights/model_config.h"
+#include "weights/presets.h"
 
 namespace shardproof::tools {
 namespace {
@@ -81,34 +83,42 @@ int list_models(bool json) {
   if (!json)
     fmt::print("Presets\n{:<12}{:>7}{:>6}{:>6}{:>6}{:>6}{:>6}{:>6}\n", "name", "layers", "E", "F",
                "H", "K", "Q", "V");
-  for (const std::string& name : preset_names()) {
-    const ModelConfig m = parse_model(name);
+  for (const Preset& m : all_presets())
     if (json)
-      presets.push_back({{"preset", name},
+      presets.push_back({{"preset", m.name},
                          {"layers", m.layers},
                          {"E", m.E},
                          {"F", m.F},
                          {"H", m.H},
                          {"K", m.K},
                          {"Q", m.Q},
-                         {"V", m.V}});
+                         {"V", m.V},
+                         {"keys", m.keys}});
     else
-      fmt::print("{:<12}{:>7}{:>6}{:>6}{:>6}{:>6}{:>6}{:>6}\n", name, m.layers, m.E, m.F, m.H, m.K,
-                 m.Q, m.V);
-  }
+      fmt::print("{:<12}{:>7}{:>6}{:>6}{:>6}{:>6}{:>6}{:>6}\n", m.name, m.layers, m.E, m.F, m.H,
+                 m.K, m.Q, m.V);
   if (!json)
     fmt::print(
         "E d_model, F d_ff, H query heads, K key/value heads (1 multiquery, H multihead),\n"
         "Q d_head, V vocabulary.\n\n"
-        "Keys, after the preset as ,KEY=VALUE; what is left out has its default.\n"
-        "{:<13}{:<15}{}\n",
+        "Keys of a preset that are not the defaults\n");
+  for (const Preset& m : all_presets()) {
+    std::string keys(m.keys);
+    std::replace(keys.begin(), keys.end(), ',', ' ');  // so that lines can be broken
+    if (!json && !keys.empty()) print_entry(std::string(m.name), keys, 12);
+  }
+  if (!json)
+    fmt::print(
+        "\nKeys, after the preset as ,KEY=VALUE; what is left out is as the preset has it,\n"
+        "and the default where that says nothing.\n"
+        "{:<14}{:<15}{}\n",
         "key", "default", "values");
   for (const ModelKey& key : model_keys()) {
     const std::string usual = key.default_value.empty() ? "the preset's" : key.default_value;
     if (json)
       keys.push_back({{"key", key.name}, {"values", key.values}, {"default", usual}});
     else
-      fmt::print("{:<13}{:<15}{}\n", key.name, usual, key.values);
+      fmt::print("{:<14}{:<15}{}\n", key.name, usual, key.values);
   }
   if (json)
     fmt::print("{}\n", json_text({{"presets", presets}, {"keys", keys}}));

@@ -157,10 +157,26 @@ Tensor rope_table(const ModelConfig& config, const WeightSpec& spec, double (*wa
   return table;
 }
 
+// By the rule of ALiBi: of n heads, n a power of two, 2^(-8(i+1)/n). Any other number has those of
+// the power of two below, and then every second one of the power above.
+Tensor alibi_slopes(const WeightSpec& spec) {
+  const std::int64_t heads = spec.shape[0];
+  std::int64_t n = 1;
+  while (2 * n <= heads) n *= 2;
+  Tensor tensor(spec.shape);
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const std::int64_t step = h < n ? 2 * (h + 1) : 2 * (h - n) + 1;  // in steps of -4/n
+    tensor.data[static_cast<std::size_t>(h)] =
+        static_cast<float>(std::exp2(-4.0 * static_cast<double>(step) / static_cast<double>(n)));
+  }
+  return tensor;
+}
+
 Tensor generate(const ModelConfig& config, const WeightSpec& spec, std::uint64_t seed) {
   if (spec.matrix) return generate_matrix(spec, seed);
   if (spec.name == "rope_cos") return rope_table(config, spec, std::cos);
   if (spec.name == "rope_sin") return rope_table(config, spec, std::sin);
+  if (spec.name == "alibi_slopes") return alibi_slopes(spec);
   const std::string_view part = std::string_view(spec.name).substr(spec.name.find('.') + 1);
   const WeightRow& row = *weight_row(part);
   return row.kind == WeightKind::gain ? generate_gains(spec, row, seed)

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/presets.h"
 #include "weights/registry.h"
 
 namespace shardproof {
@@ -33,10 +32,15 @@ constexpr std::array<Word<Ffn>, 4> kFfns{{{"swiglu", Ffn::swiglu},
                                           {"gelu-erf", Ffn::gelu_erf}}};
 constexpr std::array<Word<Norm>, 2> kNorms{
     {{"rmsnorm", Norm::rmsnorm}, {"layernorm", Norm::layernorm}}};
-constexpr std::array<Word<Bias>, 4> kBiases{
-    {{"none", Bias::none}, {"norm", Bias::norm}, {"qkv", Bias::qkv}, {"all", Bias::all}}};
-constexpr std::array<Word<Rope>, 3> kRopes{
-    {{"half", Rope::half}, {"interleaved", Rope::interleaved}, {"none", Rope::none}}};
+constexpr std::array<Word<Bias>, 5> kBiases{{{"none", Bias::none},
+                                             {"norm", Bias::norm},
+                                             {"qkv", Bias::qkv},
+                                             {"ffn", Bias::ffn},
+                                             {"all", Bias::all}}};
+constexpr std::array<Word<Rope>, 4> kRopes{{{"half", Rope::half},
+                                            {"interleaved", Rope::interleaved},
+                                            {"alibi", Rope::alibi},
+                                            {"none", Rope::none}}};
 constexpr std::array<Word<bool>, 2> kTruths{{{"true", true}, {"false", false}}};
 
 constexpr const auto& words_of(Block) { return kBlocks; }
@@ -162,6 +166,7 @@ constexpr std::array kKeys{key<&ModelConfig::layers>("layers"),
                            key<&ModelConfig::rotary>("rotary"),
                            key<&ModelConfig::theta>("theta"),
                            key<&ModelConfig::tied>("tied"),
+                           key<&ModelConfig::unembed_bias>("unembed_bias"),
                            key<&ModelConfig::eps>("eps"),
                            key<&ModelConfig::embed_scale>("embed_scale"),
                            key<&ModelConfig::logit_scale>("logit_scale"),
@@ -169,24 +174,6 @@ constexpr std::array kKeys{key<&ModelConfig::layers>("layers"),
 
 float default_logit_scale(std::int64_t E) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(E)));
-}
-
-ModelConfig preset(std::string_view name) {
-  ModelConfig c;
-  c.preset = name;
-  if (name == "palm-tiny") {
-    c.layers = 2, c.E = 96, c.F = 384, c.H = 24, c.K = 1, c.Q = 8, c.V = 264;
-  } else if (name == "palm-mini") {
-    c.layers = 2, c.E = 256, c.F = 1024, c.H = 64, c.K = 1, c.Q = 16, c.V = 320;
-  } else if (name == "palm-wide") {
-    c.layers = 1, c.E = 512, c.F = 2048, c.H = 512, c.K = 1, c.Q = 4, c.V = 512;
-  } else {
-    throw Error("model_preset",
-                fmt::format("{:?} is not a preset; {}legal: {}", name,
-                            did_you_mean(name, preset_names()), fmt::join(preset_names(), ", ")));
-  }
-  c.logit_scale = default_logit_scale(c.E);
-  return c;
 }
 
 const Key& find_key(std::string_view name) {
@@ -199,6 +186,44 @@ const Key& find_key(std::string_view name) {
                                        did_you_mean(name, legal), fmt::join(legal, " ")));
 }
 
+/// Sets "KEY=VALUE,KEY=VALUE"; `seen` gets the keys.
+void set_keys(ModelConfig& config, std::string_view text, std::set<std::string_view>& seen) {
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    const std::string_view item = text.substr(0, comma);
+    if (more) text.remove_prefix(comma + 1);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw Error("model_key", fmt::format("{:?} is not key=value", item));
+    }
+    const Key& k = find_key(item.substr(0, equals));
+    if (!seen.insert(k.name).second) {
+      throw Error("model_key", fmt::format("{} is given twice", k.name));
+    }
+    k.set(k.name, config, item.substr(equals + 1));
+  }
+}
+
+ModelConfig preset(std::string_view name) {
+  if (const OtherModel* const other = find_other_model(name))
+    throw Error("model_preset", fmt::format("{} is not a preset: {}; the nearest legal: model={}",
+                                            name, other->why, other->nearest));
+  const Preset* const row = find_preset(name);
+  if (row == nullptr)
+    throw Error("model_preset",
+                fmt::format("{:?} is not a preset; {}legal: {}", name,
+                            did_you_mean(name, preset_names()), fmt::join(preset_names(), ", ")));
+  ModelConfig c;
+  c.preset = name;
+  c.layers = row->layers, c.E = row->E, c.F = row->F, c.H = row->H, c.K = row->K, c.Q = row->Q;
+  c.V = row->V;
+  c.logit_scale = default_logit_scale(c.E);
+  std::set<std::string_view> ignored;
+  if (!row->keys.empty()) set_keys(c, row->keys, ignored);
+  return c;
+}
+
 void require(bool held, std::string_view key, const std::string& value, std::string_view rule) {
   if (!held) throw Error("model_value", fmt::format("{}={}: {}", key, value, rule));
 }
@@ -207,7 +232,8 @@ void require_positive(std::string_view key, double value, const std::string& sho
   require(std::isfinite(value) && value > 0.0, key, shown, "must be finite and positive");
 }
 
-constexpr std::string_view kNothingRotates = "has no meaning with rope=none, leave it out";
+constexpr std::string_view kNothingRotates =
+    "has no meaning with rope=alibi and rope=none, leave it out";
 
 // Every size derived from the config, the bytes of all weights last, fits in an int64.
 void require_countable(const ModelConfig& config) {
@@ -233,7 +259,11 @@ void require_countable(const ModelConfig& config) {
 }  // namespace
 
 const std::vector<std::string>& preset_names() {
-  static const std::vector<std::string> names{"palm-tiny", "palm-mini", "palm-wide"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Preset& one : all_presets()) all.emplace_back(one.name);
+    return all;
+  }();
   return names;
 }
 
@@ -249,37 +279,33 @@ std::vector<ModelKey> model_keys() {
   return all;
 }
 
+float usual_logit_scale(const ModelConfig& config) {
+  const ModelConfig base = preset(config.preset);
+  return base.logit_scale == default_logit_scale(base.E) ? default_logit_scale(config.E)
+                                                         : base.logit_scale;
+}
+
 ModelConfig parse_model(std::string_view text) {
-  std::size_t comma = text.find(',');
+  const std::size_t comma = text.find(',');
   ModelConfig config = preset(text.substr(0, comma));
   std::set<std::string_view> seen;
-  while (comma != std::string_view::npos) {
-    text.remove_prefix(comma + 1);
-    comma = text.find(',');
-    const std::string_view item = text.substr(0, comma);
-    const std::size_t equals = item.find('=');
-    if (equals == std::string_view::npos) {
-      throw Error("model_key", fmt::format("{:?} is not key=value", item));
-    }
-    const Key& k = find_key(item.substr(0, equals));
-    if (!seen.insert(k.name).second) {
-      throw Error("model_key", fmt::format("{} is given twice", k.name));
-    }
-    k.set(k.name, config, item.substr(equals + 1));
-  }
-  if (!seen.contains("logit_scale") && config.E > 0) {
-    config.logit_scale = default_logit_scale(config.E);
-  }
+  if (comma != std::string_view::npos) set_keys(config, text.substr(comma + 1), seen);
+  if (!seen.contains("logit_scale") && config.E > 0) config.logit_scale = usual_logit_scale(config);
   for (const char* key : {"rotary", "theta"})
-    require(config.rope != Rope::none || !seen.contains(key), key, find_key(key).get(config),
+    require(rotates(config) || !seen.contains(key), key, find_key(key).get(config),
             kNothingRotates);
+  if (!rotates(config)) {  // nor has the preset's
+    const ModelConfig usual;
+    config.rotary = usual.rotary, config.theta = usual.theta;
+  }
   validate(config);
   return config;
 }
 
 std::string print_model(const ModelConfig& config) {
   ModelConfig base = preset(config.preset);
-  base.logit_scale = default_logit_scale(config.E);
+  base.logit_scale = usual_logit_scale(config);
+  if (!rotates(config)) base.rotary = config.rotary, base.theta = config.theta;
   std::string text = config.preset;
   for (const Key& k : kKeys) {
     const std::string value = k.get(config);
@@ -290,9 +316,9 @@ std::string print_model(const ModelConfig& config) {
 
 ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::int64_t H,
                       std::int64_t K, std::int64_t V) {
-  if (config.logit_scale == default_logit_scale(config.E))
-    config.logit_scale = default_logit_scale(E);
+  const bool follows = config.logit_scale == usual_logit_scale(config);
   config.E = E, config.F = F, config.H = H, config.K = K, config.V = V;
+  if (follows) config.logit_scale = usual_logit_scale(config);
   return config;
 }
 
@@ -314,14 +340,14 @@ void validate(const ModelConfig& c) {
   require(c.H % c.K == 0, "K", show(c.K), fmt::format("must divide H={}", c.H));
   require(std::isfinite(c.rotary) && c.rotary > 0.0 && c.rotary <= 1.0, "rotary", show(c.rotary),
           "must be above 0 and at most 1");
-  if (c.rope != Rope::none) {
+  if (rotates(c)) {
     const double rotated = c.rotary * static_cast<double>(c.Q);
     require(rotated >= 2.0 && std::fmod(rotated, 2.0) == 0.0, "rotary", show(c.rotary),
             fmt::format("rotary*Q must be an even number of channels, with Q={} it is {}", c.Q,
                         show(rotated)));
   }
   require_positive("theta", c.theta, show(c.theta));
-  if (c.rope == Rope::none) {
+  if (!rotates(c)) {
     const ModelConfig usual;
     require(c.rotary == usual.rotary, "rotary", show(c.rotary), kNothingRotates);
     require(c.theta == usual.theta, "theta", show(c.theta), kNothingRotates);
@@ -341,33 +367,5 @@ std::string_view to_string(Bias bias) { return word_for(bias); }
 std::string_view to_string(Rope rope) { return word_for(rope); }
 
 Block parse_block(std::string_view word) { return read_word("case_block", "block", word, Block{}); }
-
-std::string nearest(std::string_view word, const std::vector<std::string>& legal) {
-  constexpr std::size_t kLongest = 64;
-  if (word.size() > kLongest) return "";
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  std::string best;
-  std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (const std::string& candidate : legal) {
-    std::vector<std::size_t> row(candidate.size() + 1);
-    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= word.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j < row.size(); ++j) {
-        const std::size_t change = lower(word[i - 1]) == lower(candidate[j - 1]) ? 0 : 1;
-        const std::size_t edits = std::min({row[j] + 1, row[j - 1] + 1, diagonal + change});
-        diagonal = std::exchange(row[j], edits);
-      }
-    }
-    // Two swapped letters are two edits: "torsu" is near "torus".
-    const bool near = 5 * row.back() <= 2 * std::max(word.size(), candidate.size());
-    if (near && row.back() < least) {
-      least = row.back();
-      best = candidate;
-    }
-  }
-  return best;
-}
 
 }  // namespace shardproof

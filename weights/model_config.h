@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "weights/error.h"
+#include "weights/nearest.h"
 
 namespace shardproof {
 
 enum class Block { parallel, serial };
 enum class Ffn { swiglu, geglu, gelu, gelu_erf };
 enum class Norm { rmsnorm, layernorm };
-enum class Bias { none, norm, qkv, all };
-enum class Rope { half, interleaved, none };
+enum class Bias { none, norm, qkv, ffn, all };
+/// How a score knows positions: q and k are rotated, or each head adds slope·(p−t), or nothing.
+enum class Rope { half, interleaved, alibi, none };
 
 /// The shape and the formulas of a PaLM-shaped model (docs/spec.md sections 2 and 6).
 /// E d_model, F d_ff, H query heads, K key/value heads (1 multiquery, H multihead), Q d_head,
@@ -30,13 +32,22 @@ struct ModelConfig {
   double rotary = 1.0;  ///< fraction of the Q channels that rotate; rotary·Q is even
   double theta = 10000.0;
   bool tied = true;  ///< the unembedding is the (unscaled) embedding table
+  bool unembed_bias = false;
   double eps = 1e-6;
   float embed_scale = 1.0F;
-  float logit_scale = 0.0F;       ///< (float)(1/sqrt((double)E)) unless given
+  float logit_scale = 0.0F;       ///< usual_logit_scale() unless given
   std::int64_t positions = 2048;  ///< rows of the RoPE tables
 
   bool operator==(const ModelConfig&) const = default;
 };
+
+/// Whether q and k are rotated: there are RoPE tables, q_rot and k_rot.
+inline bool rotates(const ModelConfig& config) {
+  return config.rope == Rope::half || config.rope == Rope::interleaved;
+}
+/// The logit_scale of a model that gives none: its preset's, or else (float)(1/sqrt((double)E)).
+/// Throws Error: "model_preset".
+float usual_logit_scale(const ModelConfig& config);
 
 /// The names of the built-in presets, in the order help prints them.
 const std::vector<std::string>& preset_names();
@@ -51,11 +62,12 @@ struct ModelKey {
 std::vector<ModelKey> model_keys();
 
 /// Reads "PRESET[,key=value...]" with the keys of docs/spec.md section 6, e.g. "palm-tiny,K=24".
-/// Keys come in any order; logit_scale is recomputed from the final E unless it is given.
-/// Throws Error: "model_preset" (unknown preset, the nearest one named), "model_key" (unknown or
+/// Keys come in any order; logit_scale is usual_logit_scale() unless it is given.
+/// Throws Error: "model_preset" (unknown preset, the nearest one named; or a model that the keys
+/// cannot say, by its name), "model_key" (unknown or
 /// repeated key), "model_value" (a value that is not a number, is out of range, or breaks a rule:
 /// every dim at least 1, H divisible by K, rotary·Q even, eps and theta finite and positive, no
-/// rotary or theta beside rope=none, ...).
+/// rotary or theta beside rope=none or rope=alibi, ...).
 ModelConfig parse_model(std::string_view text);
 
 /// The inverse of parse_model: the preset and every key that differs from it, in one fixed order.
@@ -78,8 +90,5 @@ std::string_view to_string(Bias);
 std::string_view to_string(Rope);
 /// Throws Error("case_block", ...).
 Block parse_block(std::string_view word);
-
-/// The legal word nearest to `word` (least edits), for error messages; empty if none is near.
-std::string nearest(std::string_view word, const std::vector<std::string>& legal);
 
 }  // namespace shardproof

@@ -62,11 +62,12 @@ const ValueRow* value_row(std::string_view name);
 const ValueRow& statistic_row(std::string_view norm, std::string_view statistic);
 
 enum class WeightKind {
-  matrix,     ///< a W matrix or the table: rounded by weights=bf16, codes if it has a scale
-  gain,       ///< of a norm
-  bias,       ///< of a norm or a contraction
-  scale,      ///< of int8 matrices: one for each output channel
-  rope_table  ///< [PJ]
+  matrix,      ///< a W matrix or the table: rounded by weights=bf16, codes if it has a scale
+  gain,        ///< of a norm
+  bias,        ///< of a norm or a contraction
+  scale,       ///< of int8 matrices: one for each output channel
+  rope_table,  ///< [PJ]
+  slopes       ///< of ALiBi [H], one for each query head
 };
 
 /// What is known of a named weight, whatever the model.
@@ -100,13 +101,15 @@ struct WeightSpec {
   bool scale = false;       ///< of such matrices
 };
 
-/// Every weight of the model, in the order files list them: embed VE (and unembed VE when untied);
+/// Every weight of the model, in the order files list them: embed VE (and unembed VE when untied,
+/// unembed_bias V if it has one);
 /// per layer norm E, (serial: norm2 E), wq EHQ, wk EKQ, wv EKQ, wo HQE, w_gate EF, (gated FFN:
 /// w_up EF), w_out FE, and biases where the config has them (norm_bias, norm2_bias E; bq HQ, bk KQ,
 /// bv KQ; bo E, b_gate F, b_up F, b_out E); final_norm E (final_norm_bias E); rope_cos PJ,
-/// rope_sin PJ with J = rotary·Q/2, unless rope is none. Weights kept as int8 have scales, too,
-/// after a layer's biases: wq_scale HQ, wk_scale, wv_scale KQ, w_gate_scale F, (gated: w_up_scale
-/// F), and block_out_scale E, or (serial) wo_scale, w_out_scale E.
+/// rope_sin PJ with J = rotary·Q/2 where q and k are rotated, alibi_slopes H with rope=alibi.
+/// Weights kept as int8 have scales, too, after a layer's biases: wq_scale HQ, wk_scale, wv_scale
+/// KQ, w_gate_scale F, (gated: w_up_scale F), and block_out_scale E, or (serial) wo_scale,
+/// w_out_scale E.
 std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType kept = WeightType::f32);
 /// Whether the model has the weight, "w_up" or "norm2_bias"; scales with weights=int8 alone.
 bool has_weight(const ModelConfig& config, std::string_view name,

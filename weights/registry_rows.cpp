@@ -9,16 +9,19 @@ bool always(const ModelConfig&) { return true; }
 bool serial(const ModelConfig& c) { return c.block == Block::serial; }
 bool parallel(const ModelConfig& c) { return c.block == Block::parallel; }
 bool gated(const ModelConfig& c) { return c.ffn == Ffn::swiglu || c.ffn == Ffn::geglu; }
-bool rotates(const ModelConfig& c) { return c.rope != Rope::none; }
+bool alibi(const ModelConfig& c) { return c.rope == Rope::alibi; }
+bool unembed_biased(const ModelConfig& c) { return c.unembed_bias; }
 bool untied(const ModelConfig& c) { return !c.tied; }
 // RMS norms have no bias, whatever `bias` says (docs/spec.md section 2).
 bool norm_biased(const ModelConfig& c) {
-  return c.norm == Norm::layernorm && (c.bias == Bias::norm || c.bias == Bias::all);
+  return c.norm == Norm::layernorm &&
+         (c.bias == Bias::norm || c.bias == Bias::ffn || c.bias == Bias::all);
 }
 bool norm2_biased(const ModelConfig& c) { return norm_biased(c) && serial(c); }
 bool qkv_biased(const ModelConfig& c) { return c.bias == Bias::qkv || c.bias == Bias::all; }
 bool all_biased(const ModelConfig& c) { return c.bias == Bias::all; }
-bool up_biased(const ModelConfig& c) { return all_biased(c) && gated(c); }
+bool ffn_biased(const ModelConfig& c) { return c.bias == Bias::ffn || c.bias == Bias::all; }
+bool up_biased(const ModelConfig& c) { return ffn_biased(c) && gated(c); }
 
 /// A statistic of a norm; the final one belongs to no layer.
 constexpr ValueRow stat(std::string_view name, std::string_view dims, std::string_view norm,
@@ -226,6 +229,7 @@ constexpr bool kOfModel = false, kOfLayer = true;
 constexpr WeightRow kWeights[] = {
     {"embed", "VE", WeightKind::matrix, kOfModel, 0, Section::none, always},
     {"unembed", "VE", WeightKind::matrix, kOfModel, 0, Section::none, untied},
+    {"unembed_bias", "V", WeightKind::bias, kOfModel, 0, Section::none, unembed_biased},
 
     {"norm", "E", WeightKind::gain, kOfLayer, 0, Section::norm, always},
     {"norm2", "E", WeightKind::gain, kOfLayer, 0, Section::norm, serial},
@@ -242,9 +246,9 @@ constexpr WeightRow kWeights[] = {
     {"bk", "KQ", WeightKind::bias, kOfLayer, 0, Section::attention, qkv_biased},
     {"bv", "KQ", WeightKind::bias, kOfLayer, 0, Section::attention, qkv_biased},
     {"bo", "E", WeightKind::bias, kOfLayer, 0, Section::output, all_biased},
-    {"b_gate", "F", WeightKind::bias, kOfLayer, 0, Section::ffn, all_biased},
+    {"b_gate", "F", WeightKind::bias, kOfLayer, 0, Section::ffn, ffn_biased},
     {"b_up", "F", WeightKind::bias, kOfLayer, 0, Section::ffn, up_biased},
-    {"b_out", "E", WeightKind::bias, kOfLayer, 0, Section::output, all_biased},
+    {"b_out", "E", WeightKind::bias, kOfLayer, 0, Section::output, ffn_biased},
     {"wq_scale", "HQ", WeightKind::scale, kOfLayer, 0, Section::attention, always, {"wq"}},
     {"wk_scale", "KQ", WeightKind::scale, kOfLayer, 0, Section::attention, always, {"wk"}},
     {"wv_scale", "KQ", WeightKind::scale, kOfLayer, 0, Section::attention, always, {"wv"}},
@@ -266,6 +270,7 @@ constexpr WeightRow kWeights[] = {
     {"final_norm_bias", "E", WeightKind::bias, kOfModel, 0, Section::norm, norm_biased},
     {"rope_cos", "PJ", WeightKind::rope_table, kOfModel, 0, Section::none, rotates},
     {"rope_sin", "PJ", WeightKind::rope_table, kOfModel, 0, Section::none, rotates},
+    {"alibi_slopes", "H", WeightKind::slopes, kOfModel, 0, Section::none, alibi},
 };
 
 }  // namespace

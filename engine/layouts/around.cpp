@@ -33,8 +33,14 @@ Program head(ProgramWriter w, const Layout& residual, const ModelConfig& config)
       w.lead(w.step("z", layout("BV_zy partialsum-x"),
                     fmt::format("einsum(BE,VE->BV; {}, table)", xn.name), "raw logits"),
              layout("BV_zyx"));
-  w.step("logits", z.layout, fmt::format("scale_by({}, logit_scale)", z.name), "logits");
-  return w.finish({"logits"});
+  const std::string scaled = fmt::format("scale_by({}, logit_scale)", z.name);
+  if (!config.unembed_bias) return w.finish({w.step("logits", z.layout, scaled, "logits").name});
+  // Once: the logits are complete, and each chip has the bias of its block of the vocabulary.
+  const WrittenValue s = w.step("zs", z.layout, scaled, "scaled logits");
+  const Layout own({{'V', z.layout.axes('V')}}, {});
+  const WrittenValue b = w.input("ub", own, "weight unembed_bias");
+  return w.finish(
+      {w.step("logits", z.layout, fmt::format("bias({}, {})", s.name, b.name), "logits").name});
 }
 
 /// Greedy: the candidates are gathered in the order of the vocabulary, so that of equal logits the

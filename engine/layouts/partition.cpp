@@ -8,6 +8,7 @@
 
 #include "engine/layouts/loops.h"
 #include "engine/layouts/rules.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
@@ -274,10 +275,13 @@ class Partitioner {
     const auto& d = rules_.queries.dims();
     const std::string row = Layout({d[0], d[1], d[2]}, {}).to_string();
     const std::string o = rules_.queries.to_string();
+    std::string slopes;
+    if (has_weight(config_, "alibi_slopes"))  // each chip has those of its heads
+      slopes = ", " + w_.input("slopes", Layout({d[2]}, {}), "weight alibi_slopes").name;
     w_.line(
-        fmt::format("s : {0}M, m : {0}, e : {0}M, d : {0}, o : {1} = attend({2}, kc, vc, {3}) "
+        fmt::format("s : {0}M, m : {0}, e : {0}M, d : {0}, o : {1} = attend({2}, kc, vc, {3}{5}) "
                     "is score, max, exp, denom, {4}",
-                    row, o, q, of_q, w_.unstored("attn")));
+                    row, o, q, of_q, w_.unstored("attn"), slopes));
     copies_["attn"] = {w_.stored({"o", rules_.queries, w_.unstored("attn"), "o"}, "attn")};
     hand_on("attn");
   }
@@ -285,7 +289,7 @@ class Partitioner {
   /// The stored rotation of queries or keys; the value itself in a model without.
   std::string rotated(const std::string& value, const std::string& pos) {
     const WrittenValue& from = current(value);
-    if (config_.rope == Rope::none) return from.name;
+    if (!rotates(config_)) return from.name;
     if (!copies_.contains("cos"))
       for (const std::string table : {"cos", "sin"})
         copies_[table] = {w_.input(table, Layout::parse("PJ"), "weight rope_" + table)};

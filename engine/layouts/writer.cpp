@@ -20,7 +20,8 @@ WrittenValue ProgramWriter::input(const std::string& name, const Layout& layout,
   const Role::Kind kind = Role::parse(role).kind;
   const WeightRow* const row = weight_row(Role::parse(role).name);
   const bool weight =
-      kind == Role::Kind::weight && (row == nullptr || row->kind != WeightKind::rope_table);
+      kind == Role::Kind::weight &&
+      (row == nullptr || (row->kind != WeightKind::rope_table && row->kind != WeightKind::slopes));
   inputs_[kind == Role::Kind::checkpoint ? 0
           : weight                       ? 1
                    : 2] += fmt::format("input {} : {} is {}\n", own, layout.to_string(), role);

@@ -235,7 +235,9 @@ std::vector<Sharded> Step::values() {
     case OpKind::append:
       return results(append(arg(0), arg(1), arg(2), threads_));
     case OpKind::attend: {
-      Attention a = attend(arg(0), arg(1), arg(2), arg(3), threads_, execution_.numerics.regime);
+      const Sharded* const slopes = args_.size() > 4 ? args_[4].get() : nullptr;
+      Attention a =
+          attend(arg(0), arg(1), arg(2), arg(3), threads_, execution_.numerics.regime, slopes);
       return results(std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
                      std::move(a.attn));
     }

@@ -93,7 +93,7 @@ constexpr auto kOps = std::to_array<OpRow>({
     {.kind = OpKind::append, .name = "append", .operands = {3, 3}, .integer_operand = 2},
     {.kind = OpKind::attend,
      .name = "attend",
-     .operands = {4, 4},
+     .operands = {4, 5},
      .results = 5,
      .integer_operand = 3,
      .depends_on_place = true,  // which of its kv heads its query heads read

@@ -19,7 +19,7 @@ struct Role {
   enum class Kind {
     checkpoint,  ///< "gate": the checkpoint of this pass (and layer)
     raw,         ///< "raw q": a contraction before scale, bias and st
-    scaled,      ///< "scaled q": int8's S times its scale, before bias and st
+    scaled,      ///< "scaled q": S times its scale (of int8; of logits), before a bias and st
     unstored,    ///< "unstored q": the f32 value that st is applied to
     stat,    ///< "stat ss": a value that is not a checkpoint (sum, mu, d, ss, candidates, indices)
     weight,  ///< "weight wq": a weight of this layer, or of the model

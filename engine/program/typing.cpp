@@ -73,7 +73,7 @@ std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
     case OpKind::append:
       return append(rules, args[0], args[1]);
     case OpKind::attend:
-      return attend(rules, args[0], args[1]);
+      return attend(rules, args[0], args[1], args.size() > 4);
     case OpKind::local_argmax:
       return local_argmax(rules, args[0], torus);
     case OpKind::argmax:

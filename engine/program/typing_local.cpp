@@ -68,7 +68,7 @@ Types append(const Rules& rules, const Type& cache, const Type& t) {
   return {grown};
 }
 
-Types attend(const Rules& rules, const Type& q, const Type& k) {
+Types attend(const Rules& rules, const Type& q, const Type& k, bool slopes) {
   rules.letters(2, 0, "BLHQ");
   rules.letters(2, 1, "BMKQ");
   rules.letters(2, 3, "BL");
@@ -78,6 +78,10 @@ Types attend(const Rules& rules, const Type& q, const Type& k) {
   rules.unsharded(4, 1, "MQ");
   rules.aligned(5, 0, 1);
   rules.aligned(5, 0, 3);
+  if (slopes) {
+    rules.letters(2, 4, "H");
+    rules.aligned(5, 0, 4);
+  }
   rules.require(q.layout.axes('H').starts_with(k.layout.axes('K')), 6,
                 "the kv heads' subscript of {} is not a prefix of the heads' of {}", rules.text(1),
                 rules.text(0));

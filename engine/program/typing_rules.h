@@ -74,7 +74,7 @@ Types broadcast(const Rules& rules, const Types& args);
 Types norm(const Rules& rules, const Types& args);
 Types rope(const Rules& rules, const Type& t);
 Types append(const Rules& rules, const Type& cache, const Type& t);
-Types attend(const Rules& rules, const Type& q, const Type& k);
+Types attend(const Rules& rules, const Type& q, const Type& k, bool slopes);
 Types local_argmax(const Rules& rules, const Type& z, const Torus& torus);
 Types argmax(const Rules& rules, const Type& value);
 

@@ -93,7 +93,7 @@ std::int64_t unit_of(char dim, const std::vector<Need>& needs) {
 
 /// The smallest multiple of `unit` that the model's rotation can have as Q: rotary·Q is even.
 std::int64_t unit_of_channels(const ModelConfig& config, std::int64_t unit) {
-  if (config.rope == Rope::none) return unit;
+  if (!rotates(config)) return unit;
   for (std::int64_t n = 1; n < config.Q; ++n) {
     const double rotated = config.rotary * static_cast<double>(n * unit);
     if (rotated >= 2.0 && std::fmod(rotated, 2.0) == 0.0) return n * unit;

@@ -160,8 +160,9 @@ Value append(const Value& cache, const Value& t, const Value& pos) {
   return out;
 }
 
-/// score, max, exp, denom, attn.
-std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const Value& pos) {
+/// score, max, exp, denom, attn; `slopes` is null without ALiBi.
+std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const Value& pos,
+                          const Value* slopes) {
   const std::int64_t B = q.shape[0];
   const std::int64_t L = q.shape[1];
   const std::int64_t H = q.shape[2];
@@ -185,7 +186,11 @@ std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const 
       float s = 0.0F;
       for (std::int64_t c = 0; c < Q; ++c)
         s = std::fma(q.whole()[at(row * Q + c)], k.whole()[key(m, c)], s);
-      s = static_cast<float>(wide(s) * (1 / std::sqrt(static_cast<double>(Q))));
+      const double scaled = wide(s) * (1 / std::sqrt(static_cast<double>(Q)));
+      const double biased = slopes == nullptr ? scaled
+                                              : scaled + wide(slopes->whole()[at(row % H)]) *
+                                                             static_cast<double>(m - position);
+      s = static_cast<float>(biased);
       score[at(row * M + m)] = s;
       if (m == visible.front() || s > top) top = s;
     }
@@ -305,7 +310,7 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::append:
       return {append(t, *args[1], *args[2])};
     case OpKind::attend:
-      return attend(t, *args[1], *args[2], *args[3]);
+      return attend(t, *args[1], *args[2], *args[3], args.size() > 4 ? args[4] : nullptr);
     case OpKind::local_argmax:
       return candidates(t, setting.torus);
     case OpKind::argmax:

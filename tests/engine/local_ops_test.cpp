@@ -205,6 +205,31 @@ TEST(Attend, ScoresAreScaledAndTheirMaxTakenOverVisibleKeysOnly) {
   EXPECT_EQ(a.attn.f32()[0][1], static_cast<float>(2.0 / static_cast<double>(a.denom.f32()[0][0])));
 }
 
+TEST(Attend, SlopesLowerScoresByTheDistanceOfTheKey) {
+  // q·k is 8 for every key, 4 when scaled; two heads of slopes 1/2 and 2, at positions 0 and 2.
+  const Sharded q = values("BLHQ", {1, 2, 2, 4}, std::vector<float>(16, 2));
+  const Sharded k = values("BMKQ", {1, 3, 1, 4}, std::vector<float>(12, 1));
+  const Sharded slopes = values("H", {2}, {0.5F, 2});
+  const Attention a =
+      attend(q, k, k, integers("BL", {1, 2}, {0, 2}), one(), Regime::exact, &slopes);
+  EXPECT_EQ(a.score.f32(), (Chips{{4, 0, 0, 4, 0, 0, 3, 3.5F, 4, 0, 2, 4}}));
+  EXPECT_EQ(a.max.f32(), (Chips{{4, 4, 4, 4}}));
+  EXPECT_EQ(a.exp.f32()[0][6], exp32(-1));
+  EXPECT_EQ(a.exp.f32()[0][9], exp32(-4));
+  const Attention f32 =
+      attend(q, k, k, integers("BL", {1, 2}, {0, 2}), one(), Regime::f32, &slopes);
+  EXPECT_EQ(f32.score.f32(), a.score.f32());
+}
+
+TEST(Attend, ASlopeIsAddedInF64AndRoundedOnce) {
+  // 2^-24 − 2^-25: in f32 the sum 1 + 2^-24 would round to 1 before anything else is added.
+  const Sharded q = values("BLHQ", {1, 1, 1, 1}, {1 + 0x1p-23F});
+  const Sharded k = values("BMKQ", {1, 2, 1, 1}, {1, 1});
+  const Sharded slopes = values("H", {1}, {0x1.8p-24F});
+  const Attention a = attend(q, k, k, integers("BL", {1, 1}, {1}), one(), Regime::exact, &slopes);
+  EXPECT_EQ(a.score.f32(), (Chips{{1, 1 + 0x1p-23F}}));
+}
+
 TEST(Attend, QueryHeadHReadsKvHeadHTimesKOverH) {
   // Six heads on two kv heads whose only values are 100 and 200: grouped, not interleaved.
   const Sharded q = values("BLHQ", {1, 1, 6, 1}, std::vector<float>(6, 0));

@@ -27,7 +27,8 @@ Case small(const std::string& torus, int K, const std::string& more = "") {
 Case draw_small() {
   Case c = small(*rc::gen::element<std::string>("4x2x3", "3x2x2", "2x1x4"),
                  *rc::gen::element(1, 2, 3, 4, 6, 12, 24),
-                 *rc::gen::element<std::string>("", ",bias=all,norm=layernorm"));
+                 *rc::gen::element<std::string>("", ",bias=all,norm=layernorm",
+                                                ",bias=ffn,rope=alibi,unembed_bias=true"));
   c.model.block = *rc::gen::element(Block::parallel, Block::serial);
   c.numerics.act = *rc::gen::element(ActType::f32, ActType::bf16);
   c.numerics.weights = *rc::gen::element(WeightType::f32, WeightType::bf16, WeightType::int8);

@@ -52,11 +52,9 @@ std::vector<PassPlan> unequal_passes() {
   return all;
 }
 
-Case of(const std::string& strategies, const std::string& more = "") {
-  return parse_case(
-      "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=4,V=12 batch=6 prompt=7 "
-      "chunk=4 gen=3 " +
-      strategies + " " + more);
+Case of(const std::string& strategies, const std::string& more = "", const std::string& keys = "") {
+  return parse_case("torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=4,V=12" + keys +
+                    " batch=6 prompt=7 chunk=4 gen=3 " + strategies + " " + more);
 }
 
 TypedPlan planned(const Case& c, const std::vector<PassPlan>& passes) {
@@ -65,6 +63,9 @@ TypedPlan planned(const Case& c, const std::vector<PassPlan>& passes) {
   typed.types = check(typed.plan);
   return typed;
 }
+
+/// The positions of a row's scores, too, are its own.
+const char* const kAlibi = ",rope=alibi,unembed_bias=true";
 
 const std::vector<std::string> kStrategies{
     "prefill=ws1d:heads decode=ws1d:heads", "prefill=ws2d:heads decode=ws2d:heads",
@@ -118,8 +119,10 @@ class Distances : public Observer {
 TEST(UnequalRows, AreJudgedEqual) {
   OracleMemo memo;
   for (const std::string& strategies : kStrategies)
-    for (const char* numerics : {"", "act=bf16", "regime=f32 schedule=ring", "regime=f32"}) {
-      const Case c = of(strategies, numerics);
+    for (const char* numerics :
+         {"", "act=bf16", "regime=f32 schedule=ring", "regime=f32", "alibi", "alibi regime=f32"}) {
+      const bool alibi = std::string_view(numerics).starts_with("alibi");
+      const Case c = of(strategies, alibi ? numerics + 5 : numerics, alibi ? kAlibi : "");
       const TypedPlan typed = planned(c, unequal_passes());
       const auto known = memo.get(typed.plan);
       Distances distances(known->answer);
@@ -176,8 +179,9 @@ Judgement crossed(const TypedPlan& runs, const TypedPlan& judges) {
 }
 
 TEST(UnequalRows, ThatStandElsewhereAreDifferent) {
-  for (const char* numerics : {"", "regime=f32"}) {
-    const Case c = of(kStrategies[1], numerics);
+  for (const char* numerics : {"", "regime=f32", "alibi", "alibi regime=f32"}) {
+    const bool alibi = std::string_view(numerics).starts_with("alibi");
+    const Case c = of(kStrategies[1], alibi ? numerics + 5 : numerics, alibi ? kAlibi : "");
     const TypedPlan right = planned(c, unequal_passes());
     EXPECT_EQ(crossed(right, right).verdict, Verdict::equal);
     const auto wrong = [&](std::size_t pass, auto&& change) {

@@ -89,7 +89,8 @@ void check_norm(const Step& step, const char* name, const std::vector<float>& x,
   const ModelConfig& c = step.config();
   const auto E = static_cast<size_t>(c.E);
   const bool centred = c.norm == Norm::layernorm;
-  const bool biased = centred && (c.bias == Bias::norm || c.bias == Bias::all);
+  const bool biased =
+      centred && (c.bias == Bias::norm || c.bias == Bias::ffn || c.bias == Bias::all);
   for (size_t row = 0; row < x.size() / E; ++row) {
     Sum total, squares;
     for (size_t e = 0; e < E; ++e) total.add(x[row * E + e]);
@@ -110,7 +111,7 @@ void check_norm(const Step& step, const char* name, const std::vector<float>& x,
 
 void check_rotation(const Step& step, const char* from, const char* to) {
   const ModelConfig& c = step.config();
-  if (c.rope == Rope::none) {
+  if (!rotates(c)) {
     RC_ASSERT(!step.answer.checkpoints.contains(step.id(to)));
     return;
   }
@@ -142,7 +143,7 @@ void check_scores(const Step& step) {
   const ModelConfig& c = step.config();
   const auto H = static_cast<size_t>(c.H), K = static_cast<size_t>(c.K);
   const auto Q = static_cast<size_t>(c.Q);
-  const std::vector<float>& q = step.of(c.rope == Rope::none ? "q" : "q_rot");
+  const std::vector<float>& q = step.of(rotates(c) ? "q_rot" : "q");
   const std::vector<float>& keys = step.of("k_cache");
   const Tensor& score = step.answer.checkpoints.at(step.id("score"));
   const auto M = static_cast<size_t>(score.shape[3]), L = static_cast<size_t>(score.shape[1]);
@@ -153,8 +154,10 @@ void check_scores(const Step& step) {
     for (size_t d = 0; d < Q && p <= t; ++d)
       sum.add(q[query * Q + d], keys[((b * M + p) * K + h * K / H) * Q + d]);
     require_equal(step.answer.raw_of(step.id("score")).data[n], sum.value());
-    require_equal(score.data[n],
-                  narrow(wide(sum.value()) * (1.0 / std::sqrt(static_cast<double>(Q)))));
+    double s = wide(sum.value()) * (1.0 / std::sqrt(static_cast<double>(Q)));
+    if (c.rope == Rope::alibi && p <= t)
+      s = s - wide(step.weights.at("alibi_slopes").data[h]) * static_cast<double>(t - p);
+    require_equal(score.data[n], p <= t ? narrow(s) : 0.0F);
   }
 }
 
@@ -245,7 +248,10 @@ void check_ends(const Step& step, const std::vector<float>& out) {
       sum.add(step.of("final_norm")[last * E + e],
               step.weight(c.tied ? "embed" : "unembed")[n % V * E + e]);
     require_equal(step.answer.raw_of(step.id("logits")).data[n], sum.value());
-    require_equal(step.of("logits")[n], narrow(wide(sum.value()) * wide(c.logit_scale)));
+    float z = narrow(wide(sum.value()) * wide(c.logit_scale));
+    require_equal(step.answer.scaled_of(step.id("logits")).data[n], z);
+    if (c.unembed_bias) z = z + step.weight("unembed_bias")[n % V];
+    require_equal(step.of("logits")[n], z);
   }
 }
 

@@ -52,11 +52,12 @@ inline Drawn draw_case() {
   c.block = *rc::gen::element(Block::parallel, Block::serial);
   c.ffn = *rc::gen::element(Ffn::swiglu, Ffn::geglu, Ffn::gelu, Ffn::gelu_erf);
   c.norm = *rc::gen::element(Norm::rmsnorm, Norm::layernorm);
-  c.bias = *rc::gen::element(Bias::none, Bias::qkv, Bias::all);
+  c.bias = *rc::gen::element(Bias::none, Bias::qkv, Bias::ffn, Bias::all);
   if (c.norm == Norm::layernorm && *rc::gen::arbitrary<bool>()) c.bias = Bias::norm;
-  c.rope = *rc::gen::element(Rope::half, Rope::interleaved, Rope::none);
-  if (c.rope != Rope::none && c.Q % 4 == 0 && *rc::gen::arbitrary<bool>()) c.rotary = 0.5;
+  c.rope = *rc::gen::element(Rope::half, Rope::interleaved, Rope::alibi, Rope::none);
+  if (rotates(c) && c.Q % 4 == 0 && *rc::gen::arbitrary<bool>()) c.rotary = 0.5;
   c.tied = *rc::gen::arbitrary<bool>();
+  c.unembed_bias = *rc::gen::arbitrary<bool>();
   c.embed_scale = *rc::gen::element(1.0F, 0.7F);
   c.logit_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.E)));
   c.positions = 16;

@@ -85,12 +85,32 @@ TEST(Generator, GivesTheSameValuesOnEveryMachine) {
             (std::vector<std::int32_t>{263, 170, 252, 113, 98, 208}));
 }
 
+// By the recursion of the ALiBi paper, in Python: s(n) = p(n) for a power of two n, else
+// p(m) + s(2m)[0::2][:n-m] with the power of two m below n; p(n)[i] = 2^(-8(i+1)/n).
+TEST(Generator, AlibiSlopesAreThoseOfThePaper) {
+  const auto slopes = [](int H) {
+    const ModelConfig config = parse_model("palm-tiny,layers=1,rope=alibi,H=" + std::to_string(H));
+    return generate_weights(config, 1).at("alibi_slopes");
+  };
+  using Slopes = std::vector<float>;
+  EXPECT_EQ(slopes(1).data, (Slopes{0x1p-8F}));
+  EXPECT_EQ(slopes(2).data, (Slopes{0x1p-4F, 0x1p-8F}));
+  EXPECT_EQ(slopes(3).data, (Slopes{0x1p-4F, 0x1p-8F, 0x1p-2F}));
+  EXPECT_EQ(slopes(6).data, (Slopes{0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F, 0x1p-1F, 0x1p-3F}));
+  EXPECT_EQ(slopes(8).data,
+            (Slopes{0x1p-1F, 0x1p-2F, 0x1p-3F, 0x1p-4F, 0x1p-5F, 0x1p-6F, 0x1p-7F, 0x1p-8F}));
+  EXPECT_EQ(slopes(12).data,
+            (Slopes{0x1p-1F, 0x1p-2F, 0x1p-3F, 0x1p-4F, 0x1p-5F, 0x1p-6F, 0x1p-7F, 0x1p-8F,
+                    0x1.6a09e6p-1F, 0x1.6a09e6p-2F, 0x1.6a09e6p-3F, 0x1.6a09e6p-4F}));
+  EXPECT_EQ(slopes(12).shape, (Shape{12}));
+}
+
 RC_GTEST_PROP(Generator, ValuesAreSmallIntegersTimesAPowerOfTwo, ()) {
   const ModelConfig config = draw_model(40);
   const Weights weights = generate_weights(config, *rc::gen::arbitrary<std::uint64_t>());
   validate(weights);
   for (const WeightSpec& spec : weight_specs(config)) {
-    if (spec.dims == "PJ") continue;
+    if (spec.dims == "PJ" || spec.name == "alibi_slopes") continue;
     // One power of two for the whole tensor: every value a multiple of it, below 2^24 of them.
     double least = 1.0;
     const auto multiple = [&](float v) { return std::fmod(static_cast<double>(v), least) == 0.0; };

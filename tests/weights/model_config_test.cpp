@@ -105,6 +105,9 @@ TEST(ModelConfig, RefusesValuesThatBreakARule) {
                           "rotary=1,rope=none",
                           "rope=none,theta=100",
                           "theta=10000,rope=none",
+                          "rope=alibi,rotary=1",
+                          "theta=100,rope=alibi",
+                          "unembed_bias=1",
                           "eps=nan",
                           "eps=-0",
                           "eps=1e400",
@@ -164,7 +167,7 @@ TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
           << text;
     }
   }
-  EXPECT_EQ(model_keys().size(), 19U);
+  EXPECT_EQ(model_keys().size(), 20U);
 }
 
 TEST(ModelConfig, NearestIsForMisspellingsOnly) {

@@ -100,6 +100,13 @@ def rope(name, shape, head, model):
     return value
 
 
+def slopes_of(heads):
+    """ALiBi's, by the recursion of its paper."""
+    power = 1 << heads.bit_length() - 1
+    own = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
+    return own if power == heads else own + slopes_of(2 * power)[::2][:heads - power]
+
+
 def dumped(path, name, dtype="<f4"):
     """The dataset as h5dump, which shares nothing with h5py but the HDF5 library, writes it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -261,7 +268,9 @@ def main():
     with h5py.File(options.file, "r") as file:
         assert text(file.attrs["format"]) == "shardproof-weights", "not a weights file"
         assert file.attrs["version"] == 1, "another version"
-        model = dict(item.split("=") for item in text(file.attrs["model"]).split(",")[1:])
+        preset, *items = text(file.attrs["model"]).split(",")
+        model = {"rotary": 0.25 if preset == "gptj" else 1}
+        model |= dict(item.split("=") for item in items)
         for name, dataset in file.items():
             dims, shape = text(dataset.attrs["dims"]), dataset.shape
             assert dataset.dtype == numpy.dtype("<f4"), f"{name} is {dataset.dtype}"
@@ -270,6 +279,8 @@ def main():
             part = name.split(".")[-1]
             if dims == "PJ":
                 value = rope(name, shape, file["layer0.wq"].shape[2], model)
+            elif part == "alibi_slopes":
+                value = slopes_of(shape[0]).__getitem__
             elif part in ("norm", "norm2", "final_norm"):
                 value = gain(options.seed, name)
             elif part.startswith("b") or part.endswith("_bias"):

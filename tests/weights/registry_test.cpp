@@ -97,6 +97,18 @@ TEST(Registry, Int8WeightsHaveScales) {
       }
 }
 
+TEST(Registry, ListsTheWeightsOfTheOtherModels) {
+  EXPECT_EQ(listing(parse_model("gptj,layers=1")),
+            "embed VE; unembed VE; unembed_bias V; layer0.norm E; layer0.wq EHQ; layer0.wk EKQ; "
+            "layer0.wv EKQ; layer0.wo HQE; layer0.w_gate EF; layer0.w_out FE; layer0.norm_bias E; "
+            "layer0.b_gate F; layer0.b_out E; final_norm E; final_norm_bias E; rope_cos PJ; "
+            "rope_sin PJ; ");
+  EXPECT_EQ(listing(parse_model("palm-tiny,layers=1,rope=alibi,bias=ffn,unembed_bias=true")),
+            "embed VE; unembed_bias V; layer0.norm E; layer0.wq EHQ; layer0.wk EKQ; "
+            "layer0.wv EKQ; layer0.wo HQE; layer0.w_gate EF; layer0.w_up EF; layer0.w_out FE; "
+            "layer0.b_gate F; layer0.b_up F; layer0.b_out E; final_norm E; alibi_slopes H; ");
+}
+
 TEST(Registry, GivesShapesAndFanIn) {
   const ModelConfig c = parse_model("palm-tiny,K=2,rotary=0.5,positions=5");
   for (const WeightSpec& spec : weight_specs(c)) {

@@ -247,6 +247,49 @@ TEST(Store, RefusesEachBrokenPartByItsLabel) {
             "");
 }
 
+TEST(Store, RefusesMissingOrMisshapenSlopesAndBiasOfTheLogits) {
+  const Weights weights =
+      generate_weights(parse_model(std::string(kModel) + ",rope=alibi,unembed_bias=true"), 1);
+  const auto label = [&](auto&& change) {
+    const std::string message = load_changed(change, weights);
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    return message.substr(0, message.find(':'));
+  };
+  EXPECT_EQ(label([](hid_t) {}), "");
+  for (const char* name : {"alibi_slopes", "unembed_bias"}) {
+    const hsize_t count = std::string(name) == "alibi_slopes" ? 2 : 7;  // H, V
+    const char* const dims = count == 2 ? "H" : "V";
+    EXPECT_EQ(label([&](hid_t f) { H5Ldelete(f, name, H5P_DEFAULT); }), "weights_name") << name;
+    for (const hsize_t other : {count - 1, count + 1})
+      EXPECT_EQ(label([&](hid_t f) { put_dataset(f, name, H5T_IEEE_F32LE, {other}, dims); }),
+                "weights_shape")
+          << name;
+    EXPECT_EQ(label([&](hid_t f) {
+                put_dataset(f, name, H5T_IEEE_F32LE, {count, 1}, dims);
+              }),
+              "weights_shape");
+    EXPECT_EQ(label([&](hid_t f) { put_dataset(f, name, H5T_IEEE_F32LE, {count}, "E"); }),
+              "weights_shape");
+    EXPECT_EQ(label([&](hid_t f) { put_dataset(f, name, H5T_IEEE_F64LE, {count}, dims); }),
+              "weights_type");
+    EXPECT_EQ(label([&](hid_t f) { put_dataset(f, name, H5T_STD_I8LE, {count}, dims); }),
+              "weights_type");
+    EXPECT_EQ(label([&](hid_t f) {
+                Hdf5Handle data(H5Dopen2(f, name, H5P_DEFAULT), H5Dclose);
+                const std::vector<float> values(count, std::numeric_limits<float>::infinity());
+                H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                         values.data());
+              }),
+              "weights_value");
+    // A model without has none.
+    EXPECT_EQ(
+        label_of_changed([&](hid_t f) { put_dataset(f, name, H5T_IEEE_F32LE, {count}, dims); }),
+        "weights_name");
+  }
+  EXPECT_EQ(label([](hid_t f) { put_text(f, "model", std::string(kModel) + ",rope=alibi"); }),
+            "weights_name");
+}
+
 TEST(Store, RefusesNonFiniteValues) {
   const std::string message = load_changed([](hid_t f) {
     std::vector<float> values(6, 1.0F);

@@ -83,6 +83,23 @@ TEST(ProgramsAround, GatherPositionsBeforeTheLastIsTaken) {
   EXPECT_EQ(phase.head.declared(phase.head.ops[last].args[0]).layout.axes('L'), Axes());
 }
 
+TEST(ProgramsAround, TheBiasOfTheLogitsIsAddedOnceWhereTheyAreComplete) {
+  for (const Strategy& strategy : all_strategies()) {
+    ModelConfig model = kModel;
+    model.unembed_bias = true;
+    const Program head = phase_under(strategy, model, kTorus).head;
+    const Op& last = head.ops.back();
+    EXPECT_EQ(last.to_string(), "bias(zs, ub)");
+    EXPECT_EQ(last.results[0].role.to_string(), "logits");
+    EXPECT_EQ(head.declared("zs").role.to_string(), "scaled logits");
+    EXPECT_EQ(head.declared("zs").layout.to_string(), "BV_zyx");
+    EXPECT_EQ(head.declared("ub").layout.to_string(), "V_zyx");
+    int biases = 0;
+    for (const Op& op : head.ops) biases += op.kind == OpKind::bias;
+    EXPECT_EQ(biases, 1);
+  }
+}
+
 TEST(ProgramsAround, OnlyLayerAndHandOverRunOnceForEachLayer) {
   const PhasePrograms phase = phase_under(Strategy::parse("ws2d:batch"), kModel, kTorus);
   Scope scope;

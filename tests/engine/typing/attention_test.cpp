@@ -114,6 +114,22 @@ const std::vector<BrokenProgram> kRows{
     {"attend_c2",
      kQ + kCaches + "input s0 : BL is stat ss\n" + kAttention + "attend(q, kc, vc, s0)" + kRoles,
      {"s: ", "int32 BL, not f32 BL"}},
+    {"attend_c1",
+     kQ + kCaches + kPos + "input g : H partialsum-x is weight alibi_slopes\n" + kAttention +
+         "attend(q, kc, vc, pos, g)" + kRoles,
+     {"s: ", "operand g is H partialsum-x"}},
+    {"attend_c2",
+     kQ + kCaches + kPos + "input g : E_zyx is weight norm\n" + kAttention +
+         "attend(q, kc, vc, pos, g)" + kRoles,
+     {"s: ", "operand g is E_zyx", "dims H are expected"}},
+    {"attend_c5",
+     kQ + kCaches + kPos + "input g : H is weight alibi_slopes\n" + kAttention +
+         "attend(q, kc, vc, pos, g)" + kRoles,
+     {"s: ", "BLH_zyxQ has H_zyx where H has H"}},
+    {"attend_c5",
+     kQ + kCaches + kPos + "input g : H_xyz is weight alibi_slopes\n" + kAttention +
+         "attend(q, kc, vc, pos, g)" + kRoles,
+     {"s: ", "BLH_zyxQ has H_zyx where H_xyz has H_xyz"}},
     {"attend_c3",
      kQ + "input kc : BMK_zyQ is k_cache\ninput vc : BMK_zQ is v_cache\n" + kPos + kAttention +
          "attend(q, kc, vc, pos)" + kRoles,
