@@ -22,7 +22,7 @@ Sharded moved(const Sharded& t, const Moves& moves, const Type& to, Threads& thr
 
 Sharded summed(const Sharded& t, const Moves& moves, const Type& to, Schedule schedule,
                Threads& threads) {
-  return reduce(t, moves, to.layout, to.shape, threads, schedule);
+  return reduce(t, moves, to.layout, to.shape, threads, {.order = schedule});
 }
 
 }  // namespace

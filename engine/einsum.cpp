@@ -130,12 +130,13 @@ class Contraction : public PartialSource {
   }
 
   /// One chip's result shard in the f32 regime.
-  Buffer<float> chains(int chip) const {
+  Buffer<float> chains(int chip, FloatType acc) const {
     Buffer<float> all(static_cast<std::size_t>(count()));
     const std::int64_t M = terms_[0].M();
     const std::int64_t N = terms_[0].N();
     for_each_batch(chip, [&](std::int64_t batch, const std::vector<Term>& matrices) {
-      chain(M, N, matrices, all.data() + batch * M * N);
+      const auto one = acc == FloatType::bf16 ? bf16_chain : chain;
+      one(M, N, matrices, all.data() + batch * M * N);
     });
     return all;
   }
@@ -222,14 +223,14 @@ std::string EinsumSpec::contracted(const Term& term) {
 
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
-               const Shape& shape, Threads& threads, Regime regime) {
+               const Shape& shape, Threads& threads, Regime regime, FloatType acc) {
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
   auto source = std::make_shared<Contraction>(spec, terms);
   if (regime == Regime::f32) {
     ChipArrays<float> chains(chips);
     threads.for_each(torus.chips(), [&](std::int64_t chip) {
-      chains[static_cast<std::size_t>(chip)] = source->chains(static_cast<int>(chip));
+      chains[static_cast<std::size_t>(chip)] = source->chains(static_cast<int>(chip), acc);
     });
     return {torus, layout, shape, std::move(chains)};
   }

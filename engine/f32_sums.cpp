@@ -5,6 +5,7 @@
 
 #include "engine/runs.h"
 #include "engine/scheduled_sum.h"
+#include "weights/bf16.h"
 
 namespace shardproof {
 namespace {
@@ -45,7 +46,7 @@ void put_runs(const Runs& runs, const float* from, float* to, bool add) {
 
 // In an all_reduce, whose shards keep their size, the ring's chunks are the
 // shard's own elements in K runs; in a reduce_scatter a chip receives the chunk that is its block.
-ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Schedule schedule,
+ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const Summation& how,
                            Threads& threads) {
   ChipArrays<float> to(from.size());
   const bool whole = moves.from_local == moves.to_local;
@@ -59,9 +60,10 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Sc
     std::int64_t mine = 0;
     for (std::int64_t j = 0; j < K; ++j)
       if (pieces[static_cast<std::size_t>(j)].from_chip == chip) mine = j;
-    if (schedule == Schedule::group || (schedule == Schedule::ring && !whole)) {
+    const Schedule order = how.order;
+    if (!how.rounds() && (order == Schedule::group || (order == Schedule::ring && !whole))) {
       // One order for the whole shard: term after term is added to all of it.
-      const std::int64_t first = schedule == Schedule::ring ? (mine + 1) % K : 0;
+      const std::int64_t first = order == Schedule::ring ? (mine + 1) % K : 0;
       for (std::int64_t j = 0; j < K; ++j) {
         const Piece& piece = pieces[static_cast<std::size_t>((first + j) % K)];
         put_runs(runs, from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from,
@@ -79,9 +81,12 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, Sc
         for (std::size_t j = 0; j < pieces.size(); ++j)
           terms[j] = from[static_cast<std::size_t>(pieces[j].from_chip)].data() + pieces[j].from +
                      run.from + done;
-        scheduled_sum(schedule, terms, chunk, part, buffer.data() + run.to + done);
+        scheduled_sum(how, terms, chunk, part, buffer.data() + run.to + done);
         done += part;
       }
+    // In an all_reduce the finished chunks travel, too.
+    if (whole && K > 1 && how.wire == FloatType::bf16)
+      for (float& sum : buffer) sum = round_to_bf16(sum);
   });
   return to;
 }

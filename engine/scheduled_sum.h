@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weights/numerics.h"
+#include "engine/summation.h"
 
 namespace shardproof {
 
@@ -12,8 +12,11 @@ namespace shardproof {
 ///   group  0, 1, …, K−1
 ///   ring   chunk+1, chunk+2, …, K−1, 0, …, chunk: the chunk travels one way and ends on its owner
 ///   tree   neighbours pair up level by level; an odd last one passes up unchanged
+/// With acc=bf16 every addition's result is rounded to bf16. With wire=bf16 and K > 1 the terms are
+/// rounded before they are added (group, tree), or the sum so far before each addition, which the
+/// owner of that term makes (ring); the last sum stays as it is.
 /// K ≥ 1. The terms are in the order of the group: the chips' block index over the op's axes.
-void scheduled_sum(Schedule schedule, const std::vector<const float*>& terms, std::int64_t chunk,
+void scheduled_sum(const Summation& how, const std::vector<const float*>& terms, std::int64_t chunk,
                    std::int64_t n, float* out);
 
 /// The ring's chunk of element i of n in an all_reduce over K chips, ⌊i·K/n⌋, and a chunk's first

@@ -4,7 +4,7 @@
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
 #include "weights/error.h"
-#include "weights/numerics.h"
+#include "engine/summation.h"
 
 namespace shardproof {
 
@@ -21,9 +21,9 @@ Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout,
 /// Executes a reduction (reduce_scatter, all_reduce): every chip sums the pieces it receives. If
 /// `layout` is complete the sums are rounded, once; otherwise they stay partial, values and bounds
 /// added and origins concatenated (docs/spec.md section 4). Partials of the f32 regime are added
-/// as f32, in the order of `schedule` (scheduled_sum.h). Throws Error("transfer_c2", ...) where
+/// as f32, as `how` says (scheduled_sum.h). Throws Error("transfer_c2", ...) where
 /// sums stay partial and the chips do not receive equally many pieces.
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
-               Threads& threads, Schedule schedule = Schedule::group);
+               Threads& threads, const Summation& how = {});
 
 }  // namespace shardproof

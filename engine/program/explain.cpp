@@ -45,8 +45,9 @@ std::string statement(const Op& op) {
 }  // namespace
 
 std::string explain(const Program& program, const std::map<std::string, Type>& types,
-                    const Torus& torus, const Numerics& numerics, const ExplainOptions& options) {
-  const Ledger ledger = count(program, types, torus, numerics);
+                    const Torus& torus, const Numerics& numerics, const ModelConfig& config,
+                    const ExplainOptions& options) {
+  const Ledger ledger = count(program, types, torus, numerics, config);
   std::string text;
   for (const ValueDecl& input : program.inputs)
     text += fmt::format("{:<13} {:<24}{:<16}{}\n", "input " + input.name, input.layout.to_string(),

@@ -32,7 +32,8 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-/// The keys of a case line, in the order they are printed.
+/// The keys of a case line, in the order they are printed; `numerics`, which stands for others, is
+/// not.
 const std::vector<std::string>& case_keys();
 
 /// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "oracle/functions.h"
 #include "weights/error.h"
 
 namespace shardproof::scalar {
@@ -62,25 +63,34 @@ void require_placed(const Op& op, const EinsumSpec::Term& term, const Value& a, 
   }
 }
 
-float sum(Schedule schedule, std::vector<float> terms, std::int64_t chunk) {
+/// The sum of a reduction's terms. On the wire are every term (group, tree) or what a hop of the ring
+/// takes along; a group of one chip sends nothing.
+float sum(const Setting& setting, std::vector<float> terms, std::int64_t chunk) {
   const auto K = static_cast<std::int64_t>(terms.size());
+  const bool sent = setting.wire_bf16 && K > 1;
   const auto at = [&](std::int64_t i) { return terms[static_cast<std::size_t>(i)]; };
-  switch (schedule) {
+  const auto plus = [&](float a, float b) {
+    return setting.acc_bf16 ? oracle::bf16(a + b) : a + b;
+  };
+  if (sent && setting.schedule != Schedule::ring)
+    for (float& term : terms) term = oracle::bf16(term);
+  switch (setting.schedule) {
     case Schedule::group: {
       float total = at(0);
-      for (std::int64_t i = 1; i < K; ++i) total = total + at(i);
+      for (std::int64_t i = 1; i < K; ++i) total = plus(total, at(i));
       return total;
     }
     case Schedule::ring: {  // the owner's right neighbour starts, the owner comes last
       float total = at((chunk + 1) % K);
-      for (std::int64_t hop = 2; hop <= K; ++hop) total = total + at((chunk + hop) % K);
+      for (std::int64_t hop = 2; hop <= K; ++hop)
+        total = plus(sent ? oracle::bf16(total) : total, at((chunk + hop) % K));
       return total;
     }
     case Schedule::tree: {
       while (terms.size() > 1) {
         std::vector<float> above;
         for (std::size_t i = 0; i < terms.size(); i += 2)
-          above.push_back(i + 1 < terms.size() ? terms[i] + terms[i + 1] : terms[i]);
+          above.push_back(i + 1 < terms.size() ? plus(terms[i], terms[i + 1]) : terms[i]);
         terms = std::move(above);
       }
       return terms[0];
@@ -149,8 +159,10 @@ Value contraction(const Op& op, const std::vector<const Value*>& args, const Set
         }
         const float* const row = a.whole().data() + at_a;
         const float* const column = b.whole().data() + at_b;
-        for (std::size_t k = 0; k < owned[t].a.size(); ++k)
+        for (std::size_t k = 0; k < owned[t].a.size(); ++k) {
           chain = std::fma(row[owned[t].a[k]], column[owned[t].b[k]], chain);
+          if (setting.acc_bf16) chain = oracle::bf16(chain);
+        }
       }
       part[static_cast<std::size_t>(element)] = chain;
     }
@@ -178,7 +190,10 @@ Value reduction(const Op& op, const Value& t, const Setting& setting) {
           setting.schedule == Schedule::ring
               ? ring_chunk(op, t.shape, torus, K, static_cast<std::int64_t>(i))
               : 0;
-      part[i] = sum(setting.schedule, std::move(terms), chunk);
+      part[i] = sum(setting, std::move(terms), chunk);
+      // The second half of an all_reduce hands the finished sum round.
+      if (setting.wire_bf16 && K > 1 && op.kind == OpKind::all_reduce)
+        part[i] = oracle::bf16(part[i]);
     }
   });
   return out;
