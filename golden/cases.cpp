@@ -126,8 +126,8 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   c.gen = stratum.hands_over() ? choose.of<std::int64_t>({2, 3, 3, 3, 4, 4, 5})
                                : choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
-  if (choose.percent(30)) m.cache = choose.of({CacheType::f32, CacheType::bf16, CacheType::bf16});
-  if (choose.percent(kind.regime == Regime::f32 ? 50 : 20)) c.numerics.wire = FloatType::bf16;
+  if (choose.percent(40)) m.cache = choose.of({CacheType::f32, CacheType::bf16});
+  if (choose.percent(kind.regime == Regime::f32 ? 50 : 30)) c.numerics.wire = FloatType::bf16;
   if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
   return c;
 }

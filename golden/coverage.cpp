@@ -46,7 +46,7 @@ std::vector<Coverage::Requirement> Coverage::requirements() const {
                                {"regime f32", 0, 15},         {"schedule group", 0, 2},
                                {"schedule ring", 0, 2},       {"schedule tree", 0, 2},
                                {"acc bf16", 0, 5},            {"wire bf16, regime f32", 0, 10},
-                               {"wire bf16, exact", 0, 3},    {"cache bf16", 0, 4},
+                               {"wire bf16, exact", 0, 3},    {"cache bf16", 0, 2},
                                {"cache f32", 0, 2}};
   for (Requirement& r : all) {
     const auto at = counts_.find(r.name);

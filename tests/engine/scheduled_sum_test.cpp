@@ -31,7 +31,7 @@ float sum(Schedule schedule, int K, std::int64_t chunk) {
   std::vector<const float*> terms;
   for (int i = 0; i < K; ++i) terms.push_back(&kParts[i]);
   float out = NAN;
-  scheduled_sum(schedule, terms, chunk, 1, &out);
+  scheduled_sum({.order = schedule}, terms, chunk, 1, &out);
   return out;
 }
 
@@ -94,7 +94,7 @@ TEST(ScheduledSum, ReduceScatterGivesEveryChipItsChunk) {
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 2 * K);
     const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, Schedule::ring);
+    const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, {.order = Schedule::ring});
     for (int c = 0; c < K; ++c)
       EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], ring_by_hand(t, K, c, 2 * c, 2 * c + 2))
           << "chip " << c << " of " << K;
@@ -109,7 +109,7 @@ TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 7);
     const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, Schedule::ring);
+    const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::ring});
     std::vector<float> expected;
     const auto& of_K = begins[static_cast<std::size_t>(K - 1)];
     for (int c = 0; c < K; ++c)
@@ -132,8 +132,8 @@ RC_GTEST_PROP(ScheduledSum, StaysPartialOverTheOtherAxes, ()) {
   const Schedule schedule = *rc::gen::element(Schedule::group, Schedule::ring, Schedule::tree);
   Threads one(1), three(3);
   const Layout layout = Layout::parse("BF partialsum-z");
-  const Sharded r = reduce(t, moves, layout, t.shape(), one, schedule);
-  RC_ASSERT(same_bits(r, reduce(t, moves, layout, t.shape(), three, schedule)));
+  const Sharded r = reduce(t, moves, layout, t.shape(), one, {.order = schedule});
+  RC_ASSERT(same_bits(r, reduce(t, moves, layout, t.shape(), three, {.order = schedule})));
   for (int chip = 0; chip < 12; ++chip)
     for (std::size_t i = 0; i < 6; ++i) {
       float part[3];
