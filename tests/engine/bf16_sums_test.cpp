@@ -54,7 +54,8 @@ TEST(WireBf16, OfARingRoundsTheSumAtEachHop) {
   EXPECT_EQ(bits(sum(how, 3, 0)), bits(r(r(p1) + p2) + p0));
   EXPECT_EQ(bits(sum(how, 3, 1)), bits(r(r(p2) + p0) + p1));
   EXPECT_EQ(bits(sum(how, 5, 2)), bits(r(r(r(r(p3) + p4) + p0) + p1) + p2));
-  EXPECT_NE(bits(sum(how, 5, 2)), bits(r(r(r(p3 + p4) + p0) + p1) + p2)) << "the first hop";
+  EXPECT_NE(bits(sum(how, 2, 0)), bits(p1 + p0)) << "the only hop";
+  EXPECT_NE(bits(sum(how, 3, 0)), bits((r(p1) + p2) + p0)) << "the last hop";
   EXPECT_NE(bits(sum(how, 3, 0)), bits(r(r(p1) + p2) + r(p0))) << "the owner's stays";
 }
 

@@ -139,6 +139,25 @@ TEST(Coverage, MissesAScheduleThatIsNeverDrawn) {
   EXPECT_NE(no_ring.shortfall().find("schedule ring"), std::string::npos) << no_ring.shortfall();
 }
 
+TEST(Coverage, MissesARoundingThatIsNeverDrawn) {
+  const auto shortfall = [](auto&& change) {
+    cases::Coverage coverage;
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      Case c = cases::draw(1, i);
+      change(c);
+      coverage.add(c);
+    }
+    return coverage.shortfall();
+  };
+  const auto says = [](const std::string& text, const char* what) {
+    return text.find(what) != std::string::npos;
+  };
+  EXPECT_PRED2(says, shortfall([](Case& c) { c.numerics.acc = FloatType::f32; }), "acc bf16");
+  EXPECT_PRED2(says, shortfall([](Case& c) { c.numerics.wire = FloatType::f32; }), "wire bf16");
+  EXPECT_PRED2(says, shortfall([](Case& c) { c.model.cache = CacheType::as_act; }), "cache bf16");
+  EXPECT_EQ(shortfall([](Case&) {}), "");
+}
+
 TEST(Coverage, DemandsNothingOfAFewCases) {
   cases::Coverage few;
   Case c = cases::draw(1, 0);

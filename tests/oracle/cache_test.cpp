@@ -3,6 +3,7 @@
 
 #include "tests/oracle/random_case.h"
 #include "weights/bf16.h"
+#include "weights/registry.h"
 
 namespace shardproof::oracle {
 namespace {

@@ -163,6 +163,10 @@ TEST_P(ScalarReduction, EachRoundingIsJudged) {
     if (place == &Rule::first && order != Schedule::ring) continue;
     // With acc=bf16 partials and sums are of bf16 already: the wire rounds nothing more.
     if (acc == bf16 && place != &Rule::addition) continue;
+    // In a ring's all_reduce every sum travels: wire rounds what acc does.
+    if (order == Schedule::ring && kind == OpKind::all_reduce && wire == bf16 &&
+        place == &Rule::addition)
+      continue;
     Rule wrong = rule;
     wrong.*place = !(rule.*place);
     expect_caught(c, reduced(wrong, kind));
