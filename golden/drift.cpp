@@ -26,15 +26,15 @@ std::vector<float> last_tokens(const Tensor& t, const IntTensor& last) {
 
 /// Cache slots that no token reached, NaN in the run, do not count.
 double relative_distance(const std::vector<float>& f32, const std::vector<float>& exact) {
-  double squares = 0.0;
-  double most = 0.0;
+  double squares = 0.0, most = 0.0, count = 0.0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
     if (std::isnan(f32[i]) || std::isnan(exact[i])) continue;
     const double e = static_cast<double>(exact[i]);
     squares += e * e;
+    count += 1.0;
     most = std::max(most, std::abs(static_cast<double>(f32[i]) - e));
   }
-  return squares == 0.0 ? 0.0 : most / std::sqrt(squares / static_cast<double>(exact.size()));
+  return squares == 0.0 ? 0.0 : most / std::sqrt(squares / count);
 }
 
 }  // namespace

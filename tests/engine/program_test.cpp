@@ -113,7 +113,7 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
            "x : BLE = add() is in",                 // no operand
            "x : BLE = add(a, b,) is in",            // an empty operand
            "x : BLE = add(a, b) is in, in",         // more roles than results
-           "x : BLE = add(a, b) is no meaning",     // words that are no role
+           "x : BLE = add(a, b) is no role",        // words that are none
            "x : BLE, y : BLE = add(a, b) is in",    // fewer
            "x : BLE = all_gather(a, E) is in",      // no axes
            "x : BLE = all_gather(a, EF, x) is in",  // two dims

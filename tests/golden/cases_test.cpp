@@ -101,9 +101,9 @@ TEST(Draw, IsAFunctionOfSeedAndIndex) {
 // By another compiler, on another machine: a seed is what people tell each other.
 TEST(Draw, IsTheSameCaseWhoeverCompiledIt) {
   EXPECT_EQ(print_case(cases::draw(1, 1)),
-            "torus=3x3x5 model=palm-tiny,E=30,F=45,H=15,K=5,Q=4,V=90,ffn=gelu"
-            " prefill=wg-xy:natural decode=wg-xy:natural block=serial weights=bf16 act=bf16"
-            " regime=exact schedule=group batch=9 prompt=1 chunk=1 gen=3 seed=1940");
+            "torus=3x3x5 model=palm-tiny,E=27,F=18,H=9,K=9,V=90,ffn=gelu-erf,tied=false"
+            " prefill=dp-z:2d decode=dp-z:1d block=serial weights=f32 act=bf16 regime=f32"
+            " schedule=tree batch=10 prompt=6 chunk=1 gen=4 seed=177546");
 }
 
 TEST(Draw, CoversWhatItMustForAnySeed) {

@@ -20,7 +20,7 @@ double count(const Shape& shape) { return static_cast<double>(element_count(shap
 double weights(const ModelConfig& model) {
   double n = 0.0;
   for (const WeightSpec& spec : weight_specs(model)) n += count(spec.shape);
-  return 20.0 * n;
+  return 24.0 * n;
 }
 
 /// Every checkpoint of every pass, the caches of each as long as the last's.
