@@ -103,7 +103,7 @@ TEST(Draw, IsTheSameCaseWhoeverCompiledIt) {
   EXPECT_EQ(print_case(cases::draw(1, 1)),
             "torus=3x3x5 model=palm-tiny,E=27,F=18,H=9,K=9,V=90,ffn=gelu-erf,tied=false"
             " prefill=dp-z:2d decode=dp-z:1d block=serial weights=f32 act=bf16 regime=f32"
-            " schedule=tree batch=10 prompt=6 chunk=1 gen=4 seed=177546");
+            " schedule=tree acc=f32 wire=bf16 batch=10 prompt=6 chunk=1 gen=4 seed=177546");
 }
 
 TEST(Draw, CoversWhatItMustForAnySeed) {

@@ -1,12 +1,17 @@
 // acc=bf16, wire=bf16 and cache=bf16 under the judge of the f32 regime: recomputed by the rules of
 // docs/spec.md section 1.2 every value is equal, and each rounding that is left out, or made where
 // none is, is found.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <set>
 #include <tuple>
 
+#include "engine/einsum.h"
+#include "engine/run/plan.h"
 #include "engine/transfer.h"
 #include "tests/golden/scalar/faulty.h"
 #include "weights/bf16.h"
@@ -178,6 +183,76 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Schedule::group, Schedule::ring, Schedule::tree),
                      testing::Values(f32, bf16), testing::Values(f32, bf16),
                      testing::Values(OpKind::reduce_scatter, OpKind::all_reduce)));
+
+/// A case whose f32 sums are all there are: of layernorms, in either block.
+Case every_sum(const char* block, const std::string& numerics) {
+  return parse_case(fmt::format(
+      "torus=5x1x3 model=palm-tiny,layers=1,E=60,F=120,H=15,Q=4,V=60,norm=layernorm block={} "
+      "prefill=ws2d:heads regime=f32 prompt=3 chunk=2 gen=2 seed=5 {}",
+      block, numerics));
+}
+
+/// The engine's own op with the other acc, or the other wire, for one named value.
+Fault flipped(const Case& c, const std::string& name, OpKind kind, bool acc) {
+  return [=, numerics = c.numerics](const Op& op, const Args& args, Results& results) {
+    const Role& role = op.results[0].role;
+    const Torus& torus = args[0].torus();
+    if (role.name != name || op.kind != kind) return false;
+    if (kind != OpKind::einsum && torus.size(op.axes) == 1) return false;
+    Summation how{numerics.schedule, acc_type(role, numerics), partial_wire_type(role, numerics)};
+    FloatType& one = acc ? how.acc : how.wire;
+    one = one == bf16 ? f32 : bf16;
+    Sharded& to = results.at(0);
+    if (kind == OpKind::einsum) {
+      std::vector<std::pair<SharedValue, SharedValue>> terms;
+      for (std::size_t i = 0; i < args.size(); i += 2)
+        terms.emplace_back(std::make_shared<Sharded>(args[i]),
+                           std::make_shared<Sharded>(args[i + 1]));
+      to = einsum(op.spec, terms, to.layout(), to.shape(), calling_thread(), Regime::f32, how.acc);
+    } else {
+      const Shape& local = args[0].local();
+      const Moves moves =
+          kind == OpKind::all_reduce
+              ? all_reduce_moves(torus, local, op.axes)
+              : reduce_scatter_moves(torus, local, *args[0].layout().find(op.dim), op.axes);
+      to = reduce(args[0], moves, to.layout(), to.shape(), calling_thread(), how);
+    }
+    return true;
+  };
+}
+
+/// The names of the values that ops of this kind yield.
+std::set<std::string> names_of(const Case& c, OpKind kind) {
+  const PhasePrograms programs = make_plan(c).prefill;
+  std::set<std::string> names;
+  for (const Program* program : {&programs.embed, &programs.layer, &programs.head})
+    for (const Op& op : program->ops)
+      if (op.kind == kind && (kind == OpKind::einsum || c.torus.size(op.axes) > 1))
+        names.insert(op.results[0].role.name);
+  return names;
+}
+
+// Of every named value that is a sum: that acc and wire round it, or that they do not.
+TEST(ScalarRounding, OfEveryNamedValueIsJudged) {
+  std::set<std::string> chains, sums;
+  for (const char* block : {"parallel", "serial"})
+    for (const bool acc : {true, false}) {
+      const Case c = every_sum(block, acc ? "acc=bf16" : "wire=bf16");
+      for (OpKind kind : {OpKind::einsum, OpKind::reduce_scatter, OpKind::all_reduce}) {
+        if (kind == OpKind::einsum && !acc) continue;  // nothing travels
+        for (const std::string& name : names_of(c, kind)) {
+          SCOPED_TRACE(fmt::format("{} {} of {}", print_case(c), to_string(kind), name));
+          expect_caught(c, flipped(c, name, kind, acc));
+          (kind == OpKind::einsum ? chains : sums).insert(name);
+        }
+      }
+    }
+  EXPECT_EQ(chains,
+            (std::set<std::string>{"q", "k", "v", "gate", "up", "block_out", "attn_out", "ffn_out",
+                                   "sum", "ss", "sum2", "ss2", "final_sum", "final_ss", "logits"}));
+  chains.insert("embed");
+  EXPECT_EQ(sums, chains);
+}
 
 /// Of partial sums that move before they are reduced.
 Case moving_case(FloatType wire) {
