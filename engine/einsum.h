@@ -36,8 +36,8 @@ using SharedValue = std::shared_ptr<const Sharded>;
 /// partial, the result carries f64 summands with bounds, and keeps the operands alive as the source
 /// of its origins; otherwise every element is rounded once (docs/spec.md section 4). In the f32
 /// regime an element, partial or not, is one f32 fma chain over the chip's own block: contracted
-/// letters row-major in the order of EinsumSpec::contracted, terms one after the other; with acc=bf16
-/// rounded to bf16 after each fma.
+/// letters row-major in the order of EinsumSpec::contracted, terms one after the other; with
+/// acc=bf16 rounded to bf16 after each fma.
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,

@@ -3,8 +3,8 @@
 #include "engine/moves.h"
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
-#include "weights/error.h"
 #include "engine/summation.h"
+#include "weights/error.h"
 
 namespace shardproof {
 

@@ -21,9 +21,8 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes&
                                                     const Weights* given) {
   // The case's model: of a weights file's it may differ in what is no matter of weights.
   const Weights weights =
-      given != nullptr
-          ? Weights(c.model, {given->all().begin(), given->all().end()}, given->kept())
-          : generate_weights(c.model, c.seed);
+      given != nullptr ? Weights(c.model, {given->all().begin(), given->all().end()}, given->kept())
+                       : generate_weights(c.model, c.seed);
   IntTensor prompt = generate_prompt(c.model, c.seed, passes.batch(), passes.prompt());
   Numerics numerics = c.numerics;
   numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from

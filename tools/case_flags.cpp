@@ -23,7 +23,8 @@ const std::map<std::string, std::string>& descriptions() {
       {"weights",
        "f32, bf16 or int8 [f32, or as the FILE], or\na weights FILE; may be given twice, once\n"
        "for each"},
-      {"numerics", "released: the rounding points of the paper's\ncode, in place of the keys below"},
+      {"numerics",
+       "released: the rounding points of the paper's\ncode, in place of the keys below"},
       {"act", "Storage of activations"},
       {"regime", "What sums mean"},
       {"schedule", "Order of adding f32 partial sums"},
@@ -37,8 +38,8 @@ const std::map<std::string, std::string>& descriptions() {
   return all;
 }
 
-/// What a key's flag says of itself; of a choice of arithmetic with its words, the first of which is
-/// the default.
+/// What a key's flag says of itself; of a choice of arithmetic with its words, the first of which
+/// is the default.
 std::string description(const std::string& key) {
   const std::string& text = descriptions().at(key);
   for (const NumericsKey& choice : numerics_keys())
@@ -138,9 +139,8 @@ Case CaseFlags::parse(const std::string& line) const {
     c.numerics.weights = WeightType::int8;
   }
   if (!(asked == held))
-    throw Error("weights_model",
-                fmt::format("{} holds {}, the case requires {}", *weights_file_,
-                            model_and_block(held), model_and_block(asked)));
+    throw Error("weights_model", fmt::format("{} holds {}, the case requires {}", *weights_file_,
+                                             model_and_block(held), model_and_block(asked)));
   c.model = held;
   return c;
 }

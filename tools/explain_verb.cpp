@@ -281,6 +281,7 @@ void refuse_idle_flags(const Options& o) {
     refuse("--layouts without a FILE", o.text ? "--text" : "--svg");
   if (o.text) {
     if (o.paper) refuse("--paper", "--text, which has no formulas");
+    if (o.flags.has("wire")) refuse("--wire", "--text, which counts no bytes");
     if (o.program) return;  // the rest is the case that the program is checked against
     for (const char* key : {"prefill", "batch", "prompt"})
       if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is one layer");

@@ -67,10 +67,10 @@ NumericsKey key(std::string_view name) {
 }  // namespace
 
 std::span<const NumericsKey> numerics_keys() {
-  static const std::array keys{key<&Numerics::weights>("weights"), key<&Numerics::act>("act"),
-                               key<&Numerics::regime>("regime"),
-                               key<&Numerics::schedule>("schedule"), key<&Numerics::acc>("acc"),
-                               key<&Numerics::wire>("wire")};
+  static const std::array keys{
+      key<&Numerics::weights>("weights"), key<&Numerics::act>("act"),
+      key<&Numerics::regime>("regime"),   key<&Numerics::schedule>("schedule"),
+      key<&Numerics::acc>("acc"),         key<&Numerics::wire>("wire")};
   return keys;
 }
 

@@ -35,8 +35,8 @@ struct Numerics {
 /// group, or acc=bf16, without regime=f32.
 void validate(const Numerics& numerics);
 
-/// The rounding points of the paper's code, numerics=released; with them goes the model's cache=bf16
-/// (docs/spec.md section 1.7).
+/// The rounding points of the paper's code, numerics=released; with them goes the model's
+/// cache=bf16 (docs/spec.md section 1.7).
 inline constexpr std::string_view kReleased = "released";
 inline constexpr Numerics kReleasedNumerics{WeightType::bf16, ActType::bf16,   Regime::f32,
                                             Schedule::ring,   FloatType::bf16, FloatType::bf16};

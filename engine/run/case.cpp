@@ -56,10 +56,11 @@ std::map<std::string, std::string> split_keys(std::string_view line) {
 
 [[noreturn]] void refuse_beside(std::string_view shorthand, std::string_view key,
                                 std::string_view value, std::string_view expanded) {
-  throw Error("case_numerics",
-              fmt::format("{0}={1} beside numerics={2}, which says {0}={3}; legal: {0}={3}, or leave "
-                          "one of them out",
-                          key, value, shorthand, expanded));
+  throw Error(
+      "case_numerics",
+      fmt::format("{0}={1} beside numerics={2}, which says {0}={3}; legal: {0}={3}, or leave "
+                  "one of them out",
+                  key, value, shorthand, expanded));
 }
 
 /// Sets all that the value of `numerics` is short for.

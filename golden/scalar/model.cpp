@@ -19,7 +19,8 @@ Value of_ints(const Shape& shape, std::vector<std::int32_t> ints) {
 }
 
 /// Whether it is S of a W matrix (docs/spec.md section 1.2): those that acc is about. The lookup of
-/// embed adds nothing up, the table of logits is none, and statistics and attention have no weights.
+/// embed adds nothing up, the table of logits is none, and statistics and attention have no
+/// weights.
 bool multiplies_weights(const Role& role) {
   static const std::set<std::string> all{"q",  "k",         "v",        "gate",
                                          "up", "block_out", "attn_out", "ffn_out"};

@@ -78,8 +78,8 @@ Value reshaped(const Op& op, const Value& t, const Torus& torus) {
   return out;
 }
 
-/// The same elements after a move between the chips of a group: of partial sums with wire=bf16 every
-/// one is rounded, wherever it comes from, unless the group is one chip.
+/// The same elements after a move between the chips of a group: of partial sums with wire=bf16
+/// every one is rounded, wherever it comes from, unless the group is one chip.
 Value travelled(const Op& op, const Value& t, const Setting& setting) {
   Value out = t;
   if (setting.wire_bf16 && t.layout.is_partial() && setting.torus.size(op.axes) > 1)

@@ -63,8 +63,8 @@ void require_placed(const Op& op, const EinsumSpec::Term& term, const Value& a, 
   }
 }
 
-/// The sum of a reduction's terms. On the wire are every term (group, tree) or what a hop of the ring
-/// takes along; a group of one chip sends nothing.
+/// The sum of a reduction's terms. On the wire are every term (group, tree) or what a hop of the
+/// ring takes along; a group of one chip sends nothing.
 float sum(const Setting& setting, std::vector<float> terms, std::int64_t chunk) {
   const auto K = static_cast<std::int64_t>(terms.size());
   const bool sent = setting.wire_bf16 && K > 1;

@@ -94,7 +94,8 @@ TEST(ScheduledSum, ReduceScatterGivesEveryChipItsChunk) {
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 2 * K);
     const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, {.order = Schedule::ring});
+    const Sharded r =
+        reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, {.order = Schedule::ring});
     for (int c = 0; c < K; ++c)
       EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], ring_by_hand(t, K, c, 2 * c, 2 * c + 2))
           << "chip " << c << " of " << K;
@@ -109,7 +110,8 @@ TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 7);
     const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::ring});
+    const Sharded r =
+        reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::ring});
     std::vector<float> expected;
     const auto& of_K = begins[static_cast<std::size_t>(K - 1)];
     for (int c = 0; c < K; ++c)

@@ -54,7 +54,7 @@ class Keeper : public Observer {
     Expected expected;
     if (known_ != nullptr)
       expected =
-          expected_value(known_->answer, known_->weights, scope, declared.role, value.shape());
+          expected_value(known_->answer, known_->stored, scope, declared.role, value.shape());
     kept.emplace(id, Kept{.declared = declared,
                           .op = op->to_string(),
                           .value = value,
