@@ -20,9 +20,9 @@ Sharded moved(const Sharded& t, const Moves& moves, const Type& to, Threads& thr
   return transfer(t, moves, to.layout, to.shape, threads);
 }
 
-Sharded summed(const Sharded& t, const Moves& moves, const Type& to, const SumOrder& order,
+Sharded summed(const Sharded& t, const Moves& moves, const Type& to, const Summation& how,
                Threads& threads) {
-  return reduce(t, moves, to.layout, to.shape, threads, order);
+  return reduce(t, moves, to.layout, to.shape, threads, how);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ Sharded reduce_scatter(const Sharded& t, char dim, const Axes& axes, Schedule sc
                        Threads& threads) {
   const Type to = divided(reduce_scatter_type(t.type(), dim, axes), t.torus());
   return summed(t, reduce_scatter_moves(t.torus(), t.local(), place(t, dim), axes), to,
-                {schedule, Loop::none, place(t, dim)}, threads);
+                {.order = schedule, .dim = place(t, dim)}, threads);
 }
 
 Sharded all_reduce(const Sharded& t, const Axes& axes, Schedule schedule, Threads& threads) {

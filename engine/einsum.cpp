@@ -168,14 +168,15 @@ class Contraction : public PartialSource {
   }
 
   /// One chip's result shard in the f32 regime.
-  Buffer<float> chains(int chip) const {
+  Buffer<float> chains(int chip, FloatType acc) const {
     Buffer<float> all(static_cast<std::size_t>(count()));
     const std::int64_t M = terms_[0].M();
     const std::int64_t N = terms_[0].N();
     const std::vector<LocalTerm> looped = in_ring_order(chip);
+    const auto one = acc == FloatType::bf16 ? bf16_chain : chain;
     for_each_batch(looped.empty() ? terms_ : looped, chip,
                    [&](std::int64_t batch, const std::vector<Term>& matrices) {
-                     chain(M, N, matrices, all.data() + batch * M * N);
+                     one(M, N, matrices, all.data() + batch * M * N);
                    });
     return all;
   }
@@ -275,7 +276,7 @@ std::string EinsumSpec::contracted(const Term& term) {
 
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
-               const Shape& shape, Threads& threads, Regime regime,
+               const Shape& shape, Threads& threads, Regime regime, FloatType acc,
                const std::vector<Ring>& rings) {
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
@@ -283,7 +284,7 @@ Sharded einsum(const EinsumSpec& spec,
   if (regime == Regime::f32) {
     ChipArrays<float> chains(chips);
     threads.for_each(torus.chips(), [&](std::int64_t chip) {
-      chains[static_cast<std::size_t>(chip)] = source->chains(static_cast<int>(chip));
+      chains[static_cast<std::size_t>(chip)] = source->chains(static_cast<int>(chip), acc);
     });
     return {torus, layout, shape, std::move(chains)};
   }

@@ -40,10 +40,10 @@ using SharedValue = std::shared_ptr<const Sharded>;
 /// over the chip's own block: contracted letters row-major in the order of EinsumSpec::contracted,
 /// terms one after the other. A term with a ring whose dim it contracts takes the chunks of that
 /// dim in the order in which they reach the chip (gathered_chunks), and inside a chunk, or a half
-/// of one, the order is as before.
+/// of one, the order is as before. With acc=bf16 the chain is rounded to bf16 after each fma.
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,
-               const std::vector<Ring>& rings = {});
+               FloatType acc = FloatType::f32, const std::vector<Ring>& rings = {});
 
 }  // namespace shardproof

@@ -5,6 +5,7 @@
 
 #include "engine/runs.h"
 #include "engine/scheduled_sum.h"
+#include "weights/bf16.h"
 
 namespace shardproof {
 namespace {
@@ -72,13 +73,13 @@ PartRun shard_part(std::int64_t chunk, std::int64_t count, std::int64_t K, std::
 
 // In an all_reduce, whose shards keep their size, the ring's chunks are the
 // shard's own elements in K runs; in a reduce_scatter a chip receives the chunk that is its block.
-ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const SumOrder& order,
+ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const Summation& how,
                            Threads& threads) {
   ChipArrays<float> to(from.size());
   const bool whole = moves.from_local == moves.to_local;
-  const bool one_way = order.ring() == Loop::one_way;
-  const bool group = order.ring() == Loop::none && order.schedule == Schedule::group;
-  const bool halves = order.ring() == Loop::both_half;
+  const bool one_way = how.ring() == Loop::one_way;
+  const bool group = how.ring() == Loop::none && how.order == Schedule::group;
+  const bool halves = how.ring() == Loop::both_half;
   const std::int64_t count = element_count(moves.to_local);
   const Runs runs(moves);
   threads.for_each(static_cast<std::int64_t>(to.size()), [&](std::int64_t chip) {
@@ -89,7 +90,7 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
     std::int64_t mine = 0;
     for (std::int64_t j = 0; j < K; ++j)
       if (pieces[static_cast<std::size_t>(j)].from_chip == chip) mine = j;
-    if (group || (one_way && !whole)) {
+    if (!how.rounds() && (group || (one_way && !whole))) {
       // One order for the whole shard: term after term is added to all of it.
       const std::int64_t first = one_way ? (mine + 1) % K : 0;
       for (std::int64_t j = 0; j < K; ++j) {
@@ -108,14 +109,17 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
         PartRun part{ChunkPart::whole, whole ? chunk_begin(chunk + 1, count, K) : run.to + n};
         if (halves)
           part = whole ? shard_part(chunk, count, K, at)
-                       : scattered_part(moves.to_local, order.dim, at);
+                       : scattered_part(moves.to_local, how.dim, at);
         const std::int64_t length = std::min(part.end, run.to + n) - at;
         for (std::size_t j = 0; j < pieces.size(); ++j)
           terms[j] = from[static_cast<std::size_t>(pieces[j].from_chip)].data() + pieces[j].from +
                      run.from + done;
-        scheduled_sum(order, terms, chunk, part.part, length, buffer.data() + at);
+        scheduled_sum(how, terms, chunk, part.part, length, buffer.data() + at);
         done += length;
       }
+    // In an all_reduce the finished chunks travel, too.
+    if (whole && K > 1 && how.wire == FloatType::bf16)
+      for (float& sum : buffer) sum = round_to_bf16(sum);
   });
   return to;
 }

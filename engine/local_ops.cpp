@@ -228,7 +228,8 @@ Sharded store(const Sharded& t, Threads& threads) {
       t, threads, [&](std::int64_t chip, std::int64_t i) { return round_to_bf16(of(t, chip)[i]); });
 }
 
-Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads) {
+Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
+               CacheType kept) {
   const Shape& old_local = cache.local();
   const Shape& new_rows = t.local();
   const std::int64_t B = old_local[0];
@@ -246,7 +247,9 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
         if (slot < 0 || slot >= M + L)
           throw Error("append_range",
                       fmt::format("slot {} is outside a cache of length {}", slot, M + L));
-        std::copy_n(of(t, chip) + (b * L + l) * row, row, out + (b * (M + L) + slot) * row);
+        float* const slots = out + (b * (M + L) + slot) * row;
+        std::copy_n(of(t, chip) + (b * L + l) * row, row, slots);
+        if (kept == CacheType::bf16) std::transform(slots, slots + row, slots, round_to_bf16);
       }
     }
   });

@@ -49,10 +49,11 @@ Sharded gelu_erf(const Sharded& g, Threads& threads);
 /// st(t) for act=bf16: to bf16, nearest even.
 Sharded store(const Sharded& t, Threads& threads);
 
-/// The cache [BMKQ] grown by L slots, with the rows of t [BLKQ] written at slots pos [BL]; slots
-/// that nothing wrote hold NaN. Throws Error("append_range", ...) on a slot outside the grown
-/// cache.
-Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads);
+/// The cache [BMKQ] grown by L slots, with the rows of t [BLKQ] written at slots pos [BL], rounded
+/// to bf16 if the cache is of bf16; slots that nothing wrote hold NaN. Throws Error("append_range",
+/// ...) on a slot outside the grown cache.
+Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
+               CacheType kept = CacheType::as_act);
 
 /// What attention returns: score [BLHM], max [BLH], exp [BLHM], denom [BLH], attn [BLHQ].
 struct Attention {

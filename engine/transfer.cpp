@@ -123,9 +123,9 @@ Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout,
 }
 
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
-               Threads& threads, const SumOrder& order) {
+               Threads& threads, const Summation& how) {
   if (!value.holds_partial())
-    return {value.torus(), layout, shape, f32_sums(value.f32(), moves, order, threads)};
+    return {value.torus(), layout, shape, f32_sums(value.f32(), moves, how, threads)};
   if (layout.is_partial())
     return {value.torus(), layout, shape, partial_sums(value.partial(), moves, threads)};
   return {value.torus(), layout, shape, rounded_sums(value.partial(), moves, threads)};

@@ -2,8 +2,8 @@
 
 #include "engine/moves.h"
 #include "engine/numeric/threads.h"
-#include "engine/scheduled_sum.h"
 #include "engine/sharded.h"
+#include "engine/summation.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -21,9 +21,9 @@ Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout,
 /// Executes a reduction (reduce_scatter, all_reduce): every chip sums the pieces it receives. If
 /// `layout` is complete the sums are rounded, once; otherwise they stay partial, values and bounds
 /// added and origins concatenated (docs/spec.md section 4). Partials of the f32 regime are added
-/// as f32, in this order (scheduled_sum.h). Throws Error("transfer_c2", ...) where
+/// as f32, as `how` says (scheduled_sum.h). Throws Error("transfer_c2", ...) where
 /// sums stay partial and the chips do not receive equally many pieces.
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
-               Threads& threads, const SumOrder& order = {});
+               Threads& threads, const Summation& how = {});
 
 }  // namespace shardproof

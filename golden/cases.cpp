@@ -137,6 +137,9 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   c.gen = stratum.hands_over() ? choose.of<std::int64_t>({2, 3, 3, 3, 4, 4, 5})
                                : choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
+  if (choose.percent(40)) m.cache = choose.of({CacheType::f32, CacheType::bf16});
+  if (choose.percent(kind.regime == Regime::f32 ? 50 : 30)) c.numerics.wire = FloatType::bf16;
+  if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
   return c;
 }
 
@@ -207,8 +210,11 @@ std::vector<Case> simpler(const Case& c) {
   });
   propose([](Case& next) {
     next.numerics.regime = Regime::exact, next.numerics.schedule = Schedule::group;
+    next.numerics.acc = FloatType::f32;
   });
   propose([](Case& next) { next.numerics.schedule = Schedule::group; });
+  propose([](Case& next) { next.numerics.acc = FloatType::f32; });
+  propose([](Case& next) { next.numerics.wire = FloatType::f32; });
   propose([](Case& next) { next.numerics.act = ActType::f32; });
   propose([](Case& next) { next.numerics.weights = WeightType::f32; });
   propose([](Case& next) { next.decode = next.prefill; });
@@ -239,6 +245,7 @@ std::vector<Case> simpler(const Case& c) {
     next.model.preset = ModelConfig().preset;
     next.model.logit_scale = usual_logit_scale(next.model);
   });
+  propose([](Case& next) { next.model.cache = CacheType::as_act; });
   propose([](Case& next) { next.model.rotary = 1.0; });
   propose([](Case& next) { next.model.theta = 10000.0; });
   propose([](Case& next) { next.model.embed_scale = 1.0F; });

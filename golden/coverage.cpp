@@ -21,6 +21,11 @@ void Coverage::add(const Case& c) {
     ++counts_["regime f32"];
     ++counts_[fmt::format("schedule {}", shardproof::to_string(c.numerics.schedule))];
   }
+  if (c.numerics.acc == FloatType::bf16) ++counts_["acc bf16"];
+  if (c.numerics.wire == FloatType::bf16)
+    ++counts_[c.numerics.regime == Regime::f32 ? "wire bf16, regime f32" : "wire bf16, exact"];
+  if (c.model.cache != CacheType::as_act)
+    ++counts_[fmt::format("cache {}", shardproof::to_string(c.model.cache))];
   if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
   if (c.model.block == Block::serial) ++counts_["serial blocks"];
   if (c.model.norm == Norm::layernorm) ++counts_["layernorm"];
@@ -52,7 +57,13 @@ std::vector<Coverage::Requirement> Coverage::requirements() const {
                                {"regime f32", 0, 15},
                                {"schedule group", 0, 2},
                                {"schedule ring", 0, 2},
-                               {"schedule tree", 0, 2}};
+                               {"schedule tree", 0, 2},
+                               {"schedule biring", 0, 2},
+                               {"acc bf16", 0, 5},
+                               {"wire bf16, regime f32", 0, 10},
+                               {"wire bf16, exact", 0, 3},
+                               {"cache bf16", 0, 5},
+                               {"cache f32", 0, 5}};
   for (Requirement& r : all) {
     const auto at = counts_.find(r.name);
     const auto hits = at == counts_.end() ? std::int64_t{0} : at->second;

@@ -119,6 +119,37 @@ std::vector<Case> standard_matrix() {
       numerics.weights =
           std::array{WeightType::int8, WeightType::f32, WeightType::bf16}[schedule++ / 2 % 3];
     }
+  // bf16 as it is used: sums, wire and caches, each alone and all together, under each schedule.
+  const auto add_bf16 = [&](const char* torus, const char* model, const Strategy& s, int batch) {
+    add(torus, model, s, s, batch, 4, 3, schedule % 2 == 0 ? "parallel" : "serial");
+    Numerics& numerics = all.back().numerics;
+    switch (schedule++ % 5) {
+      case 0:
+        numerics = kReleasedNumerics;
+        all.back().model.cache = CacheType::bf16;
+        return;
+      case 1:
+        all.back().model.cache = CacheType::bf16;
+        return;
+      case 2:
+        numerics.act = ActType::bf16;
+        numerics.wire = FloatType::bf16;  // of which exact sums take no notice
+        all.back().model.cache = CacheType::f32;
+        return;
+      case 3:
+        numerics.acc = FloatType::bf16;
+        break;
+      default:
+        numerics.wire = FloatType::bf16;
+    }
+    numerics.regime = Regime::f32;
+    numerics.schedule =
+        std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule / 5 % 3];
+  };
+  for (const Strategy& s : all_strategies())
+    if (decodes(s) && strata::runs(s, Block::parallel)) add_bf16("4x2x3", "palm-tiny,K=6", s, 24);
+  for (const Strategy& s : first_strategies())
+    add_bf16("1x5x2", "palm-tiny,E=80,F=160,H=20,V=40", s, 10);
   return all;
 }
 

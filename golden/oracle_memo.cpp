@@ -19,7 +19,10 @@ std::string oracle_key(const Case& c, const Weights* given) {
 
 std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes& passes,
                                                     const Weights* given) {
-  const Weights weights = given != nullptr ? *given : generate_weights(c.model, c.seed);
+  // The case's model: of a weights file's it may differ in what is no matter of weights.
+  const Weights weights =
+      given != nullptr ? Weights(c.model, {given->all().begin(), given->all().end()}, given->kept())
+                       : generate_weights(c.model, c.seed);
   IntTensor prompt = generate_prompt(c.model, c.seed, passes.batch(), passes.prompt());
   Numerics numerics = c.numerics;
   numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from

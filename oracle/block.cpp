@@ -87,6 +87,13 @@ const Tensor& rotate(Pass& pass, int layer, std::string_view name, const Tensor&
   return pass.store(layer, name, std::move(y));
 }
 
+/// What is cached of k_rot or v: itself, as act has stored it, or rounded by cache=bf16.
+Tensor cached(Tensor added, const ModelConfig& config) {
+  if (config.cache == CacheType::bf16)
+    for (float& v : added.data) v = bf16(v);
+  return added;
+}
+
 /// The cache after the pass: each row's new tokens in the slots of their positions. A slot that no
 /// token of its row has reached holds +0, as every value of an answer is finite, and no query sees
 /// it.
@@ -224,8 +231,8 @@ const Tensor& attention(Pass& pass, int layer, const Tensor& x, const Model& mod
     q = &rotate(pass, layer, "q_rot", *q, model);
     k = &rotate(pass, layer, "k_rot", *k, model);
   }
-  cache.k = pass.keep(layer, "k_cache", append(pass, cache.k, *k));
-  cache.v = pass.keep(layer, "v_cache", append(pass, cache.v, v));
+  cache.k = pass.keep(layer, "k_cache", append(pass, cache.k, cached(*k, c)));
+  cache.v = pass.keep(layer, "v_cache", append(pass, cache.v, cached(v, c)));
   const CausalMask mask(pass, *q, cache.k);
   const Tensor& score = scores(pass, layer, mask, *q, cache.k, model.slopes);
   const auto [exp, denom] = softmax(pass, layer, mask, score);

@@ -23,17 +23,32 @@ const std::map<std::string, std::string>& descriptions() {
       {"weights",
        "f32, bf16 or int8 [f32, or as the FILE], or\na weights FILE; may be given twice, once\n"
        "for each"},
-      {"act", "Storage of activations, f32 or bf16 [f32]"},
-      {"regime", "What sums mean, exact or f32 [exact]"},
-      {"schedule", "Order of adding f32 partial sums: group,\nring, tree, biring [group]"},
-      {"loop",
-       "Einsums looped with their collectives: none,\none-way, both-full, both-half [none]"},
+      {"numerics",
+       "released: the rounding points of the paper's\ncode, in place of the keys below"},
+      {"act", "Storage of activations"},
+      {"regime", "What sums mean"},
+      {"schedule", "Order of adding f32 partial sums"},
+      {"loop", "Einsums looped with their collectives"},
+      {"acc", "What the f32 sums of W matrices are kept as"},
+      {"wire", "What f32 partial sums travel as"},
       {"batch", "Rows [the smallest legal]"},
       {"prompt", "Prompt length [the smallest legal from 4]"},
       {"chunk", "Prefill chunk length [the prompt's]"},
       {"gen", "Tokens to generate [2]"},
       {"seed", "Seeds weights and prompt [1]"}};
   return all;
+}
+
+/// What a key's flag says of itself; of a choice of arithmetic with its words, the first of which
+/// is the default.
+std::string description(const std::string& key) {
+  const std::string& text = descriptions().at(key);
+  for (const NumericsKey& choice : numerics_keys())
+    if (choice.name == key && key != "weights")
+      return wrapped(fmt::format("{}: {} [{}]", text, choice.words,
+                                 choice.words.substr(0, choice.words.find(','))),
+                     44, "");
+  return text;
 }
 
 bool is_weight_type(const std::string& word) {
@@ -54,7 +69,7 @@ void CaseFlags::add_to(CLI::App& verb, const std::vector<std::string>& except,
   for (const std::string& key : case_keys()) {
     if (std::find(except.begin(), except.end(), key) != except.end()) continue;
     const auto own = instead.find(key);
-    const std::string& text = own == instead.end() ? descriptions().at(key) : own->second;
+    const std::string text = own == instead.end() ? description(key) : own->second;
     if (key == "weights") {
       verb.add_option("--weights", weights_flag_, text)
           ->allow_extra_args(false)
@@ -106,24 +121,28 @@ Case CaseFlags::parse(const std::string& line) const {
   Case c = parse_case(text, own_);
   if (!weights_) return c;
   // What the case says of the model must be what the file holds; what it leaves out is the file's.
-  ModelConfig asked = weights_->config();
-  if (has("model", line))
+  // The caches are no weights: what the case says of them holds.
+  ModelConfig held = weights_->config();
+  if (c.model.cache != CacheType::as_act) held.cache = c.model.cache;
+  ModelConfig asked = held;
+  if (has("model", line)) {
     asked = c.model;
-  else if (has("block", line))
+    asked.cache = held.cache;
+  } else if (has("block", line)) {
     asked.block = c.model.block;
+  }
   if (weights_->kept() == WeightType::int8) {
-    if (has("weights", line) && c.numerics.weights != WeightType::int8)
+    if ((has("weights", line) || has("numerics", line)) && c.numerics.weights != WeightType::int8)
       throw Error("weights_int8",
                   fmt::format("{} holds int8 weights, the case says weights={}; legal: int8, or "
                               "leave weights out",
                               *weights_file_, to_string(c.numerics.weights)));
     c.numerics.weights = WeightType::int8;
   }
-  if (!(asked == weights_->config()))
-    throw Error("weights_model",
-                fmt::format("{} holds {}, the case requires {}", *weights_file_,
-                            model_and_block(weights_->config()), model_and_block(asked)));
-  c.model = weights_->config();
+  if (!(asked == held))
+    throw Error("weights_model", fmt::format("{} holds {}, the case requires {}", *weights_file_,
+                                             model_and_block(held), model_and_block(asked)));
+  c.model = held;
   return c;
 }
 

@@ -53,7 +53,7 @@ std::string resident_layouts(const Program& layer) {
 }
 
 nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
-  const Ledger ledger = count(*e.program, e.types, c.torus, c.numerics);
+  const Ledger ledger = count(*e.program, e.types, c.torus, c.numerics, c.model);
   nlohmann::json steps = nlohmann::json::array();
   for (std::size_t i = 0; i < e.program->ops.size(); ++i) {
     const Op& op = e.program->ops[i];
@@ -117,7 +117,7 @@ int draw(const Subject& of, const Explained& layer, const Options& o) {
   if (of.hands_over)
     options.notes.push_back(
         fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
-  replace_file(o.svg, picture(*layer.program, layer.types, c.torus, c.numerics, options),
+  replace_file(o.svg, picture(*layer.program, layer.types, c.torus, c.numerics, c.model, options),
                "file_write");
   return 0;
 }
@@ -235,7 +235,7 @@ int explain_steps(const Subject& of, const Options& o) {
       fmt::print("nothing moves: both phases hold the caches as {}\n",
                  plan.decode.cache.to_string());
     else
-      fmt::print("{}", explain(*e.program, e.types, c.torus, c.numerics, {o.paper}));
+      fmt::print("{}", explain(*e.program, e.types, c.torus, c.numerics, c.model, {o.paper}));
   }
   return 0;
 }
@@ -285,6 +285,7 @@ void refuse_idle_flags(const Options& o) {
     refuse("--layouts without a FILE", o.text ? "--text" : "--svg");
   if (o.text) {
     if (o.paper) refuse("--paper", "--text, which has no formulas");
+    if (o.flags.has("wire")) refuse("--wire", "--text, which counts no bytes");
     if (o.program) return;  // the rest is the case that the program is checked against
     for (const char* key : {"prefill", "batch", "prompt"})
       if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is one layer");
@@ -354,7 +355,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->type_name("LABEL");
   // No sum is made, so none has a regime.
   options->flags.add_to(
-      *verb, {"decode", "chunk", "gen", "seed", "regime", "schedule"},
+      *verb, {"decode", "chunk", "gen", "seed", "regime", "schedule", "acc"},
       {{"torus", "Chips, XxYxZ [4x2x3]"},
        {"prefill", "The prefill's strategy [the same]"},
        {"batch", "Rows [as many as chips]"},

@@ -64,7 +64,7 @@ CountedTable counted(const TableView& view) {
   const Program& layer = table.made.layer;
   const Torus& torus = view.of.torus;
   const Ledger ledger =
-      count(layer, check(layer, view.of, view.L, view.M), torus, view.of.numerics);
+      count(layer, check(layer, view.of, view.L, view.M), torus, view.of.numerics, view.of.model);
   const auto sent = [&](std::size_t i) {
     Sent one;
     if (!is_collective(layer.ops[i].kind)) return one;

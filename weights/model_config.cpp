@@ -41,6 +41,8 @@ constexpr std::array<Word<Rope>, 4> kRopes{{{"half", Rope::half},
                                             {"interleaved", Rope::interleaved},
                                             {"alibi", Rope::alibi},
                                             {"none", Rope::none}}};
+constexpr std::array<Word<CacheType>, 2> kCacheTypes{
+    {{"f32", CacheType::f32}, {"bf16", CacheType::bf16}}};
 constexpr std::array<Word<bool>, 2> kTruths{{{"true", true}, {"false", false}}};
 
 constexpr const auto& words_of(Block) { return kBlocks; }
@@ -48,6 +50,7 @@ constexpr const auto& words_of(Ffn) { return kFfns; }
 constexpr const auto& words_of(Norm) { return kNorms; }
 constexpr const auto& words_of(Bias) { return kBiases; }
 constexpr const auto& words_of(Rope) { return kRopes; }
+constexpr const auto& words_of(CacheType) { return kCacheTypes; }
 constexpr const auto& words_of(bool) { return kTruths; }
 
 template <class Enum>
@@ -170,7 +173,8 @@ constexpr std::array kKeys{key<&ModelConfig::layers>("layers"),
                            key<&ModelConfig::eps>("eps"),
                            key<&ModelConfig::embed_scale>("embed_scale"),
                            key<&ModelConfig::logit_scale>("logit_scale"),
-                           key<&ModelConfig::positions>("positions")};
+                           key<&ModelConfig::positions>("positions"),
+                           key<&ModelConfig::cache>("cache")};
 
 float default_logit_scale(std::int64_t E) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(E)));
@@ -273,6 +277,7 @@ std::vector<ModelKey> model_keys() {
   for (const Key& k : kKeys) {
     const bool dim = k.name.size() == 1 || k.name == "layers";  // what a preset is
     std::string value = k.name == "logit_scale" ? "1/sqrt(E)" : k.get(usual);
+    if (k.name == "cache") value = "as act";
     if (dim) value.clear();
     all.push_back({std::string(k.name), k.values(k.name), value});
   }
@@ -365,6 +370,7 @@ std::string_view to_string(Ffn ffn) { return word_for(ffn); }
 std::string_view to_string(Norm norm) { return word_for(norm); }
 std::string_view to_string(Bias bias) { return word_for(bias); }
 std::string_view to_string(Rope rope) { return word_for(rope); }
+std::string_view to_string(CacheType cache) { return word_for(cache); }
 
 Block parse_block(std::string_view word) { return read_word("case_block", "block", word, Block{}); }
 

@@ -16,6 +16,8 @@ enum class Norm { rmsnorm, layernorm };
 enum class Bias { none, norm, qkv, ffn, all };
 /// How a score knows positions: q and k are rotated, or each head adds slope·(p−t), or nothing.
 enum class Rope { half, interleaved, alibi, none };
+/// What k_cache and v_cache are kept as: as activations are stored, or as said.
+enum class CacheType { as_act, f32, bf16 };
 
 /// The shape and the formulas of a PaLM-shaped model (docs/spec.md sections 2 and 6).
 /// E d_model, F d_ff, H query heads, K key/value heads (1 multiquery, H multihead), Q d_head,
@@ -37,6 +39,7 @@ struct ModelConfig {
   float embed_scale = 1.0F;
   float logit_scale = 0.0F;       ///< usual_logit_scale() unless given
   std::int64_t positions = 2048;  ///< rows of the RoPE tables
+  CacheType cache = CacheType::as_act;
 
   bool operator==(const ModelConfig&) const = default;
 };
@@ -88,6 +91,7 @@ std::string_view to_string(Ffn);
 std::string_view to_string(Norm);
 std::string_view to_string(Bias);
 std::string_view to_string(Rope);
+std::string_view to_string(CacheType);  ///< "" of as_act, which no text says
 /// Throws Error("case_block", ...).
 Block parse_block(std::string_view word);
 

@@ -2,94 +2,110 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string>
+#include <type_traits>
+#include <utility>
+
 #include "weights/error.h"
 
 namespace shardproof {
 namespace {
 
-[[noreturn]] void refuse(std::string_view key, std::string_view word, std::string_view legal) {
-  throw Error("case_numerics", fmt::format("{}={:?}; legal: {}", key, word, legal));
+template <class Enum, std::size_t N>
+using Words = std::array<std::pair<std::string_view, Enum>, N>;
+
+constexpr Words<WeightType, 3> kWeightTypes{
+    {{"f32", WeightType::f32}, {"bf16", WeightType::bf16}, {"int8", WeightType::int8}}};
+constexpr Words<ActType, 2> kActTypes{{{"f32", ActType::f32}, {"bf16", ActType::bf16}}};
+constexpr Words<Regime, 2> kRegimes{{{"exact", Regime::exact}, {"f32", Regime::f32}}};
+constexpr Words<Schedule, 4> kSchedules{{{"group", Schedule::group},
+                                         {"ring", Schedule::ring},
+                                         {"tree", Schedule::tree},
+                                         {"biring", Schedule::biring}}};
+constexpr Words<Loop, 4> kLoops{{{"none", Loop::none},
+                                 {"one-way", Loop::one_way},
+                                 {"both-full", Loop::both_full},
+                                 {"both-half", Loop::both_half}}};
+constexpr Words<FloatType, 2> kFloatTypes{{{"f32", FloatType::f32}, {"bf16", FloatType::bf16}}};
+
+constexpr const auto& words_of(WeightType) { return kWeightTypes; }
+constexpr const auto& words_of(ActType) { return kActTypes; }
+constexpr const auto& words_of(Regime) { return kRegimes; }
+constexpr const auto& words_of(Schedule) { return kSchedules; }
+constexpr const auto& words_of(Loop) { return kLoops; }
+constexpr const auto& words_of(FloatType) { return kFloatTypes; }
+
+template <class Enum>
+std::string_view word_for(Enum value) {
+  for (const auto& [word, meaning] : words_of(value))
+    if (meaning == value) return word;
+  return "";
+}
+
+/// "group, ring, tree".
+template <class Enum>
+std::string_view joined() {
+  static const std::string text = [] {
+    std::string all;
+    for (const auto& [word, meaning] : words_of(Enum{}))
+      all += fmt::format("{}{}", all.empty() ? "" : ", ", word);
+    return all;
+  }();
+  return text;
+}
+
+template <class Enum>
+Enum read(std::string_view key, std::string_view word) {
+  for (const auto& [name, meaning] : words_of(Enum{}))
+    if (word == name) return meaning;
+  throw Error("case_numerics", fmt::format("{}={:?}; legal: {}", key, word, joined<Enum>()));
+}
+
+template <auto Field>
+NumericsKey key(std::string_view name) {
+  using Enum = std::remove_cvref_t<decltype(Numerics{}.*Field)>;
+  return {name, joined<Enum>(), [](const Numerics& numerics) { return word_for(numerics.*Field); },
+          [](std::string_view key, Numerics& numerics, std::string_view word) {
+            numerics.*Field = read<Enum>(key, word);
+          }};
 }
 
 }  // namespace
 
-std::string_view to_string(WeightType type) {
-  switch (type) {
-    case WeightType::f32:
-      return "f32";
-    case WeightType::bf16:
-      return "bf16";
-    case WeightType::int8:
-      return "int8";
-  }
-  return "";
+std::span<const NumericsKey> numerics_keys() {
+  static const std::array keys{
+      key<&Numerics::weights>("weights"), key<&Numerics::act>("act"),
+      key<&Numerics::regime>("regime"),   key<&Numerics::schedule>("schedule"),
+      key<&Numerics::loop>("loop"),
+      key<&Numerics::acc>("acc"),         key<&Numerics::wire>("wire")};
+  return keys;
 }
 
-std::string_view to_string(ActType type) { return type == ActType::f32 ? "f32" : "bf16"; }
-
-std::string_view to_string(Regime regime) { return regime == Regime::exact ? "exact" : "f32"; }
-
-std::string_view to_string(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::group:
-      return "group";
-    case Schedule::ring:
-      return "ring";
-    case Schedule::tree:
-      return "tree";
-    case Schedule::biring:
-      return "biring";
-  }
-  return "";
+void validate(const Numerics& numerics) {
+  if (numerics.regime == Regime::f32) return;
+  if (numerics.schedule != Schedule::group)
+    throw Error("case_numerics",
+                fmt::format("schedule={} needs regime=f32: exact sums have no order",
+                            to_string(numerics.schedule)));
+  if (numerics.acc != FloatType::f32)
+    throw Error("case_numerics",
+                fmt::format("acc={} needs regime=f32: an exact sum is rounded once, when it is "
+                            "complete; legal: acc=f32, or regime=f32",
+                            to_string(numerics.acc)));
 }
 
-std::string_view to_string(Loop loop) {
-  switch (loop) {
-    case Loop::none:
-      return "none";
-    case Loop::one_way:
-      return "one-way";
-    case Loop::both_full:
-      return "both-full";
-    case Loop::both_half:
-      return "both-half";
-  }
-  return "";
-}
+std::string_view to_string(WeightType type) { return word_for(type); }
+std::string_view to_string(ActType type) { return word_for(type); }
+std::string_view to_string(Regime regime) { return word_for(regime); }
+std::string_view to_string(Schedule schedule) { return word_for(schedule); }
+std::string_view to_string(Loop loop) { return word_for(loop); }
+std::string_view to_string(FloatType type) { return word_for(type); }
 
-WeightType parse_weight_type(std::string_view word) {
-  for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8}) {
-    if (word == to_string(type)) return type;
-  }
-  refuse("weights", word, "f32, bf16, int8");
-}
-
-ActType parse_act_type(std::string_view word) {
-  for (ActType type : {ActType::f32, ActType::bf16}) {
-    if (word == to_string(type)) return type;
-  }
-  refuse("act", word, "f32, bf16");
-}
-
-Regime parse_regime(std::string_view word) {
-  for (Regime regime : {Regime::exact, Regime::f32}) {
-    if (word == to_string(regime)) return regime;
-  }
-  refuse("regime", word, "exact, f32");
-}
-
-Schedule parse_schedule(std::string_view word) {
-  for (Schedule schedule : {Schedule::group, Schedule::ring, Schedule::tree, Schedule::biring}) {
-    if (word == to_string(schedule)) return schedule;
-  }
-  refuse("schedule", word, "group, ring, tree, biring");
-}
-
-Loop parse_loop(std::string_view word) {
-  for (Loop loop : {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half}) {
-    if (word == to_string(loop)) return loop;
-  }
-  refuse("loop", word, "none, one-way, both-full, both-half");
-}
+WeightType parse_weight_type(std::string_view word) { return read<WeightType>("weights", word); }
+ActType parse_act_type(std::string_view word) { return read<ActType>("act", word); }
+Regime parse_regime(std::string_view word) { return read<Regime>("regime", word); }
+Schedule parse_schedule(std::string_view word) { return read<Schedule>("schedule", word); }
+Loop parse_loop(std::string_view word) { return read<Loop>("loop", word); }
 
 }  // namespace shardproof

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "weights/error.h"
@@ -20,16 +21,45 @@ enum class Schedule { group, ring, tree, biring };
 /// whole, or in halves each its own way (docs/spec.md section 1.2).
 enum class Loop { none, one_way, both_full, both_half };
 
-/// The choices of arithmetic: three orthogonal ones, the order that regime=f32 needs, and the
-/// loops, which are another such order.
+/// What sums are kept as while they grow, and what partial sums travel as.
+enum class FloatType { f32, bf16 };
+
+/// The choices of arithmetic (docs/spec.md section 1.6).
 struct Numerics {
   WeightType weights = WeightType::f32;
   ActType act = ActType::f32;
   Regime regime = Regime::exact;
   Schedule schedule = Schedule::group;  ///< of regime=f32
   Loop loop = Loop::none;               ///< of every arrow of a layer's table that can be one
+  FloatType acc = FloatType::f32;       ///< of regime=f32: the sums of W matrices
+  FloatType wire = FloatType::f32;      ///< partial sums that travel; bits in regime=f32 only
   bool operator==(const Numerics&) const = default;
 };
+
+/// Throws Error("case_numerics", ...) where the choices do not go together: a schedule other than
+/// group, or acc=bf16, without regime=f32.
+void validate(const Numerics& numerics);
+
+/// The rounding points of the paper's code, numerics=released; with them goes the model's
+/// cache=bf16 (docs/spec.md section 1.7).
+inline constexpr std::string_view kReleased = "released";
+inline constexpr Numerics kReleasedNumerics{.weights = WeightType::bf16,
+                                            .act = ActType::bf16,
+                                            .regime = Regime::f32,
+                                            .schedule = Schedule::ring,
+                                            .acc = FloatType::bf16,
+                                            .wire = FloatType::bf16};
+
+/// A key of a case line that is one of these choices.
+struct NumericsKey {
+  std::string_view name;
+  std::string_view words;  ///< "group, ring, tree"; the first is the default
+  std::string_view (*get)(const Numerics& numerics);
+  /// Throws Error("case_numerics", ...) naming the legal words.
+  void (*set)(std::string_view key, Numerics& numerics, std::string_view word);
+};
+/// In the order a case line prints them.
+std::span<const NumericsKey> numerics_keys();
 
 /// Names as a case line writes them. parse_* throw Error("case_numerics", ...) naming the legal
 /// words.
@@ -38,6 +68,7 @@ std::string_view to_string(ActType);
 std::string_view to_string(Regime);
 std::string_view to_string(Schedule);
 std::string_view to_string(Loop);
+std::string_view to_string(FloatType);
 WeightType parse_weight_type(std::string_view word);
 ActType parse_act_type(std::string_view word);
 Regime parse_regime(std::string_view word);

@@ -114,8 +114,10 @@ bool has_codes(std::string_view matrix) {
 
 }  // namespace
 
-WireType ValueRow::wire(const Numerics& numerics) const {
+WireType ValueRow::wire(const Numerics& numerics, const ModelConfig& config) const {
   if (integer) return WireType::int32;
+  if (cache && config.cache != CacheType::as_act)
+    return config.cache == CacheType::bf16 ? WireType::bf16 : WireType::f32;
   return stored && numerics.act == ActType::bf16 ? WireType::bf16 : WireType::f32;
 }
 

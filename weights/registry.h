@@ -39,6 +39,8 @@ struct ValueRow {
   bool per_layer = true;       ///< else one a pass
   bool stored = false;         ///< st is applied: act=bf16 rounds it, keeps it and sends it as bf16
   bool contraction = false;    ///< up to scale, bias and st: it has a raw value
+  bool acc = false;            ///< S of a W matrix: acc says what its sums are kept as
+  bool wire_rounds = false;    ///< its partial sums travel as wire says; all others' as f32
   bool cache = false;          ///< grows from pass to pass; slots that nothing wrote hold NaN
   bool program_input = false;  ///< may be an input of a program
   bool of_layer_input = false;  ///< may be one of a layer; of a cache, as the pass before left it
@@ -50,8 +52,8 @@ struct ValueRow {
   Section section = Section::none;
   bool (*in_model)(const ModelConfig&) = nullptr;  ///< whether a model has it
 
-  /// Complete; partial sums travel as f32, whatever their row says.
-  WireType wire(const Numerics& numerics) const;
+  /// Complete.
+  WireType wire(const Numerics& numerics, const ModelConfig& config) const;
 };
 
 /// Checkpoints in the order of docs/spec.md's table, and the other values.

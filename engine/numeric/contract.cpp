@@ -8,6 +8,7 @@
 #include "engine/numeric/exact_sum.h"
 #include "engine/numeric/kernels.h"
 #include "engine/numeric/rounding_test.h"
+#include "weights/bf16.h"
 
 namespace shardproof {
 
@@ -127,6 +128,17 @@ float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int6
   ExactSum exact;
   for (std::int64_t i = 0; i < n; ++i) exact.add_product(a[i * stride_a], b[i * stride_b]);
   return exact.rounded();
+}
+
+void bf16_chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c) {
+  const auto kernel = kernels_in_use().f32;
+  std::fill_n(c, M * N, 0.0F);
+  for (const Term& term : terms)
+    for (std::int64_t k = 0; k < term.K; ++k) {
+      // One step of every chain, which the kernel interrupts without a trace.
+      kernel(M, N, 1, term.a + k, term.K, term.b + k * N, N, c, N, false);
+      for (std::int64_t i = 0; i < M * N; ++i) c[i] = round_to_bf16(c[i]);
+    }
 }
 
 void chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c) {

@@ -31,5 +31,7 @@ float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int6
 /// C[M,N] as the f32 regime defines it: of every element one chain of f32 fma over the concatenated
 /// terms, k ascending, from +0 (docs/spec.md section 1.2). `c` has room for M·N elements.
 void chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c);
+/// The same chains with acc=bf16: c is rounded to bf16 after each f32 fma.
+void bf16_chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c);
 
 }  // namespace shardproof

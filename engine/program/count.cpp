@@ -11,8 +11,8 @@ namespace {
 class Counter {
  public:
   Counter(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
-          const Numerics& numerics)
-      : types_(types), torus_(torus), numerics_(numerics) {
+          const Numerics& numerics, const ModelConfig& config)
+      : types_(types), torus_(torus), numerics_(numerics), config_(config) {
     for (const ValueDecl& input : program.inputs) declared_[input.name] = &input;
     for (const Op& op : program.ops)
       for (const ValueDecl& result : op.results) declared_[result.name] = &result;
@@ -22,7 +22,7 @@ class Counter {
     StepCost cost;
     cost.step = op.results[0].name;
     cost.kind = op.kind;
-    cost.wire_bytes = bytes(op.args[0]);
+    cost.wire_bytes = bytes_of(wire_type(*declared_.at(op.args[0]), numerics_, config_));
     if (is_collective(op.kind)) collective(op, cost);
     cost.flops = torus_.chips() * flops(op);
     for (const std::string& arg : op.args) cost.hbm_bytes += elements(arg) * bytes(arg);
@@ -36,8 +36,11 @@ class Counter {
     const Type& type = types_.at(value);
     return element_count(local_shape(type.layout, type.shape, torus_));
   }
+  /// Of an element in a chip's memory, where partial sums are f32 however they travel.
   int bytes(const std::string& value) const {
-    return bytes_of(wire_type(*declared_.at(value), numerics_));
+    const ValueDecl& declared = *declared_.at(value);
+    if (declared.layout.is_partial()) return bytes_of(WireType::f32);
+    return bytes_of(wire_type(declared, numerics_, config_));
   }
   std::int64_t extent(const std::string& value, char letter) const {
     const Type& type = types_.at(value);
@@ -70,6 +73,7 @@ class Counter {
   const std::map<std::string, Type>& types_;
   const Torus& torus_;
   const Numerics& numerics_;
+  const ModelConfig& config_;
   std::map<std::string, const ValueDecl*> declared_;
 };
 
@@ -122,8 +126,8 @@ std::int64_t moved_elements(OpKind kind, const Axes& axes, const Axes& as, std::
 }
 
 Ledger count(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
-             const Numerics& numerics) {
-  const Counter counter(program, types, torus, numerics);
+             const Numerics& numerics, const ModelConfig& config) {
+  const Counter counter(program, types, torus, numerics, config);
   Ledger ledger{torus.chips(), {}};
   for (const Op& op : program.ops) ledger.steps.push_back(counter.cost(op));
   return ledger;

@@ -19,7 +19,7 @@ struct StepCost {
   Layout buffer_layout;        ///< of the larger of a collective's two buffers
   std::int64_t buffer = 0;     ///< its elements on one chip, D of paper §A.1
   std::int64_t moved = 0;      ///< elements sent, over all chips
-  int wire_bytes = 4;          ///< of one element
+  int wire_bytes = 4;          ///< of one element, as it travels
   std::int64_t flops = 0;      ///< two a multiply-add, over all chips
   std::int64_t hbm_bytes = 0;  ///< operands read and results written, over all chips
 };
@@ -42,7 +42,7 @@ struct Ledger {
 
 /// Counts a checked program; `types` is what check() returned for it.
 Ledger count(const Program& program, const std::map<std::string, Type>& types, const Torus& torus,
-             const Numerics& numerics);
+             const Numerics& numerics, const ModelConfig& config);
 
 /// "BLE/X (1-1/YZ)": the elements one chip sends in this step, symbolically. `paper` drops the
 /// factor (K−1)/K, as the paper's tables do.

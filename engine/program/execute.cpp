@@ -52,7 +52,7 @@ class Step {
   std::vector<Sharded> values();
   Moves moves() const;
   Moves as_executed(Moves plan);
-  SumOrder sum_order() const;
+  Summation summation() const;
   Sharded collective();
   std::optional<KeptPlaces> last_tokens() const;
   Sharded last();
@@ -124,17 +124,25 @@ Moves Step::as_executed(Moves plan) {
   return plan;
 }
 
-SumOrder Step::sum_order() const {
-  const bool scatters = op_row(op_.kind).depends_on_place;
-  return {execution_.numerics.schedule, op_.loop, scatters ? dim(op_.dim) : 0};
-}
-
 Sharded Step::collective() {
   const Moves m = as_executed(moves());
   for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += m.received(chip);
-  if (op_row(op_.kind).reduces)
-    return reduce(arg(0), m, to().layout, to().shape, threads_, sum_order());
-  return transfer(arg(0), m, to().layout, to().shape, threads_);
+  const Summation how = summation();
+  if (op_row(op_.kind).reduces) return reduce(arg(0), m, to().layout, to().shape, threads_, how);
+  Sharded moved = transfer(arg(0), m, to().layout, to().shape, threads_);
+  // Every element, also one that stays on its chip.
+  const bool rounds = how.wire == FloatType::bf16 && is_collective(op_.kind) &&
+                      arg(0).layout().is_partial() && !arg(0).holds_partial() &&
+                      arg(0).torus().size(op_.axes) > 1;
+  return rounds ? store(moved, threads_) : std::move(moved);
+}
+
+/// How sums of what the op yields are made in the f32 regime.
+Summation Step::summation() const {
+  const Role& role = op_.results[0].role;
+  const bool scatters = op_row(op_.kind).reduces && op_row(op_.kind).depends_on_place;
+  return {execution_.numerics.schedule, acc_type(role, execution_.numerics),
+          partial_wire_type(role, execution_.numerics), op_.loop, scatters ? dim(op_.dim) : 0};
 }
 
 /// The places of the rows' last tokens; none where they are the last of L.
@@ -159,6 +167,7 @@ Sharded Step::product() const {
   std::vector<std::pair<SharedValue, SharedValue>> terms;
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
+                summation().acc,
                 op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_));
 }
 
@@ -233,7 +242,7 @@ std::vector<Sharded> Step::values() {
     case OpKind::gelu_erf:
       return results(gelu_erf(arg(0), threads_));
     case OpKind::append:
-      return results(append(arg(0), arg(1), arg(2), threads_));
+      return results(append(arg(0), arg(1), arg(2), threads_, execution_.config.cache));
     case OpKind::attend: {
       const Sharded* const slopes = args_.size() > 4 ? args_[4].get() : nullptr;
       Attention a =

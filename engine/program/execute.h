@@ -43,7 +43,7 @@ struct Execution {
   Threads& threads;
   Observer* observer = nullptr;
   Scope scope = {};
-  Numerics numerics{};  ///< regime and schedule; storage is the program's own
+  Numerics numerics{};  ///< how sums are made; storage is the program's own
   Hazards hazards{};
   /// The caller needs its activations (inputs that are neither weights, constants, ids nor
   /// positions) no more: with hazards.poison they are poisoned after their last use, too.

@@ -48,8 +48,9 @@ std::string statement(const Op& op) {
 }  // namespace
 
 std::string explain(const Program& program, const std::map<std::string, Type>& types,
-                    const Torus& torus, const Numerics& numerics, const ExplainOptions& options) {
-  const Ledger ledger = count(program, types, torus, numerics);
+                    const Torus& torus, const Numerics& numerics, const ModelConfig& config,
+                    const ExplainOptions& options) {
+  const Ledger ledger = count(program, types, torus, numerics, config);
   std::string text;
   // Long names take room from the layouts, as far as those leave any.
   std::size_t name = 7, layout = 0;

@@ -14,7 +14,7 @@ struct ExplainOptions {
 /// and, where something moves, elements and bytes one chip sends, beside their formula; then the
 /// totals.
 std::string explain(const Program& program, const std::map<std::string, Type>& types,
-                    const Torus& torus, const Numerics& numerics,
+                    const Torus& torus, const Numerics& numerics, const ModelConfig& config,
                     const ExplainOptions& options = {});
 
 }  // namespace shardproof

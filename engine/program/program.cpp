@@ -61,7 +61,7 @@ const ValueRow* value_row(const Role& role) {
   return fits ? row : nullptr;
 }
 
-WireType wire_type(const ValueDecl& value, const Numerics& numerics) {
+WireType wire_type(const ValueDecl& value, const Numerics& numerics, const ModelConfig& config) {
   const Role& role = value.role;
   if (role.kind == Role::Kind::weight) {
     const WeightRow* const row = weight_row(role.name);
@@ -70,8 +70,20 @@ WireType wire_type(const ValueDecl& value, const Numerics& numerics) {
   const ValueRow* const row = value_row(role);
   const bool rounded = role.kind != Role::Kind::raw && role.kind != Role::Kind::scaled &&
                        role.kind != Role::Kind::unstored;
-  if (row == nullptr || !rounded || value.layout.is_partial()) return WireType::f32;
-  return row->wire(numerics);
+  if (value.layout.is_partial())
+    return partial_wire_type(role, numerics) == FloatType::bf16 ? WireType::bf16 : WireType::f32;
+  if (row == nullptr || !rounded) return WireType::f32;
+  return row->wire(numerics, config);
+}
+
+FloatType acc_type(const Role& role, const Numerics& numerics) {
+  const ValueRow* const row = value_row(role);
+  return row != nullptr && row->acc ? numerics.acc : FloatType::f32;
+}
+
+FloatType partial_wire_type(const Role& role, const Numerics& numerics) {
+  const ValueRow* const row = value_row(role);
+  return row != nullptr && row->wire_rounds ? numerics.wire : FloatType::f32;
 }
 
 const Op* Program::producer(std::string_view value) const {

@@ -87,8 +87,13 @@ struct Op {
 inline constexpr std::string_view kLayerProgram = "layer", kHandOverProgram = "hand_over";
 
 /// What its elements travel as between chips: what its row says of a complete checkpoint, of the
-/// pass before too, and of a weight; partial sums, raw, scaled and unstored values as f32.
-WireType wire_type(const ValueDecl& value, const Numerics& numerics);
+/// pass before too, of partial sums, and of a weight; raw, scaled and unstored values as f32.
+WireType wire_type(const ValueDecl& value, const Numerics& numerics, const ModelConfig& config);
+/// In the f32 regime: what sums of what is meant are kept as while they grow, of S of a W matrix as
+/// acc says; and what its partial sums travel as. Both are f32 where the registry does not say that
+/// acc and wire are about it.
+FloatType acc_type(const Role& role, const Numerics& numerics);
+FloatType partial_wire_type(const Role& role, const Numerics& numerics);
 
 /// A strategy as data: typed ops over named tensors, in execution order. One program is one layer,
 /// or the embedding, the head, the sampling or the hand-over of a cache.

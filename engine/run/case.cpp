@@ -54,12 +54,34 @@ std::map<std::string, std::string> split_keys(std::string_view line) {
   return values;
 }
 
+[[noreturn]] void refuse_beside(std::string_view shorthand, std::string_view key,
+                                std::string_view value, std::string_view expanded) {
+  throw Error(
+      "case_numerics",
+      fmt::format("{0}={1} beside numerics={2}, which says {0}={3}; legal: {0}={3}, or leave "
+                  "one of them out",
+                  key, value, shorthand, expanded));
+}
+
+/// Sets all that the value of `numerics` is short for.
+void expand(std::string_view shorthand, Case& c) {
+  if (shorthand != kReleased)
+    throw Error("case_numerics", fmt::format("numerics={:?}; legal: {}", shorthand, kReleased));
+  c.numerics = kReleasedNumerics;
+  if (c.model.cache == CacheType::f32)
+    refuse_beside(shorthand, "cache", to_string(c.model.cache), to_string(CacheType::bf16));
+  c.model.cache = CacheType::bf16;
+}
+
 }  // namespace
 
 const std::vector<std::string>& case_keys() {
-  static const std::vector<std::string> keys{"torus",   "model",  "prefill", "decode",   "block",
-                                             "weights", "act",    "regime",  "schedule", "loop",
-                                             "batch",   "prompt", "chunk",   "gen",      "seed"};
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all{"torus", "model", "prefill", "decode", "block", "numerics"};
+    for (const NumericsKey& key : numerics_keys()) all.emplace_back(key.name);
+    for (const char* key : {"batch", "prompt", "chunk", "gen", "seed"}) all.emplace_back(key);
+    return all;
+  }();
   return keys;
 }
 
@@ -86,11 +108,15 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
                   fmt::format("block is given twice, in model={} and as block={}", *m, *v));
     c.model.block = block;
   }
-  if (const auto* v = get("weights")) c.numerics.weights = parse_weight_type(*v);
-  if (const auto* v = get("act")) c.numerics.act = parse_act_type(*v);
-  if (const auto* v = get("regime")) c.numerics.regime = parse_regime(*v);
-  if (const auto* v = get("schedule")) c.numerics.schedule = parse_schedule(*v);
-  if (const auto* v = get("loop")) c.numerics.loop = parse_loop(*v);
+  if (const auto* v = get("numerics")) expand(*v, c);
+  for (const NumericsKey& key : numerics_keys())
+    if (const auto* v = get(std::string(key.name).c_str())) {
+      const std::string_view expanded = key.get(c.numerics);
+      key.set(key.name, c.numerics, *v);
+      // A loop is an order, which the shorthand leaves open.
+      if (get("numerics") != nullptr && key.name != "loop" && key.get(c.numerics) != expanded)
+        refuse_beside(*get("numerics"), key.name, *v, expanded);
+    }
   c.batch = std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
   const std::int64_t L = smallest_length(c.prefill, c.torus);
   c.prompt = (c.prompt + L - 1) / L * L;
@@ -110,14 +136,13 @@ std::string print_case(const Case& c) {
   const auto phase = [](const char* key, const Strategy& strategy) {
     return strategy.program() != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
   };
-  return fmt::format(
-      "torus={} model={}{}{} block={} weights={} act={} regime={} schedule={} loop={} batch={} "
-      "prompt={} chunk={} gen={} seed={}",
-      c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
-      prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block),
-      to_string(c.numerics.weights), to_string(c.numerics.act), to_string(c.numerics.regime),
-      to_string(c.numerics.schedule), to_string(c.numerics.loop), c.batch, c.prompt, c.chunk, c.gen,
-      c.seed);
+  std::string numerics;
+  for (const NumericsKey& key : numerics_keys())
+    numerics += fmt::format(" {}={}", key.name, key.get(c.numerics));
+  return fmt::format("torus={} model={}{}{} block={}{} batch={} prompt={} chunk={} gen={} seed={}",
+                     c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
+                     prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block),
+                     numerics, c.batch, c.prompt, c.chunk, c.gen, c.seed);
 }
 
 bool has_program(const Case& c) {

@@ -32,15 +32,17 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-/// The keys of a case line, in the order they are printed.
+/// The keys of a case line, in the order they are printed; `numerics`, which stands for others, is
+/// not.
 const std::vector<std::string>& case_keys();
 
 /// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;
 /// what is left out takes its default (batch: the smallest legal one; prompt: the smallest legal
 /// one of at least 4). `own` are strategies beside those that ship. Throws Error: "case_c0" (no
 /// key=value), "case_c1" (unknown key, the nearest named), "case_c2" (repeated key), "case_c3" (a
-/// value that is not a number or is out of range); and what parse_model, parse_block, Torus,
-/// Strategy and the parsers of numerics throw.
+/// value that is not a number or is out of range), "case_numerics" (an unknown word for
+/// `numerics`, a key beside it that says another value); and what parse_model, parse_block, Torus,
+/// Strategy and the setters of numerics_keys() throw.
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
 /// Every key in one fixed order; parse_case(print_case(c)) == c. The phase of a layer program is

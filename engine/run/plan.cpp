@@ -15,11 +15,7 @@ namespace shardproof {
 namespace {
 
 void require_numbers(const Case& c) {
-  const Numerics& numerics = c.numerics;
-  if (numerics.regime == Regime::exact && numerics.schedule != Schedule::group)
-    throw Error("case_numerics",
-                fmt::format("schedule={} needs regime=f32: exact sums have no order",
-                            to_string(numerics.schedule)));
+  validate(c.numerics);
   if (c.gen < 1) throw Error("case_gen", fmt::format("gen={}: at least 1", c.gen));
   if (c.batch < 1) throw Error("case_batch", fmt::format("batch={}: at least 1", c.batch));
   if (c.prompt < 1) throw Error("case_prompt", fmt::format("prompt={}: at least 1", c.prompt));

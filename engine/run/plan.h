@@ -27,12 +27,12 @@ struct RunPlan {
   }
 };
 
-/// Throws what validate(ModelConfig), require_legal, require_decodes and require_lengths throw for
-/// either phase (for a layer program, what require_layer and check() throw), what partition()
-/// throws, and Error: "case_numerics" (a schedule without regime=f32),
-/// "case_gen", "case_batch", "case_prompt" (below 1), "case_chunk" (not from 1 to the prompt's
-/// length), "case_positions" (more positions than the RoPE tables have). What is wrong with the
-/// types of layer programs is thrown as a FindingsError, of the first or of all that is found.
+/// Throws what validate(ModelConfig), validate(Numerics), require_legal, require_decodes and
+/// require_lengths throw for either phase (for a layer program, what require_layer and check()
+/// throw), what partition() throws, and Error: "case_gen", "case_batch", "case_prompt" (below 1),
+/// "case_chunk" (not from 1 to the prompt's length), "case_positions" (more positions than the RoPE
+/// tables have). What is wrong with the types of layer programs is thrown as a FindingsError, of
+/// the first or of all that is found.
 RunPlan make_plan(const Case& c, Findings::Until until = Findings::Until::first);
 
 /// A table's layer, as the prefill of this case or as its decode step, with its arrows.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <set>
 
 #include "weights/error.h"
 #include "weights/passes.h"
@@ -15,6 +16,15 @@ namespace {
 
 Value of_ints(const Shape& shape, std::vector<std::int32_t> ints) {
   return {{}, shape, {}, std::move(ints)};
+}
+
+/// Whether it is S of a W matrix (docs/spec.md section 1.2): those that acc is about. The lookup of
+/// embed adds nothing up, the table of logits is none, and statistics and attention have no
+/// weights.
+bool multiplies_weights(const Role& role) {
+  static const std::set<std::string> all{"q",  "k",         "v",        "gate",
+                                         "up", "block_out", "attn_out", "ffn_out"};
+  return all.contains(role.name);
 }
 
 }  // namespace
@@ -51,11 +61,16 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
       made(input, given.at(m.to_string()), true);
     }
   }
-  const scalar::Setting setting{plan_.given.model, plan_.programs(pass_.phase).torus,
-                                plan_.given.numerics.schedule, pass_.rows};
+  const Numerics& numerics = plan_.given.numerics;
+  scalar::Setting setting{plan_.given.model, plan_.programs(pass_.phase).torus, numerics.schedule,
+                          pass_.rows};
   for (const Op& op : program.ops) {
     std::vector<const Value*> args;
     for (const std::string& name : op.args) args.push_back(&values.at(name));
+    const Role& role = op.results.at(0).role;
+    setting.acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role);
+    setting.wire_bf16 =
+        numerics.wire == FloatType::bf16 && (multiplies_weights(role) || role.name == "embed");
     std::vector<Value> results = scalar::apply(op, args, setting);
     for (std::size_t r = 0; r < results.size(); ++r)
       made(op.results.at(r), std::move(results[r]), false);

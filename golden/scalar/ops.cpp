@@ -85,6 +85,16 @@ Value reshaped(const Op& op, const Value& t, const Torus& torus) {
   return out;
 }
 
+/// The same elements after a move between the chips of a group: of partial sums with wire=bf16
+/// every one is rounded, wherever it comes from, unless the group is one chip.
+Value travelled(const Op& op, const Value& t, const Setting& setting) {
+  Value out = t;
+  if (setting.wire_bf16 && t.layout.is_partial() && setting.torus.size(op.axes) > 1)
+    for (std::vector<float>& part : out.parts)
+      for (float& v : part) v = oracle::bf16(v);
+  return out;
+}
+
 /// Every place on the partial axes looks up the ids of its own block of the vocabulary.
 Value lookup(const Op& op, const Value& ids, const Value& table, const Torus& torus) {
   const std::int64_t V = table.shape[0];
@@ -138,7 +148,7 @@ Value rope(bool interleaved, const std::vector<const Value*>& args) {
   });
 }
 
-Value append(const Value& cache, const Value& t, const Value& pos) {
+Value append(const Value& cache, const Value& t, const Value& pos, CacheType kept) {
   const std::int64_t B = cache.shape[0];
   const std::int64_t M = cache.shape[1];
   const std::int64_t L = t.shape[1];
@@ -154,7 +164,9 @@ Value append(const Value& cache, const Value& t, const Value& pos) {
       if (slot < 0 || slot >= M + L)
         throw Error("append_range", fmt::format("slot {} is outside the cache", slot));
       for (std::int64_t i = 0; i < row; ++i)
-        to[at((b * (M + L) + slot) * row + i)] = t.whole()[at((b * L + l) * row + i)];
+        to[at((b * (M + L) + slot) * row + i)] =
+            kept == CacheType::bf16 ? oracle::bf16(t.whole()[at((b * L + l) * row + i)])
+                                    : t.whole()[at((b * L + l) * row + i)];
     }
   }
   return out;
@@ -255,6 +267,7 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::all_gather:
     case OpKind::all_to_all:
     case OpKind::permute_axes:
+      return {travelled(op, t, setting)};
     case OpKind::slice:
       return {moved(op, t)};
     case OpKind::reduce_scatter:
@@ -308,7 +321,7 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::gelu_erf:
       return {map(t, [&](std::size_t i) { return oracle::gelu_erf(x(0, i)); })};
     case OpKind::append:
-      return {append(t, *args[1], *args[2])};
+      return {append(t, *args[1], *args[2], setting.config.cache)};
     case OpKind::attend:
       return attend(t, *args[1], *args[2], *args[3], args.size() > 4 ? args[4] : nullptr);
     case OpKind::local_argmax:

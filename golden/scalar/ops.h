@@ -18,6 +18,8 @@ struct Setting {
   Schedule schedule = Schedule::group;
   /// Of the pass, whose last tokens `last` takes; without them the last of L.
   std::vector<PassRows> rows = {};
+  bool acc_bf16 = false;   ///< of this op's sums: rounded after every fma and addition
+  bool wire_bf16 = false;  ///< of this op's partial sums: rounded where they travel
 };
 
 /// The results of one op in the f32 regime (docs/spec.md section 1.2), by plain scalar loops and

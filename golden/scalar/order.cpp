@@ -6,6 +6,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "oracle/functions.h"
 #include "weights/error.h"
 
 namespace shardproof::scalar {
@@ -149,42 +150,52 @@ void require_placed(const Op& op, const EinsumSpec::Term& term, const Value& a, 
   }
 }
 
-float in_turn(const std::vector<float>& terms, const std::vector<std::int64_t>& order) {
-  float total = terms[static_cast<std::size_t>(order.front())];
-  for (std::size_t i = 1; i < order.size(); ++i)
-    total = total + terms[static_cast<std::size_t>(order[i])];
-  return total;
-}
+/// The sums of a reduction's partials: what its additions make, and what a hop takes along.
+struct Adding {
+  bool rounds_sums = false;  ///< to bf16
+  bool rounds_hops = false;
 
-/// A chunk's sum that goes round a ring and ends on its owner, chip c of K. Halved, the two halves
-/// go round in opposite ways; both ways at once, two sums meet at the owner.
-float ring_sum(Loop loop, const std::vector<float>& terms, std::int64_t c, bool second_half) {
-  const auto K = static_cast<std::int64_t>(terms.size());
-  std::vector<std::int64_t> order;
-  if (loop != Loop::both_full) {
-    const std::int64_t next = loop == Loop::both_half && second_half ? K - 1 : 1;
-    for (std::int64_t chip = (c + next) % K; std::ssize(order) < K; chip = (chip + next) % K)
-      order.push_back(chip);
-    return in_turn(terms, order);
-  }
-  // The owner last of those before it; of an even number of others the odd one is before it.
-  for (std::int64_t before = K / 2; before >= 0; --before) order.push_back((c + K - before) % K);
-  const float total = in_turn(terms, order);
-  order.clear();
-  for (std::int64_t behind = K - 1 - K / 2; behind >= 1; --behind)
-    order.push_back((c + behind) % K);
-  return order.empty() ? total : total + in_turn(terms, order);
-}
+  float plus(float a, float b) const { return rounds_sums ? oracle::bf16(a + b) : a + b; }
+  float hop(float sum) const { return rounds_hops ? oracle::bf16(sum) : sum; }
 
-float tree_sum(std::vector<float> terms) {
-  while (terms.size() > 1) {
-    std::vector<float> above;
-    for (std::size_t i = 0; i < terms.size(); i += 2)
-      above.push_back(i + 1 < terms.size() ? terms[i] + terms[i + 1] : terms[i]);
-    terms = std::move(above);
+  float in_turn(const std::vector<float>& terms, const std::vector<std::int64_t>& order) const {
+    float total = terms[static_cast<std::size_t>(order.front())];
+    for (std::size_t i = 1; i < order.size(); ++i)
+      total = plus(hop(total), terms[static_cast<std::size_t>(order[i])]);
+    return total;
   }
-  return terms[0];
-}
+
+  /// A chunk's sum that goes round a ring and ends on its owner, chip c of K. Halved, the two
+  /// halves go round in opposite ways; both ways at once, two sums meet at the owner.
+  float ring_sum(Loop loop, const std::vector<float>& terms, std::int64_t c,
+                 bool second_half) const {
+    const auto K = static_cast<std::int64_t>(terms.size());
+    std::vector<std::int64_t> order;
+    if (loop != Loop::both_full) {
+      const std::int64_t next = loop == Loop::both_half && second_half ? K - 1 : 1;
+      for (std::int64_t chip = (c + next) % K; std::ssize(order) < K; chip = (chip + next) % K)
+        order.push_back(chip);
+      return in_turn(terms, order);
+    }
+    // The owner last of those before it; of an even number of others the odd one is before it.
+    for (std::int64_t before = K / 2; before >= 0; --before) order.push_back((c + K - before) % K);
+    const float total = in_turn(terms, order);
+    order.clear();
+    for (std::int64_t behind = K - 1 - K / 2; behind >= 1; --behind)
+      order.push_back((c + behind) % K);
+    return order.empty() ? total : plus(total, hop(in_turn(terms, order)));
+  }
+
+  float tree_sum(std::vector<float> terms) const {
+    while (terms.size() > 1) {
+      std::vector<float> above;
+      for (std::size_t i = 0; i < terms.size(); i += 2)
+        above.push_back(i + 1 < terms.size() ? plus(terms[i], terms[i + 1]) : terms[i]);
+      terms = std::move(above);
+    }
+    return terms[0];
+  }
+};
 
 /// Where a global element is in the ring of a reduction.
 struct InRing {
@@ -256,8 +267,10 @@ Value contraction(const Op& op, const std::vector<const Value*>& args, const Set
         const Owned& owned =
             orders[t]
                 .of_chip[static_cast<std::size_t>(block_over(orders[t].ring, setting.torus, chip))];
-        for (std::size_t k = 0; k < owned.a.size(); ++k)
+        for (std::size_t k = 0; k < owned.a.size(); ++k) {
           chain = std::fma(row[owned.a[k]], column[owned.b[k]], chain);
+          if (setting.acc_bf16) chain = oracle::bf16(chain);
+        }
       }
       part[static_cast<std::size_t>(element)] = chain;
     }
@@ -284,16 +297,23 @@ Value reduction(const Op& op, const Value& t, const Setting& setting) {
       Loop loop = op.loop;
       if (loop == Loop::none && setting.schedule == Schedule::ring) loop = Loop::one_way;
       if (loop == Loop::none && setting.schedule == Schedule::biring) loop = Loop::both_half;
+      // On the wire are what each hop of a ring takes along, else all terms; of one chip nothing.
+      const bool sent = setting.wire_bf16 && K > 1;
+      const Adding adding{setting.acc_bf16, sent && loop != Loop::none};
+      if (sent && loop == Loop::none)
+        for (float& term : terms) term = oracle::bf16(term);
       if (loop != Loop::none) {
         const InRing at = in_ring(op, t.shape, torus, K, static_cast<std::int64_t>(i));
-        part[i] = ring_sum(loop, terms, at.chunk, at.second_half);
+        part[i] = adding.ring_sum(loop, terms, at.chunk, at.second_half);
       } else if (setting.schedule == Schedule::tree) {
-        part[i] = tree_sum(std::move(terms));
+        part[i] = adding.tree_sum(std::move(terms));
       } else {
         std::vector<std::int64_t> order(terms.size());
         std::iota(order.begin(), order.end(), 0);
-        part[i] = in_turn(terms, order);
+        part[i] = adding.in_turn(terms, order);
       }
+      // The second half of an all_reduce hands the finished sum round.
+      if (sent && op.kind == OpKind::all_reduce) part[i] = oracle::bf16(part[i]);
     }
   });
   return out;

@@ -20,10 +20,11 @@ constexpr std::string_view kMap =
     "replicas; along the axes of partialsum they hold summands.";
 
 /// Of f32 arrays: bf16 where st() has rounded them, as of a stored checkpoint in any layout.
-std::string dtype_of(const ValueDecl& declared, const Numerics& numerics) {
+std::string dtype_of(const ValueDecl& declared, const Numerics& numerics,
+                     const ModelConfig& config) {
   if (declared.layout.is_partial()) return "f32 partial";
   const bool rounded = declared.role.kind == Role::Kind::checkpoint &&
-                       wire_type(declared, numerics) == WireType::bf16;
+                       wire_type(declared, numerics, config) == WireType::bf16;
   return rounded ? "bf16" : "f32";
 }
 
@@ -80,7 +81,7 @@ std::vector<float> sum_of_group(const Partial& partial, const std::vector<int>& 
 
 TraceFile::TraceFile(const Case& c, const IntTensor& prompt, std::filesystem::path target,
                      bool weights_given)
-    : numerics_(c.numerics), file_(std::move(target), "trace_c1") {
+    : numerics_(c.numerics), config_(c.model), file_(std::move(target), "trace_c1") {
   const Hdf5Writer::Object root = file_.root();
   root.put("format", "shardproof trace");
   root.put("version", kTraceFormat);
@@ -107,7 +108,7 @@ void TraceFile::add(const Scope& scope, const Program& program, const Op& op,
                     const ValueDecl& declared, const Sharded& value) {
   const Entry entry{scope.step(program, declared.name), declared, op.to_string(), value};
   if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data())) {
-    put_complete(entry, *f32, dtype_of(declared, numerics_));
+    put_complete(entry, *f32, dtype_of(declared, numerics_, config_));
   } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data())) {
     const std::vector<std::int32_t> whole = put_complete(entry, *i32, "int32");
     if (is_token(declared.role)) keep_token(scope.pass, whole);

@@ -48,6 +48,7 @@ class TraceFile {
   void put_generated() const;
 
   Numerics numerics_;
+  ModelConfig config_;
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // their groups
   int order_ = 0;

@@ -171,6 +171,17 @@ TEST(Append, GrowsTheCacheAndLeavesNaNInUnwrittenSlots) {
               "append_range");
 }
 
+TEST(Append, RoundsWhatItAppendsToACacheOfBf16AndNothingElse) {
+  const float third = 1.0F / 3.0F;
+  const Sharded cache = values("BMKQ", {1, 1, 1, 2}, {third, 2});
+  const Sharded t = values("BLKQ", {1, 1, 1, 2}, {third, -third});
+  const Sharded pos = integers("BL", {1, 1}, {1});
+  for (const CacheType kept : {CacheType::as_act, CacheType::f32})
+    EXPECT_EQ(append(cache, t, pos, one(), kept).f32(), (Chips{{third, 2, third, -third}}));
+  EXPECT_EQ(append(cache, t, pos, one(), CacheType::bf16).f32(),
+            (Chips{{third, 2, 0x1.56p-2F, -0x1.56p-2F}}));
+}
+
 TEST(Append, StartsFromAnEmptyCache) {
   const Torus torus(1, 1, 2);
   const Sharded out = append(values("BMK_zQ", {1, 0, 2, 1}, {}, torus),

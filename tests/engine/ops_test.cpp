@@ -215,7 +215,7 @@ TEST(OpTable, TheReducingOpsTakeAwayPartialAxes) {
 TEST(OpTable, TheLedgerCountsEveryOpAndTheCollectivesMove) {
   for (const OpRow& row : all_ops()) {
     const OpSample& sample = *op_sample(row.kind);
-    const Ledger ledger = count(sample.program(), sample.types(), sample.torus, {});
+    const Ledger ledger = count(sample.program(), sample.types(), sample.torus, {}, any_config());
     EXPECT_EQ(ledger.steps.back().kind, row.kind);
     EXPECT_GT(ledger.steps.back().hbm_bytes, 0) << row.name;
     EXPECT_EQ(ledger.steps.back().moved > 0, row.collective) << row.name;

@@ -171,8 +171,9 @@ TEST(WireType, IsThatOfTheRowForCompleteCheckpointsAndWeights) {
                     {"nothing", "E", f32}};
   for (const auto& [role, layout, type] : all) {
     const ValueDecl value{"x", Layout::parse(layout), Role::parse(role)};
-    EXPECT_EQ(wire_type(value, {.weights = WeightType::bf16, .act = ActType::bf16}), type) << role;
-    EXPECT_EQ(wire_type(value, {}), type == int32 ? int32 : f32) << role;
+    EXPECT_EQ(wire_type(value, {.weights = WeightType::bf16, .act = ActType::bf16}, {}), type)
+        << role;
+    EXPECT_EQ(wire_type(value, {}, {}), type == int32 ? int32 : f32) << role;
   }
 }
 

@@ -27,39 +27,40 @@ constexpr float kParts[] = {p0, p1, p2, p3, p4};
 
 std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
-float sum(const SumOrder& order, int K, std::int64_t chunk, ChunkPart part = ChunkPart::whole) {
+float sum(const Summation& how, int K, std::int64_t chunk,
+          ChunkPart part = ChunkPart::whole) {
   std::vector<const float*> terms;
   for (int i = 0; i < K; ++i) terms.push_back(&kParts[i]);
   float out = NAN;
-  scheduled_sum(order, terms, chunk, part, 1, &out);
+  scheduled_sum(how, terms, chunk, part, 1, &out);
   return out;
 }
 
 TEST(ScheduledSum, GroupTakesThemInOrder) {
-  EXPECT_EQ(bits(sum(Schedule::group, 1, 0)), bits(p0));
-  EXPECT_EQ(bits(sum(Schedule::group, 2, 1)), bits(p0 + p1));
-  EXPECT_EQ(bits(sum(Schedule::group, 3, 2)), bits((p0 + p1) + p2));
-  EXPECT_EQ(bits(sum(Schedule::group, 4, 0)), bits(((p0 + p1) + p2) + p3));
-  EXPECT_EQ(bits(sum(Schedule::group, 5, 0)), bits((((p0 + p1) + p2) + p3) + p4));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 1, 0)), bits(p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 2, 1)), bits(p0 + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 3, 2)), bits((p0 + p1) + p2));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 4, 0)), bits(((p0 + p1) + p2) + p3));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 5, 0)), bits((((p0 + p1) + p2) + p3) + p4));
 }
 
 TEST(ScheduledSum, RingStartsBehindTheOwnerAndEndsOnIt) {
-  EXPECT_EQ(bits(sum(Schedule::ring, 1, 0)), bits(p0));
-  EXPECT_EQ(bits(sum(Schedule::ring, 2, 0)), bits(p1 + p0));
-  EXPECT_EQ(bits(sum(Schedule::ring, 3, 0)), bits((p1 + p2) + p0));
-  EXPECT_EQ(bits(sum(Schedule::ring, 3, 1)), bits((p2 + p0) + p1));
-  EXPECT_EQ(bits(sum(Schedule::ring, 3, 2)), bits((p0 + p1) + p2));
-  EXPECT_EQ(bits(sum(Schedule::ring, 4, 1)), bits(((p2 + p3) + p0) + p1));
-  EXPECT_EQ(bits(sum(Schedule::ring, 5, 2)), bits((((p3 + p4) + p0) + p1) + p2));
-  EXPECT_NE(bits(sum(Schedule::ring, 5, 2)), bits((((p1 + p0) + p4) + p3) + p2)) << "other way";
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 1, 0)), bits(p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 2, 0)), bits(p1 + p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 0)), bits((p1 + p2) + p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 1)), bits((p2 + p0) + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 2)), bits((p0 + p1) + p2));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 4, 1)), bits(((p2 + p3) + p0) + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p3 + p4) + p0) + p1) + p2));
+  EXPECT_NE(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p1 + p0) + p4) + p3) + p2)) << "other way";
 }
 
 TEST(ScheduledSum, BiringTakesTheSecondHalfTheOtherWay) {
   const auto first = [](int K, std::int64_t chunk) {
-    return bits(sum(Schedule::biring, K, chunk, ChunkPart::first_half));
+    return bits(sum({.order = Schedule::biring}, K, chunk, ChunkPart::first_half));
   };
   const auto second = [](int K, std::int64_t chunk) {
-    return bits(sum(Schedule::biring, K, chunk, ChunkPart::second_half));
+    return bits(sum({.order = Schedule::biring}, K, chunk, ChunkPart::second_half));
   };
   EXPECT_EQ(first(1, 0), bits(p0));
   EXPECT_EQ(second(1, 0), bits(p0));
@@ -74,7 +75,7 @@ TEST(ScheduledSum, BiringTakesTheSecondHalfTheOtherWay) {
 
 TEST(ScheduledSum, BothFullMeetsOnTheOwner) {
   const auto full = [](int K, std::int64_t chunk) {
-    return bits(sum({Schedule::tree, Loop::both_full}, K, chunk));  // whatever the schedule
+    return bits(sum({.order = Schedule::tree, .loop = Loop::both_full}, K, chunk));  // whatever the schedule
   };
   EXPECT_EQ(full(1, 0), bits(p0));
   EXPECT_EQ(full(2, 0), bits(p1 + p0));
@@ -85,12 +86,12 @@ TEST(ScheduledSum, BothFullMeetsOnTheOwner) {
 }
 
 TEST(ScheduledSum, TreePassesAnOddLastOneUp) {
-  EXPECT_EQ(bits(sum(Schedule::tree, 1, 0)), bits(p0));
-  EXPECT_EQ(bits(sum(Schedule::tree, 2, 0)), bits(p0 + p1));
-  EXPECT_EQ(bits(sum(Schedule::tree, 3, 0)), bits((p0 + p1) + p2));
-  EXPECT_EQ(bits(sum(Schedule::tree, 4, 0)), bits((p0 + p1) + (p2 + p3)));
-  EXPECT_EQ(bits(sum(Schedule::tree, 5, 0)), bits(((p0 + p1) + (p2 + p3)) + p4));
-  EXPECT_NE(bits(sum(Schedule::tree, 5, 0)), bits((p0 + p1) + ((p2 + p3) + p4))) << "early";
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 1, 0)), bits(p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 2, 0)), bits(p0 + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 3, 0)), bits((p0 + p1) + p2));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 4, 0)), bits((p0 + p1) + (p2 + p3)));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 5, 0)), bits(((p0 + p1) + (p2 + p3)) + p4));
+  EXPECT_NE(bits(sum({.order = Schedule::tree}, 5, 0)), bits((p0 + p1) + ((p2 + p3) + p4))) << "early";
 }
 
 /// Chip i holds kParts[i]·(1 + element) on a ring of K chips along y.
@@ -124,7 +125,8 @@ TEST(ScheduledSum, ReduceScatterGivesEveryChipItsChunk) {
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 2 * K);
     const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, Schedule::ring);
+    const Sharded r =
+        reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, {.order = Schedule::ring});
     for (int c = 0; c < K; ++c)
       EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], ring_by_hand(t, K, c, 2 * c, 2 * c + 2))
           << "chip " << c << " of " << K;
@@ -153,7 +155,7 @@ TEST(ScheduledSum, BiringHalvesTheScatteredDim) {
       const Sharded t = partial(K, n * K);
       const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
       const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one,
-                               {Schedule::biring, Loop::none, 1});
+                               {.order = Schedule::biring, .dim = 1});
       for (int c = 0; c < K; ++c) {
         const std::int64_t half = c * n + (n + 1) / 2;
         std::vector<float> expected = ring_by_hand(t, K, c, c * n, half);
@@ -171,7 +173,8 @@ TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
   for (int K = 1; K <= 5; ++K) {
     const Sharded t = partial(K, 7);
     const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
-    const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, Schedule::ring);
+    const Sharded r =
+        reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::ring});
     std::vector<float> expected;
     const auto& of_K = begins[static_cast<std::size_t>(K - 1)];
     for (int c = 0; c < K; ++c)
@@ -187,7 +190,7 @@ TEST(ScheduledSum, AllReduceHalvesItsChunksByElements) {
   // 7 elements on 3 chips are 3 + 2 + 2: halves of 2 + 1, 1 + 1, 1 + 1.
   const Sharded t = partial(3, 7);
   const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
-  const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, Schedule::biring);
+  const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::biring});
   std::vector<float> expected;
   const auto add = [&](const std::vector<float>& part) {
     expected.insert(expected.end(), part.begin(), part.end());
@@ -210,8 +213,8 @@ RC_GTEST_PROP(ScheduledSum, StaysPartialOverTheOtherAxes, ()) {
   const Schedule schedule = *rc::gen::element(Schedule::group, Schedule::ring, Schedule::tree);
   Threads one(1), three(3);
   const Layout layout = Layout::parse("BF partialsum-z");
-  const Sharded r = reduce(t, moves, layout, t.shape(), one, schedule);
-  RC_ASSERT(same_bits(r, reduce(t, moves, layout, t.shape(), three, schedule)));
+  const Sharded r = reduce(t, moves, layout, t.shape(), one, {.order = schedule});
+  RC_ASSERT(same_bits(r, reduce(t, moves, layout, t.shape(), three, {.order = schedule})));
   for (int chip = 0; chip < 12; ++chip)
     for (std::size_t i = 0; i < 6; ++i) {
       float part[3];

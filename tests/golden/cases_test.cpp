@@ -101,9 +101,9 @@ TEST(Draw, IsAFunctionOfSeedAndIndex) {
 // By another compiler, on another machine: a seed is what people tell each other.
 TEST(Draw, IsTheSameCaseWhoeverCompiledIt) {
   EXPECT_EQ(print_case(cases::draw(1, 1)),
-            "torus=3x3x5 model=gptj,E=45,F=45,H=9,K=9,Q=8,V=90 prefill=dp-z:2d decode=dp-z:1d"
-            " block=serial weights=f32 act=bf16 regime=f32 schedule=tree batch=5 prompt=3 chunk=1"
-            " gen=3 seed=570096");
+            "torus=3x3x5 model=palm-tiny,E=27,F=18,H=9,K=9,V=90,ffn=gelu-erf,tied=false"
+            " prefill=dp-z:2d decode=dp-z:1d block=serial weights=f32 act=bf16 regime=f32"
+            " schedule=tree acc=f32 wire=bf16 batch=10 prompt=6 chunk=1 gen=4 seed=177546");
 }
 
 TEST(Draw, CoversWhatItMustForAnySeed) {
@@ -137,6 +137,25 @@ TEST(Coverage, MissesAScheduleThatIsNeverDrawn) {
     no_ring.add(c);
   }
   EXPECT_NE(no_ring.shortfall().find("schedule ring"), std::string::npos) << no_ring.shortfall();
+}
+
+TEST(Coverage, MissesARoundingThatIsNeverDrawn) {
+  const auto shortfall = [](auto&& change) {
+    cases::Coverage coverage;
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      Case c = cases::draw(1, i);
+      change(c);
+      coverage.add(c);
+    }
+    return coverage.shortfall();
+  };
+  const auto says = [](const std::string& text, const char* what) {
+    return text.find(what) != std::string::npos;
+  };
+  EXPECT_PRED2(says, shortfall([](Case& c) { c.numerics.acc = FloatType::f32; }), "acc bf16");
+  EXPECT_PRED2(says, shortfall([](Case& c) { c.numerics.wire = FloatType::f32; }), "wire bf16");
+  EXPECT_PRED2(says, shortfall([](Case& c) { c.model.cache = CacheType::as_act; }), "cache bf16");
+  EXPECT_EQ(shortfall([](Case&) {}), "");
 }
 
 TEST(Coverage, DemandsNothingOfAFewCases) {

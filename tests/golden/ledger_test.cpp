@@ -172,7 +172,7 @@ class Formulas {
 };
 
 std::int64_t counted(const Program& program, const Case& c, std::int64_t L) {
-  return count(program, check(program, c, L, c.prompt), c.torus, c.numerics).moved();
+  return count(program, check(program, c, L, c.prompt), c.torus, c.numerics, c.model).moved();
 }
 
 RC_GTEST_PROP(Ledger, EqualsTheFormulas, ()) {
@@ -215,7 +215,7 @@ RC_GTEST_PROP(Ledger, EqualsWhatTheChipsReceived, ()) {
   const auto compare = [&](const Program& program, const std::string& prefix, std::int64_t L,
                            std::int64_t M) {
     const auto types = check(program, c, L, M);
-    for (const StepCost& cost : count(program, types, c.torus, c.numerics).steps) {
+    for (const StepCost& cost : count(program, types, c.torus, c.numerics, c.model).steps) {
       if (!is_collective(cost.kind)) continue;
       std::int64_t received = meter.seen.at(prefix + cost.step);
       ++met;
@@ -286,7 +286,7 @@ RC_GTEST_PROP(Ledger, PrintsFormulasThatComeToItsNumbers, ()) {
                                          {'K', real(m.K)},      {'Q', real(m.Q)},
                                          {'V', real(m.V)},      {'C', real(c.torus.chips())}};
     const auto types = check(*program, c, L, c.prompt);
-    for (const StepCost& cost : count(*program, types, c.torus, c.numerics).steps) {
+    for (const StepCost& cost : count(*program, types, c.torus, c.numerics, c.model).steps) {
       if (!is_collective(cost.kind)) continue;
       for (bool paper : {false, true}) {
         if (paper && cost.group == 1) continue;  // nothing moves, whatever the paper's formula says
@@ -311,7 +311,7 @@ TEST(Ledger, CountsTheLayerOfThePaperLineByLine) {
   const Case c =
       parse_case("torus=4x2x3 model=palm-tiny,E=48,F=48,Q=4 prefill=ws2d:batch batch=24");
   const Program layer = make_plan(c).prefill.layer;
-  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics);
+  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics, c.model);
   std::map<std::string, std::int64_t> per_chip;
   for (const StepCost& cost : ledger.steps)
     if (is_collective(cost.kind)) per_chip[cost.step] = cost.moved / 24;
@@ -332,7 +332,7 @@ TEST(Ledger, CountsTheLayerOfThePaperLineByLine) {
 TEST(Ledger, WritesTheFormulaOfEveryCollective) {
   const Case c = parse_case("torus=4x2x3 prefill=ws2d:batch");
   const Program layer = make_plan(c).prefill.layer;
-  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics);
+  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics, c.model);
   for (const StepCost& cost : ledger.steps) {
     if (cost.step == "xg") {
       EXPECT_EQ(formula(cost, false), "BLE/X (1-1/YZ)");

@@ -231,7 +231,7 @@ TEST(Tables, AnotherOrderOfHiddenIsEqualAndDearer) {
     c.prefill = c.decode = strategy_of(text);
     EXPECT_EQ(outcome(c), "equal");
     const PartitionedLayer made = partitioned(c, c.decode, Phase::decode);
-    return count(made.layer, check(made.layer, c, 1, 2), c.torus, c.numerics).moved();
+    return count(made.layer, check(made.layer, c, 1, 2), c.torus, c.numerics, c.model).moved();
   };
   std::string other = k2d;
   other.replace(other.find("BLF_zyx"), 7, "BLF_yzx");

@@ -61,6 +61,7 @@ inline Drawn draw_case() {
   c.embed_scale = *rc::gen::element(1.0F, 0.7F);
   c.logit_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.E)));
   c.positions = 16;
+  c.cache = *rc::gen::element(CacheType::as_act, CacheType::f32, CacheType::bf16);
   d.seed = static_cast<std::uint64_t>(draw(1, 1000));
   Numerics& n = d.request.numerics;
   n.weights = *rc::gen::element(WeightType::f32, WeightType::bf16, WeightType::int8);

@@ -292,6 +292,36 @@ TEST_F(Cli, ExplainSaysWhereWeightsRestTwice) {
   EXPECT_EQ(json["programs"].size(), 4U);
 }
 
+TEST_F(Cli, ExplainCountsWhatWireAndCacheSay) {
+  // Of each move of explain's programs, by the value: its bytes an element.
+  const auto bytes = [&](const std::string& flags) {
+    const Outcome o =
+        run("explain ws2d:batch --prefill ws2d:heads --json --model palm-tiny,K=24" + flags);
+    EXPECT_EQ(o.code, 0) << o.err;
+    std::map<std::string, std::string> of;
+    const auto json = nlohmann::json::parse(o.out);
+    for (const auto& program : json["programs"])
+      for (const auto& step : program["steps"])
+        if (step.contains("sends"))
+          of[step["results"][0]["is"]] += step["sends"]["bytes_per_element"].dump();
+    return of;
+  };
+  const auto f32 = bytes(""), wire = bytes(" --wire bf16");
+  EXPECT_EQ(f32.at("gate"), "4");
+  EXPECT_EQ(wire.at("gate"), "2");
+  EXPECT_EQ(wire.at("raw embed"), "2");
+  EXPECT_EQ(wire.at("stat ss"), "4");
+  EXPECT_EQ(wire.at("raw logits"), "4");
+  EXPECT_EQ(wire.at("k_cache"), f32.at("k_cache"));
+  EXPECT_EQ(f32.at("k_cache"), "4");
+  EXPECT_EQ(bytes(",cache=bf16").at("k_cache"), "2");
+  EXPECT_EQ(bytes(",cache=f32 --act bf16").at("k_cache"), "4");
+  EXPECT_EQ(bytes(" --numerics released").at("v_cache"), "2");
+  EXPECT_EQ(bytes(" --numerics released").at("raw gate"), "2");
+  const Outcome text = run("explain ws2d:batch --wire bf16");
+  EXPECT_NE(text.out, run("explain ws2d:batch").out);
+}
+
 TEST_F(Cli, ExplainDrawsALayer) {
   const Outcome o = run("explain ws2d:batch --svg layer.svg");
   EXPECT_EQ(o.code, 0) << o.err;

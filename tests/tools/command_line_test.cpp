@@ -202,6 +202,7 @@ TEST(CommandLine, FlagsOfOtherVerbsAndProgramsAreExplained) {
 TEST(CommandLine, WhatWouldHaveNoEffectIsRefused) {
   for (const char* idle : {"--paper", "--prefill ws1d", "--batch 24", "--prompt 3"})
     expect_refused("explain", std::string("--text ws2d ") + idle, "flag_c6", "no effect on --text");
+  expect_refused("explain", "--text ws2d --wire bf16", "flag_c6", "no effect on --text");
   expect_refused("explain", "--layouts ws2d --prefill ws1d", "flag_c6", "no effect on --layouts");
   expect_refused("explain", "sp:1d --prefill ws1d", "flag_c6", "which is a prefill itself");
   for (const char* form : {"--text", "--svg a.svg"})

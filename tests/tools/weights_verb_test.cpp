@@ -146,6 +146,20 @@ TEST_F(WeightsVerb, AnInt8FileFixesTheType) {
   EXPECT_NE(bytes(" --weights w8.h5"), bytes(" --weights w.h5"));
 }
 
+TEST_F(WeightsVerb, TheCachesAreTheCasesWhateverTheFileSays) {
+  make("");
+  const std::string rest = " --torus 1x2x3 --prefill ws1d";
+  const std::string model = " --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2";
+  for (const std::string& more : {model + ",cache=bf16", std::string(" --numerics released")}) {
+    const Outcome o = run("verify --json --weights w.h5" + rest + more);
+    EXPECT_EQ(o.code, 0) << o.err << o.out;
+    EXPECT_NE(o.out.find(",cache=bf16 "), std::string::npos) << o.out;
+  }
+  expect_refused("verify --weights w.h5" + rest + model + ",eps=1e-5", "weights_model");
+  expect_refused("verify --weights w8.h5 --numerics released" + rest, "weights_int8");
+  expect_refused("verify --weights w.h5 --weights f32 --numerics released" + rest, "case_numerics");
+}
+
 TEST_F(WeightsVerb, AnInt8FileIsVerified) {
   make(",block=serial");
   for (const char* more : {"", " --torus 2x2x3 --prefill wg-xy:batch --decode ws2d:batch",

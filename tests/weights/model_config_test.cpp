@@ -148,7 +148,7 @@ TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
   std::string all = "palm-tiny";
   for (const ModelKey& key : model_keys()) {
     EXPECT_NE(key.values, "") << key.name;
-    if (key.default_value.empty() || key.name == "logit_scale") continue;
+    if (key.default_value.empty() || key.name == "logit_scale" || key.name == "cache") continue;
     EXPECT_EQ(print_model(parse_model("palm-tiny," + key.name + "=" + key.default_value)),
               "palm-tiny");
     // Words, one by one; norm biases need a layernorm.
@@ -170,6 +170,18 @@ TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
   EXPECT_EQ(model_keys().size(), 20U);
 }
 
+TEST(ModelConfig, CachesAreAsActUnlessTheModelSaysOtherwise) {
+  EXPECT_EQ(parse_model("palm-tiny").cache, CacheType::as_act);
+  EXPECT_EQ(print_model(parse_model("palm-tiny")), "palm-tiny");
+  for (const char* word : {"f32", "bf16"}) {
+    const std::string text = std::string("palm-tiny,cache=") + word;
+    EXPECT_EQ(print_model(parse_model(text)), text);
+    EXPECT_EQ(to_string(parse_model(text).cache), word);
+  }
+  for (const char* bad : {"", "act", "as act", "int8"})
+    EXPECT_EQ(label_of([&] { parse_model(std::string("palm-tiny,cache=") + bad); }), "model_value");
+}
+
 TEST(ModelConfig, NearestIsForMisspellingsOnly) {
   const std::vector<std::string> legal{"layers", "E", "K", "theta"};
   EXPECT_EQ(nearest("layer", legal), "layers");
@@ -188,10 +200,40 @@ TEST(Numerics, ParsesWhatItPrints) {
   for (ActType t : {ActType::f32, ActType::bf16}) EXPECT_EQ(parse_act_type(to_string(t)), t);
   for (Regime r : {Regime::exact, Regime::f32}) EXPECT_EQ(parse_regime(to_string(r)), r);
   for (Block b : {Block::parallel, Block::serial}) EXPECT_EQ(parse_block(to_string(b)), b);
+  for (Schedule s : {Schedule::group, Schedule::ring, Schedule::tree})
+    EXPECT_EQ(parse_schedule(to_string(s)), s);
+  EXPECT_EQ(label_of([] { parse_schedule("rings"); }), "case_numerics");
   EXPECT_EQ(label_of([] { parse_weight_type("fp32"); }), "case_numerics");
   EXPECT_EQ(label_of([] { parse_act_type("int8"); }), "case_numerics");
   EXPECT_EQ(label_of([] { parse_regime(""); }), "case_numerics");
   EXPECT_EQ(label_of([] { parse_block("Serial"); }), "case_block");
+}
+
+TEST(Numerics, EveryKeySetsAFieldOfItsOwnToEachOfItsWords) {
+  for (const NumericsKey& key : numerics_keys()) {
+    std::istringstream words{std::string(key.words)};
+    int legal = 0;
+    for (std::string word; words >> word; ++legal) {
+      if (word.back() == ',') word.pop_back();
+      Numerics numerics;
+      key.set(key.name, numerics, word);
+      EXPECT_EQ(key.get(numerics), word) << key.name;
+      EXPECT_EQ(numerics == Numerics(), legal == 0) << key.name << ": the first is the default";
+      for (const NumericsKey& other : numerics_keys())
+        EXPECT_TRUE(other.name == key.name || other.get(numerics) == other.get(Numerics()))
+            << key.name << " " << other.name;
+    }
+    EXPECT_GE(legal, 2) << key.name;
+  }
+}
+
+TEST(Numerics, AnOrderAndRoundedSumsNeedTheF32Regime) {
+  const auto label = [](const Numerics& numerics) { return label_of([&] { validate(numerics); }); };
+  EXPECT_EQ(label({}), "");
+  EXPECT_EQ(label({.wire = FloatType::bf16}), "") << "the ledger counts it";
+  EXPECT_EQ(label({.acc = FloatType::bf16}), "case_numerics");
+  EXPECT_EQ(label({.schedule = Schedule::tree}), "case_numerics");
+  EXPECT_EQ(label(kReleasedNumerics), "");
 }
 
 }  // namespace

@@ -198,12 +198,20 @@ std::string names_with(std::span<const Row> rows, const auto& holds) {
   return names;
 }
 
+// docs/spec.md section 1.2. What is in neither list is f32 as a sum and as a partial sum.
+TEST(Registry, SaysWhoseSumsAccAndWireAreAbout) {
+  EXPECT_EQ(names_with(all_values(), [](const ValueRow& row) { return row.acc; }),
+            "q k v gate up block_out attn_out ffn_out");
+  EXPECT_EQ(names_with(all_values(), [](const ValueRow& row) { return row.wire_rounds; }),
+            "embed q k v gate up block_out attn_out ffn_out");
+}
+
 // docs/spec.md section 5: a stored checkpoint travels as act says, a W matrix or the table as
 // weights says. A row that is in neither list travels as four bytes.
 TEST(Registry, SaysWhatEveryValueTravelsAs) {
   const auto values = [](WireType type, ActType act) {
     return names_with(all_values(), [&](const ValueRow& row) {
-      return row.wire({.weights = WeightType::bf16, .act = act}) == type;
+      return row.wire({.weights = WeightType::bf16, .act = act}, {}) == type;
     });
   };
   EXPECT_EQ(values(WireType::bf16, ActType::f32), "");
@@ -212,6 +220,17 @@ TEST(Registry, SaysWhatEveryValueTravelsAs) {
             "block_out attn_out mid ffn_out out in");
   for (const ActType act : {ActType::f32, ActType::bf16})
     EXPECT_EQ(values(WireType::int32, act), "token indices ids pos");
+  // Caches as the model says, whatever act says.
+  ModelConfig model;
+  for (const auto& [cache, wire] :
+       {std::pair(CacheType::f32, WireType::f32), std::pair(CacheType::bf16, WireType::bf16)})
+    for (const ActType act : {ActType::f32, ActType::bf16})
+      for (const char* name : {"k_cache", "v_cache"}) {
+        model.cache = cache;
+        EXPECT_EQ(value_row(name)->wire({.act = act}, model), wire) << name;
+        EXPECT_EQ(value_row("k_rot")->wire({.act = act}, model),
+                  act == ActType::bf16 ? WireType::bf16 : WireType::f32);
+      }
   const auto weights = [](WeightType type) {
     return names_with(all_weights(), [&](const WeightRow& row) {
       return row.wire({.weights = type, .act = ActType::bf16}) == WireType::bf16;

@@ -74,13 +74,14 @@ int example_chip(const Torus& torus) {
 }
 
 std::string picture(const Program& program, const std::map<std::string, Type>& types,
-                    const Torus& torus, const Numerics& numerics, const PictureOptions& options) {
+                    const Torus& torus, const Numerics& numerics, const ModelConfig& config,
+                    const PictureOptions& options) {
   if (torus.chips() > kMostChipsInPicture)
     throw Error("picture_c1",
                 fmt::format("torus {} has {} chips; a picture shows at most {}, so draw a smaller "
                             "torus: the layouts are the same",
                             torus.to_string(), torus.chips(), kMostChipsInPicture));
-  return draw(Scene(program, types, torus, numerics, options));
+  return draw(Scene(program, types, torus, numerics, config, options));
 }
 
 }  // namespace shardproof

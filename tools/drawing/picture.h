@@ -32,7 +32,7 @@ int example_chip(const Torus& torus);
 /// Throws Error("picture_c1", ...) on a torus of more than kMostChipsInPicture chips,
 /// Error("picture_c2", ...) on a program too long for A0.
 std::string picture(const Program& program, const std::map<std::string, Type>& types,
-                    const Torus& torus, const Numerics& numerics,
+                    const Torus& torus, const Numerics& numerics, const ModelConfig& config,
                     const PictureOptions& options = {});
 
 }  // namespace shardproof

@@ -6,14 +6,15 @@
 namespace shardproof {
 
 Scene::Scene(const Program& of_program, const std::map<std::string, Type>& of_types,
-             const Torus& on_torus, const Numerics& numerics, const PictureOptions& with_options)
+             const Torus& on_torus, const Numerics& numerics, const ModelConfig& config,
+             const PictureOptions& with_options)
     : program(of_program),
       types(of_types),
       torus(on_torus),
       options(with_options),
       chip(with_options.chip.value_or(example_chip(on_torus))),
       glyphs(torus, chip),
-      ledger(count(of_program, of_types, on_torus, numerics)) {
+      ledger(count(of_program, of_types, on_torus, numerics, config)) {
   for (std::size_t i = 0; i < program.ops.size(); ++i)
     if (is_collective(program.ops[i].kind)) {
       ++collectives;

@@ -13,7 +13,8 @@ namespace shardproof {
 /// What every card of a picture is drawn from. All that it is made of outlives it.
 struct Scene {
   Scene(const Program& of_program, const std::map<std::string, Type>& of_types,
-        const Torus& on_torus, const Numerics& numerics, const PictureOptions& with_options);
+        const Torus& on_torus, const Numerics& numerics, const ModelConfig& config,
+        const PictureOptions& with_options);
 
   const std::string& heading() const;
   /// Elements that a chip sends in one step.

@@ -35,7 +35,7 @@ Case column(const Strategy& strategy, const char* torus, std::int64_t K) {
 /// gate; "stat" is what no arrow is for.
 std::map<std::string, std::int64_t> sent(const Case& c) {
   const PartitionedLayer made = partitioned(c, c.prefill, Phase::prefill);
-  const Ledger ledger = count(made.layer, check(made.layer, c, c.prompt, 0), c.torus, {});
+  const Ledger ledger = count(made.layer, check(made.layer, c, c.prompt, 0), c.torus, {}, c.model);
   std::map<std::string, std::int64_t> of{{"stat", ledger.moved()}};
   for (const Arrow& arrow : made.arrows)
     for (std::size_t i = arrow.begin; i < arrow.end; ++i) {

@@ -1,5 +1,11 @@
 #include "engine/run/case.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
 #include "engine/run/plan.h"
 #include "tests/golden/case_gen.h"
 #include "weights/error.h"
@@ -30,8 +36,8 @@ TEST(Case, PrintsEveryKeyInOneOrder) {
       print_case(parse_case("seed=11 torus=4x2x3 decode=ws2d:batch prefill=wg-xyz:batch "
                             "model=palm-tiny,K=24 gen=4 prompt=7")),
       "torus=4x2x3 model=palm-tiny,K=24 prefill=wg-xyz:batch decode=ws2d:batch block=parallel "
-      "weights=f32 act=f32 regime=exact schedule=group loop=none batch=24 prompt=7 chunk=7 gen=4 "
-      "seed=11");
+      "weights=f32 act=f32 regime=exact schedule=group loop=none acc=f32 wire=f32 batch=24 "
+      "prompt=7 chunk=7 gen=4 seed=11");
 }
 
 TEST(Case, DefaultsAreTheSpecifications) {
@@ -57,6 +63,56 @@ TEST(Case, DefaultsAreWhatBothStrategiesDivide) {
 TEST(Case, ABlockGivenTwiceAlikeIsOne) {
   EXPECT_EQ(parse_case("model=palm-tiny,block=serial block=serial"),
             parse_case("model=palm-tiny,block=serial"));
+}
+
+TEST(Case, ReleasedIsPrintedAsTheKeysThatItStandsFor) {
+  const Case c = parse_case("numerics=released");
+  const std::string line = print_case(c);
+  EXPECT_NE(line.find("model=palm-tiny,cache=bf16 "), std::string::npos) << line;
+  EXPECT_NE(line.find("weights=bf16 act=bf16 regime=f32 schedule=ring acc=bf16 wire=bf16 "),
+            std::string::npos)
+      << line;
+  EXPECT_EQ(line.find("numerics="), std::string::npos) << line;
+  EXPECT_EQ(parse_case(line), c);
+  // The same said twice is harmless.
+  EXPECT_EQ(parse_case("acc=bf16 model=palm-tiny,cache=bf16 numerics=released wire=bf16 act=bf16"),
+            c);
+}
+
+TEST(Case, WhatReleasedDoesNotSayIsRefusedNamingBoth) {
+  for (const char* other :
+       {"weights=f32", "weights=int8", "act=f32", "regime=exact", "schedule=group", "schedule=tree",
+        "acc=f32", "wire=f32", "model=palm-tiny,cache=f32"}) {
+    const std::string line = std::string("numerics=released ") + other;
+    EXPECT_EQ(label_of(line), "case_numerics") << other;
+    const std::string said = std::string(other).substr(std::string(other).find_first_of(",") + 1);
+    EXPECT_NE(message_of(line).find(said), std::string::npos) << message_of(line);
+    EXPECT_NE(message_of(line).find("numerics=released"), std::string::npos) << message_of(line);
+  }
+}
+
+TEST(Case, EveryChoiceOfArithmeticIsAKeyWithItsWords) {
+  for (const NumericsKey& key : numerics_keys()) {
+    EXPECT_NE(std::find(case_keys().begin(), case_keys().end(), key.name), case_keys().end());
+    const std::string first(key.words.substr(0, key.words.find(',')));
+    EXPECT_EQ(parse_case(fmt::format("{}={}", key.name, first)), parse_case("")) << key.name;
+    EXPECT_NE(message_of(fmt::format("{}=x", key.name)).find(key.words), std::string::npos);
+  }
+}
+
+TEST(Case, TheSpecificationHasTheTableOfTheseKeys) {
+  std::ifstream file(SHARDPROOF_DOCS "/spec.md");
+  const std::string spec{std::istreambuf_iterator<char>(file), {}};
+  std::size_t at = 0;
+  for (const NumericsKey& key : numerics_keys()) {
+    const std::size_t row = spec.find(fmt::format("| `{}` | {} | ", key.name, key.words));
+    ASSERT_NE(row, std::string::npos) << key.name;
+    EXPECT_GT(row, at) << key.name << " is out of order";
+    at = row;
+  }
+  EXPECT_NE(spec.find("`numerics=released` is short for `weights=bf16 act=bf16 regime=f32 "
+                      "schedule=ring acc=bf16 wire=bf16`"),
+            std::string::npos);
 }
 
 RC_GTEST_PROP(Case, ParseOfPrintIsTheIdentity, ()) {
@@ -127,6 +183,12 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"schedule=biring", "case_numerics", "regime=f32"},
         Bad{"loop=both", "case_numerics", "none, one-way, both-full, both-half"},
         Bad{"weights=f16", "case_numerics", "f16"},
+        Bad{"acc=bf16", "case_numerics", "acc=bf16 needs regime=f32"},
+        Bad{"acc=bf16 wire=bf16", "case_numerics", "legal: acc=f32, or regime=f32"},
+        Bad{"regime=f32 acc=f16", "case_numerics", "f32, bf16"},
+        Bad{"wire=int8", "case_numerics", "f32, bf16"},
+        Bad{"numerics=paper", "case_numerics", "legal: released"},
+        Bad{"model=palm-tiny,cache=int8", "model_value", "f32, bf16"},
         Bad{"prompt=4 chunk=5", "case_chunk", "chunk=5"},
         Bad{"prompt=2048 gen=2", "case_positions", "2049"},
         Bad{"model=palm-huge", "model_preset", "palm-huge"},

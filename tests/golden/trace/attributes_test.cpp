@@ -41,6 +41,23 @@ void show(Trace& trace, const Sharded& value, const Layout& declared) {
                 value);
 }
 
+TEST(Trace, SaysOfCachesWhatTheModelSaysNotAct) {
+  const Folder folder;
+  for (const char* act : {"f32", "bf16"})
+    for (const char* cache : {"", ",cache=f32", ",cache=bf16"}) {
+      std::string line = std::string(kCase) + " act=" + act;
+      line.replace(line.find(",V=12"), 5, std::string(",V=12") + cache);
+      trace_case(parse_case(line), folder / "t.h5");
+      const TraceReader file(folder / "t.h5");
+      const auto dtype = [&](const char* name) {
+        return file.text(std::string("/decode.1.layer0.") + name, "dtype");
+      };
+      const std::string said = *cache == '\0' ? act : std::string(cache).substr(7);
+      EXPECT_EQ(dtype("kc"), said) << line;
+      EXPECT_EQ(dtype("vc"), said) << line;
+    }
+}
+
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");

@@ -106,7 +106,7 @@ std::string wrong(const Program& program, const std::map<std::string, Type>& typ
                   const Torus& torus, int chip) {
   PictureOptions options;
   options.chip = chip;
-  const Document document(picture(program, types, torus, {}, options));
+  const Document document(picture(program, types, torus, {}, {}, options));
   const Xml root = document.root();
   std::map<std::string, int> ids;
   visit(root, [&](const Xml& e) { ++ids[attribute(e, "id")]; });
@@ -177,7 +177,7 @@ TEST(Picture, SaysWhatTheExampleChipHolds) {
   EXPECT_EQ(torus.name(example_chip(torus)), "(1,0,2)");
   const Program program = parse_program("layer", layer_text("zy"));
   const auto types = types_of(program, torus, kExtents);
-  const Document document(picture(program, types, torus, {}));
+  const Document document(picture(program, types, torus, {}, {}));
   const Xml root = document.root();
   EXPECT_EQ(words(by_id(root, "value-w")),
             "input w : E_xF_zy "
@@ -197,7 +197,7 @@ TEST(Picture, ShowsAWrongOrderOfAxes) {
   const Torus torus(4, 2, 3);
   const auto drawn = [&](const char* axes) {
     const Program program = parse_program("layer", layer_text(axes));
-    return Document(picture(program, types_of(program, torus, kExtents), torus, {}));
+    return Document(picture(program, types_of(program, torus, kExtents), torus, {}, {}));
   };
   const Document right = drawn("zy"), swapped = drawn("yz");
   EXPECT_NE(words(by_id(right.root(), "value-x")).find("E[16:20]"), std::string::npos);
@@ -261,7 +261,7 @@ TEST(Picture, PermutationsNameTheirPartners) {
   )");
   const auto types = types_of(program, torus, kExtents);
   EXPECT_EQ(wrong(program, types, torus, example_chip(torus)), "");
-  const Document document(picture(program, types, torus, {}));
+  const Document document(picture(program, types, torus, {}, {}));
   const Xml root = document.root();
   // Block 4 of zy, (1,0,2) gives to block 4 of yz, (1,1,1); block 2 comes from (1,0,1).
   EXPECT_NE(words(by_id(root, "value-xp")).find("sends to (1,1,1), gets from (1,0,1)"),
@@ -276,7 +276,8 @@ TEST(Picture, EscapesWhatItIsTold) {
   PictureOptions options;
   options.title = "<script>&\"'";
   options.notes = {"]]></svg>", "\x01 &amp;"};
-  const std::string svg = picture(program, types_of(program, torus, kExtents), torus, {}, options);
+  const std::string svg =
+      picture(program, types_of(program, torus, kExtents), torus, {}, {}, options);
   const Document document(svg);
   const Xml root = document.root();
   EXPECT_EQ(content(root.first_child()), options.title);
@@ -288,7 +289,7 @@ TEST(Picture, EscapesWhatItIsTold) {
 TEST(Picture, RefusesWhatNobodyCouldRead) {
   const Program program = parse_program("p", "input x : BLE is in\noutput x");
   const auto drawn = [&](const Torus& torus) {
-    return label_of([&] { picture(program, types_of(program, torus, kExtents), torus, {}); });
+    return label_of([&] { picture(program, types_of(program, torus, kExtents), torus, {}, {}); });
   };
   EXPECT_EQ(drawn(Torus(4, 4, 4)), "");
   EXPECT_EQ(drawn(Torus(5, 13, 1)), "picture_c1");
@@ -296,7 +297,7 @@ TEST(Picture, RefusesWhatNobodyCouldRead) {
   for (int i = 1; i <= 2000; ++i)
     text += fmt::format("x{} : BLE = add(x{}, x0) is out\n", i, i - 1);
   const Program longest = parse_program("p", text);
-  EXPECT_EQ(label_of([&] { picture(longest, types_of(longest, {}, kExtents), Torus(), {}); }),
+  EXPECT_EQ(label_of([&] { picture(longest, types_of(longest, {}, kExtents), Torus(), {}, {}); }),
             "picture_c2");
 }
 

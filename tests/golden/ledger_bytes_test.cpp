@@ -1,0 +1,88 @@
+// What an element travels as under wire and cache (docs/spec.md section 5), in every program.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "engine/program/count.h"
+#include "engine/run/memory.h"
+#include "engine/run/plan_types.h"
+#include "weights/registry.h"
+
+namespace shardproof {
+namespace {
+
+/// Bytes of an element by what the operand of a collective is: "raw q partial", "k_cache".
+std::map<std::string, std::set<int>> wire_bytes(const std::string& line) {
+  const Case c = parse_case(line);
+  const RunPlan plan = make_plan(c);
+  std::map<std::string, std::set<int>> bytes;
+  const auto add = [&](const Program& program, const ValueTypes& types, const Torus& torus) {
+    for (std::size_t i = 0;
+         const StepCost& cost : count(program, types, torus, c.numerics, c.model).steps) {
+      const Op& op = program.ops[i++];
+      if (!is_collective(op.kind)) continue;
+      const ValueDecl& from = program.declared(op.args[0]);
+      bytes[from.role.to_string() + (from.layout.is_partial() ? " partial" : "")].insert(
+          cost.wire_bytes);
+    }
+  };
+  const TypedPlan typed = make_typed_plan(c);
+  for (const TypedPasses& passes : typed.types->passes) {
+    const PhasePrograms& programs = plan.programs(passes.phase);
+    add(programs.embed, passes.last.embed, programs.torus);
+    add(programs.layer, passes.last.layer, programs.torus);
+    add(programs.head, passes.last.head, programs.torus);
+  }
+  add(plan.hand_over, typed.types->hand_over, plan.prefill.torus);
+  return bytes;
+}
+
+constexpr const char* kCase =
+    "torus=2x2x3 prefill=ws2d:heads decode=ws2d:batch block=serial batch=12 "
+    "model=palm-tiny,layers=1,E=24,F=24,H=12,K=6,Q=4,V=24,norm=layernorm ";
+std::string with_cache(const char* cache) {
+  std::string line = kCase;
+  return line.replace(line.find(",norm"), 0, std::string(",cache=") + cache);
+}
+
+TEST(LedgerBytes, WithWireBf16PartialSumsHaveTwoBytesStatisticsAndLogitsFour) {
+  for (const char* numerics : {"", "regime=f32 ", "act=bf16 "}) {
+    const auto f32 = wire_bytes(kCase + std::string(numerics));
+    const auto bf16 = wire_bytes(kCase + std::string(numerics) + "wire=bf16");
+    ASSERT_EQ(f32.size(), bf16.size());
+    int halved = 0;
+    for (const auto& [what, bytes] : bf16) {
+      const bool partial = what.ends_with(" partial");
+      const bool f32_sum = what.starts_with("stat ") || what.starts_with("raw logits");
+      EXPECT_EQ(bytes, partial ? std::set{f32_sum ? 4 : 2} : f32.at(what)) << what;
+      EXPECT_TRUE(!partial || f32.at(what) == std::set{4}) << what;
+      halved += partial && !f32_sum;
+    }
+    EXPECT_GE(halved, 6) << "embed, q, k, v, gate, up, outputs";
+    EXPECT_TRUE(bf16.contains("stat ss partial"));
+    EXPECT_TRUE(bf16.contains("raw logits partial"));
+  }
+}
+
+TEST(LedgerBytes, OfACacheAreThoseOfItsTypeNotOfAct) {
+  const auto of_cache = [](const std::string& line) { return wire_bytes(line)["k_cache"]; };
+  EXPECT_EQ(of_cache(kCase), std::set{4});
+  EXPECT_EQ(of_cache(std::string(kCase) + "act=bf16"), std::set{2});
+  for (const char* act : {"act=f32", "act=bf16"}) {
+    EXPECT_EQ(of_cache(with_cache("bf16") + act), std::set{2});
+    EXPECT_EQ(of_cache(with_cache("f32") + act), std::set{4});
+  }
+}
+
+// The simulator keeps every number as f32, however the model's caches are kept.
+TEST(LedgerBytes, TheMemoryOfARunDoesNotDependOnThem) {
+  const auto bytes = [](const std::string& line) {
+    const TypedPlan typed = make_typed_plan(parse_case(line));
+    return estimated_bytes(typed.plan, *typed.types);
+  };
+  EXPECT_EQ(bytes(kCase), bytes(with_cache("bf16") + "wire=bf16"));
+}
+
+}  // namespace
+}  // namespace shardproof
