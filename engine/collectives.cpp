@@ -41,7 +41,7 @@ Sharded reduce_scatter(const Sharded& t, char dim, const Axes& axes, Schedule sc
 
 Sharded all_reduce(const Sharded& t, const Axes& axes, Schedule schedule, Threads& threads) {
   const Type to = divided(all_reduce_type(t.type(), axes), t.torus());
-  return summed(t, all_reduce_moves(t.torus(), t.local(), axes), to, schedule, threads);
+  return summed(t, all_reduce_moves(t.torus(), t.local(), axes), to, {.order = schedule}, threads);
 }
 
 Sharded all_to_all(const Sharded& t, char from, char to, const Axes& axes, const Axes& as,

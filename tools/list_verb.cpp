@@ -103,9 +103,9 @@ int list_models(bool json) {
         "Q d_head, V vocabulary.\n\n"
         "Keys of a preset that are not the defaults\n");
   for (const Preset& m : all_presets()) {
-    std::string keys(m.keys);
-    std::replace(keys.begin(), keys.end(), ',', ' ');  // so that lines can be broken
-    if (!json && !keys.empty()) print_entry(std::string(m.name), keys, 12);
+    std::string words(m.keys);
+    std::replace(words.begin(), words.end(), ',', ' ');  // so that lines can be broken
+    if (!json && !words.empty()) print_entry(std::string(m.name), words, 12);
   }
   if (!json)
     fmt::print(

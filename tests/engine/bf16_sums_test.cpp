@@ -32,7 +32,7 @@ float sum(const Summation& how, int K, std::int64_t chunk = 0) {
   std::vector<const float*> terms;
   for (int i = 0; i < K; ++i) terms.push_back(&kParts[i]);
   float out = NAN;
-  scheduled_sum(how, terms, chunk, 1, &out);
+  scheduled_sum(how, terms, chunk, ChunkPart::whole, 1, &out);
   return out;
 }
 

@@ -144,7 +144,7 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
 TEST(WireType, OfCodesIsAByte) {
   const auto type = [](const char* role, const char* layout) {
     return wire_type({"x", Layout::parse(layout), Role::parse(role)},
-                     {.weights = WeightType::int8, .act = ActType::bf16});
+                     {.weights = WeightType::int8, .act = ActType::bf16}, {});
   };
   EXPECT_EQ(type("weight wq", "EHQ"), WireType::int8);
   EXPECT_EQ(type("weight w_out", "F_xE"), WireType::int8);

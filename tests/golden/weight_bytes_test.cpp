@@ -17,7 +17,7 @@ std::vector<std::int64_t> bytes_with(WeightKind kind, const std::string& numeric
   const Case c = parse_case("torus=2x1x3 prefill=ws2d:heads block=serial " + numerics +
                             " model=palm-tiny,layers=1,E=12,F=12,H=12,Q=2,V=12,bias=all");
   const Program layer = make_plan(c).decode.layer;
-  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics);
+  const Ledger ledger = count(layer, check(layer, c, 1, 4), c.torus, c.numerics, c.model);
   std::vector<std::int64_t> bytes;
   for (std::size_t i = 0; i < layer.ops.size(); ++i)
     for (const std::string& arg : layer.ops[i].args)
@@ -48,7 +48,7 @@ TEST(Ledger, OfInt8WeightsACodeHasOneByte) {
     const PhasePrograms programs = make_plan(c).prefill;
     for (const Program* program : {&programs.embed, &programs.layer, &programs.head})
       for (const StepCost& cost :
-           count(*program, check(*program, c, 1, 4), c.torus, c.numerics).steps)
+           count(*program, check(*program, c, 1, 4), c.torus, c.numerics, c.model).steps)
         if (is_collective(cost.kind) &&
             program->declared(cost.step).role.kind == Role::Kind::weight)
           bytes[type][program->declared(cost.step).role.name] = cost.wire_bytes;
