@@ -126,7 +126,7 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   c.numerics.weights = kind.weights;
   c.numerics.regime = kind.regime;
   if (kind.regime == Regime::f32)
-    c.numerics.schedule = choose.of({Schedule::group, Schedule::ring, Schedule::tree});
+    c.numerics.schedule = choose.of({Schedule::group, Schedule::ring, Schedule::tree, Schedule::biring});
   const std::int64_t rows = unit(c, 'B');
   c.batch = rows == 1 ? choose.between(1, 5) : rows * (rows <= 6 ? choose.between(1, 2) : 1);
   const std::int64_t L = smallest_length(c.prefill, c.torus);

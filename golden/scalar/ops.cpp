@@ -88,7 +88,7 @@ Value reshaped(const Op& op, const Value& t, const Torus& torus) {
 /// The same elements after a move between the chips of a group: of partial sums with wire=bf16
 /// every one is rounded, wherever it comes from, unless the group is one chip.
 Value travelled(const Op& op, const Value& t, const Setting& setting) {
-  Value out = t;
+  Value out = moved(op, t);
   if (setting.wire_bf16 && t.layout.is_partial() && setting.torus.size(op.axes) > 1)
     for (std::vector<float>& part : out.parts)
       for (float& v : part) v = oracle::bf16(v);

@@ -78,10 +78,12 @@ class Distances : public Observer {
  public:
   explicit Distances(const oracle::Answer& exact) : exact_(exact) {}
 
-  void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     const Role& m = declared.role;
-    const auto at = exact_.checkpoints.find(checkpoint_id(scope.pass, scope.layer, m.name));
+    // What the head takes of the last layer's out is a part of what counts already.
+    const int layer = program.of_layer() ? scope.layer : -1;
+    const auto at = exact_.checkpoints.find(checkpoint_id(scope.pass, layer, m.name));
     if (op == nullptr || m.kind != Role::Kind::checkpoint || declared.layout.is_partial() ||
         at == exact_.checkpoints.end())
       return;

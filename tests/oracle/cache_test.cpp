@@ -14,7 +14,7 @@ bool holds(const Drawn& d, const Answer& answer, float (*kept)(float)) {
   const std::string& last = answer.passes.back();
   for (int layer = 0; layer < d.config.layers; ++layer)
     for (const auto& [name, of] :
-         {std::pair(std::string("k_cache"), d.config.rope == Rope::none ? "k" : "k_rot"),
+         {std::pair(std::string("k_cache"), rotates(d.config) ? "k_rot" : "k"),
           std::pair(std::string("v_cache"), "v")}) {
       const Tensor& cache = answer.checkpoints.at(checkpoint_id(last, layer, name));
       std::int64_t start = 0;

@@ -116,7 +116,7 @@ TEST(Lists, SayWhatTheCodeKnows) {
   const auto models = nlohmann::json::parse(said("list models --json").text);
   EXPECT_EQ(models["presets"][0]["preset"], "palm-tiny");
   EXPECT_EQ(models["presets"][0]["E"], 96);
-  EXPECT_EQ(models["keys"].size(), 20U);
+  EXPECT_EQ(models["keys"].size(), 21U);
   EXPECT_EQ(models["presets"].size(), 6U);
   EXPECT_EQ(models["presets"][4]["preset"], "gptj");
   EXPECT_NE(models["presets"][4]["keys"].get<std::string>().find("bias=ffn"), std::string::npos);

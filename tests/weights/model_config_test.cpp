@@ -167,7 +167,7 @@ TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
           << text;
     }
   }
-  EXPECT_EQ(model_keys().size(), 20U);
+  EXPECT_EQ(model_keys().size(), 21U);
 }
 
 TEST(ModelConfig, CachesAreAsActUnlessTheModelSaysOtherwise) {

@@ -195,7 +195,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"layouts t\nq for attend : BLHQ",
                 "layouts_c1: my.layouts line 2: 'q for attend': q has no uses of its own"},
         Refused{"layouts t\nin : BLE [loop]",
-                "layouts_c1: my.layouts line 2: 'loop' is not a valid note; legal: strict"},
+                "layouts_c1: my.layouts line 2: 'loop' is not a valid note; legal: "
+                "strict, loop one-way, loop both-full, loop both-half, loop none"},
+        Refused{"layouts t\nin : BLE [loop twice]",
+                "layouts_c1: my.layouts line 2: 'loop twice' is not a valid note; legal: "
+                "strict, loop one-way, loop both-full, loop both-half, loop none"},
         Refused{"layouts t\nlayouts t",
                 "layouts_c2: my.layouts line 2: t is defined twice, before in line 1"},
         Refused{"layouts t\nin : BLE\nin : BLE_x",
