@@ -93,16 +93,30 @@ void choose_formulas(Choices& choose, ModelConfig& m) {
   m.unembed_bias = choose.percent(25);
 }
 
-/// A case of the stratum, if the choices make one.
-std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
-  Case c;
-  const auto axis = [&] { return static_cast<int>(choose.of<int>({1, 1, 2, 2, 3, 3, 4, 5})); };
-  do {
+/// A torus of the class, of at most 48 chips.
+Torus choose_torus(Choices& choose, strata::TorusClass wanted) {
+  if (wanted == strata::TorusClass::one_chip) return {1, 1, 1};
+  if (wanted == strata::TorusClass::equal) {
+    const int size = choose.of<int>({2, 2, 3});
+    return {size, size, size};
+  }
+  const bool ones = wanted == strata::TorusClass::axis_of_1;
+  const auto axis = [&] {
+    return ones ? choose.of<int>({1, 1, 2, 2, 3, 3, 4, 5, 7}) : choose.of<int>({2, 2, 3, 3, 4, 5});
+  };
+  for (;;) {
     // One after the other: the order of arguments is the compiler's, and a seed means the same
     // cases everywhere.
     const int z = axis(), y = axis(), x = axis();
-    c.torus = Torus(x, y, z);
-  } while (chips(c.torus) > 48);
+    const Torus torus(x, y, z);
+    if (chips(torus) <= 48 && strata::class_of(torus) == wanted) return torus;
+  }
+}
+
+/// A case of the stratum, if the choices make one.
+std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
+  Case c;
+  c.torus = choose_torus(choose, stratum.kind.torus);
   c.prefill = stratum.prefill;
   c.decode = stratum.decode;
   const strata::Kind& kind = stratum.kind;
@@ -125,8 +139,10 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   c.numerics.act = kind.act;
   c.numerics.weights = kind.weights;
   c.numerics.regime = kind.regime;
+  c.numerics.loop = kind.loop;
   if (kind.regime == Regime::f32)
-    c.numerics.schedule = choose.of({Schedule::group, Schedule::ring, Schedule::tree, Schedule::biring});
+    c.numerics.schedule =
+        choose.of({Schedule::group, Schedule::ring, Schedule::tree, Schedule::biring});
   const std::int64_t rows = unit(c, 'B');
   c.batch = rows == 1 ? choose.between(1, 5) : rows * (rows <= 6 ? choose.between(1, 2) : 1);
   const std::int64_t L = smallest_length(c.prefill, c.torus);
@@ -213,6 +229,7 @@ std::vector<Case> simpler(const Case& c) {
     next.numerics.acc = FloatType::f32;
   });
   propose([](Case& next) { next.numerics.schedule = Schedule::group; });
+  propose([](Case& next) { next.numerics.loop = Loop::none; });
   propose([](Case& next) { next.numerics.acc = FloatType::f32; });
   propose([](Case& next) { next.numerics.wire = FloatType::f32; });
   propose([](Case& next) { next.numerics.act = ActType::f32; });

@@ -16,12 +16,13 @@ class Coverage {
 
   /// One aligned line for each requirement: share and least share.
   std::string to_string() const;
-  /// What was covered too little: at least 60 % with axes not all three equal, 30 % with 12 chips
+  /// What was covered too little: at least 50 % with axes not all three equal, 30 % with 12 chips
   /// or more, 50 % with gen ≥ 3, 20 % with an axis of 3 or 5 or a larger odd number, 15 % with
   /// regime=f32 and 2 % with each schedule, acc, wire and cache of bf16 in their shares, every part
   /// of the model family in its share; half of the cases at most 5·10^6 multiply-adds; and as many
-  /// cells of golden/strata.h met as there are cases, or all of them. Empty if all hold, else the
-  /// first that does not. Of fewer than kLeastCases, shares say nothing: then nothing is required.
+  /// cells of golden/strata.h met as there are cases, or all of them where these are a round. Empty
+  /// if all hold, else the first that does not. Of fewer than kLeastCases, shares say nothing: then
+  /// nothing is required.
   static constexpr std::int64_t kLeastCases = 100;
   std::string shortfall() const;
 

@@ -150,6 +150,22 @@ std::vector<Case> standard_matrix() {
     if (decodes(s) && strata::runs(s, Block::parallel)) add_bf16("4x2x3", "palm-tiny,K=6", s, 24);
   for (const Strategy& s : first_strategies())
     add_bf16("1x5x2", "palm-tiny,E=80,F=160,H=20,V=40", s, 10);
+  // Looped: every table, each loop by turns, in both regimes; rings of one to 24 chips.
+  for (const char* torus : {"4x2x3", "3x2x2", "4x1x2"})
+    for (const Strategy& s : all_strategies()) {
+      add_table(torus, schedule % 2 == 0 ? "palm-tiny,K=6" : "palm-tiny,K=24", s, 24, 4);
+      Numerics& numerics = all.back().numerics;
+      numerics.loop = std::array{Loop::one_way, Loop::both_full, Loop::both_half}[schedule++ % 3];
+      if (schedule / 3 % 2 == 0) continue;
+      numerics.regime = Regime::f32;
+      numerics.schedule = std::array{Schedule::biring, Schedule::group}[schedule / 6 % 2];
+    }
+  for (const Strategy& s : first_strategies())
+    for (Loop loop : {Loop::one_way, Loop::both_full, Loop::both_half}) {
+      add("5x2x3", "palm-tiny,E=60,F=120,H=30,V=60", s, s, 30, 3, 3);
+      all.back().numerics.regime = Regime::f32;
+      all.back().numerics.loop = loop;
+    }
   return all;
 }
 

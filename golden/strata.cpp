@@ -1,8 +1,10 @@
 #include "golden/strata.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "engine/run/plan.h"
@@ -12,52 +14,98 @@
 namespace shardproof::cases::strata {
 namespace {
 
-std::string cell(const Strategy& strategy, const Kind& kind, bool hands_over) {
-  return fmt::format("{} {}{}", strategy.to_string(), to_string(kind),
-                     hands_over ? " hand-over" : "");
+constexpr std::array kWeightTypes{WeightType::f32, WeightType::bf16, WeightType::int8};
+constexpr std::array kActTypes{ActType::f32, ActType::bf16};
+constexpr std::array kRegimes{Regime::exact, Regime::f32};
+constexpr std::array kLoops{Loop::none, Loop::one_way, Loop::both_full, Loop::both_half};
+constexpr std::array kTori{TorusClass::one_chip, TorusClass::axis_of_1, TorusClass::equal,
+                           TorusClass::two_equal, TorusClass::different};
+constexpr std::array kBlocks{Block::parallel, Block::serial};
+constexpr std::array kHeads{Heads::multiquery, Heads::grouped, Heads::multihead};
+
+std::string_view to_string(TorusClass torus) {
+  constexpr std::array<std::string_view, 5> kWords{"one chip", "an axis of 1", "equal axes",
+                                                   "two equal axes", "different axes"};
+  return kWords[static_cast<std::size_t>(torus)];
 }
 
-const std::vector<Strategy>& legal_strategies(Block block) {
-  static const auto of = [](Block wanted) {
-    std::vector<Strategy> all;
-    for (const Strategy& s : all_strategies())
-      if (runs(s, wanted)) all.push_back(s);
-    return all;
-  };
-  static const std::vector<Strategy> parallel = of(Block::parallel), serial = of(Block::serial);
-  return block == Block::parallel ? parallel : serial;
+std::string_view to_string(Heads heads) {
+  constexpr std::array<std::string_view, 3> kWords{"multiquery", "grouped", "multihead"};
+  return kWords[static_cast<std::size_t>(heads)];
 }
 
-/// The strategies of one kind's strata: each that can decode alone, then pairs with every one in.
-std::vector<Stratum> strata_of(const Kind& kind, std::size_t turn) {
-  std::vector<Strategy> both, prefills;
-  for (const Strategy& s : legal_strategies(kind.block))
-    (decodes(s) ? both : prefills).push_back(s);
-  std::vector<Stratum> strata;
-  for (const Strategy& s : both) strata.push_back({s, s, kind});
-  // Turned, and every second kind the other way around: other pairs each time.
-  std::rotate(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(turn * 5 % both.size()),
-              both.end());
-  if (turn % 2 == 1) std::reverse(both.begin(), both.end());
-  const std::size_t distance = 1 + turn % (both.size() - 1);
-  std::set<std::size_t> paired;
-  std::size_t next = 0;
-  const auto take = [&] {
-    while (paired.contains(next)) ++next;
-    paired.insert(next);
-    return next;
-  };
-  for (const Strategy& s : prefills) strata.push_back({s, both[take()], kind});
-  while (paired.size() < both.size()) {
-    const std::size_t first = take();
-    std::size_t second = (first + distance) % both.size();
-    for (std::size_t n = 0; n < both.size() && (second == first || paired.contains(second)); ++n)
-      second = (second + 1) % both.size();
-    if (second == first) second = (first + 1) % both.size();
-    paired.insert(second);
-    strata.push_back({both[first], both[second], kind});
+template <class T>
+void shuffle(std::vector<T>& all, std::uint64_t stream) {
+  for (std::size_t i = all.size(); i > 1; --i)
+    std::swap(all[i - 1], all[counter_random(stream, "strata", i)[0] % i]);
+}
+
+/// One half of the kinds: of act and regime, by turns of the others, either equal or different
+/// values. So all values of any four of the five are together in some kind.
+std::vector<Kind> kinds_of(std::uint64_t round) {
+  std::vector<Kind> all;
+  for (std::size_t w = 0; w < kWeightTypes.size(); ++w)
+    for (std::size_t l = 0; l < kLoops.size(); ++l)
+      for (std::size_t t = 0; t < kTori.size(); ++t)
+        for (std::size_t a = 0; a < kActTypes.size(); ++a)
+          all.push_back({kWeightTypes[w], kActTypes[a], kRegimes[(a + w + l + t + round) % 2],
+                         kLoops[l], kTori[t]});
+  shuffle(all, round);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].block = kBlocks[i % 2];
+    all[i].heads = kHeads[i / 2 % 3];
+    all[i].chunked = i / 6 % 2 == 1;
   }
-  return strata;
+  return all;
+}
+
+/// Of one kind: a prefill alone hands over to one that decodes, so do `kPairs` more; the others run
+/// by themselves.
+void add_strata(const Kind& kind, std::uint64_t stream, std::vector<Stratum>& strata) {
+  constexpr std::size_t kPairs = 8;
+  std::vector<Strategy> both, prefills;
+  for (const Strategy& s : all_strategies()) (decodes(s) ? both : prefills).push_back(s);
+  shuffle(both, stream);
+  const auto add = [&](const Strategy& prefill, const Strategy& decode) {
+    Stratum stratum{prefill, decode, kind};
+    for (const Strategy* one : {&prefill, &decode})
+      if (!runs(*one, kind.block)) stratum.kind.block = Block::serial;
+    strata.push_back(std::move(stratum));
+  };
+  std::size_t next = 0;
+  for (const Strategy& s : prefills) add(s, both[next++]);
+  for (std::size_t pair = 0; pair < kPairs; ++pair, next += 2) add(both[next], both[next + 1]);
+  for (; next < both.size(); ++next) add(both[next], both[next]);
+}
+
+/// The words of the five properties whose fours are cells.
+std::array<std::string, 5> words_of(const Kind& kind) {
+  return {fmt::format("weights={}", shardproof::to_string(kind.weights)),
+          fmt::format("act={}", shardproof::to_string(kind.act)),
+          fmt::format("regime={}", shardproof::to_string(kind.regime)),
+          fmt::format("loop={}", shardproof::to_string(kind.loop)),
+          std::string(to_string(kind.torus))};
+}
+
+std::string shape_words(const Kind& kind) {
+  return fmt::format("{} {}{}", shardproof::to_string(kind.block), to_string(kind.heads),
+                     kind.chunked ? " chunked" : "");
+}
+
+/// The cells of one strategy.
+std::vector<std::string> cells(const Strategy& strategy, const Kind& kind, bool hands_over) {
+  const std::string name = strategy.to_string();
+  const std::array<std::string, 5> words = words_of(kind);
+  std::vector<std::string> all{
+      fmt::format("{} {}", name, shape_words(kind)),
+      fmt::format("{} {} {}", name, words[2], hands_over ? "hand-over" : "alone")};
+  for (std::size_t out = 0; out < words.size(); ++out) {
+    std::vector<std::string_view> four;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (i != out) four.push_back(words[i]);
+    all.push_back(fmt::format("{} {}", name, fmt::join(four, " ")));
+  }
+  return all;
 }
 
 }  // namespace
@@ -67,36 +115,27 @@ Heads heads_of(const ModelConfig& model) {
   return model.K == model.H ? Heads::multihead : Heads::grouped;
 }
 
-const std::vector<Kind>& all_kinds() {
-  static const std::vector<Kind> kinds = [] {
-    std::vector<Kind> all;
-    for (Block block : {Block::parallel, Block::serial})
-      for (Heads heads : {Heads::multiquery, Heads::grouped, Heads::multihead})
-        for (Regime regime : {Regime::exact, Regime::f32})
-          for (ActType act : {ActType::f32, ActType::bf16})
-            for (WeightType weights : {WeightType::f32, WeightType::bf16, WeightType::int8}) {
-              // In chunks or at once by turns: each pair of values of the others meets both.
-              const int turn = static_cast<int>(block) + static_cast<int>(heads) +
-                               static_cast<int>(regime) + static_cast<int>(act) +
-                               static_cast<int>(weights);
-              all.push_back({block, heads, regime, act, weights, turn % 2 == 1});
-            }
-    return all;
-  }();
-  return kinds;
+TorusClass class_of(const Torus& torus) {
+  const std::array sizes{torus.size(Axis::x), torus.size(Axis::y), torus.size(Axis::z)};
+  if (torus.chips() == 1) return TorusClass::one_chip;
+  if (std::find(sizes.begin(), sizes.end(), 1) != sizes.end()) return TorusClass::axis_of_1;
+  switch (std::set<int>(sizes.begin(), sizes.end()).size()) {
+    case 1:
+      return TorusClass::equal;
+    case 2:
+      return TorusClass::two_equal;
+    default:
+      return TorusClass::different;
+  }
 }
 
 Kind kind_of(const Case& c) {
-  return {c.model.block,  heads_of(c.model),  c.numerics.regime,
-          c.numerics.act, c.numerics.weights, c.chunk < c.prompt};
+  return {c.numerics.weights, c.numerics.act, c.numerics.regime, c.numerics.loop,
+          class_of(c.torus),  c.model.block,  heads_of(c.model), c.chunk < c.prompt};
 }
 
 std::string to_string(const Kind& kind) {
-  constexpr const char* kHeads[] = {"multiquery", "grouped", "multihead"};
-  return fmt::format("{} {} regime={} act={} weights={}{}", shardproof::to_string(kind.block),
-                     kHeads[static_cast<std::size_t>(kind.heads)],
-                     shardproof::to_string(kind.regime), shardproof::to_string(kind.act),
-                     shardproof::to_string(kind.weights), kind.chunked ? " chunked" : "");
+  return fmt::format("{} {}", fmt::join(words_of(kind), " "), shape_words(kind));
 }
 
 bool runs(const Strategy& strategy, Block block) {
@@ -111,45 +150,58 @@ bool runs(const Strategy& strategy, Block block) {
   }
 }
 
-const std::vector<Stratum>& all_strata() {
-  static const std::vector<Stratum> strata = [] {
+const std::vector<Stratum>& all_strata(std::uint64_t round) {
+  static const auto of = [](std::uint64_t which) {
     std::vector<Stratum> all;
-    for (std::size_t i = 0; i < all_kinds().size(); ++i)
-      for (Stratum& one : strata_of(all_kinds()[i], i)) all.push_back(std::move(one));
-    // Shuffled, so that a short run of cases is spread over all.
-    for (std::size_t i = all.size(); i > 1; --i)
-      std::swap(all[i - 1], all[counter_random(0, "strata", i)[0] % i]);
+    const std::vector<Kind> kinds = kinds_of(which);
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      add_strata(kinds[i], which * kinds.size() + i, all);
+    // So that a short run of cases is spread over all.
+    shuffle(all, which);
     return all;
-  }();
-  return strata;
+  };
+  static const std::array<std::vector<Stratum>, 2> rounds{of(0), of(1)};
+  return rounds[round % 2];
 }
 
 const Stratum& stratum_of(std::uint64_t seed, std::uint64_t index) {
-  const std::uint64_t n = all_strata().size();
-  return all_strata()[(seed % n * 101 + index % n) % n];
+  const std::uint64_t n = all_strata(0).size();
+  return all_strata(seed + index / n)[(seed % n * 101 + index % n) % n];
 }
 
 std::vector<std::string> cells_of(const Case& c) {
   const bool hands_over = !(c.prefill == c.decode) && c.gen > 1;
-  std::vector<std::string> cells{cell(c.prefill, kind_of(c), hands_over)};
-  if (hands_over) cells.push_back(cell(c.decode, kind_of(c), true));
-  return cells;
+  std::vector<std::string> all = cells(c.prefill, kind_of(c), hands_over);
+  if (hands_over)
+    for (std::string& cell : cells(c.decode, kind_of(c), true)) all.push_back(std::move(cell));
+  return all;
 }
 
 const std::vector<std::string>& legal_cells() {
-  static const std::vector<std::string> cells = [] {
+  static const std::vector<std::string> legal = [] {
+    std::vector<Kind> kinds;
+    for (std::uint64_t round : {0U, 1U})
+      for (Kind kind : kinds_of(round))
+        for (Block block : kBlocks)
+          for (Heads heads : kHeads)
+            for (bool chunked : {false, true}) {
+              kind.block = block, kind.heads = heads, kind.chunked = chunked;
+              kinds.push_back(kind);
+            }
     std::vector<std::string> all;
     for (const Strategy& s : all_strategies()) {
-      const bool legal[] = {runs(s, Block::parallel), runs(s, Block::serial)};
-      for (const Kind& kind : all_kinds())
+      const std::array<bool, 2> legal_block{runs(s, Block::parallel), runs(s, Block::serial)};
+      std::set<std::string> own;
+      for (const Kind& kind : kinds)
         for (bool hands_over : {false, true})
           // A prefill alone that hands nothing over would be a case of one token.
-          if (legal[kind.block == Block::serial] && (hands_over || decodes(s)))
-            all.push_back(cell(s, kind, hands_over));
+          if (legal_block[kind.block == Block::serial] && (hands_over || decodes(s)))
+            for (std::string& cell : cells(s, kind, hands_over)) own.insert(std::move(cell));
+      all.insert(all.end(), own.begin(), own.end());
     }
     return all;
   }();
-  return cells;
+  return legal;
 }
 
 }  // namespace shardproof::cases::strata

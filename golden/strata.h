@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,17 +12,23 @@ namespace shardproof::cases::strata {
 enum class Heads { multiquery, grouped, multihead };
 Heads heads_of(const ModelConfig& model);
 
-/// What a random case is drawn to be, but for the strategies; every combination is one.
+/// What the axes of a torus are: one chip; an axis of 1, but several chips; all equal; two equal;
+/// pairwise different.
+enum class TorusClass { one_chip, axis_of_1, equal, two_equal, different };
+TorusClass class_of(const Torus& torus);
+
+/// What a random case is drawn to be, but for the strategies.
 struct Kind {
+  WeightType weights = WeightType::f32;
+  ActType act = ActType::f32;
+  Regime regime = Regime::exact;
+  Loop loop = Loop::none;
+  TorusClass torus = TorusClass::one_chip;
   Block block = Block::parallel;
   Heads heads = Heads::multiquery;
-  Regime regime = Regime::exact;
-  ActType act = ActType::f32;
-  WeightType weights = WeightType::f32;
   bool chunked = false;
   bool operator==(const Kind&) const = default;
 };
-const std::vector<Kind>& all_kinds();
 Kind kind_of(const Case& c);
 std::string to_string(const Kind& kind);
 
@@ -38,18 +43,22 @@ struct Stratum {
   bool hands_over() const { return !(prefill == decode); }
 };
 
-/// The strata, in a fixed order that looks random. Between them every cell is met: of every kind,
-/// every strategy by itself, and every strategy in a pair with another, as prefill or as decode.
-/// Pairs differ from kind to kind.
-const std::vector<Stratum>& all_strata();
+/// The strata of a round, of two rounds by turns, in a fixed order that looks random. The kinds of
+/// a round are one half of weights × act × regime × loop × torus class, in which every four of
+/// these have all their values together; block, heads and chunks go round with them. Of every kind
+/// each strategy is in one case, alone or handing over to another, by turns.
+const std::vector<Stratum>& all_strata(std::uint64_t round);
 
-/// The stratum of a stream's case: any all_strata().size() cases in a row have each of them once.
+/// The stratum of a stream's case. The first all_strata(0).size() cases of a stream are one round,
+/// the next the other.
 const Stratum& stratum_of(std::uint64_t seed, std::uint64_t index);
 
-/// A cell: a strategy, a kind, and whether the case has a hand-over. A case is in one cell, or in
-/// two where it hands over.
+/// The cells of a case, of each of its strategies: with every four of weights, act, regime, loop
+/// and torus class; with block, heads and chunks; with the regime, alone or handing over. All five
+/// of the former are 8,880 cells for 37 strategies, more than 3,000 cases with two strategies can
+/// meet.
 std::vector<std::string> cells_of(const Case& c);
-/// Every cell that some legal case is in.
+/// Every cell that some legal case is in: a round meets them all.
 const std::vector<std::string>& legal_cells();
 
 }  // namespace shardproof::cases::strata

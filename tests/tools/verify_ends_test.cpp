@@ -59,7 +59,7 @@ TEST_F(VerifyEnds, AnInterruptPrintsTheTotalsSoFar) {
     EXPECT_EQ(o.code, code) << o.out << o.err;
     const std::size_t done = rows(o.out);
     EXPECT_NE(o.out.find("\ninterrupted by " + std::string(name) + " after " +
-                         std::to_string(done) + " of 898 cases: " + std::to_string(done) +
+                         std::to_string(done) + " of 1356 cases: " + std::to_string(done) +
                          " equal, 0 different, 0 not judged, 0 refused\n"),
               std::string::npos)
         << o.out;
