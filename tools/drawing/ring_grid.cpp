@@ -174,8 +174,8 @@ std::string caption(const Drawn& of, bool whole) {
     text += " Of two in a cell the first goes to the next chip, the second to the one before.";
   if (!whole)
     text += fmt::format(
-        " The ring is too large to be drawn: this is chip {}, number {}. Of chip {}+k all chunks "
-        "are k more, modulo {}.",
+        " The ring is too large to be drawn as a whole: this is chip {}, number {}. On chip {}+k "
+        "every chunk's number is k more, modulo {}.",
         of.scene.torus.name(of.scene.chip), of.mine, of.mine, of.K);
   return text + fmt::format(" Shaded: chunk {}.", of.mine);
 }
