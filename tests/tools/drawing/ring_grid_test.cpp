@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -119,6 +120,29 @@ bool inside(const Xml& outline, const Xml& text) {
   return x > 0 && x < number(outline, "width") && y > 0 && y < number(outline, "height");
 }
 
+/// Whether a text stands in a shaded box.
+bool shaded(const Xml& ring, const Xml& text) {
+  static const std::regex kBox("M([-.0-9]+) ([-.0-9]+)h([.0-9]+)v([.0-9]+)");
+  bool found = false;
+  visit(ring, [&](const Xml& e) {
+    const std::string data = attribute(e, "d"), fill = attribute(e, "fill");
+    if (data.empty() || fill == "#fff") return;
+    for (std::sregex_iterator box(data.begin(), data.end(), kBox), end; box != end; ++box) {
+      const double x = number(text, "x") - std::stod((*box)[1]);
+      const double y = number(text, "y") - std::stod((*box)[2]);
+      found = found || (x > 0 && x < std::stod((*box)[3]) && y > 0 && y < std::stod((*box)[4]));
+    }
+  });
+  return found;
+}
+
+/// "3a 1b" has chunk 3 and chunk 1.
+bool has_chunk(const std::string& cell, std::int64_t chunk) {
+  for (const std::string& part : parts_of(cell))
+    if (std::stoll(part) == chunk) return true;
+  return false;
+}
+
 /// "", or what of a ring stands outside its card.
 std::string outside(const Xml& ring) {
   const Xml background = ring.parent().parent().child("rect");
@@ -182,15 +206,18 @@ TEST(RingGrid, SaysWhatAChipUsesOrAddsTo) {
                 << what << " " << value << " chip " << c;
           }
 
-          // The outline goes round the example chip's cells and no others.
+          // The outline goes round the example chip's cells and no others; its chunk is shaded.
           ASSERT_EQ(outlines(ring).size(), 1U) << what;
           const Xml outline = outlines(ring)[0];
           for (const Xml& round : of_class(ring, "ring-round")) {
             const std::vector<Xml> cells = without_name(texts(round));
             ASSERT_EQ(cells.size(), K) << what;
-            for (const Xml& cell : cells)
+            for (const Xml& cell : cells) {
               EXPECT_EQ(inside(outline, cell), number(cell, "x") == number(columns[mine], "x"))
                   << what << " " << content(cell);
+              EXPECT_EQ(shaded(ring, cell), has_chunk(content(cell), torus.block(chip, over)))
+                  << what << " " << content(cell);
+            }
           }
           EXPECT_NE(words(ring).find(fmt::format("Shaded: chunk {}.", mine)), std::string::npos);
           EXPECT_EQ(words(ring).find("too large"), std::string::npos) << what;
@@ -268,6 +295,7 @@ TEST(RingGrid, OfALargeRingTheExampleChipAlone) {
           for (std::size_t c = 0; c < cells.size(); ++c) {
             EXPECT_EQ(number(cells[c], "x"), number(columns[c], "x")) << what;
             EXPECT_TRUE(inside(outlines(ring)[i], cells[c])) << what;
+            EXPECT_EQ(shaded(ring, cells[c]), has_chunk(content(cells[c]), mine)) << what;
             said[std::stoi(content(columns[c]))] = parts_of(content(cells[c]));
           }
         }
