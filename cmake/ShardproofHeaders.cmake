@@ -29,6 +29,7 @@ set(shardproof_private_headers
   tools/drawing/header_card.h
   tools/drawing/lettering.h
   tools/drawing/page.h
+  tools/drawing/ring_grid.h
   tools/drawing/scene.h
   tools/drawing/value_card.h
   weights/hdf5/attribute.h

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/drawing/lettering.h"
+#include "tools/drawing/ring_grid.h"
 #include "tools/drawing/svg.h"
 
 namespace shardproof {
@@ -123,7 +124,9 @@ Card collective_card(const Scene& scene, const Op& op, std::size_t step) {
   say("has " + scene.glyphs.held(after));
   svg.close();
   say(fmt::format("({}) {}", scene.local_text(after), result.role.to_string()));
-  bottom = std::max(bottom, note) + 3;
+  bottom = std::max(bottom, note);
+  if (op.loop != Loop::none) bottom = ring_grid(scene, svg, op, bottom + 2);
+  bottom += 3;
   svg.close();
 
   Svg card;

@@ -28,7 +28,8 @@ int example_chip(const Torus& torus);
 /// every step in order: the statement in the paper's notation, the global tensor cut into blocks
 /// with the chips that hold each (copies '*', summands '+'), and the index ranges that the example
 /// chip holds; and for a collective both its operand's and its result's blocks, the chips that
-/// talk, and what one chip sends, symbolically and in numbers.
+/// talk, what one chip sends, symbolically and in numbers, and of a loop which chunks the chips of
+/// the example chip's ring use, or add to, in each round.
 /// Throws Error("picture_c1", ...) on a torus of more than kMostChipsInPicture chips,
 /// Error("picture_c2", ...) on a program too long for A0.
 std::string picture(const Program& program, const std::map<std::string, Type>& types,

@@ -227,6 +227,8 @@ RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
   extents['L'] = run.prompt;
   extents['B'] = run.batch;
   run.numerics.weights = *rc::gen::element(WeightType::f32, WeightType::int8);
+  run.numerics.loop =
+      *rc::gen::element(Loop::none, Loop::one_way, Loop::both_full, Loop::both_half);
   const int chip = draw_int(0, torus.chips() - 1);
   const PhasePrograms phase = make_plan(run).prefill;
   for (const Program* program : {&phase.embed, &phase.layer, &phase.head, &phase.sample}) {
