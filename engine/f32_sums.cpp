@@ -108,8 +108,8 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
         const std::int64_t chunk = whole ? chunk_of(at, count, K) : mine;
         PartRun part{ChunkPart::whole, whole ? chunk_begin(chunk + 1, count, K) : run.to + n};
         if (halves)
-          part = whole ? shard_part(chunk, count, K, at)
-                       : scattered_part(moves.to_local, how.dim, at);
+          part =
+              whole ? shard_part(chunk, count, K, at) : scattered_part(moves.to_local, how.dim, at);
         const std::int64_t length = std::min(part.end, run.to + n) - at;
         for (std::size_t j = 0; j < pieces.size(); ++j)
           terms[j] = from[static_cast<std::size_t>(pieces[j].from_chip)].data() + pieces[j].from +

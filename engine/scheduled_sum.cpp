@@ -59,8 +59,8 @@ void rounding_sum(const Summation& how, const std::vector<const float*>& terms, 
 
 }  // namespace
 
-void scheduled_sum(const Summation& how, const std::vector<const float*>& terms,
-                   std::int64_t chunk, ChunkPart part, std::int64_t n, float* out) {
+void scheduled_sum(const Summation& how, const std::vector<const float*>& terms, std::int64_t chunk,
+                   ChunkPart part, std::int64_t n, float* out) {
   if (how.rounds()) return rounding_sum(how, terms, chunk, part, n, out);
   if (how.ring() == Loop::none && how.order == Schedule::tree) return tree(terms, n, out);
   const RingSum sum =

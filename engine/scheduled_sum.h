@@ -19,8 +19,8 @@ namespace shardproof {
 /// rounded before they are added (group, tree), or the sums so far where they travel on (rings);
 /// the last sum stays as it is.
 /// K ≥ 1. The terms are in the order of the group: the chips' block index over the op's axes.
-void scheduled_sum(const Summation& how, const std::vector<const float*>& terms,
-                   std::int64_t chunk, ChunkPart part, std::int64_t n, float* out);
+void scheduled_sum(const Summation& how, const std::vector<const float*>& terms, std::int64_t chunk,
+                   ChunkPart part, std::int64_t n, float* out);
 
 /// The ring's chunk of element i of n in an all_reduce over K chips, ⌊i·K/n⌋, and a chunk's first
 /// element.

@@ -77,8 +77,8 @@ std::span<const NumericsKey> numerics_keys() {
   static const std::array keys{
       key<&Numerics::weights>("weights"), key<&Numerics::act>("act"),
       key<&Numerics::regime>("regime"),   key<&Numerics::schedule>("schedule"),
-      key<&Numerics::loop>("loop"),
-      key<&Numerics::acc>("acc"),         key<&Numerics::wire>("wire")};
+      key<&Numerics::loop>("loop"),       key<&Numerics::acc>("acc"),
+      key<&Numerics::wire>("wire")};
   return keys;
 }
 

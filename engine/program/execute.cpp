@@ -167,8 +167,7 @@ Sharded Step::product() const {
   std::vector<std::pair<SharedValue, SharedValue>> terms;
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
-                summation().acc,
-                op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_));
+                summation().acc, op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_));
 }
 
 /// The biases, after the first operand.

@@ -27,8 +27,7 @@ constexpr float kParts[] = {p0, p1, p2, p3, p4};
 
 std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
-float sum(const Summation& how, int K, std::int64_t chunk,
-          ChunkPart part = ChunkPart::whole) {
+float sum(const Summation& how, int K, std::int64_t chunk, ChunkPart part = ChunkPart::whole) {
   std::vector<const float*> terms;
   for (int i = 0; i < K; ++i) terms.push_back(&kParts[i]);
   float out = NAN;
@@ -52,7 +51,8 @@ TEST(ScheduledSum, RingStartsBehindTheOwnerAndEndsOnIt) {
   EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 2)), bits((p0 + p1) + p2));
   EXPECT_EQ(bits(sum({.order = Schedule::ring}, 4, 1)), bits(((p2 + p3) + p0) + p1));
   EXPECT_EQ(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p3 + p4) + p0) + p1) + p2));
-  EXPECT_NE(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p1 + p0) + p4) + p3) + p2)) << "other way";
+  EXPECT_NE(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p1 + p0) + p4) + p3) + p2))
+      << "other way";
 }
 
 TEST(ScheduledSum, BiringTakesTheSecondHalfTheOtherWay) {
@@ -75,7 +75,8 @@ TEST(ScheduledSum, BiringTakesTheSecondHalfTheOtherWay) {
 
 TEST(ScheduledSum, BothFullMeetsOnTheOwner) {
   const auto full = [](int K, std::int64_t chunk) {
-    return bits(sum({.order = Schedule::tree, .loop = Loop::both_full}, K, chunk));  // whatever the schedule
+    return bits(sum({.order = Schedule::tree, .loop = Loop::both_full}, K,
+                    chunk));  // whatever the schedule
   };
   EXPECT_EQ(full(1, 0), bits(p0));
   EXPECT_EQ(full(2, 0), bits(p1 + p0));
@@ -91,7 +92,8 @@ TEST(ScheduledSum, TreePassesAnOddLastOneUp) {
   EXPECT_EQ(bits(sum({.order = Schedule::tree}, 3, 0)), bits((p0 + p1) + p2));
   EXPECT_EQ(bits(sum({.order = Schedule::tree}, 4, 0)), bits((p0 + p1) + (p2 + p3)));
   EXPECT_EQ(bits(sum({.order = Schedule::tree}, 5, 0)), bits(((p0 + p1) + (p2 + p3)) + p4));
-  EXPECT_NE(bits(sum({.order = Schedule::tree}, 5, 0)), bits((p0 + p1) + ((p2 + p3) + p4))) << "early";
+  EXPECT_NE(bits(sum({.order = Schedule::tree}, 5, 0)), bits((p0 + p1) + ((p2 + p3) + p4)))
+      << "early";
 }
 
 /// Chip i holds kParts[i]·(1 + element) on a ring of K chips along y.
@@ -190,7 +192,8 @@ TEST(ScheduledSum, AllReduceHalvesItsChunksByElements) {
   // 7 elements on 3 chips are 3 + 2 + 2: halves of 2 + 1, 1 + 1, 1 + 1.
   const Sharded t = partial(3, 7);
   const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
-  const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::biring});
+  const Sharded r =
+      reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::biring});
   std::vector<float> expected;
   const auto add = [&](const std::vector<float>& part) {
     expected.insert(expected.end(), part.begin(), part.end());

@@ -152,10 +152,13 @@ TEST(Draw, IsAFunctionOfSeedAndIndex) {
 }
 
 // By another compiler, on another machine: a seed is what people tell each other.
-TEST(Draw, IsTheSameCaseWhoeverCompiledIt) { EXPECT_EQ(print_case(cases::draw(1, 1)), "torus=3x3x1 model=palm-tiny,layers=1,E=27,F=54,H=12,K=2,Q=2,V=63"
+TEST(Draw, IsTheSameCaseWhoeverCompiledIt) {
+  EXPECT_EQ(print_case(cases::draw(1, 1)),
+            "torus=3x3x1 model=palm-tiny,layers=1,E=27,F=54,H=12,K=2,Q=2,V=63"
             " prefill=wg-x:natural decode=ws2d:norm-first-kv block=parallel weights=f32 act=f32"
             " regime=exact schedule=group loop=none acc=f32 wire=f32 batch=9 prompt=4 chunk=3 gen=3"
-            " seed=213491"); }
+            " seed=213491");
+}
 
 TEST(Draw, CoversWhatItMustForAnySeed) {
   for (std::uint64_t seed : {1U, 2U, 3U, 99U}) {

@@ -181,10 +181,12 @@ TEST(Loops, ChangeNothingButTheOrder) {
         c.prefill = s;
         c.decode = decodes(s) ? s : c.decode;
         const PartitionedLayer plain = partitioned(c, s, Phase::prefill);
-        const Ledger without = count(plain.layer, check(plain.layer, c, c.prompt, 0), c.torus, {}, c.model);
+        const Ledger without =
+            count(plain.layer, check(plain.layer, c, c.prompt, 0), c.torus, {}, c.model);
         c.numerics.loop = parse_loop(word);
         const PartitionedLayer made = partitioned(c, s, Phase::prefill);
-        const Ledger with = count(made.layer, check(made.layer, c, c.prompt, 0), c.torus, {}, c.model);
+        const Ledger with =
+            count(made.layer, check(made.layer, c, c.prompt, 0), c.torus, {}, c.model);
         EXPECT_EQ(with.moved(), without.moved()) << s.to_string();
         EXPECT_EQ(with.moved_bytes(), without.moved_bytes()) << s.to_string();
         std::string text = print_program(made.layer);

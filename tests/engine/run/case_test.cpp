@@ -69,8 +69,9 @@ TEST(Case, ReleasedIsPrintedAsTheKeysThatItStandsFor) {
   const Case c = parse_case("numerics=released");
   const std::string line = print_case(c);
   EXPECT_NE(line.find("model=palm-tiny,cache=bf16 "), std::string::npos) << line;
-  EXPECT_NE(line.find("weights=bf16 act=bf16 regime=f32 schedule=ring loop=none acc=bf16 wire=bf16 "),
-            std::string::npos)
+  EXPECT_NE(
+      line.find("weights=bf16 act=bf16 regime=f32 schedule=ring loop=none acc=bf16 wire=bf16 "),
+      std::string::npos)
       << line;
   EXPECT_EQ(line.find("numerics="), std::string::npos) << line;
   EXPECT_EQ(parse_case(line), c);
