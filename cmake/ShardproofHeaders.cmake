@@ -41,6 +41,7 @@ set(shardproof_private_headers
   weights/replace_file.h
   weights/temporary_name.h
   weights/text_file.h
+  weights/word_table.h
   weights/words.h)
 
 file(GLOB_RECURSE shardproof_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}

@@ -14,6 +14,7 @@
 #include "weights/error.h"
 #include "weights/presets.h"
 #include "weights/registry.h"
+#include "weights/word_table.h"
 
 namespace shardproof {
 namespace {
@@ -55,10 +56,7 @@ constexpr const auto& words_of(bool) { return kTruths; }
 
 template <class Enum>
 std::string_view word_for(Enum value) {
-  for (const auto& [word, role] : words_of(value)) {
-    if (role == value) return word;
-  }
-  return "";
+  return word_in(words_of(value), value);
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& legal) {
@@ -68,11 +66,9 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 template <class Enum>
 Enum read_word(std::string_view label, std::string_view key, std::string_view word, Enum) {
-  std::vector<std::string> legal;
-  for (const auto& [name, role] : words_of(Enum{})) {
-    if (word == name) return role;
-    legal.emplace_back(name);
-  }
+  if (const std::optional<Enum> value = value_in(words_of(Enum{}), word)) return *value;
+  const std::vector<std::string_view> words = words_in(words_of(Enum{}));
+  const std::vector<std::string> legal(words.begin(), words.end());
   throw Error(label, fmt::format("{}={:?}; {}legal: {}", key, word, did_you_mean(word, legal),
                                  fmt::join(legal, ", ")));
 }
@@ -121,9 +117,7 @@ std::string show(float value) { return show_number(value); }
 // What a key may be, in words; of an enum or a bool, its words.
 template <class Enum>
 std::string values_of(std::string_view, Enum) {
-  std::vector<std::string_view> words;
-  for (const auto& [word, role] : words_of(Enum{})) words.push_back(word);
-  return fmt::format("{}", fmt::join(words, ", "));
+  return fmt::format("{}", fmt::join(words_in(words_of(Enum{})), ", "));
 }
 std::string values_of(std::string_view key, std::int64_t) {
   return fmt::format("1 to {}{}", key == "layers" ? kMostLayers : kLargestDim,

@@ -1,6 +1,7 @@
 #include "weights/numerics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <string>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/word_table.h"
 
 namespace shardproof {
 namespace {
@@ -38,27 +40,19 @@ constexpr const auto& words_of(FloatType) { return kFloatTypes; }
 
 template <class Enum>
 std::string_view word_for(Enum value) {
-  for (const auto& [word, meaning] : words_of(value))
-    if (meaning == value) return word;
-  return "";
+  return word_in(words_of(value), value);
 }
 
 /// "group, ring, tree".
 template <class Enum>
 std::string_view joined() {
-  static const std::string text = [] {
-    std::string all;
-    for (const auto& [word, meaning] : words_of(Enum{}))
-      all += fmt::format("{}{}", all.empty() ? "" : ", ", word);
-    return all;
-  }();
+  static const std::string text = fmt::format("{}", fmt::join(words_in(words_of(Enum{})), ", "));
   return text;
 }
 
 template <class Enum>
 Enum read(std::string_view key, std::string_view word) {
-  for (const auto& [name, meaning] : words_of(Enum{}))
-    if (word == name) return meaning;
+  if (const std::optional<Enum> value = value_in(words_of(Enum{}), word)) return *value;
   throw Error("case_numerics", fmt::format("{}={:?}; legal: {}", key, word, joined<Enum>()));
 }
 

@@ -1,6 +1,6 @@
 #include "weights/presets.h"
 
-#include <algorithm>
+#include "weights/word_table.h"
 
 namespace shardproof {
 namespace {
@@ -26,19 +26,10 @@ constexpr OtherModel kOtherModels[] = {
     {"falcon-180b", kTwoNorms, "falcon"},
 };
 
-template <class Row>
-const Row* find(std::span<const Row> rows, std::string_view name) {
-  const auto at =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.name == name; });
-  return at == rows.end() ? nullptr : &*at;
-}
-
 }  // namespace
 
 std::span<const Preset> all_presets() { return kPresets; }
-const Preset* find_preset(std::string_view name) { return find(all_presets(), name); }
-const OtherModel* find_other_model(std::string_view name) {
-  return find(std::span<const OtherModel>(kOtherModels), name);
-}
+const Preset* find_preset(std::string_view name) { return row_named(all_presets(), name); }
+const OtherModel* find_other_model(std::string_view name) { return row_named(kOtherModels, name); }
 
 }  // namespace shardproof

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "weights/word_table.h"
+
 namespace shardproof {
 namespace {
 
@@ -45,13 +47,6 @@ WeightSpec spec_of(const WeightRow& row, std::int64_t layer, const ModelConfig& 
   for (std::size_t d = 0; d < static_cast<std::size_t>(row.contracted); ++d)
     spec.fan_in *= spec.shape[d];
   return spec;
-}
-
-template <class Row>
-const Row* find(std::span<const Row> rows, std::string_view name) {
-  const auto at =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.name == name; });
-  return at == rows.end() ? nullptr : &*at;
 }
 
 }  // namespace
@@ -127,8 +122,8 @@ WireType WeightRow::wire(const Numerics& numerics) const {
   return numerics.weights == WeightType::bf16 ? WireType::bf16 : WireType::f32;
 }
 
-const ValueRow* value_row(std::string_view name) { return find(all_values(), name); }
-const WeightRow* weight_row(std::string_view name) { return find(all_weights(), name); }
+const ValueRow* value_row(std::string_view name) { return row_named(all_values(), name); }
+const WeightRow* weight_row(std::string_view name) { return row_named(all_weights(), name); }
 
 const ValueRow& statistic_row(std::string_view norm, std::string_view statistic) {
   for (const ValueRow& row : all_values())
