@@ -102,12 +102,18 @@ class Partitioner {
 
   /// The value through the steps of a line, each from the one before it.
   WrittenValue pass(const std::string& value, const LayoutLine& line) {
-    WrittenValue now = bring(value, line.steps[0], line.line, "");
+    const LayoutStep& first = line.steps[0];
+    const std::size_t copies = copies_.at(value).size();
+    WrittenValue now = bring(value, first, line.line, "");
     // A note on the first layout of the stream or of hidden is on the arrow that has led there.
-    const bool noted = now.layout == current(value).layout && (value == "in" || value == "hidden");
-    for (const LayoutStep& step : line.steps)
-      now = walk(value, now, rules_.path(value, now.layout, step, line.line),
-                 {value, "", step.loop, line.line, noted && &step == line.steps.data()});
+    const bool led = value == "in" || value == "hidden";
+    if (copies == copies_.at(value).size() && !led)
+      require_no_loop({value, "", first.loop, line.line}, now.layout);
+    // One on all matrices is on those of keys and values where there is something to gather.
+    const bool lenient = line.value == "weights" && (value == "wk" || value == "wv");
+    for (std::size_t i = 1; i < line.steps.size(); ++i)
+      now = walk(value, now, rules_.path(value, now.layout, line.steps[i], line.line),
+                 {value, "", line.steps[i].loop, line.line, lenient});
     return now;
   }
 

@@ -72,6 +72,14 @@ TEST(Loops, ANoteOnTheFirstLayoutIsOnTheArrowThatEndsThere) {
                    "vr : BLK_zyxQ = reduce_scatter(v, K, x loop one-way)"}));
 }
 
+TEST(Loops, ANoteMayBeOnAnArrowThatTheLineBeginsWith) {
+  EXPECT_EQ(
+      looped(layer(kStream + kWeights + kHidden + kAttend + "attn : BLH_zyQ [loop one-way]\n")),
+      (Lines{"og : BLH_zyQ = all_gather(o, H, x loop one-way)",
+             "y : BLE_x partialsum-yz = einsum(BLHQ,HQE->BLE + BLF,FE->BLE; loop og, wo; ag, "
+             "w_out)"}));
+}
+
 // One ring for all that take it; keys and values, here replicated along it, take the buffer.
 TEST(Loops, OneRingIsSharedAndKeysAndValuesTakeTheBuffer) {
   const std::string text = layer("in : BLE_xzy\nnorm : BLE_xzy -> BLE_x [loop one-way]\n" +
@@ -91,6 +99,22 @@ TEST(Loops, WeightsHaveRingsToo) {
   EXPECT_EQ(all.size(), 13U) << fmt::format("{}", fmt::join(all, "\n"));
   EXPECT_EQ(all[0], "wq_g : EH_zyQ = all_gather(wq, E, x loop both-half)");
   EXPECT_EQ(all[1], "q : B_xLH_zyQ = einsum(BLE,EHQ->BLHQ; xn, loop wq_g)");
+}
+
+// Of one head the matrices of keys and values have no axes to gather.
+TEST(Loops, ANoteOnAllMatricesIsOnThoseOfKeysAndValuesThatHaveARing) {
+  const std::string table =
+      "in : B_xyLE_z -> B_xyLE\nweights : E_x F_zy H_zy -> F_zy H_zy -> F_z H_z [loop one-way]\n"
+      "attend : B_xyLH_zQ\n";
+  const auto is_in = [](const Lines& lines, const std::string& word) {
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find("all_gather(" + word) != std::string::npos;
+    });
+  };
+  const Lines one_head = looped(layer(table)), all_heads = looped(layer(table, "", "K=24,"));
+  EXPECT_TRUE(is_in(one_head, "wq_")) << fmt::format("{}", fmt::join(one_head, "\n"));
+  EXPECT_FALSE(is_in(one_head, "wk_"));
+  EXPECT_TRUE(is_in(all_heads, "wk_"));
 }
 
 TEST(Loops, TheCaseLoopsWhatCanBeAndNotesWin) {
