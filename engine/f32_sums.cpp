@@ -71,8 +71,9 @@ PartRun shard_part(std::int64_t chunk, std::int64_t count, std::int64_t K, std::
 
 }  // namespace
 
-// In an all_reduce, whose shards keep their size, the ring's chunks are the
-// shard's own elements in K runs; in a reduce_scatter a chip receives the chunk that is its block.
+// In an all_reduce, whose shards keep their size, the ring's chunks are the shard's own elements in
+// K runs, their halves those of the runs; in a reduce_scatter a chip receives the chunk that is its
+// block, and the halves are those of the scattered dim.
 ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const Summation& how,
                            Threads& threads) {
   ChipArrays<float> to(from.size());

@@ -148,6 +148,14 @@ std::vector<std::string> notes_of_passes(const RunPlan& plan) {
   if (program && !(c.decode == c.prefill) && !reads_filled_cache(plan.passes, true))
     notes.emplace_back(
         "the prompt is one chunk: that the prefill reads a filled cache right is not proved");
+  const auto looped = [](const PhasePrograms& programs) {
+    return std::any_of(programs.layer.ops.begin(), programs.layer.ops.end(), [&](const Op& op) {
+      return op.loop != Loop::none && programs.torus.size(op.axes) > 1;
+    });
+  };
+  if (c.numerics.loop != Loop::none && !looped(plan.prefill) && !looped(plan.decode))
+    notes.push_back(fmt::format("loop={}: no arrow is a ring of several chips that can be looped",
+                                to_string(c.numerics.loop)));
   return notes;
 }
 

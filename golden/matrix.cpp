@@ -150,22 +150,34 @@ std::vector<Case> standard_matrix() {
     if (decodes(s) && strata::runs(s, Block::parallel)) add_bf16("4x2x3", "palm-tiny,K=6", s, 24);
   for (const Strategy& s : first_strategies())
     add_bf16("1x5x2", "palm-tiny,E=80,F=160,H=20,V=40", s, 10);
-  // Looped: every table, each loop by turns, in both regimes; rings of one to 24 chips.
-  for (const char* torus : {"4x2x3", "3x2x2", "4x1x2"})
+  // Looped: every table under each loop, in f32, where the order shows; weights, activations, sums
+  // and wire of all types, blocks of both kinds and every schedule by turns.
+  const auto looped = [&](Case& c, Loop loop, std::size_t turn) {
+    Numerics& numerics = c.numerics;
+    numerics = {
+        .weights = std::array{WeightType::f32, WeightType::int8, WeightType::bf16}[turn % 3],
+        .act = std::array{ActType::f32, ActType::bf16}[turn / 2 % 2],
+        .regime = Regime::f32,
+        .schedule =
+            std::array{Schedule::group, Schedule::biring, Schedule::ring, Schedule::tree}[turn % 4],
+        .loop = loop,
+        .acc = std::array{FloatType::f32, FloatType::bf16}[turn / 3 % 2],
+        .wire = std::array{FloatType::f32, FloatType::bf16}[turn / 4 % 2]};
+    if (turn % 5 < 2 && strata::runs(c.prefill, Block::serial)) c.model.block = Block::serial;
+  };
+  std::size_t turn = 0;
+  for (Loop loop : {Loop::one_way, Loop::both_full, Loop::both_half}) {
     for (const Strategy& s : all_strategies()) {
-      add_table(torus, schedule % 2 == 0 ? "palm-tiny,K=6" : "palm-tiny,K=24", s, 24, 4);
-      Numerics& numerics = all.back().numerics;
-      numerics.loop = std::array{Loop::one_way, Loop::both_full, Loop::both_half}[schedule++ % 3];
-      if (schedule / 3 % 2 == 0) continue;
-      numerics.regime = Regime::f32;
-      numerics.schedule = std::array{Schedule::biring, Schedule::group}[schedule / 6 % 2];
+      const char* const torus = std::array{"4x2x3", "3x2x2", "4x1x2"}[turn % 3];
+      add_table(torus, turn % 2 == 0 ? "palm-tiny,K=6" : "palm-tiny,K=24", s, 24, 4);
+      looped(all.back(), loop, turn++);
     }
-  for (const Strategy& s : first_strategies())
-    for (Loop loop : {Loop::one_way, Loop::both_full, Loop::both_half}) {
+    // Rings of five, and of thirty.
+    for (const Strategy& s : first_strategies()) {
       add("5x2x3", "palm-tiny,E=60,F=120,H=30,V=60", s, s, 30, 3, 3);
-      all.back().numerics.regime = Regime::f32;
-      all.back().numerics.loop = loop;
+      looped(all.back(), loop, turn++);
     }
+  }
   return all;
 }
 

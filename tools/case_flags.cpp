@@ -132,11 +132,13 @@ Case CaseFlags::parse(const std::string& line) const {
     asked.block = c.model.block;
   }
   if (weights_->kept() == WeightType::int8) {
-    if ((has("weights", line) || has("numerics", line)) && c.numerics.weights != WeightType::int8)
+    const bool shorthand = has("numerics", line);
+    if ((has("weights", line) || shorthand) && c.numerics.weights != WeightType::int8)
       throw Error("weights_int8",
-                  fmt::format("{} holds int8 weights, the case says weights={}; legal: int8, or "
-                              "leave weights out",
-                              *weights_file_, to_string(c.numerics.weights)));
+                  fmt::format("{} holds int8 weights, the case says weights={}{}; legal: {}",
+                              *weights_file_, to_string(c.numerics.weights),
+                              shorthand ? " by numerics" : "",
+                              shorthand ? "leave numerics out" : "int8, or leave weights out"));
     c.numerics.weights = WeightType::int8;
   }
   if (!(asked == held))

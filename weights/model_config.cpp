@@ -233,6 +233,19 @@ void require_positive(std::string_view key, double value, const std::string& sho
 constexpr std::string_view kNothingRotates =
     "has no meaning with rope=alibi and rope=none, leave it out";
 
+// The nearest Q of which an even number of channels rotates; the first above, of two as near.
+std::int64_t rotating_Q(const ModelConfig& config) {
+  const auto rotates_evenly = [&](std::int64_t Q) {
+    const double rotated = config.rotary * static_cast<double>(Q);
+    return Q >= 1 && rotated >= 2.0 && std::fmod(rotated, 2.0) == 0.0;
+  };
+  constexpr std::int64_t kFarthest = 1 << 20;
+  for (std::int64_t apart = 0; apart < kFarthest; ++apart)
+    for (std::int64_t Q : {config.Q + apart, config.Q - apart})
+      if (rotates_evenly(Q)) return Q;
+  return 0;
+}
+
 // Every size derived from the config, the bytes of all weights last, fits in an int64.
 void require_countable(const ModelConfig& config) {
   ModelConfig one_layer = config;
@@ -342,8 +355,9 @@ void validate(const ModelConfig& c) {
   if (rotates(c)) {
     const double rotated = c.rotary * static_cast<double>(c.Q);
     require(rotated >= 2.0 && std::fmod(rotated, 2.0) == 0.0, "rotary", show(c.rotary),
-            fmt::format("rotary*Q must be an even number of channels, with Q={} it is {}", c.Q,
-                        show(rotated)));
+            fmt::format("rotary*Q must be an even number of channels, with Q={} it is {}; the "
+                        "nearest legal: Q={}",
+                        c.Q, show(rotated), rotating_Q(c)));
   }
   require_positive("theta", c.theta, show(c.theta));
   if (!rotates(c)) {

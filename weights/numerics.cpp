@@ -80,7 +80,8 @@ void validate(const Numerics& numerics) {
   if (numerics.regime == Regime::f32) return;
   if (numerics.schedule != Schedule::group)
     throw Error("case_numerics",
-                fmt::format("schedule={} needs regime=f32: exact sums have no order",
+                fmt::format("schedule={} needs regime=f32: exact sums have no order; legal: "
+                            "schedule=group, or regime=f32",
                             to_string(numerics.schedule)));
   if (numerics.acc != FloatType::f32)
     throw Error("case_numerics",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -88,6 +89,23 @@ class Partitioner {
                     to_string(*purpose.loop)));
   }
 
+  /// A note on an arrow that is written already, for another use: one ring is looped one way.
+  void note_on_copy(const Purpose& purpose, const Layout& layout) {
+    if (!purpose.loop) return;
+    const auto made = std::find_if(arrows_.begin(), arrows_.end(), [&](const Arrow& arrow) {
+      return arrow.value == purpose.value && arrow.to == layout;
+    });
+    if (made == arrows_.end()) return require_no_loop(purpose, layout);
+    if (made->loop && *made->loop != *purpose.loop)
+      throw Error("layouts_c10",
+                  fmt::format("{0}{1}: {2} [loop {3}], and [loop {4}] in line {5}: one gather "
+                              "serves both uses; write the same note in both (docs/layouts.md)",
+                              table_.where(purpose.line), purpose.value, layout.to_string(),
+                              to_string(*purpose.loop), to_string(*made->loop), made->line.number));
+    made->loop = purpose.loop;
+    made->line = purpose.line;
+  }
+
   WrittenValue walk(const std::string& value, WrittenValue now, const Path& path,
                     const Purpose& purpose) {
     if (path.moves.empty()) {
@@ -106,9 +124,9 @@ class Partitioner {
     const std::size_t copies = copies_.at(value).size();
     WrittenValue now = bring(value, first, line.line, "");
     // A note on the first layout of the stream or of hidden is on the arrow that has led there.
-    const bool led = value == "in" || value == "hidden";
+    const bool led = line.value == "in" || value == "hidden";
     if (copies == copies_.at(value).size() && !led)
-      require_no_loop({value, "", first.loop, line.line}, now.layout);
+      note_on_copy({value, "", first.loop, line.line}, now.layout);
     // One on all matrices is on those of keys and values where there is something to gather.
     const bool lenient = line.value == "weights" && (value == "wk" || value == "wv");
     for (std::size_t i = 1; i < line.steps.size(); ++i)
@@ -166,7 +184,8 @@ class Partitioner {
       const bool last = i + 1 == layouts.steps.size();
       const Purpose purpose{op.result, last ? layouts.use : "", layouts.steps[i].loop,
                             rules_.line_of(last ? layouts.use : op.result),
-                            last && (op.result == "k" || op.result == "v")};
+                            last && (op.result == "k" || op.result == "v") &&
+                                table_.find("attend", op.result) == nullptr};
       if (path.moves.empty()) {
         if (!purpose.lenient) require_no_loop(purpose, now.layout);
         continue;

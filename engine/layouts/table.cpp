@@ -161,7 +161,11 @@ class Reader {
       if (text.back() != ']') throw malformed("a note follows a layout, in [ ]");
       for (std::string_view note :
            split(text.substr(bracket + 1, text.size() - bracket - 2), ",")) {
-        if (note == "strict")
+        const bool strict = note == "strict";
+        if (strict ? step.strict : step.loop.has_value())
+          throw Error("layouts_c1", fmt::format("'{}': {} is noted twice on one layout", note,
+                                                strict ? "strict" : "loop"));
+        if (strict)
           step.strict = true;
         else
           step.loop = loop_of(note);

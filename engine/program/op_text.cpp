@@ -11,6 +11,9 @@
 namespace shardproof {
 namespace {
 
+constexpr std::string_view kLoops =
+    "write AXES, or AXES loop LOOP with one of one-way, both-full, both-half";
+
 /// The parameters of a form, as a message says them.
 std::string_view form_text(Parameters form) {
   switch (form) {
@@ -64,12 +67,13 @@ void read_parameters(const Statement& statement, Op& op,
       return;
     case Parameters::dim_axes_loop: {
       op.dim = statement.letter(args[1]);
-      const auto parts = split(args[2], " loop ");
-      if (parts.size() > 2) throw statement.malformed("write AXES or AXES loop LOOP");
-      op.axes = Axes::parse(parts[0]);
-      if (parts.size() == 1) return;
-      op.loop = parse_loop(parts[1]);
-      if (op.loop == Loop::none) throw statement.malformed("leave 'loop none' out");
+      const auto words = split(args[2], " ");
+      if (words.size() > 1 && words.size() != 3) throw statement.malformed(kLoops);
+      op.axes = Axes::parse(words[0]);
+      if (words.size() == 1) return;
+      for (Loop loop : {Loop::one_way, Loop::both_full, Loop::both_half})
+        if (words[1] == "loop" && words[2] == to_string(loop)) op.loop = loop;
+      if (op.loop == Loop::none) throw statement.malformed(kLoops);
       return;
     }
     case Parameters::axes:

@@ -21,11 +21,18 @@ void require_numbers(const Case& c) {
   if (c.prompt < 1) throw Error("case_prompt", fmt::format("prompt={}: at least 1", c.prompt));
   if (c.chunk < 1 || c.chunk > c.prompt)
     throw Error("case_chunk", fmt::format("chunk={}: from 1 to prompt={}", c.chunk, c.prompt));
+  if (c.numerics.loop != Loop::none && c.prefill.program() != nullptr &&
+      c.decode.program() != nullptr)
+    throw Error("case_numerics",
+                fmt::format("loop={} has no effect on a user's program, whose text has its loops; "
+                            "legal: loop=none",
+                            to_string(c.numerics.loop)));
   const std::int64_t positions = c.prompt + c.gen - 1;
   if (positions > c.model.positions)
-    throw Error("case_positions",
-                fmt::format("prompt={} and gen={} need {} positions; the RoPE tables have {}",
-                            c.prompt, c.gen, positions, c.model.positions));
+    throw Error(
+        "case_positions",
+        fmt::format("prompt={} and gen={} need {} positions; the {} {}", c.prompt, c.gen, positions,
+                    rotates(c.model) ? "RoPE tables have" : "model has", c.model.positions));
 }
 
 /// The lengths of a phase's passes that differ.

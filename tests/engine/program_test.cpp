@@ -103,23 +103,28 @@ TEST(ProgramText, TellsThePartsOfAnOp) {
 
 TEST(ProgramText, RefusesWhatIsNoStatement) {
   for (const char* line : {
-           "x : BLE = add(a, b)",                   // no role
-           "input x BLE is in",                     // no colon
-           "input 2x : BLE is in",                  // no name
-           "x = add(a, b) is in",                   // no layout
-           "x : BLE add(a, b) is in",               // no '='
-           "x : BLE = add a, b is in",              // no call
-           "x : BLE = plus(a, b) is in",            // no op
-           "x : BLE = add() is in",                 // no operand
-           "x : BLE = add(a, b,) is in",            // an empty operand
-           "x : BLE = add(a, b) is in, in",         // more roles than results
-           "x : BLE = add(a, b) is no role",        // words that are none
-           "x : BLE, y : BLE = add(a, b) is in",    // fewer
-           "x : BLE = all_gather(a, E) is in",      // no axes
-           "x : BLE = all_gather(a, EF, x) is in",  // two dims
-           "x : BLE = all_gather(a, e, x) is in",   // no dim
-           "x : BLE = all_reduce(a, E, x) is in",   // a dim too many
-           "x : BLE = all_to_all(a, E, x) is in",   // no target
+           "x : BLE = add(a, b)",                               // no role
+           "input x BLE is in",                                 // no colon
+           "input 2x : BLE is in",                              // no name
+           "x = add(a, b) is in",                               // no layout
+           "x : BLE add(a, b) is in",                           // no '='
+           "x : BLE = add a, b is in",                          // no call
+           "x : BLE = plus(a, b) is in",                        // no op
+           "x : BLE = add() is in",                             // no operand
+           "x : BLE = add(a, b,) is in",                        // an empty operand
+           "x : BLE = add(a, b) is in, in",                     // more roles than results
+           "x : BLE = add(a, b) is no role",                    // words that are none
+           "x : BLE, y : BLE = add(a, b) is in",                // fewer
+           "x : BLE = all_gather(a, E) is in",                  // no axes
+           "x : BLE = all_gather(a, E, x loop) is in",          // no loop
+           "x : BLE = all_gather(a, E, x loop none) is in",     // none
+           "x : BLE = all_gather(a, E, x loop round) is in",    // no such loop
+           "x : BLE = all_gather(a, E, loop one-way) is in",    // no axes
+           "x : BLE = all_gather(a, E, x ring one-way) is in",  // no such word
+           "x : BLE = all_gather(a, EF, x) is in",              // two dims
+           "x : BLE = all_gather(a, e, x) is in",               // no dim
+           "x : BLE = all_reduce(a, E, x) is in",               // a dim too many
+           "x : BLE = all_to_all(a, E, x) is in",               // no target
            "x : BLE = all_to_all(a, E->B, x as y as z) is in",
            "x : BLE = permute_axes(a, E, xy) is in",  // no order
            "x : BLE = split_dim(a, H) is in",

@@ -41,6 +41,29 @@ TEST(StandardMatrix, HasEveryStrategyForAllKindsOfHeadsAndOn64Chips) {
   }
 }
 
+TEST(StandardMatrix, LoopsEveryStrategyEveryWayInF32) {
+  std::set<std::string> seen;
+  for (const Case& c : cases::standard_matrix()) {
+    if (c.numerics.loop == Loop::none || c.numerics.regime != Regime::f32) continue;
+    const std::string loop(to_string(c.numerics.loop));
+    seen.insert(c.prefill.to_string() + " " + loop);
+    seen.insert(fmt::format("wire={} {}", to_string(c.numerics.wire), loop));
+    seen.insert(fmt::format("acc={} {}", to_string(c.numerics.acc), loop));
+    seen.insert(fmt::format("weights={} {}", to_string(c.numerics.weights), loop));
+    seen.insert(fmt::format("schedule={} {}", to_string(c.numerics.schedule), loop));
+    seen.insert(fmt::format("block={} {}", to_string(c.model.block), loop));
+  }
+  std::set<std::string> wanted;
+  for (const char* loop : {"one-way", "both-full", "both-half"}) {
+    for (const Strategy& s : all_strategies()) wanted.insert(s.to_string() + " " + loop);
+    for (const char* other : {"wire=f32", "wire=bf16", "acc=f32", "acc=bf16", "weights=f32",
+                              "weights=bf16", "weights=int8", "schedule=group", "schedule=ring",
+                              "schedule=tree", "schedule=biring", "block=parallel", "block=serial"})
+      wanted.insert(fmt::format("{} {}", other, loop));
+  }
+  EXPECT_EQ(seen, wanted);
+}
+
 /// A case that is nothing but of its stratum.
 Case plain_case(const cases::strata::Stratum& stratum) {
   using cases::strata::TorusClass;

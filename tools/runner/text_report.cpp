@@ -34,6 +34,7 @@ std::string beyond_columns(const Case& c) {
   say("act", to_string(c.numerics.act), "f32");
   say("regime", to_string(c.numerics.regime), "exact");
   if (c.numerics.regime == Regime::f32) say("schedule", to_string(c.numerics.schedule), "");
+  say("loop", to_string(c.numerics.loop), "none");
   say("acc", to_string(c.numerics.acc), "f32");
   say("wire", to_string(c.numerics.wire), "f32");
   if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");

@@ -80,6 +80,28 @@ TEST(Loops, ANoteMayBeOnAnArrowThatTheLineBeginsWith) {
              "w_out)"}));
 }
 
+TEST(Loops, ANoteOnTheStreamIsOnTheOutputsOfBothHalvesOfASerialBlock) {
+  EXPECT_EQ(looped(layer("in : BLE_xzy [loop both-full] -> BLE_x\n" + kWeights + kAttend + kHidden,
+                         "block=serial")),
+            (Lines{"yr : BLE_xzy = reduce_scatter(y, E, zy loop both-full)",
+                   "zr : BLE_xzy = reduce_scatter(z, E, zy loop both-full)"}));
+}
+
+const std::string kNormFirst = "in : BLE_xzy\nnorm : BLE_xzy\n" + kWeights + kAttend + kHidden;
+
+// One gather serves several uses: a note of any of them is on it, and they agree.
+TEST(Loops, ANoteOfAUseIsOnTheGatherThatItShares) {
+  EXPECT_EQ(looped(layer(kNormFirst + "norm for q : BLE_x [loop one-way]\n")).front(),
+            "xng : BLE_x = all_gather(xn, E, zy loop one-way)");
+  EXPECT_EQ(looped(layer(kNormFirst + "norm for gate : BLE_x [loop both-half]\n")).front(),
+            "xng : BLE_x = all_gather(xn, E, zy loop both-half)");
+  const Lines none =
+      looped(layer(kNormFirst + "norm for gate : BLE_x [loop none]\n", "loop=one-way"));
+  EXPECT_TRUE(std::none_of(none.begin(), none.end(), [](const std::string& line) {
+    return line.starts_with("xng");
+  })) << fmt::format("{}", fmt::join(none, "\n"));
+}
+
 // One ring for all that take it; keys and values, here replicated along it, take the buffer.
 TEST(Loops, OneRingIsSharedAndKeysAndValuesTakeTheBuffer) {
   const std::string text = layer("in : BLE_xzy\nnorm : BLE_xzy -> BLE_x [loop one-way]\n" +
@@ -167,6 +189,24 @@ TEST(Loops, ANoteThatCannotBeIsRefused) {
       "in : BLE_x\nweights : E_x F_zy H_zy\nattend : BLH_zyQ [loop one-way]\n"
       "hidden : BLF_zy\n",
       {"all_reduce", "reduce_scatter"});
+}
+
+TEST(Loops, NotesOfOneGatherThatDifferAreRefused) {
+  try {
+    layer(kNormFirst +
+          "norm for q : BLE_x [loop one-way]\nnorm for gate : BLE_x [loop both-half]\n");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "t.layouts line 8: norm: BLE_x [loop both-half], and [loop one-way] in line 7: one "
+              "gather serves both uses; write the same note in both (docs/layouts.md)");
+  }
+}
+
+// What is said of keys and values alone is meant.
+TEST(Loops, ANoteOnTheLineOfKeysAndValuesIsStrict) {
+  expect_refused(kStream + kWeights + kAttend + kHidden + "attend for k, v : BLKQ [loop one-way]\n",
+                 {"all_reduce", "reduce_scatter"});
 }
 
 TEST(Loops, OneTermHasOneRing) {

@@ -197,6 +197,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"layouts t\nin : BLE [loop]",
                 "layouts_c1: my.layouts line 2: 'loop' is not a valid note; legal: "
                 "strict, loop one-way, loop both-full, loop both-half, loop none"},
+        Refused{
+            "layouts t\nin : BLE [loop one-way, loop both-full]",
+            "layouts_c1: my.layouts line 2: 'loop both-full': loop is noted twice on one layout"},
+        Refused{"layouts t\nin : BLE [strict, loop none, strict]",
+                "layouts_c1: my.layouts line 2: 'strict': strict is noted twice on one layout"},
         Refused{"layouts t\nin : BLE [loop twice]",
                 "layouts_c1: my.layouts line 2: 'loop twice' is not a valid note; legal: "
                 "strict, loop one-way, loop both-full, loop both-half, loop none"},

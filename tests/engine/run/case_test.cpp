@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"regime=f64", "case_numerics", "exact"},
         Bad{"schedule=ring", "case_numerics", "regime=f32"},
         Bad{"regime=f32 schedule=spiral", "case_numerics", "group, ring, tree, biring"},
-        Bad{"schedule=biring", "case_numerics", "regime=f32"},
+        Bad{"schedule=biring", "case_numerics", "legal: schedule=group, or regime=f32"},
         Bad{"loop=both", "case_numerics", "none, one-way, both-full, both-half"},
         Bad{"weights=f16", "case_numerics", "f16"},
         Bad{"acc=bf16", "case_numerics", "acc=bf16 needs regime=f32"},
