@@ -29,7 +29,8 @@ struct RunPlan {
 
 /// Throws what validate(ModelConfig), validate(Numerics), require_legal, require_decodes and
 /// require_lengths throw for either phase (for a layer program, what require_layer and check()
-/// throw), what partition() throws, and Error: "case_gen", "case_batch", "case_prompt" (below 1),
+/// throw), what partition() throws, and Error: "case_numerics" (a loop beside a user's
+/// programs, which have their own), "case_gen", "case_batch", "case_prompt" (below 1),
 /// "case_chunk" (not from 1 to the prompt's length), "case_positions" (more positions than the RoPE
 /// tables have). What is wrong with the types of layer programs is thrown as a FindingsError, of
 /// the first or of all that is found.
