@@ -124,25 +124,29 @@ inline Fault product(float (*sum)(std::int64_t, const Factors&, const Factors&))
   };
 }
 
-/// What is added up by a reduction, and where the sum goes: the chunk of the ring, and its half.
+/// What is added up by a reduction, and where the sum goes: a place among those of a chunk whose
+/// halves go different ways round a ring.
 struct Summed {
   std::vector<float> terms;  ///< in group order
   std::size_t chunk = 0;
-  bool second_half = false;
+  std::int64_t place = 0, places = 1;
   Loop loop = Loop::none;  ///< of the op
+
+  bool second_half() const { return place >= (places + 1) / 2; }
 };
 
 /// Of element `at` of a chip's buffer.
 inline Summed summed_at(const Op& op, const Torus& torus, const Shape& local, int chip,
                         std::size_t at, std::size_t dim) {
-  Summed s{{}, 0, false, op.loop};
   const auto i = static_cast<std::int64_t>(at);
   if (op.kind == OpKind::reduce_scatter) {
     std::int64_t inner = 1;
     for (std::size_t d = dim + 1; d < local.size(); ++d) inner *= local[d];
-    s.chunk = static_cast<std::size_t>(torus.block(chip, op.axes));
-    s.second_half = i / inner % local[dim] >= (local[dim] + 1) / 2;
-    return s;
+    return {{},
+            static_cast<std::size_t>(torus.block(chip, op.axes)),
+            i / inner % local[dim],
+            local[dim],
+            op.loop};
   }
   const std::int64_t K = torus.size(op.axes), n = element_count(local);
   std::int64_t before = 0, alike = 0;
@@ -150,9 +154,7 @@ inline Summed summed_at(const Op& op, const Torus& torus, const Shape& local, in
     before += j * K / n < i * K / n;
     alike += j * K / n == i * K / n;
   }
-  s.chunk = static_cast<std::size_t>(i * K / n);
-  s.second_half = i - before >= (alike + 1) / 2;
-  return s;
+  return {{}, static_cast<std::size_t>(i * K / n), i - before, alike, op.loop};
 }
 
 /// Recomputes reductions of K chips by `sum`.

@@ -67,7 +67,7 @@ float by(const Rule& rule, const Summed& s) {
     t[s.chunk] = keep(rule.owner, t[s.chunk]);
     if (loop != Loop::both_full)
       return keep(rule.finished,
-                  around(rule, t, s.chunk, loop == Loop::both_half && s.second_half ? K - 1 : 1));
+                  around(rule, t, s.chunk, loop == Loop::both_half && s.second_half() ? K - 1 : 1));
     float total =
         keep(rule.addition, keep(rule.behind, lane(rule, t, s.chunk, K - 1, K / 2)) + t[s.chunk]);
     if (K > 2)
@@ -103,8 +103,8 @@ Rule right(Schedule order, Loop loop, FloatType acc, FloatType wire, OpKind kind
 /// Of S of the W matrices, in ops with this loop: by one rule in the first half of a chunk, by
 /// another in the second.
 Fault reduced(const Rule& first, const Rule& second, OpKind kind, Loop loop) {
-  const Fault fault =
-      reduction_by([=](const Summed& s) { return by(s.second_half ? second : first, s); }, kind, 3);
+  const Fault fault = reduction_by(
+      [=](const Summed& s) { return by(s.second_half() ? second : first, s); }, kind, 3);
   return [=](const Op& op, const Args& args, Results& results) {
     const ValueRow* const row = value_row(op.results[0].role);
     return row != nullptr && row->acc && op.loop == loop && fault(op, args, results);

@@ -6,8 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/einsum.h"
 #include "engine/run/plan.h"
@@ -198,58 +203,97 @@ TEST(ScalarWire, PartialsThatMoveAreRoundedAllOfThem) {
                 partial_move([](float v, std::size_t) { return round_to_bf16(v); }));
 }
 
-/// Shows the caches with what this pass appended as `change` makes it of k_rot or v.
-Fault appended(float (*change)(float), std::size_t which) {
-  return [=](const Op& op, const Args& args, Results& results) {
-    if (op.kind != OpKind::append || (op.results[0].role.name == "v_cache") != (which == 1))
-      return false;
-    const Shape cache = results.at(0).local(), rows = args[1].local();
-    const std::int64_t n = rows[2] * rows[3];
-    const auto chips = numbers_of(results.at(0));
-    for (std::size_t c = 0; c < chips.size(); ++c)
-      for (std::int64_t row = 0; row < rows[0] * rows[1]; ++row)
-        for (std::int64_t i = 0; i < n; ++i) {
-          const std::int64_t slot = args[2].i32()[c][static_cast<std::size_t>(row)];
-          chips[c][static_cast<std::size_t>((row / rows[1] * cache[1] + slot) * n + i)] =
-              change(args[1].f32()[c][static_cast<std::size_t>(row * n + i)]);
-        }
-    return true;
-  };
+/// Puts into a chip's cache what was appended at `slot_of` its rows, as `change` makes it of k_rot
+/// or v.
+template <class SlotOf>
+void append_as(float (*change)(float), const Sharded& rows, int chip, Sharded& cache,
+               SlotOf&& slot_of) {
+  const Shape& local = rows.local();
+  const std::int64_t n = local[2] * local[3], M = cache.local()[1];
+  const auto c = static_cast<std::size_t>(chip);
+  const std::span<float> to = numbers_of(cache)[c];
+  for (std::int64_t row = 0; row < local[0] * local[1]; ++row)
+    for (std::int64_t i = 0; i < n; ++i)
+      to[static_cast<std::size_t>((row / local[1] * M + slot_of(row)) * n + i)] =
+          change(rows.f32()[c][static_cast<std::size_t>(row * n + i)]);
 }
 float as_it_is(float v) { return v; }
 
-TEST(ScalarCache, WhatIsAppendedIsRoundedAsCacheSays) {
-  for (const std::size_t which : {0U, 1U}) {
-    Case c = f32_case(Schedule::group);
-    c.model.cache = CacheType::bf16;
-    expect_equal(c, appended(round_to_bf16, which));
-    expect_caught(c, appended(as_it_is, which));
-    c.model.cache = CacheType::f32;
-    expect_equal(c, appended(as_it_is, which));
-    expect_caught(c, appended(round_to_bf16, which));
-  }
+/// Shows one chip's cache, or every chip's, with what this pass appended as `change` makes it.
+Fault appended(float (*change)(float), const std::string& name, int only = -1) {
+  return [=](const Op& op, const Args& args, Results& results) {
+    if (op.kind != OpKind::append || op.results[0].role.name != name) return false;
+    for (int chip = 0; chip < args[0].torus().chips(); ++chip)
+      if (only < 0 || chip == only)
+        append_as(change, args[1], chip, results.at(0), [&](std::int64_t row) {
+          return args[2].i32()[static_cast<std::size_t>(chip)][static_cast<std::size_t>(row)];
+        });
+    return true;
+  };
 }
 
-/// The same in the exact regime, by the fault hook: the oracle rounds by its own code.
+/// What caches are kept as with act=f32, the rule for it and the fault.
+struct Kept {
+  CacheType cache;
+  float (*right)(float);
+  float (*wrong)(float);
+};
+constexpr Kept kKept[] = {{CacheType::bf16, round_to_bf16, as_it_is},
+                          {CacheType::f32, as_it_is, round_to_bf16},
+                          {CacheType::as_act, as_it_is, round_to_bf16}};
+
+TEST(ScalarCache, WhatIsAppendedIsRoundedAsCacheSays) {
+  for (const char* name : {"k_cache", "v_cache"})
+    for (const auto& [cache, right, wrong] : kKept) {
+      Case c = f32_case(Schedule::group);
+      ASSERT_EQ(c.numerics.act, ActType::f32);
+      c.model.cache = cache;
+      expect_equal(c, appended(right, name));
+      expect_caught(c, appended(wrong, name));
+      for (int chip = 0; chip < c.torus.chips(); ++chip)
+        expect_caught(c, appended(wrong, name, chip));
+    }
+}
+
+/// A run of the exact regime in which one chip's cache, from then on, is what `change` makes of
+/// k_rot or v; all rows have the same positions.
+Judgement ran_with(float (*change)(float), const Case& c, const std::string& name, int chip,
+                   OracleMemo& memo) {
+  std::map<std::string, Sharded> seen;
+  int planted = 0;
+  VerifyOptions options;
+  options.faults.result = [&](const Scope& scope, const Program& program, const Op& op,
+                              const ValueDecl& result, Sharded& value) {
+    seen.insert_or_assign(scope.step(program, result.name), value);
+    if (op.kind != OpKind::append || result.role.name != name) return;
+    const Sharded& rows = seen.at(scope.step(program, op.args[1]));
+    const std::int64_t L = rows.local()[1], before = value.local()[1] - L;
+    append_as(change, rows, chip, value, [&](std::int64_t row) { return before + row % L; });
+    ++planted;
+  };
+  const Judgement j = verify_case(c, memo, options);
+  EXPECT_GT(planted, 0) << "the fault had no place";
+  return j;
+}
+
+/// The same in the exact regime: the oracle rounds by its own code.
 TEST(ExactCache, WhatIsAppendedIsRoundedAsCacheSays) {
   OracleMemo memo;
-  for (const char* name : {"k_cache", "v_cache"}) {
-    Case c = parse_case(
-        "torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=4,V=24,cache=bf16 prompt=3 gen=3");
-    EXPECT_EQ(verify_case(c, memo).verdict, Verdict::equal);
-    VerifyOptions options;
-    options.faults.result = [&](const Scope&, const Program&, const Op& op, const ValueDecl& result,
-                                Sharded& value) {
-      if (op.kind != OpKind::append || result.role.name != name) return;
-      for (const auto& chip : numbers_of(value))
-        for (float& v : chip)
-          if (std::isfinite(v) && v != 0.0F) v = std::nextafter(v, INFINITY);
-    };
-    const Judgement j = verify_case(c, memo, options);
-    EXPECT_EQ(j.verdict, Verdict::different);
-    ASSERT_TRUE(j.difference());
-    EXPECT_NE(j.difference()->checkpoint.find(name), std::string::npos);
-  }
+  for (const char* name : {"k_cache", "v_cache"})
+    for (const auto& [cache, right, wrong] : kKept) {
+      Case c =
+          parse_case("torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=4,V=24 prompt=3 gen=3");
+      ASSERT_EQ(c.numerics.act, ActType::f32);
+      c.model.cache = cache;
+      for (int chip = 0; chip < c.torus.chips(); ++chip) {
+        SCOPED_TRACE(fmt::format("{} of {}, chip {}", name, print_case(c), chip));
+        EXPECT_EQ(ran_with(right, c, name, chip, memo).verdict, Verdict::equal);
+        const Judgement j = ran_with(wrong, c, name, chip, memo);
+        EXPECT_EQ(j.verdict, Verdict::different);
+        ASSERT_TRUE(j.difference());
+        EXPECT_NE(j.difference()->checkpoint.find(name), std::string::npos);
+      }
+    }
 }
 
 }  // namespace
