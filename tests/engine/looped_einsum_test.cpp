@@ -189,7 +189,7 @@ TEST(LoopedEinsum, OfTheSecondLetterTakesTheFirstOnceInEachChunk) {
 }
 
 TEST(LoopedEinsum, OfALetterInTheMiddle) {
-  constexpr int H = 2, E = 2;
+  constexpr int H = 2, E = 3;
   for (const int K : {3, 5})
     expect_orders({"BHQE,HQEF->BF", {B, H, K * 3, E}, {H, K * 3, E}, 'Q', K, 3},
                   [K](const std::vector<Span>& chunks) {
