@@ -63,6 +63,13 @@ inline Case f32_case(Schedule schedule) {
   return c;
 }
 
+inline Case rounding_case(Schedule schedule, FloatType acc, FloatType wire) {
+  Case c = f32_case(schedule);
+  c.numerics.acc = acc;
+  c.numerics.wire = wire;
+  return c;
+}
+
 inline Judgement judged(const Case& c, const Fault& fault, int* planted = nullptr) {
   OracleMemo memo;
   const auto known = memo.get(c);
@@ -86,6 +93,12 @@ inline void expect_caught(const Case& c, const Fault& fault) {
 }
 inline void expect_caught(Schedule schedule, const Fault& fault) {
   expect_caught(f32_case(schedule), fault);
+}
+inline void expect_equal(const Case& c, const Fault& rule) {
+  int planted = 0;
+  const Judgement j = judged(c, rule, &planted);
+  EXPECT_GT(planted, 0) << "the rule had no place";
+  EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
 }
 
 /// The factors of one element of a product, by k.
@@ -111,15 +124,48 @@ inline Fault product(float (*sum)(std::int64_t, const Factors&, const Factors&))
   };
 }
 
-/// Recomputes reductions of K chips by `sum(terms, chunk)`, terms in group order.
-inline Fault reduction(const std::function<float(const std::vector<float>&, std::size_t)>& sum,
-                       OpKind kind, std::size_t least = 2) {
+/// What is added up by a reduction, and where the sum goes: a place among those of a chunk whose
+/// halves go different ways round a ring.
+struct Summed {
+  std::vector<float> terms;  ///< in group order
+  std::size_t chunk = 0;
+  std::int64_t place = 0, places = 1;
+  Loop loop = Loop::none;  ///< of the op
+
+  bool second_half() const { return place >= (places + 1) / 2; }
+};
+
+/// Of element `at` of a chip's buffer.
+inline Summed summed_at(const Op& op, const Torus& torus, const Shape& local, int chip,
+                        std::size_t at, std::size_t dim) {
+  const auto i = static_cast<std::int64_t>(at);
+  if (op.kind == OpKind::reduce_scatter) {
+    std::int64_t inner = 1;
+    for (std::size_t d = dim + 1; d < local.size(); ++d) inner *= local[d];
+    return {{},
+            static_cast<std::size_t>(torus.block(chip, op.axes)),
+            i / inner % local[dim],
+            local[dim],
+            op.loop};
+  }
+  const std::int64_t K = torus.size(op.axes), n = element_count(local);
+  std::int64_t before = 0, alike = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    before += j * K / n < i * K / n;
+    alike += j * K / n == i * K / n;
+  }
+  return {{}, static_cast<std::size_t>(i * K / n), i - before, alike, op.loop};
+}
+
+/// Recomputes reductions of K chips by `sum`.
+inline Fault reduction_by(const std::function<float(const Summed&)>& sum, OpKind kind,
+                          std::size_t least = 2) {
   return [=](const Op& op, const Args& args, Results& results) {
     const Torus& torus = args[0].torus();
     if (op.kind != kind || static_cast<std::size_t>(torus.size(op.axes)) < least) return false;
     const bool scatter = kind == OpKind::reduce_scatter;
-    const Moves moves = scatter ? reduce_scatter_moves(torus, args[0].local(),
-                                                       *args[0].layout().find(op.dim), op.axes)
+    const std::size_t dim = scatter ? *args[0].layout().find(op.dim) : 0;
+    const Moves moves = scatter ? reduce_scatter_moves(torus, args[0].local(), dim, op.axes)
                                 : all_reduce_moves(torus, args[0].local(), op.axes);
     const auto chips = numbers_of(results.at(0));
     for (int chip = 0; chip < torus.chips(); ++chip) {
@@ -129,20 +175,22 @@ inline Fault reduction(const std::function<float(const std::vector<float>&, std:
       for_each_run(moves.block, moves.from_local, zero, moves.to_local, zero,
                    [&](std::int64_t a, std::int64_t b, std::int64_t n) {
                      for (std::int64_t i = 0; i < n; ++i) {
-                       std::vector<float> terms;
+                       const auto at = static_cast<std::size_t>(pieces[0].to + b + i);
+                       Summed s = summed_at(op, torus, moves.to_local, chip, at, dim);
                        for (const Piece& piece : pieces)
-                         terms.push_back(args[0].f32()[static_cast<std::size_t>(
+                         s.terms.push_back(args[0].f32()[static_cast<std::size_t>(
                              piece.from_chip)][static_cast<std::size_t>(pieces[0].from + a + i)]);
-                       const std::size_t at = static_cast<std::size_t>(pieces[0].to + b + i);
-                       const std::size_t chunk =
-                           scatter ? static_cast<std::size_t>(torus.block(chip, op.axes))
-                                   : at * terms.size() / buffer.size();
-                       buffer[at] = sum(terms, chunk);
+                       buffer[at] = sum(s);
                      }
                    });
     }
     return true;
   };
+}
+/// The same by `sum(terms, chunk)`.
+inline Fault reduction(const std::function<float(const std::vector<float>&, std::size_t)>& sum,
+                       OpKind kind, std::size_t least = 2) {
+  return reduction_by([sum](const Summed& s) { return sum(s.terms, s.chunk); }, kind, least);
 }
 
 }  // namespace shardproof::faulty

@@ -6,44 +6,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
-#include <tuple>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/einsum.h"
 #include "engine/run/plan.h"
 #include "engine/transfer.h"
 #include "tests/golden/scalar/faulty.h"
 #include "weights/bf16.h"
-#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
 
 using namespace faulty;
 
-Case rounding_case(Schedule schedule, FloatType acc, FloatType wire) {
-  Case c = f32_case(schedule);
-  c.numerics.acc = acc;
-  c.numerics.wire = wire;
-  return c;
-}
 constexpr FloatType f32 = FloatType::f32, bf16 = FloatType::bf16;
 
-void expect_equal(const Case& c, const Fault& rule) {
-  int planted = 0;
-  const Judgement j = judged(c, rule, &planted);
-  EXPECT_GT(planted, 0) << "the rule had no place";
-  EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
-}
-
-/// The fault where the value is S of a W matrix, or where it is not.
-Fault where_acc(bool acc, const Fault& fault) {
-  return [=](const Op& op, const Args& args, Results& results) {
-    const ValueRow* const row = value_row(op.results[0].role);
-    return row != nullptr && row->acc == acc && fault(op, args, results);
-  };
-}
 Fault of(const std::string& role, const Fault& fault) {
   return [=](const Op& op, const Args& args, Results& results) {
     return op.results[0].role.to_string() == role && fault(op, args, results);
@@ -98,98 +81,23 @@ TEST(ScalarAcc, OfStatisticsAttentionAndLogitsNothingIsRounded) {
     }
 }
 
-/// What a rule does at each of the places where it might round.
-struct Rule {
-  Schedule order;
-  bool first, hop, owner, addition, finished;  ///< of the ring: the first hop, the others
-};
-
-float keep(bool rounds, float v) { return rounds ? round_to_bf16(v) : v; }
-
-/// The sum of the terms by this rule, of which the owner's is `owner`.
-float by(const Rule& rule, std::vector<float> t, std::size_t owner) {
-  const std::size_t K = t.size();
-  float total = 0.0F;
-  if (rule.order == Schedule::ring) {
-    t[owner] = keep(rule.owner, t[owner]);
-    total = t[(owner + 1) % K];
-    for (std::size_t i = 2; i <= K; ++i)
-      total = keep(rule.addition, keep(i == 2 ? rule.first : rule.hop, total) + t[(owner + i) % K]);
-  } else {
-    for (std::size_t i = 0; i < K; ++i) t[i] = keep(i == owner ? rule.owner : rule.hop, t[i]);
-    if (rule.order == Schedule::tree)
-      while (t.size() > 1) {
-        std::vector<float> up;
-        for (std::size_t i = 0; i < t.size(); i += 2)
-          up.push_back(i + 1 < t.size() ? keep(rule.addition, t[i] + t[i + 1]) : t[i]);
-        t = std::move(up);
-      }
-    else
-      for (std::size_t i = 1; i < K; ++i) t[0] = keep(rule.addition, t[0] + t[i]);
-    total = t[0];
-  }
-  return keep(rule.finished, total);
-}
-
-Rule right(Schedule order, FloatType acc, FloatType wire, OpKind kind) {
-  const bool w = wire == bf16;
-  return {.order = order,
-          .first = w,
-          .hop = w,
-          .owner = w && order != Schedule::ring,
-          .addition = acc == bf16,
-          .finished = w && kind == OpKind::all_reduce};
-}
-
-Fault reduced(const Rule& rule, OpKind kind) {
-  return where_acc(true, reduction([rule](const std::vector<float>& terms,
-                                          std::size_t chunk) { return by(rule, terms, chunk); },
-                                   kind, 3));
-}
-
-/// A strategy whose projections are reduce-scattered, and one with an all_reduce of them (k and v).
-Case reducing_case(Schedule schedule, FloatType acc, FloatType wire) {
-  Case c = rounding_case(schedule, acc, wire);
-  c.decode = c.prefill;
-  return c;
-}
-
-class ScalarReduction
-    : public testing::TestWithParam<std::tuple<Schedule, FloatType, FloatType, OpKind>> {};
-
-TEST_P(ScalarReduction, EachRoundingIsJudged) {
-  const auto [order, acc, wire, kind] = GetParam();
-  const Case c = reducing_case(order, acc, wire);
-  const Rule rule = right(order, acc, wire, kind);
-  expect_equal(c, reduced(rule, kind));
-  bool Rule::*const places[] = {&Rule::first, &Rule::hop, &Rule::owner, &Rule::addition,
-                                &Rule::finished};
-  for (bool Rule::*const place : places) {
-    if (place == &Rule::first && order != Schedule::ring) continue;
-    // With acc=bf16 partials and sums are of bf16 already: the wire rounds nothing more.
-    if (acc == bf16 && place != &Rule::addition) continue;
-    // In a ring's all_reduce every sum travels: wire rounds what acc does.
-    if (order == Schedule::ring && kind == OpKind::all_reduce && wire == bf16 &&
-        place == &Rule::addition)
-      continue;
-    Rule wrong = rule;
-    wrong.*place = !(rule.*place);
-    expect_caught(c, reduced(wrong, kind));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, ScalarReduction,
-    testing::Combine(testing::Values(Schedule::group, Schedule::ring, Schedule::tree),
-                     testing::Values(f32, bf16), testing::Values(f32, bf16),
-                     testing::Values(OpKind::reduce_scatter, OpKind::all_reduce)));
-
 /// A case whose f32 sums are all there are: of layernorms, in either block.
 Case every_sum(const char* block, const std::string& numerics) {
   return parse_case(fmt::format(
       "torus=5x1x3 model=palm-tiny,layers=1,E=60,F=120,H=15,Q=4,V=60,norm=layernorm block={} "
       "prefill=ws2d:heads regime=f32 prompt=3 chunk=2 gen=2 seed=5 {}",
       block, numerics));
+}
+
+/// The rings of a contraction of the case.
+std::vector<Ring> rings_of(const Case& c, const Op& op) {
+  if (op.looped.empty()) return {};
+  const RunPlan plan = make_plan(c);
+  for (const Program* layer : {&plan.prefill.layer, &plan.decode.layer})
+    if (std::find(layer->ops.begin(), layer->ops.end(), op) != layer->ops.end())
+      return layer->rings(op);
+  ADD_FAILURE() << op.to_string() << " is of no layer";
+  return {};
 }
 
 /// The engine's own op with the other acc, or the other wire, for one named value.
@@ -199,7 +107,8 @@ Fault flipped(const Case& c, const std::string& name, OpKind kind, bool acc) {
     const Torus& torus = args[0].torus();
     if (role.name != name || op.kind != kind) return false;
     if (kind != OpKind::einsum && torus.size(op.axes) == 1) return false;
-    Summation how{numerics.schedule, acc_type(role, numerics), partial_wire_type(role, numerics)};
+    Summation how{numerics.schedule, acc_type(role, numerics), partial_wire_type(role, numerics),
+                  op.loop};
     FloatType& one = acc ? how.acc : how.wire;
     one = one == bf16 ? f32 : bf16;
     Sharded& to = results.at(0);
@@ -208,13 +117,14 @@ Fault flipped(const Case& c, const std::string& name, OpKind kind, bool acc) {
       for (std::size_t i = 0; i < args.size(); i += 2)
         terms.emplace_back(std::make_shared<Sharded>(args[i]),
                            std::make_shared<Sharded>(args[i + 1]));
-      to = einsum(op.spec, terms, to.layout(), to.shape(), calling_thread(), Regime::f32, how.acc);
+      to = einsum(op.spec, terms, to.layout(), to.shape(), calling_thread(), Regime::f32, how.acc,
+                  rings_of(c, op));
     } else {
       const Shape& local = args[0].local();
-      const Moves moves =
-          kind == OpKind::all_reduce
-              ? all_reduce_moves(torus, local, op.axes)
-              : reduce_scatter_moves(torus, local, *args[0].layout().find(op.dim), op.axes);
+      if (kind == OpKind::reduce_scatter) how.dim = *args[0].layout().find(op.dim);
+      const Moves moves = kind == OpKind::all_reduce
+                              ? all_reduce_moves(torus, local, op.axes)
+                              : reduce_scatter_moves(torus, local, how.dim, op.axes);
       to = reduce(args[0], moves, to.layout(), to.shape(), calling_thread(), how);
     }
     return true;
@@ -232,26 +142,30 @@ std::set<std::string> names_of(const Case& c, OpKind kind) {
   return names;
 }
 
-// Of every named value that is a sum: that acc and wire round it, or that they do not.
+// Of every named value that is a sum: that acc and wire round it, or that they do not, of either
+// schedule both ways and of every loop.
 TEST(ScalarRounding, OfEveryNamedValueIsJudged) {
-  std::set<std::string> chains, sums;
-  for (const char* block : {"parallel", "serial"})
-    for (const bool acc : {true, false}) {
-      const Case c = every_sum(block, acc ? "acc=bf16" : "wire=bf16");
-      for (OpKind kind : {OpKind::einsum, OpKind::reduce_scatter, OpKind::all_reduce}) {
-        if (kind == OpKind::einsum && !acc) continue;  // nothing travels
-        for (const std::string& name : names_of(c, kind)) {
-          SCOPED_TRACE(fmt::format("{} {} of {}", print_case(c), to_string(kind), name));
-          expect_caught(c, flipped(c, name, kind, acc));
-          (kind == OpKind::einsum ? chains : sums).insert(name);
+  for (const char* way :
+       {"", "schedule=biring", "loop=one-way", "loop=both-full", "loop=both-half"}) {
+    std::set<std::string> chains, sums;
+    for (const char* block : {"parallel", "serial"})
+      for (const bool acc : {true, false}) {
+        const Case c = every_sum(block, fmt::format("{} {}", way, acc ? "acc=bf16" : "wire=bf16"));
+        for (OpKind kind : {OpKind::einsum, OpKind::reduce_scatter, OpKind::all_reduce}) {
+          if (kind == OpKind::einsum && !acc) continue;  // nothing travels
+          for (const std::string& name : names_of(c, kind)) {
+            SCOPED_TRACE(fmt::format("{} {} of {}", print_case(c), to_string(kind), name));
+            expect_caught(c, flipped(c, name, kind, acc));
+            (kind == OpKind::einsum ? chains : sums).insert(name);
+          }
         }
       }
-    }
-  EXPECT_EQ(chains,
-            (std::set<std::string>{"q", "k", "v", "gate", "up", "block_out", "attn_out", "ffn_out",
-                                   "sum", "ss", "sum2", "ss2", "final_sum", "final_ss", "logits"}));
-  chains.insert("embed");
-  EXPECT_EQ(sums, chains);
+    EXPECT_EQ(chains, (std::set<std::string>{"q", "k", "v", "gate", "up", "block_out", "attn_out",
+                                             "ffn_out", "sum", "ss", "sum2", "ss2", "final_sum",
+                                             "final_ss", "logits"}));
+    chains.insert("embed");
+    EXPECT_EQ(sums, chains);
+  }
 }
 
 /// Of partial sums that move before they are reduced.
@@ -289,58 +203,97 @@ TEST(ScalarWire, PartialsThatMoveAreRoundedAllOfThem) {
                 partial_move([](float v, std::size_t) { return round_to_bf16(v); }));
 }
 
-/// Shows the caches with what this pass appended as `change` makes it of k_rot or v.
-Fault appended(float (*change)(float), std::size_t which) {
-  return [=](const Op& op, const Args& args, Results& results) {
-    if (op.kind != OpKind::append || (op.results[0].role.name == "v_cache") != (which == 1))
-      return false;
-    const Shape cache = results.at(0).local(), rows = args[1].local();
-    const std::int64_t n = rows[2] * rows[3];
-    const auto chips = numbers_of(results.at(0));
-    for (std::size_t c = 0; c < chips.size(); ++c)
-      for (std::int64_t row = 0; row < rows[0] * rows[1]; ++row)
-        for (std::int64_t i = 0; i < n; ++i) {
-          const std::int64_t slot = args[2].i32()[c][static_cast<std::size_t>(row)];
-          chips[c][static_cast<std::size_t>((row / rows[1] * cache[1] + slot) * n + i)] =
-              change(args[1].f32()[c][static_cast<std::size_t>(row * n + i)]);
-        }
-    return true;
-  };
+/// Puts into a chip's cache what was appended at `slot_of` its rows, as `change` makes it of k_rot
+/// or v.
+template <class SlotOf>
+void append_as(float (*change)(float), const Sharded& rows, int chip, Sharded& cache,
+               SlotOf&& slot_of) {
+  const Shape& local = rows.local();
+  const std::int64_t n = local[2] * local[3], M = cache.local()[1];
+  const auto c = static_cast<std::size_t>(chip);
+  const std::span<float> to = numbers_of(cache)[c];
+  for (std::int64_t row = 0; row < local[0] * local[1]; ++row)
+    for (std::int64_t i = 0; i < n; ++i)
+      to[static_cast<std::size_t>((row / local[1] * M + slot_of(row)) * n + i)] =
+          change(rows.f32()[c][static_cast<std::size_t>(row * n + i)]);
 }
 float as_it_is(float v) { return v; }
 
-TEST(ScalarCache, WhatIsAppendedIsRoundedAsCacheSays) {
-  for (const std::size_t which : {0U, 1U}) {
-    Case c = f32_case(Schedule::group);
-    c.model.cache = CacheType::bf16;
-    expect_equal(c, appended(round_to_bf16, which));
-    expect_caught(c, appended(as_it_is, which));
-    c.model.cache = CacheType::f32;
-    expect_equal(c, appended(as_it_is, which));
-    expect_caught(c, appended(round_to_bf16, which));
-  }
+/// Shows one chip's cache, or every chip's, with what this pass appended as `change` makes it.
+Fault appended(float (*change)(float), const std::string& name, int only = -1) {
+  return [=](const Op& op, const Args& args, Results& results) {
+    if (op.kind != OpKind::append || op.results[0].role.name != name) return false;
+    for (int chip = 0; chip < args[0].torus().chips(); ++chip)
+      if (only < 0 || chip == only)
+        append_as(change, args[1], chip, results.at(0), [&](std::int64_t row) {
+          return args[2].i32()[static_cast<std::size_t>(chip)][static_cast<std::size_t>(row)];
+        });
+    return true;
+  };
 }
 
-/// The same in the exact regime, by the fault hook: the oracle rounds by its own code.
+/// What caches are kept as with act=f32, the rule for it and the fault.
+struct Kept {
+  CacheType cache;
+  float (*right)(float);
+  float (*wrong)(float);
+};
+constexpr Kept kKept[] = {{CacheType::bf16, round_to_bf16, as_it_is},
+                          {CacheType::f32, as_it_is, round_to_bf16},
+                          {CacheType::as_act, as_it_is, round_to_bf16}};
+
+TEST(ScalarCache, WhatIsAppendedIsRoundedAsCacheSays) {
+  for (const char* name : {"k_cache", "v_cache"})
+    for (const auto& [cache, right, wrong] : kKept) {
+      Case c = f32_case(Schedule::group);
+      ASSERT_EQ(c.numerics.act, ActType::f32);
+      c.model.cache = cache;
+      expect_equal(c, appended(right, name));
+      expect_caught(c, appended(wrong, name));
+      for (int chip = 0; chip < c.torus.chips(); ++chip)
+        expect_caught(c, appended(wrong, name, chip));
+    }
+}
+
+/// A run of the exact regime in which one chip's cache, from then on, is what `change` makes of
+/// k_rot or v; all rows have the same positions.
+Judgement ran_with(float (*change)(float), const Case& c, const std::string& name, int chip,
+                   OracleMemo& memo) {
+  std::map<std::string, Sharded> seen;
+  int planted = 0;
+  VerifyOptions options;
+  options.faults.result = [&](const Scope& scope, const Program& program, const Op& op,
+                              const ValueDecl& result, Sharded& value) {
+    seen.insert_or_assign(scope.step(program, result.name), value);
+    if (op.kind != OpKind::append || result.role.name != name) return;
+    const Sharded& rows = seen.at(scope.step(program, op.args[1]));
+    const std::int64_t L = rows.local()[1], before = value.local()[1] - L;
+    append_as(change, rows, chip, value, [&](std::int64_t row) { return before + row % L; });
+    ++planted;
+  };
+  const Judgement j = verify_case(c, memo, options);
+  EXPECT_GT(planted, 0) << "the fault had no place";
+  return j;
+}
+
+/// The same in the exact regime: the oracle rounds by its own code.
 TEST(ExactCache, WhatIsAppendedIsRoundedAsCacheSays) {
   OracleMemo memo;
-  for (const char* name : {"k_cache", "v_cache"}) {
-    Case c = parse_case(
-        "torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=4,V=24,cache=bf16 prompt=3 gen=3");
-    EXPECT_EQ(verify_case(c, memo).verdict, Verdict::equal);
-    VerifyOptions options;
-    options.faults.result = [&](const Scope&, const Program&, const Op& op, const ValueDecl& result,
-                                Sharded& value) {
-      if (op.kind != OpKind::append || result.role.name != name) return;
-      for (const auto& chip : numbers_of(value))
-        for (float& v : chip)
-          if (std::isfinite(v) && v != 0.0F) v = std::nextafter(v, INFINITY);
-    };
-    const Judgement j = verify_case(c, memo, options);
-    EXPECT_EQ(j.verdict, Verdict::different);
-    ASSERT_TRUE(j.difference());
-    EXPECT_NE(j.difference()->checkpoint.find(name), std::string::npos);
-  }
+  for (const char* name : {"k_cache", "v_cache"})
+    for (const auto& [cache, right, wrong] : kKept) {
+      Case c =
+          parse_case("torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=4,V=24 prompt=3 gen=3");
+      ASSERT_EQ(c.numerics.act, ActType::f32);
+      c.model.cache = cache;
+      for (int chip = 0; chip < c.torus.chips(); ++chip) {
+        SCOPED_TRACE(fmt::format("{} of {}, chip {}", name, print_case(c), chip));
+        EXPECT_EQ(ran_with(right, c, name, chip, memo).verdict, Verdict::equal);
+        const Judgement j = ran_with(wrong, c, name, chip, memo);
+        EXPECT_EQ(j.verdict, Verdict::different);
+        ASSERT_TRUE(j.difference());
+        EXPECT_NE(j.difference()->checkpoint.find(name), std::string::npos);
+      }
+    }
 }
 
 }  // namespace
