@@ -25,7 +25,7 @@ class LocalTerm {
       (in_a && in_b ? batch : in_a ? m : n) += c;
     }
     const std::string k = EinsumSpec::contracted(term);
-    for (char c : k) k_extents_.push_back({c, a[term.a.find(c)]});
+    for (char c : k) k_extents_.emplace_back(c, a[term.a.find(c)]);
     a_batch_ = offsets(batch, term.a, a, term.a, a);
     b_batch_ = offsets(batch, term.b, b, term.a, a);
     a_m_ = offsets(m, term.a, a, term.a, a);

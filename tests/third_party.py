@@ -4,7 +4,7 @@ from the text alone.
 
     third_party.py WEIGHTS.h5 RUN.json
 
-WEIGHTS.h5 is a Shardproof weights file of any model but geglu's and gelu-erf's, RUN.json what
+WEIGHTS.h5 is a Shardproof weights file of any model, RUN.json what
 `shardproof run --json --checkpoints` printed for it (act=f32, regime=exact; weights=f32, bf16 or
 int8, whose codes and scales come from a file of version 2, or else are made here of the f32
 weights). Compares every checkpoint bit for bit, both ways; exits 1 and names the first difference
@@ -39,6 +39,8 @@ PRESETS = {
     "llama": {"block": "serial", "eps": "1e-5", "logit_scale": "1"},
     "gptj": {"ffn": "gelu", "norm": "layernorm", "bias": "ffn", "rope": "interleaved",
              "eps": "1e-5", "logit_scale": "1"},
+    "falcon": {"ffn": "gelu-erf", "norm": "layernorm", "bias": "norm", "eps": "1e-5",
+               "logit_scale": "1"},
 }
 
 
@@ -88,6 +90,19 @@ def gelu(gate):
         z = -2 * (0.7978845608028654 * (g + 0.044715 * g * g * g))
         return F32(g / (1 + (math.exp(z) if z < 700 else math.inf)))
     return np.vectorize(one, otypes=[F32])(gate)
+
+
+def gelu_erf(gate):
+    one = lambda g: F32(0.5 * float(g) * math.erfc(-float(g) / math.sqrt(2.0)))
+    return np.vectorize(one, otypes=[F32])(gate)
+
+
+def activated(c, ffn):
+    if ffn == "gelu-erf":
+        return gelu_erf(c["gate"])
+    if ffn == "gelu":
+        return gelu(c["gate"])
+    return (gelu if ffn == "geglu" else swish)(c["gate"]) * c["up"]
 
 
 def attention(q, k_cache, v_cache, start, slopes):
@@ -149,7 +164,7 @@ def layer(x, w, cache, start, model, keys):
     c["gate"] = project("gate", [n], [w["w_gate"]], ["b_gate"])
     if "w_up" in w:
         c["up"] = project("up", [n], [w["w_up"]], ["b_up"])
-    c["hidden"] = gelu(c["gate"]) if keys["ffn"] == "gelu" else swish(c["gate"]) * c["up"]
+    c["hidden"] = activated(c, keys["ffn"])
     if serial:
         c["ffn_out"] = project("ffn_out", [c["hidden"]], [w["w_out"]], ["b_out"])
         c["out"] = c["mid"] + c["ffn_out"]
