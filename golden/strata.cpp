@@ -94,7 +94,7 @@ std::string shape_words(const Kind& kind) {
 
 /// The cells of one strategy.
 std::vector<std::string> cells(const Strategy& strategy, const Kind& kind, bool hands_over) {
-  const std::string name = strategy.to_string();
+  const std::string& name = strategy.to_string();
   const std::array<std::string, 5> words = words_of(kind);
   std::vector<std::string> all{
       fmt::format("{} {}", name, shape_words(kind)),
