@@ -59,6 +59,17 @@ std::vector<Kind> kinds_of(std::uint64_t round) {
   return all;
 }
 
+/// Whether a strategy that ships has programs for this kind of block; found once.
+bool has_programs(const Strategy& strategy, Block block) {
+  static const std::set<std::string> serial_only = [] {
+    std::set<std::string> names;
+    for (const Strategy& s : all_strategies())
+      if (!runs(s, Block::parallel)) names.insert(s.to_string());
+    return names;
+  }();
+  return block == Block::serial || !serial_only.contains(strategy.to_string());
+}
+
 /// Of one kind: a prefill alone hands over to one that decodes, so do `kPairs` more; the others run
 /// by themselves.
 void add_strata(const Kind& kind, std::uint64_t stream, std::vector<Stratum>& strata) {
@@ -69,7 +80,7 @@ void add_strata(const Kind& kind, std::uint64_t stream, std::vector<Stratum>& st
   const auto add = [&](const Strategy& prefill, const Strategy& decode) {
     Stratum stratum{prefill, decode, kind};
     for (const Strategy* one : {&prefill, &decode})
-      if (!runs(*one, kind.block)) stratum.kind.block = Block::serial;
+      if (!has_programs(*one, kind.block)) stratum.kind.block = Block::serial;
     strata.push_back(std::move(stratum));
   };
   std::size_t next = 0;
@@ -92,20 +103,22 @@ std::string shape_words(const Kind& kind) {
                      kind.chunked ? " chunked" : "");
 }
 
-/// The cells of one strategy.
-std::vector<std::string> cells(const Strategy& strategy, const Kind& kind, bool hands_over) {
-  const std::string& name = strategy.to_string();
+/// Every four of the five.
+std::vector<std::string> fours_of(const Kind& kind) {
   const std::array<std::string, 5> words = words_of(kind);
-  std::vector<std::string> all{
-      fmt::format("{} {}", name, shape_words(kind)),
-      fmt::format("{} {} {}", name, words[2], hands_over ? "hand-over" : "alone")};
+  std::vector<std::string> all;
   for (std::size_t out = 0; out < words.size(); ++out) {
     std::vector<std::string_view> four;
     for (std::size_t i = 0; i < words.size(); ++i)
       if (i != out) four.push_back(words[i]);
-    all.push_back(fmt::format("{} {}", name, fmt::join(four, " ")));
+    all.push_back(fmt::format("{}", fmt::join(four, " ")));
   }
   return all;
+}
+
+std::string hand_over_words(Regime regime, bool hands_over) {
+  return fmt::format("regime={} {}", shardproof::to_string(regime),
+                     hands_over ? "hand-over" : "alone");
 }
 
 }  // namespace
@@ -170,34 +183,39 @@ const Stratum& stratum_of(std::uint64_t seed, std::uint64_t index) {
 }
 
 std::vector<std::string> cells_of(const Case& c) {
+  const Kind kind = kind_of(c);
   const bool hands_over = !(c.prefill == c.decode) && c.gen > 1;
-  std::vector<std::string> all = cells(c.prefill, kind_of(c), hands_over);
-  if (hands_over)
-    for (std::string& cell : cells(c.decode, kind_of(c), true)) all.push_back(std::move(cell));
-  return all;
+  std::vector<std::string> words = fours_of(kind);
+  words.push_back(shape_words(kind));
+  words.push_back(hand_over_words(kind.regime, hands_over));
+  std::vector<std::string> cells;
+  for (const std::string& one : words) cells.push_back(c.prefill.to_string() + " " + one);
+  for (const std::string& one : hands_over ? words : std::vector<std::string>())
+    cells.push_back(c.decode.to_string() + " " + one);
+  return cells;
 }
 
 const std::vector<std::string>& legal_cells() {
   static const std::vector<std::string> legal = [] {
-    std::vector<Kind> kinds;
+    std::set<std::string> fours;
     for (std::uint64_t round : {0U, 1U})
-      for (Kind kind : kinds_of(round))
-        for (Block block : kBlocks)
-          for (Heads heads : kHeads)
-            for (bool chunked : {false, true}) {
-              kind.block = block, kind.heads = heads, kind.chunked = chunked;
-              kinds.push_back(kind);
-            }
+      for (const Kind& kind : kinds_of(round))
+        for (std::string& four : fours_of(kind)) fours.insert(std::move(four));
     std::vector<std::string> all;
     for (const Strategy& s : all_strategies()) {
-      const std::array<bool, 2> legal_block{runs(s, Block::parallel), runs(s, Block::serial)};
-      std::set<std::string> own;
-      for (const Kind& kind : kinds)
+      const auto add = [&](const std::string& words) {
+        all.push_back(s.to_string() + " " + words);
+      };
+      for (const std::string& four : fours) add(four);
+      for (Block block : kBlocks)
+        for (Heads heads : kHeads)
+          for (bool chunked : {false, true})
+            if (has_programs(s, block))
+              add(shape_words({.block = block, .heads = heads, .chunked = chunked}));
+      for (Regime regime : kRegimes)
         for (bool hands_over : {false, true})
           // A prefill alone that hands nothing over would be a case of one token.
-          if (legal_block[kind.block == Block::serial] && (hands_over || decodes(s)))
-            for (std::string& cell : cells(s, kind, hands_over)) own.insert(std::move(cell));
-      all.insert(all.end(), own.begin(), own.end());
+          if (hands_over || decodes(s)) add(hand_over_words(regime, hands_over));
     }
     return all;
   }();
