@@ -16,7 +16,7 @@ struct Rounding {
   FloatType sum = FloatType::f32, hop = FloatType::f32, term = FloatType::f32;
 };
 
-/// Of the terms of one element, in any order that is no ring: neighbours level by level.
+/// The terms of one element, neighbours added level by level.
 float tree(std::vector<float>& level, const Rounding& to) {
   for (std::size_t width = level.size(); width > 1; width = (width + 1) / 2) {
     for (std::size_t j = 0; 2 * j + 1 < width; ++j)

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/program/loop_rules.h"
+
 namespace shardproof {
 namespace {
 
@@ -69,15 +71,11 @@ class Fusing {
       if (op.loops_over(one.arg ^ 1U))
         return fmt::format("{} has a ring of its own for {}", op.results[0].name,
                            op.args[one.arg ^ 1U]);
-      Axes of_result;
-      for (const Layout::Dim& dim : op.results[0].layout.dims())
-        of_result = of_result.with(dim.axes);
-      for (const Axis axis : gather.axes)
-        if (!of_result.has(axis) && broken_ != BrokenRule::loop_replicas)
-          return fmt::format(
-              "axis {} of its ring is in no subscript of {} : {}, whose replicas "
-              "would differ",
-              to_char(axis), op.results[0].name, op.results[0].layout.to_string());
+      const std::optional<Axis> axis = axis_of_replicas(gather.axes, op.results[0].layout);
+      if (axis && broken_ != BrokenRule::loop_replicas)
+        return fmt::format(
+            "axis {} of its ring is in no subscript of {} : {}, whose replicas would differ",
+            to_char(*axis), op.results[0].name, op.results[0].layout.to_string());
     }
     gather.loop = loop;
     for (const Taken& one : all) {

@@ -80,7 +80,7 @@ class Partitioner {
   }
 
   void require_no_loop(const Purpose& purpose, const Layout& layout) const {
-    if (purpose.loop.value_or(Loop::none) == Loop::none) return;
+    if (purpose.lenient || purpose.loop.value_or(Loop::none) == Loop::none) return;
     throw Error(
         "layouts_c10",
         fmt::format("{0}{1}: {2} [loop {3}] has no ring, since {1} is {2} already; leave the "
@@ -109,7 +109,7 @@ class Partitioner {
   WrittenValue walk(const std::string& value, WrittenValue now, const Path& path,
                     const Purpose& purpose) {
     if (path.moves.empty()) {
-      if (!purpose.lenient) require_no_loop(purpose, now.layout);
+      require_no_loop(purpose, now.layout);
       return now;
     }
     arrows_.push_back(arrow(purpose, now.layout, path));
@@ -187,7 +187,7 @@ class Partitioner {
                             last && (op.result == "k" || op.result == "v") &&
                                 table_.find("attend", op.result) == nullptr};
       if (path.moves.empty()) {
-        if (!purpose.lenient) require_no_loop(purpose, now.layout);
+        require_no_loop(purpose, now.layout);
         continue;
       }
       Arrow arrow = this->arrow(purpose, now.layout, path);

@@ -55,19 +55,24 @@ void looped(const Program& program, const Op& op, const Layout& result) {
       throw Error("einsum_c9",
                   fmt::format("the term of {} and {} loops over both; leave one out",
                               op.args.at(arg & ~std::size_t{1}), op.args.at(arg | 1U)));
-    Axes of_result;
-    for (const Layout::Dim& dim : result.dims()) of_result = of_result.with(dim.axes);
-    for (const Axis axis : made->axes)
-      if (!of_result.has(axis))
-        throw Error("einsum_c10",
-                    fmt::format("axis {} of the ring of {} is in no subscript of the result {}: "
-                                "each chip along {} would add in another order, and replicas would "
-                                "differ; leave 'loop' out",
-                                to_char(axis), value, result.to_string(), to_char(axis)));
+    if (const std::optional<Axis> axis = axis_of_replicas(made->axes, result))
+      throw Error("einsum_c10",
+                  fmt::format("axis {} of the ring of {} is in no subscript of the result {}: "
+                              "each chip along {} would add in another order, and replicas would "
+                              "differ; leave 'loop' out",
+                              to_char(*axis), value, result.to_string(), to_char(*axis)));
   }
 }
 
 }  // namespace
+
+std::optional<Axis> axis_of_replicas(const Axes& ring, const Layout& result) {
+  Axes sharding;
+  for (const Layout::Dim& dim : result.dims()) sharding = sharding.with(dim.axes);
+  for (const Axis axis : ring)
+    if (!sharding.has(axis)) return axis;
+  return std::nullopt;
+}
 
 void require_loops(const Program& program, const Op& op, const Layout& result) {
   if (op.loop != Loop::none)

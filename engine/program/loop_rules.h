@@ -1,9 +1,15 @@
 #pragma once
 
+#include <optional>
+
 #include "engine/program/program.h"
 #include "weights/error.h"
 
 namespace shardproof {
+
+/// An axis of a ring that is in no subscript of the result: replicas along it would add in other
+/// orders, and differ. None if all are.
+std::optional<Axis> axis_of_replicas(const Axes& ring, const Layout& result);
 
 /// The rules of looped collective einsums, which hold between the steps of a program
 /// (docs/typing.md). Throws Error: "all_gather_c4" (a loop that no einsum takes),

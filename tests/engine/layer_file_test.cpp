@@ -229,7 +229,7 @@ TEST_F(LayerFile, SaysScaledOfInt8WeightsOnly) {
                     .starts_with("layer_c5: p.txt line 44: hr: a layer of palm-tiny has no "
                                  "'scaled gate'"))
         << said(text, ActType::bf16, model, type);
-  // Nothing that is no input of a layer is one because it is scaled.
+  // What is not an input of a layer does not become one by being scaled.
   EXPECT_EQ(said("input s : BLF is scaled gate\n" + whole(), ActType::f32, model, WeightType::int8)
                 .substr(0, 70),
             "layer_c1: p.txt line 1: s: a layer has no input 'scaled gate'; legal: ");

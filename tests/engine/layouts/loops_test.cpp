@@ -184,7 +184,7 @@ TEST(Loops, ANoteThatCannotBeIsRefused) {
       "one-way] -> BLE_x\n" +
           kWeights + kAttend + kHidden,
       {"norm: BLE_xzy -> BLE_xz", "no contraction takes"});
-  // Whole on every chip: an all_reduce is no ring.
+  // Whole on every chip: an all_reduce is not a ring.
   expect_refused(
       "in : BLE_x\nweights : E_x F_zy H_zy\nattend : BLH_zyQ [loop one-way]\n"
       "hidden : BLF_zy\n",
