@@ -42,8 +42,7 @@ void put_runs(const Runs& runs, const float* from, float* to, bool add) {
       to[run.to + i] = add ? to[run.to + i] + from[run.from + i] : from[run.from + i];
 }
 
-/// The part of its chunk that an element is in, and how many more are before the part or the chunk
-/// ends: by the index of a dim.
+/// The part of its chunk that an element is in, and where that part ends.
 struct PartRun {
   ChunkPart part = ChunkPart::whole;
   std::int64_t end = 0;  ///< the first element of another part
