@@ -48,12 +48,15 @@ bool goes_down(const Drawn& of, std::int64_t chip, const RingChunk& one) {
 
 /// The cell of each round.
 std::vector<Cell> cells(const Drawn& of, std::int64_t chip) {
-  std::vector<RingChunk> chunks = of.reduces ? scattered_chunks(of.op.loop, of.K, chip)
-                                             : gathered_chunks(of.op.loop, of.K, chip);
-  std::stable_sort(chunks.begin(), chunks.end(), [&](const RingChunk& a, const RingChunk& b) {
+  const auto before = [&](const RingChunk& a, const RingChunk& b) {
     return a.round != b.round ? a.round < b.round
                               : !goes_down(of, chip, a) && goes_down(of, chip, b);
-  });
+  };
+  std::vector<RingChunk> chunks;
+  // Not std::stable_sort: libstdc++ 12 has a function in it that clang 19 calls deprecated.
+  for (const RingChunk& one : of.reduces ? scattered_chunks(of.op.loop, of.K, chip)
+                                         : gathered_chunks(of.op.loop, of.K, chip))
+    chunks.insert(std::upper_bound(chunks.begin(), chunks.end(), one, before), one);
   std::vector<Cell> rounds;
   for (const RingChunk& one : chunks) {
     rounds.resize(static_cast<std::size_t>(one.round) + 1);
