@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "weights/error.h"
 #include "weights/registry.h"
@@ -172,6 +174,13 @@ Tensor alibi_slopes(const WeightSpec& spec) {
   return tensor;
 }
 
+void require_prompt_size(std::int64_t batch, std::int64_t length) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (batch < 1 || length < 1 || batch > kMost || length > kMost)
+    throw Error("prompt_size",
+                fmt::format("batch={} prompt={}: both must be from 1 to {}", batch, length, kMost));
+}
+
 Tensor generate(const ModelConfig& config, const WeightSpec& spec, std::uint64_t seed) {
   if (spec.matrix) return generate_matrix(spec, seed);
   if (spec.name == "rope_cos") return rope_table(config, spec, std::cos);
@@ -207,11 +216,7 @@ Weights generate_weights(const ModelConfig& config, std::uint64_t seed) {
 
 IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,
                           std::int64_t length) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (batch < 1 || length < 1 || batch > kMost || length > kMost) {
-    throw Error("prompt_size",
-                fmt::format("batch={} prompt={}: both must be from 1 to {}", batch, length, kMost));
-  }
+  require_prompt_size(batch, length);
   IntTensor prompt({batch, length});
   auto out = prompt.data.begin();
   for (std::int64_t row = 0; row < batch; ++row) {
@@ -223,6 +228,21 @@ IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::in
     }
   }
   return prompt;
+}
+
+IntTensor generate_ids(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,
+                       std::int64_t positions) {
+  require_prompt_size(batch, positions);
+  std::vector<std::int32_t> permutation(static_cast<std::size_t>(config.V));
+  std::iota(permutation.begin(), permutation.end(), 0);
+  for (std::size_t i = permutation.size(); i-- > 1;) {
+    const std::uint64_t word = counter_random(seed, "ids", i)[0];
+    std::swap(permutation[i], permutation[word % (i + 1)]);
+  }
+  IntTensor ids({batch, positions});
+  for (std::size_t n = 0; n < ids.data.size(); ++n)
+    ids.data[n] = permutation[n % permutation.size()];
+  return ids;
 }
 
 }  // namespace shardproof

@@ -20,7 +20,8 @@ using Words = std::array<std::pair<std::string_view, Enum>, N>;
 constexpr Words<WeightType, 3> kWeightTypes{
     {{"f32", WeightType::f32}, {"bf16", WeightType::bf16}, {"int8", WeightType::int8}}};
 constexpr Words<ActType, 2> kActTypes{{{"f32", ActType::f32}, {"bf16", ActType::bf16}}};
-constexpr Words<Regime, 2> kRegimes{{{"exact", Regime::exact}, {"f32", Regime::f32}}};
+constexpr Words<Regime, 3> kRegimes{
+    {{"exact", Regime::exact}, {"f32", Regime::f32}, {"field", Regime::field}}};
 constexpr Words<Schedule, 4> kSchedules{{{"group", Schedule::group},
                                          {"ring", Schedule::ring},
                                          {"tree", Schedule::tree},
@@ -80,14 +81,19 @@ void validate(const Numerics& numerics) {
   if (numerics.regime == Regime::f32) return;
   if (numerics.schedule != Schedule::group)
     throw Error("case_numerics",
-                fmt::format("schedule={} needs regime=f32: exact sums have no order; legal: "
+                fmt::format("schedule={} needs regime=f32: {} sums have no order; legal: "
                             "schedule=group, or regime=f32",
-                            to_string(numerics.schedule)));
+                            to_string(numerics.schedule), to_string(numerics.regime)));
   if (numerics.acc != FloatType::f32)
     throw Error("case_numerics",
                 fmt::format("acc={} needs regime=f32: an exact sum is rounded once, when it is "
                             "complete; legal: acc=f32, or regime=f32",
                             to_string(numerics.acc)));
+  if (numerics.regime == Regime::field && numerics.wire != FloatType::f32)
+    throw Error("case_numerics",
+                fmt::format("wire={} with regime=field: its sums are never rounded; legal: "
+                            "wire=f32, or regime=exact, f32",
+                            to_string(numerics.wire)));
 }
 
 std::string_view to_string(WeightType type) { return word_for(type); }

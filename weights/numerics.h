@@ -11,8 +11,9 @@ namespace shardproof {
 enum class WeightType { f32, bf16, int8 };
 /// Storage of activations, the rounding st() of docs/spec.md section 1.
 enum class ActType { f32, bf16 };
-/// What a contraction means: the correctly rounded exact sum, or one declared f32 order.
-enum class Regime { exact, f32 };
+/// What numbers and contractions mean: the correctly rounded exact sum, one declared f32 order, or
+/// elements of a finite field in place of floats (docs/field.md).
+enum class Regime { exact, f32, field };
 
 /// The order in which a collective adds partial sums in the f32 regime (docs/spec.md section 1.2).
 enum class Schedule { group, ring, tree, biring };
@@ -37,7 +38,7 @@ struct Numerics {
 };
 
 /// Throws Error("case_numerics", ...) where the choices do not go together: a schedule other than
-/// group, or acc=bf16, without regime=f32.
+/// group, or acc=bf16, without regime=f32; wire=bf16 with regime=field.
 void validate(const Numerics& numerics);
 
 /// The rounding points of the paper's code, numerics=released; with them goes the model's
