@@ -6,6 +6,8 @@
 set(shardproof_private_headers
   engine/box.h
   engine/f32_sums.h
+  engine/field_sums.h
+  engine/formulas.h
   engine/layouts/rules.h
   engine/numeric/cpu_needs.h
   engine/numeric/functions.h

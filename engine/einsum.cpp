@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
+#include "engine/field_product.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/rounding_test.h"
 #include "weights/error.h"
@@ -51,10 +53,12 @@ class LocalTerm {
   std::int64_t K() const { return size(a_k_); }
 
   /// Rows of a as [M,K] and of b as [K,N] for one batch index, copied only if they lie otherwise.
-  const float* a_matrix(const float* a, std::int64_t batch, std::vector<float>& copy) const {
+  template <class T>
+  const T* a_matrix(const T* a, std::int64_t batch, std::vector<T>& copy) const {
     return matrix(a + a_batch_[static_cast<std::size_t>(batch)], a_m_, a_k_, copy);
   }
-  const float* b_matrix(const float* b, std::int64_t batch, std::vector<float>& copy) const {
+  template <class T>
+  const T* b_matrix(const T* b, std::int64_t batch, std::vector<T>& copy) const {
     return matrix(b + b_batch_[static_cast<std::size_t>(batch)], b_k_, b_n_, copy);
   }
 
@@ -116,8 +120,9 @@ class LocalTerm {
     return result;
   }
 
-  static const float* matrix(const float* data, const Offsets& rows, const Offsets& columns,
-                             std::vector<float>& copy) {
+  template <class T>
+  static const T* matrix(const T* data, const Offsets& rows, const Offsets& columns,
+                         std::vector<T>& copy) {
     const auto width = size(columns);
     bool contiguous = true;
     for (std::size_t i = 0; contiguous && i < rows.size(); ++i)
@@ -151,7 +156,7 @@ class Contraction : public PartialSource {
   /// One chip's result shard in the exact regime.
   Products products(int chip) const {
     Products all;
-    for_each_batch(terms_, chip, [&](std::int64_t, const std::vector<Term>& matrices) {
+    for_each_batch<Term>(terms_, chip, [&](std::int64_t, const std::vector<Term>& matrices) {
       Products one = contract(terms_[0].M(), terms_[0].N(), matrices);
       if (all.values.empty()) {
         all = std::move(one);
@@ -174,10 +179,25 @@ class Contraction : public PartialSource {
     const std::int64_t N = terms_[0].N();
     const std::vector<LocalTerm> looped = in_ring_order(chip);
     const auto one = acc == FloatType::bf16 ? bf16_chain : chain;
-    for_each_batch(looped.empty() ? terms_ : looped, chip,
-                   [&](std::int64_t batch, const std::vector<Term>& matrices) {
-                     one(M, N, matrices, all.data() + batch * M * N);
-                   });
+    for_each_batch<Term>(looped.empty() ? terms_ : looped, chip,
+                         [&](std::int64_t batch, const std::vector<Term>& matrices) {
+                           one(M, N, matrices, all.data() + batch * M * N);
+                         });
+    return all;
+  }
+
+  /// One chip's result shard in the field regime, where sums have no order but the chunks of a ring
+  /// may yet be the wrong ones.
+  Buffer<FieldElement> field_sums(int chip) const {
+    Buffer<FieldElement> all(static_cast<std::size_t>(count()));
+    const std::int64_t M = terms_[0].M();
+    const std::int64_t N = terms_[0].N();
+    const Field& field = *operands_[0].first->field().field;
+    const std::vector<LocalTerm> looped = in_ring_order(chip);
+    for_each_batch<FieldTerm>(looped.empty() ? terms_ : looped, chip,
+                              [&](std::int64_t batch, const std::vector<FieldTerm>& matrices) {
+                                field_contract(field, M, N, matrices, all.data() + batch * M * N);
+                              });
     return all;
   }
 
@@ -202,15 +222,24 @@ class Contraction : public PartialSource {
     return terms;
   }
 
-  /// Calls body(batch, matrices) with the terms' matrices for each batch index.
-  template <class Body>
+  /// Calls body(batch, matrices) with the terms' matrices for each batch index. Matrices is Term,
+  /// or FieldTerm.
+  template <class Matrices, class Body>
   void for_each_batch(const std::vector<LocalTerm>& terms, int chip, Body&& body) const {
-    std::vector<std::vector<float>> copies(2 * terms.size());
-    std::vector<Term> matrices(terms.size());
+    using Number = std::remove_cvref_t<decltype(*Matrices::a)>;
+    const auto at = [chip](const SharedValue& operand) {
+      if constexpr (std::is_same_v<Number, float>)
+        return operand->f32()[static_cast<std::size_t>(chip)].data();
+      else
+        return operand->field().values[static_cast<std::size_t>(chip)].data();
+    };
+    std::vector<std::vector<Number>> copies(2 * terms.size());
+    std::vector<Matrices> matrices(terms.size());
     for (std::int64_t batch = 0; batch < terms[0].batch(); ++batch) {
       for (std::size_t t = 0; t < terms.size(); ++t)
-        matrices[t] = {terms[t].a_matrix(a(t, chip), batch, copies[2 * t]),
-                       terms[t].b_matrix(b(t, chip), batch, copies[2 * t + 1]), terms[t].K()};
+        matrices[t] = {terms[t].a_matrix(at(operands_[t].first), batch, copies[2 * t]),
+                       terms[t].b_matrix(at(operands_[t].second), batch, copies[2 * t + 1]),
+                       terms[t].K()};
       body(batch, matrices);
     }
   }
@@ -281,6 +310,15 @@ Sharded einsum(const EinsumSpec& spec,
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
   auto source = std::make_shared<Contraction>(spec, terms, rings);
+  if (terms.front().first->holds_field()) {
+    ChipArrays<FieldElement> sums(chips);
+    threads.for_each(torus.chips(), [&](std::int64_t chip) {
+      sums[static_cast<std::size_t>(chip)] = source->field_sums(static_cast<int>(chip));
+    });
+    return {
+        torus, layout, shape,
+        FieldShards{std::move(sums), terms.front().first->field().field, FieldSort::number, {}}};
+  }
   if (regime == Regime::f32) {
     ChipArrays<float> chains(chips);
     threads.for_each(torus.chips(), [&](std::int64_t chip) {

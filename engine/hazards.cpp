@@ -44,6 +44,8 @@ std::string bits_of(const T& element) {
   return "0x" + text;
 }
 
+std::string bits_of(const FieldElement& element) { return to_string(element); }
+
 template <class T>
 std::optional<Finding> difference(const std::string& step, std::string_view what,
                                   const Layout& declared, const Torus& torus,
@@ -83,6 +85,8 @@ void poison(Sharded& value) {
     if (value.holds_partial()) {
       fill(std::as_writable_bytes(value.partial_values_of(chip)));
       fill(std::as_writable_bytes(value.partial_bounds_of(chip)));
+    } else if (value.holds_field()) {
+      fill(std::as_writable_bytes(value.field_of(chip)));
     } else if (value.holds_integers()) {
       fill(std::as_writable_bytes(value.i32_of(chip)));
     } else {
@@ -99,6 +103,8 @@ std::optional<Finding> replica_difference(const std::string& step, const Layout&
   }
   if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data()))
     return difference(step, "values", declared, value.torus(), *f32);
+  if (value.holds_field())
+    return difference(step, "field elements", declared, value.torus(), value.field().values);
   return difference(step, "integers", declared, value.torus(), value.i32());
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
 #include "weights/error.h"
@@ -11,7 +13,9 @@ namespace shardproof {
 // Ops that each chip does alone on its own shards. Operands are complete f32 unless said otherwise;
 // shapes are in the paper's letters, X standing for any other dims. The formulas and their rounding
 // points are docs/spec.md section 2. The typing rules are checked before, by program/typing.h;
-// these functions rely on local shapes only.
+// these functions rely on local shapes only. Operands of the field regime are field elements in
+// place of f32; the formulas are then those of docs/field.md section 1.3, and where an element
+// needs an inverse that it has not Error("field_zero", ...) is thrown.
 
 /// Norm of x [XE] with ss = S(x,x) [X] and gains g [E]: r = 1/sqrt((double)ss/E + eps), E the
 /// logical extent; (float)((x·r)·g), or (float)((x·r)·g + b) with a bias b [E]. In a layernorm x is
@@ -29,8 +33,9 @@ Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharde
 
 /// (float)((double)t/n): a mean from a sum.
 Sharded divide_by(const Sharded& t, double n, Threads& threads);
-/// (float)((double)t·(double)s) with a scalar s.
-Sharded scale_by(const Sharded& t, float s, Threads& threads);
+/// (float)((double)t·(double)s) with a scalar s; in the field regime, where s is not 1, times the
+/// constant of this name.
+Sharded scale_by(const Sharded& t, float s, Threads& threads, std::string_view name = "");
 /// (float)((double)t·(double)s) where s has some of t's dims: a per-channel scale.
 Sharded scale(const Sharded& t, const Sharded& s, Threads& threads);
 /// t + b1 + b2 + ... in f32, left to right, where each b has some of t's dims.
@@ -79,6 +84,8 @@ struct Candidates {
 };
 Candidates local_argmax(const Sharded& z, Threads& threads);
 /// The index [B] of the best candidate, the first of equals; candidates are in vocabulary order.
-Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads);
+/// The field regime, where each is a hash of its block's logits, needs to know the ids a block.
+Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads,
+               std::int64_t width = 0);
 
 }  // namespace shardproof

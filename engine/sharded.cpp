@@ -20,7 +20,7 @@ Shape block_offset(const Layout& layout, const Shape& local, const Torus& torus,
 }
 
 template <class T>
-Sharded shard_array(const Array<T>& tensor, const Layout& layout, const Torus& torus) {
+ChipArrays<T> blocks(const Array<T>& tensor, const Layout& layout, const Torus& torus) {
   const Shape local = local_shape(layout, tensor.shape, torus);
   const Shape zero(local.size(), 0);
   ChipArrays<T> chips(static_cast<std::size_t>(torus.chips()));
@@ -32,7 +32,7 @@ Sharded shard_array(const Array<T>& tensor, const Layout& layout, const Torus& t
                    std::copy_n(tensor.data.begin() + from, n, buffer.begin() + to);
                  });
   }
-  return {torus, layout, tensor.shape, std::move(chips)};
+  return chips;
 }
 
 template <class T>
@@ -99,9 +99,16 @@ Sharded::Sharded(const Torus& torus, Layout layout, Shape shape, Data data)
   } else if (const auto* integers = std::get_if<ChipArrays<std::int32_t>>(&data_)) {
     if (layout_.is_partial()) unfit(layout_, shape_, "integers under a partial layout");
     require_buffers(layout_, shape_, torus_, "integers", *integers, count);
+  } else if (const auto* numbers = std::get_if<FieldShards>(&data_)) {
+    require_buffers(layout_, shape_, torus_, "field elements", numbers->values, count);
   } else {
     require_buffers(layout_, shape_, torus_, "values", f32(), count);
   }
+}
+
+bool Sharded::stands_for_integers() const {
+  if (!holds_field()) return holds_integers();
+  return field().sort == FieldSort::index || field().sort == FieldSort::token;
 }
 
 Sharded Sharded::relabelled(Layout layout, Shape shape) const {
@@ -122,6 +129,14 @@ std::span<double> Sharded::partial_values_of(int chip) {
 
 std::span<float> Sharded::partial_bounds_of(int chip) {
   return std::get<Partial>(data_).bounds[static_cast<std::size_t>(chip)];
+}
+
+std::span<FieldElement> Sharded::field_of(int chip) {
+  return std::get<FieldShards>(data_).values[static_cast<std::size_t>(chip)];
+}
+
+void Sharded::set_field_degree(FieldDegree degree) {
+  std::get<FieldShards>(data_).degree = std::move(degree);
 }
 
 void Partial::append_origins(const Element& element, Buffer<Origin>& out) const {
@@ -152,11 +167,17 @@ float Partial::sum_of_origins(const std::vector<Element>& elements) const {
 }
 
 Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus) {
-  return shard_array(tensor, layout, torus);
+  return {torus, layout, tensor.shape, blocks(tensor, layout, torus)};
 }
 
 Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus) {
-  return shard_array(tensor, layout, torus);
+  return {torus, layout, tensor.shape, blocks(tensor, layout, torus)};
+}
+
+Sharded shard(const Array<FieldElement>& tensor, const Layout& layout, const Torus& torus,
+              std::shared_ptr<const Field> field) {
+  return {torus, layout, tensor.shape,
+          FieldShards{blocks(tensor, layout, torus), std::move(field), FieldSort::number, {}}};
 }
 
 Tensor assemble(const Sharded& value) { return assemble_array(value, value.f32()); }

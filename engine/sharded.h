@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/field_shards.h"
 #include "engine/layout.h"
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/exact_sum.h"
@@ -72,10 +73,11 @@ struct Partial {
 
 /// A logical tensor laid out on a torus: layout, global shape, one buffer per chip. f32 or int32
 /// data is complete; Partial data is what a layout with a partialsum carries, in the f32 regime f32
-/// summands. Whatever is done to it, data, layout and shape fit together.
+/// summands; in the field regime all but ids and positions is FieldShards, complete or summands.
+/// Whatever is done to it, data, layout and shape fit together.
 class Sharded {
  public:
-  using Data = std::variant<ChipArrays<float>, ChipArrays<std::int32_t>, Partial>;
+  using Data = std::variant<ChipArrays<float>, ChipArrays<std::int32_t>, Partial, FieldShards>;
 
   /// Throws Error("sharded_c1", ...) naming what does not fit: the layout's dims and the shape's, a
   /// dim's extent and its axes, the number of buffers and of chips, a buffer and the shard's size,
@@ -86,14 +88,18 @@ class Sharded {
   const Layout& layout() const { return layout_; }
   const Shape& shape() const { return shape_; }  ///< global
   const Shape& local() const { return local_; }  ///< of one chip's shard
-  Type type() const { return {layout_, shape_, holds_integers()}; }
+  Type type() const { return {layout_, shape_, stands_for_integers()}; }
 
   const Data& data() const { return data_; }
   const ChipArrays<float>& f32() const { return std::get<ChipArrays<float>>(data_); }
   const ChipArrays<std::int32_t>& i32() const { return std::get<ChipArrays<std::int32_t>>(data_); }
   const Partial& partial() const { return std::get<Partial>(data_); }
   bool holds_partial() const { return std::holds_alternative<Partial>(data_); }
+  const FieldShards& field() const { return std::get<FieldShards>(data_); }
   bool holds_integers() const { return std::holds_alternative<ChipArrays<std::int32_t>>(data_); }
+  bool holds_field() const { return std::holds_alternative<FieldShards>(data_); }
+  /// int32, or what the field regime has in their place: indices and tokens.
+  bool stands_for_integers() const;
 
   /// The same data under another layout and shape of as many elements a chip. Throws as the
   /// constructor does.
@@ -105,6 +111,9 @@ class Sharded {
   std::span<std::int32_t> i32_of(int chip);
   std::span<double> partial_values_of(int chip);
   std::span<float> partial_bounds_of(int chip);
+  std::span<FieldElement> field_of(int chip);
+  /// What a step knows of the value that it made, beside its elements (field regime).
+  void set_field_degree(FieldDegree degree);
 
  private:
   Torus torus_;
@@ -118,6 +127,9 @@ class Sharded {
 /// Throws Error("local_c1", ...) if a dim does not divide.
 Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus);
 Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus);
+/// Of numbers of the field regime.
+Sharded shard(const Array<FieldElement>& tensor, const Layout& layout, const Torus& torus,
+              std::shared_ptr<const Field> field);
 
 /// The inverse: the unsharded tensor, each element from the lowest-numbered chip that holds it.
 /// The value must be complete (no partialsum).

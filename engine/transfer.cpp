@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/f32_sums.h"
+#include "engine/field_sums.h"
 #include "engine/partial_sums.h"
 #include "engine/runs.h"
 
@@ -114,8 +115,12 @@ Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout,
   return {value.torus(), layout, shape,
           std::visit(
               [&](const auto& data) -> Sharded::Data {
-                if constexpr (std::is_same_v<std::decay_t<decltype(data)>, Partial>)
+                using Kind = std::decay_t<decltype(data)>;
+                if constexpr (std::is_same_v<Kind, Partial>)
                   return move_partial(data, moves, threads);
+                else if constexpr (std::is_same_v<Kind, FieldShards>)
+                  return FieldShards{move_arrays(data.values, moves, 1, threads), data.field,
+                                     data.sort, data.degree};
                 else
                   return move_arrays(data, moves, 1, threads);
               },
@@ -124,6 +129,8 @@ Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout,
 
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                Threads& threads, const Summation& how) {
+  if (value.holds_field())
+    return {value.torus(), layout, shape, field_sums(value.field(), moves, threads)};
   if (!value.holds_partial())
     return {value.torus(), layout, shape, f32_sums(value.f32(), moves, how, threads)};
   if (layout.is_partial())

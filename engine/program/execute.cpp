@@ -8,8 +8,10 @@
 #include <new>
 #include <stdexcept>
 
+#include "engine/field_sums.h"
 #include "engine/local_ops.h"
 #include "engine/program/constants.h"
+#include "engine/program/field_degrees.h"
 #include "engine/program/liveness.h"
 #include "engine/program/overflow.h"
 #include "engine/program/typing.h"
@@ -48,7 +50,11 @@ class Step {
   }
   std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
 
+  /// Of what attend returns.
+  static constexpr std::size_t kDenom = 3;
+
   std::vector<Type> inferred() const;
+  void operands_of_sort();
   std::vector<Sharded> values();
   Moves moves() const;
   Moves as_executed(Moves plan);
@@ -186,9 +192,36 @@ std::vector<Sharded> results(Value&&... values) {
   return all;
 }
 
+/// In the field regime: operands of another sort than the op is about become numbers.
+void Step::operands_of_sort() {
+  if (op_row(op_.kind).only_moves || op_row(op_.kind).reduces) return;
+  for (std::size_t i = 0; i < args_.size(); ++i) {
+    if (!arg(i).holds_field()) continue;
+    const FieldSort wanted = op_.kind != OpKind::argmax ? FieldSort::number
+                             : i == 0                   ? FieldSort::candidate
+                                                        : FieldSort::index;
+    if (arg(i).field().sort == wanted) continue;
+    args_[i] = std::make_shared<Sharded>(arg(i).torus(), arg(i).layout(), arg(i).shape(),
+                                         as_numbers(arg(i).field(), threads_));
+  }
+}
+
 std::vector<Sharded> Step::run() {
   if (execution_.types == nullptr) types_ = inferred();
-  return values();
+  operands_of_sort();
+  std::vector<Sharded> made = values();
+  for (std::size_t r = 0; r < made.size(); ++r) {
+    if (!made[r].holds_field()) continue;
+    const Field& field = *made[r].field().field;
+    const int layer = execution_.scope.layer;
+    made[r].set_field_degree(field_degree(op_, args_, made, r, layer));
+    field.met(made[r].field().degree);
+    // The arguments of argmax's own functions: the lists of all the vocabulary.
+    if (op_.kind == OpKind::argmax) field.met({execution_.config.V + 1, {}});
+    if (op_.kind == OpKind::attend && r == kDenom)
+      field.inverted(layer, element_count(made[r].local()) * made[r].torus().chips());
+  }
+  return made;
 }
 
 std::vector<Sharded> Step::values() {
@@ -215,8 +248,8 @@ std::vector<Sharded> Step::values() {
     case OpKind::scale:
       return results(scale(arg(0), arg(1), threads_));
     case OpKind::scale_by:
-      return results(
-          scale_by(arg(0), static_cast<float>(constant_of(op_, execution_.config)), threads_));
+      return results(scale_by(arg(0), static_cast<float>(constant_of(op_, execution_.config)),
+                              threads_, op_.parameter));
     case OpKind::divide_by:
       return results(divide_by(arg(0), constant_of(op_, execution_.config), threads_));
     case OpKind::bias:
@@ -254,7 +287,7 @@ std::vector<Sharded> Step::values() {
       return results(std::move(c.value), std::move(c.index));
     }
     case OpKind::argmax:
-      return results(argmax(arg(0), arg(1), threads_));
+      return results(argmax(arg(0), arg(1), threads_, execution_.config.V / arg(0).local()[1]));
   }
   throw std::logic_error("this op is not implemented");
 }

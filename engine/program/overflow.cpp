@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 namespace shardproof {
 namespace {
@@ -19,38 +21,54 @@ bool all_finite(const Buffer<float>& values) {
   return unfinite == 0;
 }
 
-}  // namespace
-
-std::optional<Finding> overflow(const Scope& scope, const Program& program,
-                                const ValueDecl& declared, const Sharded& value) {
-  const Role& m = declared.role;
-  const auto* chips = std::get_if<ChipArrays<float>>(&value.data());
-  const bool computed = m.kind == Role::Kind::checkpoint || m.kind == Role::Kind::raw ||
-                        m.kind == Role::Kind::scaled || m.kind == Role::Kind::unstored ||
-                        m.kind == Role::Kind::stat;
-  if (chips == nullptr || declared.layout.is_partial() || !computed) return std::nullopt;
-  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
+/// The first element that is `wrong`, as a finding that says what it is.
+template <class T, class Wrong, class Text>
+std::optional<Finding> first_wrong(const std::string& label, const std::string& step,
+                                   const std::string& role, const Sharded& value,
+                                   const ChipArrays<T>& chips, Wrong&& wrong, Text&& text) {
   const Shape& local = value.local();
-  for (std::size_t chip = 0; chip < chips->size(); ++chip) {
-    if (all_finite((*chips)[chip])) continue;
-    for (std::size_t i = 0; i < (*chips)[chip].size(); ++i) {
-      if (std::isfinite((*chips)[chip][i])) continue;
+  for (std::size_t chip = 0; chip < chips.size(); ++chip)
+    for (std::size_t i = 0; i < chips[chip].size(); ++i) {
+      if (!wrong(chips[chip][i])) continue;
       Shape index(local.size());
       auto rest = static_cast<std::int64_t>(i);
       for (std::size_t d = local.size(); d-- > 0; rest /= local[d])
         index[d] = rest % local[d] + local[d] * value.torus().block(static_cast<int>(chip),
                                                                     value.layout().dims()[d].axes);
-      Finding found{.detector = Detector::run, .label = "engine_finite"};
-      found.step = scope.step(program, declared.name);
+      Finding found{.detector = Detector::run, .label = label};
+      found.step = step;
       found.chip = value.torus().name(static_cast<int>(chip));
       found.index = index;
-      found.actual = fmt::format("{}", (*chips)[chip][i]);
-      found.message = fmt::format("{} ({}) is {} at [{}], on chip {}", found.step, m.to_string(),
-                                  found.actual, fmt::join(index, ","), found.chip);
+      found.actual = text(chips[chip][i]);
+      found.message = fmt::format("{} ({}) is {} at [{}], on chip {}", step, role, found.actual,
+                                  fmt::join(index, ","), found.chip);
       return found;
     }
-  }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Finding> overflow(const Scope& scope, const Program& program,
+                                const ValueDecl& declared, const Sharded& value) {
+  const Role& m = declared.role;
+  const bool computed = m.kind == Role::Kind::checkpoint || m.kind == Role::Kind::raw ||
+                        m.kind == Role::Kind::scaled || m.kind == Role::Kind::unstored ||
+                        m.kind == Role::Kind::stat;
+  if (declared.layout.is_partial() || !computed) return std::nullopt;
+  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
+  const std::string step = scope.step(program, declared.name);
+  if (const auto* numbers = std::get_if<FieldShards>(&value.data()))
+    return first_wrong(
+        "field_number", step, m.to_string(), value, numbers->values,
+        [&](const FieldElement& v) { return !numbers->field->is_number(v); },
+        [](const FieldElement& v) { return "no number (" + to_string(v) + ")"; });
+  const auto* chips = std::get_if<ChipArrays<float>>(&value.data());
+  if (chips == nullptr || std::all_of(chips->begin(), chips->end(), all_finite))
+    return std::nullopt;
+  return first_wrong(
+      "engine_finite", step, m.to_string(), value, *chips,
+      [](float v) { return !std::isfinite(v); }, [](float v) { return fmt::format("{}", v); });
 }
 
 }  // namespace shardproof

@@ -9,11 +9,11 @@ namespace shardproof {
 namespace {
 
 /// The tokens of a pass, int32 [B, L]: of a prefill out of the prompt, token 0 where a row has
-/// none; of a decode step those sampled last, int32 [B].
-IntTensor tokens_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor& sampled) {
+/// none; of a decode step those sampled last, int32 [B], or out of the prompt if none are given.
+IntTensor tokens_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor* sampled) {
   IntTensor ids({pass.batch(), pass.L});
-  if (pass.phase == Phase::decode) {
-    ids.data = sampled.data;
+  if (pass.phase == Phase::decode && sampled != nullptr) {
+    ids.data = sampled->data;
     return ids;
   }
   auto from = prompt.data.begin();
@@ -42,9 +42,10 @@ struct Caches {
 class Runner {
  public:
   Runner(const RunPlan& plan, const Weights& weights, Threads& threads, Observer* observer,
-         const Hazards& hazards, const FaultHooks& faults, Findings* findings)
+         const Hazards& hazards, const FaultHooks& faults, Findings* findings,
+         const std::shared_ptr<const Field>& field)
       : plan_(plan),
-        placed_(weights, plan.given.numerics.weights, faults),
+        placed_(weights, plan.given.numerics.weights, faults, field),
         threads_(threads),
         observer_(observer),
         hazards_(hazards),
@@ -53,9 +54,12 @@ class Runner {
     placed_.place(plan.prefill);
     if (plan.passes.decodes()) placed_.place(plan.decode);
     const ModelConfig& m = plan.given.model;
-    const Tensor none({plan.passes.batch(), 0, m.K, m.Q});
-    const auto empty =
-        std::make_shared<Sharded>(shard(none, plan.prefill.cache, plan.prefill.torus));
+    const Shape none{plan.passes.batch(), 0, m.K, m.Q};
+    const Layout& cache = plan.prefill.cache;
+    const Torus& torus = plan.prefill.torus;
+    const auto empty = std::make_shared<Sharded>(
+        field == nullptr ? shard(Tensor(none), cache, torus)
+                         : shard(Array<FieldElement>(none), cache, torus, field));
     caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
   }
 
@@ -142,9 +146,11 @@ class Runner {
 
 IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
                         Threads& threads, Observer* observer, const Hazards& hazards,
-                        const FaultHooks& faults, Findings* findings) {
-  const Weights stored = stored_as(weights, plan.given.numerics.weights);
-  Runner runner(plan, stored, threads, observer, hazards, faults, findings);
+                        const FaultHooks& faults, Findings* findings,
+                        const std::shared_ptr<const Field>& field) {
+  const Weights stored =
+      field == nullptr ? stored_as(weights, plan.given.numerics.weights) : weights;
+  Runner runner(plan, stored, threads, observer, hazards, faults, findings, field);
   const std::int64_t batch = plan.passes.batch(), gen = plan.passes.gen();
   IntTensor generated({batch, gen}), sampled;
   std::int64_t step = 0;
@@ -154,9 +160,10 @@ IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTe
       if (const PassPlan before = plan.passes.at(i - 1); before.phase == Phase::prefill)
         runner.hand_over(before);
     if (runner.ended()) break;
-    const SharedValue token = runner.pass(pass, tokens_of(pass, prompt, sampled));
+    const SharedValue token =
+        runner.pass(pass, tokens_of(pass, prompt, field == nullptr ? &sampled : nullptr));
     if (runner.ended()) break;
-    if (!pass.sample) continue;
+    if (!pass.sample || field != nullptr) continue;
     sampled = assemble_int(*token);
     for (std::int64_t b = 0; b < batch; ++b)
       generated.data[static_cast<std::size_t>(b * gen + step)] =

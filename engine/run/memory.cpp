@@ -90,6 +90,8 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types) {
   }
   for (const auto& [phase, most] : placed) bytes += most;
   if (c.numerics.regime == Regime::f32) live += scalar;
+  // An element of the field has three words, where floats are four bytes.
+  if (c.numerics.regime == Regime::field) return (bytes + live) * sizeof(FieldElement) / 4.0;
   return bytes + live;
 }
 

@@ -35,6 +35,24 @@ const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
   return scales_.emplace(key, assemble(scale_of_absmax(most))).first->second;
 }
 
+Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place,
+                                     const Layout& layout) {
+  const ValueRow* const value = value_row(name);
+  if (value != nullptr && value->kind == ValueKind::constant) {
+    Array<FieldElement> ones(constant_tensor(weights_.config()).shape, field_->integer(1));
+    return shard(ones, layout, place.torus, field_);
+  }
+  const std::string id = weight_id(place.layer, name);
+  for (const WeightSpec& spec : weight_specs(weights_.config(), type_)) {
+    if (spec.name != id) continue;
+    Array<FieldElement> tensor(spec.shape);
+    const FieldFunction stream("weight " + id);
+    for (std::size_t i = 0; i < tensor.data.size(); ++i) tensor.data[i] = field_->input(stream, i);
+    return shard(tensor, layout, place.torus, field_);
+  }
+  return shard(weights_.at(id), layout, place.torus);  // throws
+}
+
 Sharded PlacedWeights::made(const std::string& name, const Place& place, const Layout& layout) {
   const ValueRow* const value = value_row(name);
   if (value != nullptr && value->kind == ValueKind::constant)
@@ -55,7 +73,8 @@ SharedValue PlacedWeights::get(const std::string& name, const Place& place, cons
   const std::string id = weight_id(place.layer, name);
   SharedValue& value = placed_[id + " : " + layout.to_string() + " on " + place.torus.to_string()];
   if (value) return value;
-  Sharded placed = made(name, place, layout);
+  Sharded placed =
+      field_ == nullptr ? made(name, place, layout) : made_of_field(name, place, layout);
   if (faults_.weight) faults_.weight(id, placed);
   value = std::make_shared<Sharded>(std::move(placed));
   return value;

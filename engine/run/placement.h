@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/layouts/around.h"
 #include "engine/program/execute.h"
@@ -15,11 +17,15 @@ namespace shardproof {
 class PlacedWeights {
  public:
   /// `weights` as stored_as() returns them for `type`; they and `faults` outlive this. With
-  /// weights=int8 that are not kept so, the chips make codes and scales of their own shards.
-  PlacedWeights(const Weights& weights, WeightType type, const FaultHooks& faults)
+  /// weights=int8 that are not kept so, the chips make codes and scales of their own shards. With a
+  /// field all are its inputs, whatever `weights` hold (docs/field.md section 1.2).
+  PlacedWeights(const Weights& weights, WeightType type, const FaultHooks& faults,
+                std::shared_ptr<const Field> field = nullptr)
       : weights_(weights),
+        type_(type),
         quantizes_(type == WeightType::int8 && weights.kept() != WeightType::int8),
-        faults_(faults) {}
+        faults_(faults),
+        field_(std::move(field)) {}
 
   /// Places all that a phase's programs ask for. Throws what supply() throws.
   void place(const PhasePrograms& programs);
@@ -39,11 +45,14 @@ class PlacedWeights {
 
   SharedValue get(const std::string& name, const Place& place, const Layout& layout);
   Sharded made(const std::string& name, const Place& place, const Layout& layout);
+  Sharded made_of_field(const std::string& name, const Place& place, const Layout& layout);
   const Tensor& scale(const WeightRow& row, const Place& place);
 
   const Weights& weights_;
+  WeightType type_;
   bool quantizes_;
   const FaultHooks& faults_;
+  std::shared_ptr<const Field> field_;  // null in other regimes
   std::map<std::string, SharedValue> placed_;
   std::map<std::string, Tensor> scales_;  // by name, torus and the layouts of the matrices
 };

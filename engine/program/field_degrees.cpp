@@ -1,0 +1,112 @@
+#include "engine/program/field_degrees.h"
+
+#include <algorithm>
+
+namespace shardproof {
+namespace {
+
+FieldDegree product(FieldDegree a, const FieldDegree& b) {
+  a.a += b.a;
+  for (const auto& [layer, e] : b.e) a.e[layer] += e;
+  return a;
+}
+
+FieldDegree greater(FieldDegree a, const FieldDegree& b) {
+  a.a = std::max(a.a, b.a);
+  for (const auto& [layer, e] : b.e) a.e[layer] = std::max(a.e[layer], e);
+  return a;
+}
+
+/// Of an input or of what a function returns.
+FieldDegree one() { return {1, {}}; }
+
+/// Of what attend returns: score, max, exp, denom, attn.
+FieldDegree of_attention(const std::vector<SharedValue>& operands, std::size_t r, int layer) {
+  const auto of = [&](std::size_t i) { return operands.at(i)->field().degree; };
+  const FieldDegree exp{2, {}};  // two functions' product
+  switch (r) {
+    case 0: {
+      const FieldDegree scaled = product(product(of(0), of(1)), one());
+      return operands.size() > 4 ? greater(scaled, of(4)) : scaled;
+    }
+    case 1:
+      return one();
+    case 2:
+    case 3:
+      return exp;
+    default: {
+      FieldDegree mean = product(exp, of(2));
+      ++mean.e[layer];
+      return mean;
+    }
+  }
+}
+
+}  // namespace
+
+FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
+                         const std::vector<Sharded>& results, std::size_t r, int layer) {
+  const auto of = [&](std::size_t i) { return operands.at(i)->field().degree; };
+  switch (op.kind) {
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter:
+    case OpKind::all_reduce:
+    case OpKind::all_to_all:
+    case OpKind::permute_axes:
+    case OpKind::slice:
+    case OpKind::last:
+    case OpKind::split_dim:
+    case OpKind::merge_dim:
+      return results.at(r).field().degree;  // the operand's, or a function's
+    case OpKind::einsum: {
+      FieldDegree most = product(of(0), of(1));
+      for (std::size_t i = 2; i + 1 < operands.size(); i += 2)
+        most = greater(most, product(of(i), of(i + 1)));
+      return most;
+    }
+    case OpKind::embed_lookup:
+      return of(1);
+    case OpKind::add:
+    case OpKind::center:
+      return greater(of(0), of(1));
+    case OpKind::bias: {
+      FieldDegree most = of(0);
+      for (std::size_t i = 1; i < operands.size(); ++i) most = greater(most, of(i));
+      return most;
+    }
+    case OpKind::scale:
+      return product(of(0), of(1));
+    case OpKind::scale_by:
+      return product(of(0), one());
+    case OpKind::divide_by:
+      return of(0);
+    case OpKind::norm: {
+      const FieldDegree scaled = product(product(of(0), one()), of(2));
+      return operands.size() > 3 ? greater(scaled, of(3)) : scaled;
+    }
+    case OpKind::rope:
+    case OpKind::rope_interleaved:
+      return product(of(0), greater(of(2), of(3)));
+    case OpKind::swiglu:
+    case OpKind::geglu:
+      return product(one(), of(1));
+    case OpKind::gelu:
+    case OpKind::gelu_erf:
+    case OpKind::store:
+      return one();
+    case OpKind::append:
+      return greater(of(0), of(1));
+    case OpKind::attend:
+      return of_attention(operands, r, layer);
+    case OpKind::local_argmax: {
+      // The list's last term, of width w, has ρ^(w−1) and a function; its index one more.
+      const std::int64_t width = operands.at(0)->local()[1];
+      return {width + static_cast<std::int64_t>(r), {}};
+    }
+    case OpKind::argmax:
+      return one();
+  }
+  return one();
+}
+
+}  // namespace shardproof
