@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -68,5 +69,8 @@ struct Filed {
   /// Files what is known of a pass before it runs: its name, its inputs, last and written.
   void open(const PassPlan& plan, const Places& places, const IntTensor& ids);
 };
+
+/// "[1,0,7]" of element `at`, row-major.
+std::string index_text(const Shape& shape, std::size_t at);
 
 }  // namespace shardproof::oracle
