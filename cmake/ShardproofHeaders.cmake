@@ -24,8 +24,15 @@ set(shardproof_private_headers
   golden/trace/file.h
   golden/trace/size.h
   oracle/block.h
+  oracle/field/arithmetic.h
+  oracle/field/block.h
+  oracle/field/pass.h
+  oracle/field/philox.h
+  oracle/field/random.h
+  oracle/field/sample.h
   oracle/functions.h
   oracle/pass.h
+  oracle/request_check.h
   tools/drawing/collective_card.h
   tools/drawing/glyphs.h
   tools/drawing/header_card.h

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -20,14 +19,6 @@ bool same_bits(const Tensor& a, const Tensor& b) {
          std::memcmp(a.data.data(), b.data.data(), a.data.size() * sizeof(float)) == 0;
 }
 
-std::string index_text(const Shape& shape, std::size_t at) {
-  std::string text;
-  auto rest = static_cast<std::int64_t>(at);
-  for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d])
-    text = std::to_string(rest % shape[d]) + (text.empty() ? "" : ",") + text;
-  return "[" + text + "]";
-}
-
 void require_finite(const std::string& id, const Tensor& t) {
   for (std::size_t at = 0; at < t.data.size(); ++at)
     if (!std::isfinite(t.data[at]))
@@ -38,26 +29,8 @@ void require_finite(const std::string& id, const Tensor& t) {
 }  // namespace
 
 Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids)
-    : answer_(answer), name_(plan.name), act_(act), batch_(ids.shape[0]), length_(ids.shape[1]) {
-  for (const PassRows& group : plan.rows) {
-    start_.insert(start_.end(), static_cast<std::size_t>(group.rows), group.start);
-    last_.insert(last_.end(), static_cast<std::size_t>(group.rows),
-                 static_cast<std::size_t>(group.tokens - 1));
-  }
-  IntTensor positions(ids.shape), last({batch_}), written({batch_});
-  if (!answer_.passes.empty()) written = answer_.written.at(answer_.passes.back());
-  const auto L = static_cast<std::size_t>(length_);
-  for (std::size_t at = 0; at < positions.data.size(); ++at)
-    positions.data[at] = static_cast<std::int32_t>(position(at / L, at % L));
-  for (std::size_t b = 0; b < last_.size(); ++b) {
-    last.data[b] = static_cast<std::int32_t>(last_[b]);
-    written.data[b] = std::max(written.data[b], static_cast<std::int32_t>(position(b, L)));
-  }
-  answer_.passes.push_back(name_);
-  answer_.inputs[name_ + ".ids"] = ids;
-  answer_.inputs[name_ + ".pos"] = std::move(positions);
-  answer_.last[name_] = std::move(last);
-  answer_.written[name_] = std::move(written);
+    : Places(plan), answer_(answer), name_(plan.name), act_(act) {
+  answer_.open(plan, *this, ids);
 }
 
 const Tensor& Pass::store(int layer, std::string_view name, Tensor value) {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "oracle/oracle.h"
 
@@ -11,18 +9,9 @@ namespace shardproof::oracle {
 
 /// One pass: its place in time, and its pages of the Answer, where every value is filed under its
 /// id. A layer below 0 is no layer ("decode.1.embed").
-class Pass {
+class Pass : public Places {
  public:
   Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids);
-
-  std::int64_t batch() const { return batch_; }
-  std::int64_t length() const { return length_; }  ///< L, the positions this pass adds
-  /// The position of row b's token i.
-  std::int64_t position(std::size_t b, std::size_t i) const {
-    return start_[b] + static_cast<std::int64_t>(i);
-  }
-  /// The place of row b's last token.
-  std::size_t last(std::size_t b) const { return last_[b]; }
 
   /// Files the checkpoint st(value) and returns it. Throws Error("oracle_finite", ...) if an
   /// element is not finite.
@@ -43,9 +32,6 @@ class Pass {
   Answer& answer_;
   std::string name_;
   ActType act_;
-  std::int64_t batch_, length_;
-  std::vector<std::int64_t> start_;
-  std::vector<std::size_t> last_;
 };
 
 }  // namespace shardproof::oracle

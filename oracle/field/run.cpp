@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "oracle/field/answer.h"
+#include "oracle/field/block.h"
+#include "oracle/field/pass.h"
+#include "oracle/field/sample.h"
+#include "oracle/request_check.h"
+#include "weights/registry.h"
+
+namespace shardproof::oracle::field {
+
+namespace {
+
+using std::size_t;
+
+/// "constant NAME", or 1 where the model's scale is 1.
+Value model_scale(const Pass& pass, const char* name, float of_model) {
+  if (of_model == 1.0F) return {Tensor({1}, pass.math().integer(1)), {}};
+  return {Tensor({1}, pass.constant(name)), kVariable};
+}
+
+/// Each element times the one of `scale`.
+Value scaled(const Pass& pass, const Value& x, const Value& scale) {
+  Value y{x.tensor, product(x.degree, scale.degree)};
+  for (Number& v : y.tensor.data) v = pass.math().multiply(v, scale.tensor.data[0]);
+  return y;
+}
+
+Value embed(Pass& pass, const IntTensor& ids) {
+  const auto E = static_cast<size_t>(pass.config().E);
+  const Tensor& table = *pass.weight(-1, "embed");
+  Value rows{Tensor({pass.batch(), pass.length(), pass.config().E}), kVariable};
+  for (size_t n = 0; n < rows.tensor.data.size(); ++n)
+    rows.tensor.data[n] = table.data[static_cast<size_t>(ids.data[n / E]) * E + n % E];
+  const Value scale = model_scale(pass, "embed_scale", pass.config().embed_scale);
+  Value checkpoint = pass.store(-1, "embed", scaled(pass, rows, scale));
+  pass.raw(-1, "embed", std::move(rows));
+  return checkpoint;
+}
+
+/// The logits of each row's last token in the pass.
+Value unembed(Pass& pass, const Value& x) {
+  const ModelConfig& c = pass.config();
+  const auto E = static_cast<size_t>(c.E), V = static_cast<size_t>(c.V);
+  const auto L = static_cast<size_t>(pass.length());
+  const Tensor& U = *pass.weight(-1, c.tied ? "embed" : "unembed");
+  Value s{Tensor({pass.batch(), c.V}), product(x.degree, kVariable)};
+  for (size_t n = 0; n < s.tensor.data.size(); ++n) {
+    const size_t b = n / V;
+    s.tensor.data[n] =
+        pass.math().dot(&x.tensor.data[(b * L + pass.last(b)) * E], &U.data[n % V * E], E);
+  }
+  Value logits = scaled(pass, s, model_scale(pass, "logit_scale", c.logit_scale));
+  if (const Tensor* const bias = pass.weight(-1, "unembed_bias")) {
+    pass.scaled(-1, "logits", logits);
+    for (size_t n = 0; n < logits.tensor.data.size(); ++n)
+      logits.tensor.data[n] = pass.math().add(logits.tensor.data[n], bias->data[n % V]);
+    logits.degree = sum(logits.degree, kVariable);
+  }
+  Value checkpoint = pass.keep(-1, "logits", std::move(logits));
+  pass.raw(-1, "logits", std::move(s));
+  return checkpoint;
+}
+
+}  // namespace
+
+Answer run(const Request& request) {
+  const Arithmetic math(request.setting);
+  check_request(request.config, request.passes, request.ids, IdsOf::all);
+  Answer answer;
+  answer.config = request.config;
+  answer.setting = request.setting;
+  const Random random(request.setting);
+  // bf16 and int8 round before the model begins: what is kept is random, however it was made.
+  for (const WeightSpec& spec : weight_specs(request.config, request.weights))
+    answer.weights[spec.name] = random.stream("weight " + spec.name, spec.shape);
+  answer.weights["ones"] = Tensor({request.config.E}, math.integer(1));
+
+  std::vector<Cache> caches(static_cast<size_t>(request.config.layers));
+  for (std::int64_t i = 0; i < request.passes.size(); ++i) {
+    const PassPlan plan = request.passes.at(i);
+    const IntTensor ids = ids_at(plan, request.ids);
+    Pass pass(answer, plan, request.act, ids);
+    Value x = embed(pass, ids);
+    for (size_t layer = 0; layer < caches.size(); ++layer)
+      x = block(pass, static_cast<int>(layer), x, caches[layer]);
+    const Value logits = unembed(pass, norm(pass, -1, "final_norm", x));
+    if (plan.sample) sample(pass, logits);
+  }
+  return answer;
+}
+
+}  // namespace shardproof::oracle::field

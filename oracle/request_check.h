@@ -1,0 +1,20 @@
+#pragma once
+
+#include "weights/error.h"
+#include "weights/model_config.h"
+#include "weights/passes.h"
+#include "weights/tensor.h"
+
+namespace shardproof::oracle {
+
+/// Which passes read the ids that a run is given: those of the prefill, a prompt, or all.
+enum class IdsOf { prefill, all };
+
+/// Throws Error("oracle_range", ...) unless `ids`, int32 [B, P], are of the vocabulary and the
+/// passes follow each other and are of the ids' rows and positions.
+void check_request(const ModelConfig& config, const Passes& passes, const IntTensor& ids, IdsOf of);
+
+/// What the pass reads of the ids, int32 [B, L]: each row's tokens, 0 where the row has none.
+IntTensor ids_at(const PassPlan& pass, const IntTensor& ids);
+
+}  // namespace shardproof::oracle
