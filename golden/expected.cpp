@@ -22,19 +22,45 @@ Expected expect(std::string id, const Array<T>& tensor) {
   return e;
 }
 
+Expected expect(std::string id, const oracle::field::Tensor& tensor) {
+  Expected e{{tensor.shape, {}, false, {}}, std::move(id)};
+  e.numbers.reserve(tensor.data.size());
+  for (const oracle::field::Number& v : tensor.data) e.numbers.push_back({v.lane});
+  return e;
+}
+
+/// Calls body(the bits or the numbers): whichever it has.
+template <class Body>
+void with_words(Expected& e, Body&& body) {
+  if (e.numbers.empty())
+    body(e.bits);
+  else
+    body(e.numbers);
+}
+
 /// Of a tensor [B, L, ...] the last token of every row, at these places: [B, ...].
 Expected last_tokens(Expected e, const IntTensor& last) {
   const std::int64_t B = e.shape[0];
   const std::int64_t L = e.shape[1];
-  const auto row = static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(e.bits.size()) / (B * L));
-  std::vector<std::uint32_t> kept;
-  for (std::int64_t b = 0; b < B; ++b) {
-    const auto begin = e.bits.begin() + (b * L + last.data[static_cast<std::size_t>(b)]) * row;
-    kept.insert(kept.end(), begin, begin + row);
-  }
-  e.bits = std::move(kept);
+  with_words(e, [&](auto& words) {
+    const std::ptrdiff_t row = std::ssize(words) / (B * L);
+    std::remove_reference_t<decltype(words)> kept;
+    for (std::int64_t b = 0; b < B; ++b) {
+      const auto begin = words.begin() + (b * L + last.data[static_cast<std::size_t>(b)]) * row;
+      kept.insert(kept.end(), begin, begin + row);
+    }
+    words = std::move(kept);
+  });
   e.shape.erase(e.shape.begin() + 1);
   return e;
+}
+
+template <class Word>
+Word unwritten() {
+  if constexpr (std::is_same_v<Word, FieldElement>)
+    return Field::unwritten();
+  else
+    return std::bit_cast<Word>(std::numeric_limits<float>::quiet_NaN());
 }
 
 /// A cache [B, M, K, Q] as chips hold it: NaN in the slots that no token of their row has reached,
@@ -45,18 +71,22 @@ Expected last_tokens(Expected e, const IntTensor& last) {
 Expected with_unwritten_slots(Expected e, const IntTensor& written) {
   const std::int64_t B = e.shape[0];
   const std::int64_t M = e.shape[1];
-  const std::int64_t slot = M > 0 ? std::ssize(e.bits) / (B * M) : 0;
-  for (std::int64_t b = 0; b < B; ++b) {
-    const std::int64_t end = written.data[static_cast<std::size_t>(b)];
-    std::fill(e.bits.begin() + (b * M + std::min(end, M)) * slot,
-              e.bits.begin() + (b + 1) * M * slot,
-              std::bit_cast<std::uint32_t>(std::numeric_limits<float>::quiet_NaN()));
-  }
+  with_words(e, [&](auto& words) {
+    const std::int64_t slot = M > 0 ? std::ssize(words) / (B * M) : 0;
+    for (std::int64_t b = 0; b < B; ++b) {
+      const std::int64_t end = written.data[static_cast<std::size_t>(b)];
+      std::fill(words.begin() + (b * M + std::min(end, M)) * slot,
+                words.begin() + (b + 1) * M * slot,
+                unwritten<typename std::remove_reference_t<decltype(words)>::value_type>());
+    }
+  });
   return e;
 }
 
 /// The best logit of each of C equal blocks of the vocabulary, the first of equals: value or index.
-Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C, bool index) {
+Expected candidates(const oracle::Answer& answer, const std::string& id, const std::string& pass,
+                    std::int64_t C, bool index) {
+  const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
   const std::int64_t B = logits.shape[0];
   const std::int64_t width = logits.shape[1] / C;
   Expected e{{{B, C}, {}, index}, id};
@@ -71,6 +101,23 @@ Expected candidates(const std::string& id, const Tensor& logits, std::int64_t C,
   return e;
 }
 
+/// The same of the field regime.
+Expected candidates(const oracle::field::Answer& answer, const std::string& id,
+                    const std::string& pass, std::int64_t C, bool index) {
+  Expected e = expect(id, index ? answer.indices(pass, C) : answer.candidates(pass, C));
+  e.integer = index;
+  return e;
+}
+
+Expected token(const oracle::Answer& answer, const std::string& id) {
+  return expect(id, answer.tokens.at(id));
+}
+Expected token(const oracle::field::Answer& answer, const std::string& id) {
+  Expected e = expect(id, answer.checkpoints.at(id));
+  e.integer = true;
+  return e;
+}
+
 std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
   const ValueRow* const row = value_row(name);
   if (row != nullptr && row->kind == ValueKind::layer_input)
@@ -79,14 +126,16 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
   return checkpoint_id(pass, scope.layer, name);
 }
 
-Expected whole_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                     const Role& role, const Shape& shape) {
+/// weight(id) is what a weight must be, or "ones".
+template <class Answer, class Weight>
+Expected whole_value(const Answer& answer, Weight&& weight, const Scope& scope, const Role& role,
+                     const Shape& shape) {
   const std::string id = full_checkpoint(scope, scope.pass, role.name);
   const ValueRow* const row = value_row(role);
   const bool cache = row != nullptr && row->cache;
   switch (role.kind) {
     case Role::Kind::checkpoint:
-      if (row != nullptr && row->integer) return expect(id, answer.tokens.at(id));
+      if (row != nullptr && row->integer) return token(answer, id);
       if (cache)
         return with_unwritten_slots(expect(id, answer.checkpoints.at(id)),
                                     answer.written.at(scope.pass));
@@ -99,16 +148,14 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
       return expect("unstored " + id, answer.unstored_of(id));
     case Role::Kind::stat:
       if (row != nullptr && row->per_block)
-        return candidates("stat " + id,
-                          answer.checkpoints.at(checkpoint_id(scope.pass, 0, "logits")),
-                          shape.back(), row->integer);
+        return candidates(answer, "stat " + id, scope.pass, shape.back(), row->integer);
       return expect("stat " + id, answer.stats.at(id));
     case Role::Kind::weight: {
       const std::string name = weight_id(scope.layer, role.name);
-      return expect("weight " + name, weights.at(name));
+      return expect("weight " + name, weight(name));
     }
     case Role::Kind::constant:
-      return expect("constant " + role.name, constant_tensor(weights.config()));
+      return expect("constant " + role.name, weight(role.name));
     case Role::Kind::input:
       return expect("input " + id, answer.inputs.at(id));
     case Role::Kind::previous: {
@@ -126,12 +173,25 @@ Expected whole_value(const oracle::Answer& answer, const Weights& weights, const
   return {};
 }
 
+template <class Answer>
+Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, Expected whole) {
+  return role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
+}
+
 }  // namespace
 
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
                         const Role& role, const Shape& shape) {
-  Expected whole = whole_value(answer, weights, scope, role, shape);
-  return role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
+  const auto weight = [&](const std::string& id) {
+    return role.kind == Role::Kind::constant ? constant_tensor(weights.config()) : weights.at(id);
+  };
+  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape));
+}
+
+Expected expected_value(const oracle::field::Answer& answer, const Scope& scope, const Role& role,
+                        const Shape& shape) {
+  const auto weight = [&](const std::string& id) { return answer.weight(id); };
+  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape));
 }
 
 }  // namespace shardproof

@@ -4,6 +4,7 @@
 
 #include "engine/program/execute.h"
 #include "golden/compare/comparison.h"
+#include "oracle/field/answer.h"
 #include "oracle/oracle.h"
 #include "weights/error.h"
 
@@ -19,5 +20,8 @@ struct Expected : ExpectedBits {
 /// Error("oracle_id", ...) or Error("weights_name", ...) if the model has no such value.
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
                         const Role& role, const Shape& shape);
+/// The same in the field regime. Throws std::out_of_range or Error("oracle_id", ...).
+Expected expected_value(const oracle::field::Answer& answer, const Scope& scope, const Role& role,
+                        const Shape& shape);
 
 }  // namespace shardproof

@@ -15,10 +15,11 @@ namespace shardproof {
 namespace {
 
 /// What the oracle says the value is. A program may ask for what this run does not have.
-Expected known_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                     const Program& program, const ValueDecl& declared, const Shape& shape) {
+template <class ExpectedOf>
+Expected known_value(ExpectedOf&& expected_of, const Scope& scope, const Program& program,
+                     const ValueDecl& declared, const Shape& shape) {
   try {
-    return expected_value(answer, weights, scope, declared.role, shape);
+    return expected_of(scope, declared.role, shape);
   } catch (const std::out_of_range&) {
   } catch (const Error& error) {
     if (error.label() != "oracle_id") throw;
@@ -93,11 +94,26 @@ std::string Judgement::explanation() const {
 }
 
 Judge::Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings)
-    : answer_(answer), weights_(weights), findings_(findings) {}
+    : expected_([&](const Scope& scope, const Role& role, const Shape& shape) {
+        return expected_value(answer, weights, scope, role, shape);
+      }),
+      floats_(&answer),
+      findings_(findings) {
+  for (const auto& [id, tensor] : answer.checkpoints) checkpoints_.push_back(id);
+  for (const auto& [id, tokens] : answer.tokens) checkpoints_.push_back(id);
+}
+
+Judge::Judge(const oracle::field::Answer& answer, Findings& findings)
+    : expected_([&](const Scope& scope, const Role& role, const Shape& shape) {
+        return expected_value(answer, scope, role, shape);
+      }),
+      findings_(findings) {
+  for (const auto& [id, tensor] : answer.checkpoints) checkpoints_.push_back(id);
+}
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const ValueDecl& declared, const Sharded& value) {
-  const Expected expected = known_value(answer_, weights_, scope, program, declared, value.shape());
+  const Expected expected = known_value(expected_, scope, program, declared, value.shape());
   Finding found;
   found.pass = scope.pass;
   found.checkpoint = expected.id;
@@ -110,10 +126,11 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     found.actual = fmt::format("shape [{}]", fmt::join(value.shape(), ","));
     return findings_.add(std::move(found));
   }
-  const bool integer = value.holds_integers();
-  if (value.holds_partial() != declared.layout.is_partial() || integer != expected.integer) {
+  const bool integer = value.stands_for_integers();
+  const bool partial = value.holds_field() ? value.layout().is_partial() : value.holds_partial();
+  if (partial != declared.layout.is_partial() || integer != expected.integer) {
     found.expected = declared.layout.to_string();
-    found.actual = value.holds_partial() ? "partial sums" : integer ? "int32" : "complete f32";
+    found.actual = partial ? "partial sums" : integer ? "int32" : "complete f32";
     return findings_.add(std::move(found));
   }
   const Comparison comparison = compare(expected, declared.layout, value);
@@ -122,17 +139,17 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
   if (element_count(value.shape()) > 0) ++judgement_.tensors;
   const Role& m = declared.role;
-  if (m.kind == Role::Kind::checkpoint && !value.holds_partial() &&
-      (!m.last || value_row(m)->last_rows))
+  if (m.kind == Role::Kind::checkpoint && !partial && (!m.last || value_row(m)->last_rows))
     met_.insert(expected.id);
 }
 
 void Judge::observe_generated(const IntTensor& generated) {
   const std::int64_t gen = generated.shape[1];
   std::int64_t step = 0;
-  for (const std::string& pass : answer_.passes) {
-    const auto at = answer_.tokens.find(pass + ".token");
-    if (at == answer_.tokens.end()) continue;
+  if (floats_ == nullptr) return;
+  for (const std::string& pass : floats_->passes) {
+    const auto at = floats_->tokens.find(pass + ".token");
+    if (at == floats_->tokens.end()) continue;
     for (std::int64_t b = 0; step < gen && b < generated.shape[0]; ++b) {
       const std::int32_t want = at->second.data[static_cast<std::size_t>(b)];
       const std::int32_t got = generated.data[static_cast<std::size_t>(b * gen + step)];
@@ -157,13 +174,9 @@ Judgement Judge::finish() const {
   result.findings = findings_.all();
   result.verdict = verdict_of(result.findings, Verdict::equal);
   if (result.verdict != Verdict::equal) return result;
-  const auto require_met = [&](const auto& checkpoints) {
-    for (const auto& [id, tensor] : checkpoints)
-      if (!met_.contains(id) && result.missing.empty())
-        result.missing = fmt::format("no complete value of the run is declared as {}", id);
-  };
-  require_met(answer_.checkpoints);
-  require_met(answer_.tokens);
+  for (const std::string& id : checkpoints_)
+    if (!met_.contains(id) && result.missing.empty())
+      result.missing = fmt::format("no complete value of the run is declared as {}", id);
   if (result.tensors == 0) result.missing = "nothing was compared";
   if (!result.missing.empty()) result.verdict = Verdict::not_judged;
   return result;

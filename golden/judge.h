@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <set>
@@ -10,6 +11,8 @@
 #include "engine/program/execute.h"
 #include "golden/compare/comparison.h"
 #include "golden/drift.h"
+#include "golden/expected.h"
+#include "golden/field/equality.h"
 #include "oracle/oracle.h"
 #include "weights/error.h"
 
@@ -27,9 +30,12 @@ struct Judgement {
   std::int64_t elements = 0;  ///< elements compared, every replica counted
   /// What the detectors found, in the order of the run: the first, or all (golden/verify.h).
   std::vector<Finding> findings;
-  std::string missing;             ///< why the case was not judged
-  std::vector<std::string> notes;  ///< what the run leaves unproved, though it is equal
-  std::optional<Drift> drift;      ///< of an f32 run from the exact one
+  std::string missing;                 ///< why the case was not judged
+  std::vector<std::string> notes;      ///< what the run leaves unproved, though it is equal
+  std::optional<Drift> drift;          ///< of an f32 run from the exact one
+  std::optional<FieldEquality> field;  ///< of a run of the field regime that found all equal
+  /// Of a case that ran in the exact and in the field regime what both together say.
+  std::string reading;
 
   /// The first value that is not what it must be, if that is what was found first; else null.
   const Finding* difference() const&;
@@ -56,6 +62,8 @@ class Judge : public Observer {
  public:
   /// `weights` as stored for the run. What differs is added to `findings`. All outlive the judge.
   Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings);
+  /// Of a run of the field regime, in which no tokens are generated.
+  Judge(const oracle::field::Answer& answer, Findings& findings);
 
   /// Throws Error("judge_c1", ...) if a program asks for a value that the model does not have.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
@@ -69,8 +77,9 @@ class Judge : public Observer {
   Judgement finish() const;
 
  private:
-  const oracle::Answer& answer_;
-  const Weights& weights_;
+  std::function<Expected(const Scope&, const Role&, const Shape&)> expected_;
+  std::vector<std::string> checkpoints_;    // by id, all that must be met
+  const oracle::Answer* floats_ = nullptr;  // of another regime than field
   Findings& findings_;
   Judgement judgement_;
   std::set<std::string> met_;

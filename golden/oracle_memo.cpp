@@ -45,31 +45,26 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const We
 
 std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Passes& passes,
                                                          const Weights* given) {
-  const std::string key = oracle_key(c, given);
-  std::promise<std::shared_ptr<const Known>> promise;
-  std::shared_future<std::shared_ptr<const Known>> answer = promise.get_future().share();
-  bool asked = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-      return entry.key == key && entry.passes == passes;
-    });
-    if (at != entries_.end()) {
-      asked = true;
-      answer = at->known;
-      entries_.splice(entries_.begin(), entries_, at);
-    } else {
-      entries_.push_front({key, passes, answer});
-      if (entries_.size() > kKept) entries_.pop_back();
-    }
-  }
-  if (asked) return answer.get();
-  try {
-    promise.set_value(ask_oracle(c, passes, given));
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-  }
-  return answer.get();
+  return known_.get(oracle_key(c, given), passes, [&] { return ask_oracle(c, passes, given); });
+}
+
+std::shared_ptr<const OracleMemo::OfField> OracleMemo::of_field(const RunPlan& plan,
+                                                                const FieldSetting& setting) {
+  const Case& c = plan.given;
+  const std::string key = fmt::format("{} {} {} {} {} bits={} lanes={} draw={}",
+                                      print_model(c.model), to_string(c.model.block),
+                                      to_string(c.numerics.weights), to_string(c.numerics.act),
+                                      setting.seed, setting.bits, setting.lanes, setting.draw);
+  return of_field_.get(key, plan.passes, [&] {
+    std::int64_t positions = plan.passes.prompt();
+    for (std::int64_t i = 0; i < plan.passes.size(); ++i)
+      for (const PassRows& group : plan.passes.at(i).rows)
+        positions = std::max(positions, group.start + group.tokens);
+    IntTensor ids = generate_ids(c.model, setting.seed, plan.passes.batch(), positions);
+    oracle::field::Answer answer = oracle::field::run(
+        {c.model, c.numerics.weights, c.numerics.act, ids, plan.passes, setting});
+    return std::make_shared<const OfField>(OfField{std::move(ids), std::move(answer)});
+  });
 }
 
 }  // namespace shardproof

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <future>
-#include <list>
 #include <memory>
-#include <mutex>
-#include <string>
 
 #include "engine/run/plan.h"
+#include "golden/memo.h"
+#include "oracle/field/answer.h"
 #include "oracle/oracle.h"
 #include "weights/error.h"
+#include "weights/field_setting.h"
 #include "weights/weights.h"
 
 namespace shardproof {
@@ -30,17 +29,20 @@ class OracleMemo {
   /// The same of a case that is not planned: for its own passes.
   std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
 
+  /// What the field regime knows of a case: its ids and the unsharded model's values.
+  struct OfField {
+    IntTensor ids;
+    oracle::field::Answer answer;
+  };
+  /// Of the plan's passes and model with numbers of this setting. Throws what generate_ids and
+  /// oracle::field::run throw.
+  std::shared_ptr<const OfField> of_field(const RunPlan& plan, const FieldSetting& setting);
+
  private:
   std::shared_ptr<const Known> get(const Case& c, const Passes& passes, const Weights* given);
 
-  static constexpr std::size_t kKept = 16;
-  struct Entry {
-    std::string key;  ///< what the answer depends on besides
-    Passes passes;
-    std::shared_future<std::shared_ptr<const Known>> known;
-  };
-  std::mutex mutex_;
-  std::list<Entry> entries_;  // latest first
+  Memo<Known> known_{16};
+  Memo<OfField> of_field_{4};
 };
 
 }  // namespace shardproof

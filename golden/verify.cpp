@@ -8,6 +8,7 @@
 #include "engine/run/inference.h"
 #include "engine/run/memory.h"
 #include "golden/evidence.h"
+#include "golden/field/run.h"
 #include "golden/observers.h"
 #include "golden/scalar/judge.h"
 #include "weights/error.h"
@@ -112,9 +113,65 @@ void show(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptio
   }
 }
 
+/// What the same formula needs besides being met: the passes that show it.
+void add_notes(Judgement& judgement, const RunPlan& plan) {
+  if (judgement.verdict != Verdict::equal) return;
+  for (std::string& note : notes_of_passes(plan)) judgement.notes.push_back(std::move(note));
+  if (has_program(plan.given)) judgement.missing = missing_of_decode(plan);
+  if (!judgement.missing.empty()) judgement.verdict = Verdict::not_judged;
+}
+
+/// What equal or different bits and formulas say together (docs/field.md section 3).
+std::string reading(Verdict bits, const Judgement& formulas) {
+  const bool same_bits = bits == Verdict::equal;
+  const bool same_formula = formulas.verdict == Verdict::equal;
+  if (same_bits && same_formula) return "equal bits on this input; " + formulas.field->to_string();
+  if (same_formula)
+    return "different bits, but the same formula: no fault in the formula as the field ran it; a "
+           "rounding point, a tie, overflow, or code that the field does not run (docs/field.md)";
+  if (same_bits)
+    return "equal bits, but another formula: this data hides a fault, or it is an identity that "
+           "the field does not know (docs/field.md)";
+  return "different bits and another formula, up to the identities that the field does not know "
+         "(docs/field.md)";
+}
+
+/// The answer of the case's own regime, and what the field says besides.
+Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
+                     const VerifyOptions& options) {
+  if (own.verdict != Verdict::equal && own.verdict != Verdict::different) return own;
+  VerifyOptions quiet = options;
+  quiet.observer = nullptr;  // it sees the case's own run
+  const Judgement formulas = judge_in_field(plan, memo, quiet);
+  if (formulas.verdict == Verdict::refused || formulas.verdict == Verdict::not_judged) {
+    own.reading = "not judged in the field regime: " + formulas.reason();
+    if (own.verdict == Verdict::equal) own.missing = own.reading, own.verdict = Verdict::not_judged;
+    return own;
+  }
+  own.reading = reading(own.verdict, formulas);
+  own.field = formulas.field;
+  own.tensors += formulas.tensors;
+  own.elements += formulas.elements;
+  if (own.verdict == Verdict::equal && formulas.verdict == Verdict::different) {
+    own.verdict = formulas.verdict;
+    own.findings = formulas.findings;
+  }
+  return own;
+}
+
 /// A plan whose programs are type-checked.
 Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options) {
   const Case& c = plan.given;
+  if (c.numerics.regime == Regime::field) {
+    Judgement judgement = judge_in_field(plan, memo, options);
+    add_notes(judgement, plan);
+    return judgement;
+  }
+  if (options.also_field) {
+    VerifyOptions own = options;
+    own.also_field = false;
+    return with_field(run_judged(plan, memo, own), plan, memo, options);
+  }
   const auto known = memo.get(plan, options.weights);
   const bool f32_wanted = c.numerics.regime == Regime::f32;
   RunPlan exact = plan;

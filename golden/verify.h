@@ -16,8 +16,9 @@ struct VerifyOptions {
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
   Hazards hazards = Hazards::hostile();
-  bool check_types = true;               ///< off only to show that the judge needs no type check
-  Observer* observer = nullptr;          ///< sees the case's own run before the judge does
+  bool also_field = false;       ///< a case of another regime is run in the field regime as well
+  bool check_types = true;       ///< off only to show that the judge needs no type check
+  Observer* observer = nullptr;  ///< sees the case's own run before the judge does
   std::function<void(RunPlan&)> mutate;  ///< test hook
   FaultHooks faults = {};                ///< planted in the run; the type check does not see them
   /// Whether a run ends at what is found first, or goes on as far as it can.
@@ -30,6 +31,9 @@ Judgement ended_by(const std::exception_ptr& error);
 /// Runs a case on the simulated chips under the judge. A case with regime=f32 is judged twice: in
 /// the exact regime against the oracle, since the scalar model would follow a wrong program, then
 /// as it is against the scalar model; it is equal only if both are.
+///
+/// A case with regime=field runs in that regime alone; with `also_field` any other case does
+/// besides, and is equal only if it is in both.
 ///
 /// What goes wrong once the case is known to be legal is a finding, not an exception: an ill-typed
 /// built program, replicas that differ and values that are not the oracle's are `different`; a run

@@ -6,37 +6,50 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <type_traits>
 
 #include "golden/compare/block_map.h"
 
 namespace shardproof {
 namespace {
 
+/// Word is std::uint32_t, an element's bits, or FieldElement.
+template <class Word>
 class Comparer {
  public:
-  Comparer(const ExpectedBits& expected, const Layout& declared, const Sharded& value)
-      : expected_(expected), layout_(declared), value_(value) {
-    const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(value.data());
+  Comparer(const std::vector<Word>& expected, bool integer_expected, const Layout& declared,
+           const Sharded& value)
+      : expected_(expected), integer_(integer_expected), layout_(declared), value_(value) {
+    const bool integer = value.stands_for_integers();
     for (Axis a : declared.partial())
-      if (!value.holds_partial()) parts_ *= value.torus().size(a);
+      if (!value.holds_partial() && !value.holds_field()) parts_ *= value.torus().size(a);
     const std::int64_t count = element_count(value.shape()) * parts_;
-    if (!judged_divides(declared, value.shape(), value.torus()) || integer != expected.integer ||
-        static_cast<std::int64_t>(expected.bits.size()) != count)
+    if (!judged_divides(declared, value.shape(), value.torus()) || integer != integer_ ||
+        value.holds_field() != std::is_same_v<Word, FieldElement> ||
+        static_cast<std::int64_t>(expected.size()) != count)
       throw Error("compare_c1",
                   fmt::format("{} expected {} elements cannot be compared with {} of shape [{}] in "
                               "{} parts as {}",
-                              expected.bits.size(), expected.integer ? "int32" : "f32",
-                              integer ? "int32" : "f32", fmt::join(value.shape(), ","), parts_,
-                              declared.to_string()));
+                              expected.size(), kind(integer_, std::is_same_v<Word, FieldElement>),
+                              kind(integer, value.holds_field()), fmt::join(value.shape(), ","),
+                              parts_, declared.to_string()));
     block_ = element_count(judged_block(declared, value.shape(), value.torus()));
   }
 
   Comparison run() const {
-    if (value_.holds_partial()) return summed();
-    return expected_.integer ? held(value_.i32()) : held(value_.f32());
+    if constexpr (std::is_same_v<Word, FieldElement>) {
+      return layout_.is_partial() ? summed_numbers() : held(value_.field().values);
+    } else {
+      if (value_.holds_partial()) return summed();
+      return integer_ ? held(value_.i32()) : held(value_.f32());
+    }
   }
 
  private:
+  static const char* kind(bool integer, bool of_field) {
+    return of_field ? "field" : integer ? "int32" : "f32";
+  }
+
   /// The chips in groups of `size`, one group after the other: each holds a block, alone or, of
   /// exact partial sums, as a sum.
   struct Groups {
@@ -61,7 +74,7 @@ class Comparer {
     judged_elements(layout_, value_.shape(), value_.torus(), chip,
                     [&](std::int64_t local, std::int64_t global) {
                       const std::int64_t element = first + global;
-                      const std::uint32_t want = expected_.bits[static_cast<std::size_t>(element)];
+                      const Word& want = expected_[static_cast<std::size_t>(element)];
                       return see(element, want, held(local, want));
                     });
   }
@@ -81,15 +94,15 @@ class Comparer {
         return result;
       }
     for (std::size_t g = 0; g < groups.count() && !result.mismatch; ++g)
-      each(groups.at(g), holds, [&](std::int64_t element, std::uint32_t want, std::uint32_t got) {
+      each(groups.at(g), holds, [&](std::int64_t element, const Word& want, const Word& got) {
         ++result.elements;
         if (got != want) result.mismatch = mismatch(groups.at(g).front(), element, want, got);
         return got != want;
       });
     if (!result.mismatch) return result;
-    ReachMeter meter(value_.torus(), value_.shape(), expected_.integer, parts_);
+    ReachMeter<Word> meter(value_.torus(), value_.shape(), integer_, parts_);
     for (std::size_t g = 0; g < groups.count(); ++g)
-      each(groups.at(g), holds, [&](std::int64_t element, std::uint32_t want, std::uint32_t got) {
+      each(groups.at(g), holds, [&](std::int64_t element, const Word& want, const Word& got) {
         meter.see(groups.at(g), element, want, got);
         return false;
       });
@@ -106,8 +119,39 @@ class Comparer {
         alone, [&](int chip) { return chips[static_cast<std::size_t>(chip)].size(); },
         [&](std::span<const int> chip) {
           const T* const data = chips[static_cast<std::size_t>(chip.front())].data();
-          return [data](std::int64_t i, std::uint32_t) {
-            return std::bit_cast<std::uint32_t>(data[i]);
+          return [data](std::int64_t i, const Word&) { return std::bit_cast<Word>(data[i]); };
+        });
+  }
+
+  Groups summed_groups() const {
+    Groups sums;
+    for (int chip = 0; chip < value_.torus().chips(); ++chip) {
+      const std::vector<int> members = judged_group(layout_, value_.torus(), chip);
+      if (members.front() != chip) continue;  // counted with its group's first chip
+      sums.size = members.size();
+      sums.chips.insert(sums.chips.end(), members.begin(), members.end());
+    }
+    return sums;
+  }
+
+  /// Partial sums of the field regime by their sum; one that is no number makes none.
+  Comparison summed_numbers() const {
+    const auto& chips = value_.field().values;
+    const std::uint64_t p = value_.field().field->p();
+    return compare(
+        summed_groups(), [&](int chip) { return chips[static_cast<std::size_t>(chip)].size(); },
+        [&chips, p](std::span<const int> members) {
+          return [&chips, p, members](std::int64_t i, const Word&) {
+            FieldElement sum{};
+            for (const int member : members) {
+              const auto& of_chip = chips[static_cast<std::size_t>(member)];
+              const FieldElement& v = of_chip[static_cast<std::size_t>(i)];
+              for (std::size_t lane = 0; lane < sum.lane.size(); ++lane) {
+                if (v.lane[lane] >= p) return v;
+                sum.lane[lane] = (sum.lane[lane] + v.lane[lane]) % p;
+              }
+            }
+            return sum;
           };
         });
   }
@@ -116,13 +160,7 @@ class Comparer {
   /// group by the origins too, which a later step may need.
   Comparison summed() const {
     const Partial& partial = value_.partial();
-    Groups sums;
-    for (int chip = 0; chip < value_.torus().chips(); ++chip) {
-      const std::vector<int> members = judged_group(layout_, value_.torus(), chip);
-      if (members.front() != chip) continue;  // counted with its group's first chip
-      sums.size = members.size();
-      sums.chips.insert(sums.chips.end(), members.begin(), members.end());
-    }
+    const Groups sums = summed_groups();
     const std::int64_t step = std::max<std::int64_t>(1, block_ / 4);
     return compare(
         sums, [&](int chip) { return partial.values[static_cast<std::size_t>(chip)].size(); },
@@ -138,15 +176,16 @@ class Comparer {
         });
   }
 
-  Mismatch mismatch(int chip, std::int64_t element, std::uint32_t want, std::uint32_t got) const {
+  Mismatch mismatch(int chip, std::int64_t element, const Word& want, const Word& got) const {
     return {.chip = value_.torus().name(chip),
             .index = global_index(value_.shape(), element),
-            .expected = element_text(want, expected_.integer),
-            .actual = element_text(got, expected_.integer),
+            .expected = element_text(want, integer_),
+            .actual = element_text(got, integer_),
             .reach = {}};
   }
 
-  const ExpectedBits& expected_;
+  const std::vector<Word>& expected_;
+  bool integer_;
   const Layout& layout_;
   const Sharded& value_;
   std::int64_t parts_ = 1;
@@ -156,7 +195,9 @@ class Comparer {
 }  // namespace
 
 Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value) {
-  return Comparer(expected, declared, value).run();
+  if (value.holds_field())
+    return Comparer<FieldElement>(expected.numbers, expected.integer, declared, value).run();
+  return Comparer<std::uint32_t>(expected.bits, expected.integer, declared, value).run();
 }
 
 }  // namespace shardproof

@@ -18,6 +18,7 @@ struct ExpectedBits {
   Shape shape;
   std::vector<std::uint32_t> bits;
   bool integer = false;
+  std::vector<FieldElement> numbers = {};  ///< of the field regime, in place of bits
 };
 
 /// The first element that is not what it must be.
@@ -38,9 +39,10 @@ struct Comparison {
 /// A complete value is compared on every chip, replicas included; exact partial sums by their sum
 /// over the partial axes, and on a few elements of each shard by the exact terms of its origins;
 /// f32 partial sums on every chip by the summand that the chip's place on the partial axes stands
-/// for. The value's own layout plays no part. Throws Error("compare_c1", ...) if the declared
-/// layout does not have as many dims as the value, if there are not as many expected bits as
-/// elements, or if the value holds int32 where f32 is expected or vice versa.
+/// for; those of the field regime by their sum. The value's own layout plays no part. Throws
+/// Error("compare_c1", ...) if the declared layout does not have as many dims as the value, if
+/// there are not as many expected bits as elements, or if the value holds int32 where f32 is
+/// expected or vice versa.
 Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value);
 
 }  // namespace shardproof

@@ -15,13 +15,17 @@ std::string element_text(std::uint32_t bits, bool integer) {
   return fmt::format("{:.9g} (0x{:08x})", std::bit_cast<float>(bits), bits);
 }
 
+std::string element_text(const FieldElement& number, bool) { return to_string(number); }
+
 Shape global_index(const Shape& shape, std::int64_t element) {
   Shape index(shape.size(), 0);
   for (std::size_t d = shape.size(); d-- > 0; element /= shape[d]) index[d] = element % shape[d];
   return index;
 }
 
-ReachMeter::ReachMeter(const Torus& torus, const Shape& shape, bool integer, std::int64_t parts)
+template <class Word>
+ReachMeter<Word>::ReachMeter(const Torus& torus, const Shape& shape, bool integer,
+                             std::int64_t parts)
     : torus_(torus), shape_(shape), integer_(integer) {
   const std::int64_t count = element_count(shape) * parts;
   wrong_chips_.resize(static_cast<std::size_t>(torus.chips()));
@@ -32,7 +36,14 @@ ReachMeter::ReachMeter(const Torus& torus, const Shape& shape, bool integer, std
   reach_.of_elements = count;
 }
 
-double ReachMeter::distance(std::uint32_t want, std::uint32_t got) const {
+template <>
+double ReachMeter<FieldElement>::distance(const FieldElement& want, const FieldElement& got) const {
+  return want == got ? 0.0 : std::numeric_limits<double>::infinity();
+}
+
+template <>
+double ReachMeter<std::uint32_t>::distance(const std::uint32_t& want,
+                                           const std::uint32_t& got) const {
   if (integer_)
     return std::abs(static_cast<double>(static_cast<std::int32_t>(got)) -
                     static_cast<double>(static_cast<std::int32_t>(want)));
@@ -41,8 +52,9 @@ double ReachMeter::distance(std::uint32_t want, std::uint32_t got) const {
   return std::isnan(apart) ? std::numeric_limits<double>::infinity() : apart;
 }
 
-void ReachMeter::see(std::span<const int> chips, std::int64_t element, std::uint32_t want,
-                     std::uint32_t got) {
+template <class Word>
+void ReachMeter<Word>::see(std::span<const int> chips, std::int64_t element, const Word& want,
+                           const Word& got) {
   const auto at = static_cast<std::size_t>(element);
   if (!seen_[at]) {
     seen_[at] = true;
@@ -64,11 +76,15 @@ void ReachMeter::see(std::span<const int> chips, std::int64_t element, std::uint
   reach_.worst_actual = element_text(got, integer_);
 }
 
-Reach ReachMeter::finish() const {
+template <class Word>
+Reach ReachMeter<Word>::finish() const {
   Reach reach = reach_;
   reach.chips = static_cast<int>(std::count(wrong_chips_.begin(), wrong_chips_.end(), true));
   reach.elements = std::count(wrong_.begin(), wrong_.end(), true);
   return reach;
 }
+
+template class ReachMeter<std::uint32_t>;
+template class ReachMeter<FieldElement>;
 
 }  // namespace shardproof

@@ -65,11 +65,9 @@ Value unembed(Pass& pass, const Value& x) {
   return checkpoint;
 }
 
-}  // namespace
-
-Answer run(const Request& request) {
+/// With nothing in it but the weights.
+Answer opened(const Request& request) {
   const Arithmetic math(request.setting);
-  check_request(request.config, request.passes, request.ids, IdsOf::all);
   Answer answer;
   answer.config = request.config;
   answer.setting = request.setting;
@@ -78,7 +76,14 @@ Answer run(const Request& request) {
   for (const WeightSpec& spec : weight_specs(request.config, request.weights))
     answer.weights[spec.name] = random.stream("weight " + spec.name, spec.shape);
   answer.weights["ones"] = Tensor({request.config.E}, math.integer(1));
+  return answer;
+}
 
+}  // namespace
+
+Answer run(const Request& request) {
+  check_request(request.config, request.passes, request.ids, IdsOf::all);
+  Answer answer = opened(request);
   std::vector<Cache> caches(static_cast<size_t>(request.config.layers));
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
@@ -90,6 +95,13 @@ Answer run(const Request& request) {
     const Value logits = unembed(pass, norm(pass, -1, "final_norm", x));
     if (plan.sample) sample(pass, logits);
   }
+  return answer;
+}
+
+Answer run_embedding(const Request& request) {
+  Answer answer = opened(request);
+  Pass pass(answer, request.passes.at(0), request.act, request.ids);
+  embed(pass, request.ids);
   return answer;
 }
 

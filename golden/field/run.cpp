@@ -1,0 +1,121 @@
+#include "golden/field/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/run/inference.h"
+#include "engine/run/placement.h"
+#include "golden/observers.h"
+
+namespace shardproof {
+namespace {
+
+/// One try with its numbers.
+class FieldRun {
+ public:
+  FieldRun(const RunPlan& plan, const VerifyOptions& options, const FieldSetting& setting)
+      : options_(options),
+        plan_(plan),
+        field_(std::make_shared<const Field>(setting)),
+        weights_(plan.given.model, {}),
+        findings_(options.until) {
+    plan_.given.numerics.regime = Regime::field;
+  }
+
+  Judgement judged(OracleMemo& memo) {
+    const auto known = memo.of_field(plan_, field_->setting());
+    Judge judge(known->answer, findings_);
+    Observers both({options_.observer, &judge});
+    const bool own = options_.observer != nullptr;
+    Threads threads(options_.threads);
+    run_inference(plan_, weights_, known->ids, threads,
+                  own ? static_cast<Observer*>(&both) : &judge, options_.hazards, options_.faults,
+                  &findings_, field_);
+    Judgement result = judge.finish();
+    if (result.verdict == Verdict::equal) look_up_all_ids(result);
+    if (result.verdict != Verdict::equal) return result;
+    result.field = field_equality(field_->setting(), field_->counts(), known->answer);
+    const std::set<std::int32_t> met(known->ids.data.begin(), known->ids.data.end());
+    result.field->ids_met = std::ssize(met);
+    result.field->ids = plan_.given.model.V;
+    return result;
+  }
+
+ private:
+  /// The passes look up some ids; one more lookup of each phase, of all.
+  void look_up_all_ids(Judgement& result) {
+    std::vector<Phase> phases{Phase::prefill};
+    if (plan_.passes.decodes()) phases.push_back(Phase::decode);
+    for (const Phase phase : phases) {
+      const PhasePrograms& programs = plan_.programs(phase);
+      const Case& c = plan_.given;
+      const std::int64_t B = plan_.passes.batch();
+      // Enough for every id, and a multiple of whatever the length may be cut into.
+      const std::int64_t chips = programs.torus.chips();
+      const std::int64_t L = ((c.model.V + B - 1) / B + chips - 1) / chips * chips;
+      IntTensor ids({B, L});
+      for (std::size_t i = 0; i < ids.data.size(); ++i)
+        ids.data[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % c.model.V);
+      const PassPlan pass{"all_ids", "", phase, L, 0, {{B, 0, L}}, false};
+      const oracle::field::Answer answer =
+          oracle::field::run_embedding({c.model, c.numerics.weights, c.numerics.act, ids,
+                                        Passes(std::vector<PassPlan>{pass}), field_->setting()});
+      Judge judge(answer, findings_);
+      PlacedWeights placed(weights_, c.numerics.weights, options_.faults, field_);
+      std::map<std::string, SharedValue> inputs;
+      placed.supply(programs.embed, programs.torus, 0, inputs);
+      for (const ValueDecl& input : programs.embed.inputs)
+        if (input.role.to_string() == "input ids")
+          inputs[input.name] = std::make_shared<Sharded>(shard(ids, input.layout, programs.torus));
+      Threads threads(options_.threads);
+      execute(programs.embed, std::move(inputs),
+              {c.model,
+               threads,
+               &judge,
+               {pass.name, "", 0},
+               c.numerics,
+               options_.hazards,
+               true,
+               &options_.faults,
+               &findings_,
+               pass.rows});
+      const Judgement of_ids = judge.finish();
+      result.tensors += of_ids.tensors;
+      result.elements += of_ids.elements;
+      result.findings = of_ids.findings;
+      result.missing = of_ids.missing;
+      result.verdict = of_ids.verdict;
+      if (result.verdict != Verdict::equal) return;
+    }
+  }
+
+  const VerifyOptions& options_;
+  RunPlan plan_;
+  std::shared_ptr<const Field> field_;
+  Weights weights_;
+  Findings findings_;
+};
+
+bool met_zero(const Judgement& judgement) {
+  return std::any_of(judgement.findings.begin(), judgement.findings.end(),
+                     [](const Finding& found) { return found.label == "field_zero"; });
+}
+
+}  // namespace
+
+Judgement judge_in_field(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options,
+                         FieldSetting setting) {
+  setting.seed = plan.given.seed;
+  try {
+    Judgement first = FieldRun(plan, options, setting).judged(memo);
+    if (!met_zero(first)) return first;
+  } catch (const Error& error) {
+    if (error.label() != "field_zero") throw;
+  }
+  setting.draw = 1;
+  return FieldRun(plan, options, setting).judged(memo);
+}
+
+}  // namespace shardproof

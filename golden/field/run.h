@@ -1,0 +1,17 @@
+#pragma once
+
+#include "engine/run/plan.h"
+#include "golden/verify.h"
+#include "weights/error.h"
+
+namespace shardproof {
+
+/// Runs the plan in the field regime, whatever the case's is, and compares every value with the
+/// unsharded model's; besides, one lookup of every id of the vocabulary. An element without an
+/// inverse makes it draw once again; the second is a finding. The verdict is of this regime alone.
+/// `bits` and `lanes` of `setting` are for tests of the bound; its seed is not used, but the
+/// case's.
+Judgement judge_in_field(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options,
+                         FieldSetting setting = {});
+
+}  // namespace shardproof
