@@ -178,6 +178,30 @@ std::vector<Case> standard_matrix() {
       looped(all.back(), loop, turn++);
     }
   }
+  // For all inputs: every table on every torus in the field regime; heads, weights, activations,
+  // loops, blocks and the family by turns.
+  turn = 0;
+  for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "1x4x2", "4x1x2"})
+    for (const Strategy& s : all_strategies()) {
+      const char* const model = std::array{"palm-tiny",
+                                           "llama",
+                                           "palm-tiny,K=24,bias=all,norm=layernorm",
+                                           "gptj",
+                                           "palm-tiny,K=6,rope=alibi,unembed_bias=true",
+                                           "falcon",
+                                           "palm-tiny,K=6,ffn=geglu,tied=false"}[turn % 7];
+      add_table(torus, model, s, 24, 4);
+      Case& c = all.back();
+      c.numerics = {
+          .weights = std::array{WeightType::f32, WeightType::int8}[turn % 2],
+          .act = std::array{ActType::f32, ActType::f32, ActType::bf16}[turn % 3],
+          .regime = Regime::field,
+          .schedule = Schedule::group,
+          .loop = std::array{Loop::none, Loop::one_way, Loop::both_full, Loop::both_half}[turn % 4],
+          .acc = FloatType::f32,
+          .wire = FloatType::f32};
+      if (turn++ % 5 < 2 && strata::runs(s, Block::serial)) c.model.block = Block::serial;
+    }
   return all;
 }
 

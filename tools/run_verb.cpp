@@ -122,6 +122,8 @@ int run_case(Options& o) {
   const std::string line = o.line.value_or("");
   name_phases(o.files, o.flags, line);
   Case c = o.flags.parse(line);
+  if (c.numerics.regime == Regime::field)
+    throw Error("run_c5", "regime=field makes no tokens: give it to `shardproof verify`");
   IntTensor prompt;
   const bool given = o.prompt_file || o.prompt_ids;
   if (given) {

@@ -40,6 +40,8 @@ std::unique_ptr<Trace> trace_of(const Options& o, const Plans& list) {
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
   const Case& c = list[0]->plan.given;
+  if (c.numerics.regime == Regime::field)
+    throw Error("verify_c5", "--trace is of floats: a trace of regime=field has no meaning");
   return std::make_unique<Trace>(*list[0], generate_prompt(c.model, c.seed, c.batch, c.prompt),
                                  *o.trace, o.flags.weights() != nullptr);
 }
@@ -53,6 +55,7 @@ std::unique_ptr<Report> report_of(const Options& o, const CaseSource& source, st
 VerifyOptions common_of(const Options& o) {
   VerifyOptions common;
   if (o.all_findings) common.until = Findings::Until::all;
+  common.also_field = o.files.any();  // a layer of somebody's own: for all inputs, too
   return common;
 }
 
@@ -141,8 +144,9 @@ void add_verify(CLI::App& app, Action& chosen) {
                "Without arguments the standard matrix runs: every strategy with multiquery,\n"
                "grouped and multihead attention on four tori, and on 64 chips; five of them on\n"
                "six tori, in every pair, in the f32 regime and with the rest of the model\n"
-               "family; every strategy with int8 weights, with bf16 sums, looped, and as the\n"
-               "other models of the family. A case flag runs that one case.\n"
+               "family; every strategy with int8 weights, with bf16 sums, looped, as the other\n"
+               "models of the family, and in regime=field, for all inputs (docs/field.md). A\n"
+               "case flag runs that one case.\n"
                "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch\n"
                "         shardproof verify --case \"torus=4x2x3 prefill=ws1d gen=4\"\n"
                "         shardproof verify --cases 500 --seed 1\n"
@@ -155,6 +159,7 @@ void add_verify(CLI::App& app, Action& chosen) {
                "unless --prefill or --decode name others; --program a layer of your own as\n"
                "both. Then by default torus=4x2x3 model=palm-tiny,embed_scale=0.75 gen=3, the\n"
                "smallest legal prompt of at least 4 and the smallest legal batch;\n"
+               "such a layer is run in regime=field, too: for all inputs (docs/field.md);\n"
                "--program-prefill without a decode is judged with gen=1.");
   verb->callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }

@@ -21,12 +21,14 @@ std::int64_t of_numerator(const FieldDegree& degree, const std::map<int, std::in
 
 }  // namespace
 
+int FieldEquality::exponent() const { return static_cast<int>(std::floor(-log2_miss)); }
+
 std::string FieldEquality::to_string() const {
   return fmt::format(
       "equal for all inputs, as formulas: all weights, tables, scales (this torus, these sizes, "
       "lengths, positions; {} of {} ids looked up); a program with another formula passes with "
       "probability < 2^-{} over the seed",
-      ids_met, ids, static_cast<int>(std::floor(-log2_miss)));
+      ids_met, ids, exponent());
 }
 
 FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& engine,

@@ -20,6 +20,8 @@ struct FieldEquality {
   std::int64_t applications = 0;      ///< of functions, in both programs
   std::int64_t ids_met = 0, ids = 0;  ///< looked up in the passes, of the vocabulary
 
+  /// The whole number n of "probability < 2^-n".
+  int exponent() const;
   /// "equal for all inputs, as formulas: ...".
   std::string to_string() const;
 };

@@ -51,6 +51,11 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
     out["drift"] = {{"relative", j.drift->relative},
                     {"equal_tokens", j.drift->equal_tokens},
                     {"tokens", j.drift->tokens}};
+  if (j.field)
+    out["field"] = {{"exponent", j.field->exponent()}, {"log2_counted", j.field->log2_counted},
+                    {"degree", j.field->degree},       {"applications", j.field->applications},
+                    {"ids_met", j.field->ids_met},     {"ids", j.field->ids}};
+  if (!j.reading.empty()) out["reading"] = j.reading;
   if (!j.notes.empty()) out["notes"] = j.notes;
   if (j.verdict == Verdict::equal) return out;
   if (j.difference() != nullptr) out["difference"] = tools::as_json(*j.difference());

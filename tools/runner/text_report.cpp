@@ -5,11 +5,14 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/wrapped.h"
+
 namespace shardproof::tools {
 namespace {
 
 // The widest strategy that ships, and a row is 80 columns wide.
 constexpr std::size_t kStrategyColumn = 20;
+constexpr std::size_t kWidth = 80;
 
 /// A name as its column shows it: of a long one the end, which tells files apart.
 std::string in_column(const std::string& name) {
@@ -81,6 +84,10 @@ std::string TextReport::answered(const Case& c, const Answered& answered, const 
     head_ = std::move(head);
   }
   text += row(c, j, tally.cases());
+  const std::string formulas = !j.reading.empty()       ? j.reading
+                               : j.field && cases_ == 1 ? j.field->to_string()
+                                                        : "";
+  if (!formulas.empty()) text += fmt::format("     {}\n", wrapped(formulas, kWidth - 5, "     "));
   if (!failed) return text;
   text += fmt::format("     {}\n", j.explanation());
   if (const Finding* difference = j.difference(); difference != nullptr && difference->reach)
@@ -101,6 +108,11 @@ std::string TextReport::totals(const Ending& ending) const {
         cases_ == 1 ? ""
                     : fmt::format(" on {} of {} cases, first on {}", of.size(), cases_, of.front()),
         note);
+  if (tally.of_field > 0 && cases_ > 1)
+    text += fmt::format(
+        "{} cases equal for all inputs, as formulas; a program with another formula passes each "
+        "with\nprobability < 2^-{} over its seed (docs/field.md)\n",
+        tally.of_field, tally.weakest->exponent());
   if (tally.drifting == 1) text += tally.drift.to_string() + "\n";
   if (tally.drifting > 1)
     text += fmt::format("{} f32 cases, the worst of each: {}\n", tally.drifting,
