@@ -296,7 +296,7 @@ TEST(FieldRun, CountsFunctionsAndInverses) {
   EXPECT_EQ(answer.degree({{0, 0}, {1, 7}}), 26 + 2 * 2 * 7);
 }
 
-TEST(FieldRun, CandidatesOfAnyBlocksAddUpToTheSameToken) {
+TEST(FieldRun, MakesCandidatesOfEqualBlocksAndSampledPasses) {
   const Answer answer = SmallRun().answer();
   EXPECT_EQ(label_of([&] { answer.candidates("prefill.c0", 5); }), "oracle_range");
   EXPECT_EQ(label_of([&] { answer.candidates("prefill.c0", 0); }), "oracle_range");

@@ -20,7 +20,10 @@ struct SmallRun {
 
   Request request() const {
     Request r;
-    r.config = parse_model("palm-tiny,layers=2,E=6,F=10,H=4,K=2,Q=4,V=24,positions=16" + keys);
+    std::string model = "palm-tiny,layers=2,E=6,F=10,H=4,V=24,positions=16" + keys;
+    if (model.find(",K=") == std::string::npos) model += ",K=2";
+    if (model.find(",Q=") == std::string::npos) model += ",Q=4";
+    r.config = parse_model(model);
     r.config.block = block;
     r.weights = weights;
     r.act = act;
