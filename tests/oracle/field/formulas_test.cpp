@@ -6,6 +6,7 @@
 #include <string>
 
 #include "oracle/field/arithmetic.h"
+#include "oracle/field/pass.h"
 #include "oracle/field/philox.h"
 #include "oracle/field/random.h"
 #include "tests/oracle/field/small_run.h"
@@ -216,20 +217,17 @@ TEST(FieldFormulas, CandidatesOfAnyBlocksMakeTheToken) {
   }
 }
 
-TEST(FieldFormulas, FunctionsThatKeepZeroAreFour) {
-  for (const char* name : {"swish", "gelu", "gelu_erf", "bf16"}) EXPECT_TRUE(keeps_zero(name));
-  for (const char* name : {"score to max", "logit", "norm E=6 eps=0x1p-2", "", "id"})
-    EXPECT_FALSE(keeps_zero(name));
-  // The slots that no token has reached show it with cache=bf16: of unequal rows they stay 0.
-  Request r = SmallRun{.keys = ",cache=bf16", .act = ActType::bf16}.request();
-  r.passes = Passes({{.name = "prefill.c0", .previous = "", .L = 4, .rows = {{1, 0, 4}, {1, 0, 2}}},
-                     {.name = "prefill.c1",
-                      .previous = "prefill.c0",
-                      .cached = 4,
-                      .rows = {{1, 4, 1}, {1, 2, 1}}}});
-  const Tensor cache = run(r).checkpoints.at("prefill.c1.layer1.v_cache");
-  EXPECT_EQ(cache.data[9 * 8], Number{});
-  EXPECT_NE(cache.data[8 * 8], Number{});
+TEST(FieldFormulas, FourFunctionsKeepZero) {
+  const Random random(FieldSetting{});
+  std::int64_t applied = 0;
+  for (const char* name : {"swish", "gelu", "gelu_erf", "bf16"}) {
+    const Function f(random, name, applied);
+    EXPECT_EQ(f(Number{}), Number{}) << name;
+    EXPECT_NE(f({{0, 0, 1}}), Number{}) << name;
+  }
+  for (const char* name : {"score to max", "logit", "norm E=6 eps=0x1p-2", "id"})
+    EXPECT_NE(Function(random, name, applied)(Number{}), Number{}) << name;
+  EXPECT_EQ(applied, 12);
 }
 
 }  // namespace

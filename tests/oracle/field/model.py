@@ -286,12 +286,12 @@ DEFAULTS = dict(
 # Each with what differs from DEFAULTS, as values_test.cpp reads it.
 CASES = [
     "",
-    "block=serial ffn=geglu rope=interleaved rotary=0.5 tied=false logit_scale=1 act=bf16 seed=2",
+    "block=serial ffn=geglu rope=interleaved Q=8 rotary=0.5 tied=false logit_scale=1 act=bf16 seed=2",
     "norm=layernorm bias=all ffn=gelu-erf rope=alibi unembed_bias=true weights=int8 cache=bf16 seed=3",
     "block=serial norm=layernorm bias=ffn ffn=gelu rope=none embed_scale=3 weights=int8 act=bf16"
     " cache=bf16 eps=0.5 seed=4",
-    "norm=layernorm bias=norm K=1 rope=half bits=31 lanes=2 draw=1 seed=18446744073709551615",
-    "bias=qkv K=4 act=bf16 weights=bf16 bits=13 lanes=1 seed=6",
+    "norm=layernorm bias=norm H=6 K=1 rope=half Q=8 rotary=0.5 bits=31 lanes=2 draw=1 seed=18446744073709551615",
+    "bias=qkv H=3 K=3 rope=interleaved act=bf16 weights=bf16 bits=13 lanes=1 seed=6",
 ]
 # Two rows: three tokens in chunks of two, one decode step.
 IDS = [[5, 0, 11, 3], [7, 2, 1, 8]]

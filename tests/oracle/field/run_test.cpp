@@ -161,6 +161,14 @@ TEST(FieldRun, OfUnequalRowsIsEachRowsOwn) {
               part(alone, {"prefill.c0", 1, 2, 5}, id, slots, 2))
         << name;
   }
+  // Logits are of each row's own last token, the fourth and the second.
+  const Tensor& logits = x.checkpoints.at("prefill.c0.logits");
+  for (const size_t b : {0U, 1U}) {
+    r.passes = Passes(2, b == 0 ? 4 : 2, 0, 1);
+    const Answer shorter = run(r);
+    for (size_t v = b * 24; v < (b + 1) * 24; ++v)
+      EXPECT_EQ(logits.data[v], shorter.checkpoints.at("prefill.c0.logits").data[v]);
+  }
   // Slots that row 1 has not reached hold 0, and no query sees them.
   const Tensor& cache = x.checkpoints.at("decode.1.layer0.k_cache");
   const size_t width = 2 * 4;
