@@ -8,8 +8,8 @@ __extension__ typedef unsigned __int128 Wide;
 
 }  // namespace
 
-std::array<std::uint64_t, 4> philox4x64(std::array<std::uint64_t, 4> counter,
-                                        std::array<std::uint64_t, 2> key) {
+std::array<std::uint64_t, 4> philox_words(std::array<std::uint64_t, 4> counter,
+                                          std::array<std::uint64_t, 2> key) {
   constexpr Wide kFactor0 = 0xD2E7470EE14C6C93U, kFactor1 = 0xCA5A826395121157U;
   constexpr std::uint64_t kStep0 = 0x9E3779B97F4A7C15U, kStep1 = 0xBB67AE8584CAA73BU;
   for (int round = 0; round < 10; ++round) {

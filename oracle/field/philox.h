@@ -7,8 +7,8 @@
 namespace shardproof::oracle::field {
 
 /// Philox4x64 with 10 rounds (Salmon et al., SC 2011).
-std::array<std::uint64_t, 4> philox4x64(std::array<std::uint64_t, 4> counter,
-                                        std::array<std::uint64_t, 2> key);
+std::array<std::uint64_t, 4> philox_words(std::array<std::uint64_t, 4> counter,
+                                          std::array<std::uint64_t, 2> key);
 
 /// FNV-1a of 64 bits, of the bytes of `text`.
 std::uint64_t fnv1a64(std::string_view text);

@@ -19,7 +19,7 @@ Number Random::numbers(std::array<std::uint64_t, 4> counter, std::uint64_t hash)
   const std::uint64_t p = (std::uint64_t{1} << setting_.bits) - 1;
   const auto lanes = static_cast<std::size_t>(setting_.lanes);
   for (counter[3] = static_cast<std::uint64_t>(setting_.draw) << 32;; ++counter[3]) {
-    const std::array<std::uint64_t, 4> words = philox4x64(counter, {setting_.seed, hash});
+    const std::array<std::uint64_t, 4> words = philox_words(counter, {setting_.seed, hash});
     Number n;
     bool below = true;
     for (std::size_t j = 0; j < lanes; ++j) {
