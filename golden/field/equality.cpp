@@ -12,12 +12,24 @@ namespace {
 /// A seed has 64 bits, and no more than 60 of them are relied on.
 constexpr double kLeast = -60.0;
 
-std::int64_t of_numerator(const FieldDegree& degree, const std::map<int, std::int64_t>& inverted) {
-  std::int64_t d = degree.a;
-  for (const auto& [layer, e] : degree.e)
-    if (const auto at = inverted.find(layer); at != inverted.end()) d += e * 2 * at->second;
-  return d;
-}
+/// The greatest a, and of each layer the greatest e, of all degrees.
+class Greatest {
+ public:
+  void see(std::int64_t a) { a_ = std::max(a_, a); }
+  void see(int layer, std::int64_t e) { e_[layer] = std::max(e_[layer], e); }
+
+  /// Of the numerators where there are so many denominators in each layer.
+  std::int64_t degree(const std::map<int, std::int64_t>& inverted) const {
+    std::int64_t d = a_;
+    for (const auto& [layer, e] : e_)
+      if (const auto at = inverted.find(layer); at != inverted.end()) d += e * 2 * at->second;
+    return d;
+  }
+
+ private:
+  std::int64_t a_ = 1;
+  std::map<int, std::int64_t> e_;
+};
 
 }  // namespace
 
@@ -39,9 +51,17 @@ FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& eng
   for (const auto& [layer, times] : oracle.inverted) inverted[layer] += times;
 
   FieldEquality result;
-  result.degree = oracle.degree(inverted);
-  for (const FieldDegree& degree : engine.degrees)
-    result.degree = std::max(result.degree, of_numerator(degree, inverted));
+  Greatest greatest;
+  for (const FieldDegree& degree : engine.degrees) {
+    greatest.see(degree.a);
+    for (const auto& [layer, e] : degree.e) greatest.see(layer, e);
+  }
+  for (const oracle::field::Degree& degree : oracle.degrees) {
+    greatest.see(degree.a);
+    for (std::size_t layer = 0; layer < degree.e.size(); ++layer)
+      greatest.see(static_cast<int>(layer), degree.e[layer]);
+  }
+  result.degree = greatest.degree(inverted);
   double pairs = 1.0;
   for (const auto& [name, times] : applied) {
     result.applications += times;
@@ -50,7 +70,8 @@ FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& eng
   }
   const double log2_p = std::log2(static_cast<double>((std::uint64_t{1} << setting.bits) - 1));
   const double root = std::log2(static_cast<double>(std::max<std::int64_t>(result.degree, 1)));
-  result.log2_counted = std::log2(pairs) + setting.lanes * (root - log2_p);
+  // A second draw was a second try.
+  result.log2_counted = std::log2(pairs) + setting.lanes * (root - log2_p) + setting.draw;
   result.log2_miss = std::max(result.log2_counted, kLeast);
   return result;
 }

@@ -26,7 +26,8 @@ struct FieldEquality {
   std::string to_string() const;
 };
 
-/// The bound of section 2: ε = (1 + Σ_f N_f(N_f+1)/2)·(d/p)^lanes, as log2 ε; N_f of both programs.
+/// The bound of section 2: ε = (1 + Σ_f N_f(N_f+1)/2)·(d/p)^lanes, as log2 ε, once for
+/// each draw; N_f of both programs.
 /// Of `engine` and `oracle` what each of them counted.
 FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& engine,
                              const oracle::field::Answer& oracle);

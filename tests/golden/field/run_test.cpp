@@ -1,0 +1,230 @@
+// Runs of the field regime: equal for every strategy, different for every fault.
+#include "golden/field/run.h"
+
+#include <gtest/gtest.h>
+// gtest first
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "golden/any_case.h"
+#include "golden/strata.h"
+#include "tests/golden/faults.h"
+#include "tests/golden/one_strategy.h"
+
+namespace shardproof {
+namespace {
+
+Case in_field(Case c) {
+  c.numerics.regime = Regime::field;
+  c.numerics.schedule = Schedule::group;
+  c.numerics.acc = c.numerics.wire = FloatType::f32;
+  return c;
+}
+
+Case small(const std::string& more = "") {
+  return in_field(
+      parse_case("torus=2x1x3 gen=3 prompt=5 chunk=2 seed=5 "
+                 "model=palm-tiny,layers=2,E=12,F=12,H=6,Q=4,V=48" +
+                 more));
+}
+
+Judgement judged(const Case& c, const VerifyOptions& options = {}, FieldSetting setting = {}) {
+  OracleMemo memo;
+  return judge_in_field(make_plan(c), memo, options, setting);
+}
+
+RC_GTEST_PROP(FieldRun, RandomCasesAreEqual, ()) {
+  const Case c = in_field(*any_case());
+  OracleMemo memo;
+  const Judgement j = verify_case(c, memo);
+  RC_ASSERT(j.verdict == Verdict::equal);
+  RC_ASSERT(j.field.has_value());
+  RC_ASSERT(j.field->log2_counted < -60.0);
+}
+
+TEST(FieldRun, SaysWhatItShows) {
+  const Judgement j = judged(small());
+  ASSERT_EQ(j.verdict, Verdict::equal) << j.explanation();
+  EXPECT_EQ(j.field->to_string(),
+            "equal for all inputs, as formulas: all weights, tables, scales (this torus, these "
+            "sizes, lengths, positions; 42 of 48 ids looked up); a program with another formula "
+            "passes with probability < 2^-60 over the seed");
+}
+
+/// Changes one element of one step's result on one chip.
+FaultHooks corrupted(const std::string& step, int chip, const FieldElement& by, bool& done) {
+  return {.plan = {},
+          .result =
+              [=, &done](const Scope& scope, const Program& program, const Op&,
+                         const ValueDecl& declared, Sharded& value) {
+                if (scope.step(program, declared.name) != step || !value.holds_field()) return;
+                const auto elements = value.field_of(chip);
+                if (elements.empty()) return;
+                FieldElement& last = elements.back();
+                for (std::size_t n = 0; n < 3; ++n) last.lane[n] ^= by.lane[n];
+                done = true;
+              },
+          .weight = {}};
+}
+
+/// The steps that compute, of every pass and layer.
+std::set<std::string> steps_of(const Case& c) {
+  class Names : public Observer {
+   public:
+    void observe(const Scope& scope, const Program& program, const Op* op,
+                 const ValueDecl& declared, const Sharded& value) override {
+      if (op != nullptr && value.holds_field()) names.insert(scope.step(program, declared.name));
+    }
+    std::set<std::string> names;
+  } names;
+  VerifyOptions options;
+  options.observer = &names;
+  EXPECT_EQ(judged(c, options).verdict, Verdict::equal);
+  return names.names;
+}
+
+TEST(FieldRun, EveryStepIsJudgedInEveryLane) {
+  // Every step of every pass, the lanes and chips by turns; each of the passes and programs.
+  const Case c = small(",layers=1");
+  std::size_t turn = 0;
+  std::set<std::string> passes;
+  for (const std::string& step : steps_of(c)) {
+    FieldElement bit{};
+    bit.lane[turn % 3] = std::uint64_t{1} << (turn % 60);
+    bool done = false;
+    VerifyOptions options;
+    const int chip = static_cast<int>(turn++ % 6);
+    options.faults = corrupted(step, chip, bit, done);
+    const Judgement j = judged(c, options);
+    EXPECT_TRUE(done) << step;
+    ASSERT_EQ(j.verdict, Verdict::different) << step << " on chip " << chip;
+    ASSERT_FALSE(j.findings.empty());
+    EXPECT_EQ(j.findings[0].step, step);
+    passes.insert(step.substr(0, step.find('.', step.find('.') + 1)));
+  }
+  EXPECT_EQ(passes, (std::set<std::string>{"decode.1", "decode.2", "prefill.c0", "prefill.c1",
+                                           "prefill.c2"}));
+}
+
+TEST(FieldRun, EveryChipIsJudged) {
+  const Case c = small(",layers=1");
+  for (int chip = 0; chip < 6; ++chip)
+    for (const char* value :
+         {"decode.2.layer0.exp", "decode.2.sample.token", "decode.1.layer0.k2"}) {
+      bool done = false;
+      VerifyOptions options;
+      options.faults = corrupted(value, chip, {{1, 0, 0}}, done);
+      const Judgement j = judged(c, options);
+      if (done) EXPECT_EQ(j.verdict, Verdict::different) << value << " on chip " << chip;
+    }
+}
+
+TEST(FieldRun, WhatWasNeverWrittenIsNoNumber) {
+  const Case c = small(",layers=1");
+  bool done = false;
+  VerifyOptions options;
+  options.faults.result = [&](const Scope& scope, const Program&, const Op&,
+                              const ValueDecl& declared, Sharded& value) {
+    if (scope.pass != "prefill.c0" || declared.role.to_string() != "gate" || done) return;
+    value.field_of(0)[0] = Field::unwritten();
+    done = true;
+  };
+  const Judgement j = judged(c, options);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(j.verdict, Verdict::different);
+}
+
+TEST(FieldRun, LocalStatisticsAreAnotherFormula) {
+  VerifyOptions options;
+  options.faults = local_statistics();
+  EXPECT_EQ(judged(small(), options).verdict, Verdict::different);
+}
+
+TEST(FieldRun, ADenominatorOfZeroIsNamed) {
+  // With p = 7 two draws soon meet one.
+  OracleMemo memo;
+  bool named = false;
+  for (std::uint64_t seed = 1; seed <= 20 && !named; ++seed) {
+    Case c = small();
+    c.seed = seed;
+    try {
+      const Judgement j = judge_in_field(make_plan(c), memo, {}, {.bits = 3, .lanes = 3});
+      for (const Finding& found : j.findings) named = named || found.label == "field_zero";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.label(), "field_zero");
+      EXPECT_NE(std::string(error.what()).find("denom"), std::string::npos) << error.what();
+      named = true;
+    }
+  }
+  EXPECT_TRUE(named);
+}
+
+TEST(FieldRun, RefusesWhatHasNoMeaning) {
+  for (const char* key : {"schedule=ring", "acc=bf16", "wire=bf16"})
+    EXPECT_THROW(parse_case(std::string("torus=2x1x3 regime=field ") + key), Error) << key;
+}
+
+TEST(FieldRun, BothRegimesAreReadTogether) {
+  OracleMemo memo;
+  VerifyOptions both;
+  both.also_field = true;
+  Case c = small();
+  c.numerics.regime = Regime::exact;
+  const Judgement equal = verify_case(c, memo, both);
+  EXPECT_EQ(equal.verdict, Verdict::equal);
+  EXPECT_TRUE(equal.reading.starts_with("equal bits on this input; equal for all inputs"))
+      << equal.reading;
+  both.faults = local_statistics();
+  const Judgement different = verify_case(c, memo, both);
+  EXPECT_EQ(different.verdict, Verdict::different);
+  EXPECT_TRUE(different.reading.starts_with("different bits and another formula"))
+      << different.reading;
+  // A rounding that only floats have.
+  both.faults = {};
+  both.faults.result = [](const Scope&, const Program&, const Op&, const ValueDecl& declared,
+                          Sharded& value) {
+    if (declared.role.to_string() != "hidden" || value.holds_field()) return;
+    value.f32_of(0)[0] += 1.0F;
+  };
+  const Judgement bits = verify_case(c, memo, both);
+  EXPECT_EQ(bits.verdict, Verdict::different);
+  EXPECT_TRUE(bits.reading.starts_with("different bits, but the same formula")) << bits.reading;
+}
+
+TEST(FieldRun, DataThatHideAFaultDoNotHideItHere) {
+  // With zeros for all that leaves a block, its inside does not matter to floats beyond it; with
+  // equal rows nothing that mixes up rows shows. The judge sees every value, so take a fault that
+  // acts on what such data make equal: a head's scores of another head, all weights being equal.
+  OracleMemo memo;
+  Case c = small();
+  c.numerics.regime = Regime::exact;
+  std::map<std::string, Tensor> ones;
+  for (const WeightSpec& spec : weight_specs(c.model)) {
+    ones.emplace(spec.name, Tensor(spec.shape, 1.0F));
+  }
+  const Weights weights(c.model, std::move(ones));
+  VerifyOptions options;
+  options.weights = &weights;
+  options.also_field = true;
+  // Two neighbouring channels of the gate change places.
+  options.faults.result = [](const Scope&, const Program&, const Op&, const ValueDecl& declared,
+                             Sharded& value) {
+    if (declared.role.to_string() != "gate" || declared.layout.is_partial()) return;
+    for (int chip = 0; chip < value.torus().chips(); ++chip)
+      if (value.holds_field())
+        std::swap(value.field_of(chip)[0], value.field_of(chip)[1]);
+      else
+        std::swap(value.f32_of(chip)[0], value.f32_of(chip)[1]);
+  };
+  const Judgement j = verify_case(c, memo, options);
+  // The exact regime alone does not prove such data (evidence), and the field sees the fault.
+  EXPECT_NE(j.verdict, Verdict::equal);
+  VerifyOptions field_alone = options;
+  EXPECT_EQ(judged(c, field_alone).verdict, Verdict::different);
+}
+
+}  // namespace
+}  // namespace shardproof
