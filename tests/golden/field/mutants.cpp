@@ -31,7 +31,7 @@ std::vector<Mutant> of_reductions() {
        .at = "prefill.c0.layer0.y"},
       {.number = "3",
        .what = "last reduce_scatter over y only, z sliced",
-       .line = "torus=1x2x2 prefill=ws2d:heads",
+       .line = "torus=1x1x2 prefill=ws2d:heads",
        .refused = {{"yr : BLE_xzy = reduce_scatter(y, E, zy)",
                     "yz : BLE_xz = slice(y, E, z) is block_out\n"
                     "yr : BLE_xzy = reduce_scatter(yz, E, y)"}},
