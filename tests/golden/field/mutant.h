@@ -45,7 +45,9 @@ struct Mutant {
   Edits planted = {};  ///< the program that runs; its layouts are believed
   std::function<void(const Case&, const Shown&, FaultHooks&)> hooks = {};
   SeenBy by = SeenBy::nothing;
-  std::string at = {};      ///< the first step that the field's judge finds different; "" if none
+  /// The first step that the field's judge finds different, of a silent one too where a weight or
+  /// a value is not what it is called; "" if none.
+  std::string at = {};
   std::string silent = {};  ///< why outputs are the same
 };
 

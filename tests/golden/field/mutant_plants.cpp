@@ -1,6 +1,7 @@
 #include "tests/golden/field/mutant_plants.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/local_ops.h"
 #include "tests/golden/faults.h"
@@ -85,6 +86,18 @@ void fill_unmasked(const Sharded& table, const Sharded& ids, const ChipArrays<T>
       set(i * static_cast<std::size_t>(width) + static_cast<std::size_t>(e),
           rows[static_cast<std::size_t>(chip)][static_cast<std::size_t>(row * width + e)]);
   }
+}
+
+/// What nothing was written to holds 0, as in fresh memory it often does.
+void zero_unwritten(Sharded& value) {
+  for (int chip = 0; chip < value.torus().chips(); ++chip)
+    if (value.holds_field()) {
+      for (FieldElement& v : value.field_of(chip))
+        if (!value.field().field->is_number(v)) v = {};
+    } else {
+      for (float& v : value.f32_of(chip))
+        if (std::isnan(v)) v = 0.0F;
+    }
 }
 
 using OnResult = std::function<void(const Scope&, const Op&, const ValueDecl&, Sharded&)>;
@@ -177,6 +190,7 @@ Hooks appended_at(std::int32_t by, const std::string& pass) {
       const auto last = static_cast<std::int32_t>(value.shape()[1] - 1);
       value = append(shown.at(op.args[0]), shown.at(op.args[1]),
                      shifted(shown.at(op.args[2]), by, last), one_thread(), c.model.cache);
+      zero_unwritten(value);
     });
   };
 }

@@ -12,7 +12,8 @@ using Hooks = std::function<void(const Case&, const Shown&, FaultHooks&)>;
 Hooks reduced_again(const std::string& value, const std::string& axes);
 /// A weight's blocks of `dim` lie in this order of axes, under the label of another.
 Hooks stored_as_order(const std::vector<std::string>& weights, char dim, const std::string& axes);
-/// Keys and values are written `by` slots further on, in passes of this name.
+/// Keys and values are written `by` slots further on, but inside the cache, in passes of this name;
+/// what is not written is 0.
 Hooks appended_at(std::int32_t by, const std::string& pass);
 /// q and k are rotated for positions `by` further on, in passes of this name.
 Hooks rotated_at(std::int32_t by, const std::string& pass);

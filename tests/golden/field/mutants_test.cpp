@@ -81,7 +81,8 @@ TEST(Mutants, TheFieldSeesEachThatIsNotSilent) {
     if (!mutant.at.empty()) {
       EXPECT_NE(wrong.judgement.difference(), nullptr) << wrong.judgement.explanation();
     }
-    // Not by a name that a value has: by what the model answers.
+    // Not only by a named value: by what the model answers, in a run that went on to its end.
+    EXPECT_EQ(wrong.outputs.size(), right.outputs.size());
     const bool same_outputs = wrong.outputs == right.outputs;
     if (mutant.number != "32") {
       EXPECT_EQ(same_outputs, mutant.by == SeenBy::nothing);
