@@ -59,7 +59,7 @@ std::string first_difference(const TraceReader& file, const Case& c, const Keepe
       const auto at = static_cast<std::size_t>(chip);
       const std::string held = std::visit(
           [&](const auto& data) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(data)>, Partial>)
+            if constexpr (requires { data.values; })  // partial sums, field elements
               return as_bytes(data.values[at]);
             else
               return as_bytes(data[at]);
