@@ -37,7 +37,8 @@ void add_model(const ModelConfig& m, std::vector<std::string>& all) {
   add("bias", to_string(m.bias));
   add("rope", to_string(m.rope));
   if (rotates(m)) {
-    add_either(m.rotary == usual.rotary, "rotary=1", "rotary<1");
+    all.push_back(fmt::format("rope={}, rotary{}", to_string(m.rope),
+                              m.rotary == usual.rotary ? "=1" : "<1"));
     add_either(m.theta == usual.theta, "theta=10000", "another theta");
   }
   add("tied", m.tied);

@@ -108,6 +108,16 @@ TEST(KeyValues, HaveEveryWordOfAModelKey) {
   }
 }
 
+TEST(KeyValues, AreAllAskedFor) {
+  // What drawn cases have is on the list, every word of it.
+  const std::set<std::string> all(cases::all_key_values().begin(), cases::all_key_values().end());
+  EXPECT_EQ(all.size(), cases::all_key_values().size()) << "one is there twice";
+  std::set<std::string> had;
+  for (const Case& c : drawn())
+    for (const std::string& value : cases::key_values_of(c)) had.insert(value);
+  EXPECT_EQ(had, all);
+}
+
 std::set<std::string> values_of(const char* line) {
   const auto all = cases::key_values_of(parse_case(line));
   return {all.begin(), all.end()};
@@ -118,13 +128,15 @@ TEST(KeyValues, AreThoseOfTheCase) {
       "torus=1x2x3 model=palm-tiny,layers=1,K=6,rotary=0.5,theta=100,eps=0.5,cache=bf16 "
       "prefill=wg-xyz:batch decode=ws2d:batch block=serial batch=6 prompt=5 chunk=2 gen=2 "
       "act=bf16");
-  for (const char* value : {"torus with an axis of 1", "model=palm-tiny", "layers=1", "Q>4",
-                            "1<K<H", "block=serial", "rotary<1", "another theta", "another eps",
-                            "cache=bf16", "act=bf16", "weights=f32", "regime=exact", "hand-over",
-                            "batch>1", "prompt>1", "chunk<prompt, the last one shorter", "gen=2"})
+  for (const char* value :
+       {"torus with an axis of 1", "model=palm-tiny", "layers=1", "Q>4", "1<K<H", "block=serial",
+        "rope=half, rotary<1", "another theta", "another eps", "cache=bf16", "act=bf16",
+        "weights=f32", "regime=exact", "hand-over", "batch>1", "prompt>1",
+        "chunk<prompt, the last one shorter", "gen=2"})
     EXPECT_TRUE(some.contains(value)) << value;
-  for (const char* value : {"torus of one chip", "K=1", "K=H", "rotary=1", "schedule=group",
-                            "chunk<prompt", "chunk=prompt", "gen=1", "gen>2", "decode=prefill"})
+  for (const char* value :
+       {"torus of one chip", "K=1", "K=H", "rope=half, rotary=1", "schedule=group", "chunk<prompt",
+        "chunk=prompt", "gen=1", "gen>2", "decode=prefill"})
     EXPECT_FALSE(some.contains(value)) << value;
   for (const auto& [torus, of] :
        std::vector<std::pair<std::string, std::string>>{{"1x1x1", "torus of one chip"},
