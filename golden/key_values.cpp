@@ -32,6 +32,10 @@ void add_model(const ModelConfig& m, std::vector<std::string>& all) {
   add_either(m.Q <= 4, "Q<=4", "Q>4");
   all.emplace_back(m.K == 1 ? "K=1" : m.K == m.H ? "K=H" : "1<K<H");
   add("block", to_string(m.block));
+  add("cache", m.cache == CacheType::as_act ? "as act" : to_string(m.cache));
+  add_either(m.positions == usual.positions, "positions=2048", "another positions");
+  if (m.preset != usual.preset)
+    return;  // the preset's formulas come together and count as it alone
   add("ffn", to_string(m.ffn));
   add("norm", to_string(m.norm));
   add("bias", to_string(m.bias));
@@ -45,8 +49,6 @@ void add_model(const ModelConfig& m, std::vector<std::string>& all) {
   add("unembed_bias", m.unembed_bias);
   add_either(m.eps == usual.eps, "eps=1e-06", "another eps");
   add_either(m.embed_scale == usual.embed_scale, "embed_scale=1", "another embed_scale");
-  add_either(m.positions == usual.positions, "positions=2048", "another positions");
-  add("cache", m.cache == CacheType::as_act ? "as act" : to_string(m.cache));
 }
 
 void add_numerics(const Numerics& n, std::vector<std::string>& all) {
@@ -113,8 +115,10 @@ const std::vector<std::string>& all_key_values() {
                                             "rope=interleaved",
                                             "rope=alibi",
                                             "rope=none",
-                                            "rotary=1",
-                                            "rotary<1",
+                                            "rope=half, rotary=1",
+                                            "rope=half, rotary<1",
+                                            "rope=interleaved, rotary=1",
+                                            "rope=interleaved, rotary<1",
                                             "theta=10000",
                                             "another theta",
                                             "tied=true",
