@@ -157,7 +157,7 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   if (choose.percent(kind.regime == Regime::f32 ? 50 : 30)) c.numerics.wire = FloatType::bf16;
   if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
   if (of_palm && choose.percent(20)) m.eps = choose.percent(50) ? 1e-5 : 0.5;
-  if (choose.percent(20)) m.positions = c.prompt + c.gen - 1;  // just enough
+  if (choose.percent(20)) m.positions = 2 * (c.prompt + c.gen);  // not many more than there are
   return c;
 }
 
