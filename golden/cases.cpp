@@ -156,6 +156,8 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   if (choose.percent(40)) m.cache = choose.of({CacheType::f32, CacheType::bf16});
   if (choose.percent(kind.regime == Regime::f32 ? 50 : 30)) c.numerics.wire = FloatType::bf16;
   if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
+  if (of_palm && choose.percent(20)) m.eps = choose.percent(50) ? 1e-5 : 0.5;
+  if (choose.percent(20)) m.positions = 2 * (c.prompt + c.gen);  // not many more than there are
   return c;
 }
 
@@ -216,12 +218,22 @@ std::vector<Case> simpler(const Case& c) {
       });
     }
   propose([](Case& next) { next.model.layers = 1; });
+  propose([](Case& next) { next.model.layers = std::min<std::int64_t>(2, next.model.layers); });
   propose([](Case& next) { next.gen = std::max<std::int64_t>(1, next.gen - 1); });
   propose([](Case& next) { next.gen = std::min<std::int64_t>(2, next.gen); });
-  propose([](Case& next) { next.prompt = next.chunk = 1; });
+  // The prompt in steps of what the prefill shards it by; what has several chunks keeps them where
+  // it can, or has one.
+  const std::int64_t L = smallest_length(c.prefill, c.torus);
+  propose([&](Case& next) { next.prompt = next.chunk = std::min(c.prompt, L); });
   propose([](Case& next) { next.chunk = next.prompt; });
-  propose([](Case& next) {
-    next.prompt = std::max<std::int64_t>(1, next.prompt - 1);
+  if (c.chunk < c.prompt) {
+    propose([&](Case& next) { next.prompt = std::min(c.prompt, 2 * L), next.chunk = L; });
+    propose([&](Case& next) { next.prompt = std::min(c.prompt, c.chunk + L); });
+    propose([&](Case& next) { next.chunk = std::max(L, c.chunk - L); });
+    if (c.chunk > L) propose([&](Case& next) { next.chunk -= L, next.prompt -= L; });
+  }
+  propose([&](Case& next) {
+    next.prompt = std::max(std::min(c.prompt, L), c.prompt - L);
     next.chunk = std::min(next.chunk, next.prompt);
   });
   propose([](Case& next) {
@@ -235,6 +247,7 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.numerics.act = ActType::f32; });
   propose([](Case& next) { next.numerics.weights = WeightType::f32; });
   propose([](Case& next) { next.decode = next.prefill; });
+  propose([](Case& next) { next.prefill = next.decode; });
   const std::int64_t n = chips(c.torus);
   // Only downwards, so that repeating ends.
   propose([&, unit = unit(c, 'E')](Case& next) {
@@ -265,6 +278,8 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.model.cache = CacheType::as_act; });
   propose([](Case& next) { next.model.rotary = 1.0; });
   propose([](Case& next) { next.model.theta = 10000.0; });
+  propose([](Case& next) { next.model.eps = ModelConfig().eps; });
+  propose([](Case& next) { next.model.positions = ModelConfig().positions; });
   propose([](Case& next) { next.model.embed_scale = 1.0F; });
   propose([&](Case& next) { next.batch = std::min(c.batch, unit(c, 'B')); });
   propose([](Case& next) { next.seed = std::min<std::uint64_t>(next.seed, 1); });

@@ -1,9 +1,11 @@
 #include "golden/coverage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "golden/key_values.h"
 #include "golden/strata.h"
 
 namespace shardproof::cases {
@@ -36,6 +38,7 @@ void Coverage::add(const Case& c) {
   if (c.model.rope == Rope::alibi) ++counts_["alibi"];
   if (c.model.unembed_bias) ++counts_["bias of the logits"];
   if (c.model.preset != ModelConfig().preset) ++counts_["another preset"];
+  for (const std::string& value : key_values_of(c)) ++values_[value];
   for (const std::string& cell : strata::cells_of(c)) ++cells_[cell];
   multiply_adds_.push_back(multiply_adds(c));
 }
@@ -86,6 +89,9 @@ std::string Coverage::to_string() const {
   text += fmt::format("  {:<26}{:.1e}    (at most 5e+06)\n", "median multiply-adds",
                       median_multiply_adds());
   if (cases_ < kLeastCases) text += fmt::format("  (required of {} cases or more)\n", kLeastCases);
+  text += fmt::format("  {:<26}{:>7} of {}, all of {} cases\n", "values of keys met",
+                      all_key_values().size() - missing_values().size(), all_key_values().size(),
+                      kAllValues);
   const auto& legal = strata::legal_cells();
   text += fmt::format(
       "  cells of strategy x four of weights, act, regime, loop and torus class, x block x\n"
@@ -106,6 +112,13 @@ std::string Coverage::to_string() const {
   return text;
 }
 
+std::vector<std::string> Coverage::missing_values() const {
+  std::vector<std::string> missing;
+  for (const std::string& value : all_key_values())
+    if (!values_.contains(value)) missing.push_back(value);
+  return missing;
+}
+
 std::size_t Coverage::wanted_cells() const {
   const auto cases = static_cast<std::size_t>(cases_);
   return cases < strata::all_strata(0).size() ? cases : strata::legal_cells().size();
@@ -118,6 +131,8 @@ std::string Coverage::shortfall() const {
       return fmt::format(
           "too little is covered: {} in {:.1f} % of the cases, at least {:.0f} % are required",
           r.name, r.share, r.demand);
+  if (const auto missing = missing_values(); cases_ >= kAllValues && !missing.empty())
+    return fmt::format("too little is covered: no case has {}", fmt::join(missing, "; none has "));
   if (cells_.size() < wanted_cells())
     for (const std::string& cell : strata::legal_cells())
       if (!cells_.contains(cell))

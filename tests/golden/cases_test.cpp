@@ -127,6 +127,15 @@ TEST(Strata, TwoRoundsMeetEveryCombination) {
   EXPECT_EQ(met.size(), all_strategies().size() * 3 * 2 * 2 * 4 * 5);
 }
 
+TEST(Strata, WithoutADecodeStepNothingIsHandedOver) {
+  Case c = parse_case("torus=4x2x3 prefill=wg-xyz:batch decode=ws2d:batch batch=24 gen=1");
+  Case alone = c;
+  alone.decode = c.prefill;
+  EXPECT_EQ(cases::strata::cells_of(c), cases::strata::cells_of(alone));
+  c.gen = 2;
+  EXPECT_EQ(cases::strata::cells_of(c).size(), 2 * cases::strata::cells_of(alone).size());
+}
+
 TEST(Strata, ATorusHasAClass) {
   using cases::strata::class_of;
   using cases::strata::TorusClass;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
@@ -83,6 +85,41 @@ TEST(Generator, GivesTheSameValuesOnEveryMachine) {
   EXPECT_EQ(value("rope_cos", 9), 0x1.f5cb4ap-1F);  // cos(2 / 10)
   EXPECT_EQ(generate_prompt(parse_model("palm-tiny"), 1, 2, 3).data,
             (std::vector<std::int32_t>{263, 170, 252, 113, 98, 208}));
+}
+
+// Pair j of J turns by position · theta^(-j/J), where only the first 2J of the Q channels turn; by
+// another way round than the generator's: the angle's logarithm, in long double.
+TEST(Generator, RopeTablesTurnTheRotatedPairsAlone) {
+  for (const auto& [keys, J, theta] : std::vector<std::tuple<std::string, int, double>>{
+           {"Q=8", 4, 10000},
+           {"Q=8,rotary=0.5", 2, 10000},
+           {"Q=8,rotary=0.25", 1, 10000},
+           {"Q=8,rotary=0.5,theta=100", 2, 100},
+           {"Q=16,rotary=0.75,rope=interleaved", 6, 10000}}) {
+    const Weights w = generate_weights(parse_model("palm-tiny,layers=1,positions=50," + keys), 1);
+    const Tensor& cos = w.at("rope_cos");
+    const Tensor& sin = w.at("rope_sin");
+    ASSERT_EQ(cos.shape, (Shape{50, J})) << keys;
+    ASSERT_EQ(sin.shape, (Shape{50, J})) << keys;
+    for (int p = 0; p < 50; ++p)
+      for (int j = 0; j < J; ++j) {
+        const long double turn = p == 0
+                                     ? 0.0L
+                                     : std::exp(std::log(static_cast<long double>(p)) -
+                                                std::log(static_cast<long double>(theta)) * j / J);
+        const auto at = static_cast<std::size_t>(p * J + j);
+        EXPECT_NEAR(cos.data[at], static_cast<double>(std::cos(turn)), 0x1p-23) << keys << p << j;
+        EXPECT_NEAR(sin.data[at], static_cast<double>(std::sin(turn)), 0x1p-23) << keys << p << j;
+      }
+  }
+  // Of two pairs the second turns by a hundredth, of four by a tenth.
+  const auto second = [](const char* keys) {
+    return generate_weights(parse_model(std::string("palm-tiny,layers=1,Q=8,") + keys), 1)
+        .at("rope_sin")
+        .data;
+  };
+  EXPECT_NEAR(second("rotary=0.5")[3], 0.0099998333, 1e-9);
+  EXPECT_NEAR(second("rotary=1")[5], 0.0998334166, 1e-8);
 }
 
 // By the recursion of the ALiBi paper, in Python: s(n) = p(n) for a power of two n, else

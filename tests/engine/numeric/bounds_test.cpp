@@ -63,6 +63,33 @@ TEST(Bounds, HoldWhereEveryAdditionErrsTheSameWay) {
   EXPECT_LT(c.bounds.at(0), 210 * 0x1p-53F) << "a bound far from the error would decide nothing";
 }
 
+/// The same additions cut into terms, each of which loses its part: the first holds the 1.
+TEST(Bounds, OfSeveralTermsCountThemAll) {
+  const std::vector<float> a(300, 0x1p-27F), b(300, 0x1p-26F);
+  const float one = 1;
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{100, 100}, {1, 299}, {299, 1}, {20, 100, 3}, {5, 5, 5, 5, 200}}) {
+    std::vector<Term> terms{{.a = &one, .b = &one, .K = 1}};
+    std::int64_t lost = 0;
+    for (const std::int64_t K : lengths) {
+      terms.push_back({.a = a.data(), .b = b.data(), .K = K});
+      lost += K;
+    }
+    const Products c = contract(1, 1, terms);
+    EXPECT_EQ(c.values[0], 1);
+    const double error = static_cast<double>(lost) * 0x1p-53;
+    EXPECT_GE(static_cast<double>(c.bounds.at(0)), error) << lengths.size();
+    EXPECT_LT(static_cast<double>(c.bounds.at(0)), 1.1 * error + 0x1p-50) << lengths.size();
+  }
+  // The 1 in the last term, and terms that are alike: a bound of one term alone is half of it.
+  std::vector<float> first(200, 0x1p-27F), second(200, 0x1p-26F);
+  first[0] = second[0] = 1;
+  const Term both{.a = first.data(), .b = second.data(), .K = 200};
+  const Products twice = contract(1, 1, {both, both});
+  const Products once = contract(1, 1, {both});
+  EXPECT_GE(twice.bounds.at(0), 2 * once.bounds.at(0));
+}
+
 TEST(RoundingTest, DecidesOnlyWhatTheBoundAllows) {
   EXPECT_EQ(decide(1.0, 0.0), 1.0F);
   EXPECT_EQ(decide(1.0, 0x1p-30), 1.0F);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <type_traits>
 
 #include "tests/weights/expect_error.h"
 
@@ -89,6 +91,58 @@ TEST(Comparison, IsByTheDeclaredLayoutNotByTheValuesOwn) {
   const Sharded value = shard(t, Layout::parse("E_yx"), torus);
   EXPECT_FALSE(compare(expected, Layout::parse("E_yx"), value).mismatch);
   EXPECT_TRUE(compare(expected, Layout::parse("E_xy"), value).mismatch);
+}
+
+/// Of a value that is right, every bit of every element of every chip.
+template <class ElementsOf>
+void expect_every_bit_seen(const ExpectedBits& expected, const Layout& layout, Sharded value,
+                           ElementsOf&& elements_of) {
+  EXPECT_FALSE(compare(expected, layout, value).mismatch);
+  for (int chip = 0; chip < value.torus().chips(); ++chip)
+    for (std::size_t i = 0; i < elements_of(value, chip).size(); ++i)
+      for (int bit = 0; bit < 32; ++bit) {
+        auto& element = elements_of(value, chip)[i];
+        const auto right = element;
+        element = std::bit_cast<std::remove_cvref_t<decltype(right)>>(
+            std::bit_cast<std::uint32_t>(right) ^ 1U << bit);
+        const Comparison c = compare(expected, layout, value);
+        ASSERT_TRUE(c.mismatch) << chip << " " << i << " " << bit;
+        EXPECT_EQ(c.mismatch->chip, value.torus().name(chip));
+        elements_of(value, chip)[i] = right;
+      }
+}
+
+TEST(Comparison, SeesEveryBitOfEveryElementOfEveryChip) {
+  const auto floats = [](Sharded& value, int chip) { return value.f32_of(chip); };
+  const F32Parts parts;
+  expect_every_bit_seen(parts.expected, parts.layout, parts.value, floats);
+  // Zeros of both signs and NaN among them; each block on two chips.
+  const Torus torus(2, 3, 1);
+  const Layout layout = Layout::parse("E_yB");
+  Tensor t({6, 2});
+  t.data = {0.0F, -0.0F, 1.0F, -1.0F, NAN, -NAN, INFINITY, 0x1p-149F, 3e38F, 0.0F, 2.0F, -0.0F};
+  expect_every_bit_seen({.shape = t.shape, .bits = bits_of(t.data), .integer = false}, layout,
+                        shard(t, layout, torus), floats);
+  IntTensor ids({6, 2});
+  ids.data = {0, 1, -1, 7, 1 << 30, 5, 0, 0, 3, 2, 1, -9};
+  expect_every_bit_seen({.shape = ids.shape, .bits = bits_of(ids.data), .integer = true}, layout,
+                        shard(ids, layout, torus),
+                        [](Sharded& value, int chip) { return value.i32_of(chip); });
+}
+
+/// What NaN is not equal to, by its bits alone.
+TEST(Comparison, OfNaNIsByItsBits) {
+  const Torus torus(1, 1, 1);
+  const std::vector<std::uint32_t> kinds{0x7fc00000U, 0xffc00000U, 0xffffffffU, 0x7fc00001U,
+                                         0x7f800000U, 0U,          0x80000000U, 0x3f800000U};
+  for (const std::uint32_t want : kinds)
+    for (const std::uint32_t got : kinds) {
+      const Sharded value(torus, Layout::parse("E"), {1},
+                          ChipArrays<float>{{std::bit_cast<float>(got)}});
+      const ExpectedBits expected{.shape = {1}, .bits = {want}, .integer = false};
+      EXPECT_EQ(compare(expected, Layout::parse("E"), value).mismatch.has_value(), want != got)
+          << want << " " << got;
+    }
 }
 
 TEST(Comparison, OfWhatCannotBeComparedIsACallersMistake) {
