@@ -19,6 +19,7 @@ set(shardproof_private_headers
   engine/runs.h
   engine/strategies/shipped.h
   engine/op_rules.h
+  golden/bounds/running.h
   golden/scalar/adding.h
   golden/trace/file.h
   golden/trace/size.h

@@ -8,6 +8,7 @@
 
 #include "engine/finding.h"
 #include "engine/program/execute.h"
+#include "golden/bounds/tightness.h"
 #include "golden/compare/comparison.h"
 #include "golden/drift.h"
 #include "oracle/oracle.h"
@@ -27,9 +28,10 @@ struct Judgement {
   std::int64_t elements = 0;  ///< elements compared, every replica counted
   /// What the detectors found, in the order of the run: the first, or all (golden/verify.h).
   std::vector<Finding> findings;
-  std::string missing;             ///< why the case was not judged
-  std::vector<std::string> notes;  ///< what the run leaves unproved, though it is equal
-  std::optional<Drift> drift;      ///< of an f32 run from the exact one
+  std::string missing;                      ///< why the case was not judged
+  std::vector<std::string> notes;           ///< what the run leaves unproved, though it is equal
+  std::optional<Drift> drift;               ///< of an f32 run from the exact one
+  std::optional<bounds::Tightness> bounds;  ///< of an f32 run, op by op
 
   /// The first value that is not what it must be, if that is what was found first; else null.
   const Finding* difference() const&;
