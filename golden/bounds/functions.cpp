@@ -32,10 +32,12 @@ double of_gelu(double x, const Arithmetic& by) {
   return of_quotient(w, 5 * by.unit, by);
 }
 
-/// 0.5·x·erfc(y), y = −x/sqrt(2) with two roundings, erfc's condition at most 2y²+1.
+/// 0.5·x·erfc(y), y = −x/sqrt(2) with two roundings. The condition of erfc, |y·erfc'(y)/erfc(y)|,
+/// is at most 2y²+1 for y > 0, and below 1 for y < 0.
 double of_gelu_erf(double x, const Arithmetic& by) {
   const double y = x / std::sqrt(2.0);
-  return (2 * y * y + 1) * 2 * by.unit + by.function + by.unit;
+  const double condition = x < 0 ? 2 * y * y + 1 : 1.0;
+  return condition * 2 * by.unit + by.function + by.unit;
 }
 
 }  // namespace
