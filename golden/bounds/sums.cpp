@@ -136,7 +136,7 @@ class Chains {
         panel(left, right.data() + p * n * kPanel);
         for (std::size_t c = 0; c < kPanel && p * kPanel + c < columns.size(); ++c)
           to_[at(row + columns[p * kPanel + c])] =
-              interval_of({sums_[c], errors_[c]}, static_cast<double>(n), step_);
+              interval_of({sums_[c], errors_[c]}, static_cast<double>(n));
       }
     }
   }
@@ -144,11 +144,11 @@ class Chains {
   /// The chains of one row and kPanel columns.
   void panel(const std::vector<float>& left, const float* right) {
     double sums[kPanel] = {}, errors[kPanel] = {};
-    const double grows = 1 + step_.unit, of_sum = step_.of_sum();
+    const Step step = step_;
     for (const float factor : left) {
       const auto a = static_cast<double>(factor);
       for (std::size_t c = 0; c < kPanel; ++c) {
-        errors[c] = errors[c] * grows + of_sum * std::abs(sums[c]);
+        errors[c] = step.rounded(sums[c], errors[c]);
         sums[c] += a * static_cast<double>(right[c]);
       }
       right += kPanel;
