@@ -31,11 +31,21 @@ Value contraction(const Op& op, const std::vector<const Value*>& args, const Set
   require_placed(op, args, setting.torus);
   for_each_place(op.results[0].layout.partial(), setting.torus, [&](const Place& place) {
     std::vector<TermOrder> orders;
-    for (std::size_t t = 0; t < terms.size(); ++t)
+    // Whose element it is matters where chips take their terms in different orders.
+    bool ring = false;
+    std::vector<std::vector<std::int64_t>> strides;  // of every operand, by dim of the result
+    for (std::size_t t = 0; t < terms.size(); ++t) {
       orders.emplace_back(op, t, args, setting.torus, place);
+      ring = ring || !orders.back().ring.empty();
+      for (const Value* operand : {args[2 * t], args[2 * t + 1]}) {
+        strides.emplace_back();
+        for (char letter : terms[t].result) strides.back().push_back(stride(*operand, letter));
+      }
+    }
     std::vector<float>& part = out.parts.emplace_back(static_cast<std::size_t>(count));
     for (std::int64_t element = 0; element < count; ++element) {
-      const Place chip = holder(op.results[0].layout, out.shape, setting.torus, element);
+      const Place chip =
+          ring ? holder(op.results[0].layout, out.shape, setting.torus, element) : Place{};
       float chain = 0.0F;
       for (std::size_t t = 0; t < terms.size(); ++t) {
         const Value& a = *args[2 * t];
@@ -44,8 +54,8 @@ Value contraction(const Op& op, const std::vector<const Value*>& args, const Set
         std::int64_t at_a = 0;
         std::int64_t at_b = 0;
         for (std::size_t d = out.shape.size(); d-- > 0; rest /= out.shape[d]) {
-          at_a += rest % out.shape[d] * stride(a, terms[t].result[d]);
-          at_b += rest % out.shape[d] * stride(b, terms[t].result[d]);
+          at_a += rest % out.shape[d] * strides[2 * t][d];
+          at_b += rest % out.shape[d] * strides[2 * t + 1][d];
         }
         const float* const row = a.whole().data() + at_a;
         const float* const column = b.whole().data() + at_b;

@@ -200,8 +200,6 @@ def main():
             outs = ["attn_out", "ffn_out"] if model["serial"] else ["block_out"]
             for value in SUMS + outs:
                 for kind in ("bf16", "dropped", "twice", "scaled"):
-                    if value == "denom" and kind == "bf16" and digits == 24:
-                        pass
                     name = f"decode.1.{value}" if value == "logits" else f"decode.1.layer0.{value}"
                     fits = judged(judge, folder, path, make(9, (name, kind)), digits)
                     wrong = {n for n, fit in fits.items() if fit[0] == "different"}
