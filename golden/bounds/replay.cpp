@@ -34,6 +34,12 @@ Projection projection_of(std::string_view name, const ModelConfig& c) {
   return {{{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"}};  // block_out
 }
 
+void require_shape(const std::string& id, const Array<double>& value, const Shape& shape) {
+  if (value.shape == shape && std::ssize(value.data) == element_count(shape)) return;
+  throw Error("bounds_c1", fmt::format("{} has shape [{}], the model's has [{}]", id,
+                                       fmt::join(value.shape, ","), fmt::join(shape, ",")));
+}
+
 }  // namespace
 
 std::string_view to_string(Fit fit) {
@@ -90,8 +96,13 @@ Carried Replay::weight(std::int64_t layer, std::string_view name) const {
 const Carried& Replay::operand(const Place& of, std::string_view name) {
   const std::string id = checkpoint_id(of.pass, of.layer, name);
   if (const auto known = known_.find(id); known != known_.end()) return known->second;
-  if (const auto dumped = dump_.find(id); dumped != dump_.end())
+  if (const auto dumped = dump_.find(id); dumped != dump_.end()) {
+    const PassPlan& plan = pass(of.pass);
+    const Shape shape =
+        shape_of(value_row(name)->dims, config_, {plan.batch(), plan.L, plan.cached + plan.L});
+    require_shape(id, dumped->second, shape);
     return known_[id] = Carried(dumped->second);
+  }
   const Place place{of.pass, of.layer, std::string(name)};
   const ValueRow* const row = value_row(name);
   const bool stored = row != nullptr && row->stored;
@@ -104,10 +115,7 @@ Judged Replay::judge(const std::string& id) {
   if (dumped == dump_.end()) throw Error("bounds_c1", fmt::format("the dump has no {}", id));
   const Carried expected = derived(place);
   const Array<double>& actual = dumped->second;
-  if (actual.shape != expected.shape)
-    throw Error("bounds_c1",
-                fmt::format("{} has shape [{}], the model's has [{}]", id,
-                            fmt::join(actual.shape, ","), fmt::join(expected.shape, ",")));
+  require_shape(id, actual, expected.shape);
   const ValueRow* const row = value_row(place.name);
   Format format = row->stored ? declared_.values : declared_.unstored();
   if (row->cache && config_.cache == CacheType::bf16) format = Format::bf16;
@@ -169,7 +177,11 @@ Carried Replay::derived(const Place& p) {
 
 Carried Replay::embedded(const Place& p) const {
   const Tensor& table = weights_.at("embed");
-  const IntTensor& ids = ids_.at(p.pass);
+  const auto given = ids_.find(p.pass);
+  const PassPlan& plan = pass(p.pass);
+  if (given == ids_.end() || given->second.shape != Shape{plan.batch(), plan.L})
+    throw Error("bounds_c1", fmt::format("{} has no ids [{},{}]", p.pass, plan.batch(), plan.L));
+  const IntTensor& ids = given->second;
   const std::size_t E = at(config_.E);
   Carried x(Shape{ids.shape[0], ids.shape[1], config_.E});
   for (std::size_t i = 0; i < x.size(); ++i) {

@@ -41,8 +41,9 @@ class Replay {
   Replay(const Weights& weights, const Passes& passes, const std::map<std::string, IntTensor>& ids,
          const Dump& dump, const Declared& declared);
 
-  /// Throws Error("bounds_c1", ...) if the dump has no such value, the model none of that name, or
-  /// not of that shape.
+  /// Throws Error("bounds_c1", ...) if the dump has no such value, the model none of that name or
+  /// of another shape, or something that the value is made of has another shape; of ids that are
+  /// missing or out of range, too.
   Judged judge(const std::string& id);
 
  private:

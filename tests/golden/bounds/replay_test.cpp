@@ -123,6 +123,7 @@ TEST(Replay, RefusesWhatItCannotJudge) {
   EXPECT_EQ(label_of([&] { d.judge("decode.1.layer1.nonsense"); }), "bounds_c1");
   EXPECT_EQ(label_of([&] { d.judge("decode.9.layer1.gate"); }), "bounds_c1");
   d.dump["decode.1.layer0.gate"].shape = {1};
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.hidden"); }), "bounds_c1");
   EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.gate"); }), "bounds_c1");
   d.dump.erase("decode.1.layer0.up");
   EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.up"); }), "bounds_c1");
