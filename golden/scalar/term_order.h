@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "golden/scalar/ops.h"
+#include "weights/error.h"
 
 namespace shardproof::scalar {
 

@@ -51,6 +51,11 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
     out["drift"] = {{"relative", j.drift->relative},
                     {"equal_tokens", j.drift->equal_tokens},
                     {"tokens", j.drift->tokens}};
+  if (j.bounds)
+    out["bounds"] = {{"within", j.bounds->within},
+                     {"loose", j.bounds->loose},
+                     {"least_slack", j.bounds->least_slack},
+                     {"tightest", j.bounds->tightest}};
   if (!j.notes.empty()) out["notes"] = j.notes;
   if (j.verdict == Verdict::equal) return out;
   if (j.difference() != nullptr) out["difference"] = tools::as_json(*j.difference());
