@@ -21,6 +21,8 @@ set(shardproof_private_headers
   engine/runs.h
   engine/strategies/shipped.h
   engine/op_rules.h
+  golden/bounds/running.h
+  golden/scalar/adding.h
   golden/trace/file.h
   golden/trace/size.h
   oracle/block.h

@@ -9,6 +9,7 @@
 
 #include "engine/finding.h"
 #include "engine/program/execute.h"
+#include "golden/bounds/tightness.h"
 #include "golden/compare/comparison.h"
 #include "golden/drift.h"
 #include "golden/expected.h"
@@ -30,10 +31,11 @@ struct Judgement {
   std::int64_t elements = 0;  ///< elements compared, every replica counted
   /// What the detectors found, in the order of the run: the first, or all (golden/verify.h).
   std::vector<Finding> findings;
-  std::string missing;                 ///< why the case was not judged
-  std::vector<std::string> notes;      ///< what the run leaves unproved, though it is equal
-  std::optional<Drift> drift;          ///< of an f32 run from the exact one
-  std::optional<FieldEquality> field;  ///< of a run of the field regime that found all equal
+  std::string missing;                      ///< why the case was not judged
+  std::vector<std::string> notes;           ///< what the run leaves unproved, though it is equal
+  std::optional<Drift> drift;               ///< of an f32 run from the exact one
+  std::optional<bounds::Tightness> bounds;  ///< of an f32 run, op by op
+  std::optional<FieldEquality> field;       ///< of a run of the field regime that found all equal
   /// Of a case that ran in the exact and in the field regime what both together say.
   std::string reading;
 

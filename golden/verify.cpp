@@ -7,6 +7,7 @@
 
 #include "engine/run/inference.h"
 #include "engine/run/memory.h"
+#include "golden/bounds/judge.h"
 #include "golden/evidence.h"
 #include "golden/field/run.h"
 #include "golden/observers.h"
@@ -82,6 +83,33 @@ Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const Veri
   }
   return judge.finish();
 }
+
+/// An f32 run under both of its judges: its bits by the scalar model, its arithmetic by the bounds
+/// of each op from its own operands.
+class FloatJudge : public Observer {
+ public:
+  FloatJudge(const RunPlan& plan, const OracleMemo::Known& known, Findings& findings)
+      : scalar_(plan, known.stored, known.prompt, known.answer, findings),
+        bounds_(plan, findings),
+        findings_(findings) {}
+
+  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
+               const Sharded& value) override {
+    scalar_.observe(scope, program, op, declared, value);
+    if (!findings_.ended()) bounds_.observe(scope, program, op, declared, value);
+  }
+  void observe_generated(const IntTensor& generated) { scalar_.observe_generated(generated); }
+  Judgement finish() {
+    Judgement judgement = scalar_.finish();
+    judgement.bounds = bounds_.tightness();
+    return judgement;
+  }
+
+ private:
+  ScalarJudge scalar_;
+  BoundsJudge bounds_;
+  Findings& findings_;
+};
 
 /// Ends a run at one step, having shown it that step.
 class Until : public Observer {
@@ -186,8 +214,7 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   Judgement judgement = layouts;
   if (f32_wanted) {
     Findings findings(options.until);
-    judgement = judged(plan, *known, options, true, findings,
-                       ScalarJudge(plan, known->stored, known->prompt, known->answer, findings));
+    judgement = judged(plan, *known, options, true, findings, FloatJudge(plan, *known, findings));
     judgement.tensors += layouts.tensors;
     judgement.elements += layouts.elements;
     if (judgement.verdict != Verdict::equal) return judgement;

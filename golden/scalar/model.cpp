@@ -29,6 +29,18 @@ bool multiplies_weights(const Role& role) {
 
 }  // namespace
 
+scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& op) {
+  const Numerics& numerics = plan.given.numerics;
+  const Role& role = op.results.at(0).role;
+  return {.config = plan.given.model,
+          .torus = plan.programs(pass.phase).torus,
+          .schedule = numerics.schedule,
+          .rows = pass.rows,
+          .acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role),
+          .wire_bf16 = numerics.wire == FloatType::bf16 &&
+                       (multiplies_weights(role) || role.name == "embed")};
+}
+
 ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt)
     : plan_(plan), weights_(weights), prompt_(prompt) {
   const ModelConfig& c = plan.given.model;
@@ -61,17 +73,10 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
       made(input, given.at(m.to_string()), true);
     }
   }
-  const Numerics& numerics = plan_.given.numerics;
-  scalar::Setting setting{plan_.given.model, plan_.programs(pass_.phase).torus, numerics.schedule,
-                          pass_.rows};
   for (const Op& op : program.ops) {
     std::vector<const Value*> args;
     for (const std::string& name : op.args) args.push_back(&values.at(name));
-    const Role& role = op.results.at(0).role;
-    setting.acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role);
-    setting.wire_bf16 =
-        numerics.wire == FloatType::bf16 && (multiplies_weights(role) || role.name == "embed");
-    std::vector<Value> results = scalar::apply(op, args, setting);
+    std::vector<Value> results = scalar::apply(op, args, setting_of(plan_, pass_, op));
     for (std::size_t r = 0; r < results.size(); ++r)
       made(op.results.at(r), std::move(results[r]), false);
   }

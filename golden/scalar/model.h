@@ -9,6 +9,9 @@
 
 namespace shardproof {
 
+/// What an op of a pass of the run adds up, and how.
+scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& op);
+
 /// The judge's own f32 run of a case: the programs of the run, interpreted op by op on logical
 /// tensors, from weights and prompt to its own tokens. What it defines is the order of every sum;
 /// that the programs compute the model is proved apart, in the exact regime (docs/spec.md section

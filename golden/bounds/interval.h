@@ -1,0 +1,38 @@
+#pragma once
+
+namespace shardproof::bounds {
+
+/// What a number is rounded to, to nearest even, when it becomes a value. bf16: at once, or to f32
+/// first, as accumulators of f32 are.
+enum class Format { f32, bf16, f64 };
+
+/// Half the distance of neighbours around 1, so that |RN(x) − x| ≤ unit·|x| of a normal x; and half
+/// the distance of neighbours around 0, which bounds it where x is subnormal.
+double unit_of(Format format);
+double least_of(Format format);
+
+/// Where the real number lies whose rounding a value is.
+struct Interval {
+  double low = 0.0, high = 0.0;
+};
+
+/// All that is at most `radius` away from `center`, and a little more where a radius is not zero:
+/// the ends are f64 and the interval holds its real ends.
+Interval around(double center, double radius);
+
+/// The values that a number of the interval may be rounded to: RN(low) to RN(high).
+Interval values(const Interval& of, Format format);
+
+/// How tight a bound is: what is allowed over what happened, where a tensor's error is largest.
+class Slack {
+ public:
+  /// A value within its bound.
+  void see(const Interval& of, Format format, double value);
+  /// At least 1; 0 where no value differs from the middle of its interval.
+  double slack() const;
+
+ private:
+  double error_ = 0.0, bound_ = 0.0;
+};
+
+}  // namespace shardproof::bounds

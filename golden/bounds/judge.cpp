@@ -1,0 +1,210 @@
+#include "golden/bounds/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "golden/compare/assembled.h"
+#include "golden/compare/reach_meter.h"
+#include "golden/scalar/model.h"
+
+namespace shardproof {
+namespace {
+
+using bounds::Interval;
+using scalar::Value;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// What the chips hold, part after part; nothing if it is no value of the declared layout in the
+/// f32 regime.
+std::optional<Value> as_held(const Layout& layout, const Sharded& value) {
+  const Torus& torus = value.torus();
+  if (value.holds_partial() || !judged_divides(layout, value.shape(), torus)) return std::nullopt;
+  Value held{layout, value.shape(), {}, {}};
+  const auto block = at(element_count(judged_block(layout, held.shape, torus)));
+  for (int chip = 0; chip < torus.chips(); ++chip)
+    if ((value.holds_integers() ? value.i32()[at(chip)].size() : value.f32()[at(chip)].size()) !=
+        block)
+      return std::nullopt;
+  if (value.holds_integers()) {
+    held.ints = assembled<std::int32_t>(
+        layout, held.shape, torus, [&](int chip) -> const auto& { return value.i32()[at(chip)]; });
+    return held;
+  }
+  const Buffer<float> none;
+  scalar::for_each_place(layout.partial(), torus, [&](const scalar::Place&) {
+    const std::size_t part = held.parts.size();
+    held.parts.push_back(
+        assembled<float>(layout, held.shape, torus, [&](int chip) -> const Buffer<float>& {
+          return judged_part(layout, torus, chip) == part ? value.f32()[at(chip)] : none;
+        }));
+  });
+  return held;
+}
+
+/// The first element on some chip for which `wrong(part, global element, value)` says so.
+struct Outside {
+  int chip;
+  std::size_t part;
+  std::int64_t element;
+};
+template <class T, class Wrong>
+std::optional<Outside> first_outside(const Layout& layout, const Shape& shape, const Torus& torus,
+                                     const ChipArrays<T>& chips, Wrong&& wrong) {
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    const std::size_t part = judged_part(layout, torus, chip);
+    std::optional<Outside> found;
+    judged_elements(layout, shape, torus, chip, [&](std::int64_t local, std::int64_t global) {
+      if (!wrong(part, at(global), chips[at(chip)][at(local)])) return false;
+      found = Outside{chip, part, global};
+      return true;
+    });
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+/// The float values that an interval allows.
+struct Ends {
+  std::vector<std::vector<float>> low, high;
+
+  explicit Ends(const bounds::Bounds& of) {
+    for (const auto& part : of.parts) {
+      auto& lows = low.emplace_back(part.size());
+      auto& highs = high.emplace_back(part.size());
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const Interval ends = bounds::values(part[i], of.format);
+        lows[i] = static_cast<float>(ends.low);
+        highs[i] = static_cast<float>(ends.high);
+      }
+    }
+  }
+};
+
+bool same_size(const bounds::Bounds& of, const Value& held) {
+  return std::equal(of.parts.begin(), of.parts.end(), held.parts.begin(), held.parts.end(),
+                    [](const auto& a, const auto& b) { return a.size() == b.size(); });
+}
+
+}  // namespace
+
+BoundsJudge::BoundsJudge(const RunPlan& plan, Findings& findings)
+    : plan_(plan), findings_(findings) {}
+
+void BoundsJudge::enter(const Scope& scope, const Program& program) {
+  const std::string now = fmt::format("{} {} {}", scope.pass, program.name, scope.layer);
+  if (now == program_) return;
+  program_ = now;
+  values_.clear();
+  while (pass_.name != scope.pass && next_ < plan_.passes.size()) pass_ = plan_.passes.at(next_++);
+}
+
+void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* op,
+                          const ValueDecl& declared, const Sharded& value) {
+  enter(scope, program);
+  std::optional<Value> held = as_held(declared.layout, value);
+  Finding found;
+  found.pass = scope.pass;
+  found.step = scope.step(program, declared.name);
+  found.where = program.where(declared.line);
+  found.checkpoint = "the bounds of " + declared.role.to_string();
+  found.op = op != nullptr ? op->to_string() : "input";
+  if (!held) {
+    found.expected = "f32 or int32 of the layout " + declared.layout.to_string();
+    found.actual = "other data";
+    return findings_.add(std::move(found));
+  }
+  if (op == nullptr) {
+    values_[declared.name] = std::move(*held);
+    return;
+  }
+  std::vector<const Value*> args, results;
+  for (const std::string& name : op->args) args.push_back(&values_.at(name));
+  std::size_t result = 0;
+  while (op->results.at(result).name != declared.name)
+    results.push_back(&values_.at(op->results[result++].name));
+  const bounds::Allowed allowed =
+      bounds::allowed(*op, result, args, results, setting_of(plan_, pass_, *op));
+
+  std::optional<Outside> outside;
+  const Torus& torus = value.torus();
+  const auto element = [&](std::uint32_t bits) { return element_text(bits, held->integer()); };
+  if (allowed.bits) {
+    const Value& bits = *allowed.bits;
+    held->ring_dim = bits.ring_dim, held->ring = bits.ring, held->loop = bits.loop;
+    if (bits.shape != held->shape || bits.integer() != held->integer()) {
+      found.expected = "another shape or type";
+      found.actual = fmt::format("{} elements", element_count(held->shape));
+      return findings_.add(std::move(found));
+    }
+    if (held->integer()) {
+      outside = first_outside(
+          declared.layout, held->shape, torus, value.i32(),
+          [&](std::size_t, std::size_t i, std::int32_t v) { return v != bits.ints[i]; });
+      if (outside) found.expected = fmt::format("{}", bits.ints[at(outside->element)]);
+    } else {
+      outside = first_outside(declared.layout, held->shape, torus, value.f32(),
+                              [&](std::size_t part, std::size_t i, float v) {
+                                return std::bit_cast<std::uint32_t>(v) !=
+                                       std::bit_cast<std::uint32_t>(bits.parts[part][i]);
+                              });
+      if (outside)
+        found.expected =
+            element(std::bit_cast<std::uint32_t>(bits.parts[outside->part][at(outside->element)]));
+    }
+    if (!outside) tightness_.add(found.step, 0.0, 0.0, 0.0);
+  } else {
+    if (!same_size(allowed.bounds, *held)) {
+      found.expected = "another shape";
+      found.actual = fmt::format("{} elements", element_count(held->shape));
+      return findings_.add(std::move(found));
+    }
+    const Ends ends(allowed.bounds);
+    outside = first_outside(declared.layout, held->shape, torus, value.f32(),
+                            [&](std::size_t part, std::size_t i, float v) {
+                              return !(ends.low[part][i] <= v && v <= ends.high[part][i]);
+                            });
+    if (outside) {
+      const std::size_t i = at(outside->element);
+      found.expected =
+          fmt::format("in [{}, {}]", ends.low[outside->part][i], ends.high[outside->part][i]);
+    } else {
+      bounds::Slack slack;
+      double reach = 0.0, squares = 0.0;
+      for (std::size_t p = 0; p < held->parts.size(); ++p)
+        for (std::size_t i = 0; i < held->parts[p].size(); ++i) {
+          const auto v = static_cast<double>(held->parts[p][i]);
+          const Interval& of = allowed.bounds.parts[p][i];
+          slack.see(of, allowed.bounds.format, v);
+          reach = std::max(reach, 0.5 * (of.high - of.low));
+          squares += v * v;
+        }
+      const double count =
+          static_cast<double>(held->parts.size()) * static_cast<double>(element_count(held->shape));
+      tightness_.add(found.step, reach, std::sqrt(squares / std::max(count, 1.0)), slack.slack());
+    }
+  }
+  if (outside) {
+    found.chip = torus.name(outside->chip);
+    found.index = global_index(held->shape, outside->element);
+    std::uint32_t bits = 0;
+    judged_elements(
+        declared.layout, held->shape, torus, outside->chip,
+        [&](std::int64_t local, std::int64_t global) {
+          if (global != outside->element) return false;
+          bits = held->integer()
+                     ? static_cast<std::uint32_t>(value.i32()[at(outside->chip)][at(local)])
+                     : std::bit_cast<std::uint32_t>(value.f32()[at(outside->chip)][at(local)]);
+          return true;
+        });
+    found.actual = element(bits);
+    findings_.add(std::move(found));
+  }
+  values_[declared.name] = std::move(*held);
+}
+
+}  // namespace shardproof

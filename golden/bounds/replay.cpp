@@ -1,0 +1,338 @@
+#include "golden/bounds/replay.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "golden/bounds/tightness.h"
+#include "golden/compare/reach_meter.h"
+#include "weights/registry.h"
+
+namespace shardproof::bounds {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// The matrices, biases and inputs of a projection, and the dims of its result after BL.
+struct Projection {
+  std::vector<std::pair<std::string_view, std::string_view>> terms;  // operand, matrix
+  std::vector<std::string_view> biases;
+};
+
+Projection projection_of(std::string_view name, const ModelConfig& c) {
+  if (name == "q") return {{{"norm", "wq"}}, {"bq"}};
+  if (name == "k") return {{{"norm", "wk"}}, {"bk"}};
+  if (name == "v") return {{{"norm", "wv"}}, {"bv"}};
+  const std::string_view n = c.block == Block::serial ? "norm2" : "norm";
+  if (name == "gate") return {{{n, "w_gate"}}, {"b_gate"}};
+  if (name == "up") return {{{n, "w_up"}}, {"b_up"}};
+  if (name == "attn_out") return {{{"attn", "wo"}}, {"bo"}};
+  if (name == "ffn_out") return {{{"hidden", "w_out"}}, {"b_out"}};
+  return {{{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"}};  // block_out
+}
+
+void require_shape(const std::string& id, const Array<double>& value, const Shape& shape) {
+  if (value.shape == shape && std::ssize(value.data) == element_count(shape)) return;
+  throw Error("bounds_c1", fmt::format("{} has shape [{}], the model's has [{}]", id,
+                                       fmt::join(value.shape, ","), fmt::join(shape, ",")));
+}
+
+}  // namespace
+
+std::string_view to_string(Fit fit) {
+  switch (fit) {
+    case Fit::within:
+      return "within";
+    case Fit::loose:
+      return "loose";
+    case Fit::different:
+      break;
+  }
+  return "different";
+}
+
+Replay::Replay(const Weights& weights, const Passes& passes,
+               const std::map<std::string, IntTensor>& ids, const Dump& dump,
+               const Declared& declared)
+    : weights_(weights), config_(weights.config()), ids_(ids), dump_(dump), declared_(declared) {
+  for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
+}
+
+const PassPlan& Replay::pass(const std::string& name) const {
+  for (const PassPlan& p : passes_)
+    if (p.name == name) return p;
+  throw Error("bounds_c1", fmt::format("there is no pass \"{}\"", name));
+}
+
+Replay::Place Replay::place_of(const std::string& id) const {
+  for (const PassPlan& p : passes_) {
+    if (!id.starts_with(p.name + ".")) continue;
+    for (const CheckpointSpec& spec : checkpoint_specs(config_))
+      for (std::int64_t layer = 0; layer < (spec.per_layer ? config_.layers : 1); ++layer)
+        if (!spec.integer && id == checkpoint_id(p.name, layer, spec.name))
+          return {p.name, layer, spec.name};
+  }
+  throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));
+}
+
+std::int64_t Replay::position(const PassPlan& pass, std::size_t row, std::size_t token) const {
+  auto before = static_cast<std::int64_t>(row);
+  for (const PassRows& group : pass.rows) {
+    if (before < group.rows) return group.start + static_cast<std::int64_t>(token);
+    before -= group.rows;
+  }
+  throw Error("bounds_c1", fmt::format("{} has no row {}", pass.name, row));
+}
+
+bool Replay::has(std::string_view name) const { return has_weight(config_, name, weights_.kept()); }
+
+Carried Replay::weight(std::int64_t layer, std::string_view name) const {
+  return Carried(weights_.at(weight_id(layer, name)));
+}
+
+const Carried& Replay::operand(const Place& of, std::string_view name) {
+  const std::string id = checkpoint_id(of.pass, of.layer, name);
+  if (const auto known = known_.find(id); known != known_.end()) return known->second;
+  if (const auto dumped = dump_.find(id); dumped != dump_.end()) {
+    const PassPlan& plan = pass(of.pass);
+    const Shape shape =
+        shape_of(value_row(name)->dims, config_, {plan.batch(), plan.L, plan.cached + plan.L});
+    require_shape(id, dumped->second, shape);
+    return known_[id] = Carried(dumped->second);
+  }
+  const Place place{of.pass, of.layer, std::string(name)};
+  const ValueRow* const row = value_row(name);
+  const bool stored = row != nullptr && row->stored;
+  return known_[id] = derived(place).rounded(stored ? declared_.values : declared_.unstored());
+}
+
+Judged Replay::judge(const std::string& id) {
+  const Place place = place_of(id);
+  const auto dumped = dump_.find(id);
+  if (dumped == dump_.end()) throw Error("bounds_c1", fmt::format("the dump has no {}", id));
+  const Carried expected = derived(place);
+  const Array<double>& actual = dumped->second;
+  require_shape(id, actual, expected.shape);
+  const ValueRow* const row = value_row(place.name);
+  Format format = row->stored ? declared_.values : declared_.unstored();
+  if (row->cache && config_.cache == CacheType::bf16) format = Format::bf16;
+  Judged j;
+  j.fit = Fit::within;
+  Slack slack;
+  double reach = 0.0, squares = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Interval number = expected.at(i), ends = values(number, format);
+    const double v = actual.data[i];
+    if (!(ends.low <= v && v <= ends.high)) {
+      j.fit = Fit::different;
+      j.index = global_index(actual.shape, static_cast<std::int64_t>(i));
+      j.expected = ends;
+      j.actual = v;
+      break;
+    }
+    slack.see(number, format, v);
+    reach = std::max(reach, expected.radius[i]);
+    squares += v * v;
+  }
+  j.slack = slack.slack();
+  const double mean =
+      std::sqrt(squares / static_cast<double>(std::max<std::size_t>(expected.size(), 1)));
+  j.reach = reach > 0 ? reach / mean : 0.0;
+  // So that a reach that is no number is loose.
+  if (j.fit == Fit::within && !(j.reach <= kLoose)) j.fit = Fit::loose;
+  return j;
+}
+
+Carried Replay::derived(const Place& p) {
+  const std::string& name = p.name;
+  if (name == "embed") return embedded(p);
+  if (name == "norm")
+    return normed(p, p.layer == 0 ? operand({p.pass, 0, ""}, "embed")
+                                  : operand({p.pass, p.layer - 1, ""}, "out"));
+  if (name == "norm2") return normed(p, operand(p, "mid"));
+  if (name == "final_norm") return normed(p, operand({p.pass, config_.layers - 1, ""}, "out"));
+  if (name == "q_rot" || name == "k_rot") return rotated(p, operand(p, name.substr(0, 1)));
+  if (name == "k_cache" || name == "v_cache") return appended(p);
+  if (name == "score") return scores(p);
+  if (name == "max" || name == "exp" || name == "denom") return softmax(p);
+  if (name == "attn") return mean(p);
+  if (name == "hidden") return hidden(p);
+  if (name == "logits") return logits(p);
+  if (name != "out" && name != "mid") return projected(p);
+  const bool serial = config_.block == Block::serial;
+  const Carried& x = name == "out" && serial ? operand(p, "mid")
+                     : p.layer == 0          ? operand({p.pass, 0, ""}, "embed")
+                                             : operand({p.pass, p.layer - 1, ""}, "out");
+  const Carried& y = operand(p, !serial ? "block_out" : name == "mid" ? "attn_out" : "ffn_out");
+  Carried sum(x.shape);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    sum.center[i] = x.center[i] + y.center[i];
+    sum.radius[i] = x.radius[i] + y.radius[i];
+  }
+  return sum;
+}
+
+Carried Replay::embedded(const Place& p) const {
+  const Tensor& table = weights_.at("embed");
+  const auto given = ids_.find(p.pass);
+  const PassPlan& plan = pass(p.pass);
+  if (given == ids_.end() || given->second.shape != Shape{plan.batch(), plan.L})
+    throw Error("bounds_c1", fmt::format("{} has no ids [{},{}]", p.pass, plan.batch(), plan.L));
+  const IntTensor& ids = given->second;
+  const std::size_t E = at(config_.E);
+  Carried x(Shape{ids.shape[0], ids.shape[1], config_.E});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto id = ids.data[i / E];
+    if (id < 0 || id >= config_.V)
+      throw Error("bounds_c1", fmt::format("{} has no token {}", p.pass, id));
+    x.center[i] = static_cast<double>(table.data[at(id) * E + i % E]) *
+                  static_cast<double>(config_.embed_scale);
+  }
+  return x;
+}
+
+Carried Replay::normed(const Place& p, const Carried& x) {
+  const std::size_t E = at(config_.E);
+  const auto extent = static_cast<double>(E);
+  const bool centered = config_.norm == Norm::layernorm;
+  const Carried gain = weight(p.layer, p.name);
+  const bool biased = has(p.name + "_bias");
+  const Carried bias = biased ? weight(p.layer, p.name + "_bias") : Carried();
+  const double unit = declared_.operations.unit;
+  const Declared& d = declared_;
+  Carried y(x.shape);
+  std::vector<double> c(E), r(E);
+  for (std::size_t row = 0; row < x.size() / E; ++row) {
+    Evaluated mu;
+    if (centered) {
+      CarriedSum sum;
+      for (std::size_t e = 0; e < E; ++e)
+        sum.add(x.center[row * E + e], 1.0, x.radius[row * E + e]);
+      mu = sum.value(d);
+      mu.center /= extent;
+      // The quotient's rounding, and that of the mean as a value.
+      mu.radius = mu.radius / extent + (unit + 0x1p-53 + unit_of(d.sums)) * std::abs(mu.center);
+    }
+    CarriedSum squares;
+    for (std::size_t e = 0; e < E; ++e) {
+      c[e] = x.center[row * E + e] - mu.center;
+      r[e] = x.radius[row * E + e] + mu.radius;
+      if (centered) r[e] += (unit + 0x1p-53) * std::abs(c[e]);
+      squares.add(c[e], c[e], r[e], r[e]);
+    }
+    const Evaluated ss = squares.value(d);
+    const NormScale scale = norm_scale(ss.center, extent, config_.eps, d.operations);
+    // Half the relative error of what is under the root.
+    const double inside =
+        0.5 * (ss.radius + unit_of(d.sums) * ss.center) / (ss.center + extent * config_.eps);
+    for (std::size_t e = 0; e < E; ++e) {
+      const double b = biased ? bias.center[e] : 0.0;
+      Evaluated v = norm(c[e], scale, gain.center[e], biased ? &b : nullptr, d.operations);
+      v.radius += std::abs(scale.r * gain.center[e]) * (r[e] + std::abs(c[e]) * inside);
+      y.set(row * E + e, v);
+    }
+  }
+  return y;
+}
+
+Carried Replay::projected(const Place& p) {
+  const Projection of = projection_of(p.name, config_);
+  std::vector<const Carried*> inputs;
+  std::vector<Carried> matrices;
+  for (const auto& [input, matrix] : of.terms) {
+    inputs.push_back(&operand(p, input));
+    matrices.push_back(weight(p.layer, matrix));
+  }
+  const std::size_t rows = at(inputs[0]->shape[0] * inputs[0]->shape[1]);
+  const std::size_t columns = matrices[0].size() / (inputs[0]->size() / rows);
+  const WeightRow* const scale_row =
+      weights_.kept() == WeightType::int8 ? scale_of(config_, of.terms[0].second) : nullptr;
+  const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
+  std::vector<Carried> biases;
+  for (const std::string_view bias : of.biases)
+    if (has(bias)) biases.push_back(weight(p.layer, bias));
+  Carried y(
+      shape_of(value_row(p.name)->dims, config_, {inputs[0]->shape[0], inputs[0]->shape[1], 0}));
+  const double unit = declared_.operations.unit + 0x1p-53;
+  const double kept = unit_of(declared_.sums);
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t c = 0; c < columns; ++c) {
+      CarriedSum sum;
+      for (std::size_t t = 0; t < inputs.size(); ++t) {
+        const std::size_t width = inputs[t]->size() / rows;
+        for (std::size_t k = 0; k < width; ++k)
+          sum.add(inputs[t]->center[row * width + k], matrices[t].center[k * columns + c],
+                  inputs[t]->radius[row * width + k]);
+      }
+      Evaluated v = sum.value(declared_);
+      // S is a value of its own where something follows.
+      if (scale_row != nullptr) {
+        v.center *= scales.center[c];
+        v.radius = v.radius * std::abs(scales.center[c]) + (unit + kept) * std::abs(v.center);
+      }
+      for (const Carried& bias : biases) {
+        v.radius += kept * std::abs(v.center) + unit * std::abs(v.center + bias.center[c]);
+        v.center += bias.center[c];
+      }
+      y.set(row * columns + c, v);
+    }
+  return y;
+}
+
+Carried Replay::hidden(const Place& p) {
+  const Carried& gate = operand(p, "gate");
+  const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
+  Carried y(gate.shape);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    Evaluated w = activation(config_.ffn, gate.center[i], declared_.operations);
+    w.radius += std::abs(w.slope) * gate.radius[i];
+    if (gated) {
+      const Carried& up = operand(p, "up");
+      // w is a value, in whatever the operations are in, or f32.
+      w.radius +=
+          std::max(declared_.operations.unit, unit_of(declared_.unstored())) * std::abs(w.center);
+      w.radius =
+          w.radius * (std::abs(up.center[i]) + up.radius[i]) + std::abs(w.center) * up.radius[i];
+      w.center *= up.center[i];
+      w.radius += 0x1p-53 * std::abs(w.center);
+    }
+    y.set(i, w);
+  }
+  return y;
+}
+
+Carried Replay::logits(const Place& p) {
+  const Carried& x = operand({p.pass, 0, ""}, "final_norm");
+  const PassPlan& plan = pass(p.pass);
+  const Carried table = Carried(weights_.at(config_.tied ? "embed" : "unembed"));
+  const bool biased = has("unembed_bias");
+  const Carried bias = biased ? Carried(weights_.at("unembed_bias")) : Carried();
+  const std::size_t E = at(config_.E), V = at(config_.V), B = at(x.shape[0]), L = at(x.shape[1]);
+  const double unit = declared_.operations.unit + 0x1p-53;
+  std::vector<std::size_t> last;
+  for (const PassRows& group : plan.rows)
+    last.insert(last.end(), at(group.rows), at(group.tokens - 1));
+  Carried y(Shape{x.shape[0], config_.V});
+  for (std::size_t b = 0; b < B; ++b)
+    for (std::size_t v = 0; v < V; ++v) {
+      CarriedSum sum;
+      const std::size_t row = (b * L + last.at(b)) * E;
+      for (std::size_t e = 0; e < E; ++e)
+        sum.add(x.center[row + e], table.center[v * E + e], x.radius[row + e]);
+      Evaluated z = sum.value(declared_);
+      const auto scale = static_cast<double>(config_.logit_scale);
+      z.center *= scale;
+      z.radius = z.radius * scale + (unit + unit_of(declared_.sums)) * std::abs(z.center);
+      if (biased) {
+        z.radius += unit * (std::abs(z.center) + std::abs(z.center + bias.center[v]));
+        z.center += bias.center[v];
+      }
+      y.set(b * V + v, z);
+    }
+  return y;
+}
+
+}  // namespace shardproof::bounds

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "golden/bounds/carried.h"
+#include "weights/error.h"
+#include "weights/passes.h"
+#include "weights/weights.h"
+
+namespace shardproof::bounds {
+
+enum class Fit { within, loose, different };
+std::string_view to_string(Fit fit);
+
+/// One named value of a dump, judged.
+struct Judged {
+  Fit fit = Fit::different;
+  double slack = 0.0;  ///< of the largest error; 0 where there is none
+  /// How far the widest interval reaches, over the value's root mean square. Above one hundredth
+  /// nothing is within: the value is loose, as long as it lies inside.
+  double reach = 0.0;
+  // Of the first element outside:
+  Shape index;
+  Interval expected;  ///< of values
+  double actual = 0.0;
+};
+
+/// The logical model, unsharded, judged by somebody's dump of its named values
+/// ("decode.1.layer0.gate"): each is held against what follows from those it is made of, as the
+/// dump has them. One that the dump lacks is replayed from its own operands, and what that leaves
+/// open is carried on, to first order.
+class Replay {
+ public:
+  using Dump = std::map<std::string, Array<double>>;
+
+  /// `weights` as stored for the run; kept as int8, codes and scales. `ids` [BL] are the tokens of
+  /// each pass, by pass. All outlive the replay.
+  Replay(const Weights& weights, const Passes& passes, const std::map<std::string, IntTensor>& ids,
+         const Dump& dump, const Declared& declared);
+
+  /// Throws Error("bounds_c1", ...) if the dump has no such value, the model none of that name or
+  /// of another shape, or something that the value is made of has another shape; of ids that are
+  /// missing or out of range, too.
+  Judged judge(const std::string& id);
+
+ private:
+  struct Place {
+    std::string pass;
+    std::int64_t layer;
+    std::string name;
+  };
+  using Known = std::map<std::string, Carried>;
+
+  Place place_of(const std::string& id) const;
+  const PassPlan& pass(const std::string& name) const;
+  std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
+  /// As the dump has it, or derived and rounded.
+  const Carried& operand(const Place& at, std::string_view name);
+  Carried derived(const Place& at);
+  Carried weight(std::int64_t layer, std::string_view name) const;
+  bool has(std::string_view name) const;
+
+  Carried embedded(const Place& at) const;
+  Carried normed(const Place& at, const Carried& x);
+  Carried projected(const Place& at);
+  Carried rotated(const Place& at, const Carried& x);
+  Carried appended(const Place& at);
+  Carried scores(const Place& at);
+  Carried softmax(const Place& at);
+  Carried mean(const Place& at);
+  Carried hidden(const Place& at);
+  Carried logits(const Place& at);
+
+  const Weights& weights_;
+  const ModelConfig& config_;
+  std::vector<PassPlan> passes_;
+  const std::map<std::string, IntTensor>& ids_;
+  const Dump& dump_;
+  Declared declared_;
+  Known known_;
+};
+
+}  // namespace shardproof::bounds

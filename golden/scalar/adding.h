@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "golden/scalar/ring_place.h"
+
+namespace shardproof::scalar {
+
+/// The orders in which a reduction adds its terms (docs/spec.md section 1.2), for any kind of
+/// number: `number.plus(a, b)` is one addition, `number.hop(a)` what a chip of a ring sends on.
+template <class Number, class Arithmetic>
+struct Adding {
+  Arithmetic number;
+
+  /// All terms, in group order, by the way round a ring or else by the schedule.
+  Number sum(std::vector<Number> terms, Loop way, Schedule schedule, const InRing& at) const {
+    if (way != Loop::none) return ring_sum(way, terms, at.chunk, at.second_half);
+    if (schedule == Schedule::tree) return tree_sum(std::move(terms));
+    std::vector<std::int64_t> order(terms.size());
+    std::iota(order.begin(), order.end(), 0);
+    return in_turn(terms, order);
+  }
+
+  Number in_turn(const std::vector<Number>& terms, const std::vector<std::int64_t>& order) const {
+    Number total = terms[static_cast<std::size_t>(order.front())];
+    for (std::size_t i = 1; i < order.size(); ++i)
+      total = number.plus(number.hop(total), terms[static_cast<std::size_t>(order[i])]);
+    return total;
+  }
+
+  /// A chunk's sum that goes round a ring and ends on its owner, chip c of K. Halved, the two
+  /// halves go round in opposite ways; both ways at once, two sums meet at the owner.
+  Number ring_sum(Loop loop, const std::vector<Number>& terms, std::int64_t c,
+                  bool second_half) const {
+    const auto K = static_cast<std::int64_t>(terms.size());
+    std::vector<std::int64_t> order;
+    if (loop != Loop::both_full) {
+      const std::int64_t next = loop == Loop::both_half && second_half ? K - 1 : 1;
+      for (std::int64_t chip = (c + next) % K; std::ssize(order) < K; chip = (chip + next) % K)
+        order.push_back(chip);
+      return in_turn(terms, order);
+    }
+    // The owner last of those before it; of an even number of others the odd one is before it.
+    for (std::int64_t before = K / 2; before >= 0; --before) order.push_back((c + K - before) % K);
+    const Number total = in_turn(terms, order);
+    order.clear();
+    for (std::int64_t behind = K - 1 - K / 2; behind >= 1; --behind)
+      order.push_back((c + behind) % K);
+    return order.empty() ? total : number.plus(total, number.hop(in_turn(terms, order)));
+  }
+
+  Number tree_sum(std::vector<Number> terms) const {
+    while (terms.size() > 1) {
+      std::vector<Number> above;
+      for (std::size_t i = 0; i < terms.size(); i += 2)
+        above.push_back(i + 1 < terms.size() ? number.plus(terms[i], terms[i + 1]) : terms[i]);
+      terms = std::move(above);
+    }
+    return terms[0];
+  }
+};
+
+}  // namespace shardproof::scalar

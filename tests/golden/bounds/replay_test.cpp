@@ -1,0 +1,133 @@
+// Replay over the oracle's own values: an exact run is within, in whatever arithmetic is declared,
+// what the dump lacks is replayed, and what that leaves too wide is loose.
+#include "golden/bounds/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "engine/run/plan.h"
+#include "golden/oracle_memo.h"
+#include "tests/weights/expect_error.h"
+#include "weights/registry.h"
+
+namespace shardproof::bounds {
+namespace {
+
+/// An answer of the oracle as somebody's dump.
+class Dumped {
+ public:
+  explicit Dumped(const std::string& keys)
+      : plan_(make_plan(parse_case("torus=1x1x1 prefill=ws1d decode=ws1d batch=2 prompt=4 chunk=3 "
+                                   "gen=3 seed=2 " +
+                                   keys))),
+        known_(memo_.get(plan_.given)) {
+    for (const auto& [id, tensor] : known_->answer.checkpoints) {
+      Array<double> wide(tensor.shape);
+      for (std::size_t i = 0; i < wide.data.size(); ++i)
+        wide.data[i] = static_cast<double>(tensor.data[i]);
+      dump[id] = std::move(wide);
+    }
+    for (const auto& [id, ids] : known_->answer.inputs)
+      if (id.ends_with(".ids")) ids_[id.substr(0, id.size() - 4)] = ids;
+    if (plan_.given.numerics.act == ActType::bf16) declared.values = Format::bf16;
+  }
+
+  Judged judge(const std::string& id) {
+    return Replay(known_->stored, plan_.passes, ids_, dump, declared).judge(id);
+  }
+  void without(const std::set<std::string>& names) {
+    std::erase_if(dump, [&](const auto& entry) {
+      return names.contains(entry.first.substr(entry.first.rfind('.') + 1));
+    });
+  }
+
+  Replay::Dump dump;
+  Declared declared;
+
+ private:
+  OracleMemo memo_;
+  RunPlan plan_;
+  std::shared_ptr<const OracleMemo::Known> known_;
+  std::map<std::string, IntTensor> ids_;
+};
+
+const std::string kModel = "model=palm-tiny,layers=2,E=32,F=48,H=4,K=2,Q=8,V=24";
+
+TEST(Replay, OfTheOracleIsWithin) {
+  for (const char* keys : {"", ",norm=layernorm,bias=all", ",ffn=geglu", ",ffn=gelu",
+                           ",ffn=gelu-erf", ",rope=alibi", ",rope=interleaved,rotary=0.5",
+                           ",rope=none", ",tied=false,unembed_bias=true", ",embed_scale=1.7",
+                           " block=serial", " act=bf16", " weights=bf16 act=bf16", ",cache=bf16"}) {
+    Dumped d(kModel + keys);
+    std::size_t judged = 0;
+    for (const auto& [id, value] : d.dump) {
+      const Judged j = d.judge(id);
+      ASSERT_EQ(j.fit, Fit::within) << keys << " " << id << " " << j.actual << " in ["
+                                    << j.expected.low << ", " << j.expected.high << "]";
+      ++judged;
+    }
+    EXPECT_GT(judged, 100U) << keys;
+  }
+}
+
+TEST(Replay, FindsAWrongValueAndBlamesNoLaterOne) {
+  Dumped d(kModel);
+  for (const char* name : {"embed", "norm", "q", "k_rot", "v_cache", "score", "max", "exp", "denom",
+                           "attn", "gate", "up", "hidden", "block_out", "out", "logits"}) {
+    const std::string id = checkpoint_id("decode.1", 1, name);
+    double& v = d.dump.at(id).data.at(1);
+    const double was = v;
+    v = v * 1.01 + 0.01;
+    const Judged j = d.judge(id);
+    EXPECT_EQ(j.fit, Fit::different) << id;
+    EXPECT_EQ(j.actual, v);
+    EXPECT_EQ(j.index.back(), 1) << id;
+    EXPECT_TRUE(j.expected.low <= was && was <= j.expected.high);
+    EXPECT_EQ(d.judge(checkpoint_id("decode.2", 1, "gate")).fit, Fit::within);
+    v = NAN;
+    EXPECT_EQ(d.judge(id).fit, Fit::different) << id;
+    v = was;
+  }
+}
+
+TEST(Replay, CarriesOverWhatTheDumpLacks) {
+  Dumped d(kModel);
+  const Judged forced = d.judge("decode.1.layer1.attn");
+  d.without({"score", "max", "exp", "denom", "q", "q_rot"});
+  const Judged replayed = d.judge("decode.1.layer1.attn");
+  EXPECT_EQ(replayed.fit, Fit::within);
+  EXPECT_GT(replayed.reach, forced.reach);
+  // A wrong operand of a value that is absent is seen in the next one that is there.
+  d.dump.at("decode.1.layer1.norm").data[3] += 0.5;
+  EXPECT_EQ(d.judge("decode.1.layer1.attn").fit, Fit::different);
+}
+
+TEST(Replay, WiderThanAHundredthIsLoose) {
+  Dumped d(kModel + " act=bf16");
+  const std::string id = "decode.1.layer1.block_out";
+  EXPECT_EQ(d.judge(id).fit, Fit::within);
+  d.without({"gate", "up", "hidden", "norm"});
+  const Judged j = d.judge(id);
+  EXPECT_EQ(j.fit, Fit::loose);
+  EXPECT_GT(j.reach, 0.01);
+  // The name of what it cannot say: a value outside of even that is different.
+  for (double& v : d.dump.at(id).data) v += 100.0;
+  EXPECT_EQ(d.judge(id).fit, Fit::different);
+}
+
+TEST(Replay, RefusesWhatItCannotJudge) {
+  Dumped d(kModel);
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer1.nonsense"); }), "bounds_c1");
+  EXPECT_EQ(label_of([&] { d.judge("decode.9.layer1.gate"); }), "bounds_c1");
+  d.dump["decode.1.layer0.gate"].shape = {1};
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.hidden"); }), "bounds_c1");
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.gate"); }), "bounds_c1");
+  d.dump.erase("decode.1.layer0.up");
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.up"); }), "bounds_c1");
+}
+
+}  // namespace
+}  // namespace shardproof::bounds
