@@ -237,9 +237,16 @@ Judgement found(std::vector<Finding> findings) {
 
 }  // namespace
 
-void require_memory(const TypedPlan& typed, int at_once) {
+void require_memory(const TypedPlan& typed, int at_once, bool also_field) {
   // The estimate needs types. A built program without them is verify_plan's to report.
-  if (typed.types) require_memory(estimated_bytes(typed.plan, *typed.types) * at_once);
+  if (!typed.types) return;
+  double bytes = estimated_bytes(typed.plan, *typed.types);
+  if (also_field) {
+    RunPlan in_field = typed.plan;
+    in_field.given.numerics.regime = Regime::field;
+    bytes = std::max(bytes, estimated_bytes(in_field, *typed.types));
+  }
+  require_memory(bytes * at_once);
 }
 
 Judgement ended_by(const std::exception_ptr& error) {
@@ -265,7 +272,7 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
 }
 
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options) {
-  require_memory(typed, options.at_once);
+  require_memory(typed, options.at_once, options.also_field);
   Guarded watching(options.observer);
   VerifyOptions guarded = options;
   if (options.observer != nullptr) guarded.observer = &watching;

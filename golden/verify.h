@@ -48,9 +48,9 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
 /// The same of a plan that is made already.
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options = {});
 
-/// Throws Error("memory_c1", ...) if a run of the plan would need more than four fifths of the
-/// memory that this process may take (weights/memory.h), divided by the number of cases that run
-/// `at_once`.
-void require_memory(const TypedPlan& typed, int at_once = 1);
+/// Throws Error("memory_c1", ...) if a run of the plan, or with `also_field` one of the field
+/// regime, whose numbers are larger, would need more than four fifths of the memory that this
+/// process may take (weights/memory.h), divided by the number of cases that run `at_once`.
+void require_memory(const TypedPlan& typed, int at_once = 1, bool also_field = false);
 
 }  // namespace shardproof

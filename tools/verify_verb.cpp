@@ -99,7 +99,8 @@ int verify(Options& o) {
     for (const Case& c : list)
       selected.plans.push_back(
           std::make_shared<const TypedPlan>(make_typed_plan(c, common_of(o).until)));
-  for (const auto& plan : selected.plans) require_memory(*plan, list.size() == 1 ? 1 : threads);
+  for (const auto& plan : selected.plans)
+    require_memory(*plan, list.size() == 1 ? 1 : threads, common_of(o).also_field);
   const std::unique_ptr<Trace> trace = trace_of(o, selected.plans);
   VerifyOptions common = common_of(o);
   common.weights = weights;
