@@ -82,6 +82,7 @@ Answer opened(const Request& request) {
 }  // namespace
 
 Answer run(const Request& request) {
+  const Arithmetic of_setting(request.setting);  // refuses what is no field
   check_request(request.config, request.passes, request.ids, IdsOf::all);
   Answer answer = opened(request);
   std::vector<Cache> caches(static_cast<size_t>(request.config.layers));

@@ -12,6 +12,7 @@
 #include <thread>
 #include <tuple>
 
+#include "golden/cases.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/verify_output.h"
 
@@ -53,13 +54,14 @@ class VerifyEnds : public Cli {
 
 TEST_F(VerifyEnds, AnInterruptPrintsTheTotalsSoFar) {
   const auto some_rows = [](const std::string& said) { return rows(said) >= 3; };
+  const std::string all = std::to_string(shardproof::cases::standard_matrix().size());
   for (const auto& [signal, code, name] :
        {std::tuple{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}, {SIGHUP, 129, "SIGHUP"}}) {
     const Outcome o = interrupted("verify", signal, some_rows);
     EXPECT_EQ(o.code, code) << o.out << o.err;
     const std::size_t done = rows(o.out);
     EXPECT_NE(o.out.find("\ninterrupted by " + std::string(name) + " after " +
-                         std::to_string(done) + " of 1356 cases: " + std::to_string(done) +
+                         std::to_string(done) + " of " + all + " cases: " + std::to_string(done) +
                          " equal, 0 different, 0 not judged, 0 refused\n"),
               std::string::npos)
         << o.out;

@@ -12,7 +12,8 @@ namespace {
 
 TEST(FieldEquality, IsTheTheoremsSum) {
   // Two functions, three and four applications; one layer of five denominators.
-  FieldCounts engine{{{"swish", 2}, {"logit", 4}}, {{0, 2}}, {{.a = 3, .e = {{0, 1}}}, {.a = 9}}};
+  FieldCounts engine{
+      {{"swish", 2}, {"logit", 4}}, {{0, 2}}, {{.a = 3, .e = {{0, 1}}}, {.a = 9, .e = {}}}};
   oracle::field::Answer oracle;
   oracle.applied = {{"swish", 1}};
   oracle.inverted = {{0, 3}};
@@ -37,7 +38,7 @@ TEST(FieldEquality, IsTheTheoremsSum) {
   ++more.inverted[0];
   EXPECT_GT(counted({}, more), e.log2_counted);
   more = engine;
-  more.degrees.insert({.a = 10});
+  more.degrees.insert({.a = 10, .e = {}});
   EXPECT_GT(counted({}, more), e.log2_counted);
   more = engine;
   more.degrees.insert({.a = 1, .e = {{0, 3}}});
@@ -56,12 +57,13 @@ TEST(FieldEquality, ShrinksWithLanesOfARun) {
   const std::string line =
       "torus=2x1x3 gen=3 prompt=5 seed=5 regime=field "
       "model=palm-tiny,layers=2,E=12,F=12,H=6,Q=4,V=48";
-  const int one = judged(line, {.lanes = 1}).field->exponent();
-  const int two = judged(line, {.lanes = 2}).field->exponent();
-  const int three = judged(line, {}).field->exponent();
-  EXPECT_LT(one, two);
-  EXPECT_LT(two, three);
-  EXPECT_EQ(three, 60);
+  const FieldEquality one = *judged(line, {.lanes = 1}).field;
+  const FieldEquality two = *judged(line, {.lanes = 2}).field;
+  const FieldEquality three = *judged(line, {}).field;
+  EXPECT_LT(one.exponent(), two.exponent());
+  EXPECT_GT(one.log2_counted, two.log2_counted);
+  EXPECT_GT(two.log2_counted, three.log2_counted);
+  EXPECT_EQ(three.exponent(), 60);
 }
 
 TEST(FieldEquality, PassesFiftyWhereTheIssueAsksForIt) {

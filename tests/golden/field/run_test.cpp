@@ -24,11 +24,12 @@ Case in_field(Case c) {
   return c;
 }
 
-Case small(const std::string& more = "") {
-  return in_field(
-      parse_case("torus=2x1x3 gen=3 prompt=5 chunk=2 seed=5 "
-                 "model=palm-tiny,layers=2,E=12,F=12,H=6,Q=4,V=48" +
-                 more));
+Case small(int layers = 2) {
+  Case c =
+      in_field(parse_case("torus=2x1x3 batch=6 gen=3 prompt=5 chunk=2 seed=5 "
+                          "model=palm-tiny,E=12,F=12,H=6,Q=4,V=48"));
+  c.model.layers = layers;
+  return c;
 }
 
 Judgement judged(const Case& c, const VerifyOptions& options = {}, FieldSetting setting = {}) {
@@ -88,7 +89,7 @@ std::set<std::string> steps_of(const Case& c) {
 
 TEST(FieldRun, EveryStepIsJudgedInEveryLane) {
   // Every step of every pass, the lanes and chips by turns; each of the passes and programs.
-  const Case c = small(",layers=1");
+  const Case c = small(1);
   std::size_t turn = 0;
   std::set<std::string> passes;
   for (const std::string& step : steps_of(c)) {
@@ -110,7 +111,7 @@ TEST(FieldRun, EveryStepIsJudgedInEveryLane) {
 }
 
 TEST(FieldRun, EveryChipIsJudged) {
-  const Case c = small(",layers=1");
+  const Case c = small(1);
   for (int chip = 0; chip < 6; ++chip)
     for (const char* value :
          {"decode.2.layer0.exp", "decode.2.sample.token", "decode.1.layer0.k2"}) {
@@ -118,12 +119,14 @@ TEST(FieldRun, EveryChipIsJudged) {
       VerifyOptions options;
       options.faults = corrupted(value, chip, {{1, 0, 0}}, done);
       const Judgement j = judged(c, options);
-      if (done) EXPECT_EQ(j.verdict, Verdict::different) << value << " on chip " << chip;
+      if (done) {
+        EXPECT_EQ(j.verdict, Verdict::different) << value << " on chip " << chip;
+      }
     }
 }
 
 TEST(FieldRun, WhatWasNeverWrittenIsNoNumber) {
-  const Case c = small(",layers=1");
+  const Case c = small(1);
   bool done = false;
   VerifyOptions options;
   options.faults.result = [&](const Scope& scope, const Program&, const Op&,
@@ -164,7 +167,8 @@ TEST(FieldRun, ADenominatorOfZeroIsNamed) {
 
 TEST(FieldRun, RefusesWhatHasNoMeaning) {
   for (const char* key : {"schedule=ring", "acc=bf16", "wire=bf16"})
-    EXPECT_THROW(parse_case(std::string("torus=2x1x3 regime=field ") + key), Error) << key;
+    EXPECT_THROW(make_plan(parse_case(std::string("torus=2x1x3 regime=field ") + key)), Error)
+        << key;
 }
 
 TEST(FieldRun, BothRegimesAreReadTogether) {
