@@ -154,7 +154,8 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
                                : choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
   if (choose.percent(40)) m.cache = choose.of({CacheType::f32, CacheType::bf16});
-  if (choose.percent(kind.regime == Regime::f32 ? 50 : 30)) c.numerics.wire = FloatType::bf16;
+  if (kind.regime != Regime::field && choose.percent(kind.regime == Regime::f32 ? 50 : 30))
+    c.numerics.wire = FloatType::bf16;
   if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
   if (of_palm && choose.percent(20)) m.eps = choose.percent(50) ? 1e-5 : 0.5;
   if (choose.percent(20)) m.positions = 2 * (c.prompt + c.gen);  // not many more than there are

@@ -141,6 +141,7 @@ const std::vector<std::string>& all_key_values() {
                                             "act=bf16",
                                             "regime=exact",
                                             "regime=f32",
+                                            "regime=field",
                                             "loop=none",
                                             "loop=one-way",
                                             "loop=both-full",

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array kWeightTypes{WeightType::f32, WeightType::bf16, WeightType::int8};
 constexpr std::array kActTypes{ActType::f32, ActType::bf16};
-constexpr std::array kRegimes{Regime::exact, Regime::f32};
+constexpr std::array kRegimes{Regime::exact, Regime::f32};  // whose strata have all other choices
 constexpr std::array kLoops{Loop::none, Loop::one_way, Loop::both_full, Loop::both_half};
 constexpr std::array kTori{TorusClass::one_chip, TorusClass::axis_of_1, TorusClass::equal,
                            TorusClass::two_equal, TorusClass::different};
@@ -70,6 +70,12 @@ bool has_programs(const Strategy& strategy, Block block) {
   return block == Block::serial || !serial_only.contains(strategy.to_string());
 }
 
+/// Serial blocks where a strategy has programs for no others.
+void settle_block(Stratum& stratum) {
+  for (const Strategy* one : {&stratum.prefill, &stratum.decode})
+    if (!has_programs(*one, stratum.kind.block)) stratum.kind.block = Block::serial;
+}
+
 /// Of one kind: a prefill alone hands over to one that decodes, so do `kPairs` more; the others run
 /// by themselves.
 void add_strata(const Kind& kind, std::uint64_t stream, std::vector<Stratum>& strata) {
@@ -78,15 +84,32 @@ void add_strata(const Kind& kind, std::uint64_t stream, std::vector<Stratum>& st
   for (const Strategy& s : all_strategies()) (decodes(s) ? both : prefills).push_back(s);
   shuffle(both, stream);
   const auto add = [&](const Strategy& prefill, const Strategy& decode) {
-    Stratum stratum{prefill, decode, kind};
-    for (const Strategy* one : {&prefill, &decode})
-      if (!has_programs(*one, kind.block)) stratum.kind.block = Block::serial;
-    strata.push_back(std::move(stratum));
+    strata.push_back({prefill, decode, kind});
+    settle_block(strata.back());
   };
   std::size_t next = 0;
   for (const Strategy& s : prefills) add(s, both[next++]);
   for (std::size_t pair = 0; pair < kPairs; ++pair, next += 2) add(both[next], both[next + 1]);
   for (; next < both.size(); ++next) add(both[next], both[next]);
+}
+
+/// Of each kind one case in the field, by turns of one strategy alone and of one that hands over to
+/// another: so each strategy is there both ways, and the kinds are more than the strategies.
+void add_field_strata(const std::vector<Kind>& kinds, std::uint64_t stream,
+                      std::vector<Stratum>& strata) {
+  std::vector<Strategy> all = all_strategies(), both;
+  shuffle(all, stream);
+  for (const Strategy& s : all)
+    if (decodes(s)) both.push_back(s);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const Strategy& decode = both[(i / 2) % both.size()];
+    Stratum stratum{i % 2 == 0 ? decode : all[(i / 2) % all.size()], decode, kinds[i]};
+    // The two lists go round differently; where they meet, the next one decodes.
+    if (i % 2 == 1 && !stratum.hands_over()) stratum.decode = both[(i / 2 + 1) % both.size()];
+    stratum.kind.regime = Regime::field;
+    settle_block(stratum);
+    strata.push_back(std::move(stratum));
+  }
 }
 
 /// The words of the five properties whose fours are cells.
@@ -103,11 +126,13 @@ std::string shape_words(const Kind& kind) {
                      kind.chunked ? " chunked" : "");
 }
 
-/// Every four of the five.
+/// Every four of the five; in the field the one without the regime.
 std::vector<std::string> fours_of(const Kind& kind) {
+  constexpr std::size_t kRegime = 2;
   const std::array<std::string, 5> words = words_of(kind);
   std::vector<std::string> all;
   for (std::size_t out = 0; out < words.size(); ++out) {
+    if (kind.regime == Regime::field && out != kRegime) continue;
     std::vector<std::string_view> four;
     for (std::size_t i = 0; i < words.size(); ++i)
       if (i != out) four.push_back(words[i]);
@@ -169,6 +194,7 @@ const std::vector<Stratum>& all_strata(std::uint64_t round) {
     const std::vector<Kind> kinds = kinds_of(which);
     for (std::size_t i = 0; i < kinds.size(); ++i)
       add_strata(kinds[i], which * kinds.size() + i, all);
+    add_field_strata(kinds, 2 * kinds.size() + which, all);
     // So that a short run of cases is spread over all.
     shuffle(all, which);
     return all;
@@ -212,7 +238,7 @@ const std::vector<std::string>& legal_cells() {
           for (bool chunked : {false, true})
             if (has_programs(s, block))
               add(shape_words({.block = block, .heads = heads, .chunked = chunked}));
-      for (Regime regime : kRegimes)
+      for (Regime regime : {Regime::exact, Regime::f32, Regime::field})
         for (bool hands_over : {false, true})
           // A prefill alone that hands nothing over would be a case of one token.
           if (hands_over || decodes(s)) add(hand_over_words(regime, hands_over));

@@ -46,7 +46,8 @@ struct Stratum {
 /// The strata of a round, of two rounds by turns, in a fixed order that looks random. The kinds of
 /// a round are one half of weights × act × regime × loop × torus class, in which every four of
 /// these have all their values together; block, heads and chunks go round with them. Of every kind
-/// each strategy is in one case, alone or handing over to another, by turns.
+/// each strategy is in one case, alone or handing over to another, by turns. Besides, each kind is
+/// in one case with the field as its regime.
 const std::vector<Stratum>& all_strata(std::uint64_t round);
 
 /// The stratum of a stream's case. The first all_strata(0).size() cases of a stream are one round,
