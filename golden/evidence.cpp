@@ -119,7 +119,7 @@ Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights) {
   for (const WeightSpec& spec : weight_specs(plan.given.model))
     if (spec.matrix) matrices.insert(spec.name);
   Evidence evidence;
-  std::vector<std::string> vectors;
+  std::vector<std::string>& vectors = evidence.noted;
   for (const auto& [name, cut] : alike(plan, weights)) {
     if (!matrices.contains(name)) {
       vectors.push_back(name);

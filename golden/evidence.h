@@ -14,6 +14,7 @@ namespace shardproof {
 struct Evidence {
   std::string missing;             ///< why the case is not judged; empty if nothing is missing
   std::vector<std::string> notes;  ///< what else it leaves unproved
+  std::vector<std::string> noted;  ///< the weights that the notes are about
 };
 
 /// Looks for weights that a layout shards into blocks which all hold the same bits: a chip with

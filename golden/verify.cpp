@@ -8,6 +8,7 @@
 #include "engine/run/inference.h"
 #include "engine/run/memory.h"
 #include "golden/bounds/judge.h"
+#include "golden/degenerate.h"
 #include "golden/evidence.h"
 #include "golden/field/run.h"
 #include "golden/observers.h"
@@ -222,7 +223,9 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   Evidence evidence = evidence_of_weights(plan, known->stored);
   if (has_program(c) && evidence.missing.empty()) evidence.missing = missing_of_decode(plan);
   judgement.notes = std::move(evidence.notes);
-  for (std::string& note : notes_of_passes(plan)) judgement.notes.push_back(std::move(note));
+  for (auto&& notes :
+       {notes_of_data(known->stored, known->answer, evidence.noted), notes_of_passes(plan)})
+    judgement.notes.insert(judgement.notes.end(), notes.begin(), notes.end());
   judgement.missing = evidence.missing;
   if (!evidence.missing.empty()) judgement.verdict = Verdict::not_judged;
   return judgement;
