@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "weights/error.h"
 #include "weights/field_setting.h"
@@ -32,7 +33,9 @@ struct FieldDegree {
   std::int64_t a = 1;
   std::map<int, std::int64_t> e;
   bool operator==(const FieldDegree&) const = default;
-  auto operator<=>(const FieldDegree&) const = default;
+  bool operator<(const FieldDegree& other) const {
+    return std::tie(a, e) < std::tie(other.a, other.e);
+  }
 };
 
 /// What a run of the field regime asked for: what the bound of docs/field.md section 2 is made of.
