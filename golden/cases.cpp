@@ -152,6 +152,9 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   c.chunk = kind.chunked ? L * choose.between(1, blocks - 1) : c.prompt;
   c.gen = stratum.hands_over() ? choose.of<std::int64_t>({2, 3, 3, 3, 4, 4, 5})
                                : choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
+  // In the field an answer for all ids needs as many as there are tokens; some cases have fewer.
+  if (kind.regime == Regime::field && choose.percent(75))
+    m.V = std::max(m.V, (c.batch * (c.prompt + c.gen - 1) + n - 1) / n * n);
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
   if (choose.percent(40)) m.cache = choose.of({CacheType::f32, CacheType::bf16});
   if (kind.regime != Regime::field && choose.percent(kind.regime == Regime::f32 ? 50 : 30))

@@ -1,6 +1,7 @@
 #include "golden/verify.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <new>
@@ -150,11 +151,21 @@ void add_notes(Judgement& judgement, const RunPlan& plan) {
   if (!judgement.missing.empty()) judgement.verdict = Verdict::not_judged;
 }
 
+/// What of the case's arithmetic the field leaves out though it rounds: ", but for ...".
+std::string left_out(const Numerics& n) {
+  std::vector<std::string_view> keys;
+  if (n.acc == FloatType::bf16) keys.emplace_back("acc=bf16");
+  if (n.wire == FloatType::bf16) keys.emplace_back("wire=bf16");
+  return keys.empty() ? "" : fmt::format(", but for what {} rounds", fmt::join(keys, " and "));
+}
+
 /// What equal or different bits and formulas say together (docs/field.md section 3).
-std::string reading(Verdict bits, const Judgement& formulas) {
+std::string reading(const Numerics& numerics, Verdict bits, const Judgement& formulas) {
   const bool same_bits = bits == Verdict::equal;
   const bool same_formula = formulas.verdict == Verdict::equal;
-  if (same_bits && same_formula) return "equal bits on this input; " + formulas.field->to_string();
+  if (same_bits && same_formula)
+    return fmt::format("equal bits on this input; {}{} (seed={})", formulas.field->to_string(),
+                       left_out(numerics), formulas.field->seed);
   if (same_formula)
     return "different bits, but the same formula: no fault in the formula as the field ran it; a "
            "rounding point, a tie, overflow, or code that the field does not run (docs/field.md)";
@@ -177,13 +188,14 @@ Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
     if (own.verdict == Verdict::equal) own.missing = own.reading, own.verdict = Verdict::not_judged;
     return own;
   }
-  own.reading = reading(own.verdict, formulas);
+  own.reading = reading(plan.given.numerics, own.verdict, formulas);
   own.field = formulas.field;
   own.tensors += formulas.tensors;
   own.elements += formulas.elements;
-  if (own.verdict == Verdict::equal && formulas.verdict == Verdict::different) {
+  if (formulas.verdict == Verdict::different) {
     own.verdict = formulas.verdict;
-    own.findings = formulas.findings;
+    // After those of the case's own regime, if it has any.
+    own.findings.insert(own.findings.end(), formulas.findings.begin(), formulas.findings.end());
   }
   return own;
 }

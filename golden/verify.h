@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 
 #include "engine/run/plan_types.h"
 #include "golden/judge.h"
@@ -16,9 +18,12 @@ struct VerifyOptions {
   int at_once = 1;                   ///< cases that share the machine's memory
   const Weights* weights = nullptr;  ///< instead of generated ones
   Hazards hazards = Hazards::hostile();
-  bool also_field = false;       ///< a case of another regime is run in the field regime as well
-  bool check_types = true;       ///< off only to show that the judge needs no type check
-  Observer* observer = nullptr;  ///< sees the case's own run before the judge does
+  bool also_field = false;  ///< a case of another regime is run in the field regime as well
+  /// Of the field's numbers, in place of the case's seed. The bound is over a seed that is drawn
+  /// after the program was written.
+  std::optional<std::uint64_t> field_seed = {};
+  bool check_types = true;               ///< off only to show that the judge needs no type check
+  Observer* observer = nullptr;          ///< sees the case's own run before the judge does
   std::function<void(RunPlan&)> mutate;  ///< test hook
   FaultHooks faults = {};                ///< planted in the run; the type check does not see them
   /// Whether a run ends at what is found first, or goes on as far as it can.

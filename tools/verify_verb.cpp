@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 
 #include "golden/cases.h"
 #include "golden/trace/trace.h"
@@ -51,11 +52,19 @@ std::unique_ptr<Report> report_of(const Options& o, const CaseSource& source, st
   return std::make_unique<TextReport>(source, cases, o.quiet);
 }
 
+std::uint64_t fresh_seed() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
 /// What goes for every case.
 VerifyOptions common_of(const Options& o) {
   VerifyOptions common;
   if (o.all_findings) common.until = Findings::Until::all;
   common.also_field = o.files.any();  // a layer of somebody's own: for all inputs, too
+  // Drawn after that was written, unless the user has drawn one.
+  if (common.also_field && !o.flags.has("seed", o.line.value_or("")))
+    common.field_seed = fresh_seed();
   return common;
 }
 

@@ -239,9 +239,15 @@ IntTensor generate_ids(const ModelConfig& config, std::uint64_t seed, std::int64
     const std::uint64_t word = counter_random(seed, "ids", i)[0];
     std::swap(permutation[i], permutation[word % (i + 1)]);
   }
+  // Where they must repeat, rows begin so far apart that no two of V rows have equal ids anywhere.
+  std::int64_t apart = positions;
+  if (batch > config.V / positions)
+    while (std::gcd(apart, config.V) != 1) ++apart;
   IntTensor ids({batch, positions});
-  for (std::size_t n = 0; n < ids.data.size(); ++n)
-    ids.data[n] = permutation[n % permutation.size()];
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t t = 0; t < positions; ++t)
+      ids.data[static_cast<std::size_t>(b * positions + t)] =
+          permutation[static_cast<std::size_t>((b * apart + t) % config.V)];
   return ids;
 }
 

@@ -26,8 +26,9 @@ IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::in
                           std::int64_t length);
 
 /// The ids that the field regime looks up (docs/field.md section 1.5): int32 [batch, positions],
-/// row-major from a permutation of the vocabulary, begun anew after its last id; all different
-/// while batch·positions ≤ V. Throws what generate_prompt throws.
+/// from a permutation of the vocabulary, begun anew after its last id; all different while
+/// batch·positions ≤ V, and else at each position while batch ≤ V. Throws what generate_prompt
+/// throws.
 IntTensor generate_ids(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,
                        std::int64_t positions);
 

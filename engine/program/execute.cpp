@@ -311,6 +311,8 @@ Finding broken_step(const Scope& scope, const Program& program, const Op& op) {
     // Only where the type check is off is it the run that finds what does not fit.
     if (found.label == "engine_types" || found.label == "sharded_c1")
       found.detector = Detector::types;
+    if (found.label == "field_zero")
+      found.message = fmt::format("{} = {}: {}", found.step, found.op, error.what());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {  // an error of the engine's own: say where

@@ -37,33 +37,41 @@ int FieldEquality::exponent() const { return static_cast<int>(std::floor(-log2_m
 
 std::string FieldEquality::to_string() const {
   return fmt::format(
-      "equal for all inputs, as formulas: all weights, tables, scales (this torus, these sizes, "
-      "lengths, positions; {} of {} ids looked up); a program with another formula passes with "
+      "equal for {}, as formulas: all weights, tables, scales (this torus, these sizes, lengths, "
+      "positions; {} of {} ids looked up{}); a program with another formula passes with "
       "probability < 2^-{} over the seed",
-      ids_met, ids, exponent());
+      distinct_ids ? "all inputs" : "these ids", ids_met, ids,
+      distinct_ids ? "" : ", tokens share some", exponent());
 }
 
-FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& engine,
-                             const oracle::field::Answer& oracle) {
-  std::map<std::string, std::int64_t> applied = engine.applied;
-  for (const auto& [name, times] : oracle.applied) applied[name] += times;
-  std::map<int, std::int64_t> inverted = engine.inverted;
-  for (const auto& [layer, times] : oracle.inverted) inverted[layer] += times;
+void add_counts(FieldCounts& counts, const FieldCounts& more) {
+  for (const auto& [name, times] : more.applied) counts.applied[name] += times;
+  for (const auto& [layer, times] : more.inverted) counts.inverted[layer] += times;
+  counts.degrees.insert(more.degrees.begin(), more.degrees.end());
+}
 
+FieldCounts counts_of(const oracle::field::Answer& answer) {
+  FieldCounts counts{answer.applied, answer.inverted, {}};
+  for (const oracle::field::Degree& of : answer.degrees) {
+    FieldDegree degree{.a = of.a, .e = {}};
+    for (std::size_t layer = 0; layer < of.e.size(); ++layer)
+      if (of.e[layer] != 0) degree.e[static_cast<int>(layer)] = of.e[layer];
+    counts.degrees.insert(std::move(degree));
+  }
+  return counts;
+}
+
+FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& counts) {
   FieldEquality result;
+  result.seed = setting.seed;
   Greatest greatest;
-  for (const FieldDegree& degree : engine.degrees) {
+  for (const FieldDegree& degree : counts.degrees) {
     greatest.see(degree.a);
     for (const auto& [layer, e] : degree.e) greatest.see(layer, e);
   }
-  for (const oracle::field::Degree& degree : oracle.degrees) {
-    greatest.see(degree.a);
-    for (std::size_t layer = 0; layer < degree.e.size(); ++layer)
-      greatest.see(static_cast<int>(layer), degree.e[layer]);
-  }
-  result.degree = greatest.degree(inverted);
+  result.degree = greatest.degree(counts.inverted);
   double pairs = 1.0;
-  for (const auto& [name, times] : applied) {
+  for (const auto& [name, times] : counts.applied) {
     result.applications += times;
     const auto N = static_cast<double>(times);
     pairs += N * (N + 1.0) / 2.0;

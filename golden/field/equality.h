@@ -19,17 +19,23 @@ struct FieldEquality {
   std::int64_t degree = 0;            ///< d
   std::int64_t applications = 0;      ///< of functions, in both programs
   std::int64_t ids_met = 0, ids = 0;  ///< looked up in the passes, of the vocabulary
+  /// No two tokens of the run have one id. Else it speaks of these ids only: a fault that gives a
+  /// token another's values, where both have one id and all before them, does not show.
+  bool distinct_ids = true;
+  std::uint64_t seed = 0;  ///< of the field's numbers
 
   /// The whole number n of "probability < 2^-n".
   int exponent() const;
-  /// "equal for all inputs, as formulas: ...".
+  /// "equal for all inputs, as formulas: ..."; without distinct ids "equal for these ids, ...".
   std::string to_string() const;
 };
 
+/// What one run of a program, or of several programs, asked for.
+void add_counts(FieldCounts& counts, const FieldCounts& more);
+FieldCounts counts_of(const oracle::field::Answer& answer);
+
 /// The bound of section 2: ε = (1 + Σ_f N_f(N_f+1)/2)·(d/p)^lanes, as log2 ε, once for
-/// each draw; N_f of both programs.
-/// Of `engine` and `oracle` what each of them counted.
-FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& engine,
-                             const oracle::field::Answer& oracle);
+/// each draw; `counts` of both programs together.
+FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& counts);
 
 }  // namespace shardproof

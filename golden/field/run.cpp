@@ -21,7 +21,11 @@ class FieldRun {
         field_(std::make_shared<const Field>(setting)),
         weights_(plan.given.model, {}),
         findings_(options.until) {
-    plan_.given.numerics.regime = Regime::field;
+    // Sums of the field have one value, which no schedule and no dtype of sums changes.
+    Numerics& n = plan_.given.numerics;
+    n.regime = Regime::field;
+    n.schedule = Schedule::group;
+    n.acc = n.wire = FloatType::f32;
   }
 
   Judgement judged(OracleMemo& memo) {
@@ -36,10 +40,14 @@ class FieldRun {
     Judgement result = judge.finish();
     if (result.verdict == Verdict::equal) look_up_all_ids(result);
     if (result.verdict != Verdict::equal) return result;
-    result.field = field_equality(field_->setting(), field_->counts(), known->answer);
+    FieldCounts counts = field_->counts();
+    add_counts(counts, counts_of(known->answer));
+    add_counts(counts, of_all_ids_);
+    result.field = field_equality(field_->setting(), counts);
     const std::set<std::int32_t> met(known->ids.data.begin(), known->ids.data.end());
     result.field->ids_met = std::ssize(met);
     result.field->ids = plan_.given.model.V;
+    result.field->distinct_ids = met.size() == known->ids.data.size();
     return result;
   }
 
@@ -62,6 +70,7 @@ class FieldRun {
       const oracle::field::Answer answer =
           oracle::field::run_embedding({c.model, c.numerics.weights, c.numerics.act, ids,
                                         Passes(std::vector<PassPlan>{pass}), field_->setting()});
+      add_counts(of_all_ids_, counts_of(answer));
       Judge judge(answer, findings_);
       PlacedWeights placed(weights_, c.numerics.weights, options_.faults, field_);
       std::map<std::string, SharedValue> inputs;
@@ -96,6 +105,7 @@ class FieldRun {
   std::shared_ptr<const Field> field_;
   Weights weights_;
   Findings findings_;
+  FieldCounts of_all_ids_;  // what the unsharded model was asked for besides
 };
 
 bool met_zero(const Judgement& judgement) {
@@ -107,7 +117,7 @@ bool met_zero(const Judgement& judgement) {
 
 Judgement judge_in_field(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options,
                          FieldSetting setting) {
-  setting.seed = plan.given.seed;
+  setting.seed = options.field_seed.value_or(plan.given.seed);
   try {
     Judgement first = FieldRun(plan, options, setting).judged(memo);
     if (!met_zero(first)) return first;

@@ -268,5 +268,26 @@ TEST(Prompt, RowsDifferAndDoNotDependOnTheBatch) {
   EXPECT_EQ(label_of([&] { generate_prompt(config, 1, 4, -1); }), "prompt_size");
 }
 
+// docs/field.md section 1.5.
+RC_GTEST_PROP(Generator, IdsOfTheFieldAreDifferentWhileThereAreEnough, ()) {
+  ModelConfig config;
+  config.V = *rc::gen::inRange(1, 40);
+  const std::int64_t batch = *rc::gen::inRange(1, 12);
+  const std::int64_t positions = *rc::gen::inRange(1, 12);
+  const IntTensor ids = generate_ids(config, 3, batch, positions);
+  const auto id = [&](std::int64_t b, std::int64_t t) {
+    return ids.data[static_cast<std::size_t>(b * positions + t)];
+  };
+  const std::set<std::int32_t> all(ids.data.begin(), ids.data.end());
+  RC_ASSERT(*all.begin() >= 0 && *all.rbegin() < config.V);
+  RC_ASSERT(std::ssize(all) <= config.V);
+  if (batch * positions <= config.V) RC_ASSERT(all.size() == ids.data.size());
+  for (std::int64_t t = 0; t < positions; ++t) {
+    std::set<std::int32_t> at_t;
+    for (std::int64_t b = 0; b < batch; ++b) at_t.insert(id(b, t));
+    RC_ASSERT(std::ssize(at_t) == std::min(batch, config.V));
+  }
+}
+
 }  // namespace
 }  // namespace shardproof

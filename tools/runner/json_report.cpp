@@ -52,9 +52,14 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
                     {"equal_tokens", j.drift->equal_tokens},
                     {"tokens", j.drift->tokens}};
   if (j.field)
-    out["field"] = {{"exponent", j.field->exponent()}, {"log2_counted", j.field->log2_counted},
-                    {"degree", j.field->degree},       {"applications", j.field->applications},
-                    {"ids_met", j.field->ids_met},     {"ids", j.field->ids}};
+    out["field"] = {{"exponent", j.field->exponent()},
+                    {"log2_counted", j.field->log2_counted},
+                    {"degree", j.field->degree},
+                    {"applications", j.field->applications},
+                    {"ids_met", j.field->ids_met},
+                    {"ids", j.field->ids},
+                    {"distinct_ids", j.field->distinct_ids},
+                    {"seed", j.field->seed}};
   if (!j.reading.empty()) out["reading"] = j.reading;
   if (j.bounds)
     out["bounds"] = {{"within", j.bounds->within},

@@ -27,6 +27,7 @@ void Tally::add(const Case& c, const Judgement& j) {
   }
   if (j.field && j.verdict == Verdict::equal) {
     ++of_field;
+    if (!j.field->distinct_ids) ++of_these_ids;
     if (!weakest || weakest->log2_miss < j.field->log2_miss) weakest = j.field;
   }
   if (j.verdict != Verdict::equal && !first_failure) first_failure = Failure{c, j.verdict};

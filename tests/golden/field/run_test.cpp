@@ -1,10 +1,12 @@
 // Runs of the field regime: equal for every strategy, different for every fault.
 #include "golden/field/run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 // gtest first
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -53,6 +55,33 @@ TEST(FieldRun, SaysWhatItShows) {
             "equal for all inputs, as formulas: all weights, tables, scales (this torus, these "
             "sizes, lengths, positions; 42 of 48 ids looked up); a program with another formula "
             "passes with probability < 2^-60 over the seed");
+}
+
+/// The halves of the batch change places, chip by chip.
+void swap_rows(const Scope&, const Program&, const Op&, const ValueDecl& declared, Sharded& value) {
+  if (!value.holds_field() || declared.role.to_string() != "norm" || declared.layout.is_partial())
+    return;
+  const auto first = value.field_of(0), second = value.field_of(1);
+  std::swap_ranges(first.begin(), first.end(), second.begin());
+}
+
+// Rows that change places are seen whatever the batch is; an answer for all inputs is given only
+// where no two tokens have one id.
+TEST(FieldRun, RowsHaveIdsOfTheirOwn) {
+  for (const int batch : {2, 32, 34, 64, 66, 100}) {
+    Case c = parse_case(
+        fmt::format("torus=2x1x1 model=palm-tiny,layers=1,V=264 prefill=dp decode=dp regime=field "
+                    "prompt=7 gen=2 seed=3 batch={}",
+                    batch));
+    const Judgement right = judged(c);
+    ASSERT_EQ(right.verdict, Verdict::equal) << right.explanation();
+    EXPECT_EQ(right.field->distinct_ids, batch * 8 <= 264) << batch;
+    EXPECT_TRUE(right.field->to_string().starts_with(batch * 8 <= 264 ? "equal for all inputs, "
+                                                                      : "equal for these ids, "));
+    VerifyOptions options;
+    options.faults.result = swap_rows;
+    EXPECT_EQ(judged(c, options).verdict, Verdict::different) << batch;
+  }
 }
 
 /// Changes one element of one step's result on one chip.
@@ -165,6 +194,34 @@ TEST(FieldRun, ADenominatorOfZeroIsNamed) {
   EXPECT_TRUE(named);
 }
 
+// No draw explains a denominator that is 0 in the sharded program alone: a mask that hides all.
+TEST(FieldRun, AMaskThatHidesEveryKeyNamesItsStep) {
+  class Positions : public Observer {
+   public:
+    void observe(const Scope&, const Program&, const Op*, const ValueDecl& declared,
+                 const Sharded& value) override {
+      // Of this test's own run: the values are no constants.
+      if (declared.role.to_string() == "input pos") positions = const_cast<Sharded*>(&value);
+    }
+    Sharded* positions = nullptr;
+  } seen;
+  VerifyOptions options;
+  options.observer = &seen;
+  options.faults.result = [&](const Scope&, const Program&, const Op&, const ValueDecl& declared,
+                              Sharded&) {
+    if (declared.role.to_string() != "v_cache") return;
+    for (int chip = 0; chip < seen.positions->torus().chips(); ++chip)
+      for (std::int32_t& position : seen.positions->i32_of(chip)) position = -1;
+  };
+  const Judgement j = judged(small(1), options);
+  EXPECT_EQ(j.verdict, Verdict::refused);
+  ASSERT_EQ(j.findings.size(), 1U);
+  EXPECT_EQ(j.findings[0].label, "field_zero");
+  EXPECT_NE(j.explanation().find("field_zero: prefill.c0.layer0."), std::string::npos)
+      << j.explanation();
+  EXPECT_NE(j.explanation().find(" = attend("), std::string::npos) << j.explanation();
+}
+
 TEST(FieldRun, RefusesWhatHasNoMeaning) {
   for (const char* key : {"schedule=ring", "acc=bf16", "wire=bf16"})
     EXPECT_THROW(make_plan(parse_case(std::string("torus=2x1x3 regime=field ") + key)), Error)
@@ -186,6 +243,25 @@ TEST(FieldRun, BothRegimesAreReadTogether) {
   EXPECT_EQ(different.verdict, Verdict::different);
   EXPECT_TRUE(different.reading.starts_with("different bits and another formula"))
       << different.reading;
+  // What only floats do is left out, and named.
+  both.faults = {};
+  for (const auto& [keys, words] :
+       {std::pair{"regime=f32 schedule=ring", ") (seed="},
+        std::pair{"wire=bf16", ", but for what wire=bf16 rounds (seed="},
+        std::pair{"regime=f32 acc=bf16 wire=bf16",
+                  ", but for what acc=bf16 and wire=bf16 rounds (seed="}}) {
+    Case rounding =
+        parse_case(fmt::format("torus=2x1x3 batch=6 gen=3 prompt=5 chunk=2 seed=5 "
+                               "model=palm-tiny,E=12,F=12,H=6,Q=4,V=48 {}",
+                               keys));
+    const Judgement j = verify_case(rounding, memo, both);
+    EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
+    EXPECT_EQ(j.reading.find(words) != std::string::npos, words[0] == ',') << j.reading;
+    EXPECT_NE(j.reading.find("(seed=5)"), std::string::npos) << j.reading;
+  }
+  both.field_seed = 77;
+  EXPECT_TRUE(verify_case(c, memo, both).reading.ends_with(" (seed=77)"));
+  both.field_seed = {};
   // A rounding that only floats have.
   both.faults = {};
   both.faults.result = [](const Scope&, const Program&, const Op&, const ValueDecl& declared,
