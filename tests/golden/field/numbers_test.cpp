@@ -148,6 +148,18 @@ TEST(FieldNumbers, AZeroLaneHasNoInverse) {
   EXPECT_NO_THROW(Field(FieldSetting{.lanes = 2}).inverse({{5, 5, 0}}));
 }
 
+TEST(FieldNumbers, FunctionsThatKeepZeroKeepIt) {
+  const Field field(FieldSetting{.seed = 1});
+  const FieldFunction& f = field.function("swish");
+  EXPECT_EQ(field.apply_from_zero(f, FieldElement{}), FieldElement{});
+  EXPECT_NE(field.apply(f, FieldElement{}), FieldElement{});
+  for (std::size_t lane = 0; lane < 3; ++lane) {
+    FieldElement v{};
+    v.lane[lane] = 1;
+    EXPECT_EQ(field.apply_from_zero(f, v), field.apply(f, v)) << lane;
+  }
+}
+
 TEST(FieldNumbers, RefuseWhatIsNoField) {
   for (const auto& [bits, lanes] : {std::pair{60, 3}, {11, 3}, {62, 3}, {0, 1}, {61, 0}, {61, 4}})
     EXPECT_THROW(Field(FieldSetting{.bits = bits, .lanes = lanes}), Error) << bits << " " << lanes;

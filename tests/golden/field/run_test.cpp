@@ -139,6 +139,21 @@ TEST(FieldRun, EveryStepIsJudgedInEveryLane) {
                                            "prefill.c2"}));
 }
 
+// A lookup that is wrong for an id of which the passes have none.
+TEST(FieldRun, AnIdThatNoPassLooksUpIsJudged) {
+  const Case c = small(1);
+  VerifyOptions options;
+  options.faults.result = [](const Scope& scope, const Program&, const Op& op, const ValueDecl&,
+                             Sharded& value) {
+    if (op.kind != OpKind::embed_lookup || scope.pass != "all_ids") return;
+    value.field_of(5).back().lane[1] ^= 1;
+  };
+  const Judgement j = judged(c, options);
+  EXPECT_EQ(j.verdict, Verdict::different);
+  ASSERT_FALSE(j.findings.empty());
+  EXPECT_EQ(j.findings[0].pass, "all_ids");
+}
+
 TEST(FieldRun, EveryChipIsJudged) {
   const Case c = small(1);
   for (int chip = 0; chip < 6; ++chip)
