@@ -41,21 +41,26 @@ TEST(FieldAlarms, NoneOfTablesChunksDtypesAndLoops) {
 
 using Change = std::function<void(const std::string& name, Sharded& placed)>;
 
-/// Element i of every chip becomes what element from(index) was, index by dims of the shard.
-void rearrange(Sharded& placed, const std::function<Shape(Shape)>& from) {
-  const Shape local = placed.local();
-  for (int chip = 0; chip < placed.torus().chips(); ++chip) {
-    const std::span<FieldElement> to = placed.field_of(chip);
-    const std::vector<FieldElement> before(to.begin(), to.end());
-    Shape at(local.size(), 0);
-    for (FieldElement& element : to) {
-      const Shape source = from(at);
-      std::int64_t index = 0;
-      for (std::size_t d = 0; d < local.size(); ++d) index = index * local[d] + source[d];
-      element = before[static_cast<std::size_t>(index)];
-      for (std::size_t d = local.size(); d-- > 0 && ++at[d] == local[d];) at[d] = 0;
-    }
+/// Element i of a chip becomes what element from(index) was, index by dims of the shard.
+template <class T>
+void rearrange(std::span<T> to, const Shape& local, const std::function<Shape(Shape)>& from) {
+  const std::vector<T> before(to.begin(), to.end());
+  Shape at(local.size(), 0);
+  for (T& element : to) {
+    const Shape source = from(at);
+    std::int64_t index = 0;
+    for (std::size_t d = 0; d < local.size(); ++d) index = index * local[d] + source[d];
+    element = before[static_cast<std::size_t>(index)];
+    for (std::size_t d = local.size(); d-- > 0 && ++at[d] == local[d];) at[d] = 0;
   }
+}
+
+void rearrange(Sharded& placed, const std::function<Shape(Shape)>& from) {
+  for (int chip = 0; chip < placed.torus().chips(); ++chip)
+    if (placed.holds_field())
+      rearrange(placed.field_of(chip), placed.local(), from);
+    else
+      rearrange(placed.f32_of(chip), placed.local(), from);
 }
 
 void reverse_dim(Sharded& placed, char dim) {
@@ -81,6 +86,15 @@ void swap_pairs(const std::string& name, Sharded& placed) {
   });
 }
 
+/// The bytes of all chips.
+template <class T>
+std::string bits_of(const ChipArrays<T>& chips) {
+  std::string bits;
+  for (const Buffer<T>& chip : chips)
+    bits.append(reinterpret_cast<const char*>(chip.data()), chip.size() * sizeof(T));
+  return bits;
+}
+
 /// Values and W_O share a factor, and so do gains and what is multiplied by a norm.
 void move_factors(const std::string& name, Sharded& placed) {
   const Field& field = *placed.field().field;
@@ -95,26 +109,37 @@ void move_factors(const std::string& name, Sharded& placed) {
     for (FieldElement& v : placed.field_of(chip)) v = field.multiply(v, by);
 }
 
+// In exact, too, bit for bit, where nothing is computed anew.
 TEST(FieldAlarms, NoneInOutputsOfWeightsThatAreTheSameModel) {
   OracleMemo memo;
   int tried = 0;
-  for (const auto& [what, change] :
-       std::vector<std::pair<std::string, Change>>{{"heads reversed", reverse_heads},
-                                                   {"pairs of RoPE swapped", swap_pairs},
-                                                   {"factors moved", move_factors}})
+  struct Same {
+    std::string what;
+    Change change;
+    Regime regime;
+  };
+  for (const auto& [what, change, regime] :
+       std::vector<Same>{{"heads reversed", reverse_heads, Regime::field},
+                         {"heads reversed", reverse_heads, Regime::exact},
+                         {"pairs of RoPE swapped", swap_pairs, Regime::field},
+                         {"pairs of RoPE swapped", swap_pairs, Regime::exact},
+                         {"factors moved", move_factors, Regime::field}})
     for (const char* line :
          {"torus=2x1x1 prefill=ws2d:heads K=12", "torus=1x2x2 prefill=ws2d:batch",
           "torus=1x1x1 prefill=wg-xyz:batch K=12", "torus=2x1x1 prefill=ws1d:heads"}) {
-      SCOPED_TRACE(what + ": " + line);
+      SCOPED_TRACE(fmt::format("{}: {}, {}", what, line, to_string(regime)));
       Case c = small_case(line);
-      c.numerics.regime = Regime::field;
+      c.numerics.regime = regime;
       Mutant same;
       std::set<std::string> changed;
       same.hooks = [&, by = change](const Case&, const Shown&, FaultHooks& hooks) {
         hooks.weight = [&, by](const std::string& name, Sharded& placed) {
-          const auto before = placed.field().values;
+          const auto bits = [&] {
+            return placed.holds_field() ? bits_of(placed.field().values) : bits_of(placed.f32());
+          };
+          const auto before = bits();
           by(name, placed);
-          if (before != placed.field().values) changed.insert(name);
+          if (before != bits()) changed.insert(name);
         };
       };
       const Outcome right = run_with(nullptr, c, memo);
@@ -185,9 +210,12 @@ TEST(FieldAlarms, NoneOfAScaleBeforeTheReduction) {
 TEST(FieldAlarms, NoneOfGarbageInPadding) {
   OracleMemo memo;
   const std::vector<std::int64_t> tokens{3, 1, 2, 3, 1, 2, 3, 3, 1, 1, 2, 2};
-  for (const char* line : {"torus=2x1x1 prefill=ws2d:heads", "torus=1x2x1 prefill=wg-xyz:batch"}) {
+  for (const auto& [line, regime] : {std::pair{"torus=2x1x1 prefill=ws2d:heads", Regime::field},
+                                     {"torus=1x2x1 prefill=wg-xyz:batch", Regime::field},
+                                     {"torus=2x1x1 prefill=ws2d:heads", Regime::exact},
+                                     {"torus=1x2x1 prefill=wg-xyz:batch", Regime::exact}}) {
     Case c = small_case(line);
-    c.numerics.regime = Regime::field;
+    c.numerics.regime = regime;
     c.prompt = c.chunk = 3;
     RunPlan plan = make_plan(c);
     std::vector<PassPlan> passes;
@@ -213,8 +241,13 @@ TEST(FieldAlarms, NoneOfGarbageInPadding) {
         const std::int64_t first = value.torus().block(chip, value.layout().axes('B')) * rows;
         for (std::int64_t b = 0; b < rows; ++b)
           for (std::int64_t l = tokens[static_cast<std::size_t>(first + b)]; l < L; ++l)
-            for (std::int64_t e = 0; e < E; ++e, ++changed)
-              value.field_of(chip)[static_cast<std::size_t>((b * L + l) * E + e)] = {{1, 2, 3}};
+            for (std::int64_t e = 0; e < E; ++e, ++changed) {
+              const auto i = static_cast<std::size_t>((b * L + l) * E + e);
+              if (value.holds_field())
+                value.field_of(chip)[i] = {{1, 2, 3}};
+              else
+                value.f32_of(chip)[i] = 0.75F;
+            }
       }
     };
     Shown clean, garbage;
