@@ -8,7 +8,6 @@
 #include <new>
 #include <stdexcept>
 
-#include "engine/field_sums.h"
 #include "engine/local_ops.h"
 #include "engine/program/constants.h"
 #include "engine/program/field_degrees.h"
@@ -51,10 +50,8 @@ class Step {
   std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
 
   /// Of what attend returns.
-  static constexpr std::size_t kDenom = 3;
 
   std::vector<Type> inferred() const;
-  void operands_of_sort();
   std::vector<Sharded> values();
   Moves moves() const;
   Moves as_executed(Moves plan);
@@ -192,35 +189,11 @@ std::vector<Sharded> results(Value&&... values) {
   return all;
 }
 
-/// In the field regime: operands of another sort than the op is about become numbers.
-void Step::operands_of_sort() {
-  if (op_row(op_.kind).only_moves || op_row(op_.kind).reduces) return;
-  for (std::size_t i = 0; i < args_.size(); ++i) {
-    if (!arg(i).holds_field()) continue;
-    const FieldSort wanted = op_.kind != OpKind::argmax ? FieldSort::number
-                             : i == 0                   ? FieldSort::candidate
-                                                        : FieldSort::index;
-    if (arg(i).field().sort == wanted) continue;
-    args_[i] = std::make_shared<Sharded>(arg(i).torus(), arg(i).layout(), arg(i).shape(),
-                                         as_numbers(arg(i).field(), threads_));
-  }
-}
-
 std::vector<Sharded> Step::run() {
   if (execution_.types == nullptr) types_ = inferred();
-  operands_of_sort();
+  operands_of_sort(op_, args_, threads_);
   std::vector<Sharded> made = values();
-  for (std::size_t r = 0; r < made.size(); ++r) {
-    if (!made[r].holds_field()) continue;
-    const Field& field = *made[r].field().field;
-    const int layer = execution_.scope.layer;
-    made[r].set_field_degree(field_degree(op_, args_, made, r, layer));
-    field.met(made[r].field().degree);
-    // The arguments of argmax's own functions: the lists of all the vocabulary.
-    if (op_.kind == OpKind::argmax) field.met({execution_.config.V + 1, {}});
-    if (op_.kind == OpKind::attend && r == kDenom)
-      field.inverted(layer, element_count(made[r].local()) * made[r].torus().chips());
-  }
+  count_field(op_, args_, made, execution_.scope.layer, execution_.config.V);
   return made;
 }
 

@@ -1,6 +1,10 @@
 #include "engine/program/field_degrees.h"
 
 #include <algorithm>
+#include <memory>
+
+#include "engine/field_sums.h"
+#include "engine/program/ops.h"
 
 namespace shardproof {
 namespace {
@@ -107,6 +111,36 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
       return one();
   }
   return one();
+}
+
+void count_field(const Op& op, const std::vector<SharedValue>& operands,
+                 std::vector<Sharded>& results, int layer, std::int64_t V) {
+  constexpr std::size_t kDenom = 3;  // of what attend returns
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    Sharded& made = results[r];
+    if (!made.holds_field()) continue;
+    const Field& field = *made.field().field;
+    made.set_field_degree(field_degree(op, operands, results, r, layer));
+    field.met(made.field().degree);
+    // The arguments of argmax's own functions: the lists of all the vocabulary.
+    if (op.kind == OpKind::argmax) field.met({V + 1, {}});
+    if (op.kind == OpKind::attend && r == kDenom)
+      field.inverted(layer, element_count(made.local()) * made.torus().chips());
+  }
+}
+
+void operands_of_sort(const Op& op, std::vector<SharedValue>& operands, Threads& threads) {
+  if (op_row(op.kind).only_moves || op_row(op.kind).reduces) return;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Sharded& operand = *operands[i];
+    if (!operand.holds_field()) continue;
+    const FieldSort wanted = op.kind != OpKind::argmax ? FieldSort::number
+                             : i == 0                  ? FieldSort::candidate
+                                                       : FieldSort::index;
+    if (operand.field().sort == wanted) continue;
+    operands[i] = std::make_shared<Sharded>(operand.torus(), operand.layout(), operand.shape(),
+                                            as_numbers(operand.field(), threads));
+  }
 }
 
 }  // namespace shardproof

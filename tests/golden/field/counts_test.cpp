@@ -70,5 +70,13 @@ TEST(FieldCounts, OfEngineAndUnshardedModelAreTheSame) {
     }
 }
 
+// Where chips have blocks of the vocabulary, the list of all is still of all.
+TEST(FieldCounts, OfListsAreOfTheWholeVocabulary) {
+  const Case c = parse_case(
+      "torus=2x1x1 regime=field batch=2 prompt=1 gen=2 model=palm-tiny,layers=1,E=4,F=4,H=2,Q=2,"
+      "V=200");
+  EXPECT_EQ(greatest(counts_of_case(c).engine).a, c.model.V + 1);
+}
+
 }  // namespace
 }  // namespace shardproof
