@@ -205,6 +205,9 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   const Case& c = plan.given;
   if (c.numerics.regime == Regime::field) {
     Judgement judgement = judge_in_field(plan, memo, options);
+    if (options.weights != nullptr && judgement.verdict == Verdict::equal)
+      judgement.notes.emplace_back(
+          "regime=field draws its numbers: those of the weights file have no effect");
     add_notes(judgement, plan);
     return judgement;
   }

@@ -26,7 +26,7 @@ const std::map<std::string, std::string>& descriptions() {
       {"numerics",
        "released: the rounding points of the paper's\ncode, in place of the keys below"},
       {"act", "Storage of activations"},
-      {"regime", "What sums mean"},
+      {"regime", "What numbers and sums are"},
       {"schedule", "Order of adding f32 partial sums"},
       {"loop", "Einsums looped with their collectives"},
       {"acc", "What the f32 sums of W matrices are kept as"},

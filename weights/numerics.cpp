@@ -86,9 +86,11 @@ void validate(const Numerics& numerics) {
                             to_string(numerics.schedule), to_string(numerics.regime)));
   if (numerics.acc != FloatType::f32)
     throw Error("case_numerics",
-                fmt::format("acc={} needs regime=f32: an exact sum is rounded once, when it is "
-                            "complete; legal: acc=f32, or regime=f32",
-                            to_string(numerics.acc)));
+                fmt::format("acc={} needs regime=f32: {}; legal: acc=f32, or regime=f32",
+                            to_string(numerics.acc),
+                            numerics.regime == Regime::field
+                                ? "sums of the field are never rounded"
+                                : "an exact sum is rounded once, when it is complete"));
   if (numerics.regime == Regime::field && numerics.wire != FloatType::f32)
     throw Error("case_numerics",
                 fmt::format("wire={} with regime=field: its sums are never rounded; legal: "

@@ -192,8 +192,10 @@ TEST(Mutants, ZeroOutputMatricesHideFromExactWhatTheFieldSees) {
   std::cout << "of " << all << " mutants, W_O = W_out = 0: by logits and tokens exact sees "
             << by_outputs << ", the field " << by_field << "; by all named values exact sees "
             << by_values << "\n";
-  EXPECT_EQ(by_field, all);
-  EXPECT_LT(by_outputs, by_field);
+  EXPECT_EQ(by_field, all);  // it has no such data: its numbers are drawn
+  // Those that are seen lie behind the last block, or in the lookup of ids.
+  EXPECT_GE(by_outputs, 1);
+  EXPECT_LE(4 * by_outputs, all) << "a quarter";
 }
 
 }  // namespace

@@ -243,6 +243,18 @@ TEST(FieldRun, RefusesWhatHasNoMeaning) {
         << key;
 }
 
+TEST(FieldRun, GivenWeightsHaveNoEffectAndThatIsSaid) {
+  const Case c = small(1);
+  const Weights given = generate_weights(c.model, 99);
+  OracleMemo memo;
+  VerifyOptions options;
+  options.weights = &given;
+  EXPECT_EQ(verify_case(c, memo, options).notes,
+            std::vector<std::string>(
+                {"regime=field draws its numbers: those of the weights file have no effect"}));
+  EXPECT_TRUE(verify_case(c, memo).notes.empty());
+}
+
 TEST(FieldRun, BothRegimesAreReadTogether) {
   OracleMemo memo;
   VerifyOptions both;
