@@ -15,6 +15,7 @@
 #include "golden/strata.h"
 #include "tests/golden/faults.h"
 #include "tests/golden/one_strategy.h"
+#include "weights/generator.h"
 
 namespace shardproof {
 namespace {
