@@ -290,6 +290,14 @@ TEST(FieldRun, BothRegimesAreReadTogether) {
   both.field_seed = 77;
   EXPECT_TRUE(verify_case(c, memo, both).reading.ends_with(" (seed=77)"));
   both.field_seed = {};
+  // A fault that the floats of this input hide.
+  both.faults.result = swap_rows;
+  Case rows = parse_case("torus=2x1x1 model=palm-tiny,layers=1 prefill=dp decode=dp batch=4");
+  const Judgement hidden = verify_case(rows, memo, both);
+  EXPECT_EQ(hidden.verdict, Verdict::different);
+  EXPECT_TRUE(hidden.reading.starts_with("equal bits, but another formula")) << hidden.reading;
+  ASSERT_FALSE(hidden.findings.empty());
+  EXPECT_TRUE(hidden.findings[0].step.ends_with("layer0.xn")) << hidden.findings[0].step;
   // A rounding that only floats have.
   both.faults = {};
   both.faults.result = [](const Scope&, const Program&, const Op&, const ValueDecl& declared,
