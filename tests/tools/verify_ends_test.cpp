@@ -151,7 +151,8 @@ TEST_F(VerifyEnds, ATerminalSeesProgressFromTheFirstSecond) {
     EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, said.empty() ? 0 : 130) << said;
     return said;
   };
-  for (const char* arguments : {"verify", "verify --json", "verify --cases 1000000 --quiet"}) {
+  for (const std::string& arguments :
+       {std::string("verify"), kEndless + " --json", kEndless + " --quiet"}) {
     const std::string said = seen(arguments);
     EXPECT_TRUE(std::regex_search(said, std::regex("\r\x1b\\[K[0-9]+ of [0-9]+ cases, [0-9]+ s")))
         << said;
