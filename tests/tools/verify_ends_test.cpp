@@ -84,7 +84,7 @@ TEST_F(VerifyEnds, AnInterruptDuringTheLastPrintingLosesNothing) {
     ::dup2(pipe[1], STDOUT_FILENO);
     ::close(pipe[0]);
     ::close(pipe[1]);
-    ::execl(SHARDPROOF_CLI, SHARDPROOF_CLI, "verify", "--cases", "160", "--seed", "1", "--json",
+    ::execl(SHARDPROOF_CLI, SHARDPROOF_CLI, "verify", "--cases", "100", "--seed", "1", "--json",
             nullptr);
     ::_exit(127);
   }
@@ -102,7 +102,7 @@ TEST_F(VerifyEnds, AnInterruptDuringTheLastPrintingLosesNothing) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 130);
-  EXPECT_EQ(nlohmann::json::parse(said)["cases"].size(), 160U);
+  EXPECT_EQ(nlohmann::json::parse(said)["cases"].size(), 100U);
 }
 
 TEST_F(VerifyEnds, AnInterruptEndsJsonWhole) {
