@@ -11,18 +11,10 @@
 #include "golden/cases.h"
 #include "golden/key_values.h"
 #include "golden/strata.h"
+#include "tests/golden/drawn.h"
 
 namespace shardproof {
 namespace {
-
-const std::vector<Case>& drawn() {
-  static const std::vector<Case> all = [] {
-    std::vector<Case> cases;
-    for (std::uint64_t i = 0; i < 1000; ++i) cases.push_back(cases::draw(1, i));
-    return cases;
-  }();
-  return all;
-}
 
 bool has(const Case& c, const std::string& value) {
   const auto all = cases::key_values_of(c);

@@ -6,6 +6,7 @@
 #include "engine/int8_weights.h"
 #include "golden/verify.h"
 #include "tests/engine/strategy_sample.h"
+#include "tests/sanitized.h"
 #include "weights/generator.h"
 #include "weights/registry.h"
 
@@ -53,6 +54,7 @@ std::map<std::string, Layout> cut_weights(const Case& c) {
 TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
   int matrices = 0;
   int vectors = 0;
+  OneInN chosen(5, "weights");
   for (const char* torus : {"4x2x3", "1x3x1", "2x1x2"})
     // One strategy for each way in which weights rest, nothing else enters; on the small tori those
     // that shard a dim by other axes than ws2d does, and ws2d.
@@ -66,6 +68,7 @@ TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
       const auto cut = cut_weights(c);
       for (const WeightSpec& spec : weight_specs(c.model)) {
         if (spec.name.starts_with("layer0.") || spec.name.starts_with("rope_")) continue;
+        if (!chosen()) continue;
         const auto dot = spec.name.find('.');  // layer1, the last
         const std::string in_program =
             dot == std::string::npos ? spec.name : spec.name.substr(dot + 1);
@@ -86,8 +89,8 @@ TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
         }
       }
     }
-  EXPECT_GT(matrices, 100);
-  EXPECT_GT(vectors, 50);
+  EXPECT_GT(matrices, kSanitized ? 20 : 100);
+  EXPECT_GT(vectors, kSanitized ? 10 : 50);
 }
 
 TEST(Evidence, OneOtherBlockIsEnough) {

@@ -8,14 +8,10 @@
 
 #include "golden/cases.h"
 #include "golden/strata.h"
+#include "tests/golden/drawn.h"
 
 namespace shardproof {
 namespace {
-
-const std::vector<Case>& matrix() {
-  static const std::vector<Case> all = cases::standard_matrix();
-  return all;
-}
 
 /// Whether some row has these keys: "torus=4x2x3 K=1 act=bf16", each a key of the case line, of the
 /// model or "strategy", which is prefill and decode alike. K=H is multihead, 1<K<H grouped.

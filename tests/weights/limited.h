@@ -3,22 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "tests/sanitized.h"
+
 namespace shardproof {
 
-#ifdef __has_feature  // clang++; g++ defines __SANITIZE_ADDRESS__
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SHARDPROOF_SANITIZED_TEST
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SHARDPROOF_SANITIZED_TEST
-#endif
-
 /// Sanitizers take memory of their own, and end the process where they get none.
-#ifdef SHARDPROOF_SANITIZED_TEST
-inline constexpr bool kMemoryCanBeLimited = false;
-#else
-inline constexpr bool kMemoryCanBeLimited = true;
-#endif
+inline constexpr bool kMemoryCanBeLimited = !kSanitized;
 
 /// A lower limit of this process while it lives, as by ulimit.
 class Limited {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "golden/field/run.h"
+#include "tests/sanitized.h"
 
 namespace shardproof {
 namespace {
@@ -80,6 +81,8 @@ TEST(FieldEquality, ShrinksWithLanesOfARun) {
 }
 
 TEST(FieldEquality, PassesFiftyForPalmMiniOverTenPositions) {
+  if (kSanitized)
+    GTEST_SKIP() << "under a sanitizer: large, and of no code that smaller cases do not run";
   const Judgement j = judged(
       "torus=4x4x2 model=palm-mini prefill=ws2d:batch decode=ws2d:batch regime=field "
       "batch=32 prompt=7 gen=4 seed=11",

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/golden/scalar/faulty.h"
+#include "tests/sanitized.h"
 
 namespace shardproof {
 namespace {
@@ -68,6 +69,7 @@ std::vector<std::size_t> deciding(const Program& program, const Op& op) {
 
 TEST(LoopedRuns, AreEqualToTheScalarModel) {
   OracleMemo memo;
+  OneInN chosen(5, "cases");
   for (const char* strategy : {"ws1d:heads", "ws2d:heads", "ws2d:bfirst-x", "ws2d:norm-first",
                                "wg-x:natural", "wg-xyz:batch", "fsdp"})
     for (const char* block : {"serial", "parallel"})
@@ -76,6 +78,7 @@ TEST(LoopedRuns, AreEqualToTheScalarModel) {
              {looped(strategy, loop, kEven, block), looped(strategy, loop, kOdd, block),
               looped(strategy, loop, kOdd, block, "acc=bf16"),
               looped(strategy, loop, kOdd, block, "wire=bf16")}) {
+          if (!chosen()) continue;
           const Judgement j = verify_case(c, memo);
           EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << " " << j.explanation();
         }
@@ -85,10 +88,12 @@ TEST(LoopedRuns, AreEqualToTheScalarModel) {
 // operand that is gathered.
 TEST(LoopedRuns, OfAnotherOrderAreDifferent) {
   std::set<std::string> values;
+  OneInN chosen(5, "cases");
   for (const char* strategy : {"ws2d:heads", "wg-x:natural"})
     for (const char* block : {"serial", "parallel"})
       for (const char* sizes : {kEven, kOdd})
         for (Loop loop : kLoops) {
+          if (!chosen()) continue;
           const Case c = looped(strategy, loop, sizes, block);
           const RunPlan right = make_plan(c);
           const Program& layer = right.prefill.layer;
@@ -141,8 +146,10 @@ TEST(LoopedRuns, OfABlockOutHaveARingForEachTerm) {
     }
     return plan;
   };
+  OneInN chosen(3, "pairs of loops");
   for (const Loop attn : kAll)
     for (const Loop hidden : kAll) {
+      if (!chosen()) continue;
       const RunPlan right = with(attn, hidden);
       EXPECT_EQ(ran_as(c, right, right), Verdict::equal)
           << to_string(attn) << " " << to_string(hidden);
