@@ -126,7 +126,7 @@ Judged Replay::judge(const std::string& id) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Interval number = expected.at(i), ends = values(number, format);
     const double v = actual.data[i];
-    if (!(ends.low <= v && v <= ends.high)) {
+    if (!holds(ends, format, v)) {
       j.fit = Fit::different;
       j.index = global_index(actual.shape, static_cast<std::int64_t>(i));
       j.expected = ends;
@@ -134,15 +134,14 @@ Judged Replay::judge(const std::string& id) {
       break;
     }
     slack.see(number, format, v);
-    reach = std::max(reach, expected.radius[i]);
+    reach = std::max(reach, 0.5 * (number.high - number.low));
     squares += v * v;
   }
   j.slack = slack.slack();
   const double mean =
       std::sqrt(squares / static_cast<double>(std::max<std::size_t>(expected.size(), 1)));
   j.reach = reach > 0 ? reach / mean : 0.0;
-  // So that a reach that is no number is loose.
-  if (j.fit == Fit::within && !(j.reach <= kLoose)) j.fit = Fit::loose;
+  if (j.fit == Fit::within && !narrow(reach, mean)) j.fit = Fit::loose;
   return j;
 }
 
@@ -325,7 +324,7 @@ Carried Replay::logits(const Place& p) {
       Evaluated z = sum.value(declared_);
       const auto scale = static_cast<double>(config_.logit_scale);
       z.center *= scale;
-      z.radius = z.radius * scale + (unit + unit_of(declared_.sums)) * std::abs(z.center);
+      z.radius = z.radius * std::abs(scale) + (unit + unit_of(declared_.sums)) * std::abs(z.center);
       if (biased) {
         z.radius += unit * (std::abs(z.center) + std::abs(z.center + bias.center[v]));
         z.center += bias.center[v];

@@ -118,6 +118,34 @@ TEST(Replay, WiderThanAHundredthIsLoose) {
   EXPECT_EQ(d.judge(id).fit, Fit::different);
 }
 
+TEST(Replay, AValueOfBf16HasItsDigits) {
+  Dumped d(kModel + " act=bf16");
+  const std::string id = "decode.1.layer1.block_out";
+  d.without({"gate", "up", "hidden", "norm"});
+  ASSERT_EQ(d.judge(id).fit, Fit::loose);
+  // Far inside of a wide interval, but no bf16.
+  double& v = d.dump.at(id).data.at(3);
+  v *= 1 + 0x1p-20;
+  EXPECT_EQ(d.judge(id).fit, Fit::different);
+  EXPECT_EQ(d.judge(id).index.back(), 3);
+}
+
+TEST(Replay, NothingIsWithinThatIsNotFinite) {
+  Dumped d(kModel);
+  // The sum of these two overflows, as f32.
+  for (const char* name : {"decode.1.layer0.out", "decode.1.layer1.block_out"})
+    d.dump.at(name).data.at(2) = static_cast<double>(3e38F);
+  double& sum = d.dump.at("decode.1.layer1.out").data.at(2);
+  sum = INFINITY;
+  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::loose);
+  sum = static_cast<double>(3e38F);
+  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::different);
+  // Of an operand that is none, nothing follows; what it is itself shows on it alone.
+  d.dump.at("decode.1.layer0.denom").data.at(0) = 0.0;
+  EXPECT_EQ(d.judge("decode.1.layer0.denom").fit, Fit::different);
+  EXPECT_EQ(d.judge("decode.1.layer0.attn").fit, Fit::loose);
+}
+
 TEST(Replay, RefusesWhatItCannotJudge) {
   Dumped d(kModel);
   EXPECT_EQ(label_of([&] { d.judge("decode.1.layer1.nonsense"); }), "bounds_c1");
