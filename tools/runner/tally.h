@@ -22,6 +22,8 @@ struct Tally {
   std::int64_t tensors = 0, elements = 0;
   Drift drift;  ///< the worst of all f32 cases
   std::int64_t drifting = 0;
+  bounds::Tightness bounds;  ///< of all f32 cases
+  std::int64_t bounded = 0;
   std::int64_t of_field = 0;             ///< cases found equal for all inputs
   std::optional<FieldEquality> weakest;  ///< of those the one of the largest bound
   std::map<std::string, std::vector<std::int64_t>> notes;  ///< with the numbers of their cases

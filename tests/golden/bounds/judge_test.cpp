@@ -221,8 +221,12 @@ TEST(BoundsJudge, FindsTheSignOfAZero) {
 /// A sum kept in bf16 has wide bounds; one that was not rounded is found all the same.
 TEST(BoundsJudge, FindsWhatIsNoNumberOfItsFormat) {
   for (OpKind kind : {OpKind::einsum, OpKind::reduce_scatter}) {
-    const Outcome o = bounded(
-        family("acc=bf16"), spoiled(kind, 0, [](float v) { return std::nextafter(v, INFINITY); }));
+    // Of a sum that has more than one term; those of the lookup are zeros but for one.
+    const Fault every = spoiled(kind, 0, [](float v) { return std::nextafter(v, INFINITY); });
+    const Outcome o =
+        bounded(family("acc=bf16"), [&](const Op& op, const Args& args, Results& results) {
+          return op.results[0].name != "er" && every(op, args, results);
+        });
     EXPECT_GT(o.planted, 0);
     const auto between = [&](const Finding& f) {
       float low = 0.0F, high = 0.0F, actual = 0.0F;

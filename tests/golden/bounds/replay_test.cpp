@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -36,12 +38,22 @@ class Dumped {
   }
 
   Judged judge(const std::string& id) {
-    return Replay(known_->stored, plan_.passes, ids_, dump, declared).judge(id);
+    return Replay(changed_ ? *changed_ : known_->stored, plan_.passes, ids_, dump, declared)
+        .judge(id);
   }
   void without(const std::set<std::string>& names) {
     std::erase_if(dump, [&](const auto& entry) {
       return names.contains(entry.first.substr(entry.first.rfind('.') + 1));
     });
+  }
+
+  /// From now on one element of a weight is another than in the run.
+  template <class To>
+  void change(const std::string& weight, std::size_t i, To&& to) {
+    std::map<std::string, Tensor> tensors(known_->stored.all().begin(), known_->stored.all().end());
+    float& v = tensors.at(weight).data.at(i);
+    v = to(v);
+    changed_.emplace(known_->stored.config(), std::move(tensors), known_->stored.kept());
   }
 
   Replay::Dump dump;
@@ -52,6 +64,7 @@ class Dumped {
   RunPlan plan_;
   std::shared_ptr<const OracleMemo::Known> known_;
   std::map<std::string, IntTensor> ids_;
+  std::optional<Weights> changed_;
 };
 
 const std::string kModel = "model=palm-tiny,layers=2,E=32,F=48,H=4,K=2,Q=8,V=24";
@@ -116,6 +129,43 @@ TEST(Replay, WiderThanAHundredthIsLoose) {
   // The name of what it cannot say: a value outside of even that is different.
   for (double& v : d.dump.at(id).data) v += 100.0;
   EXPECT_EQ(d.judge(id).fit, Fit::different);
+}
+
+/// Codes as they are stored, and a scale a column: the oracle's own values are within.
+TEST(Replay, OfInt8WeightsIsWithin) {
+  for (const char* keys : {"", " act=bf16", " block=serial", ",norm=layernorm,bias=all"}) {
+    Dumped d(kModel + keys + " weights=int8");
+    for (const auto& [id, value] : d.dump) {
+      const Judged j = d.judge(id);
+      ASSERT_EQ(j.fit, Fit::within) << keys << " " << id << " " << j.actual << " in ["
+                                    << j.expected.low << ", " << j.expected.high << "]";
+    }
+    // And with what the matrices' products are made of replayed.
+    d.without({"norm", "norm2", "attn", "gate", "up", "hidden"});
+    for (const auto& [id, value] : d.dump) EXPECT_NE(d.judge(id).fit, Fit::different) << id;
+  }
+}
+
+/// One code more in one place: of a value of every matrix that is kept so, seen on its own column.
+TEST(Replay, SeesOneCodeOffByOne) {
+  const std::map<std::string, std::string> values{
+      {"wq", "q"},    {"wk", "k"},         {"wv", "v"},           {"w_gate", "gate"},
+      {"w_up", "up"}, {"wo", "block_out"}, {"w_out", "block_out"}};
+  for (const auto& [matrix, value] : values)
+    for (const bool replayed : {false, true}) {
+      Dumped d(kModel + " weights=int8");
+      const std::string id = "decode.1.layer1." + value;
+      ASSERT_EQ(d.judge(id).fit, Fit::within);
+      d.change("layer1." + matrix, 5, [](float code) { return code < 127 ? code + 1 : code - 1; });
+      // Its operands as dumped, or what they are made of.
+      if (replayed) d.without({"norm", "attn", "hidden"});
+      EXPECT_EQ(d.judge(id).fit, Fit::different) << matrix << " " << replayed;
+      EXPECT_EQ(d.judge("decode.1.layer0." + value).fit, Fit::within) << matrix;
+    }
+  // A scale that is off by one unit in its last place of bf16, too.
+  Dumped d(kModel + " weights=int8");
+  d.change("layer1.w_gate_scale", 0, [](float scale) { return scale * (1 + 0x1p-8F); });
+  EXPECT_EQ(d.judge("decode.1.layer1.gate").fit, Fit::different);
 }
 
 TEST(Replay, AValueOfBf16HasItsDigits) {
