@@ -20,7 +20,8 @@ void Tightness::add(const std::string& step, Kind kind, double reach, double roo
   } else {
     ++loose;
   }
-  if (kind != Kind::running || slack == 0) return;
+  // Of one right value there is nothing but its own rounding.
+  if (kind != Kind::running || reach == 0 || slack == 0) return;
   slacks.push_back(slack);
   if (least_slack != 0 && slack >= least_slack) return;
   least_slack = slack;
@@ -48,10 +49,10 @@ double Tightness::median_slack() const {
 
 std::string Tightness::to_string() const {
   std::string text = fmt::format(
-      "bounds: {} values within ({} sums, {} functions, {} of one right value), {} loose", within,
-      running, formula, within - running - formula, loose);
+      "bounds: {} values within (sums: {}, functions: {}, of one right value: {}), {} loose",
+      within, running, formula, within - running - formula, loose);
   if (least_slack > 0)
-    text += fmt::format("; slack of sums: least {:.2g} at {}, median {:.2g}", least_slack, tightest,
+    text += fmt::format("; slack of sums: least {:.2f} at {}, median {:.1f}", least_slack, tightest,
                         median_slack());
   return text;
 }

@@ -15,7 +15,7 @@ struct Tightness {
   std::int64_t running = 0;  ///< of those within, sums by their running bounds
   std::int64_t formula = 0;  ///< and functions; of the others each element has one right value
   std::int64_t loose = 0;
-  /// What was allowed over what happened, of each sum that has any error.
+  /// What was allowed over what happened, of each sum that has any error and room for one.
   std::vector<double> slacks;
   double least_slack = 0.0;  ///< of these; 0 without one
   std::string tightest;      ///< the step of that value
@@ -25,8 +25,8 @@ struct Tightness {
   void add(const Tightness& other);
   /// Of these; 0 without one.
   double median_slack() const;
-  /// "bounds: 810 values within (130 sums, 80 functions, 600 of one right value), 4 loose; slack of
-  /// sums: least 1.2 at decode.1.layer0.q, median 6.3".
+  /// "bounds: 810 values within (sums: 130, functions: 80, of one right value: 600), 4 loose; slack
+  /// of sums: least 1.21 at decode.1.layer0.q, median 6.3".
   std::string to_string() const;
 };
 

@@ -347,10 +347,11 @@ TEST(Tightness, CountsWhatIsWide) {
   t.add("b", Kind::running, 0.009, 1.0, 2.0);
   t.add("c", Kind::running, NAN, 1.0, 0.0);
   t.add("d", Kind::one_value, 0.0, 0.0, 1.0);
+  t.add("d", Kind::running, 0.0, 0.0, 1.0);  // of two terms
   t.add("e", Kind::formula, 0.0, 1.0, 1.0);
   t.add("f", Kind::running, 1.0, INFINITY, 9.0);  // as big as what it is measured by
-  EXPECT_EQ(t.within, 3);
-  EXPECT_EQ(t.running, 1);
+  EXPECT_EQ(t.within, 4);
+  EXPECT_EQ(t.running, 2);
   EXPECT_EQ(t.formula, 1);
   EXPECT_EQ(t.loose, 3);
   EXPECT_EQ(t.tightest, "b");
@@ -358,8 +359,8 @@ TEST(Tightness, CountsWhatIsWide) {
   bounds::Tightness sum;
   sum.add(t);
   EXPECT_EQ(sum.to_string(),
-            "bounds: 3 values within (1 sums, 1 functions, 1 of one right value), 3 loose; slack "
-            "of sums: least 2 at b, median 3");
+            "bounds: 4 values within (sums: 2, functions: 1, of one right value: 1), 3 loose; "
+            "slack of sums: least 2.00 at b, median 3.0");
 }
 
 }  // namespace

@@ -249,12 +249,12 @@ TEST(TextReport, SaysHowMuchBoundsLeave) {
   EXPECT_EQ(one.end({.tally = tally, .seconds = 1.0}),
             "1 case: 1 equal, 0 different, 0 not judged, 0 refused\n"
             "0 values, 0 elements judged in 1.0 s\n"
-            "bounds: 4 values within (2 sums, 1 functions, 1 of one right value), 1 loose;\n"
-            "slack of sums: least 4.5 at decode.1.layer0.q, median 8\n");
+            "bounds: 4 values within (sums: 2, functions: 1, of one right value: 1), 1 loose;\n"
+            "slack of sums: least 4.50 at decode.1.layer0.q, median 8.0\n");
   tally.add(c, f32.judgement);
   TextReport two({}, 2, true);
   const std::string said = two.end({.tally = tally, .seconds = 1.0});
-  EXPECT_NE(said.find("\n2 f32 cases, bounds: 8 values within (4 sums, 2 functions, 2 of one"),
+  EXPECT_NE(said.find("\n2 f32 cases, bounds: 8 values within (sums: 4, functions: 2, of one"),
             std::string::npos)
       << said;
   std::istringstream lines(said);
