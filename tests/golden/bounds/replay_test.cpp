@@ -176,7 +176,7 @@ TEST(Replay, AValueOfBf16HasItsDigits) {
   // Far inside of a wide interval, but no bf16.
   double& v = d.dump.at(id).data.at(3);
   v *= 1 + 0x1p-20;
-  EXPECT_EQ(d.judge(id).fit, Fit::different);
+  ASSERT_EQ(d.judge(id).fit, Fit::different);
   EXPECT_EQ(d.judge(id).index.back(), 3);
 }
 
