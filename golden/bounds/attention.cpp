@@ -80,6 +80,7 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
   const Arithmetic f64;
   const std::size_t M = attention.slots(), Q = attention.channels();
   Bounds bounds;
+  bounds.kind = result == 1 ? Kind::one_value : result == 2 ? Kind::formula : Kind::running;
   std::vector<Interval>& to = bounds.parts.emplace_back();
   const auto of = [&](std::size_t which, std::size_t i) { return results[which]->whole()[i]; };
   for (std::size_t n = 0; n < attention.heads(); ++n) {

@@ -55,6 +55,7 @@ double least_of(Format format) {
 }
 
 Interval around(double center, double radius) {
+  if (!std::isfinite(center) || !std::isfinite(radius)) return {-INFINITY, INFINITY};
   if (radius == 0) return {center, center};
   // Two roundings: of the difference, and of what is taken off for the first.
   const double more = radius + 0x1p-51 * (std::abs(center) + radius);
@@ -62,6 +63,7 @@ Interval around(double center, double radius) {
 }
 
 Interval values(const Interval& of, Format format) {
+  if (std::isnan(of.low) || std::isnan(of.high)) return {-INFINITY, INFINITY};
   switch (format) {
     case Format::f32:
       return {to_f32(of.low), to_f32(of.high)};
@@ -74,10 +76,16 @@ Interval values(const Interval& of, Format format) {
   return of;
 }
 
+bool holds(const Interval& ends, Format format, double value) {
+  if (std::isnan(value)) return ends.low == -INFINITY && ends.high == INFINITY;
+  const Interval own = values({value, value}, format);
+  return ends.low <= value && value <= ends.high && own.low == value && own.high == value;
+}
+
 void Slack::see(const Interval& of, Format format, double value) {
   const double middle = 0.5 * (of.low + of.high);
   const double error = std::abs(value - middle);
-  if (!(error > error_)) return;
+  if (!(error > error_) || std::isinf(error)) return;
   error_ = error;
   // A value differs from its number by half a unit in its last place, too.
   bound_ = 0.5 * (of.high - of.low) + unit_of(format) * std::abs(value) + least_of(format);

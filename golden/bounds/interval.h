@@ -11,17 +11,27 @@ enum class Format { f32, bf16, f64 };
 double unit_of(Format format);
 double least_of(Format format);
 
+/// What an interval's error is made of: nothing, the roundings of a sum in a known order, or those
+/// of a formula.
+enum class Kind { one_value, running, formula };
+
 /// Where the real number lies whose rounding a value is.
 struct Interval {
   double low = 0.0, high = 0.0;
 };
 
 /// All that is at most `radius` away from `center`, and a little more where a radius is not zero:
-/// the ends are f64 and the interval holds its real ends.
+/// the ends are f64 and the interval holds its real ends. All numbers where one of both is not
+/// finite: a bound says nothing of what overflows.
 Interval around(double center, double radius);
 
-/// The values that a number of the interval may be rounded to: RN(low) to RN(high).
+/// The values that a number of the interval may be rounded to: RN(low) to RN(high). From −inf to
+/// +inf where an end is NaN: then nothing is known.
 Interval values(const Interval& of, Format format);
+
+/// Whether a value is one of the format that lies between these ends, +0 and −0 being one. NaN lies
+/// only between infinite ends, where nothing is known.
+bool holds(const Interval& ends, Format format, double value);
 
 /// How tight a bound is: what is allowed over what happened, where a tensor's error is largest.
 class Slack {

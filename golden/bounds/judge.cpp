@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "golden/compare/assembled.h"
@@ -68,21 +69,42 @@ std::optional<Outside> first_outside(const Layout& layout, const Shape& shape, c
   return std::nullopt;
 }
 
-/// The float values that an interval allows.
-struct Ends {
-  std::vector<std::vector<float>> low, high;
+/// The place of a float among all, −0 before +0; a NaN's is beyond both infinities'.
+std::int32_t place_among_floats(float v) {
+  const auto bits = std::bit_cast<std::int32_t>(v);
+  return bits < 0 ? std::numeric_limits<std::int32_t>::min() - bits - 1 : bits;
+}
 
-  explicit Ends(const bounds::Bounds& of) {
+/// The float values that intervals allow: as bounds::holds has it, but with signs of zeros, which
+/// the f32 regime defines.
+class Ends {
+ public:
+  explicit Ends(const bounds::Bounds& of) : cut_(of.format == bounds::Format::bf16 ? 0xffffU : 0U) {
+    using Limits = std::numeric_limits<std::int32_t>;
     for (const auto& part : of.parts) {
-      auto& lows = low.emplace_back(part.size());
-      auto& highs = high.emplace_back(part.size());
+      std::vector<Places>& to = parts_.emplace_back(part.size());
       for (std::size_t i = 0; i < part.size(); ++i) {
         const Interval ends = bounds::values(part[i], of.format);
-        lows[i] = static_cast<float>(ends.low);
-        highs[i] = static_cast<float>(ends.high);
+        to[i] = {place_among_floats(static_cast<float>(ends.low)),
+                 place_among_floats(static_cast<float>(ends.high))};
+        if (ends.low == -INFINITY && ends.high == INFINITY) to[i] = {Limits::min(), Limits::max()};
       }
     }
   }
+
+  bool hold(std::size_t part, std::size_t i, float v) const {
+    const Places& ends = parts_[part][i];
+    const std::int32_t place = place_among_floats(v);
+    if (place < ends.low || place > ends.high) return false;
+    return std::isnan(v) || (std::bit_cast<std::uint32_t>(v) & cut_) == 0;
+  }
+
+ private:
+  struct Places {
+    std::int32_t low = 0, high = 0;
+  };
+  std::vector<std::vector<Places>> parts_;
+  std::uint32_t cut_;  ///< bits that are zero in every value
 };
 
 bool same_size(const bounds::Bounds& of, const Value& held) {
@@ -123,10 +145,17 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
     return;
   }
   std::vector<const Value*> args, results;
-  for (const std::string& name : op->args) args.push_back(&values_.at(name));
+  // What was found to be other data above is not there, nor what is made of it.
+  const auto known = [&](const std::string& name) {
+    const auto at_name = values_.find(name);
+    return at_name == values_.end() ? nullptr : &at_name->second;
+  };
+  for (const std::string& name : op->args) args.push_back(known(name));
   std::size_t result = 0;
   while (op->results.at(result).name != declared.name)
-    results.push_back(&values_.at(op->results[result++].name));
+    results.push_back(known(op->results[result++].name));
+  for (const auto* all : {&args, &results})
+    if (std::find(all->begin(), all->end(), nullptr) != all->end()) return;
   const bounds::Allowed allowed =
       bounds::allowed(*op, result, args, results, setting_of(plan_, pass_, *op));
 
@@ -156,7 +185,7 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
         found.expected =
             element(std::bit_cast<std::uint32_t>(bits.parts[outside->part][at(outside->element)]));
     }
-    if (!outside) tightness_.add(found.step, 0.0, 0.0, 0.0);
+    if (!outside) tightness_.add(found.step, bounds::Kind::one_value, 0.0, 0.0, 0.0);
   } else {
     if (!same_size(allowed.bounds, *held)) {
       found.expected = "another shape";
@@ -164,14 +193,15 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       return findings_.add(std::move(found));
     }
     const Ends ends(allowed.bounds);
-    outside = first_outside(declared.layout, held->shape, torus, value.f32(),
-                            [&](std::size_t part, std::size_t i, float v) {
-                              return !(ends.low[part][i] <= v && v <= ends.high[part][i]);
-                            });
+    outside = first_outside(
+        declared.layout, held->shape, torus, value.f32(),
+        [&](std::size_t part, std::size_t i, float v) { return !ends.hold(part, i, v); });
     if (outside) {
       const std::size_t i = at(outside->element);
+      const Interval in =
+          bounds::values(allowed.bounds.parts[outside->part][i], allowed.bounds.format);
       found.expected =
-          fmt::format("in [{}, {}]", ends.low[outside->part][i], ends.high[outside->part][i]);
+          fmt::format("in [{}, {}]", static_cast<float>(in.low), static_cast<float>(in.high));
     } else {
       bounds::Slack slack;
       double reach = 0.0, squares = 0.0;
@@ -185,7 +215,8 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
         }
       const double count =
           static_cast<double>(held->parts.size()) * static_cast<double>(element_count(held->shape));
-      tightness_.add(found.step, reach, std::sqrt(squares / std::max(count, 1.0)), slack.slack());
+      tightness_.add(found.step, allowed.bounds.kind, reach,
+                     std::sqrt(squares / std::max(count, 1.0)), slack.slack());
     }
   }
   if (outside) {

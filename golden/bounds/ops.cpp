@@ -1,6 +1,5 @@
 #include "golden/bounds/ops.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/program/constants.h"
@@ -20,6 +19,7 @@ double wide(float v) { return static_cast<double>(v); }
 template <class IntervalOf>
 Allowed each(const Value& t, IntervalOf&& interval) {
   Allowed a;
+  a.bounds.kind = Kind::formula;
   std::vector<Interval>& part = a.bounds.parts.emplace_back(t.whole().size());
   for (std::size_t i = 0; i < part.size(); ++i) part[i] = interval(i);
   return a;
@@ -29,10 +29,12 @@ Allowed each(const Value& t, IntervalOf&& interval) {
 /// machine rounds alike. An f64 sum or product of two f32, rounded once more, is the f32 one.
 template <class NumberOf>
 Allowed each_number(const Value& t, NumberOf&& number) {
-  return each(t, [&](std::size_t i) {
+  Allowed a = each(t, [&](std::size_t i) {
     const double v = number(i);
     return Interval{v, v};
   });
+  a.bounds.kind = Kind::one_value;
+  return a;
 }
 
 /// For every element of t the element of s, whose dims are some of t's.
@@ -107,7 +109,9 @@ Allowed activated(Ffn ffn, const std::vector<const Value*>& args) {
     if (args.size() == 1) return in;
     const Interval f32 = values(in, Format::f32);
     const double up = wide(args[1]->whole()[i]);
-    return Interval{std::min(f32.low * up, f32.high * up), std::max(f32.low * up, f32.high * up)};
+    // A negative factor turns the ends round, of −0 and +0, too.
+    const Interval product{f32.low * up, f32.high * up};
+    return std::signbit(up) ? Interval{product.high, product.low} : product;
   });
 }
 

@@ -93,6 +93,13 @@ Carried Replay::weight(std::int64_t layer, std::string_view name) const {
   return Carried(weights_.at(weight_id(layer, name)));
 }
 
+Format Replay::format_of(std::string_view name) const {
+  const ValueRow* const row = value_row(name);
+  if (row == nullptr) return declared_.unstored();
+  if (row->cache && config_.cache == CacheType::bf16) return Format::bf16;
+  return row->stored ? declared_.values : declared_.unstored();
+}
+
 const Carried& Replay::operand(const Place& of, std::string_view name) {
   const std::string id = checkpoint_id(of.pass, of.layer, name);
   if (const auto known = known_.find(id); known != known_.end()) return known->second;
@@ -104,9 +111,7 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
     return known_[id] = Carried(dumped->second);
   }
   const Place place{of.pass, of.layer, std::string(name)};
-  const ValueRow* const row = value_row(name);
-  const bool stored = row != nullptr && row->stored;
-  return known_[id] = derived(place).rounded(stored ? declared_.values : declared_.unstored());
+  return known_[id] = derived(place).rounded(format_of(name));
 }
 
 Judged Replay::judge(const std::string& id) {
@@ -116,9 +121,7 @@ Judged Replay::judge(const std::string& id) {
   const Carried expected = derived(place);
   const Array<double>& actual = dumped->second;
   require_shape(id, actual, expected.shape);
-  const ValueRow* const row = value_row(place.name);
-  Format format = row->stored ? declared_.values : declared_.unstored();
-  if (row->cache && config_.cache == CacheType::bf16) format = Format::bf16;
+  const Format format = format_of(place.name);
   Judged j;
   j.fit = Fit::within;
   Slack slack;
@@ -126,7 +129,7 @@ Judged Replay::judge(const std::string& id) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Interval number = expected.at(i), ends = values(number, format);
     const double v = actual.data[i];
-    if (!(ends.low <= v && v <= ends.high)) {
+    if (!holds(ends, format, v)) {
       j.fit = Fit::different;
       j.index = global_index(actual.shape, static_cast<std::int64_t>(i));
       j.expected = ends;
@@ -134,15 +137,14 @@ Judged Replay::judge(const std::string& id) {
       break;
     }
     slack.see(number, format, v);
-    reach = std::max(reach, expected.radius[i]);
+    reach = std::max(reach, 0.5 * (number.high - number.low));
     squares += v * v;
   }
   j.slack = slack.slack();
   const double mean =
       std::sqrt(squares / static_cast<double>(std::max<std::size_t>(expected.size(), 1)));
   j.reach = reach > 0 ? reach / mean : 0.0;
-  // So that a reach that is no number is loose.
-  if (j.fit == Fit::within && !(j.reach <= kLoose)) j.fit = Fit::loose;
+  if (j.fit == Fit::within && !narrow(reach, mean)) j.fit = Fit::loose;
   return j;
 }
 
@@ -325,7 +327,7 @@ Carried Replay::logits(const Place& p) {
       Evaluated z = sum.value(declared_);
       const auto scale = static_cast<double>(config_.logit_scale);
       z.center *= scale;
-      z.radius = z.radius * scale + (unit + unit_of(declared_.sums)) * std::abs(z.center);
+      z.radius = z.radius * std::abs(scale) + (unit + unit_of(declared_.sums)) * std::abs(z.center);
       if (biased) {
         z.radius += unit * (std::abs(z.center) + std::abs(z.center + bias.center[v]));
         z.center += bias.center[v];

@@ -59,6 +59,8 @@ class Replay {
   std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
   /// As the dump has it, or derived and rounded.
   const Carried& operand(const Place& at, std::string_view name);
+  /// What values of this name are stored as.
+  Format format_of(std::string_view name) const;
   Carried derived(const Place& at);
   Carried weight(std::int64_t layer, std::string_view name) const;
   bool has(std::string_view name) const;

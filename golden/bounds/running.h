@@ -21,7 +21,8 @@ inline double power_below(double x) {
 }
 
 /// One rounding of the f32 regime: to f32, or with acc=bf16 on to bf16. Of a number of [p, 2p), p a
-/// power of two, it is off by at most unit·p, or by `least` (docs/numerics.md section 10.2).
+/// power of two, it is off by at most unit·p, or by `least` (docs/numerics.md section 10.2); by
+/// anything where it overflows.
 struct Step {
   double unit = 0x1p-24;
   double least = 0x1p-150;
@@ -33,8 +34,11 @@ struct Step {
   /// The error once the sum is rounded. 2^-51 pays for the f64 roundings of the sum, here and in
   /// the sum that it becomes part of.
   double rounded(double sum, double error) const {
-    const double most = std::abs(sum) * (1 + 0x1p-50) + error;
-    return error + (unit * power_below(most) + (0x1p-51 * most + least));
+    // A number that a rounding makes infinite is at least (1 − unit)·2^128.
+    const double most = (std::abs(sum) + error) * (1 + 2 * unit);
+    // Infinite from 2^128 on, which no f32 is.
+    const double power = power_below(most) * 0x1p896;
+    return error + (unit * 0x1p-896 * power + (0x1p-51 * most + least));
   }
 };
 

@@ -12,6 +12,7 @@ namespace shardproof::bounds {
 struct Bounds {
   std::vector<std::vector<Interval>> parts;
   Format format = Format::f32;
+  Kind kind = Kind::running;
 };
 
 /// einsum and reductions of the f32 regime from their own operands, with the running bound over

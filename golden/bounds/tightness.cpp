@@ -2,28 +2,58 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace shardproof::bounds {
 
-void Tightness::add(const std::string& step, double reach, double root_mean_square, double slack) {
-  // So that a reach that is no number counts as loose.
-  const bool narrow = reach <= kLoose * root_mean_square;
-  ++(narrow ? within : loose);
-  if (slack == 0 || (least_slack != 0 && slack >= least_slack)) return;
+bool narrow(double reach, double root_mean_square) {
+  return std::isfinite(root_mean_square) && reach <= kLoose * root_mean_square;
+}
+
+void Tightness::add(const std::string& step, Kind kind, double reach, double root_mean_square,
+                    double slack) {
+  if (narrow(reach, root_mean_square)) {
+    ++within;
+    if (kind == Kind::running) ++running;
+    if (kind == Kind::formula) ++formula;
+  } else {
+    ++loose;
+  }
+  // Of one right value there is nothing but its own rounding.
+  if (kind != Kind::running || reach == 0 || slack == 0) return;
+  slacks.push_back(slack);
+  if (least_slack != 0 && slack >= least_slack) return;
   least_slack = slack;
   tightest = step;
 }
 
 void Tightness::add(const Tightness& other) {
   within += other.within;
+  running += other.running;
+  formula += other.formula;
   loose += other.loose;
+  slacks.insert(slacks.end(), other.slacks.begin(), other.slacks.end());
   if (other.least_slack == 0 || (least_slack != 0 && other.least_slack >= least_slack)) return;
   least_slack = other.least_slack;
   tightest = other.tightest;
 }
 
+double Tightness::median_slack() const {
+  if (slacks.empty()) return 0.0;
+  std::vector<double> sorted = slacks;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
 std::string Tightness::to_string() const {
-  std::string text = fmt::format("bounds: {} values within, {} loose", within, loose);
-  if (least_slack > 0) text += fmt::format(", least slack {:.2g} at {}", least_slack, tightest);
+  std::string text = fmt::format(
+      "bounds: {} values within (sums: {}, functions: {}, of one right value: {}), {} loose",
+      within, running, formula, within - running - formula, loose);
+  if (least_slack > 0)
+    text += fmt::format("; slack of sums: least {:.2f} at {}, median {:.1f}", least_slack, tightest,
+                        median_slack());
   return text;
 }
 

@@ -25,6 +25,10 @@ void Tally::add(const Case& c, const Judgement& j) {
     drift.add(*j.drift);
     ++drifting;
   }
+  if (j.bounds) {
+    bounds.add(*j.bounds);
+    ++bounded;
+  }
   if (j.field && j.verdict == Verdict::equal) {
     ++of_field;
     if (!j.field->distinct_ids) ++of_these_ids;

@@ -119,6 +119,11 @@ std::string TextReport::totals(const Ending& ending) const {
   if (tally.drifting > 1)
     text += fmt::format("{} f32 cases, the worst of each: {}\n", tally.drifting,
                         tally.drift.to_string());
+  if (tally.bounded > 0)
+    text += wrapped((tally.bounded == 1 ? "" : fmt::format("{} f32 cases, ", tally.bounded)) +
+                        tally.bounds.to_string(),
+                    kWidth, "") +
+            "\n";
   return text;
 }
 

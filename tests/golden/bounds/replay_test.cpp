@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -36,12 +38,22 @@ class Dumped {
   }
 
   Judged judge(const std::string& id) {
-    return Replay(known_->stored, plan_.passes, ids_, dump, declared).judge(id);
+    return Replay(changed_ ? *changed_ : known_->stored, plan_.passes, ids_, dump, declared)
+        .judge(id);
   }
   void without(const std::set<std::string>& names) {
     std::erase_if(dump, [&](const auto& entry) {
       return names.contains(entry.first.substr(entry.first.rfind('.') + 1));
     });
+  }
+
+  /// From now on one element of a weight is another than in the run.
+  template <class To>
+  void change(const std::string& weight, std::size_t i, To&& to) {
+    std::map<std::string, Tensor> tensors(known_->stored.all().begin(), known_->stored.all().end());
+    float& v = tensors.at(weight).data.at(i);
+    v = to(v);
+    changed_.emplace(known_->stored.config(), std::move(tensors), known_->stored.kept());
   }
 
   Replay::Dump dump;
@@ -52,6 +64,7 @@ class Dumped {
   RunPlan plan_;
   std::shared_ptr<const OracleMemo::Known> known_;
   std::map<std::string, IntTensor> ids_;
+  std::optional<Weights> changed_;
 };
 
 const std::string kModel = "model=palm-tiny,layers=2,E=32,F=48,H=4,K=2,Q=8,V=24";
@@ -105,6 +118,20 @@ TEST(Replay, CarriesOverWhatTheDumpLacks) {
   EXPECT_EQ(d.judge("decode.1.layer1.attn").fit, Fit::different);
 }
 
+// A cache of bf16 holds rounded values whether it is in the dump or not.
+TEST(Replay, CachesOfBf16ThatTheDumpLacksAreRounded) {
+  for (const std::set<std::string>& absent : std::vector<std::set<std::string>>{
+           {"k_cache"}, {"v_cache"}, {"k_cache", "v_cache"}, {"k_cache", "k_rot", "v"}}) {
+    Dumped d(kModel + ",cache=bf16");
+    d.without(absent);
+    for (const auto& [id, value] : d.dump) {
+      const Judged j = d.judge(id);
+      EXPECT_NE(j.fit, Fit::different)
+          << id << " " << j.actual << " in [" << j.expected.low << ", " << j.expected.high << "]";
+    }
+  }
+}
+
 TEST(Replay, WiderThanAHundredthIsLoose) {
   Dumped d(kModel + " act=bf16");
   const std::string id = "decode.1.layer1.block_out";
@@ -116,6 +143,71 @@ TEST(Replay, WiderThanAHundredthIsLoose) {
   // The name of what it cannot say: a value outside of even that is different.
   for (double& v : d.dump.at(id).data) v += 100.0;
   EXPECT_EQ(d.judge(id).fit, Fit::different);
+}
+
+/// Codes as they are stored, and a scale a column: the oracle's own values are within.
+TEST(Replay, OfInt8WeightsIsWithin) {
+  for (const char* keys : {"", " act=bf16", " block=serial", ",norm=layernorm,bias=all"}) {
+    Dumped d(kModel + keys + " weights=int8");
+    for (const auto& [id, value] : d.dump) {
+      const Judged j = d.judge(id);
+      ASSERT_EQ(j.fit, Fit::within) << keys << " " << id << " " << j.actual << " in ["
+                                    << j.expected.low << ", " << j.expected.high << "]";
+    }
+    // And with what the matrices' products are made of replayed.
+    d.without({"norm", "norm2", "attn", "gate", "up", "hidden"});
+    for (const auto& [id, value] : d.dump) EXPECT_NE(d.judge(id).fit, Fit::different) << id;
+  }
+}
+
+/// One code more in one place: of a value of every matrix that is kept so, seen on its own column.
+TEST(Replay, SeesOneCodeOffByOne) {
+  const std::map<std::string, std::string> values{
+      {"wq", "q"},    {"wk", "k"},         {"wv", "v"},           {"w_gate", "gate"},
+      {"w_up", "up"}, {"wo", "block_out"}, {"w_out", "block_out"}};
+  for (const auto& [matrix, value] : values)
+    for (const bool replayed : {false, true}) {
+      Dumped d(kModel + " weights=int8");
+      const std::string id = "decode.1.layer1." + value;
+      ASSERT_EQ(d.judge(id).fit, Fit::within);
+      d.change("layer1." + matrix, 5, [](float code) { return code < 127 ? code + 1 : code - 1; });
+      // Its operands as dumped, or what they are made of.
+      if (replayed) d.without({"norm", "attn", "hidden"});
+      EXPECT_EQ(d.judge(id).fit, Fit::different) << matrix << " " << replayed;
+      EXPECT_EQ(d.judge("decode.1.layer0." + value).fit, Fit::within) << matrix;
+    }
+  // A scale that is off by one unit in its last place of bf16, too.
+  Dumped d(kModel + " weights=int8");
+  d.change("layer1.w_gate_scale", 0, [](float scale) { return scale * (1 + 0x1p-8F); });
+  EXPECT_EQ(d.judge("decode.1.layer1.gate").fit, Fit::different);
+}
+
+TEST(Replay, AValueOfBf16HasItsDigits) {
+  Dumped d(kModel + " act=bf16");
+  const std::string id = "decode.1.layer1.block_out";
+  d.without({"gate", "up", "hidden", "norm"});
+  ASSERT_EQ(d.judge(id).fit, Fit::loose);
+  // Far inside of a wide interval, but no bf16.
+  double& v = d.dump.at(id).data.at(3);
+  v *= 1 + 0x1p-20;
+  ASSERT_EQ(d.judge(id).fit, Fit::different);
+  EXPECT_EQ(d.judge(id).index.back(), 3);
+}
+
+TEST(Replay, NothingIsWithinThatIsNotFinite) {
+  Dumped d(kModel);
+  // The sum of these two overflows, as f32.
+  for (const char* name : {"decode.1.layer0.out", "decode.1.layer1.block_out"})
+    d.dump.at(name).data.at(2) = static_cast<double>(3e38F);
+  double& sum = d.dump.at("decode.1.layer1.out").data.at(2);
+  sum = INFINITY;
+  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::loose);
+  sum = static_cast<double>(3e38F);
+  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::different);
+  // Of an operand that is none, nothing follows; what it is itself shows on it alone.
+  d.dump.at("decode.1.layer0.denom").data.at(0) = 0.0;
+  EXPECT_EQ(d.judge("decode.1.layer0.denom").fit, Fit::different);
+  EXPECT_EQ(d.judge("decode.1.layer0.attn").fit, Fit::loose);
 }
 
 TEST(Replay, RefusesWhatItCannotJudge) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -229,6 +230,35 @@ TEST(TextReport, IsRowsUnderTheirHeadAndTotals) {
   EXPECT_EQ(quiet.begin(), "");
   EXPECT_EQ(quiet.answered(c, equal, tally), "");
   EXPECT_NE(quiet.answered(c, different(), tally), "");
+}
+
+TEST(TextReport, SaysHowMuchBoundsLeave) {
+  const Case c = small("2x1x3");
+  Answered f32;
+  f32.judgement.verdict = Verdict::equal;
+  f32.judgement.bounds.emplace();
+  using bounds::Kind;
+  f32.judgement.bounds->add("decode.1.layer0.q", Kind::running, 0.001, 1.0, 4.5);
+  f32.judgement.bounds->add("decode.1.layer0.k", Kind::running, 0.5, 1.0, 8.0);
+  f32.judgement.bounds->add("decode.1.layer0.v", Kind::running, 0.001, 1.0, 9.0);
+  f32.judgement.bounds->add("decode.1.layer0.norm", Kind::formula, 0.001, 1.0, 1.0);
+  f32.judgement.bounds->add("decode.1.token", Kind::one_value, 0.0, 0.0, 0.0);
+  Tally tally;
+  tally.add(c, f32.judgement);
+  TextReport one({}, 1, false);
+  EXPECT_EQ(one.end({.tally = tally, .seconds = 1.0}),
+            "1 case: 1 equal, 0 different, 0 not judged, 0 refused\n"
+            "0 values, 0 elements judged in 1.0 s\n"
+            "bounds: 4 values within (sums: 2, functions: 1, of one right value: 1), 1 loose;\n"
+            "slack of sums: least 4.50 at decode.1.layer0.q, median 8.0\n");
+  tally.add(c, f32.judgement);
+  TextReport two({}, 2, true);
+  const std::string said = two.end({.tally = tally, .seconds = 1.0});
+  EXPECT_NE(said.find("\n2 f32 cases, bounds: 8 values within (sums: 4, functions: 2, of one"),
+            std::string::npos)
+      << said;
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 /// With a finding of each detector besides the first.

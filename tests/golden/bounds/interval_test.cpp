@@ -1,0 +1,58 @@
+// What a number of an interval may be rounded to, and what is no such value.
+#include "golden/bounds/interval.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "golden/bounds/tightness.h"
+#include "weights/bf16.h"
+
+namespace shardproof::bounds {
+namespace {
+
+bool inside(const Interval& of, Format format, double value) {
+  return holds(values(of, format), format, value);
+}
+
+TEST(Values, OfBf16AreThoseOfOneRoundingOrTwo) {
+  // A tie of bf16 to which a little is added: rounded to f32 first it is a tie again.
+  const double x = 1.0 + 0x1p-8 + 0x1p-40;
+  const Interval ends = values({x, x}, Format::bf16);
+  EXPECT_EQ(ends.low, 1.0);
+  EXPECT_EQ(ends.high, 1.0 + 0x1p-7);
+  const Interval clear = values({1.1, 1.1}, Format::bf16);
+  EXPECT_EQ(clear.low, clear.high);
+  EXPECT_EQ(clear.low, static_cast<double>(round_to_bf16(1.1F)));
+}
+
+TEST(Values, HoldTheRoundingsOfTheEnds) {
+  // Two conversions side by side, which g++ 12 may drop.
+  const Interval ends = values({1.0 + 0x1p-30, 2.0 - 0x1p-30}, Format::f32);
+  EXPECT_EQ(ends.low, 1.0);
+  EXPECT_EQ(ends.high, 2.0);
+}
+
+TEST(Values, NaNIsOnlyWhereNothingIsKnown) {
+  EXPECT_FALSE(inside({-1.0, INFINITY}, Format::f32, NAN));
+  EXPECT_FALSE(inside(around(0.0, 1.0), Format::f32, INFINITY));
+  for (const Interval& nothing : {around(NAN, 1.0), around(0.0, NAN), around(INFINITY, 0.0),
+                                  around(0.0, INFINITY), Interval{NAN, 1.0}}) {
+    EXPECT_TRUE(inside(nothing, Format::f32, NAN));
+    EXPECT_TRUE(inside(nothing, Format::f32, 1.0));
+    const Interval ends = values(nothing, Format::f32);
+    EXPECT_FALSE(narrow(0.5 * (ends.high - ends.low), 1.0));
+  }
+}
+
+TEST(Values, AreOfTheFormat) {
+  EXPECT_TRUE(inside({1.0, 1.5}, Format::bf16, 1.0 + 0x1p-7));
+  EXPECT_FALSE(inside({1.0, 1.5}, Format::bf16, 1.0 + 0x1p-8));
+  EXPECT_TRUE(inside({1.0, 1.5}, Format::f32, 1.0 + 0x1p-23));
+  EXPECT_FALSE(inside({1.0, 1.5}, Format::f32, 1.0 + 0x1p-24));
+  EXPECT_TRUE(inside({1.0, 1.5}, Format::f64, 1.0 + 0x1p-24));
+  EXPECT_FALSE(inside({-1.0, 1.0}, Format::bf16, 0x1p-134));
+}
+
+}  // namespace
+}  // namespace shardproof::bounds
