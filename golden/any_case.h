@@ -15,7 +15,7 @@ inline void showValue(const Case& c, std::ostream& os) {
   os << "shardproof verify --case \"" << print_case(c) << "\"";
 }
 
-/// A random case of the library's own stream, shrunk by the library's own steps.
+/// A random case of the library's own stream, of any regime, shrunk by the library's own steps.
 inline rc::Gen<Case> any_case() {
   return [](const rc::Random& random, int) {
     rc::Random source = random;

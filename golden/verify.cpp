@@ -194,8 +194,11 @@ Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
   own.elements += formulas.elements;
   if (formulas.verdict == Verdict::different) {
     own.verdict = formulas.verdict;
-    // After those of the case's own regime, if it has any.
-    own.findings.insert(own.findings.end(), formulas.findings.begin(), formulas.findings.end());
+    // Those of the case's own regime come first; they are most often the same steps.
+    if (own.findings.empty())
+      own.findings = formulas.findings;
+    else if (options.until == Findings::Until::all)
+      own.findings.push_back(formulas.findings.at(0));
   }
   return own;
 }

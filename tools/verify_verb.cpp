@@ -41,8 +41,6 @@ std::unique_ptr<Trace> trace_of(const Options& o, const Plans& list) {
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
   const Case& c = list[0]->plan.given;
-  if (c.numerics.regime == Regime::field)
-    throw Error("verify_c5", "--trace is of floats: a trace of regime=field has no meaning");
   return std::make_unique<Trace>(*list[0], generate_prompt(c.model, c.seed, c.batch, c.prompt),
                                  *o.trace, o.flags.weights() != nullptr);
 }

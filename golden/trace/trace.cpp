@@ -11,6 +11,8 @@ namespace shardproof {
 namespace fs = std::filesystem;
 
 Trace::Trace(const TypedPlan& typed, const IntTensor& prompt, fs::path target, bool weights_given) {
+  if (typed.plan.given.numerics.regime == Regime::field)
+    throw Error("trace_c3", "a trace is of floats: one of regime=field has no meaning");
   const fs::path resolved = require_replaceable(target, "trace_c1");
   require_trace_room(typed, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
   file_ = std::make_unique<TraceFile>(typed.plan.given, prompt, std::move(target), weights_given);
