@@ -66,8 +66,8 @@ struct Answer : Filed<Tensor> {
 /// prime of FieldSetting's list, or lanes are not 1 to 3), "oracle_range" (ids, passes or positions
 /// as in oracle::run, and a position beyond the ids).
 Answer run(const Request& request);
-/// Only what looks ids up: embed of the first pass, whose tokens are all of request.ids, and its raw
-/// and unstored values. Throws Error("field_setting", ...).
+/// Only what looks ids up: embed of the first pass, whose tokens are all of request.ids, and its
+/// raw and unstored values. Throws Error("field_setting", ...).
 Answer run_embedding(const Request& request);
 
 }  // namespace shardproof::oracle::field
