@@ -81,7 +81,7 @@ void choose_formulas(Choices& choose, ModelConfig& m) {
   if (choose.percent(20)) m.theta = 100.0;
   if (choose.percent(20) && m.Q >= 4) m.rotary = 0.5;
   if (choose.percent(20)) m.embed_scale = choose.of<float>({0.75F, 2.0F, 9.5F});
-  if (choose.percent(30)) m.norm = Norm::layernorm;
+  if (choose.percent(30) && m.E > 1) m.norm = Norm::layernorm;  // of one channel it is zero
   if (choose.percent(40)) m.ffn = choose.of({Ffn::geglu, Ffn::gelu, Ffn::gelu_erf});
   if (choose.percent(40))
     m.bias = choose.of({Bias::norm, Bias::qkv, Bias::ffn, Bias::all, Bias::all});

@@ -47,7 +47,7 @@ std::string_view is_or_are(const std::vector<std::string>& names) {
 struct Found {
   std::vector<std::string> zero;
   std::map<char, std::vector<std::string>> weights;  ///< equal along a dim, by its letter
-  std::vector<std::string> values;                   ///< equal in all rows
+  std::vector<std::string> phases;                   ///< whose rows are equal
 };
 
 void look_at_weights(const Weights& weights, const std::vector<std::string>& noted, Found& found) {
@@ -65,29 +65,37 @@ void look_at_weights(const Weights& weights, const std::vector<std::string>& not
   }
 }
 
-/// Values over the model's channels: the statistics of attention may well be equal, as where a
-/// token sees itself alone. A value counts that is so in all passes of a phase, which run one
-/// program.
+/// Whether this holds of a value, "layer0.norm", in all passes of a phase, which run one program.
+template <class Holds>
+bool in_all_passes(const oracle::Answer& answer, std::string_view phase, const std::string& name,
+                   Holds&& holds) {
+  bool met = false;
+  for (const std::string& pass : answer.passes) {
+    if (!pass.starts_with(phase)) continue;
+    const auto at = answer.checkpoints.find(pass + "." + name);
+    if (at == answer.checkpoints.end()) continue;
+    if (!holds(at->second)) return false;
+    met = true;
+  }
+  return met;
+}
+
+/// Values over the model's channels: the statistics of attention may well be zero. Rows whose
+/// logits are equal are so throughout.
 void look_at_values(const ModelConfig& model, const oracle::Answer& answer, Found& found) {
-  for (const std::string_view phase : {"prefill", "decode"})
+  for (const std::string phase : {"prefill", "decode"}) {
     for (const CheckpointSpec& spec : checkpoint_specs(model)) {
       if (spec.dims.find_first_of("EFQV") == std::string::npos) continue;
       for (std::int64_t layer = 0; layer < (spec.per_layer ? model.layers : 1); ++layer) {
-        bool met = false, zero = true, equal_rows = true;
-        for (const std::string& pass : answer.passes) {
-          if (!pass.starts_with(phase)) continue;
-          const auto at =
-              answer.checkpoints.find(checkpoint_id(pass, spec.per_layer ? layer : -1, spec.name));
-          if (at == answer.checkpoints.end()) continue;
-          met = true;
-          zero = zero && is_zero(at->second);
-          equal_rows = equal_rows && equal_along(at->second, 0);  // B
-        }
-        if (!met || !(zero || equal_rows)) continue;
-        (zero ? found.zero : found.values)
-            .push_back(checkpoint_id(phase, spec.per_layer ? layer : -1, spec.name));
+        const std::string name = spec.per_layer ? weight_id(layer, spec.name) : spec.name;
+        if (in_all_passes(answer, phase, name, is_zero)) found.zero.push_back(phase + "." + name);
       }
     }
+    const auto equal_rows = [](const Tensor& logits) {
+      return equal_along(logits, 0) && !is_zero(logits);
+    };
+    if (in_all_passes(answer, phase, "logits", equal_rows)) found.phases.push_back(phase);
+  }
 }
 
 }  // namespace
@@ -107,9 +115,9 @@ std::vector<std::string> notes_of_data(const Weights& weights, const oracle::Ans
   for (const auto& [dim, names] : found.weights)
     add(fmt::format("{} {} equal along {}, and a wrong order of {} does not show", some(names),
                     is_or_are(names), dim, dim));
-  if (!found.values.empty())
-    add(fmt::format("{} {} equal in all rows of B, and rows that change places do not show",
-                    some(found.values), is_or_are(found.values)));
+  for (const std::string& phase : found.phases)
+    add(fmt::format("all rows of B are equal in the {}, and rows that change places do not show",
+                    phase));
   return notes;
 }
 

@@ -109,12 +109,17 @@ std::string TextReport::totals(const Ending& ending) const {
                     : fmt::format(" on {} of {} cases, first on {}", of.size(), cases_, of.front()),
         note);
   if (tally.of_field > 0 && cases_ > 1)
-    text += fmt::format(
-        "{} cases equal for all inputs, as formulas{}; a program with another\n"
-        "formula passes each with probability < 2^-{} over its seed (docs/field.md)\n",
-        tally.of_field,
-        tally.of_these_ids > 0 ? fmt::format(" ({} for their ids only)", tally.of_these_ids) : "",
-        tally.weakest->exponent());
+    text +=
+        wrapped(fmt::format("{} cases equal for all inputs, as formulas{}; a program with another "
+                            "formula passes each with probability < 2^-{} over its seed "
+                            "(docs/field.md)",
+                            tally.of_field,
+                            tally.of_these_ids > 0
+                                ? fmt::format(" ({} for their ids only)", tally.of_these_ids)
+                                : "",
+                            tally.weakest->exponent()),
+                kWidth, "") +
+        "\n";
   if (tally.drifting == 1) text += tally.drift.to_string() + "\n";
   if (tally.drifting > 1)
     text += fmt::format("{} f32 cases, the worst of each: {}\n", tally.drifting,
