@@ -15,7 +15,7 @@ double to_bf16(double v) {
   std::frexp(v, &e);
   const int quantum = std::max(e - 8, -133);
   const double nearest = std::ldexp(std::nearbyint(std::ldexp(v, -quantum)), quantum);
-  return std::abs(nearest) < 0x1p128 ? nearest : std::copysign(INFINITY, v);
+  return std::abs(nearest) < 0x1p128 ? nearest : std::copysign(kInfinity, v);
 }
 
 double to_f32(double v) {
@@ -55,7 +55,7 @@ double least_of(Format format) {
 }
 
 Interval around(double center, double radius) {
-  if (!std::isfinite(center) || !std::isfinite(radius)) return {-INFINITY, INFINITY};
+  if (!std::isfinite(center) || !std::isfinite(radius)) return {-kInfinity, kInfinity};
   if (radius == 0) return {center, center};
   // Two roundings: of the difference, and of what is taken off for the first.
   const double more = radius + 0x1p-51 * (std::abs(center) + radius);
@@ -63,7 +63,7 @@ Interval around(double center, double radius) {
 }
 
 Interval values(const Interval& of, Format format) {
-  if (std::isnan(of.low) || std::isnan(of.high)) return {-INFINITY, INFINITY};
+  if (std::isnan(of.low) || std::isnan(of.high)) return {-kInfinity, kInfinity};
   switch (format) {
     case Format::f32:
       return {to_f32(of.low), to_f32(of.high)};
@@ -77,7 +77,7 @@ Interval values(const Interval& of, Format format) {
 }
 
 bool holds(const Interval& ends, Format format, double value) {
-  if (std::isnan(value)) return ends.low == -INFINITY && ends.high == INFINITY;
+  if (std::isnan(value)) return ends.low == -kInfinity && ends.high == kInfinity;
   const Interval own = values({value, value}, format);
   return ends.low <= value && value <= ends.high && own.low == value && own.high == value;
 }

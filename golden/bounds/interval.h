@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 namespace shardproof::bounds {
 
 /// What a number is rounded to, to nearest even, when it becomes a value. bf16: at once, or to f32
@@ -10,6 +12,8 @@ enum class Format { f32, bf16, f64 };
 /// the distance of neighbours around 0, which bounds it where x is subnormal.
 double unit_of(Format format);
 double least_of(Format format);
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// What an interval's error is made of: nothing, the roundings of a sum in a known order, or those
 /// of a formula.

@@ -87,7 +87,8 @@ class Ends {
         const Interval ends = bounds::values(part[i], of.format);
         to[i] = {place_among_floats(static_cast<float>(ends.low)),
                  place_among_floats(static_cast<float>(ends.high))};
-        if (ends.low == -INFINITY && ends.high == INFINITY) to[i] = {Limits::min(), Limits::max()};
+        if (ends.low == -bounds::kInfinity && ends.high == bounds::kInfinity)
+          to[i] = {Limits::min(), Limits::max()};
       }
     }
   }
