@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/layout.h"
+#include "engine/torus.h"
+#include "golden/bounds/replay.h"
+
+namespace shardproof::diagnosis {
+
+/// A value of a dump that differs from what follows from its operands.
+struct Wrong {
+  std::string id;  ///< "decode.1.layer0.gate"
+  Torus torus;     ///< of the case
+  /// As declared, with dims in the model's order; without axes where the dump has it whole.
+  Layout layout;
+  /// The local shard of every chip, row-major; one for all where the layout has no axes.
+  std::vector<std::vector<double>> shards;
+};
+
+/// One explanation: what the value would be if this had been done.
+struct Hypothesis {
+  std::string fault;   ///< the kind, of faults(): "reduction missing"
+  std::string detail;  ///< its parameters: "over x: each chip holds its own summand"
+  std::string axes;    ///< the axes it is about, "" if none: "x"
+  /// Whether every element of every chip lies in the interval that the prediction leaves open.
+  bool explains = false;
+  /// The largest difference from the prediction, over the root mean square of what was expected.
+  double residual = 0.0;
+};
+
+/// The kinds of faults that are tried, in the order of the documentation.
+const std::vector<std::string>& faults();
+
+/// Replays the step under every fault that its kind of value can have. Those that explain it come
+/// first, simplest first; then the nearest, by residual. Empty where none is nearer than no fault.
+std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong);
+
+}  // namespace shardproof::diagnosis

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/error.h"
+#include "weights/tensor.h"
+
+namespace shardproof::dump {
+
+/// How elements stand in a file, little-endian.
+enum class Encoding { f64, f32, f16, bf16, int8, int32, int64 };
+std::string_view to_string(Encoding encoding);
+std::size_t bytes_of(Encoding encoding);
+
+/// One array of a trace, as somebody wrote it: row-major.
+struct Stored {
+  Shape shape;
+  Encoding encoding = Encoding::f32;
+  std::vector<std::byte> bytes;
+
+  std::size_t size() const { return bytes.size() / bytes_of(encoding); }
+  /// Exactly; an int64 beyond 2^53 as NaN, which no value of a model is.
+  double at(std::size_t i) const;
+};
+
+/// Attributes by name: texts as they are, numbers as text, lists and objects of an npz's JSON as
+/// their JSON text.
+using Attributes = std::map<std::string, std::string, std::less<>>;
+
+/// A value by the name it has in the file.
+struct Value {
+  Attributes attributes;  ///< of one of its shards, where it stands as shards
+  /// The whole tensor or the stacked shards; or a chip's shard under its coordinates.
+  std::map<std::array<int, 3>, Stored> chips;
+  Stored whole;
+  bool in_shards() const { return !chips.empty(); }
+};
+
+/// A trace of version 1 (docs/trace-format.md), as it stands in the file: nothing is looked up,
+/// converted or judged yet.
+struct Dump {
+  Attributes attributes;
+  std::map<std::string, Value, std::less<>> values;
+  std::vector<std::string> order;  ///< their names, in the file's order
+};
+
+/// Reads a trace of anybody's, an HDF5 file or a NumPy archive, by its first bytes. The file is
+/// opened in a child process whose memory is limited, so that a file that breaks a library breaks
+/// only that process. At most max(64 MiB, 8 times the file) are allocated. Throws Error, one line
+/// naming the file: "dump_open" (missing, no regular file, neither container, damaged, or its
+/// reader died), "dump_format" (not a trace, or of another version; an npz without `shardproof`, or
+/// one that is no JSON object), "dump_value" (an array of an unsupported type, named; attributes
+/// of shards that differ; a value both whole and in shards; a chip group that is not X_Y_Z),
+/// "dump_size" (declares more than the above).
+Dump read_dump(const std::filesystem::path& path);
+
+}  // namespace shardproof::dump
