@@ -114,6 +114,11 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
   return known_[id] = derived(place).rounded(format_of(name));
 }
 
+const Carried& Replay::value(const std::string& id) {
+  const Place at = place_of(id);
+  return operand({at.pass, at.layer, ""}, at.name);
+}
+
 Judged Replay::judge(const std::string& id) {
   const Place place = place_of(id);
   const auto dumped = dump_.find(id);

@@ -46,21 +46,35 @@ class Replay {
   /// missing or out of range, too.
   Judged judge(const std::string& id);
 
- private:
+  /// Where a named value stands: its pass, its layer (0 where it has none) and its name.
   struct Place {
     std::string pass;
     std::int64_t layer;
     std::string name;
   };
+  /// Throws Error("bounds_c1", ...) if the model has no such value.
+  Place place_of(const std::string& id) const;
+  /// What follows for a value from those it is made of, whether the dump has it or not: the real
+  /// numbers whose rounding it is. Throws as judge does.
+  Carried expected(const std::string& id) { return derived(place_of(id)); }
+  /// The value as others are made of it: the dump's, or what follows, rounded. Throws as judge does.
+  const Carried& value(const std::string& id);
+  /// What values of this name are rounded to.
+  Format format_of(std::string_view name) const;
+  const Weights& weights() const { return weights_; }
+  const Declared& declared() const { return declared_; }
+  /// Throws Error("bounds_c1", ...) if there is none.
+  const PassPlan& pass(const std::string& name) const;
+  /// Of every pass, in order.
+  const std::vector<PassPlan>& passes() const { return passes_; }
+  /// The position of a row's token in a pass.
+  std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
+
+ private:
   using Known = std::map<std::string, Carried>;
 
-  Place place_of(const std::string& id) const;
-  const PassPlan& pass(const std::string& name) const;
-  std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
   /// As the dump has it, or derived and rounded.
   const Carried& operand(const Place& at, std::string_view name);
-  /// What values of this name are stored as.
-  Format format_of(std::string_view name) const;
   Carried derived(const Place& at);
   Carried weight(std::int64_t layer, std::string_view name) const;
   bool has(std::string_view name) const;
