@@ -22,6 +22,14 @@ set(shardproof_private_headers
   engine/strategies/shipped.h
   engine/op_rules.h
   golden/bounds/running.h
+  golden/diagnosis/chips.h
+  golden/diagnosis/contraction.h
+  golden/diagnosis/families.h
+  golden/diagnosis/fit.h
+  golden/diagnosis/norm_row.h
+  golden/diagnosis/question.h
+  golden/diagnosis/search.h
+  golden/diagnosis/what_if.h
   golden/scalar/adding.h
   golden/trace/file.h
   golden/trace/size.h
