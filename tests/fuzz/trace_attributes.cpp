@@ -8,9 +8,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text = text_of(data, size);
   fuzzed([&] {
     const dump::JsonAttributes read = dump::parse_json_attributes(text);
-    for (const auto& [id, attributes] : read.values) {
-      dump::require_same(attributes, attributes, id);
-      fuzzed([&] { dump::place_of(id); });
+    for (const auto& value : read.values) {
+      dump::require_same(value.second, value.second, value.first);
+      fuzzed([&] { dump::place_of(value.first); });
     }
     dump::require_trace(read.file);
   });
