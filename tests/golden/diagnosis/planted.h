@@ -119,8 +119,8 @@ class Planted {
 inline std::string text(const std::vector<Hypothesis>& all) {
   std::string lines;
   for (const Hypothesis& h : all)
-    lines += fmt::format("{} [{}] {} {:.3e}: {}\n", h.fault, h.axes, h.explains ? "explains" : "near",
-                         h.residual, h.detail);
+    lines += fmt::format("{} [{}] {} {:.3e}: {}\n", h.fault, h.axes,
+                         h.explains ? "explains" : "near", h.residual, h.detail);
   return lines.empty() ? "nothing" : lines;
 }
 
@@ -135,7 +135,8 @@ inline void expect_first(const std::vector<Hypothesis>& all, const std::string& 
 }
 
 inline const char* const kModel =
-    "model=palm-tiny,layers=2,E=48,F=96,H=24,K=2,Q=4,V=48,embed_scale=1.7 batch=24 prompt=4 chunk=3 "
+    "model=palm-tiny,layers=2,E=48,F=96,H=24,K=2,Q=4,V=48,embed_scale=1.7 batch=24 prompt=4 "
+    "chunk=3 "
     "gen=3";
 
 }  // namespace shardproof::diagnosis
