@@ -67,6 +67,10 @@ std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong) {
         search.turn_to(cuts.emplace_back(question, cut));
         try_of_chips(cuts.back(), search);
       }
+  if (!search.explained_everywhere()) {
+    search.turn_back(question);
+    try_fitted_sums(question, search);
+  }
   return search.ranked();
 }
 
