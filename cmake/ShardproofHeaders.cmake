@@ -22,6 +22,19 @@ set(shardproof_private_headers
   engine/strategies/shipped.h
   engine/op_rules.h
   golden/bounds/running.h
+  golden/dump/allowance.h
+  golden/dump/element_type.h
+  golden/dump/hdf5_attributes.h
+  golden/dump/hdf5_trace.h
+  golden/dump/json_attributes.h
+  golden/dump/npy_header.h
+  golden/dump/npz_trace.h
+  golden/dump/place.h
+  golden/dump/process.h
+  golden/dump/sink.h
+  golden/dump/stream.h
+  golden/dump/unicode.h
+  golden/dump/zip_archive.h
   golden/scalar/adding.h
   golden/trace/file.h
   golden/trace/size.h
@@ -80,6 +93,7 @@ function(shardproof_check_headers)
   endforeach()
   add_library(shardproof_headers OBJECT ${units})
   target_link_libraries(shardproof_headers PRIVATE shardproof::runner shardproof::drawing
-                                                   shardproof_options HDF5::HDF5 rapidcheck)
+                                                   shardproof_options HDF5::HDF5 libzip::zip
+                                                   rapidcheck)
   target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
 endfunction()

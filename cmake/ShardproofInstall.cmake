@@ -13,6 +13,7 @@ configure_package_config_file(cmake/ShardproofConfig.cmake.in ShardproofConfig.c
 write_basic_package_version_file(ShardproofConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ShardproofConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/ShardproofConfigVersion.cmake
+              cmake/ShardproofLibzip.cmake
         DESTINATION ${package_dir})
 
 foreach(header IN LISTS shardproof_public_headers)

@@ -15,5 +15,6 @@ void add_explain(CLI::App& app, Action& chosen);
 void add_run(CLI::App& app, Action& chosen);
 void add_weights(CLI::App& app, Action& chosen);
 void add_list(CLI::App& app, Action& chosen);
+void add_compare(CLI::App& app, Action& chosen);
 
 }  // namespace shardproof::tools

@@ -37,7 +37,7 @@ struct Carried {
   Carried() = default;
   explicit Carried(Shape of);
   explicit Carried(const Tensor& exact);
-  explicit Carried(Array<double> exact);
+  Carried(Array<double> exact);  // NOLINT(google-explicit-constructor): the same numbers
   std::size_t size() const { return center.size(); }
   Interval at(std::size_t i) const { return around(center[i], radius[i]); }
   void set(std::size_t i, const Evaluated& v) { center[i] = v.center, radius[i] = v.radius; }

@@ -34,8 +34,8 @@ Projection projection_of(std::string_view name, const ModelConfig& c) {
   return {{{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"}};  // block_out
 }
 
-void require_shape(const std::string& id, const Array<double>& value, const Shape& shape) {
-  if (value.shape == shape && std::ssize(value.data) == element_count(shape)) return;
+void require_shape(const std::string& id, const Carried& value, const Shape& shape) {
+  if (value.shape == shape && std::ssize(value.center) == element_count(shape)) return;
   throw Error("bounds_c1", fmt::format("{} has shape [{}], the model's has [{}]", id,
                                        fmt::join(value.shape, ","), fmt::join(shape, ",")));
 }
@@ -108,7 +108,7 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
     const Shape shape =
         shape_of(value_row(name)->dims, config_, {plan.batch(), plan.L, plan.cached + plan.L});
     require_shape(id, dumped->second, shape);
-    return known_[id] = Carried(dumped->second);
+    return known_[id] = dumped->second;
   }
   const Place place{of.pass, of.layer, std::string(name)};
   return known_[id] = derived(place).rounded(format_of(name));
@@ -119,12 +119,43 @@ const Carried& Replay::value(const std::string& id) {
   return operand({at.pass, at.layer, ""}, at.name);
 }
 
+std::optional<Carried> Replay::expected_raw(const std::string& id) {
+  const Place place = place_of(id);
+  const ValueRow* const row = value_row(place.name);
+  if (row == nullptr || !row->contraction) return std::nullopt;
+  if (place.name == "logits") return logits(place, false);
+  if (row->acc) return projected(place, false);
+  return std::nullopt;
+}
+
+std::optional<Carried> Replay::expected_statistic(const Place& place) {
+  const ValueRow* const row = value_row(place.name);
+  if (row == nullptr || row->norm.empty()) return std::nullopt;
+  const std::string_view what = row->statistic;
+  const bool centered = config_.norm == Norm::layernorm;
+  if (what != "ss" && what != "sum") return std::nullopt;
+  const Carried& x = normed_of({place.pass, place.layer, std::string(row->norm)});
+  if (centered && what == "ss") return std::nullopt;
+  const std::size_t E = at(config_.E);
+  Carried y(Shape{x.shape[0], x.shape[1]});
+  for (std::size_t n = 0; n < y.size(); ++n) {
+    CarriedSum sum;
+    for (std::size_t e = n * E; e < (n + 1) * E; ++e)
+      if (what == "ss")
+        sum.add(x.center[e], x.center[e], x.radius[e], x.radius[e]);
+      else
+        sum.add(x.center[e], 1.0, x.radius[e]);
+    y.set(n, sum.value(declared_));
+  }
+  return y;
+}
+
 Judged Replay::judge(const std::string& id) {
   const Place place = place_of(id);
   const auto dumped = dump_.find(id);
   if (dumped == dump_.end()) throw Error("bounds_c1", fmt::format("the dump has no {}", id));
   const Carried expected = derived(place);
-  const Array<double>& actual = dumped->second;
+  const Carried& actual = dumped->second;
   require_shape(id, actual, expected.shape);
   const Format format = format_of(place.name);
   Judged j;
@@ -133,7 +164,7 @@ Judged Replay::judge(const std::string& id) {
   double reach = 0.0, squares = 0.0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Interval number = expected.at(i), ends = values(number, format);
-    const double v = actual.data[i];
+    const double v = actual.center[i];
     if (!holds(ends, format, v)) {
       j.fit = Fit::different;
       j.index = global_index(actual.shape, static_cast<std::int64_t>(i));
@@ -156,19 +187,15 @@ Judged Replay::judge(const std::string& id) {
 Carried Replay::derived(const Place& p) {
   const std::string& name = p.name;
   if (name == "embed") return embedded(p);
-  if (name == "norm")
-    return normed(p, p.layer == 0 ? operand({p.pass, 0, ""}, "embed")
-                                  : operand({p.pass, p.layer - 1, ""}, "out"));
-  if (name == "norm2") return normed(p, operand(p, "mid"));
-  if (name == "final_norm") return normed(p, operand({p.pass, config_.layers - 1, ""}, "out"));
+  if (name == "norm" || name == "norm2" || name == "final_norm") return normed(p, normed_of(p));
   if (name == "q_rot" || name == "k_rot") return rotated(p, operand(p, name.substr(0, 1)));
   if (name == "k_cache" || name == "v_cache") return appended(p);
   if (name == "score") return scores(p);
   if (name == "max" || name == "exp" || name == "denom") return softmax(p);
   if (name == "attn") return mean(p);
   if (name == "hidden") return hidden(p);
-  if (name == "logits") return logits(p);
-  if (name != "out" && name != "mid") return projected(p);
+  if (name == "logits") return logits(p, true);
+  if (name != "out" && name != "mid") return projected(p, true);
   const bool serial = config_.block == Block::serial;
   const Carried& x = name == "out" && serial ? operand(p, "mid")
                      : p.layer == 0          ? operand({p.pass, 0, ""}, "embed")
@@ -199,6 +226,13 @@ Carried Replay::embedded(const Place& p) const {
                   static_cast<double>(config_.embed_scale);
   }
   return x;
+}
+
+const Carried& Replay::normed_of(const Place& p) {
+  if (p.name == "norm2") return operand(p, "mid");
+  if (p.name == "final_norm") return operand({p.pass, config_.layers - 1, ""}, "out");
+  return p.layer == 0 ? operand({p.pass, 0, ""}, "embed")
+                      : operand({p.pass, p.layer - 1, ""}, "out");
 }
 
 Carried Replay::normed(const Place& p, const Carried& x) {
@@ -245,7 +279,7 @@ Carried Replay::normed(const Place& p, const Carried& x) {
   return y;
 }
 
-Carried Replay::projected(const Place& p) {
+Carried Replay::projected(const Place& p, bool finished) {
   const Projection of = projection_of(p.name, config_);
   std::vector<const Carried*> inputs;
   std::vector<Carried> matrices;
@@ -255,12 +289,13 @@ Carried Replay::projected(const Place& p) {
   }
   const std::size_t rows = at(inputs[0]->shape[0] * inputs[0]->shape[1]);
   const std::size_t columns = matrices[0].size() / (inputs[0]->size() / rows);
-  const WeightRow* const scale_row =
-      weights_.kept() == WeightType::int8 ? scale_of(config_, of.terms[0].second) : nullptr;
+  const WeightRow* const scale_row = finished && weights_.kept() == WeightType::int8
+                                         ? scale_of(config_, of.terms[0].second)
+                                         : nullptr;
   const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
   std::vector<Carried> biases;
   for (const std::string_view bias : of.biases)
-    if (has(bias)) biases.push_back(weight(p.layer, bias));
+    if (finished && has(bias)) biases.push_back(weight(p.layer, bias));
   Carried y(
       shape_of(value_row(p.name)->dims, config_, {inputs[0]->shape[0], inputs[0]->shape[1], 0}));
   const double unit = declared_.operations.unit + 0x1p-53;
@@ -311,11 +346,11 @@ Carried Replay::hidden(const Place& p) {
   return y;
 }
 
-Carried Replay::logits(const Place& p) {
+Carried Replay::logits(const Place& p, bool finished) {
   const Carried& x = operand({p.pass, 0, ""}, "final_norm");
   const PassPlan& plan = pass(p.pass);
   const Carried table = Carried(weights_.at(config_.tied ? "embed" : "unembed"));
-  const bool biased = has("unembed_bias");
+  const bool biased = finished && has("unembed_bias");
   const Carried bias = biased ? Carried(weights_.at("unembed_bias")) : Carried();
   const std::size_t E = at(config_.E), V = at(config_.V), B = at(x.shape[0]), L = at(x.shape[1]);
   const double unit = declared_.operations.unit + 0x1p-53;
@@ -330,9 +365,12 @@ Carried Replay::logits(const Place& p) {
       for (std::size_t e = 0; e < E; ++e)
         sum.add(x.center[row + e], table.center[v * E + e], x.radius[row + e]);
       Evaluated z = sum.value(declared_);
-      const auto scale = static_cast<double>(config_.logit_scale);
-      z.center *= scale;
-      z.radius = z.radius * std::abs(scale) + (unit + unit_of(declared_.sums)) * std::abs(z.center);
+      if (finished) {
+        const auto scale = static_cast<double>(config_.logit_scale);
+        z.center *= scale;
+        z.radius =
+            z.radius * std::abs(scale) + (unit + unit_of(declared_.sums)) * std::abs(z.center);
+      }
       if (biased) {
         z.radius += unit * (std::abs(z.center) + std::abs(z.center + bias.center[v]));
         z.center += bias.center[v];

@@ -34,7 +34,8 @@ struct Judged {
 /// open is carried on, to first order.
 class Replay {
  public:
-  using Dump = std::map<std::string, Array<double>>;
+  /// A radius is how far the copies of a number are from the one that is its center.
+  using Dump = std::map<std::string, Carried>;
 
   /// `weights` as stored for the run; kept as int8, codes and scales. `ids` [BL] are the tokens of
   /// each pass, by pass. All outlive the replay.
@@ -57,7 +58,14 @@ class Replay {
   /// What follows for a value from those it is made of, whether the dump has it or not: the real
   /// numbers whose rounding it is. Throws as judge does.
   Carried expected(const std::string& id) { return derived(place_of(id)); }
-  /// The value as others are made of it: the dump's, or what follows, rounded. Throws as judge does.
+  /// What follows for the S of a contraction, before scale, bias and st ("raw q"), from the
+  /// checkpoint's operands; for a norm's ss or (layernorm) sum or mu, by its name; for exp/denom.
+  /// Throws as judge does; nothing where it is not known of such a value.
+  std::optional<Carried> expected_raw(const std::string& id);
+  std::optional<Carried> expected_statistic(const Place& place);
+  Carried expected_probs(const std::string& pass, std::int64_t layer);
+  /// The value as others are made of it: the dump's, or what follows, rounded. Throws as judge
+  /// does.
   const Carried& value(const std::string& id);
   /// What values of this name are rounded to.
   Format format_of(std::string_view name) const;
@@ -81,14 +89,17 @@ class Replay {
 
   Carried embedded(const Place& at) const;
   Carried normed(const Place& at, const Carried& x);
-  Carried projected(const Place& at);
+  /// What a norm is computed of: x, or the dump's.
+  const Carried& normed_of(const Place& at);
+  /// `finished`: with scale and bias.
+  Carried projected(const Place& at, bool finished);
   Carried rotated(const Place& at, const Carried& x);
   Carried appended(const Place& at);
   Carried scores(const Place& at);
   Carried softmax(const Place& at);
   Carried mean(const Place& at);
   Carried hidden(const Place& at);
-  Carried logits(const Place& at);
+  Carried logits(const Place& at, bool finished);
 
   const Weights& weights_;
   const ModelConfig& config_;

@@ -145,9 +145,35 @@ Carried Replay::softmax(const Place& p) {
   return y;
 }
 
-Carried Replay::mean(const Place& p) {
+Carried Replay::expected_probs(const std::string& pass_name, std::int64_t layer) {
+  const Place p{pass_name, layer, "denom"};
   const Carried& e = operand(p, "exp");
   const Carried& Z = operand(p, "denom");
+  const double unit = declared_.operations.unit + 0x1p-53;
+  const std::size_t M = at(e.shape[3]);
+  Carried y(e.shape);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t n = i / M;
+    y.center[i] = e.center[i] / Z.center[n];
+    y.radius[i] =
+        e.radius[i] / Z.center[n] + (unit + Z.radius[n] / Z.center[n]) * std::abs(y.center[i]);
+  }
+  return y;
+}
+
+Carried Replay::mean(const Place& p) {
+  // As others have it: of the quotients, where the dump has them and not what they are made of.
+  const auto quotients = dump_.find(checkpoint_id(p.pass, p.layer, "exp")) == dump_.end()
+                             ? dump_.find(fmt::format("{}.layer{}.probs", p.pass, p.layer))
+                             : dump_.end();
+  const bool of_quotients = quotients != dump_.end();
+  const Carried& e = of_quotients ? quotients->second : operand(p, "exp");
+  Carried ones;
+  if (of_quotients) {
+    ones = Carried(Shape{e.shape[0], e.shape[1], e.shape[2]});
+    ones.center.assign(ones.size(), 1.0);
+  }
+  const Carried& Z = of_quotients ? ones : operand(p, "denom");
   const Carried& v = operand(p, "v_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);

@@ -48,7 +48,8 @@ struct Value {
 struct Dump {
   Attributes attributes;
   std::map<std::string, Value, std::less<>> values;
-  std::vector<std::string> order;  ///< their names, in the file's order
+  std::vector<std::string> order;    ///< their names, in the file's order
+  std::vector<std::string> ignored;  ///< what else there is: groups and folders other than chips
 };
 
 /// Reads a trace of anybody's, an HDF5 file or a NumPy archive, by its first bytes. The file is

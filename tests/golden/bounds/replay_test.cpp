@@ -91,7 +91,7 @@ TEST(Replay, FindsAWrongValueAndBlamesNoLaterOne) {
   for (const char* name : {"embed", "norm", "q", "k_rot", "v_cache", "score", "max", "exp", "denom",
                            "attn", "gate", "up", "hidden", "block_out", "out", "logits"}) {
     const std::string id = checkpoint_id("decode.1", 1, name);
-    double& v = d.dump.at(id).data.at(1);
+    double& v = d.dump.at(id).center.at(1);
     const double was = v;
     v = v * 1.01 + 0.01;
     const Judged j = d.judge(id);
@@ -114,7 +114,7 @@ TEST(Replay, CarriesOverWhatTheDumpLacks) {
   EXPECT_EQ(replayed.fit, Fit::within);
   EXPECT_GT(replayed.reach, forced.reach);
   // A wrong operand of a value that is absent is seen in the next one that is there.
-  d.dump.at("decode.1.layer1.norm").data[3] += 0.5;
+  d.dump.at("decode.1.layer1.norm").center[3] += 0.5;
   EXPECT_EQ(d.judge("decode.1.layer1.attn").fit, Fit::different);
 }
 
@@ -141,7 +141,7 @@ TEST(Replay, WiderThanAHundredthIsLoose) {
   EXPECT_EQ(j.fit, Fit::loose);
   EXPECT_GT(j.reach, 0.01);
   // The name of what it cannot say: a value outside of even that is different.
-  for (double& v : d.dump.at(id).data) v += 100.0;
+  for (double& v : d.dump.at(id).center) v += 100.0;
   EXPECT_EQ(d.judge(id).fit, Fit::different);
 }
 
@@ -188,7 +188,7 @@ TEST(Replay, AValueOfBf16HasItsDigits) {
   d.without({"gate", "up", "hidden", "norm"});
   ASSERT_EQ(d.judge(id).fit, Fit::loose);
   // Far inside of a wide interval, but no bf16.
-  double& v = d.dump.at(id).data.at(3);
+  double& v = d.dump.at(id).center.at(3);
   v *= 1 + 0x1p-20;
   ASSERT_EQ(d.judge(id).fit, Fit::different);
   EXPECT_EQ(d.judge(id).index.back(), 3);
@@ -198,14 +198,14 @@ TEST(Replay, NothingIsWithinThatIsNotFinite) {
   Dumped d(kModel);
   // The sum of these two overflows, as f32.
   for (const char* name : {"decode.1.layer0.out", "decode.1.layer1.block_out"})
-    d.dump.at(name).data.at(2) = static_cast<double>(3e38F);
-  double& sum = d.dump.at("decode.1.layer1.out").data.at(2);
+    d.dump.at(name).center.at(2) = static_cast<double>(3e38F);
+  double& sum = d.dump.at("decode.1.layer1.out").center.at(2);
   sum = INFINITY;
   EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::loose);
   sum = static_cast<double>(3e38F);
   EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::different);
   // Of an operand that is none, nothing follows; what it is itself shows on it alone.
-  d.dump.at("decode.1.layer0.denom").data.at(0) = 0.0;
+  d.dump.at("decode.1.layer0.denom").center.at(0) = 0.0;
   EXPECT_EQ(d.judge("decode.1.layer0.denom").fit, Fit::different);
   EXPECT_EQ(d.judge("decode.1.layer0.attn").fit, Fit::loose);
 }

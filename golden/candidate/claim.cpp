@@ -1,0 +1,148 @@
+#include "golden/candidate/claim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "weights/words.h"
+
+namespace shardproof::candidate {
+namespace {
+
+class Reader {
+ public:
+  explicit Reader(const dump::Attributes& attributes) : attributes_(attributes) {}
+
+  const std::string* text(std::string_view name) const {
+    const auto at = attributes_.find(name);
+    return at == attributes_.end() ? nullptr : &at->second;
+  }
+  /// Which of the words the attribute is; the first without it.
+  std::size_t word(std::string_view name, const std::vector<std::string_view>& words) const {
+    const std::string* const given = text(name);
+    if (given == nullptr) return 0;
+    const auto at = std::find(words.begin(), words.end(), *given);
+    if (at == words.end()) {
+      std::string legal;
+      for (const std::string_view w : words)
+        if (!w.empty()) legal += fmt::format("{}{}", legal.empty() ? "" : ", ", w);
+      refuse(name, *given, fmt::format("legal: {}", legal));
+    }
+    return static_cast<std::size_t>(at - words.begin());
+  }
+  int number(std::string_view name, int otherwise, int most) const {
+    const std::string* const given = text(name);
+    if (given == nullptr) return otherwise;
+    int value = 0;
+    const char* const end = given->data() + given->size();
+    const auto [at, error] = std::from_chars(given->data(), end, value);
+    if (error != std::errc() || at != end || value < 0 || value > most)
+      refuse(name, *given, fmt::format("a whole number from 0 to {} is expected", most));
+    return value;
+  }
+  [[noreturn]] static void refuse(std::string_view name, std::string_view value,
+                                  std::string_view why) {
+    throw Error("dump_attribute", fmt::format("{}={:?}: {}", name, value.substr(0, 200), why));
+  }
+
+ private:
+  const dump::Attributes& attributes_;
+};
+
+/// What the values of a run depend on: not the strategies, and not how sums are made.
+void require_same(const Case& given, const Case& theirs) {
+  const auto differ = [&](std::string_view key, const std::string& asked,
+                          const std::string& found) {
+    if (asked != found)
+      throw Error("compare_case",
+                  fmt::format("the trace is of {0}={2}, not of {0}={1}", key, asked, found));
+  };
+  differ("torus", given.torus.to_string(), theirs.torus.to_string());
+  differ("model", print_model(given.model), print_model(theirs.model));
+  differ("weights", std::string(to_string(given.numerics.weights)),
+         std::string(to_string(theirs.numerics.weights)));
+  differ("act", std::string(to_string(given.numerics.act)),
+         std::string(to_string(theirs.numerics.act)));
+  differ("batch", std::to_string(given.batch), std::to_string(theirs.batch));
+  differ("prompt", std::to_string(given.prompt), std::to_string(theirs.prompt));
+  differ("chunk", std::to_string(given.chunk), std::to_string(theirs.chunk));
+  differ("gen", std::to_string(given.gen), std::to_string(theirs.gen));
+  differ("seed", std::to_string(given.seed), std::to_string(theirs.seed));
+}
+
+std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
+  std::vector<std::int64_t> heads;
+  std::vector<bool> seen(static_cast<std::size_t>(H), false);
+  for (const std::string_view word : split(text, ",")) {
+    std::int64_t head = -1;
+    const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), head);
+    if (error != std::errc() || at != word.data() + word.size() || head < 0 || head >= H)
+      Reader::refuse("heads", text, fmt::format("{:?} is no head from 0 to {}", word, H - 1));
+    if (seen[static_cast<std::size_t>(head)])
+      Reader::refuse("heads", text, fmt::format("head {} is named twice", head));
+    seen[static_cast<std::size_t>(head)] = true;
+    heads.push_back(head);
+  }
+  if (std::ssize(heads) != H)
+    Reader::refuse("heads", text, fmt::format("{} heads, of {}", heads.size(), H));
+  return heads;
+}
+
+}  // namespace
+
+Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line) {
+  const Reader reader(attributes);
+  const std::string* const format = reader.text("format");
+  if (format == nullptr || *format != "shardproof trace")
+    throw Error("dump_format", "the attribute format is not \"shardproof trace\"");
+  const std::string* const version = reader.text("version");
+  if (version == nullptr || *version != "1")
+    throw Error("dump_format", fmt::format("the trace has version {}, this build reads 1",
+                                           version == nullptr ? "none" : version->substr(0, 40)));
+  const std::string* const own = reader.text("case");
+  if (own == nullptr && !line)
+    throw Error("compare_case", "the trace has no case; say it with --case LINE");
+  Claim claim;
+  claim.given = parse_case(line ? *line : *own);
+  if (own != nullptr && line) require_same(claim.given, parse_case(*own));
+
+  using bounds::Arithmetic;
+  using bounds::Format;
+  bounds::Declared& d = claim.declared;
+  const std::size_t arithmetic = reader.word("arithmetic", {"f32", "f64", "bf16", "exact"});
+  claim.exact = arithmetic == 3;
+  const bool wide = arithmetic == 1 || claim.exact;
+  d.sums = wide ? Format::f64 : Format::f32;
+  d.operations = Arithmetic::of(d.sums, reader.number("ulp", 8, 1 << 20));
+  d.values = arithmetic == 2 || claim.given.numerics.act == ActType::bf16 ? Format::bf16
+             : arithmetic == 1                                            ? Format::f64
+                                                                          : Format::f32;
+  d.folded = reader.number("folded", 0, 1 << 10);
+  d.wire_roundings = reader.number("wire", 0, 1 << 14);
+  claim.weights_of_file = reader.word("weights", {"seed", "file"}) == 1;
+  claim.masked_any = reader.word("masked", {"", "any"}) == 1;
+  claim.score_base_2 = reader.word("score_base", {"e", "2"}) == 1;
+  claim.logits_base_2 = reader.word("logits_base", {"e", "2"}) == 1;
+  claim.gain_folded = reader.word("norm_gain", {"", "folded"}) == 1;
+  // Each is one more rounding of a factor.
+  d.folded += claim.gain_folded ? 1 : 0;
+  const ModelConfig& model = claim.given.model;
+  if (const std::string* const pairs = reader.text("rope_pairs")) {
+    const Rope theirs =
+        reader.word("rope_pairs", {"half", "interleaved"}) == 0 ? Rope::half : Rope::interleaved;
+    if (model.rope != Rope::half && model.rope != Rope::interleaved)
+      Reader::refuse("rope_pairs", *pairs, "the model rotates nothing");
+    if (theirs != model.rope) claim.pairs = theirs;
+  }
+  if (const std::string* const heads = reader.text("heads"))
+    claim.heads = heads_of(*heads, model.H);
+  const std::string* const mesh = reader.text("mesh");
+  claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.given.torus);
+  if (claim.exact && (claim.score_base_2 || claim.logits_base_2 || claim.gain_folded))
+    Reader::refuse("arithmetic", "exact",
+                   "values in other units have other bits; legal: f32, f64, bf16");
+  return claim;
+}
+
+}  // namespace shardproof::candidate

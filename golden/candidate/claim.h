@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run/case.h"
+#include "golden/bounds/carried.h"
+#include "golden/candidate/mesh.h"
+#include "golden/dump/dump.h"
+#include "weights/error.h"
+
+namespace shardproof::candidate {
+
+/// What the writer of a trace says of it as a whole (docs/trace-format.md).
+struct Claim {
+  Case given;
+  bool exact = false;  ///< the bits of the exact regime are claimed
+  bounds::Declared declared;
+  Mesh mesh;
+  bool weights_of_file = false;
+  bool masked_any = false;
+  std::optional<Rope> pairs;  ///< the order of rotated channels, where it is not the model's
+  bool score_base_2 = false;
+  bool logits_base_2 = false;
+  bool gain_folded = false;
+  std::vector<std::int64_t> heads;  ///< the model's head of each of the writer's; empty: the same
+};
+
+/// Reads the attributes of a trace. `line` replaces the case of the trace, or must agree with it
+/// in all that the values depend on. Throws Error: "dump_format" (format or version),
+/// "compare_case" (no case; another one than the trace's, the key named), "dump_attribute" (an
+/// attribute that cannot mean anything: name and value), what parse_case and Mesh::parse throw.
+Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line);
+
+}  // namespace shardproof::candidate

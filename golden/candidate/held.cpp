@@ -1,0 +1,390 @@
+#include "golden/candidate/held.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "golden/compare/block_map.h"
+#include "weights/registry.h"
+#include "weights/words.h"
+
+namespace shardproof::candidate {
+namespace {
+
+const std::string* find(const dump::Attributes& attributes, std::string_view name) {
+  const auto at = attributes.find(name);
+  return at == attributes.end() ? nullptr : &at->second;
+}
+
+std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+
+/// One array of the file in the local shape of a chip, after the stacked dims.
+struct Shard {
+  int chip = 0;
+  const dump::Stored* stored = nullptr;
+  std::size_t first = 0;  // element of the array
+};
+
+/// The arrays of a value of the file, by chip; whole ones as of a torus of one chip.
+struct Arrays {
+  bool whole = false;
+  Torus torus;
+  Shape local;
+  std::vector<Shard> shards;
+  dump::Encoding encoding = dump::Encoding::f32;
+};
+
+Arrays arrays_of(const std::string& name, const dump::Value& value, const Claim& claim,
+                 std::size_t rank) {
+  Arrays a;
+  a.torus = claim.given.torus;
+  if (value.in_shards()) {
+    for (const auto& [at, stored] : value.chips) {
+      const Torus& t = a.torus;
+      if (at[0] >= t.size(Axis::x) || at[1] >= t.size(Axis::y) || at[2] >= t.size(Axis::z))
+        throw Error("dump_layout", fmt::format("{}: chip {}_{}_{} is not on torus {}", name, at[0],
+                                               at[1], at[2], t.to_string()));
+      if (a.shards.empty()) a.local = stored.shape;
+      if (stored.shape != a.local)
+        throw Error("dump_layout", fmt::format("{}: shards of shapes {} and {}", name,
+                                               text(a.local), text(stored.shape)));
+      a.encoding = stored.encoding;
+      a.shards.push_back({(at[0] * t.size(Axis::y) + at[1]) * t.size(Axis::z) + at[2], &stored, 0});
+    }
+    return a;
+  }
+  const dump::Stored& stored = value.whole;
+  a.encoding = stored.encoding;
+  const Shape mesh = claim.mesh.shape(a.torus);
+  if (stored.shape.size() == rank) {
+    a.whole = true;
+    a.torus = Torus(1, 1, 1);
+    a.local = stored.shape;
+    a.shards.push_back({0, &stored, 0});
+    return a;
+  }
+  if (stored.shape.size() != rank + mesh.size())
+    throw Error("dump_layout",
+                fmt::format("{}: an array {} is neither whole, of {} dims, nor stacked, of {} "
+                            "before them",
+                            name, text(stored.shape), rank, mesh.size()));
+  if (!std::equal(mesh.begin(), mesh.end(), stored.shape.begin()))
+    throw Error("dump_layout", fmt::format("{}: an array {} is not stacked over the mesh {}", name,
+                                           text(stored.shape), text(mesh)));
+  a.local.assign(stored.shape.begin() + static_cast<std::ptrdiff_t>(mesh.size()),
+                 stored.shape.end());
+  const auto size = static_cast<std::size_t>(element_count(a.local));
+  for (std::int64_t place = 0; place < element_count(mesh); ++place)
+    a.shards.push_back(
+        {claim.mesh.chip(a.torus, place), &stored, static_cast<std::size_t>(place) * size});
+  return a;
+}
+
+/// The layouts that a value declares, one for each that is fused in it.
+std::vector<Layout> layouts_of(const std::string& name, const dump::Value& value,
+                               const Claim& claim, const std::vector<Subject>& subjects) {
+  std::vector<Layout> layouts;
+  const std::string* const given = find(value.attributes, "layout");
+  const std::string* const spec = find(value.attributes, "spec");
+  if (given != nullptr) {
+    for (const std::string_view word : split(*given, ",")) layouts.push_back(Layout::parse(word));
+  } else if (spec != nullptr) {
+    const std::string* const partial = find(value.attributes, "partial");
+    for (const Subject& s : subjects)
+      layouts.push_back(
+          claim.mesh.layout(s.dims, *spec, partial == nullptr ? "" : std::string_view(*partial)));
+  } else {
+    for (const Subject& s : subjects) {
+      std::vector<Layout::Dim> dims;
+      for (const char letter : s.dims) dims.push_back({letter, Axes()});
+      layouts.emplace_back(std::move(dims), Axes());
+    }
+  }
+  if (layouts.size() != subjects.size())
+    throw Error("dump_layout",
+                fmt::format("{}: {} layouts of {} values", name, layouts.size(), subjects.size()));
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    std::string have = layouts[i].letters(), need = subjects[i].dims;
+    std::sort(have.begin(), have.end());
+    std::sort(need.begin(), need.end());
+    if (have != need)
+      throw Error("dump_layout",
+                  fmt::format("{}: {} has not the dims of {}, {}", name, layouts[i].to_string(),
+                              subjects[i].title(), subjects[i].dims));
+  }
+  return layouts;
+}
+
+/// The writer's channel of a head is the model's of this place, by their orders of rotated pairs.
+std::int64_t channel(std::int64_t theirs, const ModelConfig& config, Rope pairs) {
+  const auto rotated =
+      static_cast<std::int64_t>(static_cast<double>(config.Q) * config.rotary + 0.5);
+  if (theirs >= rotated) return theirs;
+  const std::int64_t half = rotated / 2;
+  // The pair and its half, as they count, and then as the model does.
+  if (pairs == Rope::interleaved) return theirs / 2 + theirs % 2 * half;
+  return theirs % half * 2 + theirs / half;
+}
+
+bool in_pairs(std::string_view name) {
+  for (const std::string_view n :
+       {"q", "k", "q_rot", "k_rot", "k_cache", "wq", "wk", "bq", "bk", "wq_scale", "wk_scale"})
+    if (name == n || (name.starts_with("layer") && name.ends_with(fmt::format(".{}", n))))
+      return true;
+  return false;
+}
+
+/// The number's element in the model's value.
+class Place {
+ public:
+  Place(const Layout& layout, const Subject& subject, const Claim& claim, const Shape& padded)
+      : subject_(subject), claim_(claim), padded_(padded), index_(padded.size(), 0) {
+    for (const char letter : subject.dims) dim_.push_back(*layout.find(letter));
+  }
+  /// `theirs`: row-major in the writer's global shape.
+  std::int64_t operator()(std::int64_t theirs) {
+    for (std::size_t d = padded_.size(); d-- > 0;) {
+      index_[d] = theirs % padded_[d];
+      theirs /= padded_[d];
+    }
+    const ModelConfig& model = claim_.given.model;
+    std::int64_t element = 0;
+    for (std::size_t d = 0; d < dim_.size(); ++d) {
+      std::int64_t i = index_[dim_[d]];
+      if (i >= subject_.shape[d]) return Held::kNone;
+      const char letter = subject_.dims[d];
+      if (!claim_.heads.empty() && (letter == 'H' || (letter == 'K' && model.K == model.H)))
+        i = claim_.heads[static_cast<std::size_t>(i)];
+      if (letter == 'Q' && claim_.pairs && in_pairs(subject_.name))
+        i = channel(i, model, *claim_.pairs);
+      element = element * subject_.shape[d] + i;
+    }
+    return element;
+  }
+
+ private:
+  const Subject& subject_;
+  const Claim& claim_;
+  const Shape& padded_;
+  Shape index_;
+  std::vector<std::size_t> dim_;  // of the writer's, by the model's
+};
+
+/// What the writer's numbers are multiplied by to be the model's.
+std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights& weights) {
+  constexpr double kLn2 = 0.6931471805599453;
+  const auto all = [&](double unit) {
+    return std::vector<double>(static_cast<std::size_t>(element_count(s.shape)), unit);
+  };
+  if (claim.score_base_2 && (s.name == "score" || s.name == "max")) return all(kLn2);
+  if (claim.logits_base_2 && s.name == "logits") return all(kLn2);
+  const bool norm = s.name == "norm" || s.name == "norm2" || s.name == "final_norm";
+  if (claim.gain_folded && norm && s.meaning == Meaning::checkpoint) {
+    std::vector<double> units = all(1.0);
+    const Tensor& gain = weights.at(weight_id(s.layer, s.name));
+    for (std::size_t i = 0; i < units.size(); ++i)
+      units[i] = static_cast<double>(gain.data[i % gain.data.size()]);
+    return units;
+  }
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+/// The subjects of a value of the file: one, or those that are fused in it; none of an unknown
+/// name.
+std::vector<Subject> subjects_of(const std::string& name, const dump::Value& value,
+                                 const Claim& claim, const Passes& passes, WeightType kept) {
+  const ModelConfig& model = claim.given.model;
+  std::string id = name;
+  if (const std::string* const whole = find(value.attributes, "summand_of"))
+    id = name.substr(0, name.rfind('.') + 1) + *whole;
+  std::vector<Subject> subjects;
+  if (const std::string* const fused = find(value.attributes, "fused")) {
+    const std::string before = name.substr(0, name.rfind('.') + 1);
+    for (const std::string_view part : split(*fused, ",")) {
+      const auto s = subject(before + std::string(part), "", model, passes, kept);
+      if (!s)
+        throw Error("dump_attribute", fmt::format("{}: fused={:?}: the model has no {}{}", name,
+                                                  *fused, before, part));
+      subjects.push_back(*s);
+    }
+    return subjects;
+  }
+  const std::string* const meaning = find(value.attributes, "meaning");
+  if (const auto s = subject(id, meaning == nullptr ? "" : *meaning, model, passes, kept))
+    subjects.push_back(*s);
+  return subjects;
+}
+
+/// The place of the dim that fused values stand in one after the other.
+std::size_t along(const std::string& name, const dump::Value& value, const Layout& first,
+                  std::size_t values) {
+  if (values == 1) return 0;
+  const std::string* const letter = find(value.attributes, "along");
+  if (letter == nullptr || letter->size() != 1 || !first.find((*letter)[0]))
+    throw Error("dump_attribute", fmt::format("{}: along={:?} is no dim of {}", name,
+                                              letter == nullptr ? "" : *letter, first.to_string()));
+  return *first.find((*letter)[0]);
+}
+
+/// The writer's global shape, from a chip's: model extents, longer where they are padded.
+Shape padded_shape(const std::string& name, const dump::Value& value, const Layout& layout,
+                   const Subject& subject, const Torus& torus, const Shape& local) {
+  const std::string* const letters = find(value.attributes, "padded");
+  Shape padded;
+  for (std::size_t d = 0; d < local.size(); ++d) {
+    const char letter = layout.dims()[d].letter;
+    const std::int64_t extent = subject.shape[subject.dims.find(letter)];
+    const std::int64_t theirs = local[d] * torus.size(layout.dims()[d].axes);
+    const bool may = letters != nullptr && letters->find(letter) != std::string::npos;
+    if (theirs != extent && !(may && theirs > extent))
+      throw Error("dump_layout",
+                  fmt::format("{}: {} of shards {} is a value of {} {}, the model's has {}{}", name,
+                              layout.to_string(), text(local), letter, theirs, extent,
+                              theirs > extent ? fmt::format("; padding is declared: padded={:?}",
+                                                            std::string(1, letter))
+                                              : ""));
+    padded.push_back(theirs);
+  }
+  return padded;
+}
+
+/// Those of value number `which` of a chip's fused shard.
+std::vector<double> numbers_of(const Shard& shard, const Shape& fused, std::size_t dim,
+                               std::int64_t first, const Shape& local) {
+  std::vector<double> numbers(static_cast<std::size_t>(element_count(local)));
+  std::int64_t inner = 1;
+  for (std::size_t d = dim + 1; d < local.size(); ++d) inner *= local[d];
+  const std::int64_t mine = (local.empty() ? 1 : local[dim]) * inner;
+  const std::int64_t all = (fused.empty() ? 1 : fused[dim]) * inner;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    numbers[i] = shard.stored->at(
+        shard.first + static_cast<std::size_t>(at / mine * all + first * inner + at % mine));
+  }
+  return numbers;
+}
+
+/// A layout of a value that stands whole, without its axes: nothing of it is cut.
+Layout uncut(const Layout& layout) {
+  std::vector<Layout::Dim> dims = layout.dims();
+  for (Layout::Dim& dim : dims) dim.axes = Axes();
+  return Layout(std::move(dims), Axes());
+}
+
+void add(Values& values, const std::string& name, const dump::Value& value, const Claim& claim,
+         const Weights& weights, const Passes& passes) {
+  const std::vector<Subject> subjects = subjects_of(name, value, claim, passes, weights.kept());
+  if (subjects.empty()) {
+    values.unknown.push_back({name, "no value of the model"});
+    return;
+  }
+  std::vector<Layout> layouts = layouts_of(name, value, claim, subjects);
+  const Arrays arrays = arrays_of(name, value, claim, layouts[0].rank());
+  const bool declared = find(value.attributes, "layout") || find(value.attributes, "spec");
+  if (!arrays.whole && !declared)
+    throw Error("dump_layout", fmt::format("{}: shards need a layout", name));
+  if (arrays.whole)
+    for (Layout& layout : layouts) layout = uncut(layout);
+  const std::size_t dim = along(name, value, layouts[0], subjects.size());
+  // What each of the values takes of the fused dim, on a chip.
+  std::vector<Shape> locals;
+  std::int64_t taken = 0;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    locals.push_back(arrays.local);
+    if (subjects.size() == 1) break;
+    const Layout::Dim& d = layouts[i].dims()[dim];
+    const std::int64_t extent = subjects[i].shape[subjects[i].dims.find(d.letter)];
+    const int parts = arrays.torus.size(d.axes);
+    if (extent % parts != 0)
+      throw Error("dump_layout", fmt::format("{}: {} does not divide {} {}", name,
+                                             layouts[i].to_string(), d.letter, extent));
+    locals.back()[dim] = extent / parts;
+    taken += extent / parts;
+  }
+  if (subjects.size() > 1 && taken != arrays.local[dim])
+    throw Error("dump_layout", fmt::format("{}: the values fused along {} have {} together, the "
+                                           "shards {} have {}",
+                                           name, layouts[0].dims()[dim].letter, taken,
+                                           text(arrays.local), arrays.local[dim]));
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    Held held;
+    held.name = name;
+    held.subject = subjects[i];
+    held.layout = layouts[i];
+    held.torus = arrays.torus;
+    held.whole = arrays.whole;
+    held.encoding = arrays.encoding;
+    held.units = units_of(subjects[i], claim, weights);
+    const Shape padded =
+        padded_shape(name, value, layouts[i], subjects[i], arrays.torus, locals[i]);
+    const auto chips = static_cast<std::size_t>(arrays.torus.chips());
+    held.shards.resize(chips);
+    held.places.resize(chips);
+    Place place(held.layout, held.subject, claim, padded);
+    for (const Shard& shard : arrays.shards) {
+      const auto chip = static_cast<std::size_t>(shard.chip);
+      held.shards[chip] = numbers_of(shard, arrays.local, dim, first, locals[i]);
+      held.places[chip].resize(held.shards[chip].size());
+      judged_elements(held.layout, padded, arrays.torus, shard.chip,
+                      [&](std::int64_t local, std::int64_t global) {
+                        held.places[chip][static_cast<std::size_t>(local)] = place(global);
+                        return false;
+                      });
+    }
+    if (subjects.size() > 1) first += locals[i][dim];
+    values.held.push_back(std::move(held));
+  }
+}
+
+/// Adds the summands of one value up.
+void add_summand(Held& sum, const Held& other) {
+  if (!(sum.layout == other.layout) || sum.places != other.places)
+    throw Error("dump_layout", fmt::format("{} and {}, summands of {}, have not one layout",
+                                           sum.name, other.name, sum.subject.id));
+  for (std::size_t chip = 0; chip < sum.shards.size(); ++chip)
+    for (std::size_t i = 0; i < sum.shards[chip].size(); ++i)
+      sum.shards[chip][i] += other.shards[chip][i];
+  sum.name += "+" + other.name;
+}
+
+}  // namespace
+
+bool Held::complete() const {
+  std::vector<bool> seen;
+  if (layout.is_partial())
+    return std::none_of(shards.begin(), shards.end(), [](const auto& s) { return s.empty(); });
+  seen.assign(static_cast<std::size_t>(element_count(subject.shape)), false);
+  for (std::size_t chip = 0; chip < shards.size(); ++chip)
+    for (std::size_t i = 0; i < shards[chip].size(); ++i)
+      if (places[chip][i] != kNone) seen[static_cast<std::size_t>(places[chip][i])] = true;
+  return std::find(seen.begin(), seen.end(), false) == seen.end();
+}
+
+Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights) {
+  const Passes passes = claim.given.passes();
+  Values values;
+  std::map<std::string, std::size_t> sums;
+  for (const std::string& name : dump.order) {
+    const dump::Value& value = dump.values.find(name)->second;
+    add(values, name, value, claim, weights, passes);
+    if (!find(value.attributes, "summand_of") || values.held.empty() ||
+        values.held.back().name != name)
+      continue;
+    Held& last = values.held.back();
+    last.summands = true;
+    const auto [at, is_first] = sums.emplace(last.subject.title(), values.held.size() - 1);
+    if (is_first) continue;
+    add_summand(values.held[at->second], last);
+    values.held.pop_back();
+  }
+  return values;
+}
+
+}  // namespace shardproof::candidate

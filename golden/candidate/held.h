@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "golden/candidate/claim.h"
+#include "golden/candidate/subject.h"
+#include "weights/weights.h"
+
+namespace shardproof::candidate {
+
+/// A value as a trace's writer has it on each chip, and which element of the model's value each of
+/// the numbers is: by the layout that the writer declares, and by the writer's conventions.
+struct Held {
+  static constexpr std::int64_t kNone = -1;  ///< padding: it means nothing
+
+  std::string name;  ///< in the file
+  Subject subject;
+  /// Dims in the writer's order. Without axes and with one chip where the file has it whole.
+  Layout layout;
+  Torus torus;  ///< 1x1x1 where the file has it whole
+  bool whole = false;
+  bool summands = false;  ///< one number is the sum of several that the writer keeps: not rounded
+  dump::Encoding encoding = dump::Encoding::f32;
+  /// By chip; empty where the file lacks it.
+  std::vector<std::vector<double>> shards;
+  /// Of each number of a shard its element in the model's value, row-major, or kNone.
+  std::vector<std::vector<std::int64_t>> places;
+  /// What the writer's number times this is the model's, by element; empty: 1. The writer's units.
+  std::vector<double> units;
+
+  double unit(std::int64_t element) const {
+    return units.empty() ? 1.0 : units[static_cast<std::size_t>(element)];
+  }
+  /// Whether every element is there, of partial sums all summands.
+  bool complete() const;
+};
+
+/// A value of the file that is not one of the model's, or that nothing can be said of.
+struct Unknown {
+  std::string name, why;
+};
+
+/// All values of a trace. Throws Error, naming the value: "dump_layout" (no layout where it needs
+/// one; one that the array's shape does not fit, or whose dims are not the value's),
+/// "dump_attribute" (fused, along, padded, summand_of, encoding that cannot mean anything).
+struct Values {
+  std::vector<Held> held;
+  std::vector<Unknown> unknown;
+};
+/// `weights` as stored for the run.
+Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights);
+
+}  // namespace shardproof::candidate

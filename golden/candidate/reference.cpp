@@ -1,0 +1,192 @@
+#include "golden/candidate/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "golden/compare/block_map.h"
+#include "weights/generator.h"
+#include "weights/registry.h"
+
+namespace shardproof::candidate {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Whole numbers of a value, as ids are.
+std::optional<IntTensor> integers(const Held& held) {
+  const auto whole = assembled_value(held);
+  if (!whole) return std::nullopt;
+  IntTensor ids(whole->shape);
+  for (std::size_t i = 0; i < ids.data.size(); ++i) {
+    const double v = whole->center[i];
+    if (!(std::abs(v) < 0x1p31) || v != std::floor(v))
+      throw Error("compare_ids", fmt::format("{} has {} at {}, no token id", held.name, v,
+                                             oracle::index_text(ids.shape, i)));
+    ids.data[i] = static_cast<std::int32_t>(v);
+  }
+  return ids;
+}
+
+const Held* find(const Values& values, Meaning meaning, const std::string& pass) {
+  for (const Held& held : values.held)
+    if (held.subject.meaning == meaning && held.subject.pass == pass) return &held;
+  return nullptr;
+}
+
+IntTensor column(const IntTensor& of, std::size_t first, std::size_t count) {
+  IntTensor part(Shape{of.shape[0], static_cast<std::int64_t>(count)});
+  for (std::size_t i = 0; i < part.data.size(); ++i)
+    part.data[i] = of.data[i / count * at(of.shape[1]) + first + i % count];
+  return part;
+}
+
+}  // namespace
+
+std::optional<bounds::Carried> assembled_value(const Held& held) {
+  if (!held.complete()) return std::nullopt;
+  bounds::Carried whole(held.subject.shape);
+  std::vector<bool> seen(whole.size(), false);
+  std::vector<double> low(held.layout.is_partial() ? whole.size() : 0, 0.0);
+  for (int chip = 0; chip < held.torus.chips(); ++chip) {
+    const auto c = static_cast<std::size_t>(chip);
+    const std::vector<int> group = judged_group(held.layout, held.torus, chip);
+    if (group.front() != chip) continue;
+    for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
+      const std::int64_t place = held.places[c][i];
+      if (place == Held::kNone) continue;
+      double v = 0.0, rest = 0.0;
+      for (const int member : group) {  // in twice f64's digits
+        const double p = held.shards[static_cast<std::size_t>(member)][i], sum = v + p;
+        const double back = sum - v;
+        rest += (v - (sum - back)) + (p - back);
+        v = sum;
+      }
+      v = (v + rest) * held.unit(place);
+      double& center = whole.center[at(place)];
+      double& radius = whole.radius[at(place)];
+      if (!seen[at(place)])
+        center = v;
+      else if (v != center)  // NaN, too
+        radius = std::isnan(v) ? v : std::max(radius, std::abs(v - center));
+      seen[at(place)] = true;
+      if (!held.units.empty() && held.unit(place) != 1.0)
+        radius = std::max(radius, 0x1p-52 * std::abs(center));
+    }
+  }
+  return whole;
+}
+
+Reference::Reference(const Values& values, const Claim& claim, Weights weights)
+    : claim_(claim), passes_(claim.given.passes()), weights_(std::move(weights)) {
+  prompt_ = generate_prompt(claim.given.model, claim.given.seed, passes_.batch(), passes_.prompt());
+  find_ids(values);
+  fill_dump(values);
+  replay_ = std::make_unique<bounds::Replay>(weights_, passes_, ids_, dump_, claim_.declared);
+}
+
+/// The prompt first, from the passes of the prefill; then the unsharded model, whose tokens are the
+/// ids of a decode step that the trace says nothing of.
+void Reference::find_ids(const Values& values) {
+  std::size_t first = 0;
+  for (std::int64_t i = 0; i < passes_.size(); ++i) {
+    const PassPlan pass = passes_.at(i);
+    if (pass.phase != Phase::prefill) break;
+    if (const Held* const held = find(values, Meaning::ids, pass.name))
+      if (const auto own = integers(*held))
+        for (std::size_t k = 0; k < own->data.size(); ++k)
+          prompt_.data[k / at(pass.L) * at(prompt_.shape[1]) + first + k % at(pass.L)] =
+              own->data[k];
+    ids_[pass.name] = column(prompt_, first, at(pass.L));
+    first += at(pass.L);
+  }
+  for (std::size_t k = 0; k < prompt_.data.size(); ++k)
+    if (prompt_.data[k] < 0 || prompt_.data[k] >= claim_.given.model.V)
+      throw Error("compare_ids",
+                  fmt::format("the prompt has token {} at {}, of {}", prompt_.data[k],
+                              oracle::index_text(prompt_.shape, k), claim_.given.model.V));
+  Numerics numerics = claim_.given.numerics;
+  numerics.regime = Regime::exact;
+  numerics.schedule = Schedule::group;
+  numerics.acc = FloatType::f32;
+  answer_ = oracle::run(weights_, {numerics, prompt_, passes_});
+  bool same = true;
+  std::string before;
+  for (std::int64_t i = 0; i < passes_.size(); ++i) {
+    const PassPlan pass = passes_.at(i);
+    if (pass.phase == Phase::decode) {
+      std::optional<IntTensor> own;
+      for (const auto& [meaning, of] :
+           {std::pair{Meaning::ids, pass.name}, std::pair{Meaning::token, before}})
+        if (const Held* const held = find(values, meaning, of); held != nullptr && !own)
+          own = integers(*held);
+      const IntTensor& expected = answer_.inputs.at(pass.name + ".ids");
+      IntTensor& ids = ids_[pass.name];
+      ids = own ? *own : expected;
+      ids.shape = expected.shape;
+      for (std::size_t k = 0; k < ids.data.size(); ++k)
+        if (ids.data[k] < 0 || ids.data[k] >= claim_.given.model.V)
+          throw Error("compare_ids", fmt::format("{} has token {} in row {}, of {}", pass.name,
+                                                 ids.data[k], k, claim_.given.model.V));
+      same = same && ids.data == expected.data;
+    }
+    same_ids_[pass.name] = same;
+    before = pass.name;
+  }
+}
+
+void Reference::fill_dump(const Values& values) {
+  for (const Held& held : values.held) {
+    const Meaning meaning = held.subject.meaning;
+    if (meaning != Meaning::checkpoint && meaning != Meaning::probs) continue;
+    if (dump_.contains(held.subject.id)) continue;  // as it is made, not as it is moved later
+    if (auto whole = assembled_value(held)) dump_.emplace(held.subject.id, std::move(*whole));
+  }
+}
+
+const Tensor* Reference::exact(const Subject& s) {
+  const auto in = [](const auto& map, const std::string& id) -> const Tensor* {
+    const auto at = map.find(id);
+    return at == map.end() ? nullptr : &at->second;
+  };
+  const auto as_floats = [&](const IntTensor& of) {
+    Tensor& t = made_[s.id] = Tensor(of.shape);
+    for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<float>(of.data[i]);
+    return &t;
+  };
+  switch (s.meaning) {
+    case Meaning::checkpoint:
+      return in(answer_.checkpoints, s.id);
+    case Meaning::raw:
+      return value_row(s.name)->contraction ? &answer_.raw_of(s.id) : nullptr;
+    case Meaning::scaled:
+      return answer_.scaled.contains(s.id) || answer_.with_scale.contains(s.id)
+                 ? &answer_.scaled_of(s.id)
+                 : nullptr;
+    case Meaning::unstored:
+      return &answer_.unstored_of(s.id);
+    case Meaning::stat:
+      return in(answer_.stats, s.id);
+    case Meaning::weight:
+      return &weights_.at(s.id);
+    case Meaning::token:
+      return as_floats(answer_.tokens.at(s.id));
+    case Meaning::ids:
+      return as_floats(ids_.at(s.pass));
+    case Meaning::probs:
+      break;
+  }
+  const std::string before = s.id.substr(0, s.id.rfind('.') + 1);
+  const Tensor* const e = in(answer_.checkpoints, before + "exp");
+  const Tensor* const Z = in(answer_.checkpoints, before + "denom");
+  if (e == nullptr || Z == nullptr) return nullptr;
+  Tensor& t = made_[s.id] = Tensor(e->shape);
+  const std::size_t M = t.data.size() / std::max<std::size_t>(Z->data.size(), 1);
+  for (std::size_t i = 0; i < t.data.size(); ++i)
+    t.data[i] =
+        static_cast<float>(static_cast<double>(e->data[i]) / static_cast<double>(Z->data[i / M]));
+  return &t;
+}
+
+}  // namespace shardproof::candidate

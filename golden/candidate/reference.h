@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "golden/bounds/replay.h"
+#include "golden/candidate/held.h"
+#include "oracle/oracle.h"
+
+namespace shardproof::candidate {
+
+/// What a trace is judged by: the unsharded model's answer for its weights and its token ids, and
+/// the replay of each step from the trace's own operands.
+class Reference {
+ public:
+  /// `values` and `claim` outlive it. `weights` as stored for the run. Throws Error("compare_ids",
+  /// ...) on token ids of the trace that are outside the vocabulary, and what oracle::run throws.
+  Reference(const Values& values, const Claim& claim, Weights weights);
+
+  const Weights& weights() const { return weights_; }
+  /// The ids of a pass, [BL]: the trace's; else the case's prompt, and the tokens before.
+  const IntTensor& ids(const std::string& pass) const { return ids_.at(pass); }
+  /// Whether the unsharded model had the same ids in this pass and all before it.
+  bool on_same_ids(const std::string& pass) const { return same_ids_.at(pass); }
+  bounds::Replay& replay() { return *replay_; }
+
+  /// The exact regime's f32 value; null where it has none of that kind. Of tokens and ids as f32.
+  const Tensor* exact(const Subject& subject);
+
+ private:
+  void find_ids(const Values& values);
+  void fill_dump(const Values& values);
+
+  const Claim& claim_;
+  Passes passes_;
+  Weights weights_;
+  IntTensor prompt_;
+  oracle::Answer answer_;
+  std::map<std::string, IntTensor> ids_;
+  std::map<std::string, bool> same_ids_;
+  bounds::Replay::Dump dump_;
+  std::unique_ptr<bounds::Replay> replay_;
+  std::map<std::string, Tensor> made_;  // values that the answer does not have as f32
+};
+
+/// The whole value in the model's units and order, put together from the chips: sums of partial
+/// sums; else of copies the lowest-numbered chip's, and as the radius how far the others are from
+/// it. Nothing where an element is missing.
+std::optional<bounds::Carried> assembled_value(const Held& held);
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weights/model_config.h"
+#include "weights/numerics.h"
+#include "weights/passes.h"
+#include "weights/tensor.h"
+
+namespace shardproof::candidate {
+
+/// What a value of a trace is.
+enum class Meaning { checkpoint, raw, scaled, unstored, stat, probs, token, ids, weight };
+
+/// A value of a model's run, as a trace may name it.
+struct Subject {
+  Meaning meaning = Meaning::checkpoint;
+  std::string pass;  ///< empty of a weight
+  std::int64_t layer = 0;
+  std::string name;  ///< of the checkpoint, statistic or weight
+  std::string id;    ///< "decode.1.layer0.gate", or the weight's
+  std::string dims;  ///< letters
+  Shape shape;
+
+  /// As reports name it: "raw decode.1.layer0.gate".
+  std::string title() const;
+};
+
+/// The value that a trace calls `id` and says to mean `meaning` ("raw gate"; empty: by its name);
+/// none if the model has no such value.
+std::optional<Subject> subject(std::string_view id, std::string_view meaning,
+                               const ModelConfig& config, const Passes& passes, WeightType kept);
+
+/// How many values a whole trace of checkpoints has, tokens included.
+std::int64_t count_checkpoints(const ModelConfig& config, const Passes& passes);
+
+/// Where a value stands in the run: by pass, layer, and as one value
+/// is made of another.
+std::int64_t order_of(const Subject& subject, const ModelConfig& config, const Passes& passes);
+
+}  // namespace shardproof::candidate

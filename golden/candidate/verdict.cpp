@@ -1,0 +1,375 @@
+#include "golden/candidate/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "golden/bounds/tightness.h"
+#include "golden/compare/block_map.h"
+#include "golden/compare/reach_meter.h"
+#include "weights/registry.h"
+
+namespace shardproof::candidate {
+namespace {
+
+using bounds::Carried;
+using bounds::Format;
+using bounds::Interval;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// What a value must be, by one of the two gates.
+struct Expected {
+  const Tensor* bits = nullptr;  ///< of the exact regime
+  std::optional<Carried> bound;
+  Format format = Format::f32;  ///< of values
+
+  std::string why;  ///< there is none
+
+  bool any() const { return bits != nullptr || bound.has_value(); }
+};
+
+/// Calls see(number, chips that hold it, place) for each number of the value: of partial sums their
+/// sum, on the first chip of the group.
+template <class See>
+void each_number(const Held& held, See&& see) {
+  for (int chip = 0; chip < held.torus.chips(); ++chip) {
+    const auto c = static_cast<std::size_t>(chip);
+    const std::vector<int> group = judged_group(held.layout, held.torus, chip);
+    if (group.front() != chip) continue;
+    if (std::any_of(group.begin(), group.end(),
+                    [&](int m) { return held.shards[static_cast<std::size_t>(m)].empty(); }))
+      continue;
+    for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
+      const std::int64_t place = held.places[c][i];
+      if (place == Held::kNone) continue;
+      double v = 0.0, rest = 0.0;
+      for (const int member : group) {
+        const double p = held.shards[static_cast<std::size_t>(member)][i], sum = v + p;
+        const double back = sum - v;
+        rest += (v - (sum - back)) + (p - back);
+        v = sum;
+      }
+      if (group.size() > 1) v += rest;
+      see(group.size() > 1 ? v : held.shards[c][i], group, place);
+    }
+  }
+}
+
+bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
+/// Whether a slot is one that no query sees, of score, exp and probs.
+class Masked {
+ public:
+  Masked(const Held& held, const Claim& claim, Reference& reference) {
+    const Subject& s = held.subject;
+    if (!claim.masked_any || (s.name != "score" && s.name != "exp" && s.name != "probs")) return;
+    const bounds::Replay& replay = reference.replay();
+    const PassPlan& pass = replay.pass(s.pass);
+    masked_.resize(at(element_count(s.shape)));
+    const std::size_t L = at(s.shape[1]), H = at(s.shape[2]), M = at(s.shape[3]);
+    for (std::size_t i = 0; i < masked_.size(); ++i) {
+      const std::size_t n = i / M / H;
+      masked_[i] = static_cast<std::int64_t>(i % M) > replay.position(pass, n / L, n % L);
+    }
+  }
+  bool operator()(std::int64_t place) const { return !masked_.empty() && masked_[at(place)]; }
+
+ private:
+  std::vector<bool> masked_;
+};
+
+class Judging {
+ public:
+  Judging(const Claim& claim, Reference& reference) : claim_(claim), reference_(reference) {}
+
+  Row judge(const Held& held, std::size_t number) {
+    Row row;
+    row.name = held.name;
+    row.title = held.subject.title();
+    row.held = number;
+    row.chips = held.torus.chips();
+    if (held.subject.meaning == Meaning::ids) return ids(held, std::move(row));
+    if (held.subject.meaning == Meaning::token) keep_token(held);
+    if (held.subject.meaning == Meaning::token && !claim_.exact) return token(held, std::move(row));
+    const Expected expected = expectation(held);
+    if (!expected.any()) {
+      row.why = expected.why;
+      return row;
+    }
+    hold(held, expected, row);
+    if (row.fit == Fit::different && expected.bits != nullptr) {
+      // By its own operands, too: then the fault is an earlier value's.
+      if (const auto bound = bound_of(held.subject)) {
+        Expected by_operands{nullptr, bound, format_of(held), ""};
+        Row again;
+        hold(held, by_operands, again);
+        row.follows = again.fit != Fit::different;
+      }
+    } else if (row.fit != Fit::different) {
+      row.drift = drift(held);
+    }
+    return row;
+  }
+
+ private:
+  std::optional<Carried> bound_of(const Subject& s) {
+    bounds::Replay& replay = reference_.replay();
+    switch (s.meaning) {
+      case Meaning::checkpoint:
+        return replay.expected(s.id);
+      case Meaning::raw:
+        return replay.expected_raw(s.id);
+      case Meaning::stat:
+        return replay.expected_statistic({s.pass, s.layer, s.name});
+      case Meaning::probs:
+        return replay.expected_probs(s.pass, s.layer);
+      default:
+        return std::nullopt;
+    }
+  }
+
+  Format format_of(const Held& held) const {
+    const bool rounded = !held.layout.is_partial() && !held.summands && held.units.empty();
+    return rounded ? format_of(held.subject) : Format::f64;
+  }
+  Format format_of(const Subject& s) const {
+    return s.meaning == Meaning::checkpoint ? reference_.replay().format_of(s.name)
+                                            : claim_.declared.unstored();
+  }
+
+  Expected expectation(const Held& held) {
+    Expected e;
+    const Subject& s = held.subject;
+    e.format = format_of(held);
+    if (s.meaning == Meaning::weight) {
+      e.bits = reference_.exact(s);
+    } else if (claim_.exact && !held.layout.is_partial() && !held.summands) {
+      e.bits = reference_.exact(s);
+      if (e.bits == nullptr) e.why = "the unsharded model has no such value";
+    } else {
+      e.bound = bound_of(s);
+      if (!e.bound) e.why = "judged in the exact regime only";
+      // What is rounded to a format before it is added or brought to other units.
+      if (e.bound && (held.summands || !held.units.empty()))
+        e.bound = e.bound->rounded(format_of(s));
+    }
+    return e;
+  }
+
+  void hold(const Held& held, const Expected& expected, Row& row) {
+    const Masked masked(held, claim_, reference_);
+    std::set<int> wrong;
+    bounds::Slack slack;
+    double reach = 0.0, squares = 0.0, most = -1.0;
+    std::int64_t numbers = 0;
+    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place) {
+      if (masked(place)) return;
+      row.elements += std::ssize(chips);
+      ++numbers;
+      double low = 0.0, high = 0.0;
+      bool right = false;
+      if (expected.bits != nullptr) {
+        low = high = static_cast<double>(expected.bits->data[at(place)]);
+        right = same_bits(v, low);
+        // Of a value whose copies hold a summand each nothing is known but the sum.
+      } else {
+        Interval number = expected.bound->at(at(place));
+        const double unit = held.unit(place);
+        if (unit != 1.0) number = in_units(number, unit);
+        const Interval ends = bounds::values(number, expected.format);
+        low = ends.low;
+        high = ends.high;
+        right = bounds::holds(ends, expected.format, v);
+        if (right) slack.see(number, expected.format, v);
+        reach = std::max(reach, 0.5 * (number.high - number.low));
+      }
+      squares += v * v;
+      if (right) return;
+      row.wrong += std::ssize(chips);
+      wrong.insert(chips.begin(), chips.end());
+      const WrongElement element{chips[0], global_index(held.subject.shape, place), low, high, v};
+      if (!row.first) row.first = element;
+      double distance = std::max(low - v, v - high);
+      if (!(distance >= 0)) distance = v == 0.0 && low == 0.0 ? 0.0 : HUGE_VAL;  // NaN
+      if (distance > most) most = distance, row.worst = element;
+    });
+    row.wrong_chips = static_cast<int>(wrong.size());
+    row.slack = slack.slack();
+    const double mean =
+        std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(numbers, 1)));
+    row.reach = reach > 0 ? reach / mean : 0.0;
+    row.fit = row.wrong > 0                 ? Fit::different
+              : expected.bits != nullptr    ? Fit::equal
+              : bounds::narrow(reach, mean) ? Fit::within
+                                            : Fit::loose;
+    if (numbers == 0) {
+      row.fit = Fit::not_judged;
+      row.why = "it holds no number of the model's";
+    }
+    row.copies_differ = !held.layout.is_partial() && copies_differ(held);
+  }
+
+  /// A number of the model in the writer's units, whose one more operation is an error of its own.
+  Interval in_units(const Interval& number, double unit) const {
+    const double center = 0.5 * (number.low + number.high) / unit;
+    const double radius = 0.5 * (number.high - number.low) / std::abs(unit) +
+                          2 * (claim_.declared.operations.unit + 0x1p-51) * std::abs(center);
+    return bounds::around(center, radius);
+  }
+
+  static bool copies_differ(const Held& held) {
+    std::vector<double> first(at(element_count(held.subject.shape)));
+    std::vector<bool> seen(first.size(), false);
+    for (std::size_t chip = 0; chip < held.shards.size(); ++chip)
+      for (std::size_t i = 0; i < held.shards[chip].size(); ++i) {
+        const std::int64_t place = held.places[chip][i];
+        if (place == Held::kNone) continue;
+        if (seen[at(place)] && !same_bits(first[at(place)], held.shards[chip][i])) return true;
+        first[at(place)] = held.shards[chip][i];
+        seen[at(place)] = true;
+      }
+    return false;
+  }
+
+  double drift(const Held& held) {
+    const Subject& s = held.subject;
+    if (s.meaning != Meaning::weight && !reference_.on_same_ids(s.pass)) return -1.0;
+    const Tensor* const exact = reference_.exact(s);
+    if (exact == nullptr) return -1.0;
+    const Masked masked(held, claim_, reference_);
+    double most = 0.0, squares = 0.0;
+    each_number(held, [&](double v, const std::vector<int>&, std::int64_t place) {
+      if (masked(place)) return;
+      most = std::max(most,
+                      std::abs(v * held.unit(place) - static_cast<double>(exact->data[at(place)])));
+    });
+    for (const float v : exact->data) squares += static_cast<double>(v) * static_cast<double>(v);
+    const double mean = std::sqrt(squares / static_cast<double>(exact->data.size()));
+    return mean > 0 ? most / mean : 0.0;
+  }
+
+  /// The ids of a decode step are the tokens of the pass before it.
+  Row ids(const Held& held, Row row) {
+    const Subject& s = held.subject;
+    const PassPlan& pass = reference_.replay().pass(s.pass);
+    row.why = "an input";
+    if (pass.previous.empty() || pass.phase == Phase::prefill) return row;
+    const auto tokens = tokens_.find(pass.previous);
+    if (tokens == tokens_.end()) {
+      row.why = fmt::format("an input: the trace has no {}.token", pass.previous);
+      return row;
+    }
+    hold(held, {&tokens->second, std::nullopt, Format::f32, ""}, row);
+    return row;
+  }
+
+  /// Whether each token may be the largest logit, the first of equals.
+  Row token(const Held& held, Row row) {
+    const Subject& s = held.subject;
+    const Carried& z = reference_.replay().value(s.pass + ".logits");
+    const std::size_t V = at(claim_.given.model.V);
+    std::set<int> wrong;
+    row.fit = Fit::within;
+    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place) {
+      row.elements += std::ssize(chips);
+      const std::size_t first = at(place) * V;
+      const auto begin = z.center.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto best = static_cast<std::size_t>(
+          std::max_element(begin, begin + static_cast<std::ptrdiff_t>(V)) - begin);
+      const bool is_id = v >= 0 && v < static_cast<double>(V) && v == std::floor(v);
+      const std::size_t t = is_id ? static_cast<std::size_t>(v) : 0;
+      const double room = is_id ? z.radius[first + t] + z.radius[first + best] : 0.0;
+      const bool right =
+          is_id &&
+          (t == best || (room > 0 && z.center[first + t] + room >= z.center[first + best]));
+      if (right) return;
+      ++row.wrong;
+      wrong.insert(chips.begin(), chips.end());
+      const auto b = static_cast<double>(best);
+      const WrongElement e{chips[0], {place}, b, b, v};
+      if (!row.first) row.first = row.worst = e;
+      row.fit = Fit::different;
+    });
+    row.wrong_chips = static_cast<int>(wrong.size());
+    return row;
+  }
+  void keep_token(const Held& held) {
+    const auto whole = assembled_value(held);
+    if (!whole) return;
+    Tensor& kept = tokens_[held.subject.pass] = Tensor(whole->shape);
+    for (std::size_t i = 0; i < kept.data.size(); ++i)
+      kept.data[i] = static_cast<float>(whole->center[i]);
+  }
+
+  const Claim& claim_;
+  Reference& reference_;
+  std::map<std::string, Tensor> tokens_;  // of the trace, by pass
+};
+
+}  // namespace
+
+std::string_view to_string(Fit fit) {
+  switch (fit) {
+    case Fit::equal:
+      return "equal";
+    case Fit::within:
+      return "within";
+    case Fit::loose:
+      return "loose";
+    case Fit::different:
+      return "different";
+    case Fit::not_judged:
+      break;
+  }
+  return "not judged";
+}
+
+std::int64_t Verdict::count(Fit fit) const {
+  return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.fit == fit; });
+}
+
+int Verdict::exit_code() const {
+  const bool judged = std::any_of(rows.begin(), rows.end(),
+                                  [](const Row& row) { return row.fit != Fit::not_judged; });
+  return judged && count(Fit::different) == 0 ? 0 : 1;
+}
+
+Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
+  const Passes passes = claim.given.passes();
+  std::vector<std::size_t> order(values.held.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::int64_t> place;
+  for (const Held& held : values.held)
+    place.push_back(order_of(held.subject, claim.given.model, passes));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
+  Verdict verdict;
+  verdict.unknown = values.unknown;
+  Judging judging(claim, reference);
+  std::set<std::string> seen;
+  for (const std::size_t i : order) {
+    const Held& held = values.held[i];
+    verdict.rows.push_back(judging.judge(held, i));
+    const Row& row = verdict.rows.back();
+    const Meaning meaning = held.subject.meaning;
+    if (row.fit != Fit::not_judged && (meaning == Meaning::checkpoint || meaning == Meaning::token))
+      seen.insert(held.subject.id);
+    if (row.fit == Fit::different && !row.follows && !verdict.first)
+      verdict.first = verdict.rows.size() - 1;
+  }
+  for (std::size_t i = 0; i < verdict.rows.size() && !verdict.first; ++i)
+    if (verdict.rows[i].fit == Fit::different) verdict.first = i;
+  verdict.compared = std::ssize(seen);
+  verdict.whole = count_checkpoints(claim.given.model, passes);
+  return verdict;
+}
+
+}  // namespace shardproof::candidate

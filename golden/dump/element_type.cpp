@@ -1,0 +1,118 @@
+#include "golden/dump/element_type.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace shardproof::dump {
+namespace {
+
+using Kind = ElementType::Kind;
+
+constexpr std::string_view kLegal =
+    "f64, f32, f16, int8, int32, int64, other integers but uint16, and bf16 as uint16 or V2 with "
+    "the attribute encoding=bf16";
+
+[[noreturn]] void refuse(std::string_view value, std::string_view why) {
+  throw Error("dump_value", fmt::format("{:?} {}", value, why));
+}
+
+std::optional<Encoding> own_encoding(const ElementType& type) {
+  switch (type.kind) {
+    case Kind::floating:
+      if (type.bytes == 8) return Encoding::f64;
+      if (type.bytes == 4) return Encoding::f32;
+      if (type.bytes == 2) return Encoding::f16;
+      return std::nullopt;
+    case Kind::boolean:
+      return Encoding::int8;
+    case Kind::signed_integer:
+      if (type.bytes == 1) return Encoding::int8;
+      if (type.bytes == 2 || type.bytes == 4) return Encoding::int32;
+      if (type.bytes == 8) return Encoding::int64;
+      return std::nullopt;
+    case Kind::unsigned_integer:
+      // A uint16 may be a bf16 whose declaration was forgotten.
+      if (type.bytes == 1) return Encoding::int32;
+      if (type.bytes == 4 || type.bytes == 8) return Encoding::int64;
+      return std::nullopt;
+    case Kind::opaque:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool may_be_bf16(const ElementType& type) {
+  return type.bytes == 2 && (type.kind == Kind::unsigned_integer || type.kind == Kind::opaque);
+}
+
+/// An element's bits, an integer's with its sign in all 64.
+std::uint64_t load(std::span<const std::byte> element, const ElementType& type) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < type.bytes; ++i) {
+    const std::size_t at = type.big_endian ? i : type.bytes - 1 - i;
+    bits = bits << 8 | std::to_integer<std::uint64_t>(element[at]);
+  }
+  if (type.kind == Kind::signed_integer && type.bytes < 8 && (bits >> (8 * type.bytes - 1)) != 0)
+    bits |= ~std::uint64_t{0} << 8 * type.bytes;
+  return bits;
+}
+
+}  // namespace
+
+std::string ElementType::to_string() const {
+  const std::string order = big_endian && bytes > 1 ? "big-endian " : "";
+  switch (kind) {
+    case Kind::floating:
+      return fmt::format("{}f{}", order, 8 * bytes);
+    case Kind::signed_integer:
+      return fmt::format("{}int{}", order, 8 * bytes);
+    case Kind::unsigned_integer:
+      return fmt::format("{}uint{}", order, 8 * bytes);
+    case Kind::boolean:
+      return "bool";
+    case Kind::opaque:
+      return fmt::format("{} opaque bytes", bytes);
+  }
+  return "?";
+}
+
+Encoding encoding_of(const ElementType& type, std::optional<std::string_view> declared,
+                     std::string_view value) {
+  if (declared == "bf16") {
+    if (!may_be_bf16(type))
+      refuse(value, fmt::format("has encoding=bf16 and elements of {}; bf16 is stored as uint16, "
+                                "or as V2 in an npz",
+                                type.to_string()));
+    return Encoding::bf16;
+  }
+  const std::optional<Encoding> own = own_encoding(type);
+  if (!own) refuse(value, fmt::format("has elements of {}; legal: {}", type.to_string(), kLegal));
+  if (declared && declared != dump::to_string(*own) && declared != type.to_string())
+    refuse(value, fmt::format("has encoding={} and elements of {}; legal: bf16, or leave it out",
+                              *declared, type.to_string()));
+  return *own;
+}
+
+bool stays(const ElementType& type, Encoding encoding) {
+  return type.bytes == bytes_of(encoding) && (!type.big_endian || type.bytes == 1) &&
+         !(type.kind == Kind::unsigned_integer && type.bytes == 8);
+}
+
+std::vector<std::byte> converted(std::span<const std::byte> elements, const ElementType& type,
+                                 Encoding encoding, std::string_view value) {
+  if (stays(type, encoding)) return {elements.begin(), elements.end()};
+  const std::size_t bytes = bytes_of(encoding);
+  std::vector<std::byte> out;
+  out.reserve(elements.size() / type.bytes * bytes);
+  for (std::size_t at = 0; at + type.bytes <= elements.size(); at += type.bytes) {
+    std::uint64_t bits = load(elements.subspan(at, type.bytes), type);
+    if (type.kind == Kind::unsigned_integer && bits > std::uint64_t{INT64_MAX})
+      refuse(value, fmt::format("holds {}, which is no int64", bits));
+    for (std::size_t i = 0; i < bytes; ++i, bits >>= 8)
+      out.push_back(static_cast<std::byte>(bits & 0xFFU));
+  }
+  return out;
+}
+
+}  // namespace shardproof::dump

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "golden/candidate/verdict.h"
+#include "golden/diagnosis/diagnosis.h"
+
+namespace shardproof::tools {
+
+/// What `compare` has found of one file.
+struct Comparison {
+  std::string file;
+  candidate::Claim claim;
+  candidate::Values values;
+  candidate::Verdict verdict;
+  std::vector<diagnosis::Hypothesis> diagnosis;  ///< of the first divergence
+};
+
+/// Lines of at most 80 columns. `quiet`: without the rows of values that are right.
+std::string text_report(const Comparison& of, bool quiet);
+/// As docs/json.md says.
+std::string json_report(const Comparison& of);
+
+}  // namespace shardproof::tools
