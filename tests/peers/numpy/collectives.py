@@ -20,6 +20,19 @@ def orders(mesh, axes):
             yield "".join(order)
 
 
+def moved(mesh, axes, order):
+    """The axes that stand elsewhere in another order; those of one chip do not count."""
+    one, other = ([a for a in text if mesh.sizes[a] > 1] for text in (axes, order))
+    return "".join(a for a, b in zip(one, other) if a != b)
+
+
+def displaced(mesh, axes, number, other):
+    """The axes along which chips with these numbers lie apart."""
+    places = [chip for n in (number, other) for chip in mesh.chips if mesh.index(chip, axes) == n]
+    one, two = places[0], next(c for c in places if mesh.index(c, axes) == other)
+    return "".join(a for a in axes if one["xyz".index(a)] != two["xyz".index(a)])
+
+
 def subsets(axes):
     for n in range(1, len(axes) + 1):
         yield from ("".join(some) for some in itertools.combinations(axes, n))
@@ -31,21 +44,24 @@ class Collectives:
 
     # ---- which block of a dim a chip takes ----
 
-    def number(self, step, place, dim, axes):
-        """chip -> the number of the block that it takes, as slices and scatters do."""
+    def number(self, step, place, dim, axes, in_ring=True):
+        """chip -> the number of the block that it takes: of a slice, a scatter, or a weight."""
         mesh = self.mesh
         count = mesh.size(axes)
         number = lambda chip: mesh.index(chip, axes)
         if order := self.bugs.here("axis-order", step, place, [
-                {"axes": axes, "dim": dim, "order": order} for order in orders(mesh, axes)]):
+                {"axes": moved(mesh, axes, order), "dim": dim, "of": axes, "order": order}
+                for order in orders(mesh, axes)]):
             return lambda chip: mesh.index(chip, order["order"])
-        if count > 1 and (ring := self.bugs.here("ring-reversed", step, place, [
+        if count > 1 and in_ring and (ring := self.bugs.here("ring-reversed", step, place, [
                 {"axes": axes, "dim": dim, "ring": ring} for ring in ("reversed", "rotated")])):
             if ring["ring"] == "reversed":
                 return lambda chip: count - 1 - number(chip)
             return lambda chip: (number(chip) + 1) % count
         if count > 1 and (other := self.bugs.here("other-chip-block", step, place, [
-                {"axes": axes, "dim": dim, "chip": chip} for chip in ["all", *mesh.chips]])):
+                {"axes": axes, "dim": dim, "chip": "all"}] + [
+                    {"axes": displaced(mesh, axes, number(chip), (number(chip) + 1) % count),
+                     "dim": dim, "chip": chip} for chip in mesh.chips])):
             if other["chip"] == "all":
                 return lambda chip: 0
             return lambda chip: (number(chip) + (chip == other["chip"])) % count
@@ -54,7 +70,7 @@ class Collectives:
     def slice(self, t, dim, axes, step, place="slice"):
         """Of replicas along the axes each keeps its block; nothing is sent."""
         at, count = t.layout.at(dim), self.mesh.size(axes)
-        number = self.number(step, place, dim, axes)
+        number = self.number(step, place, dim, axes, in_ring=False)
         return t.map(lambda a, chip: chunk(a, at, number(chip), count),
                      t.layout.but(**{dim: t.layout.axes(dim) + axes}))
 
@@ -86,9 +102,9 @@ class Collectives:
                 left = [a for a in axes if a not in form["axes"]]
                 members = lambda chip: mesh.group(chip, left)
             elif form := bugs.here("reduction-wrong-axis", step, place, [
-                    {"axes": a, "other": b} for a in axes for b in "xyz"
+                    {"axes": axes, "left": a, "other": b} for a in axes for b in "xyz"
                     if b not in axes and mesh.sizes[a] > 1 and mesh.sizes[b] > 1]):
-                taken = [form["other"] if a == form["axes"] else a for a in axes]
+                taken = [form["other"] if a == form["left"] else a for a in axes]
                 members = lambda chip: mesh.group(chip, taken)
         sent = t.shards
         if count > 1 and bugs.here("rounding-bf16", step, place, [{"axes": axes, "what": "wire"}]):
@@ -122,7 +138,8 @@ class Collectives:
         members = lambda chip: mesh.group(chip, axes)
         count = mesh.size(axes)
         if order := self.bugs.here("axis-order", step, place, [
-                {"axes": axes, "dim": dim, "order": order} for order in orders(mesh, axes)]):
+                {"axes": moved(mesh, axes, order), "dim": dim, "of": axes, "order": order}
+                for order in orders(mesh, axes)]):
             return lambda chip: mesh.group(chip, order["order"])
         if count > 1 and (ring := self.bugs.here("ring-reversed", step, place, [
                 {"axes": axes, "dim": dim, "ring": ring} for ring in ("reversed", "rotated")])):

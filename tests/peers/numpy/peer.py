@@ -62,6 +62,30 @@ def first_difference(dump, right, wrong):
     return None, 0.0
 
 
+def truth_of(site, step, mesh):
+    """What the trace has wrong. Axes of one chip are not counted."""
+    said = site.options
+    axes = "".join(a for a in said.pop("axes") if mesh.sizes[a] > 1)
+    detail = ", ".join(f"{key} {value}" for key, value in said.items())
+    return {"fault": site.fault, "step": step, "axes": axes, "place": site.place,
+            "detail": f"{site.place}: {detail}"}
+
+
+def equivalent(peer, dump, fault, step, wrong):
+    """Whether the fault at some other site makes this very trace of the value: then nobody can tell
+    the two apart."""
+    watching = Bugs(watched=fault)
+    peer.run(watching)
+    plain = [a for _, a in dump.arrays(step, wrong.values[step])]
+    for site in watching.sites:
+        if site.step == step.removesuffix("_partial"):
+            with np.errstate(all="ignore"):
+                other = peer.run(Bugs(planted=site)).values[step]
+            if all(np.array_equal(a, b) for a, (_, b) in zip(plain, dump.arrays(step, other))):
+                return truth_of(site, step, peer.mesh)
+    return None
+
+
 def planted(peer, dump, fault, seed):
     """A run with the fault at a site drawn from those where it changes the trace, and what it is."""
     watching = Bugs(watched=fault)
@@ -77,9 +101,7 @@ def planted(peer, dump, fault, seed):
         # It may change nothing in its first pass, as of a block of the table that no id is in.
         if where_of(step.removesuffix("_partial")) != where_of(site.step):
             raise AssertionError(f"{site} is seen first at {step}")
-        said = site.options
-        return wrong, {"fault": fault, "step": step, "axes": said.pop("axes"),
-                       "detail": f"{site.place}: {said}", "place": site.place, "form": said}
+        return wrong, truth_of(site, step, peer.mesh)
     raise ValueError(f"{fault} changes nothing anywhere in this case")
 
 

@@ -1,7 +1,6 @@
 """Weights as the chips hold them."""
 import numpy as np
 
-from collectives import orders
 from mesh import Layout, Sharded, chunk
 
 DIMS = {"embed": "VE", "unembed": "VE", "norm": "E", "norm2": "E", "final_norm": "E", "wq": "EHQ",
@@ -75,7 +74,8 @@ class ShardedWeights:
         for dim, (letter, axes) in enumerate(layout.dims):
             number = lambda chip, axes=axes: self.mesh.index(chip, axes)
             if not self.plan.gathered:
-                number = self.held(step, part, letter, axes)
+                number = self.comm.number(step, f"weight {part} {letter}", letter, axes,
+                                          in_ring=False)
             blocks.append((dim, number, self.mesh.size(axes)))
         shards = {}
         for chip in self.mesh.chips:
@@ -90,18 +90,3 @@ class ShardedWeights:
                     made = self.comm.all_gather(made, letter, axes, step,
                                                 f"weight {part} {letter} all_gather")
         return made
-
-    def held(self, step, part, letter, axes):
-        """chip -> the number of the block of a dim that it was given when weights were cut."""
-        mesh, place = self.mesh, f"weight {part} {letter}"
-        number = lambda chip: mesh.index(chip, axes)
-        if order := self.bugs.here("axis-order", step, place, [
-                {"axes": axes, "dim": letter, "order": order} for order in orders(mesh, axes)]):
-            return lambda chip: mesh.index(chip, order["order"])
-        count = mesh.size(axes)
-        if count > 1 and (other := self.bugs.here("other-chip-block", step, place, [
-                {"axes": axes, "dim": letter, "chip": chip} for chip in ["all", *mesh.chips]])):
-            if other["chip"] == "all":
-                return lambda chip: 0
-            return lambda chip: (number(chip) + (chip == other["chip"])) % count
-        return number
