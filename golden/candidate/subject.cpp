@@ -119,10 +119,13 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
 }
 
 std::int64_t count_checkpoints(const ModelConfig& config, const Passes& passes) {
-  std::int64_t a_pass = 0;
+  std::int64_t a_pass = 0, all = 0;
   for (const CheckpointSpec& spec : checkpoint_specs(config))
-    a_pass += spec.per_layer ? config.layers : 1;
-  return a_pass * passes.size();
+    a_pass += spec.integer ? 0 : spec.per_layer ? config.layers : 1;
+  for (const Passes::Group& group : passes.groups())
+    for (std::int64_t i = group.first; i <= group.last; ++i)
+      all += a_pass + (passes.at(i).sample ? 1 : 0);
+  return all;
 }
 
 std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes& passes) {
