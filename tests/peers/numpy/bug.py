@@ -48,8 +48,11 @@ class Site:
 
 
 def where_of(step):
-    """A value's id without the pass."""
-    return [part for part in step.split(".") if part.startswith("layer")] + [step.split(".")[-1]]
+    """A value's layer and name: whether it still moves, or is a sum of summands, does not count."""
+    *before, name = step.split(".")
+    name = name.removesuffix("_partial")
+    return [part for part in before if part.startswith("layer")] + [
+        name[2:] if name[0].isdigit() else name]
 
 
 class Bugs:

@@ -25,6 +25,8 @@ class Dump:
         name = step.split(".")[-1]
         if name.endswith("_partial"):
             found["meaning"] = "raw " + name.removesuffix("_partial")
+        elif name[0].isdigit():
+            found["meaning"] = name[2:]
         if self.padded_cache and name in ("k_cache", "v_cache"):
             found["padded"] = "M"
         if self.form == "logical":

@@ -12,9 +12,10 @@ class Forward:
     """Runs a model and keeps its named values, in the order of execution."""
 
     def __init__(self, weights, config, plan, mesh, arithmetic, bugs, garbage=False,
-                 summands=False):
+                 summands=False, stages=False):
         self.config, self.plan, self.mesh, self.arithmetic = config, plan, mesh, arithmetic
-        self.bugs, self.garbage, self.summands = bugs, garbage, summands
+        self.bugs, self.garbage = bugs, garbage
+        self.summands, self.stages = summands, stages
         self.comm = Collectives(mesh, arithmetic, bugs)
         weights = {name: data.astype(arithmetic.dtype) for name, data in weights.items()}
         self.weights = ShardedWeights(weights, config, plan, self.comm)
@@ -33,6 +34,13 @@ class Forward:
         """Notes summands. Exact ones are lists of terms, which no array of a trace holds."""
         if self.summands and value.layout.partial:
             self.values[step + "_partial"] = value
+
+    def on_the_way(self, step, stage, value):
+        """Notes a value that still moves, under a name that sorts before its own."""
+        if self.stages:
+            before, name = step.rsplit(".", 1)
+            self.values[f"{before}.{stage}_{name}"] = value
+        return value
 
     # ---- sums ----
 
@@ -127,6 +135,7 @@ class Forward:
             return y.astype(dtype)
         y = x.map(normed)
         if plan.rest:
+            self.on_the_way(step, 0, y)
             y = self.comm.all_gather(y, "E", plan.rest, step)
         return self.keep(step, y)
 
@@ -135,6 +144,7 @@ class Forward:
         y = self.contract(step, layer, [("BLE,EHQ->BLHQ", n, "wq", "norm")])
         y = self.biased(step, self.reduced(step, y, plan.sums, "H"), layer, "bq", plan.sums)
         if plan.exchanged:
+            self.on_the_way(step, 0, y)
             y = self.comm.all_to_all(y, "B", "H", plan.exchanged, step)
         return self.keep(step, y)
 
@@ -142,20 +152,23 @@ class Forward:
         """As query's heads need it: over heads as far as K divides, or over the batch."""
         plan, comm, k = self.plan, self.comm, "" if self.plan.gathered else self.weights.k
         y = self.contract(step, layer, [("BLE,EKQ->BLKQ", n, part, "norm")])
-        if plan.exchanged:
-            moved = plan.attend[:len(plan.attend) - len(plan.e)]
-            stay = plan.h[:len(plan.h) - len(moved)]
-            exchanged = k[len(stay):]
+        bias = lambda y: self.biased(step, y, layer, "b" + part[1:], plan.sums)
+        if plan.exchanged and plan.exchanged != plan.sums:
+            moved = plan.exchanged[:len(plan.exchanged) - len(plan.sums)]
+            exchanged = k[len(plan.h) - len(moved):]
+            y = self.on_the_way(step, 0, bias(self.reduced(step, y, plan.sums, "")))
             if exchanged:
                 y = comm.all_to_all(y, "B", "K", exchanged, step)
-            if left := moved[len(exchanged):]:
+                self.on_the_way(step, 1, y)
+            if left := plan.exchanged[len(exchanged):]:
                 y = comm.slice(y, "B", left, step)
-            y = self.reduced(step, y, plan.e, "B")
+        elif plan.exchanged:
+            y = bias(self.reduced(step, y, plan.sums, "B"))
         else:
             K = self.config.K
             cut = k == plan.h and K % self.mesh.size(plan.h + plan.e) == 0
-            y = self.reduced(step, y, plan.sums, "K" if cut else "")
-        return self.keep(step, self.biased(step, y, layer, "b" + part[1:], plan.sums))
+            y = bias(self.reduced(step, y, plan.sums, "K" if cut else ""))
+        return self.keep(step, y)
 
     def rotated(self, step, x, start, shift):
         L = next(iter(x.shards.values())).shape[1]
@@ -198,8 +211,10 @@ class Forward:
                       self.garbage)
         plan = self.plan
         if plan.exchanged:
+            self.on_the_way(at("attn"), 0, y)
             y = self.comm.all_to_all(y, "H", "B", plan.exchanged, at("attn"))
         if plan.sums:
+            self.on_the_way(at("attn"), 1, y)
             y = self.comm.all_gather(y, "H", plan.sums, at("attn"))
         return self.keep(at("attn"), y)
 
@@ -219,6 +234,7 @@ class Forward:
             return (g / (1 + np.exp(-g))).astype(dtype) * up.shards[chip]
         y = gate.map(swiglu)
         if plan.sums:
+            self.on_the_way(at("hidden"), 0, y)
             y = self.comm.all_gather(y, "F", plan.sums, at("hidden"))
         return self.keep(at("hidden"), y)
 

@@ -26,7 +26,7 @@ from plan import STRATEGIES, plan_of
 
 class Peer:
     def __init__(self, weights_path, case, strategy, arithmetic="f32", axes="", garbage=False,
-                 summands=False):
+                 summands=False, stages=False):
         model, self.weights = read_weights(weights_path)
         self.case = case_of(case, model)
         if self.case["model"] != model:
@@ -34,14 +34,14 @@ class Peer:
         self.config = Config(model, self.weights)
         self.mesh, self.plan = Mesh(self.case["torus"]), plan_of(strategy, axes)
         self.arithmetic, self.garbage = arithmetic, garbage
-        self.summands = summands and arithmetic != "exact"
+        self.summands, self.stages = summands and arithmetic != "exact", stages
 
     def run(self, bugs):
         number = lambda key: int(self.case[key])
         prompt = np.random.default_rng(number("seed") if "seed" in self.case else 1).integers(
             0, self.config.V, (number("batch"), number("prompt"))).astype(np.int32)
         run = Forward(self.weights, self.config, self.plan, self.mesh, ARITHMETIC[self.arithmetic],
-                      bugs, self.garbage, self.summands)
+                      bugs, self.garbage, self.summands, self.stages)
         return run.generate(prompt, number("chunk"), number("gen"))
 
     def attributes(self):
@@ -78,7 +78,7 @@ def equivalent(peer, dump, fault, step, wrong):
     peer.run(watching)
     plain = [a for _, a in dump.arrays(step, wrong.values[step])]
     for site in watching.sites:
-        if site.step == step.removesuffix("_partial"):
+        if site.step.split(".")[:-1] == step.split(".")[:-1] and where_of(site.step) == where_of(step):
             with np.errstate(all="ignore"):
                 other = peer.run(Bugs(planted=site)).values[step]
             if all(np.array_equal(a, b) for a, (_, b) in zip(plain, dump.arrays(step, other))):
@@ -99,7 +99,7 @@ def planted(peer, dump, fault, seed):
         if off <= (0 if fault == "rounding-bf16" else 1e-3):
             continue
         # It may change nothing in its first pass, as of a block of the table that no id is in.
-        if where_of(step.removesuffix("_partial")) != where_of(site.step):
+        if where_of(step) != where_of(site.step):
             raise AssertionError(f"{site} is seen first at {step}")
         return wrong, truth_of(site, step, peer.mesh)
     raise ValueError(f"{fault} changes nothing anywhere in this case")
@@ -120,6 +120,7 @@ def main():
     add("--mesh-order", default="x y z", metavar="TEXT",
         help='of the dims of stacked values: "z x y", or with names: "data=x model=y seq=z"')
     add("--summands", action="store_true", help="the trace has partial sums, too (not exact ones)")
+    add("--stages", action="store_true", help="the trace has values between their collectives, too")
     add("--garbage", action="store_true", help="masked scores hold -1e30, and the trace says so")
     add("--padded-cache", type=int, default=0, metavar="N", help="caches have N slots")
     add("--out", metavar="FILE", help="the trace: .h5, or .npz")
@@ -135,7 +136,7 @@ def main():
         arguments.error("--weights and --out are needed")
     try:
         peer = Peer(options.weights, options.case, options.strategy, options.arithmetic,
-                    options.axes, options.garbage, options.summands)
+                    options.axes, options.garbage, options.summands, options.stages)
         dump = Dump(options.form, options.mesh_order, options.padded_cache)
         if options.fault:
             run, truth = planted(peer, dump, options.fault, options.site)

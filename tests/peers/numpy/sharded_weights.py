@@ -59,8 +59,7 @@ class ShardedWeights:
             if letter not in DIMS[part] or weight.shape[DIMS[part].index(letter)] < 2:
                 continue
             dim = DIMS[part].index(letter)
-            block = weight.shape[dim] // self.mesh.size(self.plan.h + self.plan.e
-                                                        if letter == "H" else self.k)
+            block = weight.shape[dim] // self.mesh.size(self.plan.h + self.plan.e)
             moved = list(moved_heads(weight.shape[dim], groups, max(block, 1)))
             if form := here("head-order", step, place, [form for form, _ in moved]):
                 order = next(order for f, order in moved if f["order"] == form["order"])
