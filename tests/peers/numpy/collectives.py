@@ -172,19 +172,21 @@ class Collectives:
         layout = t.layout.but(**{split: t.layout.axes(split) + axes,
                                  concat: have[:len(have) - len(axes)]})
         local = next(iter(t.shards.values())).shape
-        forms = [{"axes": axes, "dim": split + concat}]
-        if count == 1 or local[join_at] % count:
-            forms = []
-        swapped = self.bugs.here("all-to-all-swapped", step, f"all_to_all {split}{concat}", forms)
+        # Laid down along the dim that is cut; or cut along the other dim, too.
+        hows = [] if count == 1 else ["laid"] if local[join_at] % count else ["laid", "both"]
+        swapped = self.bugs.here("all-to-all-swapped", step, f"all_to_all {split}{concat}", [
+            {"axes": axes, "dim": split + concat, "how": how} for how in hows])
         place = f"all_to_all {split}{concat}"
         number = self.number(step, place + " split", split, axes)
         members = self.come(step, place + " concat", concat, axes)
 
         def exchanged(a, chip):
             sent = [t.shards[c] for c in members(chip)]
-            right = np.concatenate([chunk(s, cut_at, number(chip), count) for s in sent], join_at)
+            pieces = [chunk(s, cut_at, number(chip), count) for s in sent]
+            right = np.concatenate(pieces, join_at)
             if not swapped:
                 return right
-            wrong = [chunk(s, join_at, number(chip), count) for s in sent]
-            return np.concatenate(wrong, cut_at).reshape(right.shape)
+            if swapped["how"] == "both":
+                pieces = [chunk(s, join_at, number(chip), count) for s in sent]
+            return np.concatenate(pieces, cut_at).reshape(right.shape)
         return t.map(exchanged, layout)
