@@ -1,7 +1,7 @@
 """What sums and operations are: f32, f64, or exact sums that are rounded once.
 
-`dtype` is what values are kept in, `wide` what formulas are evaluated in before that rounding. A sum
-that is not complete is added to with `add`, and becomes a value with `finish`.
+`dtype` is what values are kept in, `wide` what formulas are evaluated in before that rounding. A
+sum that is not complete is added to with `add`, and becomes a value with `finish`.
 """
 import math
 

@@ -28,7 +28,8 @@ from plan import STRATEGIES
 KINDS = {
     "axis-order": "axes in another order", "ring-reversed": "chunks in another order",
     "summand-missing": "summand missing", "summand-twice": "summand twice",
-    "reduction-missing": "reduction missing", "reduction-wrong-axis": "reduction over another axis",
+    "reduction-missing": "reduction missing",
+    "reduction-wrong-axis": "reduction over another axis",
     "other-chip-block": "another chip's block", "all-to-all-swapped": "split and concat swapped",
     "stale-slot": "stale slot", "position-off": "position off", "scale-missing": "scale missing",
     "scale-doubled": "scale doubled", "mask-off": "mask", "head-order": "head order",
@@ -37,8 +38,8 @@ KINDS = {
     "gate-up-swapped": "gate and up swapped", "residual-added-n-times": "addend not added once",
 }
 
-# name: (model, case). Multiquery, grouped and serial, multihead with square weights, biases; unequal
-# axes, axes of one chip.
+# name: (model, case). Multiquery, grouped and serial, multihead with square weights, biases;
+# unequal axes, axes of one chip.
 CASES = {
     "palm": ("palm-tiny,layers=2,E=48,F=96,H=24,Q=4,V=48",
              "torus=2x3x2 batch=12 prompt=5 chunk=3 gen=3"),
@@ -52,7 +53,8 @@ CASES = {
              "torus=3x3x1 batch=9 prompt=4 chunk=2 gen=3"),
 }
 ORDERS = {"2d": ["", "e=y f=xz h=zx stream=yxz", "e=z f=yx h=xy stream=zyx"],
-          "1d": ["", "f=yxz h=yzx"], "1d-rs": ["", "f=zyx h=zxy stream=yzx"], "wg": ["", "e=z f=xy h=yx"]}
+          "1d": ["", "f=yxz h=yzx"], "1d-rs": ["", "f=zyx h=zxy stream=yzx"],
+          "wg": ["", "e=z f=xy h=yx"]}
 MESHES = ["x y z", "z x y", "data=x model=y seq=z", "seq=z data=x model=y"]
 
 
@@ -201,8 +203,8 @@ def faulty(compare, faults, seed, sites):
             wrong = not right and top["fault"] != KINDS[fault] and top.get("residual") == 0
             misled += [str(setting)] * wrong
             if not where or not right:
-                print(f"{'STEP' if not where else 'MISLED' if wrong else 'WHY'} {fault}: {setting}: "
-                      f"{truth['step']} over {truth['axes'] or 'no axes'}, {truth['detail']}\n"
+                kind = "STEP" if not where else "MISLED" if wrong else "WHY"
+                print(f"{kind} {fault}: {setting}: {truth['step']} over {truth['axes'] or 'no axes'}, {truth['detail']}\n"
                       f"    compare: exit {answer.code} {answer.error} {answer.first}; " +
                       "; ".join(f"{d['fault']} over {d['axes'] or 'no axes'} ({d['detail']}; "
                                 f"explains {d.get('explains')}, residual {d['residual']})"

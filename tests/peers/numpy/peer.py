@@ -78,7 +78,8 @@ def equivalent(peer, dump, fault, step, wrong):
     peer.run(watching)
     plain = [a for _, a in dump.arrays(step, wrong.values[step])]
     for site in watching.sites:
-        if site.step.split(".")[:-1] == step.split(".")[:-1] and where_of(site.step) == where_of(step):
+        in_pass = site.step.split(".")[:-1] == step.split(".")[:-1]
+        if in_pass and where_of(site.step) == where_of(step):
             with np.errstate(all="ignore"):
                 other = peer.run(Bugs(planted=site)).values[step]
             if all(np.array_equal(a, b) for a, (_, b) in zip(plain, dump.arrays(step, other))):
@@ -87,7 +88,7 @@ def equivalent(peer, dump, fault, step, wrong):
 
 
 def planted(peer, dump, fault, seed):
-    """A run with the fault at a site drawn from those where it changes the trace, and what it is."""
+    """A run with the fault at a site drawn of those where the trace changes, and what it is."""
     watching = Bugs(watched=fault)
     right = peer.run(watching)
     for site in draw(watching.sites, seed):
