@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/compare.md"
 SCRIPT_LINES = 30
 PAGE_LINES = 250
-WIDTH = 80
+WIDTH, CONSOLE_WIDTH = 100, 80
 # A mark of what a block is, and the block: <!-- file mine.py -->, <!-- text of tests/... -->,
 # <!-- part of tests/... -->, <!-- JAX -->.
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$",
@@ -69,7 +69,9 @@ def is_as_shown(shown, printed):
             parts.append([])
         else:
             parts[-1] += words([line])
-    pattern = r"\b.*".join(re.escape(" ".join(part)) for part in parts)
+    # What is left out is whole words; the page may begin or end with it.
+    pattern = "(?: .*)? ".join(re.escape(" ".join(part)) for part in parts if part)
+    pattern = ("(?:.* )?" if not parts[0] else "") + pattern + ("(?: .*)?" if not parts[-1] else "")
     return re.fullmatch(pattern, " ".join(words(printed))) is not None
 
 
@@ -119,6 +121,9 @@ def wrong_in(page, program, python):
                 wrong += of_a_source(mark, text)
             elif kind == "python":
                 wrong.append(f"a block of Python that nothing is said of: {text.splitlines()[0]}")
+            if kind == "console":
+                wrong += [f"longer than {CONSOLE_WIDTH}: {line}" for line in text.splitlines()
+                          if len(line) > CONSOLE_WIDTH]
             if kind != "console" or (mark == "JAX" and python is None):
                 continue
             for command, shown in commands_of(text):

@@ -155,7 +155,7 @@ class Model:
     def run(self, prompt):
         """The taps of each pass."""
         silent, sampling = self.step(False), self.step(True)
-        empty = jnp.full((BATCH, SLOTS, *self.channels), 7.5, self.act)
+        empty = jnp.zeros((BATCH, SLOTS, *self.channels), self.act)
         caches, passes, start = [(empty, empty)] * self.layers, {}, 0
         for number, first in enumerate(range(0, PROMPT, CHUNK)):
             ids = prompt[:, first:first + CHUNK]

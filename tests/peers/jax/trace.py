@@ -1,5 +1,5 @@
-"""Values of a shard_map, as a trace that `shardproof compare` judges. This text stands in
-docs/compare.md."""
+"""Values of a shard_map, as a trace that `shardproof compare` judges (docs/compare.md has this
+text)."""
 import json
 
 import jax.numpy as jnp
@@ -16,8 +16,7 @@ def tap(name, value, layout, **said):
 
 
 def tapped(function):
-    """The function with a second result: its taps, for which shard_map has out_specs P("x", "y",
-    "z"). It stands inside of the shard_map, and that inside of a jit."""
+    """For shard_map: the function with its taps as a second result, of P("x", "y", "z")."""
     def with_taps(*arguments):
         _taps.clear()
         return function(*arguments), dict(_taps)
