@@ -36,6 +36,8 @@ set(shardproof_private_headers
   golden/dump/unicode.h
   golden/dump/zip_archive.h
   golden/scalar/adding.h
+  golden/trace/arithmetic.h
+  golden/trace/copies.h
   golden/trace/file.h
   golden/trace/size.h
   oracle/block.h
