@@ -35,6 +35,14 @@ set(shardproof_private_headers
   golden/dump/stream.h
   golden/dump/unicode.h
   golden/dump/zip_archive.h
+  golden/diagnosis/chips.h
+  golden/diagnosis/contraction.h
+  golden/diagnosis/families.h
+  golden/diagnosis/fit.h
+  golden/diagnosis/norm_row.h
+  golden/diagnosis/question.h
+  golden/diagnosis/search.h
+  golden/diagnosis/what_if.h
   golden/scalar/adding.h
   golden/trace/arithmetic.h
   golden/trace/copies.h

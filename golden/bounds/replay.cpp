@@ -61,6 +61,19 @@ Replay::Replay(const Weights& weights, const Passes& passes,
   for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
 }
 
+Replay::Replay(const Weights& weights, const Replay& like)
+    : weights_(weights),
+      config_(weights.config()),
+      passes_(like.passes_),
+      ids_(like.ids_),
+      dump_(like.dump_),
+      declared_(like.declared_) {}
+
+void Replay::assume(const PassPlan& pass) {
+  for (PassPlan& p : passes_)
+    if (p.name == pass.name) p = pass;
+}
+
 const PassPlan& Replay::pass(const std::string& name) const {
   for (const PassPlan& p : passes_)
     if (p.name == name) return p;

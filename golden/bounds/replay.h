@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "golden/bounds/carried.h"
 #include "weights/error.h"
@@ -42,6 +44,16 @@ class Replay {
   Replay(const Weights& weights, const Passes& passes, const std::map<std::string, IntTensor>& ids,
          const Dump& dump, const Declared& declared);
 
+  /// The same dump with other weights, of a model whose values have the same shapes, for what would
+  /// have been. Values that the dump lacks are made anew, unless they are assumed. `weights`
+  /// outlives the replay.
+  Replay(const Weights& weights, const Replay& like);
+  /// From now on, whatever was dumped or derived: a value, where a pass's rows stand, how it is
+  /// computed. Values that have been made already stay as they are.
+  void assume(const std::string& id, Carried value) { known_[id] = std::move(value); }
+  void assume(const PassPlan& pass);
+  void assume(const Declared& declared) { declared_ = declared; }
+
   /// Throws Error("bounds_c1", ...) if the dump has no such value, the model none of that name or
   /// of another shape, or something that the value is made of has another shape; of ids that are
   /// missing or out of range, too.
@@ -67,6 +79,7 @@ class Replay {
   /// The value as others are made of it: the dump's, or what follows, rounded. Throws as judge
   /// does.
   const Carried& value(const std::string& id);
+  bool dumped(const std::string& id) const { return dump_.contains(id); }
   /// What values of this name are rounded to.
   Format format_of(std::string_view name) const;
   const Weights& weights() const { return weights_; }

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 namespace shardproof::dump {
 namespace {
 
 using Kind = ElementType::Kind;
+
+constexpr std::size_t kPiece = std::size_t{1} << 18;
+constexpr std::uint64_t kMostInt64 = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::string_view kLegal =
     "f64, f32, f16, int8, int32, int64, other integers but uint16, and bf16 as uint16 or V2 with "
@@ -58,6 +63,12 @@ std::uint64_t load(std::span<const std::byte> element, const ElementType& type) 
   return bits;
 }
 
+/// Whether the elements are the same bytes.
+bool stays(const ElementType& type, Encoding encoding) {
+  return type.bytes == bytes_of(encoding) && (!type.big_endian || type.bytes == 1) &&
+         !(type.kind == Kind::unsigned_integer && type.bytes == 8);
+}
+
 }  // namespace
 
 std::string ElementType::to_string() const {
@@ -94,25 +105,28 @@ Encoding encoding_of(const ElementType& type, std::optional<std::string_view> de
   return *own;
 }
 
-bool stays(const ElementType& type, Encoding encoding) {
-  return type.bytes == bytes_of(encoding) && (!type.big_endian || type.bytes == 1) &&
-         !(type.kind == Kind::unsigned_integer && type.bytes == 8);
-}
-
-std::vector<std::byte> converted(std::span<const std::byte> elements, const ElementType& type,
-                                 Encoding encoding, std::string_view value) {
-  if (stays(type, encoding)) return {elements.begin(), elements.end()};
-  const std::size_t bytes = bytes_of(encoding);
-  std::vector<std::byte> out;
-  out.reserve(elements.size() / type.bytes * bytes);
-  for (std::size_t at = 0; at + type.bytes <= elements.size(); at += type.bytes) {
-    std::uint64_t bits = load(elements.subspan(at, type.bytes), type);
-    if (type.kind == Kind::unsigned_integer && bits > std::uint64_t{INT64_MAX})
-      refuse(value, fmt::format("holds {}, which is no int64", bits));
-    for (std::size_t i = 0; i < bytes; ++i, bits >>= 8)
-      out.push_back(static_cast<std::byte>(bits & 0xFFU));
+void convert(std::span<const std::byte> elements, const ElementType& type, Encoding encoding,
+             std::string_view value, Sink& sink) {
+  if (stays(type, encoding)) {
+    if (!elements.empty()) sink.bytes(elements);
+    return;
   }
-  return out;
+  // In pieces: the whole, once more, might not fit in the memory that there is.
+  const std::size_t bytes = bytes_of(encoding), most = kPiece / type.bytes * type.bytes;
+  std::vector<std::byte> out;
+  while (!elements.empty()) {
+    const std::span<const std::byte> piece = elements.first(std::min(most, elements.size()));
+    elements = elements.subspan(piece.size());
+    out.clear();
+    for (std::size_t at = 0; at < piece.size(); at += type.bytes) {
+      std::uint64_t bits = load(piece.subspan(at, type.bytes), type);
+      if (type.kind == Kind::unsigned_integer && bits > kMostInt64)
+        refuse(value, fmt::format("holds {}, which is no int64", bits));
+      for (std::size_t i = 0; i < bytes; ++i, bits >>= 8)
+        out.push_back(static_cast<std::byte>(bits & 0xFFU));
+    }
+    sink.bytes(out);
+  }
 }
 
 }  // namespace shardproof::dump

@@ -6,9 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "golden/dump/dump.h"
+#include "golden/dump/sink.h"
 
 namespace shardproof::dump {
 
@@ -27,12 +26,9 @@ struct ElementType {
 Encoding encoding_of(const ElementType& type, std::optional<std::string_view> declared,
                      std::string_view value);
 
-/// Whole elements of that type as elements of that encoding. Throws Error("dump_value", ...) on a
-/// uint64 that is no int64.
-std::vector<std::byte> converted(std::span<const std::byte> elements, const ElementType& type,
-                                 Encoding encoding, std::string_view value);
-
-/// Whether they are the same bytes.
-bool stays(const ElementType& type, Encoding encoding);
+/// Gives whole elements of that type to `sink` as elements of that encoding. Throws
+/// Error("dump_value", ...) on a uint64 that is no int64.
+void convert(std::span<const std::byte> elements, const ElementType& type, Encoding encoding,
+             std::string_view value, Sink& sink);
 
 }  // namespace shardproof::dump

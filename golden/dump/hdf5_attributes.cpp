@@ -18,6 +18,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostItems = 4096;  // of a list
+// Of a list of texts that are filled up to one length.
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
 class Attribute {
  public:
@@ -83,7 +85,8 @@ class Attribute {
 
   json fixed_texts(std::size_t count) const {
     const std::size_t size = H5Tget_size(type_.get());
-    if (size > kLongestText) refuse(fmt::format("is longer than {} bytes", kLongestText));
+    if (size > kLongestText || size * count > kMostBytes)
+      refuse(fmt::format("is longer than {} bytes", kLongestText));
     std::vector<char> bytes(size * count);
     need(H5Aread(attribute_.get(), type_.get(), bytes.data()) >= 0);
     json items = json::array();

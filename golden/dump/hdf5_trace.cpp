@@ -199,10 +199,7 @@ class Dataset {
       read_rows(row, now, piece.data());
       const std::span<const std::byte> read(piece.data(),
                                             static_cast<std::uint64_t>(now) * row_bytes);
-      if (stays(type, encoding))
-        sink.bytes(read);
-      else
-        sink.bytes(converted(read, type, encoding, path_));
+      convert(read, type, encoding, path_, sink);
     }
   }
 

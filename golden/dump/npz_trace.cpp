@@ -173,6 +173,7 @@ class Npz {
     const std::string& name = archive_.names()[member];
     if (name.size() > kLongestText)
       throw Error("dump_value", fmt::format("has a name of {} bytes", name.size()));
+    if (name.ends_with('/')) return;  // a folder by itself
     const std::string_view folder = folder_of(name);
     if (!name.ends_with(kEnding) || (folder != "chips" && name.find('/') != std::string::npos)) {
       allowance_.take(name.size(), "a name");
@@ -187,8 +188,6 @@ class Npz {
     static const Attributes kNone;
     const auto at = attributes_.values.find(place.id);
     const Attributes& attributes = at == attributes_.values.end() ? kNone : at->second;
-    for (const auto& [name, text] : attributes)
-      allowance_.take(name.size() + text.size(), fmt::format("attribute {:?} of {:?}", name, path));
     const ElementType type = element_type(array.header(), path);
     const auto declared = attributes.find("encoding");
     const Encoding encoding = encoding_of(type,
@@ -199,12 +198,8 @@ class Npz {
     allowance_.take(array.size(std::max(type.bytes, bytes_of(encoding))),
                     fmt::format("{:?}", path));
     sink_.array(path, attributes, encoding, array.header().shape);
-    array.pieces([&](std::span<const std::byte> piece) {
-      if (stays(type, encoding))
-        sink_.bytes(piece);
-      else
-        sink_.bytes(converted(piece, type, encoding, path));
-    });
+    array.pieces(
+        [&](std::span<const std::byte> piece) { convert(piece, type, encoding, path, sink_); });
   }
 
   ZipArchive archive_;

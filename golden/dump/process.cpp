@@ -78,19 +78,23 @@ class Child {
   ~Child() {
     if (id_ > 0) {
       ::kill(id_, SIGKILL);
-      wait();
+      waited(nullptr, 0);
     }
   }
 
-  /// How it ended, once it does; nothing is known where this process ignores SIGCHLD.
-  std::string wait() {
+  /// How it ended, its pipe being closed. Nothing is known where this process ignores SIGCHLD, and
+  /// nobody waits for one that goes on.
+  std::string end() {
+    constexpr int kMostWaits = 5000;
     int status = 0;
     pid_t done = 0;
-    do {
-      done = ::waitpid(id_, &status, 0);
-    } while (done < 0 && errno == EINTR);
+    for (int i = 0; i < kMostWaits && done == 0; ++i) {
+      if (i > 0) ::usleep(1000);
+      done = waited(&status, WNOHANG);
+    }
+    if (done == 0) return "closed its pipe too early";
     id_ = -1;
-    if (done < 0) return "ended early";
+    if (done < 0) return "ended too early";
     if (WIFSIGNALED(status)) {
       if (WTERMSIG(status) == SIGXCPU) return "took too long and was ended";
       return fmt::format("ended by signal {}", WTERMSIG(status));
@@ -99,6 +103,13 @@ class Child {
   }
 
  private:
+  pid_t waited(int* status, int options) const {
+    while (true) {
+      const pid_t done = ::waitpid(id_, status, options);
+      if (done >= 0 || errno != EINTR) return done;
+    }
+  }
+
   pid_t id_;
 };
 
@@ -133,6 +144,7 @@ void close_all_but(int kept) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int standard = 0; standard <= (kSanitized ? 1 : 2); ++standard)
     if (nothing >= 0 && standard != kept) ::dup2(nothing, standard);
+  // Others may be above 65536 where a process has so many; a reader does nothing with them.
   const int highest = static_cast<int>(std::min<long>(::sysconf(_SC_OPEN_MAX), 1 << 16));
   for (int number = 3; number < highest; ++number)
     if (number != kept) ::close(number);
@@ -184,6 +196,9 @@ Dump read_in_child(const Reader& reader, const Limits& limits) {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw Error("dump_open", fmt::format("no pipe to a reader: {}", std::strerror(errno)));
   Descriptor reading(ends[0]), writing(ends[1]);
+#ifdef F_SETPIPE_SZ
+  ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);  // fewer turns, where the system allows it
+#endif
   pid_t id = 0;
   {
     const SignalsHeld held;
@@ -196,11 +211,9 @@ Dump read_in_child(const Reader& reader, const Limits& limits) {
   writing.close();
   StreamReader stream(reading.get(), limits.bytes, limits.silent_seconds);
   try {
-    Dump dump = stream.read();
-    child.wait();
-    return dump;
+    return stream.read();
   } catch (const EndOfStream&) {
-    throw Error("dump_open", fmt::format("the reader {}", child.wait()));
+    throw Error("dump_open", fmt::format("the reader {}", child.end()));
   } catch (const BrokenStream& broken) {
     throw Error("dump_open", fmt::format("the reader {}", broken.what()));
   }

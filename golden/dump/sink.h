@@ -18,7 +18,7 @@ class Sink {
 
   virtual void attribute(std::string_view name, std::string_view text) = 0;
   /// An array under its path in the file, "ID" or "chips/0_0_1/ID"; its bytes follow, in one or in
-  /// several pieces.
+  /// several pieces, none of them empty.
   virtual void array(std::string_view path, const Attributes& attributes, Encoding encoding,
                      const Shape& shape) = 0;
   virtual void bytes(std::span<const std::byte> piece) = 0;

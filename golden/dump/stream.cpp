@@ -16,7 +16,8 @@
 namespace shardproof::dump {
 namespace {
 
-constexpr char kAttribute = 'A', kArray = 'V', kIgnored = 'I', kError = 'E', kEnd = 'Z';
+constexpr char kAttribute = 'A', kArray = 'V', kPiece = 'P', kIgnored = 'I', kError = 'E',
+               kEnd = 'Z';
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 // What a node of a map takes beside its texts.
 constexpr std::uint64_t kNode = 128;
@@ -32,14 +33,18 @@ void StreamWriter::raw(const void* bytes, std::size_t size) {
   if (buffer_.size() >= kBlock) flush();
 }
 
-void StreamWriter::flush() {
-  std::size_t done = 0;
-  while (done < buffer_.size()) {
-    const ssize_t wrote = ::write(pipe_, buffer_.data() + done, buffer_.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) throw std::runtime_error("the pipe is broken");
-    done += static_cast<std::size_t>(wrote);
+void StreamWriter::send(const char* bytes, std::size_t size) const {
+  while (size > 0) {
+    const ssize_t sent = ::write(pipe_, bytes, size);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) throw std::runtime_error("the pipe is broken");
+    bytes += sent;
+    size -= static_cast<std::size_t>(sent);
   }
+}
+
+void StreamWriter::flush() {
+  send(buffer_.data(), buffer_.size());
   buffer_.clear();
 }
 
@@ -72,8 +77,10 @@ void StreamWriter::array(std::string_view path, const Attributes& attributes, En
 }
 
 void StreamWriter::bytes(std::span<const std::byte> piece) {
-  for (; !piece.empty(); piece = piece.subspan(std::min(kBlock, piece.size())))
-    raw(piece.data(), std::min(kBlock, piece.size()));
+  kind(kPiece);
+  number(piece.size());
+  flush();
+  send(reinterpret_cast<const char*>(piece.data()), piece.size());
 }
 
 void StreamWriter::ignored(std::string_view name) {
@@ -148,6 +155,7 @@ std::string StreamReader::text(std::size_t longest) {
 
 void StreamReader::array(Dump& dump) {
   const std::string path = text();
+  const Allowance before_attributes = allowance_;
   Stored stored;
   const std::uint64_t encoding = number();
   if (encoding > static_cast<std::uint64_t>(Encoding::int64))
@@ -170,11 +178,40 @@ void StreamReader::array(Dump& dump) {
   }
   allowance_.take(bytes, fmt::format("{:?}", path));
   stored.bytes.resize(bytes);
-  raw(stored.bytes.data(), stored.bytes.size());
-  place(dump, path, std::move(attributes), std::move(stored));
+  pieces(stored.bytes);
+  // Of further shards they are compared, not kept.
+  if (!place(dump, path, std::move(attributes), std::move(stored))) {
+    allowance_ = before_attributes;
+    allowance_.take(bytes, fmt::format("{:?}", path));
+  }
 }
 
-void StreamReader::place(Dump& dump, const std::string& path, Attributes attributes,
+void StreamReader::pieces(std::span<std::byte> rest) {
+  while (!rest.empty()) {
+    char kind = 0;
+    raw(&kind, 1);
+    if (kind == kError) error();
+    const std::uint64_t size = kind == kPiece ? number() : 0;
+    if (size == 0 || size > rest.size())
+      throw BrokenStream(fmt::format("sent {} bytes where {} are missing", size, rest.size()));
+    raw(rest.data(), size);
+    rest = rest.subspan(size);
+  }
+}
+
+void StreamReader::error() {
+  const std::string label = text();
+  std::string message = text();
+  // From a process that a file may have taken over.
+  constexpr std::array kLabels = {"dump_open", "dump_format", "dump_value", "dump_size"};
+  if (std::find(kLabels.begin(), kLabels.end(), label) == kLabels.end())
+    throw BrokenStream("ended with an unknown error");
+  for (char& c : message)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  throw Error(label, message);
+}
+
+bool StreamReader::place(Dump& dump, const std::string& path, Attributes attributes,
                          Stored stored) {
   Place place = place_of(path);
   const auto [at, fresh] = dump.values.try_emplace(place.id);
@@ -195,6 +232,7 @@ void StreamReader::place(Dump& dump, const std::string& path, Attributes attribu
     value.chips.emplace(*place.chip, std::move(stored));
   else
     value.whole = std::move(stored);
+  return fresh;
 }
 
 bool StreamReader::record(Dump& dump) {
@@ -212,17 +250,8 @@ bool StreamReader::record(Dump& dump) {
     case kIgnored:
       dump.ignored.push_back(text());
       return true;
-    case kError: {
-      const std::string label = text();
-      std::string message = text();
-      // From a process that a file may have taken over.
-      constexpr std::array kLabels = {"dump_open", "dump_format", "dump_value", "dump_size"};
-      if (std::find(kLabels.begin(), kLabels.end(), label) == kLabels.end())
-        throw BrokenStream("ended with an unknown error");
-      for (char& c : message)
-        if (static_cast<unsigned char>(c) < ' ') c = ' ';
-      throw Error(label, message);
-    }
+    case kError:
+      error();
     case kEnd:
       return false;
     default:

@@ -14,7 +14,8 @@
 namespace shardproof::dump {
 
 /// Writes what a reader finds to a pipe: records, each a byte that says which it is, then numbers
-/// of 8 bytes and texts of a length and so many bytes. Throws std::runtime_error when the pipe
+/// of 8 bytes and texts of a length and so many bytes; an array is followed by its pieces, between
+/// which an error may come. Throws std::runtime_error when the pipe
 /// breaks.
 class StreamWriter : public Sink {
  public:
@@ -35,6 +36,7 @@ class StreamWriter : public Sink {
   void text(std::string_view value);
   void kind(char value);
   void raw(const void* bytes, std::size_t size);
+  void send(const char* bytes, std::size_t size) const;
   void flush();
 
   int pipe_;
@@ -65,7 +67,10 @@ class StreamReader {
  private:
   bool record(Dump& dump);
   void array(Dump& dump);
-  void place(Dump& dump, const std::string& path, Attributes attributes, Stored stored);
+  void pieces(std::span<std::byte> rest);
+  [[noreturn]] void error();
+  /// Whether the attributes were kept.
+  bool place(Dump& dump, const std::string& path, Attributes attributes, Stored stored);
   std::uint64_t number();
   std::string text(std::size_t longest = kLongestText);
   void raw(void* bytes, std::size_t size);

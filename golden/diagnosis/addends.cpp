@@ -1,0 +1,174 @@
+// How often a residual, a bias or a term is added.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "golden/diagnosis/contraction.h"
+#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/fit.h"
+#include "weights/registry.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+/// What a value is a sum of, and how often it should count.
+struct Addend {
+  std::string name;
+  std::function<bounds::Evaluated(std::size_t global)> at;
+  int right = 1;
+  int bias = -1;  ///< of the contraction's
+};
+
+struct Addends {
+  std::vector<Addend> all;
+  std::shared_ptr<const Contraction> sum;  ///< null of mid and out
+};
+
+Addend operand(const Question& q, const std::string& id, int right) {
+  const bounds::Carried& x = q.replay().value(id);
+  return {id.substr(id.rfind('.') + 1),
+          [x = std::make_shared<const bounds::Carried>(x)](std::size_t g) {
+            return bounds::Evaluated{x->center[g], x->radius[g], 0.0};
+          },
+          right};
+}
+
+/// The block's input, which is added to what a block's contraction makes.
+std::string residual_of(const Question& q) {
+  const bounds::Replay::Place& p = q.place();
+  if (q.name() == "ffn_out") return checkpoint_id(p.pass, p.layer, "mid");
+  return p.layer == 0 ? checkpoint_id(p.pass, 0, "embed")
+                      : checkpoint_id(p.pass, p.layer - 1, "out");
+}
+
+Addends addends_of(const Question& q) {
+  Addends a;
+  const std::string& n = q.name();
+  if (n == "mid" || n == "out") {
+    for (const std::string& id : q.operands()) a.all.push_back(operand(q, id, 1));
+    return a;
+  }
+  std::optional<Contraction> c = contraction_of(q);
+  if (!c || n == "embed") return a;
+  a.sum = std::make_shared<const Contraction>(std::move(*c));
+  for (std::size_t t = 0; t < a.sum->terms.size(); ++t)
+    a.all.push_back(
+        {a.sum->terms[t].operand + "·" + a.sum->terms[t].matrix,
+         [&q, sum = a.sum, t, one = std::vector<int>(a.sum->terms[t].width, 0)](std::size_t g) {
+           bounds::Evaluated v = sum->summand(g, t, one, 0, q.replay().declared());
+           return sum->scales.empty() ? v : times(v, sum->scales[g % sum->columns]);
+         }});
+  for (std::size_t b = 0; b < a.sum->biases.size(); ++b)
+    a.all.push_back({a.sum->biases[b].name,
+                     [sum = a.sum, b](std::size_t g) {
+                       return bounds::Evaluated{sum->biases[b].values[g % sum->columns], 0.0, 0.0};
+                     },
+                     1, static_cast<int>(b)});
+  if (n == "block_out" || n == "attn_out" || n == "ffn_out")
+    a.all.push_back(operand(q, residual_of(q), 0));
+  return a;
+}
+
+/// The axes with so many chips, as whose group something was added on each; none if there are none.
+Axes axes_of(const Question& q, int n) {
+  for (const Axes& set : q.sets())
+    if (q.torus().size(set) == n) return set;
+  return {};
+}
+
+/// The value with these counts, of all addends.
+bounds::Evaluated counted(const Addends& a, const std::vector<int>& counts, std::size_t g,
+                          const bounds::Declared& by) {
+  bounds::Evaluated v;
+  if (a.sum == nullptr) {
+    // One addition of two values: its only rounding is the value's own, unless more are made.
+    for (std::size_t i = 0; i < a.all.size(); ++i) {
+      const bounds::Evaluated x = a.all[i].at(g);
+      if (counts[i] == 0) continue;
+      const bounds::Evaluated more = counts[i] == 1 ? x : times(x, counts[i]);
+      v = {v.center + more.center, v.radius + more.radius, 0.0};
+    }
+    int extra = 0;
+    for (const int count : counts) extra += std::max(std::abs(count) - 1, 0);
+    v.radius += extra * by.operations.unit * (std::abs(v.center) + v.radius);
+    for (std::size_t i = 0; i < a.all.size() && extra > 0; ++i)
+      v.radius +=
+          std::abs(counts[i]) * extra * by.operations.unit * std::abs(a.all[i].at(g).center);
+    return v;
+  }
+  Contraction::Counts of;
+  const std::size_t terms = a.sum->terms.size();
+  static const std::vector<int> none;
+  std::vector<std::vector<int>> zeros(terms);
+  for (std::size_t t = 0; t < terms; ++t) {
+    zeros[t].assign(a.sum->terms[t].width, 0);
+    of.of_blocks.push_back({counts[t]});
+    of.block.push_back(&zeros[t]);
+  }
+  for (std::size_t i = terms; i < a.all.size(); ++i)
+    if (a.all[i].bias >= 0) of.of_biases.push_back(counts[i]);
+  v = a.sum->at(g, of, by);
+  for (std::size_t i = terms; i < a.all.size(); ++i)
+    if (a.all[i].bias < 0 && counts[i] != 0) {
+      v = plus(v, times(a.all[i].at(g), counts[i]), by);
+      v.radius += std::abs(counts[i]) * by.operations.unit *
+                  (std::abs(v.center) + std::abs(counts[i] * a.all[i].at(g).center));
+    }
+  return v;
+}
+
+}  // namespace
+
+void try_addends(const Question& q, Search& search) {
+  const auto a = std::make_shared<const Addends>(addends_of(q));
+  if (a->all.empty()) return;
+  std::vector<std::vector<int>> counts;
+  for (int chip = 0; chip < q.chips(); ++chip) {
+    std::vector<int> of;
+    for (const Addend& addend : a->all) of.push_back(addend.right);
+    if (!q.right(chip)) {
+      if (q.elements() < 2 * a->all.size()) return;
+      const std::size_t samples = std::min<std::size_t>(q.elements(), 64);
+      std::vector<std::vector<double>> rows;
+      std::vector<double> right;
+      for (std::size_t s = 0; s < samples; ++s) {
+        const std::size_t local = s * q.elements() / samples, g = q.global(chip, local);
+        right.push_back(q.shard(chip)[local] - q.expected().center[g]);
+        rows.emplace_back();
+        for (const Addend& addend : a->all) rows.back().push_back(addend.at(g).center);
+      }
+      const auto more = whole_weights(rows, right);
+      if (!more) return;
+      for (std::size_t i = 0; i < of.size(); ++i) of[i] += (*more)[i];
+    }
+    counts.push_back(std::move(of));
+  }
+  std::string detail;
+  int parameters = 0;
+  Axes axes;
+  for (std::size_t i = 0; i < a->all.size(); ++i) {
+    std::vector<int> of;
+    for (int chip = 0; chip < q.chips(); ++chip)
+      if (!q.right(chip)) of.push_back(counts[static_cast<std::size_t>(chip)][i]);
+    const auto [least, most] = std::minmax_element(of.begin(), of.end());
+    if (*least == a->all[i].right && *most == *least) continue;
+    ++parameters;
+    const std::string times =
+        *least == *most ? fmt::format("{}", *least) : fmt::format("{} to {}", *least, *most);
+    detail += fmt::format("{}{} is added {} times, not {}", detail.empty() ? "" : "; ",
+                          a->all[i].name, times, a->all[i].right);
+    if (*least == *most && *most > 1) axes = axes_of(q, *most);
+  }
+  if (parameters == 0) return;
+  search.consider({.fault = "addend not added once",
+                   .detail = detail,
+                   .axes = axes.to_string(),
+                   .parameters = parameters,
+                   .at = [&q, a, counts](int chip, std::size_t local) {
+                     return counted(*a, counts[static_cast<std::size_t>(chip)],
+                                    q.global(chip, local), q.replay().declared());
+                   }});
+}
+
+}  // namespace shardproof::diagnosis

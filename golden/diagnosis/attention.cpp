@@ -1,0 +1,282 @@
+// Positions, masks, and the order of heads and channels.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/what_if.h"
+#include "weights/registry.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+class Attention {
+ public:
+  Attention(const Question& q, Search& search)
+      : q_(q), search_(search), pass_(q.replay().pass(q.place().pass)) {}
+
+  void run() {
+    const std::string& n = q_.name();
+    channels();
+    if (n == "q_rot" || n == "k_rot") positions();
+    if (n == "score" || n == "max" || n == "exp" || n == "denom" || n == "attn") masks();
+    if (n == "score" || n == "attn") groups();
+    heads();
+  }
+
+ private:
+  std::string id(std::string_view name) const {
+    return checkpoint_id(q_.place().pass, q_.place().layer, name);
+  }
+  void change(std::string_view fault, std::string detail, int parameters,
+              const Question::Change& c) {
+    consider_change(q_, search_,
+                    {.fault = fault,
+                     .detail = std::move(detail),
+                     .axes = "",
+                     .parameters = parameters,
+                     .at = {}},
+                    c);
+  }
+  /// The pass with its rows at other positions.
+  template <class Start>
+  std::optional<PassPlan> moved(std::int64_t least, std::int64_t end, Start&& start) const {
+    PassPlan other = pass_;
+    for (PassRows& rows : other.rows) {
+      rows.start = start(rows.start);
+      if (rows.start < least || rows.start + other.L > end) return std::nullopt;
+    }
+    if (other == pass_) return std::nullopt;
+    return other;
+  }
+
+  void positions() {
+    const std::int64_t end = q_.weight("rope_cos")->shape[0];
+    const auto position = [&](std::string detail, int parameters, auto&& start) {
+      if (const std::optional<PassPlan> other = moved(0, end, start))
+        change("position off", std::move(detail), parameters, {.pass = other});
+    };
+    for (int k = 1; k <= 8; ++k)
+      for (const int by : {k, -k})
+        position(fmt::format("position {:+}", by), 10 * k + (by < 0 ? 1 : 0),
+                 [by](std::int64_t s) { return s + by; });
+    position("positions from 0 on in each pass", 1, [](std::int64_t) { return 0; });
+    position("positions of the first row in all rows", 2,
+             [this](std::int64_t) { return pass_.rows[0].start; });
+    position("the positions before the pass are counted twice", 100,
+             [](std::int64_t s) { return 2 * s; });
+    const Tensor& cosines = *q_.weight("rope_cos");
+    const Tensor& sines = *q_.weight("rope_sin");
+    const auto tables = [&](std::string detail, int parameters, auto row, float sign) {
+      Tensor c = cosines, s = sines;
+      const auto J = at(c.shape[1]);
+      for (std::size_t i = 0; i < c.data.size(); ++i) {
+        const std::size_t from = row(i / J) * J + i % J;
+        c.data[i] = cosines.data[from], s.data[i] = sign * sines.data[from];
+      }
+      change("position off", std::move(detail), parameters,
+             {.weights = q_.weights_with({{"rope_cos", c}, {"rope_sin", s}})});
+    };
+    tables(
+        "not rotated", 3, [](std::size_t) { return std::size_t{0}; }, 1.0F);
+    tables(
+        "rotated the other way", 4, [](std::size_t p) { return p; }, -1.0F);
+    ModelConfig model = q_.config();
+    model.rope = model.rope == Rope::half ? Rope::interleaved : Rope::half;
+    change("position off", fmt::format("rope pairs: rotated in {} pairs", to_string(model.rope)), 5,
+           {.weights = q_.weights_with({}, model)});
+    model = q_.config();
+    const std::string operand = q_.operands()[0];
+    search_.consider({.fault = "position off",
+                      .detail = "not rotated",
+                      .axes = "",
+                      .parameters = 3,
+                      .at = q_.logical(q_.replay().value(operand))});
+    // Rotated once more.
+    try {
+      change("position off", "rotated twice", 6, {.values = {{operand, q_.expected()}}});
+    } catch (const Error& e) {
+      if (e.label() != "bounds_c1") throw;
+    }
+  }
+
+  void masks() {
+    // The positions are those of ALiBi, too.
+    if (q_.name() == "score" && q_.config().rope == Rope::alibi) return;
+    const std::int64_t M = pass_.cached + pass_.L;
+    const auto mask = [&](std::string detail, int parameters, auto&& start) {
+      if (const std::optional<PassPlan> other = moved(0, 2 * M + 2, start))
+        change("mask", std::move(detail), parameters, {.pass = other});
+    };
+    mask("each query also sees the key behind its own", 1, [](std::int64_t s) { return s + 1; });
+    mask("a query does not see its own key", 1, [](std::int64_t s) { return s - 1; });
+    mask("no mask: each query sees all keys", 2, [M](std::int64_t) { return M; });
+    mask("positions of the pass from 0 on: the mask's upper left in place of its lower right", 3,
+         [](std::int64_t) { return 0; });
+    own_key_masked();
+  }
+
+  /// A pass from position 0 on whose first query sees no key: of the others at least.
+  void own_key_masked() {
+    if (q_.name() != "score" && q_.name() != "exp") return;
+    if (std::none_of(pass_.rows.begin(), pass_.rows.end(),
+                     [](const PassRows& r) { return r.start == 0; }))
+      return;
+    bounds::Carried y = q_.expected();
+    const std::size_t L = at(y.shape[1]), H = at(y.shape[2]), M = at(y.shape[3]);
+    for (std::size_t n = 0; n < y.size() / M; ++n) {
+      const std::size_t own = at(q_.replay().position(pass_, n / H / L, n / H % L));
+      if (own < M) y.center[n * M + own] = y.radius[n * M + own] = 0.0;
+    }
+    search_.consider({.fault = "mask",
+                      .detail = "a query does not see its own key",
+                      .axes = "",
+                      .parameters = 1,
+                      .at = q_.logical(std::move(y))});
+  }
+
+  /// Query head h reads kv head h mod K, not h·K/H.
+  void groups() {
+    const std::int64_t H = q_.config().H, K = q_.config().K;
+    if (K == 1 || K == H) return;
+    const auto place = [H, K](std::int64_t h) { return h % K * (H / K) + h / K; };
+    const auto at_heads = [&](const bounds::Carried& x, bool back) {
+      bounds::Carried y = x;
+      std::size_t inner = 1;
+      for (std::size_t d = 3; d < x.shape.size(); ++d) inner *= at(x.shape[d]);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const auto h = static_cast<std::int64_t>(i / inner) % H;
+        const std::size_t there = i + at(place(h) - h + H) * inner - at(H) * inner;
+        if (back)
+          y.set(i, {x.center[there], x.radius[there], 0.0});
+        else
+          y.set(there, {x.center[i], x.radius[i], 0.0});
+      }
+      return y;
+    };
+    Question::Change c;
+    for (const std::string& operand : q_.operands())
+      if (!operand.ends_with("_cache"))
+        c.values.emplace_back(operand, at_heads(q_.replay().value(operand), false));
+    search_.consider({.fault = "head order",
+                      .detail = "query head h reads kv head h mod K, not h·K/H",
+                      .axes = "",
+                      .parameters = 0,
+                      .at = q_.logical(at_heads(q_.under(c), true))});
+  }
+
+  /// Channels in the other convention of pairs.
+  void channels() {
+    const std::string& n = q_.name();
+    if (!rotates(q_.config()) ||
+        (n != "q" && n != "k" && n != "q_rot" && n != "k_rot" && n != "k_cache"))
+      return;
+    const auto Q = at(q_.config().Q), J = at(q_.weight("rope_cos")->shape[1]);
+    const bool half = q_.config().rope == Rope::half;
+    // Where the model has what a writer of the other convention keeps in channel c.
+    const auto from = [Q, J, half](std::size_t g) {
+      const std::size_t c = g % Q;
+      if (c >= 2 * J) return g;
+      return g - c + (half ? c / 2 + (c % 2) * J : (c < J ? 2 * c : 2 * (c - J) + 1));
+    };
+    if (n == "q" || n == "k") {
+      // A convention where the rotation is right in it.
+      const std::string turned = id(n + "_rot");
+      if (q_.replay().dumped(turned) && q_.replay().dumped(q_.id())) {
+        const auto back = [&](const bounds::Carried& x) {
+          bounds::Carried y = x;
+          for (std::size_t g = 0; g < x.size(); ++g)
+            y.set(from(g), {x.center[g], x.radius[g], 0.0});
+          return y;
+        };
+        bounds::Replay other(q_.replay().weights(), q_.replay());
+        other.assume(q_.id(), back(q_.replay().value(q_.id())));
+        const bounds::Carried right = other.expected(turned);
+        bounds::Carried expected = right;
+        for (std::size_t g = 0; g < right.size(); ++g)
+          expected.set(g, {right.center[from(g)], right.radius[from(g)], 0.0});
+        if (!holds(q_, turned, expected)) return;
+      }
+    } else if (std::any_of(q_.operands().begin(), q_.operands().end(),
+                           [&](const std::string& o) { return q_.replay().dumped(o); })) {
+      return;  // its operands are right as the model has them
+    }
+    consider_places(q_, search_,
+                    {.fault = "convention",
+                     .detail = fmt::format("declare rope_pairs={}", half ? "interleaved" : "half"),
+                     .axes = "",
+                     .at = {}},
+                    from);
+  }
+
+  /// Each head holds what belongs to another one.
+  void heads() {
+    const std::size_t d = q_.layout().letters().find_first_of("HK");
+    if (d == std::string::npos || q_.shape()[d] == 1) return;
+    const std::size_t count = at(q_.shape()[d]);
+    std::size_t inner = 1;
+    for (std::size_t e = d + 1; e < q_.rank(); ++e) inner *= at(q_.shape()[e]);
+    std::vector<std::vector<std::pair<int, std::size_t>>> of(count);
+    for (int chip = 0; chip < q_.chips(); ++chip)
+      for (std::size_t i = 0; i < q_.elements(); ++i)
+        of[q_.global(chip, i) / inner % count].emplace_back(chip, i);
+    std::vector<std::size_t> held;
+    for (std::size_t h = 0; h < count; ++h) {
+      std::optional<std::size_t> found;
+      // Its own first: heads may be equal.
+      for (std::size_t k = 0; k < count && !found; ++k) {
+        const std::size_t other = (h + k) % count;
+        const bool all = std::all_of(of[h].begin(), of[h].end(), [&](const auto& e) {
+          const std::size_t g = q_.global(e.first, e.second);
+          return q_.fits(e.first, e.second, q_.expected_at(g + other * inner - h * inner),
+                         std::nullopt);
+        });
+        if (all) found = other;
+      }
+      if (!found) return;
+      held.push_back(*found);
+    }
+    const bool permuted = std::set<std::size_t>(held.begin(), held.end()).size() == count;
+    const bool declared = permuted && q_.layout().dims()[d].letter == 'H' && right_in(held);
+    consider_places(q_, search_,
+                    {.fault = declared ? "convention" : "head order",
+                     .detail = declared ? fmt::format("declare heads={}", fmt::join(held, ","))
+                                        : fmt::format("heads hold {}", fmt::join(held, ",")),
+                     .axes = "",
+                     .parameters = 1,
+                     .at = {}},
+                    [held, inner, count](std::size_t g) {
+                      const std::size_t h = g / inner % count;
+                      return g + held[h] * inner - h * inner;
+                    });
+  }
+
+  /// Whether the output is right with heads in this order.
+  bool right_in(const std::vector<std::size_t>& held) const {
+    const std::string output = id(q_.config().block == Block::serial ? "attn_out" : "block_out");
+    if (!q_.replay().dumped(id("attn")) || !q_.replay().dumped(output)) return false;
+    const bounds::Carried& attn = q_.replay().value(id("attn"));
+    bounds::Carried ours = attn;
+    const auto Q = at(q_.config().Q), H = held.size();
+    for (std::size_t g = 0; g < attn.size(); ++g) {
+      const std::size_t h = g / Q % H;
+      ours.center[g + held[h] * Q - h * Q] = attn.center[g];
+    }
+    return follows(q_, output, {{id("attn"), ours}});
+  }
+
+  const Question& q_;
+  Search& search_;
+  const PassPlan& pass_;
+};
+
+}  // namespace
+
+void try_attention(const Question& q, Search& search) { Attention(q, search).run(); }
+
+}  // namespace shardproof::diagnosis

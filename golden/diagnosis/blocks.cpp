@@ -1,0 +1,300 @@
+// Which block of the right value a chip holds, and the order of the pieces within it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "golden/compare/block_map.h"
+#include "golden/diagnosis/chips.h"
+#include "golden/diagnosis/families.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+/// The right value, but from another place: of another chip's shard, as declared.
+Prediction from_chip(const Question& q, std::vector<int> source) {
+  return [&q, source = std::move(source)](int chip, std::size_t local) {
+    return q.expected_at(q.global(source[static_cast<std::size_t>(chip)], local));
+  };
+}
+
+template <class Place>
+Prediction from_place(const Question& q, Place place) {
+  return [&q, place](int chip, std::size_t local) {
+    return q.expected_at(place(chip, q.index(local)));
+  };
+}
+
+/// The axes in another order, or others of the same sizes.
+class OtherLayouts {
+ public:
+  OtherLayouts(const Question& q, Search& search) : q_(q), search_(search), axes_(q.rank()) {
+    choose(0, Axes());
+  }
+
+ private:
+  void choose(std::size_t dim, const Axes& taken) {
+    if (dim == q_.rank()) return propose();
+    const int blocks = q_.torus().size(q_.layout().dims()[dim].axes);
+    if (blocks == 1) {
+      axes_[dim] = Axes();
+      return choose(dim + 1, taken);
+    }
+    for (const Axes& list : q_.lists())
+      if (!list.has_any(taken) && q_.torus().size(list) == blocks) {
+        axes_[dim] = list;
+        choose(dim + 1, taken.with(list));
+      }
+  }
+
+  void propose() {
+    Layout held = q_.layout();
+    Axes changed;
+    const auto note = [&](const Axes& axes, const Axes& others) {
+      int i = 0;
+      for (const Axis a : axes) {
+        const bool same = i < others.size() && *(others.begin() + i) == a;
+        if (!same && q_.torus().size(a) > 1 && !changed.has(a)) changed = changed.with(a);
+        ++i;
+      }
+    };
+    for (std::size_t d = 0; d < q_.rank(); ++d) {
+      const Axes declared = significant(q_.layout().dims()[d].axes, q_.torus());
+      note(axes_[d], declared);
+      note(declared, axes_[d]);
+    }
+    // All of them are taken, or another dim's would be refused on the way.
+    for (std::size_t d = 0; d < q_.rank(); ++d) held = held.with_axes(d, Axes());
+    for (std::size_t d = 0; d < q_.rank(); ++d) held = held.with_axes(d, axes_[d]);
+    if (changed.empty()) return;
+    std::vector<Index> offsets;
+    for (int chip = 0; chip < q_.chips(); ++chip) offsets.push_back(q_.offset(held, chip));
+    search_.consider(
+        {.fault = "axes in another order",
+         .detail = fmt::format("holds {}; declared {}", held.to_string(), q_.layout().to_string()),
+         .axes = changed.sorted().to_string(),
+         .parameters = changed.size(),
+         .at = from_place(q_, [&q = q_, offsets](int chip, Index i) {
+           for (std::size_t d = 0; d < q.rank(); ++d)
+             i[d] += offsets[static_cast<std::size_t>(chip)][d];
+           return q.flat(i);
+         })});
+  }
+
+  const Question& q_;
+  Search& search_;
+  std::vector<Axes> axes_;
+};
+
+/// Chunks of a ring of n, by the index that should be where another one is.
+struct Order {
+  std::string words;
+  int (*index)(int own, int place, int n, int k);
+  int k = 0;
+  bool of_own = false;  ///< whether it depends on the chip
+};
+
+std::vector<Order> orders(int n) {
+  std::vector<Order> all{
+      {"reversed", [](int, int p, int m, int) { return m - 1 - p; }},
+      {"with the ring's sign changed", [](int, int p, int m, int) { return (m - p) % m; }}};
+  for (int k = 1; k < n; ++k)
+    all.push_back({fmt::format("rotated by {}", k <= n / 2 ? k : k - n),
+                   [](int, int p, int m, int by) { return (p + by) % m; }, k});
+  return all;
+}
+
+/// Blocks of a dim whose axes are in the layout: each chip has one.
+void try_rings_of_blocks(const Question& q, Search& search) {
+  for (const Axes& list : q.lists()) {
+    const int n = q.torus().size(list);
+    const bool of_a_dim = std::any_of(
+        q.layout().dims().begin(), q.layout().dims().end(),
+        [&](const Layout::Dim& d) { return d.axes.has_all(list) && is_sublist(list, d.axes); });
+    if (!of_a_dim) continue;
+    for (const Order& order : orders(n)) {
+      std::vector<int> source;
+      for (int chip = 0; chip < q.chips(); ++chip)
+        source.push_back(with_block(q.torus(), chip, list,
+                                    order.index(0, q.torus().block(chip, list), n, order.k)));
+      search.consider(
+          {.fault = "chunks in another order",
+           .detail = fmt::format("the blocks over {} are {}", list.to_string(), order.words),
+           .axes = list.sorted().to_string(),
+           .parameters = list.size() * 100 + order.k,
+           .at = from_chip(q, std::move(source))});
+    }
+  }
+}
+
+/// Chunks of a dim that was gathered: each chip has all.
+void try_gathered_chunks(const Question& q, Search& search) {
+  const Axes used = q.layout().used();
+  for (std::size_t d = 0; d < q.rank(); ++d)
+    for (const Axes& list : q.lists()) {
+      const int n = q.torus().size(list);
+      if (list.has_any(used) || q.local_shape()[d] % n != 0) continue;
+      const std::int64_t length = q.local_shape()[d] / n;
+      const auto chunk = [&](std::string_view fault, std::string detail, int parameters, auto of) {
+        search.consider({.fault = fault,
+                         .detail = std::move(detail),
+                         .axes = list.sorted().to_string(),
+                         .parameters = parameters,
+                         .at = [&q, d, length, of](int chip, std::size_t local) {
+                           Index i = q.index(local);
+                           const int from = of(chip, static_cast<int>(i[d] / length));
+                           if (from < 0) return bounds::Evaluated{};
+                           i[d] = from * length + i[d] % length;
+                           const Index begin = q.offset(q.layout(), chip);
+                           for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
+                           return q.expected_at(q.flat(i));
+                         }});
+      };
+      const char letter = q.layout().dims()[d].letter;
+      for (const Axes& other : q.lists())
+        if (other != list && other.sorted() == list.sorted())
+          chunk("axes in another order",
+                fmt::format("{} is gathered as {}_{}; right is {}_{}", letter, letter,
+                            other.to_string(), letter, list.to_string()),
+                list.size(), [&q, list, other](int, int p) {
+                  return q.torus().block(with_block(q.torus(), 0, list, p), other);
+                });
+      const std::string where =
+          fmt::format("the chunks of {} over {} are ", letter, list.to_string());
+      for (const Order& order : orders(n))
+        chunk("chunks in another order", where + order.words, list.size() * 100 + order.k,
+              [n, order](int, int p) { return order.index(0, p, n, order.k); });
+      if (q.whole()) continue;
+      const auto own = [&q, list](int chip) { return q.torus().block(chip, list); };
+      chunk("chunks in another order", where + "with the ring's sign changed, from a chip's own on",
+            list.size() * 100 + n,
+            [n, own](int chip, int p) { return (2 * own(chip) - p + n) % n; });
+      chunk("chunks in another order", where + "in the order in which a ring brings them, up",
+            list.size() * 100 + n, [n, own](int chip, int p) { return (own(chip) + p) % n; });
+      chunk("chunks in another order", where + "in the order in which a ring brings them, down",
+            list.size() * 100 + n, [n, own](int chip, int p) { return (own(chip) - p + n) % n; });
+      chunk("another chip's block", where + "all the chip's own", list.size() * 100,
+            [own](int chip, int) { return own(chip); });
+      chunk("another chip's block", where + "zero but for the chip's own", list.size() * 100 + 1,
+            [own](int chip, int p) { return p == own(chip) ? p : -1; });
+    }
+}
+
+/// All chips of a group hold the block of one of them; or a chip that of whichever fits.
+void try_other_chips(const Question& q, Search& search) {
+  const Axes used = q.layout().used();
+  for (const Axes& set : q.sets()) {
+    if (!used.has_all(set)) continue;
+    for (int r = 0; r < q.torus().size(set); ++r) {
+      std::vector<int> source;
+      for (int chip = 0; chip < q.chips(); ++chip)
+        source.push_back(with_block(q.torus(), chip, set, r));
+      search.consider({.fault = "another chip's block",
+                       .detail = fmt::format("along {} all chips hold block {}", words_of(set), r),
+                       .axes = set.to_string(),
+                       .parameters = set.size() * 1000 + r,
+                       .at = from_chip(q, std::move(source))});
+    }
+  }
+  if (search.explained() || q.chips() == 1) return;
+  std::vector<int> source;
+  std::string holders;
+  int others = 0;
+  Axes axes;
+  for (int chip = 0; chip < q.chips(); ++chip) {
+    source.push_back(chip);
+    if (q.right(chip)) continue;
+    int from = -1;
+    for (int other = 0; other < q.chips() && from < 0; ++other) {
+      bool all = true;
+      for (std::size_t i = 0; i < q.elements() && all; ++i)
+        all = q.fits(chip, i, q.expected_at(q.global(other, i)), std::nullopt);
+      if (all) from = other;
+    }
+    if (from < 0) return;
+    source.back() = from;
+    if (others++ < 3)
+      holders += fmt::format("{}{} holds that of {}", holders.empty() ? "" : ", ",
+                             q.torus().name(chip), q.torus().name(from));
+    for (const Axis a : {Axis::x, Axis::y, Axis::z})
+      if (used.has(a) && q.torus().coordinate(chip, a) != q.torus().coordinate(from, a) &&
+          !axes.has(a))
+        axes = axes.with(a);
+  }
+  if (others > 3) holders += fmt::format(", and {} more", others - 3);
+  search.consider({.fault = "another chip's block",
+                   .detail = holders,
+                   .axes = axes.sorted().to_string(),
+                   .parameters = 10000,
+                   .at = from_chip(q, std::move(source))});
+}
+
+/// The pieces of an all_to_all that was to cut dim `a` over `list` and to put dim `b` together.
+void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_t b,
+                    const Axes& list) {
+  const int n = q.torus().size(list);
+  if (q.local_shape()[b] % n != 0) return;
+  const std::int64_t length = q.local_shape()[b] / n;
+  const auto& dims = q.layout().dims();
+  const std::string step = fmt::format("all_to_all over {} to {}_{}: ", list.to_string(),
+                                       dims[a].letter, dims[a].axes.to_string());
+  const auto consider = [&](std::string detail, int parameters, auto place) {
+    search.consider({.fault = "split and concat swapped",
+                     .detail = step + std::move(detail),
+                     .axes = list.sorted().to_string(),
+                     .parameters = parameters,
+                     .at = from_place(q, place)});
+  };
+  consider(fmt::format("the piece from a chip is what it keeps of {}", dims[a].letter), 0,
+           [&q, list, b, length](int chip, Index i) {
+             const int from = static_cast<int>(i[b] / length);
+             i[b] = q.torus().block(chip, list) * length + i[b] % length;
+             const Index begin = q.offset(q.layout(), with_block(q.torus(), chip, list, from));
+             for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
+             return q.flat(i);
+           });
+  // The pieces as they arrive are a dim of their own, which belongs before dim b.
+  for (std::size_t before = 0; before <= q.rank(); ++before) {
+    if (before == b) continue;
+    consider(before < q.rank() ? fmt::format("the pieces are put together before {}, not {}",
+                                             dims[before].letter, dims[b].letter)
+                               : "the pieces are put together behind the last dim",
+             1 + static_cast<int>(before), [&q, b, n, length, before](int chip, Index i) {
+               std::int64_t flat = 0;
+               for (std::size_t d = 0; d < q.rank(); ++d) flat = flat * q.local_shape()[d] + i[d];
+               std::int64_t piece = 0;
+               const auto take = [&](std::int64_t extent) {
+                 const std::int64_t k = flat % extent;
+                 flat /= extent;
+                 return k;
+               };
+               if (before == q.rank()) piece = take(n);
+               for (std::size_t d = q.rank(); d-- > 0;) {
+                 i[d] = take(d == b ? length : q.local_shape()[d]);
+                 if (d == before) piece = take(n);
+               }
+               i[b] += piece * length;
+               const Index begin = q.offset(q.layout(), chip);
+               for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
+               return q.flat(i);
+             });
+  }
+}
+
+}  // namespace
+
+void try_blocks(const Question& q, Search& search) {
+  if (!q.whole()) {
+    OtherLayouts(q, search);
+    try_rings_of_blocks(q, search);
+    for (std::size_t a = 0; a < q.rank(); ++a)
+      for (std::size_t b = 0; b < q.rank(); ++b)
+        for (const Axes& list : q.lists())
+          if (a != b && significant(q.layout().dims()[a].axes, q.torus()).ends_with(list))
+            try_all_to_all(q, search, a, b, list);
+  }
+  try_gathered_chunks(q, search);
+  if (!q.whole()) try_other_chips(q, search);
+}
+
+}  // namespace shardproof::diagnosis

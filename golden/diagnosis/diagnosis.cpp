@@ -1,0 +1,73 @@
+#include "golden/diagnosis/diagnosis.h"
+
+#include <deque>
+
+#include "golden/compare/block_map.h"
+#include "golden/diagnosis/families.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+/// Whether a fault has to do with chips, so that of a whole tensor every cut is tried.
+void try_of_chips(const Question& question, Search& search) {
+  try_blocks(question, search);
+  try_sums(question, search);
+  try_norms(question, search);
+}
+
+}  // namespace
+
+const std::vector<std::string>& faults() {
+  // In the order in which those that explain a value are listed: what only moves blocks first, then
+  // what changes sums, operands, functions, and at last what rounds.
+  static const std::vector<std::string> kinds{"convention",
+                                              "axes in another order",
+                                              "chunks in another order",
+                                              "another chip's block",
+                                              "split and concat swapped",
+                                              "head order",
+                                              "reduction missing",
+                                              "reduction over another axis",
+                                              "reduction twice",
+                                              "summand missing",
+                                              "summand twice",
+                                              "addend not added once",
+                                              "gate and up swapped",
+                                              "activation before the sum",
+                                              "transposed weight",
+                                              "another layer's weight",
+                                              "another layer's or pass's value",
+                                              "stale slot",
+                                              "position off",
+                                              "scale missing",
+                                              "scale doubled",
+                                              "mask",
+                                              "local statistics",
+                                              "rounding"};
+  return kinds;
+}
+
+std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong) {
+  const Question question(replay, wrong);
+  if (question.right()) return {};
+  Search search(question);
+  try_of_chips(question, search);
+  try_addends(question, search);
+  try_operands(question, search);
+  try_attention(question, search);
+  try_scales(question, search);
+  try_caches(question, search);
+  try_rounding(question, search);
+  std::deque<Question> cuts;
+  if (question.whole() && !search.explained())
+    for (std::size_t d = 0; d < question.rank(); ++d)
+      for (const Axes& axes : question.lists()) {
+        const Layout cut = question.layout().with_axes(d, axes);
+        if (!judged_divides(cut, question.shape(), question.torus())) continue;
+        search.turn_to(cuts.emplace_back(question, cut));
+        try_of_chips(cuts.back(), search);
+      }
+  return search.ranked();
+}
+
+}  // namespace shardproof::diagnosis

@@ -1,0 +1,115 @@
+// Norms: statistics of a part of the row, gains and constants.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "golden/diagnosis/chips.h"
+#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/norm_row.h"
+
+namespace shardproof::diagnosis {
+
+NormRow::NormRow(const Question& q)
+    : q_(&q),
+      E_(static_cast<std::size_t>(q.config().E)),
+      x_(&q.replay().value(q.operands()[0])),
+      gain_(q.weight(q.weight_id(q.name()))),
+      bias_(q.weight(q.weight_id(q.name() + "_bias"))),
+      centered_(q.config().norm == Norm::layernorm) {}
+
+NormRow::Statistics NormRow::statistics(std::size_t row,
+                                        const std::function<bool(std::size_t)>& part,
+                                        double extent) const {
+  const bounds::Declared& d = q_->replay().declared();
+  const double unit = d.operations.unit + 0x1p-53;
+  Statistics s;
+  s.extent = extent;
+  if (centered_) {
+    bounds::CarriedSum sum;
+    for (std::size_t e = 0; e < E_; ++e)
+      if (part(e)) sum.add(x_->center[row * E_ + e], 1.0, x_->radius[row * E_ + e]);
+    s.mu = sum.value(d);
+    s.mu.center /= extent;
+    s.mu.radius = s.mu.radius / extent + (unit + bounds::unit_of(d.sums)) * std::abs(s.mu.center);
+  }
+  bounds::CarriedSum squares;
+  for (std::size_t e = 0; e < E_; ++e) {
+    if (!part(e)) continue;
+    const double c = x_->center[row * E_ + e] - s.mu.center;
+    const double r =
+        x_->radius[row * E_ + e] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
+    squares.add(c, c, r, r);
+  }
+  s.ss = squares.value(d);
+  return s;
+}
+
+bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
+  const bounds::Declared& d = q_->replay().declared();
+  const double unit = d.operations.unit + 0x1p-53, eps = q_->config().eps;
+  const double c = x_->center[global] - s.mu.center;
+  const double r = x_->radius[global] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
+  const bounds::NormScale scale = bounds::norm_scale(s.ss.center, s.extent, eps, d.operations);
+  const double inside =
+      0.5 * (s.ss.radius + bounds::unit_of(d.sums) * s.ss.center) / (s.ss.center + s.extent * eps);
+  const std::size_t e = global % E_;
+  const double gain = gain_->data[e];
+  const double bias = bias_ == nullptr ? 0.0 : bias_->data[e];
+  bounds::Evaluated v =
+      bounds::norm(c, scale, gain, bias_ == nullptr ? nullptr : &bias, d.operations);
+  v.radius += std::abs(scale.r * gain) * (r + std::abs(c) * inside);
+  return v;
+}
+
+namespace {
+
+/// Each chip's statistics are of the channels whose block over `set` is its own, channels being cut
+/// over `list`.
+void try_local(const Question& q, Search& search, const Axes& list, const Axes& set) {
+  const Torus& torus = q.torus();
+  const auto E = static_cast<std::size_t>(q.config().E);
+  const Axes over = list.without(list.without(set));
+  const auto length = E / static_cast<std::size_t>(torus.size(list));
+  for (const bool divided_by_part : {true, false}) {
+    const double extent = static_cast<double>(E) / (divided_by_part ? torus.size(over) : 1);
+    const auto rows =
+        std::make_shared<std::map<std::pair<int, std::size_t>, NormRow::Statistics>>();
+    search.consider(
+        {.fault = "local statistics",
+         .detail =
+             fmt::format("of the chip's own block over {}, of E_{}, divided by {}", words_of(over),
+                         list.to_string(), divided_by_part ? "its extent" : "E"),
+         .axes = over.sorted().to_string(),
+         .parameters = list.size() * 10 + (divided_by_part ? 0 : 1),
+         .at = [&q, E, over, list, length, extent, rows, norm = NormRow(q)](int chip,
+                                                                            std::size_t local) {
+           const std::size_t g = q.global(chip, local), row = g / E;
+           const int own = q.torus().block(chip, over);
+           auto known = rows->find({own, row});
+           if (known == rows->end()) {
+             const auto part = [&](std::size_t e) {
+               const int holder = with_block(q.torus(), 0, list, static_cast<int>(e / length));
+               return q.torus().block(holder, over) == own;
+             };
+             known = rows->emplace(std::pair{own, row}, norm.statistics(row, part, extent)).first;
+           }
+           return norm.at(g, known->second);
+         }});
+  }
+}
+
+}  // namespace
+
+void try_norms(const Question& q, Search& search) {
+  if (q.name() != "norm" && q.name() != "norm2" && q.name() != "final_norm") return;
+  if (q.whole()) return;
+  for (const Axes& list : q.lists()) {
+    if (q.config().E % q.torus().size(list) != 0) continue;
+    for (const Axes& set : q.sets())
+      if (list.has_all(set)) try_local(q, search, list, set);
+  }
+}
+
+}  // namespace shardproof::diagnosis

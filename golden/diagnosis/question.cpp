@@ -1,0 +1,249 @@
+#include "golden/diagnosis/question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "golden/bounds/tightness.h"
+#include "golden/compare/block_map.h"
+#include "weights/registry.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Every list of distinct axes that have more than one chip, short ones first.
+std::vector<Axes> lists_of(const Torus& torus) {
+  std::vector<Axes> lists{Axes()};
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    for (const Axis a : {Axis::x, Axis::y, Axis::z})
+      if (torus.size(a) > 1 && !lists[i].has(a)) lists.push_back(Axes(lists[i]).with(a));
+  lists.erase(lists.begin());
+  return lists;
+}
+
+}  // namespace
+
+Question::Question(bounds::Replay& replay, const Wrong& wrong)
+    : replay_(&replay),
+      id_(wrong.id),
+      place_(replay.place_of(wrong.id)),
+      torus_(wrong.torus),
+      layout_(wrong.layout.with_partial(Axes())),
+      summed_(wrong.layout.partial()),
+      expected_(std::make_shared<const bounds::Carried>(replay.expected(wrong.id))),
+      format_(replay.format_of(place_.name)),
+      shards_(wrong.shards),
+      lists_(lists_of(wrong.torus)) {
+  if (!judged_divides(layout_, shape(), torus_))
+    throw Error("diagnosis_c1", fmt::format("{} cannot have the layout {} on {}", id_,
+                                            wrong.layout.to_string(), torus_.to_string()));
+  const bool cut = !wrong.layout.used().empty();
+  if (chips() != torus_.chips() && (chips() != 1 || cut))
+    throw Error("diagnosis_c1",
+                fmt::format("{} has {} shards on {}", id_, chips(), torus_.to_string()));
+  const auto size = at(element_count(judged_block(layout_, shape(), torus_)));
+  for (const std::vector<double>& shard : shards_)
+    if (shard.size() != size)
+      throw Error("diagnosis_c1", fmt::format("{} has a shard of {} elements, {} has {}", id_,
+                                              shard.size(), wrong.layout.to_string(), size));
+  if (!summed_.empty()) {
+    // Each summand was rounded for itself, and their sum here is of f64.
+    const std::vector<std::vector<double>> summands = std::move(shards_);
+    shards_.assign(summands.size(), std::vector<double>(size, 0.0));
+    slack_ = shards_;
+    for (int chip = 0; chip < torus_.chips(); ++chip)
+      for (const int other : judged_group(wrong.layout, torus_, chip))
+        for (std::size_t i = 0; i < size; ++i) {
+          const double v = summands[at(other)][i];
+          shards_[at(chip)][i] += v;
+          slack_[at(chip)][i] +=
+              (bounds::unit_of(format_) + 0x1p-50) * std::abs(v) + bounds::least_of(format_);
+        }
+    format_ = bounds::Format::f64;
+  }
+  place_shards();
+}
+
+Question::Question(const Question& whole, const Layout& cut) : Question(whole) {
+  layout_ = cut;
+  const std::vector<double> all = whole.shards_[0];
+  local_ = judged_block(layout_, shape(), torus_);
+  shards_.assign(at(torus_.chips()), std::vector<double>(elements()));
+  for (int chip = 0; chip < torus_.chips(); ++chip)
+    judged_elements(layout_, shape(), torus_, chip, [&](std::int64_t local, std::int64_t global) {
+      shards_[at(chip)][at(local)] = all[at(global)];
+      return false;
+    });
+  place_shards();
+}
+
+void Question::place_shards() {
+  local_ = chips() == 1 && torus_.chips() > 1 ? shape() : judged_block(layout_, shape(), torus_);
+  globals_.assign(at(chips()), {});
+  for (int chip = 0; chip < chips(); ++chip)
+    judged_elements(layout_, shape(), torus_, chip, [&](std::int64_t, std::int64_t global) {
+      globals_[at(chip)].push_back(at(global));
+      return false;
+    });
+  double squares = 0.0, reach = 0.0;
+  for (std::size_t i = 0; i < expected_->size(); ++i) {
+    squares += expected_->center[i] * expected_->center[i];
+    reach = std::max(reach, expected_->radius[i]);
+    if (!std::isfinite(expected_->radius[i])) reach = bounds::kInfinity;
+  }
+  scale_ = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(expected_->size(), 1)));
+  narrow_ = reach == 0 || bounds::narrow(reach, scale_);
+  right_.assign(at(chips()), true);
+  for (int chip = 0; chip < chips(); ++chip)
+    for (std::size_t i = 0; i < elements() && right_[at(chip)]; ++i)
+      right_[at(chip)] = fits(chip, i, expected_at(global(chip, i)), std::nullopt);
+  sets_.clear();
+  for (const Axes& list : lists_)
+    if (list == list.sorted()) sets_.push_back(list);
+}
+
+bool Question::right() const {
+  return std::all_of(right_.begin(), right_.end(), [](bool r) { return r; });
+}
+
+Index Question::index(std::size_t local) const {
+  Index index{};
+  auto rest = static_cast<std::int64_t>(local);
+  for (std::size_t d = rank(); d-- > 0; rest /= local_[d]) index[d] = rest % local_[d];
+  return index;
+}
+
+std::size_t Question::flat(const Index& global) const {
+  std::int64_t flat = 0;
+  for (std::size_t d = 0; d < rank(); ++d) flat = flat * shape()[d] + global[d];
+  return at(flat);
+}
+
+Index Question::offset(const Layout& layout, int chip) const {
+  Index offset{};
+  const Shape begin = judged_offset(layout, shape(), torus_, chip);
+  std::copy(begin.begin(), begin.end(), offset.begin());
+  return offset;
+}
+
+bool Question::fits(int chip, std::size_t local, const bounds::Evaluated& number,
+                    std::optional<bounds::Format> format) const {
+  const double radius = number.radius + (slack_.empty() ? 0.0 : slack_[at(chip)][local]);
+  // A sum of summands here has no format of its own.
+  const bounds::Format f = slack_.empty() ? format.value_or(format_) : format_;
+  return bounds::holds(bounds::values(bounds::around(number.center, radius), f), f,
+                       shards_[at(chip)][local]);
+}
+
+Prediction Question::logical(bounds::Carried tensor) const {
+  return [this, t = std::make_shared<const bounds::Carried>(std::move(tensor))](
+             int chip, std::size_t local) -> bounds::Evaluated {
+    const std::size_t g = global(chip, local);
+    return {t->center[g], t->radius[g], 0.0};
+  };
+}
+
+Prediction Question::logical(std::function<bounds::Evaluated(std::size_t)> element) const {
+  return [this, e = std::move(element)](int chip, std::size_t local) {
+    return e(global(chip, local));
+  };
+}
+
+std::vector<std::string> Question::operands() const {
+  const ModelConfig& c = config();
+  const bool serial = c.block == Block::serial, turns = rotates(c);
+  const bool gated = c.ffn == Ffn::swiglu || c.ffn == Ffn::geglu;
+  const auto id = [&](std::string_view name) {
+    return checkpoint_id(place_.pass, place_.layer, name);
+  };
+  const auto before = [&] {
+    return place_.layer == 0 ? id("embed") : checkpoint_id(place_.pass, place_.layer - 1, "out");
+  };
+  const std::string& n = name();
+  if (n == "norm") return {before()};
+  if (n == "norm2") return {id("mid")};
+  if (n == "final_norm") return {checkpoint_id(place_.pass, c.layers - 1, "out")};
+  if (n == "q" || n == "k" || n == "v") return {id("norm")};
+  if (n == "gate" || n == "up") return {id(serial ? "norm2" : "norm")};
+  if (n == "q_rot") return {id("q")};
+  if (n == "k_rot") return {id("k")};
+  if (n == "k_cache" || n == "v_cache") {
+    const std::string& previous = replay_->pass(place_.pass).previous;
+    std::vector<std::string> ids{id(n == "v_cache" ? "v" : turns ? "k_rot" : "k")};
+    if (!previous.empty()) ids.push_back(checkpoint_id(previous, place_.layer, n));
+    return ids;
+  }
+  if (n == "score") return {id(turns ? "q_rot" : "q"), id("k_cache")};
+  if (n == "max") return {id("score")};
+  if (n == "exp") return {id("score"), id("max")};
+  if (n == "denom") return {id("exp")};
+  if (n == "attn") return {id("exp"), id("denom"), id("v_cache")};
+  if (n == "hidden") return gated ? std::vector{id("gate"), id("up")} : std::vector{id("gate")};
+  if (n == "attn_out") return {id("attn")};
+  if (n == "ffn_out") return {id("hidden")};
+  if (n == "block_out") return {id("attn"), id("hidden")};
+  if (n == "mid") return {before(), id("attn_out")};
+  if (n == "out")
+    return serial ? std::vector{id("mid"), id("ffn_out")} : std::vector{before(), id("block_out")};
+  if (n == "logits") return {id("final_norm")};
+  return {};  // embed: of ids alone
+}
+
+bounds::Carried Question::under(const Change& change) const {
+  bounds::Replay other(change.weights ? *change.weights : replay_->weights(), *replay_);
+  for (const std::string& operand : operands()) other.assume(operand, replay_->value(operand));
+  for (const auto& [id, value] : change.values) other.assume(id, value);
+  if (change.pass) other.assume(*change.pass);
+  if (change.declared) other.assume(*change.declared);
+  return other.expected(id_);
+}
+
+Weights Question::weights_with(const std::vector<std::pair<std::string, Tensor>>& changed,
+                               const std::optional<ModelConfig>& config) const {
+  std::map<std::string, Tensor> tensors;
+  const std::string own = weight_id("");
+  for (const auto& [id, tensor] : replay_->weights().all())
+    if (!id.starts_with("layer") || id.starts_with(own)) tensors.emplace(id, tensor);
+  for (const auto& [id, tensor] : changed) tensors.insert_or_assign(id, tensor);
+  return {config.value_or(this->config()), std::move(tensors), replay_->weights().kept()};
+}
+
+const Tensor* Question::weight(std::string_view id) const {
+  const auto& all = replay_->weights().all();
+  const auto found = all.find(id);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+std::string Question::weight_id(std::string_view name) const {
+  const WeightRow* const row = weight_row(name);
+  if (row != nullptr && !row->per_layer) return std::string(name);
+  return fmt::format("layer{}.{}", place_.layer, name);
+}
+
+std::string words_of(const Axes& axes) {
+  std::string words;
+  int left = axes.size();
+  for (const Axis a : axes) {
+    words += to_char(a);
+    if (--left > 0) words += left == 1 ? " and " : ", ";
+  }
+  return words;
+}
+
+bounds::Evaluated times(const bounds::Evaluated& a, double factor) {
+  return {a.center * factor, a.radius * std::abs(factor) + 0x1p-52 * std::abs(a.center * factor),
+          0.0};
+}
+
+bounds::Evaluated plus(const bounds::Evaluated& a, const bounds::Evaluated& b,
+                       const bounds::Declared& by) {
+  const double unit = bounds::unit_of(by.sums) + by.operations.unit + 0x1p-52;
+  return {a.center + b.center,
+          a.radius + b.radius + unit * (std::abs(a.center) + std::abs(b.center)), 0.0};
+}
+
+}  // namespace shardproof::diagnosis

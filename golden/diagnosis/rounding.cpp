@@ -1,0 +1,225 @@
+// What is rounded to bf16, or not.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "golden/diagnosis/chips.h"
+#include "golden/diagnosis/contraction.h"
+#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/norm_row.h"
+#include "golden/diagnosis/what_if.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+using bounds::Format;
+
+/// A number as bf16: the one it is rounded to where its bounds leave but one.
+bounds::Evaluated rounded(const bounds::Evaluated& v) {
+  const bounds::Interval to = bounds::values(bounds::around(v.center, v.radius), Format::bf16);
+  return {0.5 * (to.low + to.high), 0.5 * (to.high - to.low), 0.0};
+}
+
+bounds::Carried rounded(const bounds::Carried& x) {
+  bounds::Carried y = x;
+  for (std::size_t i = 0; i < x.size(); ++i) y.set(i, rounded({x.center[i], x.radius[i], 0.0}));
+  return y;
+}
+
+class Rounding {
+ public:
+  Rounding(const Question& q, Search& search) : q_(q), search_(search) {}
+
+  void run() {
+    const Format own = q_.format();
+    if (own != Format::bf16) of_result(Format::bf16, "the result is rounded to bf16", 5);
+    if (own == Format::f64 && q_.summed().empty())
+      of_result(Format::f32, "the result is rounded to f32", 4);
+    if (own == Format::bf16) of_result(Format::f32, "the result is not rounded to bf16", 4);
+    if (const std::optional<Contraction> c = contraction_of(q_); c && q_.name() != "embed")
+      of_sum(*c);
+    else
+      of_operands();
+    if (q_.name() == "norm" || q_.name() == "norm2" || q_.name() == "final_norm") of_statistics();
+    if (q_.name() == "q_rot" || q_.name() == "k_rot") of_tables();
+  }
+
+ private:
+  Candidate candidate(std::string detail, int parameters, Prediction at = {},
+                      std::optional<Format> format = std::nullopt) const {
+    return {.fault = "rounding",
+            .detail = std::move(detail),
+            .axes = "",
+            .parameters = parameters,
+            .at = std::move(at),
+            .format = format};
+  }
+
+  void of_result(Format format, std::string detail, int parameters) {
+    search_.consider(candidate(std::move(detail), parameters,
+                               q_.logical([this](std::size_t g) { return q_.expected_at(g); }),
+                               format));
+    if (format != Format::bf16) return;
+    // And so is each operation before.
+    bounds::Declared by = q_.replay().declared();
+    by.sums = Format::bf16;
+    try {
+      search_.consider(
+          candidate("sums are kept as bf16", 20, q_.logical(q_.under({.declared = by})), format));
+      by.operations = bounds::Arithmetic::of(Format::bf16, 1);
+      by.sums = q_.replay().declared().sums;
+      search_.consider(candidate("all operations are of bf16", 21,
+                                 q_.logical(q_.under({.declared = by})), format));
+      by.sums = Format::bf16;
+      search_.consider(candidate("all operations and sums are of bf16", 22,
+                                 q_.logical(q_.under({.declared = by})), format));
+    } catch (const Error& e) {
+      if (e.label() != "bounds_c1") throw;
+    }
+  }
+
+  /// With the result rounded, too, or not.
+  void both(std::string detail, int parameters, const Prediction& at) {
+    search_.consider(candidate(detail, parameters, at));
+    if (q_.format() != Format::bf16)
+      search_.consider(
+          candidate(detail + ", and so is the result", parameters + 6, at, Format::bf16));
+  }
+
+  void of_sum(const Contraction& c) {
+    const auto& by = q_.replay().declared();
+    const auto with = [&](std::string detail, int parameters, bool operands, bool matrices) {
+      Contraction other = c;
+      for (Contraction::Term& t : other.terms) {
+        if (operands) t.x = std::make_shared<const bounds::Carried>(rounded(*t.x));
+        if (!matrices) continue;
+        std::vector<double> w = *t.w;
+        for (double& v : w) v = rounded(bounds::Evaluated{v, 0.0, 0.0}).center;
+        t.w = std::make_shared<const std::vector<double>>(std::move(w));
+      }
+      both(std::move(detail), parameters,
+           q_.logical([&by, o = std::make_shared<const Contraction>(std::move(other))](
+                          std::size_t g) { return o->at(g, by); }));
+    };
+    with("the operand is rounded to bf16", 0, true, false);
+    with("the matrix is rounded to bf16", 1, false, true);
+    with("operand and matrix are rounded to bf16", 2, true, true);
+    for (const Axes& list : q_.lists()) {
+      std::vector<std::vector<int>> blocks;
+      for (const Contraction::Term& t : c.terms)
+        blocks.push_back(blocks_of(t, t.letters[0], q_.torus().size(list)));
+      if (std::any_of(blocks.begin(), blocks.end(), [](const auto& b) { return b.empty(); }))
+        continue;
+      const int n = q_.torus().size(list);
+      Candidate partial =
+          candidate(fmt::format("the summands over {} are rounded to bf16", list.to_string()),
+                    10 + list.size(),
+                    q_.logical([this, n, blocks,
+                                sum = std::make_shared<const Contraction>(c)](std::size_t g) {
+                      const auto& d = q_.replay().declared();
+                      bounds::Evaluated all;
+                      for (int r = 0; r < n; ++r) {
+                        bounds::Evaluated one;
+                        for (std::size_t t = 0; t < blocks.size(); ++t) {
+                          const bounds::Evaluated term = sum->summand(g, t, blocks[t], r, d);
+                          one = t == 0 ? term : plus(one, term, d);
+                        }
+                        all = r == 0 ? rounded(one) : plus(all, rounded(one), d);
+                      }
+                      if (!sum->scales.empty()) {
+                        all = times(all, sum->scales[g % sum->columns]);
+                        all.radius += 2 * d.operations.unit * std::abs(all.center);
+                      }
+                      for (const Contraction::Bias& bias : sum->biases)
+                        all = plus(all, {bias.values[g % sum->columns], 0.0, 0.0}, d);
+                      return all;
+                    }));
+      partial.axes = list.sorted().to_string();
+      search_.consider(partial);
+      if (q_.format() == Format::bf16) continue;
+      partial.format = Format::bf16;
+      partial.detail += ", and so is the result";
+      partial.parameters += 6;
+      search_.consider(std::move(partial));
+    }
+  }
+
+  void of_operands() {
+    const std::vector<std::string> ids = q_.operands();
+    Question::Change all;
+    for (const std::string& id : ids) {
+      const bounds::Carried value = rounded(q_.replay().value(id));
+      all.values.emplace_back(id, value);
+      if (ids.size() > 1)
+        of_change(id.substr(id.rfind('.') + 1) + " is rounded to bf16", 0,
+                  {.values = {{id, value}}});
+    }
+    of_change("the operands are rounded to bf16", ids.size() > 1 ? 3 : 0, all);
+    if (q_.name() != "attn") return;
+    // The weights of the mean, rounded once they are divided.
+    const bounds::Carried& e = q_.replay().value(ids[0]);
+    const bounds::Carried& Z = q_.replay().value(ids[1]);
+    bounds::Carried weights = e, one(Z.shape);
+    const std::size_t M = static_cast<std::size_t>(e.shape[3]);
+    for (double& z : one.center) z = 1.0;
+    for (std::size_t i = 0; i < e.size(); ++i) {
+      const double p = e.center[i] / Z.center[i / M];
+      const double relative =
+          Z.radius[i / M] / Z.center[i / M] + q_.replay().declared().operations.unit + 0x1p-53;
+      weights.set(i, rounded({p, e.radius[i] / Z.center[i / M] + relative * p, 0.0}));
+    }
+    of_change("the probabilities are rounded to bf16", 1,
+              {.values = {{ids[0], weights}, {ids[1], one}}});
+  }
+
+  void of_change(std::string detail, int parameters, const Question::Change& change) {
+    if (change.values.empty() && !change.weights) return;
+    try {
+      both(std::move(detail), parameters, q_.logical(q_.under(change)));
+    } catch (const Error& e) {
+      if (e.label() != "bounds_c1") throw;
+    }
+  }
+
+  void of_statistics() {
+    const auto E = static_cast<std::size_t>(q_.config().E);
+    const auto norm = std::make_shared<const NormRow>(q_);
+    const auto all = [](std::size_t) { return true; };
+    for (const bool mean : {false, true}) {
+      const auto rows = std::make_shared<std::map<std::size_t, NormRow::Statistics>>();
+      both(
+          mean ? "the mean of squares is rounded to bf16" : "the sum of squares is rounded to bf16",
+          1, q_.logical([norm, rows, all, E, mean](std::size_t g) {
+            auto known = rows->find(g / E);
+            if (known == rows->end()) {
+              NormRow::Statistics s = norm->statistics(g / E, all, static_cast<double>(E));
+              const double extent = mean ? static_cast<double>(E) : 1.0;
+              s.ss = times(rounded(times(s.ss, 1 / extent)), extent);
+              known = rows->emplace(g / E, s).first;
+            }
+            return norm->at(g, known->second);
+          }));
+    }
+  }
+
+  void of_tables() {
+    std::vector<std::pair<std::string, Tensor>> tables;
+    for (const char* name : {"rope_cos", "rope_sin"}) {
+      Tensor t = *q_.weight(name);
+      for (float& v : t.data)
+        v = static_cast<float>(rounded(bounds::Evaluated{static_cast<double>(v), 0.0, 0.0}).center);
+      tables.emplace_back(name, std::move(t));
+    }
+    of_change("sines and cosines are rounded to bf16", 1, {.weights = q_.weights_with(tables)});
+  }
+
+  const Question& q_;
+  Search& search_;
+};
+
+}  // namespace
+
+void try_rounding(const Question& q, Search& search) { Rounding(q, search).run(); }
+
+}  // namespace shardproof::diagnosis

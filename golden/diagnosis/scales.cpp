@@ -1,0 +1,308 @@
+// Constants and gains that scale: once too few, once too often, or in another base.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "golden/diagnosis/contraction.h"
+#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/what_if.h"
+#include "weights/registry.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+constexpr double kLog2E = 1.4426950408889634;
+
+class Scales {
+ public:
+  Scales(const Question& q, Search& search) : q_(q), search_(search) {}
+
+  void run() {
+    const std::string& n = q_.name();
+    if (n == "norm" || n == "norm2" || n == "final_norm") norm();
+    if (n == "embed") embed();
+    if (n == "logits") logits();
+    if (n == "score") score();
+    if (n == "exp") exponentials();
+    if (n == "attn") mean();
+    if (n != "embed" && n != "logits") int8();
+    sums_as_means();
+  }
+
+ private:
+  std::string id(std::string_view name) const {
+    return checkpoint_id(q_.place().pass, q_.place().layer, name);
+  }
+  void change(std::string_view fault, std::string detail, int parameters,
+              const Question::Change& c) {
+    consider_change(q_, search_,
+                    {.fault = fault,
+                     .detail = std::move(detail),
+                     .axes = "",
+                     .parameters = parameters,
+                     .at = {}},
+                    c);
+  }
+  void tensor(std::string_view fault, std::string detail, int parameters, bounds::Carried value) {
+    search_.consider({.fault = fault,
+                      .detail = std::move(detail),
+                      .axes = "",
+                      .parameters = parameters,
+                      .at = q_.logical(std::move(value))});
+  }
+  void times(std::string_view fault, std::string detail, int parameters, double factor) {
+    tensor(fault, std::move(detail), parameters,
+           scaled(q_.expected(), factor, q_.replay().declared()));
+  }
+  template <class F>
+  Tensor changed(const Tensor& of, F&& f) const {
+    Tensor t = of;
+    for (float& v : t.data) v = f(v);
+    return t;
+  }
+
+  void norm() {
+    const std::string gain = q_.weight_id(q_.name()), bias = gain + "_bias";
+    const Tensor& g = *q_.weight(gain);
+    const auto without = [&] {
+      return Question::Change{
+          .weights = q_.weights_with({{gain, changed(g, [](float) { return 1.0F; })}})};
+    };
+    if (folded()) change("convention", "declare norm_gain=folded", 0, without());
+    change("scale missing", "the gain", 0, without());
+    change("scale doubled", "the gain", 0,
+           {.weights = q_.weights_with({{gain, changed(g, [](float v) { return v * v; })}})});
+    change("scale missing", "1 is added to the gain", 5,
+           {.weights = q_.weights_with({{gain, changed(g, [](float v) { return v + 1.0F; })}})});
+    if (const Tensor* const b = q_.weight(bias)) {
+      change("addend not added once", bias + " is left out", 1,
+             {.weights = q_.weights_with({{bias, changed(*b, [](float) { return 0.0F; })}})});
+      change("addend not added once", bias + " is added twice", 2,
+             {.weights = q_.weights_with({{bias, changed(*b, [](float v) { return 2 * v; })}})});
+      for (const Axes& set : q_.sets()) {
+        const auto n = static_cast<float>(q_.torus().size(set));
+        consider_change(
+            q_, search_,
+            {.fault = "addend not added once",
+             .detail = fmt::format("{} is added {} times", bias, n),
+             .axes = set.to_string(),
+             .parameters = 3,
+             .at = {}},
+            {.weights = q_.weights_with({{bias, changed(*b, [n](float v) { return n * v; })}})});
+      }
+    }
+    for (const auto& [other, values] : q_.replay().weights().all())
+      if (other != gain && values.shape == g.shape &&
+          (other.ends_with("norm") || other.ends_with("norm2")))
+        change("another layer's weight", fmt::format("{} in place of {}", other, gain), 0,
+               {.weights = q_.weights_with({{gain, values}})});
+    ModelConfig model = q_.config();
+    model.eps = 0.0;
+    change("addend not added once", "eps is left out", 5, {.weights = q_.weights_with({}, model)});
+    model = q_.config();
+    model.norm = model.norm == Norm::layernorm ? Norm::rmsnorm : Norm::layernorm;
+    change("local statistics",
+           model.norm == Norm::layernorm ? "the mean is subtracted" : "the mean is not subtracted",
+           5, {.weights = q_.weights_with({}, model)});
+    // Not the root of the mean but of the sum.
+    const double extent = std::sqrt(static_cast<double>(q_.config().E));
+    if (q_.weight(bias) == nullptr) {
+      model = q_.config();
+      model.eps /= static_cast<double>(q_.config().E);
+      try {
+        tensor("scale missing", "the sum of squares is not divided by E", 6,
+               scaled(q_.under({.weights = q_.weights_with({}, model)}), 1 / extent,
+                      q_.replay().declared()));
+      } catch (const Error& e) {
+        if (e.label() != "bounds_c1") throw;
+      }
+    }
+  }
+
+  /// Whether what is made of the norm follows if the gain is put back.
+  bool folded() const {
+    if (!q_.replay().dumped(q_.id())) return false;
+    const Tensor& g = *q_.weight(q_.weight_id(q_.name()));
+    bounds::Carried with = q_.replay().value(q_.id());
+    const std::size_t E = g.data.size();
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      with.center[i] *= static_cast<double>(g.data[i % E]);
+      with.radius[i] =
+          (q_.replay().declared().operations.unit + 0x1p-53) * std::abs(with.center[i]);
+    }
+    const bool serial = q_.config().block == Block::serial;
+    std::vector<std::string> made{"q", "k", "v", serial ? "" : "gate", serial ? "" : "up"};
+    if (q_.name() == "norm2") made = {"gate", "up"};
+    if (q_.name() == "final_norm") made = {"logits"};
+    bool any = false;
+    for (const std::string& name : made) {
+      if (name.empty() || !q_.replay().dumped(id(name))) continue;
+      if (!follows(q_, id(name), {{q_.id(), with}})) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  void embed() {
+    ModelConfig model = q_.config();
+    const float scale = model.embed_scale;
+    if (scale == 1.0F) {
+      times("scale doubled", "the root of E, which this model has not", 2,
+            std::sqrt(static_cast<double>(model.E)));
+      return;
+    }
+    model.embed_scale = 1.0F;
+    change("scale missing", "embed_scale", 0, {.weights = q_.weights_with({}, model)});
+    times("scale doubled", "embed_scale", 0, static_cast<double>(scale));
+  }
+
+  void logits() {
+    std::optional<Contraction> c = contraction_of(q_);
+    const double scale = c->scales[0];
+    const auto with = [&](std::string_view fault, std::string detail, double to, double of_biases) {
+      Contraction other = *c;
+      other.scales.assign(other.columns, to);
+      for (auto& bias : other.biases)
+        for (double& b : bias.values) b *= of_biases;
+      search_.consider({.fault = fault,
+                        .detail = std::move(detail),
+                        .axes = "",
+                        .at = q_.logical([this, o = std::make_shared<const Contraction>(
+                                                    std::move(other))](std::size_t g) {
+                          const bounds::Evaluated v = o->at(g, q_.replay().declared());
+                          // A bias times a constant rounds, too.
+                          return bounds::Evaluated{
+                              v.center,
+                              v.radius + 0x1p-50 * std::abs(v.center) +
+                                  2 * q_.replay().declared().operations.unit * std::abs(v.center),
+                              0.0};
+                        })});
+    };
+    with("convention", "declare logits_base=2", scale * kLog2E, kLog2E);
+    with("scale missing", "logit_scale", 1.0, 1.0);
+    with("scale doubled", "logit_scale", scale * scale, 1.0);
+    with("scale missing", "logit_scale, and the bias is scaled by it", scale, scale);
+  }
+
+  /// Whether the dump's scores are those of base e times log2(e).
+  bool scores_of_base_two() const {
+    return q_.replay().dumped(id("score")) &&
+           holds(q_, id("score"),
+                 scaled(q_.replay().expected(id("score")), kLog2E, q_.replay().declared()));
+  }
+
+  void score() {
+    const double root = std::sqrt(static_cast<double>(q_.config().Q));
+    // In base 2 if the exponentials are right all the same.
+    bool base_two = true;
+    if (q_.replay().dumped(id("exp")) && q_.replay().dumped(id("score")) &&
+        q_.replay().dumped(id("max"))) {
+      const auto& by = q_.replay().declared();
+      base_two = follows(q_, id("exp"),
+                         {{id("score"), scaled(q_.replay().value(id("score")), 1 / kLog2E, by)},
+                          {id("max"), scaled(q_.replay().value(id("max")), 1 / kLog2E, by)}});
+    }
+    if (base_two) times("convention", "declare score_base=2", 0, kLog2E);
+    times("scale doubled", "log2(e), but the exponentials are of base e", 5, kLog2E);
+    if (q_.config().rope == Rope::alibi) {
+      const Tensor& slopes = *q_.weight("alibi_slopes");
+      change("addend not added once", "the ALiBi term is left out", 1,
+             {.weights = q_.weights_with(
+                  {{"alibi_slopes", changed(slopes, [](float) { return 0.0F; })}})});
+      change("addend not added once", "the ALiBi term is added twice", 2,
+             {.weights = q_.weights_with(
+                  {{"alibi_slopes", changed(slopes, [](float v) { return 2 * v; })}})});
+      change("addend not added once", "the ALiBi term is subtracted", 3,
+             {.weights = q_.weights_with(
+                  {{"alibi_slopes", changed(slopes, [](float v) { return -v; })}})});
+      // The scale is of the product alone.
+      const auto of_product = [&](std::string_view fault, double factor) {
+        const std::string operand = q_.operands()[0];
+        change(fault, "1/sqrt(Q)", 0,
+               {.values = {{operand,
+                            scaled(q_.replay().value(operand), factor, q_.replay().declared())}}});
+      };
+      of_product("scale missing", root);
+      of_product("scale doubled", 1 / root);
+    }
+    times("scale missing", "1/sqrt(Q)", 0, root);
+    times("scale doubled", "1/sqrt(Q)", 0, 1 / root);
+    times("scale doubled", "1/sqrt(E) in place of 1/sqrt(Q)", 9,
+          root / std::sqrt(static_cast<double>(q_.config().E)));
+  }
+
+  void exponentials() {
+    const auto& by = q_.replay().declared();
+    const auto base = [&](std::string_view fault, std::string detail, int parameters,
+                          double factor) {
+      change(fault, std::move(detail), parameters,
+             {.values = {{id("score"), scaled(q_.replay().value(id("score")), factor, by)},
+                         {id("max"), scaled(q_.replay().value(id("max")), factor, by)}}});
+    };
+    if (scores_of_base_two()) base("convention", "declare score_base=2", 0, 1 / kLog2E);
+    base("scale missing", "log2(e): 2^x in place of e^x", 1, 1 / kLog2E);
+    bounds::Carried none(q_.replay().value(id("max")).shape);
+    change("addend not added once", "the maximum is not subtracted", 1,
+           {.values = {{id("max"), none}}});
+  }
+
+  void mean() {
+    const bounds::Carried& Z = q_.replay().value(id("denom"));
+    const auto Q = static_cast<std::size_t>(q_.config().Q);
+    bounds::Carried missing = q_.expected(), doubled = q_.expected();
+    const double unit = 2 * (q_.replay().declared().operations.unit + 0x1p-53);
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      const double z = Z.center[i / Q], more = Z.radius[i / Q] / z + unit;
+      missing.center[i] *= z,
+          missing.radius[i] = missing.radius[i] * z + more * std::abs(missing.center[i]);
+      doubled.center[i] /= z,
+          doubled.radius[i] = doubled.radius[i] / z + more * std::abs(doubled.center[i]);
+    }
+    tensor("scale missing", "not divided by the denominator", 0, std::move(missing));
+    tensor("scale doubled", "divided by the denominator", 0, std::move(doubled));
+  }
+
+  void int8() {
+    const std::optional<Contraction> c = contraction_of(q_);
+    if (!c || c->scales.empty()) return;
+    const std::string name(scale_of(q_.config(), c->terms[0].matrix)->name);
+    const auto with = [&](std::string_view fault, std::string detail, int parameters, auto to) {
+      Contraction other = *c;
+      for (std::size_t i = 0; i < other.columns; ++i) other.scales[i] = to(i);
+      search_.consider(
+          {.fault = fault,
+           .detail = std::move(detail),
+           .axes = "",
+           .parameters = parameters,
+           .at = q_.logical([this, o = std::make_shared<const Contraction>(std::move(other))](
+                                std::size_t g) { return o->at(g, q_.replay().declared()); })});
+    };
+    with("scale missing", name, 0, [](std::size_t) { return 1.0; });
+    with("scale doubled", name, 0, [&](std::size_t i) { return c->scales[i] * c->scales[i]; });
+    with("scale missing", name + ": that of column 0 for all", 5,
+         [&](std::size_t) { return c->scales[0]; });
+  }
+
+  /// Divided by the number of chips, as by a mean in place of a sum.
+  void sums_as_means() {
+    for (const Axes& set : q_.sets()) {
+      const int n = q_.torus().size(set);
+      search_.consider({.fault = "scale doubled",
+                        .detail = fmt::format("the mean over {} in place of the sum: divided by {}",
+                                              words_of(set), n),
+                        .axes = set.to_string(),
+                        .parameters = 10 * set.size(),
+                        .at = q_.logical(scaled(q_.expected(), 1.0 / n, q_.replay().declared()))});
+    }
+  }
+
+  const Question& q_;
+  Search& search_;
+};
+
+}  // namespace
+
+void try_scales(const Question& q, Search& search) { Scales(q, search).run(); }
+
+}  // namespace shardproof::diagnosis

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "golden/diagnosis/question.h"
+
+namespace shardproof::diagnosis {
+
+/// Tries candidates and keeps those that explain the value, and the nearest of the others.
+class Search {
+ public:
+  /// How many are kept that explain nothing.
+  static constexpr std::size_t kNearest = 5;
+
+  /// Looks at `question` until told otherwise; it must outlive what is tried with it.
+  explicit Search(const Question& question);
+  /// The same value, cut otherwise.
+  void turn_to(const Question& question);
+
+  void consider(Candidate candidate);
+  /// Whether something explains the value, on all chips or on the wrong ones.
+  bool explained() const { return !explaining_.empty(); }
+  std::vector<Hypothesis> ranked();
+
+ private:
+  struct Found {
+    Hypothesis hypothesis;
+    bool everywhere = true;  ///< or only on some chips, and the others are right
+    std::size_t kind = 0;
+    int parameters = 0;
+  };
+  struct Near {
+    const Question* question;
+    Candidate candidate;
+    double residual;  ///< of the probes
+  };
+  bool explains(const Candidate& candidate);
+  double difference(const Question& question, const Candidate& candidate, int chip,
+                    std::size_t local) const;
+
+  const Question* question_;
+  std::vector<std::pair<int, std::size_t>> probes_;  // some of the wrong elements
+  double unexplained_;                               // the residual of no fault
+  std::vector<Found> explaining_;
+  std::vector<Near> nearest_;
+  int cuts_ = 0;
+};
+
+}  // namespace shardproof::diagnosis

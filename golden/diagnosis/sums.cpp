@@ -1,0 +1,282 @@
+// How often each summand of a contraction is counted, and over which chips it is summed.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "golden/diagnosis/chips.h"
+#include "golden/diagnosis/contraction.h"
+#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/fit.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+/// A contraction whose terms are cut over axes, each or only one of them.
+struct Cut {
+  struct Part {
+    char letter = 0;
+    Axes axes;               ///< none: the term is not cut
+    std::vector<int> block;  ///< of each contracted index
+  };
+  std::vector<Part> parts;  ///< of each term
+
+  Axes axes() const { return parts[0].axes.empty() ? parts.back().axes : parts[0].axes; }
+  /// "E_xy", "H_yz, F_zy".
+  std::string to_string() const {
+    std::string text;
+    for (const Part& p : parts)
+      if (!p.axes.empty())
+        text += fmt::format("{}{}_{}", text.empty() ? "" : ", ", p.letter, p.axes.to_string());
+    return text;
+  }
+};
+
+class Sums {
+ public:
+  Sums(const Question& q, Search& search, const Contraction& c)
+      : q_(q), search_(search), sum_(std::make_shared<const Contraction>(c)) {}
+
+  void run() {
+    const std::vector<std::shared_ptr<const Cut>> cuts = all_cuts();
+    for (const auto& cut : cuts) try_counts(cut);
+    if (!q_.whole())
+      for (const auto& cut : cuts) try_other_axes(cut);
+    if (search_.explained()) return;
+    for (const auto& cut : cuts) fit_counts(cut);
+  }
+
+ private:
+  /// How often block r is counted on a chip, both by their indices over some axes; 0 to n.
+  using Count = std::function<int(int own, int r)>;
+
+  std::vector<std::shared_ptr<const Cut>> all_cuts() const {
+    std::vector<std::shared_ptr<const Cut>> cuts;
+    const auto part = [&](std::size_t t, std::size_t letter, const Axes& axes) -> Cut::Part {
+      const Contraction::Term& term = sum_->terms[t];
+      if (axes.empty() || letter >= term.letters.size()) return {};
+      Cut::Part p{term.letters[letter], axes, {}};
+      p.block = blocks_of(term, p.letter, q_.torus().size(axes));
+      return p.block.empty() ? Cut::Part{} : p;
+    };
+    const auto add = [&](std::vector<Cut::Part> parts) {
+      if (std::any_of(parts.begin(), parts.end(),
+                      [](const Cut::Part& p) { return !p.axes.empty(); }))
+        cuts.push_back(std::make_shared<const Cut>(Cut{std::move(parts)}));
+    };
+    for (const Axes& list : q_.lists()) {
+      if (sum_->terms.size() == 1) {
+        for (std::size_t l = 0; l < sum_->terms[0].letters.size(); ++l) add({part(0, l, list)});
+        continue;
+      }
+      for (std::size_t l = 0; l < sum_->terms[0].letters.size(); ++l) {
+        const Cut::Part first = part(0, l, list);
+        if (first.axes.empty()) continue;
+        for (const Axes& other : q_.lists())
+          if (other.sorted() == list.sorted())
+            if (const Cut::Part second = part(1, 0, other); !second.axes.empty())
+              add({first, second});
+        add({first, {}});
+      }
+      add({{}, part(1, 0, list)});
+    }
+    return cuts;
+  }
+
+  Contraction::Counts counts(const Cut& cut, const Axes& over, int chip, const Count& count) const {
+    Contraction::Counts all;
+    const int own = q_.torus().block(chip, over);
+    for (const Cut::Part& p : cut.parts) {
+      std::vector<int> of;
+      if (!p.axes.empty())
+        for (int r = 0; r < q_.torus().size(p.axes); ++r)
+          of.push_back(count(own, q_.torus().block(with_block(q_.torus(), 0, p.axes, r), over)));
+      all.of_blocks.push_back(std::move(of));
+      all.block.push_back(&p.block);
+    }
+    return all;
+  }
+
+  /// Made once a chip: predictions ask chip by chip.
+  Prediction predicted(std::shared_ptr<const Cut> cut,
+                       std::function<Contraction::Counts(int)> of) const {
+    struct Last {
+      int chip = -1;
+      Contraction::Counts counts;
+    };
+    return [this_ = &q_, sum = sum_, cut, of = std::move(of), last = std::make_shared<Last>()](
+               int chip, std::size_t local) {
+      if (last->chip != chip) *last = {chip, of(chip)};
+      return sum->at(this_->global(chip, local), last->counts, this_->replay().declared());
+    };
+  }
+
+  void consider(const std::shared_ptr<const Cut>& cut, const Axes& over, std::string_view fault,
+                std::string detail, int parameters, Count count) {
+    const int longer = cut->axes().size() * 1000;
+    search_.consider({.fault = fault,
+                      .detail = fmt::format("{}, of {}", detail, cut->to_string()),
+                      .axes = over.sorted().to_string(),
+                      .parameters = longer + parameters,
+                      .at = predicted(cut, [self = *this, cut, over, count](int chip) {
+                        return self.counts(*cut, over, chip, count);
+                      })});
+  }
+
+  void try_counts(const std::shared_ptr<const Cut>& cut) {
+    for (const Axes& set : q_.sets()) {
+      if (!cut->axes().has_all(set)) continue;
+      // Blocks over a part of the axes, in the order of the cut.
+      const Axes over = cut->axes().without(cut->axes().without(set));
+      const int n = q_.torus().size(over);
+      const std::string along = words_of(over);
+      if (!q_.whole())
+        consider(cut, over, "reduction missing",
+                 fmt::format("over {}: each chip holds its own summand", along), 0,
+                 [](int own, int r) { return own == r ? 1 : 0; });
+      for (int k = 0; k < n; ++k) {
+        const std::string which = fmt::format("block {} of {} over {}", k, n, along);
+        consider(cut, over, "reduction missing", "holds the summand of " + which, 100 + k,
+                 [k](int, int r) { return r == k ? 1 : 0; });
+        consider(cut, over, "summand missing", which + " is left out", 100 + k,
+                 [k](int, int r) { return r == k ? 0 : 1; });
+        consider(cut, over, "summand twice", which + " is counted twice", 100 + k,
+                 [k](int, int r) { return r == k ? 2 : 1; });
+        if (q_.whole()) continue;
+        const std::string from = k == 0 ? std::string("a chip's own summand")
+                                        : fmt::format("the summand of the chip {} further", k);
+        consider(cut, over, "summand missing", fmt::format("{} is left out over {}", from, along),
+                 50 + k, [k, n](int own, int r) { return r == (own + k) % n ? 0 : 1; });
+        consider(cut, over, "summand twice",
+                 fmt::format("{} is counted twice over {}", from, along), 50 + k,
+                 [k, n](int own, int r) { return r == (own + k) % n ? 2 : 1; });
+        if (k > 0)
+          consider(cut, over, "reduction missing",
+                   fmt::format("over {}: each chip holds {}", along, from), 50 + k,
+                   [k, n](int own, int r) { return r == (own + k) % n ? 1 : 0; });
+      }
+      consider(cut, over, "reduction twice",
+               fmt::format("summed over {} once more, but biases are not", along), 1,
+               [n](int, int) { return n; });
+    }
+  }
+
+  /// Summed, or summed and scattered, over other axes than those that the summands lie along.
+  void try_other_axes(const std::shared_ptr<const Cut>& cut) {
+    const Axes right = cut->axes();
+    const int n = q_.torus().size(right);
+    const auto whole = std::make_shared<const Contraction>(*sum_);
+    for (const Axes& over : q_.lists()) {
+      if (over.sorted() == right.sorted()) continue;
+      const auto piece = [&](std::string detail, int parameters, auto&& element) {
+        search_.consider(
+            {.fault = "reduction over another axis",
+             .detail = fmt::format("{} {} in place of {}, of {}", detail, over.to_string(),
+                                   right.to_string(), cut->to_string()),
+             .axes = right.sorted().to_string(),
+             .parameters = right.size() * 1000 + over.size() * 10 + parameters,
+             .at = [this_ = *this, cut, over, right, element](int chip, std::size_t local) {
+               const Question& q = this_.q_;
+               bounds::Evaluated sum;
+               for (int r = 0; r < q.torus().size(over); ++r) {
+                 const int other = with_block(q.torus(), chip, over, r);
+                 const auto own = this_.counts(*cut, right, other,
+                                               [](int mine, int b) { return mine == b ? 1 : 0; });
+                 const bounds::Evaluated summand =
+                     this_.sum_->at(element(chip, other, local), own, q.replay().declared());
+                 sum = r == 0 ? summand : plus(sum, summand, q.replay().declared());
+               }
+               return sum;
+             }});
+      };
+      if (over == over.sorted())
+        piece("summed over", 0,
+              [&q = q_](int, int other, std::size_t local) { return q.global(other, local); });
+      if (q_.torus().size(over) != n) continue;
+      for (std::size_t d = 0; d < q_.rank(); ++d) {
+        const Axes axes = significant(q_.layout().dims()[d].axes, q_.torus());
+        if (!axes.ends_with(right)) continue;
+        // Before it was scattered dim d lacked these axes; the piece is that of the other axes.
+        piece("summed and scattered over", 1,
+              [&q = q_, d, right, over](int chip, int other, std::size_t local) {
+                const int own = q.torus().block(chip, over);
+                return q.global(with_block(q.torus(), other, right, own), local);
+              });
+      }
+    }
+  }
+
+  void fit_counts(const std::shared_ptr<const Cut>& cut) {
+    std::vector<Contraction::Counts> found;
+    std::size_t unknowns = 0;
+    for (const Cut::Part& p : cut->parts)
+      unknowns += p.axes.empty() ? 0 : static_cast<std::size_t>(q_.torus().size(p.axes));
+    // As many equations again, so that what fits says something.
+    if (q_.elements() < 2 * unknowns) return;
+    const std::size_t samples = std::min(q_.elements(), 4 * unknowns);
+    std::string words;
+    bool missing = false;
+    for (int chip = 0; chip < q_.chips(); ++chip) {
+      Contraction::Counts counts =
+          this->counts(*cut, cut->axes(), chip, [](int, int) { return 1; });
+      if (!q_.right(chip)) {
+        std::vector<std::vector<double>> rows;
+        std::vector<double> right;
+        for (std::size_t s = 0; s < samples; ++s) {
+          const std::size_t local = s * q_.elements() / samples, g = q_.global(chip, local);
+          const double scale = sum_->scales.empty() ? 1.0 : sum_->scales[g % sum_->columns];
+          // What is not cut is as it must be: only differences are fitted.
+          right.push_back((q_.shard(chip)[local] - q_.expected().center[g]) / scale);
+          rows.emplace_back();
+          for (std::size_t t = 0; t < cut->parts.size(); ++t)
+            for (int r = 0; r < std::ssize(counts.of_blocks[t]); ++r)
+              rows.back().push_back(
+                  sum_->summand(g, t, cut->parts[t].block, r, q_.replay().declared()).center);
+        }
+        const auto weights = whole_weights(rows, right);
+        if (!weights) return;
+        std::size_t next = 0;
+        for (std::vector<int>& of : counts.of_blocks)
+          for (int& w : of) w += (*weights)[next++];
+        for (const std::vector<int>& of : counts.of_blocks)
+          missing = missing || std::find(of.begin(), of.end(), 0) != of.end();
+        if (words.size() < 120)
+          words += fmt::format("; chip {} counts {}", q_.torus().name(chip),
+                               fmt::join(counts.of_blocks[0], ","));
+      }
+      found.push_back(std::move(counts));
+    }
+    search_.consider(
+        {.fault = missing ? "summand missing" : "summand twice",
+         .detail = fmt::format("summands over {} are not counted once{}", cut->to_string(), words),
+         .axes = cut->axes().sorted().to_string(),
+         .parameters = cut->axes().size() * 1000 + 500,
+         .at = predicted(cut, [found = std::move(found)](int chip) {
+           return found[static_cast<std::size_t>(chip)];
+         })});
+  }
+
+  const Question& q_;
+  Search& search_;
+  std::shared_ptr<const Contraction> sum_;
+};
+
+}  // namespace
+
+void try_sums(const Question& q, Search& search) {
+  for (const Axes& set : q.sets()) {
+    const int n = q.torus().size(set);
+    // A sum over chips that hold different blocks would not be a multiple.
+    if (set.has_any(q.layout().used()) && !q.layout().used().has_all(set)) continue;
+    search.consider(
+        {.fault = "reduction twice",
+         .detail = fmt::format("summed over {} once more: {} times the value", words_of(set), n),
+         .axes = set.to_string(),
+         .parameters = set.size() * 10 + (q.layout().used().has_any(set) ? 5 : 0),
+         .at = q.logical([&q, n](std::size_t g) { return times(q.expected_at(g), n); })});
+  }
+  if (const std::optional<Contraction> c = contraction_of(q)) Sums(q, search, *c).run();
+}
+
+}  // namespace shardproof::diagnosis

@@ -1,0 +1,176 @@
+// What a trace says that cannot mean anything, one line each.
+#include <gtest/gtest.h>
+
+#include "tests/golden/candidate/written.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof::candidate {
+namespace {
+
+template <class Call>
+void expect_error(const std::string& label, const std::string& part, Call&& call) {
+  EXPECT_EQ(label_of(call), label) << part;
+  EXPECT_NE(message_of(call).find(part), std::string::npos) << part << " in " << message_of(call);
+}
+
+struct Refused {
+  const char* label;
+  const char* attribute;
+  const char* value;
+  const char* part;  ///< of the message
+};
+
+TEST(Claim, RefusesByName) {
+  const ExactRun run(kLine);
+  for (const Refused& r : {
+           Refused{"dump_format", "format", "something", "shardproof trace"},
+           Refused{"dump_format", "version", "2", "2"},
+           Refused{"dump_attribute", "arithmetic", "f16", "arithmetic=\"f16\": legal: f32"},
+           Refused{"dump_attribute", "ulp", "-1", "ulp"},
+           Refused{"dump_attribute", "folded", "x", "folded"},
+           Refused{"dump_attribute", "wire", "1e9", "wire"},
+           Refused{"dump_attribute", "masked", "yes", "any"},
+           Refused{"dump_attribute", "heads", "0,1,2", "3 heads, of 6"},
+           Refused{"dump_attribute", "heads", "0,1,2,3,4,6", "no head from 0 to 5"},
+           Refused{"dump_attribute", "heads", "0,1,2,3,4,4", "head 4 is named twice"},
+           Refused{"dump_attribute", "rope_pairs", "both", "half"},
+           Refused{"dump_attribute", "score_base", "10", "score_base"},
+           Refused{"dump_attribute", "norm_gain", "yes", "folded"},
+           Refused{"dump_mesh", "mesh", "x y w", "'w'"},
+           Refused{"dump_mesh", "mesh", "x x z", "axis x is named twice"},
+           Refused{"dump_mesh", "mesh", "x y", "axis z of torus 3x1x2 is not named"},
+           Refused{"dump_mesh", "mesh", "a=x a=z", "'a' is named twice"},
+           Refused{"case_c1", "case", "tours=1x1x1", "tours"},
+       }) {
+    dump::Dump d = run.trace({}, "f32");
+    d.attributes[r.attribute] = r.value;
+    expect_error(r.label, r.part, [&] { read_claim(d.attributes, std::nullopt); });
+  }
+  dump::Dump d = run.trace({}, "exact");
+  d.attributes["score_base"] = "2";
+  expect_error("dump_attribute", "exact", [&] { read_claim(d.attributes, std::nullopt); });
+  d = run.trace({}, "exact");
+  d.attributes.erase("case");
+  expect_error("compare_case", "--case", [&] { read_claim(d.attributes, std::nullopt); });
+}
+
+TEST(Claim, RefusesAnotherCase) {
+  const ExactRun run(kLine);
+  const dump::Dump d = run.trace({}, "f32");
+  for (const char* key : {"torus=1x3x2", "model=palm-tiny,layers=1", "weights=bf16", "act=bf16",
+                          "batch=12", "prompt=6", "chunk=5", "gen=4", "seed=7"}) {
+    std::string line = " " + kLine;
+    const std::string name = std::string(key).substr(0, std::string(key).find('='));
+    if (const std::size_t at = line.find(" " + name + "="); at != std::string::npos)
+      line.erase(at, line.find(' ', at + 1) - at);
+    expect_error("compare_case", key, [&] { read_claim(d.attributes, line + " " + key); });
+  }
+  // How it is laid out and summed up is no matter of the values.
+  EXPECT_NO_THROW(read_claim(d.attributes, kLine + " prefill=ws1d regime=f32 schedule=ring"));
+}
+
+/// A value of a trace that is refused.
+void expect_refused(const char* label, const char* part, Shape shape, dump::Attributes attributes,
+                    const std::string& name = "decode.1.layer0.gate") {
+  const ExactRun run(kLine);
+  dump::Dump d = run.trace({}, "f32");
+  dump::Value value;
+  const auto count = static_cast<std::size_t>(element_count(shape));
+  value.whole = stored(std::move(shape), std::vector<double>(count, 1.0));
+  value.attributes = std::move(attributes);
+  d.values.emplace(name, value);
+  d.order.push_back(name);
+  const Claim claim = read_claim(d.attributes, std::nullopt);
+  expect_error(label, part, [&] { read_values(d, claim, run.weights()); });
+}
+
+TEST(Held, RefusesByName) {
+  const auto& layout = [](const char* text) { return dump::Attributes{{"layout", text}}; };
+  expect_refused("dump_layout", "F 35", {6, 1, 35}, {});
+  expect_refused("dump_layout", "padding is declared", {6, 1, 40}, {});
+  expect_refused("dump_layout", "neither whole", {6, 36}, {});
+  expect_refused("dump_layout", "the mesh [3,1,2]", {2, 1, 3, 6, 1, 6}, layout("BLF_zx"));
+  expect_refused("dump_layout", "need a layout", {3, 1, 2, 6, 1, 36}, {});
+  expect_refused("dump_layout", "has not the dims of", {6, 1, 36}, layout("BLE"));
+  expect_refused("dump_layout", "F 72", {3, 1, 2, 6, 1, 12}, layout("BLF_zx"));
+  expect_refused("layout_c3", "x", {3, 1, 2, 6, 1, 6}, layout("B_xLF_x"));
+  expect_refused("dump_layout", "no axis", {3, 1, 2, 6, 1, 6},
+                 {{"spec", R"([null, null, "model"])"}});
+  expect_refused("dump_layout", "not a JSON list", {3, 1, 2, 6, 1, 6}, {{"spec", "F over x"}});
+  expect_refused("dump_layout", "2 layouts of 1", {6, 1, 36}, layout("BLF, BLF"));
+  expect_refused("dump_attribute", "the model has no decode.1.layer0.gat", {6, 1, 72},
+                 {{"fused", "gat,up"}, {"along", "F"}, {"layout", "BLF, BLF"}});
+  expect_refused("dump_attribute", "along", {6, 1, 72},
+                 {{"fused", "gate,up"}, {"along", "E"}, {"layout", "BLF, BLF"}});
+  expect_refused("dump_layout", "72 together", {6, 1, 70},
+                 {{"fused", "gate,up"}, {"along", "F"}, {"layout", "BLF, BLF"}});
+}
+
+TEST(Held, TakesAPartitionSpec) {
+  const ExactRun run(kLine);
+  dump::Dump d = run.trace({}, "exact");
+  d.attributes["mesh"] = "model=z data=x";
+  const Mesh mesh = Mesh::parse("z x", run.given.torus);
+  Written w{"decode.1.layer1.gate", "BLF", {6, 1, 36}, {}, {}};
+  const Tensor t = run.value(w.name);
+  w.numbers.assign(t.data.begin(), t.data.end());
+  dump::Value value;
+  run.put(value, w, Layout::parse("B_xLF_z"), mesh, 1);
+  value.attributes["spec"] = R"(["data", null, ["model"]])";
+  d.values.emplace(w.name, value);
+  d.order.push_back(w.name);
+  EXPECT_EQ(run.judged(d).count(Fit::equal), 1);
+  d.values.find(w.name)->second.attributes["spec"] = R"(["model", null, "data"])";
+  EXPECT_THROW(run.judged(d), Error);  // 3·12 is not 36/2·…: it does not fit
+}
+
+TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
+  for (const char* model : {"palm-tiny", "llama", "palm-tiny,norm=layernorm"}) {
+    const ModelConfig config = parse_model(model);
+    const Passes passes(2, 4, 2, 3);
+    std::map<std::int64_t, std::string> places;
+    for (std::int64_t i = 0; i < passes.size(); ++i)
+      for (const ValueRow& row : all_values()) {
+        if (row.in_model != nullptr && !row.in_model(config)) continue;
+        if (row.kind != ValueKind::checkpoint && row.kind != ValueKind::stat) continue;
+        if (row.per_block) continue;
+        for (std::int64_t layer = 0; layer < (row.per_layer ? config.layers : 1); ++layer) {
+          const std::string id =
+              checkpoint_id(passes.at(i).name, row.per_layer ? layer : -1, row.name);
+          const auto s = subject(id, "", config, passes, WeightType::f32);
+          ASSERT_TRUE(s.has_value()) << id;
+          EXPECT_EQ(s->id, id);
+          const auto [at, fresh] = places.emplace(order_of(*s, config, passes), id);
+          // The statistics of a norm share one place.
+          EXPECT_TRUE(fresh || row.kind == ValueKind::stat) << id << " and " << at->second;
+        }
+      }
+    // As one is made of another.
+    const auto place = [&](const char* id) {
+      return order_of(*subject(id, "", config, passes, WeightType::f32), config, passes);
+    };
+    EXPECT_LT(place("prefill.c0.embed"), place("prefill.c0.layer0.norm"));
+    EXPECT_LT(place("prefill.c0.layer0.ss"), place("prefill.c0.layer0.norm"));
+    EXPECT_LT(place("prefill.c0.layer0.attn"), place("prefill.c0.layer0.gate"));
+    EXPECT_LT(place("prefill.c0.layer0.out"), place("prefill.c0.layer1.norm"));
+    EXPECT_LT(place("prefill.c0.layer1.out"), place("prefill.c0.final_norm"));
+    EXPECT_LT(place("prefill.c0.logits"), place("prefill.c1.embed"));
+    if (config.block == Block::serial) {
+      EXPECT_LT(place("prefill.c0.layer0.mid"), place("prefill.c0.layer0.norm2"));
+      EXPECT_LT(place("prefill.c0.layer0.norm2"), place("prefill.c0.layer0.gate"));
+    }
+  }
+}
+
+TEST(Subject, OfNoModel) {
+  const ModelConfig config = parse_model("palm-tiny");
+  const Passes passes(2, 4, 2, 3);
+  for (const char* id :
+       {"prefill.c2.embed", "prefill.c0.layer2.q", "prefill.c0.layer0.embed", "prefill.c0.q",
+        "prefill.c0.layer0.norm2", "prefill.c0.layerx.q", "prefill.c0.layer", "prefill.c0.", "x",
+        "", "layer0.w_down"})
+    EXPECT_FALSE(subject(id, "", config, passes, WeightType::f32).has_value()) << id;
+}
+
+}  // namespace
+}  // namespace shardproof::candidate
