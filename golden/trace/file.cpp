@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "golden/compare/assembled.h"
@@ -115,11 +116,16 @@ void TraceFile::add(const Scope& scope, const Program& program, const Op* op,
   const Role& role = declared.role;
   const std::string id = scope.step(program, declared.name);
   std::string like;
-  if (role.kind == Role::Kind::weight) like = weight_id(scope.layer, role.name);
+  if (op_row(op->kind).only_moves) {
+    like = program.declared(op->args[0]).role.kind == Role::Kind::weight
+               ? weight_id(scope.layer, program.declared(op->args[0]).role.name)
+               : scope.step(program, op->args[0]);
+    if (const auto at = same_as_.find(like); at != same_as_.end()) like = at->second;
+  }
   put({id, declared.layout, role.to_string(), op->to_string(),
        dtype_of(declared, value, numerics_, config_), value, like});
   if (role.kind == Role::Kind::checkpoint && (role.name == "k_cache" || role.name == "v_cache"))
-    caches_[checkpoint_id("", scope.layer, role.name)] = id;
+    caches_[checkpoint_id("", scope.layer, role.name)] = same_as_.contains(id) ? same_as_[id] : id;
 }
 
 /// What a program is given by no other: weights once for each of their layouts, ids, and the
@@ -201,6 +207,7 @@ bool TraceFile::put_whole(const Entry& entry, const ChipArrays<T>& chips) {
   const Hdf5Writer::Object root = file_.root();
   if (!entry.like.empty() && file_.holds(entry.like, value.shape(), std::span<const T>(whole))) {
     made(root, entry, {0}, std::vector<T>()).put_text("same_as", entry.like);
+    same_as_[entry.id] = entry.like;
     return true;
   }
   made(root, entry, value.shape(), whole);
@@ -228,9 +235,25 @@ std::vector<std::pair<int, Hdf5Writer::Object>> TraceFile::put_shards(const Entr
   return put;
 }
 
+/// Summands of the exact regime; as f32 where they are such, as rows of a table.
 void TraceFile::put_partial(const Entry& entry) {
   const Partial& partial = entry.value.partial();
-  for (const auto& [chip, shard] : put_shards(entry, partial.values)) {
+  ChipArrays<float> narrow;
+  bool are_f32 = true;
+  for (const Buffer<double>& values : partial.values) {
+    narrow.emplace_back();
+    for (const double v : values) {
+      narrow.back().push_back(static_cast<float>(v));
+      are_f32 = are_f32 && std::bit_cast<std::uint64_t>(static_cast<double>(narrow.back().back())) ==
+                               std::bit_cast<std::uint64_t>(v);
+      if (!are_f32) break;
+    }
+    if (!are_f32) break;
+  }
+  Entry as_stored = entry;
+  if (are_f32) as_stored.dtype = "f32 partial";
+  for (const auto& [chip, shard] :
+       are_f32 ? put_shards(as_stored, narrow) : put_shards(entry, partial.values)) {
     const Buffer<float>& bounds = partial.bounds[static_cast<std::size_t>(chip)];
     shard.put("bound", bounds.empty() ? 0.0
                                       : static_cast<double>(

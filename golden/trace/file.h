@@ -63,6 +63,7 @@ class TraceFile {
   int order_ = 0;
   std::set<std::string> resident_;             // weights, by layout, that are in the file
   std::map<std::string, std::string> caches_;  // by layer and name, the id of the newest
+  std::map<std::string, std::string> same_as_;  // by id
 };
 
 }  // namespace shardproof

@@ -43,7 +43,7 @@ double bytes_of(const Type& type, const Torus& torus, Regime regime, std::size_t
 }
 
 /// Bytes of what the ops of one program yield in one pass, and of the caches and ids that it is
-/// given. Its weights, and copies of them, are in the file once.
+/// given. Its weights are in the file once.
 double bytes_of(const Program& program, const ValueTypes& types, const Torus& torus,
                 Regime regime) {
   double bytes = 0.0;
@@ -53,9 +53,12 @@ double bytes_of(const Program& program, const ValueTypes& types, const Torus& to
   for (const Op& op : program.ops)
     for (const ValueDecl& r : op.results) {
       const std::size_t texts = 2 * (op.to_string().size() + r.name.size());
-      bytes += r.role.kind == Role::Kind::weight
-                   ? kDatasetBytes + static_cast<double>(texts)
-                   : bytes_of(types.at(r.name), torus, regime, texts);
+      const Type& type = types.at(r.name);
+      // What moves stands once.
+      const bool moves = op_row(op.kind).only_moves && !type.layout.is_partial() &&
+                         type.shape == types.at(op.args[0]).shape;
+      bytes += moves ? kDatasetBytes + static_cast<double>(texts)
+                     : bytes_of(type, torus, regime, texts);
     }
   return bytes;
 }
