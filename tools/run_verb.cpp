@@ -163,7 +163,7 @@ int run_case(Options& o) {
   Collector collector(rows);
   const IntTensor ids = padded(prompt, c.batch);
   std::optional<Trace> trace;
-  if (o.trace) trace.emplace(typed, ids, *o.trace, o.flags.weights() != nullptr);
+  if (o.trace) trace.emplace(typed, *o.trace, o.flags.weights() != nullptr);
   std::optional<PassCounter> progress(std::in_place, typed.plan.passes.size());
   std::vector<Observer*> watching{&*progress};
   if (trace) watching.push_back(&*trace);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "golden/compare/block_map.h"
 #include "weights/generator.h"
 #include "weights/registry.h"
 
@@ -51,8 +50,8 @@ std::optional<bounds::Carried> assembled_value(const Held& held) {
   std::vector<double> low(held.layout.is_partial() ? whole.size() : 0, 0.0);
   for (int chip = 0; chip < held.torus.chips(); ++chip) {
     const auto c = static_cast<std::size_t>(chip);
-    const std::vector<int> group = judged_group(held.layout, held.torus, chip);
-    if (group.front() != chip) continue;
+    const std::vector<int> group = held.group(chip);
+    if (group.empty()) continue;
     for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
       const std::int64_t place = held.places[c][i];
       if (place == Held::kNone) continue;
@@ -136,13 +135,16 @@ void Reference::find_ids(const Values& values) {
   }
 }
 
+/// Of several arrays of one value it is the first, as it is made and not as it is moved later; its
+/// summands, which some sum of theirs was made of and rounded, only where nothing else is there.
 void Reference::fill_dump(const Values& values) {
-  for (const Held& held : values.held) {
-    const Meaning meaning = held.subject.meaning;
-    if (meaning != Meaning::checkpoint && meaning != Meaning::probs) continue;
-    if (dump_.contains(held.subject.id)) continue;  // as it is made, not as it is moved later
-    if (auto whole = assembled_value(held)) dump_.emplace(held.subject.id, std::move(*whole));
-  }
+  for (const bool partial : {false, true})
+    for (const Held& held : values.held) {
+      const Meaning meaning = held.subject.meaning;
+      if (meaning != Meaning::checkpoint && meaning != Meaning::probs) continue;
+      if (held.layout.is_partial() != partial || dump_.contains(held.subject.id)) continue;
+      if (auto whole = assembled_value(held)) dump_.emplace(held.subject.id, std::move(*whole));
+    }
 }
 
 const Tensor* Reference::exact(const Subject& s) {

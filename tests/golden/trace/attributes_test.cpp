@@ -21,7 +21,7 @@ TEST(Trace, OfAGivenLayerNamesNoStrategy) {
   const Program layer = partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer;
   Case given = c;
   given.prefill = given.decode = Strategy(layer);
-  Trace trace(make_typed_plan(given), memo.get(c)->prompt, folder / "t.h5");
+  Trace trace(make_typed_plan(given), folder / "t.h5");
   trace.write("complete");
   const TraceReader file(folder / "t.h5");
   EXPECT_EQ(file.text("/", "case").find("prefill="), std::string::npos);
@@ -61,7 +61,7 @@ TEST(Trace, SaysOfCachesWhatTheModelSaysNotAct) {
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(make_typed_plan(c), IntTensor({1, 4}), folder / "t.h5");
+  Trace trace(make_typed_plan(c), folder / "t.h5");
   const Layout layout = Layout::parse("F partialsum-x");
   show(trace, {c.torus, layout, {3}, ChipArrays<float>{{1, 2, 3}, {10, 20, 30}}}, layout);
   trace.write("complete");
@@ -76,7 +76,7 @@ TEST(Trace, OfShardsThatTheirLayoutDoesNotFitIsFlat) {
   // Without the type check a step may yield what its declaration cannot be.
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(make_typed_plan(c), IntTensor({1, 4}), folder / "t.h5");
+  Trace trace(make_typed_plan(c), folder / "t.h5");
   const Sharded value{c.torus, Layout::parse("F"), {3}, ChipArrays<float>{{1, 2, 3}, {1, 2, 3}}};
   show(trace, value, Layout::parse("F_x"));
   trace.write("complete");
