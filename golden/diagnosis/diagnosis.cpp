@@ -33,7 +33,6 @@ const std::vector<std::string>& faults() {
                                               "summand twice",
                                               "addend not added once",
                                               "gate and up swapped",
-                                              "activation before the sum",
                                               "transposed weight",
                                               "another layer's weight",
                                               "another layer's or pass's value",

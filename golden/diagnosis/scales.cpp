@@ -27,7 +27,7 @@ class Scales {
     if (n == "exp") exponentials();
     if (n == "attn") mean();
     if (n != "embed" && n != "logits") int8();
-    sums_as_means();
+    if (contraction_of(q_)) sums_as_means();
   }
 
  private:

@@ -272,6 +272,8 @@ class Sums {
 }  // namespace
 
 void try_sums(const Question& q, Search& search) {
+  const std::optional<Contraction> c = contraction_of(q);
+  if (!c) return;
   for (const Axes& set : q.sets()) {
     const int n = q.torus().size(set);
     // A sum over chips that hold different blocks would not be a multiple.
@@ -283,7 +285,7 @@ void try_sums(const Question& q, Search& search) {
          .parameters = set.size() * 10 + (q.layout().used().has_any(set) ? 5 : 0),
          .at = q.logical([&q, n](std::size_t g) { return times(q.expected_at(g), n); })});
   }
-  if (const std::optional<Contraction> c = contraction_of(q)) Sums(q, search, *c).run();
+  Sums(q, search, *c).run();
 }
 
 void try_fitted_sums(const Question& q, Search& search) {

@@ -120,7 +120,7 @@ TEST(Diagnosis, SplitAndConcatSwapped) {
 TEST(Diagnosis, NoiseIsNotExplained) {
   const Torus torus(4, 2, 3);
   for (const char* keys : {" seed=6", " seed=7 act=bf16 weights=bf16", " seed=8 weights=int8"})
-    for (const double size : {1e-4, 0.1, 3.0}) {
+    for (const double size : {1e-4, 1.0}) {
       Planted p(kModel + std::string(keys));
       std::uint64_t state = 88172645463325252U;
       const auto noise = [&] {
@@ -128,7 +128,11 @@ TEST(Diagnosis, NoiseIsNotExplained) {
         return size * (static_cast<double>(state >> 11) * 0x1p-52 - 1.0);
       };
       for (auto& [id, value] : std::map<std::string, Planted::Value>(p.dump)) {
+        // Of each kind of step one.
+        const std::string name = id.substr(id.rfind('.') + 1);
         if (!id.starts_with("decode.1.layer1.") && id != "decode.1.logits") continue;
+        if (name == "gate" || name == "v" || name == "k" || name == "max" || name == "denom")
+          continue;
         Planted::Value noisy = value;
         for (double& v : noisy.data) v = static_cast<float>(v + noise());
         for (const Hypothesis& h : p.ask(id, noisy, torus))
