@@ -204,7 +204,8 @@ def faulty(compare, faults, seed, sites):
             misled += [str(setting)] * wrong
             if not where or not right:
                 kind = "STEP" if not where else "MISLED" if wrong else "WHY"
-                print(f"{kind} {fault}: {setting}: {truth['step']} over {truth['axes'] or 'no axes'}, {truth['detail']}\n"
+                print(f"{kind} {fault}: {setting}: {truth['step']} "
+                      f"over {truth['axes'] or 'no axes'}, {truth['detail']}\n"
                       f"    compare: exit {answer.code} {answer.error} {answer.first}; " +
                       "; ".join(f"{d['fault']} over {d['axes'] or 'no axes'} ({d['detail']}; "
                                 f"explains {d.get('explains')}, residual {d['residual']})"
