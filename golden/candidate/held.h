@@ -48,7 +48,8 @@ struct Unknown {
 
 /// All values of a trace. Throws Error, naming the value: "dump_layout" (no layout where it needs
 /// one; one that the array's shape does not fit, or whose dims are not the value's),
-/// "dump_attribute" (fused, along, padded, summand_of, same_as, encoding that cannot mean anything).
+/// "dump_attribute" (fused, along, padded, summand_of, same_as, encoding that cannot mean
+/// anything).
 struct Values {
   std::vector<Held> held;
   std::vector<Unknown> unknown;

@@ -13,6 +13,7 @@
 #include "weights/error.h"
 #include "weights/memory.h"
 #include "weights/registry.h"
+#include "weights/words.h"
 
 namespace shardproof {
 namespace {
@@ -61,12 +62,16 @@ void put_tables(const Hdf5Writer::Object& root, const Case& c) {
   if (!text.empty()) root.put_text("layouts", text);
 }
 
-/// Without the names of tables that only its user knows.
-std::string case_of_all(Case c) {
-  const Case all;
-  for (Strategy* strategy : {&c.prefill, &c.decode})
-    if (is_own_table(*strategy)) *strategy = all.prefill;
-  return print_case(c);
+/// Without tables that only their user knows: what must be does not depend on them.
+std::string case_of_all(const Case& c) {
+  const std::string printed = print_case(c);
+  std::string text;
+  for (const std::string_view word : split(printed, " ")) {
+    if (word.starts_with("prefill=") && is_own_table(c.prefill)) continue;
+    if (word.starts_with("decode=") && is_own_table(c.decode)) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : " ", word);
+  }
+  return text;
 }
 
 double bytes_of(std::size_t elements, std::size_t size) {
@@ -93,8 +98,8 @@ TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool wei
   root.put_text("torus", c.torus.to_string());
   root.put_text("regime", to_string(numerics_.regime));
   root.put_text("act", to_string(numerics_.act));
-  root.put_text("prefill", c.prefill.to_string());
-  root.put_text("decode", c.decode.to_string());
+  if (c.prefill.program() == nullptr) root.put_text("prefill", c.prefill.to_string());
+  if (c.decode.program() == nullptr) root.put_text("decode", c.decode.to_string());
   root.put_text("map", kMap);
   put_programs(root, c);
   put_tables(root, c);
@@ -137,8 +142,8 @@ void TraceFile::input(const Scope& scope, const Program& program, const ValueDec
   const std::string dtype = dtype_of(declared, value, numerics_, config_);
   if (role.kind == Role::Kind::weight) {
     const std::string id = weight_id(scope.layer, role.name);
-    const std::string resident = fmt::format("{} : {} on {}", id, value.layout().to_string(),
-                                             value.torus().to_string());
+    const std::string resident =
+        fmt::format("{} : {} on {}", id, value.layout().to_string(), value.torus().to_string());
     if (!resident_.insert(resident).second) return;
     if (resident_.insert(id).second)
       put({id, value.layout(), "", "input", dtype, value, ""});
@@ -244,8 +249,9 @@ void TraceFile::put_partial(const Entry& entry) {
     narrow.emplace_back();
     for (const double v : values) {
       narrow.back().push_back(static_cast<float>(v));
-      are_f32 = are_f32 && std::bit_cast<std::uint64_t>(static_cast<double>(narrow.back().back())) ==
-                               std::bit_cast<std::uint64_t>(v);
+      are_f32 =
+          are_f32 && std::bit_cast<std::uint64_t>(static_cast<double>(narrow.back().back())) ==
+                         std::bit_cast<std::uint64_t>(v);
       if (!are_f32) break;
     }
     if (!are_f32) break;
@@ -255,9 +261,9 @@ void TraceFile::put_partial(const Entry& entry) {
   for (const auto& [chip, shard] :
        are_f32 ? put_shards(as_stored, narrow) : put_shards(entry, partial.values)) {
     const Buffer<float>& bounds = partial.bounds[static_cast<std::size_t>(chip)];
-    shard.put("bound", bounds.empty() ? 0.0
-                                      : static_cast<double>(
-                                            *std::max_element(bounds.begin(), bounds.end())));
+    shard.put("bound", bounds.empty()
+                           ? 0.0
+                           : static_cast<double>(*std::max_element(bounds.begin(), bounds.end())));
   }
 }
 

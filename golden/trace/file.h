@@ -61,8 +61,8 @@ class TraceFile {
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // their groups
   int order_ = 0;
-  std::set<std::string> resident_;             // weights, by layout, that are in the file
-  std::map<std::string, std::string> caches_;  // by layer and name, the id of the newest
+  std::set<std::string> resident_;              // weights, by layout, that are in the file
+  std::map<std::string, std::string> caches_;   // by layer and name, the id of the newest
   std::map<std::string, std::string> same_as_;  // by id
 };
 

@@ -57,8 +57,8 @@ double bytes_of(const Program& program, const ValueTypes& types, const Torus& to
       // What moves stands once.
       const bool moves = op_row(op.kind).only_moves && !type.layout.is_partial() &&
                          type.shape == types.at(op.args[0]).shape;
-      bytes += moves ? kDatasetBytes + static_cast<double>(texts)
-                     : bytes_of(type, torus, regime, texts);
+      bytes +=
+          moves ? kDatasetBytes + static_cast<double>(texts) : bytes_of(type, torus, regime, texts);
     }
   return bytes;
 }
