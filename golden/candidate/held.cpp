@@ -359,6 +359,24 @@ void add_summand(Held& sum, const Held& other) {
 
 }  // namespace
 
+Coarse coarse_of(dump::Encoding encoding) {
+  using dump::Encoding;
+  switch (encoding) {
+    case Encoding::f32:
+      return {bounds::unit_of(bounds::Format::f32), bounds::least_of(bounds::Format::f32)};
+    case Encoding::bf16:
+      return {bounds::unit_of(bounds::Format::bf16), bounds::least_of(bounds::Format::bf16)};
+    case Encoding::f16:
+      return {0x1p-11, 0x1p-25};
+    default:
+      return {};  // f64, and whole numbers, which are what they are
+  }
+}
+
+bool Held::coarser_than(bounds::Format format) const {
+  return coarse_of(encoding).unit > bounds::unit_of(format);
+}
+
 std::vector<int> Held::group(int chip) const {
   std::vector<int> members = judged_group(layout, torus, chip);
   const bool whole_group = std::none_of(members.begin(), members.end(), [&](int member) {

@@ -37,9 +37,17 @@ struct Held {
   /// The chips whose summands add up to what the first of them, `chip`, stands for; of a value that
   /// is not partial the chip alone. None where it is not the first, or the file lacks one of them.
   std::vector<int> group(int chip) const;
+  /// Whether the file has fewer digits than values of this format: then it has them rounded.
+  bool coarser_than(bounds::Format format) const;
   /// Whether every element is there, of partial sums all summands; of copies one will do.
   bool complete() const;
 };
+
+/// What rounding to an encoding changes: |RN(x) − x| is at most unit·|x|, or least.
+struct Coarse {
+  double unit = 0.0, least = 0.0;
+};
+Coarse coarse_of(dump::Encoding encoding);
 
 /// A value of the file that is not one of the model's, or that nothing can be said of.
 struct Unknown {

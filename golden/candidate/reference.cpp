@@ -143,7 +143,17 @@ void Reference::fill_dump(const Values& values) {
       const Meaning meaning = held.subject.meaning;
       if (meaning != Meaning::checkpoint && meaning != Meaning::probs) continue;
       if (held.layout.is_partial() != partial || dump_.contains(held.subject.id)) continue;
-      if (auto whole = assembled_value(held)) dump_.emplace(held.subject.id, std::move(*whole));
+      auto whole = assembled_value(held);
+      if (!whole) continue;
+      // The writer's next steps had its own number, not the one that the file rounds it to.
+      const bounds::Format format =
+          bounds::format_of(held.subject.name, claim_.given.model, claim_.declared);
+      if (held.coarser_than(format)) {
+        const Coarse coarse = coarse_of(held.encoding);
+        for (std::size_t i = 0; i < whole->size(); ++i)
+          whole->radius[i] += coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least;
+      }
+      dump_.emplace(held.subject.id, std::move(*whole));
     }
 }
 

@@ -93,6 +93,8 @@ class Judging {
     row.title = held.subject.title();
     row.held = number;
     row.chips = held.torus.chips();
+    row.of_run = held.subject.meaning != Meaning::weight && held.subject.meaning != Meaning::ids;
+    row.incomplete = !held.complete();
     if (held.subject.meaning == Meaning::ids) return ids(held, std::move(row));
     if (held.subject.meaning == Meaning::token) keep_token(held);
     if (held.subject.meaning == Meaning::token && !claim_.exact) return token(held, std::move(row));
@@ -157,6 +159,14 @@ class Judging {
       // What is rounded to a format before it is added or brought to other units.
       if (e.bound && (held.summands || !held.units.empty()))
         e.bound = e.bound->rounded(format_of(s));
+      // As the file has them, with fewer digits.
+      if (e.bound && held.coarser_than(e.format)) {
+        e.format = Format::f64;
+        const Coarse coarse = coarse_of(held.encoding);
+        for (std::size_t i = 0; i < e.bound->size(); ++i)
+          e.bound->radius[i] +=
+              coarse.unit * (std::abs(e.bound->center[i]) + e.bound->radius[i]) + coarse.least;
+      }
     }
     return e;
   }
@@ -287,6 +297,12 @@ class Judging {
       const bool right =
           is_id &&
           (t == best || (room > 0 && z.center[first + t] + room >= z.center[first + best]));
+      // Where another token could have been the largest as well, what lies inside proves little.
+      const auto reach = [&](std::size_t k) { return z.radius[first + k]; };
+      for (std::size_t k = 0; k < V && right && row.fit == Fit::within; ++k)
+        if (k != t && reach(k) + reach(t) > 0 &&
+            z.center[first + k] + reach(k) >= z.center[first + t] - reach(t))
+          row.fit = Fit::loose;
       if (right) return;
       ++row.wrong;
       wrong.insert(chips.begin(), chips.end());
@@ -333,11 +349,13 @@ std::int64_t Verdict::count(Fit fit) const {
   return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.fit == fit; });
 }
 
-int Verdict::exit_code() const {
-  const bool judged = std::any_of(rows.begin(), rows.end(),
-                                  [](const Row& row) { return row.fit != Fit::not_judged; });
-  return judged && count(Fit::different) == 0 ? 0 : 1;
+bool Verdict::proves() const {
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.of_run && (row.fit == Fit::equal || row.fit == Fit::within);
+  });
 }
+
+int Verdict::exit_code() const { return proves() && count(Fit::different) == 0 ? 0 : 1; }
 
 Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   const Passes passes = claim.given.passes();
@@ -358,8 +376,8 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     verdict.rows.push_back(judging.judge(held, i));
     const Row& row = verdict.rows.back();
     const Meaning meaning = held.subject.meaning;
-    if (row.fit != Fit::not_judged && (meaning == Meaning::checkpoint || meaning == Meaning::token))
-      seen.insert(held.subject.id);
+    const bool checkpoint = meaning == Meaning::checkpoint || meaning == Meaning::token;
+    if (row.fit != Fit::not_judged && checkpoint && held.complete()) seen.insert(held.subject.id);
     if (row.fit == Fit::different && !row.follows && !verdict.first)
       verdict.first = verdict.rows.size() - 1;
   }

@@ -260,6 +260,37 @@ TEST(Conventions, Probs) {
   }
 }
 
+/// A trace whose arrays have fewer digits than the run had.
+TEST(Conventions, ValuesRoundedInTheFile) {
+  const ExactRun run(kLine);
+  for (const dump::Encoding encoding :
+       {dump::Encoding::f16, dump::Encoding::bf16, dump::Encoding::f32}) {
+    dump::Dump d = run.trace({}, encoding == dump::Encoding::f32 ? "f64" : "f32");
+    for (const Written& w : run.values()) {
+      if (w.name.ends_with("ids") || w.name.ends_with("token")) continue;
+      dump::Value value;
+      value.whole = stored(w.shape, w.numbers, encoding);
+      d.values.emplace(w.name, value);
+      d.order.push_back(w.name);
+    }
+    const Verdict right = run.judged(d);
+    EXPECT_EQ(right.count(Fit::different), 0) << to_string(encoding);
+    // Twice a value is no rounding.
+    for (const char* name : {"prefill.c1.layer0.gate", "decode.1.layer1.attn", "decode.2.logits"}) {
+      dump::Dump wrong = d;
+      for (const Written& w : run.values())
+        if (w.name == name) {
+          std::vector<double> twice = w.numbers;
+          for (double& v : twice) v *= 2;
+          wrong.values.find(name)->second.whole = stored(w.shape, twice, encoding);
+        }
+      const Verdict v = run.judged(wrong);
+      ASSERT_TRUE(v.first.has_value()) << name;
+      EXPECT_EQ(v.rows[*v.first].title, name);
+    }
+  }
+}
+
 TEST(Conventions, WeightsTransposed) {
   const ExactRun run(kLine);
   const Tensor t = run.weights().at("layer1.wq");
