@@ -30,6 +30,9 @@ struct Judged {
   double actual = 0.0;
 };
 
+/// What values of this name are rounded to, as declared.
+Format format_of(std::string_view name, const ModelConfig& config, const Declared& declared);
+
 /// The logical model, unsharded, judged by somebody's dump of its named values
 /// ("decode.1.layer0.gate"): each is held against what follows from those it is made of, as the
 /// dump has them. One that the dump lacks is replayed from its own operands, and what that leaves
