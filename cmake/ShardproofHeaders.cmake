@@ -44,6 +44,8 @@ set(shardproof_private_headers
   golden/diagnosis/search.h
   golden/diagnosis/what_if.h
   golden/scalar/adding.h
+  golden/trace/arithmetic.h
+  golden/trace/copies.h
   golden/trace/file.h
   golden/trace/size.h
   oracle/block.h

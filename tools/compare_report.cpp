@@ -73,6 +73,7 @@ std::string counts(const Comparison& of) {
       text += fmt::format("{} {} {}", any ? "," : "", n, candidate::to_string(fit));
       any = true;
     }
+  if (v.copies > 0) text += fmt::format("; {} the same as another", v.copies);
   if (!v.unknown.empty()) text += fmt::format("; {} unknown names", v.unknown.size());
   return wrapped(text, kWidth, "  ") + "\n";
 }

@@ -39,7 +39,7 @@ void refuse_named_twice(const LayerFiles& files, const CaseFlags& flags, const s
 void LayerFiles::add_to(CLI::App& verb, bool programs) {
   if (programs)
     for (const auto& [flag, file, text] :
-         {std::tuple{"--program", &program, "A layer program (docs/program.md) to judge"},
+         {std::tuple{"--program", &program, "A layer program of your own (docs/program.md)"},
           {"--program-prefill", &program_prefill, "The same as prefill alone"},
           {"--program-decode", &program_decode, "The same as decode alone"}})
       verb.add_option(flag, *file, text)->type_name("FILE");

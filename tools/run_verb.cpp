@@ -111,17 +111,27 @@ nlohmann::json rows_json(const IntTensor& ids, std::int64_t rows) {
   return out;
 }
 
+/// A layer program has the defaults that `verify` has for it.
+Case case_of(Options& o, const std::string& line) {
+  if (o.files.of_prefill() != nullptr || o.files.of_decode() != nullptr)
+    return load_given_case(o.files, o.flags, line);
+  name_phases(o.files, o.flags, line);
+  return o.flags.parse(line);
+}
+
 int run_case(Options& o) {
   if (o.checkpoints && !o.json) throw Error("run_c1", "--checkpoints needs --json");
   o.flags.load();
   require_not_input({"--trace", o.trace.value_or("")},
                     {{"--prompt-file", o.prompt_file.value_or("")},
                      {"--prompt-ids", o.prompt_ids.value_or("")},
+                     {"--program", o.files.program.value_or("")},
+                     {"--program-prefill", o.files.program_prefill.value_or("")},
+                     {"--program-decode", o.files.program_decode.value_or("")},
                      {"--layouts", o.files.layouts.value_or("")},
                      {"--weights", o.flags.weights_file()}});
   const std::string line = o.line.value_or("");
-  name_phases(o.files, o.flags, line);
-  Case c = o.flags.parse(line);
+  Case c = case_of(o, line);
   if (c.numerics.regime == Regime::field)
     throw Error("run_c5", "regime=field makes no tokens: give it to `shardproof verify`");
   IntTensor prompt;
@@ -163,7 +173,7 @@ int run_case(Options& o) {
   Collector collector(rows);
   const IntTensor ids = padded(prompt, c.batch);
   std::optional<Trace> trace;
-  if (o.trace) trace.emplace(typed, ids, *o.trace, o.flags.weights() != nullptr);
+  if (o.trace) trace.emplace(typed, *o.trace, o.flags.weights() != nullptr);
   std::optional<PassCounter> progress(std::in_place, typed.plan.passes.size());
   std::vector<Observer*> watching{&*progress};
   if (trace) watching.push_back(&*trace);
@@ -182,7 +192,7 @@ int run_case(Options& o) {
                      {"chunk", c.chunk},
                      {"prompt", rows_json(prompt, rows)},
                      {"generated", rows_json(generated, rows)}};
-  if (o.files.layouts) out["layouts"] = *o.files.layouts;
+  for (const auto& [member, file] : o.files.members()) out[member] = file;
   if (o.checkpoints) out["checkpoints"] = collector.take();
   fmt::print("{}\n", json_text(out));
   return 0;
@@ -197,7 +207,7 @@ void add_run(CLI::App& app, Action& chosen) {
                    "A whole case line, "
                    "\"torus=4x2x3 model=...\"; case\nflags say what it leaves out")
       ->type_name("LINE");
-  options->files.add_to(*verb, false);
+  options->files.add_to(*verb, true);
   options->flags.add_to(*verb);
   verb->add_option("--prompt-file", options->prompt_file,
                    "Text, a row a line, bytes as token ids; at\n"
@@ -224,7 +234,10 @@ void add_run(CLI::App& app, Action& chosen) {
                "         shardproof run --case \"torus=1x2x3 prefill=ws1d\" --seed 4\n"
                "         shardproof run --weights w.h5 --weights bf16 --torus 2x2x2\n"
                "         shardproof run --json --checkpoints --torus 1x2x3 > run.json\n"
-               "         shardproof run --torus 1x2x3 --prefill wg-xyz:batch --trace t.h5");
+               "         shardproof run --torus 1x2x3 --prefill wg-xyz:batch --trace t.h5\n"
+               "         shardproof run --program p.txt --torus 2x2x3 --trace t.h5\n"
+               "A layer program is run as it is, with the defaults of `verify`: what it yields is\n"
+               "judged there, and by `compare` in the trace.");
   verb->callback([&chosen, options] { chosen = [options] { return run_case(*options); }; });
 }
 

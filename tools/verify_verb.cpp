@@ -40,9 +40,7 @@ std::unique_ptr<Trace> trace_of(const Options& o, const Plans& list) {
   if (!o.trace) return nullptr;
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
-  const Case& c = list[0]->plan.given;
-  return std::make_unique<Trace>(*list[0], generate_prompt(c.model, c.seed, c.batch, c.prompt),
-                                 *o.trace, o.flags.weights() != nullptr);
+  return std::make_unique<Trace>(*list[0], *o.trace, o.flags.weights() != nullptr);
 }
 
 std::unique_ptr<Report> report_of(const Options& o, const CaseSource& source, std::int64_t cases) {

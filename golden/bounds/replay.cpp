@@ -241,6 +241,11 @@ Carried Replay::embedded(const Place& p) const {
       throw Error("bounds_c1", fmt::format("{} has no token {}", p.pass, id));
     x.center[i] = static_cast<double>(table.data[at(id) * E + i % E]) *
                   static_cast<double>(config_.embed_scale);
+    // A lookup adds a row and zeros: what is rounded again on the wire is the same number.
+    if (declared_.wire_roundings > 0)
+      x.radius[i] = (unit_of(declared_.wire) * std::abs(x.center[i]) +
+                     least_of(declared_.wire) * std::abs(config_.embed_scale)) *
+                    (1 + 0x1p-20);
   }
   return x;
 }

@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "golden/compare/block_map.h"
 #include "weights/registry.h"
@@ -364,23 +367,58 @@ void add_summand(Held& sum, const Held& other) {
 
 }  // namespace
 
+std::vector<int> Held::group(int chip) const {
+  std::vector<int> members = judged_group(layout, torus, chip);
+  const bool whole_group = std::none_of(members.begin(), members.end(), [&](int member) {
+    return shards[static_cast<std::size_t>(member)].empty();
+  });
+  return members.front() == chip && whole_group ? members : std::vector<int>();
+}
+
 bool Held::complete() const {
-  std::vector<bool> seen;
-  if (layout.is_partial())
-    return std::none_of(shards.begin(), shards.end(), [](const auto& s) { return s.empty(); });
-  seen.assign(static_cast<std::size_t>(element_count(subject.shape)), false);
-  for (std::size_t chip = 0; chip < shards.size(); ++chip)
-    for (std::size_t i = 0; i < shards[chip].size(); ++i)
-      if (places[chip][i] != kNone) seen[static_cast<std::size_t>(places[chip][i])] = true;
+  std::vector<bool> seen(static_cast<std::size_t>(element_count(subject.shape)), false);
+  for (int chip = 0; chip < torus.chips(); ++chip)
+    if (!group(chip).empty())
+      for (const std::int64_t place : places[static_cast<std::size_t>(chip)])
+        if (place != kNone) seen[static_cast<std::size_t>(place)] = true;
   return std::find(seen.begin(), seen.end(), false) == seen.end();
 }
+
+namespace {
+
+/// Names in the order of the run, as far as the file says it (`order`); then in the file's own.
+std::vector<std::string> names_of(const dump::Dump& dump) {
+  std::vector<std::pair<std::int64_t, std::string>> names;
+  for (const std::string& name : dump.order) {
+    const std::string* const given = find(dump.values.find(name)->second.attributes, "order");
+    std::int64_t order = std::numeric_limits<std::int64_t>::max();
+    if (given != nullptr) std::from_chars(given->data(), given->data() + given->size(), order);
+    names.emplace_back(order, name);
+  }
+  std::stable_sort(names.begin(), names.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> sorted;
+  for (auto& [order, name] : names) sorted.push_back(std::move(name));
+  return sorted;
+}
+
+}  // namespace
 
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights) {
   const Passes passes = claim.given.passes();
   Values values;
   std::map<std::string, std::size_t> sums;
-  for (const std::string& name : dump.order) {
+  for (const std::string& name : names_of(dump)) {
     const dump::Value& value = dump.values.find(name)->second;
+    if (const std::string* const same = find(value.attributes, "same_as")) {
+      const auto other = dump.values.find(*same);
+      if (other == dump.values.end() || find(other->second.attributes, "same_as"))
+        throw Error("dump_attribute", fmt::format("{}: same_as={:?}: the trace has no array of "
+                                                  "that name",
+                                                  name, same->substr(0, 200)));
+      ++values.copies;
+      continue;
+    }
     add(values, name, value, claim, weights, passes);
     if (!find(value.attributes, "summand_of") || values.held.empty() ||
         values.held.back().name != name)

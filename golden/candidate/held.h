@@ -40,7 +40,10 @@ struct Held {
   double size(std::size_t chip, std::size_t i) const {
     return sizes.empty() ? std::abs(shards[chip][i]) : sizes[chip][i];
   }
-  /// Whether every element is there, of partial sums all summands.
+  /// The chips whose summands add up to what the first of them, `chip`, stands for; of a value that
+  /// is not partial the chip alone. None where it is not the first, or the file lacks one of them.
+  std::vector<int> group(int chip) const;
+  /// Whether every element is there, of partial sums all summands; of copies one will do.
   bool complete() const;
 };
 
@@ -51,10 +54,12 @@ struct Unknown {
 
 /// All values of a trace. Throws Error, naming the value: "dump_layout" (no layout where it needs
 /// one; one that the array's shape does not fit, or whose dims are not the value's),
-/// "dump_attribute" (fused, along, padded, summand_of, encoding that cannot mean anything).
+/// "dump_attribute" (fused, along, padded, summand_of, same_as, encoding that cannot mean
+/// anything).
 struct Values {
   std::vector<Held> held;
   std::vector<Unknown> unknown;
+  std::int64_t copies = 0;  ///< values that are the same as another (`same_as`): judged with it
 };
 /// `weights` as stored for the run.
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "golden/compare/block_map.h"
 #include "weights/generator.h"
 #include "weights/registry.h"
 
@@ -52,8 +51,8 @@ std::vector<double> sizes_of_parts(const Held& held) {
   std::vector<double> sizes(at(element_count(held.subject.shape)), 0.0);
   for (int chip = 0; chip < held.torus.chips(); ++chip) {
     const auto c = static_cast<std::size_t>(chip);
-    const std::vector<int> group = judged_group(held.layout, held.torus, chip);
-    if (group.front() != chip) continue;
+    const std::vector<int> group = held.group(chip);
+    if (group.empty()) continue;
     for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
       const std::int64_t place = held.places[c][i];
       if (place == Held::kNone) continue;
@@ -74,8 +73,8 @@ std::optional<bounds::Carried> assembled_value(const Held& held) {
   std::vector<double> low(held.layout.is_partial() ? whole.size() : 0, 0.0);
   for (int chip = 0; chip < held.torus.chips(); ++chip) {
     const auto c = static_cast<std::size_t>(chip);
-    const std::vector<int> group = judged_group(held.layout, held.torus, chip);
-    if (group.front() != chip) continue;
+    const std::vector<int> group = held.group(chip);
+    if (group.empty()) continue;
     for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
       const std::int64_t place = held.places[c][i];
       if (place == Held::kNone) continue;
@@ -159,7 +158,8 @@ void Reference::find_ids(const Values& values) {
   }
 }
 
-/// First what stands as one number, which is what the next step takes; then what is left to add up.
+/// Of several arrays of one value it is the first, as it is made and not as it is moved later; what
+/// is still to be added up, only where nothing else is there.
 void Reference::fill_dump(const Values& values) {
   for (const bool sums : {false, true})
     for (const Held& held : values.held) {

@@ -39,11 +39,8 @@ template <class See>
 void each_number(const Held& held, See&& see) {
   for (int chip = 0; chip < held.torus.chips(); ++chip) {
     const auto c = static_cast<std::size_t>(chip);
-    const std::vector<int> group = judged_group(held.layout, held.torus, chip);
-    if (group.front() != chip) continue;
-    if (std::any_of(group.begin(), group.end(),
-                    [&](int m) { return held.shards[static_cast<std::size_t>(m)].empty(); }))
-      continue;
+    const std::vector<int> group = held.group(chip);
+    if (group.empty()) continue;
     for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
       const std::int64_t place = held.places[c][i];
       if (place == Held::kNone) continue;
@@ -366,6 +363,7 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
                    [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
   Verdict verdict;
   verdict.unknown = values.unknown;
+  verdict.copies = values.copies;
   Judging judging(claim, reference);
   std::set<std::string> seen;
   for (const std::size_t i : order) {

@@ -45,6 +45,7 @@ struct Row {
 struct Verdict {
   std::vector<Row> rows;  ///< in the order of the run
   std::vector<Unknown> unknown;
+  std::int64_t copies = 0;  ///< values that stand in the trace as the same as another
   /// Values of the model that have a verdict, and all that there are.
   std::int64_t compared = 0, whole = 0;
   /// The first row that is different and does not follow from what it is made of.

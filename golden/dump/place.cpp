@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::string_view kChips = "chips";
 // What docs/trace-format.md says of values.
-constexpr std::array<std::string_view, 9> kKnown = {
-    "layout", "spec", "partial", "encoding", "meaning", "padded", "fused", "along", "summand_of"};
+constexpr std::array<std::string_view, 11> kKnown = {
+    "layout", "spec",  "partial",    "encoding", "meaning", "padded",
+    "fused",  "along", "summand_of", "replicas", "same_as"};
 
 std::optional<std::string_view> text_of(const Attributes& attributes, std::string_view name) {
   const auto at = attributes.find(name);

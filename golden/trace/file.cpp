@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <utility>
 
 #include "golden/compare/assembled.h"
+#include "golden/trace/arithmetic.h"
+#include "golden/trace/copies.h"
 #include "weights/error.h"
+#include "weights/memory.h"
 #include "weights/registry.h"
+#include "weights/words.h"
 
 namespace shardproof {
 namespace {
@@ -17,20 +23,18 @@ constexpr std::string_view kMap =
     "its subscript a dim is cut into equal contiguous blocks: of F_zyx on XxYxZ chips, chip "
     "(x,y,z) "
     "holds block (z*Y+y)*X+x of X*Y*Z. Chips along an axis that a layout does not name hold "
-    "replicas; along the axes of partialsum they hold summands.";
+    "replicas; along the axes of partialsum they hold summands. A value that stands whole is held "
+    "so by the chips, bit for bit.";
 
 /// Of f32 arrays: bf16 where st() has rounded them, as of a stored checkpoint in any layout.
-std::string dtype_of(const ValueDecl& declared, const Numerics& numerics,
+std::string dtype_of(const ValueDecl& declared, const Sharded& value, const Numerics& numerics,
                      const ModelConfig& config) {
+  if (value.holds_partial()) return "f64 partial";
+  if (value.holds_integers()) return "int32";
   if (declared.layout.is_partial()) return "f32 partial";
-  const bool rounded = declared.role.kind == Role::Kind::checkpoint &&
-                       wire_type(declared, numerics, config) == WireType::bf16;
-  return rounded ? "bf16" : "f32";
-}
-
-bool is_token(const Role& role) {
-  const ValueRow* const row = value_row(role);
-  return role.kind == Role::Kind::checkpoint && row != nullptr && row->integer;
+  const bool kept =
+      declared.role.kind == Role::Kind::checkpoint || declared.role.kind == Role::Kind::previous;
+  return kept && wire_type(declared, numerics, config) == WireType::bf16 ? "bf16" : "f32";
 }
 
 /// The user's layer programs, if the run has any.
@@ -38,60 +42,65 @@ void put_programs(const Hdf5Writer::Object& root, const Case& c) {
   const Program* prefill = c.prefill.program();
   const Program* decode = c.decode.program();
   if (prefill == decode) {
-    if (prefill != nullptr) root.put("program", print_program(*prefill));
+    if (prefill != nullptr) root.put_text("program", print_program(*prefill));
     return;
   }
-  if (prefill != nullptr) root.put("prefill_program", print_program(*prefill));
-  if (decode != nullptr) root.put("decode_program", print_program(*decode));
+  if (prefill != nullptr) root.put_text("prefill_program", print_program(*prefill));
+  if (decode != nullptr) root.put_text("decode_program", print_program(*decode));
+}
+
+bool is_own_table(const Strategy& strategy) {
+  return strategy.program() == nullptr && !strategy.ships();
 }
 
 /// The user's tables of layouts, if the case names any.
 void put_tables(const Hdf5Writer::Object& root, const Case& c) {
   std::string text;
   for (const Strategy* strategy : {&c.prefill, &c.decode})
-    if (strategy->program() == nullptr && !strategy->ships() &&
-        (strategy == &c.prefill || !(c.decode == c.prefill)))
+    if (is_own_table(*strategy) && (strategy == &c.prefill || !(c.decode == c.prefill)))
       text += print_layouts(strategy->table());
-  if (!text.empty()) root.put("layouts", text);
+  if (!text.empty()) root.put_text("layouts", text);
 }
 
-/// Whether each chip's shard is of the size that the declared layout says.
-template <class T>
-bool fits(const Layout& layout, const Sharded& value, const ChipArrays<T>& chips) {
-  if (value.shape().empty() || !judged_divides(layout, value.shape(), value.torus())) return false;
-  const std::int64_t size = element_count(judged_block(layout, value.shape(), value.torus()));
-  return std::all_of(chips.begin(), chips.end(),
-                     [&](const Buffer<T>& chip) { return std::ssize(chip) == size; });
-}
-
-/// The sum over the partial axes as f32, for the first chip of each group; none for the others.
-std::vector<float> sum_of_group(const Partial& partial, const std::vector<int>& group, int chip) {
-  if (group.front() != chip) return {};
-  std::vector<Element> elements;
-  for (int member : group) elements.push_back({member, 0});
-  std::vector<float> sums(partial.values[static_cast<std::size_t>(chip)].size());
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    for (Element& e : elements) e.index = static_cast<std::int64_t>(i);
-    sums[i] = partial.rounded_sum(elements);
+/// Without tables that only their user knows: what must be does not depend on them.
+std::string case_of_all(const Case& c) {
+  const std::string printed = print_case(c);
+  std::string text;
+  for (const std::string_view word : split(printed, " ")) {
+    if (word.starts_with("prefill=") && is_own_table(c.prefill)) continue;
+    if (word.starts_with("decode=") && is_own_table(c.decode)) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : " ", word);
   }
-  return sums;
+  return text;
+}
+
+double bytes_of(std::size_t elements, std::size_t size) {
+  return static_cast<double>(elements * size);
 }
 
 }  // namespace
 
-TraceFile::TraceFile(const Case& c, const IntTensor& prompt, std::filesystem::path target,
-                     bool weights_given)
-    : numerics_(c.numerics), config_(c.model), file_(std::move(target), "trace_c1") {
+TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given,
+                     double needed)
+    : numerics_(plan.given.numerics),
+      config_(plan.given.model),
+      needed_(needed),
+      file_(std::move(target), "trace_c1") {
+  const Case& c = plan.given;
   const Hdf5Writer::Object root = file_.root();
-  root.put("format", "shardproof trace");
+  root.put_text("format", "shardproof trace");
   root.put("version", kTraceFormat);
-  root.put("case", print_case(c));
-  root.put("model", print_model(c.model));
-  root.put("torus", c.torus.to_string());
-  root.put("regime", to_string(c.numerics.regime));
-  root.put("act", to_string(c.numerics.act));
-  root.put("weights", weights_given ? "file" : "seed");
-  root.put("map", kMap);
+  root.put_text("case", case_of_all(c));
+  root.put_text("arithmetic", claimed_arithmetic(numerics_));
+  if (const int wire = wire_roundings(plan); wire > 0) root.put("wire", wire);
+  root.put_text("weights", weights_given ? "file" : "seed");
+  root.put_text("model", print_model(c.model));
+  root.put_text("torus", c.torus.to_string());
+  root.put_text("regime", to_string(numerics_.regime));
+  root.put_text("act", to_string(numerics_.act));
+  if (c.prefill.program() == nullptr) root.put_text("prefill", c.prefill.to_string());
+  if (c.decode.program() == nullptr) root.put_text("decode", c.decode.to_string());
+  root.put_text("map", kMap);
   put_programs(root, c);
   put_tables(root, c);
   const Hdf5Writer::Object chips = file_.group(root, "chips");
@@ -101,110 +110,171 @@ TraceFile::TraceFile(const Case& c, const IntTensor& prompt, std::filesystem::pa
     for (std::size_t axis = 0; axis < 3; ++axis)
       chips_.back().put(std::array{"x", "y", "z"}[axis], at[axis]);
   }
-  file_.dataset(root, "prompt", prompt.shape, prompt.data);
 }
 
-void TraceFile::add(const Scope& scope, const Program& program, const Op& op,
+void TraceFile::add(const Scope& scope, const Program& program, const Op* op,
                     const ValueDecl& declared, const Sharded& value) {
-  const Entry entry{scope.step(program, declared.name), declared, op.to_string(), value};
-  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data())) {
-    put_complete(entry, *f32, dtype_of(declared, numerics_, config_));
-  } else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data())) {
-    const std::vector<std::int32_t> whole = put_complete(entry, *i32, "int32");
-    if (is_token(declared.role)) keep_token(scope.pass, whole);
-  } else {
-    put_partial(entry);
+  if (op == nullptr) {
+    input(scope, program, declared, value);
+    return;
   }
-  ++order_;
+  const Role& role = declared.role;
+  const std::string id = scope.step(program, declared.name);
+  std::string like;
+  if (op_row(op->kind).only_moves) {
+    like = program.declared(op->args[0]).role.kind == Role::Kind::weight
+               ? weight_id(scope.layer, program.declared(op->args[0]).role.name)
+               : scope.step(program, op->args[0]);
+    if (const auto at = same_as_.find(like); at != same_as_.end()) like = at->second;
+  }
+  put({id, declared.layout, role.to_string(), op->to_string(),
+       dtype_of(declared, value, numerics_, config_), value, like});
+  if (role.kind == Role::Kind::checkpoint && (role.name == "k_cache" || role.name == "v_cache"))
+    caches_[checkpoint_id("", scope.layer, role.name)] = same_as_.contains(id) ? same_as_[id] : id;
+}
+
+/// What a program is given by no other: weights once for each of their layouts, ids, and the
+/// caches of the pass before.
+void TraceFile::input(const Scope& scope, const Program& program, const ValueDecl& declared,
+                      const Sharded& value) {
+  const Role& role = declared.role;
+  const std::string step = scope.step(program, declared.name);
+  const std::string dtype = dtype_of(declared, value, numerics_, config_);
+  if (role.kind == Role::Kind::weight) {
+    const std::string id = weight_id(scope.layer, role.name);
+    const std::string resident =
+        fmt::format("{} : {} on {}", id, value.layout().to_string(), value.torus().to_string());
+    if (!resident_.insert(resident).second) return;
+    if (resident_.insert(id).second)
+      put({id, value.layout(), "", "input", dtype, value, ""});
+    else  // in another layout: two phases, or the embedding's table as the head has it
+      put({step, value.layout(), role.to_string(), "input", dtype, value, id});
+  } else if (role.kind == Role::Kind::input && role.name == "ids") {
+    put({scope.pass + ".ids", value.layout(), "", "input", dtype, value, ""});
+  } else if (role.kind == Role::Kind::previous && element_count(value.shape()) > 0) {
+    const auto made = caches_.find(checkpoint_id("", scope.layer, role.name));
+    put({step, value.layout(), role.to_string(), "input", dtype, value,
+         made == caches_.end() ? "" : made->second});
+  }
 }
 
 void TraceFile::write(std::string_view ended) {
-  file_.root().put("ended", ended);
-  put_generated();
+  file_.root().put_text("ended", ended);
   chips_.clear();
   file_.write();
 }
 
+void TraceFile::put(const Entry& entry) {
+  const Sharded& value = entry.value;
+  if (const auto* f32 = std::get_if<ChipArrays<float>>(&value.data()))
+    put_chips(entry, *f32);
+  else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data()))
+    put_chips(entry, *i32);
+  else
+    put_partial(entry);
+  ++order_;
+}
+
 template <class T>
-Hdf5Writer::Object TraceFile::put(const Hdf5Writer::Object& parent, const Entry& entry,
-                                  const Shape& shape, const T& data, std::string_view dtype) const {
+Hdf5Writer::Object TraceFile::made(const Hdf5Writer::Object& parent, const Entry& entry,
+                                   const Shape& shape, const T& data) const {
   Hdf5Writer::Object made = file_.dataset(parent, entry.id, shape, data);
-  made.put("layout", entry.declared.layout.to_string());
-  made.put("dtype", dtype);
-  made.put("meaning", entry.declared.role.to_string());
-  made.put("op", entry.op);
+  made.put_text("layout", entry.layout.to_string());
+  made.put_text("dtype", entry.dtype);
+  if (!entry.meaning.empty()) made.put_text("meaning", entry.meaning);
+  made.put_text("op", entry.op);
   made.put("shape", entry.value.shape());
   made.put("order", order_);
   return made;
 }
 
-/// The shards of every chip; flat, where they are not what the layout says.
 template <class T>
-std::vector<Hdf5Writer::Object> TraceFile::put_shards(const Entry& entry,
-                                                      const ChipArrays<T>& chips,
-                                                      std::string_view dtype) const {
-  const Sharded& value = entry.value;
-  const bool as_declared = fits(entry.declared.layout, value, chips);
-  std::vector<Hdf5Writer::Object> made;
-  for (std::size_t chip = 0; chip < chips.size(); ++chip)
-    made.push_back(put(chips_[chip], entry,
-                       as_declared
-                           ? judged_block(entry.declared.layout, value.shape(), value.torus())
-                           : Shape{std::ssize(chips[chip])},
-                       chips[chip], dtype));
-  return made;
+void TraceFile::put_chips(const Entry& entry, const ChipArrays<T>& chips) {
+  if (put_whole(entry, chips)) return;
+  for (const auto& [chip, shard] : put_shards(entry, chips)) {
+    // Only where chips that should hold the same do not: no estimate has them.
+    if (!entry.layout.is_partial())
+      need_more(bytes_of(chips[static_cast<std::size_t>(chip)].size(), sizeof(T)));
+  }
 }
 
-/// A value whose shards are no sums; its logical tensor, empty if it has none.
+/// As one array, or as the one that is there already. False where the chips do not hold just its
+/// blocks: a wrong program's replicas, and summands.
 template <class T>
-std::vector<T> TraceFile::put_complete(const Entry& entry, const ChipArrays<T>& chips,
-                                       std::string_view dtype) const {
-  put_shards(entry, chips, dtype);
+bool TraceFile::put_whole(const Entry& entry, const ChipArrays<T>& chips) {
   const Sharded& value = entry.value;
-  const Layout& layout = entry.declared.layout;
-  // In the f32 regime the sum of partials depends on the schedule; the program has yet to sum
-  // them.
-  if (layout.is_partial() || !fits(layout, value, chips)) return {};
+  const Layout& layout = entry.layout;
+  if (layout.is_partial() || !fits(layout, value.shape(), value.torus(), chips)) return false;
   const std::vector<T> whole = assembled<T>(
       layout, value.shape(), value.torus(),
       [&](int chip) -> const Buffer<T>& { return chips[static_cast<std::size_t>(chip)]; });
-  put(file_.root(), entry, value.shape(), whole, dtype);
-  return whole;
-}
-
-void TraceFile::put_partial(const Entry& entry) const {
-  const Sharded& value = entry.value;
-  const Partial& partial = value.partial();
-  const Layout& layout = entry.declared.layout;
-  const auto made = put_shards(entry, partial.values, "f64 partial");
-  for (std::size_t chip = 0; chip < made.size(); ++chip) {
-    const Buffer<float>& bounds = partial.bounds[chip];
-    made[chip].put("bound", bounds.empty() ? 0.0
-                                           : static_cast<double>(
-                                                 *std::max_element(bounds.begin(), bounds.end())));
+  if (!are_blocks_of(whole, layout, value.shape(), value.torus(), chips)) return false;
+  const Hdf5Writer::Object root = file_.root();
+  if (!entry.like.empty() && file_.holds(entry.like, value.shape(), std::span<const T>(whole))) {
+    made(root, entry, {0}, std::vector<T>()).put_text("same_as", entry.like);
+    same_as_[entry.id] = entry.like;
+    return true;
   }
-  if (!layout.is_partial() || !fits(layout, value, partial.values)) return;
-  const std::vector<float> whole =
-      assembled<float>(layout, value.shape(), value.torus(), [&](int chip) {
-        return sum_of_group(partial, judged_group(layout, value.torus(), chip), chip);
-      });
-  put(file_.root(), entry, value.shape(), whole, "f32");
+  made(root, entry, value.shape(), whole);
+  return true;
 }
 
-void TraceFile::keep_token(const std::string& pass, const std::vector<std::int32_t>& ids) {
-  if (tokens_.empty() || tokens_.back().first != pass) tokens_.emplace_back(pass, ids);
-  tokens_.back().second = ids;
+/// The shards of every chip, or of copies that agree the lowest-numbered chip's; flat, where they
+/// are not what the layout says.
+template <class T>
+std::vector<std::pair<int, Hdf5Writer::Object>> TraceFile::put_shards(const Entry& entry,
+                                                                      const ChipArrays<T>& chips) {
+  const Sharded& value = entry.value;
+  const Torus& torus = value.torus();
+  const bool fitting = fits(entry.layout, value.shape(), torus, chips);
+  const bool once = fitting && copies_agree(entry.layout, torus, chips);
+  std::vector<std::pair<int, Hdf5Writer::Object>> put;
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    if (once && first_copy(entry.layout, torus, chip) != chip) continue;
+    const auto at = static_cast<std::size_t>(chip);
+    const Shape shape =
+        fitting ? judged_block(entry.layout, value.shape(), torus) : Shape{std::ssize(chips[at])};
+    put.emplace_back(chip, made(chips_[at], entry, shape, chips[at]));
+    if (once) put.back().second.put_text("replicas", "identical");
+  }
+  return put;
 }
 
-/// The tokens of the passes that had any, int32 [B, passes].
-void TraceFile::put_generated() const {
-  if (tokens_.empty()) return;
-  const std::size_t rows = tokens_[0].second.size();
-  std::vector<std::int32_t> table;
-  for (std::size_t b = 0; b < rows; ++b)
-    for (const auto& [pass, ids] : tokens_) table.push_back(b < ids.size() ? ids[b] : -1);
-  const Shape shape{std::ssize(tokens_[0].second), std::ssize(tokens_)};
-  file_.dataset(file_.root(), "generated", shape, table);
+/// Summands of the exact regime; as f32 where they are such, as rows of a table.
+void TraceFile::put_partial(const Entry& entry) {
+  const Partial& partial = entry.value.partial();
+  ChipArrays<float> narrow;
+  bool are_f32 = true;
+  for (const Buffer<double>& values : partial.values) {
+    narrow.emplace_back();
+    for (const double v : values) {
+      narrow.back().push_back(static_cast<float>(v));
+      are_f32 =
+          are_f32 && std::bit_cast<std::uint64_t>(static_cast<double>(narrow.back().back())) ==
+                         std::bit_cast<std::uint64_t>(v);
+      if (!are_f32) break;
+    }
+    if (!are_f32) break;
+  }
+  Entry as_stored = entry;
+  if (are_f32) as_stored.dtype = "f32 partial";
+  for (const auto& [chip, shard] :
+       are_f32 ? put_shards(as_stored, narrow) : put_shards(entry, partial.values)) {
+    const Buffer<float>& bounds = partial.bounds[static_cast<std::size_t>(chip)];
+    shard.put("bound", bounds.empty()
+                           ? 0.0
+                           : static_cast<double>(*std::max_element(bounds.begin(), bounds.end())));
+  }
+}
+
+void TraceFile::need_more(double bytes) {
+  needed_ += bytes;
+  try {
+    require_memory(needed_, "both need about");
+  } catch (const Error& error) {
+    throw Error("trace_c2",
+                fmt::format("copies that differ make the trace larger: {}", error.message()));
+  }
 }
 
 }  // namespace shardproof

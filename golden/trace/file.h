@@ -1,9 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "golden/trace/trace.h"
@@ -12,15 +13,16 @@
 
 namespace shardproof {
 
-/// The file of a trace while it is being built (docs/trace.md). What HDF5 or the disk refuses is
-/// thrown as Error("trace_c1", ...).
+/// The file of a trace while it is being built (docs/trace-format.md). What HDF5 or the disk
+/// refuses is thrown as Error("trace_c1", ...).
 class TraceFile {
  public:
-  TraceFile(const Case& c, const IntTensor& prompt, std::filesystem::path target,
-            bool weights_given);
+  /// `needed`: what the run and its trace take, in bytes, if all copies of values agree.
+  TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given, double needed);
 
-  /// The next op's output, chip by chip and, where it has one, its logical tensor.
-  void add(const Scope& scope, const Program& program, const Op& op, const ValueDecl& declared,
+  /// The next op's output; of a program's inputs (`op` is null) the weights, ids and caches. Throws
+  /// Error("trace_c2", ...) where copies of values that differ make the trace too large.
+  void add(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
            const Sharded& value);
 
   /// Writes the file; to be called once.
@@ -29,30 +31,39 @@ class TraceFile {
  private:
   struct Entry {
     std::string id;
-    const ValueDecl& declared;
+    const Layout& layout;
+    std::string meaning;  ///< empty where the id says it
     std::string op;
+    std::string dtype;
     const Sharded& value;
+    std::string like;  ///< the id of a value that this one may be the same as
   };
 
+  void input(const Scope& scope, const Program& program, const ValueDecl& declared,
+             const Sharded& value);
+  void put(const Entry& entry);
   template <class T>
-  Hdf5Writer::Object put(const Hdf5Writer::Object& parent, const Entry& entry, const Shape& shape,
-                         const T& data, std::string_view dtype) const;
+  void put_chips(const Entry& entry, const ChipArrays<T>& chips);
   template <class T>
-  std::vector<Hdf5Writer::Object> put_shards(const Entry& entry, const ChipArrays<T>& chips,
-                                             std::string_view dtype) const;
+  bool put_whole(const Entry& entry, const ChipArrays<T>& chips);
+  void put_partial(const Entry& entry);
   template <class T>
-  std::vector<T> put_complete(const Entry& entry, const ChipArrays<T>& chips,
-                              std::string_view dtype) const;
-  void put_partial(const Entry& entry) const;
-  void keep_token(const std::string& pass, const std::vector<std::int32_t>& ids);
-  void put_generated() const;
+  std::vector<std::pair<int, Hdf5Writer::Object>> put_shards(const Entry& entry,
+                                                             const ChipArrays<T>& chips);
+  template <class T>
+  Hdf5Writer::Object made(const Hdf5Writer::Object& parent, const Entry& entry, const Shape& shape,
+                          const T& data) const;
+  void need_more(double bytes);
 
   Numerics numerics_;
   ModelConfig config_;
+  double needed_;
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // their groups
   int order_ = 0;
-  std::vector<std::pair<std::string, std::vector<std::int32_t>>> tokens_;  // by pass
+  std::set<std::string> resident_;              // weights, by layout, that are in the file
+  std::map<std::string, std::string> caches_;   // by layer and name, the id of the newest
+  std::map<std::string, std::string> same_as_;  // by id
 };
 
 }  // namespace shardproof

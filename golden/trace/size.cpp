@@ -9,6 +9,7 @@
 #include "golden/trace/trace.h"
 #include "weights/error.h"
 #include "weights/memory.h"
+#include "weights/registry.h"
 
 namespace shardproof {
 namespace {
@@ -24,19 +25,40 @@ double count(const Shape& shape) {
   return n;
 }
 
-/// Bytes of what the ops of one program yield in one pass.
+/// Chips that hold a part of their own: copies are written once.
+double parts(const Layout& layout, const Torus& torus) {
+  double count = 1.0;
+  for (const Axis axis : {Axis::x, Axis::y, Axis::z})
+    if (layout.used().has(axis)) count *= torus.size(axis);
+  return count;
+}
+
+/// Bytes of a value of any kind.
+double bytes_of(const Type& type, const Torus& torus, Regime regime, std::size_t texts) {
+  const double described = kDatasetBytes + static_cast<double>(texts);
+  if (!type.layout.is_partial()) return 4.0 * count(type.shape) + described;
+  const double size = regime == Regime::exact ? 8.0 : 4.0;
+  return parts(type.layout, torus) *
+         (size * count(local_shape(type.layout, type.shape, torus)) + described);
+}
+
+/// Bytes of what the ops of one program yield in one pass, and of the caches and ids that it is
+/// given. Its weights are in the file once.
 double bytes_of(const Program& program, const ValueTypes& types, const Torus& torus,
                 Regime regime) {
-  const auto chips = static_cast<double>(torus.chips());
   double bytes = 0.0;
+  for (const ValueDecl& input : program.inputs)
+    if (input.role.kind == Role::Kind::previous || input.role.kind == Role::Kind::input)
+      bytes += bytes_of(types.at(input.name), torus, regime, 2 * input.name.size());
   for (const Op& op : program.ops)
     for (const ValueDecl& r : op.results) {
+      const std::size_t texts = 2 * (op.to_string().size() + r.name.size());
       const Type& type = types.at(r.name);
-      const bool f64 = type.layout.is_partial() && regime == Regime::exact;
-      const double texts = 2.0 * static_cast<double>(op.to_string().size() + r.name.size());
-      bytes += 4.0 * count(type.shape) +
-               (f64 ? 8.0 : 4.0) * chips * count(local_shape(type.layout, type.shape, torus)) +
-               (chips + 1.0) * (kDatasetBytes + texts);
+      // What moves stands once.
+      const bool moves = op_row(op.kind).only_moves && !type.layout.is_partial() &&
+                         type.shape == types.at(op.args[0]).shape;
+      bytes +=
+          moves ? kDatasetBytes + static_cast<double>(texts) : bytes_of(type, torus, regime, texts);
     }
   return bytes;
 }
@@ -57,7 +79,8 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   constexpr double kFile = 1 << 20;
   double bytes = kFile + 2000.0 * c.torus.chips();
   const Passes& all = typed.plan.passes;
-  bytes += 4.0 * static_cast<double>(all.batch()) * static_cast<double>(all.prompt() + all.gen());
+  for (const WeightSpec& spec : weight_specs(c.model, c.numerics.weights))
+    bytes += 4.0 * count(spec.shape) + 2 * kDatasetBytes;
   // A pass grows linearly in M, from the first to the last of a group.
   for (const TypedPasses& passes : typed.types->passes) {
     const PhasePrograms& programs = typed.plan.programs(passes.phase);
@@ -71,7 +94,7 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   return bytes;
 }
 
-void require_trace_room(const TypedPlan& typed, const fs::path& folder) {
+double require_trace_room(const TypedPlan& typed, const fs::path& folder) {
   const double bytes = estimated_trace_bytes(typed);
   const double run = typed.types ? estimated_bytes(typed.plan, *typed.types) : 0.0;
   try {
@@ -83,11 +106,12 @@ void require_trace_room(const TypedPlan& typed, const fs::path& folder) {
                             show_bytes(bytes), why));
   }
   struct statvfs disk {};
-  if (::statvfs(folder.c_str(), &disk) != 0) return;  // the writing will tell
+  if (::statvfs(folder.c_str(), &disk) != 0) return bytes + run;  // the writing will tell
   const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   if (bytes > free)
     throw Error("trace_c2", fmt::format("the trace takes about {}, the disk under {:?} has {} left",
                                         show_bytes(bytes), folder.string(), show_bytes(free)));
+  return bytes + run;
 }
 
 }  // namespace shardproof

@@ -10,19 +10,20 @@ namespace shardproof {
 
 namespace fs = std::filesystem;
 
-Trace::Trace(const TypedPlan& typed, const IntTensor& prompt, fs::path target, bool weights_given) {
+Trace::Trace(const TypedPlan& typed, fs::path target, bool weights_given) {
   if (typed.plan.given.numerics.regime == Regime::field)
     throw Error("trace_c3", "a trace is of floats: one of regime=field has no meaning");
   const fs::path resolved = require_replaceable(target, "trace_c1");
-  require_trace_room(typed, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
-  file_ = std::make_unique<TraceFile>(typed.plan.given, prompt, std::move(target), weights_given);
+  const double needed = require_trace_room(
+      typed, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
+  file_ = std::make_unique<TraceFile>(typed.plan, std::move(target), weights_given, needed);
 }
 
 Trace::~Trace() = default;
 
 void Trace::observe(const Scope& scope, const Program& program, const Op* op,
                     const ValueDecl& declared, const Sharded& value) {
-  if (op != nullptr) file_->add(scope, program, *op, declared, value);
+  file_->add(scope, program, op, declared, value);
 }
 
 void Trace::write(std::string_view ended) { file_->write(ended); }

@@ -10,31 +10,33 @@
 
 namespace shardproof {
 
-/// The version of the file format; 0 means that it is not settled (docs/trace.md).
-inline constexpr int kTraceFormat = 0;
+/// The version of the file format (docs/trace-format.md).
+inline constexpr int kTraceFormat = 1;
 
-/// Bytes of the trace of a run, about and from above (0 of a plan without types): every op output
-/// of every pass, once as a logical tensor and once as every chip's shard, and what HDF5 needs to
+/// Bytes of the trace of a run, about and from above (0 of a plan without types), where copies of
+/// values agree, as they do in a run that is right: weights, and every op output of every pass,
+/// once as a logical tensor or, of partial sums, as the chips' summands, and what HDF5 needs to
 /// describe them.
 double estimated_trace_bytes(const TypedPlan& typed);
 
 class TraceFile;
 
-/// Writes every op output of a run into one HDF5 file (docs/trace.md): `/ID` the logical tensor,
-/// `/chips/X_Y_Z/ID` the chip's shard, ID being the step's stable name ("prefill.c0.layer0.qr").
-/// Layouts are the declared ones, and the logical tensor is put together by them, so that a trace
-/// shows what a program claims. The file is built in memory and appears whole, by write(), or not
-/// at all.
+/// Writes every op output of a run, its weights, token ids and caches into one HDF5 file
+/// (docs/trace-format.md, "What Shardproof writes"): `/ID` the logical tensor where each chip holds
+/// just its block of it, else `/chips/X_Y_Z/ID` the chip's shard, ID being the step's stable name
+/// ("prefill.c0.layer0.qr"). Layouts are the declared ones, and the logical tensor is put together
+/// by them, so that a trace shows what a program claims. The file is built in memory and appears
+/// whole, by write(), or not at all.
 class Trace : public Observer {
  public:
-  /// `prompt` as the chips get it, int32 [B, L]. Throws Error: "trace_c1" (a path where no file can
-  /// be made), "trace_c2" (a trace too large for the machine's memory together with the run, or for
-  /// the disk; the size is named), "trace_c3" (regime=field: a trace is of floats).
+  /// Throws Error: "trace_c1" (a path where no file can be made), "trace_c2" (a trace too large for
+  /// the machine's memory together with the run, or for the disk; the size is named), "trace_c3"
+  /// (regime=field: a trace is of floats).
   /// `weights_given`: they were not made from the case's seed.
-  Trace(const TypedPlan& typed, const IntTensor& prompt, std::filesystem::path target,
-        bool weights_given = false);
+  Trace(const TypedPlan& typed, std::filesystem::path target, bool weights_given = false);
   ~Trace() override;
 
+  /// Throws Error("trace_c2", ...) where copies of values differ and there is no room for them.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
 

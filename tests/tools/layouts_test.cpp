@@ -84,6 +84,28 @@ TEST_F(Layouts, ShowWrittenArrowsBelowTheirLines) {
   EXPECT_NE(kv.find("\nnorm for k : BLE_xzy\n"), std::string::npos) << kv;
 }
 
+TEST_F(Layouts, AProgramOfOnesOwnIsRunAndItsTraceJudged) {
+  write("p.txt", run("explain ws2d:batch --text").out);
+  const std::string rest = " --torus 2x2x3 --model palm-tiny,layers=1 --gen 3 --prompt 4";
+  const Outcome shipped = run("run --prefill ws2d:batch --decode ws2d:batch --batch 12" + rest);
+  EXPECT_EQ(shipped.code, 0) << shipped.err;
+  EXPECT_EQ(run("run --program p.txt" + rest).out, shipped.out);
+  EXPECT_EQ(run("run --program-prefill p.txt --decode ws2d:batch" + rest).out, shipped.out);
+  const Outcome json = run("run --json --program p.txt --trace t.h5" + rest);
+  EXPECT_NE(json.out.find("\"program\": \"p.txt\""), std::string::npos) << json.out;
+  EXPECT_EQ(run("compare t.h5 --quiet").code, 0);
+  // Of a table of one's own, too, whose name nobody else knows.
+  std::string table = run("explain ws2d:batch --layouts").out;
+  table.replace(table.find("\nlayouts ws2d:batch") + 9, 10, "mine");
+  write("my.layouts", table);
+  EXPECT_EQ(run("run --layouts my.layouts --trace t.h5 --batch 12" + rest).out, shipped.out);
+  EXPECT_EQ(run("compare t.h5 --quiet").code, 0);
+  expect_refused("run --program p.txt --prefill ws1d", "program_f4");
+  expect_refused("run --program-decode p.txt", "program_f5");
+  expect_refused("run --program p.txt --layouts my.layouts", "");
+  expect_refused("run --program p.txt --trace p.txt", "output_c2: --trace");
+}
+
 TEST_F(Layouts, APrefillIsExplainedAsOne) {
   for (const char* name : {"sp:1d", "sp:2d", "ulysses", "context", "context-z:2d"}) {
     const Outcome o = run(std::string("explain ") + name);

@@ -29,6 +29,16 @@ const std::string* LayerFileNames::of_decode() const {
   return program_decode ? &*program_decode : nullptr;
 }
 
+std::vector<std::pair<std::string, std::string>> LayerFileNames::members() const {
+  std::vector<std::pair<std::string, std::string>> given;
+  for (const auto& [member, file] : {std::pair{"layouts", &layouts},
+                                     {"program", &program},
+                                     {"program_prefill", &program_prefill},
+                                     {"program_decode", &program_decode}})
+    if (*file) given.emplace_back(member, **file);
+  return given;
+}
+
 std::string LayerFileNames::words() const {
   std::string text;
   for (const auto& [flag, file] : {std::pair{"layouts", &layouts},

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/run/case.h"
 
@@ -21,6 +22,8 @@ struct LayerFileNames {
   /// The program's file in place of a phase's strategy, or null.
   const std::string* of_prefill() const;
   const std::string* of_decode() const;
+  /// Those that are given, by the members that they are in JSON: "program_prefill".
+  std::vector<std::pair<std::string, std::string>> members() const;
   /// " --layouts my.layouts --program-prefill p.txt", as a shell reads it.
   std::string words() const;
 };

@@ -41,12 +41,7 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
                      {"tensors", j.tensors},
                      {"elements", j.elements},
                      {"seconds", answered.seconds}};
-  const LayerFileNames& files = source_.files;
-  for (const auto& [member, file] : {std::pair{"layouts", &files.layouts},
-                                     {"program", &files.program},
-                                     {"program_prefill", &files.program_prefill},
-                                     {"program_decode", &files.program_decode}})
-    if (*file) out[member] = **file;
+  for (const auto& [member, file] : source_.files.members()) out[member] = file;
   if (j.drift)
     out["drift"] = {{"relative", j.drift->relative},
                     {"equal_tokens", j.drift->equal_tokens},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,19 @@ inline bool put_attribute(hid_t object, const char* name, std::string_view value
   const Hdf5Handle attribute(
       H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
   return attribute && H5Awrite(attribute.get(), type.get(), value.empty() ? "" : value.data()) >= 0;
+}
+
+/// A string of variable length, UTF-8, without zeros.
+inline bool put_text_attribute(hid_t object, const char* name, const std::string& value) {
+  const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  if (!type || H5Tset_size(type.get(), H5T_VARIABLE) < 0 ||
+      H5Tset_cset(type.get(), H5T_CSET_UTF8) < 0)
+    return false;
+  const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Hdf5Handle attribute(
+      H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  const char* const text = value.c_str();
+  return attribute && H5Awrite(attribute.get(), type.get(), &text) >= 0;
 }
 
 /// One 32-bit integer.

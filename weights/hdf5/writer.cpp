@@ -4,6 +4,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "weights/hdf5/attribute.h"
@@ -68,6 +69,11 @@ void Hdf5Writer::Object::put(const char* name, double value) const {
 void Hdf5Writer::Object::put(const char* name, const std::vector<std::int64_t>& values) const {
   const Hdf5Silence silence;
   writer_.need(put_attribute(handle_->get(), name, values));
+}
+
+void Hdf5Writer::Object::put_text(const char* name, std::string_view value) const {
+  const Hdf5Silence silence;
+  writer_.need(put_text_attribute(handle_->get(), name, std::string(value)));
 }
 
 void Hdf5Writer::Object::close() {
@@ -149,6 +155,38 @@ Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& 
                                        const Shape& shape, std::span<const std::int32_t> data,
                                        Storage storage) const {
   return made(parent, name, shape, data, storage);
+}
+
+template <class T>
+bool Hdf5Writer::has(const std::string& name, const Shape& shape, std::span<const T> data) const {
+  const Hdf5Silence silence;
+  if (H5Lexists(image_->file(), name.c_str(), H5P_DEFAULT) <= 0) return false;
+  const Hdf5Handle set(H5Dopen2(image_->file(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  need(static_cast<bool>(set));
+  const Hdf5Handle space(H5Dget_space(set.get()), H5Sclose);
+  const Hdf5Handle type(H5Dget_type(set.get()), H5Tclose);
+  need(space && type);
+  const ElementType element = type_of(T{});
+  std::vector<hsize_t> dims(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));
+  if (!dims.empty()) H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
+  if (H5Tequal(type.get(), element.in_file) <= 0 ||
+      !std::equal(dims.begin(), dims.end(), shape.begin(), shape.end(),
+                  [](hsize_t a, std::int64_t b) { return a == static_cast<hsize_t>(b); }))
+    return false;
+  std::vector<T> held(data.size());
+  need(data.empty() ||
+       H5Dread(set.get(), element.in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, held.data()) >= 0);
+  return data.empty() || std::memcmp(held.data(), data.data(), data.size_bytes()) == 0;
+}
+
+bool Hdf5Writer::holds(const std::string& name, const Shape& shape,
+                       std::span<const float> data) const {
+  return has(name, shape, data);
+}
+
+bool Hdf5Writer::holds(const std::string& name, const Shape& shape,
+                       std::span<const std::int32_t> data) const {
+  return has(name, shape, data);
 }
 
 void Hdf5Writer::write() {

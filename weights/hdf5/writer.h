@@ -32,6 +32,8 @@ class Hdf5Writer {
     void put(const char* name, int value) const;
     void put(const char* name, double value) const;
     void put(const char* name, const std::vector<std::int64_t>& values) const;
+    /// A string of variable length, UTF-8.
+    void put_text(const char* name, std::string_view value) const;
 
     /// Closes now, which may fail.
     void close();
@@ -63,6 +65,10 @@ class Hdf5Writer {
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
                  std::span<const std::int32_t> data, Storage storage = Storage::plain) const;
 
+  /// Whether the root has a dataset of this name, type and shape that holds just these bits.
+  bool holds(const std::string& name, const Shape& shape, std::span<const float> data) const;
+  bool holds(const std::string& name, const Shape& shape, std::span<const std::int32_t> data) const;
+
   /// Closes the file and writes it to the disk (weights/replace_file.h); to be called once.
   void write();
 
@@ -70,6 +76,8 @@ class Hdf5Writer {
   template <class T>
   Object made(const Object& parent, const std::string& name, const Shape& shape,
               std::span<const T> data, Storage storage) const;
+  template <class T>
+  bool has(const std::string& name, const Shape& shape, std::span<const T> data) const;
   void need(bool held) const;
 
   std::filesystem::path target_;

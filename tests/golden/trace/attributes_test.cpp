@@ -21,7 +21,7 @@ TEST(Trace, OfAGivenLayerNamesNoStrategy) {
   const Program layer = partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer;
   Case given = c;
   given.prefill = given.decode = Strategy(layer);
-  Trace trace(make_typed_plan(given), memo.get(c)->prompt, folder / "t.h5");
+  Trace trace(make_typed_plan(given), folder / "t.h5");
   trace.write("complete");
   const TraceReader file(folder / "t.h5");
   EXPECT_EQ(file.text("/", "case").find("prefill="), std::string::npos);
@@ -61,27 +61,59 @@ TEST(Trace, SaysOfCachesWhatTheModelSaysNotAct) {
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(make_typed_plan(c), IntTensor({1, 4}), folder / "t.h5");
+  Trace trace(make_typed_plan(c), folder / "t.h5");
   const Layout layout = Layout::parse("F partialsum-x");
   show(trace, {c.torus, layout, {3}, ChipArrays<float>{{1, 2, 3}, {10, 20, 30}}}, layout);
   trace.write("complete");
   const TraceReader file(folder / "t.h5");
-  EXPECT_EQ(file.names("/"), (std::set<std::string>{"chips", "prompt"}));
+  EXPECT_EQ(file.names("/"), std::set<std::string>{"chips"});
   EXPECT_EQ(file.text("chips/1_0_0/decode.1.layer0.made", "dtype"), "f32 partial");
   EXPECT_EQ(file.data("chips/1_0_0/decode.1.layer0.made"),
             as_bytes(std::vector<float>{10, 20, 30}));
+}
+
+TEST(Trace, OfCopiesThatDifferHasTheShards) {
+  const Folder folder;
+  const Case c = parse_case("torus=2x1x1 prefill=ws1d");
+  const Layout layout = Layout::parse("F");
+  Trace trace(make_typed_plan(c), folder / "t.h5");
+  show(trace, {c.torus, layout, {3}, ChipArrays<float>{{1, 2, 3}, {1, 2, 4}}}, layout);
+  trace.write("complete");
+  const TraceReader file(folder / "t.h5");
+  EXPECT_EQ(file.names("/"), std::set<std::string>{"chips"});
+  EXPECT_EQ(file.data("chips/0_0_0/decode.1.layer0.made"), as_bytes(std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(file.data("chips/1_0_0/decode.1.layer0.made"), as_bytes(std::vector<float>{1, 2, 4}));
+  EXPECT_EQ(file.text("chips/0_0_0/decode.1.layer0.made", "replicas"), "none");
+}
+
+TEST(Trace, OfSummandsHasEqualCopiesOnce) {
+  const Folder folder;
+  const Case c = parse_case("torus=2x2x1 prefill=ws1d");
+  const Layout layout = Layout::parse("F partialsum-y");
+  for (const float other : {3.0F, 4.0F}) {
+    Trace trace(make_typed_plan(c), folder / "t.h5");
+    show(trace, {c.torus, layout, {1}, ChipArrays<float>{{2}, {3}, {2}, {other}}}, layout);
+    trace.write("complete");
+    const TraceReader file(folder / "t.h5");
+    const bool same = other == 3.0F;
+    for (const char* chip : {"0_0_0", "0_1_0", "1_0_0", "1_1_0"})
+      EXPECT_EQ(file.has("chips/" + std::string(chip) + "/decode.1.layer0.made"),
+                !same || chip[0] == '0');
+    EXPECT_EQ(file.text("chips/0_1_0/decode.1.layer0.made", "replicas"),
+              same ? "identical" : "none");
+  }
 }
 
 TEST(Trace, OfShardsThatTheirLayoutDoesNotFitIsFlat) {
   // Without the type check a step may yield what its declaration cannot be.
   const Folder folder;
   const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(make_typed_plan(c), IntTensor({1, 4}), folder / "t.h5");
+  Trace trace(make_typed_plan(c), folder / "t.h5");
   const Sharded value{c.torus, Layout::parse("F"), {3}, ChipArrays<float>{{1, 2, 3}, {1, 2, 3}}};
   show(trace, value, Layout::parse("F_x"));
   trace.write("complete");
   const TraceReader file(folder / "t.h5");
-  EXPECT_EQ(file.names("/"), (std::set<std::string>{"chips", "prompt"}));
+  EXPECT_EQ(file.names("/"), std::set<std::string>{"chips"});
   EXPECT_EQ(file.text("chips/0_0_0/decode.1.layer0.made", "layout"), "F_x");
   EXPECT_EQ(file.data("chips/0_0_0/decode.1.layer0.made"), as_bytes(std::vector<float>{1, 2, 3}));
 }

@@ -21,57 +21,87 @@
 namespace shardproof {
 namespace {
 
+/// The bits of one chip's shard as it was held.
+std::string held_on(const Sharded& value, std::size_t chip) {
+  return std::visit(
+      [&](const auto& data) {
+        if constexpr (requires { data.values; })  // partial sums, field elements
+          return as_bytes(data.values[chip]);
+        else
+          return as_bytes(data[chip]);
+      },
+      value.data());
+}
+
+bool same_shards(const Sharded& a, const Sharded& b) {
+  for (std::size_t chip = 0; chip < static_cast<std::size_t>(a.torus().chips()); ++chip)
+    if (held_on(a, chip) != held_on(b, chip)) return false;
+  return true;
+}
+
+/// f32 as f64.
+std::string widened(const std::string& bytes) {
+  std::vector<float> narrow(bytes.size() / sizeof(float));
+  std::memcpy(narrow.data(), bytes.data(), bytes.size());
+  return as_bytes(std::vector<double>(narrow.begin(), narrow.end()));
+}
+
+/// The path of a chip's shard of a value that stands as shards: a copy's, where it is not there.
+std::string shard_path(const TraceReader& file, const Torus& torus, const Layout& layout, int chip,
+                       const std::string& id) {
+  const std::string own = group_of(torus, chip) + "/" + id;
+  if (file.has(own)) return own;
+  int first = 0;
+  for (const Axis axis : {Axis::x, Axis::y, Axis::z})
+    first =
+        first * torus.size(axis) +
+        (layout.used().has(axis) || layout.partial().has(axis) ? torus.coordinate(chip, axis) : 0);
+  const std::string path = group_of(torus, first) + "/" + id;
+  return file.text(path, "replicas") == "identical" ? path : "none";
+}
+
 /// The first thing in the file that is not what the keeper saw; empty if there is none.
-std::string first_difference(const TraceReader& file, const Case& c, const Keeper& keeper,
-                             bool complete) {
-  std::set<std::string> ids(keeper.order.begin(), keeper.order.end());
-  for (int chip = 0; chip < c.torus.chips(); ++chip)
-    if (file.names(group_of(c.torus, chip)) != ids) return "steps of a chip";
-  // A sum of f32 partials has no bits before its schedule.
-  const auto unsummed = [&](const std::string& id) {
-    return c.numerics.regime == Regime::f32 && keeper.kept.at(id).declared.layout.is_partial();
-  };
-  std::set<std::string> root{"chips", "prompt"};
-  for (const std::string& id : ids)
-    if (!unsummed(id)) root.insert(id);
-  if (complete) root.insert("generated");
-  if (file.names("/") != root) return "names";
-  for (std::size_t i = 0; i < keeper.order.size(); ++i) {
-    const std::string& id = keeper.order[i];
+std::string first_difference(const TraceReader& file, const Case& c, const Keeper& keeper) {
+  int last = -1;
+  for (const std::string& id : keeper.order) {
     const Keeper::Kept& kept = keeper.kept.at(id);
-    const Shape local = local_shape(kept.declared.layout, kept.value.shape(), c.torus);
+    const Layout& layout = kept.declared.layout;
+    const bool whole = file.has(id);
+    if (whole == layout.is_partial()) return id + " form";
+    const auto chips = static_cast<std::size_t>(whole ? 1 : c.torus.chips());
     Shape shape;
-    if (!unsummed(id)) {
-      // By the oracle: the bits of the logical tensor, also of one that only partials hold.
-      const bool whole = c.numerics.regime == Regime::exact
-                             ? file.data(id, &shape) == as_bytes(kept.expected.bits)
-                             : file.data(id, &shape) == bytes_of_whole(kept.value);
-      if (!whole) return id;
-      if (shape != kept.value.shape()) return id + " shape";
-    }
-    for (int chip = unsummed(id) ? 0 : -1; chip < c.torus.chips(); ++chip) {
-      const std::string path = chip < 0 ? id : group_of(c.torus, chip) + "/" + id;
-      if (file.text(path, "layout") != kept.declared.layout.to_string()) return path + " layout";
+    for (std::size_t chip = 0; chip < chips; ++chip) {
+      const std::string path =
+          whole ? id : shard_path(file, c.torus, layout, static_cast<int>(chip), id);
+      if (path == "none") return id + " chips";
+      if (file.text(path, "layout") != layout.to_string()) return path + " layout";
       if (file.text(path, "meaning") != kept.declared.role.to_string()) return path + " meaning";
       if (file.text(path, "op") != kept.op) return path + " op";
-      if (file.number(path, "order") != static_cast<int>(i)) return path + " order";
-      if (chip < 0) continue;
-      const auto at = static_cast<std::size_t>(chip);
-      const std::string held = std::visit(
-          [&](const auto& data) {
-            if constexpr (requires { data.values; })  // partial sums, field elements
-              return as_bytes(data.values[at]);
-            else
-              return as_bytes(data[at]);
-          },
-          kept.value.data());
-      if (file.data(path, &shape) != held || shape != local) return path;
+      if (chip == 0 && file.number(path, "order") <= last) return path + " order";
+      last = file.number(path, "order");
       const std::string dtype = file.text(path, "dtype");
-      const bool integer = std::holds_alternative<ChipArrays<std::int32_t>>(kept.value.data());
-      if (unsummed(id)                 ? dtype != "f32 partial"
-          : kept.value.holds_partial() ? dtype != "f64 partial"
-          : integer                    ? dtype != "int32"
-                                       : dtype != "f32" && dtype != "bf16")
+      if (!whole) {
+        std::string found = file.data(path, &shape);
+        if (dtype == "f32 partial" && kept.value.holds_partial()) found = widened(found);
+        if (found != held_on(kept.value, chip) ||
+            shape != local_shape(layout, kept.value.shape(), c.torus))
+          return path;
+        if (dtype != "f32 partial" && (dtype != "f64 partial" || !kept.value.holds_partial()))
+          return path + " dtype";
+        continue;
+      }
+      // By the oracle, and cut again.
+      const std::string found = file.data(file.stored(id), &shape);
+      if (c.numerics.regime == Regime::exact && found != as_bytes(kept.expected.bits)) return id;
+      if (found != bytes_of_whole(kept.value)) return id;
+      if (shape != kept.value.shape()) return id + " shape";
+      const auto cut = [&](const auto& tensor) {
+        return same_shards(shard(tensor, layout, c.torus), kept.value);
+      };
+      if (!(kept.value.holds_integers() ? cut(assemble_int(kept.value))
+                                        : cut(assemble(kept.value))))
+        return id + " shards";
+      if (kept.value.holds_integers() ? dtype != "int32" : dtype != "f32" && dtype != "bf16")
         return path + " dtype";
     }
   }
@@ -118,10 +148,11 @@ TEST(Trace, HoldsEveryOpOutputOfEveryPassAsTheOracleSaysItIs) {
     return id.starts_with("prefill.c1.layer1.hand_over.");
   };
   EXPECT_TRUE(std::any_of(seen.begin(), seen.end(), handed_over));
-  EXPECT_EQ(first_difference(file, c, traced.keeper, true), "");
+  EXPECT_EQ(first_difference(file, c, traced.keeper), "");
 
   EXPECT_EQ(file.text("/", "format"), "shardproof trace");
-  EXPECT_EQ(file.number("/", "version"), 0);
+  EXPECT_EQ(file.number("/", "version"), 1);
+  EXPECT_EQ(file.text("/", "arithmetic"), "exact");
   EXPECT_EQ(parse_case(file.text("/", "case")), c);
   EXPECT_EQ(file.text("/", "torus"), "2x1x3");
   EXPECT_EQ(file.text("/", "ended"), "complete");
@@ -131,17 +162,49 @@ TEST(Trace, HoldsEveryOpOutputOfEveryPassAsTheOracleSaysItIs) {
   Shape shape;
   const std::string whole = file.data("decode.1.layer0.hr", &shape);
   EXPECT_EQ(shape, (Shape{6, 1, 12}));
-  const std::string shard = file.data("chips/1_0_1/decode.1.layer0.hr", &shape);
-  EXPECT_EQ(shape, (Shape{6, 1, 2}));
-  EXPECT_EQ(shard.substr(0, 8), whole.substr(std::size_t{4} * 6, 8));
-  EXPECT_EQ(file.data("prompt").size(), 4U * 6 * 3);
-  // Column by column the tokens of the passes.
-  const std::string generated = file.data("generated", &shape);
-  EXPECT_EQ(shape, (Shape{6, 3}));
-  for (std::size_t b = 0; b < 6; ++b) {
-    EXPECT_EQ(generated.substr(12 * b, 4), file.data("prefill.c1.sample.token").substr(4 * b, 4));
-    EXPECT_EQ(generated.substr(12 * b + 8, 4), file.data("decode.2.sample.token").substr(4 * b, 4));
+  const Sharded& hr = traced.keeper.kept.at("decode.1.layer0.hr").value;
+  EXPECT_EQ(held_on(hr, 4).substr(0, 8), whole.substr(std::size_t{4} * 6, 8));
+}
+
+TEST(Trace, HoldsWhatARunIsGiven) {
+  const Folder folder;
+  const Case c = parse_case(kCase);
+  trace_case(c, folder / "t.h5");
+  const TraceReader file(folder / "t.h5");
+  OracleMemo memo;
+  const auto known = memo.get(c);
+  Shape shape;
+  for (const auto& [id, weight] : known->stored.all()) {
+    EXPECT_EQ(file.data(id, &shape), as_bytes(weight.data)) << id;
+    EXPECT_EQ(shape, weight.shape) << id;
+    EXPECT_EQ(file.text(id, "op"), "input") << id;
+    EXPECT_EQ(file.text(id, "meaning"), "none") << id;
   }
+  EXPECT_EQ(file.text("layer0.wq", "layout"), "E_xH_zyQ");
+  std::vector<std::int32_t> ids;
+  for (std::size_t b = 0; b < 6; ++b)
+    for (std::size_t i = 0; i < 2; ++i) ids.push_back(known->prompt.data[3 * b + i]);
+  EXPECT_EQ(file.data("prefill.c0.ids"), as_bytes(ids));
+  EXPECT_EQ(file.data("decode.1.ids"), file.data("prefill.c1.sample.token"));
+  // Caches of the pass before: as the hand-over left them.
+  EXPECT_EQ(file.text("decode.1.layer1.k_old", "meaning"), "previous k_cache");
+  EXPECT_EQ(file.data("decode.1.layer1.k_old", &shape), "");
+  EXPECT_EQ(shape, Shape{0});
+  EXPECT_EQ(file.text("decode.2.layer1.v_old", "same_as"), "decode.1.layer1.vc");
+  EXPECT_EQ(file.text("prefill.c1.layer0.k_old", "same_as"), "prefill.c0.layer0.kc");
+  EXPECT_FALSE(file.has("prefill.c0.layer0.k_old"));  // there is none yet
+}
+
+TEST(Trace, NamesWhatOnlyMoved) {
+  const Folder folder;
+  const Case c = parse_case(
+      "torus=2x1x3 prefill=wg-xyz:batch decode=ws2d:batch "
+      "model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6 prompt=3 gen=2");
+  trace_case(c, folder / "t.h5");
+  const TraceReader file(folder / "t.h5");
+  EXPECT_EQ(file.text("prefill.c0.layer0.wq_g2", "same_as"), "layer0.wq");
+  EXPECT_EQ(file.text("prefill.c0.layer0.wq_g2", "layout"), "EHQ");
+  EXPECT_EQ(file.stored("decode.1.layer0.ag"), "decode.1.layer0.a");
 }
 
 TEST(Trace, HoldsTheCodesOfInt8Weights) {
@@ -154,9 +217,10 @@ TEST(Trace, HoldsTheCodesOfInt8Weights) {
     const Traced traced = trace_case(c, folder / "t.h5");
     EXPECT_EQ(traced.judgement.verdict, Verdict::equal);
     const TraceReader file(folder / "t.h5");
-    EXPECT_EQ(first_difference(file, c, traced.keeper, true), "");
+    EXPECT_EQ(first_difference(file, c, traced.keeper), "");
     EXPECT_EQ(file.text("prefill.c0.layer0.wq_g", "meaning"), "weight wq");
-    const std::string bytes = file.data("prefill.c0.layer0.wq_g");
+    EXPECT_EQ(file.stored("prefill.c0.layer0.wq_g"), "layer0.wq");
+    const std::string bytes = file.data("layer0.wq");
     std::vector<float> codes(bytes.size() / sizeof(float));
     std::memcpy(codes.data(), bytes.data(), bytes.size());
     EXPECT_EQ(codes.size(), 12U * 6 * 2);
@@ -169,28 +233,37 @@ TEST(Trace, HoldsTheCodesOfInt8Weights) {
 }
 
 TEST(Trace, TheReadingBackSeesAFault) {
-  // Read back with the shards of two chips exchanged, a value changed, and a step too many.
+  // Read back with the shards of two chips exchanged, and a value changed.
   const Folder folder;
   const Case c = parse_case(kCase);
   Traced traced = trace_case(c, folder / "t.h5");
   const TraceReader file(folder / "t.h5");
+  const auto difference = [&] { return first_difference(file, c, traced.keeper); };
+  EXPECT_EQ(difference(), "");
+  for (const char* id : {"decode.1.layer0.hr", "decode.1.layer0.h"}) {
+    const std::string where =
+        std::string(id) == "decode.1.layer0.h" ? "chips/0_0_0/decode.1.layer0.h" : id;
+    auto& kept = traced.keeper.kept.at(id);
+    const auto exchange = [&] {
+      if (kept.value.holds_partial()) {
+        const auto a = kept.value.partial_values_of(0), b = kept.value.partial_values_of(4);
+        std::swap_ranges(a.begin(), a.end(), b.begin());
+        return;
+      }
+      const auto chips = numbers_of(kept.value);
+      std::swap_ranges(chips[0].begin(), chips[0].end(), chips[4].begin());
+    };
+    exchange();
+    EXPECT_EQ(difference(), where);
+    exchange();
+    EXPECT_EQ(difference(), "");
+  }
   auto& kept = traced.keeper.kept.at("decode.1.layer0.hr");
-  const auto exchange = [&] {
-    const auto chips = numbers_of(kept.value);
-    std::swap_ranges(chips[0].begin(), chips[0].end(), chips[4].begin());
-  };
-  exchange();
-  EXPECT_EQ(first_difference(file, c, traced.keeper, true), "chips/0_0_0/decode.1.layer0.hr");
-  exchange();
   kept.expected.bits[3] ^= 1;
-  EXPECT_EQ(first_difference(file, c, traced.keeper, true), "decode.1.layer0.hr");
+  EXPECT_EQ(difference(), "decode.1.layer0.hr");
   kept.expected.bits[3] ^= 1;
   kept.declared.layout = Layout::parse("BLF_xyz");
-  EXPECT_EQ(first_difference(file, c, traced.keeper, true), "decode.1.layer0.hr layout");
-  kept.declared.layout = Layout::parse("BLF_zyx");
-  EXPECT_EQ(first_difference(file, c, traced.keeper, true), "");
-  traced.keeper.order.emplace_back("decode.1.layer0.nothing");
-  EXPECT_EQ(first_difference(file, c, traced.keeper, true), "steps of a chip");
+  EXPECT_EQ(difference(), "decode.1.layer0.hr layout");
 }
 
 TEST(Trace, ReadsBackAsAnObserverOfTheRunSawIt) {
@@ -206,7 +279,7 @@ TEST(Trace, ReadsBackAsAnObserverOfTheRunSawIt) {
         const Traced traced = trace_case(c, folder / "t.h5");
         RC_ASSERT(traced.judgement.verdict == Verdict::equal);
         const TraceReader file(folder / "t.h5");
-        RC_ASSERT(first_difference(file, c, traced.keeper, true) == "");
+        RC_ASSERT(first_difference(file, c, traced.keeper) == "");
         const auto size = static_cast<double>(fs::file_size(folder / "t.h5"));
         const double estimate = estimated_trace_bytes(make_typed_plan(c));
         constexpr double kFile = 1 << 20;
@@ -234,7 +307,7 @@ TEST(Trace, SaysWhatIsStoredAsBf16) {
   const Case c = parse_case(std::string(kCase) + " act=bf16");
   const Traced traced = trace_case(c, folder / "t.h5");
   const TraceReader file(folder / "t.h5");
-  EXPECT_EQ(first_difference(file, c, traced.keeper, true), "");
+  EXPECT_EQ(first_difference(file, c, traced.keeper), "");
   std::map<std::string, std::set<std::string>> dtypes;  // by role
   for (const auto& [id, kept] : traced.keeper.kept)
     if (!kept.value.holds_partial()) {

@@ -32,8 +32,23 @@ class TraceReader {
     return found;
   }
 
+  bool has(const std::string& path) const {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) > 0;
+    const Hdf5Handle at(H5Gopen2(file_.get(), path.substr(0, slash).c_str(), H5P_DEFAULT),
+                        H5Gclose);
+    return H5Lexists(at.get(), path.substr(slash + 1).c_str(), H5P_DEFAULT) > 0;
+  }
+
+  /// Where the elements of a value are that stands whole: itself, or what it is the same as.
+  std::string stored(const std::string& id) const {
+    const std::string same = text(id, "same_as");
+    return same == "none" ? id : same;
+  }
+
   /// Every element's bytes, and the shape.
   std::string data(const std::string& name, Shape* shape = nullptr) const {
+    const Hdf5Silence silence;
     const Hdf5Handle data(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!data) return "none";
     const Hdf5Handle space(H5Dget_space(data.get()), H5Sclose);
@@ -48,13 +63,18 @@ class TraceReader {
   }
 
   std::string text(const std::string& object, const char* attribute) const {
+    const Hdf5Silence silence;
     const Hdf5Handle at(
         H5Aopen_by_name(file_.get(), object.c_str(), attribute, H5P_DEFAULT, H5P_DEFAULT),
         H5Aclose);
     if (!at) return "none";
     const Hdf5Handle type(H5Aget_type(at.get()), H5Tclose);
-    std::string value(H5Tget_size(type.get()), '\0');
-    H5Aread(at.get(), type.get(), value.data());
+    if (H5Tis_variable_str(type.get()) <= 0 || H5Tget_cset(type.get()) != H5T_CSET_UTF8)
+      return "no text of variable length";
+    char* text = nullptr;
+    H5Aread(at.get(), type.get(), &text);
+    std::string value = text;
+    H5free_memory(text);
     return value;
   }
 

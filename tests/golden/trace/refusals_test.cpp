@@ -18,7 +18,7 @@ namespace {
 
 std::string refusal(const Case& c, const fs::path& target) {
   try {
-    Trace(make_typed_plan(c), IntTensor({1, 4}), target).write("complete");
+    Trace(make_typed_plan(c), target).write("complete");
   } catch (const Error& error) {
     const std::string what = error.what();
     EXPECT_EQ(what.find('\n'), std::string::npos) << what;

@@ -85,7 +85,7 @@ inline Traced trace_case(const Case& c, const std::filesystem::path& target,
   OracleMemo memo;
   const auto known = memo.get(c);
   Traced traced{.judgement = {}, .keeper = Keeper(against_oracle ? known.get() : nullptr)};
-  Trace trace(make_typed_plan(c), known->prompt, target);
+  Trace trace(make_typed_plan(c), target);
   Observers both({&trace, &traced.keeper});
   VerifyOptions options;
   options.observer = &both;

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "golden/compare/block_map.h"
+
+namespace shardproof {
+
+/// Whether each chip's shard is of the size that the layout says.
+template <class Chips>
+bool fits(const Layout& layout, const Shape& shape, const Torus& torus, const Chips& chips) {
+  if (shape.empty() || !judged_divides(layout, shape, torus)) return false;
+  const std::int64_t size = element_count(judged_block(layout, shape, torus));
+  return std::all_of(chips.begin(), chips.end(),
+                     [&](const auto& chip) { return std::ssize(chip) == size; });
+}
+
+/// Whether each chip holds just its block of the whole tensor, bit for bit: then the whole and the
+/// layout say all of it.
+template <class T, class Chips>
+bool are_blocks_of(const std::vector<T>& whole, const Layout& layout, const Shape& shape,
+                   const Torus& torus, const Chips& chips) {
+  static_assert(sizeof(T) == sizeof(std::uint32_t));
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    const auto& shard = chips[static_cast<std::size_t>(chip)];
+    if (judged_elements(layout, shape, torus, chip, [&](std::int64_t local, std::int64_t global) {
+          return std::bit_cast<std::uint32_t>(shard[static_cast<std::size_t>(local)]) !=
+                 std::bit_cast<std::uint32_t>(whole[static_cast<std::size_t>(global)]);
+        }))
+      return false;
+  }
+  return true;
+}
+
+/// The lowest-numbered of the chips that hold copies of what `chip` holds: those along the axes
+/// that the layout does not name.
+int first_copy(const Layout& layout, const Torus& torus, int chip);
+
+/// Whether all copies of a shard are the same bits.
+template <class Chips>
+bool copies_agree(const Layout& layout, const Torus& torus, const Chips& chips) {
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    const auto& mine = chips[static_cast<std::size_t>(chip)];
+    const auto& first = chips[static_cast<std::size_t>(first_copy(layout, torus, chip))];
+    if (mine.size() != first.size() ||
+        (!mine.empty() &&
+         std::memcmp(mine.data(), first.data(), mine.size() * sizeof(mine[0])) != 0))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace shardproof
