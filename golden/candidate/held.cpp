@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -122,8 +123,7 @@ std::vector<Layout> layouts_of(const std::string& name, const dump::Value& value
 
 /// The writer's channel of a head is the model's of this place, by their orders of rotated pairs.
 std::int64_t channel(std::int64_t theirs, const ModelConfig& config, Rope pairs) {
-  const auto rotated =
-      static_cast<std::int64_t>(static_cast<double>(config.Q) * config.rotary + 0.5);
+  const std::int64_t rotated = std::llround(static_cast<double>(config.Q) * config.rotary);
   if (theirs >= rotated) return theirs;
   const std::int64_t half = rotated / 2;
   // The pair and its half, as they count, and then as the model does.
@@ -351,9 +351,17 @@ void add_summand(Held& sum, const Held& other) {
   if (!(sum.layout == other.layout) || sum.places != other.places)
     throw Error("dump_layout", fmt::format("{} and {}, summands of {}, have not one layout",
                                            sum.name, other.name, sum.subject.id));
+  if (sum.sizes.empty()) {
+    sum.sizes = sum.shards;
+    for (std::vector<double>& shard : sum.sizes)
+      for (double& v : shard) v = std::abs(v);
+  }
   for (std::size_t chip = 0; chip < sum.shards.size(); ++chip)
-    for (std::size_t i = 0; i < sum.shards[chip].size(); ++i)
+    for (std::size_t i = 0; i < sum.shards[chip].size(); ++i) {
       sum.shards[chip][i] += other.shards[chip][i];
+      sum.sizes[chip][i] += std::abs(other.shards[chip][i]);
+    }
+  ++sum.summands;
   sum.name += "+" + other.name;
 }
 
@@ -433,8 +441,7 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
     if (!find(value.attributes, "summand_of") || values.held.empty() ||
         values.held.back().name != name)
       continue;
-    Held& last = values.held.back();
-    last.summands = true;
+    const Held& last = values.held.back();
     const auto [at, is_first] = sums.emplace(last.subject.title(), values.held.size() - 1);
     if (is_first) continue;
     add_summand(values.held[at->second], last);
