@@ -28,7 +28,7 @@ using Container = void (*)(const std::filesystem::path&, std::uint64_t, Sink&);
 class File {
  public:
   explicit File(const std::filesystem::path& path)
-      : path_(path), number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (number_ < 0 || ::fstat(number_, &status) != 0) {
       const std::string why = std::strerror(errno);
@@ -60,7 +60,6 @@ class File {
     number_ = -1;
   }
 
-  const std::filesystem::path& path_;
   int number_;
   std::uint64_t size_ = 0;
 };
