@@ -68,9 +68,10 @@ int inspect(const Options& o) {
       fmt::print("{}\n", wrapped(fmt::format("{}: {}", name, text), kWidth, "  "));
   std::size_t whole = 0, shards = 0, same = 0, widest = 5;
   for (const auto& [name, value] : file.values) {
-    same += value.attributes.contains("same_as") ? 1 : 0;
-    whole += !value.in_shards() && !value.attributes.contains("same_as") ? 1 : 0;
-    shards += value.in_shards() ? 1 : 0;
+    if (value.attributes.contains("same_as"))
+      ++same;
+    else
+      ++(value.in_shards() ? shards : whole);
     widest = std::max(widest, name.size());
   }
   fmt::print("{} values: {} as one array, {} as shards, {} the same as another\n", names.size(),

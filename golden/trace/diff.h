@@ -13,11 +13,11 @@ namespace shardproof {
 
 /// The first element that two traces have otherwise.
 struct TraceDifference {
-  std::string name;         ///< of the value
-  std::optional<int> chip;  ///< where it stands as shards in one of them
-  Shape index;  ///< of the whole value, or of the chip's shard; none where `why` says all
+  std::string name = {};         ///< of the value
+  std::optional<int> chip = {};  ///< where it stands as shards in one of them
+  Shape index = {};  ///< of the whole value, or of the chip's shard; none where `why` says all
   double a = 0.0, b = 0.0;
-  std::string why;  ///< what differs, if not elements: "shapes [2,3] and [3,2]"
+  std::string why = {};  ///< what differs, if not elements: "shapes [2,3] and [3,2]"
 };
 
 /// What two traces have in common, bit for bit.

@@ -34,7 +34,7 @@ TEST(TraceDiff, NamesTheStepWhereARunGoesWrong) {
   for (const char* step : {"hr", "ag"}) {  // of the second the copies differ
     const Traced wrong = trace_case(c, folder / "wrong.h5", false, lost_transfer(step, "decode"),
                                     Findings::Until::all);
-    const Difference& judged = *wrong.judgement.difference();
+    const auto& judged = *wrong.judgement.difference();
     const dump::Dump a = dump::read_dump(folder / "right.h5"),
                      b = dump::read_dump(folder / "wrong.h5");
     for (const bool turned : {false, true}) {
