@@ -63,6 +63,11 @@ function(shardproof_library name)
   target_compile_features(shardproof_${name} PUBLIC cxx_std_20)
   target_link_libraries(shardproof_${name} PUBLIC ${ARG_PUBLIC}
     PRIVATE $<BUILD_INTERFACE:shardproof_options> ${ARG_PRIVATE})
+  # What reads a user's texts and files tells libFuzzer what it did; nothing that computes does.
+  if(SHARDPROOF_FUZZ AND name MATCHES "^(weights|layout|program|layouts|strategies|run|dump)$")
+    target_compile_options(shardproof_${name} PRIVATE
+      -fsanitize-coverage=inline-8bit-counters,pc-table)
+  endif()
   if(NOT ARG_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY SHARDPROOF_LIBRARIES shardproof_${name})
   endif()

@@ -36,6 +36,7 @@ std::string element(const candidate::Held& held, const WrongElement& e) {
 
 std::string table(const Comparison& of, bool quiet) {
   std::string out;
+  bool copies_differ = false;
   std::size_t widest = 4;
   for (const Row& row : of.verdict.rows) widest = std::max(widest, row.title.size());
   widest = std::min<std::size_t>(widest, 40);
@@ -50,15 +51,16 @@ std::string table(const Comparison& of, bool quiet) {
     if (row.fit == Fit::not_judged)
       line += " " + row.why;
     else if (row.fit == Fit::different)
-      line += fmt::format(" {:>10} {} of {} wrong{}", row.elements, row.wrong, row.elements,
+      line += fmt::format(" {:>10} {} wrong{}", row.elements, row.wrong,
                           row.follows ? "; follows" : "");
     else
       line += fmt::format(" {:>10} {:>8} {:>8}", row.elements,
                           row.slack > 0 ? fmt::format("{:.1f}", row.slack) : "-",
                           row.drift >= 0 ? fmt::format("{:.1e}", row.drift) : "-");
-    if (row.copies_differ) line += " copies differ";
+    if (row.copies_differ) line += " *", copies_differ = true;
     out += line + "\n";
   }
+  if (copies_differ) out += "* its copies differ from chip to chip\n";
   return out;
 }
 

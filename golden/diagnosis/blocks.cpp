@@ -196,7 +196,7 @@ void try_other_chips(const Question& q, Search& search) {
                        .at = from_chip(q, std::move(source))});
     }
   }
-  if (search.explained() || q.chips() == 1) return;
+  if (search.explained_everywhere() || q.chips() == 1) return;
   std::vector<int> source;
   std::string holders;
   int others = 0;

@@ -16,7 +16,7 @@ struct Contraction {
   /// One operand and its matrix. The contracted index is that of `letters`, row-major.
   struct Term {
     std::string operand, matrix;  ///< their names
-    std::string letters;          ///< "E", "HQ", "F", "V"
+    std::string letters = {};     ///< "E", "HQ", "F", "V"
     std::vector<std::int64_t> extents = {};
     std::size_t width = 0;
     std::shared_ptr<const bounds::Carried> x = {};      ///< [rows, width]

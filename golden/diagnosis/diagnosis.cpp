@@ -33,7 +33,6 @@ const std::vector<std::string>& faults() {
                                               "summand twice",
                                               "addend not added once",
                                               "gate and up swapped",
-                                              "activation before the sum",
                                               "transposed weight",
                                               "another layer's weight",
                                               "another layer's or pass's value",
@@ -67,6 +66,10 @@ std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong) {
         search.turn_to(cuts.emplace_back(question, cut));
         try_of_chips(cuts.back(), search);
       }
+  if (!search.explained_everywhere()) {
+    search.turn_back(question);
+    try_fitted_sums(question, search);
+  }
   return search.ranked();
 }
 

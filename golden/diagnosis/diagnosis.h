@@ -15,7 +15,7 @@ struct Wrong {
   Torus torus;     ///< of the case
   /// As declared, with dims in the model's order; without axes where the dump has it whole.
   Layout layout;
-  /// The local shard of every chip, row-major; one for all where the layout has no axes.
+  /// The local shard of every chip, row-major; or one for all where the layout has no axes.
   std::vector<std::vector<double>> shards;
 };
 
@@ -33,8 +33,10 @@ struct Hypothesis {
 /// The kinds of faults that are tried, in the order of the documentation.
 const std::vector<std::string>& faults();
 
-/// Replays the step under every fault that its kind of value can have. Those that explain it come
-/// first, simplest first; then the nearest, by residual. Empty where none is nearer than no fault.
+/// Replays the step under every fault that its kind of value can have. Those that explain it,
+/// simplest first; or, where nothing does, the nearest five by residual, as far as they are nearer
+/// than no fault. Throws what replay.expected throws, and Error("diagnosis_c1", ...) where layout,
+/// torus and shards do not fit the value.
 std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong);
 
 }  // namespace shardproof::diagnosis

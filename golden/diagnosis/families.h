@@ -10,6 +10,9 @@ namespace shardproof::diagnosis {
 void try_blocks(const Question& question, Search& search);
 /// How often each summand of a contraction is counted.
 void try_sums(const Question& question, Search& search);
+/// The same, with whatever whole numbers come nearest, which are many: for what nothing else
+/// explains.
+void try_fitted_sums(const Question& question, Search& search);
 /// How often a residual, a bias or a term is added.
 void try_addends(const Question& question, Search& search);
 /// Other matrices, other layers' and passes' values, other functions.

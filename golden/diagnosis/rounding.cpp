@@ -58,7 +58,7 @@ class Rounding {
 
   void of_result(Format format, std::string detail, int parameters) {
     search_.consider(candidate(std::move(detail), parameters,
-                               q_.logical([this](std::size_t g) { return q_.expected_at(g); }),
+                               q_.logical([&q = q_](std::size_t g) { return q.expected_at(g); }),
                                format));
     if (format != Format::bf16) return;
     // And so is each operation before.
@@ -115,9 +115,9 @@ class Rounding {
       Candidate partial =
           candidate(fmt::format("the summands over {} are rounded to bf16", list.to_string()),
                     10 + list.size(),
-                    q_.logical([this, n, blocks,
+                    q_.logical([&q = q_, n, blocks,
                                 sum = std::make_shared<const Contraction>(c)](std::size_t g) {
-                      const auto& d = q_.replay().declared();
+                      const auto& d = q.replay().declared();
                       bounds::Evaluated all;
                       for (int r = 0; r < n; ++r) {
                         bounds::Evaluated one;

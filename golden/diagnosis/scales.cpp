@@ -27,7 +27,7 @@ class Scales {
     if (n == "exp") exponentials();
     if (n == "attn") mean();
     if (n != "embed" && n != "logits") int8();
-    sums_as_means();
+    if (contraction_of(q_)) sums_as_means();
   }
 
  private:
@@ -168,14 +168,14 @@ class Scales {
       search_.consider({.fault = fault,
                         .detail = std::move(detail),
                         .axes = "",
-                        .at = q_.logical([this, o = std::make_shared<const Contraction>(
-                                                    std::move(other))](std::size_t g) {
-                          const bounds::Evaluated v = o->at(g, q_.replay().declared());
+                        .at = q_.logical([&q = q_, o = std::make_shared<const Contraction>(
+                                                       std::move(other))](std::size_t g) {
+                          const bounds::Evaluated v = o->at(g, q.replay().declared());
                           // A bias times a constant rounds, too.
                           return bounds::Evaluated{
                               v.center,
                               v.radius + 0x1p-50 * std::abs(v.center) +
-                                  2 * q_.replay().declared().operations.unit * std::abs(v.center),
+                                  2 * q.replay().declared().operations.unit * std::abs(v.center),
                               0.0};
                         })});
     };
@@ -275,8 +275,8 @@ class Scales {
            .detail = std::move(detail),
            .axes = "",
            .parameters = parameters,
-           .at = q_.logical([this, o = std::make_shared<const Contraction>(std::move(other))](
-                                std::size_t g) { return o->at(g, q_.replay().declared()); })});
+           .at = q_.logical([&q = q_, o = std::make_shared<const Contraction>(std::move(other))](
+                                std::size_t g) { return o->at(g, q.replay().declared()); })});
     };
     with("scale missing", name, 0, [](std::size_t) { return 1.0; });
     with("scale doubled", name, 0, [&](std::size_t i) { return c->scales[i] * c->scales[i]; });

@@ -56,7 +56,12 @@ Search::Search(const Question& question)
 void Search::turn_to(const Question& question) {
   question_ = &question;
   probes_ = probes_of(question);
-  ++cuts_;
+  cut_ = true;
+}
+
+void Search::turn_back(const Question& question) {
+  turn_to(question);
+  cut_ = false;
 }
 
 double Search::difference(const Question& q, const Candidate& candidate, int chip,
@@ -85,6 +90,7 @@ void Search::consider(Candidate candidate) {
 
 bool Search::explains(const Candidate& candidate) {
   const Question& q = *question_;
+  bool everywhere = true;
   std::vector<int> touched;
   double residual = 0.0, reach = 0.0;
   for (int chip = 0; chip < q.chips(); ++chip) {
@@ -98,8 +104,11 @@ bool Search::explains(const Candidate& candidate) {
       if (!std::isfinite(number.radius)) reach_of_chip = bounds::kInfinity;
     }
     if (!fits && !q.right(chip)) return false;
-    if (!fits) continue;
-    touched.push_back(chip);
+    if (!fits) {
+      everywhere = false;
+      continue;
+    }
+    if (!q.right(chip)) touched.push_back(chip);
     residual = std::max(residual, of_chip);
     reach = std::max(reach, reach_of_chip);
   }
@@ -108,16 +117,21 @@ bool Search::explains(const Candidate& candidate) {
       candidate.format == bounds::Format::bf16 && q.format() != bounds::Format::bf16;
   if (q.narrow() && reach > 0 && !bounds::narrow(reach, q.scale()) && !digits) return false;
   Found found;
-  found.everywhere = static_cast<int>(touched.size()) == q.chips();
+  found.everywhere = everywhere;
   found.kind = kind_of(candidate.fault);
-  found.parameters = candidate.parameters + (cuts_ > 0 ? 100 : 0);
+  found.parameters = candidate.parameters + (cut_ ? 100 : 0);
   std::string detail = candidate.detail;
-  if (cuts_ > 0) detail += fmt::format("; if cut as {}", q.layout().to_string());
+  if (cut_) detail += fmt::format("; if cut as {}", q.layout().to_string());
   if (!found.everywhere) detail += fmt::format("; on chips {} alone", named(q, touched));
   found.hypothesis = {std::string(candidate.fault), std::move(detail), candidate.axes, true,
                       residual};
   explaining_.push_back(std::move(found));
   return true;
+}
+
+bool Search::explained_everywhere() const {
+  return std::any_of(explaining_.begin(), explaining_.end(),
+                     [](const Found& f) { return f.everywhere; });
 }
 
 std::vector<Hypothesis> Search::ranked() {
@@ -133,6 +147,7 @@ std::vector<Hypothesis> Search::ranked() {
     all.push_back(std::move(h));
   };
   for (Found& found : explaining_) add(std::move(found.hypothesis));
+  if (!all.empty()) return all;
   for (Near& near : nearest_) {
     const Question& q = *near.question;
     near.residual = 0.0;

@@ -17,10 +17,14 @@ class Search {
   explicit Search(const Question& question);
   /// The same value, cut otherwise.
   void turn_to(const Question& question);
+  /// Again as given.
+  void turn_back(const Question& question);
 
   void consider(Candidate candidate);
   /// Whether something explains the value, on all chips or on the wrong ones.
   bool explained() const { return !explaining_.empty(); }
+  /// On all chips.
+  bool explained_everywhere() const;
   std::vector<Hypothesis> ranked();
 
  private:
@@ -44,7 +48,7 @@ class Search {
   double unexplained_;                               // the residual of no fault
   std::vector<Found> explaining_;
   std::vector<Near> nearest_;
-  int cuts_ = 0;
+  bool cut_ = false;  // otherwise than given
 };
 
 }  // namespace shardproof::diagnosis

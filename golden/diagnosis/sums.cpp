@@ -22,6 +22,9 @@ struct Cut {
   };
   std::vector<Part> parts;  ///< of each term
 
+  bool whole() const {
+    return std::none_of(parts.begin(), parts.end(), [](const Part& p) { return p.axes.empty(); });
+  }
   Axes axes() const { return parts[0].axes.empty() ? parts.back().axes : parts[0].axes; }
   /// "E_xy", "H_yz, F_zy".
   std::string to_string() const {
@@ -43,8 +46,10 @@ class Sums {
     for (const auto& cut : cuts) try_counts(cut);
     if (!q_.whole())
       for (const auto& cut : cuts) try_other_axes(cut);
-    if (search_.explained()) return;
-    for (const auto& cut : cuts) fit_counts(cut);
+  }
+
+  void fit() {
+    for (const auto& cut : all_cuts()) fit_counts(cut);
   }
 
  private:
@@ -156,9 +161,11 @@ class Sums {
                    fmt::format("over {}: each chip holds {}", along, from), 50 + k,
                    [k, n](int own, int r) { return r == (own + k) % n ? 1 : 0; });
       }
-      consider(cut, over, "reduction twice",
-               fmt::format("summed over {} once more, but biases are not", along), 1,
-               [n](int, int) { return n; });
+      // All terms, or it is a term that is not added once.
+      if (cut->whole())
+        consider(cut, over, "reduction twice",
+                 fmt::format("summed over {} once more, but biases are not", along), 1,
+                 [n](int, int) { return n; });
     }
   }
 
@@ -265,6 +272,8 @@ class Sums {
 }  // namespace
 
 void try_sums(const Question& q, Search& search) {
+  const std::optional<Contraction> c = contraction_of(q);
+  if (!c) return;
   for (const Axes& set : q.sets()) {
     const int n = q.torus().size(set);
     // A sum over chips that hold different blocks would not be a multiple.
@@ -276,7 +285,11 @@ void try_sums(const Question& q, Search& search) {
          .parameters = set.size() * 10 + (q.layout().used().has_any(set) ? 5 : 0),
          .at = q.logical([&q, n](std::size_t g) { return times(q.expected_at(g), n); })});
   }
-  if (const std::optional<Contraction> c = contraction_of(q)) Sums(q, search, *c).run();
+  Sums(q, search, *c).run();
+}
+
+void try_fitted_sums(const Question& q, Search& search) {
+  if (const std::optional<Contraction> c = contraction_of(q)) Sums(q, search, *c).fit();
 }
 
 }  // namespace shardproof::diagnosis

@@ -30,7 +30,7 @@ std::optional<Encoding> own_encoding(const ElementType& type) {
       if (type.bytes == 2) return Encoding::f16;
       return std::nullopt;
     case Kind::boolean:
-      return Encoding::int8;
+      return type.bytes == 1 ? std::optional(Encoding::int8) : std::nullopt;
     case Kind::signed_integer:
       if (type.bytes == 1) return Encoding::int8;
       if (type.bytes == 2 || type.bytes == 4) return Encoding::int32;
@@ -81,7 +81,7 @@ std::string ElementType::to_string() const {
     case Kind::unsigned_integer:
       return fmt::format("{}uint{}", order, 8 * bytes);
     case Kind::boolean:
-      return "bool";
+      return bytes == 1 ? "bool" : fmt::format("bools of {} bytes", bytes);
     case Kind::opaque:
       return fmt::format("{} opaque bytes", bytes);
   }

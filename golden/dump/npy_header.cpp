@@ -63,15 +63,16 @@ class Dict {
       word.remove_prefix(1);
     }
     if (word.empty()) bad();
+    const std::string_view dtype = word;
     header_.kind = word.front();
     word.remove_prefix(1);
     if (header_.kind == 'O')
       refuse(member_, "is an array of Python objects (pickle), which is not read");
     constexpr std::string_view kKinds = "fiubVSU";
     if (kKinds.find(header_.kind) == std::string_view::npos)
-      refuse(member_, fmt::format("has elements of dtype {}{}; legal: f, i, u and b1, bf16 as u2 "
+      refuse(member_, fmt::format("has elements of dtype {:?}; legal: f, i, u and b1, bf16 as u2 "
                                   "or V2",
-                                  header_.kind, word));
+                                  dtype.substr(0, 80)));
     const auto read = std::from_chars(word.data(), word.data() + word.size(), header_.count);
     // Of texts the empty one has no bytes.
     if (read.ec != std::errc() || read.ptr != word.data() + word.size() ||

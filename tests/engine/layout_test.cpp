@@ -32,8 +32,9 @@ TEST(Layout, ReadsThePapersNotation) {
 }
 
 TEST(Layout, RefusesWhatIsNone) {
-  for (const char* text : {"b", "BL E", "B_", "B_xL_", "BL,E", "BLE partialsum-", "BLE partialsum",
-                           "BLE  partialsum-x", "BLEpartialsum-x", "_x", "4"})
+  for (const char* text :
+       {"\nBLE", "BLE\n", "B\tL", "b", "BL E", "B_", "B_xL_", "BL,E", "BLE partialsum-",
+        "BLE partialsum", "BLE  partialsum-x", "BLEpartialsum-x", "_x", "4"})
     EXPECT_EQ(label_of([&] { Layout::parse(text); }), "layout_c0") << text;
   EXPECT_EQ(label_of([] { Layout::parse("BXE"); }), "layout_c1");
   EXPECT_EQ(label_of([] { Layout::parse("BLB"); }), "layout_c2");

@@ -10,7 +10,8 @@ namespace {
 
 /// Changes the numbers of all values of some names.
 template <class Change>
-std::vector<Written> changed(const ExactRun& run, const std::vector<std::string>& names, Change&& by) {
+std::vector<Written> changed(const ExactRun& run, const std::vector<std::string>& names,
+                             Change&& by) {
   std::vector<Written> values = run.values();
   for (Written& w : values)
     for (const std::string& name : names)

@@ -165,10 +165,9 @@ TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
 TEST(Subject, OfNoModel) {
   const ModelConfig config = parse_model("palm-tiny");
   const Passes passes(2, 4, 2, 3);
-  for (const char* id :
-       {"prefill.c2.embed", "prefill.c0.layer2.q", "prefill.c0.layer0.embed", "prefill.c0.q",
-        "prefill.c0.layer0.norm2", "prefill.c0.layerx.q", "prefill.c0.layer", "prefill.c0.", "x",
-        "", "layer0.w_down"})
+  for (const char* id : {"prefill.c2.embed", "prefill.c0.layer2.q", "prefill.c0.layer0.embed",
+                         "prefill.c0.q", "prefill.c0.layer0.norm2", "prefill.c0.layerx.q",
+                         "prefill.c0.layer", "prefill.c0.", "x", "", "layer0.w_down"})
     EXPECT_FALSE(subject(id, "", config, passes, WeightType::f32).has_value()) << id;
 }
 

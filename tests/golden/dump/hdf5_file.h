@@ -23,9 +23,10 @@ class Hdf5File {
     bool fletcher32 = false;
   };
 
-  /// With what makes it a trace, unless not.
-  explicit Hdf5File(const fs::path& path, bool is_trace = true)
-      : file_(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose) {
+  /// With what makes it a trace, unless not; in the newest format that HDF5 has, unless in the
+  /// oldest, as h5py writes.
+  explicit Hdf5File(const fs::path& path, bool is_trace = true, bool newest = false)
+      : file_(created(path, newest)) {
     EXPECT_TRUE(file_);
     if (!is_trace) return;
     text("/", "format", "shardproof trace");
@@ -109,6 +110,12 @@ class Hdf5File {
   }
 
  private:
+  static Hdf5Handle created(const fs::path& path, bool newest) {
+    const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    if (newest) H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+    return {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
+  }
+
   static Hdf5Handle space_of(const std::vector<hsize_t>& dims) {
     if (dims.empty()) return {H5Screate(H5S_SCALAR), H5Sclose};
     return {H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), H5Sclose};

@@ -197,13 +197,14 @@ TEST(Hdf5Trace, HasEveryKindOfAttribute) {
     const char* const axes[] = {"data", "model"};
     file.attribute("/", "texts", texts.get(), texts.get(), {2}, axes);
     file.attribute("/", "one text", texts.get(), texts.get(), {1}, axes);
-    H5Tset_size(texts.get(), 4);
-    file.attribute("/", "fixed", texts.get(), texts.get(), {2}, "x\0\0\0yz\0\0");
+    const Hdf5Handle fixed(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(fixed.get(), 4);
+    file.attribute("/", "fixed", fixed.get(), fixed.get(), {2}, "x\0\0\0yz\0\0");
     // A writer's own, which a trace does not have.
     file.number("/", "matrix", H5T_STD_I32LE, H5T_NATIVE_INT, 4, {2, 2});
     const Hdf5Handle pair(H5Tcreate(H5T_COMPOUND, 8), H5Tclose);
     H5Tinsert(pair.get(), "r", 0, H5T_IEEE_F32LE);
-    file.attribute("/", "pair", pair.get(), pair.get(), {}, bools);
+    file.attribute("/", "pair", pair.get(), pair.get(), {}, "1234567");
     file.floats("v", {1}, {1});
     file.text("v", "layout", "BLE");
   });

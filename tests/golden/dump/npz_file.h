@@ -54,7 +54,7 @@ inline std::string npy_text(const std::string& text) {
 
 inline std::string deflated(const std::string& bytes) {
   z_stream state{};
-  ::deflateInit2(&state, 9, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY);
+  ::deflateInit2(&state, 1, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY);
   std::string out(::deflateBound(&state, bytes.size()) + 64, '\0');
   state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   state.avail_in = static_cast<uInt>(bytes.size());

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run/plan.h"
+#include "golden/compare/block_map.h"
+#include "golden/diagnosis/diagnosis.h"
+#include "golden/oracle_memo.h"
+#include "weights/registry.h"
+
+namespace shardproof::diagnosis {
+
+/// An answer of the oracle as somebody's dump, in which faults are planted. Everything is computed
+/// here by itself, with plain loops in f64 and one rounding to f32.
+class Planted {
+ public:
+  using Value = Array<double>;
+  using Shards = std::vector<std::vector<double>>;
+
+  explicit Planted(const std::string& keys)
+      : plan_(make_plan(parse_case("torus=1x1x1 prefill=ws1d decode=ws1d " + keys))),
+        known_(memo_.get(plan_.given)) {
+    for (const auto& [id, tensor] : known_->answer.checkpoints) {
+      Value wide(tensor.shape);
+      for (std::size_t i = 0; i < wide.data.size(); ++i) wide.data[i] = tensor.data[i];
+      dump[id] = std::move(wide);
+    }
+    for (const auto& [id, ids] : known_->answer.inputs)
+      if (id.ends_with(".ids")) ids_[id.substr(0, id.size() - 4)] = ids;
+    if (plan_.given.numerics.act == ActType::bf16) declared.values = bounds::Format::bf16;
+  }
+
+  const Value& value(const std::string& id) const { return dump.at(id); }
+  Value weight(const std::string& id) const {
+    const Tensor& t = known_->stored.at(id);
+    Value w(t.shape);
+    for (std::size_t i = 0; i < w.data.size(); ++i) w.data[i] = t.data[i];
+    return w;
+  }
+  const ModelConfig& config() const { return known_->stored.config(); }
+  const Passes& passes() const { return plan_.passes; }
+
+  /// The shards of a tensor; `from(chip)` says as which chip's.
+  template <class From>
+  static Shards cut(const Value& value, const Layout& layout, const Torus& torus, From&& from) {
+    Shards shards(static_cast<std::size_t>(torus.chips()));
+    for (int chip = 0; chip < torus.chips(); ++chip)
+      judged_elements(layout, value.shape, torus, from(chip), [&](std::int64_t, std::int64_t g) {
+        shards[static_cast<std::size_t>(chip)].push_back(value.data[static_cast<std::size_t>(g)]);
+        return false;
+      });
+    return shards;
+  }
+  static Shards cut(const Value& value, const Layout& layout, const Torus& torus) {
+    return cut(value, layout, torus, [](int chip) { return chip; });
+  }
+
+  std::vector<Hypothesis> ask(const std::string& id, const std::string& layout, const Torus& torus,
+                              Shards shards) {
+    bounds::Replay replay(known_->stored, plan_.passes, ids_, dump, declared);
+    return diagnose(replay, {id, torus, Layout::parse(layout), std::move(shards)});
+  }
+  /// Of a whole tensor, which the dump has from then on.
+  std::vector<Hypothesis> ask(const std::string& id, const Value& value, const Torus& torus) {
+    const std::string letters(value_row(id.substr(id.rfind('.') + 1))->dims);
+    dump[id] = value;
+    return ask(id, letters, torus, {value.data});
+  }
+  /// Of a tensor that is cut rightly.
+  std::vector<Hypothesis> ask(const std::string& id, const Value& value, const std::string& layout,
+                              const Torus& torus) {
+    dump[id] = value;
+    return ask(id, layout, torus, cut(value, Layout::parse(layout), torus));
+  }
+
+  /// [rows, width] times [width, columns], each product counted weight(k) times; f64.
+  template <class Weight>
+  static Value product(const Value& x, const Value& w, std::size_t width, Weight&& weight) {
+    const std::size_t rows = x.data.size() / width, columns = w.data.size() / width;
+    Value y(Shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)});
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t k = 0; k < width; ++k)
+        if (const double n = weight(k); n != 0)
+          for (std::size_t c = 0; c < columns; ++c)
+            y.data[r * columns + c] += n * x.data[r * width + k] * w.data[k * columns + c];
+    return y;
+  }
+  static Value product(const Value& x, const Value& w, std::size_t width) {
+    return product(x, w, width, [](std::size_t) { return 1.0; });
+  }
+  static Value f32(Value v, const Shape& shape) {
+    for (double& e : v.data) e = static_cast<float>(e);
+    v.shape = shape;
+    return v;
+  }
+  static Value sum(Value a, const Value& b, double times = 1.0) {
+    for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] += times * b.data[i];
+    return a;
+  }
+
+  std::map<std::string, Value> dump;
+  bounds::Declared declared;
+
+ private:
+  OracleMemo memo_;
+  RunPlan plan_;
+  std::shared_ptr<const OracleMemo::Known> known_;
+  std::map<std::string, IntTensor> ids_;
+};
+
+inline std::string text(const std::vector<Hypothesis>& all) {
+  std::string lines;
+  for (const Hypothesis& h : all)
+    lines += fmt::format("{} [{}] {} {:.3e}: {}\n", h.fault, h.axes,
+                         h.explains ? "explains" : "near", h.residual, h.detail);
+  return lines.empty() ? "nothing" : lines;
+}
+
+/// Rank 1 is this fault, about these axes, with this in its detail, and explains all.
+inline void expect_first(const std::vector<Hypothesis>& all, const std::string& fault,
+                         const std::string& axes = "", const std::string& detail = "") {
+  ASSERT_FALSE(all.empty()) << fault << " " << axes;
+  EXPECT_TRUE(all[0].explains && all[0].fault == fault && all[0].axes == axes &&
+              all[0].detail.find(detail) != std::string::npos)
+      << "planted: " << fault << " [" << axes << "] " << detail << "\n"
+      << text(all);
+}
+
+inline const char* const kModel =
+    "model=palm-tiny,layers=2,E=48,F=96,H=24,K=2,Q=4,V=48,embed_scale=1.7 batch=24 prompt=4 "
+    "chunk=3 "
+    "gen=3";
+
+}  // namespace shardproof::diagnosis

@@ -1,0 +1,116 @@
+// The verb `compare`: what it prints of traces that somebody wrote, and what it refuses.
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/run/case.h"
+#include "golden/oracle_memo.h"
+#include "tests/tools/cli_fixture.h"
+#include "weights/hdf5/writer.h"
+
+namespace {
+
+using namespace shardproof;
+
+const std::string kCase =
+    "torus=2x1x1 model=palm-tiny,layers=1,E=16,F=16,H=4,Q=4,V=24 batch=2 prompt=3 gen=2 seed=3";
+
+class CompareVerb : public Cli {
+ protected:
+  CompareVerb() : known_(OracleMemo().get(parse_case(kCase))) {}
+
+  /// A trace of the oracle's gate, and of another value's name if it is given.
+  std::string trace(const std::string& name, float added = 0, const std::string& line = kCase,
+                    const char* value = "prefill.c0.layer0.gate",
+                    const char* layout = "BLF") const {
+    Hdf5Writer file(path(name), "file_write");
+    const auto root = file.root();
+    root.put("format", "shardproof trace");
+    root.put("version", 1);
+    if (!line.empty()) root.put("case", line);
+    root.put("arithmetic", "f32");
+    if (std::string(value).empty()) {
+      file.write();
+      return name;
+    }
+    for (const char* id : {"prefill.c0.layer0.norm", "prefill.c0.layer0.gate"}) {
+      Tensor t = known_->answer.checkpoints.at(id);
+      const bool gate = std::string(id).ends_with("gate");
+      if (gate) t.data[37] += added;
+      auto made = file.dataset(root, gate ? value : id, t.shape, t.data);
+      made.put("layout", gate ? layout : "BLE");
+    }
+    file.write();
+    return name;
+  }
+
+ private:
+  std::shared_ptr<const OracleMemo::Known> known_;
+};
+
+TEST_F(CompareVerb, OfWhatIsRight) {
+  const Outcome o = run("compare " + trace("right.h5"));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("2 of 44 values compared: 2 within, 0 different"), std::string::npos)
+      << o.out;
+  EXPECT_EQ(run("compare right.h5 --quiet").out,
+            "2 of 44 values compared: 2 within, 0 different\n");
+  EXPECT_EQ(run("compare right.h5 --case '" + kCase + "'").code, 0);
+}
+
+TEST_F(CompareVerb, OfWhatIsNot) {
+  const Outcome o = run("compare " + trace("wrong.h5", 1.0F));
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_NE(o.out.find("prefill.c0.layer0.gate different          96 1 of 96 wrong"),
+            std::string::npos)
+      << o.out;
+  EXPECT_NE(o.out.find("first divergence: prefill.c0.layer0.gate\n  1 of 96 elements\n  first "
+                       "[0,2,5]: "),
+            std::string::npos)
+      << o.out;
+  for (std::size_t at = 0; at < o.out.size();) {
+    const std::size_t end = o.out.find('\n', at);
+    EXPECT_LE(end - at, 80U) << o.out.substr(at, end - at);
+    at = end + 1;
+  }
+  const auto json = nlohmann::json::parse(run("compare wrong.h5 --json").out);
+  EXPECT_EQ(json["verdict"], "different");
+  EXPECT_EQ(json["first"]["step"], "prefill.c0.layer0.gate");
+  EXPECT_EQ(json["first"]["worst"]["index"], nlohmann::json({0, 2, 5}));
+  EXPECT_EQ(json["compared"], 2);
+  EXPECT_EQ(json["values"].size(), 2U);
+}
+
+TEST_F(CompareVerb, NotANumber) {
+  const Outcome o = run("compare " + trace("nan.h5", std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_EQ(o.code, 1);
+  EXPECT_NE(o.out.find("first [0,2,5]: nan, expected"), std::string::npos) << o.out;
+}
+
+TEST_F(CompareVerb, NothingJudgedFails) {
+  const Outcome empty = run("compare " + trace("empty.h5", 0, kCase, ""));
+  EXPECT_EQ(empty.code, 1);
+  EXPECT_EQ(empty.out, "0 of 44 values compared: 0 different\nnothing was judged\n");
+}
+
+TEST_F(CompareVerb, Refuses) {
+  trace("right.h5");
+  expect_refused("compare", "flag_c7: compare needs FILE");
+  expect_refused("compare none.h5", "dump_open: none.h5");
+  expect_refused("compare " + write("text.h5", "text"), "dump_open: text.h5");
+  expect_refused("compare " + trace("unsaid.h5", 0, ""),
+                 "compare_case: the trace has no case; say it with --case LINE");
+  std::string other = kCase;
+  other.replace(other.find("seed=3"), 6, "seed=4");
+  expect_refused("compare right.h5 --case '" + other + "'",
+                 "compare_case: the trace is of seed=3, not of seed=4");
+  expect_refused("compare " + trace("layout.h5", 0, kCase, "prefill.c0.layer0.gate", "BLE"),
+                 "dump_layout: prefill.c0.layer0.gate: BLE has not the dims of "
+                 "prefill.c0.layer0.gate, BLF");
+  expect_refused("compare " + trace("shape.h5", 0, kCase, "prefill.c0.layer0.q", "BLHQ"),
+                 "dump_layout: prefill.c0.layer0.q: an array [2,3,16] is neither whole, of 4 dims, "
+                 "nor stacked, of 3 before them");
+  run("weights generate --model palm-tiny --out w.h5");
+  expect_refused("compare right.h5 --weights w.h5", "weights_model: w.h5 is of model palm-tiny");
+}
+
+}  // namespace
