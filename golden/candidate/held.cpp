@@ -4,11 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <utility>
 
 #include "golden/compare/block_map.h"
 #include "weights/registry.h"
@@ -402,31 +399,11 @@ bool Held::complete() const {
   return std::find(seen.begin(), seen.end(), false) == seen.end();
 }
 
-namespace {
-
-/// Names in the order of the run, as far as the file says it (`order`); then in the file's own.
-std::vector<std::string> names_of(const dump::Dump& dump) {
-  std::vector<std::pair<std::int64_t, std::string>> names;
-  for (const std::string& name : dump.order) {
-    const std::string* const given = find(dump.values.find(name)->second.attributes, "order");
-    std::int64_t order = std::numeric_limits<std::int64_t>::max();
-    if (given != nullptr) std::from_chars(given->data(), given->data() + given->size(), order);
-    names.emplace_back(order, name);
-  }
-  std::stable_sort(names.begin(), names.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> sorted;
-  for (auto& [order, name] : names) sorted.push_back(std::move(name));
-  return sorted;
-}
-
-}  // namespace
-
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights) {
   const Passes passes = claim.given.passes();
   Values values;
   std::map<std::string, std::size_t> sums;
-  for (const std::string& name : names_of(dump)) {
+  for (const std::string& name : dump::in_order(dump)) {
     const dump::Value& value = dump.values.find(name)->second;
     if (const std::string* const same = find(value.attributes, "same_as")) {
       const auto other = dump.values.find(*same);
