@@ -411,6 +411,16 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
         throw Error("dump_attribute", fmt::format("{}: same_as={:?}: the trace has no array of "
                                                   "that name",
                                                   name, same->substr(0, 200)));
+      // What is said to be the same must be the same value: nothing else judges it.
+      const auto of = [&](const std::string& id, const dump::Value& v) {
+        const std::vector<Subject> s = subjects_of(id, v, claim, passes, weights.kept());
+        return s.empty() ? std::string() : s[0].title();
+      };
+      const std::string mine = of(name, value), theirs = of(*same, other->second);
+      if (!mine.empty() && mine != theirs)
+        throw Error("dump_attribute",
+                    fmt::format("{}: same_as={:?}: this is {}, that {}", name, same->substr(0, 200),
+                                mine, theirs.empty() ? "no value of the model" : theirs));
       ++values.copies;
       continue;
     }
