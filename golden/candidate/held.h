@@ -8,6 +8,7 @@
 
 #include "golden/candidate/claim.h"
 #include "golden/candidate/subject.h"
+#include "weights/error.h"
 #include "weights/weights.h"
 
 namespace shardproof::candidate {

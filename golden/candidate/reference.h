@@ -8,6 +8,7 @@
 #include "golden/bounds/replay.h"
 #include "golden/candidate/held.h"
 #include "oracle/oracle.h"
+#include "weights/error.h"
 
 namespace shardproof::candidate {
 

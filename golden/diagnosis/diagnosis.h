@@ -6,6 +6,7 @@
 #include "engine/layout.h"
 #include "engine/torus.h"
 #include "golden/bounds/replay.h"
+#include "weights/error.h"
 
 namespace shardproof::diagnosis {
 

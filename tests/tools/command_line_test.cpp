@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -166,13 +167,14 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
 TEST(CommandLine, NoWordIsLeftOver) {
   for (const Verb& verb : all_verbs()) {
     if (!verb.verbs.empty()) continue;
-    const std::string words =
-        verb.path == "weights quantize" ? "one another "
-        : verb.path == "explain" || verb.path == "weights inspect" || verb.path == "compare"
-            ? "one "
-            : "";
-    expect_refused(verb.path, words + "two", "flag_c5", "takes no word 'two'");
-    expect_refused(verb.path, "-- " + words + "--two", "flag_c5", "takes no word '--two'");
+    static const std::map<std::string, std::string> taken{
+        {"compare", "one "},         {"explain", "one "},
+        {"trace diff", "one two "},  {"trace inspect", "one "},
+        {"weights inspect", "one "}, {"weights quantize", "one another "}};
+    const auto takes = taken.find(verb.path);
+    const std::string words = takes == taken.end() ? "" : takes->second;
+    expect_refused(verb.path, words + "more", "flag_c5", "takes no word 'more'");
+    expect_refused(verb.path, "-- " + words + "--more", "flag_c5", "takes no word '--more'");
   }
   expect_refused("verify", "torus=2x2x2", "flag_c5", "did you mean --torus 2x2x2?");
   expect_refused("verify", "gen", "flag_c5", "did you mean --gen?");
