@@ -161,6 +161,10 @@ void try_addends(const Question& q, Search& search) {
     if (*least == *most && *most > 1) axes = axes_of(q, *most);
   }
   if (parameters == 0) return;
+  // A multiple of the only product is a matter of scales and sums, and not of addends.
+  if (a->sum != nullptr && a->sum->terms.size() == 1)
+    for (int chip = 0; chip < q.chips(); ++chip)
+      if (counts[static_cast<std::size_t>(chip)][0] != 1) return;
   search.consider({.fault = "addend not added once",
                    .detail = detail,
                    .axes = axes.to_string(),
