@@ -36,13 +36,13 @@ std::string element(const candidate::Held& held, const WrongElement& e) {
 
 std::string table(const Comparison& of, bool quiet) {
   std::string out;
-  bool copies_differ = false;
+  bool copies_differ = false, incomplete = false;
   std::size_t widest = 4;
   for (const Row& row : of.verdict.rows) widest = std::max(widest, row.title.size());
   widest = std::min<std::size_t>(widest, 40);
   for (const Row& row : of.verdict.rows) {
     const bool right = row.fit == Fit::equal || row.fit == Fit::within;
-    if (quiet && right) continue;
+    if (quiet && right && !row.incomplete) continue;
     if (out.empty())
       out = fmt::format("{:<{}} {:<10} {:>10} {:>8} {:>8}\n", "step", widest, "verdict", "elements",
                         "slack", "drift");
@@ -57,9 +57,11 @@ std::string table(const Comparison& of, bool quiet) {
       line += fmt::format(" {:>10} {:>8} {:>8}", row.elements,
                           row.slack > 0 ? fmt::format("{:.1f}", row.slack) : "-",
                           row.drift >= 0 ? fmt::format("{:.1e}", row.drift) : "-");
+    if (row.incomplete && row.fit != Fit::not_judged) line += " +", incomplete = true;
     if (row.copies_differ) line += " *", copies_differ = true;
     out += line + "\n";
   }
+  if (incomplete) out += "+ not every element is there\n";
   if (copies_differ) out += "* its copies differ from chip to chip\n";
   return out;
 }
@@ -125,7 +127,8 @@ std::string text_report(const Comparison& of, bool quiet) {
     out += wrapped(fmt::format("unknown: {}: {}", u.name, u.why), kWidth, "  ") + "\n";
   out += counts(of);
   if (of.verdict.first) out += divergence(of);
-  if (!of.verdict.first && of.verdict.exit_code() != 0) out += "nothing was judged\n";
+  if (!of.verdict.first && of.verdict.exit_code() != 0)
+    out += "nothing is equal or within: this proves nothing\n";
   return out;
 }
 
@@ -149,6 +152,7 @@ std::string json_report(const Comparison& of) {
     if (row.drift >= 0) value["drift"] = finite(row.drift);
     if (!row.why.empty()) value["why"] = row.why;
     if (row.copies_differ) value["copies_differ"] = true;
+    if (row.incomplete) value["incomplete"] = true;
     if (row.follows) value["follows"] = true;
     out["values"].push_back(value);
   }

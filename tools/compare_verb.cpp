@@ -58,8 +58,7 @@ int compare(const Options& o) {
 
 void add_compare(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      app.add_subcommand("compare", "Judge the values that another implementation dumped");
+  CLI::App* verb = app.add_subcommand("compare", "Judge values that another implementation dumped");
   verb->add_option("FILE", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()
       ->type_name("");

@@ -236,8 +236,8 @@ void add_run(CLI::App& app, Action& chosen) {
                "         shardproof run --json --checkpoints --torus 1x2x3 > run.json\n"
                "         shardproof run --torus 1x2x3 --prefill wg-xyz:batch --trace t.h5\n"
                "         shardproof run --program p.txt --torus 2x2x3 --trace t.h5\n"
-               "A layer program is run as it is, with the defaults of `verify`: what it yields is\n"
-               "judged there, and by `compare` in the trace.");
+               "A layer program is run as it is, with the defaults of `verify`: what it yields\n"
+               "is judged there, and by `compare` in the trace.");
   verb->callback([&chosen, options] { chosen = [options] { return run_case(*options); }; });
 }
 

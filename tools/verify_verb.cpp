@@ -113,10 +113,15 @@ int verify(Options& o) {
   const CaseSource source{o.files, o.flags.weights_file()};
   const auto cases = static_cast<std::int64_t>(list.size());
   const std::vector<std::string> skipped = selected.skipped;
+  const auto selected_plan = trace ? selected.plans[0] : nullptr;
   Verification verification(source, cases, report_of(o, source, cases));
   const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
   verification.run(std::move(selected), common, threads, [&](const Judgement& j) {
     const bool ended = j.verdict == Verdict::equal || j.verdict == Verdict::not_judged;
+    if (trace && j.difference() != nullptr && !j.difference()->step.empty()) {
+      OracleMemo memo;  // the unsharded model once more: the judge keeps no values
+      trace->expect(j.difference()->step, *memo.get(selected_plan->plan, weights));
+    }
     if (trace) trace->write(ended ? "complete" : j.explanation());
   });
   return verification.finish(skipped) ? 0 : 1;

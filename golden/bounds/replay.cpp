@@ -106,11 +106,11 @@ Carried Replay::weight(std::int64_t layer, std::string_view name) const {
   return Carried(weights_.at(weight_id(layer, name)));
 }
 
-Format Replay::format_of(std::string_view name) const {
+Format format_of(std::string_view name, const ModelConfig& config, const Declared& declared) {
   const ValueRow* const row = value_row(name);
-  if (row == nullptr) return declared_.unstored();
-  if (row->cache && config_.cache == CacheType::bf16) return Format::bf16;
-  return row->stored ? declared_.values : declared_.unstored();
+  if (row == nullptr) return declared.unstored();
+  if (row->cache && config.cache == CacheType::bf16) return Format::bf16;
+  return row->stored ? declared.values : declared.unstored();
 }
 
 const Carried& Replay::operand(const Place& of, std::string_view name) {

@@ -30,6 +30,9 @@ struct Judged {
   double actual = 0.0;
 };
 
+/// What values of this name are rounded to.
+Format format_of(std::string_view name, const ModelConfig& config, const Declared& declared);
+
 /// The logical model, unsharded, judged by somebody's dump of its named values
 /// ("decode.1.layer0.gate"): each is held against what follows from those it is made of, as the
 /// dump has them. One that the dump lacks is replayed from its own operands, and what that leaves
@@ -81,7 +84,9 @@ class Replay {
   const Carried& value(const std::string& id);
   bool dumped(const std::string& id) const { return dump_.contains(id); }
   /// What values of this name are rounded to.
-  Format format_of(std::string_view name) const;
+  Format format_of(std::string_view name) const {
+    return bounds::format_of(name, config_, declared_);
+  }
   const Weights& weights() const { return weights_; }
   const Declared& declared() const { return declared_; }
   /// Throws Error("bounds_c1", ...) if there is none.

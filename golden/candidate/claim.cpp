@@ -27,7 +27,7 @@ class Reader {
       std::string legal;
       for (const std::string_view w : words)
         if (!w.empty()) legal += fmt::format("{}{}", legal.empty() ? "" : ", ", w);
-      refuse(name, *given, fmt::format("legal: {}", legal));
+      reject(name, *given, fmt::format("legal: {}", legal));
     }
     return static_cast<std::size_t>(at - words.begin());
   }
@@ -38,10 +38,10 @@ class Reader {
     const char* const end = given->data() + given->size();
     const auto [at, error] = std::from_chars(given->data(), end, value);
     if (error != std::errc() || at != end || value < 0 || value > most)
-      refuse(name, *given, fmt::format("a whole number from 0 to {} is expected", most));
+      reject(name, *given, fmt::format("a whole number from 0 to {} is expected", most));
     return value;
   }
-  [[noreturn]] static void refuse(std::string_view name, std::string_view value,
+  [[noreturn]] static void reject(std::string_view name, std::string_view value,
                                   std::string_view why) {
     throw Error("dump_attribute", fmt::format("{}={:?}: {}", name, value.substr(0, 200), why));
   }
@@ -78,14 +78,14 @@ std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
     std::int64_t head = -1;
     const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), head);
     if (error != std::errc() || at != word.data() + word.size() || head < 0 || head >= H)
-      Reader::refuse("heads", text, fmt::format("{:?} is no head from 0 to {}", word, H - 1));
+      Reader::reject("heads", text, fmt::format("{:?} is no head from 0 to {}", word, H - 1));
     if (seen[static_cast<std::size_t>(head)])
-      Reader::refuse("heads", text, fmt::format("head {} is named twice", head));
+      Reader::reject("heads", text, fmt::format("head {} is named twice", head));
     seen[static_cast<std::size_t>(head)] = true;
     heads.push_back(head);
   }
   if (std::ssize(heads) != H)
-    Reader::refuse("heads", text, fmt::format("{} heads, of {}", heads.size(), H));
+    Reader::reject("heads", text, fmt::format("{} heads, of {}", heads.size(), H));
   return heads;
 }
 
@@ -132,7 +132,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     const Rope theirs =
         reader.word("rope_pairs", {"half", "interleaved"}) == 0 ? Rope::half : Rope::interleaved;
     if (model.rope != Rope::half && model.rope != Rope::interleaved)
-      Reader::refuse("rope_pairs", *pairs, "the model rotates nothing");
+      Reader::reject("rope_pairs", *pairs, "the model rotates nothing");
     if (theirs != model.rope) claim.pairs = theirs;
   }
   if (const std::string* const heads = reader.text("heads"))
@@ -140,7 +140,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   const std::string* const mesh = reader.text("mesh");
   claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.given.torus);
   if (claim.exact && (claim.score_base_2 || claim.logits_base_2 || claim.gain_folded))
-    Reader::refuse("arithmetic", "exact",
+    Reader::reject("arithmetic", "exact",
                    "values in other units have other bits; legal: f32, f64, bf16");
   return claim;
 }

@@ -4,10 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
+#include <cmath>
 #include <map>
-#include <utility>
 
 #include "golden/compare/block_map.h"
 #include "weights/registry.h"
@@ -122,8 +120,7 @@ std::vector<Layout> layouts_of(const std::string& name, const dump::Value& value
 
 /// The writer's channel of a head is the model's of this place, by their orders of rotated pairs.
 std::int64_t channel(std::int64_t theirs, const ModelConfig& config, Rope pairs) {
-  const auto rotated =
-      static_cast<std::int64_t>(static_cast<double>(config.Q) * config.rotary + 0.5);
+  const std::int64_t rotated = std::llround(static_cast<double>(config.Q) * config.rotary);
   if (theirs >= rotated) return theirs;
   const std::int64_t half = rotated / 2;
   // The pair and its half, as they count, and then as the model does.
@@ -351,13 +348,39 @@ void add_summand(Held& sum, const Held& other) {
   if (!(sum.layout == other.layout) || sum.places != other.places)
     throw Error("dump_layout", fmt::format("{} and {}, summands of {}, have not one layout",
                                            sum.name, other.name, sum.subject.id));
+  if (sum.sizes.empty()) {
+    sum.sizes = sum.shards;
+    for (std::vector<double>& shard : sum.sizes)
+      for (double& v : shard) v = std::abs(v);
+  }
   for (std::size_t chip = 0; chip < sum.shards.size(); ++chip)
-    for (std::size_t i = 0; i < sum.shards[chip].size(); ++i)
+    for (std::size_t i = 0; i < sum.shards[chip].size(); ++i) {
       sum.shards[chip][i] += other.shards[chip][i];
+      sum.sizes[chip][i] += std::abs(other.shards[chip][i]);
+    }
+  ++sum.summands;
   sum.name += "+" + other.name;
 }
 
 }  // namespace
+
+Coarse coarse_of(dump::Encoding encoding) {
+  using dump::Encoding;
+  switch (encoding) {
+    case Encoding::f32:
+      return {bounds::unit_of(bounds::Format::f32), bounds::least_of(bounds::Format::f32)};
+    case Encoding::bf16:
+      return {bounds::unit_of(bounds::Format::bf16), bounds::least_of(bounds::Format::bf16)};
+    case Encoding::f16:
+      return {0x1p-11, 0x1p-25};
+    default:
+      return {};  // f64, and whole numbers, which are what they are
+  }
+}
+
+bool Held::coarser_than(bounds::Format format) const {
+  return coarse_of(encoding).unit > bounds::unit_of(format);
+}
 
 std::vector<int> Held::group(int chip) const {
   std::vector<int> members = judged_group(layout, torus, chip);
@@ -376,31 +399,11 @@ bool Held::complete() const {
   return std::find(seen.begin(), seen.end(), false) == seen.end();
 }
 
-namespace {
-
-/// Names in the order of the run, as far as the file says it (`order`); then in the file's own.
-std::vector<std::string> names_of(const dump::Dump& dump) {
-  std::vector<std::pair<std::int64_t, std::string>> names;
-  for (const std::string& name : dump.order) {
-    const std::string* const given = find(dump.values.find(name)->second.attributes, "order");
-    std::int64_t order = std::numeric_limits<std::int64_t>::max();
-    if (given != nullptr) std::from_chars(given->data(), given->data() + given->size(), order);
-    names.emplace_back(order, name);
-  }
-  std::stable_sort(names.begin(), names.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> sorted;
-  for (auto& [order, name] : names) sorted.push_back(std::move(name));
-  return sorted;
-}
-
-}  // namespace
-
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights) {
   const Passes passes = claim.given.passes();
   Values values;
   std::map<std::string, std::size_t> sums;
-  for (const std::string& name : names_of(dump)) {
+  for (const std::string& name : dump::in_order(dump)) {
     const dump::Value& value = dump.values.find(name)->second;
     if (const std::string* const same = find(value.attributes, "same_as")) {
       const auto other = dump.values.find(*same);
@@ -408,6 +411,16 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
         throw Error("dump_attribute", fmt::format("{}: same_as={:?}: the trace has no array of "
                                                   "that name",
                                                   name, same->substr(0, 200)));
+      // What is said to be the same must be the same value: nothing else judges it.
+      const auto of = [&](const std::string& id, const dump::Value& v) {
+        const std::vector<Subject> s = subjects_of(id, v, claim, passes, weights.kept());
+        return s.empty() ? std::string() : s[0].title();
+      };
+      const std::string mine = of(name, value), theirs = of(*same, other->second);
+      if (!mine.empty() && mine != theirs)
+        throw Error("dump_attribute",
+                    fmt::format("{}: same_as={:?}: this is {}, that {}", name, same->substr(0, 200),
+                                mine, theirs.empty() ? "no value of the model" : theirs));
       ++values.copies;
       continue;
     }
@@ -415,8 +428,7 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
     if (!find(value.attributes, "summand_of") || values.held.empty() ||
         values.held.back().name != name)
       continue;
-    Held& last = values.held.back();
-    last.summands = true;
+    const Held& last = values.held.back();
     const auto [at, is_first] = sums.emplace(last.subject.title(), values.held.size() - 1);
     if (is_first) continue;
     add_summand(values.held[at->second], last);

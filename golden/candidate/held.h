@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,10 +23,12 @@ struct Held {
   Layout layout;
   Torus torus;  ///< 1x1x1 where the file has it whole
   bool whole = false;
-  bool summands = false;  ///< one number is the sum of several that the writer keeps: not rounded
+  int summands = 1;  ///< that the writer keeps of each number: a sum of several is not rounded
   dump::Encoding encoding = dump::Encoding::f32;
   /// By chip; empty where the file lacks it.
   std::vector<std::vector<double>> shards;
+  /// Of a number that is the sum of several summands the sum of their sizes; else empty.
+  std::vector<std::vector<double>> sizes;
   /// Of each number of a shard its element in the model's value, row-major, or kNone.
   std::vector<std::vector<std::int64_t>> places;
   /// What the writer's number times this is the model's, by element; empty: 1. The writer's units.
@@ -34,12 +37,23 @@ struct Held {
   double unit(std::int64_t element) const {
     return units.empty() ? 1.0 : units[static_cast<std::size_t>(element)];
   }
+  double size(std::size_t chip, std::size_t i) const {
+    return sizes.empty() ? std::abs(shards[chip][i]) : sizes[chip][i];
+  }
   /// The chips whose summands add up to what the first of them, `chip`, stands for; of a value that
   /// is not partial the chip alone. None where it is not the first, or the file lacks one of them.
   std::vector<int> group(int chip) const;
+  /// Whether the file has fewer digits than values of this format: then it has them rounded.
+  bool coarser_than(bounds::Format format) const;
   /// Whether every element is there, of partial sums all summands; of copies one will do.
   bool complete() const;
 };
+
+/// What rounding to an encoding changes: |RN(x) − x| is at most unit·|x|, or least.
+struct Coarse {
+  double unit = 0.0, least = 0.0;
+};
+Coarse coarse_of(dump::Encoding encoding);
 
 /// A value of the file that is not one of the model's, or that nothing can be said of.
 struct Unknown {

@@ -41,6 +41,29 @@ IntTensor column(const IntTensor& of, std::size_t first, std::size_t count) {
   return part;
 }
 
+/// Of how many numbers of the trace one number of the value is the sum.
+std::int64_t parts_of(const Held& held) {
+  return std::int64_t{held.summands} * held.torus.size(held.layout.partial());
+}
+
+/// The sum of their sizes, by element.
+std::vector<double> sizes_of_parts(const Held& held) {
+  std::vector<double> sizes(at(element_count(held.subject.shape)), 0.0);
+  for (int chip = 0; chip < held.torus.chips(); ++chip) {
+    const auto c = static_cast<std::size_t>(chip);
+    const std::vector<int> group = held.group(chip);
+    if (group.empty()) continue;
+    for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
+      const std::int64_t place = held.places[c][i];
+      if (place == Held::kNone) continue;
+      double size = 0.0;
+      for (const int member : group) size += held.size(static_cast<std::size_t>(member), i);
+      sizes[at(place)] = std::max(sizes[at(place)], size * std::abs(held.unit(place)));
+    }
+  }
+  return sizes;
+}
+
 }  // namespace
 
 std::optional<bounds::Carried> assembled_value(const Held& held) {
@@ -135,16 +158,37 @@ void Reference::find_ids(const Values& values) {
   }
 }
 
-/// Of several arrays of one value it is the first, as it is made and not as it is moved later; its
-/// summands, which some sum of theirs was made of and rounded, only where nothing else is there.
+/// Of several arrays of one value it is the first, as it is made and not as it is moved later; what
+/// is still to be added up, only where nothing else is there.
 void Reference::fill_dump(const Values& values) {
-  for (const bool partial : {false, true})
+  for (const bool sums : {false, true})
     for (const Held& held : values.held) {
       const Meaning meaning = held.subject.meaning;
       if (meaning != Meaning::checkpoint && meaning != Meaning::probs) continue;
-      if (held.layout.is_partial() != partial || dump_.contains(held.subject.id)) continue;
-      if (auto whole = assembled_value(held)) dump_.emplace(held.subject.id, std::move(*whole));
+      if (sums != (parts_of(held) > 1)) continue;
+      if (dump_.contains(held.subject.id)) continue;  // as it is made, not as it is moved later
+      auto whole = assembled_value(held);
+      if (!whole) continue;
+      // The writer's next steps had its own number, not the one that the file rounds it to.
+      if (held.coarser_than(
+              bounds::format_of(held.subject.name, claim_.given.model, claim_.declared))) {
+        const Coarse coarse = coarse_of(held.encoding);
+        for (std::size_t i = 0; i < whole->size(); ++i)
+          whole->radius[i] += coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least;
+      }
+      dump_.emplace(held.subject.id, sums ? added_up(held, std::move(*whole)) : std::move(*whole));
     }
+}
+
+/// A value that the trace has in parts, as the writer has it once they are added, in some order.
+bounds::Carried Reference::added_up(const Held& held, bounds::Carried whole) const {
+  const std::int64_t parts = parts_of(held);
+  const double growth = claim_.declared.growth(parts - 1);
+  const std::vector<double> sizes = sizes_of_parts(held);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    whole.radius[i] +=
+        growth * sizes[i] + static_cast<double>(parts) * bounds::least_of(claim_.declared.sums);
+  return whole.rounded(bounds::format_of(held.subject.name, claim_.given.model, claim_.declared));
 }
 
 const Tensor* Reference::exact(const Subject& s) {

@@ -32,6 +32,7 @@ class Reference {
  private:
   void find_ids(const Values& values);
   void fill_dump(const Values& values);
+  bounds::Carried added_up(const Held& held, bounds::Carried whole) const;
 
   const Claim& claim_;
   Passes passes_;

@@ -33,8 +33,8 @@ struct Expected {
   bool any() const { return bits != nullptr || bound.has_value(); }
 };
 
-/// Calls see(number, chips that hold it, place) for each number of the value: of partial sums their
-/// sum, on the first chip of the group.
+/// Calls see(number, chips that hold it, place, size) for each number of the value: of partial sums
+/// their sum, on the first chip of the group, and the sum of their sizes.
 template <class See>
 void each_number(const Held& held, See&& see) {
   for (int chip = 0; chip < held.torus.chips(); ++chip) {
@@ -44,15 +44,16 @@ void each_number(const Held& held, See&& see) {
     for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
       const std::int64_t place = held.places[c][i];
       if (place == Held::kNone) continue;
-      double v = 0.0, rest = 0.0;
+      double v = 0.0, rest = 0.0, size = 0.0;
       for (const int member : group) {
+        size += held.size(static_cast<std::size_t>(member), i);
         const double p = held.shards[static_cast<std::size_t>(member)][i], sum = v + p;
         const double back = sum - v;
         rest += (v - (sum - back)) + (p - back);
         v = sum;
       }
       if (group.size() > 1) v += rest;
-      see(group.size() > 1 ? v : held.shards[c][i], group, place);
+      see(group.size() > 1 ? v : held.shards[c][i], group, place, size);
     }
   }
 }
@@ -93,6 +94,8 @@ class Judging {
     row.title = held.subject.title();
     row.held = number;
     row.chips = held.torus.chips();
+    row.of_run = held.subject.meaning != Meaning::weight && held.subject.meaning != Meaning::ids;
+    row.incomplete = !held.complete();
     if (held.subject.meaning == Meaning::ids) return ids(held, std::move(row));
     if (held.subject.meaning == Meaning::token) keep_token(held);
     if (held.subject.meaning == Meaning::token && !claim_.exact) return token(held, std::move(row));
@@ -134,7 +137,7 @@ class Judging {
   }
 
   Format format_of(const Held& held) const {
-    const bool rounded = !held.layout.is_partial() && !held.summands && held.units.empty();
+    const bool rounded = !held.layout.is_partial() && held.summands == 1 && held.units.empty();
     return rounded ? format_of(held.subject) : Format::f64;
   }
   Format format_of(const Subject& s) const {
@@ -148,15 +151,23 @@ class Judging {
     e.format = format_of(held);
     if (s.meaning == Meaning::weight) {
       e.bits = reference_.exact(s);
-    } else if (claim_.exact && !held.layout.is_partial() && !held.summands) {
+    } else if (claim_.exact && !held.layout.is_partial() && held.summands == 1) {
       e.bits = reference_.exact(s);
       if (e.bits == nullptr) e.why = "the unsharded model has no such value";
     } else {
       e.bound = bound_of(s);
       if (!e.bound) e.why = "judged in the exact regime only";
-      // What is rounded to a format before it is added or brought to other units.
-      if (e.bound && (held.summands || !held.units.empty()))
+      // What is rounded to a format before it is brought to other units.
+      if (e.bound && held.summands == 1 && !held.units.empty())
         e.bound = e.bound->rounded(format_of(s));
+      // As the file has them, with fewer digits.
+      if (e.bound && held.coarser_than(e.format)) {
+        e.format = Format::f64;
+        const Coarse coarse = coarse_of(held.encoding);
+        for (std::size_t i = 0; i < e.bound->size(); ++i)
+          e.bound->radius[i] +=
+              coarse.unit * (std::abs(e.bound->center[i]) + e.bound->radius[i]) + coarse.least;
+      }
     }
     return e;
   }
@@ -167,7 +178,8 @@ class Judging {
     bounds::Slack slack;
     double reach = 0.0, squares = 0.0, most = -1.0;
     std::int64_t numbers = 0;
-    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place) {
+    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place,
+                          double size) {
       if (masked(place)) return;
       row.elements += std::ssize(chips);
       ++numbers;
@@ -181,6 +193,7 @@ class Judging {
         Interval number = expected.bound->at(at(place));
         const double unit = held.unit(place);
         if (unit != 1.0) number = in_units(number, unit);
+        if (held.summands > 1) number = with_rounded_summands(held, number, size);
         const Interval ends = bounds::values(number, expected.format);
         low = ends.low;
         high = ends.high;
@@ -222,6 +235,16 @@ class Judging {
     return bounds::around(center, radius);
   }
 
+  /// Each summand was rounded when it was stored, and may be larger than the sum.
+  Interval with_rounded_summands(const Held& held, const Interval& number, double size) const {
+    const Format format = format_of(held.subject);
+    const double count = static_cast<double>(held.summands) *
+                         static_cast<double>(held.torus.size(held.layout.partial()));
+    const double radius = 0.5 * (number.high - number.low) + bounds::unit_of(format) * size +
+                          count * bounds::least_of(format);
+    return bounds::around(0.5 * (number.low + number.high), radius);
+  }
+
   static bool copies_differ(const Held& held) {
     std::vector<double> first(at(element_count(held.subject.shape)));
     std::vector<bool> seen(first.size(), false);
@@ -243,7 +266,7 @@ class Judging {
     if (exact == nullptr) return -1.0;
     const Masked masked(held, claim_, reference_);
     double most = 0.0, squares = 0.0;
-    each_number(held, [&](double v, const std::vector<int>&, std::int64_t place) {
+    each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
       if (masked(place)) return;
       most = std::max(most,
                       std::abs(v * held.unit(place) - static_cast<double>(exact->data[at(place)])));
@@ -275,7 +298,7 @@ class Judging {
     const std::size_t V = at(claim_.given.model.V);
     std::set<int> wrong;
     row.fit = Fit::within;
-    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place) {
+    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
       row.elements += std::ssize(chips);
       const std::size_t first = at(place) * V;
       const auto begin = z.center.begin() + static_cast<std::ptrdiff_t>(first);
@@ -287,6 +310,12 @@ class Judging {
       const bool right =
           is_id &&
           (t == best || (room > 0 && z.center[first + t] + room >= z.center[first + best]));
+      // Where another token could have been the largest as well, what lies inside proves little.
+      const auto reach = [&](std::size_t k) { return z.radius[first + k]; };
+      for (std::size_t k = 0; k < V && right && row.fit == Fit::within; ++k)
+        if (k != t && reach(k) + reach(t) > 0 &&
+            z.center[first + k] + reach(k) >= z.center[first + t] - reach(t))
+          row.fit = Fit::loose;
       if (right) return;
       ++row.wrong;
       wrong.insert(chips.begin(), chips.end());
@@ -333,11 +362,13 @@ std::int64_t Verdict::count(Fit fit) const {
   return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.fit == fit; });
 }
 
-int Verdict::exit_code() const {
-  const bool judged = std::any_of(rows.begin(), rows.end(),
-                                  [](const Row& row) { return row.fit != Fit::not_judged; });
-  return judged && count(Fit::different) == 0 ? 0 : 1;
+bool Verdict::proves() const {
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.of_run && (row.fit == Fit::equal || row.fit == Fit::within);
+  });
 }
+
+int Verdict::exit_code() const { return proves() && count(Fit::different) == 0 ? 0 : 1; }
 
 Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   const Passes passes = claim.given.passes();
@@ -358,8 +389,8 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     verdict.rows.push_back(judging.judge(held, i));
     const Row& row = verdict.rows.back();
     const Meaning meaning = held.subject.meaning;
-    if (row.fit != Fit::not_judged && (meaning == Meaning::checkpoint || meaning == Meaning::token))
-      seen.insert(held.subject.id);
+    const bool checkpoint = meaning == Meaning::checkpoint || meaning == Meaning::token;
+    if (row.fit != Fit::not_judged && checkpoint && held.complete()) seen.insert(held.subject.id);
     if (row.fit == Fit::different && !row.follows && !verdict.first)
       verdict.first = verdict.rows.size() - 1;
   }

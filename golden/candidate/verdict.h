@@ -33,6 +33,8 @@ struct Row {
   /// The largest difference from the exact regime's value, over its root mean square; below 0 where
   /// it is not known. Never judged.
   double drift = -1.0;
+  bool of_run = true;                    ///< neither a weight nor an input
+  bool incomplete = false;               ///< not every element is there
   std::int64_t elements = 0, wrong = 0;  ///< numbers on all chips
   int chips = 0, wrong_chips = 0;
   std::optional<WrongElement> first, worst;
@@ -46,13 +48,15 @@ struct Verdict {
   std::vector<Row> rows;  ///< in the order of the run
   std::vector<Unknown> unknown;
   std::int64_t copies = 0;  ///< values that stand in the trace as the same as another
-  /// Values of the model that have a verdict, and all that there are.
+  /// Whole values of the model that have a verdict, and all that there are.
   std::int64_t compared = 0, whole = 0;
   /// The first row that is different and does not follow from what it is made of.
   std::optional<std::size_t> first;
 
   std::int64_t count(Fit fit) const;
-  /// 0: something was judged, and nothing is different; else 1.
+  /// Whether some value of the run is equal or within: loose ones prove nothing.
+  bool proves() const;
+  /// 0: it proves something, and nothing is different; else 1.
   int exit_code() const;
 };
 

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "golden/dump/hdf5_trace.h"
 #include "golden/dump/npz_trace.h"
@@ -28,7 +31,7 @@ using Container = void (*)(const std::filesystem::path&, std::uint64_t, Sink&);
 class File {
  public:
   explicit File(const std::filesystem::path& path)
-      : path_(path), number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (number_ < 0 || ::fstat(number_, &status) != 0) {
       const std::string why = std::strerror(errno);
@@ -60,7 +63,6 @@ class File {
     number_ = -1;
   }
 
-  const std::filesystem::path& path_;
   int number_;
   std::uint64_t size_ = 0;
 };
@@ -76,6 +78,22 @@ Container container_of(const File& file, const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::vector<std::string> in_order(const Dump& dump) {
+  std::vector<std::pair<std::int64_t, std::string>> names;
+  for (const std::string& name : dump.order) {
+    const Attributes& attributes = dump.values.find(name)->second.attributes;
+    std::int64_t order = std::numeric_limits<std::int64_t>::max();
+    if (const auto given = attributes.find("order"); given != attributes.end())
+      std::from_chars(given->second.data(), given->second.data() + given->second.size(), order);
+    names.emplace_back(order, name);
+  }
+  std::stable_sort(names.begin(), names.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> sorted;
+  for (auto& [order, name] : names) sorted.push_back(std::move(name));
+  return sorted;
+}
 
 Dump read_dump(const std::filesystem::path& path) {
   std::optional<Limits> limits;

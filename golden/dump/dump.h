@@ -52,6 +52,9 @@ struct Dump {
   std::vector<std::string> ignored;  ///< what else there is: groups and folders other than chips
 };
 
+/// Names in the order of the run, as far as the file says it (`order`); then in the file's own.
+std::vector<std::string> in_order(const Dump& dump);
+
 /// Reads a trace of anybody's, an HDF5 file or a NumPy archive, by its first bytes. The file is
 /// opened in a child process whose memory is limited, so that a file that breaks a library breaks
 /// only that process. At most max(64 MiB, 8 times the file) are allocated. Throws Error, one line

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <stdexcept>
 #include <utility>
 
 #include "golden/compare/assembled.h"
+#include "golden/expected.h"
 #include "golden/trace/arithmetic.h"
 #include "golden/trace/copies.h"
 #include "weights/error.h"
@@ -129,6 +131,7 @@ void TraceFile::add(const Scope& scope, const Program& program, const Op* op,
   }
   put({id, declared.layout, role.to_string(), op->to_string(),
        dtype_of(declared, value, numerics_, config_), value, like});
+  steps_.insert_or_assign(id, Step{scope, declared, op->to_string(), value.shape(), order_ - 1});
   if (role.kind == Role::Kind::checkpoint && (role.name == "k_cache" || role.name == "v_cache"))
     caches_[checkpoint_id("", scope.layer, role.name)] = same_as_.contains(id) ? same_as_[id] : id;
 }
@@ -156,6 +159,37 @@ void TraceFile::input(const Scope& scope, const Program& program, const ValueDec
     put({step, value.layout(), role.to_string(), "input", dtype, value,
          made == caches_.end() ? "" : made->second});
   }
+}
+
+void TraceFile::expect(const std::string& id, const OracleMemo::Known& known) {
+  const auto at = steps_.find(id);
+  if (at == steps_.end()) return;
+  const Step& step = at->second;
+  Expected expected;
+  try {
+    expected =
+        expected_value(known.answer, known.stored, step.scope, step.declared.role, step.shape);
+  } catch (const std::out_of_range&) {
+    return;
+  } catch (const Error&) {  // no value of the model
+    return;
+  }
+  const Hdf5Writer::Object group = file_.group(file_.root(), "expected");
+  Hdf5Writer::Object made = [&] {
+    if (expected.integer) {
+      std::vector<std::int32_t> numbers(expected.bits.begin(), expected.bits.end());
+      return file_.dataset(group, id, expected.shape, std::span<const std::int32_t>(numbers));
+    }
+    std::vector<float> numbers;
+    for (const std::uint32_t bits : expected.bits) numbers.push_back(std::bit_cast<float>(bits));
+    return file_.dataset(group, id, expected.shape, std::span<const float>(numbers));
+  }();
+  made.put_text("layout", step.declared.layout.with_partial(Axes()).to_string());
+  made.put_text("dtype", expected.integer ? "int32" : "f32");
+  made.put_text("meaning", step.declared.role.to_string());
+  made.put_text("op", step.op);
+  made.put("shape", step.shape);
+  made.put("order", step.order);
 }
 
 void TraceFile::write(std::string_view ended) {

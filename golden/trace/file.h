@@ -25,6 +25,9 @@ class TraceFile {
   void add(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
            const Sharded& value);
 
+  /// As Trace::expect.
+  void expect(const std::string& id, const OracleMemo::Known& known);
+
   /// Writes the file; to be called once.
   void write(std::string_view ended);
 
@@ -37,6 +40,15 @@ class TraceFile {
     std::string dtype;
     const Sharded& value;
     std::string like;  ///< the id of a value that this one may be the same as
+  };
+
+  /// What an op's output was declared to be.
+  struct Step {
+    Scope scope;
+    ValueDecl declared;
+    std::string op;
+    Shape shape;
+    int order;
   };
 
   void input(const Scope& scope, const Program& program, const ValueDecl& declared,
@@ -61,6 +73,7 @@ class TraceFile {
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // their groups
   int order_ = 0;
+  std::map<std::string, Step> steps_;           // by id
   std::set<std::string> resident_;              // weights, by layout, that are in the file
   std::map<std::string, std::string> caches_;   // by layer and name, the id of the newest
   std::map<std::string, std::string> same_as_;  // by id

@@ -26,6 +26,10 @@ void Trace::observe(const Scope& scope, const Program& program, const Op* op,
   file_->add(scope, program, op, declared, value);
 }
 
+void Trace::expect(const std::string& id, const OracleMemo::Known& known) {
+  file_->expect(id, known);
+}
+
 void Trace::write(std::string_view ended) { file_->write(ended); }
 
 }  // namespace shardproof

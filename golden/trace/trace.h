@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "engine/program/execute.h"
 #include "engine/run/plan_types.h"
+#include "golden/oracle_memo.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -39,6 +41,10 @@ class Trace : public Observer {
   /// Throws Error("trace_c2", ...) where copies of values differ and there is no room for them.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
+
+  /// Puts what a value of the run should have been under `/expected/ID`, as the unsharded model has
+  /// it; nothing, where that has no such value, or where the run never came to it.
+  void expect(const std::string& id, const OracleMemo::Known& known);
 
   /// Writes the file; to be called once. `ended` says how the run ended: "complete", or what was
   /// found first. Throws Error("trace_c1", ...) if the disk refuses; then nothing is left

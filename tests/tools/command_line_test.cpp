@@ -166,9 +166,11 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
 TEST(CommandLine, NoWordIsLeftOver) {
   for (const Verb& verb : all_verbs()) {
     if (!verb.verbs.empty()) continue;
-    const std::string words = verb.path == "weights quantize" ? "one another "
-                              : verb.path == "explain" || verb.path == "weights inspect" ? "one "
-                                                                                         : "";
+    const std::string words =
+        verb.path == "weights quantize" ? "one another "
+        : verb.path == "explain" || verb.path == "weights inspect" || verb.path == "compare"
+            ? "one "
+            : "";
     expect_refused(verb.path, words + "two", "flag_c5", "takes no word 'two'");
     expect_refused(verb.path, "-- " + words + "--two", "flag_c5", "takes no word '--two'");
   }

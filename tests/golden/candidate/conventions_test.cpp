@@ -10,7 +10,8 @@ namespace {
 
 /// Changes the numbers of all values of some names.
 template <class Change>
-std::vector<Written> changed(const ExactRun& run, const std::vector<std::string>& names, Change&& by) {
+std::vector<Written> changed(const ExactRun& run, const std::vector<std::string>& names,
+                             Change&& by) {
   std::vector<Written> values = run.values();
   for (Written& w : values)
     for (const std::string& name : names)
@@ -200,6 +201,68 @@ TEST(Conventions, AResidualInTwoParts) {
   EXPECT_EQ(run.judged(run.trace(values, "f32")).exit_code(), 1);
 }
 
+/// Each part is rounded by itself, and is larger than the sum.
+TEST(Conventions, PartsThatAreLargerThanTheirSum) {
+  const ExactRun run(kLine);
+  const std::string layer = "decode.2.layer0.";
+  const Tensor x = run.value("decode.2.embed"), y = run.value(layer + "block_out");
+  std::vector<Written> values;
+  for (Written& w : run.values()) {
+    if (w.name != layer + "out") {
+      values.push_back(w);
+      continue;
+    }
+    Written first = w, second = w;
+    first.name += "_a";
+    second.name += "_b";
+    for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+      first.numbers[i] = static_cast<double>(x.data[i] + 24.0f);
+      second.numbers[i] = static_cast<double>(y.data[i] - 24.0f);
+    }
+    first.attributes["summand_of"] = second.attributes["summand_of"] = "out";
+    values.insert(values.end(), {first, second});
+  }
+  const Verdict right = run.judged(run.trace(values, "f32"));
+  EXPECT_EQ(right.count(Fit::different), 0);
+  EXPECT_EQ(right.compared, right.whole);
+  for (Written& w : values)
+    if (w.name == layer + "out_b") w.numbers[7] += 0x1p-16;
+  const Verdict wrong = run.judged(run.trace(values, "f32"));
+  ASSERT_TRUE(wrong.first.has_value());
+  EXPECT_EQ(wrong.rows[*wrong.first].title, layer + "out");
+}
+
+/// A trace that has gate as partial sums: what comes next was made of their sum, rounded.
+TEST(Conventions, OperandsInPartialSums) {
+  const ExactRun run(kLine + " act=bf16");
+  const std::string layer = "decode.1.layer1.";
+  const Tensor t = run.answer().raw_of(layer + "gate");
+  dump::Value parts;
+  parts.attributes = {{"layout", "BLF partialsum-x"}};
+  for (int x = 0; x < 3; ++x)
+    for (int z = 0; z < 2; ++z) {
+      std::vector<double> shard;
+      for (const float v : t.data) shard.push_back((x == 0 ? 0.5 : 0.25) * static_cast<double>(v));
+      parts.chips[{x, 0, z}] = stored(t.shape, shard);
+    }
+  const auto fit_of_hidden = [&](const dump::Dump& d) {
+    const Verdict v = run.judged(d);
+    for (const Row& row : v.rows)
+      if (row.title == layer + "hidden") return row.fit;
+    return Fit::not_judged;
+  };
+  dump::Dump d = run.trace(run.values(), "bf16");
+  dump::Value whole = d.values.at(layer + "gate");
+  d.values.at(layer + "gate") = parts;
+  // It may be of any number that rounds to the same bf16.
+  EXPECT_EQ(fit_of_hidden(d), Fit::loose);
+  // If it stands there as one number, too, that is what it is made of, in whatever order they are.
+  whole.attributes["meaning"] = "gate";
+  d.order.push_back(layer + "gate_stored");
+  d.values.emplace(layer + "gate_stored", whole);
+  EXPECT_EQ(fit_of_hidden(d), Fit::within);
+}
+
 TEST(Conventions, PartialSums) {
   const ExactRun run(kLine);
   const Tensor t = run.answer().raw_of("decode.1.layer1.gate");
@@ -256,6 +319,37 @@ TEST(Conventions, Probs) {
     const Verdict v = run.judged(run.trace(wrong, arithmetic));
     ASSERT_TRUE(v.first.has_value());
     EXPECT_EQ(v.rows[*v.first].title, "prefill.c1.layer1.probs");
+  }
+}
+
+/// A trace whose arrays have fewer digits than the run had.
+TEST(Conventions, ValuesRoundedInTheFile) {
+  const ExactRun run(kLine);
+  for (const dump::Encoding encoding :
+       {dump::Encoding::f16, dump::Encoding::bf16, dump::Encoding::f32}) {
+    dump::Dump d = run.trace({}, encoding == dump::Encoding::f32 ? "f64" : "f32");
+    for (const Written& w : run.values()) {
+      if (w.name.ends_with("ids") || w.name.ends_with("token")) continue;
+      dump::Value value;
+      value.whole = stored(w.shape, w.numbers, encoding);
+      d.values.emplace(w.name, value);
+      d.order.push_back(w.name);
+    }
+    const Verdict right = run.judged(d);
+    EXPECT_EQ(right.count(Fit::different), 0) << to_string(encoding);
+    // Twice a value is no rounding.
+    for (const char* name : {"prefill.c1.layer0.gate", "decode.1.layer1.attn", "decode.2.logits"}) {
+      dump::Dump wrong = d;
+      for (const Written& w : run.values())
+        if (w.name == name) {
+          std::vector<double> twice = w.numbers;
+          for (double& v : twice) v *= 2;
+          wrong.values.find(name)->second.whole = stored(w.shape, twice, encoding);
+        }
+      const Verdict v = run.judged(wrong);
+      ASSERT_TRUE(v.first.has_value()) << name;
+      EXPECT_EQ(v.rows[*v.first].title, name);
+    }
   }
 }
 

@@ -100,10 +100,34 @@ TEST(Held, RefusesByName) {
   expect_refused("dump_layout", "2 layouts of 1", {6, 1, 36}, layout("BLF, BLF"));
   expect_refused("dump_attribute", "the model has no decode.1.layer0.gat", {6, 1, 72},
                  {{"fused", "gat,up"}, {"along", "F"}, {"layout", "BLF, BLF"}});
+  expect_refused("dump_attribute", "no array of that name", {0},
+                 {{"same_as", "decode.1.layer0.up"}});
   expect_refused("dump_attribute", "along", {6, 1, 72},
                  {{"fused", "gate,up"}, {"along", "E"}, {"layout", "BLF, BLF"}});
   expect_refused("dump_layout", "72 together", {6, 1, 70},
                  {{"fused", "gate,up"}, {"along", "F"}, {"layout", "BLF, BLF"}});
+}
+
+TEST(Held, IsTheSameAsNoOtherValue) {
+  const ExactRun run(kLine);
+  std::vector<Written> values;
+  for (const Written& w : run.values())
+    if (w.name == "decode.1.layer0.gate") values.push_back(w);
+  dump::Dump d = run.trace(values, "exact");
+  const auto add = [&](const std::string& name, const std::string& meaning) {
+    dump::Value value;
+    value.whole = stored({0}, {});
+    value.attributes = {{"same_as", "decode.1.layer0.gate"}, {"layout", "BLF"}};
+    if (!meaning.empty()) value.attributes["meaning"] = meaning;
+    d.values.emplace(name, value);
+    d.order.push_back(name);
+  };
+  add("decode.1.layer0.g2", "gate");
+  EXPECT_EQ(run.judged(d).count(Fit::equal), 1);
+  add("decode.1.layer0.up", "");
+  const Claim claim = read_claim(d.attributes, std::nullopt);
+  expect_error("dump_attribute", "this is decode.1.layer0.up, that decode.1.layer0.gate",
+               [&] { read_values(d, claim, run.weights()); });
 }
 
 TEST(Held, TakesAPartitionSpec) {
@@ -165,10 +189,9 @@ TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
 TEST(Subject, OfNoModel) {
   const ModelConfig config = parse_model("palm-tiny");
   const Passes passes(2, 4, 2, 3);
-  for (const char* id :
-       {"prefill.c2.embed", "prefill.c0.layer2.q", "prefill.c0.layer0.embed", "prefill.c0.q",
-        "prefill.c0.layer0.norm2", "prefill.c0.layerx.q", "prefill.c0.layer", "prefill.c0.", "x",
-        "", "layer0.w_down"})
+  for (const char* id : {"prefill.c2.embed", "prefill.c0.layer2.q", "prefill.c0.layer0.embed",
+                         "prefill.c0.q", "prefill.c0.layer0.norm2", "prefill.c0.layerx.q",
+                         "prefill.c0.layer", "prefill.c0.", "x", "", "layer0.w_down"})
     EXPECT_FALSE(subject(id, "", config, passes, WeightType::f32).has_value()) << id;
 }
 

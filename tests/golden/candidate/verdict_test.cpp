@@ -172,6 +172,51 @@ TEST(Verdict, OfNothingFails) {
   EXPECT_EQ(v.unknown[0].name, "somebody.value");
 }
 
+TEST(Verdict, OfLooseValuesAloneFails) {
+  const ExactRun run(kLine);
+  std::vector<Written> values;
+  for (const Written& w : run.values())
+    if (w.name.ends_with("2.logits")) values.push_back(w);
+  dump::Dump d = run.trace(values, "bf16");
+  d.attributes["ulp"] = "100000";
+  const Verdict v = run.judged(d);
+  EXPECT_EQ(v.count(Fit::loose), 1);
+  EXPECT_FALSE(v.proves());
+  EXPECT_EQ(v.exit_code(), 1);
+}
+
+TEST(Verdict, OfWeightsAndIdsAloneFails) {
+  const ExactRun run(kLine);
+  const Tensor t = run.weights().at("layer1.wq");
+  std::vector<Written> values{
+      {"layer1.wq", "EHQ", t.shape, {t.data.begin(), t.data.end()}, {{"layout", "EHQ"}}}};
+  for (const Written& w : run.values())
+    if (w.name.ends_with(".ids")) values.push_back(w);
+  const Verdict v = run.judged(run.trace(values, "exact"));
+  EXPECT_EQ(v.count(Fit::different), 0);
+  EXPECT_EQ(v.exit_code(), 1);
+}
+
+TEST(Verdict, CountsNoValueOfWhichAPartIsMissing) {
+  const ExactRun run(kLine);
+  std::mt19937_64 random(2);
+  dump::Dump d = run.trace({}, "exact");
+  for (const Written& w : run.values())
+    if (w.name == "decode.1.layer0.gate") {
+      dump::Value value;
+      value.attributes["layout"] = "BLF_zx";
+      run.put(value, w, Layout::parse("BLF_zx"), Mesh::parse("x y z", run.given.torus), 2);
+      value.chips.erase({1, 0, 1});
+      d.values.emplace(w.name, value);
+      d.order.push_back(w.name);
+    }
+  const Verdict v = run.judged(d);
+  EXPECT_EQ(v.compared, 0);
+  ASSERT_EQ(v.rows.size(), 1U);
+  EXPECT_TRUE(v.rows[0].incomplete);
+  EXPECT_EQ(v.rows[0].fit, Fit::equal);
+}
+
 TEST(Verdict, SaysWhatFollowsFromAWrongOperand) {
   const ExactRun run(kLine);
   std::vector<Written> values = run.values();

@@ -3,6 +3,7 @@
 // Traces as somebody might write them: of the oracle's own values, in any form.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -15,9 +16,21 @@
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/oracle_memo.h"
+#include "weights/bf16.h"
 #include "weights/registry.h"
 
 namespace shardproof::candidate {
+
+/// The bits of the nearest f16.
+inline std::uint16_t half(double v) {
+  const int sign = std::signbit(v) ? 0x8000 : 0;
+  const double a = std::abs(v);
+  const int e = std::max(a > 0 ? std::ilogb(a) : -14, -14);
+  if (e > 15) return static_cast<std::uint16_t>(sign | 0x7c00);
+  // Below 2^10 of a subnormal; 2^11 is the next power's first.
+  const auto m = static_cast<int>(std::nearbyint(std::ldexp(a, 10 - e)));
+  return static_cast<std::uint16_t>(sign | ((e + 14) * 1024 + m));
+}
 
 /// Numbers as a file stores them.
 inline dump::Stored stored(Shape shape, const std::vector<double>& numbers,
@@ -28,7 +41,12 @@ inline dump::Stored stored(Shape shape, const std::vector<double>& numbers,
       const auto* const from = reinterpret_cast<const std::byte*>(&x);
       s.bytes.insert(s.bytes.end(), from, from + sizeof x);
     };
-    if (encoding == dump::Encoding::f32)
+    if (encoding == dump::Encoding::bf16)
+      put(static_cast<std::uint16_t>(
+          std::bit_cast<std::uint32_t>(round_to_bf16(static_cast<float>(v))) >> 16));
+    else if (encoding == dump::Encoding::f16)
+      put(half(v));
+    else if (encoding == dump::Encoding::f32)
       put(static_cast<float>(v));
     else if (encoding == dump::Encoding::int32)
       put(static_cast<std::int32_t>(v));

@@ -65,7 +65,8 @@ class Planted {
 
   std::vector<Hypothesis> ask(const std::string& id, const std::string& layout, const Torus& torus,
                               Shards shards) {
-    bounds::Replay replay(known_->stored, plan_.passes, ids_, dump, declared);
+    const bounds::Replay::Dump given(dump.begin(), dump.end());
+    bounds::Replay replay(known_->stored, plan_.passes, ids_, given, declared);
     return diagnose(replay, {id, torus, Layout::parse(layout), std::move(shards)});
   }
   /// Of a whole tensor, which the dump has from then on.

@@ -92,6 +92,7 @@ inline Traced trace_case(const Case& c, const std::filesystem::path& target,
   options.faults = std::move(faults);
   options.until = until;
   traced.judgement = verify_case(c, memo, options);
+  if (traced.judgement.difference()) trace.expect(traced.judgement.difference()->step, *known);
   trace.write(traced.judgement.difference() ? traced.judgement.explanation() : "complete");
   return traced;
 }

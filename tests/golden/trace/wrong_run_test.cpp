@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "golden/dump/dump.h"
 #include "tests/golden/faults.h"
 #include "tests/golden/trace/reader.h"
 #include "tests/golden/trace/traced_run.h"
@@ -28,6 +29,28 @@ TEST(Trace, OfAWrongRunEndsAtTheFirstWrongStep) {
   // It is what the chips held, wrong as they are: blocks of a tensor, of which there are no copies.
   const Sharded& wrong = traced.keeper.kept.at("decode.1.layer0.hr").value;
   EXPECT_EQ(file.data("decode.1.layer0.hr"), bytes_of_whole(wrong));
+}
+
+TEST(Trace, OfAWrongRunHasWhatShouldHaveBeen) {
+  const Folder folder;
+  const Case c = parse_case(kCase);
+  for (const char* step : {"hr", "h", "ag"}) {
+    const Traced traced = trace_case(c, folder / "t.h5", true, lost_transfer(step, "decode"));
+    if (traced.judgement.verdict == Verdict::equal) continue;  // not moved by a collective
+    const std::string& wrong = traced.judgement.difference()->step;
+    // It is no value of the trace. (A reader must not have the file open in this process.)
+    EXPECT_EQ(dump::read_dump(folder / "t.h5").ignored, std::vector<std::string>{"expected"});
+    const TraceReader file(folder / "t.h5");
+    EXPECT_EQ(file.names("/expected"), std::set<std::string>{wrong});
+    EXPECT_EQ(file.data("/expected/" + wrong),
+              as_bytes(OracleMemo()
+                           .get(c)
+                           ->answer.checkpoints.at(traced.judgement.difference()->checkpoint)
+                           .data));
+    EXPECT_EQ(file.text("/expected/" + wrong, "dtype"), "f32");
+  }
+  trace_case(c, folder / "t.h5");
+  EXPECT_FALSE(TraceReader(folder / "t.h5").has("expected"));
 }
 
 TEST(Trace, OfAWrongRunHasCopiesThatDiffer) {
