@@ -40,6 +40,7 @@ set(shardproof_private_headers
   golden/diagnosis/families.h
   golden/diagnosis/fit.h
   golden/diagnosis/norm_row.h
+  golden/diagnosis/orders.h
   golden/diagnosis/question.h
   golden/diagnosis/search.h
   golden/diagnosis/what_if.h

@@ -47,7 +47,7 @@ int compare(const Options& o) {
   found.verdict = candidate::judge(found.values, found.claim, reference);
   if (found.verdict.first) {
     const candidate::Held& held = found.values.held[found.verdict.rows[*found.verdict.first].held];
-    if (const auto wrong = candidate::wrong_value(held, found.claim.given.torus))
+    if (const auto wrong = candidate::wrong_value(held, found.values, found.claim.given.torus))
       found.diagnosis = diagnosis::diagnose(reference.replay(), *wrong);
   }
   fmt::print("{}", o.json ? json_report(found) : text_report(found, o.quiet));

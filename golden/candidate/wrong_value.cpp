@@ -45,9 +45,19 @@ std::optional<std::vector<std::vector<double>>> blocks(const Held& held, const L
 
 }  // namespace
 
-std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Torus& torus) {
-  if (held.subject.meaning != Meaning::checkpoint || !held.complete()) return std::nullopt;
-  diagnosis::Wrong wrong{held.subject.id, torus, in_order(held.layout, held.subject.dims), {}};
+std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& values,
+                                            const Torus& torus) {
+  const bool raw = held.subject.meaning == Meaning::raw;
+  // A lookup's summands are no products that are replayed.
+  if ((held.subject.meaning != Meaning::checkpoint && !raw) ||
+      (raw && held.subject.name == "embed") || !held.complete())
+    return std::nullopt;
+  diagnosis::Wrong wrong{held.subject.id, torus, in_order(held.layout, held.subject.dims), {}, {}};
+  wrong.raw = raw;
+  // Of several arrays of one value the last is what the next step takes.
+  for (const Held& other : values.held)
+    if (other.subject.meaning == Meaning::checkpoint && !other.whole && !other.layout.is_partial())
+      wrong.layouts.insert_or_assign(other.subject.id, in_order(other.layout, other.subject.dims));
   if (!held.whole)
     if (auto shards = blocks(held, wrong.layout)) {
       wrong.shards = std::move(*shards);

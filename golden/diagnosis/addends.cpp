@@ -79,7 +79,7 @@ Axes axes_of(const Question& q, int n) {
 
 /// The value with these counts, of all addends.
 bounds::Evaluated counted(const Addends& a, const std::vector<int>& counts, std::size_t g,
-                          const bounds::Declared& by) {
+                          const bounds::Declared& by, bounds::Format kept) {
   bounds::Evaluated v;
   if (a.sum == nullptr) {
     // One addition of two values: its only rounding is the value's own, unless more are made.
@@ -89,12 +89,13 @@ bounds::Evaluated counted(const Addends& a, const std::vector<int>& counts, std:
       const bounds::Evaluated more = counts[i] == 1 ? x : times(x, counts[i]);
       v = {v.center + more.center, v.radius + more.radius, 0.0};
     }
+    // What is added again was a value in between.
+    const double unit = std::max(by.operations.unit, bounds::unit_of(kept));
     int extra = 0;
     for (const int count : counts) extra += std::max(std::abs(count) - 1, 0);
-    v.radius += extra * by.operations.unit * (std::abs(v.center) + v.radius);
+    v.radius += extra * unit * (std::abs(v.center) + v.radius);
     for (std::size_t i = 0; i < a.all.size() && extra > 0; ++i)
-      v.radius +=
-          std::abs(counts[i]) * extra * by.operations.unit * std::abs(a.all[i].at(g).center);
+      v.radius += std::abs(counts[i]) * extra * unit * std::abs(a.all[i].at(g).center);
     return v;
   }
   Contraction::Counts of;
@@ -161,13 +162,17 @@ void try_addends(const Question& q, Search& search) {
     if (*least == *most && *most > 1) axes = axes_of(q, *most);
   }
   if (parameters == 0) return;
+  // A multiple of the only product is a matter of scales and sums, and not of addends.
+  if (a->sum != nullptr && a->sum->terms.size() == 1)
+    for (int chip = 0; chip < q.chips(); ++chip)
+      if (counts[static_cast<std::size_t>(chip)][0] != 1) return;
   search.consider({.fault = "addend not added once",
                    .detail = detail,
                    .axes = axes.to_string(),
                    .parameters = parameters,
                    .at = [&q, a, counts](int chip, std::size_t local) {
                      return counted(*a, counts[static_cast<std::size_t>(chip)],
-                                    q.global(chip, local), q.replay().declared());
+                                    q.global(chip, local), q.replay().declared(), q.format());
                    }});
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "golden/diagnosis/families.h"
@@ -22,7 +23,7 @@ class Attention {
 
   void run() {
     const std::string& n = q_.name();
-    channels();
+    if (!q_.raw()) channels();
     if (n == "q_rot" || n == "k_rot") positions();
     if (n == "score" || n == "max" || n == "exp" || n == "denom" || n == "attn") masks();
     if (n == "score" || n == "attn") groups();
@@ -140,34 +141,60 @@ class Attention {
                       .at = q_.logical(std::move(y))});
   }
 
-  /// Query head h reads kv head h mod K, not h·K/H.
+  /// Query heads that read other kv heads than h·K/H.
   void groups() {
     const std::int64_t H = q_.config().H, K = q_.config().K;
     if (K == 1 || K == H) return;
-    const auto place = [H, K](std::int64_t h) { return h % K * (H / K) + h / K; };
-    const auto at_heads = [&](const bounds::Carried& x, bool back) {
-      bounds::Carried y = x;
-      std::size_t inner = 1;
-      for (std::size_t d = 3; d < x.shape.size(); ++d) inner *= at(x.shape[d]);
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        const auto h = static_cast<std::int64_t>(i / inner) % H;
-        const std::size_t there = i + at(place(h) - h + H) * inner - at(H) * inner;
-        if (back)
-          y.set(i, {x.center[there], x.radius[there], 0.0});
-        else
-          y.set(there, {x.center[i], x.radius[i], 0.0});
-      }
-      return y;
-    };
-    Question::Change c;
-    for (const std::string& operand : q_.operands())
-      if (!operand.ends_with("_cache"))
-        c.values.emplace_back(operand, at_heads(q_.replay().value(operand), false));
+    reading("query head h reads kv head h mod K, not h·K/H", 0,
+            [K](std::int64_t h) { return h % K; });
+    // The same with the heads that a chip has, of its own kv heads.
+    std::set<std::int64_t> sizes;
+    for (const Axes& set : q_.sets()) sizes.insert(q_.torus().size(set));
+    for (const std::int64_t chips : sizes)
+      for (std::int64_t cuts = 1; cuts <= chips && cuts <= K; ++cuts)
+        if (H % chips == 0 && K % cuts == 0 && chips % cuts == 0)
+          reading(fmt::format("of {} query heads on a chip, head h reads kv head h mod {} of {}",
+                              H / chips, K / cuts, K / cuts),
+                  static_cast<int>(chips), [H, K, chips, cuts](std::int64_t h) {
+                    const std::int64_t local = K / cuts;
+                    return h * K / H / local * local + h % (H / chips) % local;
+                  });
+  }
+  template <class Kv>
+  void reading(std::string detail, int parameters, Kv&& kv) {
+    const std::int64_t H = q_.config().H, K = q_.config().K;
+    bounds::Carried y = q_.expected();
+    std::size_t inner = 1;
+    for (std::size_t d = 3; d < y.shape.size(); ++d) inner *= at(y.shape[d]);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const auto h = static_cast<std::int64_t>(i / inner) % H;
+      const std::int64_t by = (kv(h) - h * K / H + K) % K;
+      if (by == 0) continue;
+      const bounds::Carried& from = of_kv_heads_further(by);
+      y.set(i, {from.center[i], from.radius[i], 0.0});
+    }
     search_.consider({.fault = "head order",
-                      .detail = "query head h reads kv head h mod K, not h·K/H",
+                      .detail = std::move(detail),
                       .axes = "",
-                      .parameters = 0,
-                      .at = q_.logical(at_heads(q_.under(c), true))});
+                      .parameters = parameters,
+                      .at = q_.logical(std::move(y))});
+  }
+  /// The value with the caches' heads moved: kv head k is the one that belongs at k + by.
+  const bounds::Carried& of_kv_heads_further(std::int64_t by) {
+    if (const auto known = further_.find(by); known != further_.end()) return known->second;
+    const std::size_t K = at(q_.config().K), Q = at(q_.config().Q);
+    Question::Change c;
+    for (const std::string& operand : q_.operands()) {
+      if (!operand.ends_with("_cache")) continue;
+      const bounds::Carried& cache = q_.replay().value(operand);
+      bounds::Carried moved = cache;
+      for (std::size_t i = 0; i < cache.size(); ++i) {
+        const std::size_t k = i / Q % K, from = i - k * Q + (k + at(by)) % K * Q;
+        moved.set(i, {cache.center[from], cache.radius[from], 0.0});
+      }
+      c.values.emplace_back(operand, std::move(moved));
+    }
+    return further_[by] = q_.under(c);
   }
 
   /// Channels in the other convention of pairs.
@@ -241,8 +268,9 @@ class Attention {
       if (!found) return;
       held.push_back(*found);
     }
-    const bool permuted = std::set<std::size_t>(held.begin(), held.end()).size() == count;
-    const bool declared = permuted && q_.layout().dims()[d].letter == 'H' && right_in(held);
+    // A head that is there twice is another chip's, or read of another kv head.
+    if (std::set<std::size_t>(held.begin(), held.end()).size() != count) return;
+    const bool declared = q_.layout().dims()[d].letter == 'H' && right_in(held);
     consider_places(q_, search_,
                     {.fault = declared ? "convention" : "head order",
                      .detail = declared ? fmt::format("declare heads={}", fmt::join(held, ","))
@@ -258,6 +286,12 @@ class Attention {
 
   /// Whether the output is right with heads in this order.
   bool right_in(const std::vector<std::size_t>& held) const {
+    if (q_.raw()) return false;
+    // An operand with heads is right as the model has them.
+    for (const std::string& operand : q_.operands())
+      if (q_.replay().dumped(operand) &&
+          value_row(q_.replay().place_of(operand).name)->dims.find('H') != std::string_view::npos)
+        return false;
     const std::string output = id(q_.config().block == Block::serial ? "attn_out" : "block_out");
     if (!q_.replay().dumped(id("attn")) || !q_.replay().dumped(output)) return false;
     const bounds::Carried& attn = q_.replay().value(id("attn"));
@@ -273,6 +307,7 @@ class Attention {
   const Question& q_;
   Search& search_;
   const PassPlan& pass_;
+  std::map<std::int64_t, bounds::Carried> further_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Which block of the right value a chip holds, and the order of the pieces within it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -7,6 +8,7 @@
 #include "golden/compare/block_map.h"
 #include "golden/diagnosis/chips.h"
 #include "golden/diagnosis/families.h"
+#include "golden/diagnosis/orders.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -74,35 +76,19 @@ class OtherLayouts {
          .detail = fmt::format("holds {}; declared {}", held.to_string(), q_.layout().to_string()),
          .axes = changed.sorted().to_string(),
          .parameters = changed.size(),
-         .at = from_place(q_, [&q = q_, offsets](int chip, Index i) {
-           for (std::size_t d = 0; d < q.rank(); ++d)
-             i[d] += offsets[static_cast<std::size_t>(chip)][d];
-           return q.flat(i);
-         })});
+         .at = from_place(q_,
+                          [&q = q_, offsets](int chip, Index i) {
+                            for (std::size_t d = 0; d < q.rank(); ++d)
+                              i[d] += offsets[static_cast<std::size_t>(chip)][d];
+                            return q.flat(i);
+                          }),
+         .together = changed.sorted()});
   }
 
   const Question& q_;
   Search& search_;
   std::vector<Axes> axes_;
 };
-
-/// Chunks of a ring of n, by the index that should be where another one is.
-struct Order {
-  std::string words;
-  int (*index)(int own, int place, int n, int k);
-  int k = 0;
-  bool of_own = false;  ///< whether it depends on the chip
-};
-
-std::vector<Order> orders(int n) {
-  std::vector<Order> all{
-      {"reversed", [](int, int p, int m, int) { return m - 1 - p; }},
-      {"with the ring's sign changed", [](int, int p, int m, int) { return (m - p) % m; }}};
-  for (int k = 1; k < n; ++k)
-    all.push_back({fmt::format("rotated by {}", k <= n / 2 ? k : k - n),
-                   [](int, int p, int m, int by) { return (p + by) % m; }, k});
-  return all;
-}
 
 /// Blocks of a dim whose axes are in the layout: each chip has one.
 void try_rings_of_blocks(const Question& q, Search& search) {
@@ -122,18 +108,54 @@ void try_rings_of_blocks(const Question& q, Search& search) {
            .detail = fmt::format("the blocks over {} are {}", list.to_string(), order.words),
            .axes = list.sorted().to_string(),
            .parameters = list.size() * 100 + order.k,
-           .at = from_chip(q, std::move(source))});
+           .at = from_chip(q, std::move(source)),
+           .together = list.sorted()});
     }
   }
 }
 
+/// Of n chunks of a dim, which one each of them holds, on all wrong chips; empty where one holds
+/// none, or each its own.
+std::vector<int> chunks_held(const Question& q, std::size_t d, int n) {
+  const std::int64_t length = q.local_shape()[d] / n;
+  std::vector<std::vector<bool>> possible(static_cast<std::size_t>(n),
+                                          std::vector<bool>(static_cast<std::size_t>(n), true));
+  for (int chip = 0; chip < q.chips(); ++chip) {
+    if (q.right(chip)) continue;
+    const Index begin = q.offset(q.layout(), chip);
+    for (std::size_t local = 0; local < q.elements(); ++local) {
+      Index i = q.index(local);
+      auto& of = possible[static_cast<std::size_t>(i[d] / length)];
+      for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
+      const std::int64_t within = (i[d] - begin[d]) % length;
+      for (int r = 0; r < n; ++r)
+        if (of[static_cast<std::size_t>(r)]) {
+          i[d] = begin[d] + r * length + within;
+          of[static_cast<std::size_t>(r)] =
+              q.fits(chip, local, q.expected_at(q.flat(i)), std::nullopt);
+        }
+    }
+  }
+  std::vector<int> held;
+  bool moved = false;
+  for (int p = 0; p < n; ++p) {
+    const auto& of = possible[static_cast<std::size_t>(p)];
+    const auto found = std::find(of.begin(), of.end(), true);
+    if (found == of.end()) return {};
+    // Its own where it may be: chunks may be equal.
+    held.push_back(of[static_cast<std::size_t>(p)] ? p : static_cast<int>(found - of.begin()));
+    moved = moved || held.back() != p;
+  }
+  return moved ? held : std::vector<int>();
+}
+
 /// Chunks of a dim that was gathered: each chip has all.
 void try_gathered_chunks(const Question& q, Search& search) {
-  const Axes used = q.layout().used();
   for (std::size_t d = 0; d < q.rank(); ++d)
     for (const Axes& list : q.lists()) {
       const int n = q.torus().size(list);
-      if (list.has_any(used) || q.local_shape()[d] % n != 0) continue;
+      // What chips have of it may come from chips that differ in what they have of other dims.
+      if (list.has_any(q.layout().dims()[d].axes) || q.local_shape()[d] % n != 0) continue;
       const std::int64_t length = q.local_shape()[d] / n;
       const auto chunk = [&](std::string_view fault, std::string detail, int parameters, auto of) {
         search.consider({.fault = fault,
@@ -164,6 +186,14 @@ void try_gathered_chunks(const Question& q, Search& search) {
       for (const Order& order : orders(n))
         chunk("chunks in another order", where + order.words, list.size() * 100 + order.k,
               [n, order](int, int p) { return order.index(0, p, n, order.k); });
+      const char dim = letter;
+      if (dim != 'L' && dim != 'M' && list == list.sorted())
+        if (const std::vector<int> held = chunks_held(q, d, n); !held.empty()) {
+          const bool moved = is_permutation(held);
+          chunk(moved ? "chunks in another order" : "another chip's block",
+                fmt::format("{}{}", where, fmt::join(held, ",")), list.size() * 100 + n + 1,
+                [held](int, int p) { return held[static_cast<std::size_t>(p)]; });
+        }
       if (q.whole()) continue;
       const auto own = [&q, list](int chip) { return q.torus().block(chip, list); };
       chunk("chunks in another order", where + "with the ring's sign changed, from a chip's own on",
@@ -253,6 +283,25 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
              for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
              return q.flat(i);
            });
+  // Both dims are cut: of what a chip has of dim b each sends a piece, with all of dim a.
+  if (q.local_shape()[b] % (static_cast<std::int64_t>(n) * n) == 0)
+    consider(
+        fmt::format("{} is cut and {} put together", dims[b].letter, dims[a].letter), 1,
+        [&q, a, b, n, list](int chip, Index i) {
+          std::int64_t flat = 0;
+          for (std::size_t d = 0; d < q.rank(); ++d) flat = flat * q.local_shape()[d] + i[d];
+          const std::int64_t sent = q.local_shape()[a] * n, had = q.local_shape()[b] / n;
+          for (std::size_t d = q.rank(); d-- > 0;) {
+            const std::int64_t extent = d == a ? sent * n : d == b ? had / n : q.local_shape()[d];
+            i[d] = flat % extent;
+            flat /= extent;
+          }
+          i[b] += i[a] / sent * had + q.torus().block(chip, list) * (had / n);
+          i[a] %= sent;
+          const Index begin = q.offset(q.layout(), with_block(q.torus(), chip, list, 0));
+          for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
+          return q.flat(i);
+        });
   // The pieces as they arrive are a dim of their own, which belongs before dim b.
   for (std::size_t before = 0; before <= q.rank(); ++before) {
     if (before == b) continue;

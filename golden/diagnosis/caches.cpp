@@ -31,8 +31,9 @@ class Caches {
         cells_(B_ * M_) {}
 
   void run() {
+    // Chips that have the right slots say nothing of those that have not.
     for (int chip = 0; chip < q_.chips(); ++chip)
-      for (std::size_t i = 0; i < q_.elements(); ++i)
+      for (std::size_t i = 0; !q_.right(chip) && i < q_.elements(); ++i)
         cells_[q_.global(chip, i) / width_].emplace_back(chip, i);
     const auto held = std::make_shared<std::vector<Source>>();
     std::size_t wrong = 0, unrotated = 0;

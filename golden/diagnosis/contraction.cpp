@@ -143,6 +143,7 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
     const double* const x = term.x->center.data() + row * term.width;
     const double* const r = term.x->radius.data() + row * term.width;
     const double* const w = term.w->data() + column * term.width;
+    const std::size_t* const meets = term.meets == nullptr ? nullptr : term.meets->data();
     const bool all = t >= counts.of_blocks.size() || counts.of_blocks[t].empty();
     int most = 1;
     for (std::size_t k = 0; k < term.width; ++k) {
@@ -150,7 +151,7 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
           all ? 1 : counts.of_blocks[t][static_cast<std::size_t>((*counts.block[t])[k])];
       if (count == 0 || (x[k] == 0 && r[k] == 0)) continue;
       most = std::max(most, std::abs(count));
-      sum.add(x[k], w[k] * count, r[k]);
+      sum.add(x[k], w[meets == nullptr ? k : meets[k]] * count, r[k]);
     }
     // Each block is added as a whole, as often as it counts; and w·count may round.
     if (most > 1)
@@ -193,7 +194,9 @@ bounds::Evaluated Contraction::summand(std::size_t global, std::size_t t,
   return sum.value(by);
 }
 
-std::optional<Contraction> contraction_of(const Question& q) {
+namespace {
+
+std::optional<Contraction> finished_contraction(const Question& q) {
   const std::string& n = q.name();
   const std::string norm = q.config().block == Block::serial ? "norm2" : "norm";
   if (n == "embed") return lookup(q);
@@ -208,6 +211,17 @@ std::optional<Contraction> contraction_of(const Question& q) {
     return projection(q, {{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"});
   if (n == "logits") return unembedding(q);
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Contraction> contraction_of(const Question& q) {
+  std::optional<Contraction> c = finished_contraction(q);
+  if (c && q.raw()) {
+    c->scales.clear();
+    c->biases.clear();
+  }
+  return c;
 }
 
 }  // namespace shardproof::diagnosis

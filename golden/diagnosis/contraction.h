@@ -21,6 +21,8 @@ struct Contraction {
     std::size_t width = 0;
     std::shared_ptr<const bounds::Carried> x = {};      ///< [rows, width]
     std::shared_ptr<const std::vector<double>> w = {};  ///< [columns, width]
+    /// Of each contracted index of x that of w which it meets; null: its own.
+    std::shared_ptr<const std::vector<std::size_t>> meets = {};
   };
   struct Bias {
     std::string name;

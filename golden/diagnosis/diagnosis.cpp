@@ -51,10 +51,11 @@ std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong) {
   if (question.right()) return {};
   Search search(question);
   try_of_chips(question, search);
+  try_weight_blocks(question, search);
   try_addends(question, search);
   try_operands(question, search);
   try_attention(question, search);
-  try_scales(question, search);
+  if (!question.raw()) try_scales(question, search);
   try_caches(question, search);
   try_rounding(question, search);
   std::deque<Question> cuts;

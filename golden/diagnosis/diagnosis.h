@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ struct Wrong {
   Layout layout;
   /// The local shard of every chip, row-major; or one for all where the layout has no axes.
   std::vector<std::vector<double>> shards;
+  /// How the dump has other values, by id, where it says so, with dims in the model's order. Of
+  /// faults that predict the same numbers, one that these layouts leave room for is meant.
+  std::map<std::string, Layout> layouts = {};
+  /// It is the S of the contraction, before scales and biases, and no stored value.
+  bool raw = false;
 };
 
 /// One explanation: what the value would be if this had been done.

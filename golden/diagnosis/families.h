@@ -8,6 +8,8 @@ namespace shardproof::diagnosis {
 
 /// Which block of the right value a chip holds, and in what order.
 void try_blocks(const Question& question, Search& search);
+/// Which block of a weight meets which block of its operand.
+void try_weight_blocks(const Question& question, Search& search);
 /// How often each summand of a contraction is counted.
 void try_sums(const Question& question, Search& search);
 /// The same, with whatever whole numbers come nearest, which are many: for what nothing else

@@ -105,6 +105,17 @@ void try_other_matrices(const Question& q, Search& search, const Contraction& c)
   }
 }
 
+/// Whether a value comes after this one in its layer: it may be made of it.
+bool comes_after(const Question& q, const bounds::Replay::Place& other) {
+  const bounds::Replay::Place& own = q.place();
+  if (other.pass != own.pass || other.layer != own.layer) return false;
+  for (const CheckpointSpec& spec : checkpoint_specs(q.config())) {
+    if (spec.name == own.name) return true;
+    if (spec.name == other.name) return false;
+  }
+  return false;
+}
+
 /// The values of the dump by other names that have the shape of `like`, in this pass or layer.
 std::vector<std::string> dumped_like(const Question& q, const Shape& like) {
   std::vector<std::string> ids;
@@ -126,6 +137,7 @@ void try_other_operands(const Question& q, Search& search, const Contraction& c)
     for (const std::string& id : dumped_like(q, c.terms[t].x->shape)) {
       if (id == own || id == q.id()) continue;
       const bounds::Replay::Place at = q.replay().place_of(id);
+      if (comes_after(q, at)) continue;
       if (at.pass != q.place().pass && at.name != c.terms[t].operand) continue;
       Contraction other = c;
       other.terms[t].x = std::make_shared<const bounds::Carried>(q.replay().value(id));
@@ -146,6 +158,7 @@ void try_other_values(const Question& q, Search& search) {
       n == "q_rot" || n == "k_rot" || n == "hidden" || n == "k_cache" || n == "v_cache";
   for (const std::string& id : dumped_like(q, q.shape())) {
     const bounds::Replay::Place at = q.replay().place_of(id);
+    if (comes_after(q, at)) continue;
     if (id == q.id() || (at.name != n && (by_name || at.pass != q.place().pass))) continue;
     const bool swapped = (n == "gate" && at.name == "up") || (n == "up" && at.name == "gate");
     search.consider({.fault = swapped && at.layer == q.place().layer
@@ -228,11 +241,12 @@ void try_functions(const Question& q, Search& search) {
 }  // namespace
 
 void try_operands(const Question& q, Search& search) {
-  try_other_values(q, search);
+  if (!q.raw()) try_other_values(q, search);
   if (q.name() == "hidden") try_functions(q, search);
   const std::optional<Contraction> c = contraction_of(q);
-  if (!c || q.name() == "embed") return;
+  if (!c) return;
   try_transposed(q, search, *c);
+  if (q.name() == "embed") return;
   if (q.name() != "logits") try_other_matrices(q, search, *c);
   try_other_operands(q, search, *c);
 }

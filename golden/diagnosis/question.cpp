@@ -8,6 +8,7 @@
 
 #include "golden/bounds/tightness.h"
 #include "golden/compare/block_map.h"
+#include "golden/diagnosis/chips.h"
 #include "weights/registry.h"
 
 namespace shardproof::diagnosis {
@@ -25,6 +26,13 @@ std::vector<Axes> lists_of(const Torus& torus) {
   return lists;
 }
 
+bounds::Carried right_of(bounds::Replay& replay, const std::string& id, bool raw) {
+  if (!raw) return replay.expected(id);
+  std::optional<bounds::Carried> sum = replay.expected_raw(id);
+  if (!sum) throw Error("diagnosis_c1", fmt::format("{} is no contraction that is replayed", id));
+  return std::move(*sum);
+}
+
 }  // namespace
 
 Question::Question(bounds::Replay& replay, const Wrong& wrong)
@@ -34,8 +42,10 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
       torus_(wrong.torus),
       layout_(wrong.layout.with_partial(Axes())),
       summed_(wrong.layout.partial()),
-      expected_(std::make_shared<const bounds::Carried>(replay.expected(wrong.id))),
-      format_(replay.format_of(place_.name)),
+      raw_(wrong.raw),
+      layouts_(wrong.layouts),
+      expected_(std::make_shared<const bounds::Carried>(right_of(replay, wrong.id, wrong.raw))),
+      format_(wrong.raw ? replay.declared().unstored() : replay.format_of(place_.name)),
       shards_(wrong.shards),
       lists_(lists_of(wrong.torus)) {
   if (!judged_divides(layout_, shape(), torus_))
@@ -104,6 +114,13 @@ void Question::place_shards() {
   sets_.clear();
   for (const Axes& list : lists_)
     if (list == list.sorted()) sets_.push_back(list);
+}
+
+std::optional<Axes> Question::declared_axes(const std::string& operand, char letter) const {
+  const auto found = layouts_.find(checkpoint_id(place_.pass, place_.layer, operand));
+  if (found == layouts_.end() || found->second.letters().find(letter) == std::string::npos)
+    return std::nullopt;
+  return significant(found->second.axes(letter), torus_);
 }
 
 bool Question::right() const {
@@ -199,7 +216,7 @@ bounds::Carried Question::under(const Change& change) const {
   for (const auto& [id, value] : change.values) other.assume(id, value);
   if (change.pass) other.assume(*change.pass);
   if (change.declared) other.assume(*change.declared);
-  return other.expected(id_);
+  return right_of(other, id_, raw_);
 }
 
 Weights Question::weights_with(const std::vector<std::pair<std::string, Tensor>>& changed,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,10 @@ using Index = std::array<std::int64_t, 8>;
 /// What a fault makes of an element of a chip's local shard: the number that it is rounded from.
 using Prediction = std::function<bounds::Evaluated(int chip, std::size_t local)>;
 
+/// A place where a fault can be, by the layouts that the dump declares: there is one; nothing is
+/// said of it; there is none.
+enum class Site { declared, unknown, none };
+
 /// One fault with its parameters, not tried yet.
 struct Candidate {
   std::string_view fault;
@@ -28,6 +33,11 @@ struct Candidate {
   Prediction at;
   /// What the prediction is rounded to, where it is not what the value is.
   std::optional<bounds::Format> format = std::nullopt;
+  /// Whether the layouts of the operands leave room for it.
+  Site site = Site::declared;
+  /// Of what only changes the order of blocks: chips that differ along these axes alone have it
+  /// together, or none of them has it.
+  Axes together = {};
 };
 
 /// A wrong value and what a search for its fault needs of it. Chips are those whose shards there
@@ -53,6 +63,8 @@ class Question {
   const Shape& shape() const { return expected_->shape; }
   const Shape& local_shape() const { return local_; }
   std::size_t rank() const { return local_.size(); }
+  /// Whether it is a contraction's sum before scales and biases.
+  bool raw() const { return raw_; }
   const bounds::Carried& expected() const { return *expected_; }
   bounds::Format format() const { return format_; }
 
@@ -71,6 +83,9 @@ class Question {
   std::size_t flat(const Index& global) const;  ///< of the logical tensor
   /// Where a chip's block begins under a layout of the value's dims.
   Index offset(const Layout& layout, int chip) const;
+
+  /// The axes that cut a dim of an operand, as the dump declares it; none where it does not.
+  std::optional<Axes> declared_axes(const std::string& operand, char letter) const;
 
   /// Whether an element as given may be rounded from that number.
   bool fits(int chip, std::size_t local, const bounds::Evaluated& number,
@@ -119,6 +134,8 @@ class Question {
   Torus torus_;
   Layout layout_;
   Axes summed_;
+  bool raw_;
+  std::map<std::string, Layout> layouts_;
   std::shared_ptr<const bounds::Carried> expected_;
   bounds::Format format_;
   Shape local_;

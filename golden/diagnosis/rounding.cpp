@@ -89,9 +89,11 @@ class Rounding {
 
   void of_sum(const Contraction& c) {
     const auto& by = q_.replay().declared();
-    const auto with = [&](std::string detail, int parameters, bool operands, bool matrices) {
+    const auto with = [&](std::string detail, int parameters, bool operands, bool matrices,
+                          const Contraction::Term* alone = nullptr) {
       Contraction other = c;
       for (Contraction::Term& t : other.terms) {
+        if (alone != nullptr && t.matrix != alone->matrix) continue;
         if (operands) t.x = std::make_shared<const bounds::Carried>(rounded(*t.x));
         if (!matrices) continue;
         std::vector<double> w = *t.w;
@@ -105,44 +107,56 @@ class Rounding {
     with("the operand is rounded to bf16", 0, true, false);
     with("the matrix is rounded to bf16", 1, false, true);
     with("operand and matrix are rounded to bf16", 2, true, true);
-    for (const Axes& list : q_.lists()) {
-      std::vector<std::vector<int>> blocks;
-      for (const Contraction::Term& t : c.terms)
-        blocks.push_back(blocks_of(t, t.letters[0], q_.torus().size(list)));
-      if (std::any_of(blocks.begin(), blocks.end(), [](const auto& b) { return b.empty(); }))
-        continue;
-      const int n = q_.torus().size(list);
-      Candidate partial =
-          candidate(fmt::format("the summands over {} are rounded to bf16", list.to_string()),
-                    10 + list.size(),
-                    q_.logical([&q = q_, n, blocks,
-                                sum = std::make_shared<const Contraction>(c)](std::size_t g) {
-                      const auto& d = q.replay().declared();
-                      bounds::Evaluated all;
-                      for (int r = 0; r < n; ++r) {
-                        bounds::Evaluated one;
-                        for (std::size_t t = 0; t < blocks.size(); ++t) {
-                          const bounds::Evaluated term = sum->summand(g, t, blocks[t], r, d);
-                          one = t == 0 ? term : plus(one, term, d);
-                        }
-                        all = r == 0 ? rounded(one) : plus(all, rounded(one), d);
-                      }
-                      if (!sum->scales.empty()) {
-                        all = times(all, sum->scales[g % sum->columns]);
-                        all.radius += 2 * d.operations.unit * std::abs(all.center);
-                      }
-                      for (const Contraction::Bias& bias : sum->biases)
-                        all = plus(all, {bias.values[g % sum->columns], 0.0, 0.0}, d);
-                      return all;
-                    }));
-      partial.axes = list.sorted().to_string();
-      search_.consider(partial);
-      if (q_.format() == Format::bf16) continue;
-      partial.format = Format::bf16;
-      partial.detail += ", and so is the result";
-      partial.parameters += 6;
-      search_.consider(std::move(partial));
-    }
+    if (c.terms.size() > 1)
+      for (const Contraction::Term& t : c.terms) {
+        with(t.operand + " is rounded to bf16", 3, true, false, &t);
+        with(t.matrix + " is rounded to bf16", 4, false, true, &t);
+        with(t.operand + " and " + t.matrix + " are rounded to bf16", 5, true, true, &t);
+      }
+    for (const Axes& list : q_.lists())
+      for (const Axes& last : q_.lists()) {
+        if (last.sorted() == list.sorted() && (c.terms.size() > 1 || last == list))
+          of_summands(c, list, last);
+      }
+  }
+
+  /// With the contracted dim of the first term cut over `list` and that of the last over `last`.
+  void of_summands(const Contraction& c, const Axes& list, const Axes& last) {
+    std::vector<std::vector<int>> blocks;
+    for (const Contraction::Term& t : c.terms)
+      blocks.push_back(blocks_of(t, t.letters[0], q_.torus().size(list)));
+    for (int& r : blocks.back()) r = q_.torus().block(with_block(q_.torus(), 0, last, r), list);
+    if (std::any_of(blocks.begin(), blocks.end(), [](const auto& b) { return b.empty(); })) return;
+    const int n = q_.torus().size(list);
+    Candidate partial = candidate(
+        fmt::format("the summands over {} are rounded to bf16", list.to_string()), 10 + list.size(),
+        q_.logical(
+            [&q = q_, n, blocks, sum = std::make_shared<const Contraction>(c)](std::size_t g) {
+              const auto& d = q.replay().declared();
+              bounds::Evaluated all;
+              for (int r = 0; r < n; ++r) {
+                bounds::Evaluated one;
+                for (std::size_t t = 0; t < blocks.size(); ++t) {
+                  const bounds::Evaluated term = sum->summand(g, t, blocks[t], r, d);
+                  one = t == 0 ? term : plus(one, term, d);
+                }
+                all = r == 0 ? rounded(one) : plus(all, rounded(one), d);
+              }
+              if (!sum->scales.empty()) {
+                all = times(all, sum->scales[g % sum->columns]);
+                all.radius += 2 * d.operations.unit * std::abs(all.center);
+              }
+              for (const Contraction::Bias& bias : sum->biases)
+                all = plus(all, {bias.values[g % sum->columns], 0.0, 0.0}, d);
+              return all;
+            }));
+    partial.axes = list.sorted().to_string();
+    search_.consider(partial);
+    if (q_.format() == Format::bf16) return;
+    partial.format = Format::bf16;
+    partial.detail += ", and so is the result";
+    partial.parameters += 6;
+    search_.consider(std::move(partial));
   }
 
   void of_operands() {

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "golden/bounds/tightness.h"
+#include "golden/diagnosis/chips.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -92,6 +93,7 @@ bool Search::explains(const Candidate& candidate) {
   const Question& q = *question_;
   bool everywhere = true;
   std::vector<int> touched;
+  std::vector<bool> fitting;
   double residual = 0.0, reach = 0.0;
   for (int chip = 0; chip < q.chips(); ++chip) {
     bool fits = true;
@@ -104,6 +106,7 @@ bool Search::explains(const Candidate& candidate) {
       if (!std::isfinite(number.radius)) reach_of_chip = bounds::kInfinity;
     }
     if (!fits && !q.right(chip)) return false;
+    fitting.push_back(fits);
     if (!fits) {
       everywhere = false;
       continue;
@@ -112,12 +115,14 @@ bool Search::explains(const Candidate& candidate) {
     residual = std::max(residual, of_chip);
     reach = std::max(reach, reach_of_chip);
   }
+  if (!everywhere && !together(candidate, fitting)) return false;
   // What leaves more open than the value itself does explains anything. Digits are evidence.
   const bool digits =
       candidate.format == bounds::Format::bf16 && q.format() != bounds::Format::bf16;
   if (q.narrow() && reach > 0 && !bounds::narrow(reach, q.scale()) && !digits) return false;
   Found found;
   found.everywhere = everywhere;
+  found.site = candidate.site;
   found.kind = kind_of(candidate.fault);
   found.parameters = candidate.parameters + (cut_ ? 100 : 0);
   std::string detail = candidate.detail;
@@ -129,6 +134,16 @@ bool Search::explains(const Candidate& candidate) {
   return true;
 }
 
+bool Search::together(const Candidate& candidate, const std::vector<bool>& fits) const {
+  const Question& q = *question_;
+  if (candidate.together.empty()) return true;
+  for (int chip = 0; chip < q.chips(); ++chip)
+    for (int r = 0; r < q.torus().size(candidate.together) && !q.right(chip); ++r)
+      if (!fits[static_cast<std::size_t>(with_block(q.torus(), chip, candidate.together, r))])
+        return false;
+  return true;
+}
+
 bool Search::explained_everywhere() const {
   return std::any_of(explaining_.begin(), explaining_.end(),
                      [](const Found& f) { return f.everywhere; });
@@ -136,8 +151,8 @@ bool Search::explained_everywhere() const {
 
 std::vector<Hypothesis> Search::ranked() {
   std::stable_sort(explaining_.begin(), explaining_.end(), [](const Found& a, const Found& b) {
-    return std::make_tuple(!a.everywhere, a.kind, a.parameters) <
-           std::make_tuple(!b.everywhere, b.kind, b.parameters);
+    return std::make_tuple(!a.everywhere, a.site == Site::none, a.kind, a.site, a.parameters) <
+           std::make_tuple(!b.everywhere, b.site == Site::none, b.kind, b.site, b.parameters);
   });
   std::vector<Hypothesis> all;
   const auto add = [&](Hypothesis h) {

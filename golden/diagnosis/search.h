@@ -31,6 +31,7 @@ class Search {
   struct Found {
     Hypothesis hypothesis;
     bool everywhere = true;  ///< or only on some chips, and the others are right
+    Site site = Site::declared;
     std::size_t kind = 0;
     int parameters = 0;
   };
@@ -40,6 +41,7 @@ class Search {
     double residual;  ///< of the probes
   };
   bool explains(const Candidate& candidate);
+  bool together(const Candidate& candidate, const std::vector<bool>& fits) const;
   double difference(const Question& question, const Candidate& candidate, int chip,
                     std::size_t local) const;
 

@@ -21,6 +21,7 @@ struct Cut {
     std::vector<int> block;  ///< of each contracted index
   };
   std::vector<Part> parts;  ///< of each term
+  Site site = Site::unknown;
 
   bool whole() const {
     return std::none_of(parts.begin(), parts.end(), [](const Part& p) { return p.axes.empty(); });
@@ -43,9 +44,12 @@ class Sums {
 
   void run() {
     const std::vector<std::shared_ptr<const Cut>> cuts = all_cuts();
-    for (const auto& cut : cuts) try_counts(cut);
-    if (!q_.whole())
-      for (const auto& cut : cuts) try_other_axes(cut);
+    for (const auto& cut : cuts) {
+      // Where the layouts leave no room for it, only if nothing else is known.
+      if (cut->site == Site::none && search_.explained_everywhere()) break;
+      try_counts(cut);
+      if (!q_.whole()) try_other_axes(cut);
+    }
   }
 
   void fit() {
@@ -66,9 +70,10 @@ class Sums {
       return p.block.empty() ? Cut::Part{} : p;
     };
     const auto add = [&](std::vector<Cut::Part> parts) {
+      const Site site = site_of(parts);
       if (std::any_of(parts.begin(), parts.end(),
                       [](const Cut::Part& p) { return !p.axes.empty(); }))
-        cuts.push_back(std::make_shared<const Cut>(Cut{std::move(parts)}));
+        cuts.push_back(std::make_shared<const Cut>(Cut{std::move(parts), site}));
     };
     for (const Axes& list : q_.lists()) {
       if (sum_->terms.size() == 1) {
@@ -86,7 +91,26 @@ class Sums {
       }
       add({{}, part(1, 0, list)});
     }
+    std::stable_sort(cuts.begin(), cuts.end(),
+                     [](const auto& a, const auto& b) { return a->site < b->site; });
     return cuts;
+  }
+
+  /// Where an operand is cut over more axes than these, it may have been gathered before.
+  Site site_of(const std::vector<Cut::Part>& parts) const {
+    Site site = Site::declared;
+    for (std::size_t t = 0; t < parts.size(); ++t)
+      for (const char letter : sum_->terms[t].letters) {
+        const std::optional<Axes> declared = q_.declared_axes(sum_->terms[t].operand, letter);
+        const Axes cut = parts[t].letter == letter ? parts[t].axes : Axes();
+        if (!declared)
+          site = std::max(site, Site::unknown);
+        else if (*declared != cut)
+          site = std::max(site, declared->starts_with(cut) && (parts.size() == 1 || !cut.empty())
+                                    ? Site::unknown
+                                    : Site::none);
+      }
+    return site;
   }
 
   Contraction::Counts counts(const Cut& cut, const Axes& over, int chip, const Count& count) const {
@@ -120,13 +144,14 @@ class Sums {
   void consider(const std::shared_ptr<const Cut>& cut, const Axes& over, std::string_view fault,
                 std::string detail, int parameters, Count count) {
     const int longer = cut->axes().size() * 1000;
-    search_.consider({.fault = fault,
-                      .detail = fmt::format("{}, of {}", detail, cut->to_string()),
-                      .axes = over.sorted().to_string(),
-                      .parameters = longer + parameters,
-                      .at = predicted(cut, [self = *this, cut, over, count](int chip) {
-                        return self.counts(*cut, over, chip, count);
-                      })});
+    search_.consider(
+        {.fault = fault,
+         .detail = fmt::format("{}, of {}", detail, cut->to_string()),
+         .axes = over.sorted().to_string(),
+         .parameters = longer + parameters,
+         .at = predicted(cut, [self = *this, cut, over,
+                               count](int chip) { return self.counts(*cut, over, chip, count); }),
+         .site = cut->site});
   }
 
   void try_counts(const std::shared_ptr<const Cut>& cut) {
@@ -142,8 +167,10 @@ class Sums {
                  [](int own, int r) { return own == r ? 1 : 0; });
       for (int k = 0; k < n; ++k) {
         const std::string which = fmt::format("block {} of {} over {}", k, n, along);
-        consider(cut, over, "reduction missing", "holds the summand of " + which, 100 + k,
-                 [k](int, int r) { return r == k ? 1 : 0; });
+        // If all chips of two hold it, the other one's was left out.
+        if (n > 2 || q_.whole())
+          consider(cut, over, "reduction missing", "holds the summand of " + which, 100 + k,
+                   [k](int, int r) { return r == k ? 1 : 0; });
         consider(cut, over, "summand missing", which + " is left out", 100 + k,
                  [k](int, int r) { return r == k ? 0 : 1; });
         consider(cut, over, "summand twice", which + " is counted twice", 100 + k,
@@ -183,35 +210,52 @@ class Sums {
                                    right.to_string(), cut->to_string()),
              .axes = right.sorted().to_string(),
              .parameters = right.size() * 1000 + over.size() * 10 + parameters,
-             .at = [this_ = *this, cut, over, right, element](int chip, std::size_t local) {
-               const Question& q = this_.q_;
-               bounds::Evaluated sum;
-               for (int r = 0; r < q.torus().size(over); ++r) {
-                 const int other = with_block(q.torus(), chip, over, r);
-                 const auto own = this_.counts(*cut, right, other,
-                                               [](int mine, int b) { return mine == b ? 1 : 0; });
-                 const bounds::Evaluated summand =
-                     this_.sum_->at(element(chip, other, local), own, q.replay().declared());
-                 sum = r == 0 ? summand : plus(sum, summand, q.replay().declared());
-               }
-               return sum;
-             }});
+             .at =
+                 [this_ = *this, cut, over, right, element](int chip, std::size_t local) {
+                   const Question& q = this_.q_;
+                   bounds::Evaluated sum;
+                   for (int r = 0; r < q.torus().size(over); ++r) {
+                     const int other = with_block(q.torus(), chip, over, r);
+                     const auto own = this_.counts(
+                         *cut, right, other, [](int mine, int b) { return mine == b ? 1 : 0; });
+                     const bounds::Evaluated summand =
+                         this_.sum_->at(element(chip, other, local), own, q.replay().declared());
+                     sum = r == 0 ? summand : plus(sum, summand, q.replay().declared());
+                   }
+                   return sum;
+                 },
+             .site = cut->site});
       };
       if (over == over.sorted())
         piece("summed over", 0,
               [&q = q_](int, int other, std::size_t local) { return q.global(other, local); });
-      if (q_.torus().size(over) != n) continue;
       for (std::size_t d = 0; d < q_.rank(); ++d) {
-        const Axes axes = significant(q_.layout().dims()[d].axes, q_.torus());
-        if (!axes.ends_with(right)) continue;
-        // Before it was scattered dim d lacked these axes; the piece is that of the other axes.
-        piece("summed and scattered over", 1,
-              [&q = q_, d, right, over](int chip, int other, std::size_t local) {
+        // Before it was scattered dim d lacked these axes.
+        const Axes scattered =
+            last_axes(significant(q_.layout().dims()[d].axes, q_.torus()), right);
+        if (scattered.empty()) continue;
+        if (over == over.sorted())
+          piece("summed, and then scattered as it should be, over", 1,
+                [&q = q_, scattered](int chip, int other, std::size_t local) {
+                  const int own = q.torus().block(chip, scattered);
+                  return q.global(with_block(q.torus(), other, scattered, own), local);
+                });
+        if (q_.torus().size(over) != n) continue;
+        // The piece is that of the other axes.
+        piece("summed and scattered over", 2,
+              [&q = q_, scattered, over](int chip, int other, std::size_t local) {
                 const int own = q.torus().block(chip, over);
-                return q.global(with_block(q.torus(), other, right, own), local);
+                return q.global(with_block(q.torus(), other, scattered, own), local);
               });
       }
     }
+  }
+
+  /// The last of a dim's axes if they are these, in any order; else none.
+  static Axes last_axes(const Axes& of, const Axes& these) {
+    Axes last = of;
+    while (last.size() > these.size()) last = last.without(Axes().with(*last.begin()));
+    return last.sorted() == these.sorted() ? last : Axes();
   }
 
   void fit_counts(const std::shared_ptr<const Cut>& cut) {
@@ -259,15 +303,35 @@ class Sums {
          .detail = fmt::format("summands over {} are not counted once{}", cut->to_string(), words),
          .axes = cut->axes().sorted().to_string(),
          .parameters = cut->axes().size() * 1000 + 500,
-         .at = predicted(cut, [found = std::move(found)](int chip) {
-           return found[static_cast<std::size_t>(chip)];
-         })});
+         .at = predicted(cut, [found = std::move(found)](
+                                  int chip) { return found[static_cast<std::size_t>(chip)]; }),
+         .site = cut->site});
   }
 
   const Question& q_;
   Search& search_;
   std::shared_ptr<const Contraction> sum_;
 };
+
+}  // namespace
+
+namespace {
+
+/// Of one more sum over these axes: the first one's axes, or those of copies.
+Site site_of_sum(const Question& q, const Contraction& c, const Axes& set) {
+  Axes summed, used = q.layout().used();
+  bool known = true;
+  for (const Contraction::Term& term : c.terms)
+    for (const char letter : term.letters) {
+      const std::optional<Axes> axes = q.declared_axes(term.operand, letter);
+      known = known && axes.has_value();
+      for (const Axis a : axes.value_or(Axes()))
+        if (!summed.has(a)) summed = summed.with(a);
+    }
+  if (!known) return Site::unknown;
+  if (summed.has_all(set)) return Site::declared;
+  return used.has_any(set) ? Site::none : Site::unknown;
+}
 
 }  // namespace
 
@@ -283,7 +347,8 @@ void try_sums(const Question& q, Search& search) {
          .detail = fmt::format("summed over {} once more: {} times the value", words_of(set), n),
          .axes = set.to_string(),
          .parameters = set.size() * 10 + (q.layout().used().has_any(set) ? 5 : 0),
-         .at = q.logical([&q, n](std::size_t g) { return times(q.expected_at(g), n); })});
+         .at = q.logical([&q, n](std::size_t g) { return times(q.expected_at(g), n); }),
+         .site = site_of_sum(q, *c, set)});
   }
   Sums(q, search, *c).run();
 }
