@@ -77,6 +77,7 @@ set(shardproof_private_headers
   weights/temporary_name.h
   weights/text_file.h
   weights/word_table.h
+  weights/stable_sort.h
   weights/words.h)
 
 file(GLOB_RECURSE shardproof_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}

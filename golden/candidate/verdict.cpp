@@ -12,6 +12,7 @@
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
 #include "weights/registry.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::candidate {
 namespace {
@@ -377,8 +378,7 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   std::vector<std::int64_t> place;
   for (const Held& held : values.held)
     place.push_back(order_of(held.subject, claim.given.model, passes));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
+  stable_sort(order, [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
   Verdict verdict;
   verdict.unknown = values.unknown;
   verdict.copies = values.copies;

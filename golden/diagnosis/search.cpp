@@ -8,6 +8,7 @@
 
 #include "golden/bounds/tightness.h"
 #include "golden/diagnosis/chips.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -84,8 +85,7 @@ void Search::consider(Candidate candidate) {
   }
   if (possible && explains(candidate)) return;
   nearest_.push_back({question_, std::move(candidate), residual});
-  std::stable_sort(nearest_.begin(), nearest_.end(),
-                   [](const Near& a, const Near& b) { return a.residual < b.residual; });
+  stable_sort(nearest_, [](const Near& a, const Near& b) { return a.residual < b.residual; });
   if (nearest_.size() > kNearest) nearest_.pop_back();
 }
 
@@ -150,7 +150,7 @@ bool Search::explained_everywhere() const {
 }
 
 std::vector<Hypothesis> Search::ranked() {
-  std::stable_sort(explaining_.begin(), explaining_.end(), [](const Found& a, const Found& b) {
+  stable_sort(explaining_, [](const Found& a, const Found& b) {
     return std::make_tuple(!a.everywhere, a.site == Site::none, a.kind, a.site, a.parameters) <
            std::make_tuple(!b.everywhere, b.site == Site::none, b.kind, b.site, b.parameters);
   });
@@ -170,8 +170,7 @@ std::vector<Hypothesis> Search::ranked() {
       for (std::size_t i = 0; i < q.elements() && near.residual < unexplained_; ++i)
         near.residual = std::max(near.residual, difference(q, near.candidate, chip, i));
   }
-  std::stable_sort(nearest_.begin(), nearest_.end(),
-                   [](const Near& a, const Near& b) { return a.residual < b.residual; });
+  stable_sort(nearest_, [](const Near& a, const Near& b) { return a.residual < b.residual; });
   for (Near& near : nearest_)
     if (near.residual < unexplained_)
       add({std::string(near.candidate.fault), near.candidate.detail, near.candidate.axes, false,

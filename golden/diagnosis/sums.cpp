@@ -9,6 +9,7 @@
 #include "golden/diagnosis/contraction.h"
 #include "golden/diagnosis/families.h"
 #include "golden/diagnosis/fit.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -91,8 +92,7 @@ class Sums {
       }
       add({{}, part(1, 0, list)});
     }
-    std::stable_sort(cuts.begin(), cuts.end(),
-                     [](const auto& a, const auto& b) { return a->site < b->site; });
+    stable_sort(cuts, [](const auto& a, const auto& b) { return a->site < b->site; });
     return cuts;
   }
 

@@ -16,6 +16,7 @@
 #include "golden/dump/hdf5_trace.h"
 #include "golden/dump/npz_trace.h"
 #include "golden/dump/process.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::dump {
 namespace {
@@ -88,8 +89,7 @@ std::vector<std::string> in_order(const Dump& dump) {
       std::from_chars(given->second.data(), given->second.data() + given->second.size(), order);
     names.emplace_back(order, name);
   }
-  std::stable_sort(names.begin(), names.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  stable_sort(names, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> sorted;
   for (auto& [order, name] : names) sorted.push_back(std::move(name));
   return sorted;
