@@ -71,10 +71,27 @@ Addends addends_of(const Question& q) {
 }
 
 /// The axes with so many chips, as whose group something was added on each; none if there are none.
-Axes axes_of(const Question& q, int n) {
+std::vector<Axes> axes_of(const Question& q, int n) {
+  std::vector<Axes> all;
   for (const Axes& set : q.sets())
-    if (q.torus().size(set) == n) return set;
-  return {};
+    if (q.torus().size(set) == n) all.push_back(set);
+  if (all.empty()) all.emplace_back();
+  return all;
+}
+
+/// Whether a sum that belongs to this value goes over these axes, as the dump declares operands.
+Site site_of(const Question& q, const Addends& a, const Axes& set) {
+  std::vector<std::pair<std::string, std::string>> summed{{"attn", "H"}, {"hidden", "F"}};
+  if (q.name() == "mid") summed.pop_back();
+  if (a.sum != nullptr) {
+    summed.clear();
+    for (const Contraction::Term& t : a.sum->terms) summed.emplace_back(t.operand, t.letters);
+  }
+  for (const auto& [operand, letters] : summed)
+    for (const char letter : letters)
+      if (const auto axes = q.declared_axes(operand, letter); axes && axes->sorted() == set)
+        return Site::declared;
+  return Site::unknown;
 }
 
 /// The value with these counts, of all addends.
@@ -147,7 +164,7 @@ void try_addends(const Question& q, Search& search) {
   }
   std::string detail;
   int parameters = 0;
-  Axes axes;
+  std::vector<Axes> sets{Axes()};
   for (std::size_t i = 0; i < a->all.size(); ++i) {
     std::vector<int> of;
     for (int chip = 0; chip < q.chips(); ++chip)
@@ -159,21 +176,24 @@ void try_addends(const Question& q, Search& search) {
         *least == *most ? fmt::format("{}", *least) : fmt::format("{} to {}", *least, *most);
     detail += fmt::format("{}{} is added {} times, not {}", detail.empty() ? "" : "; ",
                           a->all[i].name, times, a->all[i].right);
-    if (*least == *most && *most > 1) axes = axes_of(q, *most);
+    if (*least == *most && *most > 1) sets = axes_of(q, *most);
   }
   if (parameters == 0) return;
   // A multiple of the only product is a matter of scales and sums, and not of addends.
   if (a->sum != nullptr && a->sum->terms.size() == 1)
     for (int chip = 0; chip < q.chips(); ++chip)
       if (counts[static_cast<std::size_t>(chip)][0] != 1) return;
-  search.consider({.fault = "addend not added once",
-                   .detail = detail,
-                   .axes = axes.to_string(),
-                   .parameters = parameters,
-                   .at = [&q, a, counts](int chip, std::size_t local) {
-                     return counted(*a, counts[static_cast<std::size_t>(chip)],
-                                    q.global(chip, local), q.replay().declared(), q.format());
-                   }});
+  for (const Axes& set : sets)
+    search.consider({.fault = "addend not added once",
+                     .detail = detail,
+                     .axes = set.to_string(),
+                     .parameters = parameters,
+                     .at =
+                         [&q, a, counts](int chip, std::size_t local) {
+                           return counted(*a, counts[static_cast<std::size_t>(chip)],
+                                          q.global(chip, local), q.replay().declared(), q.format());
+                         },
+                     .site = site_of(q, *a, set)});
 }
 
 }  // namespace shardproof::diagnosis

@@ -190,6 +190,8 @@ void try_gathered_chunks(const Question& q, Search& search) {
       if (dim != 'L' && dim != 'M' && list == list.sorted())
         if (const std::vector<int> held = chunks_held(q, d, n); !held.empty()) {
           const bool moved = is_permutation(held);
+          // Single heads in any order are an order of heads.
+          if (moved && (dim == 'H' || dim == 'K') && length == 1) continue;
           chunk(moved ? "chunks in another order" : "another chip's block",
                 fmt::format("{}{}", where, fmt::join(held, ",")), list.size() * 100 + n + 1,
                 [held](int, int p) { return held[static_cast<std::size_t>(p)]; });

@@ -142,7 +142,8 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
     const Term& term = terms[t];
     const double* const x = term.x->center.data() + row * term.width;
     const double* const r = term.x->radius.data() + row * term.width;
-    const double* const w = term.w->data() + column * term.width;
+    const std::size_t taken = term.takes == nullptr ? column : (*term.takes)[column];
+    const double* const w = term.w->data() + taken * term.width;
     const std::size_t* const meets = term.meets == nullptr ? nullptr : term.meets->data();
     const bool all = t >= counts.of_blocks.size() || counts.of_blocks[t].empty();
     int most = 1;

@@ -23,6 +23,8 @@ struct Contraction {
     std::shared_ptr<const std::vector<double>> w = {};  ///< [columns, width]
     /// Of each contracted index of x that of w which it meets; null: its own.
     std::shared_ptr<const std::vector<std::size_t>> meets = {};
+    /// Of each column that of w which is in its place; null: its own.
+    std::shared_ptr<const std::vector<std::size_t>> takes = {};
   };
   struct Bias {
     std::string name;

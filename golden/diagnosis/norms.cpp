@@ -72,32 +72,38 @@ void try_local(const Question& q, Search& search, const Axes& list, const Axes& 
   const auto E = static_cast<std::size_t>(q.config().E);
   const Axes over = list.without(list.without(set));
   const auto length = E / static_cast<std::size_t>(torus.size(list));
-  for (const bool divided_by_part : {true, false}) {
-    const double extent = static_cast<double>(E) / (divided_by_part ? torus.size(over) : 1);
-    const auto rows =
-        std::make_shared<std::map<std::pair<int, std::size_t>, NormRow::Statistics>>();
-    search.consider(
-        {.fault = "local statistics",
-         .detail =
-             fmt::format("of the chip's own block over {}, of E_{}, divided by {}", words_of(over),
-                         list.to_string(), divided_by_part ? "its extent" : "E"),
-         .axes = over.sorted().to_string(),
-         .parameters = list.size() * 10 + (divided_by_part ? 0 : 1),
-         .at = [&q, E, over, list, length, extent, rows, norm = NormRow(q)](int chip,
-                                                                            std::size_t local) {
-           const std::size_t g = q.global(chip, local), row = g / E;
-           const int own = q.torus().block(chip, over);
-           auto known = rows->find({own, row});
-           if (known == rows->end()) {
-             const auto part = [&](std::size_t e) {
-               const int holder = with_block(q.torus(), 0, list, static_cast<int>(e / length));
-               return q.torus().block(holder, over) == own;
-             };
-             known = rows->emplace(std::pair{own, row}, norm.statistics(row, part, extent)).first;
-           }
-           return norm.at(g, known->second);
-         }});
-  }
+  // A norm that was gathered has each block by the statistics of the chip that made it.
+  for (const bool gathered : {false, true})
+    for (const bool divided_by_part : {true, false}) {
+      const double extent = static_cast<double>(E) / (divided_by_part ? torus.size(over) : 1);
+      const auto rows =
+          std::make_shared<std::map<std::pair<int, std::size_t>, NormRow::Statistics>>();
+      search.consider(
+          {.fault = "local statistics",
+           .detail =
+               fmt::format("of the chip's own block over {}, of E_{}, divided by {}{}",
+                           words_of(over), list.to_string(), divided_by_part ? "its extent" : "E",
+                           gathered ? ", and gathered" : ""),
+           .axes = over.sorted().to_string(),
+           .parameters = list.size() * 10 + (divided_by_part ? 0 : 1) + (gathered ? 5 : 0),
+           .at = [&q, E, over, list, length, extent, rows, gathered, norm = NormRow(q)](
+                     int chip, std::size_t local) {
+             const std::size_t g = q.global(chip, local), row = g / E;
+             const int maker =
+                 gathered ? with_block(q.torus(), chip, list, static_cast<int>(g % E / length))
+                          : chip;
+             const int own = q.torus().block(maker, over);
+             auto known = rows->find({own, row});
+             if (known == rows->end()) {
+               const auto part = [&](std::size_t e) {
+                 const int holder = with_block(q.torus(), 0, list, static_cast<int>(e / length));
+                 return q.torus().block(holder, over) == own;
+               };
+               known = rows->emplace(std::pair{own, row}, norm.statistics(row, part, extent)).first;
+             }
+             return norm.at(g, known->second);
+           }});
+    }
 }
 
 }  // namespace

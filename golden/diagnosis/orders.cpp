@@ -24,7 +24,8 @@ bool is_permutation(const std::vector<int>& held) {
   return std::set<int>(held.begin(), held.end()).size() == held.size();
 }
 
-std::vector<Exchange> exchanges(const Question& q, const Axes& list) {
+std::vector<Exchange> exchanges(const Question& q, const Axes& list, bool gathered,
+                                bool order_alone) {
   const Torus& torus = q.torus();
   const int n = torus.size(list);
   std::vector<int> own(static_cast<std::size_t>(n));
@@ -51,6 +52,7 @@ std::vector<Exchange> exchanges(const Question& q, const Axes& list) {
         moved.size(),
         each([&](int r) { return torus.block(with_block(torus, 0, list, r), other); }));
   }
+  if (order_alone) return all;
   for (const Order& order : orders(n))
     add("chunks in another order",
         fmt::format("the blocks over {} are {}", list.to_string(), order.words), list,
@@ -64,6 +66,7 @@ std::vector<Exchange> exchanges(const Question& q, const Axes& list) {
       const int here = with_block(torus, 0, list, r), there = with_block(torus, 0, list, from);
       for (const Axis a : list)
         if (torus.coordinate(here, a) != torus.coordinate(there, a)) apart = apart.with(a);
+      if (gathered) apart = list;
       std::vector<int> held = own;
       held[static_cast<std::size_t>(r)] = from;
       add("another chip's block",

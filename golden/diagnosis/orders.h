@@ -29,7 +29,10 @@ struct Exchange {
   std::vector<int> held;  ///< for each block, which one is there in its place
 };
 /// Axes in another order, chunks in another order, one block for all, one block for another.
-std::vector<Exchange> exchanges(const Question& question, const Axes& list);
+/// `gathered`: each chip has all of them. Of several lists of the same axes, where only their
+/// order is tried (`order_alone`), the others are the same blocks again.
+std::vector<Exchange> exchanges(const Question& question, const Axes& list, bool gathered,
+                                bool order_alone);
 
 /// Orders of heads, by what is there in the place of each: rotated, reversed, and group by group.
 std::vector<std::pair<std::string, std::vector<int>>> head_orders(int heads);

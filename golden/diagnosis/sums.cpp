@@ -203,6 +203,8 @@ class Sums {
     const auto whole = std::make_shared<const Contraction>(*sum_);
     for (const Axes& over : q_.lists()) {
       if (over.sorted() == right.sorted()) continue;
+      // More copies of the same sum: it is summed twice.
+      if (over.has_all(right) && !over.without(right).has_any(q_.layout().used())) continue;
       const auto piece = [&](std::string detail, int parameters, auto&& element) {
         search_.consider(
             {.fault = "reduction over another axis",

@@ -28,6 +28,9 @@ class WeightBlocks {
         if (letter == 'H') heads_of_rows(t);
       }
     for (std::size_t b = 0; b < sum_->biases.size(); ++b) bias(b);
+    // Without these a column is a column of the value.
+    if (!sum_->biases.empty() || !sum_->scales.empty())
+      for (std::size_t t = 0; t < sum_->terms.size(); ++t) columns_of_weight(t);
     // One chip's columns: the others of its group have theirs.
     if (!q_.whole() && !search_.explained())
       for (std::size_t t = 0; t < sum_->terms.size(); ++t)
@@ -59,7 +62,8 @@ class WeightBlocks {
     const Site site = declared == list ? Site::declared : gathered ? Site::unknown : Site::none;
     // Operands that are cut say how the weight is.
     if (site == Site::none) return;
-    for (const Exchange& e : exchanges(q_, list)) {
+    for (const Exchange& e : exchanges(q_, list, !declared || declared->empty(),
+                                       site != Site::declared && list != list.sorted())) {
       Contraction other = *sum_;
       std::vector<std::size_t> meets;
       for (std::size_t k = 0; k < term.width; ++k)
@@ -112,7 +116,26 @@ class WeightBlocks {
               .at = {}},
              {values->data.begin(), values->data.end()});
     }
-    std::int64_t inner = std::ssize(own.values);
+    each_order_of_columns(own.name, [&](Candidate candidate, const std::vector<std::size_t>& from) {
+      std::vector<double> values;
+      for (const std::size_t column : from) values.push_back(own.values[column]);
+      with(std::move(candidate), std::move(values));
+    });
+  }
+
+  void columns_of_weight(std::size_t t) {
+    each_order_of_columns(
+        sum_->terms[t].matrix, [&](Candidate candidate, std::vector<std::size_t> from) {
+          Contraction other = *sum_;
+          other.terms[t].takes = std::make_shared<const std::vector<std::size_t>>(std::move(from));
+          consider(std::move(candidate), std::move(other));
+        });
+  }
+
+  /// Calls with(candidate, of each column which one is in its place).
+  template <class With>
+  void each_order_of_columns(const std::string& name, With&& with) {
+    auto inner = static_cast<std::int64_t>(sum_->columns);
     for (std::size_t d = 0; d < q_.rank(); ++d) {
       const auto& dim = q_.layout().dims()[d];
       if (dim.letter == 'B' || dim.letter == 'L') continue;
@@ -120,18 +143,19 @@ class WeightBlocks {
       inner /= extent;
       const auto moved = [&](const std::vector<int>& held) {
         const std::int64_t length = extent / std::ssize(held) * inner;
-        std::vector<double> values(own.values.size());
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          const auto block = static_cast<std::int64_t>(i) / length % std::ssize(held);
-          values[i] = own.values[at(std::int64_t(i) + (held[at(block)] - block) * length)];
+        std::vector<std::size_t> from;
+        for (std::int64_t i = 0; i < std::int64_t(sum_->columns); ++i) {
+          const std::int64_t block = i / length % std::ssize(held);
+          from.push_back(at(i + (held[at(block)] - block) * length));
         }
-        return values;
+        return from;
       };
       for (const Axes& list : q_.lists())
         if (extent % q_.torus().size(list) == 0)
-          for (const Exchange& e : exchanges(q_, list))
+          for (const Exchange& e : exchanges(q_, list, dim.axes.empty(),
+                                             !dim.axes.starts_with(list) && list != list.sorted()))
             with({.fault = e.fault,
-                  .detail = fmt::format("{} of {}: {}", dim.letter, own.name, e.words),
+                  .detail = fmt::format("{} of {}: {}", dim.letter, name, e.words),
                   .axes = e.axes,
                   .parameters = 20 + e.parameters,
                   .at = {}},
@@ -139,7 +163,7 @@ class WeightBlocks {
       if (dim.letter == 'H' || dim.letter == 'K')
         for (const auto& [words, held] : head_orders(static_cast<int>(extent)))
           with({.fault = "head order",
-                .detail = fmt::format("the heads of {} are {}", own.name, words),
+                .detail = fmt::format("the heads of {} are {}", name, words),
                 .axes = "",
                 .parameters = 5,
                 .at = {}},
@@ -211,10 +235,12 @@ void try_gain(const Question& q, Search& search) {
   const std::string id = q.weight_id(q.name());
   const Tensor& gain = *q.weight(id);
   const std::size_t E = gain.data.size();
+  const Axes cut = significant(q.layout().axes('E'), q.torus());
   for (const Axes& list : q.lists()) {
     const auto n = at(q.torus().size(list));
     if (E % n != 0) continue;
-    for (const Exchange& e : exchanges(q, list)) {
+    for (const Exchange& e :
+         exchanges(q, list, cut.empty(), !cut.starts_with(list) && list != list.sorted())) {
       Tensor other = gain;
       for (std::size_t i = 0; i < E; ++i) {
         const std::size_t length = E / n;
