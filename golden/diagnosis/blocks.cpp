@@ -157,9 +157,10 @@ void try_gathered_chunks(const Question& q, Search& search) {
       // What chips have of it may come from chips that differ in what they have of other dims.
       if (list.has_any(q.layout().dims()[d].axes) || q.local_shape()[d] % n != 0) continue;
       const std::int64_t length = q.local_shape()[d] / n;
-      const auto chunk = [&](std::string_view fault, std::string detail, int parameters, auto of) {
+      const auto chunk = [&](std::string_view fault, const std::string& detail, int parameters,
+                             auto of) {
         search.consider({.fault = fault,
-                         .detail = std::move(detail),
+                         .detail = detail,
                          .axes = list.sorted().to_string(),
                          .parameters = parameters,
                          .at = [&q, d, length, of](int chip, std::size_t local) {
@@ -336,7 +337,7 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
 
 void try_blocks(const Question& q, Search& search) {
   if (!q.whole()) {
-    OtherLayouts(q, search);
+    const OtherLayouts tried(q, search);
     try_rings_of_blocks(q, search);
     for (std::size_t a = 0; a < q.rank(); ++a)
       for (std::size_t b = 0; b < q.rank(); ++b)

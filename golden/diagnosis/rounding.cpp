@@ -80,7 +80,7 @@ class Rounding {
   }
 
   /// With the result rounded, too, or not.
-  void both(std::string detail, int parameters, const Prediction& at) {
+  void both(const std::string& detail, int parameters, const Prediction& at) {
     search_.consider(candidate(detail, parameters, at));
     if (q_.format() != Format::bf16)
       search_.consider(
@@ -89,7 +89,7 @@ class Rounding {
 
   void of_sum(const Contraction& c) {
     const auto& by = q_.replay().declared();
-    const auto with = [&](std::string detail, int parameters, bool operands, bool matrices,
+    const auto with = [&](const std::string& detail, int parameters, bool operands, bool matrices,
                           const Contraction::Term* alone = nullptr) {
       Contraction other = c;
       for (Contraction::Term& t : other.terms) {
@@ -100,7 +100,7 @@ class Rounding {
         for (double& v : w) v = rounded(bounds::Evaluated{v, 0.0, 0.0}).center;
         t.w = std::make_shared<const std::vector<double>>(std::move(w));
       }
-      both(std::move(detail), parameters,
+      both(detail, parameters,
            q_.logical([&by, o = std::make_shared<const Contraction>(std::move(other))](
                           std::size_t g) { return o->at(g, by); }));
     };
@@ -187,10 +187,10 @@ class Rounding {
               {.values = {{ids[0], weights}, {ids[1], one}}});
   }
 
-  void of_change(std::string detail, int parameters, const Question::Change& change) {
+  void of_change(const std::string& detail, int parameters, const Question::Change& change) {
     if (change.values.empty() && !change.weights) return;
     try {
-      both(std::move(detail), parameters, q_.logical(q_.under(change)));
+      both(detail, parameters, q_.logical(q_.under(change)));
     } catch (const Error& e) {
       if (e.label() != "bounds_c1") throw;
     }

@@ -160,13 +160,14 @@ class Scales {
   void logits() {
     std::optional<Contraction> c = contraction_of(q_);
     const double scale = c->scales[0];
-    const auto with = [&](std::string_view fault, std::string detail, double to, double of_biases) {
+    const auto with = [&](std::string_view fault, const std::string& detail, double to,
+                          double of_biases) {
       Contraction other = *c;
       other.scales.assign(other.columns, to);
       for (auto& bias : other.biases)
         for (double& b : bias.values) b *= of_biases;
       search_.consider({.fault = fault,
-                        .detail = std::move(detail),
+                        .detail = detail,
                         .axes = "",
                         .at = q_.logical([&q = q_, o = std::make_shared<const Contraction>(
                                                        std::move(other))](std::size_t g) {
@@ -267,12 +268,13 @@ class Scales {
     const std::optional<Contraction> c = contraction_of(q_);
     if (!c || c->scales.empty()) return;
     const std::string name(scale_of(q_.config(), c->terms[0].matrix)->name);
-    const auto with = [&](std::string_view fault, std::string detail, int parameters, auto to) {
+    const auto with = [&](std::string_view fault, const std::string& detail, int parameters,
+                          auto to) {
       Contraction other = *c;
       for (std::size_t i = 0; i < other.columns; ++i) other.scales[i] = to(i);
       search_.consider(
           {.fault = fault,
-           .detail = std::move(detail),
+           .detail = detail,
            .axes = "",
            .parameters = parameters,
            .at = q_.logical([&q = q_, o = std::make_shared<const Contraction>(std::move(other))](

@@ -134,15 +134,15 @@ class Sums {
       int chip = -1;
       Contraction::Counts counts;
     };
-    return [this_ = &q_, sum = sum_, cut, of = std::move(of), last = std::make_shared<Last>()](
-               int chip, std::size_t local) {
+    return [this_ = &q_, sum = sum_, cut = std::move(cut), of = std::move(of),
+            last = std::make_shared<Last>()](int chip, std::size_t local) {
       if (last->chip != chip) *last = {chip, of(chip)};
       return sum->at(this_->global(chip, local), last->counts, this_->replay().declared());
     };
   }
 
   void consider(const std::shared_ptr<const Cut>& cut, const Axes& over, std::string_view fault,
-                std::string detail, int parameters, Count count) {
+                const std::string& detail, int parameters, const Count& count) {
     const int longer = cut->axes().size() * 1000;
     search_.consider(
         {.fault = fault,
