@@ -1,6 +1,7 @@
 // Norms: statistics of a part of the row, gains and constants.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -52,8 +53,9 @@ bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
   const double c = x_->center[global] - s.mu.center;
   const double r = x_->radius[global] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
   const bounds::NormScale scale = bounds::norm_scale(s.ss.center, s.extent, eps, d.operations);
-  const double inside =
-      0.5 * (s.ss.radius + bounds::unit_of(d.sums) * s.ss.center) / (s.ss.center + s.extent * eps);
+  // The statistic is a value of its own, also where sums are exact.
+  const double kept = std::max(bounds::unit_of(d.sums), bounds::unit_of(d.unstored()));
+  const double inside = 0.5 * (s.ss.radius + kept * s.ss.center) / (s.ss.center + s.extent * eps);
   const std::size_t e = global % E_;
   const double gain = gain_->data[e];
   const double bias = bias_ == nullptr ? 0.0 : bias_->data[e];

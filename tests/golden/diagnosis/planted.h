@@ -67,7 +67,7 @@ class Planted {
                               Shards shards) {
     const bounds::Replay::Dump given(dump.begin(), dump.end());
     bounds::Replay replay(known_->stored, plan_.passes, ids_, given, declared);
-    return diagnose(replay, {id, torus, Layout::parse(layout), std::move(shards)});
+    return diagnose(replay, {id, torus, Layout::parse(layout), std::move(shards), layouts, raw});
   }
   /// Of a whole tensor, which the dump has from then on.
   std::vector<Hypothesis> ask(const std::string& id, const Value& value, const Torus& torus) {
@@ -109,6 +109,8 @@ class Planted {
 
   std::map<std::string, Value> dump;
   bounds::Declared declared;
+  std::map<std::string, Layout> layouts;
+  bool raw = false;
 
  private:
   OracleMemo memo_;
