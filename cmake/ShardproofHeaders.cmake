@@ -35,6 +35,7 @@ set(shardproof_private_headers
   golden/dump/stream.h
   golden/dump/unicode.h
   golden/dump/zip_archive.h
+  golden/candidate/each_number.h
   golden/diagnosis/chips.h
   golden/diagnosis/contraction.h
   golden/diagnosis/families.h

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "golden/candidate/each_number.h"
 #include "weights/generator.h"
 #include "weights/registry.h"
 
@@ -49,18 +50,9 @@ std::int64_t parts_of(const Held& held) {
 /// The sum of their sizes, by element.
 std::vector<double> sizes_of_parts(const Held& held) {
   std::vector<double> sizes(at(element_count(held.subject.shape)), 0.0);
-  for (int chip = 0; chip < held.torus.chips(); ++chip) {
-    const auto c = static_cast<std::size_t>(chip);
-    const std::vector<int> group = held.group(chip);
-    if (group.empty()) continue;
-    for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
-      const std::int64_t place = held.places[c][i];
-      if (place == Held::kNone) continue;
-      double size = 0.0;
-      for (const int member : group) size += held.size(static_cast<std::size_t>(member), i);
-      sizes[at(place)] = std::max(sizes[at(place)], size * std::abs(held.unit(place)));
-    }
-  }
+  each_number(held, [&](double, const std::vector<int>&, std::int64_t place, double size) {
+    sizes[at(place)] = std::max(sizes[at(place)], size * std::abs(held.unit(place)));
+  });
   return sizes;
 }
 
@@ -70,33 +62,17 @@ std::optional<bounds::Carried> assembled_value(const Held& held) {
   if (!held.complete()) return std::nullopt;
   bounds::Carried whole(held.subject.shape);
   std::vector<bool> seen(whole.size(), false);
-  std::vector<double> low(held.layout.is_partial() ? whole.size() : 0, 0.0);
-  for (int chip = 0; chip < held.torus.chips(); ++chip) {
-    const auto c = static_cast<std::size_t>(chip);
-    const std::vector<int> group = held.group(chip);
-    if (group.empty()) continue;
-    for (std::size_t i = 0; i < held.shards[c].size(); ++i) {
-      const std::int64_t place = held.places[c][i];
-      if (place == Held::kNone) continue;
-      double v = 0.0, rest = 0.0;
-      for (const int member : group) {  // in twice f64's digits
-        const double p = held.shards[static_cast<std::size_t>(member)][i], sum = v + p;
-        const double back = sum - v;
-        rest += (v - (sum - back)) + (p - back);
-        v = sum;
-      }
-      v = (v + rest) * held.unit(place);
-      double& center = whole.center[at(place)];
-      double& radius = whole.radius[at(place)];
-      if (!seen[at(place)])
-        center = v;
-      else if (v != center)  // NaN, too
-        radius = std::isnan(v) ? v : std::max(radius, std::abs(v - center));
-      seen[at(place)] = true;
-      if (!held.units.empty() && held.unit(place) != 1.0)
-        radius = std::max(radius, 0x1p-52 * std::abs(center));
-    }
-  }
+  each_number(held, [&](double number, const std::vector<int>&, std::int64_t place, double) {
+    const double v = number * held.unit(place);
+    double& center = whole.center[at(place)];
+    double& radius = whole.radius[at(place)];
+    if (!seen[at(place)])
+      center = v;
+    else if (v != center)  // NaN, too
+      radius = std::isnan(v) ? v : std::max(radius, std::abs(v - center));
+    seen[at(place)] = true;
+    if (held.unit(place) != 1.0) radius = std::max(radius, 0x1p-52 * std::abs(center));
+  });
   return whole;
 }
 
