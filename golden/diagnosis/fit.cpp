@@ -12,7 +12,8 @@ std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<doub
   const std::size_t n = rows[0].size();
   // Normal equations: a weight is off by far less than one half unless the rows nearly repeat, and
   // what is predicted with it is judged as everything else.
-  std::vector<std::vector<double>> a(n, std::vector<double>(n + 1, 0.0));
+  std::vector<std::vector<double>> a;
+  for (std::size_t i = 0; i < n; ++i) a.emplace_back(n + 1, 0.0);
   for (std::size_t r = 0; r < rows.size(); ++r)
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t j = 0; j < n; ++j) a[i][j] += rows[r][i] * rows[r][j];
