@@ -78,7 +78,7 @@ std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
     std::int64_t head = -1;
     const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), head);
     if (error != std::errc() || at != word.data() + word.size() || head < 0 || head >= H)
-      Reader::reject("heads", text, fmt::format("{:?} is no head from 0 to {}", word, H - 1));
+      Reader::reject("heads", text, fmt::format("{:?} is not a head; legal: 0 to {}", word, H - 1));
     if (seen[static_cast<std::size_t>(head)])
       Reader::reject("heads", text, fmt::format("head {} is named twice", head));
     seen[static_cast<std::size_t>(head)] = true;

@@ -227,7 +227,7 @@ std::size_t along(const std::string& name, const dump::Value& value, const Layou
   if (values == 1) return 0;
   const std::string* const letter = find(value.attributes, "along");
   if (letter == nullptr || letter->size() != 1 || !first.find((*letter)[0]))
-    throw Error("dump_attribute", fmt::format("{}: along={:?} is no dim of {}", name,
+    throw Error("dump_attribute", fmt::format("{}: along={:?} is not a dim of {}", name,
                                               letter == nullptr ? "" : *letter, first.to_string()));
   return *first.find((*letter)[0]);
 }
@@ -343,10 +343,10 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
   }
 }
 
-/// Adds the summands of one value up.
+/// Adds another summand of the same value.
 void add_summand(Held& sum, const Held& other) {
   if (!(sum.layout == other.layout) || sum.places != other.places)
-    throw Error("dump_layout", fmt::format("{} and {}, summands of {}, have not one layout",
+    throw Error("dump_layout", fmt::format("{} and {}, summands of {}, are in different layouts",
                                            sum.name, other.name, sum.subject.id));
   if (sum.sizes.empty()) {
     sum.sizes = sum.shards;

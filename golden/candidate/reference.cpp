@@ -142,7 +142,7 @@ void Reference::fill_dump(const Values& values) {
       const Meaning meaning = held.subject.meaning;
       if (meaning != Meaning::checkpoint && meaning != Meaning::probs) continue;
       if (sums != (parts_of(held) > 1)) continue;
-      if (dump_.contains(held.subject.id)) continue;  // as it is made, not as it is moved later
+      if (dump_.contains(held.subject.id)) continue;
       auto whole = assembled_value(held);
       if (!whole) continue;
       // The writer's next steps had its own number, not the one that the file rounds it to.

@@ -165,7 +165,6 @@ class Judging {
       if (expected.bits != nullptr) {
         low = high = static_cast<double>(expected.bits->data[at(place)]);
         right = same_bits(v, low);
-        // Of a value whose copies hold a summand each nothing is known but the sum.
       } else {
         Interval number = expected.bound->at(at(place));
         const double unit = held.unit(place);

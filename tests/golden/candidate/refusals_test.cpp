@@ -31,7 +31,7 @@ TEST(Claim, RefusesByName) {
            Refused{"dump_attribute", "wire", "1e9", "wire"},
            Refused{"dump_attribute", "masked", "yes", "any"},
            Refused{"dump_attribute", "heads", "0,1,2", "3 heads, of 6"},
-           Refused{"dump_attribute", "heads", "0,1,2,3,4,6", "no head from 0 to 5"},
+           Refused{"dump_attribute", "heads", "0,1,2,3,4,6", "not a head; legal: 0 to 5"},
            Refused{"dump_attribute", "heads", "0,1,2,3,4,4", "head 4 is named twice"},
            Refused{"dump_attribute", "rope_pairs", "both", "half"},
            Refused{"dump_attribute", "score_base", "10", "score_base"},
