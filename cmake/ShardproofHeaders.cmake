@@ -68,6 +68,7 @@ set(shardproof_private_headers
   tools/drawing/ring_grid.h
   tools/drawing/scene.h
   tools/drawing/value_card.h
+  weights/descriptor.h
   weights/hdf5/attribute.h
   weights/hdf5/handle.h
   weights/hdf5/image.h

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "weights/descriptor.h"
 #include "weights/error.h"
 #include "weights/temporary_name.h"
 
@@ -24,22 +25,6 @@ std::error_code last_error() { return {errno, std::generic_category()}; }
 [[noreturn]] void refuse(const fs::path& path, std::string_view reason, std::string_view label) {
   throw Error(label, fmt::format("{:?}: {}", path.string(), reason));
 }
-
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { close(); }
-
-  explicit operator bool() const { return number_ >= 0; }
-  int get() const { return number_; }
-  bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
 
 /// What a chain of symbolic links leads to, also if there is no such file yet.
 fs::path follow_links(const fs::path& path, std::string_view label) {
