@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 
+#include "golden/candidate/arrays.h"
+#include "golden/candidate/coarse.h"
 #include "golden/compare/block_map.h"
 #include "weights/registry.h"
 #include "weights/words.h"
@@ -20,68 +22,6 @@ const std::string* find(const dump::Attributes& attributes, std::string_view nam
 }
 
 std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
-
-/// One array of the file in the local shape of a chip, after the stacked dims.
-struct Shard {
-  int chip = 0;
-  const dump::Stored* stored = nullptr;
-  std::size_t first = 0;  // element of the array
-};
-
-/// The arrays of a value of the file, by chip; whole ones as of a torus of one chip.
-struct Arrays {
-  bool whole = false;
-  Torus torus;
-  Shape local;
-  std::vector<Shard> shards;
-  dump::Encoding encoding = dump::Encoding::f32;
-};
-
-Arrays arrays_of(const std::string& name, const dump::Value& value, const Claim& claim,
-                 std::size_t rank) {
-  Arrays a;
-  a.torus = claim.given.torus;
-  if (value.in_shards()) {
-    for (const auto& [at, stored] : value.chips) {
-      const Torus& t = a.torus;
-      if (at[0] >= t.size(Axis::x) || at[1] >= t.size(Axis::y) || at[2] >= t.size(Axis::z))
-        throw Error("dump_layout", fmt::format("{}: chip {}_{}_{} is not on torus {}", name, at[0],
-                                               at[1], at[2], t.to_string()));
-      if (a.shards.empty()) a.local = stored.shape;
-      if (stored.shape != a.local)
-        throw Error("dump_layout", fmt::format("{}: shards of shapes {} and {}", name,
-                                               text(a.local), text(stored.shape)));
-      a.encoding = stored.encoding;
-      a.shards.push_back({(at[0] * t.size(Axis::y) + at[1]) * t.size(Axis::z) + at[2], &stored, 0});
-    }
-    return a;
-  }
-  const dump::Stored& stored = value.whole;
-  a.encoding = stored.encoding;
-  const Shape mesh = claim.mesh.shape(a.torus);
-  if (stored.shape.size() == rank) {
-    a.whole = true;
-    a.torus = Torus(1, 1, 1);
-    a.local = stored.shape;
-    a.shards.push_back({0, &stored, 0});
-    return a;
-  }
-  if (stored.shape.size() != rank + mesh.size())
-    throw Error("dump_layout",
-                fmt::format("{}: an array {} is neither whole, of {} dims, nor stacked, of {} "
-                            "before them",
-                            name, text(stored.shape), rank, mesh.size()));
-  if (!std::equal(mesh.begin(), mesh.end(), stored.shape.begin()))
-    throw Error("dump_layout", fmt::format("{}: an array {} is not stacked over the mesh {}", name,
-                                           text(stored.shape), text(mesh)));
-  a.local.assign(stored.shape.begin() + static_cast<std::ptrdiff_t>(mesh.size()),
-                 stored.shape.end());
-  const auto size = static_cast<std::size_t>(element_count(a.local));
-  for (std::int64_t place = 0; place < element_count(mesh); ++place)
-    a.shards.push_back(
-        {claim.mesh.chip(a.torus, place), &stored, static_cast<std::size_t>(place) * size});
-  return a;
-}
 
 /// The layouts that a value declares, one for each that is fused in it.
 std::vector<Layout> layouts_of(const std::string& name, const dump::Value& value,
@@ -117,83 +57,6 @@ std::vector<Layout> layouts_of(const std::string& name, const dump::Value& value
   }
   return layouts;
 }
-
-/// The writer's channel of a head is the model's of this place, by their orders of rotated pairs.
-std::int64_t channel(std::int64_t theirs, const ModelConfig& config, Rope pairs) {
-  const std::int64_t rotated = std::llround(static_cast<double>(config.Q) * config.rotary);
-  if (theirs >= rotated) return theirs;
-  const std::int64_t half = rotated / 2;
-  // The pair and its half, as they count, and then as the model does.
-  if (pairs == Rope::interleaved) return theirs / 2 + theirs % 2 * half;
-  return theirs % half * 2 + theirs / half;
-}
-
-bool in_pairs(std::string_view name) {
-  for (const std::string_view n :
-       {"q", "k", "q_rot", "k_rot", "k_cache", "wq", "wk", "bq", "bk", "wq_scale", "wk_scale"})
-    if (name == n || (name.starts_with("layer") && name.ends_with(fmt::format(".{}", n))))
-      return true;
-  return false;
-}
-
-/// The number's element in the model's value.
-class Place {
- public:
-  Place(const Layout& layout, const Subject& subject, const Claim& claim, const Shape& padded)
-      : subject_(subject), claim_(claim), padded_(padded), index_(padded.size(), 0) {
-    for (const char letter : subject.dims) dim_.push_back(*layout.find(letter));
-  }
-  /// `theirs`: row-major in the writer's global shape.
-  std::int64_t operator()(std::int64_t theirs) {
-    for (std::size_t d = padded_.size(); d-- > 0;) {
-      index_[d] = theirs % padded_[d];
-      theirs /= padded_[d];
-    }
-    const ModelConfig& model = claim_.given.model;
-    std::int64_t element = 0;
-    for (std::size_t d = 0; d < dim_.size(); ++d) {
-      std::int64_t i = index_[dim_[d]];
-      if (i >= subject_.shape[d]) return Held::kNone;
-      const char letter = subject_.dims[d];
-      if (!claim_.heads.empty() && (letter == 'H' || (letter == 'K' && model.K == model.H)))
-        i = claim_.heads[static_cast<std::size_t>(i)];
-      if (letter == 'Q' && claim_.pairs && in_pairs(subject_.name))
-        i = channel(i, model, *claim_.pairs);
-      element = element * subject_.shape[d] + i;
-    }
-    return element;
-  }
-
- private:
-  const Subject& subject_;
-  const Claim& claim_;
-  const Shape& padded_;
-  Shape index_;
-  std::vector<std::size_t> dim_;  // of the writer's, by the model's
-};
-
-/// What the writer's numbers are multiplied by to be the model's.
-std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights& weights) {
-  constexpr double kLn2 = 0.6931471805599453;
-  const auto all = [&](double unit) {
-    return std::vector<double>(static_cast<std::size_t>(element_count(s.shape)), unit);
-  };
-  if (claim.score_base_2 && (s.name == "score" || s.name == "max")) return all(kLn2);
-  if (claim.logits_base_2 && s.name == "logits") return all(kLn2);
-  const bool norm = s.name == "norm" || s.name == "norm2" || s.name == "final_norm";
-  if (claim.gain_folded && norm && s.meaning == Meaning::checkpoint) {
-    std::vector<double> units = all(1.0);
-    const Tensor& gain = weights.at(weight_id(s.layer, s.name));
-    for (std::size_t i = 0; i < units.size(); ++i)
-      units[i] = static_cast<double>(gain.data[i % gain.data.size()]);
-    return units;
-  }
-  return {};
-}
-
-}  // namespace
-
-namespace {
 
 /// The subjects of a value of the file: one, or those that are fused in it; none of an unknown
 /// name.
@@ -255,7 +118,7 @@ Shape padded_shape(const std::string& name, const dump::Value& value, const Layo
 }
 
 /// Those of value number `which` of a chip's fused shard.
-std::vector<double> numbers_of(const Shard& shard, const Shape& fused, std::size_t dim,
+std::vector<double> numbers_of(const Arrays::Shard& shard, const Shape& fused, std::size_t dim,
                                std::int64_t first, const Shape& local) {
   std::vector<double> numbers(static_cast<std::size_t>(element_count(local)));
   std::int64_t inner = 1;
@@ -285,7 +148,7 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     return;
   }
   std::vector<Layout> layouts = layouts_of(name, value, claim, subjects);
-  const Arrays arrays = arrays_of(name, value, claim, layouts[0].rank());
+  const Arrays arrays = arrays_of(name, value, claim.mesh, claim.given.torus, layouts[0].rank());
   const bool declared = find(value.attributes, "layout") || find(value.attributes, "spec");
   if (!arrays.whole && !declared)
     throw Error("dump_layout", fmt::format("{}: shards need a layout", name));
@@ -328,7 +191,7 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     held.shards.resize(chips);
     held.places.resize(chips);
     Place place(held.layout, held.subject, claim, padded);
-    for (const Shard& shard : arrays.shards) {
+    for (const Arrays::Shard& shard : arrays.shards) {
       const auto chip = static_cast<std::size_t>(shard.chip);
       held.shards[chip] = numbers_of(shard, arrays.local, dim, first, locals[i]);
       held.places[chip].resize(held.shards[chip].size());
@@ -363,20 +226,6 @@ void add_summand(Held& sum, const Held& other) {
 }
 
 }  // namespace
-
-Coarse coarse_of(dump::Encoding encoding) {
-  using dump::Encoding;
-  switch (encoding) {
-    case Encoding::f32:
-      return {bounds::unit_of(bounds::Format::f32), bounds::least_of(bounds::Format::f32)};
-    case Encoding::bf16:
-      return {bounds::unit_of(bounds::Format::bf16), bounds::least_of(bounds::Format::bf16)};
-    case Encoding::f16:
-      return {0x1p-11, 0x1p-25};
-    default:
-      return {};  // f64, and whole numbers, which are what they are
-  }
-}
 
 bool Held::coarser_than(bounds::Format format) const {
   return coarse_of(encoding).unit > bounds::unit_of(format);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "golden/candidate/claim.h"
+#include "golden/candidate/conventions.h"
 #include "golden/candidate/subject.h"
 #include "weights/error.h"
 #include "weights/weights.h"
@@ -16,7 +17,7 @@ namespace shardproof::candidate {
 /// A value as a trace's writer has it on each chip, and which element of the model's value each of
 /// the numbers is: by the layout that the writer declares, and by the writer's conventions.
 struct Held {
-  static constexpr std::int64_t kNone = -1;  ///< padding: it means nothing
+  static constexpr std::int64_t kNone = Place::kNone;
 
   std::string name;  ///< in the file
   Subject subject;
@@ -49,12 +50,6 @@ struct Held {
   /// Whether every element is there, of partial sums all summands; of copies one will do.
   bool complete() const;
 };
-
-/// What rounding to an encoding changes: |RN(x) − x| is at most unit·|x|, or least.
-struct Coarse {
-  double unit = 0.0, least = 0.0;
-};
-Coarse coarse_of(dump::Encoding encoding);
 
 /// A value of the file that is not one of the model's, or that nothing can be said of.
 struct Unknown {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
 #include "weights/generator.h"
 #include "weights/registry.h"

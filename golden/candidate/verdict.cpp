@@ -9,6 +9,7 @@
 #include <set>
 
 #include "golden/bounds/tightness.h"
+#include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
