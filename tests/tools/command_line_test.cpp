@@ -169,6 +169,7 @@ TEST(CommandLine, NoWordIsLeftOver) {
     if (!verb.verbs.empty()) continue;
     static const std::map<std::string, std::string> taken{
         {"compare", "one "},         {"explain", "one "},
+        {"golden check", "one "},
         {"trace diff", "one two "},  {"trace inspect", "one "},
         {"weights inspect", "one "}, {"weights quantize", "one another "}};
     const auto takes = taken.find(verb.path);
