@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <map>
 #include <random>
 
@@ -14,6 +13,7 @@
 #include "golden/corpus/document.h"
 #include "golden/corpus/layouts.h"
 #include "golden/corpus/not_equal.h"
+#include "golden/corpus/operand.h"
 #include "golden/corpus/stacked.h"
 
 namespace shardproof::corpus {
@@ -21,106 +21,9 @@ namespace {
 
 /// A chip's block of each dim is two elements long, so that an order within it shows, too.
 constexpr std::int64_t kBlock = 2;
-constexpr std::string_view kOperand = ".operand";
 
 bool same_bits(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
-}
-
-/// An operand: the shards of every chip, and the tensors that they stand for, one for each place on
-/// the axes of partial sums.
-struct Operand {
-  Layout layout;
-  Shape shape;                            // global
-  std::vector<Buffer<float>> shards;      // by chip
-  std::vector<std::vector<float>> parts;  // by judged_part
-
-  Sharded sharded(const Torus& torus) const { return {torus, layout, shape, shards}; }
-};
-
-[[noreturn]] void refuse_operand(const std::string& name, const std::string& why) {
-  throw Error("golden_operand", fmt::format("{}: {}", name, why));
-}
-
-Operand read_operand(const std::string& name, const dump::Value& value, const Torus& torus) {
-  const auto layout = value.attributes.find("layout");
-  if (layout == value.attributes.end()) refuse_operand(name, "no layout");
-  Operand operand;
-  operand.layout = Layout::parse(layout->second);
-  const dump::Stored& stored = value.whole;
-  const std::size_t rank = operand.layout.rank();
-  const Shape local(stored.shape.begin() + std::min<std::ptrdiff_t>(3, std::ssize(stored.shape)),
-                    stored.shape.end());
-  if (value.in_shards() || stored.encoding != dump::Encoding::f32 || local.size() != rank ||
-      stored.shape != stacked_shape(torus, local))
-    refuse_operand(name, "not f32, stacked over x, y, z");
-  for (std::size_t d = 0; d < rank; ++d)
-    operand.shape.push_back(local[d] * torus.size(operand.layout.dims()[d].axes));
-  const auto block = static_cast<std::size_t>(element_count(local));
-  operand.parts.resize(static_cast<std::size_t>(torus.size(operand.layout.partial())));
-  for (int chip = 0; chip < torus.chips(); ++chip) {
-    Buffer<float>& shard = operand.shards.emplace_back();
-    for (std::size_t i = 0; i < block; ++i)
-      shard.push_back(static_cast<float>(stored.at(static_cast<std::size_t>(chip) * block + i)));
-    std::vector<float>& part = operand.parts[judged_part(operand.layout, torus, chip)];
-    part.resize(static_cast<std::size_t>(element_count(operand.shape)), std::nanf(""));
-    judged_elements(operand.layout, operand.shape, torus, chip,
-                    [&](std::int64_t mine, std::int64_t global) {
-                      float& known = part[static_cast<std::size_t>(global)];
-                      const float own = shard[static_cast<std::size_t>(mine)];
-                      if (!std::isnan(known) && !same_bits(known, own))
-                        refuse_operand(name, "copies on several chips differ");
-                      known = own;
-                      return false;
-                    });
-  }
-  if (operand.layout.is_partial())
-    for (std::size_t i = 0; i < operand.parts[0].size(); ++i) {
-      double sizes = 0.0;
-      for (const std::vector<float>& part : operand.parts) {
-        const auto v = static_cast<double>(part[i]);
-        if (v != std::floor(v)) refuse_operand(name, "a summand is no whole number");
-        sizes += std::abs(v);
-      }
-      if (!(sizes < 0x1p24)) refuse_operand(name, "summands whose sums f32 cannot hold");
-    }
-  return operand;
-}
-
-/// Which places on the operand's partial axes a chip's result is the sum of: all that agree with
-/// the chip where the result is still partial.
-std::vector<std::size_t> summands_of(int chip, const Layout& operand, const Layout& result,
-                                     const Torus& torus) {
-  std::vector<std::size_t> parts;
-  for (const int member : judged_group(operand, torus, chip))
-    if (judged_part(result, torus, member) == judged_part(result, torus, chip))
-      parts.push_back(judged_part(operand, torus, member));
-  return parts;
-}
-
-/// The result's shards, chip after chip.
-std::vector<float> expected_result(const Operand& operand, const Layout& result,
-                                   const Torus& torus) {
-  std::map<std::vector<std::size_t>, std::vector<float>> sums;
-  for (int chip = 0; chip < torus.chips(); ++chip) {
-    const std::vector<std::size_t> parts = summands_of(chip, operand.layout, result, torus);
-    std::vector<float>& sum = sums[parts];
-    if (!sum.empty()) continue;
-    if (parts.size() == 1) {  // moved only: the bits stay
-      sum = operand.parts[parts[0]];
-      continue;
-    }
-    sum.resize(operand.parts[0].size());
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      double all = 0.0;
-      for (const std::size_t part : parts) all += static_cast<double>(operand.parts[part][i]);
-      sum[i] = static_cast<float>(all);
-    }
-  }
-  return stacked<float>(
-      result, operand.shape, torus, [&](int chip) -> const auto& {
-        return sums.at(summands_of(chip, operand.layout, result, torus));
-      });
 }
 
 Sharded engine_result(const Op& op, const Sharded& t) {
@@ -142,6 +45,18 @@ Sharded engine_result(const Op& op, const Sharded& t) {
   }
 }
 
+/// The one op as a program.
+Program program_of(const std::string& name, const std::string& call, const Layout& operand,
+                   const Layout& result) {
+  Program program =
+      parse_program("collective", fmt::format("input t : {} is in\nr : {} = {} is in\noutput r\n",
+                                              operand.to_string(), result.to_string(), call));
+  if (program.ops.size() != 1 || program.inputs.size() != 1)
+    throw Error("golden_operand",
+                fmt::format("{}: op={:?} is not one collective", name, call.substr(0, 200)));
+  return program;
+}
+
 /// Adds operand and result to a golden.
 void put_collective(dump::Dump& golden, const std::string& name, const std::string& call,
                     const Layout& layout, const Operand& operand, const Torus& torus) {
@@ -149,13 +64,17 @@ void put_collective(dump::Dump& golden, const std::string& name, const std::stri
   for (const Buffer<float>& shard : operand.shards)
     given.insert(given.end(), shard.begin(), shard.end());
   const Shape operand_block = judged_block(operand.layout, operand.shape, torus);
-  put(golden, name + std::string(kOperand), stacked_shape(torus, operand_block),
+  put(golden, name + std::string(kOperandSuffix), stacked_shape(torus, operand_block),
       std::span<const float>(given), {{"layout", operand.layout.to_string()}});
-  const std::vector<float> shards = expected_result(operand, layout, torus);
-  const Program program = parse_program(
-      "collective", fmt::format("input t : {} is in\nr : {} = {} is in\noutput r\n",
-                                operand.layout.to_string(), layout.to_string(), call));
-  const Sharded made = engine_result(program.ops.at(0), operand.sharded(torus));
+  const Program program = program_of(name, call, operand.layout, layout);
+  if (layout.letters() != operand.layout.letters() ||
+      !operand.layout.partial().has_all(layout.partial()) ||
+      !judged_divides(layout, operand.shape, torus))
+    throw Error("golden_operand", fmt::format("{}: {} cannot become {}", name,
+                                              operand.layout.to_string(), layout.to_string()));
+  const std::vector<float> shards =
+      result_of(operand, layout, torus, right_counts(operand.layout, layout, torus));
+  const Sharded made = engine_result(program.ops[0], operand.sharded(torus));
   if (!(made.layout() == layout))
     throw NotEqual(fmt::format("{}: {} gives {}, expected {}", name, call,
                                made.layout().to_string(), layout.to_string()));
@@ -222,13 +141,13 @@ dump::Dump expected_collectives(const dump::Dump& golden) {
   const Torus torus = torus_of(golden);
   dump::Dump expected = on_torus(torus);
   for (const std::string& name : dump::in_order(golden)) {
-    if (name.ends_with(kOperand)) continue;
+    if (name.ends_with(kOperandSuffix)) continue;
     const dump::Value& value = golden.values.find(name)->second;
-    const auto operand = golden.values.find(name + std::string(kOperand));
+    const auto operand = golden.values.find(name + std::string(kOperandSuffix));
     const auto call = value.attributes.find("op"), layout = value.attributes.find("layout");
     if (operand == golden.values.end() || call == value.attributes.end() ||
         layout == value.attributes.end())
-      refuse_operand(name, "no operand, op or layout");
+      throw Error("golden_operand", fmt::format("{}: no operand, op or layout", name));
     put_collective(expected, name, call->second, Layout::parse(layout->second),
                    read_operand(operand->first, operand->second, torus), torus);
   }

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <string_view>
+
 #include "engine/torus.h"
 #include "golden/dump/dump.h"
 #include "weights/error.h"
 
 namespace shardproof::corpus {
+
+/// What the name of a result's operand ends with.
+inline constexpr std::string_view kOperandSuffix = ".operand";
 
 /// The golden of the collectives on a torus (level 1): all_gather, reduce_scatter, all_reduce,
 /// all_to_all, slice and permute_axes over every ordered list of axes that each may have, on

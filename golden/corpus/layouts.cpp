@@ -26,6 +26,11 @@ bool disjoint(const std::vector<Axes>& lists) {
   return true;
 }
 
+/// [X, Y, Z, 2, 2, 2].
+Shape shape_of(const Layout& layout, const Torus& torus) {
+  return stacked_shape(torus, Shape(layout.rank(), kBlock));
+}
+
 void put_layout(dump::Dump& golden, const Layout& layout, const Torus& torus) {
   Shape shape;
   for (const Layout::Dim& dim : layout.dims()) shape.push_back(kBlock * torus.size(dim.axes));
@@ -43,8 +48,8 @@ void put_layout(dump::Dump& golden, const Layout& layout, const Torus& torus) {
                     shards.begin() + static_cast<std::ptrdiff_t>((chip + 1) * block)))
       throw NotEqual(fmt::format("{}: the engine gives chip {} another block", layout.to_string(),
                                  torus.name(static_cast<int>(chip))));
-  put(golden, layout.to_string(), stacked_shape(torus, judged_block(layout, shape, torus)),
-      std::span<const std::int32_t>(shards), {{"layout", layout.to_string()}});
+  put(golden, layout.to_string(), shape_of(layout, torus), std::span<const std::int32_t>(shards),
+      {{"layout", layout.to_string()}});
 }
 
 dump::Dump on_torus(const Torus& torus) {
@@ -88,6 +93,10 @@ dump::Dump expected_layouts(const dump::Dump& golden) {
     const Layout layout = Layout::parse(name);
     if (layout.is_partial() || layout.to_string() != name)
       throw Error("golden_layout", fmt::format("{:?} is no layout without partial sums", name));
+    // Before anything of the size that the name asks for is made.
+    if (golden.values.find(name)->second.whole.shape != shape_of(layout, torus))
+      throw Error("golden_layout",
+                  fmt::format("{} is not stacked, {} elements of each dim a chip", name, kBlock));
     put_layout(expected, layout, torus);
   }
   return expected;

@@ -83,10 +83,8 @@ void put_weights(dump::Dump& golden, const Weights& weights,
   }
 }
 
-dump::Dump made(const Case& named, const Layers& layers, const Weights* given) {
-  const Case c = with_layers(named, layers);
-  OracleMemo memo;
-  const TypedPlan typed = make_typed_plan(c);
+/// That a sharded run has every value equal.
+void require_equal(const TypedPlan& typed, OracleMemo& memo, const Weights* given) {
   VerifyOptions options;
   options.weights = given;
   options.also_field = true;
@@ -94,7 +92,14 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given) {
   if (judged.verdict != Verdict::equal)
     throw NotEqual(
         fmt::format("the run is {}: {}", to_string(judged.verdict), judged.explanation()));
+}
+
+dump::Dump made(const Case& named, const Layers& layers, const Weights* given, By by) {
+  OracleMemo memo;
+  const TypedPlan typed = make_typed_plan(with_layers(named, layers));
+  if (by == By::model_and_run) require_equal(typed, memo, given);
   const RunPlan& plan = typed.plan;
+  const Case& c = plan.given;
   const auto known = memo.get(plan, given);
   const oracle::Answer& answer = known->answer;
 
@@ -157,7 +162,7 @@ dump::Dump model_golden(const Case& named, const Weights* given) {
                                            to_string(named.numerics.regime)));
   if (has_program(named))
     throw Error("golden_case", "a golden is of strategies that ship, not of a layer program");
-  return made(named, layers_of(named), given);
+  return made(named, layers_of(named), given, By::model_and_run);
 }
 
 Case case_of(const dump::Dump& golden) { return parse_case(attribute(golden, "case")); }
@@ -185,16 +190,16 @@ Weights golden_weights(const dump::Dump& golden) {
   return weights;
 }
 
-dump::Dump expected_model(const dump::Dump& golden) {
+dump::Dump expected_model(const dump::Dump& golden, By by) {
   const Case named = case_of(golden);
   Layers layers;
   layers.prefill =
       parse_program(kLayerProgram, attribute(golden, "prefill_layer"), "prefill_layer");
   if (named.gen > 1)
     layers.decode = parse_program(kLayerProgram, attribute(golden, "decode_layer"), "decode_layer");
-  if (attribute(golden, "weights") != "file") return made(named, layers, nullptr);
+  if (attribute(golden, "weights") != "file") return made(named, layers, nullptr, by);
   const Weights own = golden_weights(golden);
-  return made(named, layers, &own);
+  return made(named, layers, &own, by);
 }
 
 }  // namespace shardproof::corpus

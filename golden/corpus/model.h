@@ -16,10 +16,13 @@ namespace shardproof::corpus {
 /// layer program of the user's), and what make_plan, the oracle and verify_plan throw.
 dump::Dump model_golden(const Case& named, const Weights* given = nullptr);
 
+/// What says what a golden should hold: the unsharded model, or also a sharded run.
+enum class By { model, model_and_run };
+
 /// What a golden of this kind should hold, by its own case and layer programs; by its own weights
 /// only where these are of a file. Throws as above, and what parse_case, parse_program and
 /// golden_weights throw.
-dump::Dump expected_model(const dump::Dump& golden);
+dump::Dump expected_model(const dump::Dump& golden, By by = By::model_and_run);
 
 /// The case of a golden. Throws Error("golden_case", ...) if it has none; and what parse_case
 /// throws.
