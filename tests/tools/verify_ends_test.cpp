@@ -29,10 +29,10 @@ class VerifyEnds : public Cli {
                       const std::function<bool(const std::string&)>& ready) const {
     const std::string out = path("child.out").string();
     const std::string err = path("child.err").string();
+    const std::string command = "ulimit -c 0; exec '" + shardproof::program(arguments) + "' " +
+                                arguments + " >'" + out + "' 2>'" + err + "'";
     const pid_t child = ::fork();
     if (child == 0) {
-      const std::string command =
-          "ulimit -c 0; exec '" SHARDPROOF_CLI "' " + arguments + " >'" + out + "' 2>'" + err + "'";
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       ::_exit(127);
     }
@@ -133,9 +133,10 @@ TEST_F(VerifyEnds, ATerminalSeesProgressFromTheFirstSecond) {
   // What standard error shows; the run is interrupted once it shows progress.
   const auto seen = [](const std::string& arguments) {
     int terminal = 0;
+    const std::string command =
+        "exec '" + shardproof::program(arguments) + "' " + arguments + " >/dev/null";
     const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
     if (child == 0) {
-      const std::string command = "exec '" SHARDPROOF_CLI "' " + arguments + " >/dev/null";
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       ::_exit(127);
     }
