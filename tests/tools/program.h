@@ -55,7 +55,7 @@ class Programs {
 
  private:
   static constexpr int kOfEachFlag = 2;
-  static constexpr int kOneIn = 8;
+  static constexpr int kOneIn = 20;
 
   struct Verb {
     int starts = 0, sanitized = 0;

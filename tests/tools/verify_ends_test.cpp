@@ -79,12 +79,13 @@ TEST_F(VerifyEnds, AnInterruptDuringTheLastPrintingLosesNothing) {
   // All is judged, but the pipe is full; the interrupt comes before anybody reads.
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
+  const std::string file = shardproof::program("verify --cases --seed --json");
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(pipe[1], STDOUT_FILENO);
     ::close(pipe[0]);
     ::close(pipe[1]);
-    ::execl(SHARDPROOF_CLI, SHARDPROOF_CLI, "verify", "--cases", "100", "--seed", "1", "--json",
+    ::execl(file.c_str(), file.c_str(), "verify", "--cases", "100", "--seed", "1", "--json",
             nullptr);
     ::_exit(127);
   }
