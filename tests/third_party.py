@@ -5,9 +5,9 @@ from the text alone.
     third_party.py WEIGHTS.h5 RUN.json
 
 WEIGHTS.h5 is a Shardproof weights file of any model, RUN.json what
-`shardproof run --json --checkpoints` printed for it (act=f32, regime=exact; weights=f32, bf16 or
-int8, whose codes and scales come from a file of version 2, or else are made here of the f32
-weights). Compares every checkpoint bit for bit, both ways; exits 1 and names the first difference
+`shardproof run --json --checkpoints` printed for it (regime=exact; act=f32 or bf16; weights=f32,
+bf16 or int8, whose codes and scales come from a file of version 2, or else are made here of the
+f32 weights). Compares every checkpoint bit for bit, both ways; exits 1 and names the first difference
 if there is one.
 """
 import json
@@ -126,9 +126,9 @@ def attention(q, k_cache, v_cache, start, slopes):
     return {"score": score, "max": top, "exp": e, "denom": denom, "attn": attn}
 
 
-def layer(x, w, cache, start, model, keys):
-    """The checkpoints of one block; lengthens cache, the list of K and V."""
-    c = {"norm": norm(x, w, "norm", keys)}
+def layer(x, w, cache, start, model, keys, st):
+    """The checkpoints of one block, stored by st; lengthens cache, the list of K and V."""
+    c = {"norm": st(norm(x, w, "norm", keys))}
     E = x.shape[-1]
 
     def project(name, inputs, matrices, biases):
@@ -139,7 +139,7 @@ def layer(x, w, cache, start, model, keys):
         y = scaled(sums, None if scale is None else scale.ravel())
         for bias in biases:
             y = biased(y, None if bias not in w else w[bias].ravel())
-        return y
+        return st(y)
 
     for name in "qkv":
         weight = w["w" + name]
@@ -148,35 +148,41 @@ def layer(x, w, cache, start, model, keys):
     q, k = c["q"], c["k"]
     if "rope_cos" in model:
         for name in "qk":
-            c[name + "_rot"] = rotate(c[name], start, model["rope_cos"], model["rope_sin"],
-                                      keys["rope"] == "interleaved")
+            c[name + "_rot"] = st(rotate(c[name], start, model["rope_cos"], model["rope_sin"],
+                                         keys["rope"] == "interleaved"))
         q, k = c["q_rot"], c["k_rot"]
-    cache[0] = c["k_cache"] = np.concatenate([cache[0], k], 1)
-    cache[1] = c["v_cache"] = np.concatenate([cache[1], c["v"]], 1)
+    kept = to_bf16 if keys.get("cache") == "bf16" else as_it_is
+    cache[0] = c["k_cache"] = np.concatenate([cache[0], kept(k)], 1)
+    cache[1] = c["v_cache"] = np.concatenate([cache[1], kept(c["v"])], 1)
     c.update(attention(q, c["k_cache"], c["v_cache"], start, model.get("alibi_slopes")))
+    c["attn"] = st(c["attn"])
     attn, wo = c["attn"].reshape(x.shape[:2] + (-1,)), w["wo"].reshape(-1, E)
     serial = keys["block"] == "serial"
     if serial:
         c["attn_out"] = project("attn_out", [attn], [wo], ["bo"])
-        c["mid"] = x + c["attn_out"]
-        c["norm2"] = norm(c["mid"], w, "norm2", keys)
+        c["mid"] = st(x + c["attn_out"])
+        c["norm2"] = st(norm(c["mid"], w, "norm2", keys))
     n = c["norm2" if serial else "norm"]
     c["gate"] = project("gate", [n], [w["w_gate"]], ["b_gate"])
     if "w_up" in w:
         c["up"] = project("up", [n], [w["w_up"]], ["b_up"])
-    c["hidden"] = activated(c, keys["ffn"])
+    c["hidden"] = st(activated(c, keys["ffn"]))
     if serial:
         c["ffn_out"] = project("ffn_out", [c["hidden"]], [w["w_out"]], ["b_out"])
-        c["out"] = c["mid"] + c["ffn_out"]
+        c["out"] = st(c["mid"] + c["ffn_out"])
     else:
         c["block_out"] = project("block_out", [attn, c["hidden"]], [wo, w["w_out"]],
                                  ["bo", "b_out"])
-        c["out"] = x + c["block_out"]
+        c["out"] = st(x + c["block_out"])
     return c
 
 
+def as_it_is(x):
+    return x
+
+
 def to_bf16(w):
-    bits = w.view("<u4").astype(np.uint64)
+    bits = np.ascontiguousarray(w, F32).view("<u4").astype(np.uint64)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).astype("<u4").view(F32)
 
 
@@ -209,8 +215,9 @@ def stored(weights, kind):
     return made
 
 
-def run(weights, keys, prompt, chunk, gen):
+def run(weights, keys, prompt, chunk, gen, act="f32"):
     """Every checkpoint of every pass, by id."""
+    st = to_bf16 if act == "bf16" else as_it_is
     table = weights["embed"]
     layers = len([name for name in weights if name.endswith(".wq")])
     of = [{name.split(".")[1]: value for name, value in weights.items()
@@ -223,13 +230,13 @@ def run(weights, keys, prompt, chunk, gen):
     found, step = {}, 0
     while passes:
         name, start, ids = passes.pop(0)
-        x = found[f"{name}.embed"] = table[ids] + F32(0)
+        x = found[f"{name}.embed"] = st(table[ids] + F32(0))
         for n in range(layers):
-            made = layer(x, of[n], caches[n], start, weights, keys)
+            made = layer(x, of[n], caches[n], start, weights, keys, st)
             found.update({f"{name}.layer{n}.{key}": value for key, value in made.items()})
             x = made["out"]
-        final = found[f"last {name}.final_norm"] = norm(x[:, -1:], weights, "final_norm",
-                                                          keys)[:, -1]
+        final = found[f"last {name}.final_norm"] = st(norm(x[:, -1:], weights, "final_norm",
+                                                           keys)[:, -1])
         scale = F32(keys.get("logit_scale", 1 / math.sqrt(float(table.shape[1]))))
         logits = (S(final, weights.get("unembed", table).T).astype(F64) * F64(scale)).astype(F32)
         logits = biased(logits, weights.get("unembed_bias"))
@@ -259,7 +266,8 @@ def main(weights_path, run_path):
         weights = stored(weights, case["weights"])
     prompt, generated = np.array(theirs["prompt"]), np.array(theirs["generated"])
     keys = keys_of(case["model"]) | {"block": case["block"]}
-    found = run(weights, keys, prompt, int(theirs["chunk"]) or prompt.shape[1], generated.shape[1])
+    found = run(weights, keys, prompt, int(theirs["chunk"]) or prompt.shape[1], generated.shape[1],
+                case["act"])
     elements = 0
     for id, value in found.items():  # in the order of computation: the first difference is a cause
         if id not in theirs["checkpoints"]:

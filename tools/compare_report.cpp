@@ -158,7 +158,7 @@ std::string text_report(const Comparison& of, bool quiet) {
 std::string json_report(const Comparison& of) {
   const candidate::Verdict& v = of.verdict;
   nlohmann::json out{{"file", of.file},
-                     {"case", print_case(of.claim.given)},
+                     {"case", of.of},
                      {"exact", of.claim.exact},
                      {"compared", v.compared},
                      {"of", v.whole},
@@ -167,6 +167,7 @@ std::string json_report(const Comparison& of) {
                      {"verdict", v.exit_code() == 0 ? "right"
                                  : v.first          ? "different"
                                                     : "not judged"}};
+  if (!of.golden.empty()) out["golden"] = of.golden;
   for (const Row& row : v.rows) {
     nlohmann::json value{
         {"id", row.title},           {"name", row.name},   {"fit", candidate::to_string(row.fit)},

@@ -11,7 +11,9 @@ namespace shardproof::tools {
 /// What `compare` has found of one file.
 struct Comparison {
   std::string file;
-  candidate::Claim claim;
+  std::string golden;      ///< that it is judged by, if any
+  std::string of;          ///< the case, or the line of the golden
+  candidate::Claim claim;  ///< of a case
   candidate::Values values;
   candidate::Verdict verdict;
   std::vector<diagnosis::Hypothesis> diagnosis;  ///< of the first divergence

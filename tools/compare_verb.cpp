@@ -4,6 +4,9 @@
 #include <optional>
 
 #include "golden/candidate/wrong_value.h"
+#include "golden/corpus/against.h"
+#include "golden/corpus/golden.h"
+#include "golden/corpus/model.h"
 #include "oracle/storage.h"
 #include "tools/compare_report.h"
 #include "tools/verbs.h"
@@ -15,7 +18,7 @@ namespace {
 
 struct Options {
   std::string file;
-  std::optional<std::string> line, weights;
+  std::optional<std::string> line, weights, golden;
   bool json = false, quiet = false;
 };
 
@@ -38,17 +41,59 @@ Weights weights_of(const Options& o, const candidate::Claim& claim) {
                            c.numerics.weights);
 }
 
-int compare(const Options& o) {
-  const dump::Dump file = dump::read_dump(o.file);
-  Comparison found{o.file, candidate::read_claim(file.attributes, o.line), {}, {}, {}};
-  const Weights weights = weights_of(o, found.claim);
+void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {
   found.values = candidate::read_values(file, found.claim, weights);
   candidate::Reference reference(found.values, found.claim, weights);
   found.verdict = candidate::judge(found.values, found.claim, reference);
-  if (found.verdict.first) {
-    const candidate::Held& held = found.values.held[found.verdict.rows[*found.verdict.first].held];
-    if (const auto wrong = candidate::wrong_value(held, found.values, found.claim.given.torus))
-      found.diagnosis = diagnosis::diagnose(reference.replay(), *wrong);
+  if (!found.verdict.first) return;
+  const candidate::Held& held = found.values.held[found.verdict.rows[*found.verdict.first].held];
+  if (const auto wrong = candidate::wrong_value(held, found.values, found.claim.given.torus))
+    found.diagnosis = diagnosis::diagnose(reference.replay(), *wrong);
+}
+
+void judge_by_case(const Options& o, Comparison& found, const dump::Dump& file) {
+  found.claim = candidate::read_claim(file.attributes, o.line);
+  judge(found, file, weights_of(o, found.claim));
+}
+
+/// By a golden's case, weights and ids. Its values are the unsharded model's own, or it is damaged.
+void judge_by_model(Comparison& found, const dump::Dump& file, const dump::Dump& golden) {
+  const dump::Dump made = corpus::expected_model(golden, corpus::By::model);
+  if (const auto fault = corpus::first_difference(made, golden))
+    throw Error("golden_value", fmt::format("{} is damaged: {}", found.golden, *fault));
+  const Case given = corpus::case_of(golden);
+  const bool own_case = file.attributes.contains("case");
+  found.claim = candidate::read_claim(
+      file.attributes, own_case ? std::nullopt : std::optional<std::string>(print_case(given)));
+  candidate::require_same_values(given, found.claim.given);
+  found.claim.ids_are_given = true;
+  judge(found, file, corpus::golden_weights(golden));
+}
+
+void judge_by_golden(Comparison& found, const dump::Dump& file) {
+  const dump::Dump golden = dump::read_dump(found.golden);
+  found.of = corpus::line_of(golden);
+  if (corpus::kind_of(golden) == corpus::Kind::model) {
+    judge_by_model(found, file, golden);
+    return;
+  }
+  corpus::Against against = corpus::judge_against(golden, file);
+  found.claim.exact = true;
+  found.values = std::move(against.values);
+  found.verdict = std::move(against.verdict);
+  found.diagnosis = std::move(against.diagnosis);
+}
+
+int compare(const Options& o) {
+  const dump::Dump file = dump::read_dump(o.file);
+  Comparison found;
+  found.file = o.file;
+  if (o.golden) {
+    found.golden = *o.golden;
+    judge_by_golden(found, file);
+  } else {
+    judge_by_case(o, found, file);
+    found.of = print_case(found.claim.given);
   }
   fmt::print("{}", o.json ? json_report(found) : text_report(found, o.quiet));
   return found.verdict.exit_code();
@@ -62,10 +107,17 @@ void add_compare(CLI::App& app, Action& chosen) {
   verb->add_option("FILE", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()
       ->type_name("");
-  verb->add_option("--case", options->line, "The case, where the trace says none")
-      ->type_name("LINE");
-  verb->add_option("--weights", options->weights, "The weights file that the values were made with")
-      ->type_name("FILE");
+  CLI::Option* line =
+      verb->add_option("--case", options->line, "The case, where the trace says none");
+  line->type_name("LINE");
+  CLI::Option* weights = verb->add_option("--weights", options->weights,
+                                          "The weights file that the values were made with");
+  weights->type_name("FILE");
+  verb->add_option("--golden", options->golden,
+                   "A golden, which has case, weights and ids\n(docs/golden.md)")
+      ->type_name("FILE")
+      ->excludes(line)
+      ->excludes(weights);
   verb->add_flag("--quiet", options->quiet,
                  "Leave out the rows of values that are right, and of inputs");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
@@ -76,7 +128,8 @@ void add_compare(CLI::App& app, Action& chosen) {
       "Exit codes: 0 all that was judged is right, 1 a value is different or none was\n"
       "judged, 2 bad input.\n"
       "Example: shardproof compare mine.h5\n"
-      "         shardproof compare mine.npz --weights w.h5 --quiet");
+      "         shardproof compare mine.npz --weights w.h5 --quiet\n"
+      "         shardproof compare mine.h5 --golden golden/v1/l1/collectives-4x2x3.h5");
   verb->callback([&chosen, options] { chosen = [options] { return compare(*options); }; });
 }
 

@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
   tools::add_run(app, chosen);
   tools::add_compare(app, chosen);
   tools::add_trace(app, chosen);
+  tools::add_golden(app, chosen);
   tools::add_weights(app, chosen);
   tools::add_list(app, chosen);
   try {

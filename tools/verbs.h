@@ -17,5 +17,6 @@ void add_weights(CLI::App& app, Action& chosen);
 void add_list(CLI::App& app, Action& chosen);
 void add_compare(CLI::App& app, Action& chosen);
 void add_trace(CLI::App& app, Action& chosen);
+void add_golden(CLI::App& app, Action& chosen);
 
 }  // namespace shardproof::tools

@@ -50,25 +50,10 @@ class Reader {
   const dump::Attributes& attributes_;
 };
 
-/// What the values of a run depend on: not the strategies, and not how sums are made.
-void require_same(const Case& given, const Case& theirs) {
-  const auto differ = [&](std::string_view key, const std::string& asked,
-                          const std::string& found) {
-    if (asked != found)
-      throw Error("compare_case",
-                  fmt::format("the trace is of {0}={2}, not of {0}={1}", key, asked, found));
-  };
-  differ("torus", given.torus.to_string(), theirs.torus.to_string());
-  differ("model", print_model(given.model), print_model(theirs.model));
-  differ("weights", std::string(to_string(given.numerics.weights)),
-         std::string(to_string(theirs.numerics.weights)));
-  differ("act", std::string(to_string(given.numerics.act)),
-         std::string(to_string(theirs.numerics.act)));
-  differ("batch", std::to_string(given.batch), std::to_string(theirs.batch));
-  differ("prompt", std::to_string(given.prompt), std::to_string(theirs.prompt));
-  differ("chunk", std::to_string(given.chunk), std::to_string(theirs.chunk));
-  differ("gen", std::to_string(given.gen), std::to_string(theirs.gen));
-  differ("seed", std::to_string(given.seed), std::to_string(theirs.seed));
+void differ(std::string_view key, const std::string& asked, const std::string& found) {
+  if (asked != found)
+    throw Error("compare_case",
+                fmt::format("the trace is of {0}={2}, not of {0}={1}", key, asked, found));
 }
 
 std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
@@ -91,6 +76,19 @@ std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
 
 }  // namespace
 
+void require_same_values(const Case& given, const Case& theirs) {
+  differ("model", print_model(given.model), print_model(theirs.model));
+  differ("weights", std::string(to_string(given.numerics.weights)),
+         std::string(to_string(theirs.numerics.weights)));
+  differ("act", std::string(to_string(given.numerics.act)),
+         std::string(to_string(theirs.numerics.act)));
+  differ("batch", std::to_string(given.batch), std::to_string(theirs.batch));
+  differ("prompt", std::to_string(given.prompt), std::to_string(theirs.prompt));
+  differ("chunk", std::to_string(given.chunk), std::to_string(theirs.chunk));
+  differ("gen", std::to_string(given.gen), std::to_string(theirs.gen));
+  differ("seed", std::to_string(given.seed), std::to_string(theirs.seed));
+}
+
 Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line) {
   const Reader reader(attributes);
   const std::string* const format = reader.text("format");
@@ -105,7 +103,11 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     throw Error("compare_case", "the trace has no case; say it with --case LINE");
   Claim claim;
   claim.given = parse_case(line ? *line : *own);
-  if (own != nullptr && line) require_same(claim.given, parse_case(*own));
+  if (own != nullptr && line) {
+    const Case theirs = parse_case(*own);
+    differ("torus", claim.given.torus.to_string(), theirs.torus.to_string());
+    require_same_values(claim.given, theirs);
+  }
 
   using bounds::Arithmetic;
   using bounds::Format;

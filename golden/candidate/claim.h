@@ -25,6 +25,7 @@ struct Claim {
   bool score_base_2 = false;
   bool logits_base_2 = false;
   bool gain_folded = false;
+  bool ids_are_given = false;       ///< the prompt is the case's own, so that ids are judged
   std::vector<std::int64_t> heads;  ///< the model's head of each of the writer's; empty: the same
 };
 
@@ -33,5 +34,9 @@ struct Claim {
 /// "compare_case" (no case; another one than the trace's, the key named), "dump_attribute" (an
 /// attribute that cannot mean anything: name and value), what parse_case and Mesh::parse throw.
 Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line);
+
+/// That two cases agree in what the values of a run depend on: neither torus nor strategies, nor
+/// how sums are made. Throws Error("compare_case", ...) naming the key.
+void require_same_values(const Case& given, const Case& theirs);
 
 }  // namespace shardproof::candidate

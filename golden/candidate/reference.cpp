@@ -97,6 +97,7 @@ void Reference::find_ids(const Values& values) {
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
     if (pass.phase != Phase::prefill) break;
+    case_ids_[pass.name] = column(prompt_, first, at(pass.L));
     if (const Held* const held = find(values, Meaning::ids, pass.name))
       if (const auto own = integers(*held))
         for (std::size_t k = 0; k < own->data.size(); ++k)

@@ -24,6 +24,8 @@ class Reference {
   const Weights& weights() const { return weights_; }
   /// The ids of a pass, [BL]: the trace's; else the case's prompt, and the tokens before.
   const IntTensor& ids(const std::string& pass) const { return ids_.at(pass); }
+  /// Those of the case itself, of a pass of the prefill.
+  const IntTensor& case_ids(const std::string& pass) const { return case_ids_.at(pass); }
   /// Whether the unsharded model had the same ids in this pass and all before it.
   bool on_same_ids(const std::string& pass) const { return same_ids_.at(pass); }
   bounds::Replay& replay() { return *replay_; }
@@ -47,6 +49,7 @@ class Reference {
   IntTensor prompt_;
   oracle::Answer answer_;
   std::map<std::string, IntTensor> ids_;
+  std::map<std::string, IntTensor> case_ids_;
   std::map<std::string, bool> same_ids_;
   bounds::Replay::Dump dump_;
   std::set<std::string> in_part_;  // of the dump: the last positions alone are the trace's

@@ -1,0 +1,178 @@
+#include "golden/corpus/against.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "golden/candidate/arrays.h"
+#include "golden/compare/reach_meter.h"
+#include "golden/corpus/collectives.h"
+#include "golden/corpus/explained.h"
+#include "golden/corpus/golden.h"
+#include "golden/corpus/layouts.h"
+#include "golden/corpus/stacked.h"
+
+namespace shardproof::corpus {
+namespace {
+
+using candidate::Fit;
+using candidate::Held;
+using candidate::Row;
+using candidate::WrongElement;
+
+const std::string* find(const dump::Attributes& attributes, std::string_view name) {
+  const auto at = attributes.find(name);
+  return at == attributes.end() ? nullptr : &at->second;
+}
+
+bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
+/// A golden's value: its layout, its global shape, and what each chip holds.
+struct Right {
+  Layout layout;
+  Shape shape;
+  std::vector<std::vector<double>> shards;
+};
+
+Right right_value(const dump::Value& value, const Torus& torus) {
+  Right right;
+  right.layout = Layout::parse(value.attributes.find("layout")->second);
+  const dump::Stored& stored = value.whole;
+  std::size_t block = 1;
+  for (std::size_t d = 0; d < right.layout.rank(); ++d) {
+    const std::int64_t local = stored.shape[d + 3];
+    right.shape.push_back(local * torus.size(right.layout.dims()[d].axes));
+    block *= static_cast<std::size_t>(local);
+  }
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    if (i % block == 0) right.shards.emplace_back();
+    right.shards.back().push_back(stored.at(i));
+  }
+  return right;
+}
+
+/// That a value says no other layout than the golden's.
+void require_layout(const std::string& name, const dump::Value& value, const candidate::Mesh& mesh,
+                    const Layout& layout) {
+  const std::string* const given = find(value.attributes, "layout");
+  const std::string* const spec = find(value.attributes, "spec");
+  const std::string* const partial = find(value.attributes, "partial");
+  if (given == nullptr && spec == nullptr) return;
+  const Layout theirs = given != nullptr
+                            ? Layout::parse(*given)
+                            : mesh.layout(layout.letters(), *spec,
+                                          partial == nullptr ? "" : std::string_view(*partial));
+  if (!(theirs == layout))
+    throw Error("dump_layout", fmt::format("{}: {}, the golden's is {}", name, theirs.to_string(),
+                                           layout.to_string()));
+}
+
+Held held_value(const std::string& name, const dump::Value& value, const Right& right,
+                const candidate::Mesh& mesh, const Torus& torus) {
+  require_layout(name, value, mesh, right.layout);
+  const candidate::Arrays arrays =
+      candidate::arrays_of(name, value, mesh, torus, right.layout.rank());
+  const Shape block = judged_block(right.layout, right.shape, torus);
+  if (arrays.whole || arrays.local != block)
+    throw Error("dump_layout", fmt::format("{}: {} [{}], the golden has shards [{}]", name,
+                                           arrays.whole ? "a whole array" : "shards",
+                                           fmt::join(arrays.local, ","), fmt::join(block, ",")));
+  Held held;
+  held.name = name;
+  held.subject.id = held.subject.name = name;
+  held.subject.dims = right.layout.letters();
+  held.subject.shape = right.shape;
+  held.layout = right.layout;
+  held.torus = torus;
+  held.encoding = arrays.encoding;
+  held.shards.resize(static_cast<std::size_t>(torus.chips()));
+  held.places.resize(held.shards.size());
+  for (const candidate::Arrays::Shard& shard : arrays.shards) {
+    const auto chip = static_cast<std::size_t>(shard.chip);
+    for (std::size_t i = 0; i < right.shards[chip].size(); ++i)
+      held.shards[chip].push_back(shard.stored->at(shard.first + i));
+    judged_elements(right.layout, right.shape, torus, shard.chip,
+                    [&](std::int64_t, std::int64_t global) {
+                      held.places[chip].push_back(global);
+                      return false;
+                    });
+  }
+  return held;
+}
+
+Row judged(const Held& held, const Right& right, std::size_t number) {
+  Row row;
+  row.name = row.title = held.name;
+  row.held = number;
+  row.of_run = !held.name.ends_with(kOperandSuffix);
+  row.chips = held.torus.chips();
+  row.fit = Fit::equal;
+  double most = -1.0;
+  for (std::size_t chip = 0; chip < held.shards.size(); ++chip) {
+    row.incomplete = row.incomplete || held.shards[chip].empty();
+    bool wrong = false;
+    for (std::size_t i = 0; i < held.shards[chip].size(); ++i) {
+      const double v = held.shards[chip][i], expected = right.shards[chip][i];
+      ++row.elements;
+      if (same_bits(v, expected)) continue;
+      ++row.wrong;
+      wrong = true;
+      const WrongElement element{static_cast<int>(chip),
+                                 global_index(right.shape, held.places[chip][i]), expected,
+                                 expected, v};
+      if (!row.first) row.first = element;
+      const double distance = std::isnan(v) ? HUGE_VAL : std::abs(v - expected);
+      if (distance > most) most = distance, row.worst = element;
+    }
+    row.wrong_chips += wrong ? 1 : 0;
+  }
+  if (row.wrong > 0) row.fit = Fit::different;
+  if (row.elements == 0) {
+    row.fit = Fit::not_judged;
+    row.why = "it holds no number";
+  }
+  return row;
+}
+
+}  // namespace
+
+Against judge_against(const dump::Dump& golden, const dump::Dump& file) {
+  if (const Checked sound = check(golden); !sound.fault.empty())
+    throw Error("golden_value", fmt::format("the golden is damaged: {}", sound.fault));
+  const Torus torus = torus_of(golden);
+  const std::string* const named = find(file.attributes, "mesh");
+  const candidate::Mesh mesh = candidate::Mesh::parse(named == nullptr ? "x y z" : *named, torus);
+  Against against;
+  candidate::Verdict& verdict = against.verdict;
+  for (const std::string& name : golden.order)
+    if (!name.ends_with(kOperandSuffix)) ++verdict.whole;
+  for (const std::string& name : dump::in_order(file)) {
+    const auto at = golden.values.find(name);
+    const dump::Value& value = file.values.find(name)->second;
+    if (at == golden.values.end() || find(value.attributes, "same_as") != nullptr) {
+      against.values.unknown.push_back({name, at == golden.values.end()
+                                                  ? "no value of the golden"
+                                                  : "same_as is not read here"});
+      continue;
+    }
+    const Right right = right_value(at->second, torus);
+    against.values.held.push_back(held_value(name, value, right, mesh, torus));
+    verdict.rows.push_back(
+        judged(against.values.held.back(), right, against.values.held.size() - 1));
+    const Row& row = verdict.rows.back();
+    if (row.of_run && !row.incomplete && row.fit != Fit::not_judged) ++verdict.compared;
+    if (row.fit == Fit::different && !verdict.first) verdict.first = verdict.rows.size() - 1;
+  }
+  verdict.unknown = against.values.unknown;
+  if (verdict.first)
+    against.diagnosis = explained(golden, against.values.held[verdict.rows[*verdict.first].held]);
+  return against;
+}
+
+}  // namespace shardproof::corpus

@@ -1,0 +1,65 @@
+#include "golden/corpus/golden.h"
+
+#include <fmt/format.h>
+
+#include "golden/corpus/collectives.h"
+#include "golden/corpus/layouts.h"
+#include "golden/corpus/model.h"
+#include "golden/corpus/not_equal.h"
+#include "weights/words.h"
+
+namespace shardproof::corpus {
+namespace {
+
+dump::Dump expected(const dump::Dump& golden, Kind kind) {
+  switch (kind) {
+    case Kind::layouts:
+      return expected_layouts(golden);
+    case Kind::collectives:
+      return expected_collectives(golden);
+    case Kind::model:
+      break;
+  }
+  return expected_model(golden);
+}
+
+}  // namespace
+
+dump::Dump made_golden(std::string_view line) {
+  line = trim(line);
+  const std::string_view word = line.substr(0, line.find(' '));
+  const std::string_view rest = trim(line.substr(word.size()));
+  if (word == to_string(Kind::layouts)) return layouts_golden(Torus::parse(rest));
+  if (word == to_string(Kind::collectives)) return collectives_golden(Torus::parse(rest));
+  if (word.find('=') == std::string_view::npos)
+    throw Error("corpus_cases", fmt::format("{:?} is no golden; legal: layouts TORUS, collectives "
+                                            "TORUS, a case line",
+                                            line.substr(0, 200)));
+  return model_golden(parse_case(line));
+}
+
+std::string line_of(const dump::Dump& golden) {
+  const Kind kind = kind_of(golden);
+  if (kind == Kind::model) return print_case(case_of(golden));
+  return fmt::format("{} {}", to_string(kind), torus_of(golden).to_string());
+}
+
+Checked check(const dump::Dump& golden) {
+  Checked checked;
+  try {
+    checked.kind = kind_of(golden);
+    const dump::Dump made = expected(golden, checked.kind);
+    if (const auto difference = first_difference(made, golden))
+      checked.fault = *difference;
+    else
+      checked.values = std::ssize(made.order);
+    if (checked.fault.empty() && made.order.empty()) checked.fault = "it holds no value";
+  } catch (const Error& error) {
+    checked.fault = error.what();
+  } catch (const NotEqual& found) {
+    checked.fault = found.what();
+  }
+  return checked;
+}
+
+}  // namespace shardproof::corpus

@@ -1,0 +1,205 @@
+#include "golden/corpus/model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "engine/program/program.h"
+#include "engine/run/plan.h"
+#include "golden/corpus/document.h"
+#include "golden/corpus/not_equal.h"
+#include "golden/verify.h"
+#include "weights/registry.h"
+
+namespace shardproof::corpus {
+namespace {
+
+using dump::Attributes;
+
+/// The layers that the case's strategies lower to, as programs of their own: then what the golden
+/// says stays true when strategies are lowered otherwise one day.
+struct Layers {
+  Program prefill, decode;
+};
+
+Layers layers_of(const Case& named) {
+  const RunPlan plan = make_plan(named);
+  return {plan.prefill.layer, plan.decode.layer};
+}
+
+Case with_layers(Case c, const Layers& layers) {
+  c.numerics.loop = Loop::none;  // the programs say it themselves
+  c.prefill = Strategy(layers.prefill);
+  if (c.gen > 1) c.decode = Strategy(layers.decode);
+  return c;
+}
+
+/// The first complete layout of each checkpoint and weight, by id without its pass.
+std::map<std::string, Layout> layouts_of(const PhasePrograms& programs, std::int64_t layers) {
+  std::map<std::string, Layout> layouts;
+  const auto see = [&](const Program& program, const ValueDecl& value) {
+    const Role& role = value.role;
+    if (role.last || value.layout.is_partial()) return;
+    for (std::int64_t layer = 0; layer < (program.of_layer() ? layers : 1); ++layer)
+      if (role.kind == Role::Kind::checkpoint)
+        layouts.emplace(checkpoint_id("", layer, role.name), value.layout);
+      else if (role.kind == Role::Kind::weight)
+        layouts.emplace(weight_id(layer, role.name), value.layout);
+  };
+  for (const Program* program :
+       {&programs.embed, &programs.layer, &programs.head, &programs.sample}) {
+    for (const ValueDecl& input : program->inputs)
+      if (input.role.kind == Role::Kind::weight) see(*program, input);
+    for (const Op& op : program->ops)
+      for (const ValueDecl& result : op.results)
+        if (result.role.kind != Role::Kind::weight) see(*program, result);
+  }
+  return layouts;
+}
+
+Attributes at_layout(const std::map<std::string, Layout>& layouts, const std::string& id,
+                     std::size_t rank) {
+  const auto at = layouts.find(id);
+  if (at == layouts.end() || at->second.rank() != rank) return {};
+  return {{"layout", at->second.to_string()}};
+}
+
+void put_weights(dump::Dump& golden, const Weights& weights,
+                 const std::map<std::string, Layout>& layouts) {
+  for (const WeightSpec& spec : weight_specs(weights.config(), weights.kept())) {
+    const Tensor& tensor = weights.at(spec.name);
+    Attributes attributes = at_layout(layouts, spec.name, tensor.shape.size());
+    if (spec.int8 && weights.kept() == WeightType::int8) {
+      const std::vector<std::int8_t> codes(tensor.data.begin(), tensor.data.end());
+      put(golden, spec.name, tensor.shape, std::span<const std::int8_t>(codes),
+          std::move(attributes));
+    } else {
+      put(golden, spec.name, tensor.shape, std::span<const float>(tensor.data),
+          std::move(attributes));
+    }
+  }
+}
+
+/// That a sharded run has every value equal.
+void require_equal(const TypedPlan& typed, OracleMemo& memo, const Weights* given) {
+  VerifyOptions options;
+  options.weights = given;
+  options.also_field = true;
+  const Judgement judged = verify_plan(typed, memo, options);
+  if (judged.verdict != Verdict::equal)
+    throw NotEqual(
+        fmt::format("the run is {}: {}", to_string(judged.verdict), judged.explanation()));
+}
+
+dump::Dump made(const Case& named, const Layers& layers, const Weights* given, By by) {
+  OracleMemo memo;
+  const TypedPlan typed = make_typed_plan(with_layers(named, layers));
+  if (by == By::model_and_run) require_equal(typed, memo, given);
+  const RunPlan& plan = typed.plan;
+  const Case& c = plan.given;
+  const auto known = memo.get(plan, given);
+  const oracle::Answer& answer = known->answer;
+
+  dump::Dump golden = empty_golden(Kind::model);
+  golden.attributes["case"] = print_case(named);
+  golden.attributes["weights"] = given == nullptr ? "seed" : "file";
+  golden.attributes["prefill_layer"] = print_program(layers.prefill);
+  if (plan.passes.decodes()) golden.attributes["decode_layer"] = print_program(layers.decode);
+  const auto prefill = layouts_of(plan.prefill, c.model.layers);
+  const auto decode = layouts_of(plan.decode, c.model.layers);
+  put_weights(golden, known->stored, prefill);
+  std::size_t checkpoints = 0;
+  for (std::int64_t i = 0; i < plan.passes.size(); ++i) {
+    const PassPlan pass = plan.passes.at(i);
+    const auto& layouts = pass.phase == Phase::prefill ? prefill : decode;
+    const IntTensor& ids = answer.inputs.at(pass.name + ".ids");
+    put(golden, pass.name + ".ids", ids.shape, std::span<const std::int32_t>(ids.data),
+        {{"layout", "BL"}});
+    const auto put_checkpoint = [&](std::int64_t layer, const CheckpointSpec& spec) {
+      const std::string id = checkpoint_id(pass.name, layer, spec.name);
+      const std::string key = checkpoint_id("", layer, spec.name);
+      ++checkpoints;
+      if (const auto token = answer.tokens.find(id); token != answer.tokens.end())
+        put(golden, id, token->second.shape, std::span<const std::int32_t>(token->second.data),
+            at_layout(layouts, key, token->second.shape.size()));
+      else if (const auto at = answer.checkpoints.find(id); at != answer.checkpoints.end())
+        put(golden, id, at->second.shape, std::span<const float>(at->second.data),
+            at_layout(layouts, key, at->second.shape.size()));
+      else
+        --checkpoints;  // a pass without this value
+    };
+    // In the order of the run: what comes before the layers, the layers, what comes after.
+    const std::vector<CheckpointSpec> specs = checkpoint_specs(c.model);
+    const auto first = std::find_if(specs.begin(), specs.end(),
+                                    [](const CheckpointSpec& spec) { return spec.per_layer; });
+    for (auto spec = specs.begin(); spec != first; ++spec) put_checkpoint(-1, *spec);
+    for (std::int64_t layer = 0; layer < c.model.layers; ++layer)
+      for (auto spec = first; spec != specs.end(); ++spec)
+        if (spec->per_layer) put_checkpoint(layer, *spec);
+    for (auto spec = first; spec != specs.end(); ++spec)
+      if (!spec->per_layer) put_checkpoint(-1, *spec);
+  }
+  if (checkpoints != answer.checkpoints.size() + answer.tokens.size())
+    throw std::logic_error("a golden without all values of its case");
+  return golden;
+}
+
+const std::string& attribute(const dump::Dump& golden, std::string_view name) {
+  const auto at = golden.attributes.find(name);
+  if (at == golden.attributes.end())
+    throw Error("golden_case", fmt::format("the golden has no attribute {}", name));
+  return at->second;
+}
+
+}  // namespace
+
+dump::Dump model_golden(const Case& named, const Weights* given) {
+  if (named.numerics.regime != Regime::exact)
+    throw Error("golden_case", fmt::format("regime={}; a golden is of regime=exact",
+                                           to_string(named.numerics.regime)));
+  if (has_program(named))
+    throw Error("golden_case", "a golden is of strategies that ship, not of a layer program");
+  return made(named, layers_of(named), given, By::model_and_run);
+}
+
+Case case_of(const dump::Dump& golden) { return parse_case(attribute(golden, "case")); }
+
+Weights golden_weights(const dump::Dump& golden) {
+  const Case c = case_of(golden);
+  const WeightType kept =
+      c.numerics.weights == WeightType::int8 ? WeightType::int8 : WeightType::f32;
+  std::map<std::string, Tensor> tensors;
+  for (const WeightSpec& spec : weight_specs(c.model, kept)) {
+    const auto at = golden.values.find(spec.name);
+    if (at == golden.values.end() || at->second.in_shards())
+      throw Error("golden_weights", fmt::format("the golden has no whole {}", spec.name));
+    const dump::Stored& stored = at->second.whole;
+    if (stored.shape != spec.shape)
+      throw Error("golden_weights",
+                  fmt::format("{} is [{}], the model's is [{}]", spec.name,
+                              fmt::join(stored.shape, ","), fmt::join(spec.shape, ",")));
+    Tensor& tensor = tensors[spec.name] = Tensor(spec.shape);
+    for (std::size_t i = 0; i < tensor.data.size(); ++i)
+      tensor.data[i] = static_cast<float>(stored.at(i));
+  }
+  Weights weights(c.model, std::move(tensors), kept);
+  validate(weights);
+  return weights;
+}
+
+dump::Dump expected_model(const dump::Dump& golden, By by) {
+  const Case named = case_of(golden);
+  Layers layers;
+  layers.prefill =
+      parse_program(kLayerProgram, attribute(golden, "prefill_layer"), "prefill_layer");
+  if (named.gen > 1)
+    layers.decode = parse_program(kLayerProgram, attribute(golden, "decode_layer"), "decode_layer");
+  if (attribute(golden, "weights") != "file") return made(named, layers, nullptr, by);
+  const Weights own = golden_weights(golden);
+  return made(named, layers, &own, by);
+}
+
+}  // namespace shardproof::corpus
