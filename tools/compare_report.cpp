@@ -81,6 +81,26 @@ std::string counts(const Comparison& of) {
   return wrapped(text, kWidth, "  ") + "\n";
 }
 
+/// "M 3; H 0 to 3, 8": of the dims of which not all is wrong.
+std::string box_text(const candidate::Subject& subject, const Row& row) {
+  std::string out;
+  for (std::size_t d = 0; d < row.box.size(); ++d) {
+    const std::vector<std::int64_t>& indices = row.box[d];
+    if (std::ssize(indices) == subject.shape[d]) continue;
+    std::string list;
+    for (std::size_t i = 0; i < indices.size();) {
+      std::size_t end = i + 1;
+      while (end < indices.size() && indices[end] == indices[end - 1] + 1) ++end;
+      list += list.empty() ? " " : ", ";
+      list += end - i > 1 ? fmt::format("{} to {}", indices[i], indices[end - 1])
+                          : fmt::format("{}", indices[i]);
+      i = end;
+    }
+    out += fmt::format("{}{}{}", out.empty() ? "" : "; ", subject.dims[d], list);
+  }
+  return out;
+}
+
 std::string divergence(const Comparison& of) {
   const Row& row = of.verdict.rows[*of.verdict.first];
   const candidate::Held& held = of.values.held[row.held];
@@ -92,6 +112,8 @@ std::string divergence(const Comparison& of) {
                                 : fmt::format("{}, {} of {} chips, ", held.layout.to_string(),
                                               row.wrong_chips, row.chips),
                      row.wrong, row.elements);
+  if (!row.box.empty())
+    out += wrapped("  wrong is exactly " + box_text(held.subject, row), kWidth, "    ") + "\n";
   out += wrapped("  first " + element(held, *row.first), kWidth, "    ") + "\n";
   out += wrapped("  worst " + element(held, *row.worst), kWidth, "    ") + "\n";
   if (row.follows) out += "  it follows from the trace's own operands: an earlier value is wrong\n";
@@ -171,6 +193,9 @@ std::string json_report(const Comparison& of) {
                     {"wrong", row.wrong},
                     {"first", as_json(held, *row.first)},
                     {"worst", as_json(held, *row.worst)}};
+    for (std::size_t d = 0; d < row.box.size(); ++d)
+      if (std::ssize(row.box[d]) != held.subject.shape[d])
+        out["first"]["exactly"][std::string(1, held.subject.dims[d])] = row.box[d];
     if (!held.whole) out["first"]["layout"] = held.layout.to_string();
   }
   out["diagnosis"] = nlohmann::json::array();

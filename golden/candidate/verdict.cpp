@@ -13,6 +13,7 @@
 #include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
 #include "golden/candidate/last_rows.h"
+#include "golden/candidate/wrong_box.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
 #include "weights/registry.h"
@@ -177,6 +178,7 @@ class Judging {
   void hold(const Held& held, const Expected& expected, Row& row) {
     const Masked masked(held, claim_, reference_);
     std::set<int> wrong;
+    std::vector<bool> wrong_places(at(element_count(held.subject.shape)), false);
     bounds::Slack slack;
     double reach = 0.0, squares = 0.0, most = -1.0;
     std::int64_t numbers = 0;
@@ -206,6 +208,7 @@ class Judging {
       if (right) return;
       row.wrong += std::ssize(chips);
       wrong.insert(chips.begin(), chips.end());
+      wrong_places[at(place)] = true;
       const WrongElement element{chips[0], global_index(held.subject.shape, place), low, high, v};
       if (!row.first) row.first = element;
       double distance = std::max(low - v, v - high);
@@ -213,6 +216,7 @@ class Judging {
       if (distance > most) most = distance, row.worst = element;
     });
     row.wrong_chips = static_cast<int>(wrong.size());
+    row.box = wrong_box(held.subject.shape, wrong_places);
     row.slack = slack.slack();
     const double mean =
         std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(numbers, 1)));

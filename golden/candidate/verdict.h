@@ -38,6 +38,8 @@ struct Row {
   std::int64_t elements = 0, wrong = 0;  ///< numbers on all chips
   int chips = 0, wrong_chips = 0;
   std::optional<WrongElement> first, worst;
+  /// Which elements are wrong, where these are all of some indices of each dim (wrong_box).
+  std::vector<std::vector<std::int64_t>> box;
   /// Of a value with other bits than the exact regime's: it follows from the trace's own operands,
   /// so that the fault is in an earlier one.
   bool follows = false;

@@ -106,6 +106,11 @@ void Question::place_shards() {
     if (!std::isfinite(expected_->radius[i])) reach = bounds::kInfinity;
   }
   scale_ = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(expected_->size(), 1)));
+  squares = 0.0;
+  for (const std::vector<double>& shard : shards_)
+    for (const double v : shard) squares += v * v;
+  const std::size_t numbers = std::max<std::size_t>(shards_.size() * elements(), 1);
+  given_ = std::isfinite(squares) ? std::sqrt(squares / static_cast<double>(numbers)) : 0.0;
   narrow_ = reach == 0 || bounds::narrow(reach, scale_);
   right_.assign(at(chips()), true);
   for (int chip = 0; chip < chips(); ++chip)

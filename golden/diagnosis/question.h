@@ -98,6 +98,8 @@ class Question {
   }
   /// The root mean square of what is expected, and whether its bounds are narrow.
   double scale() const { return scale_; }
+  /// The root mean square of what is there; 0 where something is not finite.
+  double scale_as_given() const { return given_; }
   bool narrow() const { return narrow_; }
   /// The axes with more than one chip, as every list of some of them in every order, short first.
   const std::vector<Axes>& lists() const { return lists_; }
@@ -143,7 +145,7 @@ class Question {
   std::vector<std::vector<double>> slack_;  // what the roundings of summands leave open
   std::vector<std::vector<std::size_t>> globals_;
   std::vector<bool> right_;
-  double scale_ = 0.0;
+  double scale_ = 0.0, given_ = 0.0;
   bool narrow_ = false;
   std::vector<Axes> lists_, sets_;
 };

@@ -116,10 +116,12 @@ bool Search::explains(const Candidate& candidate) {
     reach = std::max(reach, reach_of_chip);
   }
   if (!everywhere && !together(candidate, fitting)) return false;
-  // What leaves more open than the value itself does explains anything. Digits are evidence.
+  // What leaves more open than the value itself does explains anything. Of a value that is much
+  // larger than it should be it may leave as much more. Digits are evidence.
   const bool digits =
       candidate.format == bounds::Format::bf16 && q.format() != bounds::Format::bf16;
-  if (q.narrow() && reach > 0 && !bounds::narrow(reach, q.scale()) && !digits) return false;
+  const double scale = std::max(q.scale(), q.scale_as_given());
+  if (q.narrow() && reach > 0 && !bounds::narrow(reach, scale) && !digits) return false;
   Found found;
   found.everywhere = everywhere;
   found.site = candidate.site;

@@ -28,6 +28,7 @@ class WeightBlocks {
         if (letter == 'H') heads_of_rows(t);
       }
     for (std::size_t b = 0; b < sum_->biases.size(); ++b) bias(b);
+    int8_scales();
     // Without these a column is a column of the value.
     if (!sum_->biases.empty() || !sum_->scales.empty())
       for (std::size_t t = 0; t < sum_->terms.size(); ++t) columns_of_weight(t);
@@ -62,8 +63,12 @@ class WeightBlocks {
     const Site site = declared == list ? Site::declared : gathered ? Site::unknown : Site::none;
     // Operands that are cut say how the weight is.
     if (site == Site::none) return;
-    for (const Exchange& e : exchanges(q_, list, !declared || declared->empty(),
-                                       site != Site::declared && list != list.sorted())) {
+    // The rows of a table that is looked up are nowhere gathered, and nothing declares the order of
+    // the axes that cut them: in each order other chips have neighbouring blocks.
+    const bool looked_up = term.operand == "ids";
+    for (const Exchange& e :
+         exchanges(q_, list, !looked_up && (!declared || declared->empty()),
+                   !looked_up && site != Site::declared && list != list.sorted())) {
       Contraction other = *sum_;
       std::vector<std::size_t> meets;
       for (std::size_t k = 0; k < term.width; ++k)
@@ -120,6 +125,35 @@ class WeightBlocks {
       std::vector<double> values;
       for (const std::size_t column : from) values.push_back(own.values[column]);
       with(std::move(candidate), std::move(values));
+    });
+  }
+
+  /// Scales of columns that are in other places, or another layer's.
+  void int8_scales() {
+    const WeightRow* const row = q_.replay().weights().kept() == WeightType::int8
+                                     ? scale_of(q_.config(), sum_->terms[0].matrix)
+                                     : nullptr;
+    if (q_.raw() || row == nullptr) return;
+    const std::string name(row->name);
+    const auto with = [&](Candidate candidate, std::vector<double> scales) {
+      Contraction other = *sum_;
+      other.scales = std::move(scales);
+      consider(std::move(candidate), std::move(other));
+    };
+    for (std::int64_t layer = 0; layer < q_.config().layers; ++layer) {
+      const std::string id = shardproof::weight_id(layer, name);
+      const Tensor* const values = layer == q_.place().layer ? nullptr : q_.weight(id);
+      if (values != nullptr)
+        with({.fault = "another layer's weight",
+              .detail = fmt::format("{} in place of {}", id, q_.weight_id(name)),
+              .axes = "",
+              .at = {}},
+             {values->data.begin(), values->data.end()});
+    }
+    each_order_of_columns(name, [&](Candidate candidate, const std::vector<std::size_t>& from) {
+      std::vector<double> scales;
+      for (const std::size_t column : from) scales.push_back(sum_->scales[column]);
+      with(std::move(candidate), std::move(scales));
     });
   }
 

@@ -84,6 +84,36 @@ TEST_F(CompareVerb, QuietLeavesOutInputs) {
   EXPECT_NE(said.find("prefill.c0.embed different"), std::string::npos) << said;
 }
 
+TEST_F(CompareVerb, SaysWhichElementsAreWrong) {
+  const auto trace_of = [&](const char* name, bool one_more) {
+    Hdf5Writer file(path(name), "file_write");
+    const auto root = file.root();
+    root.put("format", "shardproof trace");
+    root.put("version", 1);
+    root.put("case", kCase);
+    for (const char* value : {"prefill.c0.layer0.k_rot", "prefill.c0.layer0.k_cache"}) {
+      Tensor t = known_->answer.checkpoints.at(value);  // [2,3,1,4]
+      if (std::string(value).ends_with("cache"))
+        for (std::size_t i = 0; i < t.data.size(); ++i)
+          if (i / 4 % 3 == 1 || (one_more && i == 0)) t.data[i] = 3.0F + static_cast<float>(i);
+      file.dataset(root, value, t.shape, t.data);
+    }
+    file.write();
+    return std::string(name);
+  };
+  const std::string slot = trace_of("slot.h5", false), other = trace_of("other.h5", true);
+  const std::string said = run("compare " + slot).out;
+  EXPECT_NE(said.find("first divergence: prefill.c0.layer0.k_cache\n  8 of 24 elements\n"
+                      "  wrong is exactly M 1\n"),
+            std::string::npos)
+      << said;
+  const auto json = nlohmann::json::parse(run("compare " + slot + " --json").out);
+  EXPECT_EQ(json["first"]["exactly"], nlohmann::json({{"M", {1}}}));
+  EXPECT_EQ(run("compare " + other).out.find("exactly"), std::string::npos);
+  EXPECT_FALSE(
+      nlohmann::json::parse(run("compare " + other + " --json").out)["first"].contains("exactly"));
+}
+
 TEST_F(CompareVerb, OfWhatIsNot) {
   const Outcome o = run("compare " + trace("wrong.h5", 1.0F));
   EXPECT_EQ(o.code, 1) << o.err;

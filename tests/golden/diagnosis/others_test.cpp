@@ -112,6 +112,42 @@ TEST_F(Others, MasksAndHeads) {
   expect_first(ask(at + "q", q), "head order", "", "0,5,10");
 }
 
+/// Of 24 query heads and 2 kv heads: h mod 2 in place of h·2/24.
+TEST_F(Others, KvHeadsTiledInPlaceOfRepeated) {
+  const auto& q = p.value(at + "q_rot");
+  const auto &keys = p.value(at + "k_cache"), &values = p.value(at + "v_cache");
+  const auto &exp = p.value(at + "exp"), &denom = p.value(at + "denom");
+  const auto M = static_cast<std::size_t>(keys.shape[1]);
+  const auto cached = [&](const Planted::Value& of, std::size_t b, std::size_t m, std::size_t h,
+                          std::size_t c) { return of.data[((b * M + m) * 2 + h % 2) * 4 + c]; };
+  // A decode step: one token a row, and no key is masked.
+  const auto score = each(p.value(at + "score"), [&](double, std::size_t i) {
+    const std::size_t n = i / M;
+    double sum = 0;
+    for (std::size_t c = 0; c < 4; ++c)
+      sum += q.data[n * 4 + c] * cached(keys, n / 24, i % M, n % 24, c);
+    return sum / 2;
+  });
+  expect_first(ask(at + "score", score), "head order", "", "h mod K");
+  const auto attn = each(p.value(at + "attn"), [&](double, std::size_t i) {
+    const std::size_t n = i / 4;
+    double sum = 0;
+    for (std::size_t m = 0; m < M; ++m)
+      sum += exp.data[n * M + m] * cached(values, n / 24, m, n % 24, i % 4);
+    return sum / denom.data[n];
+  });
+  expect_first(ask(at + "attn", attn), "head order", "", "h mod K");
+}
+
+TEST_F(Others, AGarbageSlotIsNotExplained) {
+  const auto cache = each(p.value(at + "k_cache"), [&](double v, std::size_t i) {
+    return i / 8 % static_cast<std::size_t>(p.value(at + "k_cache").shape[1]) == 3
+               ? std::sin(static_cast<double>(i))
+               : v;
+  });
+  for (const Hypothesis& h : ask(at + "k_cache", cache)) EXPECT_FALSE(h.explains) << h.detail;
+}
+
 TEST_F(Others, Slots) {
   auto cache = p.value(at + "k_cache");
   const auto M = static_cast<std::size_t>(cache.shape[1]);

@@ -1,4 +1,6 @@
 // Blocks of weights that meet or make others than they should, and gathered chunks.
+#include <algorithm>
+
 #include "tests/golden/diagnosis/planted.h"
 
 namespace shardproof::diagnosis {
@@ -93,6 +95,92 @@ TEST(WeightFaults, LayoutsOfOperandsSayWhichAxes) {
     expect_first(p.ask(kAt + "gate", Planted::f32(own, p.value(kAt + "gate").shape), "BLF", torus),
                  "summand missing", axes);
   }
+}
+
+/// Nothing declares the order of the axes that cut the table: chips that differ along some axes
+/// have neighbouring blocks in one order, and along others in another.
+TEST(WeightFaults, ABlockOfTheTableThatIsLookedUp) {
+  const Torus torus(2, 3, 2);
+  Planted p(std::string(kModel) + " seed=27");
+  const auto table = p.weight("embed");
+  Planted::Value embed = p.value("prefill.c0.embed");
+  // Of V_zxy block 2, of (0,2,0), is that of (1,0,0).
+  for (std::size_t i = 0; i < embed.data.size(); i += 48)
+    for (std::size_t v = 2 * 4; v < 3 * 4; ++v) {
+      const auto scaled = [&](std::size_t row, std::size_t e) {
+        return static_cast<double>(
+            static_cast<float>(table.data[row * 48 + e] * static_cast<double>(1.7F)));
+      };
+      bool same = true;
+      for (std::size_t e = 0; e < 48 && same; ++e) same = embed.data[i + e] == scaled(v, e);
+      if (!same) continue;
+      for (std::size_t e = 0; e < 48; ++e) embed.data[i + e] = scaled(v + 4, e);
+      break;
+    }
+  const auto said = p.ask("prefill.c0.embed", embed, torus);
+  ASSERT_FALSE(said.empty());
+  const auto meant = std::find_if(said.begin(), said.end(), [](const Hypothesis& h) {
+    return h.axes == "xy" &&
+           h.detail.find("over zxy block 3 is in the place of block 2") != std::string::npos;
+  });
+  ASSERT_NE(meant, said.end()) << text(said);
+  EXPECT_TRUE(meant->explains && meant->fault == said[0].fault &&
+              meant->residual == said[0].residual)
+      << text(said);
+  for (const Hypothesis& h : said) EXPECT_NE(h.axes, "xyz") << text(said);
+}
+
+TEST(WeightFaults, ScalesOfInt8) {
+  Planted p(std::string(kModel) + " seed=28 weights=int8");
+  const auto scale = p.weight(layer("w_gate_scale"));
+  const Planted::Value sum =
+      Planted::f32(Planted::product(p.value(kAt + "norm"), p.weight(layer("w_gate")), 48),
+                   p.value(kAt + "gate").shape);
+  const auto with = [&](auto&& factor) {
+    Planted::Value v = sum;
+    for (std::size_t i = 0; i < v.data.size(); ++i)
+      v.data[i] = static_cast<float>(v.data[i] * factor(i % 96));
+    return p.ask(kAt + "gate", v, "BLF", kTorus);
+  };
+  EXPECT_TRUE(with([&](std::size_t f) { return scale.data[f]; }).empty());
+  expect_first(with([](std::size_t) { return 1.0; }), "scale missing", "", "w_gate_scale");
+  expect_first(with([&](std::size_t f) { return scale.data[f] * scale.data[f]; }), "scale doubled",
+               "", "w_gate_scale");
+  expect_first(with([&](std::size_t) { return scale.data[0]; }), "scale missing", "",
+               "that of column 0 for all");
+  // Blocks of scales in another order than those of their columns.
+  expect_first(with([&](std::size_t f) { return scale.data[(f + 24) % 96]; }),
+               "chunks in another order", "x", "w_gate_scale");
+}
+
+TEST(WeightFaults, OfSummands) {
+  Planted p(std::string(kModel) + " seed=29");
+  const Layout cut = Layout::parse("BLF_zy");
+  // Chip (x,y,z) has the summand of block from(x) of E_x.
+  const auto with = [&](auto&& from) {
+    std::vector<Planted::Shards> parts;
+    for (std::size_t r = 0; r < 4; ++r)
+      parts.push_back(Planted::cut(
+          Planted::f32(Planted::product(p.value(kAt + "norm"), p.weight(layer("w_gate")), 48,
+                                        [r](std::size_t k) { return k / 12 == r ? 1.0 : 0.0; }),
+                       p.value(kAt + "gate").shape),
+          cut, kTorus));
+    Planted::Shards shards = parts[0];
+    for (int chip = 0; chip < 24; ++chip) {
+      const auto c = static_cast<std::size_t>(chip);
+      const int r = from(kTorus.coordinate(chip, Axis::x));
+      if (r >= 0)
+        shards[c] = parts[static_cast<std::size_t>(r)][c];
+      else
+        shards[c].assign(shards[c].size(), 0.0);
+    }
+    return p.ask(kAt + "gate", "BLF_zy partialsum-x", kTorus, shards);
+  };
+  EXPECT_TRUE(with([](int x) { return x; }).empty());
+  expect_first(with([](int x) { return x == 2 ? -1 : x; }), "summand missing", "x", "block 2 of 4");
+  // What another chip has of the sum: its summand is there twice.
+  expect_first(with([](int x) { return x == 2 ? 3 : x; }), "summand missing", "x",
+               "counts 1,1,0,2");
 }
 
 TEST(WeightFaults, OfASumBeforeItsScale) {

@@ -140,10 +140,9 @@ def healthy(compare, chance):
         run = peer.run(Bugs())
         answer = compare.judged(setting.name, peer, setting.dump(), run, setting.container)
         wanted = {"equal"} if arithmetic == "exact" else {"equal", "within"}
-        # Ids of a prompt follow from nothing, and summands of embed are judged as bits only.
+        # Ids of a prompt follow from nothing.
         wrong = {name: fit for name, fit in answer.fits.items()
-                 if fit not in wanted and not (
-                     name.endswith((".ids", ".embed_partial")) and fit == "not judged")}
+                 if fit not in wanted and not (name.endswith(".ids") and fit == "not judged")}
         runs, values = runs + 1, values + len(answer.fits)
         if answer.code != 0 or wrong or len(answer.fits) < sum(
                 setting.form != "logical" or not v.layout.partial for v in run.values.values()):
