@@ -36,6 +36,13 @@ set(shardproof_private_headers
   golden/dump/unicode.h
   golden/dump/zip_archive.h
   golden/candidate/each_number.h
+  golden/corpus/collective_samples.h
+  golden/corpus/collectives.h
+  golden/corpus/explained.h
+  golden/corpus/layouts.h
+  golden/corpus/operand.h
+  golden/corpus/sha256.h
+  golden/corpus/stacked.h
   golden/diagnosis/chips.h
   golden/diagnosis/contraction.h
   golden/diagnosis/families.h
@@ -106,7 +113,7 @@ function(shardproof_check_headers)
     list(APPEND units ${unit})
   endforeach()
   add_library(shardproof_headers OBJECT ${units})
-  target_link_libraries(shardproof_headers PRIVATE shardproof::runner shardproof::drawing
+  target_link_libraries(shardproof_headers PRIVATE shardproof::corpus shardproof::runner shardproof::drawing
                                                    shardproof_options HDF5::HDF5 libzip::zip
                                                    rapidcheck)
   target_compile_options(shardproof_headers PRIVATE -O0 -Werror)

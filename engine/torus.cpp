@@ -25,7 +25,11 @@ Axes Axes::parse(std::string_view text) {
   return axes;
 }
 
-bool Axes::has(Axis axis) const { return std::find(begin(), end(), axis) != end(); }
+bool Axes::has(Axis axis) const {
+  for (Axis a : *this)
+    if (a == axis) return true;
+  return false;
+}
 
 bool Axes::has_all(const Axes& other) const {
   return std::all_of(other.begin(), other.end(), [&](Axis a) { return has(a); });
@@ -68,7 +72,7 @@ Axes Axes::without(const Axes& gone) const {
 Axes Axes::sorted() const {
   Axes axes;
   for (Axis a : {Axis::x, Axis::y, Axis::z})
-    if (has(a)) axes = axes.with(a);
+    if (has(a)) axes.axes_[static_cast<std::size_t>(axes.size_++)] = a;
   return axes;
 }
 

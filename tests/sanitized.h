@@ -36,6 +36,8 @@ class OneInN {
     if (kSanitized) std::cout << "only one in " << n << " " << steps << ", under a sanitizer\n";
   }
   bool operator()() { return turn_++ % n_ == 0; }
+  /// Of numbered steps, so that a test can say which.
+  bool operator()(int step) const { return step % n_ == 0; }
 
  private:
   int n_;

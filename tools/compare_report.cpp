@@ -42,7 +42,8 @@ std::string table(const Comparison& of, bool quiet) {
   widest = std::min<std::size_t>(widest, 40);
   for (const Row& row : of.verdict.rows) {
     const bool right = row.fit == Fit::equal || row.fit == Fit::within;
-    if (quiet && right && !row.incomplete) continue;
+    const bool input = row.fit == Fit::not_judged && !row.of_run;
+    if (quiet && (input || (right && !row.incomplete))) continue;
     if (out.empty())
       out = fmt::format("{:<{}} {:<10} {:>10} {:>8} {:>8}\n", "step", widest, "verdict", "elements",
                         "slack", "drift");

@@ -118,7 +118,8 @@ void add_compare(CLI::App& app, Action& chosen) {
       ->type_name("FILE")
       ->excludes(line)
       ->excludes(weights);
-  verb->add_flag("--quiet", options->quiet, "Leave out the rows of values that are right");
+  verb->add_flag("--quiet", options->quiet,
+                 "Leave out the rows of values that are right, and of inputs");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->footer(
       "Each value is held against what follows from those it is made of, as the trace\n"

@@ -37,7 +37,7 @@ dump::Dump one_golden(const Options& o) {
   if (o.layouts) return corpus::made_golden("layouts " + *o.layouts);
   if (o.collectives) return corpus::made_golden("collectives " + *o.collectives);
   if (!o.line)
-    throw Error("flag_c7", "golden write needs one of --case, --layouts, --collectives, --cases");
+    throw Error("flag_c7", "golden write needs one of --case, --layouts, --collectives, --list");
   if (!o.weights) return corpus::model_golden(parse_case(*o.line));
   const Weights weights = load_weights(*o.weights);
   return corpus::model_golden(parse_case(*o.line), &weights);
@@ -150,13 +150,13 @@ void add_golden(CLI::App& app, Action& chosen) {
         one->add_option("--collectives", options->collectives,
                         "Collectives over every list of axes")
             ->type_name("TORUS"),
-        one->add_option("--cases", options->cases, "A corpus of what this file lists")
+        one->add_option("--list", options->cases, "A corpus of what this file lists")
             ->type_name("FILE")};
     for (std::size_t i = 1; i < what.size(); ++i)
       for (std::size_t k = 0; k < i; ++k) what[i]->excludes(what[k]);
     one->add_option("--weights", options->weights, "Of --case: a weights file's weights")
         ->type_name("FILE");
-    one->add_option("--out", options->out, "The golden; of --cases a new folder")
+    one->add_option("--out", options->out, "The golden; of --list a new folder")
         ->required()
         ->type_name("FILE");
     one->footer(
@@ -169,14 +169,14 @@ void add_golden(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* two = verb->add_subcommand("check", "Make goldens anew and compare every bit");
   two->add_option("CORPUS", options->folder,
-                  fmt::format("A corpus's folder, or one golden (default: {})", kReleasedCorpus))
+                  fmt::format("A corpus, or one golden (default: {})", kReleasedCorpus))
       ->type_name("");
   two->add_flag("--released", options->released, "Fail unless it is a released corpus, unchanged");
   two->add_flag("--quiet", options->quiet, "Leave out the rows of goldens that are equal");
   two->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   two->footer(
-      "First the sha256 sum of every file; then each golden is made anew by the unsharded\n"
-      "model, and run sharded by its own programs.\n"
+      "First the sha256 sum of every file; then each golden is made anew by the\n"
+      "unsharded model, and run sharded by its own programs.\n"
       "Exit codes: 0 all equal, 1 one is not, 2 bad input: also a file that has another\n"
       "sum, is missing, or is not listed.\n"
       "Example: shardproof golden check --released");

@@ -21,16 +21,43 @@ const Torus& price_torus() {
 constexpr std::int64_t kExtent = 64;  // of each dim on the price torus: every layout divides it
 constexpr std::size_t kMostDims = 8;
 
-/// Every ordered list of axes but the empty one.
-const std::vector<Axes>& all_runs() {
-  static const std::vector<Axes> runs = [] {
-    std::vector<Axes> all;
+/// An ordered list of axes, and what it is as a set.
+struct Run {
+  Axes axes, set;
+};
+
+/// Every one but the empty one.
+const std::vector<Run>& all_runs() {
+  static const std::vector<Run> runs = [] {
+    std::vector<Run> all;
     for (const char* text : {"x", "y", "z", "xy", "yx", "xz", "zx", "yz", "zy", "xyz", "xzy", "yxz",
                              "yzx", "zxy", "zyx"})
-      all.push_back(Axes::parse(text));
+      all.push_back({Axes::parse(text), Axes::parse(text).sorted()});
     return all;
   }();
   return runs;
+}
+
+/// A subscript as a number below 64: two bits an axis, in their order.
+std::size_t word(const Axes& axes) {
+  std::size_t word = 0;
+  for (Axis a : axes) word = word << 2 | (static_cast<std::size_t>(a) + 1);
+  return word;
+}
+
+/// How many chips of the price torus send their block where subscript `axes` becomes `as`: asked
+/// for every step of every search, and always of these few pairs.
+std::int64_t permuted(const Axes& axes, const Axes& as) {
+  static const auto chips = [] {
+    std::array<std::array<std::int64_t, 64>, 64> all{};
+    for (const Run& from : all_runs())
+      for (const Run& to : all_runs())
+        if (from.set == to.set)
+          all[word(from.axes)][word(to.axes)] =
+              moved_elements(OpKind::permute_axes, from.axes, to.axes, 1, price_torus());
+    return all;
+  }();
+  return chips[word(axes)][word(as)];
 }
 
 /// The subscripts of a layout on the path.
@@ -38,17 +65,11 @@ struct State {
   std::array<Axes, kMostDims> dims;
   Axes partial;
 
-  /// Two bits an axis, six a subscript: the order of axes counts.
+  /// Six bits a subscript.
   std::uint64_t key(std::size_t rank) const {
     std::uint64_t bits = 0;
-    const auto append = [&](const Axes& axes) {
-      std::uint64_t word = 0;
-      for (Axis a : axes) word = word << 2 | (static_cast<std::uint64_t>(a) + 1);
-      bits = bits << 6 | word;
-    };
-    for (std::size_t d = 0; d < rank; ++d) append(dims[d]);
-    append(partial);
-    return bits;
+    for (std::size_t d = 0; d < rank; ++d) bits = bits << 6 | word(dims[d]);
+    return bits << 6 | word(partial);
   }
 };
 
@@ -123,6 +144,7 @@ class Search {
   std::int64_t sent(const Edge& edge, const State& larger) const {
     std::int64_t buffer = total_;
     for (std::size_t d = 0; d < rank_; ++d) buffer /= price_torus().size(larger.dims[d]);
+    if (edge.kind == OpKind::permute_axes) return buffer * permuted(edge.axes, edge.as);
     return moved_elements(edge.kind, edge.axes, edge.as, buffer, price_torus());
   }
 
@@ -141,9 +163,11 @@ class Search {
       const std::int64_t price = edge.kind == OpKind::slice ? 0 : sent(edge, larger);
       enter(next, edge, key, node.price + price, node.steps + 1);
     };
-    for (const Axes& run : all_runs()) {
+    std::array<Axes, kMostDims> sets;
+    for (std::size_t d : changing_) sets[d] = now.dims[d].sorted();
+    for (const auto& [run, set] : all_runs()) {
       const bool reducible = summed.has_all(run);
-      if (reducible && run == run.sorted()) {
+      if (reducible && run == set) {
         State next = now;
         next.partial = now.partial.without(run);
         go({OpKind::all_reduce, 0, 0, run, {}}, next);
@@ -157,7 +181,7 @@ class Search {
           continue;
         }
         if (!now.dims[d].ends_with(run)) {
-          if (!(run.sorted() == now.dims[d].sorted())) continue;
+          if (!(set == sets[d])) continue;
           next.dims[d] = run;
           go({OpKind::permute_axes, d, 0, now.dims[d], run}, next);
           continue;
@@ -165,8 +189,8 @@ class Search {
         next.dims[d] = now.dims[d].without(run);
         go({OpKind::all_gather, d, 0, run, {}}, next);
         for (std::size_t e : changing_)
-          for (const Axes& as : all_runs()) {
-            if (e == d || !(as.sorted() == run.sorted())) continue;
+          for (const auto& [as, same] : all_runs()) {
+            if (e == d || !(same == set)) continue;
             State moved = next;
             moved.dims[e] = now.dims[e].with(as);
             go({OpKind::all_to_all, d, e, run, as}, moved);

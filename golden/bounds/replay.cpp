@@ -136,31 +136,21 @@ std::optional<Carried> Replay::expected_raw(const std::string& id) {
   const Place place = place_of(id);
   const ValueRow* const row = value_row(place.name);
   if (row == nullptr || !row->contraction) return std::nullopt;
-  if (place.name == "logits") return logits(place, false);
-  if (row->acc) return projected(place, false);
-  return std::nullopt;
+  if (place.name == "embed") return embedded(place, Stage::raw);
+  if (place.name == "score") return scores(place, Stage::raw);
+  if (place.name == "attn") return mean(place, Stage::raw);
+  if (place.name == "logits") return logits(place, Stage::raw);
+  if (row->acc) return projected(place, Stage::raw);
+  return derived(place);  // denom: nothing follows its sum
 }
 
-std::optional<Carried> Replay::expected_statistic(const Place& place) {
-  const ValueRow* const row = value_row(place.name);
-  if (row == nullptr || row->norm.empty()) return std::nullopt;
-  const std::string_view what = row->statistic;
-  const bool centered = config_.norm == Norm::layernorm;
-  if (what != "ss" && what != "sum") return std::nullopt;
-  const Carried& x = normed_of({place.pass, place.layer, std::string(row->norm)});
-  if (centered && what == "ss") return std::nullopt;
-  const std::size_t E = at(config_.E);
-  Carried y(Shape{x.shape[0], x.shape[1]});
-  for (std::size_t n = 0; n < y.size(); ++n) {
-    CarriedSum sum;
-    for (std::size_t e = n * E; e < (n + 1) * E; ++e)
-      if (what == "ss")
-        sum.add(x.center[e], x.center[e], x.radius[e], x.radius[e]);
-      else
-        sum.add(x.center[e], 1.0, x.radius[e]);
-    y.set(n, sum.value(declared_));
-  }
-  return y;
+std::optional<Carried> Replay::expected_scaled(const std::string& id) {
+  const Place place = place_of(id);
+  if (place.name == "logits") return logits(place, Stage::scaled);
+  if (!value_row(place.name)->acc || weights_.kept() != WeightType::int8) return std::nullopt;
+  const std::string_view matrix = projection_of(place.name, config_).terms[0].second;
+  if (scale_of(config_, matrix) == nullptr) return std::nullopt;
+  return projected(place, Stage::scaled);
 }
 
 Judged Replay::judge(const std::string& id) {
@@ -199,16 +189,16 @@ Judged Replay::judge(const std::string& id) {
 
 Carried Replay::derived(const Place& p) {
   const std::string& name = p.name;
-  if (name == "embed") return embedded(p);
+  if (name == "embed") return embedded(p, Stage::finished);
   if (name == "norm" || name == "norm2" || name == "final_norm") return normed(p, normed_of(p));
   if (name == "q_rot" || name == "k_rot") return rotated(p, operand(p, name.substr(0, 1)));
   if (name == "k_cache" || name == "v_cache") return appended(p);
-  if (name == "score") return scores(p);
+  if (name == "score") return scores(p, Stage::finished);
   if (name == "max" || name == "exp" || name == "denom") return softmax(p);
-  if (name == "attn") return mean(p);
+  if (name == "attn") return mean(p, Stage::finished);
   if (name == "hidden") return hidden(p);
-  if (name == "logits") return logits(p, true);
-  if (name != "out" && name != "mid") return projected(p, true);
+  if (name == "logits") return logits(p, Stage::finished);
+  if (name != "out" && name != "mid") return projected(p, Stage::finished);
   const bool serial = config_.block == Block::serial;
   const Carried& x = name == "out" && serial ? operand(p, "mid")
                      : p.layer == 0          ? operand({p.pass, 0, ""}, "embed")
@@ -222,7 +212,7 @@ Carried Replay::derived(const Place& p) {
   return sum;
 }
 
-Carried Replay::embedded(const Place& p) const {
+Carried Replay::embedded(const Place& p, Stage stage) const {
   const Tensor& table = weights_.at("embed");
   const auto given = ids_.find(p.pass);
   const PassPlan& plan = pass(p.pass);
@@ -230,13 +220,13 @@ Carried Replay::embedded(const Place& p) const {
     throw Error("bounds_c1", fmt::format("{} has no ids [{},{}]", p.pass, plan.batch(), plan.L));
   const IntTensor& ids = given->second;
   const std::size_t E = at(config_.E);
+  const double scale = stage == Stage::raw ? 1.0 : static_cast<double>(config_.embed_scale);
   Carried x(Shape{ids.shape[0], ids.shape[1], config_.E});
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto id = ids.data[i / E];
     if (id < 0 || id >= config_.V)
       throw Error("bounds_c1", fmt::format("{} has no token {}", p.pass, id));
-    x.center[i] = static_cast<double>(table.data[at(id) * E + i % E]) *
-                  static_cast<double>(config_.embed_scale);
+    x.center[i] = static_cast<double>(table.data[at(id) * E + i % E]) * scale;
     // A lookup adds a row and zeros: what is rounded again on the wire is the same number.
     if (declared_.wire_roundings > 0)
       x.radius[i] = (unit_of(declared_.wire) * std::abs(x.center[i]) +
@@ -246,58 +236,7 @@ Carried Replay::embedded(const Place& p) const {
   return x;
 }
 
-const Carried& Replay::normed_of(const Place& p) {
-  if (p.name == "norm2") return operand(p, "mid");
-  if (p.name == "final_norm") return operand({p.pass, config_.layers - 1, ""}, "out");
-  return p.layer == 0 ? operand({p.pass, 0, ""}, "embed")
-                      : operand({p.pass, p.layer - 1, ""}, "out");
-}
-
-Carried Replay::normed(const Place& p, const Carried& x) {
-  const std::size_t E = at(config_.E);
-  const auto extent = static_cast<double>(E);
-  const bool centered = config_.norm == Norm::layernorm;
-  const Carried gain = weight(p.layer, p.name);
-  const bool biased = has(p.name + "_bias");
-  const Carried bias = biased ? weight(p.layer, p.name + "_bias") : Carried();
-  const double unit = declared_.operations.unit;
-  const Declared& d = declared_;
-  Carried y(x.shape);
-  std::vector<double> c(E), r(E);
-  for (std::size_t row = 0; row < x.size() / E; ++row) {
-    Evaluated mu;
-    if (centered) {
-      CarriedSum sum;
-      for (std::size_t e = 0; e < E; ++e)
-        sum.add(x.center[row * E + e], 1.0, x.radius[row * E + e]);
-      mu = sum.value(d);
-      mu.center /= extent;
-      // The quotient's rounding, and that of the mean as a value.
-      mu.radius = mu.radius / extent + (unit + 0x1p-53 + unit_of(d.sums)) * std::abs(mu.center);
-    }
-    CarriedSum squares;
-    for (std::size_t e = 0; e < E; ++e) {
-      c[e] = x.center[row * E + e] - mu.center;
-      r[e] = x.radius[row * E + e] + mu.radius;
-      if (centered) r[e] += (unit + 0x1p-53) * std::abs(c[e]);
-      squares.add(c[e], c[e], r[e], r[e]);
-    }
-    const Evaluated ss = squares.value(d);
-    const NormScale scale = norm_scale(ss.center, extent, config_.eps, d.operations);
-    // Half the relative error of what is under the root.
-    const double inside =
-        0.5 * (ss.radius + unit_of(d.sums) * ss.center) / (ss.center + extent * config_.eps);
-    for (std::size_t e = 0; e < E; ++e) {
-      const double b = biased ? bias.center[e] : 0.0;
-      Evaluated v = norm(c[e], scale, gain.center[e], biased ? &b : nullptr, d.operations);
-      v.radius += std::abs(scale.r * gain.center[e]) * (r[e] + std::abs(c[e]) * inside);
-      y.set(row * E + e, v);
-    }
-  }
-  return y;
-}
-
-Carried Replay::projected(const Place& p, bool finished) {
+Carried Replay::projected(const Place& p, Stage stage) {
   const Projection of = projection_of(p.name, config_);
   std::vector<const Carried*> inputs;
   std::vector<Carried> matrices;
@@ -307,13 +246,13 @@ Carried Replay::projected(const Place& p, bool finished) {
   }
   const std::size_t rows = at(inputs[0]->shape[0] * inputs[0]->shape[1]);
   const std::size_t columns = matrices[0].size() / (inputs[0]->size() / rows);
-  const WeightRow* const scale_row = finished && weights_.kept() == WeightType::int8
+  const WeightRow* const scale_row = stage != Stage::raw && weights_.kept() == WeightType::int8
                                          ? scale_of(config_, of.terms[0].second)
                                          : nullptr;
   const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
   std::vector<Carried> biases;
   for (const std::string_view bias : of.biases)
-    if (finished && has(bias)) biases.push_back(weight(p.layer, bias));
+    if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
   Carried y(
       shape_of(value_row(p.name)->dims, config_, {inputs[0]->shape[0], inputs[0]->shape[1], 0}));
   const double unit = declared_.operations.unit + 0x1p-53;
@@ -364,11 +303,11 @@ Carried Replay::hidden(const Place& p) {
   return y;
 }
 
-Carried Replay::logits(const Place& p, bool finished) {
+Carried Replay::logits(const Place& p, Stage stage) {
   const Carried& x = operand({p.pass, 0, ""}, "final_norm");
   const PassPlan& plan = pass(p.pass);
   const Carried table = Carried(weights_.at(config_.tied ? "embed" : "unembed"));
-  const bool biased = finished && has("unembed_bias");
+  const bool biased = stage == Stage::finished && has("unembed_bias");
   const Carried bias = biased ? Carried(weights_.at("unembed_bias")) : Carried();
   const std::size_t E = at(config_.E), V = at(config_.V), B = at(x.shape[0]), L = at(x.shape[1]);
   const double unit = declared_.operations.unit + 0x1p-53;
@@ -383,7 +322,7 @@ Carried Replay::logits(const Place& p, bool finished) {
       for (std::size_t e = 0; e < E; ++e)
         sum.add(x.center[row + e], table.center[v * E + e], x.radius[row + e]);
       Evaluated z = sum.value(declared_);
-      if (finished) {
+      if (stage != Stage::raw) {
         const auto scale = static_cast<double>(config_.logit_scale);
         z.center *= scale;
         z.radius =

@@ -74,9 +74,11 @@ class Replay {
   /// numbers whose rounding it is. Throws as judge does.
   Carried expected(const std::string& id) { return derived(place_of(id)); }
   /// What follows for the S of a contraction, before scale, bias and st ("raw q"), from the
-  /// checkpoint's operands; for a norm's ss or (layernorm) sum or mu, by its name; for exp/denom.
-  /// Throws as judge does; nothing where it is not known of such a value.
+  /// checkpoint's operands, and for S times its scale ("scaled q": of int8, of logits); for a
+  /// norm's statistic, by its name; for exp/denom. Throws as judge does; nothing where the value is
+  /// no contraction, has no scale, or is no statistic.
   std::optional<Carried> expected_raw(const std::string& id);
+  std::optional<Carried> expected_scaled(const std::string& id);
   std::optional<Carried> expected_statistic(const Place& place);
   Carried expected_probs(const std::string& pass, std::int64_t layer);
   /// The value as others are made of it: the dump's, or what follows, rounded. Throws as judge
@@ -98,6 +100,13 @@ class Replay {
 
  private:
   using Known = std::map<std::string, Carried>;
+  /// How far a contraction is: its sum, with its scale, with the bias, too.
+  enum class Stage { raw, scaled, finished };
+  /// A row of a norm, less its mean where there is one, with its sums.
+  struct NormRow {
+    std::vector<double> center, radius;
+    Evaluated sum, mean, squares;
+  };
 
   /// As the dump has it, or derived and rounded.
   const Carried& operand(const Place& at, std::string_view name);
@@ -105,19 +114,19 @@ class Replay {
   Carried weight(std::int64_t layer, std::string_view name) const;
   bool has(std::string_view name) const;
 
-  Carried embedded(const Place& at) const;
+  Carried embedded(const Place& at, Stage stage) const;
   Carried normed(const Place& at, const Carried& x);
+  NormRow norm_row(const Carried& x, std::size_t row) const;
   /// What a norm is computed of: x, or the dump's.
   const Carried& normed_of(const Place& at);
-  /// `finished`: with scale and bias.
-  Carried projected(const Place& at, bool finished);
+  Carried projected(const Place& at, Stage stage);
   Carried rotated(const Place& at, const Carried& x);
   Carried appended(const Place& at);
-  Carried scores(const Place& at);
+  Carried scores(const Place& at, Stage stage);
   Carried softmax(const Place& at);
-  Carried mean(const Place& at);
+  Carried mean(const Place& at, Stage stage);
   Carried hidden(const Place& at);
-  Carried logits(const Place& at, bool finished);
+  Carried logits(const Place& at, Stage stage);
 
   const Weights& weights_;
   const ModelConfig& config_;

@@ -71,7 +71,7 @@ Carried Replay::appended(const Place& p) {
   return y;
 }
 
-Carried Replay::scores(const Place& p) {
+Carried Replay::scores(const Place& p, Stage stage) {
   const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");
   const Carried& k = operand(p, "k_cache");
   const PassPlan& plan = pass(p.pass);
@@ -91,6 +91,10 @@ Carried Replay::scores(const Place& p) {
       for (std::size_t c = 0; c < Q; ++c)
         sum.add(q.center[n * Q + c], k.center[key + c], q.radius[n * Q + c], k.radius[key + c]);
       Evaluated s = sum.value(declared_);
+      if (stage == Stage::raw) {
+        y.set(n * M + m, s);
+        continue;
+      }
       s.center *= scale;
       // S as a value, the scale's root and reciprocal, the product.
       s.radius = s.radius * scale + (3 * unit + unit_of(declared_.sums)) * std::abs(s.center);
@@ -161,19 +165,20 @@ Carried Replay::expected_probs(const std::string& pass_name, std::int64_t layer)
   return y;
 }
 
-Carried Replay::mean(const Place& p) {
+Carried Replay::mean(const Place& p, Stage stage) {
   // As others have it: of the quotients, where the dump has them and not what they are made of.
-  const auto quotients = dump_.find(checkpoint_id(p.pass, p.layer, "exp")) == dump_.end()
+  const bool raw = stage == Stage::raw;
+  const auto quotients = !raw && dump_.find(checkpoint_id(p.pass, p.layer, "exp")) == dump_.end()
                              ? dump_.find(fmt::format("{}.layer{}.probs", p.pass, p.layer))
                              : dump_.end();
   const bool of_quotients = quotients != dump_.end();
   const Carried& e = of_quotients ? quotients->second : operand(p, "exp");
   Carried ones;
-  if (of_quotients) {
+  if (of_quotients || raw) {
     ones = Carried(Shape{e.shape[0], e.shape[1], e.shape[2]});
     ones.center.assign(ones.size(), 1.0);
   }
-  const Carried& Z = of_quotients ? ones : operand(p, "denom");
+  const Carried& Z = of_quotients || raw ? ones : operand(p, "denom");
   const Carried& v = operand(p, "v_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
@@ -190,6 +195,10 @@ Carried Replay::mean(const Place& p) {
         sum.add(e.center[n * M + m], v.center[value], e.radius[n * M + m], v.radius[value]);
       }
       Evaluated a = sum.value(declared_);
+      if (raw) {
+        y.set(n * Q + c, a);
+        continue;
+      }
       a.center /= Z.center[n];
       // S as a value, the quotient, and the denominator's own radius.
       a.radius = a.radius / Z.center[n] +

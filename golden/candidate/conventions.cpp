@@ -60,10 +60,12 @@ std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights
   const auto all = [&](double unit) {
     return std::vector<double>(static_cast<std::size_t>(element_count(s.shape)), unit);
   };
+  // A sum has them once it is scaled.
+  if (s.meaning == Meaning::raw) return {};
   if (claim.score_base_2 && (s.name == "score" || s.name == "max")) return all(kLn2);
   if (claim.logits_base_2 && s.name == "logits") return all(kLn2);
   const bool norm = s.name == "norm" || s.name == "norm2" || s.name == "final_norm";
-  if (claim.gain_folded && norm && s.meaning == Meaning::checkpoint) {
+  if (claim.gain_folded && norm) {
     std::vector<double> units = all(1.0);
     const Tensor& gain = weights.at(weight_id(s.layer, s.name));
     for (std::size_t i = 0; i < units.size(); ++i)

@@ -71,7 +71,7 @@ std::vector<Subject> subjects_of(const std::string& name, const dump::Value& val
     const std::string before = name.substr(0, name.rfind('.') + 1);
     for (const std::string_view part : split(*fused, ",")) {
       const auto s = subject(before + std::string(part), "", model, passes, kept);
-      if (!s)
+      if (!s || s->dims.find('C') != std::string::npos)
         throw Error("dump_attribute", fmt::format("{}: fused={:?}: the model has no {}{}", name,
                                                   *fused, before, part));
       subjects.push_back(*s);
@@ -133,6 +133,18 @@ std::vector<double> numbers_of(const Arrays::Shard& shard, const Shape& fused, s
   return numbers;
 }
 
+/// Of what there is one a block of the vocabulary: how many blocks the array has.
+void set_blocks(const std::string& name, Subject& subject, const Layout& layout,
+                const Arrays& arrays, std::int64_t V) {
+  const std::size_t dim = subject.dims.find('C');
+  if (dim == std::string::npos) return;
+  const std::size_t d = *layout.find('C');
+  const std::int64_t blocks = arrays.local[d] * arrays.torus.size(layout.dims()[d].axes);
+  if (blocks < 1 || V % blocks != 0)
+    throw Error("dump_layout", fmt::format("{}: {} blocks do not divide V {}", name, blocks, V));
+  subject.shape[dim] = blocks;
+}
+
 /// A layout of a value that stands whole, without its axes: nothing of it is cut.
 Layout uncut(const Layout& layout) {
   std::vector<Layout::Dim> dims = layout.dims();
@@ -142,7 +154,7 @@ Layout uncut(const Layout& layout) {
 
 void add(Values& values, const std::string& name, const dump::Value& value, const Claim& claim,
          const Weights& weights, const Passes& passes) {
-  const std::vector<Subject> subjects = subjects_of(name, value, claim, passes, weights.kept());
+  std::vector<Subject> subjects = subjects_of(name, value, claim, passes, weights.kept());
   if (subjects.empty()) {
     values.unknown.push_back({name, "no value of the model"});
     return;
@@ -154,6 +166,7 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     throw Error("dump_layout", fmt::format("{}: shards need a layout", name));
   if (arrays.whole)
     for (Layout& layout : layouts) layout = uncut(layout);
+  set_blocks(name, subjects[0], layouts[0], arrays, claim.given.model.V);
   const std::size_t dim = along(name, value, layouts[0], subjects.size());
   // What each of the values takes of the fused dim, on a chip.
   std::vector<Shape> locals;

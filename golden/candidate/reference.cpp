@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
+#include "golden/candidate/last_rows.h"
+#include "golden/expected.h"
 #include "weights/generator.h"
 #include "weights/registry.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::candidate {
 namespace {
@@ -83,6 +87,7 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
   find_ids(values);
   fill_dump(values);
   replay_ = std::make_unique<bounds::Replay>(weights_, passes_, ids_, dump_, claim_.declared);
+  fill_last_rows(values);
 }
 
 /// The prompt first, from the passes of the prefill; then the unsharded model, whose tokens are the
@@ -136,26 +141,57 @@ void Reference::find_ids(const Values& values) {
   }
 }
 
+/// As the writer's next steps had it; nothing where an element is missing.
+std::optional<bounds::Carried> Reference::as_operand(const Held& held) const {
+  auto whole = assembled_value(held);
+  if (!whole) return std::nullopt;
+  // They had the writer's own number, not the one that the file rounds it to.
+  if (held.coarser_than(
+          bounds::format_of(held.subject.name, claim_.given.model, claim_.declared))) {
+    const Coarse coarse = coarse_of(held.encoding);
+    for (std::size_t i = 0; i < whole->size(); ++i)
+      whole->radius[i] += coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least;
+  }
+  return parts_of(held) > 1 ? added_up(held, std::move(*whole)) : whole;
+}
+
 /// Of several arrays of one value it is the first, as it is made and not as it is moved later; what
 /// is still to be added up, only where nothing else is there.
 void Reference::fill_dump(const Values& values) {
   for (const bool sums : {false, true})
     for (const Held& held : values.held) {
-      const Meaning meaning = held.subject.meaning;
-      if (meaning != Meaning::checkpoint && meaning != Meaning::probs) continue;
-      if (sums != (parts_of(held) > 1)) continue;
-      if (dump_.contains(held.subject.id)) continue;
-      auto whole = assembled_value(held);
-      if (!whole) continue;
-      // The writer's next steps had its own number, not the one that the file rounds it to.
-      if (held.coarser_than(
-              bounds::format_of(held.subject.name, claim_.given.model, claim_.declared))) {
-        const Coarse coarse = coarse_of(held.encoding);
-        for (std::size_t i = 0; i < whole->size(); ++i)
-          whole->radius[i] += coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least;
-      }
-      dump_.emplace(held.subject.id, sums ? added_up(held, std::move(*whole)) : std::move(*whole));
+      const Subject& s = held.subject;
+      if ((s.meaning != Meaning::checkpoint && s.meaning != Meaning::probs) || s.last) continue;
+      if (sums != (parts_of(held) > 1) || dump_.contains(s.id)) continue;
+      if (auto whole = as_operand(held)) dump_.emplace(s.id, std::move(*whole));
     }
+}
+
+/// Where the trace has a value's last positions and not all of it, what is made of it is made of
+/// these, and of what follows for the others.
+void Reference::fill_last_rows(const Values& values) {
+  std::vector<const Held*> last;
+  for (const Held& held : values.held)
+    if (held.subject.last && held.subject.meaning == Meaning::checkpoint) last.push_back(&held);
+  stable_sort(last, [&](const Held* a, const Held* b) {
+    return order_of(a->subject, claim_.given.model, passes_) <
+           order_of(b->subject, claim_.given.model, passes_);
+  });
+  for (const Held* const held : last) {
+    const std::string& id = held->subject.id;
+    if (dump_.contains(id)) continue;
+    const auto rows = as_operand(*held);
+    if (!rows) continue;
+    bounds::Carried all = replay_->value(id);
+    std::size_t i = 0;
+    for (const std::size_t element : last_elements(all.shape, replay_->pass(held->subject.pass))) {
+      all.center[element] = rows->center[i];
+      all.radius[element] = rows->radius[i++];
+    }
+    replay_->assume(id, all);
+    dump_.emplace(id, std::move(all));
+    in_part_.insert(id);
+  }
 }
 
 /// A value that the trace has in parts, as the writer has it once they are added, in some order.
@@ -170,6 +206,13 @@ bounds::Carried Reference::added_up(const Held& held, bounds::Carried whole) con
 }
 
 const Tensor* Reference::exact(const Subject& s) {
+  if (!s.last) return whole_exact(s);
+  const Tensor* const whole = whole_exact(s.whole());
+  if (whole == nullptr) return nullptr;
+  return &(made_[s.title()] = last_rows(*whole, replay_->pass(s.pass)));
+}
+
+const Tensor* Reference::whole_exact(const Subject& s) {
   const auto in = [](const auto& map, const std::string& id) -> const Tensor* {
     const auto at = map.find(id);
     return at == map.end() ? nullptr : &at->second;
@@ -195,7 +238,19 @@ const Tensor* Reference::exact(const Subject& s) {
     case Meaning::weight:
       return &weights_.at(s.id);
     case Meaning::token:
-      return as_floats(answer_.tokens.at(s.id));
+      return answer_.tokens.contains(s.id) ? as_floats(answer_.tokens.at(s.id)) : nullptr;
+    case Meaning::positions:
+      return as_floats(answer_.inputs.at(s.id));
+    case Meaning::candidates:
+    case Meaning::indices: {
+      const Expected blocks = expected_value(answer_, weights_, {s.pass, "", 0},
+                                             Role::parse("stat " + s.name), s.shape);
+      Tensor& t = made_[s.title()] = Tensor(s.shape);
+      for (std::size_t i = 0; i < t.data.size(); ++i)
+        t.data[i] = blocks.integer ? static_cast<float>(blocks.bits[i])
+                                   : std::bit_cast<float>(blocks.bits[i]);
+      return &t;
+    }
     case Meaning::ids:
       return as_floats(ids_.at(s.pass));
     case Meaning::probs:

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "golden/bounds/replay.h"
@@ -28,6 +29,8 @@ class Reference {
   /// Whether the unsharded model had the same ids in this pass and all before it.
   bool on_same_ids(const std::string& pass) const { return same_ids_.at(pass); }
   bounds::Replay& replay() { return *replay_; }
+  /// Whether the trace has all of a checkpoint.
+  bool has(const std::string& id) const { return dump_.contains(id) && !in_part_.contains(id); }
 
   /// The exact regime's f32 value; null where it has none of that kind. Of tokens and ids as f32.
   const Tensor* exact(const Subject& subject);
@@ -35,6 +38,9 @@ class Reference {
  private:
   void find_ids(const Values& values);
   void fill_dump(const Values& values);
+  void fill_last_rows(const Values& values);
+  std::optional<bounds::Carried> as_operand(const Held& held) const;
+  const Tensor* whole_exact(const Subject& subject);
   bounds::Carried added_up(const Held& held, bounds::Carried whole) const;
 
   const Claim& claim_;
@@ -46,6 +52,7 @@ class Reference {
   std::map<std::string, IntTensor> case_ids_;
   std::map<std::string, bool> same_ids_;
   bounds::Replay::Dump dump_;
+  std::set<std::string> in_part_;  // of the dump: the last positions alone are the trace's
   std::unique_ptr<bounds::Replay> replay_;
   std::map<std::string, Tensor> made_;  // values that the answer does not have as f32
 };

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <vector>
 
+#include "engine/program/program.h"
 #include "weights/registry.h"
 
 namespace shardproof::candidate {
@@ -20,20 +21,21 @@ constexpr std::string_view kOrder[] = {
     kProbs,   "attn",    "attn_out",  "mid",   "norm2",      "gate",   "up",
     "hidden", "ffn_out", "block_out", "out",   "final_norm", "logits", "token"};
 
-/// The words that may stand before the name in a meaning.
-struct Word {
-  std::string_view text;
-  Meaning meaning;
-};
-constexpr Word kWords[] = {{"raw ", Meaning::raw},
-                           {"scaled ", Meaning::scaled},
-                           {"unstored ", Meaning::unstored},
-                           {"stat ", Meaning::stat}};
-
-std::string_view to_string(Meaning meaning) {
-  for (const Word& word : kWords)
-    if (word.meaning == meaning) return word.text;
-  return "";
+std::string_view word_of(Meaning meaning) {
+  switch (meaning) {
+    case Meaning::raw:
+      return "raw ";
+    case Meaning::scaled:
+      return "scaled ";
+    case Meaning::unstored:
+      return "unstored ";
+    case Meaning::stat:
+    case Meaning::candidates:
+    case Meaning::indices:
+      return "stat ";
+    default:
+      return "";
+  }
 }
 
 /// The pass that an id begins with; -1 if none.
@@ -48,45 +50,62 @@ std::int64_t pass_of(std::string_view id, const Passes& passes) {
 std::optional<Subject> of_weight(std::string_view id, const ModelConfig& config, WeightType kept) {
   for (const WeightSpec& spec : weight_specs(config, kept))
     if (spec.name == id)
-      return Subject{Meaning::weight, "", 0, spec.name, spec.name, spec.dims, spec.shape};
+      return Subject{Meaning::weight, false, "", 0, spec.name, spec.name, spec.dims, spec.shape};
   return std::nullopt;
 }
 
-/// The dims of a value of this name and meaning; none if the model has none.
-std::optional<std::string> dims_of(std::string_view name, Meaning& meaning,
-                                   const ModelConfig& config, bool of_layer) {
-  if (name == kProbs && meaning == Meaning::checkpoint) {
-    meaning = Meaning::probs;
-    return of_layer ? std::optional<std::string>("BLHM") : std::nullopt;
+/// What a role of this name means; none if the model has no such value.
+std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
+  if (role.name == kProbs && role.kind == Role::Kind::checkpoint) return Meaning::probs;
+  const ValueRow* const row = value_row(role.name);
+  if (row == nullptr || (row->in_model && !row->in_model(config))) return std::nullopt;
+  const bool plain = role.kind == Role::Kind::checkpoint;
+  if (row->kind == ValueKind::input && (plain || role.kind == Role::Kind::input))
+    return role.name == "ids" ? Meaning::ids : Meaning::positions;
+  if (row->kind == ValueKind::stat && (plain || role.kind == Role::Kind::stat))
+    return !row->per_block ? Meaning::stat : row->integer ? Meaning::indices : Meaning::candidates;
+  if (row->kind != ValueKind::checkpoint) return std::nullopt;
+  if (row->integer) return plain ? std::optional(Meaning::token) : std::nullopt;
+  switch (role.kind) {
+    case Role::Kind::checkpoint:
+    case Role::Kind::previous:
+      return Meaning::checkpoint;
+    case Role::Kind::raw:
+      return Meaning::raw;
+    case Role::Kind::scaled:
+      return Meaning::scaled;
+    case Role::Kind::unstored:
+      return Meaning::unstored;
+    default:
+      return std::nullopt;
   }
-  const ValueRow* const row = value_row(name);
-  if (row == nullptr || row->per_layer != of_layer || (row->in_model && !row->in_model(config)))
-    return std::nullopt;
-  if (name == "ids" && meaning == Meaning::checkpoint)
-    meaning = Meaning::ids;
-  else if (name == "token" && meaning == Meaning::checkpoint)
-    meaning = Meaning::token;
-  else if (row->kind == ValueKind::stat && !row->per_block &&
-           (meaning == Meaning::stat || meaning == Meaning::checkpoint))
-    meaning = Meaning::stat;
-  else if (row->kind != ValueKind::checkpoint || meaning == Meaning::stat || row->integer)
-    return std::nullopt;
-  return std::string(row->dims);
 }
 
 }  // namespace
 
-std::string Subject::title() const { return std::string(to_string(meaning)) + id; }
+std::string Subject::title() const {
+  return fmt::format("{}{}{}", word_of(meaning), last ? "last " : "", id);
+}
+
+Subject Subject::whole() const {
+  Subject s = *this;
+  if (!last) return s;
+  s.last = false;
+  s.dims.insert(1, 1, 'L');
+  s.shape.clear();
+  return s;
+}
 
 std::optional<Subject> subject(std::string_view id, std::string_view meaning,
                                const ModelConfig& config, const Passes& passes, WeightType kept) {
-  const std::int64_t at = pass_of(id, passes);
+  std::int64_t at = pass_of(id, passes);
   if (at < 0) return meaning.empty() ? of_weight(id, config, kept) : std::nullopt;
-  const PassPlan pass = passes.at(at);
-  std::string_view rest = id.substr(pass.name.size() + 1);
+  std::string_view rest = id.substr(passes.at(at).name.size() + 1);
   Subject s;
-  s.pass = pass.name;
-  bool of_layer = false;
+  // The head is given the last layer's result.
+  const bool of_head = rest.starts_with("head.") && !meaning.empty();
+  bool of_layer = of_head;
+  if (of_head) s.layer = config.layers - 1;
   if (rest.starts_with("layer")) {
     const char* const end = rest.data() + rest.size();
     const auto [dot, error] = std::from_chars(rest.data() + 5, end, s.layer);
@@ -96,25 +115,37 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
     rest = std::string_view(dot + 1, static_cast<std::size_t>(end - dot - 1));
     of_layer = true;
   }
-  std::string_view name = meaning.empty() ? rest : meaning;
-  for (const Word& word : kWords)
-    if (name.starts_with(word.text)) {
-      s.meaning = word.meaning;
-      name = name.substr(word.text.size());
-      break;
-    }
-  if (of_layer && name == "in") {
+  Role role = Role::parse(meaning.empty() ? rest : meaning);
+  if (role.kind == Role::Kind::weight)
+    return of_weight(weight_id(s.layer, role.name), config, kept);
+  if (of_layer && role.name == "in") {
     of_layer = s.layer > 0;
-    name = s.layer > 0 ? "out" : "embed";
+    role.name = s.layer > 0 ? "out" : "embed";
     s.layer = std::max<std::int64_t>(s.layer - 1, 0);
   }
-  const auto dims = dims_of(name, s.meaning, config, of_layer);
-  if (!dims) return std::nullopt;
-  s.name = name;
-  s.id = of_layer ? fmt::format("{}.layer{}.{}", s.pass, s.layer, name)
-                  : fmt::format("{}.{}", s.pass, name);
-  s.dims = *dims;
-  s.shape = shape_of(s.dims, config, {pass.batch(), pass.L, pass.cached + pass.L});
+  const auto means = meaning_of(role, config);
+  if (!means) return std::nullopt;
+  s.meaning = *means;
+  s.name = role.name;
+  s.last = role.last;
+  const ValueRow* const row = value_row(s.name);
+  const bool per_layer = row == nullptr || row->per_layer;  // probs
+  // A layer is given the positions, too.
+  if (per_layer != of_layer && !of_head && !(of_layer && s.meaning == Meaning::positions))
+    return std::nullopt;
+  if (role.kind == Role::Kind::previous && --at < 0) return std::nullopt;
+  const PassPlan pass = passes.at(at);
+  s.pass = pass.name;
+  s.id = per_layer ? fmt::format("{}.layer{}.{}", s.pass, s.layer, s.name)
+                   : fmt::format("{}.{}", s.pass, s.name);
+  if (!per_layer) s.layer = 0;
+  s.dims = row == nullptr ? "BLHM" : row->dims;
+  if (s.last && !s.dims.starts_with("BL")) return std::nullopt;
+  if (s.last) s.dims.erase(1, 1);
+  for (const char letter : s.dims)
+    s.shape.push_back(letter == 'C' ? 0
+                                    : shape_of(std::string(1, letter), config,
+                                               {pass.batch(), pass.L, pass.cached + pass.L})[0]);
   return s;
 }
 
@@ -132,15 +163,18 @@ std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes&
   if (s.meaning == Meaning::weight) return -1;
   const ValueRow* const row = value_row(s.name);
   const bool of_norm = row != nullptr && !row->norm.empty();
-  const auto rank = std::find(std::begin(kOrder), std::end(kOrder),
-                              of_norm ? row->norm : std::string_view(s.name)) -
-                    std::begin(kOrder);
+  const bool of_sampling = s.meaning == Meaning::candidates || s.meaning == Meaning::indices;
+  const std::string_view as = of_norm                           ? row->norm
+                              : of_sampling                     ? "token"
+                              : s.meaning == Meaning::positions ? "ids"
+                                                                : std::string_view(s.name);
+  const auto rank = std::find(std::begin(kOrder), std::end(kOrder), as) - std::begin(kOrder);
   const bool head = s.id == checkpoint_id(s.pass, -1, s.name) && rank > 2;
   const std::int64_t layer = rank <= 1 ? 0 : head ? config.layers + 1 : s.layer + 1;
   const auto width = static_cast<std::int64_t>(std::size(kOrder)) * 2;
   // What a value is rounded from comes before it.
   const bool before = s.meaning == Meaning::raw || s.meaning == Meaning::scaled ||
-                      s.meaning == Meaning::unstored || of_norm;
+                      s.meaning == Meaning::unstored || of_norm || of_sampling;
   return (pass_of(s.id, passes) * (config.layers + 2) + layer) * width + rank * 2 +
          (before ? 0 : 1);
 }

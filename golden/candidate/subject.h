@@ -12,24 +12,40 @@
 namespace shardproof::candidate {
 
 /// What a value of a trace is.
-enum class Meaning { checkpoint, raw, scaled, unstored, stat, probs, token, ids, weight };
+enum class Meaning {
+  checkpoint,
+  raw,
+  scaled,
+  unstored,
+  stat,
+  probs,
+  candidates,  ///< the largest logit of each block of the vocabulary
+  indices,     ///< their ids
+  token,
+  ids,
+  positions,
+  weight
+};
 
 /// A value of a model's run, as a trace may name it.
 struct Subject {
   Meaning meaning = Meaning::checkpoint;
-  std::string pass;  ///< empty of a weight
+  bool last = false;  ///< of every row its last position only, without the dim L
+  std::string pass;   ///< empty of a weight
   std::int64_t layer = 0;
   std::string name;  ///< of the checkpoint, statistic or weight
   std::string id;    ///< "decode.1.layer0.gate", or the weight's
-  std::string dims;  ///< letters
-  Shape shape;
+  std::string dims;  ///< letters; C is blocks of the vocabulary
+  Shape shape;       ///< C is 0: the array says how many there are
 
-  /// As reports name it: "raw decode.1.layer0.gate".
+  /// As reports name it: "raw decode.1.layer0.gate", "last decode.1.layer1.out".
   std::string title() const;
+  /// The same of all positions; of one that was of the last alone the shape is left out.
+  Subject whole() const;
 };
 
-/// The value that a trace calls `id` and says to mean `meaning` ("raw gate"; empty: by its name);
-/// none if the model has no such value.
+/// The value that a trace calls `id` and says to mean `meaning` (a role of programs, "raw gate",
+/// "last out", "previous k_cache"; empty: by its name); none if the model has no such value.
 std::optional<Subject> subject(std::string_view id, std::string_view meaning,
                                const ModelConfig& config, const Passes& passes, WeightType kept);
 

@@ -9,8 +9,10 @@
 #include <set>
 
 #include "golden/bounds/tightness.h"
+#include "golden/candidate/choice.h"
 #include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
+#include "golden/candidate/last_rows.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
 #include "weights/registry.h"
@@ -50,10 +52,14 @@ class Masked {
     const bounds::Replay& replay = reference.replay();
     const PassPlan& pass = replay.pass(s.pass);
     masked_.resize(at(element_count(s.shape)));
-    const std::size_t L = at(s.shape[1]), H = at(s.shape[2]), M = at(s.shape[3]);
+    const std::size_t H = at(s.shape.end()[-2]), M = at(s.shape.end()[-1]);
+    const Shape whole{s.shape[0], pass.L};
+    const std::vector<std::size_t> tokens =
+        s.last ? last_elements(whole, pass) : std::vector<std::size_t>();
     for (std::size_t i = 0; i < masked_.size(); ++i) {
-      const std::size_t n = i / M / H;
-      masked_[i] = static_cast<std::int64_t>(i % M) > replay.position(pass, n / L, n % L);
+      const std::size_t n = s.last ? tokens[i / M / H] : i / M / H;
+      masked_[i] =
+          static_cast<std::int64_t>(i % M) > replay.position(pass, n / at(pass.L), n % at(pass.L));
     }
   }
   bool operator()(std::int64_t place) const { return !masked_.empty() && masked_[at(place)]; }
@@ -72,11 +78,14 @@ class Judging {
     row.title = held.subject.title();
     row.held = number;
     row.chips = held.torus.chips();
-    row.of_run = held.subject.meaning != Meaning::weight && held.subject.meaning != Meaning::ids;
+    const Meaning meaning = held.subject.meaning;
+    row.of_run =
+        meaning != Meaning::weight && meaning != Meaning::ids && meaning != Meaning::positions;
     row.incomplete = !held.complete();
-    if (held.subject.meaning == Meaning::ids) return ids(held, std::move(row));
-    if (held.subject.meaning == Meaning::token) keep_token(held);
-    if (held.subject.meaning == Meaning::token && !claim_.exact) return token(held, std::move(row));
+    if (meaning == Meaning::ids) return ids(held, std::move(row));
+    if (meaning == Meaning::token) keep_token(held);
+    if (!claim_.exact && (meaning == Meaning::token || meaning == Meaning::indices))
+      return chosen(held, std::move(row));
     const Expected expected = expectation(held);
     if (!expected.any()) {
       row.why = expected.why;
@@ -100,15 +109,27 @@ class Judging {
  private:
   std::optional<Carried> bound_of(const Subject& s) {
     bounds::Replay& replay = reference_.replay();
+    if (s.last) {
+      // Of a value that the trace has whole they are these numbers.
+      const bool moved = s.meaning == Meaning::checkpoint && reference_.has(s.id);
+      const auto whole = moved ? std::optional(replay.value(s.id)) : bound_of(s.whole());
+      if (!whole) return std::nullopt;
+      return last_rows(*whole, replay.pass(s.pass));
+    }
     switch (s.meaning) {
       case Meaning::checkpoint:
+      case Meaning::unstored:
         return replay.expected(s.id);
       case Meaning::raw:
         return replay.expected_raw(s.id);
+      case Meaning::scaled:
+        return replay.expected_scaled(s.id);
       case Meaning::stat:
         return replay.expected_statistic({s.pass, s.layer, s.name});
       case Meaning::probs:
         return replay.expected_probs(s.pass, s.layer);
+      case Meaning::candidates:
+        return Choice(replay.value(s.pass + ".logits"), at(s.shape[1])).largest();
       default:
         return std::nullopt;
     }
@@ -119,22 +140,25 @@ class Judging {
     return rounded ? format_of(held.subject) : Format::f64;
   }
   Format format_of(const Subject& s) const {
-    return s.meaning == Meaning::checkpoint ? reference_.replay().format_of(s.name)
-                                            : claim_.declared.unstored();
+    const ValueRow* const row = value_row(s.name);
+    // A cache is not stored: it is made of what is.
+    const bool stored = s.meaning == Meaning::checkpoint ||
+                        (s.meaning == Meaning::unstored && row != nullptr && row->cache);
+    return stored ? reference_.replay().format_of(s.name) : claim_.declared.unstored();
   }
 
   Expected expectation(const Held& held) {
     Expected e;
     const Subject& s = held.subject;
     e.format = format_of(held);
-    if (s.meaning == Meaning::weight) {
+    if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) {
       e.bits = reference_.exact(s);
     } else if (claim_.exact && !held.layout.is_partial() && held.summands == 1) {
       e.bits = reference_.exact(s);
       if (e.bits == nullptr) e.why = "the unsharded model has no such value";
     } else {
       e.bound = bound_of(s);
-      if (!e.bound) e.why = "judged in the exact regime only";
+      if (!e.bound) e.why = "the model has no such value";
       // What is rounded to a format before it is brought to other units.
       if (e.bound && held.summands == 1 && !held.units.empty())
         e.bound = e.bound->rounded(format_of(s));
@@ -238,6 +262,7 @@ class Judging {
 
   double drift(const Held& held) {
     const Subject& s = held.subject;
+    if (s.meaning == Meaning::positions) return -1.0;
     if (s.meaning != Meaning::weight && !reference_.on_same_ids(s.pass)) return -1.0;
     const Tensor* const exact = reference_.exact(s);
     if (exact == nullptr) return -1.0;
@@ -276,39 +301,32 @@ class Judging {
     return row;
   }
 
-  /// Whether each token may be the largest logit, the first of equals.
-  Row token(const Held& held, Row row) {
+  /// Whether each token may be the largest logit, the first of equals; of indices likewise in their
+  /// block.
+  Row chosen(const Held& held, Row row) {
     const Subject& s = held.subject;
-    const Carried& z = reference_.replay().value(s.pass + ".logits");
-    const std::size_t V = at(claim_.given.model.V);
+    const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
+    const Choice choice(reference_.replay().value(s.pass + ".logits"), blocks);
     std::set<int> wrong;
     row.fit = Fit::within;
     each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
       row.elements += std::ssize(chips);
-      const std::size_t first = at(place) * V;
-      const auto begin = z.center.begin() + static_cast<std::ptrdiff_t>(first);
-      const auto best = static_cast<std::size_t>(
-          std::max_element(begin, begin + static_cast<std::ptrdiff_t>(V)) - begin);
-      const bool is_id = v >= 0 && v < static_cast<double>(V) && v == std::floor(v);
-      const std::size_t t = is_id ? static_cast<std::size_t>(v) : 0;
-      const double room = is_id ? z.radius[first + t] + z.radius[first + best] : 0.0;
-      const bool right =
-          is_id &&
-          (t == best || (room > 0 && z.center[first + t] + room >= z.center[first + best]));
-      // Where another token could have been the largest as well, what lies inside proves little.
-      const auto reach = [&](std::size_t k) { return z.radius[first + k]; };
-      for (std::size_t k = 0; k < V && right && row.fit == Fit::within; ++k)
-        if (k != t && reach(k) + reach(t) > 0 &&
-            z.center[first + k] + reach(k) >= z.center[first + t] - reach(t))
+      switch (choice.of(at(place), v)) {
+        case Choice::May::alone:
+          return;
+        case Choice::May::among_others:  // what lies inside proves little
           row.fit = Fit::loose;
-      if (right) return;
-      ++row.wrong;
+          return;
+        case Choice::May::not_be:
+          break;
+      }
+      row.wrong += std::ssize(chips);
       wrong.insert(chips.begin(), chips.end());
-      const auto b = static_cast<double>(best);
-      const WrongElement e{chips[0], {place}, b, b, v};
+      const auto best = static_cast<double>(choice.best(at(place)));
+      const WrongElement e{chips[0], global_index(s.shape, place), best, best, v};
       if (!row.first) row.first = row.worst = e;
-      row.fit = Fit::different;
     });
+    if (row.wrong > 0) row.fit = Fit::different;
     row.wrong_chips = static_cast<int>(wrong.size());
     return row;
   }
@@ -374,7 +392,10 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     const Row& row = verdict.rows.back();
     const Meaning meaning = held.subject.meaning;
     const bool checkpoint = meaning == Meaning::checkpoint || meaning == Meaning::token;
-    if (row.fit != Fit::not_judged && checkpoint && held.complete()) seen.insert(held.subject.id);
+    // Of final_norm a layer needs no other positions.
+    const bool all = !held.subject.last || value_row(held.subject.name)->last_rows;
+    if (row.fit != Fit::not_judged && checkpoint && all && held.complete())
+      seen.insert(held.subject.id);
     if (row.fit == Fit::different && !row.follows && !verdict.first)
       verdict.first = verdict.rows.size() - 1;
   }

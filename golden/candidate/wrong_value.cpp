@@ -2,6 +2,7 @@
 
 #include "golden/candidate/reference.h"
 #include "golden/compare/block_map.h"
+#include "weights/registry.h"
 
 namespace shardproof::candidate {
 namespace {
@@ -47,16 +48,18 @@ std::optional<std::vector<std::vector<double>>> blocks(const Held& held, const L
 
 std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& values,
                                             const Torus& torus) {
-  const bool raw = held.subject.meaning == Meaning::raw;
-  // A lookup's summands are no products that are replayed.
-  if ((held.subject.meaning != Meaning::checkpoint && !raw) ||
-      (raw && held.subject.name == "embed") || !held.complete())
-    return std::nullopt;
+  const Subject& s = held.subject;
+  const bool raw = s.meaning == Meaning::raw;
+  // Products with a matrix are replayed, and no other sums.
+  const bool known =
+      s.meaning == Meaning::checkpoint || (raw && (s.name == "logits" || value_row(s.name)->acc));
+  if (!known || s.last || !held.complete()) return std::nullopt;
   diagnosis::Wrong wrong{held.subject.id, torus, in_order(held.layout, held.subject.dims), {}, {}};
   wrong.raw = raw;
   // Of several arrays of one value the last is what the next step takes.
   for (const Held& other : values.held)
-    if (other.subject.meaning == Meaning::checkpoint && !other.whole && !other.layout.is_partial())
+    if (other.subject.meaning == Meaning::checkpoint && !other.subject.last && !other.whole &&
+        !other.layout.is_partial())
       wrong.layouts.insert_or_assign(other.subject.id, in_order(other.layout, other.subject.dims));
   if (!held.whole)
     if (auto shards = blocks(held, wrong.layout)) {

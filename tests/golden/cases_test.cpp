@@ -171,7 +171,7 @@ TEST(Coverage, MissesACellThatIsNeverDrawn) {
   const std::uint64_t round = cases::strata::all_strata(0).size();
   cases::Coverage all, no_int8;
   for (std::uint64_t i = 0; i < round; ++i) {
-    Case c = cases::draw(1, i);
+    Case c = i < drawn().size() ? drawn()[i] : cases::draw(1, i);
     all.add(c);
     // One cell alone: what int8 has with all of these.
     if (c.numerics.weights == WeightType::int8 && c.numerics.loop == Loop::both_half &&

@@ -54,8 +54,9 @@ std::vector<Verb> all_verbs() {
 }
 
 bool takes_value(const Flag& flag) {
-  static const std::set<std::string> none{"--help",  "--version",     "--json",  "--text",
-                                          "--paper", "--checkpoints", "--quiet", "--all-findings"};
+  static const std::set<std::string> none{"--help",  "--version",      "--json",
+                                          "--text",  "--paper",        "--checkpoints",
+                                          "--quiet", "--all-findings", "--released"};
   return !none.contains(flag.name);
 }
 
@@ -167,11 +168,13 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
 TEST(CommandLine, NoWordIsLeftOver) {
   for (const Verb& verb : all_verbs()) {
     if (!verb.verbs.empty()) continue;
-    static const std::map<std::string, std::string> taken{
-        {"compare", "one "},         {"explain", "one "},
-        {"golden check", "one "},
-        {"trace diff", "one two "},  {"trace inspect", "one "},
-        {"weights inspect", "one "}, {"weights quantize", "one another "}};
+    static const std::map<std::string, std::string> taken{{"compare", "one "},
+                                                          {"explain", "one "},
+                                                          {"golden check", "one "},
+                                                          {"trace diff", "one two "},
+                                                          {"trace inspect", "one "},
+                                                          {"weights inspect", "one "},
+                                                          {"weights quantize", "one another "}};
     const auto takes = taken.find(verb.path);
     const std::string words = takes == taken.end() ? "" : takes->second;
     expect_refused(verb.path, words + "more", "flag_c5", "takes no word 'more'");

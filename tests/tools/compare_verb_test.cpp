@@ -43,7 +43,6 @@ class CompareVerb : public Cli {
     return name;
   }
 
- private:
   std::shared_ptr<const OracleMemo::Known> known_;
 };
 
@@ -55,6 +54,34 @@ TEST_F(CompareVerb, OfWhatIsRight) {
   EXPECT_EQ(run("compare right.h5 --quiet").out,
             "2 of 44 values compared: 2 within, 0 different\n");
   EXPECT_EQ(run("compare right.h5 --case '" + kCase + "'").code, 0);
+}
+
+TEST_F(CompareVerb, QuietLeavesOutInputs) {
+  const auto trace_of = [&](const char* name, float added) {
+    Hdf5Writer file(path(name), "file_write");
+    const auto root = file.root();
+    root.put("format", "shardproof trace");
+    root.put("version", 1);
+    root.put("case", kCase);
+    const IntTensor& ids = known_->answer.inputs.at("prefill.c0.ids");
+    file.dataset(root, "prefill.c0.ids", ids.shape, ids.data);
+    Tensor t = known_->answer.checkpoints.at("prefill.c0.embed");
+    t.data[3] += added;
+    file.dataset(root, "prefill.c0.embed", t.shape, t.data);
+    file.write();
+    return std::string(name);
+  };
+  const std::string right = trace_of("right.h5", 0), wrong = trace_of("wrong.h5", 1);
+  const std::string row = "prefill.c0.ids   not judged an input\n";
+  EXPECT_NE(run("compare " + right).out.find(row), std::string::npos);
+  EXPECT_EQ(run("compare " + right + " --quiet").out,
+            "1 of 44 values compared: 1 within, 0 different, 1 not judged\n");
+  EXPECT_EQ(nlohmann::json::parse(run("compare " + right + " --quiet --json").out)["values"].size(),
+            2U);
+  EXPECT_NE(run("compare " + wrong).out.find(row), std::string::npos);
+  const std::string said = run("compare " + wrong + " --quiet").out;
+  EXPECT_EQ(said.find("an input"), std::string::npos) << said;
+  EXPECT_NE(said.find("prefill.c0.embed different"), std::string::npos) << said;
 }
 
 TEST_F(CompareVerb, OfWhatIsNot) {

@@ -30,7 +30,7 @@ class Files : public Cli {
   }
 
   Outcome run_in_bash(const std::string& arguments) const {
-    write("command", "exec '" SHARDPROOF_CLI "' " + arguments + "\n");
+    write("command", "exec '" + shardproof::program(arguments) + "' " + arguments + "\n");
     const fs::path out = fs::path(directory_.string() + ".out");
     const fs::path err = fs::path(directory_.string() + ".err");
     const int status = std::system(("cd '" + directory_.string() + "' && bash command >'" +

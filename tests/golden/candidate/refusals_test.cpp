@@ -106,6 +106,12 @@ TEST(Held, RefusesByName) {
                  {{"fused", "gate,up"}, {"along", "E"}, {"layout", "BLF, BLF"}});
   expect_refused("dump_layout", "72 together", {6, 1, 70},
                  {{"fused", "gate,up"}, {"along", "F"}, {"layout", "BLF, BLF"}});
+  const std::string candidates = "decode.1.candidates";
+  expect_refused("dump_layout", "4 blocks do not divide V 30", {6, 4}, {}, candidates);
+  expect_refused("dump_layout", "0 blocks do not divide V 30", {6, 0}, {}, candidates);
+  expect_refused("dump_attribute", "the model has no decode.1.candidates", {6, 4},
+                 {{"fused", "candidates,indices"}, {"along", "C"}, {"layout", "BC, BC"}},
+                 candidates);
 }
 
 TEST(Held, IsTheSameAsNoOtherValue) {
@@ -184,6 +190,37 @@ TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
       EXPECT_LT(place("prefill.c0.layer0.norm2"), place("prefill.c0.layer0.gate"));
     }
   }
+}
+
+TEST(Subject, IsWhatARoleMeans) {
+  const ModelConfig config = parse_model("palm-tiny");
+  const Passes passes(2, 4, 2, 3);
+  struct Case {
+    const char *id, *meaning, *title, *dims;
+  };
+  for (const Case& c :
+       {Case{"prefill.c1.head.x", "last out", "last prefill.c1.layer1.out", "BE"},
+        {"prefill.c1.head.n", "unstored last final_norm", "unstored last prefill.c1.final_norm",
+         "BE"},
+        {"prefill.c1.head.s", "stat last final_ss", "stat last prefill.c1.final_ss", "B"},
+        {"prefill.c1.layer1.n", "last in", "last prefill.c1.layer0.out", "BE"},
+        {"prefill.c1.layer0.n", "last in", "last prefill.c1.embed", "BE"},
+        {"prefill.c1.layer1.k_old", "previous k_cache", "prefill.c0.layer1.k_cache", "BMKQ"},
+        {"prefill.c1.layer1.ps", "input pos", "prefill.c1.pos", "BL"},
+        {"prefill.c1.layer1.w", "weight wq", "layer1.wq", "EHQ"},
+        {"prefill.c1.layer1.w", "weight rope_cos", "rope_cos", "PJ"},
+        {"prefill.c1.head.g", "weight final_norm", "final_norm", "E"},
+        {"prefill.c1.sample.v", "stat candidates", "stat prefill.c1.candidates", "BC"},
+        {"prefill.c1.sample.i", "stat indices", "stat prefill.c1.indices", "BC"}}) {
+    const auto s = subject(c.id, c.meaning, config, passes, WeightType::f32);
+    ASSERT_TRUE(s.has_value()) << c.meaning;
+    EXPECT_EQ(s->title(), c.title);
+    EXPECT_EQ(s->dims, c.dims);
+  }
+  for (const char* meaning : {"last logits", "last k_cache", "last token", "stat gate",
+                              "previous k_cache", "weight gate", "constant ones", "input gate"})
+    EXPECT_FALSE(subject("prefill.c0.layer0.v", meaning, config, passes, WeightType::f32))
+        << meaning;
 }
 
 TEST(Subject, OfNoModel) {

@@ -117,6 +117,102 @@ TEST(Verdict, OfFloatsNamesTheChangedValueAlone) {
   }
 }
 
+/// Sums before and after their scale, and what is stored of them, in any layout.
+std::vector<Written> stages(const ExactRun& run) {
+  std::vector<Written> all;
+  const auto add = [&](const std::string& meaning, const Tensor& t, const std::string& dims) {
+    all.push_back({"decode.1.layer1.v" + std::to_string(all.size()),
+                   dims,
+                   t.shape,
+                   {t.data.begin(), t.data.end()},
+                   {{"meaning", meaning}}});
+  };
+  const std::string at = "decode.1.layer1.";
+  const oracle::Answer& a = run.answer();
+  for (const char* name : {"q", "score", "attn", "denom", "gate", "block_out"})
+    add(std::string("raw ") + name, a.raw_of(at + name), std::string(value_row(name)->dims));
+  for (const char* name : {"q", "block_out"})
+    add(std::string("scaled ") + name, a.scaled_of(at + name), std::string(value_row(name)->dims));
+  for (const char* name : {"norm", "k", "k_rot", "k_cache", "attn", "out"})
+    add(std::string("unstored ") + name, a.unstored_of(at + name),
+        std::string(value_row(name)->dims));
+  return all;
+}
+
+TEST(Verdict, OfEachStageOfAContraction) {
+  const ExactRun run(kLine + " weights=int8 act=bf16");
+  const std::vector<Written> values = run.values(), more = stages(run);
+  for (const char* arithmetic : {"exact", "f32"})
+    for (std::size_t i = 0; i <= more.size(); ++i) {
+      std::mt19937_64 random(i);
+      std::vector<Written> all = values;
+      for (const Written& w : more) all.push_back(w);
+      double most = 0.0;
+      if (i < more.size()) {  // one number of one of them
+        Written& wrong = all[values.size() + i];
+        for (const double v : wrong.numbers) most = std::max(most, std::abs(v));
+        wrong.numbers[random() % wrong.numbers.size()] += most;
+      }
+      const Verdict v = run.judged(run.trace(all, arithmetic, &random));
+      EXPECT_EQ(v.count(Fit::different), i < more.size() ? 1 : 0) << arithmetic;
+      EXPECT_EQ(v.count(Fit::loose), 0);
+      EXPECT_TRUE(std::all_of(v.rows.begin(), v.rows.end(), [](const Row& row) {
+        return row.fit != Fit::not_judged || row.why.starts_with("an input");
+      }));
+      if (i < more.size()) {
+        ASSERT_TRUE(v.first.has_value()) << more[i].attributes.at("meaning");
+        EXPECT_EQ(v.rows[*v.first].name, more[i].name) << more[i].attributes.at("meaning");
+      }
+    }
+}
+
+/// The numbers of the last position of every row.
+Written last_of(const ExactRun& run, const std::string& id, const std::string& name) {
+  const Tensor whole = run.value(id);
+  const auto inner = static_cast<std::size_t>(whole.shape[2]);
+  Written w{name, "BE", {whole.shape[0], whole.shape[2]}, {}, {}};
+  const std::size_t row = inner * static_cast<std::size_t>(whole.shape[1]);
+  for (std::size_t i = 0; i < whole.data.size(); ++i)
+    if (i % row >= row - inner) w.numbers.push_back(static_cast<double>(whole.data[i]));
+  w.attributes["meaning"] = "last " + id.substr(id.rfind('.') + 1);
+  return w;
+}
+
+TEST(Verdict, OfLastPositionsIsThatOfTheWholeValueExactly) {
+  const ExactRun run(kLine);
+  for (const char* arithmetic : {"exact", "f32"})
+    for (const bool wrong : {false, true}) {
+      std::vector<Written> values = run.values();
+      values.push_back(last_of(run, "prefill.c0.layer1.out", "prefill.c0.head.x"));
+      double& v = values.back().numbers[17];
+      if (wrong) v = static_cast<double>(std::nextafter(static_cast<float>(v), 9e9F));
+      const Verdict verdict = run.judged(run.trace(values, arithmetic));
+      EXPECT_EQ(verdict.exit_code(), wrong ? 1 : 0);
+      if (wrong) {
+        EXPECT_EQ(verdict.rows[verdict.first.value()].name, "prefill.c0.head.x");
+      }
+    }
+}
+
+TEST(Verdict, OfLogitsIsByTheLastPositionsOfTheTrace) {
+  const ExactRun run(kLine);
+  std::vector<Written> values;
+  for (const Written& w : run.values())
+    if (w.name != "prefill.c0.final_norm") values.push_back(w);
+  values.push_back(last_of(run, "prefill.c0.final_norm", "prefill.c0.head.xn"));
+  Verdict v = run.judged(run.trace(values, "f32"));
+  EXPECT_EQ(v.exit_code(), 0);
+  EXPECT_EQ(v.compared, v.whole);
+  // Twice the norm, and logits of it: only the norm is wrong.
+  for (Written& w : values)
+    if (w.name == "prefill.c0.head.xn" || w.name == "prefill.c0.logits")
+      for (double& x : w.numbers) x *= 2;
+  v = run.judged(run.trace(values, "f32"));
+  ASSERT_TRUE(v.first.has_value());
+  EXPECT_EQ(v.rows[*v.first].name, "prefill.c0.head.xn");
+  EXPECT_EQ(v.count(Fit::different), 1);
+}
+
 TEST(Verdict, OfAMinusZero) {
   const ExactRun run(kLine);
   for (const char* name : {"prefill.c0.layer0.exp", "decode.1.layer1.score"}) {
