@@ -109,7 +109,7 @@ TEST_F(GoldenVerb, AChangedValueIsSeen) {
 
 TEST_F(GoldenVerb, WritesACorpus) {
   write("cases", "# two\na/one layouts 1x1x2\ntwo collectives 1x1x1\n");
-  const Outcome o = run("golden write --cases cases --out v0");
+  const Outcome o = run("golden write --list cases --out v0");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.out, "a/one: 106 values\ntwo: 608 values\nv0: 2 goldens, 714 values\n");
   EXPECT_EQ(std::system(("cd '" + path("v0").string() +
@@ -125,7 +125,7 @@ TEST_F(GoldenVerb, WritesACorpus) {
   const Outcome released = run("golden check v0 --released --quiet");
   EXPECT_EQ(released.code, 1);
   EXPECT_NE(released.out.find("v0: it is no released corpus"), std::string::npos) << released.out;
-  expect_refused("golden write --cases cases --out v0", "golden_write: ");
+  expect_refused("golden write --list cases --out v0", "golden_write: ");
 }
 
 TEST_F(GoldenVerb, WriteRefuses) {
@@ -133,7 +133,7 @@ TEST_F(GoldenVerb, WriteRefuses) {
   expect_refused("golden write --out g.h5", "flag_c7: golden write needs one of --case");
   expect_refused("golden write --layouts 1x1x2", "--out");
   const std::string flags[] = {"--case '" + kCase + "'", "--layouts 1x1x2", "--collectives 1x1x2",
-                               "--cases cases"};
+                               "--list cases"};
   for (const std::string& a : flags)
     for (const std::string& b : flags)
       if (a != b) expect_refused("golden write " + a + " " + b + " --out g.h5", "excludes");
@@ -142,8 +142,8 @@ TEST_F(GoldenVerb, WriteRefuses) {
                    "flag_c6: --weights has an effect with --case only");
   expect_refused("golden write --layouts 1x2 --out g.h5", "torus_c0");
   expect_refused("golden write --case 'torus=2x1x3 regime=f32' --out g.h5", "golden_case: ");
-  expect_refused("golden write --cases none --out v0", "corpus_open: ");
-  expect_refused("golden write --cases '" + write("empty", "# none\n") + "' --out v0",
+  expect_refused("golden write --list none --out v0", "corpus_open: ");
+  expect_refused("golden write --list '" + write("empty", "# none\n") + "' --out v0",
                  "corpus_cases: no golden is named");
   expect_refused("golden write --layouts 1x1x2 --out none/g.h5", "golden_write: ");
   fs::create_directory(path("folder"));

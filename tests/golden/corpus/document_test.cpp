@@ -87,6 +87,12 @@ TEST(FirstDifference, SeesArrays) {
             "ints stands as shards, expected whole");
 }
 
+/// A group, where nobody looks for values.
+TEST(FirstDifference, SeesWhatIsNoArray) {
+  EXPECT_EQ(said([](Dump& g) { g.ignored.push_back("more"); }),
+            "more is no array: a golden has nothing else");
+}
+
 TEST(FirstDifference, SeesEveryBitOfEveryElement) {
   for (const std::string& name : some_golden().order) {
     const Dump golden = some_golden();
