@@ -1,7 +1,9 @@
 // The verb `golden`, and `compare --golden`: what they print and write, and what they refuse.
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "golden/corpus/stacked.h"
 #include "tests/golden/corpus/goldens.h"
 #include "tests/sanitized.h"
 #include "tests/tools/cli_fixture.h"
@@ -66,7 +68,7 @@ TEST_F(GoldenVerb, CheckRefuses) {
   expect_refused("golden check none", "corpus_open: ");
   expect_refused("golden check", "corpus_open: ");  // golden/v1, which is not here
   expect_refused("golden check '" + write("text.h5", "text") + "'", "dump_open: ");
-  expect_refused("golden", "flag_c7");
+  expect_refused("golden", "verb_c1: golden needs a verb: write, check");
   golden("--layouts 1x1x2", "g.h5");
   expect_refused("golden check g.h5 --released", "flag_c6: --released is of a corpus");
 }
@@ -136,7 +138,8 @@ TEST_F(GoldenVerb, WriteRefuses) {
                                "--list cases"};
   for (const std::string& a : flags)
     for (const std::string& b : flags)
-      if (a != b) expect_refused("golden write " + a + " " + b + " --out g.h5", "excludes");
+      if (a != b)
+        expect_refused("golden write " + a + " " + b + " --out g.h5", "exclude each other");
   for (const std::string& what : {flags[1], flags[2], flags[3]})
     expect_refused("golden write " + what + " --weights w.h5 --out g.h5",
                    "flag_c6: --weights has an effect with --case only");
@@ -197,8 +200,8 @@ TEST_F(GoldenVerb, CompareWithOtherWeights) {
 
 TEST_F(GoldenVerb, CompareRefuses) {
   model("g.h5");
-  expect_refused("compare g.h5 --golden g.h5 --case '" + kCase + "'", "excludes");
-  expect_refused("compare g.h5 --golden g.h5 --weights w.h5", "excludes");
+  expect_refused("compare g.h5 --golden g.h5 --case '" + kCase + "'", "exclude each other");
+  expect_refused("compare g.h5 --golden g.h5 --weights w.h5", "exclude each other");
   expect_refused("compare g.h5 --golden none.h5", "dump_open: \"none.h5\"");
   model("seed.h5", "seed=2");
   expect_refused("compare seed.h5 --golden g.h5", "compare_case: ");
@@ -218,6 +221,35 @@ TEST_F(GoldenVerb, CompareARunOnAnotherTorus) {
   const Outcome o = run("compare t.h5 --golden g.h5 --quiet");
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_NE(o.out.find(" 0 different"), std::string::npos) << o.out;
+}
+
+/// Values of somebody's own layouts, stacked.
+TEST_F(GoldenVerb, CompareStackedValues) {
+  using namespace shardproof;
+  model("g.h5");
+  dump::Dump file = dump::read_dump(path("g.h5"));
+  std::string other = kCase;
+  other.replace(other.find("2x1x3"), 5, "1x3x2");
+  file.attributes["case"] = other;
+  const Torus torus(1, 3, 2);
+  dump::Value& gate = file.values.find("decode.1.layer0.gate")->second;
+  const Shape shape = gate.whole.shape;
+  std::vector<float> whole;
+  for (std::size_t i = 0; i < gate.whole.size(); ++i)
+    whole.push_back(static_cast<float>(gate.whole.at(i)));
+  const Layout layout = Layout::parse("B_yLF_z");
+  const std::vector<float> shards = corpus::stacked<float>(
+      layout, shape, torus, [&](int) -> const auto& { return whole; });
+  gate.attributes["layout"] = layout.to_string();
+  gate.whole.shape = corpus::stacked_shape(torus, judged_block(layout, shape, torus));
+  gate.whole.bytes.resize(shards.size() * sizeof(float));
+  std::memcpy(gate.whole.bytes.data(), shards.data(), gate.whole.bytes.size());
+  corpus::save(file, path("mine.h5"));
+  const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  flip("mine.h5", "decode.1.layer0.gate", 71);
+  EXPECT_NE(run("compare mine.h5 --golden g.h5 --quiet").out.find("on chip (0,2,1)"),
+            std::string::npos);
 }
 
 TEST_F(GoldenVerb, CompareWithLayoutsAndCollectives) {
