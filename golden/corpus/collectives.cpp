@@ -1,6 +1,7 @@
 #include "golden/corpus/collectives.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -51,9 +52,10 @@ Program program_of(const std::string& name, const std::string& call, const Layou
   Program program =
       parse_program("collective", fmt::format("input t : {} is in\nr : {} = {} is in\noutput r\n",
                                               operand.to_string(), result.to_string(), call));
-  if (program.ops.size() != 1 || program.inputs.size() != 1)
+  if (program.ops.size() != 1 || program.inputs.size() != 1 ||
+      program.ops[0].args != std::vector<std::string>{"t"} || program.ops[0].to_string() != call)
     throw Error("golden_operand",
-                fmt::format("{}: op={:?} is not one collective", name, call.substr(0, 200)));
+                fmt::format("{}: op={:?} is not one collective of t", name, call.substr(0, 200)));
   return program;
 }
 
@@ -85,6 +87,20 @@ void put_collective(dump::Dump& golden, const std::string& name, const std::stri
                                  torus.name(static_cast<int>(i / block))));
   put(golden, name, stacked_shape(torus, judged_block(layout, operand.shape, torus)),
       std::span<const float>(shards), {{"layout", layout.to_string()}, {"op", call}});
+}
+
+/// Before anything of the size that the layout asks for is made: chips can gather far more than a
+/// file holds.
+void require_size(const std::string& name, const dump::Value& value, const Layout& layout,
+                  const Shape& shape, const Torus& torus) {
+  if (!judged_divides(layout, shape, torus))
+    throw Error("golden_operand", fmt::format("{}: {} does not divide [{}]", name,
+                                              layout.to_string(), fmt::join(shape, ",")));
+  const Shape stacked = stacked_shape(torus, judged_block(layout, shape, torus));
+  if (value.whole.shape != stacked)
+    throw Error("golden_operand", fmt::format("{} is [{}], of {} expected [{}]", name,
+                                              fmt::join(value.whole.shape, ","), layout.to_string(),
+                                              fmt::join(stacked, ",")));
 }
 
 dump::Dump on_torus(const Torus& torus) {
@@ -148,8 +164,10 @@ dump::Dump expected_collectives(const dump::Dump& golden) {
     if (operand == golden.values.end() || call == value.attributes.end() ||
         layout == value.attributes.end())
       throw Error("golden_operand", fmt::format("{}: no operand, op or layout", name));
-    put_collective(expected, name, call->second, Layout::parse(layout->second),
-                   read_operand(operand->first, operand->second, torus), torus);
+    const Layout result = Layout::parse(layout->second);
+    const Operand given = read_operand(operand->first, operand->second, torus);
+    require_size(name, value, result, given.shape, torus);
+    put_collective(expected, name, call->second, result, given, torus);
   }
   return expected;
 }

@@ -58,9 +58,7 @@ void require_cases(const std::vector<Entry>& entries, const std::vector<Listed>&
 /// Whether a line of cases asks for this golden.
 std::string line_difference(const Entry& entry, const dump::Dump& golden) {
   try {
-    const bool of_case = entry.line.find('=') != std::string::npos;
-    const std::string asked = of_case ? print_case(parse_case(entry.line)) : entry.line;
-    const std::string found = line_of(golden);
+    const std::string asked = full_line(entry.line), found = line_of(golden);
     return asked == found ? ""
                           : fmt::format("it is of \"{}\", {} says \"{}\"", found, kCases, asked);
   } catch (const Error& error) {

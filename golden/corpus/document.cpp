@@ -175,6 +175,8 @@ std::optional<std::string> first_difference(const dump::Dump& expected, const du
   }
   for (const auto& [name, value] : golden.values)
     if (!expected.values.contains(name)) return fmt::format("{} is one value too many", name);
+  if (!golden.ignored.empty())
+    return fmt::format("{} is no array: a golden has nothing else", golden.ignored.front());
   return std::nullopt;
 }
 

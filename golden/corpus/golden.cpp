@@ -23,19 +23,44 @@ dump::Dump expected(const dump::Dump& golden, Kind kind) {
   return expected_model(golden);
 }
 
-}  // namespace
+struct Asked {
+  Kind kind = Kind::model;
+  Torus torus;  ///< of layouts and collectives
+  Case named;   ///< of a model
+};
 
-dump::Dump made_golden(std::string_view line) {
+Asked read_line(std::string_view line) {
   line = trim(line);
   const std::string_view word = line.substr(0, line.find(' '));
   const std::string_view rest = trim(line.substr(word.size()));
-  if (word == to_string(Kind::layouts)) return layouts_golden(Torus::parse(rest));
-  if (word == to_string(Kind::collectives)) return collectives_golden(Torus::parse(rest));
+  for (const Kind kind : {Kind::layouts, Kind::collectives})
+    if (word == to_string(kind)) return {kind, Torus::parse(rest), {}};
   if (word.find('=') == std::string_view::npos)
     throw Error("corpus_cases", fmt::format("{:?} is no golden; legal: layouts TORUS, collectives "
                                             "TORUS, a case line",
                                             line.substr(0, 200)));
-  return model_golden(parse_case(line));
+  return {Kind::model, {}, parse_case(line)};
+}
+
+}  // namespace
+
+dump::Dump made_golden(std::string_view line) {
+  const Asked asked = read_line(line);
+  switch (asked.kind) {
+    case Kind::layouts:
+      return layouts_golden(asked.torus);
+    case Kind::collectives:
+      return collectives_golden(asked.torus);
+    case Kind::model:
+      break;
+  }
+  return model_golden(asked.named);
+}
+
+std::string full_line(std::string_view line) {
+  const Asked asked = read_line(line);
+  if (asked.kind == Kind::model) return print_case(asked.named);
+  return fmt::format("{} {}", to_string(asked.kind), asked.torus.to_string());
 }
 
 std::string line_of(const dump::Dump& golden) {

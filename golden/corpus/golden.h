@@ -15,7 +15,10 @@ namespace shardproof::corpus {
 /// what the golden of that kind throws.
 dump::Dump made_golden(std::string_view line);
 
-/// The line that a golden was made by.
+/// The same line as print_case and Torus write it. Throws what made_golden throws of the line.
+std::string full_line(std::string_view line);
+
+/// The line that a golden was made by, in full.
 std::string line_of(const dump::Dump& golden);
 
 /// What a check of a golden found.

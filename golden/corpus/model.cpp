@@ -147,6 +147,12 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
   return golden;
 }
 
+void require_exact(const Case& named) {
+  if (named.numerics.regime != Regime::exact)
+    throw Error("golden_case", fmt::format("regime={}; a golden is of regime=exact",
+                                           to_string(named.numerics.regime)));
+}
+
 const std::string& attribute(const dump::Dump& golden, std::string_view name) {
   const auto at = golden.attributes.find(name);
   if (at == golden.attributes.end())
@@ -157,9 +163,7 @@ const std::string& attribute(const dump::Dump& golden, std::string_view name) {
 }  // namespace
 
 dump::Dump model_golden(const Case& named, const Weights* given) {
-  if (named.numerics.regime != Regime::exact)
-    throw Error("golden_case", fmt::format("regime={}; a golden is of regime=exact",
-                                           to_string(named.numerics.regime)));
+  require_exact(named);
   if (has_program(named))
     throw Error("golden_case", "a golden is of strategies that ship, not of a layer program");
   return made(named, layers_of(named), given, By::model_and_run);
@@ -192,6 +196,7 @@ Weights golden_weights(const dump::Dump& golden) {
 
 dump::Dump expected_model(const dump::Dump& golden, By by) {
   const Case named = case_of(golden);
+  require_exact(named);
   Layers layers;
   layers.prefill =
       parse_program(kLayerProgram, attribute(golden, "prefill_layer"), "prefill_layer");

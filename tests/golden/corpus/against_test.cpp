@@ -1,0 +1,466 @@
+#include "golden/corpus/against.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "golden/corpus/layouts.h"
+#include "golden/corpus/operand.h"
+#include "golden/corpus/stacked.h"
+#include "tests/golden/corpus/goldens.h"
+#include "tests/sanitized.h"
+
+namespace shardproof::corpus {
+namespace {
+
+using candidate::Fit;
+using dump::Dump;
+using dump::Encoding;
+using dump::Stored;
+using dump::Value;
+
+const Torus kTorus(4, 2, 3);
+
+const Dump& all_layouts() {
+  static const Dump golden = layouts_golden(kTorus);
+  return golden;
+}
+const Dump& all_collectives() {
+  static const Dump golden = collectives_golden(kTorus);
+  return golden;
+}
+
+/// Every number of an array, chip after chip.
+std::vector<double> numbers(const Dump& golden, const std::string& name) {
+  const Stored& stored = golden.values.find(name)->second.whole;
+  std::vector<double> all(stored.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = stored.at(i);
+  return all;
+}
+
+/// As somebody else's numbers, of 64 bits.
+Stored as_f64(Shape shape, const std::vector<double>& all) {
+  Stored stored{std::move(shape), Encoding::f64, {}};
+  const auto* const bytes = reinterpret_cast<const std::byte*>(all.data());
+  stored.bytes.assign(bytes, bytes + all.size() * sizeof(double));
+  return stored;
+}
+
+/// Somebody's file, of nothing but what a file must say.
+Dump empty_file() {
+  Dump file;
+  file.attributes = {{"format", "shardproof trace"}, {"version", "1"}};
+  return file;
+}
+
+void add(Dump& file, const std::string& name, Value value) {
+  file.order.push_back(name);
+  file.values[name] = std::move(value);
+}
+
+Shape local_shape_of(const Dump& golden, const std::string& name) {
+  const Shape& shape = golden.values.find(name)->second.whole.shape;
+  return {shape.begin() + 3, shape.end()};
+}
+
+/// The results of a golden with the numbers that `change` makes of them, by chip, without layouts.
+Dump in_shards(const Dump& golden, const std::vector<double>& all, const std::string& name) {
+  Dump file = empty_file();
+  Value value;
+  const Torus torus = torus_of(golden);
+  const Shape local = local_shape_of(golden, name);
+  const auto block = static_cast<std::ptrdiff_t>(element_count(local));
+  for (int chip = 0; chip < torus.chips(); ++chip)
+    value.chips[judged_coordinates(torus, chip)] =
+        as_f64(local, {all.begin() + chip * block, all.begin() + (chip + 1) * block});
+  add(file, name, std::move(value));
+  return file;
+}
+
+/// Stacked with the dims of the mesh "z y x".
+Dump stacked_zyx(const Dump& golden, const std::vector<double>& all, const std::string& name) {
+  Dump file = empty_file();
+  file.attributes["mesh"] = "z y x";
+  const Shape local = local_shape_of(golden, name);
+  const auto block = static_cast<std::ptrdiff_t>(element_count(local));
+  std::vector<double> turned;
+  for (int z = 0; z < 3; ++z)
+    for (int y = 0; y < 2; ++y)
+      for (int x = 0; x < 4; ++x) {
+        const auto first = all.begin() + ((x * 2 + y) * 3 + z) * block;
+        turned.insert(turned.end(), first, first + block);
+      }
+  Shape shape{3, 2, 4};
+  shape.insert(shape.end(), local.begin(), local.end());
+  Value value;
+  value.whole = as_f64(shape, turned);
+  add(file, name, std::move(value));
+  return file;
+}
+
+std::string refusal(const Dump& golden, const Dump& file) {
+  try {
+    judge_against(golden, file);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(Against, AGoldenIsEqualToItself) {
+  for (const Dump* golden : {&all_layouts(), &all_collectives()}) {
+    const Against found = judge_against(*golden, *golden);
+    EXPECT_EQ(found.verdict.rows.size(), golden->order.size());
+    EXPECT_EQ(found.verdict.count(Fit::equal), std::ssize(golden->order));
+    EXPECT_EQ(found.verdict.whole, std::ssize(results_of(*golden)));
+    EXPECT_EQ(found.verdict.compared, found.verdict.whole);
+    EXPECT_EQ(found.verdict.exit_code(), 0);
+    EXPECT_TRUE(found.verdict.unknown.empty());
+    EXPECT_TRUE(found.diagnosis.empty());
+  }
+}
+
+TEST(Against, ResultsInAnyFormAreEqual) {
+  OneInN next(10, "values");
+  for (const Dump* golden : {&all_layouts(), &all_collectives()})
+    for (const std::string& name : results_of(*golden)) {
+      if (!next()) continue;
+      const Dump own =
+          golden == &all_layouts() ? only(*golden, {name}) : only_collective(*golden, name);
+      const std::vector<double> all = numbers(own, name);
+      for (const Dump& file : {in_shards(own, all, name), stacked_zyx(own, all, name)}) {
+        const Against found = judge_against(own, file);
+        EXPECT_EQ(found.verdict.exit_code(), 0) << name;
+        EXPECT_EQ(found.verdict.compared, 1) << name;
+        EXPECT_EQ(found.verdict.whole, 1) << name;
+        ASSERT_EQ(found.verdict.rows.size(), 1U);
+        EXPECT_EQ(found.verdict.rows[0].elements, std::ssize(all)) << name;
+        EXPECT_FALSE(found.verdict.rows[0].incomplete) << name;
+      }
+    }
+}
+
+TEST(Against, MeshWithNames) {
+  const Dump own = only(all_layouts(), {"BL_yE_zx"});
+  Dump file = stacked_zyx(own, numbers(own, "BL_yE_zx"), "BL_yE_zx");
+  file.attributes["mesh"] = "data=z seq=y model=x";
+  EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 0);
+  file.values["BL_yE_zx"].attributes["spec"] = R"([null, "seq", ["data", "model"]])";
+  EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 0);
+  file.values["BL_yE_zx"].attributes["spec"] = R"([null, "seq", ["model", "data"]])";
+  EXPECT_EQ(refusal(own, file), "dump_layout: BL_yE_zx: BL_yE_xz, the golden's is BL_yE_zx");
+  file.attributes["mesh"] = "data=w";
+  EXPECT_NE(refusal(own, file).find("dump_mesh"), std::string::npos);
+}
+
+/// One element on one chip, in each form: no other way to be different is smaller.
+TEST(Against, OneWrongElementIsNamed) {
+  const std::string name = "BL_yE_zx";
+  const Dump own = only(all_layouts(), {name});
+  const std::vector<double> right = numbers(own, name);
+  for (std::size_t i = 0; i < right.size(); i += kSanitized ? 17 : 1) {
+    std::vector<double> all = right;
+    all[i] += 0.5;
+    for (const Dump& file : {in_shards(own, all, name), stacked_zyx(own, all, name)}) {
+      const Against found = judge_against(own, file);
+      const candidate::Row& row = found.verdict.rows[0];
+      EXPECT_EQ(found.verdict.exit_code(), 1);
+      EXPECT_EQ(row.fit, Fit::different);
+      EXPECT_EQ(row.wrong, 1);
+      EXPECT_EQ(row.wrong_chips, 1);
+      ASSERT_TRUE(row.first && row.worst);
+      EXPECT_EQ(row.first->chip, static_cast<int>(i / 8));
+      EXPECT_EQ(row.worst->chip, row.first->chip);
+      // The elements are their own numbers, of [2,4,24].
+      const auto number = static_cast<std::int64_t>(right[i]);
+      EXPECT_EQ(row.first->index, (Shape{number / 96, number / 24 % 4, number % 24}));
+      EXPECT_EQ(row.first->actual, right[i] + 0.5);
+      EXPECT_EQ(row.first->low, right[i]);
+      EXPECT_EQ(found.verdict.first, std::size_t{0});
+      EXPECT_TRUE(found.diagnosis.empty());
+    }
+  }
+}
+
+TEST(Against, FirstAndWorst) {
+  const std::string name = "BLE";
+  const Dump own = only(all_layouts(), {name});
+  std::vector<double> all = numbers(own, name);
+  all[9] = 3.0;     // chip 1, expected 1
+  all[90] = 100.0;  // chip 11, expected 2
+  all[99] = 4.0;    // chip 12, expected 3
+  const candidate::Row row = judge_against(own, in_shards(own, all, name)).verdict.rows[0];
+  EXPECT_EQ(row.wrong, 3);
+  EXPECT_EQ(row.wrong_chips, 3);
+  EXPECT_EQ(row.first->chip, 1);
+  EXPECT_EQ(row.worst->chip, 11);
+  EXPECT_EQ(row.worst->index, (Shape{0, 1, 0}));
+}
+
+TEST(Against, BitsAreCompared) {
+  const std::string name = "BLE";
+  const Dump own = only(all_layouts(), {name});
+  for (const double v : {-0.0, 5e-324, std::numeric_limits<double>::quiet_NaN(),
+                         std::numeric_limits<double>::infinity(), 1.0}) {
+    std::vector<double> all = numbers(own, name);
+    ASSERT_EQ(all[16], 0.0);
+    all[16] = v;
+    const Against found = judge_against(own, in_shards(own, all, name));
+    EXPECT_EQ(found.verdict.exit_code(), 1) << v;
+    EXPECT_EQ(found.verdict.rows[0].wrong, 1) << v;
+    EXPECT_EQ(found.verdict.rows[0].first->chip, 2) << v;
+  }
+}
+
+TEST(Against, NotANumberIsTheWorst) {
+  const std::string name = "BLE";
+  const Dump own = only(all_layouts(), {name});
+  std::vector<double> all = numbers(own, name);
+  all[8] = 1e300;
+  all[16] = std::numeric_limits<double>::quiet_NaN();
+  const candidate::Row row = judge_against(own, in_shards(own, all, name)).verdict.rows[0];
+  EXPECT_EQ(row.first->chip, 1);
+  EXPECT_EQ(row.worst->chip, 2);
+}
+
+TEST(Against, MissingChipsAreIncomplete) {
+  const std::string name = "BLE_xyz";
+  const Dump own = only(all_layouts(), {name});
+  for (const std::array<int, 3>& chip :
+       {std::array{0, 0, 0}, std::array{1, 0, 2}, std::array{3, 1, 2}}) {
+    Dump file = in_shards(own, numbers(own, name), name);
+    file.values[name].chips.erase(chip);
+    const Against found = judge_against(own, file);
+    EXPECT_TRUE(found.verdict.rows[0].incomplete);
+    EXPECT_EQ(found.verdict.rows[0].fit, Fit::equal) << "as far as it is there";
+    EXPECT_EQ(found.verdict.compared, 0);
+    // A wrong one is different all the same.
+    file.values[name].chips[{2, 0, 0}].bytes[0] ^= std::byte{1};
+    EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 1);
+  }
+}
+
+TEST(Against, NamesThatTheGoldenHasNot) {
+  const Dump own = only(all_layouts(), {"BLE", "BLE_x"});
+  Dump file = in_shards(own, numbers(own, "BLE"), "BLE");
+  Value same = file.values["BLE"];
+  add(file, "gate", same);
+  same.attributes["same_as"] = "BLE";
+  add(file, "BLE_x", same);
+  const Against found = judge_against(own, file);
+  ASSERT_EQ(found.verdict.unknown.size(), 2U);
+  EXPECT_EQ(found.verdict.unknown[0].name, "gate");
+  EXPECT_EQ(found.verdict.unknown[0].why, "no value of the golden");
+  EXPECT_EQ(found.verdict.unknown[1].name, "BLE_x");
+  EXPECT_EQ(found.verdict.compared, 1);
+  EXPECT_EQ(found.verdict.whole, 2);
+  EXPECT_EQ(found.verdict.exit_code(), 0);
+}
+
+TEST(Against, NothingComparedProvesNothing) {
+  EXPECT_EQ(judge_against(all_layouts(), empty_file()).verdict.exit_code(), 1);
+  // Operands alone are what was given.
+  const Dump own = only_collective(all_collectives(), "all_gather.0");
+  Dump file = empty_file();
+  add(file, "all_gather.0.operand", own.values.find("all_gather.0.operand")->second);
+  const Against found = judge_against(own, file);
+  EXPECT_EQ(found.verdict.rows.size(), 1U);
+  EXPECT_EQ(found.verdict.compared, 0);
+  EXPECT_EQ(found.verdict.exit_code(), 1);
+}
+
+TEST(Against, AWrongOperandIsDifferent) {
+  const Dump own = only_collective(all_collectives(), "all_gather.0");
+  Dump file = own;
+  flip(file.values.find("all_gather.0.operand")->second.whole, 3);
+  const Against found = judge_against(own, file);
+  EXPECT_EQ(found.verdict.exit_code(), 1);
+  EXPECT_EQ(found.verdict.count(Fit::different), 1);
+  EXPECT_EQ(found.verdict.rows[*found.verdict.first].name, "all_gather.0.operand");
+}
+
+TEST(Against, RefusesOtherLayoutsAndShapes) {
+  const std::string name = "BL_yE_zx";
+  const Dump own = only(all_layouts(), {name});
+  const std::vector<double> all = numbers(own, name);
+  Dump file = in_shards(own, all, name);
+  file.values[name].attributes["layout"] = name;
+  EXPECT_EQ(refusal(own, file), "nothing");
+  file.values[name].attributes["layout"] = "BL_yE_xz";
+  EXPECT_EQ(refusal(own, file), "dump_layout: BL_yE_zx: BL_yE_xz, the golden's is BL_yE_zx");
+  file.values[name].attributes["layout"] = "BLE_";
+  EXPECT_EQ(refusal(own, file).find("layout_c0"), 0U);
+  // Other shards, also of as many elements; a whole tensor; a chip that there is not.
+  Value other;
+  other.chips[{0, 0, 0}] = as_f64({2, 4, 1}, std::vector<double>(8, 0.0));
+  file = empty_file();
+  add(file, name, other);
+  EXPECT_EQ(refusal(own, file),
+            "dump_layout: BL_yE_zx: shards [2,4,1], the golden has shards [2,2,2]");
+  Value whole;
+  whole.whole = as_f64({2, 4, 24}, std::vector<double>(192, 0.0));
+  file = empty_file();
+  add(file, name, whole);
+  EXPECT_EQ(refusal(own, file),
+            "dump_layout: BL_yE_zx: a whole array [2,4,24], the golden has shards [2,2,2]");
+  // Also one as large as a shard.
+  whole.whole = as_f64({2, 2, 2}, std::vector<double>(8, 0.0));
+  file = empty_file();
+  add(file, name, whole);
+  EXPECT_EQ(refusal(own, file).find("dump_layout"), 0U);
+  file = in_shards(own, all, name);
+  file.values[name].chips[{4, 0, 0}] = file.values[name].chips[{0, 0, 0}];
+  EXPECT_EQ(refusal(own, file).find("dump_layout"), 0U);
+}
+
+TEST(Against, RefusesADamagedGolden) {
+  const std::string name = "BL_yE_zx";
+  const Dump own = only(all_layouts(), {name});
+  const Dump file = in_shards(own, numbers(own, name), name);
+  EXPECT_EQ(
+      refusal(flipped(own, name, 5), file).find("golden_value: the golden is damaged: " + name),
+      0U);
+  Dump no_torus = own;
+  no_torus.attributes.erase("torus");
+  EXPECT_EQ(refusal(no_torus, file).find("golden_value"), 0U);
+}
+
+/// The explanations of results that hold these numbers instead.
+template <class Number>
+std::vector<diagnosis::Hypothesis> diagnosis_of(const Dump& own, const std::string& name,
+                                                const std::vector<Number>& all) {
+  const Against found = judge_against(own, in_shards(own, {all.begin(), all.end()}, name));
+  EXPECT_EQ(found.verdict.exit_code(), 1) << name;
+  for (const diagnosis::Hypothesis& one : found.diagnosis) EXPECT_TRUE(one.explains);
+  return found.diagnosis;
+}
+
+bool has(const std::vector<diagnosis::Hypothesis>& found, const std::string& fault,
+         const std::string& detail) {
+  return std::any_of(found.begin(), found.end(), [&](const diagnosis::Hypothesis& one) {
+    return one.fault == fault && one.detail == detail;
+  });
+}
+
+TEST(AgainstDiagnosis, AxesInAnotherOrder) {
+  OneInN next(7, "pairs of layouts");
+  const auto sorted = [](const Layout& layout) {
+    std::vector<Axes> all;
+    for (const Layout::Dim& dim : layout.dims()) all.push_back(dim.axes.sorted());
+    return all;
+  };
+  int pairs = 0;
+  for (const std::string& name : all_layouts().order)
+    for (const std::string& other : all_layouts().order) {
+      if (name == other || sorted(Layout::parse(name)) != sorted(Layout::parse(other))) continue;
+      ++pairs;
+      if (!next()) continue;
+      const auto found =
+          diagnosis_of(only(all_layouts(), {name}), name, numbers(all_layouts(), other));
+      ASSERT_EQ(found.size(), 1U) << name << " " << other;
+      EXPECT_EQ(found[0].fault, "axes in another order");
+      EXPECT_EQ(found[0].detail, "it holds " + other + ", not " + name);
+    }
+  // Of two axes of one dim, 9 pairs and 9 with the third elsewhere, twice 2; three axes, 3 times
+  // 6*5.
+  EXPECT_EQ(pairs, 9 * 2 + 18 * 2 + 3 * 30);
+}
+
+/// Every collective of summands, done wrong in every way that has a name: on few chips, as
+/// each of them can be the one whose summand is missing.
+TEST(AgainstDiagnosis, Sums) {
+  OneInN next(5, "collectives");
+  const Torus torus(2, 2, 2);
+  const Dump all = collectives_golden(torus);
+  std::map<std::string, int> seen;
+  for (const std::string& name : results_of(all)) {
+    const Dump own = only_collective(all, name);
+    const std::string given = name + std::string(kOperandSuffix);
+    const Operand operand = read_operand(given, own.values.find(given)->second, torus);
+    if (!operand.layout.is_partial() || !next()) continue;
+    const Layout result =
+        Layout::parse(own.values.find(name)->second.attributes.find("layout")->second);
+    const Counts right = right_counts(operand.layout, result, torus);
+    const auto diagnosis = [&](const Counts& counts) {
+      return diagnosis_of(own, name, result_of(operand, result, torus, counts));
+    };
+    for (std::size_t part = 0; part < operand.parts.size(); ++part) {
+      std::string place;
+      for (int chip = torus.chips(); chip-- > 0;)
+        if (judged_part(operand.layout, torus, chip) == part) {
+          place.clear();
+          for (const Axis axis : operand.layout.partial())
+            place += (place.empty() ? "" : ", ") + std::string(1, to_char(axis)) + "=" +
+                     std::to_string(torus.coordinate(chip, axis));
+        }
+      for (const int count : {0, 2}) {
+        const auto found = diagnosis(
+            [&](int chip, std::size_t p) { return right(chip, p) * (p == part ? count : 1); });
+        const std::string fault = count == 0 ? "summand missing" : "summand twice";
+        EXPECT_TRUE(has(found, fault, "that of the chips with " + place))
+            << name << ": " << fault << " " << place;
+        ++seen[fault];
+      }
+    }
+    for (const Axes& left : ordered_axes()) {
+      if (!(left == left.sorted()) || !operand.layout.partial().has_all(left) ||
+          left == result.partial())
+        continue;
+      // By hand: what agrees with the chip on these axes.
+      const auto found = diagnosis([&](int chip, std::size_t part) {
+        for (const int member : judged_group(operand.layout, torus, chip))
+          if (judged_part(operand.layout, torus, member) == part)
+            return std::all_of(left.begin(), left.end(),
+                               [&](Axis axis) {
+                                 return torus.coordinate(member, axis) ==
+                                        torus.coordinate(chip, axis);
+                               })
+                       ? 1
+                       : 0;
+        return 0;
+      });
+      const Axes summed = operand.layout.partial().without(left);
+      if (summed.empty()) {
+        EXPECT_TRUE(has(found, "reduction missing", "each chip holds its own summand")) << name;
+        ++seen["reduction missing"];
+      } else {
+        EXPECT_TRUE(
+            has(found, "reduction over the wrong axes", "it is the sum over " + summed.to_string()))
+            << name << ": " << summed.to_string();
+        ++seen["reduction over the wrong axes"];
+      }
+    }
+  }
+  EXPECT_GE(seen.size(), 4U);
+}
+
+/// permute_axes and all_to_all of as many axes: the operand fits in place of the result.
+TEST(AgainstDiagnosis, NotMoved) {
+  int fit = 0;
+  OneInN next(5, "collectives");
+  for (const std::string& name : results_of(all_collectives())) {
+    const Dump own = only_collective(all_collectives(), name);
+    const std::string given = name + std::string(kOperandSuffix);
+    if (local_shape_of(own, name) != local_shape_of(own, given) || !next()) continue;
+    const auto found = diagnosis_of(own, name, numbers(own, given));
+    EXPECT_TRUE(has(found, "collective missing", "it holds its operand")) << name;
+    ++fit;
+  }
+  EXPECT_GT(fit, 0);
+}
+
+/// With one chip's shard missing the others can still tell.
+TEST(AgainstDiagnosis, OfWhatIsThere) {
+  const Dump own = only(all_layouts(), {"BLE_xyz"});
+  Dump file = in_shards(own, numbers(all_layouts(), "BLE_zyx"), "BLE_xyz");
+  file.values["BLE_xyz"].chips.erase({0, 1, 0});
+  const Against found = judge_against(own, file);
+  ASSERT_EQ(found.diagnosis.size(), 1U);
+  EXPECT_EQ(found.diagnosis[0].detail, "it holds BLE_zyx, not BLE_xyz");
+}
+
+}  // namespace
+}  // namespace shardproof::corpus
