@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "golden/candidate/memory.h"
 #include "golden/candidate/wrong_value.h"
 #include "golden/corpus/against.h"
 #include "golden/corpus/golden.h"
@@ -53,6 +54,7 @@ void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {
 
 void judge_by_case(const Options& o, Comparison& found, const dump::Dump& file) {
   found.claim = candidate::read_claim(file.attributes, o.line);
+  candidate::require_memory(found.claim.given);
   judge(found, file, weights_of(o, found.claim));
 }
 
@@ -118,8 +120,7 @@ void add_compare(CLI::App& app, Action& chosen) {
       ->type_name("FILE")
       ->excludes(line)
       ->excludes(weights);
-  verb->add_flag("--quiet", options->quiet,
-                 "Leave out the rows of values that are right, and of inputs");
+  verb->add_flag("--quiet", options->quiet, "Leave out rows of what is right, and of inputs");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->footer(
       "Each value is held against what follows from those it is made of, as the trace\n"

@@ -1,6 +1,7 @@
 // What a trace says that cannot mean anything, one line each.
 #include <gtest/gtest.h>
 
+#include "golden/candidate/memory.h"
 #include "tests/golden/candidate/written.h"
 #include "tests/weights/expect_error.h"
 
@@ -52,6 +53,17 @@ TEST(Claim, RefusesByName) {
   d = run.trace({}, "exact");
   d.attributes.erase("case");
   expect_error("compare_case", "--case", [&] { read_claim(d.attributes, std::nullopt); });
+}
+
+TEST(Claim, AsksForNoMoreMemoryThanThereIs) {
+  const std::string line = "torus=1x1x1 batch=1 prompt=4 gen=1 model=palm-tiny";
+  EXPECT_NO_THROW(require_memory(parse_case(line)));
+  for (const char* keys :
+       {",layers=4096,E=16384,F=65536", ",layers=4096,E=16384,F=65536 weights=int8",
+        ",positions=2000000000 prompt=100000000", " batch=100000000 prompt=2000"})
+    expect_error("memory_c1", "to judge this takes about", [&] {
+      require_memory(parse_case("torus=1x1x1 gen=1 model=palm-tiny" + std::string(keys)));
+    });
 }
 
 TEST(Claim, RefusesAnotherCase) {
