@@ -1,6 +1,6 @@
-// docs/architecture.md, docs/extensions.md and the README's stages against the source tree: the files
-// that they name exist, the answers' files hold the names given, the libraries are those that CMake
-// builds, and each stage of .ci/run has its row.
+// docs/architecture.md, docs/extensions.md and the README's stages against the source tree: the
+// files that they name exist, the answers' files hold the names given, the libraries are those that
+// CMake builds, and each stage of .ci/run has its row.
 #include <gtest/gtest.h>
 
 #include <filesystem>
