@@ -11,14 +11,15 @@
 namespace shardproof::corpus {
 
 /// A golden as one line asks for it: "layouts 4x2x3", "collectives 4x2x3" or a case line. Throws
-/// Error("corpus_cases", ...) on another first word, what Torus::parse and parse_case throw, and
-/// what the golden of that kind throws.
+/// Error("corpus_cases", ...) on another first word, what Torus::parse, parse_case and model_golden
+/// throw; and NotEqual where the engine has other bits.
 dump::Dump made_golden(std::string_view line);
 
 /// The same line as print_case and Torus write it. Throws what made_golden throws of the line.
 std::string full_line(std::string_view line);
 
-/// The line that a golden was made by, in full.
+/// The line that a golden was made by, in full. Throws what kind_of and case_of throw, and
+/// Error("golden_torus", ...) where a golden of layouts or collectives has no torus.
 std::string line_of(const dump::Dump& golden);
 
 /// What a check of a golden found.
@@ -30,7 +31,10 @@ struct Checked {
 
 /// Makes a golden anew from what it says of itself, by the unsharded model or the judge's map, and
 /// compares every attribute and every bit; that the engine agrees is a part of making it. A golden
-/// that cannot be made anew has a fault, too.
+/// that cannot be made anew has a fault, too: the text of an Error, of those that kind_of and
+/// expected_model throw, "golden_torus", "golden_layout" (a value that is not called as a layout
+/// without partial sums, or is not stacked shards of it) or "golden_operand" (of collectives: an
+/// operand, op or layout that is missing or cannot be; summands that do not add up exactly).
 Checked check(const dump::Dump& golden);
 
 }  // namespace shardproof::corpus
