@@ -20,3 +20,6 @@ string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT
        " -Wl,-rpath-link,${SHARDPROOF_SYSROOT}/usr/lib/aarch64-linux-gnu"
        " -Wl,-rpath-link,${SHARDPROOF_SYSROOT}/lib/aarch64-linux-gnu")
 set(HDF5_C_COMPILER_EXECUTABLE ${SHARDPROOF_SYSROOT}/no-h5cc)
+# Headers of this processor alone, as openssl/opensslconf.h: a compiler of this machine's own looks
+# there by itself.
+set(CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES ${SHARDPROOF_SYSROOT}/usr/include/aarch64-linux-gnu)

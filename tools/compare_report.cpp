@@ -24,14 +24,15 @@ std::string chip_name(const candidate::Held& held, int chip) {
 
 std::string number(double v) { return fmt::format("{:.9g}", v); }
 
-std::string expectation(const WrongElement& e) {
-  if (e.low == e.high) return number(e.low);
-  return fmt::format("{} to {}", number(e.low), number(e.high));
-}
-
 std::string element(const candidate::Held& held, const WrongElement& e) {
+  std::string actual = number(e.actual), low = number(e.low), high = number(e.high);
+  if (actual == low || actual == high) {  // digits of f64
+    actual = fmt::format("{:.17g}", e.actual);
+    low = fmt::format("{:.17g}", e.low);
+    high = fmt::format("{:.17g}", e.high);
+  }
   return fmt::format("[{}]{}: {}, expected {}", fmt::join(e.index, ","), chip_name(held, e.chip),
-                     number(e.actual), expectation(e));
+                     actual, e.low == e.high ? low : fmt::format("{} to {}", low, high));
 }
 
 std::string table(const Comparison& of, bool quiet) {
@@ -151,7 +152,7 @@ std::string text_report(const Comparison& of, bool quiet) {
   out += counts(of);
   if (of.verdict.first) out += divergence(of);
   if (!of.verdict.first && of.verdict.exit_code() != 0)
-    out += "nothing is equal or within: this proves nothing\n";
+    out += "no whole value is equal or within: this proves nothing\n";
   return out;
 }
 

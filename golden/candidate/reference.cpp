@@ -20,15 +20,15 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Whole numbers of a value, as ids are.
-std::optional<IntTensor> integers(const Held& held) {
+std::optional<IntTensor> integers(const Held& held, std::int64_t V) {
   const auto whole = assembled_value(held);
   if (!whole) return std::nullopt;
   IntTensor ids(whole->shape);
   for (std::size_t i = 0; i < ids.data.size(); ++i) {
     const double v = whole->center[i];
-    if (!(std::abs(v) < 0x1p31) || v != std::floor(v))
-      throw Error("compare_ids", fmt::format("{} has {} at {}, no token id", held.name, v,
-                                             oracle::index_text(ids.shape, i)));
+    if (!(v >= 0 && v < static_cast<double>(V)) || v != std::floor(v))
+      throw Error("compare_ids", fmt::format("{} has {} at {}, no token id of {}", held.name, v,
+                                             oracle::index_text(ids.shape, i), V));
     ids.data[i] = static_cast<std::int32_t>(v);
   }
   return ids;
@@ -99,18 +99,13 @@ void Reference::find_ids(const Values& values) {
     if (pass.phase != Phase::prefill) break;
     case_ids_[pass.name] = column(prompt_, first, at(pass.L));
     if (const Held* const held = find(values, Meaning::ids, pass.name))
-      if (const auto own = integers(*held))
+      if (const auto own = integers(*held, claim_.given.model.V))
         for (std::size_t k = 0; k < own->data.size(); ++k)
           prompt_.data[k / at(pass.L) * at(prompt_.shape[1]) + first + k % at(pass.L)] =
               own->data[k];
     ids_[pass.name] = column(prompt_, first, at(pass.L));
     first += at(pass.L);
   }
-  for (std::size_t k = 0; k < prompt_.data.size(); ++k)
-    if (prompt_.data[k] < 0 || prompt_.data[k] >= claim_.given.model.V)
-      throw Error("compare_ids",
-                  fmt::format("the prompt has token {} at {}, of {}", prompt_.data[k],
-                              oracle::index_text(prompt_.shape, k), claim_.given.model.V));
   Numerics numerics = claim_.given.numerics;
   numerics.regime = Regime::exact;
   numerics.schedule = Schedule::group;
@@ -125,7 +120,7 @@ void Reference::find_ids(const Values& values) {
       for (const auto& [meaning, of] :
            {std::pair{Meaning::ids, pass.name}, std::pair{Meaning::token, before}})
         if (const Held* const held = find(values, meaning, of); held != nullptr && !own)
-          own = integers(*held);
+          own = integers(*held, claim_.given.model.V);
       const IntTensor& expected = answer_.inputs.at(pass.name + ".ids");
       IntTensor& ids = ids_[pass.name];
       ids = own ? *own : expected;

@@ -371,7 +371,7 @@ std::int64_t Verdict::count(Fit fit) const {
 
 bool Verdict::proves() const {
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
-    return row.of_run && (row.fit == Fit::equal || row.fit == Fit::within);
+    return row.of_run && !row.incomplete && (row.fit == Fit::equal || row.fit == Fit::within);
   });
 }
 

@@ -56,7 +56,7 @@ struct Verdict {
   std::optional<std::size_t> first;
 
   std::int64_t count(Fit fit) const;
-  /// Whether some value of the run is equal or within: loose ones prove nothing.
+  /// Whether some whole value of the run is equal or within: loose ones prove nothing.
   bool proves() const;
   /// 0: it proves something, and nothing is different; else 1.
   int exit_code() const;

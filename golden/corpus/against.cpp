@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/run/case.h"
 #include "golden/candidate/arrays.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/corpus/collectives.h"
@@ -55,6 +56,26 @@ Right right_value(const dump::Value& value, const Torus& torus) {
     right.shards.back().push_back(stored.at(i));
   }
   return right;
+}
+
+/// What a value says of itself that a golden of this kind has no room for; "" if nothing.
+std::string other_meaning(const dump::Value& value) {
+  for (const std::string_view said :
+       {"same_as", "summand_of", "fused", "along", "padded", "meaning"})
+    if (find(value.attributes, said) != nullptr) return fmt::format("{} is not read here", said);
+  const bool partial = find(value.attributes, "partial") != nullptr;
+  return partial && find(value.attributes, "spec") == nullptr ? "partial without spec" : "";
+}
+
+/// That a file is of the golden's torus, where it says one.
+void require_torus(const dump::Attributes& attributes, const Torus& torus) {
+  const std::string* const line = find(attributes, "case");
+  const std::string* const text = find(attributes, "torus");
+  for (const auto& theirs : {line == nullptr ? torus : parse_case(*line).torus,
+                             text == nullptr ? torus : Torus::parse(*text)})
+    if (!(theirs == torus))
+      throw Error("compare_case", fmt::format("the trace is of torus={}, not of torus={}",
+                                              theirs.to_string(), torus.to_string()));
 }
 
 /// That a value says no other layout than the golden's.
@@ -146,26 +167,36 @@ Against judge_against(const dump::Dump& golden, const dump::Dump& file) {
   if (const Checked sound = check(golden); !sound.fault.empty())
     throw Error("golden_value", fmt::format("the golden is damaged: {}", sound.fault));
   const Torus torus = torus_of(golden);
+  require_torus(file.attributes, torus);
   const std::string* const named = find(file.attributes, "mesh");
   const candidate::Mesh mesh = candidate::Mesh::parse(named == nullptr ? "x y z" : *named, torus);
   Against against;
   candidate::Verdict& verdict = against.verdict;
   for (const std::string& name : golden.order)
     if (!name.ends_with(kOperandSuffix)) ++verdict.whole;
-  for (const std::string& name : dump::in_order(file)) {
+  std::vector<std::string> names;
+  for (const std::string& name : golden.order)
+    if (file.values.contains(name)) names.push_back(name);
+  for (const std::string& name : dump::in_order(file))
+    if (!golden.values.contains(name)) names.push_back(name);
+  for (const std::string& name : names) {
     const auto at = golden.values.find(name);
     const dump::Value& value = file.values.find(name)->second;
-    if (at == golden.values.end() || find(value.attributes, "same_as") != nullptr) {
-      against.values.unknown.push_back({name, at == golden.values.end()
-                                                  ? "no value of the golden"
-                                                  : "same_as is not read here"});
+    if (const std::string why =
+            at == golden.values.end() ? "no value of the golden" : other_meaning(value);
+        !why.empty()) {
+      against.values.unknown.push_back({name, why});
       continue;
     }
     const Right right = right_value(at->second, torus);
     against.values.held.push_back(held_value(name, value, right, mesh, torus));
     verdict.rows.push_back(
         judged(against.values.held.back(), right, against.values.held.size() - 1));
-    const Row& row = verdict.rows.back();
+    Row& row = verdict.rows.back();
+    // Copies that the file says to be identical stand in it once.
+    if (const std::string* const copies = find(value.attributes, "replicas");
+        copies != nullptr && *copies == "identical")
+      row.incomplete = !against.values.held.back().complete();
     if (row.of_run && !row.incomplete && row.fit != Fit::not_judged) ++verdict.compared;
     if (row.fit == Fit::different && !verdict.first) verdict.first = verdict.rows.size() - 1;
   }

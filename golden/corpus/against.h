@@ -18,12 +18,13 @@ struct Against {
   std::vector<diagnosis::Hypothesis> diagnosis;
 };
 
-/// Judges the values of `file` that the golden has, by their names and bit for bit on every chip;
-/// what they are, stacked or as shards, and in which order of the mesh, `file` says as any trace
-/// does. A value needs no layout: it is the golden's. Operands are judged, too, and count as
-/// inputs. Throws Error: "dump_layout" (a value with another layout
-/// than the golden's, or of other shards than that has), "golden_value" (the golden itself is not
-/// as it must be), and what Mesh::parse and Layout::parse throw.
+/// Judges the values of `file` that the golden has, by their names and bit for bit on every chip,
+/// in the golden's order; what they are, stacked or as shards, and in which order of the mesh,
+/// `file` says as any trace does. A value needs no layout: it is the golden's. Operands are judged,
+/// too, and count as inputs. A value that says to be something else (summand_of, padded) is
+/// unknown. Throws Error: "compare_case" (the file is of another torus), "dump_mesh", "dump_layout"
+/// (another layout than the golden's, or other shards than that has), "golden_value" (the golden
+/// itself is not as it must be), and what check() and Layout::parse throw.
 Against judge_against(const dump::Dump& golden, const dump::Dump& file);
 
 }  // namespace shardproof::corpus

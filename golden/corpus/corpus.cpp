@@ -28,6 +28,9 @@ bool is_id(std::string_view id) {
 }
 
 std::string text_of(const fs::path& path, std::string_view kind) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error))
+    throw Error("corpus_open", fmt::format("{:?} is no regular file", path.string()));
   return read_text(path.string(), {.unreadable = "corpus_open",
                                    .no_text = "corpus_open",
                                    .most = std::size_t{1} << 20,
@@ -123,7 +126,7 @@ CheckedCorpus check_corpus(const fs::path& folder, const Progress& progress) {
       parse_cases(text_of(folder / kCases, "list of the cases of a corpus"));
   require_cases(entries, files);
   CheckedCorpus found;
-  const std::string sum = sha256(manifest);
+  const std::string sum = sha256_of(folder / kManifest);  // of its bytes
   for (const Released& release : released())
     if (release.manifest == sum) found.release = &release;
   for (const Entry& entry : entries) {

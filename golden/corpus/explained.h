@@ -9,8 +9,8 @@
 namespace shardproof::corpus {
 
 /// What would make every chip hold just these bits in place of a golden's: another layout of the
-/// same tensor; a reduction over other axes or none, with a summand missing or counted twice; the
-/// operand as it was. Nothing, if none of them does.
+/// same tensor; a reduction over other axes or none, with a summand missing or counted twice; else
+/// the operand as it was. Nothing, if none of them does.
 std::vector<diagnosis::Hypothesis> explained(const dump::Dump& golden, const candidate::Held& held);
 
 }  // namespace shardproof::corpus

@@ -30,11 +30,12 @@ struct Checked {
 };
 
 /// Makes a golden anew from what it says of itself, by the unsharded model or the judge's map, and
-/// compares every attribute and every bit; that the engine agrees is a part of making it. A golden
-/// that cannot be made anew has a fault, too: the text of an Error, of those that kind_of and
-/// expected_model throw, "golden_torus", "golden_layout" (a value that is not called as a layout
-/// without partial sums, or is not stacked shards of it) or "golden_operand" (of collectives: an
-/// operand, op or layout that is missing or cannot be; summands that do not add up exactly).
+/// compares every attribute and every bit; that the engine agrees is a part of making it. Throws
+/// what line_of throws, and Error("memory_c1", ...). A golden that cannot be made anew otherwise
+/// has a fault: the text of an Error, of those that expected_model throws, "golden_layout" (a value
+/// that is not called as a layout without partial sums, or is not stacked shards of it) or
+/// "golden_operand" (of collectives: an operand, op or layout that is missing or cannot be;
+/// summands that do not add up exactly).
 Checked check(const dump::Dump& golden);
 
 }  // namespace shardproof::corpus

@@ -23,8 +23,8 @@ struct Listed {
 std::vector<Listed> parse_manifest(std::string_view text);
 std::string print_manifest(const std::vector<Listed>& files);
 
-/// Every regular file below a folder but the manifest, by path, in the order of their names. Throws
-/// Error("corpus_open", ...) where the folder cannot be read.
+/// Everything below a folder but folders and the manifest, by path, in the order of their names.
+/// Throws Error("corpus_open", ...) where the folder cannot be read.
 std::vector<std::string> files_below(const std::filesystem::path& folder);
 
 /// That the folder holds just the listed files, with these sums. Throws Error: "corpus_checksum" (a

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -54,8 +55,10 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
   std::vector<std::vector<bool>> known(operand.parts.size());
   for (int chip = 0; chip < torus.chips(); ++chip) {
     Buffer<float>& shard = operand.shards.emplace_back();
-    for (std::size_t i = 0; i < block; ++i)
+    for (std::size_t i = 0; i < block; ++i) {
       shard.push_back(static_cast<float>(stored.at(static_cast<std::size_t>(chip) * block + i)));
+      if (!std::isfinite(shard.back())) refuse(name, "an element that is not finite");
+    }
     const std::size_t number = judged_part(operand.layout, torus, chip);
     std::vector<float>& part = operand.parts[number];
     part.resize(static_cast<std::size_t>(element_count(operand.shape)));
@@ -77,10 +80,18 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
 
 Counts right_counts(const Layout& operand, const Layout& result, const Torus& torus) {
   return [=](int chip, std::size_t part) {
-    for (const int member : judged_group(operand, torus, chip))
-      if (judged_part(operand, torus, member) == part)
-        return judged_part(result, torus, member) == judged_part(result, torus, chip) ? 1 : 0;
-    return 0;
+    const std::array<int, 3> mine = judged_coordinates(torus, chip);
+    // The summand's place on the partial axes, z the fastest.
+    const std::array<Axis, 3> axes{Axis::z, Axis::y, Axis::x};
+    for (const Axis axis : axes) {
+      if (!operand.partial().has(axis)) continue;
+      const auto size = static_cast<std::size_t>(torus.size(axis));
+      const bool same =
+          part % size == static_cast<std::size_t>(mine[static_cast<std::size_t>(axis)]);
+      if (result.partial().has(axis) && !same) return 0;
+      part /= size;
+    }
+    return 1;
   };
 }
 

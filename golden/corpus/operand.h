@@ -22,8 +22,8 @@ struct Operand {
 };
 
 /// From a golden. Throws Error("golden_operand", ...) naming the value: no layout, no stacked
-/// shards of f32, copies that differ, summands that do not add up exactly in f32 in every order;
-/// and what Layout::parse throws.
+/// shards of f32, elements that are not finite, copies that differ, summands that do not add up
+/// exactly in f32 in every order; and what Layout::parse throws.
 Operand read_operand(const std::string& name, const dump::Value& value, const Torus& torus);
 
 /// How often a summand counts in the sum that a chip gets, by chip and judged_part of the operand.

@@ -193,7 +193,8 @@ void try_addends(const Question& q, Search& search) {
                            return counted(*a, counts[static_cast<std::size_t>(chip)],
                                           q.global(chip, local), q.replay().declared(), q.format());
                          },
-                     .site = site_of(q, *a, set)});
+                     .site = site_of(q, *a, set),
+                     .fitted = true});
 }
 
 }  // namespace shardproof::diagnosis

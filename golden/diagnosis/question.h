@@ -38,6 +38,9 @@ struct Candidate {
   /// Of what only changes the order of blocks: chips that differ along these axes alone have it
   /// together, or none of them has it.
   Axes together = {};
+  /// Whether numbers of it were fitted to the value: then it may leave no more open than what was
+  /// expected allows, however large the value is, or a large enough one is explained by any.
+  bool fitted = false;
 };
 
 /// A wrong value and what a search for its fault needs of it. Chips are those whose shards there

@@ -117,10 +117,11 @@ bool Search::explains(const Candidate& candidate) {
   }
   if (!everywhere && !together(candidate, fitting)) return false;
   // What leaves more open than the value itself does explains anything. Of a value that is much
-  // larger than it should be it may leave as much more. Digits are evidence.
+  // larger than it should be it may leave as much more, if nothing of it was fitted to the value.
+  // Digits are evidence.
   const bool digits =
       candidate.format == bounds::Format::bf16 && q.format() != bounds::Format::bf16;
-  const double scale = std::max(q.scale(), q.scale_as_given());
+  const double scale = candidate.fitted ? q.scale() : std::max(q.scale(), q.scale_as_given());
   if (q.narrow() && reach > 0 && !bounds::narrow(reach, scale) && !digits) return false;
   Found found;
   found.everywhere = everywhere;

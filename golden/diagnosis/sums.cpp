@@ -307,7 +307,8 @@ class Sums {
          .parameters = cut->axes().size() * 1000 + 500,
          .at = predicted(cut, [found = std::move(found)](
                                   int chip) { return found[static_cast<std::size_t>(chip)]; }),
-         .site = cut->site});
+         .site = cut->site,
+         .fitted = true});
   }
 
   const Question& q_;

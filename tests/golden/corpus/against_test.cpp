@@ -252,9 +252,10 @@ TEST(Against, NamesThatTheGoldenHasNot) {
   add(file, "BLE_x", same);
   const Against found = judge_against(own, file);
   ASSERT_EQ(found.verdict.unknown.size(), 2U);
-  EXPECT_EQ(found.verdict.unknown[0].name, "gate");
-  EXPECT_EQ(found.verdict.unknown[0].why, "no value of the golden");
-  EXPECT_EQ(found.verdict.unknown[1].name, "BLE_x");
+  EXPECT_EQ(found.verdict.unknown[0].name, "BLE_x");
+  EXPECT_EQ(found.verdict.unknown[0].why, "same_as is not read here");
+  EXPECT_EQ(found.verdict.unknown[1].name, "gate");
+  EXPECT_EQ(found.verdict.unknown[1].why, "no value of the golden");
   EXPECT_EQ(found.verdict.compared, 1);
   EXPECT_EQ(found.verdict.whole, 2);
   EXPECT_EQ(found.verdict.exit_code(), 0);
@@ -325,7 +326,45 @@ TEST(Against, RefusesADamagedGolden) {
       0U);
   Dump no_torus = own;
   no_torus.attributes.erase("torus");
-  EXPECT_EQ(refusal(no_torus, file).find("golden_value"), 0U);
+  EXPECT_EQ(refusal(no_torus, file).find("golden_torus"), 0U);
+}
+
+/// A value that says to be something else is none of the golden's.
+TEST(Against, NoOtherMeaningIsTaken) {
+  const Dump own = only(all_layouts(), {"BLE_x"});
+  for (const char* said :
+       {"same_as", "summand_of", "fused", "along", "padded", "meaning", "partial"}) {
+    Dump file = in_shards(own, numbers(own, "BLE_x"), "BLE_x");
+    for (auto& [name, value] : file.values) value.attributes[said] = "x";
+    const Against found = judge_against(own, file);
+    EXPECT_EQ(found.verdict.unknown.size(), 1U) << said;
+    EXPECT_EQ(found.verdict.exit_code(), 1) << said;
+  }
+}
+
+TEST(Against, IsOfTheGoldensTorus) {
+  const Dump own = only(all_layouts(), {"BLE_x"});
+  for (const auto& [name, text] : {std::pair{"torus", "3x1x2"}, {"case", "torus=3x1x2"}}) {
+    Dump file = in_shards(own, numbers(own, "BLE_x"), "BLE_x");
+    file.attributes[name] = text;
+    EXPECT_EQ(refusal(own, file).find("compare_case"), 0U) << name;
+    file.attributes[name] =
+        (name == std::string("case") ? "torus=" : "") + own.attributes.at("torus");
+    EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 0) << name;
+  }
+}
+
+/// Copies that are said to be identical stand in a file once; without that word they are missing.
+TEST(Against, IdenticalReplicasStandOnce) {
+  const Dump own = only(all_layouts(), {"BLE_x"});
+  Dump file = in_shards(own, numbers(own, "BLE_x"), "BLE_x");
+  std::erase_if(file.values["BLE_x"].chips,
+                [](const auto& chip) { return chip.first[1] != 0 || chip.first[2] != 0; });
+  EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 1);
+  file.values["BLE_x"].attributes["replicas"] = "identical";
+  const Against found = judge_against(own, file);
+  EXPECT_EQ(found.verdict.exit_code(), 0);
+  EXPECT_EQ(found.verdict.compared, 1);
 }
 
 /// The explanations of results that hold these numbers instead.
@@ -428,9 +467,9 @@ TEST(AgainstDiagnosis, Sums) {
         ++seen["reduction missing"];
       } else {
         EXPECT_TRUE(
-            has(found, "reduction over the wrong axes", "it is the sum over " + summed.to_string()))
+            has(found, "reduction over another axis", "it is the sum over " + summed.to_string()))
             << name << ": " << summed.to_string();
-        ++seen["reduction over the wrong axes"];
+        ++seen["reduction over another axis"];
       }
     }
   }
@@ -446,10 +485,38 @@ TEST(AgainstDiagnosis, NotMoved) {
     const std::string given = name + std::string(kOperandSuffix);
     if (local_shape_of(own, name) != local_shape_of(own, given) || !next()) continue;
     const auto found = diagnosis_of(own, name, numbers(own, given));
-    EXPECT_TRUE(has(found, "collective missing", "it holds its operand")) << name;
+    // Where another layout of the result is the operand's, that says it.
+    const Layout result = Layout::parse(own.values.find(name)->second.attributes.at("layout"));
+    const Layout operand = Layout::parse(own.values.find(given)->second.attributes.at("layout"));
+    EXPECT_TRUE(has(found, "collective missing", "it holds its operand") ||
+                has(found, "reduction missing", "each chip holds its own summand") ||
+                has(found, "axes in another order",
+                    "it holds " + operand.to_string() + ", not " + result.to_string()))
+        << name;
     ++fit;
   }
   EXPECT_GT(fit, 0);
+}
+
+/// An axis of one chip is in no explanation.
+TEST(AgainstDiagnosis, NamesNoAxisOfOneChip) {
+  const Dump golden = collectives_golden(Torus(3, 1, 2));
+  int seen = 0;
+  for (const std::string& name : results_of(golden)) {
+    const Dump own = only_collective(golden, name);
+    const std::string given = name + std::string(kOperandSuffix);
+    if (local_shape_of(own, name) != local_shape_of(own, given)) continue;
+    const Layout operand = Layout::parse(own.values.find(given)->second.attributes.at("layout"));
+    const auto found = diagnosis_of(own, name, numbers(own, given));
+    if (found.empty()) continue;  // the collective changes nothing here
+    for (const diagnosis::Hypothesis& h : found)
+      EXPECT_EQ(h.axes.find('y'), std::string::npos) << name << ": " << h.fault << " " << h.detail;
+    if (operand.is_partial()) {
+      EXPECT_EQ(found[0].fault, "reduction missing") << name;
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 0);
 }
 
 /// With one chip's shard missing the others can still tell.

@@ -132,7 +132,7 @@ std::string said(Change&& change) {
   dump::Dump golden = only_collective(all, "all_reduce.0");
   change(golden, golden.values.find("all_reduce.0")->second,
          golden.values.find("all_reduce.0.operand")->second);
-  return check(golden).fault;
+  return fault_of(golden);
 }
 
 using dump::Dump;
@@ -185,7 +185,7 @@ TEST(CollectivesGolden, AResultThatIsNotThereIsNotMade) {
       {{"layout", "BE_xyz"}});
   put(golden, "r", {1}, std::span<const float>(given.data(), 1),
       {{"layout", "BE"}, {"op", "all_gather(t, E, xyz)"}});
-  EXPECT_EQ(check(golden).fault, "golden_operand: r is [1], of BE expected [16,16,16,1,65536]");
+  EXPECT_EQ(fault_of(golden), "golden_operand: r is [1], of BE expected [16,16,16,1,65536]");
 }
 
 }  // namespace

@@ -156,11 +156,11 @@ TEST(KindOf, KnowsThreeAndNoOther) {
     Dump golden = some_golden();
     golden.attributes["golden"] = word;
     EXPECT_THROW(kind_of(golden), Error) << word;
-    EXPECT_EQ(check(golden).fault.find("golden_kind"), 0U) << word;
+    EXPECT_EQ(fault_of(golden).find("golden_kind"), 0U) << word;
   }
   Dump golden = some_golden();
   golden.attributes.erase("golden");
-  EXPECT_EQ(check(golden).fault, "golden_kind: a trace without the attribute golden is no golden");
+  EXPECT_EQ(fault_of(golden), "golden_kind: a trace without the attribute golden is no golden");
 }
 
 }  // namespace

@@ -29,6 +29,15 @@ inline void erase(dump::Dump& golden, const std::string& name) {
   std::erase(golden.order, name);
 }
 
+/// What check() finds, or what it throws.
+inline std::string fault_of(const dump::Dump& golden) {
+  try {
+    return check(golden).fault;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 /// A golden of these values of a larger one.
 inline dump::Dump only(const dump::Dump& golden, const std::vector<std::string>& names) {
   dump::Dump few;

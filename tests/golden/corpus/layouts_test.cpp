@@ -85,7 +85,7 @@ template <class Change>
 std::string said(Change&& change) {
   dump::Dump golden = only(layouts_golden(Torus(2, 1, 3)), {"BLE", "BLE_xz"});
   change(golden);
-  return check(golden).fault;
+  return fault_of(golden);
 }
 
 void rename(dump::Dump& golden, const std::string& from, const std::string& to) {

@@ -137,7 +137,7 @@ TEST(ModelGolden, AChangedProgramIsSeen) {
     const auto at = text.find(change.from);
     ASSERT_NE(at, std::string::npos) << change.from;
     text.replace(at, std::string(change.from).size(), change.to);
-    EXPECT_NE(check(golden).fault, "") << change.to;
+    EXPECT_NE(fault_of(golden), "") << change.to;
   }
 }
 
@@ -154,7 +154,7 @@ TEST(ModelGolden, AWrongOrderOfAxesIsSeen) {
     ASSERT_NE(at, std::string::npos) << from;
     text.replace(at, from.size(), to);
   }
-  EXPECT_NE(check(golden).fault, "");
+  EXPECT_NE(fault_of(golden), "");
 }
 
 /// What is said of the tiny golden after a change of an attribute.
@@ -164,7 +164,7 @@ std::string said(const std::string& attribute, const std::string& value) {
     golden.attributes.erase(attribute);
   else
     golden.attributes[attribute] = value;
-  return check(golden).fault;
+  return fault_of(golden);
 }
 
 TEST(ModelGolden, ChangedAttributesAreSeen) {
@@ -213,7 +213,7 @@ TEST(GoldenWeights, RefusesWhatTheModelDoesNotHave) {
   const auto refusal = [](auto change) {
     dump::Dump golden = golden_of("", true);
     change(golden);
-    return check(golden).fault;
+    return fault_of(golden);
   };
   EXPECT_EQ(refusal([](dump::Dump& g) { erase(g, "layer0.wq"); }),
             "golden_weights: the golden has no whole layer0.wq");
