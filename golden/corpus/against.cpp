@@ -175,7 +175,7 @@ Against judge_against(const dump::Dump& golden, const dump::Dump& file) {
   for (const std::string& name : golden.order)
     if (!name.ends_with(kOperandSuffix)) ++verdict.whole;
   std::vector<std::string> names;
-  for (const std::string& name : golden.order)
+  for (const std::string& name : dump::in_order(golden))
     if (file.values.contains(name)) names.push_back(name);
   for (const std::string& name : dump::in_order(file))
     if (!golden.values.contains(name)) names.push_back(name);

@@ -75,7 +75,7 @@ void put_collective(dump::Dump& golden, const std::string& name, const std::stri
     throw Error("golden_operand", fmt::format("{}: {} cannot become {}", name,
                                               operand.layout.to_string(), layout.to_string()));
   const std::vector<float> shards =
-      result_of(operand, layout, torus, right_counts(operand.layout, layout, torus));
+      result_of(operand, layout, torus, counts_keeping(layout.partial(), operand.layout, torus));
   const Sharded made = engine_result(program.ops[0], operand.sharded(torus));
   if (!(made.layout() == layout))
     throw NotEqual(fmt::format("{}: {} gives {}, expected {}", name, call,

@@ -95,7 +95,7 @@ void explain_layout(const std::vector<double>& whole, const Held& held,
 void explain_sums(const Operand& operand, const Held& held, std::vector<Hypothesis>& found) {
   const Torus& torus = held.torus;
   const Layout& result = held.layout;
-  const Counts right = right_counts(operand.layout, result, torus);
+  const Counts right = counts_keeping(result.partial(), operand.layout, torus);
   const auto would_hold = [&](const Counts& counts) {
     return holds(held, result_of(operand, result, torus, counts));
   };
@@ -107,8 +107,7 @@ void explain_sums(const Operand& operand, const Held& held, std::vector<Hypothes
     if (list == list.sorted() && partial.has_all(list) && !(list == partial)) lists.push_back(list);
   for (const Axes& left : lists) {
     if (left == of_several_chips(result.partial(), torus)) continue;
-    const Counts counts =
-        right_counts(operand.layout, Layout(result.dims(), Axes()).with_partial(left), torus);
+    const Counts counts = counts_keeping(left, operand.layout, torus);
     if (!would_hold(counts)) continue;
     const Axes summed = partial.without(left);
     found.push_back(summed.empty()

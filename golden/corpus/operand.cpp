@@ -78,7 +78,7 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
   return operand;
 }
 
-Counts right_counts(const Layout& operand, const Layout& result, const Torus& torus) {
+Counts counts_keeping(const Axes& kept, const Layout& operand, const Torus& torus) {
   return [=](int chip, std::size_t part) {
     const std::array<int, 3> mine = judged_coordinates(torus, chip);
     // The summand's place on the partial axes, z the fastest.
@@ -88,7 +88,7 @@ Counts right_counts(const Layout& operand, const Layout& result, const Torus& to
       const auto size = static_cast<std::size_t>(torus.size(axis));
       const bool same =
           part % size == static_cast<std::size_t>(mine[static_cast<std::size_t>(axis)]);
-      if (result.partial().has(axis) && !same) return 0;
+      if (kept.has(axis) && !same) return 0;
       part /= size;
     }
     return 1;

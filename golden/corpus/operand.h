@@ -29,8 +29,9 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
 /// How often a summand counts in the sum that a chip gets, by chip and judged_part of the operand.
 using Counts = std::function<int(int chip, std::size_t part)>;
 
-/// Each summand once that agrees with the chip where the result is still partial.
-Counts right_counts(const Layout& operand, const Layout& result, const Torus& torus);
+/// Each summand once that agrees with the chip along those of the operand's partial axes that are
+/// not summed over.
+Counts counts_keeping(const Axes& kept, const Layout& operand, const Torus& torus);
 
 /// A collective's result, chip after chip: what the operand stands for, cut anew by the judge's
 /// map, which shares nothing with the engine's collectives.

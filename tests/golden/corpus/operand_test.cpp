@@ -101,12 +101,21 @@ TEST(ReadOperand, RefusesSumsThatAreNotExact) {
     EXPECT_NE(with(v), "nothing");
 }
 
+TEST(ReadOperand, RefusesWhatIsNotFinite) {
+  for (const float v : {HUGE_VALF, -HUGE_VALF, std::nanf("")}) {
+    std::vector<float> numbers = counted(6);
+    numbers[4] = v;
+    EXPECT_EQ(refusal(value("BE_xz", {2, 1, 3, 1, 1}, numbers)),
+              "golden_operand: t.operand: an element that is not finite");
+  }
+}
+
 TEST(ResultOf, AddsWhatAgrees) {
   const Operand read =
       read_operand("t", value("BE_x partialsum-z", {2, 1, 3, 1, 1}, counted(6)), kTorus);
   const auto sum = [&](const std::string& text) {
     const Layout result = Layout::parse(text);
-    return result_of(read, result, kTorus, right_counts(read.layout, result, kTorus));
+    return result_of(read, result, kTorus, counts_keeping(result.partial(), read.layout, kTorus));
   };
   EXPECT_EQ(sum("BE_x"), (std::vector<float>{6, 6, 6, 15, 15, 15}));
   EXPECT_EQ(sum("BE_x partialsum-z"), counted(6));
@@ -114,8 +123,8 @@ TEST(ResultOf, AddsWhatAgrees) {
   // -0 that is only moved stays.
   const Operand zeros =
       read_operand("t", value("BE_zx", {2, 1, 3, 1, 1}, std::vector<float>(6, -0.0F)), kTorus);
-  for (const float v : result_of(zeros, Layout::parse("BE"), kTorus,
-                                 right_counts(zeros.layout, Layout::parse("BE"), kTorus)))
+  for (const float v :
+       result_of(zeros, Layout::parse("BE"), kTorus, counts_keeping(Axes(), zeros.layout, kTorus)))
     EXPECT_TRUE(std::signbit(v));
 }
 

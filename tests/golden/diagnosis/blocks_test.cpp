@@ -156,6 +156,23 @@ TEST(Diagnosis, OnAnOddTorus) {
   }
 }
 
+/// Counts that are fitted to a value explain no factor that is no count, however large.
+TEST(Diagnosis, AFactorThatIsNoCountIsNotExplained) {
+  const Torus torus(4, 2, 3);
+  Planted p(std::string(kModel) + " seed=6");
+  for (const char* name : {"decode.1.logits", "decode.1.layer1.out", "decode.1.layer1.up",
+                           "decode.1.layer1.block_out"})
+    for (const double factor : {50.3, 200.5, 1000.1, 3000.5}) {
+      const Planted::Value value = p.dump[name];
+      Planted::Value wrong = value;
+      for (double& v : wrong.data) v = static_cast<float>(v * factor);
+      for (const Hypothesis& h : p.ask(name, wrong, torus))
+        EXPECT_FALSE(h.explains) << name << " times " << factor << ": " << h.fault << " "
+                                 << h.detail;
+      p.dump[name] = value;
+    }
+}
+
 TEST(Diagnosis, NoiseIsNotExplained) {
   const Torus torus(4, 2, 3);
   // Each value once, each dtype and size with several.
