@@ -145,9 +145,9 @@ TEST_F(CompareVerb, NotANumber) {
 TEST_F(CompareVerb, NothingJudgedFails) {
   const Outcome empty = run("compare " + trace("empty.h5", 0, kCase, ""));
   EXPECT_EQ(empty.code, 1);
-  EXPECT_EQ(
-      empty.out,
-      "0 of 44 values compared: 0 different\nnothing is equal or within: this proves nothing\n");
+  EXPECT_EQ(empty.out,
+            "0 of 44 values compared: 0 different\nno whole value is equal or within: this proves "
+            "nothing\n");
 }
 
 TEST_F(CompareVerb, Refuses) {

@@ -269,7 +269,7 @@ TEST_F(GoldenVerb, CompareWithLayoutsAndCollectives) {
   EXPECT_EQ(said["first"]["first"]["chip"], "(0,0,1)");
   EXPECT_EQ(said["compared"], 106);
   expect_refused("compare g.h5 --golden mine.h5", "golden_value: the golden is damaged: BLE_xz");
-  golden("--collectives 1x2x1", "c.h5");
+  golden("--collectives 2x1x3", "c.h5");
   const Outcome none = run("compare g.h5 --golden c.h5 --quiet");
   EXPECT_EQ(none.code, 1) << "a file of other values proves nothing";
 }
