@@ -160,9 +160,8 @@ TEST(Diagnosis, OnAnOddTorus) {
 TEST(Diagnosis, AFactorThatIsNoCountIsNotExplained) {
   const Torus torus(4, 2, 3);
   Planted p(std::string(kModel) + " seed=6");
-  for (const char* name : {"decode.1.logits", "decode.1.layer1.out", "decode.1.layer1.up",
-                           "decode.1.layer1.block_out"})
-    for (const double factor : {50.3, 200.5, 1000.1, 3000.5}) {
+  for (const char* name : {"decode.1.logits", "decode.1.layer1.out"})
+    for (const double factor : {200.5, 3000.5}) {
       const Planted::Value value = p.dump[name];
       Planted::Value wrong = value;
       for (double& v : wrong.data) v = static_cast<float>(v * factor);
