@@ -1,15 +1,11 @@
-#!/ usr / bin / env python3
-""
-    "A stranger's view of the corpus of goldens, from docs/golden.md and docs/spec.md alone.
+#!/usr/bin/env python3
+"""A stranger's view of the corpus of goldens, from docs/golden.md and docs/spec.md alone.
 
-    read_back.py CORPUS[--faults]
+    read_back.py CORPUS [--faults]
 
-    Checks the sha256 sum of every file,
-    and that the corpus has just the goldens that its CASES name;
-of layouts, what each chip holds;
-of collectives, every result,
-    by collectives of its own that move blocks between the chips of a group;
-of models, every value, by tests/third_party.py. With --faults
+Checks the sha256 sum of every file, and that the corpus has just the goldens that its CASES name;
+of layouts, what each chip holds; of collectives, every result, by collectives of its own that move
+blocks between the chips of a group; of models, every value, by tests/third_party.py. With --faults
 one bit of each array that is a result is changed in turn, in a golden of each kind, and the check
 must fail.
 Exits 1 and names the first difference if there is one.
@@ -152,7 +148,7 @@ def check_collectives(golden):
             own, mine = at(array, chip), made[tuple(chip.values())]
             need(own.shape == mine.shape and np.array_equal(own, mine.astype(np.float32)),
                  f"{name}: chip {chip} holds something else")
-#and the layouts of both say the same global shape
+        # and the layouts of both say the same global shape
         shapes = [[n * torus.count(axes) for n, (_, axes) in
                    zip(golden.arrays[of].shape[3:], parsed(golden.said[of]["layout"])[0])]
                   for of in (name, name + ".operand")]
