@@ -76,7 +76,7 @@ class Replay {
   /// What follows for the S of a contraction, before scale, bias and st ("raw q"), from the
   /// checkpoint's operands, and for S times its scale ("scaled q": of int8, of logits); for a
   /// norm's statistic, by its name; for exp/denom. Throws as judge does; nothing where the value is
-  /// no contraction, has no scale, or is no statistic.
+  /// not a contraction, has no scale, or is not a statistic.
   std::optional<Carried> expected_raw(const std::string& id);
   std::optional<Carried> expected_scaled(const std::string& id);
   std::optional<Carried> expected_statistic(const Place& place);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -13,6 +12,8 @@
 #include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
 #include "golden/candidate/last_rows.h"
+#include "golden/candidate/masked.h"
+#include "golden/candidate/same_bits.h"
 #include "golden/candidate/wrong_box.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
@@ -37,36 +38,6 @@ struct Expected {
   std::string why;  ///< there is none
 
   bool any() const { return bits != nullptr || bound.has_value(); }
-};
-
-bool same_bits(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) ||
-         (std::isnan(a) && std::isnan(b));
-}
-
-/// Whether a slot is one that no query sees, of score, exp and probs.
-class Masked {
- public:
-  Masked(const Held& held, const Claim& claim, Reference& reference) {
-    const Subject& s = held.subject;
-    if (!claim.masked_any || (s.name != "score" && s.name != "exp" && s.name != "probs")) return;
-    const bounds::Replay& replay = reference.replay();
-    const PassPlan& pass = replay.pass(s.pass);
-    masked_.resize(at(element_count(s.shape)));
-    const std::size_t H = at(s.shape.end()[-2]), M = at(s.shape.end()[-1]);
-    const Shape whole{s.shape[0], pass.L};
-    const std::vector<std::size_t> tokens =
-        s.last ? last_elements(whole, pass) : std::vector<std::size_t>();
-    for (std::size_t i = 0; i < masked_.size(); ++i) {
-      const std::size_t n = s.last ? tokens[i / M / H] : i / M / H;
-      masked_[i] =
-          static_cast<std::int64_t>(i % M) > replay.position(pass, n / at(pass.L), n % at(pass.L));
-    }
-  }
-  bool operator()(std::int64_t place) const { return !masked_.empty() && masked_[at(place)]; }
-
- private:
-  std::vector<bool> masked_;
 };
 
 class Judging {

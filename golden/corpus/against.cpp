@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "engine/run/case.h"
 #include "golden/candidate/arrays.h"
+#include "golden/candidate/same_bits.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/corpus/collectives.h"
 #include "golden/corpus/explained.h"
@@ -19,6 +19,8 @@
 namespace shardproof::corpus {
 namespace {
 
+using candidate::same_bits;
+
 using candidate::Fit;
 using candidate::Held;
 using candidate::Row;
@@ -27,11 +29,6 @@ using candidate::WrongElement;
 const std::string* find(const dump::Attributes& attributes, std::string_view name) {
   const auto at = attributes.find(name);
   return at == attributes.end() ? nullptr : &at->second;
-}
-
-bool same_bits(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) ||
-         (std::isnan(a) && std::isnan(b));
 }
 
 /// A golden's value: its layout, its global shape, and what each chip holds.

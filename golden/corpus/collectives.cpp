@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <random>
 
 #include "engine/collectives.h"
 #include "engine/program/program.h"
+#include "golden/candidate/same_bits.h"
 #include "golden/corpus/collective_samples.h"
 #include "golden/corpus/document.h"
 #include "golden/corpus/layouts.h"
@@ -20,12 +20,10 @@
 namespace shardproof::corpus {
 namespace {
 
+using candidate::same_bits;
+
 /// A chip's block of each dim is two elements long, so that an order within it shows, too.
 constexpr std::int64_t kBlock = 2;
-
-bool same_bits(float a, float b) {
-  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
-}
 
 Sharded engine_result(const Op& op, const Sharded& t) {
   switch (op.kind) {
@@ -42,7 +40,7 @@ Sharded engine_result(const Op& op, const Sharded& t) {
     case OpKind::slice:
       return slice(t, op.dim, op.axes);
     default:
-      throw Error("golden_operand", fmt::format("{} is no collective", op.to_string()));
+      throw Error("golden_operand", fmt::format("{} is not a collective", op.to_string()));
   }
 }
 

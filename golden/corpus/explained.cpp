@@ -4,10 +4,12 @@
 
 #include <bit>
 
+#include "golden/compare/assembled.h"
 #include "golden/corpus/collectives.h"
 #include "golden/corpus/layouts.h"
 #include "golden/corpus/operand.h"
 #include "golden/corpus/stacked.h"
+#include "golden/diagnosis/chips.h"
 
 namespace shardproof::corpus {
 namespace {
@@ -32,19 +34,11 @@ Hypothesis explanation(std::string fault, std::string detail, const Axes& axes) 
   return {std::move(fault), std::move(detail), axes.to_string(), true, 0.0};
 }
 
-/// An axis of one chip cuts nothing and sums nothing.
-Axes of_several_chips(const Axes& axes, const Torus& torus) {
-  Axes several;
-  for (const Axis axis : axes)
-    if (torus.size(axis) > 1) several = several.with(axis);
-  return several;
-}
-
-/// The layout without axes of one chip.
-Layout of_several_chips(const Layout& layout, const Torus& torus) {
+/// The layout without axes of one chip, which cut nothing and sum nothing.
+Layout significant(const Layout& layout, const Torus& torus) {
   std::vector<Layout::Dim> dims = layout.dims();
-  for (Layout::Dim& dim : dims) dim.axes = of_several_chips(dim.axes, torus);
-  return {std::move(dims), of_several_chips(layout.partial(), torus)};
+  for (Layout::Dim& dim : dims) dim.axes = diagnosis::significant(dim.axes, torus);
+  return {std::move(dims), diagnosis::significant(layout.partial(), torus)};
 }
 
 /// Every other layout of these dims under which shards have the same local shape.
@@ -58,16 +52,16 @@ std::vector<Layout> others_like(const Layout& layout, const Shape& shape, const 
     for (const Layout& before : made)
       for (const Axes& axes : lists)
         if (block[d] * torus.size(axes) == shape[d] && !before.used().has_any(axes) &&
-            of_several_chips(axes, torus) == axes)
+            diagnosis::significant(axes, torus) == axes)
           next.push_back(before.with_axes(d, axes));
     made = std::move(next);
   }
   for (Layout& other : made)
-    if (!(other == of_several_chips(layout, torus))) others.push_back(std::move(other));
+    if (!(other == significant(layout, torus))) others.push_back(std::move(other));
   return others;
 }
 
-/// "(1,0,2)" of the chips whose summand this is: their place on the partial axes.
+/// "x=1, z=0": the place on the partial axes of the chips that hold this summand.
 std::string place_of(const Layout& layout, const Torus& torus, std::size_t part) {
   for (int chip = 0; chip < torus.chips(); ++chip)
     if (judged_part(layout, torus, chip) == part) {
@@ -101,12 +95,12 @@ void explain_sums(const Operand& operand, const Held& held, std::vector<Hypothes
   };
   // Over other axes: only summands count that agree with the chip along those left out. Over none
   // comes first: of few chips a smaller sum can be the same.
-  const Axes partial = of_several_chips(operand.layout.partial(), torus);
+  const Axes partial = diagnosis::significant(operand.layout.partial(), torus);
   std::vector<Axes> lists{partial};
   for (const Axes& list : ordered_axes())
     if (list == list.sorted() && partial.has_all(list) && !(list == partial)) lists.push_back(list);
   for (const Axes& left : lists) {
-    if (left == of_several_chips(result.partial(), torus)) continue;
+    if (left == diagnosis::significant(result.partial(), torus)) continue;
     const Counts counts = counts_keeping(left, operand.layout, torus);
     if (!would_hold(counts)) continue;
     const Axes summed = partial.without(left);
@@ -135,14 +129,14 @@ std::vector<Hypothesis> explained(const dump::Dump& golden, const Held& held) {
   std::vector<Hypothesis> found;
   const dump::Value& value = golden.values.find(held.name)->second;
   if (!held.layout.is_partial()) {
-    std::vector<double> whole(static_cast<std::size_t>(element_count(held.subject.shape)));
-    std::size_t at = 0;
-    for (int chip = 0; chip < held.torus.chips(); ++chip)
-      judged_elements(held.layout, held.subject.shape, held.torus, chip,
-                      [&](std::int64_t, std::int64_t global) {
-                        whole[static_cast<std::size_t>(global)] = value.whole.at(at++);
-                        return false;
-                      });
+    const std::size_t block = value.whole.size() / static_cast<std::size_t>(held.torus.chips());
+    const std::vector<double> whole =
+        assembled<double>(held.layout, held.subject.shape, held.torus, [&](int chip) {
+          std::vector<double> shard(block);
+          for (std::size_t i = 0; i < block; ++i)
+            shard[i] = value.whole.at(static_cast<std::size_t>(chip) * block + i);
+          return shard;
+        });
     explain_layout(whole, held, found);
   }
   const std::string given = held.name + std::string(kOperandSuffix);

@@ -122,15 +122,16 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
     const auto put_checkpoint = [&](std::int64_t layer, const CheckpointSpec& spec) {
       const std::string id = checkpoint_id(pass.name, layer, spec.name);
       const std::string key = checkpoint_id("", layer, spec.name);
-      ++checkpoints;
-      if (const auto token = answer.tokens.find(id); token != answer.tokens.end())
+      // Not every pass has every value.
+      if (const auto token = answer.tokens.find(id); token != answer.tokens.end()) {
         put(golden, id, token->second.shape, std::span<const std::int32_t>(token->second.data),
             at_layout(layouts, key, token->second.shape.size()));
-      else if (const auto at = answer.checkpoints.find(id); at != answer.checkpoints.end())
+        ++checkpoints;
+      } else if (const auto at = answer.checkpoints.find(id); at != answer.checkpoints.end()) {
         put(golden, id, at->second.shape, std::span<const float>(at->second.data),
             at_layout(layouts, key, at->second.shape.size()));
-      else
-        --checkpoints;  // a pass without this value
+        ++checkpoints;
+      }
     };
     // In the order of the run: what comes before the layers, the layers, what comes after.
     const std::vector<CheckpointSpec> specs = checkpoint_specs(c.model);

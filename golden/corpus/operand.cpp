@@ -4,18 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <map>
 
+#include "golden/candidate/same_bits.h"
 #include "golden/corpus/stacked.h"
 
 namespace shardproof::corpus {
 namespace {
 
-bool same_bits(float a, float b) {
-  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
-}
+using candidate::same_bits;
 
 [[noreturn]] void refuse(const std::string& name, std::string_view why) {
   throw Error("golden_operand", fmt::format("{}: {}", name, why));

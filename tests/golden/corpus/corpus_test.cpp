@@ -8,6 +8,7 @@
 
 #include "golden/corpus/sha256.h"
 #include "tests/golden/corpus/goldens.h"
+#include "tests/golden/corpus/refusal.h"
 #include "tests/sanitized.h"
 #include "tests/weights/folder.h"
 
@@ -24,16 +25,6 @@ const std::string kText =
     "gen=2\n";
 
 const Progress kQuiet = [](const Entry&, const Checked&) {};
-
-template <class Do>
-std::string refusal(Do&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 TEST(ParseCases, ReadsLines) {
   const std::vector<Entry> entries = parse_cases(kText);

@@ -4,22 +4,13 @@
 #include <rapidcheck/gtest.h>
 
 #include "golden/corpus/sha256.h"
+#include "tests/golden/corpus/refusal.h"
 #include "tests/weights/folder.h"
 
 namespace shardproof::corpus {
 namespace {
 
 const std::string kSum = sha256("a");
-
-template <class Do>
-std::string refusal(Do&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 TEST(Manifest, ReadsWhatSha256sumWrites) {
   const std::vector<Listed> files = {{kSum, "CASES"}, {sha256("b"), "l2/ws2d-heads.h5"}};

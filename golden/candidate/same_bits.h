@@ -1,0 +1,18 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+namespace shardproof::candidate {
+
+/// -0 is not +0; one NaN is as good as another, as no format of a file keeps which it is.
+template <std::floating_point T>
+bool same_bits(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+}  // namespace shardproof::candidate
