@@ -79,6 +79,7 @@ std::string counts(const Comparison& of) {
     }
   if (v.copies > 0) text += fmt::format("; {} the same as another", v.copies);
   if (!v.unknown.empty()) text += fmt::format("; {} unknown names", v.unknown.size());
+  if (!v.first && v.exit_code() != 0) text += "; none equal or within: nothing is proved";
   return wrapped(text, kWidth, "  ") + "\n";
 }
 
@@ -151,8 +152,6 @@ std::string text_report(const Comparison& of, bool quiet) {
     out += wrapped(fmt::format("unknown: {}: {}", u.name, u.why), kWidth, "  ") + "\n";
   out += counts(of);
   if (of.verdict.first) out += divergence(of);
-  if (!of.verdict.first && of.verdict.exit_code() != 0)
-    out += "no whole value is equal or within: this proves nothing\n";
   return out;
 }
 
