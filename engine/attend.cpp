@@ -5,18 +5,66 @@
 
 #include "engine/formulas.h"
 #include "engine/local_ops.h"
+#include "weights/prefix.h"
 
 namespace shardproof {
 namespace {
 
-/// One chip's operands and results of attention, with local extents.
+/// A chip's keys and values of so many slots, [rows, slots, K, Q].
+template <class Number>
+struct LocalCache {
+  const Number* k = nullptr;
+  const Number* v = nullptr;
+  std::int64_t slots = 0;
+};
+
+/// Which prefix a chip's rows go on from: of its first row, and of all.
+struct LocalPrefixes {
+  SharedPrefix of_batch;
+  std::int64_t batch = 0, first_row = 0;
+  std::int64_t first = 0, count = 0;  ///< those that the chip has
+
+  /// The place on the chip of the prefix of its row b.
+  std::int64_t of_row(std::int64_t b) const {
+    const std::int64_t at = (first_row + b) * of_batch.rows / batch - first;
+    if (at < 0 || at >= count)
+      throw std::logic_error(
+          fmt::format("attend_prefix: row {} needs a prefix that its chip lacks", first_row + b));
+    return at;
+  }
+};
+
+/// One chip's operands and results of attention, with local extents. Position t of a row lies in
+/// its prefix's cache if that has so many slots, else in its own behind it.
 template <class Number>
 struct LocalAttention {
-  std::int64_t B, L, H, Q, M, K;
-  const Number *q, *k, *v;
+  std::int64_t B, L, H, Q, K;
+  const Number* q;
+  LocalCache<Number> prefix, own;  // the first without slots where rows have no prefixes
+  LocalPrefixes prefixes;
   const std::int32_t* pos;
-  const Number* slopes;  // of ALiBi, one for each head; null without
+  const std::int64_t* ends;  // of the rows' tokens; null without padding
+  const Number* slopes;      // of ALiBi, one for each head; null without
   Number *score, *max, *exp, *denom, *attn;
+
+  std::int64_t positions() const { return prefix.slots + own.slots; }
+
+  /// What a query reads of one of the caches: the kv head's first key and value, slots K·Q apart.
+  struct Read {
+    const Number *k, *v;
+    std::int64_t visible, apart;
+
+    const Number* key(std::int64_t slot) const { return k + slot * apart; }
+    ChannelOfValues<Number> channel(std::int64_t c) const {
+      return {visible > 0 ? v + c : v, apart, visible};
+    }
+  };
+  Read read(const LocalCache<Number>& cache, std::int64_t row, std::int64_t kv,
+            std::int64_t visible) const {
+    if (visible == 0) return {cache.k, cache.v, 0, K * Q};
+    const std::int64_t at = (row * cache.slots * K + kv) * Q;
+    return {cache.k + at, cache.v + at, visible, K * Q};
+  }
 
   /// One query under the causal mask: its scores over the visible keys, their softmax weights, and
   /// the weighted values.
@@ -24,14 +72,20 @@ struct LocalAttention {
   void query(const Attend& f, std::int64_t b, std::int64_t l, std::int64_t h,
              std::int64_t kv) const {
     const std::int64_t at = (b * L + l) * H + h;
-    const std::int64_t visible = std::clamp<std::int64_t>(pos[b * L + l] + std::int64_t{1}, 0, M);
-    const Number* keys = k + (b * M * K + kv) * Q;  // slots are K·Q apart
-    const Number* values = v + (b * M * K + kv) * Q;
+    const std::int64_t M = positions();
+    const std::int64_t causal = pos[b * L + l] + std::int64_t{1};
+    const std::int64_t visible =
+        std::clamp<std::int64_t>(ends == nullptr ? causal : std::min(causal, ends[b]), 0, M);
+    const std::int64_t shared = std::min(visible, prefix.slots);
+    const Read first = read(prefix, shared > 0 ? prefixes.of_row(b) : 0, kv, shared);
+    const Read then = read(own, b, kv, visible - shared);
     Number* s = score + at * M;
     Number* e = exp + at * M;
-    for (std::int64_t m = 0; m < visible; ++m)
-      s[m] = f.score(q + at * Q, keys + m * K * Q, Q, slopes != nullptr ? slopes + h : nullptr,
-                     m - pos[b * L + l]);
+    for (std::int64_t m = 0; m < visible; ++m) {
+      const Number* const key = m < shared ? first.key(m) : then.key(m - shared);
+      const Number* const slope = slopes != nullptr ? slopes + h : nullptr;
+      s[m] = f.score(q + at * Q, key, Q, slope, m - pos[b * L + l]);
+    }
     std::fill(s + visible, s + M, Number{});
     const Number top = f.max(s, visible);
     for (std::int64_t m = 0; m < visible; ++m) e[m] = f.exp(s[m], top);
@@ -41,31 +95,40 @@ struct LocalAttention {
     denom[at] = sum;
     const auto divisor = f.divisor(sum);
     for (std::int64_t c = 0; c < Q; ++c)
-      attn[at * Q + c] = f.mean(e, values + c, K * Q, visible, divisor);
+      attn[at * Q + c] = f.mean(e, first.channel(c), then.channel(c), divisor);
   }
+};
+
+/// The operands of attention; the last three may be null.
+struct Operands {
+  const Sharded &q, &k, &v, &pos;
+  const PrefixCaches* prefix;
+  const Sharded* slopes;
+  const RowTokens* rows;
 };
 
 /// attend() of numbers that have these formulas.
 template <class Formulas>
-Attention attended(const Formulas& f, const Sharded& q, const Sharded& k, const Sharded& v,
-                   const Sharded& pos, Threads& threads, const Sharded* slopes) {
+Attention attended(const Formulas& f, const Operands& of, Threads& threads, Softmax softmax) {
   using Number = typename Formulas::Number;
+  const Sharded& q = of.q;
   const Shape& query = q.local();
-  const Shape& cache = k.local();
+  const Shape& cache = of.k.local();
   const std::int64_t H = q.shape()[2];
-  const std::int64_t K = k.shape()[2];
+  const std::int64_t K = of.k.shape()[2];
+  const std::int64_t M = (of.prefix != nullptr ? of.prefix->k.shape()[1] : 0) + of.k.shape()[1];
   const auto& dims = q.layout().dims();
   const Layout blh({dims[0], dims[1], dims[2]}, Axes());
   const Layout blhm({dims[0], dims[1], dims[2], {'M', Axes()}}, Axes());
   const Shape rows{q.shape()[0], q.shape()[1], H};
-  const Shape scores{q.shape()[0], q.shape()[1], H, k.shape()[1]};
+  const Shape scores{q.shape()[0], q.shape()[1], H, M};
   const auto chips = static_cast<std::size_t>(q.torus().chips());
   const auto buffers = [&](std::int64_t each) {
     return ChipArrays<Number>(chips, Buffer<Number>(static_cast<std::size_t>(each)));
   };
-  const auto formulas = f.attend(query[3]);
+  const auto formulas = f.attend(query[3], softmax);
   const std::int64_t row_count = query[0] * query[1] * query[2];
-  ChipArrays<Number> score = buffers(row_count * cache[1]);
+  ChipArrays<Number> score = buffers(row_count * M);
   ChipArrays<Number> exp = score;
   ChipArrays<Number> max = buffers(row_count);
   ChipArrays<Number> denom = max;
@@ -73,26 +136,47 @@ Attention attended(const Formulas& f, const Sharded& q, const Sharded& k, const 
 
   threads.for_each(q.torus().chips(), [&](std::int64_t chip) {
     const auto c = static_cast<std::size_t>(chip);
-    const LocalAttention<Number> local{query[0],
-                                       query[1],
-                                       query[2],
-                                       query[3],
-                                       cache[1],
-                                       cache[2],
-                                       f.shards(q)[c].data(),
-                                       f.shards(k)[c].data(),
-                                       f.shards(v)[c].data(),
-                                       pos.i32()[c].data(),
-                                       slopes != nullptr ? f.shards(*slopes)[c].data() : nullptr,
-                                       score[c].data(),
-                                       max[c].data(),
-                                       exp[c].data(),
-                                       denom[c].data(),
-                                       attn[c].data()};
-    const std::int64_t first_head =
-        q.torus().block(static_cast<int>(chip), q.layout().axes('H')) * query[2];
-    const std::int64_t first_kv =
-        q.torus().block(static_cast<int>(chip), k.layout().axes('K')) * cache[2];
+    // Of what lies on the chip the first, counted over all chips.
+    const auto first = [&](const Sharded& value, char letter) {
+      const std::size_t dim = value.layout().find(letter).value();
+      return q.torus().block(static_cast<int>(chip), value.layout().dims()[dim].axes) *
+             value.local()[dim];
+    };
+    const auto lies = [&](const Sharded& k, const Sharded& v) -> LocalCache<Number> {
+      return {f.shards(k)[c].data(), f.shards(v)[c].data(), k.local()[1]};
+    };
+    const std::int64_t first_row = first(q, 'B');
+    LocalCache<Number> prefix;
+    LocalPrefixes prefixes;
+    if (of.prefix != nullptr) {
+      const Sharded& shared = of.prefix->k;
+      prefix = lies(shared, of.prefix->v);
+      prefixes = {{shared.shape()[1], shared.shape()[0]},
+                  q.shape()[0],
+                  first_row,
+                  first(shared, 'N'),
+                  shared.local()[0]};
+    }
+    const LocalAttention<Number> local{
+        query[0],
+        query[1],
+        query[2],
+        query[3],
+        cache[2],
+        f.shards(q)[c].data(),
+        prefix,
+        lies(of.k, of.v),
+        prefixes,
+        of.pos.i32()[c].data(),
+        of.rows != nullptr ? &of.rows->ends.at(static_cast<std::size_t>(first_row)) : nullptr,
+        of.slopes != nullptr ? f.shards(*of.slopes)[c].data() : nullptr,
+        score[c].data(),
+        max[c].data(),
+        exp[c].data(),
+        denom[c].data(),
+        attn[c].data()};
+    const std::int64_t first_head = first(q, 'H');
+    const std::int64_t first_kv = first(of.k, 'K');
     for (std::int64_t h = 0; h < local.H; ++h) {
       const std::int64_t kv = (first_head + h) * K / H - first_kv;
       if (kv < 0 || kv >= local.K)
@@ -111,12 +195,24 @@ Attention attended(const Formulas& f, const Sharded& q, const Sharded& k, const 
           made(q.layout(), q.shape(), attn, FieldSort::number)};
 }
 
+Attention attended(const Operands& of, Threads& threads, Regime regime, Softmax softmax) {
+  return with_formulas(
+      of.q, [&](const auto& f) { return attended(f, of, threads, softmax); }, regime);
+}
+
 }  // namespace
 
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 Threads& threads, Regime regime, const Sharded* slopes) {
-  return with_formulas(
-      q, [&](const auto& f) { return attended(f, q, k, v, pos, threads, slopes); }, regime);
+                 Threads& threads, Regime regime, const Sharded* slopes, const RowTokens* rows,
+                 Softmax softmax) {
+  return attended({q, k, v, pos, nullptr, slopes, rows}, threads, regime, softmax);
+}
+
+Attention attend_prefix(const Sharded& q, const Sharded& k, const Sharded& v,
+                        const PrefixCaches& prefix, const Sharded& pos, Threads& threads,
+                        Regime regime, const Sharded* slopes, const RowTokens* rows,
+                        Softmax softmax) {
+  return attended({q, k, v, pos, &prefix, slopes, rows}, threads, regime, softmax);
 }
 
 }  // namespace shardproof

@@ -90,7 +90,7 @@ class Field {
   /// The function of this name; it lives as long as the field.
   const FieldFunction& function(std::string_view name) const;
   FieldElement apply(const FieldFunction& f, const FieldElement& v) const;
-  /// The same, but 0 of 0: of swish, gelu, gelu_erf and bf16.
+  /// The same, but 0 of 0: of swish, swish2, gelu, gelu_erf and bf16.
   FieldElement apply_from_zero(const FieldFunction& f, const FieldElement& v) const;
   /// Element i of the stream of inputs of this name.
   FieldElement input(const FieldFunction& stream, std::uint64_t i) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -16,12 +17,20 @@
 #include "engine/sharded.h"
 #include "weights/bf16.h"
 #include "weights/numerics.h"
+#include "weights/softmax.h"
 
 namespace shardproof {
 
 // What the ops that a chip does alone compute of single numbers. An op itself, all that it knows of
 // indices, heads, positions and slots, is written once over these, so that the field regime runs
 // the very code that floats do.
+
+/// One channel of the values that a query reads in one cache: `n` of them, `apart` from each other.
+template <class Number>
+struct ChannelOfValues {
+  const Number* first;
+  std::int64_t apart, n;
+};
 
 /// Of floats: docs/spec.md section 2.
 class FloatFormulas {
@@ -49,7 +58,7 @@ class FloatFormulas {
   static auto divided_by(double n) {
     return [n](float t) { return static_cast<float>(static_cast<double>(t) / n); };
   }
-  static auto swish() { return swish32; }
+  static auto swish(Softmax softmax) { return softmax == Softmax::base2 ? swish2_32 : swish32; }
   static auto gelu() { return gelu32; }
   static auto gelu_erf() { return gelu_erf32; }
   static auto stored() { return round_to_bf16; }
@@ -80,6 +89,10 @@ class FloatFormulas {
     const float* const best = first_largest(row, width);
     return {*best, static_cast<std::int32_t>(base + (best - row))};
   }
+  /// Of a block without an id: what a reader of it could not overlook.
+  static std::pair<float, std::int32_t> no_candidate() {
+    return {std::numeric_limits<float>::max(), -1};
+  }
   /// The id that belongs to the first of the largest of C candidates.
   static std::int32_t best_of_candidates(const float* row, const std::int32_t* ids, std::int64_t C,
                                          std::int64_t) {
@@ -90,39 +103,47 @@ class FloatFormulas {
   struct Attend {
     Regime regime;
     double scale;
+    bool base2;
 
     float score(const float* q, const float* k, std::int64_t Q, const float* slope,
                 std::int64_t distance) const {
-      double scaled = static_cast<double>(dot(q, 1, k, 1, Q)) * scale;
+      double scaled = static_cast<double>(dot(Pairs{q, 1, k, 1, Q})) * scale;
       if (slope != nullptr)
         scaled = scaled + static_cast<double>(*slope) * static_cast<double>(distance);
       return static_cast<float>(scaled);
     }
     static float max(const float* s, std::int64_t n) { return n > 0 ? *first_largest(s, n) : 0.0F; }
-    static float exp(float s, float top) { return exp32(s - top); }
+    float exp(float s, float top) const { return base2 ? exp2_32(s - top) : exp32(s - top); }
     float sum(const float* e, std::int64_t n) const {
       static constexpr float kOne = 1.0F;
-      return dot(e, 1, &kOne, 0, n);
+      return dot(Pairs{e, 1, &kOne, 0, n});
     }
     /// What divides by this sum.
     static double divisor(float denom) { return static_cast<double>(denom); }
-    float mean(const float* e, const float* v, std::int64_t apart, std::int64_t n,
-               double denom) const {
-      return static_cast<float>(static_cast<double>(dot(e, 1, v, apart, n)) / denom);
+    /// Of what lies in one cache and then in the other: one sum, however many they are.
+    float mean(const float* e, const ChannelOfValues<float>& prefix,
+               const ChannelOfValues<float>& own, double denom) const {
+      const float s = dot(Pairs{e, 1, prefix.first, prefix.apart, prefix.n},
+                          Pairs{e + prefix.n, 1, own.first, own.apart, own.n});
+      return static_cast<float>(static_cast<double>(s) / denom);
     }
 
    private:
-    /// S(a,b) of two vectors.
-    float dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
-              std::int64_t n) const {
-      if (regime == Regime::exact) return exact_dot(a, stride_a, b, stride_b, n);
+    /// S(a,b) of two vectors, in one part or several.
+    template <class... Part>
+    float dot(const Part&... part) const {
+      const std::array<Pairs, sizeof...(part)> parts{part...};
+      if (regime == Regime::exact) return exact_dot(parts);
       float total = 0.0F;
-      for (std::int64_t i = 0; i < n; ++i)
-        total = std::fma(a[i * stride_a], b[i * stride_b], total);
+      for (const Pairs& p : parts)
+        for (std::int64_t i = 0; i < p.n; ++i)
+          total = std::fma(p.a[i * p.stride_a], p.b[i * p.stride_b], total);
       return total;
     }
   };
-  Attend attend(std::int64_t Q) const { return {regime_, 1.0 / std::sqrt(static_cast<double>(Q))}; }
+  Attend attend(std::int64_t Q, Softmax softmax) const {
+    return {regime_, scale_of_scores(softmax, static_cast<double>(Q)), softmax == Softmax::base2};
+  }
 
  private:
   static const float* first_largest(const float* row, std::int64_t n) {
@@ -179,7 +200,9 @@ class FieldFormulas {
     return [this, inverse = field_->inverse(field_->integer(static_cast<std::int64_t>(n)))](
                const FieldElement& t) { return field_->multiply(t, inverse); };
   }
-  auto swish() const { return from_zero("swish"); }
+  auto swish(Softmax softmax) const {
+    return from_zero(softmax == Softmax::base2 ? "swish2" : "swish");
+  }
   auto gelu() const { return from_zero("gelu"); }
   auto gelu_erf() const { return from_zero("gelu_erf"); }
   auto stored() const { return from_zero("bf16"); }
@@ -211,6 +234,10 @@ class FieldFormulas {
       index = add(index, product(term, of_id(field_->integer(base + j))));
     }
     return {value, index};
+  }
+  /// Of a block without an id.
+  std::pair<FieldElement, FieldElement> no_candidate() const {
+    return {field_->integer(1), field_->integer(1)};
   }
   /// Hashes of the whole lists, of blocks of `width` ids.
   FieldElement best_of_candidates(const FieldElement* row, const FieldElement* ids, std::int64_t C,
@@ -249,15 +276,21 @@ class FieldFormulas {
       return all;
     }
     FieldElement divisor(const FieldElement& denom) const { return field.inverse(denom); }
-    FieldElement mean(const FieldElement* e, const FieldElement* v, std::int64_t apart,
-                      std::int64_t n, const FieldElement& inverse) const {
-      return field.multiply(field.dot(e, 1, v, apart, n), inverse);
+    FieldElement mean(const FieldElement* e, const ChannelOfValues<FieldElement>& prefix,
+                      const ChannelOfValues<FieldElement>& own, const FieldElement& inverse) const {
+      const FieldElement sum = field.add(field.dot(e, 1, prefix.first, prefix.apart, prefix.n),
+                                         field.dot(e + prefix.n, 1, own.first, own.apart, own.n));
+      return field.multiply(sum, inverse);
     }
   };
-  Attend attend(std::int64_t Q) const {
-    return {*field_, field_->constant(fmt::format("constant attend_scale Q={}", Q)),
-            field_->function("score to max"), field_->function("score to exp"),
-            field_->function("max to exp")};
+  Attend attend(std::int64_t Q, Softmax softmax) const {
+    const bool base2 = softmax == Softmax::base2;
+    return {
+        *field_,
+        base2 ? field_->integer(1) : field_->constant(fmt::format("constant attend_scale Q={}", Q)),
+        field_->function("score to max"),
+        field_->function(base2 ? "score to exp2" : "score to exp"),
+        field_->function(base2 ? "max to exp2" : "max to exp")};
   }
 
  private:

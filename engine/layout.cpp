@@ -9,7 +9,7 @@
 namespace shardproof {
 namespace {
 
-constexpr std::string_view kLetters = "BLMEFHKQVCSRPJ";
+constexpr std::string_view kLetters = "BLMNTEFHKQVCSRPJW";
 constexpr std::string_view kPartial = " partialsum-";
 
 }  // namespace

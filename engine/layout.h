@@ -17,9 +17,10 @@ namespace shardproof {
 /// partialsum; an axis that is absent means replicas. Shapes are no part of a layout: the local one
 /// is derived from it, the global shape and the torus.
 ///
-/// Dim letters: B batch, L query length, M cached length, E d_model, F d_ff, H query heads, K
-/// key/value heads, Q d_head, V vocabulary, C candidates, S and R the halves of a split H, P
-/// position and J channel pair of the RoPE tables.
+/// Dim letters: B batch, L query length, M cached length, N prefixes that rows of the batch share,
+/// T their length, E d_model, F d_ff, H query heads, K key/value heads, Q d_head, V vocabulary, C
+/// candidates, S and R the halves of a split H, P position and J channel pair of the RoPE tables, W
+/// words of an exact sum.
 class Layout {
  public:
   struct Dim {

@@ -242,9 +242,9 @@ Sharded add(const Sharded& a, const Sharded& b, Threads& threads) {
   });
 }
 
-Sharded swiglu(const Sharded& g, const Sharded& u, Threads& threads) {
-  return binary(g, u, threads, [](const auto& f) {
-    return [&f, h = f.swish()](const auto& x, const auto& y) { return f.gated(h(x), y); };
+Sharded swiglu(const Sharded& g, const Sharded& u, Threads& threads, Softmax softmax) {
+  return binary(g, u, threads, [softmax](const auto& f) {
+    return [&f, h = f.swish(softmax)](const auto& x, const auto& y) { return f.gated(h(x), y); };
   });
 }
 
@@ -267,7 +267,7 @@ Sharded store(const Sharded& t, Threads& threads) {
 }
 
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
-               CacheType kept) {
+               CacheType kept, const RowTokens* rows, std::int64_t prefix) {
   const Shape& old_local = cache.local();
   const Shape& new_rows = t.local();
   const std::int64_t B = old_local[0];
@@ -281,10 +281,14 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
     const auto stored = f.stored();
     return map_chips(f, cache, cache.layout(), shape, threads, [&](std::int64_t chip, Number* out) {
       std::fill_n(out, B * (M + L) * row, f.unwritten());
+      const std::int64_t first_row =
+          cache.torus().block(static_cast<int>(chip), cache.layout().dims()[0].axes) * B;
       for (std::int64_t b = 0; b < B; ++b) {
         std::copy_n(of(f, cache, chip) + b * M * row, M * row, out + b * (M + L) * row);
-        for (std::int64_t l = 0; l < L; ++l) {
-          const std::int64_t slot = ints_of(pos, chip)[b * L + l];
+        const std::int64_t tokens =
+            rows == nullptr ? L : rows->tokens.at(static_cast<std::size_t>(first_row + b));
+        for (std::int64_t l = 0; l < tokens; ++l) {
+          const std::int64_t slot = ints_of(pos, chip)[b * L + l] - prefix;
           if (slot < 0 || slot >= M + L)
             throw Error("append_range",
                         fmt::format("slot {} is outside a cache of length {}", slot, M + L));
@@ -298,12 +302,13 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
 }
 
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
-                     const Layout& layout, Threads& threads, Regime regime) {
+                     const Layout& layout, Threads& threads, Regime regime, std::int64_t V) {
+  const std::int64_t rows_of_ids = V > 0 ? std::min(V, table->shape()[0]) : table->shape()[0];
   for (const auto& of_chip : ids.i32())
     for (const std::int32_t id : of_chip)
-      if (id < 0 || id >= table->shape()[0])
+      if (id < 0 || id >= rows_of_ids)
         throw Error("embed_range",
-                    fmt::format("id {} is outside a vocabulary of {}", id, table->shape()[0]));
+                    fmt::format("id {} is outside a vocabulary of {}", id, rows_of_ids));
   Shape shape = ids.shape();
   shape.push_back(table->shape()[1]);
   const auto count =
@@ -334,7 +339,7 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
   return {ids.torus(), layout, shape, std::move(partial)};
 }
 
-Candidates local_argmax(const Sharded& z, Threads& threads) {
+Candidates local_argmax(const Sharded& z, Threads& threads, std::int64_t V) {
   const Shape& local = z.local();
   const std::int64_t rows = local[0];
   const std::int64_t width = local[1];
@@ -349,8 +354,10 @@ Candidates local_argmax(const Sharded& z, Threads& threads) {
       const auto c = static_cast<std::size_t>(chip);
       const std::int64_t base =
           z.torus().block(static_cast<int>(chip), z.layout().axes('V')) * width;
+      const std::int64_t ids = V > 0 ? std::clamp<std::int64_t>(V - base, 0, width) : width;
       for (std::int64_t i = 0; i < rows; ++i) {
-        const auto best = f.best_of_block(of(f, z, chip) + i * width, width, base);
+        const auto best =
+            ids > 0 ? f.best_of_block(of(f, z, chip) + i * width, ids, base) : f.no_candidate();
         values[c].push_back(best.first);
         indices[c].push_back(best.second);
       }
@@ -360,8 +367,10 @@ Candidates local_argmax(const Sharded& z, Threads& threads) {
   });
 }
 
-Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads, std::int64_t width) {
+Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads, std::int64_t width,
+               std::int64_t V) {
   const Shape& local = value.local();
+  const std::int64_t blocks = V > 0 && width > 0 ? (V + width - 1) / width : local[1];
   return with_formulas(value, [&](const auto& f) -> Sharded {
     using Index = typename std::decay_t<decltype(f)>::Index;
     ChipArrays<Index> tokens(static_cast<std::size_t>(value.torus().chips()));
@@ -369,7 +378,7 @@ Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads, std
       const Index* const ids = f.indices(index)[static_cast<std::size_t>(chip)].data();
       for (std::int64_t i = 0; i < local[0]; ++i)
         tokens[static_cast<std::size_t>(chip)].push_back(f.best_of_candidates(
-            of(f, value, chip) + i * local[1], ids + i * local[1], local[1], width));
+            of(f, value, chip) + i * local[1], ids + i * local[1], blocks, width));
     });
     return {value.torus(),
             without(value.layout(), 1),

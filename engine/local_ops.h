@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "engine/numeric/threads.h"
+#include "engine/row_tokens.h"
 #include "engine/sharded.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
@@ -44,8 +45,9 @@ Sharded bias(const Sharded& t, const std::vector<const Sharded*>& b, Threads& th
 Sharded center(const Sharded& t, const Sharded& mu, Threads& threads);
 /// a + b in f32, element by element.
 Sharded add(const Sharded& a, const Sharded& b, Threads& threads);
-/// (float)(g/(1+exp(−g))) · u in f32, element by element.
-Sharded swiglu(const Sharded& g, const Sharded& u, Threads& threads);
+/// (float)(g/(1+exp(−g))) · u in f32, element by element; in a base-2 model of 2g in place of g.
+Sharded swiglu(const Sharded& g, const Sharded& u, Threads& threads,
+               Softmax softmax = Softmax::base_e);
 /// gelu(g) · u in f32, gelu in its tanh form.
 Sharded geglu(const Sharded& g, const Sharded& u, Threads& threads);
 Sharded gelu(const Sharded& g, Threads& threads);
@@ -55,37 +57,60 @@ Sharded gelu_erf(const Sharded& g, Threads& threads);
 Sharded store(const Sharded& t, Threads& threads);
 
 /// The cache [BMKQ] grown by L slots, with the rows of t [BLKQ] written at slots pos [BL], rounded
-/// to bf16 if the cache is of bf16; slots that nothing wrote hold NaN. Throws Error("append_range",
-/// ...) on a slot outside the grown cache.
+/// to bf16 if the cache is of bf16; slots that nothing wrote hold NaN, and padding is not written.
+/// Of rows that go on from prefixes of `prefix` positions slot 0 is the position behind them.
+/// Throws Error("append_range", ...) on a slot outside the grown cache.
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
-               CacheType kept = CacheType::as_act);
+               CacheType kept = CacheType::as_act, const RowTokens* rows = nullptr,
+               std::int64_t prefix = 0);
 
 /// What attention returns: score [BLHM], max [BLH], exp [BLHM], denom [BLH], attn [BLHQ].
 struct Attention {
   Sharded score, max, exp, denom, attn;
 };
-/// Causal attention of q [BLHQ] over the caches k, v [BMKQ], key m visible iff m ≤ pos. Query head
+/// Causal attention of q [BLHQ] over the caches k, v [BMKQ], key m visible iff m ≤ pos and, where
+/// rows have padding, m is before the end of the row's tokens. Query head
 /// h reads kv head ⌊h·K/H⌋. Masked scores and exps hold +0. In the f32 regime S is the f32 fma
 /// chain over Q, or over the visible keys ascending. With ALiBi slopes [H], slope·(m − pos) is
-/// added to the scaled score in f64.
+/// added to the scaled score in f64. In a base-2 model nothing scales the score, and exp is 2^x.
 Attention attend(const Sharded& q, const Sharded& k, const Sharded& v, const Sharded& pos,
-                 Threads& threads, Regime regime = Regime::exact, const Sharded* slopes = nullptr);
+                 Threads& threads, Regime regime = Regime::exact, const Sharded* slopes = nullptr,
+                 const RowTokens* rows = nullptr, Softmax softmax = Softmax::base_e);
+
+/// The caches of prefixes [NTKQ]: row i of a batch of B goes on from prefix ⌊i·N/B⌋.
+struct PrefixCaches {
+  const Sharded& k;
+  const Sharded& v;
+};
+/// The same where the first T keys and values of a row are those of its prefix and k, v hold what
+/// follows, slot m position T + m: what attend returns of the two caches put together, row by row,
+/// without putting them together. Scores and exps are [BLHM] with M = T + slots of k.
+Attention attend_prefix(const Sharded& q, const Sharded& k, const Sharded& v,
+                        const PrefixCaches& prefix, const Sharded& pos, Threads& threads,
+                        Regime regime = Regime::exact, const Sharded* slopes = nullptr,
+                        const RowTokens* rows = nullptr, Softmax softmax = Softmax::base_e);
 
 /// Rows of the table U [VE] for ids [BL] (int32); a chip returns 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the
-/// table does not have.
+/// table does not have. Of a table that is padded the first `V` rows alone are the vocabulary's;
+/// here and below 0 stands for all of them.
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
-                     const Layout& layout, Threads& threads, Regime regime = Regime::exact);
+                     const Layout& layout, Threads& threads, Regime regime = Regime::exact,
+                     std::int64_t V = 0);
 
 /// The best logit of each chip's block of z [BV] and its global index: value and index [BC], C one
-/// candidate a block, with V's axes. The first of equals wins.
+/// candidate a block, with V's axes. The first of equals wins. Ids from `V` on are padding and take
+/// no part; a block of nothing else has the largest f32 and −1 (in the field regime 1 and 1), which
+/// nobody can take for a candidate unnoticed.
 struct Candidates {
   Sharded value, index;
 };
-Candidates local_argmax(const Sharded& z, Threads& threads);
+Candidates local_argmax(const Sharded& z, Threads& threads, std::int64_t V = 0);
 /// The index [B] of the best candidate, the first of equals; candidates are in vocabulary order.
-/// The field regime, where each is a hash of its block's logits, needs to know the ids a block.
-Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads,
-               std::int64_t width = 0);
+/// `width` is how many ids a block has, padded ones included: the field regime, where each
+/// candidate is a hash of its block's logits, needs to know, and where ids from `V` on are padding,
+/// how many blocks have an id.
+Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads, std::int64_t width = 0,
+               std::int64_t V = 0);
 
 }  // namespace shardproof

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string_view>
+#include <utility>
 
+#include "engine/run/dim_padding.h"
 #include "engine/run/plan.h"
 #include "golden/strata.h"
 #include "weights/error.h"
@@ -13,14 +16,16 @@
 namespace shardproof::cases {
 namespace {
 
-/// A stream of choices, a function of (seed, case, attempt).
+/// A stream of choices, a function of (seed, case, attempt). Of a stream of its own is what came
+/// later and leaves the rest of a case as it was.
 class Choices {
  public:
-  Choices(std::uint64_t seed, std::uint64_t index) : seed_(seed), base_(index << 16) {}
+  Choices(std::uint64_t seed, std::uint64_t index, std::string_view stream = "case")
+      : stream_(stream), seed_(seed), base_(index << 16) {}
 
   /// Uniform in [0, n).
   std::int64_t below(std::int64_t n) {
-    const auto words = counter_random(seed_, "case", base_ + next_++);
+    const auto words = counter_random(seed_, stream_, base_ + next_++);
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     return static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(n));
   }
@@ -34,6 +39,7 @@ class Choices {
   }
 
  private:
+  std::string_view stream_;
   std::uint64_t seed_, base_;
   std::uint64_t next_ = 0;
 };
@@ -54,12 +60,18 @@ std::int64_t stretched(Choices& choose, std::int64_t unit, std::int64_t around) 
   return unit * choose.between(1, std::max<std::int64_t>(1, around / unit));
 }
 
+/// What divides n, but for 1 and itself.
+std::vector<std::int64_t> divisors_of(std::int64_t n) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t k = 2; k < n; ++k)
+    if (n % k == 0) divisors.push_back(k);
+  return divisors;
+}
+
 /// H and K as the kind wants them; false if this H has no such K.
 bool choose_heads(Choices& choose, strata::Heads heads, std::int64_t unit, ModelConfig& m) {
   m.H = stretched(choose, unit, 12);
-  std::vector<std::int64_t> divisors;
-  for (std::int64_t k = 2; k < m.H; ++k)
-    if (m.H % k == 0) divisors.push_back(k);
+  const std::vector<std::int64_t> divisors = divisors_of(m.H);
   switch (heads) {
     case strata::Heads::multiquery:
       m.K = 1;
@@ -93,6 +105,37 @@ void choose_formulas(Choices& choose, ModelConfig& m) {
   m.unembed_bias = choose.percent(25);
 }
 
+/// H or V are fewer than divide, and padded to what does: to as many as H was drawn, or to more.
+void choose_padding(Choices& choose, Case& c) {
+  ModelConfig& m = c.model;
+  if (choose.percent(20)) {
+    const std::int64_t group = m.K == 1 ? 1 : m.H / m.K;
+    const std::int64_t least = m.K == 1 ? 1 : 2;  // of groups; what is grouped stays so
+    const std::int64_t groups = m.H / group;
+    if (groups > least && choose.percent(75)) {
+      c.pad_heads = m.H;
+      m.H = group * choose.between(least, groups - 1);
+      if (m.K > 1) m.K = m.H / group;
+    } else {
+      c.pad_heads = m.H + std::lcm(unit(c, 'H'), group);
+    }
+  }
+  if (choose.percent(20)) {
+    const std::int64_t n = chips(c.torus);
+    c.pad_vocab = m.V + n * choose.between(1, 3);
+    m.V += choose.between(0, n - 1);
+  }
+}
+
+/// Random sampling, of logits that differ by less than one at temperature 1.
+void choose_sampling(Choices& choose, Case& c) {
+  Sampling& s = c.sampling;
+  s.sample = Sample::random;
+  if (choose.percent(60)) s.temperature = choose.of({0.7, 0.1, 0.02, 3.0});
+  if (choose.percent(50)) s.top_k = choose.percent(20) ? 1 : choose.between(1, c.model.V);
+  if (choose.percent(60)) s.top_p = choose.of({0.9, 0.5, 0.1, 0.999, 1e-9});
+}
+
 /// A torus of the class, of at most 48 chips.
 Torus choose_torus(Choices& choose, strata::TorusClass wanted) {
   if (wanted == strata::TorusClass::one_chip) return {1, 1, 1};
@@ -111,6 +154,33 @@ Torus choose_torus(Choices& choose, strata::TorusClass wanted) {
     const Torus torus(x, y, z);
     if (chips(torus) <= 48 && strata::class_of(torus) == wanted) return torus;
   }
+}
+
+/// Rows that are shorter than the prompt, as drawn or as listed.
+RowLengths choose_lengths(Choices& choose, const Case& c) {
+  if (choose.percent(50)) return {true, {}};
+  RowLengths lengths;
+  const std::int64_t count = choose.between(1, std::min<std::int64_t>(c.batch, 4));
+  for (std::int64_t i = 0; i < count; ++i) lengths.cycle.push_back(choose.between(1, c.prompt));
+  return lengths;
+}
+
+/// Prefixes that rows share, where the prompt has room for them and a token of each row's own: of
+/// as many positions as the prefill can shard, one, as many as rows, or any number of them. Listed
+/// lengths are beyond them.
+void choose_prefix(Choices& choose, Case& c) {
+  const std::int64_t L = smallest_length(c.prefill, c.torus);
+  const std::int64_t most = (c.prompt - 1) / L;
+  if (most < 1) return;
+  c.prefix.length = L * (choose.percent(30) ? 1 : choose.between(1, most));
+  const std::vector<std::int64_t> divisors = divisors_of(c.batch);
+  c.prefix.rows = choose.percent(20)   ? 1
+                  : choose.percent(25) ? c.batch
+                                       : choose.between(1, c.batch);
+  if (!divisors.empty() && choose.percent(35))
+    c.prefix.rows = divisors[static_cast<std::size_t>(
+        choose.below(static_cast<std::int64_t>(divisors.size())))];
+  for (std::int64_t& length : c.lengths.cycle) length = std::max(length, c.prefix.length + 1);
 }
 
 /// A case of the stratum, if the choices make one.
@@ -161,7 +231,11 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
     c.numerics.wire = FloatType::bf16;
   if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
   if (of_palm && choose.percent(20)) m.eps = choose.percent(50) ? 1e-5 : 0.5;
+  if (choose.percent(20)) m.softmax = Softmax::base2;
   if (choose.percent(20)) m.positions = 2 * (c.prompt + c.gen);  // not many more than there are
+  if (choose.percent(30)) c.lengths = choose_lengths(choose, c);
+  choose_padding(choose, c);
+  if (kind.regime != Regime::field && choose.percent(35)) choose_sampling(choose, c);
   return c;
 }
 
@@ -180,14 +254,15 @@ bool legal(const Case& c) { return plan_if_legal(c).has_value(); }
 Case draw(std::uint64_t seed, std::uint64_t index) { return draw_plan(seed, index).given; }
 
 RunPlan draw_plan(std::uint64_t seed, std::uint64_t index) {
-  Choices choose(seed, index);
+  Choices choose(seed, index), of_prefix(seed, index, "case prefix");
   const strata::Stratum& stratum = strata::stratum_of(seed, index);
   for (;;) {
-    const std::optional<Case> c = attempt(choose, stratum);
+    std::optional<Case> c = attempt(choose, stratum);
     if (!c) continue;
     const double cost = multiply_adds(*c);
     // Large cases are kept one time in three, so that the typical one stays cheap.
     if (cost > kMostMultiplyAdds || (cost > kMostMultiplyAdds / 4 && !choose.percent(33))) continue;
+    if (of_prefix.percent(30)) choose_prefix(of_prefix, *c);
     if (std::optional<RunPlan> plan = plan_if_legal(*c)) return *std::move(plan);
   }
 }
@@ -202,11 +277,27 @@ static void round_down(Case& c) {
   if (m.E > 0) m.logit_scale = usual_logit_scale(m);
 }
 
+/// Lengths and prefixes of a case whose prompt or batch became less are as much as it has room for.
+static void fit_rows(Case& c) {
+  auto& lengths = c.lengths.cycle;
+  if (std::ssize(lengths) > c.batch) lengths.resize(static_cast<std::size_t>(c.batch));
+  for (std::int64_t& length : lengths) length = std::min(length, c.prompt);
+  SharedPrefix& prefix = c.prefix;
+  if (!prefix.given()) return;
+  const std::int64_t shortest =
+      lengths.empty() ? c.prompt : *std::min_element(lengths.begin(), lengths.end());
+  const std::int64_t L = smallest_length(c.prefill, c.torus);
+  prefix.rows = std::min(prefix.rows, c.batch);
+  prefix.length = std::min(prefix.length, (shortest - 1) / L * L);
+  if (prefix.length == 0) prefix = {};
+}
+
 std::vector<Case> simpler(const Case& c) {
   std::vector<Case> all;
   const auto propose = [&](auto&& change) {
     Case next = c;
     change(next);
+    fit_rows(next);
     if (!(next == c) && legal(next)) all.push_back(next);
   };
   for (Axis axis : {Axis::x, Axis::y, Axis::z})
@@ -221,13 +312,39 @@ std::vector<Case> simpler(const Case& c) {
         if (!legal(next)) round_down(next);
       });
     }
+  const std::int64_t L = smallest_length(c.prefill, c.torus);
+  if (c.prefix.given()) {
+    propose([](Case& next) { next.prefix = {}; });
+    propose([](Case& next) { next.prefix.rows = 1; });
+    propose([](Case& next) { next.prefix.rows = std::max<std::int64_t>(1, next.prefix.rows - 1); });
+    propose([&](Case& next) { next.prefix.length = std::min(c.prefix.length, L); });
+    propose([&](Case& next) {
+      next.prefix.length = std::max(std::min(c.prefix.length, L), c.prefix.length - L);
+    });
+  }
+  propose([](Case& next) { next.lengths = {}; });
+  propose([](Case& next) { next.lengths.cycle.resize(next.lengths.cycle.empty() ? 0 : 1); });
+  propose([](Case& next) {
+    if (!next.lengths.cycle.empty()) next.lengths.cycle.pop_back();
+  });
+  // Nothing is padded where the model's own dims do; or they are as long as what they are padded
+  // to.
+  propose([](Case& next) { next.pad_heads = 0; });
+  propose([](Case& next) {
+    if (next.pad_heads == 0) return;
+    const ModelConfig placed = placed_model(next);
+    next.model.H = placed.H, next.model.K = placed.K, next.pad_heads = 0;
+  });
+  propose([](Case& next) { next.pad_vocab = 0; });
+  propose([](Case& next) {
+    if (next.pad_vocab != 0) next.model.V = std::exchange(next.pad_vocab, 0);
+  });
   propose([](Case& next) { next.model.layers = 1; });
   propose([](Case& next) { next.model.layers = std::min<std::int64_t>(2, next.model.layers); });
   propose([](Case& next) { next.gen = std::max<std::int64_t>(1, next.gen - 1); });
   propose([](Case& next) { next.gen = std::min<std::int64_t>(2, next.gen); });
   // The prompt in steps of what the prefill shards it by; what has several chunks keeps them where
   // it can, or has one.
-  const std::int64_t L = smallest_length(c.prefill, c.torus);
   propose([&](Case& next) { next.prompt = next.chunk = std::min(c.prompt, L); });
   propose([](Case& next) { next.chunk = next.prompt; });
   if (c.chunk < c.prompt) {
@@ -250,6 +367,10 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.numerics.wire = FloatType::f32; });
   propose([](Case& next) { next.numerics.act = ActType::f32; });
   propose([](Case& next) { next.numerics.weights = WeightType::f32; });
+  propose([](Case& next) { next.sampling = {}; });
+  propose([](Case& next) { next.sampling.top_k = 0; });
+  propose([](Case& next) { next.sampling.top_p = 1.0; });
+  propose([](Case& next) { next.sampling.temperature = 1.0; });
   propose([](Case& next) { next.decode = next.prefill; });
   propose([](Case& next) { next.prefill = next.decode; });
   const std::int64_t n = chips(c.torus);
@@ -279,6 +400,7 @@ std::vector<Case> simpler(const Case& c) {
     next.model.preset = ModelConfig().preset;
     next.model.logit_scale = usual_logit_scale(next.model);
   });
+  propose([](Case& next) { next.model.softmax = Softmax::base_e; });
   propose([](Case& next) { next.model.cache = CacheType::as_act; });
   propose([](Case& next) { next.model.rotary = 1.0; });
   propose([](Case& next) { next.model.theta = 10000.0; });

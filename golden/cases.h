@@ -15,7 +15,9 @@ namespace shardproof::cases {
 /// 4x2x3, 3x2x2, 2x3x1, 1x4x2; every pair of two on 4x2x3; 4x4x4 once; regime=f32 under each
 /// schedule, on plain, whole-family serial and bf16 models; serial blocks on the same tori; and
 /// layernorm, the gelus, biases, interleaved and no rotation and untied tables. Of every strategy:
-/// multihead, grouped and multiquery × the tori 4x2x3, 2x2x2, 3x2x2, 1x4x2, and 4x4x4 once.
+/// multihead, grouped and multiquery × the tori 4x2x3, 2x2x2, 3x2x2, 1x4x2, and 4x4x4 once; and
+/// rows of unequal length, and padded heads and ids, each on two tori; and rows that share
+/// prefixes. Of the family of models: in base 2, in every regime.
 std::vector<Case> standard_matrix();
 
 /// Random case number `index` of the stream `seed`, of the stratum that golden/strata.h has for it:

@@ -23,11 +23,14 @@ void Coverage::add(const Case& c) {
     ++counts_["regime f32"];
     ++counts_[fmt::format("schedule {}", shardproof::to_string(c.numerics.schedule))];
   }
+  if (c.lengths.given()) ++counts_["rows of unequal length"];
+  if (c.prefix.given()) ++counts_["shared prefixes"];
   if (c.numerics.acc == FloatType::bf16) ++counts_["acc bf16"];
   if (c.numerics.wire == FloatType::bf16)
     ++counts_[c.numerics.regime == Regime::f32 ? "wire bf16, regime f32" : "wire bf16, exact"];
   if (c.model.cache != CacheType::as_act)
     ++counts_[fmt::format("cache {}", shardproof::to_string(c.model.cache))];
+  if (c.sampling.sample == Sample::random) ++counts_["sample random"];
   if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
   if (c.model.block == Block::serial) ++counts_["serial blocks"];
   if (c.model.norm == Norm::layernorm) ++counts_["layernorm"];
@@ -37,7 +40,10 @@ void Coverage::add(const Case& c) {
   if (!c.model.tied) ++counts_["untied table"];
   if (c.model.rope == Rope::alibi) ++counts_["alibi"];
   if (c.model.unembed_bias) ++counts_["bias of the logits"];
+  if (c.model.softmax == Softmax::base2) ++counts_["softmax of base 2"];
   if (c.model.preset != ModelConfig().preset) ++counts_["another preset"];
+  if (c.pad_heads != 0) ++counts_["padded heads"];
+  if (c.pad_vocab != 0) ++counts_["padded vocabulary"];
   for (const std::string& value : key_values_of(c)) ++values_[value];
   for (const std::string& cell : strata::cells_of(c)) ++cells_[cell];
   multiply_adds_.push_back(multiply_adds(c));
@@ -57,6 +63,11 @@ std::vector<Coverage::Requirement> Coverage::requirements() const {
                                {"alibi", 0, 5},
                                {"bias of the logits", 0, 10},
                                {"another preset", 0, 10},
+                               {"softmax of base 2", 0, 10},
+                               {"rows of unequal length", 0, 20},
+                               {"shared prefixes", 0, 10},
+                               {"padded heads", 0, 8},
+                               {"padded vocabulary", 0, 8},
                                {"regime f32", 0, 15},
                                {"schedule group", 0, 2},
                                {"schedule ring", 0, 2},
@@ -66,7 +77,8 @@ std::vector<Coverage::Requirement> Coverage::requirements() const {
                                {"wire bf16, regime f32", 0, 10},
                                {"wire bf16, exact", 0, 3},
                                {"cache bf16", 0, 5},
-                               {"cache f32", 0, 5}};
+                               {"cache f32", 0, 5},
+                               {"sample random", 0, 15}};
   for (Requirement& r : all) {
     const auto at = counts_.find(r.name);
     const auto hits = at == counts_.end() ? std::int64_t{0} : at->second;

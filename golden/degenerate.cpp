@@ -83,7 +83,7 @@ bool in_all_passes(const oracle::Answer& answer, std::string_view phase, const s
 /// Values over the model's channels: the statistics of attention may well be zero. Rows whose
 /// logits are equal are so throughout.
 void look_at_values(const ModelConfig& model, const oracle::Answer& answer, Found& found) {
-  for (const std::string phase : {"prefill", "decode"}) {
+  for (const std::string phase : {"prefix", "prefill", "decode"}) {
     for (const CheckpointSpec& spec : checkpoint_specs(model)) {
       if (spec.dims.find_first_of("EFQV") == std::string::npos) continue;
       for (std::int64_t layer = 0; layer < (spec.per_layer ? model.layers : 1); ++layer) {

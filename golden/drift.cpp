@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "golden/row_padding.h"
 #include "golden/scalar/model.h"
 #include "weights/registry.h"
 
@@ -24,11 +25,12 @@ std::vector<float> last_tokens(const Tensor& t, const IntTensor& last) {
   return rows;
 }
 
-/// Cache slots that no token reached, NaN in the run, do not count.
-double relative_distance(const std::vector<float>& f32, const std::vector<float>& exact) {
+/// Cache slots that no token reached, NaN in the run, do not count, nor does padding.
+double relative_distance(const std::vector<float>& f32, const std::vector<float>& exact,
+                         const std::vector<bool>& padding) {
   double squares = 0.0, most = 0.0, count = 0.0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
-    if (std::isnan(f32[i]) || std::isnan(exact[i])) continue;
+    if (std::isnan(f32[i]) || std::isnan(exact[i]) || (!padding.empty() && padding[i])) continue;
     const double e = static_cast<double>(exact[i]);
     squares += e * e;
     count += 1.0;
@@ -62,6 +64,7 @@ void Drift::add(const Drift& other) {
 }
 
 void DriftMeter::measure(const ScalarModel& model) {
+  const RowsOfPass rows_of_pass(model.plan_of_pass());
   if (!apart_)
     for (const auto& [key, made] : model.values()) {
       const Role& m = made.role;
@@ -73,17 +76,25 @@ void DriftMeter::measure(const ScalarModel& model) {
       const std::vector<float> rows =
           m.last ? last_tokens(exact->second, exact_.last.at(model.pass())) : std::vector<float>();
       const std::vector<float>& whole = m.last ? rows : exact->second.data;
-      if (whole.size() != made.value.whole().size()) continue;
+      Shape own = exact->second.shape;
+      if (m.last) own.erase(own.begin() + 1);
+      const Shape placed = model.padding().placed(whole_letters(made.value.layout), own);
+      const std::vector<float> without =
+          placed == own || element_count(placed) != element_count(made.value.shape)
+              ? std::vector<float>()
+              : without_padding(made.value.whole(), own, placed);
+      const std::vector<float>& mine = without.empty() ? made.value.whole() : without;
+      if (whole.size() != mine.size()) continue;
       double& most = drift_.relative[m.name];
-      most = std::max(most, relative_distance(made.value.whole(), whole));
+      most = std::max(most, relative_distance(mine, whole, row_padding(m, own, rows_of_pass)));
     }
-  for (; sampled_ < model.tokens().size(); ++sampled_) {
-    const auto& mine = model.tokens()[sampled_];
-    const std::vector<std::int32_t>& theirs = exact_.tokens.at(model.pass() + ".token").data;
-    drift_.tokens += static_cast<std::int64_t>(mine.size());
-    for (std::size_t b = 0; b < mine.size(); ++b)
-      if (mine[b] == theirs[b]) ++drift_.equal_tokens;
-    if (mine != theirs) apart_ = true;
+  const std::vector<std::int32_t>& mine = model.sampled();
+  for (std::size_t b = 0; b < mine.size(); ++b) {
+    if (!rows_of_pass.samples[b]) continue;
+    const bool same = mine[b] == exact_.tokens.at(model.pass() + ".token").data[b];
+    ++drift_.tokens;
+    drift_.equal_tokens += same ? 1 : 0;
+    apart_ = apart_ || !same;
   }
 }
 

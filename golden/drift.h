@@ -37,7 +37,6 @@ class DriftMeter {
  private:
   const oracle::Answer& exact_;
   Drift drift_;
-  std::size_t sampled_ = 0;
   bool apart_ = false;
 };
 

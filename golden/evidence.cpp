@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "golden/case_padding.h"
 #include "golden/compare/block_map.h"
 #include "weights/registry.h"
 
@@ -59,6 +60,7 @@ struct Alike {
 std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) {
   std::map<std::string, Alike> found;
   std::set<std::string> looked_at;
+  const DimPadding padding = dim_padding(plan.given);
   const auto look = [&](const std::string& name, const ValueDecl& declared, const Torus& torus) {
     const std::int64_t blocks = block_count(declared.layout, torus);
     if (blocks == 1 ||
@@ -66,9 +68,15 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
              .insert(fmt::format("{} {} {}", name, declared.layout.to_string(), torus.to_string()))
              .second)
       return;
-    const Tensor& tensor = weights.at(name);
-    if (tensor.shape.size() == declared.layout.rank() &&
-        all_blocks_alike(tensor, declared.layout, torus))
+    const Tensor& own = weights.at(name);
+    if (own.shape.size() != declared.layout.rank()) return;
+    Tensor placed;
+    const Shape shape = padding.placed(declared.layout.letters(), own.shape);
+    if (shape != own.shape) {
+      placed.shape = shape;
+      placed.data = with_padding(own.data, own.shape, shape, 0.0F);
+    }
+    if (all_blocks_alike(shape != own.shape ? placed : own, declared.layout, torus))
       found.emplace(name, Alike{declared.layout, blocks});
   };
   const auto look_at_each_layer = [&](const ValueDecl& declared, const Torus& torus) {
@@ -79,6 +87,7 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
         look(name, declared, torus);
   };
   std::vector<const PhasePrograms*> phases{&plan.prefill};
+  if (plan.passes.prefix().given()) phases.push_back(&plan.prefix);
   if (plan.passes.decodes()) phases.push_back(&plan.decode);
   for (const PhasePrograms* phase : phases)
     for (const Program* program : {&phase->embed, &phase->layer, &phase->head}) {
@@ -153,6 +162,11 @@ std::vector<std::string> notes_of_passes(const RunPlan& plan) {
       return op.loop != Loop::none && programs.torus.size(op.axes) > 1;
     });
   };
+  if (c.lengths.given() && plan.passes.full())
+    notes.push_back(
+        fmt::format("lengths={}: every row is as long as the prompt, no padding is "
+                    "left out",
+                    c.lengths.to_string()));
   if (c.numerics.loop != Loop::none && !looped(plan.prefill) && !looped(plan.decode))
     notes.push_back(fmt::format("loop={}: no arrow is a ring of several chips that can be looped",
                                 to_string(c.numerics.loop)));

@@ -24,7 +24,8 @@ Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights);
 
 /// What the passes of a run leave unproved though it is equal: of a run without decode steps the
 /// decode, of a user's layer that is the prefill alone the reading of a filled cache, of a case
-/// with loops of which none is a ring of several chips the loops.
+/// with lengths that leave no row shorter the padding, of one with loops of which none is a ring of
+/// several chips the loops.
 std::vector<std::string> notes_of_passes(const RunPlan& plan);
 
 /// A user's layer is proved as decode only by a pass that reads a filled cache at positions above

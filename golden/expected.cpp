@@ -8,6 +8,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "golden/row_padding.h"
+#include "golden/sampling_value.h"
 #include "weights/registry.h"
 
 namespace shardproof {
@@ -23,7 +25,7 @@ Expected expect(std::string id, const Array<T>& tensor) {
 }
 
 Expected expect(std::string id, const oracle::field::Tensor& tensor) {
-  Expected e{{tensor.shape, {}, false, {}}, std::move(id)};
+  Expected e{{tensor.shape, {}, false}, std::move(id)};
   e.numbers.reserve(tensor.data.size());
   for (const oracle::field::Number& v : tensor.data) e.numbers.push_back({v.lane});
   return e;
@@ -84,29 +86,60 @@ Expected with_unwritten_slots(Expected e, const IntTensor& written) {
 }
 
 /// The best logit of each of C equal blocks of the vocabulary, the first of equals: value or index.
+/// A block of padding has none.
 Expected candidates(const oracle::Answer& answer, const std::string& id, const std::string& pass,
-                    std::int64_t C, bool index) {
+                    std::int64_t C, bool index, const DimPadding& padding) {
   const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
   const std::int64_t B = logits.shape[0];
-  const std::int64_t width = logits.shape[1] / C;
+  const std::int64_t V = logits.shape[1];
+  const std::int64_t width = padding.placed('V', V) / C;
   Expected e{{{B, C}, {}, index}, id};
+  if (padding.pads('V')) e.padding.assign(static_cast<std::size_t>(B * C), false);
   for (std::int64_t i = 0; i < B * C; ++i) {
-    const float* block = logits.data.data() + i * width;
-    std::int64_t best = 0;
-    for (std::int64_t v = 1; v < width; ++v)
-      if (block[v] > block[best]) best = v;
-    e.bits.push_back(index ? static_cast<std::uint32_t>(i % C * width + best)
-                           : std::bit_cast<std::uint32_t>(block[best]));
+    const float* const row = logits.data.data() + i / C * V;
+    const std::int64_t first = i % C * width;
+    if (first >= V) {
+      e.padding[static_cast<std::size_t>(i)] = true;
+      e.bits.push_back(0);
+      continue;
+    }
+    std::int64_t best = first;
+    for (std::int64_t v = first; v < std::min(first + width, V); ++v)
+      if (row[v] > row[best]) best = v;
+    e.bits.push_back(index ? static_cast<std::uint32_t>(best)
+                           : std::bit_cast<std::uint32_t>(row[best]));
   }
   return e;
 }
 
 /// The same of the field regime.
 Expected candidates(const oracle::field::Answer& answer, const std::string& id,
-                    const std::string& pass, std::int64_t C, bool index) {
-  Expected e = expect(id, index ? answer.indices(pass, C) : answer.candidates(pass, C));
+                    const std::string& pass, std::int64_t C, bool index,
+                    const DimPadding& padding) {
+  const std::int64_t V = answer.config.V;
+  const std::int64_t placed = padding.placed('V', V);
+  Expected e =
+      expect(id, index ? answer.indices(pass, C, placed) : answer.candidates(pass, C, placed));
   e.integer = index;
+  if (padding.pads('V'))
+    for (std::size_t i = 0; i < e.numbers.size(); ++i)
+      e.padding.push_back(static_cast<std::int64_t>(i) % C * (placed / C) >= V);
   return e;
+}
+
+/// What follows from the logits and the random numbers.
+Expected drawing(const oracle::Answer& answer, const std::string& id, const std::string& pass,
+                 const ValueRow& row, const Shape& shape, const DimPadding& padding) {
+  const std::int64_t blocks = row.dims.find('C') == row.dims.npos ? 1 : shape.at(1);
+  const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
+  return {sampling_value(row.name, logits, answer.draws.at(pass), blocks,
+                         padding.placed('V', logits.shape[1])),
+          id};
+}
+/// The field samples greedily.
+Expected drawing(const oracle::field::Answer&, const std::string& id, const std::string&,
+                 const ValueRow&, const Shape&, const DimPadding&) {
+  throw Error("oracle_id", fmt::format("{:?} is not a value of the field regime", id));
 }
 
 Expected token(const oracle::Answer& answer, const std::string& id) {
@@ -116,6 +149,14 @@ Expected token(const oracle::field::Answer& answer, const std::string& id) {
   Expected e = expect(id, answer.checkpoints.at(id));
   e.integer = true;
   return e;
+}
+
+/// The pass whose caches hold all of the prefixes: the last of those over them; empty without.
+std::string last_of_prefixes(const std::vector<std::string>& passes) {
+  std::string last;
+  for (std::int64_t i = 0; i < std::ssize(passes); ++i)
+    if (passes[static_cast<std::size_t>(i)] == prefix_pass(i)) last = prefix_pass(i);
+  return last;
 }
 
 std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
@@ -129,7 +170,7 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
 /// weight(id) is what a weight must be, or "ones".
 template <class Answer, class Weight>
 Expected whole_value(const Answer& answer, Weight&& weight, const Scope& scope, const Role& role,
-                     const Shape& shape) {
+                     const Shape& shape, const DimPadding& padding) {
   const std::string id = full_checkpoint(scope, scope.pass, role.name);
   const ValueRow* const row = value_row(role);
   const bool cache = row != nullptr && row->cache;
@@ -148,7 +189,9 @@ Expected whole_value(const Answer& answer, Weight&& weight, const Scope& scope, 
       return expect("unstored " + id, answer.unstored_of(id));
     case Role::Kind::stat:
       if (row != nullptr && row->per_block)
-        return candidates(answer, "stat " + id, scope.pass, shape.back(), row->integer);
+        return candidates(answer, "stat " + id, scope.pass, shape.back(), row->integer, padding);
+      if (row != nullptr && row->drawing)
+        return drawing(answer, "stat " + id, scope.pass, *row, shape, padding);
       return expect("stat " + id, answer.stats.at(id));
     case Role::Kind::weight: {
       const std::string name = weight_id(scope.layer, role.name);
@@ -169,29 +212,71 @@ Expected whole_value(const Answer& answer, Weight&& weight, const Scope& scope, 
       return cache ? with_unwritten_slots(std::move(held), answer.written.at(scope.previous))
                    : held;
     }
+    case Role::Kind::prefix: {
+      // [B,M,K,Q] of the prefixes' own passes is [N,T,K,Q] to those that read it.
+      const std::string filled = last_of_prefixes(answer.passes);
+      const std::string made = full_checkpoint(scope, filled, role.name);
+      return with_unwritten_slots(expect("prefix " + made, answer.checkpoints.at(made)),
+                                  answer.written.at(filled));
+    }
   }
   return {};
 }
 
+/// Of a value with `last` the rows' last tokens; with its padding, if it is a value of the pass.
 template <class Answer>
 Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, Expected whole) {
-  return role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
+  Expected kept = role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
+  const auto tokens = answer.tokens_in.find(scope.pass);
+  if (tokens == answer.tokens_in.end()) return kept;
+  const std::vector<std::int32_t>& samples = answer.samples.at(scope.pass).data;
+  const std::vector<bool> of_rows = row_padding(
+      role, kept.shape,
+      {{tokens->second.data.begin(), tokens->second.data.end()}, {samples.begin(), samples.end()}});
+  if (kept.padding.empty()) kept.padding = of_rows;
+  // Of candidates blocks without an id are padding, too.
+  for (std::size_t i = 0; i < of_rows.size(); ++i)
+    if (of_rows[i]) kept.padding[i] = true;
+  return kept;
 }
 
 }  // namespace
 
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
-                        const Role& role, const Shape& shape) {
+                        const Role& role, const Shape& shape, const DimPadding& padding) {
   const auto weight = [&](const std::string& id) {
     return role.kind == Role::Kind::constant ? constant_tensor(weights.config()) : weights.at(id);
   };
-  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape));
+  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape, padding));
 }
 
 Expected expected_value(const oracle::field::Answer& answer, const Scope& scope, const Role& role,
-                        const Shape& shape) {
+                        const Shape& shape, const DimPadding& padding) {
   const auto weight = [&](const std::string& id) { return answer.weight(id); };
-  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape));
+  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape, padding));
+}
+
+Expected as_placed(Expected e, const Role& role, std::string_view letters,
+                   const DimPadding& padding) {
+  if (padding.none() || letters.size() != e.shape.size()) return e;
+  const Shape shape = padding.placed(letters, e.shape);
+  if (shape == e.shape) return e;
+  const WeightRow* const weight = role.kind == Role::Kind::weight ? weight_row(role.name) : nullptr;
+  const bool scale = weight != nullptr && weight->kind == WeightKind::scale;
+  // The one of the field, which depends on its lanes, is not told here.
+  const bool known = weight != nullptr && !(scale && !e.numbers.empty());
+  if (!known) {
+    // Beside what is padding already, of rows that have ended.
+    if (e.padding.empty()) e.padding.resize(static_cast<std::size_t>(element_count(e.shape)));
+    e.padding = with_padding(e.padding, e.shape, shape, true);
+  }
+  if (e.numbers.empty())
+    e.bits =
+        with_padding(e.bits, e.shape, shape, std::bit_cast<std::uint32_t>(scale ? 1.0F : 0.0F));
+  else
+    e.numbers = with_padding(e.numbers, e.shape, shape, FieldElement{});
+  e.shape = shape;
+  return e;
 }
 
 }  // namespace shardproof

@@ -93,27 +93,32 @@ std::string Judgement::explanation() const {
   return detector().empty() ? reason() : detector() + ": " + reason();
 }
 
-Judge::Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings)
-    : expected_([&](const Scope& scope, const Role& role, const Shape& shape) {
-        return expected_value(answer, weights, scope, role, shape);
+Judge::Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings,
+             DimPadding padding)
+    : expected_([&, padding](const Scope& scope, const Role& role, const Shape& shape) {
+        return expected_value(answer, weights, scope, role, shape, padding);
       }),
+      padding_(std::move(padding)),
       floats_(&answer),
       findings_(findings) {
   for (const auto& [id, tensor] : answer.checkpoints) checkpoints_.push_back(id);
   for (const auto& [id, tokens] : answer.tokens) checkpoints_.push_back(id);
 }
 
-Judge::Judge(const oracle::field::Answer& answer, Findings& findings)
-    : expected_([&](const Scope& scope, const Role& role, const Shape& shape) {
-        return expected_value(answer, scope, role, shape);
+Judge::Judge(const oracle::field::Answer& answer, Findings& findings, DimPadding padding)
+    : expected_([&, padding](const Scope& scope, const Role& role, const Shape& shape) {
+        return expected_value(answer, scope, role, shape, padding);
       }),
+      padding_(std::move(padding)),
       findings_(findings) {
   for (const auto& [id, tensor] : answer.checkpoints) checkpoints_.push_back(id);
 }
 
 void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const ValueDecl& declared, const Sharded& value) {
-  const Expected expected = known_value(expected_, scope, program, declared, value.shape());
+  const Expected expected =
+      as_placed(known_value(expected_, scope, program, declared, value.shape()), declared.role,
+                whole_letters(declared.layout), padding_);
   Finding found;
   found.pass = scope.pass;
   found.checkpoint = expected.id;
@@ -144,29 +149,35 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
 }
 
 void Judge::observe_generated(const IntTensor& generated) {
-  const std::int64_t gen = generated.shape[1];
-  std::int64_t step = 0;
   if (floats_ == nullptr) return;
+  const std::int64_t gen = generated.shape[1];
+  std::vector<std::int64_t> steps(static_cast<std::size_t>(generated.shape[0]), 0);
   for (const std::string& pass : floats_->passes) {
     const auto at = floats_->tokens.find(pass + ".token");
     if (at == floats_->tokens.end()) continue;
-    for (std::int64_t b = 0; step < gen && b < generated.shape[0]; ++b) {
-      const std::int32_t want = at->second.data[static_cast<std::size_t>(b)];
-      const std::int32_t got = generated.data[static_cast<std::size_t>(b * gen + step)];
+    const std::vector<std::int32_t>& samples = floats_->samples.at(pass).data;
+    for (std::size_t b = 0; b < steps.size(); ++b) {
+      if (samples[b] == 0) continue;
+      const std::int64_t step = steps[b]++;
+      if (step >= gen) continue;
+      const std::int32_t want = at->second.data[b];
+      const std::int32_t got =
+          generated.data[b * static_cast<std::size_t>(gen) + static_cast<std::size_t>(step)];
       if (want == got) continue;
       findings_.add({.pass = pass,
                      .step = "generated",
                      .op = "output",
                      .checkpoint = at->first,
                      .chip = "(all)",
-                     .index = {b, step},
+                     .index = {static_cast<std::int64_t>(b), step},
                      .expected = fmt::format("{}", want),
                      .actual = fmt::format("{}", got)});
       return;
     }
-    ++step;
   }
-  if (step != gen) judgement_.missing = fmt::format("{} tokens generated, {} expected", gen, step);
+  for (const std::int64_t step : steps)
+    if (step != gen && judgement_.missing.empty())
+      judgement_.missing = fmt::format("{} tokens generated, {} expected", gen, step);
 }
 
 Judgement Judge::finish() const {

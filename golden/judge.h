@@ -14,6 +14,7 @@
 #include "golden/drift.h"
 #include "golden/expected.h"
 #include "golden/field/equality.h"
+#include "golden/from_plain.h"
 #include "oracle/oracle.h"
 #include "weights/error.h"
 
@@ -35,6 +36,7 @@ struct Judgement {
   std::vector<std::string> notes;           ///< what the run leaves unproved, though it is equal
   std::optional<Drift> drift;               ///< of an f32 run from the exact one
   std::optional<bounds::Tightness> bounds;  ///< of an f32 run, op by op
+  std::optional<FromPlain> from_plain;      ///< of a base-2 model with generated weights
   std::optional<FieldEquality> field;       ///< of a run of the field regime that found all equal
   /// Of a case that ran in the exact and in the field regime what both together say.
   std::string reading;
@@ -63,9 +65,11 @@ Finding with_mismatch(Finding found, const Mismatch& mismatch);
 class Judge : public Observer {
  public:
   /// `weights` as stored for the run. What differs is added to `findings`. All outlive the judge.
-  Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings);
+  /// `padding` is what the run pads.
+  Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings,
+        DimPadding padding = {});
   /// Of a run of the field regime, in which no tokens are generated.
-  Judge(const oracle::field::Answer& answer, Findings& findings);
+  Judge(const oracle::field::Answer& answer, Findings& findings, DimPadding padding = {});
 
   /// Throws Error("judge_c1", ...) if a program asks for a value that the model does not have.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
@@ -80,6 +84,7 @@ class Judge : public Observer {
 
  private:
   std::function<Expected(const Scope&, const Role&, const Shape&)> expected_;
+  DimPadding padding_;
   std::vector<std::string> checkpoints_;    // by id, all that must be met
   const oracle::Answer* floats_ = nullptr;  // of another regime than field
   Findings& findings_;

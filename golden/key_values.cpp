@@ -33,6 +33,7 @@ void add_model(const ModelConfig& m, std::vector<std::string>& all) {
   all.emplace_back(m.K == 1 ? "K=1" : m.K == m.H ? "K=H" : "1<K<H");
   add("block", to_string(m.block));
   add("cache", m.cache == CacheType::as_act ? "as act" : to_string(m.cache));
+  add("softmax", to_string(m.softmax));
   add_either(m.positions == usual.positions, "positions=2048", "another positions");
   if (m.preset != usual.preset)
     return;  // the preset's formulas come together and count as it alone
@@ -65,6 +66,37 @@ void add_numerics(const Numerics& n, std::vector<std::string>& all) {
   add("wire", n.wire);
 }
 
+bool has_row_that_is_through(const Passes& passes) {
+  for (std::int64_t i = 0; i < passes.size(); ++i)
+    for (const PassRows& group : passes.at(i).rows)
+      if (group.tokens == 0) return true;
+  return false;
+}
+
+void add_prefix(const Case& c, const Passes& passes, std::vector<std::string>& all) {
+  if (!c.prefix.given()) {
+    all.emplace_back("no prefix");
+    return;
+  }
+  const auto& [length, rows] = c.prefix;
+  all.emplace_back(length == 1 ? "prefix=1:N" : "prefix=P:N, P>1");
+  all.emplace_back(rows == c.batch       ? "prefix=P:N, N=B"
+                   : rows == 1           ? "prefix=P:N, N=1"
+                   : c.batch % rows == 0 ? "prefix=P:N, B/N rows each"
+                                         : "prefix=P:N, some of more rows");
+  all.emplace_back(length > c.chunk ? "prefix=P:N, chunk<P" : "prefix=P:N, chunk>=P");
+  if (!passes.full()) all.emplace_back("prefix=P:N, padding behind");
+}
+
+void add_sampling(const Sampling& s, std::vector<std::string>& all) {
+  all.push_back(fmt::format("sample={}", shardproof::to_string(s.sample)));
+  if (s.sample == Sample::greedy) return;
+  all.emplace_back(s.temperature == 1.0 ? "temperature=1" : "another temperature");
+  all.emplace_back(s.top_k == 0 ? "no top_k" : s.top_k == 1 ? "top_k=1" : "top_k>1");
+  all.emplace_back(s.top_p == 1.0 ? "top_p=1" : "top_p<1");
+  if (s.top_k > 0 && s.top_p < 1.0) all.emplace_back("top_k and top_p");
+}
+
 }  // namespace
 
 std::vector<std::string> key_values_of(const Case& c) {
@@ -77,7 +109,27 @@ std::vector<std::string> key_values_of(const Case& c) {
   all.emplace_back(c.chunk >= c.prompt       ? "chunk=prompt"
                    : c.prompt % c.chunk == 0 ? "chunk<prompt"
                                              : "chunk<prompt, the last one shorter");
+  all.emplace_back(c.lengths.ragged             ? "lengths=ragged"
+                   : c.lengths.cycle.empty()    ? "rows of one length"
+                   : c.lengths.cycle.size() > 1 ? "lengths=a,b,..."
+                                                : "lengths=a");
+  const Passes passes = c.passes();
+  if (!passes.full())
+    all.emplace_back(has_row_that_is_through(passes) ? "a chunk without a token of some row"
+                                                     : "padding, but a token of each row");
+  add_prefix(c, passes, all);
   all.emplace_back(c.gen == 1 ? "gen=1" : c.gen == 2 ? "gen=2" : "gen>2");
+  const ModelConfig& m = c.model;
+  all.emplace_back(c.pad_heads == 0 ? "pad_heads=none"
+                   : m.K == 1       ? "pad_heads>H, K=1"
+                   : m.K == m.H     ? "pad_heads>H, K=H"
+                                    : "pad_heads>H, 1<K<H");
+  // Where blocks of the vocabulary have no id.
+  const std::int64_t block = c.pad_vocab / c.torus.chips();
+  all.emplace_back(c.pad_vocab == 0                       ? "pad_vocab=none"
+                   : m.V <= block * (c.torus.chips() - 1) ? "pad_vocab>V, whole blocks"
+                                                          : "pad_vocab>V, in the last block");
+  add_sampling(c.sampling, all);
   return all;
 }
 
@@ -129,6 +181,8 @@ const std::vector<std::string>& all_key_values() {
                                             "another eps",
                                             "embed_scale=1",
                                             "another embed_scale",
+                                            "softmax=base-e",
+                                            "softmax=base2",
                                             "positions=2048",
                                             "another positions",
                                             "cache=as act",
@@ -163,9 +217,42 @@ const std::vector<std::string>& all_key_values() {
                                             "chunk=prompt",
                                             "chunk<prompt",
                                             "chunk<prompt, the last one shorter",
+                                            "rows of one length",
+                                            "lengths=ragged",
+                                            "lengths=a",
+                                            "lengths=a,b,...",
+                                            "a chunk without a token of some row",
+                                            "padding, but a token of each row",
+                                            "no prefix",
+                                            "prefix=1:N",
+                                            "prefix=P:N, P>1",
+                                            "prefix=P:N, N=1",
+                                            "prefix=P:N, B/N rows each",
+                                            "prefix=P:N, some of more rows",
+                                            "prefix=P:N, N=B",
+                                            "prefix=P:N, chunk<P",
+                                            "prefix=P:N, chunk>=P",
+                                            "prefix=P:N, padding behind",
                                             "gen=1",
                                             "gen=2",
-                                            "gen>2"};
+                                            "gen>2",
+                                            "pad_heads=none",
+                                            "pad_heads>H, K=1",
+                                            "pad_heads>H, 1<K<H",
+                                            "pad_heads>H, K=H",
+                                            "pad_vocab=none",
+                                            "pad_vocab>V, in the last block",
+                                            "pad_vocab>V, whole blocks",
+                                            "sample=greedy",
+                                            "sample=random",
+                                            "temperature=1",
+                                            "another temperature",
+                                            "no top_k",
+                                            "top_k=1",
+                                            "top_k>1",
+                                            "top_p=1",
+                                            "top_p<1",
+                                            "top_k and top_p"};
   return all;
 }
 

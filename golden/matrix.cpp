@@ -178,6 +178,23 @@ std::vector<Case> standard_matrix() {
       looped(all.back(), loop, turn++);
     }
   }
+  // Random sampling: every table, in the exact regime and in f32, with each way to cut off what is
+  // unlikely; on one chip, too, and where one axis alone shards the vocabulary.
+  turn = 0;
+  const auto random = [&](const char* torus, const Strategy& s) {
+    add_table(torus, std::array{"palm-tiny", "palm-tiny,K=24"}[turn % 2], s, 24, 4);
+    Case& c = all.back();
+    c.sampling.sample = Sample::random;
+    c.sampling.temperature = std::array{1.0, 0.1, 0.02}[turn % 3];
+    c.sampling.top_k = std::array<std::int64_t, 4>{0, 20, 1, 5}[turn / 2 % 4];
+    c.sampling.top_p = std::array{0.9, 1.0, 0.5, 0.9, 1e-9}[turn % 5];
+    if (turn++ % 2 == 0) return;
+    c.numerics.regime = Regime::f32;
+    c.numerics.schedule = std::array{Schedule::ring, Schedule::tree, Schedule::group}[turn % 3];
+  };
+  for (const Strategy& s : all_strategies()) random("4x2x3", s);
+  for (const Strategy& s : first_strategies())
+    for (const char* torus : {"1x1x1", "3x2x2", "1x4x2", "1x2x1"}) random(torus, s);
   // For all inputs: every table on every torus in the field regime; heads, weights, activations,
   // loops, blocks and the family by turns.
   turn = 0;
@@ -202,6 +219,124 @@ std::vector<Case> standard_matrix() {
           .wire = FloatType::f32};
       if (turn++ % 5 < 2 && strata::runs(s, Block::serial)) c.model.block = Block::serial;
     }
+  // Rows of unequal length: every table, in chunks where its prefill can have them, regimes,
+  // weights and activations by turns.
+  turn = 0;
+  for (const char* torus : {"4x2x3", "3x1x2"})
+    for (const Strategy& s : all_strategies()) {
+      add_table(torus, std::array{"palm-tiny", "palm-tiny,K=6", "falcon"}[turn % 3], s, 24, 7);
+      Case& c = all.back();
+      const std::int64_t L = smallest_length(s, c.torus);
+      if (L > 1) c.prompt = 3 * L;
+      c.chunk = std::array{3 * L, L, 2 * L}[turn % 3];
+      if (L == 1) c.chunk = std::array{7, 2, 3}[turn % 3];
+      c.lengths =
+          turn % 2 == 0
+              ? RowLengths{true, {}}
+              : RowLengths{false, c.batch < 4 ? std::vector<std::int64_t>{c.prompt, 1}
+                                              : std::vector<std::int64_t>{c.prompt, 3, 1, 2}};
+      c.numerics.regime =
+          std::array{Regime::exact, Regime::f32, Regime::field, Regime::exact}[turn % 4];
+      c.numerics.act = std::array{ActType::f32, ActType::bf16}[turn / 2 % 2];
+      c.numerics.weights =
+          std::array{WeightType::f32, WeightType::int8, WeightType::bf16}[turn / 3 % 3];
+      if (c.numerics.regime == Regime::f32)
+        c.numerics.schedule =
+            std::array{Schedule::ring, Schedule::tree, Schedule::group}[turn / 4 % 3];
+      if (turn++ % 5 < 2 && strata::runs(s, Block::serial)) c.model.block = Block::serial;
+    }
+  // Constants folded into the weights: the family in base 2, in every regime, weights and
+  // activations by turns; as the paper's code rounds; and int8 through the hand-over of caches.
+  turn = 0;
+  for (const char* model :
+       {"palm-tiny,K=6", "llama", "gptj", "falcon", "palm-tiny,K=6,bias=all,unembed_bias=true",
+        "palm-tiny,K=24,rope=alibi,unembed_bias=true,tied=false"})
+    for (Regime regime : {Regime::exact, Regime::f32, Regime::field}) {
+      add_table(turn % 2 == 0 ? "4x2x3" : "3x2x2", model, first_strategies()[turn % 5], 24, 4);
+      Case& c = all.back();
+      c.model.softmax = Softmax::base2;
+      c.numerics.weights =
+          std::array{WeightType::f32, WeightType::int8, WeightType::bf16}[(turn + turn / 3) % 3];
+      c.numerics.act = std::array{ActType::f32, ActType::bf16}[turn / 2 % 2];
+      c.numerics.regime = regime;
+      if (regime == Regime::f32)
+        c.numerics.schedule =
+            std::array{Schedule::ring, Schedule::tree, Schedule::biring}[turn / 3 % 3];
+      ++turn;
+    }
+  all.push_back(
+      parse_case("torus=4x2x3 model=palm-tiny,softmax=base2 prefill=ws2d:batch numerics=released "
+                 "batch=24 prompt=4 gen=3"));
+  all.push_back(
+      parse_case("torus=4x2x3 model=palm-tiny,softmax=base2 prefill=wg-xyz decode=ws2d:batch "
+                 "weights=int8 batch=24 prompt=7 chunk=2 gen=4 seed=5"));
+  // Padded heads and ids: every table on two tori, with heads of all kinds, models of both blocks,
+  // and by turns every regime, weights, activations and sums. Of 264 ids on 24 chips the last block
+  // of 250 is padding alone.
+  turn = 0;
+  for (const char* torus : {"4x2x3", "3x2x2"})
+    for (const Strategy& s : all_strategies()) {
+      const char* const model = std::array{"palm-tiny,H=20,K=5,V=250", "palm-tiny,H=22,K=1,V=250",
+                                           "palm-tiny,H=21,K=21,V=262,bias=all,tied=false",
+                                           "palm-tiny,H=20,K=10,V=241,rope=alibi,unembed_bias=true",
+                                           "llama,H=20,K=5,V=250"}[turn % 5];
+      add_table(torus, model, s, 24, 4);
+      Case& c = all.back();
+      c.pad_heads = 24, c.pad_vocab = 264;
+      if (turn % 3 == 1 && strata::runs(s, Block::serial)) c.model.block = Block::serial;
+      Numerics& numerics = c.numerics;
+      numerics.weights =
+          std::array{WeightType::f32, WeightType::int8, WeightType::bf16}[turn / 2 % 3];
+      numerics.act = std::array{ActType::f32, ActType::bf16}[turn / 3 % 2];
+      numerics.regime =
+          std::array{Regime::exact, Regime::f32, Regime::field, Regime::exact}[turn % 4];
+      if (numerics.regime == Regime::f32) {
+        numerics.schedule =
+            std::array{Schedule::ring, Schedule::group, Schedule::tree}[turn / 4 % 3];
+        numerics.wire = std::array{FloatType::f32, FloatType::bf16}[turn / 4 % 2];
+        numerics.loop = std::array{Loop::none, Loop::both_half}[turn / 4 % 2];
+      }
+      ++turn;
+    }
+  // Rows that share prefixes: every table with 12 prefixes or one for each row, which 4x2x3 cuts
+  // wherever the table asks for that; heads, chunks, lengths, regimes, weights and activations by
+  // turns. On another torus one prefix, as many as rows, and 5, which divide neither it nor the
+  // batch.
+  turn = 0;
+  const auto shares = [&](const char* torus, const Strategy& s, std::int64_t prefixes) {
+    const char* const model =
+        std::array{"palm-tiny", "palm-tiny,K=6,rope=alibi", "palm-tiny,K=24,cache=bf16", "llama",
+                   "palm-tiny,K=6,softmax=base2"}[turn % 5];
+    add_table(torus, model, s, 24, 7);
+    Case& c = all.back();
+    const std::int64_t L = smallest_length(s, c.torus);
+    if (L > 1) c.prompt = 3 * L;
+    c.prefix = {L > 1 ? L * std::array{1, 2}[turn % 2] : std::array{5, 1, 3}[turn % 3],
+                std::min(prefixes, c.batch)};
+    c.chunk = L > 1 ? L * std::array{3, 1}[turn / 2 % 2] : std::array{7, 2, 3, 7}[turn % 4];
+    if (turn % 4 == 1) c.lengths = {true, {}};
+    if (turn % 4 == 3) c.lengths = {false, {c.prompt, c.prefix.length + 1}};
+    Numerics& numerics = c.numerics;
+    numerics.regime =
+        std::array{Regime::exact, Regime::f32, Regime::field, Regime::f32}[turn / 2 % 4];
+    numerics.weights =
+        std::array{WeightType::f32, WeightType::int8, WeightType::bf16}[turn / 3 % 3];
+    numerics.act = std::array{ActType::f32, ActType::bf16}[turn / 4 % 2];
+    if (numerics.regime == Regime::f32)
+      numerics.schedule =
+          std::array{Schedule::ring, Schedule::tree, Schedule::biring}[turn / 5 % 3];
+    if (turn++ % 5 < 2 && strata::runs(s, Block::serial)) c.model.block = Block::serial;
+  };
+  for (const Strategy& s : all_strategies()) shares("4x2x3", s, std::array{12, 24}[turn % 2]);
+  for (const Strategy& s : first_strategies())
+    for (const int prefixes : {1, 24, 5}) shares("3x1x2", s, prefixes);
+  // Handed over in chips' blocks and whole, and one for another.
+  for (const char* phases :
+       {"prefill=ws2d:heads decode=ws2d:batch", "prefill=wg-xyz:batch decode=ws1d:heads",
+        "prefill=wg-xyz decode=ws2d:batch", "prefill=ws1d:batch decode=wg-xyz:batch"})
+    for (const char* others : {"prefix=5:3", "prefix=5:24 lengths=ragged chunk=2"})
+      all.push_back(parse_case(fmt::format(
+          "torus=4x2x3 model=palm-tiny {} batch=24 prompt=9 {} gen=3 seed=6", phases, others)));
   return all;
 }
 

@@ -1,9 +1,11 @@
 #include "golden/oracle_memo.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "engine/run/case_weights.h"
 #include "oracle/storage.h"
 #include "weights/generator.h"
 
@@ -11,22 +13,27 @@ namespace shardproof {
 namespace {
 
 /// What the oracle's answer depends on besides the passes.
-std::string oracle_key(const Case& c, const Weights* given) {
-  return fmt::format("{} {} {} {} {} {}", fmt::ptr(given), print_model(c.model),
+std::string oracle_key(const Case& c, const std::vector<std::int64_t>& row_ids,
+                       const Weights* given) {
+  return fmt::format("{} {} {} {} {} {}{} {}", fmt::ptr(given), print_model(c.model),
                      to_string(c.model.block), to_string(c.numerics.weights),
-                     to_string(c.numerics.act), c.seed);
+                     to_string(c.numerics.act), c.seed, print_sampling(c.sampling),
+                     fmt::join(row_ids, ","));
 }
 
 std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes& passes,
+                                                    const std::vector<std::int64_t>& row_ids,
                                                     const Weights* given) {
   // The case's model: of a weights file's it may differ in what is no matter of weights.
   const Weights weights =
       given != nullptr ? Weights(c.model, {given->all().begin(), given->all().end()}, given->kept())
-                       : generate_weights(c.model, c.seed);
-  IntTensor prompt = generate_prompt(c.model, c.seed, passes.batch(), passes.prompt());
+                       : generated_weights(c);
+  IntTensor prompt =
+      generate_prompt(c.model, c.seed, passes.batch(), passes.prompt(), passes.prefix());
   Numerics numerics = c.numerics;
   numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from
-  oracle::Answer answer = oracle::run(weights, {numerics, prompt, passes});
+  oracle::Answer answer =
+      oracle::run(weights, {numerics, prompt, passes, c.sampling, c.seed, row_ids});
   return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
       stored_as(weights, c.numerics.weights), oracle::as_stored(weights, c.numerics.weights),
       std::move(prompt), std::move(answer)});
@@ -36,16 +43,18 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes&
 
 std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const RunPlan& plan,
                                                          const Weights* given) {
-  return get(plan.given, plan.passes, given);
+  return get(plan.given, plan.passes, plan.row_ids, given);
 }
 
 std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Weights* given) {
-  return get(c, c.passes(), given);
+  return get(c, c.passes(), {}, given);
 }
 
 std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Passes& passes,
+                                                         const std::vector<std::int64_t>& row_ids,
                                                          const Weights* given) {
-  return known_.get(oracle_key(c, given), passes, [&] { return ask_oracle(c, passes, given); });
+  return known_.get(oracle_key(c, row_ids, given), passes,
+                    [&] { return ask_oracle(c, passes, row_ids, given); });
 }
 
 std::shared_ptr<const OracleMemo::OfField> OracleMemo::of_field(const RunPlan& plan,
@@ -60,7 +69,8 @@ std::shared_ptr<const OracleMemo::OfField> OracleMemo::of_field(const RunPlan& p
     for (std::int64_t i = 0; i < plan.passes.size(); ++i)
       for (const PassRows& group : plan.passes.at(i).rows)
         positions = std::max(positions, group.start + group.tokens);
-    IntTensor ids = generate_ids(c.model, setting.seed, plan.passes.batch(), positions);
+    IntTensor ids =
+        generate_ids(c.model, setting.seed, plan.passes.batch(), positions, plan.passes.prefix());
     oracle::field::Answer answer = oracle::field::run(
         {c.model, c.numerics.weights, c.numerics.act, ids, plan.passes, setting});
     return std::make_shared<const OfField>(OfField{std::move(ids), std::move(answer)});

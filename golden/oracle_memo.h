@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/run/plan.h"
 #include "golden/memo.h"
@@ -39,7 +41,8 @@ class OracleMemo {
   std::shared_ptr<const OfField> of_field(const RunPlan& plan, const FieldSetting& setting);
 
  private:
-  std::shared_ptr<const Known> get(const Case& c, const Passes& passes, const Weights* given);
+  std::shared_ptr<const Known> get(const Case& c, const Passes& passes,
+                                   const std::vector<std::int64_t>& row_ids, const Weights* given);
 
   Memo<Known> known_{16};
   Memo<OfField> of_field_{4};

@@ -9,6 +9,7 @@
 #include "engine/run/inference.h"
 #include "engine/run/memory.h"
 #include "golden/bounds/judge.h"
+#include "golden/case_padding.h"
 #include "golden/degenerate.h"
 #include "golden/evidence.h"
 #include "golden/field/run.h"
@@ -225,7 +226,7 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   exact.given.numerics.regime = Regime::exact;
   Findings of_layouts(options.until);
   const Judgement layouts = judged(exact, *known, options, !f32_wanted, of_layouts,
-                                   Judge(known->answer, known->stored, of_layouts));
+                                   Judge(known->answer, known->stored, of_layouts, dim_padding(c)));
   if (layouts.verdict != Verdict::equal) {
     if (f32_wanted && options.observer != nullptr) show(plan, *known, options, layouts);
     return layouts;
@@ -245,6 +246,7 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
        {notes_of_data(known->stored, known->answer, evidence.noted), notes_of_passes(plan)})
     judgement.notes.insert(judgement.notes.end(), notes.begin(), notes.end());
   judgement.missing = evidence.missing;
+  if (options.weights == nullptr) judgement.from_plain = from_plain(plan, known->answer, memo);
   if (!evidence.missing.empty()) judgement.verdict = Verdict::not_judged;
   return judgement;
 }

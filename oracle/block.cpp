@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "oracle/constants.h"
 #include "oracle/functions.h"
 #include "weights/registry.h"
 
@@ -137,10 +138,10 @@ struct CausalMask {
 };
 
 const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor& q,
-                     const Tensor& k_cache, const std::optional<Tensor>& slopes) {
+                     const Tensor& k_cache, const Model& model) {
   Tensor raw({q.shape[0], q.shape[1], q.shape[2], k_cache.shape[1]});
   Tensor score(raw.shape);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(mask.Q));
+  const double scale = Constants(model.config).of_scores(mask.Q);
   for (size_t b = 0; b < mask.B; ++b)
     for (size_t g = 0; g < mask.K; ++g) {
       const Vectors queries(mask.queries(), mask.Q, [&](size_t r, size_t d) {
@@ -156,10 +157,10 @@ const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor
           const float sum = s[r * mask.M + p];
           at(raw, b, i, h, p) = sum;
           double value = static_cast<double>(sum) * scale;
-          if (slopes) {  // ALiBi: the further back the key, the lower its score
+          if (model.slopes) {  // ALiBi: the further back the key, the lower its score
             const double distance =
                 static_cast<double>(p) - static_cast<double>(pass.position(b, i));
-            value = value + static_cast<double>(slopes->data[h]) * distance;
+            value = value + static_cast<double>(model.slopes->data[h]) * distance;
           }
           at(score, b, i, h, p) = static_cast<float>(value);
         }
@@ -172,7 +173,7 @@ const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor
 
 /// Files max, exp and denom; returns the last two.
 std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const CausalMask& mask,
-                                                const Tensor& score) {
+                                                const Tensor& score, bool base2) {
   const size_t H = extent(score, 2);
   Tensor exp(score.shape);
   Tensor max({score.shape[0], score.shape[1], score.shape[2]});
@@ -182,7 +183,7 @@ std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const Cau
     const std::span<const float> s{score.data.data() + n * mask.M, visible};
     const std::span<float> e{exp.data.data() + n * mask.M, visible};
     const float m = *std::max_element(s.begin(), s.end());  // the first of equals
-    for (size_t p = 0; p < visible; ++p) e[p] = exp_of(s[p] - m);
+    for (size_t p = 0; p < visible; ++p) e[p] = base2 ? exp2_of(s[p] - m) : exp_of(s[p] - m);
     max.data[n] = m;
     denom.data[n] = sum_of(e);
   }
@@ -234,8 +235,8 @@ const Tensor& attention(Pass& pass, int layer, const Tensor& x, const Model& mod
   cache.k = pass.keep(layer, "k_cache", append(pass, cache.k, cached(*k, c)));
   cache.v = pass.keep(layer, "v_cache", append(pass, cache.v, cached(v, c)));
   const CausalMask mask(pass, *q, cache.k);
-  const Tensor& score = scores(pass, layer, mask, *q, cache.k, model.slopes);
-  const auto [exp, denom] = softmax(pass, layer, mask, score);
+  const Tensor& score = scores(pass, layer, mask, *q, cache.k, model);
+  const auto [exp, denom] = softmax(pass, layer, mask, score, Constants(c).base2);
   return mean(pass, layer, mask, exp, denom, cache.v);
 }
 
@@ -247,7 +248,7 @@ const Tensor& ffn(Pass& pass, int layer, const Tensor& x, const Model& model) {
   for (float& v : hidden.data) {
     switch (c.ffn) {
       case Ffn::swiglu:
-        v = swish(v);
+        v = c.softmax == Softmax::base2 ? swish2(v) : swish(v);
         break;
       case Ffn::geglu:
       case Ffn::gelu:
@@ -294,10 +295,11 @@ const Tensor& norm(Pass& pass, int layer, std::string_view name, const Tensor& x
   for (size_t row = 0; row < ss.data.size(); ++row)
     ss.data[row] = sum_of_products(row_of(d, row), row_of(d, row));
   stat("ss", ss);
+  const double eps = Constants(config).eps;
   Tensor y(x.shape);
   for (size_t row = 0; row < ss.data.size(); ++row) {
     const double r =
-        1.0 / std::sqrt(static_cast<double>(ss.data[row]) / static_cast<double>(E) + config.eps);
+        1.0 / std::sqrt(static_cast<double>(ss.data[row]) / static_cast<double>(E) + eps);
     for (size_t e = 0; e < E; ++e) {
       double v =
           static_cast<double>(d.data[row * E + e]) * r * static_cast<double>(weights.gain.data[e]);

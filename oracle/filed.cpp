@@ -27,7 +27,7 @@ Places::Places(const PassPlan& plan) : batch_(plan.batch()), length_(plan.L) {
   for (const PassRows& group : plan.rows) {
     start_.insert(start_.end(), static_cast<size_t>(group.rows), group.start);
     last_.insert(last_.end(), static_cast<size_t>(group.rows),
-                 static_cast<size_t>(group.tokens - 1));
+                 static_cast<size_t>(std::max<std::int64_t>(group.tokens - 1, 0)));
   }
 }
 
@@ -60,20 +60,27 @@ const T& Filed<T>::unstored_of(const std::string& id) const {
 template <class T>
 void Filed<T>::open(const PassPlan& plan, const Places& places, const IntTensor& ids) {
   const std::int64_t B = places.batch();
-  IntTensor positions(ids.shape), last_tokens({B}), slots({B});
-  if (!passes.empty()) slots = written.at(passes.back());
+  IntTensor positions(ids.shape), last_tokens({B}), slots({B}), tokens({B}), samples_here({B});
+  if (!plan.previous.empty()) slots = written.at(plan.previous);
   const auto L = static_cast<size_t>(places.length());
   for (size_t at = 0; at < positions.data.size(); ++at)
     positions.data[at] = static_cast<std::int32_t>(places.position(at / L, at % L));
-  for (size_t b = 0; b < slots.data.size(); ++b) {
-    last_tokens.data[b] = static_cast<std::int32_t>(places.last(b));
-    slots.data[b] = std::max(slots.data[b], static_cast<std::int32_t>(places.position(b, L)));
-  }
+  size_t b = 0;
+  for (const PassRows& group : plan.rows)
+    for (std::int64_t n = 0; n < group.rows; ++n, ++b) {
+      last_tokens.data[b] = static_cast<std::int32_t>(places.last(b));
+      slots.data[b] =
+          std::max(slots.data[b], static_cast<std::int32_t>(group.end() - plan.prefix.length));
+      tokens.data[b] = static_cast<std::int32_t>(group.tokens);
+      samples_here.data[b] = plan.samples(group) ? 1 : 0;
+    }
   passes.push_back(plan.name);
   inputs[plan.name + ".ids"] = ids;
   inputs[plan.name + ".pos"] = std::move(positions);
   last[plan.name] = std::move(last_tokens);
   written[plan.name] = std::move(slots);
+  tokens_in[plan.name] = std::move(tokens);
+  samples[plan.name] = std::move(samples_here);
 }
 
 std::string index_text(const Shape& shape, size_t at) {

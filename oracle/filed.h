@@ -24,7 +24,7 @@ class Places {
   std::int64_t position(std::size_t b, std::size_t i) const {
     return start_[b] + static_cast<std::int64_t>(i);
   }
-  /// The place of row b's last token.
+  /// The place of row b's last token; the first place where it has none in the pass.
   std::size_t last(std::size_t b) const { return last_[b]; }
 
  private:
@@ -56,9 +56,14 @@ struct Filed {
   std::map<std::string, IntTensor> inputs;  ///< "PASS.ids" and "PASS.pos", int32 [B, L]
   /// The place in the pass of each row's last token, by pass, int32 [B]: whose logits there are.
   std::map<std::string, IntTensor> last;
-  /// The slots of each row's caches that a token of it has reached, padding too, by pass, int32
-  /// [B]. The slots after them hold +0 in k_cache and v_cache.
+  /// The slots of each row's caches that a token of it has reached, by pass, int32 [B], those of
+  /// its prefix apart. The slots after them hold +0 in k_cache and v_cache.
   std::map<std::string, IntTensor> written;
+  /// How many tokens each row has in a pass, by pass, int32 [B]; what is left of L is padding,
+  /// where values hold +0, which nothing says of other implementations.
+  std::map<std::string, IntTensor> tokens_in;
+  /// Whether a row's logits become its next token, by pass, int32 [B], 1 or 0.
+  std::map<std::string, IntTensor> samples;
 
   /// What a program means by `raw ID`, `scaled ID`, `unstored ID`. Throws Error("oracle_id", ...)
   /// if unknown; so is `scaled ID` where no scale is.
@@ -66,7 +71,8 @@ struct Filed {
   const T& scaled_of(const std::string& id) const;
   const T& unstored_of(const std::string& id) const;
 
-  /// Files what is known of a pass before it runs: its name, its inputs, last and written.
+  /// Files what is known of a pass before it runs: its name, its inputs, last, written, tokens_in
+  /// and samples.
   void open(const PassPlan& plan, const Places& places, const IntTensor& ids);
 };
 

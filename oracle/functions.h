@@ -19,6 +19,13 @@ inline float bf16(float v) {
 /// The functions of docs/spec.md section 2: f64, left to right, of an f32, cast to f32.
 inline float exp_of(float x) { return static_cast<float>(std::exp(static_cast<double>(x))); }
 
+/// Of base-2 models: 2^x, and swish with the half of its argument in the weights of gate.
+inline float exp2_of(float x) { return static_cast<float>(std::exp2(static_cast<double>(x))); }
+inline float swish2(float x) {
+  const double g = 2 * static_cast<double>(x);
+  return static_cast<float>(g / (1 + std::exp(-g)));
+}
+
 inline float swish(float x) {
   const double g = x;
   return static_cast<float>(g / (1 + std::exp(-g)));

@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "oracle/block.h"
+#include "oracle/constants.h"
 #include "oracle/model.h"
 #include "oracle/pass.h"
 #include "oracle/request_check.h"
+#include "oracle/row_alone.h"
+#include "oracle/sampling.h"
 #include "oracle/storage.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
@@ -42,8 +48,8 @@ const Tensor& unembed(Pass& pass, const Model& model, const Tensor& x) {
   Tensor s({pass.batch(), model.config.V});
   s.data = contract(last, model.unembed);
   Tensor logits = s;
-  for (float& v : logits.data)
-    v = static_cast<float>(static_cast<double>(v) * static_cast<double>(model.config.logit_scale));
+  const double scale = Constants(model.config).of_logits;
+  for (float& v : logits.data) v = static_cast<float>(static_cast<double>(v) * scale);
   if (model.unembed_bias) {
     pass.scaled(-1, "logits", logits);
     const std::vector<float>& bias = model.unembed_bias->data;
@@ -65,21 +71,38 @@ const Tensor& forward(Pass& pass, const Model& model, const IntTensor& ids,
   return unembed(pass, model, n);
 }
 
-/// The token of the largest logit, the lowest of equals: int32 [B, 1], what the next pass reads.
-IntTensor greedy(const Tensor& logits) {
-  const auto V = logits.shape[1];
-  IntTensor ids({logits.shape[0], 1});
-  for (size_t b = 0; b < ids.data.size(); ++b) {
-    const auto row = logits.data.begin() + static_cast<std::ptrdiff_t>(b) * V;
-    ids.data[b] = static_cast<std::int32_t>(std::max_element(row, row + V) - row);
-  }
-  return ids;
-}
-
 /// What the pass reads, int32 [B, L]: of a prefill each row's tokens in the prompt, 0 where the row
 /// has none; of a decode step the tokens sampled before it.
 IntTensor ids_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor& sampled) {
   return pass.phase == Phase::decode ? sampled : ids_at(pass, prompt);
+}
+
+/// All rows as one batch, each of which has as many tokens as the pass.
+Answer together(const Model& model, const Request& request) {
+  std::vector<Cache> caches(model.layers.size());
+  Answer answer;
+
+  const auto batch = static_cast<size_t>(request.passes.batch());
+  std::vector<std::int64_t> generated(batch, 0);  // tokens of each row so far
+  IntTensor tokens;
+  for (std::int64_t i = 0; i < request.passes.size(); ++i) {
+    const PassPlan plan = request.passes.at(i);
+    const IntTensor ids = ids_of(plan, request.prompt, tokens);
+    Pass pass(answer, plan, request.numerics.act, ids);
+    const Tensor& logits = forward(pass, model, ids, caches);
+    if (!plan.sample) continue;
+    Draws draws{request.sampling, request.seed, {}, Constants(model.config).of_sampling};
+    size_t b = 0;
+    for (const PassRows& group : plan.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n, ++b) {
+        draws.rows.push_back({request.row(b), generated[b]});
+        if (plan.samples(group)) ++generated[b];
+      }
+    tokens = sampled(logits, draws);
+    pass.token(tokens);
+    answer.draws[plan.name] = std::move(draws);
+  }
+  return answer;
 }
 
 }  // namespace
@@ -92,19 +115,33 @@ Answer run(const Weights& weights, const Request& request) {
   check_request(weights.config(), request.passes, request.prompt, IdsOf::prefill);
   validate(weights);
   const Model model(as_stored(weights, request.numerics.weights));
-  std::vector<Cache> caches(model.layers.size());
-  Answer answer;
-
-  IntTensor sampled;
-  for (std::int64_t i = 0; i < request.passes.size(); ++i) {
-    const PassPlan plan = request.passes.at(i);
-    const IntTensor ids = ids_of(plan, request.prompt, sampled);
-    Pass pass(answer, plan, request.numerics.act, ids);
-    const Tensor& logits = forward(pass, model, ids, caches);
-    if (!plan.sample) continue;
-    sampled = greedy(logits);
-    pass.token(sampled);
+  if (is_one_batch(request.passes)) return together(model, request);
+  const auto B = static_cast<size_t>(request.prompt.shape[0]);
+  std::vector<Filed<Tensor>> rows;
+  std::vector<std::map<std::string, IntTensor>> tokens;
+  std::vector<std::map<std::string, Draws>> draws;
+  for (size_t b = 0; b < B; ++b) {
+    Answer own = together(model, {request.numerics,
+                                  ids_alone(request.prompt, b),
+                                  passes_alone(request.passes, b),
+                                  request.sampling,
+                                  request.seed,
+                                  {request.row(b)}});
+    tokens.push_back(std::move(own.tokens));
+    draws.push_back(std::move(own.draws));
+    rows.push_back(std::move(own));
   }
+  Answer answer;
+  put_together(answer, rows, weights.config(), request.passes);
+  for (size_t b = 0; b < B; ++b)
+    for (const auto& [id, token] : tokens[b])
+      answer.tokens.try_emplace(id, Shape{request.prompt.shape[0]}).first->second.data[b] =
+          token.data[0];
+  for (size_t b = 0; b < B; ++b)
+    for (const auto& [pass, own] : draws[b])
+      answer.draws
+          .try_emplace(pass, Draws{request.sampling, request.seed, std::vector<Draw>(B), own.unit})
+          .first->second.rows[b] = own.rows[0];
   return answer;
 }
 

@@ -33,9 +33,19 @@ const std::map<std::string, std::string>& descriptions() {
       {"wire", "What f32 partial sums travel as"},
       {"batch", "Rows [the smallest legal]"},
       {"prompt", "Prompt length [the smallest legal from 4]"},
+      {"lengths",
+       "Tokens of each row, as 7,3,5 over and over,\nor ragged: drawn by the seed [the prompt's]"},
+      {"prefix",
+       "P:N, rows begin with one of N prefixes of P\ntokens, which are prefilled once [none]"},
       {"chunk", "Prefill chunk length [the prompt's]"},
       {"gen", "Tokens to generate [2]"},
-      {"seed", "Seeds weights and prompt [1]"}};
+      {"seed", "Seeds weights, prompt and sampling [1]"},
+      {"pad_heads", "Query heads as placed on chips, in whole\ngroups [the model's H]"},
+      {"pad_vocab", "Token ids as placed on chips [the model's V]"},
+      {"sample", "How tokens are chosen: greedy or random\n[greedy; random with a key below]"},
+      {"temperature", "Divides the logits of random sampling [1]"},
+      {"top_k", "Draws among the K likeliest, and what equals\nthe last of them [all]"},
+      {"top_p", "Draws among the likeliest with at least this\nshare, from 0 to 1 [1]"}};
   return all;
 }
 
@@ -78,10 +88,15 @@ void CaseFlags::add_to(CLI::App& verb, const std::vector<std::string>& except,
       continue;
     }
     verb.add_option_function<std::string>(
-            "--" + key, [this, key](const std::string& value) { values_[key] = value; }, text)
+            flag_of(key), [this, key](const std::string& value) { values_[key] = value; }, text)
         ->group("The case")
         ->type_name("");
   }
+}
+
+std::string CaseFlags::flag_of(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return "--" + key;
 }
 
 void CaseFlags::set_default(const std::string& key, const std::string& value) {
@@ -115,7 +130,7 @@ Case CaseFlags::parse(const std::string& line) const {
   std::string text = line;
   for (const auto& [key, value] : values_) {
     if (value.find_first_of(" \t\r\n") != std::string::npos)
-      throw Error("case_c0", fmt::format("--{} '{}': a value has no spaces", key, value));
+      throw Error("case_c0", fmt::format("{} '{}': a value has no spaces", flag_of(key), value));
     text += fmt::format(" {}={}", key, value);
   }
   Case c = parse_case(text, own_);

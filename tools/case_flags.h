@@ -21,6 +21,8 @@ class CaseFlags {
 
   bool given() const { return !values_.empty() || !weights_flag_.empty(); }
   bool has(const std::string& key) const { return values_.contains(key); }
+  /// "--top-p" of the key top_p.
+  static std::string flag_of(std::string key);
   /// Whether any flag but a weights file was given.
   bool names_a_case() const { return !values_.empty(); }
   /// Whether a flag or the case line names the key.

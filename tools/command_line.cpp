@@ -203,7 +203,8 @@ class Reader {
     }
     std::string hint;
     const auto equals = word.find('=');
-    const std::string as_flag = "--" + word.substr(0, equals);
+    std::string as_flag = "--" + word.substr(0, equals);
+    std::replace(as_flag.begin(), as_flag.end(), '_', '-');  // of a case line's key
     if (find(*at_, as_flag) != nullptr)
       hint = fmt::format(", did you mean {}{}?", as_flag,
                          equals == std::string::npos ? "" : " " + shown(word.substr(equals + 1)));

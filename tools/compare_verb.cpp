@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/run/case_weights.h"
 #include "golden/candidate/memory.h"
 #include "golden/candidate/wrong_value.h"
 #include "golden/corpus/against.h"
@@ -11,7 +12,6 @@
 #include "oracle/storage.h"
 #include "tools/compare_report.h"
 #include "tools/verbs.h"
-#include "weights/generator.h"
 #include "weights/store.h"
 
 namespace shardproof::tools {
@@ -30,7 +30,7 @@ Weights weights_of(const Options& o, const candidate::Claim& claim) {
     if (claim.weights_of_file)
       throw Error("compare_weights",
                   fmt::format("{} was made with a weights file; name it: --weights FILE", o.file));
-    return oracle::as_stored(generate_weights(c.model, c.seed), c.numerics.weights);
+    return oracle::as_stored(generated_weights(c), c.numerics.weights);
   }
   const Weights given = load_weights(*o.weights);
   ModelConfig model = given.config();

@@ -1,11 +1,14 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "engine/program/explain.h"
+#include "engine/run/dim_padding.h"
 #include "engine/run/plan_types.h"
 #include "tools/case_flags.h"
 #include "tools/drawing/picture.h"
@@ -39,6 +42,7 @@ struct Explained {
   std::string title;
   const Program* program;
   std::map<std::string, Type> types;
+  std::string without_ops;  ///< what is said of it if it has none
 };
 
 /// "wq E_xH_zyQ, wk ..." of a layer program's resident weights.
@@ -90,16 +94,53 @@ struct Subject {
 
   const Case& c() const { return typed.plan.given; }
   Phase phase() const { return prefill ? Phase::prefill : Phase::decode; }
-  std::int64_t L() const { return prefill ? c().prompt : 1; }
-  std::int64_t M() const { return prefill ? 0 : c().prompt; }
+  /// Positions of the rows' own, behind what they share.
+  std::int64_t own() const { return c().prompt - c().prefix.length; }
+  std::int64_t L() const { return prefill ? own() : 1; }
+  std::int64_t M() const { return prefill ? 0 : own(); }
   std::string pass() const {
+    const std::string shared =
+        c().prefix.given() ? fmt::format(", the first {} of {}", c().prefix.length, prefixes())
+                           : "";
     if (!prefill)
-      return fmt::format("one decode step: batch {}, {} cached positions", c().batch, c().prompt);
+      return fmt::format("one decode step: batch {}, {} cached positions{}", c().batch, c().prompt,
+                         shared);
     return fmt::format(
-        "one prefill pass (L is sharded, so it cannot decode): batch {}, {} positions", c().batch,
-        c().prompt);
+        "one prefill pass (L is sharded, so it cannot decode): batch {}, {} positions{}", c().batch,
+        c().prompt, shared);
+  }
+  /// "3 prefixes".
+  std::string prefixes() const {
+    return fmt::format("{} prefix{}", c().prefix.rows, c().prefix.rows == 1 ? "" : "es");
+  }
+  /// How many tokens each row has; empty where all have the whole prompt.
+  std::vector<std::int64_t> row_lengths() const {
+    if (!c().lengths.given()) return {};
+    return lengths_of_rows(c().lengths, c().seed, c().batch, c().prompt, c().prefix.length);
   }
 };
+
+/// "palm-tiny,H=20,V=250, pad_heads=24": the model, and what of it is padded.
+std::string model_text(const Case& c) {
+  const std::string padding = padding_text(c);
+  return print_model(c.model) + (padding.empty() ? "" : ", " + padding);
+}
+
+/// Which rows have how many tokens, lines that begin with `indent`; empty where all have the whole
+/// prompt.
+std::string rows_text(const Subject& of, std::string_view indent) {
+  constexpr std::size_t kShown = 8;
+  std::vector<std::int64_t> lengths = of.row_lengths();
+  if (lengths.empty()) return "";
+  const bool more = lengths.size() > kShown;
+  lengths.resize(std::min(lengths.size(), kShown));
+  return std::string(indent) +
+         wrapped(fmt::format("rows have {}{} tokens, padded on the right; padding is not cached "
+                             "and never read: what follows a row stands right behind its tokens",
+                             fmt::join(lengths, ", "), more ? ", ..." : ""),
+                 78, indent) +
+         "\n";
+}
 
 /// Draws a layer into a file.
 int draw(const Subject& of, const Explained& layer, const Options& o) {
@@ -111,12 +152,18 @@ int draw(const Subject& of, const Explained& layer, const Options& o) {
                        "before it",
                        c.batch, c.prompt);
   PictureOptions options{fmt::format("{} on torus {}", of.title, c.torus.to_string()),
-                         {fmt::format("model {}; one layer of one {}", print_model(c.model), pass)},
+                         {fmt::format("model {}; one layer of one {}", model_text(c), pass)},
                          o.paper,
                          {}};
   if (of.hands_over)
     options.notes.push_back(
         fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
+  if (c.prefix.given())
+    options.notes.push_back(
+        fmt::format("the first {} positions are of {}; the passes over them are not drawn",
+                    c.prefix.length, of.prefixes()));
+  if (!of.row_lengths().empty())
+    options.notes.emplace_back("rows of unequal length; which slots are padding is not drawn");
   replace_file(o.svg, picture(*layer.program, layer.types, c.torus, c.numerics, c.model, options),
                "file_write");
   return 0;
@@ -133,16 +180,17 @@ void print_text(const Program& layer, const Subject& of) {
   const std::string storage =
       fmt::format("{}act={}", c.numerics.weights == WeightType::int8 ? "weights=int8 " : "",
                   to_string(c.numerics.act));
-  fmt::print("# Written for model {}, {}.\n", print_model(c.model), storage);
+  fmt::print("# Written for model {}, {}.\n", model_text(c), storage);
   fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
-             c.model.K, c.torus.to_string(), cache);
+             placed_model(c).K, c.torus.to_string(), cache);
   if (of.prefill) fmt::print("# It shards L, so it is a prefill only.\n");
   // On a model whose embedding is not its table's row, as verify --program has it by default.
   ModelConfig judged = c.model;
   if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
-  fmt::print("# Judge it: shardproof verify {} FILE --case \"torus={} model={} {}\"\n",
+  const std::string padding = padding_text(c);
+  fmt::print("# Judge it: shardproof verify {} FILE --case \"torus={} model={} {}{}{}\"\n",
              of.prefill ? "--program-prefill" : "--program", c.torus.to_string(),
-             print_model(judged), storage);
+             print_model(judged), storage, padding.empty() ? "" : " ", padding);
   fmt::print("{}", print_program(layer));
 }
 
@@ -187,6 +235,29 @@ Subject subject(const std::string& program, CaseFlags& flags) {
   return of;
 }
 
+/// The layer that makes the caches of prefixes, and where these go before the phase reads them.
+void add_prefix_programs(const Subject& of, std::vector<Explained>& parts) {
+  const RunPlan& plan = of.typed.plan;
+  const std::string by = of.hands_over ? " by " + of.c().prefill.to_string() : "";
+  Case alone = of.c();
+  alone.batch = alone.prefix.rows;
+  alone.prefix = {};
+  parts.push_back({fmt::format("layer of a pass over {} of {} positions{}", of.prefixes(),
+                               of.c().prefix.length, by),
+                   &plan.prefix.layer,
+                   check(plan.prefix.layer, alone, of.c().prefix.length, 0),
+                   {}});
+  const auto moved = [&](std::string title, const Program& program, const Layout& stays) {
+    parts.push_back({std::move(title), &program, check(program, of.c(), of.L(), of.M()),
+                     fmt::format("nothing moves: attention reads them as {}", stays.to_string())});
+  };
+  moved("caches of the prefixes, to the rows' prefill", plan.prefix_hand_over,
+        plan.prefill.prefix_cache);
+  if (of.hands_over)
+    moved("caches of the prefixes, from the prefill to the decode", plan.prefix_to_decode,
+          plan.decode.prefix_cache);
+}
+
 /// The steps of one subject, in every form but that of a table.
 int explain_steps(const Subject& of, const Options& o) {
   const Case& c = of.c();
@@ -194,7 +265,7 @@ int explain_steps(const Subject& of, const Options& o) {
   const PhasePrograms& phase = plan.programs(of.phase());
   std::vector<Explained> parts;
   const auto part = [&](std::string title, const Program& program, std::int64_t L) {
-    parts.push_back({std::move(title), &program, check(program, c, L, of.M())});
+    parts.push_back({std::move(title), &program, check(program, c, L, of.M()), {}});
   };
   if (o.text) {
     if (of.strategy)
@@ -203,9 +274,13 @@ int explain_steps(const Subject& of, const Options& o) {
       fmt::print("{}", print_program(*c.prefill.program()));
     return 0;
   }
-  if (of.hands_over)
+  if (c.prefix.given()) add_prefix_programs(of, parts);
+  if (of.hands_over) {
     part(fmt::format("hand-over of a layer's caches from {}", c.prefill.to_string()),
-         plan.hand_over, c.prompt);
+         plan.hand_over, of.own());
+    parts.back().without_ops = fmt::format("nothing moves: both phases hold the caches as {}",
+                                           plan.decode.cache.to_string());
+  }
   part("embedding", phase.embed, of.L());
   part("layer", phase.layer, of.L());
   if (!o.svg.empty()) return draw(of, parts.back(), o);
@@ -213,13 +288,14 @@ int explain_steps(const Subject& of, const Options& o) {
   part("sampling", phase.sample, of.L());
   if (o.json) {
     nlohmann::json out{{"case", print_case(c)}, {of.strategy ? "strategy" : "program", of.title}};
+    if (c.lengths.given()) out["row_lengths"] = of.row_lengths();
     for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
     fmt::print("{}\n", json_text(out));
     return 0;
   }
   const std::string resident = resident_layouts(of.strategy ? phase.layer : *c.prefill.program());
-  fmt::print("{} on torus {}, {}\n{}\n", of.title, c.torus.to_string(), print_model(c.model),
-             of.pass());
+  fmt::print("{} on torus {}, {}\n{}\n{}", of.title, c.torus.to_string(), model_text(c), of.pass(),
+             rows_text(of, ""));
   fmt::print("resident weights: {}\n", wrapped(resident, 62, "  "));
   if (of.strategy && !of.hands_over)
     fmt::print("placed before the run, once\n");
@@ -231,9 +307,8 @@ int explain_steps(const Subject& of, const Options& o) {
                c.prefill.to_string(), wrapped(resident_layouts(plan.prefill.layer), 76, "  "));
   for (const Explained& e : parts) {
     fmt::print("\n== {} ==\n", e.title);
-    if (of.strategy && e.program->ops.empty())
-      fmt::print("nothing moves: both phases hold the caches as {}\n",
-                 plan.decode.cache.to_string());
+    if (e.program->ops.empty() && !e.without_ops.empty())
+      fmt::print("{}\n", e.without_ops);
     else
       fmt::print("{}", explain(*e.program, e.types, c.torus, c.numerics, c.model, {o.paper}));
   }
@@ -250,12 +325,14 @@ int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
     if (o.json) {
       entries.push_back(table_json(view));
       entries.back()["case"] = print_case(of.c());
+      if (of.c().lengths.given()) entries.back()["row_lengths"] = of.row_lengths();
       continue;
     }
-    const std::string where = fmt::format("{} on torus {}, {}", of.title, of.c().torus.to_string(),
-                                          print_model(of.c().model));
-    text += fmt::format("{}# {}\n# {}\n# numbers: elements that one chip sends in a layer\n",
-                        text.empty() ? "" : "\n", wrapped(where, 78, "# "), of.pass());
+    const std::string where =
+        fmt::format("{} on torus {}, {}", of.title, of.c().torus.to_string(), model_text(of.c()));
+    text += fmt::format("{}# {}\n# {}\n{}# numbers: elements that one chip sends in a layer\n",
+                        text.empty() ? "" : "\n", wrapped(where, 78, "# "), of.pass(),
+                        rows_text(of, "# "));
     text += table_text(view);
   }
   if (!o.json) {
@@ -287,8 +364,8 @@ void refuse_idle_flags(const Options& o) {
     if (o.paper) refuse("--paper", "--text, which has no formulas");
     if (o.flags.has("wire")) refuse("--wire", "--text, which counts no bytes");
     if (o.program) return;  // the rest is the case that the program is checked against
-    for (const char* key : {"prefill", "batch", "prompt"})
-      if (o.flags.has(key)) refuse(fmt::format("--{}", key), "--text, which is one layer");
+    for (const char* key : {"prefill", "batch", "prompt", "lengths", "prefix"})
+      if (o.flags.has(key)) refuse(CaseFlags::flag_of(key), "--text, which is one layer");
   } else if (o.layouts && o.svg.empty() && o.flags.has("prefill")) {
     refuse("--prefill", "--layouts, which is one layer");
   }
@@ -372,7 +449,8 @@ void add_explain(CLI::App& app, Action& chosen) {
                "strategy that shards L, the positions, it explains a prefill pass: it cannot\n"
                "decode.\n"
                "--prefill names another strategy for the prefill: then the hand-over of the\n"
-               "caches is shown too.\n"
+               "caches is shown too. With --prefix the layer over the prefixes is, and where\n"
+               "their caches go.\n"
                "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch\n"
                "         shardproof explain ws2d:batch --layouts\n"
                "         shardproof explain --layouts my.layouts\n"

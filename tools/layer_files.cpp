@@ -125,8 +125,9 @@ Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::strin
   if (prefill) c.prefill = *prefill;
   if (decode) c.decode = *decode;
   if (!flags.has("batch", line)) {
-    c.batch = smallest_batch(c.prefill, c.torus);
-    if (!alone) c.batch = std::lcm(c.batch, smallest_batch(c.decode, c.torus));
+    std::int64_t unit = smallest_batch(c.prefill, c.torus);
+    if (!alone) unit = std::lcm(unit, smallest_batch(c.decode, c.torus));
+    c.batch = (std::max<std::int64_t>(c.prefix.rows, 1) + unit - 1) / unit * unit;
   }
   if (prefill && !flags.has("prompt", line)) {
     const std::int64_t L = smallest_length(c.prefill, c.torus);

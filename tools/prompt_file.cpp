@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -77,34 +78,118 @@ void add_ids(std::string_view line, const Place& place, const ModelConfig& model
 
 }  // namespace
 
-IntTensor read_prompt(const std::string& path, PromptText text, const ModelConfig& model,
-                      std::optional<std::int64_t> batch) {
+std::int64_t PromptRows::longest() const {
+  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+}
+
+bool PromptRows::equal() const {
+  return std::adjacent_find(lengths.begin(), lengths.end(), std::not_equal_to<>()) == lengths.end();
+}
+
+void PromptRows::go_on_from(const PromptRows& prefixes) {
+  prefix_ids = prefixes.ids;
+  prefix_length = prefixes.longest();
+  const SharedPrefix of_lines{prefix_length, std::ssize(prefixes.lengths)};
+  for (std::int64_t& length : lengths) {
+    prefix_of.push_back(of_lines.of_row(std::ssize(prefix_of), std::ssize(lengths)));
+    length += prefix_length;
+  }
+}
+
+PromptRows PromptRows::chosen(const std::vector<std::int64_t>& rows) const {
+  std::vector<std::int64_t> begins;  // of each row's ids
+  std::int64_t at = 0;
+  for (const std::int64_t length : lengths)
+    begins.push_back(std::exchange(at, at + length - prefix_length));
+  PromptRows some;
+  some.prefix_ids = prefix_ids;
+  some.prefix_length = prefix_length;
+  for (const std::int64_t row : rows) {
+    const auto r = static_cast<std::size_t>(row);
+    const auto from = ids.begin() + begins.at(r);
+    some.ids.insert(some.ids.end(), from, from + lengths[r] - prefix_length);
+    some.lengths.push_back(lengths[r]);
+    if (!prefix_of.empty()) some.prefix_of.push_back(prefix_of[r]);
+  }
+  return some;
+}
+
+SharedPrefix PromptRows::prefix(std::int64_t batch) const {
+  if (prefix_of.empty()) return {};
+  SharedPrefix shared{prefix_length, 1};
+  const auto mixes = [&](std::int64_t row) {  // it is to have another prefix than the one before
+    const auto r = static_cast<std::size_t>(row);
+    return prefix_of[r] != prefix_of[r - 1] &&
+           shared.of_row(row, batch) == shared.of_row(row - 1, batch);
+  };
+  for (std::int64_t row = 1; row < std::ssize(prefix_of);) {
+    if (mixes(row))
+      ++shared.rows, row = 1;
+    else
+      ++row;
+  }
+  return shared;
+}
+
+IntTensor PromptRows::padded(std::int64_t batch) const {
+  IntTensor padded({batch, longest()});
+  const auto begin_at = [&](std::int64_t row) {
+    return padded.data.begin() + row * padded.shape[1];
+  };
+  const auto copy_prefix = [&](std::size_t of_row, std::int64_t to) {
+    if (prefix_length > 0)
+      std::copy_n(prefix_ids.begin() + prefix_of[of_row] * prefix_length, prefix_length,
+                  begin_at(to));
+  };
+  auto from = ids.begin();
+  std::int64_t to = 0;
+  for (const std::int64_t length : lengths) {
+    copy_prefix(static_cast<std::size_t>(to), to);
+    std::copy_n(from, length - prefix_length, begin_at(to) + prefix_length);
+    from += length - prefix_length;
+    ++to;
+  }
+  const SharedPrefix shared = prefix(batch);
+  for (; shared.given() && to < batch; ++to)
+    if (const std::int64_t first = shared.first_row(shared.of_row(to, batch), batch);
+        first < std::ssize(lengths))
+      copy_prefix(static_cast<std::size_t>(first), to);
+  return padded;
+}
+
+PromptRows read_prompt(const std::string& path, PromptText text, const ModelConfig& model,
+                       std::optional<std::int64_t> batch) {
   const bool bytes = text == PromptText::bytes;
   // Room for ids of many digits, and for more than one space between them.
   const auto longest = static_cast<std::size_t>(model.positions) * (bytes ? 1 : 32) + 1;
   TextFile file(path, kRules);
-  IntTensor prompt({0, 0});
-  std::int64_t& rows = prompt.shape[0];
-  std::int64_t& length = prompt.shape[1];
-  for (std::string line; file.next(line, longest); ++rows) {
+  PromptRows prompt;
+  for (std::string line; file.next(line, longest);) {
     const Place place{path, file.number()};
-    const std::size_t before = prompt.data.size();
-    (bytes ? add_bytes : add_ids)(line, place, model, prompt.data);
+    const std::size_t before = prompt.ids.size();
+    (bytes ? add_bytes : add_ids)(line, place, model, prompt.ids);
     if (line.size() > longest) refuse_length(place, model);
-    const auto own = static_cast<std::int64_t>(prompt.data.size() - before);
+    const auto own = static_cast<std::int64_t>(prompt.ids.size() - before);
     if (own == 0) throw Error("prompt_c3", fmt::format("{} line {} is empty", path, place.line));
-    if (rows == 0) length = own;
-    if (own != length)
-      throw Error("prompt_c4",
-                  fmt::format("{} line {} has {} {}, line 1 has {}; rows must be of equal length "
-                              "for now",
-                              path, place.line, own, bytes ? "bytes" : "ids", length));
-    if (batch && rows >= *batch)
+    if (batch && std::ssize(prompt.lengths) >= *batch)
       throw Error("run_c3", fmt::format("batch={} is less than the rows of {}, which has a line {}",
                                         *batch, path, place.line));
+    prompt.lengths.push_back(own);
   }
-  if (rows == 0) throw Error("prompt_c2", fmt::format("{} is empty; write one row a line", path));
+  if (prompt.lengths.empty())
+    throw Error("prompt_c2", fmt::format("{} is empty; write one row a line", path));
   return prompt;
+}
+
+PromptRows read_prefixes(const std::string& path, PromptText text, const ModelConfig& model) {
+  PromptRows prefixes = read_prompt(path, text, model, {});
+  const std::int64_t length = prefixes.lengths[0];
+  for (std::size_t row = 1; row < prefixes.lengths.size(); ++row)  // no line is empty
+    if (prefixes.lengths[row] != length)
+      throw Error("prompt_c9", fmt::format("{} line {} has {} tokens and line 1 has {}: prefixes "
+                                           "are of one length; nearest legal: {}",
+                                           path, row + 1, prefixes.lengths[row], length, length));
+  return prefixes;
 }
 
 }  // namespace shardproof::tools

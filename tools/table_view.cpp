@@ -141,6 +141,9 @@ std::string table_text(const TableView& view) {
     for (const CountedArrow& arrow : table.arrows)
       if (arrow.line == &line) text += arrow_text(arrow);
   }
+  if (view.of.prefix.given())
+    text += fmt::format("#\n# The caches of the {} prefix{}: {}\n", view.of.prefix.rows,
+                        view.of.prefix.rows == 1 ? "" : "es", table.made.prefix_cache.to_string());
   text += "#\n# Added by the rules, in the order of the layer:\n";
   for (const CountedArrow& arrow : table.arrows)
     if (arrow.line == nullptr) text += arrow_text(arrow);
@@ -172,14 +175,16 @@ nlohmann::json table_json(const TableView& view) {
     if (!one.arrow.use.empty()) arrow["use"] = one.arrow.use;
     arrows.push_back(std::move(arrow));
   }
-  return {{"strategy", view.strategy->to_string()},
-          {"description", view.strategy->table().description},
-          {"pass", view.phase == Phase::prefill ? "prefill" : "decode"},
-          {"layouts", print_layouts(view.strategy->table())},
-          {"arrows", arrows},
-          {"statistics_per_chip", table.statistics.elements},
-          {"elements_per_chip", table.total.elements},
-          {"bytes_per_chip", table.total.bytes}};
+  nlohmann::json out{{"strategy", view.strategy->to_string()},
+                     {"description", view.strategy->table().description},
+                     {"pass", view.phase == Phase::prefill ? "prefill" : "decode"},
+                     {"layouts", print_layouts(view.strategy->table())},
+                     {"arrows", arrows},
+                     {"statistics_per_chip", table.statistics.elements},
+                     {"elements_per_chip", table.total.elements},
+                     {"bytes_per_chip", table.total.bytes}};
+  if (view.of.prefix.given()) out["prefix_cache"] = table.made.prefix_cache.to_string();
+  return out;
 }
 
 }  // namespace shardproof::tools

@@ -11,6 +11,7 @@
 #include "tools/runner/json_text.h"
 #include "tools/verbs.h"
 #include "weights/error.h"
+#include "weights/fold.h"
 #include "weights/generator.h"
 #include "weights/memory.h"
 #include "weights/registry.h"
@@ -78,6 +79,20 @@ int quantize(const Options& o) {
   return 0;
 }
 
+int fold_file(const Options& o) {
+  require_not_input({"OUT", o.out}, {{"IN", o.file}});
+  require_replaceable(o.out, "weights_write");
+  const Weights weights = load_weights(o.file);
+  // The tensors before and after, and the image of the file.
+  double bytes = 0.0;
+  for (const auto& [name, tensor] : weights.all())
+    bytes += 12.0 * static_cast<double>(element_count(tensor.shape));
+  require_memory(bytes, "the weights, what they are folded to and the file need about",
+                 "a file of a smaller model fits");
+  save(fold(weights), o.out);
+  return 0;
+}
+
 int inspect(const Options& o) {
   const Weights weights = load_weights(o.file);
   const int version = weights_format(weights.kept());
@@ -137,6 +152,7 @@ void add_weights(CLI::App& app, Action& chosen) {
   verb->footer(
       "Example: shardproof weights generate --seed 3 --out w.h5\n"
       "         shardproof weights quantize w.h5 w8.h5\n"
+      "         shardproof weights fold w.h5 w2.h5\n"
       "         shardproof weights inspect w.h5");
   make->footer("Example: shardproof weights generate --model palm-tiny,K=24 --seed 3 --out w.h5");
   make->callback([&chosen, options] { chosen = [options] { return generate(*options); }; });
@@ -151,6 +167,19 @@ void add_weights(CLI::App& app, Action& chosen) {
       "Example: shardproof weights quantize w.h5 w8.h5\n"
       "         shardproof verify --weights w8.h5");
   codes->callback([&chosen, options] { chosen = [options] { return quantize(*options); }; });
+  CLI::App* folded = verb->add_subcommand("fold", "Write the weights of the same model in base 2");
+  folded->add_option("IN", options->file, "A file of a model without softmax=base2")
+      ->required()
+      ->type_name("");
+  folded->add_option("OUT", options->out, "The file of folded weights to write")
+      ->required()
+      ->type_name("");
+  folded->footer(
+      "Scales of scores, swish and logits go into the weights, of int8 weights into\n"
+      "their scales (docs/spec.md section 2.9).\n"
+      "Example: shardproof weights fold w.h5 w2.h5\n"
+      "         shardproof verify --weights w2.h5");
+  folded->callback([&chosen, options] { chosen = [options] { return fold_file(*options); }; });
   CLI::App* look = verb->add_subcommand("inspect", "Check a weights file and list its tensors");
   look->add_option("FILE", options->file, "The file to read")->required()->type_name("");
   look->add_flag("--json", options->json, "Print JSON (docs/json.md)");

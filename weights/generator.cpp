@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weights/error.h"
+#include "weights/fold.h"
 #include "weights/registry.h"
 
 namespace shardproof {
@@ -48,12 +49,6 @@ class Stream {
   std::uint64_t block_ = std::numeric_limits<std::uint64_t>::max();
   std::array<std::uint32_t, 4> words_{};
 };
-
-// An integer from [low, high], nearly uniform: high − low is far below 2^32.
-std::int64_t ranged(std::uint32_t word, std::int64_t low, std::int64_t high) {
-  const auto count = static_cast<std::uint64_t>(high - low + 1);
-  return low + static_cast<std::int64_t>((word * count) >> 32);
-}
 
 float scaled(std::int64_t integer, int shift) {
   return std::ldexp(static_cast<float>(integer), -shift);
@@ -205,8 +200,18 @@ std::array<std::uint32_t, 4> counter_random(std::uint64_t seed, std::string_view
   return {words[0], words[1], words[2], words[3]};
 }
 
+std::int64_t ranged(std::uint32_t word, std::int64_t low, std::int64_t high) {
+  const auto count = static_cast<std::uint64_t>(high - low + 1);
+  return low + static_cast<std::int64_t>((word * count) >> 32);
+}
+
 Weights generate_weights(const ModelConfig& config, std::uint64_t seed) {
   validate(config);
+  if (config.softmax == Softmax::base2) {
+    ModelConfig plain = config;
+    plain.softmax = Softmax::base_e;
+    return fold(generate_weights(plain, seed));
+  }
   std::map<std::string, Tensor> tensors;
   for (const WeightSpec& spec : weight_specs(config)) {
     tensors.emplace(spec.name, generate(config, spec, seed));
@@ -215,15 +220,17 @@ Weights generate_weights(const ModelConfig& config, std::uint64_t seed) {
 }
 
 IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,
-                          std::int64_t length) {
+                          std::int64_t length, const SharedPrefix& prefix) {
   require_prompt_size(batch, length);
   IntTensor prompt({batch, length});
   auto out = prompt.data.begin();
   for (std::int64_t row = 0; row < batch; ++row) {
     for (std::int64_t position = 0; position < length; ++position) {
+      const bool shared = position < prefix.length;
+      const std::int64_t of = shared ? prefix.of_row(row, batch) : row;
       const auto index =
-          (static_cast<std::uint64_t>(row) << 32) | static_cast<std::uint64_t>(position);
-      const std::uint32_t word = counter_random(seed, "prompt", index)[0];
+          (static_cast<std::uint64_t>(of) << 32) | static_cast<std::uint64_t>(position);
+      const std::uint32_t word = counter_random(seed, shared ? "prefix" : "prompt", index)[0];
       *out++ = static_cast<std::int32_t>(word % static_cast<std::uint64_t>(config.V));
     }
   }
@@ -231,7 +238,7 @@ IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::in
 }
 
 IntTensor generate_ids(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,
-                       std::int64_t positions) {
+                       std::int64_t positions, const SharedPrefix& prefix) {
   require_prompt_size(batch, positions);
   std::vector<std::int32_t> permutation(static_cast<std::size_t>(config.V));
   std::iota(permutation.begin(), permutation.end(), 0);
@@ -245,9 +252,12 @@ IntTensor generate_ids(const ModelConfig& config, std::uint64_t seed, std::int64
     while (std::gcd(apart, config.V) != 1) ++apart;
   IntTensor ids({batch, positions});
   for (std::int64_t b = 0; b < batch; ++b)
-    for (std::int64_t t = 0; t < positions; ++t)
+    for (std::int64_t t = 0; t < positions; ++t) {
+      const std::int64_t row =
+          t < prefix.length ? prefix.first_row(prefix.of_row(b, batch), batch) : b;
       ids.data[static_cast<std::size_t>(b * positions + t)] =
-          permutation[static_cast<std::size_t>((b * apart + t) % config.V)];
+          permutation[static_cast<std::size_t>((row * apart + t) % config.V)];
+    }
   return ids;
 }
 

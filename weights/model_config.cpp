@@ -14,6 +14,7 @@
 #include "weights/error.h"
 #include "weights/presets.h"
 #include "weights/registry.h"
+#include "weights/softmax.h"
 #include "weights/word_table.h"
 
 namespace shardproof {
@@ -44,6 +45,8 @@ constexpr std::array<Word<Rope>, 4> kRopes{{{"half", Rope::half},
                                             {"none", Rope::none}}};
 constexpr std::array<Word<CacheType>, 2> kCacheTypes{
     {{"f32", CacheType::f32}, {"bf16", CacheType::bf16}}};
+constexpr std::array<Word<Softmax>, 2> kSoftmaxes{
+    {{"base-e", Softmax::base_e}, {"base2", Softmax::base2}}};
 constexpr std::array<Word<bool>, 2> kTruths{{{"true", true}, {"false", false}}};
 
 constexpr const auto& words_of(Block) { return kBlocks; }
@@ -52,6 +55,7 @@ constexpr const auto& words_of(Norm) { return kNorms; }
 constexpr const auto& words_of(Bias) { return kBiases; }
 constexpr const auto& words_of(Rope) { return kRopes; }
 constexpr const auto& words_of(CacheType) { return kCacheTypes; }
+constexpr const auto& words_of(Softmax) { return kSoftmaxes; }
 constexpr const auto& words_of(bool) { return kTruths; }
 
 template <class Enum>
@@ -167,6 +171,7 @@ constexpr std::array kKeys{key<&ModelConfig::layers>("layers"),
                            key<&ModelConfig::eps>("eps"),
                            key<&ModelConfig::embed_scale>("embed_scale"),
                            key<&ModelConfig::logit_scale>("logit_scale"),
+                           key<&ModelConfig::softmax>("softmax"),
                            key<&ModelConfig::positions>("positions"),
                            key<&ModelConfig::cache>("cache")};
 
@@ -368,6 +373,13 @@ void validate(const ModelConfig& c) {
   require_positive("eps", c.eps, show(c.eps));
   require_positive("embed_scale", static_cast<double>(c.embed_scale), show(c.embed_scale));
   require_positive("logit_scale", static_cast<double>(c.logit_scale), show(c.logit_scale));
+  if (c.softmax == Softmax::base2) {
+    const auto c_of_logits = static_cast<double>(folded_scale(c));
+    require(std::isfinite(c_of_logits) && c_of_logits > 0.0, "logit_scale", show(c.logit_scale),
+            "with softmax=base2 log2(e) times it must be a finite, positive f32");
+    require(std::isfinite(eps_of_norms(c)) && eps_of_norms(c) > 0.0, "eps", show(c.eps),
+            "with softmax=base2 it must be finite and positive once it is scaled");
+  }
   require(c.bias != Bias::norm || c.norm == Norm::layernorm, "bias", "norm",
           "an RMS norm has no bias; it needs norm=layernorm");
   require_countable(c);
@@ -378,6 +390,7 @@ std::string_view to_string(Ffn ffn) { return word_for(ffn); }
 std::string_view to_string(Norm norm) { return word_for(norm); }
 std::string_view to_string(Bias bias) { return word_for(bias); }
 std::string_view to_string(Rope rope) { return word_for(rope); }
+std::string_view to_string(Softmax softmax) { return word_for(softmax); }
 std::string_view to_string(CacheType cache) { return word_for(cache); }
 
 Block parse_block(std::string_view word) { return read_word("case_block", "block", word, Block{}); }

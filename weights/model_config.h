@@ -18,6 +18,9 @@ enum class Bias { none, norm, qkv, ffn, all };
 enum class Rope { half, interleaved, alibi, none };
 /// What k_cache and v_cache are kept as: as activations are stored, or as said.
 enum class CacheType { as_act, f32, bf16 };
+/// The base of softmax, of swish and of the logits. A base-2 model has its constants folded into
+/// its weights (docs/spec.md section 2.9).
+enum class Softmax { base_e, base2 };
 
 /// The shape and the formulas of a PaLM-shaped model (docs/spec.md sections 2 and 6).
 /// E d_model, F d_ff, H query heads, K key/value heads (1 multiquery, H multihead), Q d_head,
@@ -37,7 +40,8 @@ struct ModelConfig {
   bool unembed_bias = false;
   double eps = 1e-6;
   float embed_scale = 1.0F;
-  float logit_scale = 0.0F;       ///< usual_logit_scale() unless given
+  float logit_scale = 0.0F;  ///< usual_logit_scale() unless given
+  Softmax softmax = Softmax::base_e;
   std::int64_t positions = 2048;  ///< rows of the RoPE tables
   CacheType cache = CacheType::as_act;
 
@@ -91,6 +95,7 @@ std::string_view to_string(Ffn);
 std::string_view to_string(Norm);
 std::string_view to_string(Bias);
 std::string_view to_string(Rope);
+std::string_view to_string(Softmax);
 std::string_view to_string(CacheType);  ///< "" of as_act, which no text says
 /// Throws Error("case_block", ...).
 Block parse_block(std::string_view word);

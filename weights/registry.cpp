@@ -18,6 +18,10 @@ std::int64_t extent(char letter, const ModelConfig& c, const PassExtents& pass) 
       return pass.L;
     case 'M':
       return pass.M;
+    case 'N':
+      return pass.N;
+    case 'T':
+      return pass.T;
     case 'E':
       return c.E;
     case 'F':
@@ -184,6 +188,12 @@ Shape shape_of(std::string_view dims, const ModelConfig& config, const PassExten
   Shape shape;
   for (char letter : dims) shape.push_back(extent(letter, config, pass));
   return shape;
+}
+
+PassExtents extents_of(const PassPlan& pass, const ValueRow& value) {
+  const std::int64_t slots = pass.cached + pass.L;
+  return {pass.batch(), pass.L, value.cache ? slots : pass.prefix.length + slots, pass.prefix.rows,
+          pass.prefix.length};
 }
 
 Tensor constant_tensor(const ModelConfig& config) {

@@ -8,6 +8,7 @@
 
 #include "weights/model_config.h"
 #include "weights/numerics.h"
+#include "weights/passes.h"
 #include "weights/tensor.h"
 
 namespace shardproof {
@@ -47,6 +48,8 @@ struct ValueRow {
   bool last_rows = false;       ///< programs compute the last row of each sequence only
   bool integer = false;         ///< int32
   bool per_block = false;       ///< one a block of the vocabulary: it follows from the logits
+  bool drawing = false;         ///< of random sampling: it follows from logits and random numbers
+  int words = 0;                ///< extent of dim W, of an exact sum or of those of all rounds
   std::string_view norm = {};   ///< of a norm's statistic, that norm: "norm2"
   std::string_view statistic = {};  ///< and which of its statistics: "ss"
   Section section = Section::none;
@@ -135,9 +138,13 @@ std::vector<CheckpointSpec> checkpoint_specs(const ModelConfig& config);
 /// Extents that depend on the pass.
 struct PassExtents {
   std::int64_t B = 0, L = 0, M = 0;
+  std::int64_t N = 0, T = 0;  ///< of the caches of prefixes: how many, and their positions
 };
 /// The shape of dims "BLE", in this model and pass.
 Shape shape_of(std::string_view dims, const ModelConfig& config, const PassExtents& pass = {});
+/// The extents of a value of this pass: M is the slots of its caches, or, of what attention makes
+/// of them, those and the prefix's.
+PassExtents extents_of(const PassPlan& pass, const ValueRow& value);
 
 /// The tensor of a constant: ones.
 Tensor constant_tensor(const ModelConfig& config);

@@ -1,5 +1,6 @@
 // The rows of the registry: one for each named value, one for each named weight.
 #include "weights/registry.h"
+#include "weights/sampling.h"
 
 namespace shardproof {
 namespace {
@@ -33,6 +34,19 @@ constexpr ValueRow stat(std::string_view name, std::string_view dims, std::strin
           .norm = norm,
           .statistic = statistic,
           .section = Section::norm,
+          .in_model = always};
+}
+
+/// A value of random sampling.
+constexpr ValueRow drawing(std::string_view name, std::string_view dims, bool integer = false,
+                           int words = 0) {
+  return {.name = name,
+          .dims = dims,
+          .kind = ValueKind::stat,
+          .per_layer = false,
+          .integer = integer,
+          .drawing = true,
+          .words = words,
           .in_model = always};
 }
 
@@ -214,6 +228,19 @@ constexpr ValueRow kValues[] = {
      .integer = true,
      .per_block = true,
      .in_model = always},
+    // Of random sampling: e of every token; of each search what its rounds added up over all chips,
+    // the threshold, and e of what it keeps; the exact sum of each block; in which block the
+    // random number falls, and on which token.
+    drawing("chances", "BV"),
+    drawing("top_k_counts", "BW", true, kSearchRounds),
+    drawing("top_k_floor", "B"),
+    drawing("top_k_chances", "BV"),
+    drawing("top_p_sums", "BW", true, (1 + kSearchRounds) * kSumWords),
+    drawing("top_p_floor", "B"),
+    drawing("top_p_chances", "BV"),
+    drawing("masses", "BCW", true, kSumWords),
+    drawing("hits", "BC"),
+    drawing("drawn", "BC", true),
 
     {.name = "ids",
      .dims = "BL",

@@ -43,39 +43,44 @@ Program head(ProgramWriter w, const Layout& residual, const ModelConfig& config)
       {w.step("logits", z.layout, fmt::format("bias({}, {})", s.name, b.name), "logits").name});
 }
 
-/// Greedy: the candidates are gathered in the order of the vocabulary, so that of equal logits the
-/// lowest id wins.
-Program sampling() {
-  return parse_program("sample", R"(input logits : BV_zyx is logits
-cv : BC_zyx, ci : BC_zyx = local_argmax(logits) is stat candidates, stat indices
-gv : BC = all_gather(cv, C, zyx) is stat candidates
-gi : BC = all_gather(ci, C, zyx) is stat indices
-token : B = argmax(gv, gi) is token
-output token)");
-}
-
 const ValueDecl& input_of(const Program& program, std::string_view role) {
   for (const ValueDecl& input : program.inputs)
     if (input.role.to_string() == role) return input;
   return program.declared(role);  // throws: require_layer saw to it
 }
 
+/// A hand-over: its name, and the word before the names of the caches in their roles.
+struct HandOver {
+  std::string_view program, word;
+};
+
+Program cache_moves(const HandOver& of, const Layout& from, const Layout& to,
+                    const Extents& extents, const Torus& torus) {
+  ProgramWriter w(std::string(of.program), ActType::f32, extents, torus);
+  std::vector<std::string> outputs;
+  for (const std::string name : {"k", "v"})
+    outputs.push_back(
+        w.lead(w.input(name, from, fmt::format("{}{}_cache", of.word, name)), to).name);
+  return w.finish(outputs);
+}
+
 }  // namespace
 
-PhasePrograms programs_around(Program layer, const Layout& residual, const Layout& cache,
-                              const ModelConfig& config, const Extents& extents, const Torus& torus,
-                              ActType act) {
-  return {embedding(ProgramWriter("embed", act, extents, torus), residual),
-          std::move(layer),
-          head(ProgramWriter("head", act, extents, torus), residual, config),
-          sampling(),
-          residual,
-          cache,
-          torus};
+PhasePrograms programs_around(PartitionedLayer made, const ModelConfig& config,
+                              const Extents& extents, const Torus& torus, ActType act,
+                              const Sampling& sampling) {
+  return {embedding(ProgramWriter("embed", act, extents, torus), made.residual),
+          std::move(made.layer),
+          head(ProgramWriter("head", act, extents, torus), made.residual, config),
+          sampling_program(sampling),
+          made.residual,
+          made.cache,
+          torus,
+          made.prefix_cache};
 }
 
 PhasePrograms programs_around(Program layer, const ModelConfig& config, const Extents& extents,
-                              const Torus& torus, ActType act) {
+                              const Torus& torus, ActType act, const Sampling& sampling) {
   const Layout residual = input_of(layer, "in").layout;
   const Layout cache = input_of(layer, "previous k_cache").layout;
   std::set<std::string> taken;
@@ -94,16 +99,73 @@ PhasePrograms programs_around(Program layer, const ModelConfig& config, const Ex
       layer.ops.push_back(std::move(op));
     }
   }
-  return programs_around(std::move(layer), residual, cache, config, extents, torus, act);
+  return programs_around(PartitionedLayer{std::move(layer), residual, cache, {}, {}}, config,
+                         extents, torus, act, sampling);
+}
+
+Program sampling_program(const Sampling& sampling) {
+  // What is gathered is in the order of the vocabulary: of equal logits the lowest id wins, and a
+  // chip's block begins where the blocks before it end.
+  std::string text =
+      "input logits : BV_zyx is logits\n"
+      "cv : BC_zyx, ci : BC_zyx = local_argmax(logits) is stat candidates, "
+      "stat indices\n"
+      "gv : BC = all_gather(cv, C, zyx) is stat candidates\n";
+  if (sampling.sample == Sample::greedy) {
+    text +=
+        "gi : BC = all_gather(ci, C, zyx) is stat indices\n"
+        "token : B = argmax(gv, gi) is token\n";
+  } else {
+    text += "e : BV_zyx = weigh(logits, gv) is stat chances\n";
+    std::string_view kept = "e";
+    if (sampling.top_k > 0) {
+      text +=
+          "kn : BW, kf : B, ek : BV_zyx = top_k(e, zyx) is stat top_k_counts, "
+          "stat top_k_floor, stat top_k_chances\n";
+      kept = "ek";
+    }
+    if (sampling.top_p < 1) {
+      text += fmt::format(
+          "ps : BW, pf : B, ep : BV_zyx = top_p({}, zyx) is stat top_p_sums, "
+          "stat top_p_floor, stat top_p_chances\n",
+          kept);
+      kept = "ep";
+    }
+    text += fmt::format(
+        "m : BC_zyxW = masses({0}) is stat masses\n"
+        "gm : BCW = all_gather(m, C, zyx) is stat masses\n"
+        "hv : BC_zyx, hi : BC_zyx = draw({0}, gm) is stat hits, stat drawn\n"
+        "gh : BC = all_gather(hv, C, zyx) is stat hits\n"
+        "gi : BC = all_gather(hi, C, zyx) is stat drawn\n"
+        "token : B = argmax(gh, gi) is token\n",
+        kept);
+  }
+  return parse_program("sample", text + "output token");
 }
 
 Program hand_over(const Layout& from, const Layout& to, const Extents& extents,
                   const Torus& torus) {
-  ProgramWriter w(std::string(kHandOverProgram), ActType::f32, extents, torus);
-  std::vector<std::string> outputs;
-  for (const std::string name : {"k", "v"})
-    outputs.push_back(w.lead(w.input(name, from, name + "_cache"), to).name);
-  return w.finish(outputs);
+  return cache_moves({kHandOverProgram, ""}, from, to, extents, torus);
+}
+
+Layout as_prefixes(const Layout& cache) {
+  std::vector<Layout::Dim> dims = cache.dims();
+  for (Layout::Dim& dim : dims)
+    if (dim.letter == 'B')
+      dim.letter = 'N';
+    else if (dim.letter == 'M')
+      dim.letter = 'T';
+  return Layout(std::move(dims), cache.partial());
+}
+
+Program prefix_hand_over(const Layout& from, const Layout& to, const Extents& extents,
+                         const Torus& torus) {
+  return cache_moves({kPrefixHandOverProgram, "prefix "}, from, to, extents, torus);
+}
+
+Program prefix_to_decode(const Layout& from, const Layout& to, const Extents& extents,
+                         const Torus& torus) {
+  return cache_moves({kPrefixToDecodeProgram, "prefix "}, from, to, extents, torus);
 }
 
 }  // namespace shardproof

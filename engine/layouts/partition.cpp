@@ -38,7 +38,7 @@ class Partitioner {
       if (op.kind == Kind::add) elementwise(op.result, "add", op.operands, op.result);
     }
     PartitionedLayer made{w_.finish({current("out").name, "kc", "vc"}), rules_.residual,
-                          rules_.cache, std::move(arrows_)};
+                          rules_.cache, rules_.prefix.value_or(Layout()), std::move(arrows_)};
     fuse_loops(made, table_, loop_, broken_);
     return made;
   }
@@ -300,13 +300,19 @@ class Partitioner {
     const auto& d = rules_.queries.dims();
     const std::string row = Layout({d[0], d[1], d[2]}, {}).to_string();
     const std::string o = rules_.queries.to_string();
+    std::string kind = "attend", caches = "kc, vc";
+    if (rules_.prefix) {
+      kind = "attend_prefix";
+      for (const std::string name : {"k", "v"})
+        caches += ", " + w_.input("p" + name, *rules_.prefix, "prefix " + name + "_cache").name;
+    }
     std::string slopes;
     if (has_weight(config_, "alibi_slopes"))  // each chip has those of its heads
       slopes = ", " + w_.input("slopes", Layout({d[2]}, {}), "weight alibi_slopes").name;
     w_.line(
-        fmt::format("s : {0}M, m : {0}, e : {0}M, d : {0}, o : {1} = attend({2}, kc, vc, {3}{5}) "
+        fmt::format("s : {0}M, m : {0}, e : {0}M, d : {0}, o : {1} = {6}({2}, {7}, {3}{5}) "
                     "is score, max, exp, denom, {4}",
-                    row, o, q, of_q, w_.unstored("attn"), slopes));
+                    row, o, q, of_q, w_.unstored("attn"), slopes, kind, caches));
     copies_["attn"] = {w_.stored({"o", rules_.queries, w_.unstored("attn"), "o"}, "attn")};
     hand_on("attn");
   }

@@ -24,8 +24,9 @@ struct Arrow {
 /// A layer under a table of layouts.
 struct PartitionedLayer {
   Program layer;
-  Layout residual;  ///< of the stream between layers
-  Layout cache;     ///< of the K and V caches
+  Layout residual;      ///< of the stream between layers
+  Layout cache;         ///< of the K and V caches
+  Layout prefix_cache;  ///< NTKQ, of those of prefixes that the rows go on from; else without dims
   std::vector<Arrow> arrows;
 };
 
@@ -41,14 +42,15 @@ enum class BrokenRule {
 };
 
 /// Lowers a layer of the model to a program, by the table and the rules of docs/layouts.md; every
-/// path between two layouts is the cheapest there is. `extents` of one phase's passes.
+/// path between two layouts is the cheapest there is. `extents` of one phase's passes: where they
+/// have N, its rows go on from prefixes, whose caches attention reads, too.
 ///
 /// Throws Error, with file and line of the table: "layouts_c4" (an arrow has no path: a dim does
 /// not divide), "layouts_c5" (a value's line is missing), "layouts_c6" (the operands of a
 /// contraction use one axis twice), "layouts_c7" (the terms of a parallel block are partial over
-/// different axes), "layouts_c8" (keys and values do not have the layouts that attend needs),
-/// "layouts_c9" (an arrow marked [strict] takes more than one op), "layouts_c10" (one marked
-/// [loop ...] cannot be looped).
+/// different axes), "layouts_c8" (keys and values, or those of prefixes, do not have the layouts
+/// that attend needs), "layouts_c9" (an arrow marked [strict] takes more than one op),
+/// "layouts_c10" (one marked [loop ...] cannot be looped).
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
                            const Extents& extents, const Torus& torus, const Numerics& numerics,
                            BrokenRule broken = BrokenRule::none);

@@ -27,8 +27,28 @@ TableRules::TableRules(const LayoutTable& table, const Extents& extents, const T
     throw refused("layouts_c8", of_v->line,
                   fmt::format("keys are {} in attend, values {}: both caches must have one layout",
                               keys.to_string(), of_v->steps[0].layout.to_string()));
+  const LayoutLine* of_prefixes = table.find("prefix");
+  if (of_prefixes != nullptr) require_prefixes(*of_prefixes);
   keys = shortened(keys);
   cache = Layout({keys.dims()[0], {'M', {}}, keys.dims()[2], keys.dims()[3]}, {});
+  if (!extents.contains('N')) return;
+  const Axes written = of_prefixes != nullptr ? of_prefixes->steps[0].layout.axes('N') : Axes();
+  prefix = shortened(Layout({{'N', written}, {'T', {}}, keys.dims()[2], keys.dims()[3]}, {}), 'N');
+}
+
+/// A chip has the prefixes of its rows where N is cut as B is, if not as often; and the heads that
+/// it has of its rows' own keys.
+void TableRules::require_prefixes(const LayoutLine& line) const {
+  const Layout& written = line.steps[0].layout;
+  const Axes heads = written.axes('K');
+  if (!queries.axes('B').starts_with(written.axes('N')) ||
+      !(heads.empty() || heads == keys.axes('K')) ||
+      !written.axes('T').with(written.axes('Q')).empty())
+    throw refused("layouts_c8", line.line,
+                  fmt::format("prefix is {} where attend is {}, its keys {}: N takes the first of "
+                              "attend's axes on B or none, K those of the keys or none, T and Q "
+                              "none",
+                              written.to_string(), queries.to_string(), keys.to_string()));
 }
 
 Error TableRules::refused(std::string_view label, const Line& line, std::string_view why) const {
@@ -41,15 +61,16 @@ const LayoutLine& TableRules::required(std::string_view value) const {
                 fmt::format("{} has no line '{} : LAYOUT'", table_.name, value));
 }
 
-/// K is sharded as it (or H) is written, by the longest prefix that gives more than one block.
-Layout TableRules::shortened(const Layout& layout) const {
-  const auto at = layout.find('K');
+/// K is sharded as it (or H) is written, by the longest prefix that gives more than one block; and
+/// so is N.
+Layout TableRules::shortened(const Layout& layout, char letter) const {
+  const auto at = layout.find(letter);
   if (!at) return layout;
-  Axes prefix, best;
+  Axes head, best;
   for (Axis a : layout.dims()[*at].axes) {
-    const bool one_axis = broken_ == BrokenRule::kv_prefix;
-    prefix = one_axis ? Axes().with(a) : prefix.with(a);
-    if (torus_.size(prefix) > 1 && extents_.at('K') % torus_.size(prefix) == 0) best = prefix;
+    const bool one_axis = broken_ == BrokenRule::kv_prefix && letter == 'K';
+    head = one_axis ? Axes().with(a) : head.with(a);
+    if (torus_.size(head) > 1 && extents_.at(letter) % torus_.size(head) == 0) best = head;
   }
   return layout.with_axes(*at, best);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ class TableRules {
              BrokenRule broken);
 
   Layout residual, queries, keys, cache;
+  std::optional<Layout> prefix;  ///< of the prefixes' caches, where the extents have prefixes
 
   const LayoutLine& required(std::string_view value) const;
   /// The layouts of a weight: its resident layout, ..., that of its use.
@@ -42,7 +44,8 @@ class TableRules {
 
  private:
   Error refused(std::string_view label, const Line& line, std::string_view why) const;
-  Layout shortened(const Layout& layout) const;
+  Layout shortened(const Layout& layout, char letter = 'K') const;
+  void require_prefixes(const LayoutLine& line) const;
   Layout operand(const LogicalOp& op, std::size_t term, const Layout& rows, const Layout& weight,
                  const Line& line) const;
   Layout product(const LogicalOp& op, std::size_t term, const Layout& a, const Layout& b,

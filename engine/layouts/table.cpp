@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kDoc = " (docs/layouts.md)";
 constexpr std::string_view kTable = "layouts ";
 // What a table can say something of beside named values and weights.
-constexpr std::string_view kWeights = "weights", kAttend = "attend";
+constexpr std::string_view kWeights = "weights", kAttend = "attend", kPrefix = "prefix";
 // What a person writes is far below; a file that is not one's own ends soon.
 constexpr std::size_t kMostName = 40, kMostSteps = 16, kMostTables = 1000;
 
@@ -105,12 +105,20 @@ class Reader {
         for (std::string_view step : steps) line.steps.push_back(read(value, use, step));
         if (name == kAttend && line.steps.size() > 1)
           throw malformed("attend is computed in one layout; q and k have those before it");
+        if (name == kPrefix) require_place(line);
         all.push_back(std::move(line));
       }
     return all;
   }
 
  private:
+  /// Caches lie somewhere: no arrow of the layer leads there.
+  void require_place(const LayoutLine& line) const {
+    const LayoutStep& first = line.steps[0];
+    if (line.steps.size() > 1 || first.strict || first.loop)
+      throw malformed("prefix is the one layout of the prefixes' caches, without notes");
+  }
+
   static const LayoutValue& known(std::string_view name) {
     if (const LayoutValue* value = find_value(name)) return *value;
     std::vector<std::string> legal;
@@ -226,6 +234,8 @@ const std::vector<LayoutValue>& layout_values() {
     add("k", "", "");
     add("v", "k", "");
     values.push_back({kAttend, value_row("attn")->dims, "", "k v", false});
+    static const std::string of_prefixes = dims_of({Role::Kind::prefix, "k_cache"});
+    values.push_back({kPrefix, of_prefixes, "", "", false});
     add("attn", "", "block_out attn_out");
     add("mid", "in", "");
     add("norm2", "norm", "gate up");
@@ -322,6 +332,18 @@ std::string print_layouts(const LayoutTable& table) {
     text += "\n";
   }
   return text;
+}
+
+LayoutTable without_batch(LayoutTable table) {
+  std::erase_if(table.lines, [](const LayoutLine& line) { return line.value == kPrefix; });
+  for (LayoutLine& line : table.lines)
+    for (LayoutStep& step : line.steps) {
+      if (const auto batch = step.layout.find('B')) step.layout = step.layout.with_axes(*batch, {});
+      // The arrow that a note is on may be gone.
+      step.strict = false;
+      if (step.loop != Loop::none) step.loop.reset();
+    }
+  return table;
 }
 
 std::vector<LayoutTable> load_layouts(const std::string& path) {

@@ -11,7 +11,8 @@
 
 namespace shardproof {
 
-/// A value of the layer that a table can say something of, or `weights`, which is all W matrices.
+/// A value of the layer that a table can say something of, `weights`, which is all W matrices, or
+/// `prefix`, which is the caches of shared prefixes.
 struct LayoutValue {
   std::string_view name;
   std::string_view dims;     ///< its dim letters; of `weights` those that may be sharded
@@ -73,6 +74,11 @@ std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view f
 
 /// The inverse of parse_layouts.
 std::string print_layouts(const LayoutTable& table);
+
+/// The table with no axes on B, so that it asks nothing of the batch: for a pass whose batch the
+/// table's blocks do not divide. Without notes that ask for something of an arrow, which may be
+/// gone.
+LayoutTable without_batch(LayoutTable table);
 
 /// Reads a file of tables. Throws what parse_layouts throws, and Error: "layouts_f1" (it cannot be
 /// read), "layouts_f2" (it holds no table), "layouts_f3" (it is not text, or is larger than 1 MiB).

@@ -7,10 +7,13 @@
 
 namespace shardproof {
 
-Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L) {
-  // M is sharded in no layout there is.
-  return {{'B', batch},    {'L', L},        {'M', 1},        {'E', config.E}, {'F', config.F},
-          {'H', config.H}, {'K', config.K}, {'Q', config.Q}, {'V', config.V}};
+Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L,
+                   const SharedPrefix& prefix) {
+  // M and T are sharded in no layout there is.
+  Extents all{{'B', batch},    {'L', L},        {'M', 1},        {'E', config.E}, {'F', config.F},
+              {'H', config.H}, {'K', config.K}, {'Q', config.Q}, {'V', config.V}};
+  if (prefix.given()) all.insert({{'N', prefix.rows}, {'T', 1}});
+  return all;
 }
 
 WrittenValue ProgramWriter::input(const std::string& name, const Layout& layout,

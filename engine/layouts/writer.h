@@ -9,13 +9,17 @@
 #include "engine/layouts/path.h"
 #include "weights/model_config.h"
 #include "weights/numerics.h"
+#include "weights/prefix.h"
 
 namespace shardproof {
 
 /// What the subscripts of a phase's values must divide: of L, which differs from pass to pass, the
 /// greatest common divisor.
 using Extents = std::map<char, std::int64_t>;
-Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L);
+/// With prefixes that rows go on from N is among them, which is how a layer is known to read the
+/// prefixes' caches.
+Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L,
+                   const SharedPrefix& prefix = {});
 
 /// A value of a program being written.
 struct WrittenValue {

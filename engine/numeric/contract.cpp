@@ -111,22 +111,26 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
   return out;
 }
 
-float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
-                std::int64_t n) {
-  require_provable(n);
+float exact_dot(std::span<const Pairs> parts) {
+  std::int64_t n = 0;
   double sum = 0.0;
   double magnitude = 0.0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double product =
-        static_cast<double>(a[i * stride_a]) * static_cast<double>(b[i * stride_b]);
-    sum += product;
-    magnitude += std::abs(product);
+  for (const auto& [a, stride_a, b, stride_b, pairs] : parts) {
+    n += pairs;
+    require_provable(n);
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const double product =
+          static_cast<double>(a[i * stride_a]) * static_cast<double>(b[i * stride_b]);
+      sum += product;
+      magnitude += std::abs(product);
+    }
   }
   if (magnitude == 0.0) return 0.0F;
   if (const auto decided = decide(sum, sum_bound(static_cast<double>(n), magnitude)))
     return *decided;
   ExactSum exact;
-  for (std::int64_t i = 0; i < n; ++i) exact.add_product(a[i * stride_a], b[i * stride_b]);
+  for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
+    for (std::int64_t i = 0; i < pairs; ++i) exact.add_product(a[i * stride_a], b[i * stride_b]);
   return exact.rounded();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/numeric/buffer.h"
@@ -24,9 +25,22 @@ struct Products {
 /// |C_ij − exact| ≤ γ_n Σ_t |a_t,i|₂·|b_t,j|₂ (docs/numerics.md).
 Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms);
 
-/// A correctly rounded dot product: (float)RN64(Σ a[i·stride_a]·b[i·stride_b]), +0 when it is zero.
-float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
-                std::int64_t n);
+/// The n pairs a[i·stride_a], b[i·stride_b].
+struct Pairs {
+  const float* a;
+  std::int64_t stride_a;
+  const float* b;
+  std::int64_t stride_b;
+  std::int64_t n;
+};
+/// A correctly rounded dot product of all pairs, wherever they lie: (float)RN64(Σ a·b), +0 when it
+/// is zero.
+float exact_dot(std::span<const Pairs> parts);
+inline float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
+                       std::int64_t n) {
+  const Pairs all{a, stride_a, b, stride_b, n};
+  return exact_dot({&all, 1});
+}
 
 /// C[M,N] as the f32 regime defines it: of every element one chain of f32 fma over the concatenated
 /// terms, k ascending, from +0 (docs/spec.md section 1.2). `c` has room for M·N elements.

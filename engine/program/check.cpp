@@ -12,21 +12,6 @@
 namespace shardproof {
 namespace {
 
-/// The dim letters of what a value is said to be; empty if nothing is known of it.
-std::string letters_of(const Role& role) {
-  std::string letters;
-  if (const WeightRow* const weight = weight_row(role.name);
-      weight != nullptr && role.kind == Role::Kind::weight)
-    letters = weight->dims;
-  if (const ValueRow* const value = value_row(role)) letters = value->dims;
-  if (role.last) {
-    const auto at = letters.find('L');
-    if (at == std::string::npos) return "";
-    letters.erase(at, 1);
-  }
-  return letters;
-}
-
 /// A split head dim stands for the whole one.
 std::string unsplit(std::string letters) {
   if (const auto at = letters.find("SR"); at != std::string::npos) letters.replace(at, 2, "H");
@@ -165,7 +150,7 @@ class Typing {
 }  // namespace
 
 void check_dims(const ValueDecl& result) {
-  const std::string want = letters_of(result.role);
+  const std::string want = dims_of(result.role);
   if (want.empty())
     throw Error("program_c5",
                 fmt::format("{}: there is no value '{}'", result.name, result.role.to_string()));

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "weights/softmax.h"
+
 namespace shardproof {
 namespace {
 
@@ -19,7 +21,7 @@ constexpr Constant kConstants[] = {
     {"embed_scale", OpKind::scale_by,
      [](const ModelConfig& c) { return static_cast<double>(c.embed_scale); }},
     {"logit_scale", OpKind::scale_by,
-     [](const ModelConfig& c) { return static_cast<double>(c.logit_scale); }},
+     [](const ModelConfig& c) { return static_cast<double>(scale_of_logits(c)); }},
     {"E", OpKind::divide_by, [](const ModelConfig& c) { return static_cast<double>(c.E); }},
 };
 

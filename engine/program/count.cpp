@@ -48,7 +48,8 @@ class Counter {
   }
 
   void collective(const Op& op, StepCost& cost) const {
-    const std::string& larger = op.kind == OpKind::all_gather ? op.results[0].name : op.args[0];
+    const bool result = op.kind == OpKind::all_gather || op_row(op.kind).searches;
+    const std::string& larger = result ? op.results[0].name : op.args[0];
     cost.axes = op.axes;
     cost.group = torus_.size(op.axes);
     cost.buffer_layout = types_.at(larger).layout;
@@ -59,7 +60,7 @@ class Counter {
   /// On one chip; those of contractions only.
   std::int64_t flops(const Op& op) const {
     if (!op_row(op.kind).multiplies) return 0;
-    if (op.kind == OpKind::attend)  // scores, and the values that they weigh
+    if (is_attention(op.kind))  // scores, and the values that they weigh
       return 4 * elements(op.results[0].name) * extent(op.args[0], 'Q');
     std::int64_t total = 0;
     for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
@@ -81,7 +82,7 @@ class Counter {
 /// reduced by parts, then gathered: all_reduce is reduce_scatter and all_gather.
 int times_sent(OpKind kind) {
   const OpRow& op = op_row(kind);
-  return op.reduces && !op.depends_on_place ? 2 : 1;
+  return op.searches || (op.reduces && !op.depends_on_place) ? 2 : 1;
 }
 
 std::string upper(const Axes& axes) {

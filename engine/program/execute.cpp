@@ -14,9 +14,11 @@
 #include "engine/program/liveness.h"
 #include "engine/program/overflow.h"
 #include "engine/program/typing.h"
+#include "engine/sampling.h"
 #include "engine/transfer.h"
 #include "weights/error.h"
 #include "weights/ieee.h"
+#include "weights/softmax.h"
 
 namespace shardproof {
 namespace {
@@ -48,8 +50,11 @@ class Step {
     return execution_.types == nullptr ? types_[0] : execution_.types->at(op_.results[0].name);
   }
   std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
-
-  /// Of what attend returns.
+  std::int64_t V() const { return execution_.config.V; }
+  /// Ids that a candidate is the best of, padded ones included.
+  std::int64_t block_of_ids() const {
+    return (execution_.placed == nullptr ? V() : execution_.placed->V) / arg(0).local()[1];
+  }
 
   std::vector<Type> inferred() const;
   std::vector<Sharded> values();
@@ -57,9 +62,13 @@ class Step {
   Moves as_executed(Moves plan);
   Summation summation() const;
   Sharded collective();
+  bool has_padding(std::int64_t L) const;
   std::optional<KeptPlaces> last_tokens() const;
+  std::optional<RowTokens> row_tokens(std::int64_t L) const;
   Sharded last();
   Sharded product() const;
+  Attention attention();
+  Threshold threshold();
   std::vector<const Sharded*> vectors() const;
 
   const Program& program_;
@@ -148,16 +157,32 @@ Summation Step::summation() const {
           partial_wire_type(role, execution_.numerics), op_.loop, scatters ? dim(op_.dim) : 0};
 }
 
-/// The places of the rows' last tokens; none where they are the last of L.
+/// Whether a row has fewer tokens than the pass.
+bool Step::has_padding(std::int64_t L) const {
+  return std::any_of(execution_.rows.begin(), execution_.rows.end(),
+                     [L](const PassRows& group) { return group.tokens != L; });
+}
+
+std::optional<RowTokens> Step::row_tokens(std::int64_t L) const {
+  if (!has_padding(L)) return std::nullopt;
+  RowTokens all;
+  for (const PassRows& group : execution_.rows) {
+    all.tokens.insert(all.tokens.end(), static_cast<std::size_t>(group.rows), group.tokens);
+    all.ends.insert(all.ends.end(), static_cast<std::size_t>(group.rows), group.end());
+  }
+  return all;
+}
+
+/// The places of the rows' last tokens; none where they are the last of L. A row without a token
+/// keeps its first place, of which nothing is asked.
 std::optional<KeptPlaces> Step::last_tokens() const {
   const auto batch = arg(0).layout().find('B');
   const std::int64_t L = arg(0).shape()[dim('L')];
-  const auto shorter = [&](const PassRows& group) { return group.tokens != L; };
-  if (!batch || std::none_of(execution_.rows.begin(), execution_.rows.end(), shorter))
-    return std::nullopt;
+  if (!batch || !has_padding(L)) return std::nullopt;
   KeptPlaces kept{*batch, arg(0).layout().dims()[*batch].axes, {}};
   for (const PassRows& group : execution_.rows)
-    kept.of_row.insert(kept.of_row.end(), static_cast<std::size_t>(group.rows), group.tokens - 1);
+    kept.of_row.insert(kept.of_row.end(), static_cast<std::size_t>(group.rows),
+                       std::max<std::int64_t>(group.tokens - 1, 0));
   return kept;
 }
 
@@ -171,6 +196,30 @@ Sharded Step::product() const {
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
                 summation().acc, op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_));
+}
+
+/// Over one cache, or over a prefix's and the row's own.
+Attention Step::attention() {
+  const Regime regime = execution_.numerics.regime;
+  const Softmax softmax = execution_.config.softmax;
+  const std::optional<RowTokens> padded = row_tokens(arg(0).shape()[1]);
+  const RowTokens* const rows = padded ? &*padded : nullptr;
+  const auto slopes = [&](std::size_t i) { return args_.size() > i ? args_[i].get() : nullptr; };
+  if (op_.kind == OpKind::attend)
+    return attend(arg(0), arg(1), arg(2), arg(3), threads_, regime, slopes(4), rows, softmax);
+  return attend_prefix(arg(0), arg(1), arg(2), {arg(3), arg(4)}, arg(5), threads_, regime,
+                       slopes(6), rows, softmax);
+}
+
+/// A search's sums, floor and what is kept. Each round is one sum over the group by the one plan.
+Threshold Step::threshold() {
+  const bool counts = op_.kind == OpKind::top_k;
+  const Shape round{arg(0).local()[0], counts ? kCountWords : std::int64_t{kSumWords}};
+  const Moves m = as_executed(all_reduce_moves(arg(0).torus(), round, op_.axes));
+  const std::int64_t rounds = (counts ? kTopKWords : kTopPWords) / round[1];
+  for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += rounds * m.received(chip);
+  const Sampling& how = execution_.draws.sampling;
+  return counts ? top_k(arg(0), how.top_k, m, threads_) : top_p(arg(0), how.top_p, m, threads_);
 }
 
 /// The biases, after the first operand.
@@ -215,7 +264,7 @@ std::vector<Sharded> Step::values() {
       return results(product());
     case OpKind::embed_lookup:
       return results(
-          embed_lookup(arg(0), args_[1], to().layout, threads_, execution_.numerics.regime));
+          embed_lookup(arg(0), args_[1], to().layout, threads_, execution_.numerics.regime, V()));
     case OpKind::add:
       return results(add(arg(0), arg(1), threads_));
     case OpKind::scale:
@@ -233,41 +282,57 @@ std::vector<Sharded> Step::values() {
       return results(store(arg(0), threads_));
     case OpKind::norm:
       return results(norm(arg(0), arg(1), arg(2), args_.size() > 3 ? args_[3].get() : nullptr,
-                          execution_.config.eps, threads_));
+                          eps_of_norms(execution_.config), threads_));
     case OpKind::rope:
       return results(rope(RopePairs::half_split, arg(0), arg(1), arg(2), arg(3), threads_));
     case OpKind::rope_interleaved:
       return results(rope(RopePairs::interleaved, arg(0), arg(1), arg(2), arg(3), threads_));
     case OpKind::swiglu:
-      return results(swiglu(arg(0), arg(1), threads_));
+      return results(swiglu(arg(0), arg(1), threads_, execution_.config.softmax));
     case OpKind::geglu:
       return results(geglu(arg(0), arg(1), threads_));
     case OpKind::gelu:
       return results(gelu(arg(0), threads_));
     case OpKind::gelu_erf:
       return results(gelu_erf(arg(0), threads_));
-    case OpKind::append:
-      return results(append(arg(0), arg(1), arg(2), threads_, execution_.config.cache));
-    case OpKind::attend: {
-      const Sharded* const slopes = args_.size() > 4 ? args_[4].get() : nullptr;
-      Attention a =
-          attend(arg(0), arg(1), arg(2), arg(3), threads_, execution_.numerics.regime, slopes);
+    case OpKind::append: {
+      const std::optional<RowTokens> rows = row_tokens(arg(1).shape()[1]);
+      return results(append(arg(0), arg(1), arg(2), threads_, execution_.config.cache,
+                            rows ? &*rows : nullptr, execution_.prefix));
+    }
+    case OpKind::attend:
+    case OpKind::attend_prefix: {
+      Attention a = attention();
       return results(std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
                      std::move(a.attn));
     }
     case OpKind::local_argmax: {
-      Candidates c = local_argmax(arg(0), threads_);
+      Candidates c = local_argmax(arg(0), threads_, V());
       return results(std::move(c.value), std::move(c.index));
     }
     case OpKind::argmax:
-      return results(argmax(arg(0), arg(1), threads_, execution_.config.V / arg(0).local()[1]));
+      return results(argmax(arg(0), arg(1), threads_, block_of_ids(), V()));
+    case OpKind::weigh:
+      return results(weigh(arg(0), arg(1), execution_.draws.sampling.temperature, threads_,
+                           execution_.draws.unit, execution_.config.V));
+    case OpKind::top_k:
+    case OpKind::top_p: {
+      Threshold t = threshold();
+      return results(std::move(t.sums), std::move(t.floor), std::move(t.kept));
+    }
+    case OpKind::masses:
+      return results(masses(arg(0), threads_));
+    case OpKind::draw: {
+      Drawn d = draw(arg(0), arg(1), execution_.draws, threads_);
+      return results(std::move(d.hit), std::move(d.index));
+    }
   }
   throw std::logic_error("this op is not implemented");
 }
 
 bool is_activation(const Role& m) {
   return m.kind != Role::Kind::weight && m.kind != Role::Kind::input &&
-         m.kind != Role::Kind::constant;
+         m.kind != Role::Kind::constant && m.kind != Role::Kind::prefix;
 }
 
 /// What ended a step by an exception, as a finding; memory that ran out is none.

@@ -14,6 +14,7 @@
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 #include "weights/passes.h"
+#include "weights/sampling.h"
 
 namespace shardproof {
 
@@ -45,18 +46,27 @@ struct Execution {
   Scope scope = {};
   Numerics numerics{};  ///< how sums are made; storage is the program's own
   Hazards hazards{};
-  /// The caller needs its activations (inputs that are neither weights, constants, ids nor
-  /// positions) no more: with hazards.poison they are poisoned after their last use, too.
+  /// The caller needs its activations (inputs that are neither weights, constants, ids, positions
+  /// nor caches of prefixes) no more: with hazards.poison they are poisoned after their last use,
+  /// too.
   bool donate_inputs = false;
   const FaultHooks* faults = nullptr;  ///< those of `plan` and `result`
   /// Where what is found goes; the run ends when they say so. Null: it is thrown as an Error.
   Findings* findings = nullptr;
-  /// Of the pass, whose last tokens `last` takes; without them the last of L.
+  /// Of the pass: `last` takes their last tokens, `append` and `attend` leave out their padding.
+  /// Without them every row has L tokens.
   std::vector<PassRows> rows = {};
   /// What check() returned for this program and inputs of these shapes: for a program that is
   /// checked once and run often. Without it each step infers its types from its operands. Of a
   /// value that does not fit its type here "sharded_c1" is thrown.
   const std::map<std::string, Type>* types = nullptr;
+  /// The model with its dims as chips hold them, where they are longer than those of `config`
+  /// (docs/spec.md section 6.7); null where they are not.
+  const ModelConfig* placed = nullptr;
+  Draws draws = {};  ///< of a pass that samples: how, and by which random numbers
+  /// Of the pass: positions of its rows' prefixes, which lie in caches of their own. `append`
+  /// writes what follows them from slot 0 on.
+  std::int64_t prefix = 0;
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

@@ -24,14 +24,18 @@ FieldDegree greater(FieldDegree a, const FieldDegree& b) {
 /// Of an input or of what a function returns.
 FieldDegree one() { return {1, {}}; }
 
-/// Of what attend returns: score, max, exp, denom, attn.
-FieldDegree of_attention(const std::vector<SharedValue>& operands, std::size_t r, int layer) {
+/// Of what attention returns: score, max, exp, denom, attn.
+FieldDegree of_attention(const std::vector<SharedValue>& operands, bool prefix, std::size_t r,
+                         int layer) {
   const auto of = [&](std::size_t i) { return operands.at(i)->field().degree; };
+  // Of both caches, keys or values: of a row's own and of its prefix.
+  const auto cached = [&](std::size_t i) { return prefix ? greater(of(i), of(i + 2)) : of(i); };
+  const std::size_t slopes = prefix ? 6 : 4;
   const FieldDegree exp{2, {}};  // two functions' product
   switch (r) {
     case 0: {
-      const FieldDegree scaled = product(product(of(0), of(1)), one());
-      return operands.size() > 4 ? greater(scaled, of(4)) : scaled;
+      const FieldDegree scaled = product(product(of(0), cached(1)), one());
+      return operands.size() > slopes ? greater(scaled, of(slopes)) : scaled;
     }
     case 1:
       return one();
@@ -39,7 +43,7 @@ FieldDegree of_attention(const std::vector<SharedValue>& operands, std::size_t r
     case 3:
       return exp;
     default: {
-      FieldDegree mean = product(exp, of(2));
+      FieldDegree mean = product(exp, cached(2));
       ++mean.e[layer];
       return mean;
     }
@@ -101,13 +105,19 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
     case OpKind::append:
       return greater(of(0), of(1));
     case OpKind::attend:
-      return of_attention(operands, r, layer);
+    case OpKind::attend_prefix:
+      return of_attention(operands, op.kind == OpKind::attend_prefix, r, layer);
     case OpKind::local_argmax: {
       // The list's last term, of width w, has ρ^(w−1) and a function; its index one more.
       const std::int64_t width = operands.at(0)->local()[1];
       return {width + static_cast<std::int64_t>(r), {}};
     }
     case OpKind::argmax:
+    case OpKind::weigh:  // the field samples greedily
+    case OpKind::top_k:
+    case OpKind::top_p:
+    case OpKind::masses:
+    case OpKind::draw:
       return one();
   }
   return one();
@@ -115,7 +125,7 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
 
 void count_field(const Op& op, const std::vector<SharedValue>& operands,
                  std::vector<Sharded>& results, int layer, std::int64_t V) {
-  constexpr std::size_t kDenom = 3;  // of what attend returns
+  constexpr std::size_t kDenom = 3;  // of what attention returns
   for (std::size_t r = 0; r < results.size(); ++r) {
     Sharded& made = results[r];
     if (!made.holds_field()) continue;
@@ -124,7 +134,7 @@ void count_field(const Op& op, const std::vector<SharedValue>& operands,
     field.met(made.field().degree);
     // The arguments of argmax's own functions: the lists of all the vocabulary.
     if (op.kind == OpKind::argmax) field.met({V + 1, {}});
-    if (op.kind == OpKind::attend && r == kDenom)
+    if (is_attention(op.kind) && r == kDenom)
       field.inverted(layer, element_count(made.local()) * made.torus().chips());
   }
 }

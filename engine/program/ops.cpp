@@ -98,11 +98,40 @@ constexpr auto kOps = std::to_array<OpRow>({
      .integer_operand = 3,
      .depends_on_place = true,  // which of its kv heads its query heads read
      .multiplies = true},
+    {.kind = OpKind::attend_prefix,
+     .name = "attend_prefix",
+     .operands = {6, 7},
+     .results = 5,
+     .integer_operand = 5,
+     .depends_on_place = true,  // likewise, and which of its prefixes its rows go on from
+     .multiplies = true},
     {.kind = OpKind::local_argmax,
      .name = "local_argmax",
      .results = 2,
      .depends_on_place = true},  // its block of the vocabulary
     {.kind = OpKind::argmax, .name = "argmax", .operands = {2, 2}, .integer_operand = 1},
+    {.kind = OpKind::weigh, .name = "weigh", .operands = {2, 2}},
+    {.kind = OpKind::top_k,
+     .name = "top_k",
+     .parameters = Parameters::axes,
+     .results = 3,
+     .collective = true,
+     .searches = true,
+     .depends_on_place = true},  // what it keeps of its own block
+    {.kind = OpKind::top_p,
+     .name = "top_p",
+     .parameters = Parameters::axes,
+     .results = 3,
+     .collective = true,
+     .searches = true,
+     .depends_on_place = true},
+    {.kind = OpKind::masses, .name = "masses"},
+    {.kind = OpKind::draw,
+     .name = "draw",
+     .operands = {2, 2},
+     .results = 2,
+     .integer_operand = 1,
+     .depends_on_place = true},  // its block of the vocabulary
 });
 
 constexpr bool in_order() {

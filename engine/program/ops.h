@@ -35,8 +35,14 @@ enum class OpKind {
   gelu_erf,
   append,
   attend,
+  attend_prefix,
   local_argmax,
-  argmax
+  argmax,
+  weigh,
+  top_k,
+  top_p,
+  masses,
+  draw
 };
 
 /// What is between the brackets of a call, "all_gather(x, E, zy)".
@@ -75,6 +81,8 @@ struct OpRow {
   bool only_moves = false;      ///< copies, drops or rearranges the elements of its one operand
   bool collective = false;      ///< moves data between chips, over a group given by axes
   bool reduces = false;         ///< sums over the partial axes of its operand
+  /// Adds up numbers of its own over its axes, round after round: those of its first result.
+  bool searches = false;
   /// What a chip gets depends on its place: two chips with equal operands (of a collective:
   /// two chips of one group) get different results.
   bool depends_on_place = false;
@@ -96,5 +104,9 @@ const OpRow* find_op(std::string_view name);
 
 inline std::string_view to_string(OpKind kind) { return op_row(kind).name; }
 inline bool is_collective(OpKind kind) { return op_row(kind).collective; }
+/// Attention, over a row's own cache or over that of its prefix, too.
+inline bool is_attention(OpKind kind) {
+  return kind == OpKind::attend || kind == OpKind::attend_prefix;
+}
 
 }  // namespace shardproof

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -11,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Role::Kind>, 8> kRoles{{
+constexpr std::array<std::pair<std::string_view, Role::Kind>, 9> kRoles{{
     {"raw ", Role::Kind::raw},
     {"scaled ", Role::Kind::scaled},
     {"unstored ", Role::Kind::unstored},
@@ -20,6 +21,7 @@ constexpr std::array<std::pair<std::string_view, Role::Kind>, 8> kRoles{{
     {"input ", Role::Kind::input},
     {"constant ", Role::Kind::constant},
     {"previous ", Role::Kind::previous},
+    {"prefix ", Role::Kind::prefix},
 }};
 
 constexpr std::string_view kLast = "last ";
@@ -58,7 +60,26 @@ const ValueRow* value_row(const Role& role) {
   if (role.kind == Role::Kind::stat) fits = row->kind == ValueKind::stat;
   if (role.kind == Role::Kind::input) fits = row->kind == ValueKind::input;
   if (role.kind == Role::Kind::constant) fits = row->kind == ValueKind::constant;
+  if (role.kind == Role::Kind::prefix) fits = row->cache;
   return fits ? row : nullptr;
+}
+
+std::string dims_of(const Role& role) {
+  std::string letters;
+  if (const WeightRow* const weight = weight_row(role.name);
+      weight != nullptr && role.kind == Role::Kind::weight)
+    letters = weight->dims;
+  if (const ValueRow* const value = value_row(role)) letters = value->dims;
+  if (role.kind == Role::Kind::prefix) {
+    std::replace(letters.begin(), letters.end(), 'B', 'N');
+    std::replace(letters.begin(), letters.end(), 'M', 'T');
+  }
+  if (role.last) {
+    const auto at = letters.find('L');
+    if (at == std::string::npos) return "";
+    letters.erase(at, 1);
+  }
+  return letters;
 }
 
 WireType wire_type(const ValueDecl& value, const Numerics& numerics, const ModelConfig& config) {

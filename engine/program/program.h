@@ -25,7 +25,8 @@ struct Role {
     weight,  ///< "weight wq": a weight of this layer, or of the model
     input,   ///< "input pos", "input ids": int32 [BL]
     constant,  ///< "constant ones": a vector [E] of ones, for sums
-    previous   ///< "previous k_cache": a checkpoint of the pass before
+    previous,  ///< "previous k_cache": a checkpoint of the pass before
+    prefix     ///< "prefix k_cache": a cache of the prefixes that the rows go on from, dims NTKQ
   };
   Kind kind = Kind::checkpoint;
   std::string name;
@@ -39,6 +40,9 @@ struct Role {
 /// What the registry knows of the value that is meant; null if it is a weight, or nothing of that
 /// kind is called so.
 const ValueRow* value_row(const Role& role);
+/// The dim letters of what is meant, as programs declare it: those of its row or of the weight, of
+/// prefixes N and T in place of B and M, with `last` without L. Empty if nothing is known of it.
+std::string dims_of(const Role& role);
 
 /// Where a statement or a program was read from. For messages only: it never tells two programs
 /// apart.
@@ -83,8 +87,11 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
-/// The programs that run once for each layer.
-inline constexpr std::string_view kLayerProgram = "layer", kHandOverProgram = "hand_over";
+/// The programs that run once for each layer: itself, and what brings caches to where they are read
+/// next, a row's own from prefill to decode and those of prefixes to the one and to the other.
+inline constexpr std::string_view kLayerProgram = "layer", kHandOverProgram = "hand_over",
+                                  kPrefixHandOverProgram = "prefix_hand_over",
+                                  kPrefixToDecodeProgram = "prefix_to_decode";
 
 /// What its elements travel as between chips: what its row says of a complete checkpoint, of the
 /// pass before too, of partial sums, and of a weight; raw, scaled and unstored values as f32.
@@ -107,8 +114,11 @@ struct Program {
 
   /// "p.txt line 14: " of a program file, "p.txt: " where no line is to blame, else "".
   std::string where(const Line& line) const;
-  /// Whether it runs once for each layer: the layer itself, or the hand-over of its caches.
-  bool of_layer() const { return name == kLayerProgram || name == kHandOverProgram; }
+  /// Whether it runs once for each layer: the layer itself, or a hand-over of its caches.
+  bool of_layer() const {
+    return name == kLayerProgram || name == kHandOverProgram || name == kPrefixHandOverProgram ||
+           name == kPrefixToDecodeProgram;
+  }
   /// The op that returns `value`, or null.
   const Op* producer(std::string_view value) const;
   /// The rings of a contraction's terms, in their order; a term that loops over no operand, or over

@@ -5,6 +5,7 @@
 #include "engine/collective_types.h"
 #include "engine/program/constants.h"
 #include "engine/program/typing_rules.h"
+#include "engine/sampling.h"
 
 namespace shardproof {
 namespace {
@@ -74,10 +75,22 @@ std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
       return append(rules, args[0], args[1]);
     case OpKind::attend:
       return attend(rules, args[0], args[1], args.size() > 4);
+    case OpKind::attend_prefix:
+      return attend_prefix(rules, args.size() > 6);
     case OpKind::local_argmax:
       return local_argmax(rules, args[0], torus);
     case OpKind::argmax:
       return argmax(rules, args[0]);
+    case OpKind::weigh:
+      return weigh(rules, args[0]);
+    case OpKind::top_k:
+      return search(rules, args[0], op.axes, kTopKWords);
+    case OpKind::top_p:
+      return search(rules, args[0], op.axes, kTopPWords);
+    case OpKind::masses:
+      return masses(rules, args[0], torus);
+    case OpKind::draw:
+      return draw(rules, args[0], args[1], torus);
   }
   return {};
 }

@@ -68,6 +68,30 @@ Types append(const Rules& rules, const Type& cache, const Type& t) {
   return {grown};
 }
 
+namespace {
+
+/// Which kv heads a chip has: those of its query heads.
+void kv_heads(const Rules& rules, int prefix, int divides, const Type& q, const Type& k) {
+  rules.require(q.layout.axes('H').starts_with(k.layout.axes('K')), prefix,
+                "the kv heads' subscript of {} is not a prefix of the heads' of {}", rules.text(1),
+                rules.text(0));
+  rules.require(k.shape[2] > 0 && q.shape[2] % k.shape[2] == 0, divides,
+                "H={} is not divisible by K={}", q.shape[2], k.shape[2]);
+}
+
+/// score, max, exp, denom and attn of so many keys.
+Types of_attention(const Type& q, std::int64_t keys) {
+  const auto& dims = q.layout.dims();
+  const Type row{
+      Layout({dims[0], dims[1], dims[2]}, Axes()), {q.shape[0], q.shape[1], q.shape[2]}, false};
+  const Type scores{Layout({dims[0], dims[1], dims[2], {'M', Axes()}}, Axes()),
+                    {q.shape[0], q.shape[1], q.shape[2], keys},
+                    false};
+  return {scores, row, scores, row, q};
+}
+
+}  // namespace
+
 Types attend(const Rules& rules, const Type& q, const Type& k, bool slopes) {
   rules.letters(2, 0, "BLHQ");
   rules.letters(2, 1, "BMKQ");
@@ -82,34 +106,39 @@ Types attend(const Rules& rules, const Type& q, const Type& k, bool slopes) {
     rules.letters(2, 4, "H");
     rules.aligned(5, 0, 4);
   }
-  rules.require(q.layout.axes('H').starts_with(k.layout.axes('K')), 6,
-                "the kv heads' subscript of {} is not a prefix of the heads' of {}", rules.text(1),
+  kv_heads(rules, 6, 7, q, k);
+  return of_attention(q, k.shape[1]);
+}
+
+Types attend_prefix(const Rules& rules, bool slopes) {
+  const Type& q = rules.arg(0);
+  const Type& k = rules.arg(1);
+  const Type& of_prefix = rules.arg(3);
+  rules.letters(2, 0, "BLHQ");
+  rules.letters(2, 1, "BMKQ");
+  rules.letters(2, 3, "NTKQ");
+  rules.letters(2, 5, "BL");
+  rules.require(rules.arg(5).integer, 2, "positions are int32 BL, not {}", rules.full(5));
+  if (slopes) rules.letters(2, 6, "H");
+  rules.require(rules.arg(2) == k, 3, "the caches differ: {} and {}", rules.text(1), rules.text(2));
+  rules.require(rules.arg(4) == of_prefix, 3, "the prefixes' caches differ: {} and {}",
+                rules.text(3), rules.text(4));
+  rules.unsharded(4, 0, "Q");
+  rules.unsharded(4, 1, "MQ");
+  rules.unsharded(4, 3, "TQ");
+  rules.aligned(5, 0, 1);
+  rules.aligned(5, 0, 5);
+  rules.aligned(5, 1, 3);
+  if (slopes) rules.aligned(5, 0, 6);
+  kv_heads(rules, 6, 7, q, k);
+  // Then the rows of a chip go on from prefixes that it has.
+  rules.require(q.layout.axes('B').starts_with(of_prefix.layout.axes('N')), 8,
+                "the prefixes' subscript of {} is not a prefix of the batch's of {}", rules.text(3),
                 rules.text(0));
-  rules.require(k.shape[2] > 0 && q.shape[2] % k.shape[2] == 0, 7, "H={} is not divisible by K={}",
-                q.shape[2], k.shape[2]);
-  const auto& dims = q.layout.dims();
-  const Type row{
-      Layout({dims[0], dims[1], dims[2]}, Axes()), {q.shape[0], q.shape[1], q.shape[2]}, false};
-  const Type scores{Layout({dims[0], dims[1], dims[2], {'M', Axes()}}, Axes()),
-                    {q.shape[0], q.shape[1], q.shape[2], k.shape[1]},
-                    false};
-  return {scores, row, scores, row, q};
-}
-
-Types local_argmax(const Rules& rules, const Type& z, const Torus& torus) {
-  rules.letters(2, 0, "BV");
-  const Layout layout({z.layout.dims()[0], {'C', z.layout.axes('V')}}, Axes());
-  const Shape shape{z.shape[0], torus.size(z.layout.axes('V'))};
-  return {{layout, shape, false}, {layout, shape, true}};
-}
-
-Types argmax(const Rules& rules, const Type& value) {
-  rules.letters(2, 0, "BC");
-  rules.letters(2, 1, "BC");
-  rules.require(rules.arg(1).integer, 2, "indices are int32 BC, not {}", rules.full(1));
-  rules.unsharded(3, 0, "C");
-  rules.aligned(4, 0, 1);
-  return {{Layout({value.layout.dims()[0]}, Axes()), {value.shape[0]}, true}};
+  rules.require(of_prefix.shape[0] > 0 && of_prefix.shape[0] <= q.shape[0], 9,
+                "N={} prefixes for B={} rows; there are from 1 to B", of_prefix.shape[0],
+                q.shape[0]);
+  return of_attention(q, of_prefix.shape[1] + k.shape[1]);
 }
 
 }  // namespace shardproof::typing

@@ -75,7 +75,13 @@ Types norm(const Rules& rules, const Types& args);
 Types rope(const Rules& rules, const Type& t);
 Types append(const Rules& rules, const Type& cache, const Type& t);
 Types attend(const Rules& rules, const Type& q, const Type& k, bool slopes);
+Types attend_prefix(const Rules& rules, bool slopes);
 Types local_argmax(const Rules& rules, const Type& z, const Torus& torus);
 Types argmax(const Rules& rules, const Type& value);
+Types weigh(const Rules& rules, const Type& z);
+/// top_k and top_p, whose rounds add up so many words.
+Types search(const Rules& rules, const Type& e, const Axes& axes, std::int64_t words);
+Types masses(const Rules& rules, const Type& e, const Torus& torus);
+Types draw(const Rules& rules, const Type& e, const Type& masses, const Torus& torus);
 
 }  // namespace shardproof::typing

@@ -79,7 +79,10 @@ const std::vector<std::string>& case_keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all{"torus", "model", "prefill", "decode", "block", "numerics"};
     for (const NumericsKey& key : numerics_keys()) all.emplace_back(key.name);
-    for (const char* key : {"batch", "prompt", "chunk", "gen", "seed"}) all.emplace_back(key);
+    for (const char* key :
+         {"batch", "prompt", "lengths", "prefix", "chunk", "gen", "seed", "pad_heads", "pad_vocab"})
+      all.emplace_back(key);
+    for (const std::string_view key : sampling_keys()) all.emplace_back(key);
     return all;
   }();
   return keys;
@@ -117,16 +120,31 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
       if (get("numerics") != nullptr && key.name != "loop" && key.get(c.numerics) != expanded)
         refuse_beside(*get("numerics"), key.name, *v, expanded);
     }
-  c.batch = std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
-  const std::int64_t L = smallest_length(c.prefill, c.torus);
-  c.prompt = (c.prompt + L - 1) / L * L;
+  if (const auto* v = get("prefix")) c.prefix = parse_prefix(*v);
+  const auto at_least = [](std::int64_t value, std::int64_t unit) {
+    return (value + unit - 1) / unit * unit;
+  };
+  c.batch =
+      at_least(std::max<std::int64_t>(c.prefix.rows, 1),
+               std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus)));
+  c.prompt = c.prefix.length + at_least(c.prompt, smallest_length(c.prefill, c.torus));
   if (const auto* v = get("batch")) c.batch = positive("batch", *v);
   if (const auto* v = get("prompt")) c.prompt = positive("prompt", *v);
+  if (const auto* v = get("lengths")) c.lengths = parse_row_lengths(*v);
   c.chunk = c.prompt;
   if (const auto* v = get("chunk")) c.chunk = positive("chunk", *v);
   if (const auto* v = get("gen")) c.gen = positive("gen", *v);
   if (const auto* v = get("seed")) c.seed = number<std::uint64_t>("seed", *v);
+  if (const auto* v = get("pad_heads")) c.pad_heads = positive("pad_heads", *v);
+  if (const auto* v = get("pad_vocab")) c.pad_vocab = positive("pad_vocab", *v);
+  c.sampling = read_sampling([&](std::string_view key) { return get(std::string(key).c_str()); });
   return c;
+}
+
+Passes Case::passes() const {
+  if (!lengths.given()) return {batch, prompt, chunk, gen, prefix};
+  require_prefix(prefix, batch, prompt);
+  return {lengths_of_rows(lengths, seed, batch, prompt, prefix.length), prompt, chunk, gen, prefix};
 }
 
 std::string print_case(const Case& c) {
@@ -139,10 +157,17 @@ std::string print_case(const Case& c) {
   std::string numerics;
   for (const NumericsKey& key : numerics_keys())
     numerics += fmt::format(" {}={}", key.name, key.get(c.numerics));
-  return fmt::format("torus={} model={}{}{} block={}{} batch={} prompt={} chunk={} gen={} seed={}",
-                     c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
-                     prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block),
-                     numerics, c.batch, c.prompt, c.chunk, c.gen, c.seed);
+  const auto given = [](const char* key, std::int64_t value) {
+    return value == 0 ? "" : fmt::format(" {}={}", key, value);
+  };
+  return fmt::format(
+      "torus={} model={}{}{} block={}{} batch={} prompt={}{}{} chunk={} gen={} "
+      "seed={}{}{}{}",
+      c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
+      prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block), numerics, c.batch,
+      c.prompt, c.lengths.given() ? " lengths=" + c.lengths.to_string() : "",
+      c.prefix.given() ? " prefix=" + c.prefix.to_string() : "", c.chunk, c.gen, c.seed,
+      given("pad_heads", c.pad_heads), given("pad_vocab", c.pad_vocab), print_sampling(c.sampling));
 }
 
 bool has_program(const Case& c) {
@@ -154,7 +179,9 @@ double multiply_adds(const Case& c) {
   const ModelConfig& m = c.model;
   const double rows = d(c.batch);
   const double tokens = d(c.prompt + c.gen - 1);
-  const double passes = d((c.prompt + c.chunk - 1) / c.chunk + c.gen - 1);
+  // The prefix, too, is run once for each row that has it.
+  const auto chunks = [&](std::int64_t length) { return (length + c.chunk - 1) / c.chunk; };
+  const double passes = d(chunks(c.prefix.length) + chunks(c.prompt - c.prefix.length) + c.gen - 1);
   const bool gated = m.ffn == Ffn::swiglu || m.ffn == Ffn::geglu;
   const double per_token =
       2.0 * d(m.E) * d(m.Q) * d(m.H + m.K) + (gated ? 3.0 : 2.0) * d(m.E) * d(m.F) + 2.0 * d(m.E);

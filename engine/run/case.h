@@ -11,6 +11,9 @@
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 #include "weights/passes.h"
+#include "weights/prefix.h"
+#include "weights/row_lengths.h"
+#include "weights/sampling.h"
 
 namespace shardproof {
 
@@ -22,13 +25,19 @@ struct Case {
   Strategy prefill, decode;  ///< that ship, or a user's tables or layer programs
   Numerics numerics;
   std::int64_t batch = 1;
-  std::int64_t prompt = 4;
-  std::int64_t chunk = 4;  ///< prefill chunk length, prompt for one chunk
-  std::int64_t gen = 2;    ///< tokens to generate
+  std::int64_t prompt = 4;  ///< tokens of the longest row, its prefix among them
+  RowLengths lengths;       ///< of the rows, where they may be shorter
+  SharedPrefix prefix;      ///< that the rows begin with, where there are such
+  std::int64_t chunk = 4;   ///< prefill chunk length, prompt for one chunk
+  std::int64_t gen = 2;     ///< tokens to generate
   std::uint64_t seed = 1;
+  /// What H and V are padded to where they are placed on chips; 0 where they are not
+  /// (engine/run/dim_padding.h).
+  std::int64_t pad_heads = 0, pad_vocab = 0;
+  Sampling sampling = {};
 
-  /// Throws what Passes throws.
-  Passes passes() const { return {batch, prompt, chunk, gen}; }
+  /// Throws what lengths_of_rows, require_prefix and Passes throw.
+  Passes passes() const;
   bool operator==(const Case&) const = default;
 };
 
@@ -37,16 +46,18 @@ struct Case {
 const std::vector<std::string>& case_keys();
 
 /// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;
-/// what is left out takes its default (batch: the smallest legal one; prompt: the smallest legal
-/// one of at least 4). `own` are strategies beside those that ship. Throws Error: "case_c0" (no
-/// key=value), "case_c1" (unknown key, the nearest named), "case_c2" (repeated key), "case_c3" (a
-/// value that is not a number or is out of range), "case_numerics" (an unknown word for
-/// `numerics`, a key beside it that says another value); and what parse_model, parse_block, Torus,
+/// what is left out takes its default (batch: the smallest legal one, of at least the prefixes;
+/// prompt: the smallest legal one of at least 4, behind a prefix if there is one). `own` are
+/// strategies beside those that ship. Throws Error: "case_c0" (no key=value), "case_c1" (unknown
+/// key, the nearest named), "case_c2" (repeated key), "case_c3" (a value that is not a number or is
+/// out of range), "case_numerics" (an unknown word for `numerics`, a key beside it that says
+/// another value); and what parse_row_lengths, parse_prefix, parse_model, parse_block, Torus,
 /// Strategy and the setters of numerics_keys() throw.
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
-/// Every key in one fixed order; parse_case(print_case(c)) == c. The phase of a layer program is
-/// left out, as is the decode's after a prefill's program without decode steps.
+/// Every key in one fixed order, those of lengths, prefixes and padding only where they are given;
+/// parse_case(print_case(c)) == c. The phase of a layer program is left out, as is the decode's
+/// after a prefill's program without decode steps.
 std::string print_case(const Case& c);
 
 /// Whether a phase is a user's layer program.

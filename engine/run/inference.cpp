@@ -1,26 +1,34 @@
 #include "engine/run/inference.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "engine/run/placement.h"
 #include "weights/error.h"
+#include "weights/softmax.h"
 
 namespace shardproof {
 namespace {
 
 /// The tokens of a pass, int32 [B, L]: of a prefill out of the prompt, token 0 where a row has
-/// none; of a decode step those sampled last, int32 [B], or out of the prompt if none are given.
-IntTensor tokens_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor* sampled) {
+/// none, and of a prefix out of the first of its rows; of a decode step those sampled last, int32
+/// [B], or out of the prompt if none are given.
+IntTensor tokens_of(const PassPlan& pass, const SharedPrefix& prefix, const IntTensor& prompt,
+                    const IntTensor* sampled) {
   IntTensor ids({pass.batch(), pass.L});
   if (pass.phase == Phase::decode && sampled != nullptr) {
     ids.data = sampled->data;
     return ids;
   }
-  auto from = prompt.data.begin();
+  const std::int64_t B = prompt.shape[0], positions = prompt.shape[1];
   auto to = ids.data.begin();
+  std::int64_t row = 0;
   for (const PassRows& group : pass.rows)
-    for (std::int64_t n = 0; n < group.rows; ++n, from += prompt.shape[1], to += pass.L)
-      std::copy_n(from + group.start, group.tokens, to);
+    for (std::int64_t n = 0; n < group.rows; ++n, ++row, to += pass.L) {
+      const std::int64_t of = pass.phase == Phase::prefix ? prefix.first_row(row, B) : row;
+      std::copy_n(prompt.data.begin() + of * positions + group.start, group.tokens, to);
+    }
   return ids;
 }
 
@@ -38,6 +46,11 @@ struct Caches {
   SharedValue k, v;
 };
 
+/// A cache that the passes over prefixes have filled, as the rows that go on from them read it.
+SharedValue prefix_cache(const SharedValue& cache) {
+  return std::make_shared<Sharded>(cache->relabelled(as_prefixes(cache->layout()), cache->shape()));
+}
+
 /// The state of a run between passes.
 class Runner {
  public:
@@ -45,29 +58,31 @@ class Runner {
          const Hazards& hazards, const FaultHooks& faults, Findings* findings,
          const std::shared_ptr<const Field>& field)
       : plan_(plan),
-        placed_(weights, plan.given.numerics.weights, faults, field),
+        placed_(weights, plan.placed, plan.given.numerics.weights, faults, field),
         threads_(threads),
         observer_(observer),
         hazards_(hazards),
         faults_(faults),
-        findings_(findings) {
+        findings_(findings),
+        field_(field) {
+    const SharedPrefix prefix = plan.passes.prefix();
+    if (prefix.given()) placed_.place(plan.prefix);
     placed_.place(plan.prefill);
     if (plan.passes.decodes()) placed_.place(plan.decode);
-    const ModelConfig& m = plan.given.model;
-    const Shape none{plan.passes.batch(), 0, m.K, m.Q};
-    const Layout& cache = plan.prefill.cache;
-    const Torus& torus = plan.prefill.torus;
-    const auto empty = std::make_shared<Sharded>(
-        field == nullptr ? shard(Tensor(none), cache, torus)
-                         : shard(Array<FieldElement>(none), cache, torus, field));
-    caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
+    if (prefix.given())
+      empty_caches(plan.prefix, prefix.rows);
+    else
+      empty_caches(plan.prefill, plan.passes.batch());
+    draw_by_ = {plan.given.sampling, plan.given.seed, {}, natural_logit(plan.given.model, 1.0F)};
   }
 
   /// Whether the findings ended the run: then nothing that a pass returns is to be used.
   bool ended() const { return findings_ != nullptr && findings_->ended(); }
 
-  /// One pass over new ids [B, L]; returns the sampled tokens if the plan wants them.
-  SharedValue pass(const PassPlan& pass, const IntTensor& ids) {
+  /// One pass over new ids [B, L]; returns the sampled tokens if the plan wants them. `generated`
+  /// tokens each row has so far.
+  SharedValue pass(const PassPlan& pass, const IntTensor& ids,
+                   const std::vector<std::int64_t>& generated) {
     pass_ = &pass;
     const PhasePrograms& programs = plan_.programs(pass.phase);
     const Layout bl = Layout::parse("BL");
@@ -77,33 +92,67 @@ class Runner {
     SharedValue x = run(programs.embed, 0, {{"input ids", ids_value}})["embed"];
     for (int l = 0; l < layers() && !ended(); ++l) {
       Caches& cache = caches_[static_cast<std::size_t>(l)];
-      auto out = run(programs.layer, l,
-                     {{"in", x},
-                      {"input pos", pos_value},
-                      {"previous k_cache", cache.k},
-                      {"previous v_cache", cache.v}});
+      std::map<std::string, SharedValue> given{{"in", x},
+                                               {"input pos", pos_value},
+                                               {"previous k_cache", cache.k},
+                                               {"previous v_cache", cache.v}};
+      if (!prefixes_.empty()) {
+        const Caches& prefix = prefixes_[static_cast<std::size_t>(l)];
+        given["prefix k_cache"] = prefix.k;
+        given["prefix v_cache"] = prefix.v;
+      }
+      auto out = run(programs.layer, l, given);
       x = out["out"];
       cache = {out["k_cache"], out["v_cache"]};
     }
     if (ended()) return nullptr;
     const SharedValue logits = run(programs.head, layers() - 1, {{"out", x}})["logits"];
     if (!pass.sample || ended()) return nullptr;
+    draw_by_.rows.clear();
+    for (const PassRows& group : pass.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n) {
+        const std::size_t b = draw_by_.rows.size();
+        draw_by_.rows.push_back({plan_.row_id(b), generated[b]});
+      }
     return run(programs.sample, layers() - 1, {{"logits", logits}})["token"];
   }
 
-  /// After the last pass of the prefill.
-  void hand_over(const PassPlan& prefill) {
-    if (plan_.hand_over.ops.empty()) return;
-    pass_ = &prefill;
-    for (int l = 0; l < layers() && !ended(); ++l) {
-      Caches& cache = caches_[static_cast<std::size_t>(l)];
-      auto out = run(plan_.hand_over, l, {{"k_cache", cache.k}, {"v_cache", cache.v}});
-      cache = {out["k_cache"], out["v_cache"]};
+  /// After the last pass of a phase, before the first of the next.
+  void hand_over(const PassPlan& last) {
+    pass_ = &last;
+    if (last.phase == Phase::prefix) {
+      for (const Caches& cache : caches_)
+        prefixes_.push_back({prefix_cache(cache.k), prefix_cache(cache.v)});
+      empty_caches(plan_.prefill, plan_.passes.batch());
+      lead(prefixes_, plan_.prefix_hand_over, "prefix ");
+      return;
     }
+    lead(caches_, plan_.hand_over, "");
+    lead(prefixes_, plan_.prefix_to_decode, "prefix ");
   }
 
  private:
   int layers() const { return static_cast<int>(plan_.given.model.layers); }
+
+  /// Those that a phase begins with.
+  void empty_caches(const PhasePrograms& phase, std::int64_t batch) {
+    const Shape none{batch, 0, plan_.placed.K, plan_.placed.Q};
+    const auto empty = std::make_shared<Sharded>(
+        field_ == nullptr ? shard(Tensor(none), phase.cache, phase.torus)
+                          : shard(Array<FieldElement>(none), phase.cache, phase.torus, field_));
+    caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
+  }
+
+  /// Caches through a hand-over, which calls them this and "k_cache", "v_cache".
+  void lead(std::vector<Caches>& caches, const Program& program, const std::string& word) {
+    if (program.ops.empty()) return;
+    for (std::size_t l = 0; l < caches.size() && !ended(); ++l) {
+      Caches& cache = caches[l];
+      const std::string k = word + "k_cache", v = word + "v_cache";
+      auto out = run(program, static_cast<int>(l), {{k, cache.k}, {v, cache.v}});
+      cache = {out[k], out[v]};
+    }
+  }
 
   /// Runs a program on values by what they are ("previous k_cache"), and returns its outputs so;
   /// none where the findings ended it.
@@ -124,7 +173,11 @@ class Runner {
                                   /*donate_inputs=*/true,
                                   &faults_,
                                   findings_,
-                                  pass_->rows});
+                                  pass_->rows,
+                                  nullptr,
+                                  &plan_.placed,
+                                  draw_by_,
+                                  pass_->prefix.length});
     std::map<std::string, SharedValue> by_role;
     for (const auto& [name, value] : outputs)
       by_role[program.declared(name).role.to_string()] = value;
@@ -138,8 +191,70 @@ class Runner {
   Hazards hazards_;
   const FaultHooks& faults_;
   Findings* findings_;
+  std::shared_ptr<const Field> field_;
   std::vector<Caches> caches_;
+  std::vector<Caches> prefixes_;    // that the rows go on from; none before they are filled
   const PassPlan* pass_ = nullptr;  // that runs
+  Draws draw_by_;                   // what the tokens of the pass are drawn by
+};
+
+/// What the rows of a run have generated so far.
+class Generated {
+ public:
+  Generated(std::int64_t batch, std::int64_t gen, const std::optional<Stop>& stop)
+      : tokens({batch, gen}),
+        next({batch}),
+        counts(static_cast<std::size_t>(batch), 0),
+        stop_(stop),
+        ends_(static_cast<std::size_t>(batch), 0),
+        ended_(static_cast<std::size_t>(batch), false) {
+    if (stop) std::fill(tokens.data.begin(), tokens.data.end(), kNoToken);
+  }
+
+  /// The pass without the rows that have ended: each a row of padding behind its own tokens.
+  PassPlan of_rows_that_go_on(PassPlan pass) const {
+    if (std::find(ended_.begin(), ended_.end(), true) == ended_.end()) return pass;
+    std::vector<PassRows> rows;
+    std::size_t b = 0;
+    for (const PassRows& group : pass.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n, ++b) {
+        PassRows row{1, group.start, group.tokens, group.last};
+        if (ended_[b]) row = {1, ends_[b], 0, true};
+        rows.push_back(row);
+      }
+    pass.rows = std::move(rows);
+    return pass;
+  }
+
+  /// The tokens that a pass has sampled, int32 [B], of the rows whose they are.
+  void add(const PassPlan& pass, const IntTensor& sampled) {
+    std::size_t b = 0;
+    for (const PassRows& group : pass.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n, ++b) {
+        if (!pass.samples(group)) continue;
+        next.data[b] = sampled.data[b];
+        const auto at = static_cast<std::int64_t>(b) * tokens.shape[1] + counts[b]++;
+        tokens.data[static_cast<std::size_t>(at)] = sampled.data[b];
+        if (!stop_ || sampled.data[b] != stop_->token) continue;
+        ended_[b] = true;
+        ends_[b] = group.end();
+      }
+  }
+  /// Whether every row that counts has ended.
+  bool all_ended() const {
+    if (!stop_) return false;
+    const auto end = stop_->rows == 0 ? ended_.end() : ended_.begin() + stop_->rows;
+    return std::find(ended_.begin(), end, false) == end;
+  }
+
+  IntTensor tokens;                  ///< int32 [B, gen]
+  IntTensor next;                    ///< int32 [B], what each row's next decode step reads
+  std::vector<std::int64_t> counts;  ///< of each row's tokens
+
+ private:
+  std::optional<Stop> stop_;
+  std::vector<std::int64_t> ends_;  // of the tokens of rows that have ended
+  std::vector<bool> ended_;
 };
 
 }  // namespace
@@ -147,30 +262,27 @@ class Runner {
 IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
                         Threads& threads, Observer* observer, const Hazards& hazards,
                         const FaultHooks& faults, Findings* findings,
-                        const std::shared_ptr<const Field>& field) {
+                        const std::shared_ptr<const Field>& field,
+                        const std::optional<Stop>& stop) {
   const Weights stored =
       field == nullptr ? stored_as(weights, plan.given.numerics.weights) : weights;
   Runner runner(plan, stored, threads, observer, hazards, faults, findings, field);
-  const std::int64_t batch = plan.passes.batch(), gen = plan.passes.gen();
-  IntTensor generated({batch, gen}), sampled;
-  std::int64_t step = 0;
+  Generated generated(plan.passes.batch(), plan.passes.gen(), stop);
   for (std::int64_t i = 0; i < plan.passes.size(); ++i) {
-    const PassPlan pass = plan.passes.at(i);
-    if (i > 0 && pass.phase == Phase::decode)
-      if (const PassPlan before = plan.passes.at(i - 1); before.phase == Phase::prefill)
+    const PassPlan pass = generated.of_rows_that_go_on(plan.passes.at(i));
+    if (i > 0)
+      if (const PassPlan before = plan.passes.at(i - 1); before.phase != pass.phase)
         runner.hand_over(before);
     if (runner.ended()) break;
-    const SharedValue token =
-        runner.pass(pass, tokens_of(pass, prompt, field == nullptr ? &sampled : nullptr));
+    const IntTensor ids =
+        tokens_of(pass, plan.passes.prefix(), prompt, field == nullptr ? &generated.next : nullptr);
+    const SharedValue token = runner.pass(pass, ids, generated.counts);
     if (runner.ended()) break;
     if (!pass.sample || field != nullptr) continue;
-    sampled = assemble_int(*token);
-    for (std::int64_t b = 0; b < batch; ++b)
-      generated.data[static_cast<std::size_t>(b * gen + step)] =
-          sampled.data[static_cast<std::size_t>(b)];
-    ++step;
+    generated.add(pass, assemble_int(*token));
+    if (generated.all_ended()) break;
   }
-  return generated;
+  return generated.tokens;
 }
 
 }  // namespace shardproof

@@ -37,7 +37,8 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
   };
   LayerBytes bytes;
   for (const ValueDecl& input : layer.inputs)
-    if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous)
+    if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous ||
+        input.role.kind == Role::Kind::prefix)
       bytes.placed += 4.0 * chips * layers * of_chip(types.at(input.name));
   std::map<std::string, std::size_t> last_use;
   for (std::size_t i = 0; i < layer.ops.size(); ++i)
@@ -56,16 +57,18 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
   return bytes;
 }
 
-/// The oracle's checkpoints of all passes, each with the caches of the last.
+/// The oracle's checkpoints of all passes, each with the caches of the last; of those over prefixes
+/// the last is that of theirs.
 double checkpoint_bytes(const RunPlan& plan) {
   const ModelConfig& m = plan.given.model;
   double bytes = 0.0;
   for (const Passes::Group& group : plan.passes.groups()) {
-    const std::int64_t L = plan.passes.at(group.first).L;
+    PassPlan pass = plan.passes.at(group.first);
+    const bool of_prefixes = pass.phase == Phase::prefix;
+    pass.cached = (of_prefixes ? plan.passes.prefix().length : plan.passes.cached()) - pass.L;
     for (const CheckpointSpec& spec : checkpoint_specs(m)) {
-      const double n =
-          4.0 * static_cast<double>(group.count()) *
-          count(shape_of(spec.dims, m, {plan.passes.batch(), L, plan.passes.cached()}));
+      const double n = 4.0 * static_cast<double>(group.count()) *
+                       count(shape_of(spec.dims, m, extents_of(pass, *value_row(spec.name))));
       bytes += (spec.per_layer ? static_cast<double>(m.layers) : 1.0) * n;
     }
   }
@@ -80,6 +83,8 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types) {
   // Given, stored for the run and as the oracle keeps them (4 bytes each), and in the oracle's
   // model (12).
   for (const WeightSpec& spec : weight_specs(c.model)) bytes += 24.0 * count(spec.shape);
+  // The plain model's answer, too, which a base-2 model's is reported against.
+  if (c.model.softmax == Softmax::base2 && c.numerics.regime != Regime::field) bytes *= 2.0;
   std::map<Phase, double> placed;  // of each phase its largest pass
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {

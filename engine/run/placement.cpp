@@ -1,6 +1,7 @@
 #include "engine/run/placement.h"
 
 #include "engine/quantize.h"
+#include "engine/run/dim_padding.h"
 #include "weights/registry.h"
 
 namespace shardproof {
@@ -15,6 +16,16 @@ Layout resident_layout(const Program& program, const WeightRow& row) {
 
 }  // namespace
 
+Sharded PlacedWeights::shards_of(std::string_view name, const Place& place,
+                                 const Layout& layout) const {
+  const Tensor& tensor = weights_.at(weight_id(place.layer, name));
+  const WeightRow* const row = weight_row(name);
+  if (row == nullptr || tensor.shape == shape_of(row->dims, model_))
+    return shard(tensor, layout, place.torus);
+  return shard(padded(tensor, shape_of(row->dims, model_), padding_of(row->kind)), layout,
+               place.torus);
+}
+
 /// The scale of an output channel, from what the chips have of its matrices.
 const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
   std::string key = weight_id(place.layer, row.name) + " on " + place.torus.to_string();
@@ -23,8 +34,7 @@ const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
   if (const auto at = scales_.find(key); at != scales_.end()) return at->second;
   const auto absmax_of = [&](std::string_view name) {
     const WeightRow& matrix = *weight_row(name);
-    return absmax(shard(weights_.at(weight_id(place.layer, name)),
-                        resident_layout(place.program, matrix), place.torus),
+    return absmax(shards_of(name, place, resident_layout(place.program, matrix)),
                   static_cast<std::size_t>(matrix.contracted));
   };
   Sharded most = absmax_of(row.scaled[0]);
@@ -48,7 +58,9 @@ Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place
     Array<FieldElement> tensor(spec.shape);
     const FieldFunction stream("weight " + id);
     for (std::size_t i = 0; i < tensor.data.size(); ++i) tensor.data[i] = field_->input(stream, i);
-    return shard(tensor, layout, place.torus, field_);
+    const WeightRow& row = *weight_row(name);
+    const FieldElement rest = field_->integer(static_cast<std::int64_t>(padding_of(row.kind)));
+    return shard(padded(tensor, shape_of(row.dims, model_), rest), layout, place.torus, field_);
   }
   return shard(weights_.at(id), layout, place.torus);  // throws
 }
@@ -57,12 +69,11 @@ Sharded PlacedWeights::made(const std::string& name, const Place& place, const L
   const ValueRow* const value = value_row(name);
   if (value != nullptr && value->kind == ValueKind::constant)
     return shard(constant_tensor(weights_.config()), layout, place.torus);
-  const std::string id = weight_id(place.layer, name);
   const WeightRow* const row = weight_row(name);
   const WeightRow* const of = scale_of(weights_.config(), name);
   if (quantizes_ && row != nullptr && row->kind == WeightKind::scale)
     return shard(scale(*row, place), layout, place.torus);
-  Sharded placed = shard(weights_.at(id), layout, place.torus);
+  Sharded placed = shards_of(name, place, layout);
   if (!quantizes_ || of == nullptr) return placed;
   const auto& dims = layout.dims();
   const Layout channels({dims.begin() + row->contracted, dims.end()}, {});

@@ -16,12 +16,14 @@ namespace shardproof {
 /// Resident weights on the chips, by name, layout and torus: placed once for all phases that agree.
 class PlacedWeights {
  public:
-  /// `weights` as stored_as() returns them for `type`; they and `faults` outlive this. With
+  /// `weights` as stored_as() returns them for `type`; they, `placed`, the model as chips hold it,
+  /// and `faults` outlive this. With
   /// weights=int8 that are not kept so, the chips make codes and scales of their own shards. With a
   /// field all are its inputs, whatever `weights` hold (docs/field.md section 1.2).
-  PlacedWeights(const Weights& weights, WeightType type, const FaultHooks& faults,
-                std::shared_ptr<const Field> field = nullptr)
+  PlacedWeights(const Weights& weights, const ModelConfig& placed, WeightType type,
+                const FaultHooks& faults, std::shared_ptr<const Field> field = nullptr)
       : weights_(weights),
+        model_(placed),
         type_(type),
         quantizes_(type == WeightType::int8 && weights.kept() != WeightType::int8),
         faults_(faults),
@@ -48,7 +50,11 @@ class PlacedWeights {
   Sharded made_of_field(const std::string& name, const Place& place, const Layout& layout);
   const Tensor& scale(const WeightRow& row, const Place& place);
 
+  /// A weight of the model, with its padding.
+  Sharded shards_of(std::string_view name, const Place& place, const Layout& layout) const;
+
   const Weights& weights_;
+  const ModelConfig& model_;  // as placed
   WeightType type_;
   bool quantizes_;
   const FaultHooks& faults_;

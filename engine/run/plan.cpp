@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/run/dim_padding.h"
 #include "engine/run/type_check.h"
 #include "engine/strategies/layer_file.h"
 #include "weights/error.h"
@@ -27,12 +28,29 @@ void require_numbers(const Case& c) {
                 fmt::format("loop={} has no effect on a user's program, whose text has its loops; "
                             "legal: loop=none",
                             to_string(c.numerics.loop)));
+  validate(c.sampling, c.model.V);
+  if (c.sampling.sample != Sample::greedy && c.numerics.regime == Regime::field)
+    throw Error("case_sampling",
+                "sample=random with regime=field, which samples greedily; legal: sample=greedy, or "
+                "regime=exact, f32");
   const std::int64_t positions = c.prompt + c.gen - 1;
   if (positions > c.model.positions)
     throw Error(
         "case_positions",
         fmt::format("prompt={} and gen={} need {} positions; the {} {}", c.prompt, c.gen, positions,
                     rotates(c.model) ? "RoPE tables have" : "model has", c.model.positions));
+}
+
+/// A layer program says how it attends to one cache.
+void require_one_cache(const Case& c) {
+  if (!c.prefix.given()) return;
+  for (const Strategy* phase : {&c.prefill, &c.decode})
+    if (phase->program() != nullptr && (phase == &c.prefill || c.gen > 1))
+      throw Error(
+          "case_prefix",
+          fmt::format("prefix={}: the layer program {} has one cache, of a row's own tokens; "
+                      "legal: no prefix, or a table in its place",
+                      c.prefix.to_string(), phase->to_string()));
 }
 
 /// The lengths of a phase's passes that differ.
@@ -46,13 +64,14 @@ std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
 
 /// Layer programs are checked here, where file and line are known, and not where moves are
 /// written around them.
-void require_programs(const Case& c, const Passes& passes, Findings::Until until) {
+void require_programs(const Case& c, const ModelConfig& placed, const Passes& passes,
+                      Findings::Until until) {
   Findings findings(until);
-  TypeCheck type_check(c.model, findings);
+  TypeCheck type_check(placed, findings);
   std::vector<const Program*> no_layers;
   for (const Passes::Group& group : passes.groups()) {
     const PassPlan pass = passes.at(group.first);
-    const Program* layer = (pass.phase == Phase::prefill ? c.prefill : c.decode).program();
+    const Program* layer = (pass.phase == Phase::decode ? c.decode : c.prefill).program();
     if (layer == nullptr || findings.ended() ||
         std::any_of(no_layers.begin(), no_layers.end(),
                     [&](const Program* other) { return *other == *layer; }))
@@ -73,56 +92,78 @@ void require_programs(const Case& c, const Passes& passes, Findings::Until until
   if (!findings.all().empty()) throw FindingsError(findings.all());
 }
 
-void require_legal(const Case& c, const Passes& passes, Findings::Until until) {
-  require_programs(c, passes, until);
+void require_legal(const Case& c, const ModelConfig& placed, const Passes& passes,
+                   Findings::Until until) {
+  require_programs(c, placed, passes, until);
   std::vector<Strategy> phases{c.prefill};
   if (passes.decodes()) {
     phases.push_back(c.decode);
     if (c.decode.program() == nullptr) require_decodes(c.decode);
   }
-  require_legal(phases, c.model, c.torus, c.batch);
+  require_legal(phases, c.model, c.torus, c.batch, &placed);
   if (c.prefill.program() == nullptr)
-    for (std::int64_t L : lengths_of(passes, Phase::prefill))
-      require_lengths(c.prefill, c.torus, c.prompt, L);
+    require_lengths(c.prefill, c.torus, c.prompt, c.chunk, c.prefix);
 }
 
 /// What the passes of a phase have in common.
 Extents extents(const ModelConfig& model, const Passes& passes, Phase phase) {
   std::int64_t L = 0;
   for (std::int64_t length : lengths_of(passes, phase)) L = std::gcd(L, length);
-  return extents_of(model, passes.batch(), L > 0 ? L : 1);
+  if (L == 0) L = 1;
+  const SharedPrefix prefix = passes.prefix();
+  return phase == Phase::prefix ? extents_of(model, prefix.rows, L)
+                                : extents_of(model, passes.batch(), L, prefix);
 }
 
-PhasePrograms phase_programs(const Case& c, const Passes& passes, Phase phase) {
-  const Strategy& strategy = phase == Phase::prefill ? c.prefill : c.decode;
-  const Extents all = extents(c.model, passes, phase);
+/// The strategy's layer in a phase. There are few prefixes, and a table need not divide them: where
+/// it does not, every chip has all of them.
+PartitionedLayer layer_of(const Case& c, const Strategy& strategy, Phase phase,
+                          const Extents& all) {
+  const bool divides = all.at('B') % smallest_batch(strategy, c.torus) == 0;
+  if (phase != Phase::prefix || divides)
+    return partition(strategy.table(), c.model, all, c.torus, c.numerics);
+  return partition(without_batch(strategy.table()), c.model, all, c.torus, c.numerics);
+}
+
+PhasePrograms phase_programs(const Case& c, const ModelConfig& placed, const Passes& passes,
+                             Phase phase) {
+  const Strategy& strategy = phase == Phase::decode ? c.decode : c.prefill;
+  const Extents all = extents(placed, passes, phase);
   if (const Program* layer = strategy.program())
-    return programs_around(*layer, c.model, all, c.torus, c.numerics.act);
-  PartitionedLayer made = partition(strategy.table(), c.model, all, c.torus, c.numerics);
-  return programs_around(std::move(made.layer), made.residual, made.cache, c.model, all, c.torus,
-                         c.numerics.act);
+    return programs_around(*layer, c.model, all, c.torus, c.numerics.act, c.sampling);
+  return programs_around(layer_of(c, strategy, phase, all), c.model, all, c.torus, c.numerics.act,
+                         c.sampling);
 }
 
 }  // namespace
 
 PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phase) {
-  const Extents all = extents(c.model, c.passes(), phase);
-  return partition(strategy.table(), c.model, all, c.torus, c.numerics);
+  return layer_of(c, strategy, phase, extents(placed_model(c), c.passes(), phase));
 }
 
 RunPlan make_plan(const Case& c, Findings::Until until) {
   validate(c.model);
   require_numbers(c);
+  require_padding(c);
+  require_one_cache(c);
   RunPlan plan;
   plan.given = c;
+  plan.placed = placed_model(c);
   plan.passes = c.passes();
-  require_legal(c, plan.passes, until);
-  plan.prefill = phase_programs(c, plan.passes, Phase::prefill);
+  require_legal(c, plan.placed, plan.passes, until);
+  plan.prefill = phase_programs(c, plan.placed, plan.passes, Phase::prefill);
   // A program that shards no L is the same for every length.
   const bool shared = !plan.passes.decodes() || (c.prefill == c.decode && decodes(c.decode));
-  plan.decode = shared ? plan.prefill : phase_programs(c, plan.passes, Phase::decode);
-  plan.hand_over = hand_over(plan.prefill.cache, plan.decode.cache,
-                             extents(c.model, plan.passes, Phase::prefill), plan.prefill.torus);
+  plan.decode = shared ? plan.prefill : phase_programs(c, plan.placed, plan.passes, Phase::decode);
+  const Extents caches = extents(plan.placed, plan.passes, Phase::prefill);
+  const Torus& torus = plan.prefill.torus;
+  plan.hand_over = hand_over(plan.prefill.cache, plan.decode.cache, caches, torus);
+  if (!c.prefix.given()) return plan;
+  plan.prefix = phase_programs(c, plan.placed, plan.passes, Phase::prefix);
+  plan.prefix_hand_over =
+      prefix_hand_over(as_prefixes(plan.prefix.cache), plan.prefill.prefix_cache, caches, torus);
+  plan.prefix_to_decode =
+      prefix_to_decode(plan.prefill.prefix_cache, plan.decode.prefix_cache, caches, torus);
   return plan;
 }
 

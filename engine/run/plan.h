@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "engine/finding.h"
 #include "engine/layouts/around.h"
@@ -16,13 +18,26 @@ namespace shardproof {
 /// how many rows, positions or tokens there are is the passes: a user may put others in their
 /// place, of rows that stand at positions of their own. Tests mutate the programs, too.
 struct RunPlan {
-  Case given;  ///< what it was made from; of it the run reads model and numerics, and
-               ///< traces and explanations torus and name
+  Case given;          ///< what it was made from; of it the run reads model and numerics, and
+                       ///< traces and explanations torus and name
+  ModelConfig placed;  ///< the model with its dims as chips hold them: what layouts cut, and what
+                       ///< is moved; what values mean is the given model's
   Passes passes;
   PhasePrograms prefill, decode;  ///< of a run without decode steps the decode's are the prefill's
   Program hand_over;              ///< of a layer's caches, after the prefill and on its torus
+  PhasePrograms prefix;  ///< of the passes over prefixes, by the prefill's table; else without ops
+  /// Of a layer's caches of prefixes: after the passes over them, whose torus is the prefill's, and
+  /// after the prefill. Without prefixes they have no inputs.
+  Program prefix_hand_over, prefix_to_decode;
+  /// What each row of the batch draws its tokens by: its line in a file. Without them its number.
+  std::vector<std::int64_t> row_ids = {};
+
+  std::int64_t row_id(std::size_t row) const {
+    return row_ids.empty() ? static_cast<std::int64_t>(row) : row_ids.at(row);
+  }
 
   const PhasePrograms& programs(Phase phase) const {
+    if (phase == Phase::prefix) return prefix;
     return phase == Phase::prefill ? prefill : decode;
   }
 };
@@ -31,12 +46,15 @@ struct RunPlan {
 /// require_lengths throw for either phase (for a layer program, what require_layer and check()
 /// throw), what partition() throws, and Error: "case_numerics" (a loop beside a user's
 /// programs, which have their own), "case_gen", "case_batch", "case_prompt" (below 1),
-/// "case_chunk" (not from 1 to the prompt's length), "case_positions" (more positions than the RoPE
-/// tables have). What is wrong with the types of layer programs is thrown as a FindingsError, of
-/// the first or of all that is found.
+/// "case_pad" (what require_padding says), "case_chunk" (not from 1 to the prompt's length),
+/// "case_sampling" (numbers of sampling that are out of range, or beside greedy; random with
+/// regime=field), "case_prefix" (what require_prefix says; a layer program, which has one cache),
+/// "case_positions" (more positions than the RoPE tables have). What is wrong with
+/// the types of layer programs is thrown as a FindingsError, of the first or of all that is found.
 RunPlan make_plan(const Case& c, Findings::Until until = Findings::Until::first);
 
-/// A table's layer, as the prefill of this case or as its decode step, with its arrows.
+/// A table's layer, as the prefill of this case, as its decode step or over its prefixes, with its
+/// arrows.
 PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phase);
 
 }  // namespace shardproof

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/run/dim_padding.h"
 #include "engine/run/type_check.h"
 #include "weights/error.h"
 #include "weights/registry.h"
@@ -21,9 +22,10 @@ std::map<std::string, Shape> input_shapes(const Program& program, const ModelCon
     const ValueRow* const row = value_row(role);
     const bool of_this_pass = role.kind == Role::Kind::checkpoint ||
                               role.kind == Role::Kind::input || role.kind == Role::Kind::constant;
+    const bool from_before = role.kind == Role::Kind::previous || role.kind == Role::Kind::prefix;
     if (row != nullptr && row->program_input && !role.last &&
-        (of_this_pass || (role.kind == Role::Kind::previous && row->cache)))
-      inputs[input.name] = shape_of(row->dims, m, pass);
+        (of_this_pass || (from_before && row->cache)))
+      inputs[input.name] = shape_of(dims_of(role), m, pass);
   }
   return inputs;
 }
@@ -31,7 +33,8 @@ std::map<std::string, Shape> input_shapes(const Program& program, const ModelCon
 }  // namespace
 
 ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M) {
-  return check(program, input_shapes(program, c.model, {c.batch, L, M}), c.torus);
+  const PassExtents pass{c.batch, L, M, c.prefix.rows, c.prefix.length};
+  return check(program, input_shapes(program, placed_model(c), pass), c.torus);
 }
 
 ValueTypes check(const Program& program, const ModelConfig& model, const Torus& torus,
@@ -41,16 +44,20 @@ ValueTypes check(const Program& program, const ModelConfig& model, const Torus& 
 
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
   const std::vector<Passes::Group> groups = plan.passes.groups();
-  std::string prefilled;  // the last pass of the prefill, the one that samples
-  for (const Passes::Group& group : groups)
-    if (const PassPlan pass = plan.passes.at(group.last); pass.phase == Phase::prefill)
-      prefilled = pass.name;
-  const std::int64_t batch = plan.passes.batch();
-  TypeCheck type_check(plan.given.model, findings);
+  // The last pass over the prefixes, and of the prefill, the one that samples.
+  std::string prefixed, prefilled;
+  for (const Passes::Group& group : groups) {
+    const PassPlan pass = plan.passes.at(group.last);
+    if (pass.phase == Phase::prefix) prefixed = pass.name;
+    if (pass.phase == Phase::prefill) prefilled = pass.name;
+  }
+  TypeCheck type_check(plan.placed, findings);
   const auto typed = [&](const PassPlan& pass) {
     const PhasePrograms& programs = plan.programs(pass.phase);
     const auto of = [&](const Program& program, const std::string& in) {
-      return type_check.types(program, in, programs.torus, {batch, pass.L, pass.cached});
+      return type_check.types(
+          program, in, programs.torus,
+          {pass.batch(), pass.L, pass.cached, pass.prefix.rows, pass.prefix.length});
     };
     // In this order, which says what is found first.
     PassTypes types;
@@ -68,7 +75,16 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
     types.passes.push_back(std::move(passes));
   }
   const std::int64_t M = plan.passes.cached_by_prefill();
-  types.hand_over = type_check.types(plan.hand_over, prefilled, plan.prefill.torus, {batch, M, M});
+  const SharedPrefix prefix = plan.passes.prefix();
+  const PassExtents caches{plan.passes.batch(), M, M, prefix.rows, prefix.length};
+  const auto of_caches = [&](const Program& program, const std::string& in) {
+    return type_check.types(program, in, plan.prefill.torus, caches);
+  };
+  types.hand_over = of_caches(plan.hand_over, prefilled);
+  if (prefix.given()) {
+    types.prefix_hand_over = of_caches(plan.prefix_hand_over, prefixed);
+    types.prefix_to_decode = of_caches(plan.prefix_to_decode, prefilled);
+  }
   if (!findings.all().empty()) return std::nullopt;
   return types;
 }

@@ -31,13 +31,14 @@ struct TypedPasses {
 struct PlanTypes {
   std::vector<TypedPasses> passes;
   ValueTypes hand_over;
+  ValueTypes prefix_hand_over, prefix_to_decode;  ///< none of a run without prefixes
 };
 
-/// Type-checks one program of a case for a pass over L positions with M cached ones before it
-/// (hand-over: caches of length M), and returns the types of its values. Throws what check() of one
-/// program throws (engine/program/typing.h).
+/// Type-checks one program of a case for a pass over L positions with M own cached ones before it
+/// (hand-over: caches of length M), not one over its prefixes, and returns the types of its values.
+/// Throws what check() of one program throws (engine/program/typing.h).
 ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M);
-/// The same with findings in place of Errors; their steps are names of values.
+/// The same with findings in place of Errors; their steps are names of values. `model` as placed.
 ValueTypes check(const Program& program, const ModelConfig& model, const Torus& torus,
                  const PassExtents& pass, Findings& findings);
 

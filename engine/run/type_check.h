@@ -14,7 +14,7 @@ namespace shardproof {
 /// have one strategy: what is wrong with a step of it is found once, in the first of them.
 class TypeCheck {
  public:
-  /// `model` and `findings` outlive this.
+  /// `model`, as placed, and `findings` outlive this.
   TypeCheck(const ModelConfig& model, Findings& findings) : model_(model), findings_(findings) {}
 
   /// The types of the values that have one, in a pass of these extents, M being the length of the

@@ -126,6 +126,7 @@ class Layer {
     const ValueRow* const row = value_row(m);
     if (row == nullptr) return false;
     if (m.kind == Role::Kind::previous) return row->cache;
+    if (m.kind == Role::Kind::prefix) return false;  // a layer in a file has one cache
     if (m.kind == Role::Kind::input) return row->of_layer_input;
     if (m.kind == Role::Kind::scaled && numerics_.weights != WeightType::int8) return false;
     return row->kind == ValueKind::constant || (row->per_layer && row->in_model(config_));

@@ -103,10 +103,14 @@ std::int64_t unit_of_channels(const ModelConfig& config, std::int64_t unit) {
 
 /// The model with every dim at a legal value: the nearest, or the next below where the nearest
 /// makes it too large. Empty where neither is a model.
-std::optional<ModelConfig> legal_model(const ModelConfig& config, const std::vector<Need>& needs) {
+std::optional<ModelConfig> legal_model(const ModelConfig& config, const ModelConfig& placed,
+                                       const std::vector<Need>& needs) {
   for (const auto& choose : {nearest_multiple, below}) {
     const auto legal = [&](char dim, std::int64_t value) {
       const std::int64_t unit = unit_of(dim, needs);
+      // What is padded is mended by other padding.
+      if ((dim == 'H' && placed.H != config.H) || (dim == 'V' && placed.V != config.V))
+        return value;
       return value % unit == 0 ? value : choose(value, unit);
     };
     const std::int64_t H = legal('H', config.H);
@@ -124,6 +128,24 @@ std::optional<ModelConfig> legal_model(const ModelConfig& config, const std::vec
     }
   }
   return std::nullopt;
+}
+
+/// " --pad-heads 24 --pad-vocab 264": the least padding that divides the dims that are not divided;
+/// heads come in whole groups.
+std::string least_padding(const ModelConfig& config, const std::vector<Need>& needs) {
+  const auto broken = [&](char dim) {
+    return std::any_of(needs.begin(), needs.end(),
+                       [&](const Need& need) { return need.dim == dim && need.broken(); });
+  };
+  const auto least = [&](std::int64_t value, std::int64_t unit) {
+    return (value + unit - 1) / unit * unit;
+  };
+  std::string flags;
+  const std::int64_t group = config.K == 1 ? 1 : config.H / config.K;
+  if (broken('H'))
+    flags += fmt::format(" --pad-heads {}", least(config.H, std::lcm(unit_of('H', needs), group)));
+  if (broken('V')) flags += fmt::format(" --pad-vocab {}", least(config.V, unit_of('V', needs)));
+  return flags;
 }
 
 std::int64_t smallest(char dim, const Strategy& strategy, const Torus& torus) {
@@ -252,7 +274,7 @@ std::vector<ShardedDim> sharded_dims(const Strategy& strategy) {
       see(step.layout.dims());
       see(step.sharded);
     }
-  return largest(dims);  // K is sharded by as many axes as divide it
+  return largest(dims);  // without K and N
 }
 
 std::string product_name(const Axes& axes) {
@@ -274,20 +296,30 @@ void require_decodes(const Strategy& strategy) {
 }
 
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
-                     std::int64_t chunk) {
+                     std::int64_t chunk, const SharedPrefix& prefix) {
   const std::int64_t unit = smallest_length(strategy, torus);
-  const bool whole = chunk == prompt;
-  if (prompt % unit == 0 && chunk % unit == 0) return;
+  // The longest pass there can be: over the prefixes, or over the prompt behind them.
+  const std::int64_t longest = std::max(prefix.length, prompt - prefix.length);
+  const bool whole = chunk >= longest;
+  const bool of_prefix = prefix.length % unit != 0, of_prompt = prompt % unit != 0;
+  if (!of_prefix && !of_prompt && (whole || chunk % unit == 0)) return;
+  SharedPrefix legal = prefix;
+  if (prefix.given()) legal.length = nearest_multiple(prefix.length, unit);
+  const std::int64_t legal_prompt =
+      std::max(nearest_multiple(prompt, unit), prefix.given() ? legal.length + unit : unit);
+  const std::int64_t legal_longest = std::max(legal.length, legal_prompt - legal.length);
+  const std::int64_t legal_chunk = std::min(nearest_multiple(chunk, unit), legal_longest);
+  const bool says_chunk = !whole || chunk < std::min(prompt, legal_longest);
+  const std::string wrong = of_prefix   ? "prefix=" + prefix.to_string()
+                            : of_prompt ? fmt::format("prompt={}", prompt)
+                                        : fmt::format("chunk={}", chunk);
   throw Error(
       "strategy_c5",
-      fmt::format("{}{} on torus {} shards L, the positions of a pass, {} ways: {}={} is not "
-                  "divisible; the nearest legal: --prompt {}{}",
+      fmt::format("{}{} on torus {} shards L, the positions of a pass, {} ways: {} is not "
+                  "divisible; the nearest legal: {}--prompt {}{}",
                   where_L_is_sharded(strategy), strategy.to_string(), torus.to_string(), unit,
-                  prompt % unit != 0 ? "prompt" : "chunk", prompt % unit != 0 ? prompt : chunk,
-                  nearest_multiple(prompt, unit),
-                  whole ? ""
-                        : fmt::format(" --chunk {}", std::min(nearest_multiple(chunk, unit),
-                                                              nearest_multiple(prompt, unit)))));
+                  wrong, prefix.given() ? fmt::format("--prefix {} ", legal.to_string()) : "",
+                  legal_prompt, says_chunk ? fmt::format(" --chunk {}", legal_chunk) : ""));
 }
 
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
@@ -296,11 +328,12 @@ void require_legal(const Strategy& strategy, const ModelConfig& config, const To
 }
 
 void require_legal(const std::vector<Strategy>& phases, const ModelConfig& config,
-                   const Torus& torus, std::int64_t batch) {
+                   const Torus& torus, std::int64_t batch, const ModelConfig* padded) {
+  const ModelConfig& placed = padded == nullptr ? config : *padded;
   std::vector<std::string> broken;  // "E=96, F=384 divisible by XYZ=5"
   std::string at;                   // of the first
   bool model = false, rows = false;
-  const std::vector<Need> all = needs(phases, config, torus, batch);
+  const std::vector<Need> all = needs(phases, placed, torus, batch);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Need& need = all[i];
     if (!need.broken()) continue;
@@ -329,14 +362,19 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
                                            "small, the smallest legal is {}",
                                            who, products('B', all), batch, least));
   std::string legal;
+  const std::string pads = least_padding(config, all);
   if (model) {
-    const auto next = legal_model(config, all);
-    legal = next ? "the nearest legal: --model " + print_model(*next)
-                 : "no model near this one is legal: its weights would be too large to count";
+    const auto next = legal_model(config, placed, all);
+    if (next && print_model(*next) == print_model(config))  // it is the padding that is wrong
+      legal = "the nearest legal:" + pads;
+    else
+      legal = next ? "the nearest legal: --model " + print_model(*next)
+                   : "no model near this one is legal: its weights would be too large to count";
   }
   if (rows)
     legal += fmt::format("{}--batch {}",
                          model ? " " : "the nearest legal: ", nearest_multiple(batch, least));
+  if (!pads.empty() && !legal.ends_with(pads)) legal += "; padding that divides:" + pads;
   throw Error("strategy_c3", fmt::format("{} needs {}; {}", who, fmt::join(broken, ", "), legal));
 }
 

@@ -11,6 +11,7 @@
 #include "engine/torus.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
+#include "weights/prefix.h"
 
 namespace shardproof {
 
@@ -57,7 +58,8 @@ struct ShardedDim {
 };
 /// Every dim that must divide, in the order E F H Q V B L: what the table's layouts (or those of
 /// the layer program's values) say of them, and of E and V the table `V_zyE_x` and the logits
-/// `BV_zyx`. Of several of one dim the largest.
+/// `BV_zyx`. Of several of one dim the largest. K and N are none: they are sharded over as many of
+/// their axes as divide them.
 std::vector<ShardedDim> sharded_dims(const Strategy& strategy);
 /// "XYZ" of xyz: the product of the sizes, as messages write it.
 std::string product_name(const Axes& axes);
@@ -70,16 +72,19 @@ bool decodes(const Strategy& strategy);
 
 /// Throws Error("strategy_c3", ...) if dims are not divisible as the strategies of the phases need,
 /// layer programs apart, whose types say it: all of them at once, with the nearest legal model (and
-/// batch); Error("strategy_c4", ...) if the batch alone is too small.
+/// batch), and the least padding of H and V that divides; Error("strategy_c4", ...) if the batch
+/// alone is too small. `placed` is the model with its dims as chips hold them, null where they are
+/// the model's own.
 void require_legal(const std::vector<Strategy>& phases, const ModelConfig& config,
-                   const Torus& torus, std::int64_t batch);
+                   const Torus& torus, std::int64_t batch, const ModelConfig* placed = nullptr);
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
                    std::int64_t batch);
 
 /// Throws Error("strategy_c2", ...) unless the strategy can decode, naming some that can.
 void require_decodes(const Strategy& strategy);
-/// Throws Error("strategy_c5", ...) unless its blocks of L divide every pass over the prompt.
+/// Throws Error("strategy_c5", ...) unless its blocks of L divide every pass over the prompt: with
+/// prefixes those over them, and those over what comes behind them.
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
-                     std::int64_t chunk);
+                     std::int64_t chunk, const SharedPrefix& prefix = {});
 
 }  // namespace shardproof

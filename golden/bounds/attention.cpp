@@ -1,10 +1,12 @@
 #include "golden/bounds/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "golden/bounds/functions.h"
 #include "golden/bounds/running.h"
+#include "weights/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -15,68 +17,98 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 double wide(float v) { return static_cast<double>(v); }
 Interval exactly(double v) { return {v, v}; }
 
-/// One query's head: of q [BLHQ], the caches [BMKQ] and pos [BL].
+/// One query's head: of q [BLHQ], the caches [BMKQ], those of the prefixes [NTKQ] and pos [BL].
 struct Head {
   std::size_t b, token, h, kv, visible;
 };
 
 class Attention {
  public:
-  explicit Attention(const std::vector<const Value*>& args)
-      : args_(args),
+  Attention(const std::vector<const Value*>& args, const std::vector<PassRows>& rows,
+            Softmax softmax)
+      : q_(*args[0]),
+        own_{args[1], args[2]},
+        softmax_(softmax),
         L_(at(args[0]->shape[1])),
         H_(at(args[0]->shape[2])),
         Q_(at(args[0]->shape[3])),
-        M_(at(args[1]->shape[1])),
-        K_(at(args[1]->shape[2])) {}
+        own_slots_(at(args[1]->shape[1])),
+        K_(at(args[1]->shape[2])) {
+    std::size_t next = 3;
+    if (args.size() > 5) {  // attend has no more
+      prefix_ = {args[3], args[4]};
+      T_ = at(args[3]->shape[1]);
+      next = 5;
+    }
+    pos_ = args[next];
+    if (args.size() > next + 1) slopes_ = args[next + 1];
+    for (const PassRows& group : rows) ends_.insert(ends_.end(), at(group.rows), group.end());
+  }
 
-  std::size_t heads() const { return args_[0]->whole().size() / Q_; }
+  std::size_t heads() const { return q_.whole().size() / Q_; }
   std::size_t channels() const { return Q_; }
-  std::size_t slots() const { return M_; }
+  /// Of the prefix and the row's own.
+  std::size_t slots() const { return T_ + own_slots_; }
 
   Head head(std::size_t n) const {
     Head of{n / H_ / L_, n / H_, n % H_, n % H_ / (H_ / K_), 0};
-    const std::int64_t position = args_[3]->ints[of.token];
-    of.visible = std::min(M_, at(std::max<std::int64_t>(position + 1, 0)));
+    const std::int64_t position = pos_->ints[of.token];
+    // A row's padding sees none but the row's tokens.
+    const std::int64_t end = ends_.empty() ? position + 1 : std::min(position + 1, ends_.at(of.b));
+    of.visible = std::min(slots(), at(std::max<std::int64_t>(end, 0)));
     return of;
   }
-  /// Where the cached head of the key at a position is.
-  std::size_t cached(const Head& head, std::size_t position) const {
-    return ((head.b * M_ + position) * K_ + head.kv) * Q_;
+  enum Cache { of_keys, of_values };
+  /// The channels of a cached head at a position.
+  const float* cached(Cache which, const Head& head, std::size_t position) const {
+    const auto channels = [&](const Value& cache, std::size_t row, std::size_t slot) {
+      return cache.whole().data() + ((row * at(cache.shape[1]) + slot) * K_ + head.kv) * Q_;
+    };
+    if (position >= T_) return channels(*own_[which], head.b, position - T_);
+    // Of N prefixes for B rows.
+    const std::size_t row = head.b * at(prefix_[which]->shape[0]) / at(own_[which]->shape[0]);
+    return channels(*prefix_[which], row, position);
   }
 
   Interval score(std::size_t n, const Head& head, std::size_t position) const {
-    const float* const q = args_[0]->whole().data() + n * Q_;
-    const float* const k = args_[1]->whole().data() + cached(head, position);
+    const float* const q = q_.whole().data() + n * Q_;
+    const float* const k = cached(of_keys, head, position);
     const Interval sum =
         values(chain(
                    Q_, [&](std::size_t c) { return q[c]; }, [&](std::size_t c) { return k[c]; }),
                Format::f32);
     // What follows is f64, every operation monotone: ends go to ends.
-    const double scale = 1 / std::sqrt(static_cast<double>(Q_));
+    const double scale = scale_of_scores(softmax_, static_cast<double>(Q_));
     const auto end = [&](double s) {
       const double scaled = s * scale;
-      if (args_.size() < 5) return scaled;
+      if (slopes_ == nullptr) return scaled;
       const double back = static_cast<double>(position) - wide_position(head);
-      return scaled + wide(args_[4]->whole()[head.h]) * back;
+      return scaled + wide(slopes_->whole()[head.h]) * back;
     };
     return {end(sum.low), end(sum.high)};
   }
 
  private:
   double wide_position(const Head& head) const {
-    return static_cast<double>(args_[3]->ints[head.token]);
+    return static_cast<double>(pos_->ints[head.token]);
   }
 
-  const std::vector<const Value*>& args_;
-  std::size_t L_, H_, Q_, M_, K_;
+  const Value& q_;
+  std::array<const Value*, 2> own_, prefix_ = {};  // keys and values
+  const Value* pos_ = nullptr;
+  const Value* slopes_ = nullptr;
+  Softmax softmax_;
+  std::size_t L_, H_, Q_, own_slots_, K_;
+  std::size_t T_ = 0;               // positions of a prefix
+  std::vector<std::int64_t> ends_;  // of the rows' tokens
 };
 
 }  // namespace
 
 Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& args,
-                           const std::vector<const Value*>& results) {
-  const Attention attention(args);
+                           const std::vector<const Value*>& results,
+                           const std::vector<PassRows>& rows, Softmax softmax) {
+  const Attention attention(args, rows, softmax);
   const Arithmetic f64;
   const std::size_t M = attention.slots(), Q = attention.channels();
   Bounds bounds;
@@ -103,7 +135,7 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
             to.push_back(exactly(0));
             continue;
           }
-          const Evaluated v = exp_of(wide(of(0, n * M + m) - of(1, n)), f64);
+          const Evaluated v = exponential(softmax, wide(of(0, n * M + m) - of(1, n)), f64);
           to.push_back(around(v.center, v.radius));
         }
         break;
@@ -112,10 +144,12 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
         break;
       default:  // attn
         for (std::size_t c = 0; c < Q; ++c) {
-          const Interval sum = values(
-              chain(head.visible, e,
-                    [&](std::size_t m) { return args[2]->whole()[attention.cached(head, m) + c]; }),
-              Format::f32);
+          const Interval sum =
+              values(chain(head.visible, e,
+                           [&](std::size_t m) {
+                             return attention.cached(Attention::of_values, head, m)[c];
+                           }),
+                     Format::f32);
           const double Z = wide(of(3, n));
           to.push_back({sum.low / Z, sum.high / Z});
         }

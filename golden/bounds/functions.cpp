@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "weights/softmax.h"
+
 namespace shardproof::bounds {
 namespace {
 
@@ -52,10 +54,26 @@ Evaluated exp_of(double x, const Arithmetic& by) {
   return evaluated(e, kOwn.function, by.function, e);
 }
 
+Evaluated exp2_of(double x, const Arithmetic& by) {
+  const double e = std::exp2(x);
+  return evaluated(e, kOwn.function, by.function, kLn2 * e);
+}
+
+Evaluated exponential(Softmax softmax, double x, const Arithmetic& by) {
+  return softmax == Softmax::base2 ? exp2_of(x, by) : exp_of(x, by);
+}
+
 Evaluated swish(double x, const Arithmetic& by) {
   const double q = 1 / (1 + std::exp(-x));
   return evaluated(x / (1 + std::exp(-x)), of_quotient(x, 0, kOwn), of_quotient(x, 0, by),
                    q + x * q * (1 - q));
+}
+
+Evaluated swish2(double x, const Arithmetic& by) {
+  // Doubling is exact, so that this is swish of another number.
+  Evaluated v = swish(2 * x, by);
+  v.slope *= 2;
+  return v;
 }
 
 Evaluated gelu(double x, const Arithmetic& by) {
@@ -73,10 +91,10 @@ Evaluated gelu_erf(double x, const Arithmetic& by) {
                    of_gelu_erf(x, by), phi + x * density);
 }
 
-Evaluated activation(Ffn ffn, double x, const Arithmetic& by) {
+Evaluated activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by) {
   switch (ffn) {
     case Ffn::swiglu:
-      return swish(x, by);
+      return softmax == Softmax::base2 ? swish2(x, by) : swish(x, by);
     case Ffn::geglu:
     case Ffn::gelu:
       return gelu(x, by);

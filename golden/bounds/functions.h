@@ -23,11 +23,16 @@ struct Evaluated {
 };
 
 Evaluated exp_of(double x, const Arithmetic& by);
+Evaluated exp2_of(double x, const Arithmetic& by);
+/// e of a softmax in this base.
+Evaluated exponential(Softmax softmax, double x, const Arithmetic& by);
 Evaluated swish(double x, const Arithmetic& by);
+/// swish(2x).
+Evaluated swish2(double x, const Arithmetic& by);
 Evaluated gelu(double x, const Arithmetic& by);
 Evaluated gelu_erf(double x, const Arithmetic& by);
 /// That of the FFN, before the product with `up` where it is gated.
-Evaluated activation(Ffn ffn, double x, const Arithmetic& by);
+Evaluated activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by);
 
 /// A norm's element of x (or x − mu): x·r·gain + bias with r = 1/sqrt(ss/E + eps).
 struct NormScale {

@@ -10,6 +10,7 @@
 
 #include "golden/compare/assembled.h"
 #include "golden/compare/reach_meter.h"
+#include "golden/row_padding.h"
 #include "golden/scalar/model.h"
 
 namespace shardproof {
@@ -160,6 +161,8 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
   const bounds::Allowed allowed =
       bounds::allowed(*op, result, args, results, setting_of(plan_, pass_, *op));
 
+  const std::vector<bool> padding = row_padding(declared.role, held->shape, RowsOfPass(pass_));
+  const auto judged = [&](std::size_t i) { return padding.empty() || !padding[i]; };
   std::optional<Outside> outside;
   const Torus& torus = value.torus();
   const auto element = [&](std::uint32_t bits) { return element_text(bits, held->integer()); };
@@ -172,16 +175,18 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       return findings_.add(std::move(found));
     }
     if (held->integer()) {
-      outside = first_outside(
-          declared.layout, held->shape, torus, value.i32(),
-          [&](std::size_t, std::size_t i, std::int32_t v) { return v != bits.ints[i]; });
+      outside = first_outside(declared.layout, held->shape, torus, value.i32(),
+                              [&](std::size_t, std::size_t i, std::int32_t v) {
+                                return judged(i) && v != bits.ints[i];
+                              });
       if (outside) found.expected = fmt::format("{}", bits.ints[at(outside->element)]);
     } else {
-      outside = first_outside(declared.layout, held->shape, torus, value.f32(),
-                              [&](std::size_t part, std::size_t i, float v) {
-                                return std::bit_cast<std::uint32_t>(v) !=
-                                       std::bit_cast<std::uint32_t>(bits.parts[part][i]);
-                              });
+      outside =
+          first_outside(declared.layout, held->shape, torus, value.f32(),
+                        [&](std::size_t part, std::size_t i, float v) {
+                          return judged(i) && std::bit_cast<std::uint32_t>(v) !=
+                                                  std::bit_cast<std::uint32_t>(bits.parts[part][i]);
+                        });
       if (outside)
         found.expected =
             element(std::bit_cast<std::uint32_t>(bits.parts[outside->part][at(outside->element)]));
@@ -194,9 +199,10 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       return findings_.add(std::move(found));
     }
     const Ends ends(allowed.bounds);
-    outside = first_outside(
-        declared.layout, held->shape, torus, value.f32(),
-        [&](std::size_t part, std::size_t i, float v) { return !ends.hold(part, i, v); });
+    outside = first_outside(declared.layout, held->shape, torus, value.f32(),
+                            [&](std::size_t part, std::size_t i, float v) {
+                              return judged(i) && !ends.hold(part, i, v);
+                            });
     if (outside) {
       const std::size_t i = at(outside->element);
       const Interval in =
@@ -208,6 +214,7 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       double reach = 0.0, squares = 0.0;
       for (std::size_t p = 0; p < held->parts.size(); ++p)
         for (std::size_t i = 0; i < held->parts[p].size(); ++i) {
+          if (!judged(i)) continue;
           const auto v = static_cast<double>(held->parts[p][i]);
           const Interval& of = allowed.bounds.parts[p][i];
           slack.see(of, allowed.bounds.format, v);

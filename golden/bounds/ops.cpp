@@ -5,6 +5,7 @@
 #include "engine/program/constants.h"
 #include "golden/bounds/attention.h"
 #include "golden/bounds/functions.h"
+#include "weights/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -101,10 +102,10 @@ Allowed rotated(bool interleaved, const std::vector<const Value*>& args) {
 }
 
 /// The function of the first operand, times the second where there is one, in f32.
-Allowed activated(Ffn ffn, const std::vector<const Value*>& args) {
+Allowed activated(Ffn ffn, const std::vector<const Value*>& args, Softmax softmax) {
   const Arithmetic f64;
   return each(*args[0], [&](std::size_t i) {
-    const Evaluated w = activation(ffn, wide(args[0]->whole()[i]), f64);
+    const Evaluated w = activation(ffn, softmax, wide(args[0]->whole()[i]), f64);
     const Interval in = around(w.center, w.radius);
     if (args.size() == 1) return in;
     const Interval f32 = values(in, Format::f32);
@@ -148,20 +149,21 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
       return each_number(t, [&](std::size_t i) { return x(0, i) - mu[i]; });
     }
     case OpKind::norm:
-      return normed(args, setting.config.eps);
+      return normed(args, eps_of_norms(setting.config));
     case OpKind::rope:
     case OpKind::rope_interleaved:
       return rotated(op.kind == OpKind::rope_interleaved, args);
     case OpKind::swiglu:
-      return activated(Ffn::swiglu, args);
+      return activated(Ffn::swiglu, args, setting.config.softmax);
     case OpKind::geglu:
-      return activated(Ffn::geglu, args);
+      return activated(Ffn::geglu, args, setting.config.softmax);
     case OpKind::gelu:
-      return activated(Ffn::gelu, args);
+      return activated(Ffn::gelu, args, setting.config.softmax);
     case OpKind::gelu_erf:
-      return activated(Ffn::gelu_erf, args);
+      return activated(Ffn::gelu_erf, args, setting.config.softmax);
     case OpKind::attend:
-      return {{}, bounds_of_attention(result, args, results)};
+    case OpKind::attend_prefix:
+      return {{}, bounds_of_attention(result, args, results, setting.rows, setting.config.softmax)};
     case OpKind::all_gather:
     case OpKind::all_to_all:
     case OpKind::permute_axes:
@@ -174,6 +176,11 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
     case OpKind::append:
     case OpKind::local_argmax:
     case OpKind::argmax:
+    case OpKind::weigh:  // exp of one number, whose hard cases are known (docs/spec.md section 1.4)
+    case OpKind::top_k:
+    case OpKind::top_p:
+    case OpKind::masses:
+    case OpKind::draw:
       break;
   }
   return {scalar::apply(op, args, setting).at(result), {}};

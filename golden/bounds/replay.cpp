@@ -9,7 +9,9 @@
 
 #include "golden/bounds/tightness.h"
 #include "golden/compare/reach_meter.h"
+#include "golden/row_padding.h"
 #include "weights/registry.h"
+#include "weights/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -91,13 +93,31 @@ Replay::Place Replay::place_of(const std::string& id) const {
   throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));
 }
 
-std::int64_t Replay::position(const PassPlan& pass, std::size_t row, std::size_t token) const {
+const PassPlan* Replay::prefix_of(const PassPlan& pass) const {
+  const PassPlan* last = nullptr;
+  if (pass.prefix.given())
+    for (const PassPlan& p : passes_)
+      if (p.phase == Phase::prefix) last = &p;
+  return last;
+}
+
+const PassRows& Replay::rows_of(const PassPlan& pass, std::size_t row) {
   auto before = static_cast<std::int64_t>(row);
   for (const PassRows& group : pass.rows) {
-    if (before < group.rows) return group.start + static_cast<std::int64_t>(token);
+    if (before < group.rows) return group;
     before -= group.rows;
   }
   throw Error("bounds_c1", fmt::format("{} has no row {}", pass.name, row));
+}
+
+std::int64_t Replay::position(const PassPlan& pass, std::size_t row, std::size_t token) const {
+  return rows_of(pass, row).start + static_cast<std::int64_t>(token);
+}
+
+std::size_t Replay::visible(const PassPlan& pass, std::size_t row, std::size_t token) const {
+  const PassRows& rows = rows_of(pass, row);
+  const std::int64_t causal = rows.start + static_cast<std::int64_t>(token) + 1;
+  return at(std::max<std::int64_t>(std::min(causal, rows.end()), 0));
 }
 
 bool Replay::has(std::string_view name) const { return has_weight(config_, name, weights_.kept()); }
@@ -119,7 +139,7 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
   if (const auto dumped = dump_.find(id); dumped != dump_.end()) {
     const PassPlan& plan = pass(of.pass);
     const Shape shape =
-        shape_of(value_row(name)->dims, config_, {plan.batch(), plan.L, plan.cached + plan.L});
+        shape_of(value_row(name)->dims, config_, extents_of(plan, *value_row(name)));
     require_shape(id, dumped->second, shape);
     return known_[id] = dumped->second;
   }
@@ -165,7 +185,12 @@ Judged Replay::judge(const std::string& id) {
   j.fit = Fit::within;
   Slack slack;
   double reach = 0.0, squares = 0.0;
+  std::size_t judged = 0;
+  const std::vector<bool> padding =
+      padding_in_trace(value_row(place.name)->dims, actual.shape, false, pass(place.pass));
   for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!padding.empty() && padding[i]) continue;
+    ++judged;
     const Interval number = expected.at(i), ends = values(number, format);
     const double v = actual.center[i];
     if (!holds(ends, format, v)) {
@@ -180,8 +205,7 @@ Judged Replay::judge(const std::string& id) {
     squares += v * v;
   }
   j.slack = slack.slack();
-  const double mean =
-      std::sqrt(squares / static_cast<double>(std::max<std::size_t>(expected.size(), 1)));
+  const double mean = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(judged, 1)));
   j.reach = reach > 0 ? reach / mean : 0.0;
   if (j.fit == Fit::within && !narrow(reach, mean)) j.fit = Fit::loose;
   return j;
@@ -286,7 +310,7 @@ Carried Replay::hidden(const Place& p) {
   const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
   Carried y(gate.shape);
   for (std::size_t i = 0; i < y.size(); ++i) {
-    Evaluated w = activation(config_.ffn, gate.center[i], declared_.operations);
+    Evaluated w = activation(config_.ffn, config_.softmax, gate.center[i], declared_.operations);
     w.radius += std::abs(w.slope) * gate.radius[i];
     if (gated) {
       const Carried& up = operand(p, "up");
@@ -312,8 +336,8 @@ Carried Replay::logits(const Place& p, Stage stage) {
   const std::size_t E = at(config_.E), V = at(config_.V), B = at(x.shape[0]), L = at(x.shape[1]);
   const double unit = declared_.operations.unit + 0x1p-53;
   std::vector<std::size_t> last;
-  for (const PassRows& group : plan.rows)
-    last.insert(last.end(), at(group.rows), at(group.tokens - 1));
+  for (const PassRows& group : plan.rows)  // of a row without a token any place will do
+    last.insert(last.end(), at(group.rows), at(std::max<std::int64_t>(group.tokens - 1, 0)));
   Carried y(Shape{x.shape[0], config_.V});
   for (std::size_t b = 0; b < B; ++b)
     for (std::size_t v = 0; v < V; ++v) {
@@ -323,7 +347,7 @@ Carried Replay::logits(const Place& p, Stage stage) {
         sum.add(x.center[row + e], table.center[v * E + e], x.radius[row + e]);
       Evaluated z = sum.value(declared_);
       if (stage != Stage::raw) {
-        const auto scale = static_cast<double>(config_.logit_scale);
+        const auto scale = static_cast<double>(scale_of_logits(config_));
         z.center *= scale;
         z.radius =
             z.radius * std::abs(scale) + (unit + unit_of(declared_.sums)) * std::abs(z.center);

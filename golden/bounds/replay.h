@@ -57,9 +57,9 @@ class Replay {
   void assume(const PassPlan& pass);
   void assume(const Declared& declared) { declared_ = declared; }
 
-  /// Throws Error("bounds_c1", ...) if the dump has no such value, the model none of that name or
-  /// of another shape, or something that the value is made of has another shape; of ids that are
-  /// missing or out of range, too.
+  /// Padding is not judged (padding_in_trace). Throws Error("bounds_c1", ...) if the dump has no
+  /// such value, the model none of that name or of another shape, or something that the value is
+  /// made of has another shape; of ids that are missing or out of range, too.
   Judged judge(const std::string& id);
 
   /// Where a named value stands: its pass, its layer (0 where it has none) and its name.
@@ -95,8 +95,14 @@ class Replay {
   const PassPlan& pass(const std::string& name) const;
   /// Of every pass, in order.
   const std::vector<PassPlan>& passes() const { return passes_; }
+  /// The pass whose caches hold the prefixes that a pass's rows go on from; null where they go on
+  /// from none.
+  const PassPlan* prefix_of(const PassPlan& pass) const;
   /// The position of a row's token in a pass.
   std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
+  /// How many keys it sees, those of its prefix included: all up to its own. Padding sees the row's
+  /// tokens.
+  std::size_t visible(const PassPlan& pass, std::size_t row, std::size_t token) const;
 
  private:
   using Known = std::map<std::string, Carried>;
@@ -108,6 +114,8 @@ class Replay {
     Evaluated sum, mean, squares;
   };
 
+  /// Those that a row is one of.
+  static const PassRows& rows_of(const PassPlan& pass, std::size_t row);
   /// As the dump has it, or derived and rounded.
   const Carried& operand(const Place& at, std::string_view name);
   Carried derived(const Place& at);
@@ -122,6 +130,8 @@ class Replay {
   Carried projected(const Place& at, Stage stage);
   Carried rotated(const Place& at, const Carried& x);
   Carried appended(const Place& at);
+  /// A cache as attention reads it: of each row the slots of its prefix, then its own.
+  Carried read(const Place& at, std::string_view cache);
   Carried scores(const Place& at, Stage stage);
   Carried softmax(const Place& at);
   Carried mean(const Place& at, Stage stage);

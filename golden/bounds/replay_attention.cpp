@@ -6,6 +6,7 @@
 
 #include "golden/bounds/replay.h"
 #include "weights/registry.h"
+#include "weights/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -65,19 +66,46 @@ Carried Replay::appended(const Place& p) {
       }
     };
     for (std::size_t m = 0; m < old; ++m) copy(before, b * old + m, m);
-    for (std::size_t l = 0; l < L; ++l)
-      if (const std::size_t slot = at(position(plan, b, l)); slot < M) copy(added, b * L + l, slot);
+    const std::size_t tokens = std::min(L, at(rows_of(plan, b).tokens));
+    for (std::size_t l = 0; l < tokens; ++l)  // padding is not cached
+      if (const std::size_t slot = at(position(plan, b, l) - plan.prefix.length); slot < M)
+        copy(added, b * L + l, slot);
+  }
+  return y;
+}
+
+Carried Replay::read(const Place& p, std::string_view cache) {
+  const Carried& own = operand(p, cache);
+  const PassPlan& plan = pass(p.pass);
+  const PassPlan* const filled = prefix_of(plan);
+  if (filled == nullptr) return own;
+  const Carried& prefix = operand({filled->name, p.layer, ""}, cache);
+  const std::int64_t B = own.shape[0], P = plan.prefix.length;
+  const std::size_t head = at(own.shape[2] * own.shape[3]);
+  const std::size_t of_prefix = at(P) * head, of_row = at(own.shape[1]) * head;
+  Carried y(Shape{B, P + own.shape[1], own.shape[2], own.shape[3]});
+  for (std::int64_t b = 0; b < B; ++b) {
+    const auto copy = [&](const Carried& from, std::size_t begin, std::size_t count,
+                          std::size_t to) {
+      for (std::size_t i = 0; i < count; ++i) {
+        y.center[to + i] = from.center[begin + i];
+        y.radius[to + i] = from.radius[begin + i];
+      }
+    };
+    const std::size_t begin = at(b) * (of_prefix + of_row);
+    copy(prefix, at(plan.prefix.of_row(b, B)) * of_prefix, of_prefix, begin);
+    copy(own, at(b) * of_row, of_row, begin + of_prefix);
   }
   return y;
 }
 
 Carried Replay::scores(const Place& p, Stage stage) {
   const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");
-  const Carried& k = operand(p, "k_cache");
+  const Carried k = read(p, "k_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(q.shape[1]), H = at(q.shape[2]), Q = at(q.shape[3]);
   const std::size_t M = at(k.shape[1]), K = at(k.shape[2]);
-  const double scale = 1 / std::sqrt(static_cast<double>(Q));
+  const double scale = scale_of_scores(config_.softmax, static_cast<double>(Q));
   const double unit = declared_.operations.unit + 0x1p-53;
   const bool alibi = config_.rope == Rope::alibi;
   const Carried slopes = alibi ? Carried(weights_.at("alibi_slopes")) : Carried();
@@ -85,7 +113,7 @@ Carried Replay::scores(const Place& p, Stage stage) {
   for (std::size_t n = 0; n < q.size() / Q; ++n) {
     const std::size_t b = n / H / L, h = n % H;
     const std::int64_t t = position(plan, b, n / H % L);
-    for (std::size_t m = 0; m < std::min(M, at(t + 1)); ++m) {
+    for (std::size_t m = 0; m < std::min(M, visible(plan, b, n / H % L)); ++m) {
       CarriedSum sum;
       const std::size_t key = ((b * M + m) * K + h * K / H) * Q;
       for (std::size_t c = 0; c < Q; ++c)
@@ -120,29 +148,26 @@ Carried Replay::softmax(const Place& p) {
   const Carried* const e = p.name == "denom" ? &operand(p, "exp") : nullptr;
   const double unit = declared_.operations.unit + 0x1p-53;
   for (std::size_t n = 0; n < s.size() / std::max<std::size_t>(M, 1); ++n) {
-    const std::size_t visible = std::min(M, at(position(plan, n / H / L, n / H % L) + 1));
+    const std::size_t seen = std::min(M, visible(plan, n / H / L, n / H % L));
     const std::size_t row = n * M;
     if (p.name == "max") {
-      y.center[n] =
-          *std::max_element(s.center.begin() + static_cast<std::ptrdiff_t>(row),
-                            s.center.begin() + static_cast<std::ptrdiff_t>(row + visible));
-      y.radius[n] =
-          *std::max_element(s.radius.begin() + static_cast<std::ptrdiff_t>(row),
-                            s.radius.begin() + static_cast<std::ptrdiff_t>(row + visible));
+      y.center[n] = *std::max_element(s.center.begin() + static_cast<std::ptrdiff_t>(row),
+                                      s.center.begin() + static_cast<std::ptrdiff_t>(row + seen));
+      y.radius[n] = *std::max_element(s.radius.begin() + static_cast<std::ptrdiff_t>(row),
+                                      s.radius.begin() + static_cast<std::ptrdiff_t>(row + seen));
     } else if (exponentials) {
-      for (std::size_t m = 0; m < visible; ++m) {
+      for (std::size_t m = 0; m < seen; ++m) {
         const double x = s.center[row + m] - top->center[n];
-        Evaluated v = exp_of(x, declared_.operations);
+        Evaluated v = exponential(config_.softmax, x, declared_.operations);
         // The difference is rounded, as a value if its operations are wider.
         const double of_x = s.radius[row + m] + top->radius[n] +
                             (unit + unit_of(declared_.unstored())) * std::abs(x);
-        v.radius += v.center * of_x * (1 + of_x);
+        v.radius += v.slope * of_x * (1 + of_x);
         y.set(row + m, v);
       }
     } else {
       CarriedSum sum;
-      for (std::size_t m = 0; m < visible; ++m)
-        sum.add(e->center[row + m], 1.0, e->radius[row + m]);
+      for (std::size_t m = 0; m < seen; ++m) sum.add(e->center[row + m], 1.0, e->radius[row + m]);
       y.set(n, sum.value(declared_));
     }
   }
@@ -179,7 +204,7 @@ Carried Replay::mean(const Place& p, Stage stage) {
     ones.center.assign(ones.size(), 1.0);
   }
   const Carried& Z = of_quotients || raw ? ones : operand(p, "denom");
-  const Carried& v = operand(p, "v_cache");
+  const Carried v = read(p, "v_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
   const std::size_t K = at(v.shape[2]), Q = at(v.shape[3]);
@@ -187,10 +212,10 @@ Carried Replay::mean(const Place& p, Stage stage) {
   Carried y(Shape{e.shape[0], e.shape[1], e.shape[2], v.shape[3]});
   for (std::size_t n = 0; n < y.size() / Q; ++n) {
     const std::size_t b = n / H / L, h = n % H;
-    const std::size_t visible = std::min(M, at(position(plan, b, n / H % L) + 1));
+    const std::size_t seen = std::min(M, visible(plan, b, n / H % L));
     for (std::size_t c = 0; c < Q; ++c) {
       CarriedSum sum;
-      for (std::size_t m = 0; m < visible; ++m) {
+      for (std::size_t m = 0; m < seen; ++m) {
         const std::size_t value = ((b * M + m) * K + h * K / H) * Q + c;
         sum.add(e.center[n * M + m], v.center[value], e.radius[n * M + m], v.radius[value]);
       }

@@ -5,6 +5,7 @@
 
 #include "golden/bounds/replay.h"
 #include "weights/registry.h"
+#include "weights/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -73,6 +74,7 @@ std::optional<Carried> Replay::expected_statistic(const Place& place) {
 Carried Replay::normed(const Place& p, const Carried& x) {
   const std::size_t E = at(config_.E);
   const auto extent = static_cast<double>(E);
+  const double eps = eps_of_norms(config_);
   const Carried gain = weight(p.layer, p.name);
   const bool biased = has(p.name + "_bias");
   const Carried bias = biased ? weight(p.layer, p.name + "_bias") : Carried();
@@ -80,10 +82,10 @@ Carried Replay::normed(const Place& p, const Carried& x) {
   Carried y(x.shape);
   for (std::size_t row = 0; row < x.size() / E; ++row) {
     const NormRow of = norm_row(x, row);
-    const NormScale scale = norm_scale(of.squares.center, extent, config_.eps, d.operations);
+    const NormScale scale = norm_scale(of.squares.center, extent, eps, d.operations);
     // Half the relative error of what is under the root.
     const double inside = 0.5 * (of.squares.radius + unit_of(d.sums) * of.squares.center) /
-                          (of.squares.center + extent * config_.eps);
+                          (of.squares.center + extent * eps);
     for (std::size_t e = 0; e < E; ++e) {
       const double b = biased ? bias.center[e] : 0.0;
       Evaluated v = norm(of.center[e], scale, gain.center[e], biased ? &b : nullptr, d.operations);

@@ -10,8 +10,9 @@ namespace shardproof::candidate {
 /// row, or of each of equal blocks of the vocabulary.
 class Choice {
  public:
-  /// `logits` [BV] outlives it; `blocks` divides V.
-  Choice(const bounds::Carried& logits, std::size_t blocks);
+  /// `logits` [BV] outlives it. Blocks are of `width` ids, the last one of fewer where V ends
+  /// before; without a width `blocks` divides V.
+  Choice(const bounds::Carried& logits, std::size_t blocks, std::size_t width = 0);
 
   /// Of block `at`, counted through all rows: the token id that is nearest to being the largest.
   std::size_t best(std::size_t at) const;
@@ -25,8 +26,14 @@ class Choice {
   bounds::Carried largest() const;
 
  private:
+  /// A block of a row: its first id, and where its logits are.
+  struct Block {
+    std::size_t id, first, last;
+  };
+  Block block(std::size_t at) const;
+
   const bounds::Carried& logits_;
-  std::size_t blocks_, width_;
+  std::size_t blocks_, V_, width_;
 };
 
 }  // namespace shardproof::candidate

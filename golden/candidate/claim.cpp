@@ -1,10 +1,13 @@
 #include "golden/candidate/claim.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 
+#include "engine/run/dim_padding.h"
+#include "weights/softmax.h"
 #include "weights/words.h"
 
 namespace shardproof::candidate {
@@ -74,6 +77,19 @@ std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
   return heads;
 }
 
+std::vector<std::int64_t> rows_of(const std::string& text, std::int64_t batch) {
+  std::vector<std::int64_t> rows;
+  for (const std::string_view word : split(text, ",")) {
+    const char* const end = word.data() + word.size();
+    const auto [at, error] = std::from_chars(word.data(), end, rows.emplace_back());
+    if (word.empty() || error != std::errc() || at != end)
+      Reader::reject("rows", text, fmt::format("{:?} is not a whole number", word));
+  }
+  if (std::ssize(rows) != batch)
+    Reader::reject("rows", text, fmt::format("{} rows, of batch={}", rows.size(), batch));
+  return rows;
+}
+
 }  // namespace
 
 void require_same_values(const Case& given, const Case& theirs) {
@@ -85,8 +101,24 @@ void require_same_values(const Case& given, const Case& theirs) {
   differ("batch", std::to_string(given.batch), std::to_string(theirs.batch));
   differ("prompt", std::to_string(given.prompt), std::to_string(theirs.prompt));
   differ("chunk", std::to_string(given.chunk), std::to_string(theirs.chunk));
-  differ("gen", std::to_string(given.gen), std::to_string(theirs.gen));
+  const auto lengths = [](const Case& c) {
+    return fmt::format(
+        "{}",
+        fmt::join(lengths_of_rows(c.lengths, c.seed, c.batch, c.prompt, c.prefix.length), ","));
+  };
   differ("seed", std::to_string(given.seed), std::to_string(theirs.seed));
+  const auto prefix = [](const Case& c) {
+    return c.prefix.given() ? c.prefix.to_string() : std::string("none");
+  };
+  differ("prefix", prefix(given), prefix(theirs));
+  if (given.lengths != theirs.lengths) differ("lengths", lengths(given), lengths(theirs));
+  differ("gen", std::to_string(given.gen), std::to_string(theirs.gen));
+  const auto sampling = [](const Case& c) {
+    const std::string text = print_sampling(c.sampling);
+    return text.empty() ? std::string(to_string(c.sampling.sample))
+                        : text.substr(text.find('=') + 1);
+  };
+  differ("sample", sampling(given), sampling(theirs));
 }
 
 Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line) {
@@ -107,7 +139,11 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     const Case theirs = parse_case(*own);
     differ("torus", claim.given.torus.to_string(), theirs.torus.to_string());
     require_same_values(claim.given, theirs);
+    // No value depends on it, but the arrays are as long as it says.
+    if (claim.given.pad_heads == 0) claim.given.pad_heads = theirs.pad_heads;
+    if (claim.given.pad_vocab == 0) claim.given.pad_vocab = theirs.pad_vocab;
   }
+  require_padding(claim.given);
 
   using bounds::Arithmetic;
   using bounds::Format;
@@ -124,8 +160,15 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   d.wire_roundings = reader.number("wire", 0, 1 << 14);
   claim.weights_of_file = reader.word("weights", {"seed", "file"}) == 1;
   claim.masked_any = reader.word("masked", {"", "any"}) == 1;
-  claim.score_base_2 = reader.word("score_base", {"e", "2"}) == 1;
-  claim.logits_base_2 = reader.word("logits_base", {"e", "2"}) == 1;
+  // Without the attribute the base is the model's own.
+  const auto unit = [&](std::string_view name) {
+    const std::size_t stated = reader.word(name, {"", "e", "2"});
+    const bool base2 = claim.given.model.softmax == Softmax::base2;
+    if (stated == 0 || (stated == 2) == base2) return 1.0;
+    return base2 ? kLog2E : kLn2;
+  };
+  claim.score_unit = unit("score_base");
+  claim.logits_unit = unit("logits_base");
   claim.gain_folded = reader.word("norm_gain", {"", "folded"}) == 1;
   // Each is one more rounding of a factor.
   d.folded += claim.gain_folded ? 1 : 0;
@@ -139,9 +182,11 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   }
   if (const std::string* const heads = reader.text("heads"))
     claim.heads = heads_of(*heads, model.H);
+  if (const std::string* const rows = reader.text("rows"))
+    claim.rows = rows_of(*rows, claim.given.batch);
   const std::string* const mesh = reader.text("mesh");
   claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.given.torus);
-  if (claim.exact && (claim.score_base_2 || claim.logits_base_2 || claim.gain_folded))
+  if (claim.exact && (claim.score_unit != 1.0 || claim.logits_unit != 1.0 || claim.gain_folded))
     Reader::reject("arithmetic", "exact",
                    "values in other units have other bits; legal: f32, f64, bf16");
   return claim;

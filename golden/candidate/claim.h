@@ -22,10 +22,11 @@ struct Claim {
   bool weights_of_file = false;
   bool masked_any = false;
   std::optional<Rope> pairs;  ///< the order of rotated channels, where it is not the model's
-  bool score_base_2 = false;
-  bool logits_base_2 = false;
+  double score_unit = 1.0;    ///< what scores and maxima are multiplied by to be the model's
+  double logits_unit = 1.0;   ///< likewise logits
   bool gain_folded = false;
   bool ids_are_given = false;       ///< the prompt is the case's own, so that ids are judged
+  std::vector<std::int64_t> rows;   ///< what each row draws its tokens by; empty: its number
   std::vector<std::int64_t> heads;  ///< the model's head of each of the writer's; empty: the same
 };
 

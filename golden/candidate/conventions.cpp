@@ -56,14 +56,14 @@ std::int64_t Place::operator()(std::int64_t theirs) {
 }
 
 std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights& weights) {
-  constexpr double kLn2 = 0.6931471805599453;
   const auto all = [&](double unit) {
     return std::vector<double>(static_cast<std::size_t>(element_count(s.shape)), unit);
   };
   // A sum has them once it is scaled.
   if (s.meaning == Meaning::raw) return {};
-  if (claim.score_base_2 && (s.name == "score" || s.name == "max")) return all(kLn2);
-  if (claim.logits_base_2 && s.name == "logits") return all(kLn2);
+  if (claim.score_unit != 1.0 && (s.name == "score" || s.name == "max"))
+    return all(claim.score_unit);
+  if (claim.logits_unit != 1.0 && s.name == "logits") return all(claim.logits_unit);
   const bool norm = s.name == "norm" || s.name == "norm2" || s.name == "final_norm";
   if (claim.gain_folded && norm) {
     std::vector<double> units = all(1.0);

@@ -15,7 +15,7 @@ namespace shardproof::candidate {
 /// heads and rotated channels, and its padding.
 class Place {
  public:
-  static constexpr std::int64_t kNone = -1;  ///< padding: it means nothing
+  static constexpr std::int64_t kNone = -1;  ///< padded: it means nothing
 
   /// `layout` has the value's dims in the writer's order, `padded` their extents. What is given
   /// outlives this.

@@ -9,7 +9,9 @@
 
 #include "golden/candidate/arrays.h"
 #include "golden/candidate/coarse.h"
+#include "golden/case_padding.h"
 #include "golden/compare/block_map.h"
+#include "golden/row_padding.h"
 #include "weights/registry.h"
 #include "weights/words.h"
 
@@ -95,16 +97,20 @@ std::size_t along(const std::string& name, const dump::Value& value, const Layou
   return *first.find((*letter)[0]);
 }
 
-/// The writer's global shape, from a chip's: model extents, longer where they are padded.
+/// The writer's global shape, from a chip's: model extents, longer where they are padded, as the
+/// value says or the case.
 Shape padded_shape(const std::string& name, const dump::Value& value, const Layout& layout,
-                   const Subject& subject, const Torus& torus, const Shape& local) {
+                   const Subject& subject, const Torus& torus, const Shape& local, const Case& c) {
+  const DimPadding padding = dim_padding(c);
   const std::string* const letters = find(value.attributes, "padded");
   Shape padded;
   for (std::size_t d = 0; d < local.size(); ++d) {
     const char letter = layout.dims()[d].letter;
     const std::int64_t extent = subject.shape[subject.dims.find(letter)];
     const std::int64_t theirs = local[d] * torus.size(layout.dims()[d].axes);
-    const bool may = letters != nullptr && letters->find(letter) != std::string::npos;
+    const bool blocks = letter == 'C' && padding.pads('V');  // counted by set_blocks
+    const bool may = blocks || padding.placed(letter, extent) == theirs ||
+                     (letters != nullptr && letters->find(letter) != std::string::npos);
     if (theirs != extent && !(may && theirs > extent))
       throw Error("dump_layout",
                   fmt::format("{}: {} of shards {} is a value of {} {}, the model's has {}{}", name,
@@ -133,16 +139,19 @@ std::vector<double> numbers_of(const Arrays::Shard& shard, const Shape& fused, s
   return numbers;
 }
 
-/// Of what there is one a block of the vocabulary: how many blocks the array has.
+/// Of what there is one a block of the vocabulary: how many blocks the array has, those apart that
+/// the case's padding alone is in.
 void set_blocks(const std::string& name, Subject& subject, const Layout& layout,
-                const Arrays& arrays, std::int64_t V) {
+                const Arrays& arrays, const Case& c) {
+  const std::int64_t V = dim_padding(c).placed('V', c.model.V);
   const std::size_t dim = subject.dims.find('C');
   if (dim == std::string::npos) return;
   const std::size_t d = *layout.find('C');
   const std::int64_t blocks = arrays.local[d] * arrays.torus.size(layout.dims()[d].axes);
   if (blocks < 1 || V % blocks != 0)
     throw Error("dump_layout", fmt::format("{}: {} blocks do not divide V {}", name, blocks, V));
-  subject.shape[dim] = blocks;
+  subject.block = V / blocks;
+  subject.shape[dim] = (c.model.V + subject.block - 1) / subject.block;
 }
 
 /// A layout of a value that stands whole, without its axes: nothing of it is cut.
@@ -150,6 +159,19 @@ Layout uncut(const Layout& layout) {
   std::vector<Layout::Dim> dims = layout.dims();
   for (Layout::Dim& dim : dims) dim.axes = Axes();
   return Layout(std::move(dims), Axes());
+}
+
+/// What rows leave that are shorter than others; empty: nothing.
+std::vector<bool> padding_of(const Subject& subject, const Passes& passes) {
+  if (subject.meaning == Meaning::weight || passes.full()) return {};
+  for (std::int64_t i = 0; i < passes.size(); ++i)
+    if (const PassPlan pass = passes.at(i); pass.name == subject.pass)
+      return padding_in_trace(subject.dims, subject.shape,
+                              subject.meaning == Meaning::token ||
+                                  subject.meaning == Meaning::candidates ||
+                                  subject.meaning == Meaning::indices,
+                              pass);
+  return {};
 }
 
 void add(Values& values, const std::string& name, const dump::Value& value, const Claim& claim,
@@ -166,7 +188,7 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     throw Error("dump_layout", fmt::format("{}: shards need a layout", name));
   if (arrays.whole)
     for (Layout& layout : layouts) layout = uncut(layout);
-  set_blocks(name, subjects[0], layouts[0], arrays, claim.given.model.V);
+  set_blocks(name, subjects[0], layouts[0], arrays, claim.given);
   const std::size_t dim = along(name, value, layouts[0], subjects.size());
   // What each of the values takes of the fused dim, on a chip.
   std::vector<Shape> locals;
@@ -198,8 +220,9 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     held.whole = arrays.whole;
     held.encoding = arrays.encoding;
     held.units = units_of(subjects[i], claim, weights);
+    held.padding = padding_of(subjects[i], passes);
     const Shape padded =
-        padded_shape(name, value, layouts[i], subjects[i], arrays.torus, locals[i]);
+        padded_shape(name, value, layouts[i], subjects[i], arrays.torus, locals[i], claim.given);
     const auto chips = static_cast<std::size_t>(arrays.torus.chips());
     held.shards.resize(chips);
     held.places.resize(chips);
@@ -210,7 +233,9 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
       held.places[chip].resize(held.shards[chip].size());
       judged_elements(held.layout, padded, arrays.torus, shard.chip,
                       [&](std::int64_t local, std::int64_t global) {
-                        held.places[chip][static_cast<std::size_t>(local)] = place(global);
+                        const std::int64_t element = place(global);
+                        held.places[chip][static_cast<std::size_t>(local)] =
+                            element == Held::kNone || held.padded(element) ? Held::kNone : element;
                         return false;
                       });
     }
@@ -253,7 +278,8 @@ std::vector<int> Held::group(int chip) const {
 }
 
 bool Held::complete() const {
-  std::vector<bool> seen(static_cast<std::size_t>(element_count(subject.shape)), false);
+  std::vector<bool> seen = padding;
+  seen.resize(static_cast<std::size_t>(element_count(subject.shape)), false);
   for (int chip = 0; chip < torus.chips(); ++chip)
     if (!group(chip).empty())
       for (const std::int64_t place : places[static_cast<std::size_t>(chip)])

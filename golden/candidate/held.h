@@ -31,11 +31,17 @@ struct Held {
   std::vector<std::vector<double>> shards;
   /// Of a number that is the sum of several summands the sum of their sizes; else empty.
   std::vector<std::vector<double>> sizes;
-  /// Of each number of a shard its element in the model's value, row-major, or kNone.
+  /// Of each number of a shard its element in the model's value, row-major, or kNone, as of padding
+  /// of rows that are shorter than others.
   std::vector<std::vector<std::int64_t>> places;
+  /// Which elements of the model's value are such padding; empty: none.
+  std::vector<bool> padding;
   /// What the writer's number times this is the model's, by element; empty: 1. The writer's units.
   std::vector<double> units;
 
+  bool padded(std::int64_t element) const {
+    return !padding.empty() && padding[static_cast<std::size_t>(element)];
+  }
   double unit(std::int64_t element) const {
     return units.empty() ? 1.0 : units[static_cast<std::size_t>(element)];
   }
@@ -47,7 +53,8 @@ struct Held {
   std::vector<int> group(int chip) const;
   /// Whether the file has fewer digits than values of this format: then it has them rounded.
   bool coarser_than(bounds::Format format) const;
-  /// Whether every element is there, of partial sums all summands; of copies one will do.
+  /// Whether every element is there but padding, of partial sums all summands; of copies one will
+  /// do.
   bool complete() const;
 };
 

@@ -1,5 +1,7 @@
 #include "golden/candidate/last_rows.h"
 
+#include <algorithm>
+
 namespace shardproof::candidate {
 namespace {
 
@@ -20,7 +22,7 @@ std::vector<std::size_t> last_elements(const Shape& whole, const PassPlan& pass)
   for (const PassRows& group : pass.rows)
     for (std::int64_t i = 0; i < group.rows; ++i, ++row)
       for (std::size_t k = 0; k < inner; ++k)
-        elements.push_back((row * L + at(group.tokens - 1)) * inner + k);
+        elements.push_back((row * L + at(std::max<std::int64_t>(group.tokens - 1, 0))) * inner + k);
   return elements;
 }
 

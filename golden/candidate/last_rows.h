@@ -9,7 +9,8 @@
 
 namespace shardproof::candidate {
 
-/// Of a value [B, L, ...] of a pass, the elements of every row's last position, in order.
+/// Of a value [B, L, ...] of a pass, the elements of every row's last position, in order; of a row
+/// without a token those of its first place, which mean nothing.
 std::vector<std::size_t> last_elements(const Shape& whole, const PassPlan& pass);
 
 /// These elements, as [B, ...].

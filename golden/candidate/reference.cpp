@@ -9,7 +9,10 @@
 #include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
 #include "golden/candidate/last_rows.h"
+#include "golden/case_padding.h"
 #include "golden/expected.h"
+#include "golden/row_padding.h"
+#include "golden/sampling_value.h"
 #include "weights/generator.h"
 #include "weights/registry.h"
 #include "weights/stable_sort.h"
@@ -40,11 +43,30 @@ const Held* find(const Values& values, Meaning meaning, const std::string& pass)
   return nullptr;
 }
 
-IntTensor column(const IntTensor& of, std::size_t first, std::size_t count) {
-  IntTensor part(Shape{of.shape[0], static_cast<std::int64_t>(count)});
-  for (std::size_t i = 0; i < part.data.size(); ++i)
-    part.data[i] = of.data[i / count * at(of.shape[1]) + first + i % count];
-  return part;
+/// Calls see(place in the ids [BL] of a pass, place in the prompt) for each token of a pass before
+/// the decode, without padding: of a prefix's once for each row of the prompt that has it.
+template <class See>
+void each_token(const PassPlan& pass, const SharedPrefix& prefix, const IntTensor& prompt,
+                See&& see) {
+  const std::int64_t B = prompt.shape[0];
+  const bool shared = pass.phase == Phase::prefix;
+  std::int64_t row = 0;
+  for (const PassRows& group : pass.rows)
+    for (std::int64_t n = 0; n < group.rows; ++n, ++row)
+      for (std::int64_t b = 0; b < B; ++b) {
+        if ((shared ? prefix.of_row(b, B) : b) != row) continue;
+        for (std::int64_t l = 0; l < group.tokens; ++l)
+          see(at(row * pass.L + l), at(b * prompt.shape[1] + group.start + l));
+      }
+}
+
+/// The ids of a pass before the decode, [BL], out of a prompt; 0 at padding.
+IntTensor ids_of(const PassPlan& pass, const SharedPrefix& prefix, const IntTensor& prompt) {
+  IntTensor ids(Shape{pass.batch(), pass.L});
+  each_token(pass, prefix, prompt, [&](std::size_t place, std::size_t in_prompt) {
+    ids.data[place] = prompt.data[in_prompt];
+  });
+  return ids;
 }
 
 /// Of how many numbers of the trace one number of the value is the sum.
@@ -83,48 +105,54 @@ std::optional<bounds::Carried> assembled_value(const Held& held) {
 
 Reference::Reference(const Values& values, const Claim& claim, Weights weights)
     : claim_(claim), passes_(claim.given.passes()), weights_(std::move(weights)) {
-  prompt_ = generate_prompt(claim.given.model, claim.given.seed, passes_.batch(), passes_.prompt());
+  prompt_ = generate_prompt(claim.given.model, claim.given.seed, passes_.batch(), passes_.prompt(),
+                            passes_.prefix());
   find_ids(values);
   fill_dump(values);
   replay_ = std::make_unique<bounds::Replay>(weights_, passes_, ids_, dump_, claim_.declared);
   fill_last_rows(values);
 }
 
-/// The prompt first, from the passes of the prefill; then the unsharded model, whose tokens are the
-/// ids of a decode step that the trace says nothing of.
+/// The prompt first, from the passes before the decode; then the unsharded model, whose tokens are
+/// the ids of a decode step that the trace says nothing of.
 void Reference::find_ids(const Values& values) {
-  std::size_t first = 0;
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
-    if (pass.phase != Phase::prefill) break;
-    case_ids_[pass.name] = column(prompt_, first, at(pass.L));
+    if (pass.phase == Phase::decode) break;
+    case_ids_[pass.name] = ids_of(pass, passes_.prefix(), prompt_);
     if (const Held* const held = find(values, Meaning::ids, pass.name))
       if (const auto own = integers(*held, claim_.given.model.V))
-        for (std::size_t k = 0; k < own->data.size(); ++k)
-          prompt_.data[k / at(pass.L) * at(prompt_.shape[1]) + first + k % at(pass.L)] =
-              own->data[k];
-    ids_[pass.name] = column(prompt_, first, at(pass.L));
-    first += at(pass.L);
+        each_token(pass, passes_.prefix(), prompt_, [&](std::size_t place, std::size_t in_prompt) {
+          prompt_.data[in_prompt] = own->data[place];
+        });
+    ids_[pass.name] = ids_of(pass, passes_.prefix(), prompt_);
   }
   Numerics numerics = claim_.given.numerics;
   numerics.regime = Regime::exact;
   numerics.schedule = Schedule::group;
   numerics.acc = FloatType::f32;
-  answer_ = oracle::run(weights_, {numerics, prompt_, passes_});
+  answer_ = oracle::run(weights_, {numerics, prompt_, passes_, claim_.given.sampling,
+                                   claim_.given.seed, claim_.rows});
   bool same = true;
-  std::string before;
+  std::vector<std::string> sampled_in(at(passes_.batch()));  // of each row, the last pass so far
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
     if (pass.phase == Phase::decode) {
       std::optional<IntTensor> own;
-      for (const auto& [meaning, of] :
-           {std::pair{Meaning::ids, pass.name}, std::pair{Meaning::token, before}})
-        if (const Held* const held = find(values, meaning, of); held != nullptr && !own)
-          own = integers(*held, claim_.given.model.V);
+      if (const Held* const held = find(values, Meaning::ids, pass.name))
+        own = integers(*held, claim_.given.model.V);
       const IntTensor& expected = answer_.inputs.at(pass.name + ".ids");
       IntTensor& ids = ids_[pass.name];
       ids = own ? *own : expected;
       ids.shape = expected.shape;
+      std::map<std::string, std::optional<IntTensor>> tokens;
+      for (std::size_t row = 0; row < sampled_in.size() && !own; ++row) {
+        const auto [of, is_new] = tokens.try_emplace(sampled_in[row]);
+        if (const Held* const held = find(values, Meaning::token, of->first);
+            is_new && held != nullptr)
+          of->second = integers(*held, claim_.given.model.V);
+        if (of->second) ids.data[row] = of->second->data[row];
+      }
       for (std::size_t k = 0; k < ids.data.size(); ++k)
         if (ids.data[k] < 0 || ids.data[k] >= claim_.given.model.V)
           throw Error("compare_ids", fmt::format("{} has token {} in row {}, of {}", pass.name,
@@ -132,7 +160,9 @@ void Reference::find_ids(const Values& values) {
       same = same && ids.data == expected.data;
     }
     same_ids_[pass.name] = same;
-    before = pass.name;
+    const RowsOfPass rows(pass);  // of prefixes fewer, which sample nothing
+    for (std::size_t row = 0; row < rows.samples.size(); ++row)
+      if (rows.samples[row]) sampled_in[row] = pass.name;
   }
 }
 
@@ -200,6 +230,11 @@ bounds::Carried Reference::added_up(const Held& held, bounds::Carried whole) con
   return whole.rounded(bounds::format_of(held.subject.name, claim_.given.model, claim_.declared));
 }
 
+const Draws* Reference::draws(const std::string& pass) const {
+  const auto at = answer_.draws.find(pass);
+  return at == answer_.draws.end() ? nullptr : &at->second;
+}
+
 const Tensor* Reference::exact(const Subject& s) {
   if (!s.last) return whole_exact(s);
   const Tensor* const whole = whole_exact(s.whole());
@@ -236,14 +271,32 @@ const Tensor* Reference::whole_exact(const Subject& s) {
       return answer_.tokens.contains(s.id) ? as_floats(answer_.tokens.at(s.id)) : nullptr;
     case Meaning::positions:
       return as_floats(answer_.inputs.at(s.id));
-    case Meaning::candidates:
-    case Meaning::indices: {
-      const Expected blocks = expected_value(answer_, weights_, {s.pass, "", 0},
-                                             Role::parse("stat " + s.name), s.shape);
+    case Meaning::drawing: {
+      if (draws(s.pass) == nullptr || !has_drawing(*draws(s.pass), s.name)) return nullptr;
+      const std::size_t C = s.dims.find('C');
+      const bool of_blocks = C != s.dims.npos;
+      const ExpectedBits drawn =
+          sampling_value(s.name, answer_.checkpoints.at(s.pass + ".logits"), *draws(s.pass),
+                         of_blocks ? s.shape[C] : 1, of_blocks ? s.shape[C] * s.block : 0);
       Tensor& t = made_[s.title()] = Tensor(s.shape);
       for (std::size_t i = 0; i < t.data.size(); ++i)
-        t.data[i] = blocks.integer ? static_cast<float>(blocks.bits[i])
-                                   : std::bit_cast<float>(blocks.bits[i]);
+        t.data[i] =
+            drawn.integer ? static_cast<float>(drawn.bits[i]) : std::bit_cast<float>(drawn.bits[i]);
+      return &t;
+    }
+    case Meaning::candidates:
+    case Meaning::indices: {
+      const DimPadding padding = dim_padding(claim_.given);
+      // With those of padding, which the value is without.
+      const std::int64_t all = padding.placed('V', claim_.given.model.V) / s.block;
+      const Expected blocks =
+          expected_value(answer_, weights_, {s.pass, "", 0}, Role::parse("stat " + s.name),
+                         {s.shape[0], all}, padding);
+      Tensor& t = made_[s.title()] = Tensor(s.shape);
+      for (std::size_t i = 0; i < t.data.size(); ++i) {
+        const std::uint32_t bits = blocks.bits[i / at(s.shape[1]) * at(all) + i % at(s.shape[1])];
+        t.data[i] = blocks.integer ? static_cast<float>(bits) : std::bit_cast<float>(bits);
+      }
       return &t;
     }
     case Meaning::ids:

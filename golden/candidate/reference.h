@@ -24,10 +24,12 @@ class Reference {
   const Weights& weights() const { return weights_; }
   /// The ids of a pass, [BL]: the trace's; else the case's prompt, and the tokens before.
   const IntTensor& ids(const std::string& pass) const { return ids_.at(pass); }
-  /// Those of the case itself, of a pass of the prefill.
+  /// Those of the case itself, of a pass before the decode.
   const IntTensor& case_ids(const std::string& pass) const { return case_ids_.at(pass); }
   /// Whether the unsharded model had the same ids in this pass and all before it.
   bool on_same_ids(const std::string& pass) const { return same_ids_.at(pass); }
+  /// What the tokens of a pass are drawn by; null where it samples none.
+  const Draws* draws(const std::string& pass) const;
   bounds::Replay& replay() { return *replay_; }
   /// Whether the trace has all of a checkpoint.
   bool has(const std::string& id) const { return dump_.contains(id) && !in_part_.contains(id); }

@@ -32,6 +32,7 @@ std::string_view word_of(Meaning meaning) {
     case Meaning::stat:
     case Meaning::candidates:
     case Meaning::indices:
+    case Meaning::drawing:
       return "stat ";
     default:
       return "";
@@ -44,6 +45,19 @@ std::int64_t pass_of(std::string_view id, const Passes& passes) {
   if (dot == std::string_view::npos) return -1;
   for (std::int64_t i = 0; i < passes.size(); ++i)
     if (passes.at(i).name == id.substr(0, dot)) return i;
+  return -1;
+}
+
+/// The pass whose caches a value of this one means: of those before it the last that has them, or
+/// of the prefixes; -1 if there is none.
+std::int64_t pass_meant(const Role& role, std::int64_t pass, const Passes& passes) {
+  const bool of_prefixes = role.kind == Role::Kind::prefix;
+  if (!of_prefixes && role.kind != Role::Kind::previous) return pass;
+  const std::string previous = passes.at(pass).previous;
+  for (std::int64_t i = passes.size() - 1; i >= 0; --i)
+    if (const PassPlan other = passes.at(i);
+        of_prefixes ? other.phase == Phase::prefix : other.name == previous)
+      return i;
   return -1;
 }
 
@@ -63,12 +77,16 @@ std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
   if (row->kind == ValueKind::input && (plain || role.kind == Role::Kind::input))
     return role.name == "ids" ? Meaning::ids : Meaning::positions;
   if (row->kind == ValueKind::stat && (plain || role.kind == Role::Kind::stat))
-    return !row->per_block ? Meaning::stat : row->integer ? Meaning::indices : Meaning::candidates;
+    return row->drawing      ? Meaning::drawing
+           : !row->per_block ? Meaning::stat
+           : row->integer    ? Meaning::indices
+                             : Meaning::candidates;
   if (row->kind != ValueKind::checkpoint) return std::nullopt;
   if (row->integer) return plain ? std::optional(Meaning::token) : std::nullopt;
   switch (role.kind) {
     case Role::Kind::checkpoint:
     case Role::Kind::previous:
+    case Role::Kind::prefix:
       return Meaning::checkpoint;
     case Role::Kind::raw:
       return Meaning::raw;
@@ -133,19 +151,26 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   // A layer is given the positions, too.
   if (per_layer != of_layer && !of_head && !(of_layer && s.meaning == Meaning::positions))
     return std::nullopt;
-  if (role.kind == Role::Kind::previous && --at < 0) return std::nullopt;
+  at = pass_meant(role, at, passes);
+  if (at < 0) return std::nullopt;
   const PassPlan pass = passes.at(at);
   s.pass = pass.name;
   s.id = per_layer ? fmt::format("{}.layer{}.{}", s.pass, s.layer, s.name)
                    : fmt::format("{}.{}", s.pass, s.name);
   if (!per_layer) s.layer = 0;
   s.dims = row == nullptr ? "BLHM" : row->dims;
+  if (role.kind == Role::Kind::prefix) {
+    if (!row->cache) return std::nullopt;
+    s.dims.replace(0, 2, "NT");  // of [BMKQ] of the prefixes' own passes
+  }
   if (s.last && !s.dims.starts_with("BL")) return std::nullopt;
   if (s.last) s.dims.erase(1, 1);
+  PassExtents extents = extents_of(pass, row == nullptr ? *value_row("score") : *row);
+  extents.N = extents.B, extents.T = extents.M;  // of a pass over prefixes
   for (const char letter : s.dims)
-    s.shape.push_back(letter == 'C' ? 0
-                                    : shape_of(std::string(1, letter), config,
-                                               {pass.batch(), pass.L, pass.cached + pass.L})[0]);
+    s.shape.push_back(letter == 'C'   ? 0
+                      : letter == 'W' ? row->words
+                                      : shape_of(std::string(1, letter), config, extents)[0]);
   return s;
 }
 
@@ -163,7 +188,8 @@ std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes&
   if (s.meaning == Meaning::weight) return -1;
   const ValueRow* const row = value_row(s.name);
   const bool of_norm = row != nullptr && !row->norm.empty();
-  const bool of_sampling = s.meaning == Meaning::candidates || s.meaning == Meaning::indices;
+  const bool of_sampling = s.meaning == Meaning::candidates || s.meaning == Meaning::indices ||
+                           s.meaning == Meaning::drawing;
   const std::string_view as = of_norm                           ? row->norm
                               : of_sampling                     ? "token"
                               : s.meaning == Meaning::positions ? "ids"

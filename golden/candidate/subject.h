@@ -21,6 +21,7 @@ enum class Meaning {
   probs,
   candidates,  ///< the largest logit of each block of the vocabulary
   indices,     ///< their ids
+  drawing,     ///< of random sampling: it follows from logits and random numbers
   token,
   ids,
   positions,
@@ -33,10 +34,11 @@ struct Subject {
   bool last = false;  ///< of every row its last position only, without the dim L
   std::string pass;   ///< empty of a weight
   std::int64_t layer = 0;
-  std::string name;  ///< of the checkpoint, statistic or weight
-  std::string id;    ///< "decode.1.layer0.gate", or the weight's
-  std::string dims;  ///< letters; C is blocks of the vocabulary
-  Shape shape;       ///< C is 0: the array says how many there are
+  std::string name;        ///< of the checkpoint, statistic or weight
+  std::string id;          ///< "decode.1.layer0.gate", or the weight's
+  std::string dims;        ///< letters; C is blocks of the vocabulary, W words
+  Shape shape;             ///< C is 0: the array says how many there are
+  std::int64_t block = 0;  ///< ids of a block of the vocabulary, once the array has said it
 
   /// As reports name it: "raw decode.1.layer0.gate", "last decode.1.layer1.out".
   std::string title() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -17,6 +18,9 @@
 #include "golden/candidate/wrong_box.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
+#include "golden/row_padding.h"
+#include "golden/sampling_value.h"
+#include "oracle/sampling.h"
 #include "weights/registry.h"
 #include "weights/stable_sort.h"
 
@@ -28,6 +32,8 @@ using bounds::Format;
 using bounds::Interval;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+constexpr const char* kNothing = "it holds no number of the model's";
 
 /// What a value must be, by one of the two gates.
 struct Expected {
@@ -56,6 +62,9 @@ class Judging {
     row.incomplete = !held.complete();
     if (meaning == Meaning::ids) return ids(held, std::move(row));
     if (meaning == Meaning::token) keep_token(held);
+    const bool random = claim_.given.sampling.sample == Sample::random;
+    if (!claim_.exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
+      return drawn(held, std::move(row));
     if (!claim_.exact && (meaning == Meaning::token || meaning == Meaning::indices))
       return chosen(held, std::move(row));
     const Expected expected = expectation(held);
@@ -101,7 +110,7 @@ class Judging {
       case Meaning::probs:
         return replay.expected_probs(s.pass, s.layer);
       case Meaning::candidates:
-        return Choice(replay.value(s.pass + ".logits"), at(s.shape[1])).largest();
+        return Choice(replay.value(s.pass + ".logits"), at(s.shape[1]), at(s.block)).largest();
       default:
         return std::nullopt;
     }
@@ -187,7 +196,7 @@ class Judging {
       if (distance > most) most = distance, row.worst = element;
     });
     row.wrong_chips = static_cast<int>(wrong.size());
-    row.box = wrong_box(held.subject.shape, wrong_places);
+    row.box = wrong_box(held.subject.shape, wrong_places, held.padding);
     row.slack = slack.slack();
     const double mean =
         std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(numbers, 1)));
@@ -198,7 +207,7 @@ class Judging {
                                             : Fit::loose;
     if (numbers == 0) {
       row.fit = Fit::not_judged;
-      row.why = "it holds no number of the model's";
+      row.why = kNothing;
     }
     row.copies_differ = !held.layout.is_partial() && copies_differ(held);
   }
@@ -248,8 +257,14 @@ class Judging {
       most = std::max(most,
                       std::abs(v * held.unit(place) - static_cast<double>(exact->data[at(place)])));
     });
-    for (const float v : exact->data) squares += static_cast<double>(v) * static_cast<double>(v);
-    const double mean = std::sqrt(squares / static_cast<double>(exact->data.size()));
+    double numbers = 0.0;
+    for (std::size_t i = 0; i < exact->data.size(); ++i) {
+      if (held.padded(static_cast<std::int64_t>(i))) continue;
+      const auto v = static_cast<double>(exact->data[i]);
+      squares += v * v;
+      ++numbers;
+    }
+    const double mean = std::sqrt(squares / std::max(numbers, 1.0));
     return mean > 0 ? most / mean : 0.0;
   }
 
@@ -258,7 +273,7 @@ class Judging {
     const Subject& s = held.subject;
     const PassPlan& pass = reference_.replay().pass(s.pass);
     row.why = "an input";
-    if (pass.phase == Phase::prefill && claim_.ids_are_given) {
+    if (pass.phase != Phase::decode && claim_.ids_are_given) {
       const IntTensor& given = reference_.case_ids(s.pass);
       Tensor expected(given.shape);
       std::copy(given.data.begin(), given.data.end(), expected.data.begin());
@@ -266,14 +281,32 @@ class Judging {
       hold(held, {&expected, std::nullopt, Format::f32, ""}, row);
       return row;
     }
-    if (pass.previous.empty() || pass.phase == Phase::prefill) return row;
-    const auto tokens = tokens_.find(pass.previous);
-    if (tokens == tokens_.end()) {
-      row.why = fmt::format("an input: the trace has no {}.token", pass.previous);
-      return row;
-    }
-    hold(held, {&tokens->second, std::nullopt, Format::f32, ""}, row);
+    if (pass.phase != Phase::decode) return row;
+    const Tensor expected = tokens_before(pass, row.why);
+    if (row.why.empty()) hold(held, {&expected, std::nullopt, Format::f32, ""}, row);
     return row;
+  }
+
+  /// Of each row the token that the trace has of the last pass before that sampled it; or why there
+  /// is none.
+  Tensor tokens_before(const PassPlan& pass, std::string& why) const {
+    Tensor tokens(Shape{pass.batch(), pass.L});
+    why.clear();
+    for (const PassPlan& before : reference_.replay().passes()) {
+      if (before.name == pass.name) break;
+      if (!before.sample) continue;
+      const auto found = tokens_.find(before.name);
+      const RowsOfPass rows(before);
+      for (std::size_t b = 0; b < rows.samples.size(); ++b)
+        if (rows.samples[b] && found != tokens_.end()) tokens.data[b] = found->second.data[b];
+      // A later pass that samples all of these rows makes up for it.
+      const bool all =
+          std::find(rows.samples.begin(), rows.samples.end(), false) == rows.samples.end();
+      if (all) why.clear();
+      if (found == tokens_.end())
+        why = fmt::format("an input: the trace has no {}.token", before.name);
+    }
+    return tokens;
   }
 
   /// Whether each token may be the largest logit, the first of equals; of indices likewise in their
@@ -281,11 +314,14 @@ class Judging {
   Row chosen(const Held& held, Row row) {
     const Subject& s = held.subject;
     const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
-    const Choice choice(reference_.replay().value(s.pass + ".logits"), blocks);
+    const Choice choice(reference_.replay().value(s.pass + ".logits"), blocks, at(s.block));
     std::set<int> wrong;
-    row.fit = Fit::within;
+    row.fit = Fit::not_judged;
+    row.why = kNothing;
     each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
       row.elements += std::ssize(chips);
+      if (row.fit == Fit::not_judged) row.fit = Fit::within;
+      row.why.clear();
       switch (choice.of(at(place), v)) {
         case Choice::May::alone:
           return;
@@ -303,6 +339,43 @@ class Judging {
     });
     if (row.wrong > 0) row.fit = Fit::different;
     row.wrong_chips = static_cast<int>(wrong.size());
+    return row;
+  }
+  /// Random sampling says of the f32 logits which token there is, bit for bit. Logits that are
+  /// known less well than that say nothing.
+  Row drawn(const Held& held, Row row) {
+    const Subject& s = held.subject;
+    const Draws* const draws = reference_.draws(s.pass);
+    const bool token = s.meaning == Meaning::token;
+    if (draws == nullptr || (!token && !has_drawing(*draws, s.name))) {
+      row.why = "the model has no such value";
+      return row;
+    }
+    const std::string id = s.pass + ".logits";
+    const Carried& carried = reference_.replay().value(id);
+    Tensor logits(carried.shape);
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      logits.data[i] = static_cast<float>(carried.center[i]);
+      if (carried.radius[i] == 0 && static_cast<double>(logits.data[i]) == carried.center[i])
+        continue;
+      row.why = fmt::format("random sampling is of f32 logits, and {}",
+                            reference_.has(id) ? "the trace has others" : "the trace has none");
+      return row;
+    }
+    Tensor expected(s.shape);
+    if (token) {
+      const IntTensor tokens = oracle::sampled(logits, *draws);
+      std::copy(tokens.data.begin(), tokens.data.end(), expected.data.begin());
+    } else {
+      const std::size_t C = s.dims.find('C');
+      const ExpectedBits bits =
+          sampling_value(s.name, logits, *draws, C == s.dims.npos ? 1 : s.shape[C],
+                         C == s.dims.npos ? 0 : s.shape[C] * s.block);
+      for (std::size_t i = 0; i < expected.data.size(); ++i)
+        expected.data[i] =
+            bits.integer ? static_cast<float>(bits.bits[i]) : std::bit_cast<float>(bits.bits[i]);
+    }
+    hold(held, {&expected, std::nullopt, Format::f32, ""}, row);
     return row;
   }
   void keep_token(const Held& held) {

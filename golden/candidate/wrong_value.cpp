@@ -28,10 +28,10 @@ std::optional<std::vector<std::vector<double>>> blocks(const Held& held, const L
     judged_elements(layout, shape, held.torus, static_cast<int>(chip),
                     [&](std::int64_t here, std::int64_t global) {
                       local[at(global)] = here;
-                      ++count;
+                      shards[chip].push_back(0.0);
+                      count += held.padded(global) ? 0 : 1;
                       return false;
                     });
-    shards[chip].resize(at(count));
     for (std::size_t i = 0; i < held.shards[chip].size(); ++i) {
       const std::int64_t place = held.places[chip][i];
       if (place == Held::kNone) continue;
@@ -55,6 +55,7 @@ std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& valu
       s.meaning == Meaning::checkpoint || (raw && (s.name == "logits" || value_row(s.name)->acc));
   if (!known || s.last || !held.complete()) return std::nullopt;
   diagnosis::Wrong wrong{held.subject.id, torus, in_order(held.layout, held.subject.dims), {}, {}};
+  wrong.padding = held.padding;
   wrong.raw = raw;
   // Of several arrays of one value the last is what the next step takes.
   for (const Held& other : values.held)

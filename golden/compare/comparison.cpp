@@ -17,16 +17,21 @@ namespace {
 template <class Word>
 class Comparer {
  public:
-  Comparer(const std::vector<Word>& expected, bool integer_expected, const Layout& declared,
+  Comparer(const std::vector<Word>& expected, const ExpectedBits& of, const Layout& declared,
            const Sharded& value)
-      : expected_(expected), integer_(integer_expected), layout_(declared), value_(value) {
+      : expected_(expected),
+        integer_(of.integer),
+        padding_(of.padding),
+        layout_(declared),
+        value_(value) {
     const bool integer = value.stands_for_integers();
     for (Axis a : declared.partial())
       if (!value.holds_partial() && !value.holds_field()) parts_ *= value.torus().size(a);
     const std::int64_t count = element_count(value.shape()) * parts_;
     if (!judged_divides(declared, value.shape(), value.torus()) || integer != integer_ ||
         value.holds_field() != std::is_same_v<Word, FieldElement> ||
-        static_cast<std::int64_t>(expected.size()) != count)
+        static_cast<std::int64_t>(expected.size()) != count ||
+        (!padding_.empty() && std::ssize(padding_) * parts_ != count))
       throw Error("compare_c1",
                   fmt::format("{} expected {} elements cannot be compared with {} of shape [{}] in "
                               "{} parts as {}",
@@ -73,6 +78,8 @@ class Comparer {
     auto held = holds(group);
     judged_elements(layout_, value_.shape(), value_.torus(), chip,
                     [&](std::int64_t local, std::int64_t global) {
+                      if (!padding_.empty() && padding_[static_cast<std::size_t>(global)])
+                        return false;
                       const std::int64_t element = first + global;
                       const Word& want = expected_[static_cast<std::size_t>(element)];
                       return see(element, want, held(local, want));
@@ -186,6 +193,7 @@ class Comparer {
 
   const std::vector<Word>& expected_;
   bool integer_;
+  const std::vector<bool>& padding_;
   const Layout& layout_;
   const Sharded& value_;
   std::int64_t parts_ = 1;
@@ -196,8 +204,8 @@ class Comparer {
 
 Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value) {
   if (value.holds_field())
-    return Comparer<FieldElement>(expected.numbers, expected.integer, declared, value).run();
-  return Comparer<std::uint32_t>(expected.bits, expected.integer, declared, value).run();
+    return Comparer<FieldElement>(expected.numbers, expected, declared, value).run();
+  return Comparer<std::uint32_t>(expected.bits, expected, declared, value).run();
 }
 
 }  // namespace shardproof

@@ -19,6 +19,9 @@ struct ExpectedBits {
   std::vector<std::uint32_t> bits;
   bool integer = false;
   std::vector<FieldElement> numbers = {};  ///< of the field regime, in place of bits
+  /// Which elements of the shape are not compared, as nothing is known of them: of rows that have
+  /// ended, and of padded dims (golden/compare/dim_padding.h); empty: all are.
+  std::vector<bool> padding = {};
 };
 
 /// The first element that is not what it must be.
@@ -39,7 +42,8 @@ struct Comparison {
 /// A complete value is compared on every chip, replicas included; exact partial sums by their sum
 /// over the partial axes, and on a few elements of each shard by the exact terms of its origins;
 /// f32 partial sums on every chip by the summand that the chip's place on the partial axes stands
-/// for; those of the field regime by their sum. The value's own layout plays no part. Throws
+/// for; those of the field regime by their sum. The value's own layout plays no part, nor what is
+/// padding. Throws
 /// Error("compare_c1", ...) if the declared layout does not have as many dims as the value, if
 /// there are not as many expected bits as elements, or if the value holds int32 where f32 is
 /// expected or vice versa.

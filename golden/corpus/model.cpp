@@ -168,6 +168,11 @@ dump::Dump model_golden(const Case& named, const Weights* given) {
   require_exact(named);
   if (has_program(named))
     throw Error("golden_case", "a golden is of strategies that ship, not of a layer program");
+  if (named.prefix.given())
+    throw Error("golden_case",
+                fmt::format("prefix={}; a golden keeps the programs of its layers, which have one "
+                            "cache; legal: no prefix",
+                            named.prefix.to_string()));
   return made(named, layers_of(named), given, By::model_and_run);
 }
 

@@ -146,12 +146,13 @@ void try_addends(const Question& q, Search& search) {
     std::vector<int> of;
     for (const Addend& addend : a->all) of.push_back(addend.right);
     if (!q.right(chip)) {
-      if (q.elements() < 2 * a->all.size()) return;
-      const std::size_t samples = std::min<std::size_t>(q.elements(), 64);
+      const std::vector<std::size_t> judged = q.judged(chip);
+      if (judged.size() < 2 * a->all.size()) return;
+      const std::size_t samples = std::min<std::size_t>(judged.size(), 64);
       std::vector<std::vector<double>> rows;
       std::vector<double> right;
       for (std::size_t s = 0; s < samples; ++s) {
-        const std::size_t local = s * q.elements() / samples, g = q.global(chip, local);
+        const std::size_t local = judged[s * judged.size() / samples], g = q.global(chip, local);
         right.push_back(q.shard(chip)[local] - q.expected().center[g]);
         rows.emplace_back();
         for (const Addend& addend : a->all) rows.back().push_back(addend.at(g).center);

@@ -26,7 +26,7 @@ class Attention {
     if (!q_.raw()) channels();
     if (n == "q_rot" || n == "k_rot") positions();
     if (n == "score" || n == "max" || n == "exp" || n == "denom" || n == "attn") masks();
-    if (n == "score" || n == "attn") groups();
+    if (n == "score" || n == "attn") groups(), prefixes();
     heads();
   }
 
@@ -69,6 +69,9 @@ class Attention {
     position("positions from 0 on in each pass", 1, [](std::int64_t) { return 0; });
     position("positions of the first row in all rows", 2,
              [this](std::int64_t) { return pass_.rows[0].start; });
+    if (const std::int64_t P = pass_.prefix.length; P > 0)
+      position("positions are counted from the end of the prefix on", 2,
+               [P](std::int64_t s) { return s - P; });
     position("the positions before the pass are counted twice", 100,
              [](std::int64_t s) { return 2 * s; });
     const Tensor& cosines = *q_.weight("rope_cos");
@@ -109,7 +112,7 @@ class Attention {
   void masks() {
     // The positions are those of ALiBi, too.
     if (q_.name() == "score" && q_.config().rope == Rope::alibi) return;
-    const std::int64_t M = pass_.cached + pass_.L;
+    const std::int64_t M = pass_.prefix.length + pass_.cached + pass_.L;
     const auto mask = [&](std::string detail, int parameters, auto&& start) {
       if (const std::optional<PassPlan> other = moved(0, 2 * M + 2, start))
         change("mask", std::move(detail), parameters, {.pass = other});
@@ -139,6 +142,60 @@ class Attention {
                       .axes = "",
                       .parameters = 1,
                       .at = q_.logical(std::move(y))});
+  }
+
+  /// Rows of B that read other prefixes than ⌊b·N/B⌋.
+  void prefixes() {
+    const PassPlan* const filled = q_.replay().prefix_of(pass_);
+    const std::int64_t B = pass_.batch(), N = pass_.prefix.rows;
+    if (filled == nullptr || N == 1) return;
+    prefix_of_rows("all rows read prefix 0", 0, [](std::int64_t) { return 0; });
+    prefix_of_rows("row b reads prefix b mod N, not ⌊b·N/B⌋", 1,
+                   [N](std::int64_t b) { return b % N; });
+    // Rows that are counted from a chip's first one on.
+    std::set<std::int64_t> blocks;
+    for (const Axes& set : q_.sets()) blocks.insert(q_.torus().size(set));
+    for (const std::int64_t n : blocks)
+      if (const std::int64_t own = B / n; n > 1 && B % n == 0) {
+        prefix_of_rows(
+            fmt::format("of {} rows on a chip, row b of the chip reads prefix ⌊b·N/B⌋", own), 2,
+            [=](std::int64_t b) { return b % own * N / B; });
+        prefix_of_rows(
+            fmt::format("of {0} rows on a chip, row b of the chip reads prefix ⌊b·N/{0}⌋", own), 3,
+            [=](std::int64_t b) { return b % own * N / own; });
+      }
+  }
+  template <class Prefix>
+  void prefix_of_rows(std::string detail, int parameters, Prefix&& prefix) {
+    const std::int64_t B = pass_.batch(), N = pass_.prefix.rows;
+    bounds::Carried y = q_.expected();
+    const std::size_t row = y.size() / at(B);
+    for (std::int64_t b = 0; b < B; ++b) {
+      const std::int64_t by = (prefix(b) - pass_.prefix.of_row(b, B) + N) % N;
+      if (by == 0) continue;
+      const bounds::Carried& from = of_prefixes_further(by);
+      for (std::size_t i = at(b) * row; i < at(b + 1) * row; ++i)
+        y.set(i, {from.center[i], from.radius[i], 0.0});
+    }
+    search_.consider({.fault = "another layer's or pass's value",
+                      .detail = std::move(detail),
+                      .axes = "",
+                      .parameters = parameters,
+                      .at = q_.logical(std::move(y))});
+  }
+  /// The value with the prefixes' rows moved: prefix r is the one that belongs at r + by.
+  const bounds::Carried& of_prefixes_further(std::int64_t by) {
+    if (const auto known = prefixes_.find(by); known != prefixes_.end()) return known->second;
+    const std::string id = checkpoint_id(q_.replay().prefix_of(pass_)->name, q_.place().layer,
+                                         q_.name() == "score" ? "k_cache" : "v_cache");
+    const bounds::Carried& cache = q_.replay().value(id);
+    bounds::Carried moved = cache;
+    const std::size_t N = at(cache.shape[0]), row = cache.size() / N;
+    for (std::size_t i = 0; i < cache.size(); ++i) {
+      const std::size_t from = (i / row + at(by)) % N * row + i % row;
+      moved.set(i, {cache.center[from], cache.radius[from], 0.0});
+    }
+    return prefixes_[by] = q_.under({.values = {{id, std::move(moved)}}});
   }
 
   /// Query heads that read other kv heads than h·K/H.
@@ -229,9 +286,11 @@ class Attention {
           expected.set(g, {right.center[from(g)], right.radius[from(g)], 0.0});
         if (!holds(q_, turned, expected)) return;
       }
-    } else if (std::any_of(q_.operands().begin(), q_.operands().end(),
-                           [&](const std::string& o) { return q_.replay().dumped(o); })) {
-      return;  // its operands are right as the model has them
+    } else {
+      const std::vector<std::string> operands = q_.operands();
+      if (std::any_of(operands.begin(), operands.end(),
+                      [&](const std::string& o) { return q_.replay().dumped(o); }))
+        return;  // its operands are right as the model has them
     }
     consider_places(q_, search_,
                     {.fault = "convention",
@@ -307,7 +366,7 @@ class Attention {
   const Question& q_;
   Search& search_;
   const PassPlan& pass_;
-  std::map<std::int64_t, bounds::Carried> further_;
+  std::map<std::int64_t, bounds::Carried> further_, prefixes_;
 };
 
 }  // namespace

@@ -104,7 +104,8 @@ class Caches {
       const auto tensor = value(id);
       if (tensor == nullptr) return;
       const bool cache = name.ends_with("_cache");
-      const std::int64_t start = q_.replay().position(pass, b, 0);
+      // The slot of the row's first token: those of its prefix are elsewhere.
+      const std::int64_t start = q_.replay().position(pass, b, 0) - pass.prefix.length;
       if (cache) return one(words + id, tensor, (b * M_ + m) * width_);
       const auto token = static_cast<std::int64_t>(m) - start;
       if (token >= 0 && token < pass.L)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weights/registry.h"
+#include "weights/softmax.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -99,9 +100,9 @@ Contraction unembedding(const Question& q) {
   std::size_t b = 0;
   for (const PassRows& group : q.replay().pass(q.place().pass).rows)
     for (std::int64_t r = 0; r < group.rows; ++r, ++b)
-      c.rows.push_back(b * at(x.shape[1]) + at(group.tokens - 1));
+      c.rows.push_back(b * at(x.shape[1]) + at(std::max<std::int64_t>(group.tokens - 1, 0)));
   c.terms.push_back(std::move(t));
-  c.scales.assign(c.columns, static_cast<double>(q.config().logit_scale));
+  c.scales.assign(c.columns, static_cast<double>(scale_of_logits(q.config())));
   add_biases(q, c, {"unembed_bias"});
   return c;
 }

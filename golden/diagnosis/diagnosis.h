@@ -24,6 +24,9 @@ struct Wrong {
   std::map<std::string, Layout> layouts = {};
   /// It is the S of the contraction, before scales and biases, and no stored value.
   bool raw = false;
+  /// Elements of the value, row-major, that nothing is said of: whatever a shard holds there, it
+  /// neither is wrong nor explains anything. Empty: none.
+  std::vector<bool> padding = {};
 };
 
 /// One explanation: what the value would be if this had been done.

@@ -9,6 +9,7 @@
 #include "golden/diagnosis/chips.h"
 #include "golden/diagnosis/families.h"
 #include "golden/diagnosis/norm_row.h"
+#include "weights/softmax.h"
 
 namespace shardproof::diagnosis {
 
@@ -49,7 +50,7 @@ NormRow::Statistics NormRow::statistics(std::size_t row,
 
 bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
   const bounds::Declared& d = q_->replay().declared();
-  const double unit = d.operations.unit + 0x1p-53, eps = q_->config().eps;
+  const double unit = d.operations.unit + 0x1p-53, eps = eps_of_norms(q_->config());
   const double c = x_->center[global] - s.mu.center;
   const double r = x_->radius[global] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
   const bounds::NormScale scale = bounds::norm_scale(s.ss.center, s.extent, eps, d.operations);

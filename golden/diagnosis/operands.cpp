@@ -123,7 +123,7 @@ std::vector<std::string> dumped_like(const Question& q, const Shape& like) {
     for (const CheckpointSpec& spec : checkpoint_specs(q.config()))
       for (std::int64_t layer = 0; layer < (spec.per_layer ? q.config().layers : 1); ++layer) {
         const Shape shape =
-            shape_of(spec.dims, q.config(), {pass.batch(), pass.L, pass.cached + pass.L});
+            shape_of(spec.dims, q.config(), extents_of(pass, *value_row(spec.name)));
         const std::string id = checkpoint_id(pass.name, layer, spec.name);
         if (!spec.integer && shape == like && q.replay().dumped(id)) ids.push_back(id);
       }
@@ -187,7 +187,8 @@ void try_functions(const Question& q, Search& search) {
   };
   const bounds::Declared& by = q.replay().declared();
   const auto activated = [&q, &by](const bounds::Carried& x, std::size_t g) {
-    bounds::Evaluated w = bounds::activation(q.config().ffn, x.center[g], by.operations);
+    bounds::Evaluated w =
+        bounds::activation(q.config().ffn, q.config().softmax, x.center[g], by.operations);
     w.radius += std::abs(w.slope) * x.radius[g];
     return w;
   };
@@ -201,6 +202,15 @@ void try_functions(const Question& q, Search& search) {
         candidate(
             fmt::format("nothing swapped, but the activation is that of {}", to_string(other)), 5),
         {.weights = q.weights_with({}, changed)});
+  }
+  if (model.ffn == Ffn::swiglu) {
+    const bool base2 = model.softmax == Softmax::base2;
+    ModelConfig changed = model;
+    changed.softmax = base2 ? Softmax::base_e : Softmax::base2;
+    Candidate other =
+        candidate(base2 ? "swish of g in place of 2g" : "swish of 2g in place of g", 5);
+    other.fault = base2 ? "scale missing" : "scale doubled";
+    consider_change(q, search, std::move(other), {.weights = q.weights_with({}, changed)});
   }
   auto c = candidate("the activation is missing", 2);
   if (!gated) {

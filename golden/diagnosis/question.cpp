@@ -44,10 +44,14 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
       summed_(wrong.layout.partial()),
       raw_(wrong.raw),
       layouts_(wrong.layouts),
+      padding_(wrong.padding),
       expected_(std::make_shared<const bounds::Carried>(right_of(replay, wrong.id, wrong.raw))),
       format_(wrong.raw ? replay.declared().unstored() : replay.format_of(place_.name)),
       shards_(wrong.shards),
       lists_(lists_of(wrong.torus)) {
+  if (!padding_.empty() && std::ssize(padding_) != element_count(shape()))
+    throw Error("diagnosis_c1", fmt::format("{} has {} elements, not {}", id_,
+                                            element_count(shape()), padding_.size()));
   if (!judged_divides(layout_, shape(), torus_))
     throw Error("diagnosis_c1", fmt::format("{} cannot have the layout {} on {}", id_,
                                             wrong.layout.to_string(), torus_.to_string()));
@@ -99,18 +103,22 @@ void Question::place_shards() {
       globals_[at(chip)].push_back(at(global));
       return false;
     });
-  double squares = 0.0, reach = 0.0;
+  double squares = 0.0, reach = 0.0, numbers = 0.0;
   for (std::size_t i = 0; i < expected_->size(); ++i) {
+    if (!padding_.empty() && padding_[i]) continue;
+    ++numbers;
     squares += expected_->center[i] * expected_->center[i];
     reach = std::max(reach, expected_->radius[i]);
     if (!std::isfinite(expected_->radius[i])) reach = bounds::kInfinity;
   }
-  scale_ = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(expected_->size(), 1)));
-  squares = 0.0;
-  for (const std::vector<double>& shard : shards_)
-    for (const double v : shard) squares += v * v;
-  const std::size_t numbers = std::max<std::size_t>(shards_.size() * elements(), 1);
-  given_ = std::isfinite(squares) ? std::sqrt(squares / static_cast<double>(numbers)) : 0.0;
+  scale_ = std::sqrt(squares / std::max(numbers, 1.0));
+  squares = numbers = 0.0;
+  for (int chip = 0; chip < chips(); ++chip)
+    for (const std::size_t i : judged(chip)) {
+      squares += shard(chip)[i] * shard(chip)[i];
+      ++numbers;
+    }
+  given_ = std::isfinite(squares) ? std::sqrt(squares / std::max(numbers, 1.0)) : 0.0;
   narrow_ = reach == 0 || bounds::narrow(reach, scale_);
   right_.assign(at(chips()), true);
   for (int chip = 0; chip < chips(); ++chip)
@@ -152,8 +160,16 @@ Index Question::offset(const Layout& layout, int chip) const {
   return offset;
 }
 
+std::vector<std::size_t> Question::judged(int chip) const {
+  std::vector<std::size_t> locals;
+  for (std::size_t i = 0; i < elements(); ++i)
+    if (!padded(chip, i)) locals.push_back(i);
+  return locals;
+}
+
 bool Question::fits(int chip, std::size_t local, const bounds::Evaluated& number,
                     std::optional<bounds::Format> format) const {
+  if (padded(chip, local)) return true;
   const double radius = number.radius + (slack_.empty() ? 0.0 : slack_[at(chip)][local]);
   // A sum of summands here has no format of its own.
   const bounds::Format f = slack_.empty() ? format.value_or(format_) : format_;
@@ -199,11 +215,18 @@ std::vector<std::string> Question::operands() const {
     if (!previous.empty()) ids.push_back(checkpoint_id(previous, place_.layer, n));
     return ids;
   }
-  if (n == "score") return {id(turns ? "q_rot" : "q"), id("k_cache")};
+  // Attention reads the prefixes' caches, too.
+  const auto with_prefix = [&](std::vector<std::string> ids, std::string_view cache) {
+    ids.push_back(id(cache));
+    if (const PassPlan* const filled = replay_->prefix_of(replay_->pass(place_.pass)))
+      ids.push_back(checkpoint_id(filled->name, place_.layer, cache));
+    return ids;
+  };
+  if (n == "score") return with_prefix({id(turns ? "q_rot" : "q")}, "k_cache");
   if (n == "max") return {id("score")};
   if (n == "exp") return {id("score"), id("max")};
   if (n == "denom") return {id("exp")};
-  if (n == "attn") return {id("exp"), id("denom"), id("v_cache")};
+  if (n == "attn") return with_prefix({id("exp"), id("denom")}, "v_cache");
   if (n == "hidden") return gated ? std::vector{id("gate"), id("up")} : std::vector{id("gate")};
   if (n == "attn_out") return {id("attn")};
   if (n == "ffn_out") return {id("hidden")};

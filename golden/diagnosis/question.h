@@ -90,7 +90,13 @@ class Question {
   /// The axes that cut a dim of an operand, as the dump declares it; none where it does not.
   std::optional<Axes> declared_axes(const std::string& operand, char letter) const;
 
-  /// Whether an element as given may be rounded from that number.
+  /// Whether nothing is said of what a chip has there.
+  bool padded(int chip, std::size_t local) const {
+    return !padding_.empty() && padding_[global(chip, local)];
+  }
+  /// The elements of a chip that something is said of.
+  std::vector<std::size_t> judged(int chip) const;
+  /// Whether an element as given may be rounded from that number; of padding whatever it is.
   bool fits(int chip, std::size_t local, const bounds::Evaluated& number,
             std::optional<bounds::Format> format) const;
   /// Whether all of a chip is what it must be.
@@ -141,6 +147,7 @@ class Question {
   Axes summed_;
   bool raw_;
   std::map<std::string, Layout> layouts_;
+  std::vector<bool> padding_;
   std::shared_ptr<const bounds::Carried> expected_;
   bounds::Format format_;
   Shape local_;

@@ -8,15 +8,18 @@
 #include "golden/diagnosis/families.h"
 #include "golden/diagnosis/what_if.h"
 #include "weights/registry.h"
+#include "weights/softmax.h"
 
 namespace shardproof::diagnosis {
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
-
 class Scales {
  public:
-  Scales(const Question& q, Search& search) : q_(q), search_(search) {}
+  Scales(const Question& q, Search& search)
+      : q_(q),
+        search_(search),
+        base2_(q.config().softmax == Softmax::base2),
+        to_other_base_(base2_ ? kLn2 : kLog2E) {}
 
   void run() {
     const std::string& n = q_.name();
@@ -101,6 +104,12 @@ class Scales {
     model.eps = 0.0;
     change("addend not added once", "eps is left out", 5, {.weights = q_.weights_with({}, model)});
     model = q_.config();
+    if (base2_ && model.tied) {
+      model.softmax = Softmax::base_e;
+      change("scale missing", "eps is not scaled by c·c", 5,
+             {.weights = q_.weights_with({}, model)});
+      model = q_.config();
+    }
     model.norm = model.norm == Norm::layernorm ? Norm::rmsnorm : Norm::layernorm;
     change("local statistics",
            model.norm == Norm::layernorm ? "the mean is subtracted" : "the mean is not subtracted",
@@ -180,32 +189,44 @@ class Scales {
                               0.0};
                         })});
     };
-    with("convention", "declare logits_base=2", scale * kLog2E, kLog2E);
+    with("convention", fmt::format("declare logits_base={}", other_base()), scale * to_other_base_,
+         to_other_base_);
+    if (base2_) {
+      with("scale doubled", "logit_scale, which the weights have",
+           static_cast<double>(q_.config().logit_scale), 1.0);
+      return;
+    }
     with("scale missing", "logit_scale", 1.0, 1.0);
     with("scale doubled", "logit_scale", scale * scale, 1.0);
     with("scale missing", "logit_scale, and the bias is scaled by it", scale, scale);
   }
 
-  /// Whether the dump's scores are those of base e times log2(e).
-  bool scores_of_base_two() const {
+  const char* other_base() const { return base2_ ? "e" : "2"; }
+
+  /// Whether the dump's scores are in units of the other base than the model's.
+  bool scores_of_other_base() const {
     return q_.replay().dumped(id("score")) &&
            holds(q_, id("score"),
-                 scaled(q_.replay().expected(id("score")), kLog2E, q_.replay().declared()));
+                 scaled(q_.replay().expected(id("score")), to_other_base_, q_.replay().declared()));
   }
 
   void score() {
     const double root = std::sqrt(static_cast<double>(q_.config().Q));
-    // In base 2 if the exponentials are right all the same.
-    bool base_two = true;
+    // In the other base if the exponentials are right all the same.
+    bool other_units = true;
     if (q_.replay().dumped(id("exp")) && q_.replay().dumped(id("score")) &&
         q_.replay().dumped(id("max"))) {
       const auto& by = q_.replay().declared();
-      base_two = follows(q_, id("exp"),
-                         {{id("score"), scaled(q_.replay().value(id("score")), 1 / kLog2E, by)},
-                          {id("max"), scaled(q_.replay().value(id("max")), 1 / kLog2E, by)}});
+      other_units = follows(q_, id("exp"),
+                            {{id("score"), scaled(q_.replay().value(id("score")), back(), by)},
+                             {id("max"), scaled(q_.replay().value(id("max")), back(), by)}});
     }
-    if (base_two) times("convention", "declare score_base=2", 0, kLog2E);
-    times("scale doubled", "log2(e), but the exponentials are of base e", 5, kLog2E);
+    if (other_units)
+      times("convention", fmt::format("declare score_base={}", other_base()), 0, to_other_base_);
+    if (base2_)
+      times("scale missing", "log2(e), but the exponentials are of base 2", 5, kLn2);
+    else
+      times("scale doubled", "log2(e), but the exponentials are of base e", 5, kLog2E);
     if (q_.config().rope == Rope::alibi) {
       const Tensor& slopes = *q_.weight("alibi_slopes");
       change("addend not added once", "the ALiBi term is left out", 1,
@@ -224,11 +245,12 @@ class Scales {
                {.values = {{operand,
                             scaled(q_.replay().value(operand), factor, q_.replay().declared())}}});
       };
-      of_product("scale missing", root);
+      if (!base2_) of_product("scale missing", root);
       of_product("scale doubled", 1 / root);
     }
-    times("scale missing", "1/sqrt(Q)", 0, root);
+    if (!base2_) times("scale missing", "1/sqrt(Q)", 0, root);  // else what wq lacks shows in q
     times("scale doubled", "1/sqrt(Q)", 0, 1 / root);
+    if (base2_) return;
     times("scale doubled", "1/sqrt(E) in place of 1/sqrt(Q)", 9,
           root / std::sqrt(static_cast<double>(q_.config().E)));
   }
@@ -241,8 +263,12 @@ class Scales {
              {.values = {{id("score"), scaled(q_.replay().value(id("score")), factor, by)},
                          {id("max"), scaled(q_.replay().value(id("max")), factor, by)}}});
     };
-    if (scores_of_base_two()) base("convention", "declare score_base=2", 0, 1 / kLog2E);
-    base("scale missing", "log2(e): 2^x in place of e^x", 1, 1 / kLog2E);
+    if (scores_of_other_base())
+      base("convention", fmt::format("declare score_base={}", other_base()), 0, back());
+    if (base2_)
+      base("scale doubled", "log2(e): e^x in place of 2^x", 1, kLog2E);
+    else
+      base("scale missing", "log2(e): 2^x in place of e^x", 1, 1 / kLog2E);
     bounds::Carried none(q_.replay().value(id("max")).shape);
     change("addend not added once", "the maximum is not subtracted", 1,
            {.values = {{id("max"), none}}});
@@ -299,8 +325,13 @@ class Scales {
     }
   }
 
+  /// From units of the other base to the model's.
+  double back() const { return 1 / to_other_base_; }
+
   const Question& q_;
   Search& search_;
+  bool base2_;
+  double to_other_base_;  // what its units are multiplied by
 };
 
 }  // namespace

@@ -68,6 +68,7 @@ void Search::turn_back(const Question& question) {
 
 double Search::difference(const Question& q, const Candidate& candidate, int chip,
                           std::size_t local) const {
+  if (q.padded(chip, local)) return 0.0;
   const double d = std::abs(q.shard(chip)[local] - candidate.at(chip, local).center);
   // Of what is no number nothing is near.
   return std::isnan(d) ? bounds::kInfinity : d / (q.scale() > 0 ? q.scale() : 1.0);
@@ -99,6 +100,7 @@ bool Search::explains(const Candidate& candidate) {
     bool fits = true;
     double of_chip = 0.0, reach_of_chip = 0.0;
     for (std::size_t i = 0; i < q.elements() && fits; ++i) {
+      if (q.padded(chip, i)) continue;
       const bounds::Evaluated number = candidate.at(chip, i);
       fits = q.fits(chip, i, number, candidate.format);
       of_chip = std::max(of_chip, difference(q, candidate, chip, i));

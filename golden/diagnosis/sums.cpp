@@ -265,19 +265,20 @@ class Sums {
     std::size_t unknowns = 0;
     for (const Cut::Part& p : cut->parts)
       unknowns += p.axes.empty() ? 0 : static_cast<std::size_t>(q_.torus().size(p.axes));
-    // As many equations again, so that what fits says something.
-    if (q_.elements() < 2 * unknowns) return;
-    const std::size_t samples = std::min(q_.elements(), 4 * unknowns);
     std::string words;
     bool missing = false;
     for (int chip = 0; chip < q_.chips(); ++chip) {
       Contraction::Counts counts =
           this->counts(*cut, cut->axes(), chip, [](int, int) { return 1; });
       if (!q_.right(chip)) {
+        // As many equations again, so that what fits says something.
+        const std::vector<std::size_t> judged = q_.judged(chip);
+        if (judged.size() < 2 * unknowns) return;
+        const std::size_t samples = std::min(judged.size(), 4 * unknowns);
         std::vector<std::vector<double>> rows;
         std::vector<double> right;
         for (std::size_t s = 0; s < samples; ++s) {
-          const std::size_t local = s * q_.elements() / samples, g = q_.global(chip, local);
+          const std::size_t local = judged[s * judged.size() / samples], g = q_.global(chip, local);
           const double scale = sum_->scales.empty() ? 1.0 : sum_->scales[g % sum_->columns];
           // What is not cut is as it must be: only differences are fitted.
           right.push_back((q_.shard(chip)[local] - q_.expected().center[g]) / scale);

@@ -7,6 +7,7 @@
 
 #include "engine/run/inference.h"
 #include "engine/run/placement.h"
+#include "golden/case_padding.h"
 #include "golden/observers.h"
 
 namespace shardproof {
@@ -26,11 +27,16 @@ class FieldRun {
     n.regime = Regime::field;
     n.schedule = Schedule::group;
     n.acc = n.wire = FloatType::f32;
+    // Nor is anything drawn at random.
+    if (plan.given.sampling.sample == Sample::random) {
+      plan_.given.sampling = {};
+      plan_.prefix.sample = plan_.prefill.sample = plan_.decode.sample = sampling_program({});
+    }
   }
 
   Judgement judged(OracleMemo& memo) {
     const auto known = memo.of_field(plan_, field_->setting());
-    Judge judge(known->answer, findings_);
+    Judge judge(known->answer, findings_, dim_padding(plan_.given));
     Observers both({options_.observer, &judge});
     const bool own = options_.observer != nullptr;
     Threads threads(options_.threads);
@@ -47,19 +53,27 @@ class FieldRun {
     const std::set<std::int32_t> met(known->ids.data.begin(), known->ids.data.end());
     result.field->ids_met = std::ssize(met);
     result.field->ids = plan_.given.model.V;
-    result.field->distinct_ids = met.size() == known->ids.data.size();
+    result.field->distinct_ids = std::ssize(met) == tokens_of(known->ids);
     return result;
   }
 
  private:
+  /// Those of a prefix count once, whatever rows have it.
+  std::int64_t tokens_of(const IntTensor& ids) const {
+    const SharedPrefix prefix = plan_.passes.prefix();
+    return ids.shape[0] * (ids.shape[1] - prefix.length) + prefix.rows * prefix.length;
+  }
+
   /// The passes look up some ids; one more lookup of each phase, of all.
   void look_up_all_ids(Judgement& result) {
     std::vector<Phase> phases{Phase::prefill};
+    if (plan_.passes.prefix().given()) phases.push_back(Phase::prefix);
     if (plan_.passes.decodes()) phases.push_back(Phase::decode);
     for (const Phase phase : phases) {
       const PhasePrograms& programs = plan_.programs(phase);
       const Case& c = plan_.given;
-      const std::int64_t B = plan_.passes.batch();
+      const std::int64_t B =
+          phase == Phase::prefix ? plan_.passes.prefix().rows : plan_.passes.batch();
       // Enough for every id, and a multiple of whatever the length may be cut into.
       const std::int64_t chips = programs.torus.chips();
       const std::int64_t L = ((c.model.V + B - 1) / B + chips - 1) / chips * chips;
@@ -71,8 +85,8 @@ class FieldRun {
           oracle::field::run_embedding({c.model, c.numerics.weights, c.numerics.act, ids,
                                         Passes(std::vector<PassPlan>{pass}), field_->setting()});
       add_counts(of_all_ids_, counts_of(answer));
-      Judge judge(answer, findings_);
-      PlacedWeights placed(weights_, c.numerics.weights, options_.faults, field_);
+      Judge judge(answer, findings_, dim_padding(c));
+      PlacedWeights placed(weights_, plan_.placed, c.numerics.weights, options_.faults, field_);
       std::map<std::string, SharedValue> inputs;
       placed.supply(programs.embed, programs.torus, 0, inputs);
       for (const ValueDecl& input : programs.embed.inputs)
@@ -89,7 +103,9 @@ class FieldRun {
                true,
                &options_.faults,
                &findings_,
-               pass.rows});
+               pass.rows,
+               nullptr,
+               &plan_.placed});
       const Judgement of_ids = judge.finish();
       result.tensors += of_ids.tensors;
       result.elements += of_ids.elements;

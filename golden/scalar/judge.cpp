@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "golden/compare/block_map.h"
+#include "golden/row_padding.h"
 
 namespace shardproof {
 namespace {
@@ -69,7 +70,9 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
                                fmt::join(value.shape(), ","));
     return findings_.add(std::move(found));
   }
-  const Comparison comparison = compare(bits_of(wanted), declared.layout, value);
+  ExpectedBits expected = bits_of(wanted);
+  expected.padding = row_padding(declared.role, expected.shape, RowsOfPass(model_.plan_of_pass()));
+  const Comparison comparison = compare(expected, declared.layout, value);
   if (comparison.mismatch)
     return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
   judgement_.elements += comparison.elements;
@@ -79,25 +82,25 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
 
 void ScalarJudge::observe_generated(const IntTensor& generated) {
   const std::int64_t gen = generated.shape[1];
-  if (static_cast<std::int64_t>(model_.tokens().size()) != gen) {
-    judgement_.missing =
-        fmt::format("{} tokens generated, {} expected", gen, model_.tokens().size());
-    return;
-  }
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(generated.data.size()); ++i) {
-    const std::int32_t got = generated.data[static_cast<std::size_t>(i)];
-    const std::int32_t want =
-        model_.tokens()[static_cast<std::size_t>(i % gen)][static_cast<std::size_t>(i / gen)];
-    if (got == want) continue;
-    findings_.add({.pass = model_.pass(),
-                   .step = "generated",
-                   .op = "output",
-                   .checkpoint = "the scalar model's token",
-                   .chip = "(all)",
-                   .index = {i / gen, i % gen},
-                   .expected = fmt::format("{}", want),
-                   .actual = fmt::format("{}", got)});
-    return;
+  for (std::size_t b = 0; b < model_.tokens().size(); ++b) {
+    const std::vector<std::int32_t>& wanted = model_.tokens()[b];
+    if (std::ssize(wanted) != gen) {
+      judgement_.missing = fmt::format("{} tokens generated, {} expected", gen, wanted.size());
+      return;
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::int32_t got = generated.data[b * wanted.size() + i];
+      if (got == wanted[i]) continue;
+      findings_.add({.pass = model_.pass(),
+                     .step = "generated",
+                     .op = "output",
+                     .checkpoint = "the scalar model's token",
+                     .chip = "(all)",
+                     .index = {static_cast<std::int64_t>(b), static_cast<std::int64_t>(i)},
+                     .expected = fmt::format("{}", wanted[i]),
+                     .actual = fmt::format("{}", got)});
+      return;
+    }
   }
 }
 

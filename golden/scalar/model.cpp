@@ -5,6 +5,7 @@
 #include <iterator>
 #include <set>
 
+#include "golden/case_padding.h"
 #include "weights/error.h"
 #include "weights/passes.h"
 
@@ -27,6 +28,24 @@ bool multiplies_weights(const Role& role) {
   return all.contains(role.name);
 }
 
+/// Which of its tokens a row draws in the pass: as many as passes before it gave it one.
+Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
+  const bool base2 = plan.given.model.softmax == Softmax::base2;
+  Draws draws{plan.given.sampling, plan.given.seed, {}, base2 ? 0.6931471805599453 : 1.0};
+  if (draws.sampling.sample == Sample::greedy) return draws;
+  for (std::size_t b = 0; b < static_cast<std::size_t>(pass.batch()); ++b)
+    draws.rows.push_back({plan.row_id(b), 0});
+  for (std::int64_t i = 0; plan.passes.at(i).name != pass.name; ++i) {
+    const PassPlan before = plan.passes.at(i);
+    if (!before.sample) continue;  // of prefixes there are fewer rows
+    auto row = draws.rows.begin();
+    for (const PassRows& group : before.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n, ++row)
+        row->token += before.samples(group) ? 1 : 0;
+  }
+  return draws;
+}
+
 }  // namespace
 
 scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& op) {
@@ -36,21 +55,39 @@ scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& 
           .torus = plan.programs(pass.phase).torus,
           .schedule = numerics.schedule,
           .rows = pass.rows,
+          .prefix = pass.prefix.length,
           .acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role),
           .wire_bf16 = numerics.wire == FloatType::bf16 &&
-                       (multiplies_weights(role) || role.name == "embed")};
+                       (multiplies_weights(role) || role.name == "embed"),
+          .placed_V = dim_padding(plan.given).placed('V', plan.given.model.V),
+          .draws = role.kind == Role::Kind::stat ? draws_of(plan, pass) : Draws()};
 }
 
 ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt)
-    : plan_(plan), weights_(weights), prompt_(prompt) {
-  const ModelConfig& c = plan.given.model;
-  const Value empty{{}, {prompt.shape[0], 0, c.K, c.Q}, {{}}, {}};
+    : plan_(plan), padding_(dim_padding(plan.given)), weights_(weights), prompt_(prompt) {
+  tokens_.resize(static_cast<std::size_t>(prompt.shape[0]));
+  empty_caches(plan.passes.prefix().given() ? plan.passes.prefix().rows : prompt.shape[0]);
+  prefixes_.resize(caches_.size());
+}
+
+void ScalarModel::empty_caches(std::int64_t rows) {
+  const ModelConfig& c = plan_.given.model;
+  const Value empty{{}, {rows, 0, padding_.placed('K', c.K), c.Q}, {{}}, {}};
   caches_.assign(static_cast<std::size_t>(c.layers), {{"k_cache", empty}, {"v_cache", empty}});
 }
 
 std::string ScalarModel::key(const Program& program, int layer, const std::string& value) {
   return program.of_layer() ? fmt::format("{}{}.{}", program.name, layer, value)
                             : fmt::format("{}.{}", program.name, value);
+}
+
+Value ScalarModel::weight(int layer, const std::string& name) const {
+  const Tensor& w = weights_.at(weight_id(layer, name));
+  if (padding_.none()) return {{}, w.shape, {w.data}, {}};
+  const WeightRow& row = *weight_row(name);
+  const Shape shape = padding_.placed(row.dims, w.shape);
+  const float rest = row.kind == WeightKind::scale ? 1.0F : 0.0F;
+  return {{}, shape, {with_padding(w.data, w.shape, shape, rest)}, {}};
 }
 
 ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Known& given) {
@@ -64,8 +101,7 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
   for (const ValueDecl& input : program.inputs) {
     const Role& m = input.role;
     if (m.kind == Role::Kind::weight) {
-      const Tensor& w = weights_.at(weight_id(layer, m.name));
-      made(input, {{}, w.shape, {w.data}, {}}, true);
+      made(input, weight(layer, m.name), true);
     } else if (m.kind == Role::Kind::constant) {
       const Tensor ones = constant_tensor(plan_.given.model);
       made(input, {{}, ones.shape, {ones.data}, {}}, true);
@@ -96,17 +132,23 @@ void ScalarModel::run_pass(const Value& ids) {
   const auto layers = static_cast<int>(plan_.given.model.layers);
   for (int l = 0; l < layers; ++l) {
     Known& cache = caches_[static_cast<std::size_t>(l)];
-    Known out = run(programs.layer, l,
-                    {{"in", x},
-                     {"input pos", positions},
-                     {"previous k_cache", cache.at("k_cache")},
-                     {"previous v_cache", cache.at("v_cache")}});
+    Known given = prefixes_[static_cast<std::size_t>(l)];
+    given.insert({{"in", x},
+                  {"input pos", positions},
+                  {"previous k_cache", cache.at("k_cache")},
+                  {"previous v_cache", cache.at("v_cache")}});
+    Known out = run(programs.layer, l, given);
     x = out.at("out");
     cache = std::move(out);
   }
   const Value logits = run(programs.head, layers - 1, {{"out", x}}).at("logits");
-  if (pass_.sample)
-    tokens_.push_back(run(programs.sample, layers - 1, {{"logits", logits}}).at("token").ints);
+  sampled_.clear();
+  if (!pass_.sample) return;
+  sampled_ = run(programs.sample, layers - 1, {{"logits", logits}}).at("token").ints;
+  std::size_t b = 0;
+  for (const PassRows& group : pass_.rows)
+    for (std::int64_t n = 0; n < group.rows; ++n, ++b)
+      if (pass_.samples(group)) tokens_[b].push_back(sampled_[b]);
 }
 
 bool ScalarModel::next_pass() {
@@ -116,11 +158,13 @@ bool ScalarModel::next_pass() {
   const std::int64_t width = prompt_.shape[1];
   Value ids = of_ints({pass_.batch(), pass_.L}, {});
   if (pass_.phase == Phase::decode) {
-    ids.ints = tokens_.back();
+    for (const std::vector<std::int32_t>& of_row : tokens_) ids.ints.push_back(of_row.back());
   } else {
+    const bool of_prefixes = pass_.phase == Phase::prefix;
     for (const PassRows& group : pass_.rows)
       for (std::int64_t n = 0; n < group.rows; ++n) {
-        const std::int64_t row = std::ssize(ids.ints) / pass_.L;
+        std::int64_t row = std::ssize(ids.ints) / pass_.L;
+        if (of_prefixes) row = plan_.passes.prefix().first_row(row, prompt_.shape[0]);
         for (std::int64_t i = 0; i < pass_.L; ++i)
           ids.ints.push_back(
               i < group.tokens
@@ -129,14 +173,26 @@ bool ScalarModel::next_pass() {
       }
   }
   run_pass(ids);
-  const bool hands_over = pass_.phase == Phase::prefill && next_ < plan_.passes.size() &&
-                          plan_.passes.at(next_).phase == Phase::decode;
-  if (hands_over && !plan_.hand_over.ops.empty())
-    for (int l = 0; l < static_cast<int>(plan_.given.model.layers); ++l) {
-      Known& cache = caches_[static_cast<std::size_t>(l)];
-      cache = run(plan_.hand_over, l, cache);
-    }
+  if (next_ < plan_.passes.size()) hand_over(plan_.passes.at(next_).phase);
   return true;
+}
+
+void ScalarModel::hand_over(Phase next) {
+  const auto through = [&](const Program& program, std::vector<Known>& caches) {
+    for (std::size_t l = 0; l < caches.size() && !program.ops.empty(); ++l)
+      caches[l] = run(program, static_cast<int>(l), caches[l]);
+  };
+  if (pass_.phase == Phase::prefix && next != Phase::prefix) {
+    for (std::size_t l = 0; l < caches_.size(); ++l)
+      prefixes_[l] = {{"prefix k_cache", caches_[l].at("k_cache")},
+                      {"prefix v_cache", caches_[l].at("v_cache")}};
+    through(plan_.prefix_hand_over, prefixes_);
+    empty_caches(prompt_.shape[0]);
+  }
+  if (pass_.phase == Phase::prefill && next == Phase::decode) {
+    through(plan_.hand_over, caches_);
+    if (plan_.passes.prefix().given()) through(plan_.prefix_to_decode, prefixes_);
+  }
 }
 
 }  // namespace shardproof

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/run/plan.h"
+#include "golden/compare/dim_padding.h"
 #include "golden/scalar/ops.h"
 #include "weights/weights.h"
 
@@ -28,29 +29,41 @@ class ScalarModel {
   /// `weights` as stored for the run. All outlive the model.
   ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt);
 
-  /// Runs the next pass, the hand-over after the prefill included, and forgets the one before.
+  /// Runs the next pass, with what is handed over after it, and forgets the one before.
   /// False when there is none left. Throws what scalar::apply throws.
   bool next_pass();
 
   const std::string& pass() const { return pass_.name; }
+  /// The pass that was run last.
+  const PassPlan& plan_of_pass() const { return pass_; }
+  /// What the run pads: its values are as long as on chips.
+  const DimPadding& padding() const { return padding_; }
   /// The values of the pass by key().
   const std::map<std::string, Made>& values() const { return values_; }
   static std::string key(const Program& program, int layer, const std::string& value);
-  /// The tokens sampled so far, one vector [B] for each pass that samples.
+  /// The tokens that the pass sampled, [B], of the rows that sample in it; empty if it does not.
+  const std::vector<std::int32_t>& sampled() const { return sampled_; }
+  /// Each row's tokens so far.
   const std::vector<std::vector<std::int32_t>>& tokens() const { return tokens_; }
 
  private:
   using Known = std::map<std::string, scalar::Value>;  // by role
   Known run(const Program& program, int layer, const Known& given);
   void run_pass(const scalar::Value& ids);
+  void empty_caches(std::int64_t rows);
+  void hand_over(Phase next);
+  scalar::Value weight(int layer, const std::string& name) const;
 
   const RunPlan& plan_;
+  DimPadding padding_;
   const Weights& weights_;
   const IntTensor& prompt_;
-  std::vector<Known> caches_;  // of each layer: k_cache, v_cache
-  std::int64_t next_ = 0;      // pass
+  std::vector<Known> caches_;    // of each layer: k_cache, v_cache
+  std::vector<Known> prefixes_;  // of each layer those of the prefixes, once they are filled
+  std::int64_t next_ = 0;        // pass
   PassPlan pass_;
   std::map<std::string, Made> values_;
+  std::vector<std::int32_t> sampled_;
   std::vector<std::vector<std::int32_t>> tokens_;
 };
 

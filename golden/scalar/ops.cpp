@@ -8,6 +8,8 @@
 
 #include "engine/program/constants.h"
 #include "golden/scalar/order.h"
+#include "golden/scalar/sampling.h"
+#include "oracle/constants.h"
 #include "oracle/functions.h"
 #include "weights/error.h"
 
@@ -49,7 +51,8 @@ Value moved(const Op& op, const Value& t) {
 Value last_token(const Value& t, const std::vector<PassRows>& rows) {
   const std::size_t L = t.layout.find('L').value();
   std::vector<std::int64_t> last;
-  for (const PassRows& group : rows) last.insert(last.end(), at(group.rows), group.tokens - 1);
+  for (const PassRows& group : rows)  // of a row without a token any place will do
+    last.insert(last.end(), at(group.rows), std::max<std::int64_t>(group.tokens - 1, 0));
   const auto place = [&](std::int64_t element, std::size_t dim) {
     for (std::size_t d = t.shape.size(); d-- > dim + 1;) element /= t.shape[d];
     return element % t.shape[dim];
@@ -148,7 +151,17 @@ Value rope(bool interleaved, const std::vector<const Value*>& args) {
   });
 }
 
-Value append(const Value& cache, const Value& t, const Value& pos, CacheType kept) {
+/// The group of a row of the batch; null where nothing is known of rows.
+const PassRows* group_of(std::int64_t b, const std::vector<PassRows>& rows) {
+  for (const PassRows& group : rows) {
+    if (b < group.rows) return &group;
+    b -= group.rows;
+  }
+  return nullptr;
+}
+
+Value append(const Value& cache, const Value& t, const Value& pos, CacheType kept,
+             const std::vector<PassRows>& rows, std::int64_t prefix) {
   const std::int64_t B = cache.shape[0];
   const std::int64_t M = cache.shape[1];
   const std::int64_t L = t.shape[1];
@@ -159,8 +172,9 @@ Value append(const Value& cache, const Value& t, const Value& pos, CacheType kep
   for (std::int64_t b = 0; b < B; ++b) {
     for (std::int64_t i = 0; i < M * row; ++i)
       to[at(b * (M + L) * row + i)] = cache.whole()[at(b * M * row + i)];
-    for (std::int64_t l = 0; l < L; ++l) {
-      const std::int64_t slot = pos.ints[at(b * L + l)];
+    const PassRows* const group = group_of(b, rows);
+    for (std::int64_t l = 0; l < (group == nullptr ? L : group->tokens); ++l) {
+      const std::int64_t slot = pos.ints[at(b * L + l)] - prefix;
       if (slot < 0 || slot >= M + L)
         throw Error("append_range", fmt::format("slot {} is outside the cache", slot));
       for (std::int64_t i = 0; i < row; ++i)
@@ -172,33 +186,52 @@ Value append(const Value& cache, const Value& t, const Value& pos, CacheType kep
   return out;
 }
 
+/// Keys or values as a row's queries read them, by position: those of the row's prefix, where there
+/// is one, then its own.
+struct Cached {
+  const Value* own;
+  const Value* prefix = nullptr;
+
+  std::int64_t before() const { return prefix == nullptr ? 0 : prefix->shape[1]; }
+  std::int64_t positions() const { return before() + own->shape[1]; }
+  float number(std::int64_t b, std::int64_t position, std::int64_t kv, std::int64_t c) const {
+    const bool shared = position < before();
+    const Value& from = shared ? *prefix : *own;
+    // As many neighbours have each prefix as there are rows for it.
+    const std::int64_t row = shared ? b * prefix->shape[0] / own->shape[0] : b;
+    const std::int64_t slot = shared ? position : position - before();
+    return from
+        .whole()[at(((row * from.shape[1] + slot) * from.shape[2] + kv) * from.shape[3] + c)];
+  }
+};
+
 /// score, max, exp, denom, attn; `slopes` is null without ALiBi.
-std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const Value& pos,
-                          const Value* slopes) {
+std::vector<Value> attend(const Value& q, const Cached& k, const Cached& v, const Value& pos,
+                          const Value* slopes, const std::vector<PassRows>& of_pass,
+                          const oracle::Constants& constants) {
   const std::int64_t B = q.shape[0];
   const std::int64_t L = q.shape[1];
   const std::int64_t H = q.shape[2];
   const std::int64_t Q = q.shape[3];
-  const std::int64_t M = k.shape[1];
-  const std::int64_t K = k.shape[2];
+  const std::int64_t M = k.positions();
+  const std::int64_t K = k.own->shape[2];
   std::vector<float> score(at(B * L * H * M), 0.0F), exp(score.size(), 0.0F);
   std::vector<float> max(at(B * L * H)), denom(max.size()), attn(at(B * L * H * Q));
   for (std::int64_t row = 0; row < B * L * H; ++row) {
     const std::int64_t b = row / H / L;
     const std::int64_t kv = row % H * K / H;
-    const auto key = [&](std::int64_t m, std::int64_t c) {
-      return at(((b * M + m) * K + kv) * Q + c);
-    };
     const std::int64_t position = pos.ints[at(row / H)];
     std::vector<std::int64_t> visible;
     for (std::int64_t m = 0; m < M; ++m)
-      if (m <= position) visible.push_back(m);
+      if (const PassRows* const group = group_of(b, of_pass);
+          m <= position && (group == nullptr || m < group->end()))
+        visible.push_back(m);
     float top = 0.0F;
     for (const std::int64_t m : visible) {
       float s = 0.0F;
       for (std::int64_t c = 0; c < Q; ++c)
-        s = std::fma(q.whole()[at(row * Q + c)], k.whole()[key(m, c)], s);
-      const double scaled = wide(s) * (1 / std::sqrt(static_cast<double>(Q)));
+        s = std::fma(q.whole()[at(row * Q + c)], k.number(b, m, kv, c), s);
+      const double scaled = wide(s) * constants.of_scores(Q);
       const double biased = slopes == nullptr ? scaled
                                               : scaled + wide(slopes->whole()[at(row % H)]) *
                                                              static_cast<double>(m - position);
@@ -208,7 +241,8 @@ std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const 
     }
     float Z = 0.0F;
     for (const std::int64_t m : visible) {
-      exp[at(row * M + m)] = oracle::exp_of(score[at(row * M + m)] - top);
+      const float below = score[at(row * M + m)] - top;
+      exp[at(row * M + m)] = constants.base2 ? oracle::exp2_of(below) : oracle::exp_of(below);
       Z = std::fma(exp[at(row * M + m)], 1.0F, Z);
     }
     max[at(row)] = top;
@@ -216,7 +250,7 @@ std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const 
     for (std::int64_t c = 0; c < Q; ++c) {
       float s = 0.0F;
       for (const std::int64_t m : visible)
-        s = std::fma(exp[at(row * M + m)], v.whole()[key(m, c)], s);
+        s = std::fma(exp[at(row * M + m)], v.number(b, m, kv, c), s);
       attn[at(row * Q + c)] = static_cast<float>(wide(s) / wide(Z));
     }
   }
@@ -229,16 +263,23 @@ std::vector<Value> attend(const Value& q, const Value& k, const Value& v, const 
           {{}, q.shape, {attn}, {}}};
 }
 
-/// The best logit of each block of the vocabulary, and its id; the first of equals.
-std::vector<Value> candidates(const Value& z, const Torus& torus) {
+/// The best logit of each block of the vocabulary, and its id; the first of equals. Ids from V on
+/// are padding; a block of nothing else has the largest f32 and −1.
+std::vector<Value> candidates(const Value& z, const Torus& torus, std::int64_t V) {
   const std::int64_t B = z.shape[0];
   const std::int64_t C = torus.size(z.layout.axes('V'));
   const std::int64_t width = z.shape[1] / C;
   Value best{{}, {B, C}, {{}}, {}};
   Value ids{{}, {B, C}, {}, {}};
   for (std::int64_t block = 0; block < B * C; ++block) {
+    const std::int64_t own = std::min(width, V - block % C * width);
+    if (own <= 0) {
+      best.parts[0].push_back(std::numeric_limits<float>::max());
+      ids.ints.push_back(-1);
+      continue;
+    }
     std::int64_t first = 0;
-    for (std::int64_t v = 1; v < width; ++v)
+    for (std::int64_t v = 1; v < own; ++v)
       if (z.whole()[at(block * width + v)] > z.whole()[at(block * width + first)]) first = v;
     best.parts[0].push_back(z.whole()[at(block * width + first)]);
     ids.ints.push_back(static_cast<std::int32_t>(block % C * width + first));
@@ -246,11 +287,19 @@ std::vector<Value> candidates(const Value& z, const Torus& torus) {
   return {best, ids};
 }
 
-Value argmax(const Value& best, const Value& ids) {
+/// How many of C blocks have an id.
+std::int64_t blocks_of_ids(std::int64_t C, const Setting& setting) {
+  if (setting.placed_V == 0) return C;
+  const std::int64_t width = setting.placed_V / C;
+  return (setting.config.V + width - 1) / width;
+}
+
+/// Of `blocks` blocks with an id.
+Value argmax(const Value& best, const Value& ids, std::int64_t blocks) {
   Value token{{}, {best.shape[0]}, {}, {}};
   for (std::int64_t b = 0; b < best.shape[0]; ++b) {
     std::int64_t first = b * best.shape[1];
-    for (std::int64_t c = first; c < (b + 1) * best.shape[1]; ++c)
+    for (std::int64_t c = first; c < b * best.shape[1] + blocks; ++c)
       if (best.whole()[at(c)] > best.whole()[at(first)]) first = c;
     token.ints.push_back(ids.ints[at(first)]);
   }
@@ -307,13 +356,15 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::store:
       return {map(t, [&](std::size_t i) { return oracle::bf16(x(0, i)); })};
     case OpKind::norm:
-      return {norm(args, setting.config.eps)};
+      return {norm(args, oracle::Constants(setting.config).eps)};
     case OpKind::rope:
       return {rope(false, args)};
     case OpKind::rope_interleaved:
       return {rope(true, args)};
     case OpKind::swiglu:
-      return {map(t, [&](std::size_t i) { return oracle::swish(x(0, i)) * x(1, i); })};
+      return {map(t, [&, base2 = setting.config.softmax == Softmax::base2](std::size_t i) {
+        return (base2 ? oracle::swish2(x(0, i)) : oracle::swish(x(0, i))) * x(1, i);
+      })};
     case OpKind::geglu:
       return {map(t, [&](std::size_t i) { return oracle::gelu(x(0, i)) * x(1, i); })};
     case OpKind::gelu:
@@ -321,13 +372,24 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::gelu_erf:
       return {map(t, [&](std::size_t i) { return oracle::gelu_erf(x(0, i)); })};
     case OpKind::append:
-      return {append(t, *args[1], *args[2], setting.config.cache)};
+      return {append(t, *args[1], *args[2], setting.config.cache, setting.rows, setting.prefix)};
     case OpKind::attend:
-      return attend(t, *args[1], *args[2], *args[3], args.size() > 4 ? args[4] : nullptr);
+      return attend(t, {args[1]}, {args[2]}, *args[3], args.size() > 4 ? args[4] : nullptr,
+                    setting.rows, oracle::Constants(setting.config));
+    case OpKind::attend_prefix:
+      return attend(t, {args[1], args[3]}, {args[2], args[4]}, *args[5],
+                    args.size() > 6 ? args[6] : nullptr, setting.rows,
+                    oracle::Constants(setting.config));
     case OpKind::local_argmax:
-      return candidates(t, setting.torus);
+      return candidates(t, setting.torus, setting.config.V);
     case OpKind::argmax:
-      return {argmax(t, *args[1])};
+      return {argmax(t, *args[1], blocks_of_ids(t.shape[1], setting))};
+    case OpKind::weigh:
+    case OpKind::top_k:
+    case OpKind::top_p:
+    case OpKind::masses:
+    case OpKind::draw:
+      return sampling(op, args, setting);
   }
   throw Error("scalar_c1",
               fmt::format("the scalar model does not know the op {}", to_string(op.kind)));

@@ -8,6 +8,7 @@
 #include "weights/model_config.h"
 #include "weights/numerics.h"
 #include "weights/passes.h"
+#include "weights/sampling.h"
 
 namespace shardproof::scalar {
 
@@ -16,10 +17,14 @@ struct Setting {
   const ModelConfig& config;
   Torus torus;
   Schedule schedule = Schedule::group;
-  /// Of the pass, whose last tokens `last` takes; without them the last of L.
+  /// Of the pass: `last` takes their last tokens, `append` and `attend` leave out their padding.
+  /// Without them every row has L tokens.
   std::vector<PassRows> rows = {};
-  bool acc_bf16 = false;   ///< of this op's sums: rounded after every fma and addition
-  bool wire_bf16 = false;  ///< of this op's partial sums: rounded where they travel
+  std::int64_t prefix = 0;    ///< positions before the first slot of the rows' own caches
+  bool acc_bf16 = false;      ///< of this op's sums: rounded after every fma and addition
+  bool wire_bf16 = false;     ///< of this op's partial sums: rounded where they travel
+  std::int64_t placed_V = 0;  ///< ids of the table with its padding; 0: as many as the model has
+  Draws draws = {};           ///< of a pass that samples
 };
 
 /// The results of one op in the f32 regime (docs/spec.md section 1.2), by plain scalar loops and

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/program/ops.h"
 
@@ -48,13 +49,15 @@ int wire_roundings(const RunPlan& plan) {
   const Numerics& numerics = plan.given.numerics;
   if (numerics.regime != Regime::f32) return 0;
   int most = 0;
+  std::vector<const PhasePrograms*> phases{&plan.prefill, &plan.decode};
+  if (plan.passes.prefix().given()) phases.push_back(&plan.prefix);
   if (numerics.wire == FloatType::bf16)
-    for (const PhasePrograms* phase : {&plan.prefill, &plan.decode})
+    for (const PhasePrograms* phase : phases)
       for (const Program* program : {&phase->embed, &phase->layer, &phase->head})
         most = std::max(most, roundings(*program, phase->torus, numerics));
   if (numerics.acc == FloatType::bf16) {
     // The longest sum: block_out's, of both contractions of a parallel block.
-    const ModelConfig& m = plan.given.model;
+    const ModelConfig& m = plan.placed;
     most += static_cast<int>(std::max(m.E, m.F + m.H * m.Q)) + plan.given.torus.chips();
   }
   return most;

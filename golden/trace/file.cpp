@@ -1,6 +1,7 @@
 #include "golden/trace/file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "golden/case_padding.h"
 #include "golden/compare/assembled.h"
 #include "golden/expected.h"
 #include "golden/trace/arithmetic.h"
@@ -34,8 +36,9 @@ std::string dtype_of(const ValueDecl& declared, const Sharded& value, const Nume
   if (value.holds_partial()) return "f64 partial";
   if (value.holds_integers()) return "int32";
   if (declared.layout.is_partial()) return "f32 partial";
-  const bool kept =
-      declared.role.kind == Role::Kind::checkpoint || declared.role.kind == Role::Kind::previous;
+  const bool kept = declared.role.kind == Role::Kind::checkpoint ||
+                    declared.role.kind == Role::Kind::previous ||
+                    declared.role.kind == Role::Kind::prefix;
   return kept && wire_type(declared, numerics, config) == WireType::bf16 ? "bf16" : "f32";
 }
 
@@ -86,9 +89,15 @@ TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool wei
                      double needed)
     : numerics_(plan.given.numerics),
       config_(plan.given.model),
+      padding_(dim_padding(plan.given)),
       needed_(needed),
       file_(std::move(target), "trace_c1") {
   const Case& c = plan.given;
+  for (std::int64_t i = 0; i < plan.passes.size(); ++i)
+    if (const PassPlan pass = plan.passes.at(i); pass.phase == Phase::prefix)
+      of_prefixes_.insert(pass.name);
+    else
+      break;
   const Hdf5Writer::Object root = file_.root();
   root.put_text("format", "shardproof trace");
   root.put("version", kTraceFormat);
@@ -96,6 +105,7 @@ TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool wei
   root.put_text("arithmetic", claimed_arithmetic(numerics_));
   if (const int wire = wire_roundings(plan); wire > 0) root.put("wire", wire);
   root.put_text("weights", weights_given ? "file" : "seed");
+  if (!plan.row_ids.empty()) root.put_text("rows", fmt::format("{}", fmt::join(plan.row_ids, ",")));
   root.put_text("model", print_model(c.model));
   root.put_text("torus", c.torus.to_string());
   root.put_text("regime", to_string(numerics_.regime));
@@ -132,12 +142,16 @@ void TraceFile::add(const Scope& scope, const Program& program, const Op* op,
   put({id, declared.layout, role.to_string(), op->to_string(),
        dtype_of(declared, value, numerics_, config_), value, like});
   steps_.insert_or_assign(id, Step{scope, declared, op->to_string(), value.shape(), order_ - 1});
-  if (role.kind == Role::Kind::checkpoint && (role.name == "k_cache" || role.name == "v_cache"))
-    caches_[checkpoint_id("", scope.layer, role.name)] = same_as_.contains(id) ? same_as_[id] : id;
+  if (role.kind == Role::Kind::checkpoint && (role.name == "k_cache" || role.name == "v_cache")) {
+    const std::string stored = same_as_.contains(id) ? same_as_[id] : id;
+    caches_[checkpoint_id("", scope.layer, role.name)] = stored;
+    if (of_prefixes_.contains(scope.pass))
+      prefixes_[checkpoint_id("", scope.layer, role.name)] = stored;
+  }
 }
 
 /// What a program is given by no other: weights once for each of their layouts, ids, and the
-/// caches of the pass before.
+/// caches of the pass before and of the prefixes.
 void TraceFile::input(const Scope& scope, const Program& program, const ValueDecl& declared,
                       const Sharded& value) {
   const Role& role = declared.role;
@@ -154,10 +168,12 @@ void TraceFile::input(const Scope& scope, const Program& program, const ValueDec
       put({step, value.layout(), role.to_string(), "input", dtype, value, id});
   } else if (role.kind == Role::Kind::input && role.name == "ids") {
     put({scope.pass + ".ids", value.layout(), "", "input", dtype, value, ""});
-  } else if (role.kind == Role::Kind::previous && element_count(value.shape()) > 0) {
-    const auto made = caches_.find(checkpoint_id("", scope.layer, role.name));
+  } else if ((role.kind == Role::Kind::previous && element_count(value.shape()) > 0) ||
+             role.kind == Role::Kind::prefix) {
+    const auto& caches = role.kind == Role::Kind::prefix ? prefixes_ : caches_;
+    const auto made = caches.find(checkpoint_id("", scope.layer, role.name));
     put({step, value.layout(), role.to_string(), "input", dtype, value,
-         made == caches_.end() ? "" : made->second});
+         made == caches.end() ? "" : made->second});
   }
 }
 
@@ -167,8 +183,8 @@ void TraceFile::expect(const std::string& id, const OracleMemo::Known& known) {
   const Step& step = at->second;
   Expected expected;
   try {
-    expected =
-        expected_value(known.answer, known.stored, step.scope, step.declared.role, step.shape);
+    expected = expected_value(known.answer, known.stored, step.scope, step.declared.role,
+                              step.shape, padding_);
   } catch (const std::out_of_range&) {
     return;
   } catch (const Error&) {  // no value of the model
@@ -217,6 +233,10 @@ Hdf5Writer::Object TraceFile::made(const Hdf5Writer::Object& parent, const Entry
   made.put_text("dtype", entry.dtype);
   if (!entry.meaning.empty()) made.put_text("meaning", entry.meaning);
   made.put_text("op", entry.op);
+  std::string padded;
+  for (const char letter : entry.layout.letters())
+    if (padding_.pads(letter)) padded += letter;
+  if (!padded.empty()) made.put_text("padded", padded);
   made.put("shape", entry.value.shape());
   made.put("order", order_);
   return made;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "golden/compare/dim_padding.h"
 #include "golden/trace/trace.h"
 #include "weights/error.h"
 #include "weights/hdf5/writer.h"
@@ -69,13 +70,16 @@ class TraceFile {
 
   Numerics numerics_;
   ModelConfig config_;
+  DimPadding padding_;
   double needed_;
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // their groups
   int order_ = 0;
-  std::map<std::string, Step> steps_;           // by id
-  std::set<std::string> resident_;              // weights, by layout, that are in the file
-  std::map<std::string, std::string> caches_;   // by layer and name, the id of the newest
+  std::map<std::string, Step> steps_;  // by id
+  std::set<std::string> resident_;     // weights, by layout, that are in the file
+  std::set<std::string> of_prefixes_;  // passes over them
+  /// By layer and name, the id of the newest, and of the newest of the prefixes.
+  std::map<std::string, std::string> caches_, prefixes_;
   std::map<std::string, std::string> same_as_;  // by id
 };
 

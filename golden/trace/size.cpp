@@ -43,13 +43,16 @@ double bytes_of(const Type& type, const Torus& torus, Regime regime, std::size_t
 }
 
 /// Bytes of what the ops of one program yield in one pass, and of the caches and ids that it is
-/// given. Its weights are in the file once.
+/// given. Its weights are in the file once, and so are the prefixes' caches.
 double bytes_of(const Program& program, const ValueTypes& types, const Torus& torus,
                 Regime regime) {
   double bytes = 0.0;
-  for (const ValueDecl& input : program.inputs)
+  for (const ValueDecl& input : program.inputs) {
     if (input.role.kind == Role::Kind::previous || input.role.kind == Role::Kind::input)
       bytes += bytes_of(types.at(input.name), torus, regime, 2 * input.name.size());
+    if (input.role.kind == Role::Kind::prefix)
+      bytes += kDatasetBytes + static_cast<double>(2 * input.name.size());
+  }
   for (const Op& op : program.ops)
     for (const ValueDecl& r : op.results) {
       const std::size_t texts = 2 * (op.to_string().size() + r.name.size());
@@ -79,7 +82,7 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   constexpr double kFile = 1 << 20;
   double bytes = kFile + 2000.0 * c.torus.chips();
   const Passes& all = typed.plan.passes;
-  for (const WeightSpec& spec : weight_specs(c.model, c.numerics.weights))
+  for (const WeightSpec& spec : weight_specs(typed.plan.placed, c.numerics.weights))
     bytes += 4.0 * count(spec.shape) + 2 * kDatasetBytes;
   // A pass grows linearly in M, from the first to the last of a group.
   for (const TypedPasses& passes : typed.types->passes) {
@@ -87,10 +90,14 @@ double estimated_trace_bytes(const TypedPlan& typed) {
     bytes += static_cast<double>(passes.count) / 2.0 *
              (bytes_of(programs, passes.first, c) + bytes_of(programs, passes.last, c));
   }
-  if (all.decodes())
-    bytes +=
-        static_cast<double>(c.model.layers) * bytes_of(typed.plan.hand_over, typed.types->hand_over,
-                                                       typed.plan.prefill.torus, c.numerics.regime);
+  const auto hand_over = [&](const Program& program, const ValueTypes& types) {
+    bytes += static_cast<double>(c.model.layers) *
+             bytes_of(program, types, typed.plan.prefill.torus, c.numerics.regime);
+  };
+  if (all.decodes()) hand_over(typed.plan.hand_over, typed.types->hand_over);
+  if (!all.prefix().given()) return bytes;
+  hand_over(typed.plan.prefix_hand_over, typed.types->prefix_hand_over);
+  if (all.decodes()) hand_over(typed.plan.prefix_to_decode, typed.types->prefix_to_decode);
   return bytes;
 }
 

@@ -45,10 +45,11 @@ struct Answer : Filed<Tensor> {
   const Tensor& weight(const std::string& id) const;
 
   /// What C equal blocks of the vocabulary make of the pass's logits: candidates and indices, [BC].
-  /// Throws Error: "oracle_id" (no pass of this name samples), "oracle_range" (V is no multiple of
-  /// C).
-  Tensor candidates(const std::string& pass, std::int64_t C) const;
-  Tensor indices(const std::string& pass, std::int64_t C) const;
+  /// Blocks may be those of `places` ids, of which the vocabulary is the first: the last ones have
+  /// fewer, or none and hold 0. Throws Error: "oracle_id" (no pass of this name samples),
+  /// "oracle_range" (V, or the places, are no multiple of C, or fewer than V).
+  Tensor candidates(const std::string& pass, std::int64_t C, std::int64_t places = 0) const;
+  Tensor indices(const std::string& pass, std::int64_t C, std::int64_t places = 0) const;
 
   /// The d of the bound: the largest of_numerator of all degrees where there are so many inverses
   /// by layer, of this model and of whatever it is compared with.

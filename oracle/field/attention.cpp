@@ -90,12 +90,14 @@ Value append(Pass& pass, const Value& cache, Value added) {
 
 Value scores(Pass& pass, int layer, const Extents& x, const Value& q, const Value& k_cache) {
   const Arithmetic& math = pass.math();
-  const Number scale = pass.constant(fmt::format("attend_scale Q={}", x.Q));
+  const bool base2 = pass.config().softmax == shardproof::Softmax::base2;  // then wq has the scale
+  const Number scale =
+      base2 ? math.integer(1) : pass.constant(fmt::format("attend_scale Q={}", x.Q));
   const Tensor* const slopes = pass.weight(-1, "alibi_slopes");
   Value raw{
       Tensor({q.tensor.shape[0], q.tensor.shape[1], q.tensor.shape[2], k_cache.tensor.shape[1]}),
       product(q.degree, k_cache.degree)};
-  Value score{raw.tensor, product(raw.degree, kVariable)};
+  Value score{raw.tensor, base2 ? raw.degree : product(raw.degree, kVariable)};
   if (slopes != nullptr) score.degree = sum(score.degree, kVariable);
   for (size_t b = 0; b < x.B; ++b)
     for (size_t i = 0; i < x.L; ++i)
@@ -128,8 +130,9 @@ Softmax softmax(Pass& pass, int layer, const Extents& x, const Value& score) {
   Value max{Tensor(BLH), kVariable}, denom{Tensor(BLH), product(kVariable, kVariable)};
   Value exp{Tensor(score.tensor.shape), product(kVariable, kVariable)};
   const Function X = pass.function("score to max", score.degree);
-  const Function G = pass.function("score to exp", score.degree);
-  const Function J = pass.function("max to exp", max.degree);
+  const bool base2 = pass.config().softmax == shardproof::Softmax::base2;
+  const Function G = pass.function(base2 ? "score to exp2" : "score to exp", score.degree);
+  const Function J = pass.function(base2 ? "max to exp2" : "max to exp", max.degree);
   for (size_t b = 0; b < x.B; ++b)
     for (size_t i = 0; i < x.L; ++i)
       for (size_t h = 0; h < x.H; ++h) {

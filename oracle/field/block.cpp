@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "oracle/constants.h"
 #include "weights/registry.h"
 
 namespace shardproof::oracle::field {
@@ -15,7 +16,7 @@ using std::size_t;
 /// "norm E=96 eps=0x1p-20".
 std::string norm_function(const ModelConfig& config) {
   char eps[64];
-  std::snprintf(eps, sizeof eps, "%a", config.eps);
+  std::snprintf(eps, sizeof eps, "%a", Constants(config).eps);
   return "norm E=" + std::to_string(config.E) + " eps=" + eps;
 }
 
@@ -26,10 +27,10 @@ Value add(Pass& pass, int layer, std::string_view name, const Value& x, const Va
   return pass.store(layer, name, std::move(z));
 }
 
-std::string_view activation(Ffn ffn) {
-  switch (ffn) {
+std::string_view activation(const ModelConfig& config) {
+  switch (config.ffn) {
     case Ffn::swiglu:
-      return "swish";
+      return config.softmax == Softmax::base2 ? "swish2" : "swish";
     case Ffn::geglu:
     case Ffn::gelu:
       return "gelu";
@@ -43,7 +44,7 @@ Value ffn(Pass& pass, int layer, const Value& n) {
   const ModelConfig& c = pass.config();
   const Value gate =
       project(pass, layer, "gate", {{{n, "w_gate"}}, "w_gate_scale", {"b_gate"}}, {c.F});
-  const Function f = pass.function(activation(c.ffn), gate.degree);
+  const Function f = pass.function(activation(c), gate.degree);
   Value hidden{gate.tensor, kVariable};
   for (Number& v : hidden.tensor.data) v = f(v);
   if (pass.weight(layer, "w_up") != nullptr) {

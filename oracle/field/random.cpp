@@ -31,7 +31,8 @@ Number Random::numbers(std::array<std::uint64_t, 4> counter, std::uint64_t hash)
 }
 
 bool keeps_zero(std::string_view function) {
-  return function == "swish" || function == "gelu" || function == "gelu_erf" || function == "bf16";
+  return function == "swish" || function == "swish2" || function == "gelu" ||
+         function == "gelu_erf" || function == "bf16";
 }
 
 }  // namespace shardproof::oracle::field

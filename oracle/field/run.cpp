@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "oracle/field/pass.h"
 #include "oracle/field/sample.h"
 #include "oracle/request_check.h"
+#include "oracle/row_alone.h"
 #include "weights/registry.h"
 
 namespace shardproof::oracle::field {
@@ -53,7 +55,9 @@ Value unembed(Pass& pass, const Value& x) {
     s.tensor.data[n] =
         pass.math().dot(&x.tensor.data[(b * L + pass.last(b)) * E], &U.data[n % V * E], E);
   }
-  Value logits = scaled(pass, s, model_scale(pass, "logit_scale", c.logit_scale));
+  Value logits =
+      scaled(pass, s,
+             model_scale(pass, "logit_scale", c.softmax == Softmax::base2 ? 1.0F : c.logit_scale));
   if (const Tensor* const bias = pass.weight(-1, "unembed_bias")) {
     pass.scaled(-1, "logits", logits);
     for (size_t n = 0; n < logits.tensor.data.size(); ++n)
@@ -79,11 +83,8 @@ Answer opened(const Request& request) {
   return answer;
 }
 
-}  // namespace
-
-Answer run(const Request& request) {
-  const Arithmetic of_setting(request.setting);  // refuses what is no field
-  check_request(request.config, request.passes, request.ids, IdsOf::all);
+/// All rows as one batch, each of which has as many tokens as the pass.
+Answer together(const Request& request) {
   Answer answer = opened(request);
   std::vector<Cache> caches(static_cast<size_t>(request.config.layers));
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
@@ -96,6 +97,38 @@ Answer run(const Request& request) {
     const Value logits = unembed(pass, norm(pass, -1, "final_norm", x));
     if (plan.sample) sample(pass, logits);
   }
+  return answer;
+}
+
+}  // namespace
+
+Answer run(const Request& request) {
+  const Arithmetic of_setting(request.setting);  // refuses what is no field
+  check_request(request.config, request.passes, request.ids, IdsOf::all);
+  if (is_one_batch(request.passes)) return together(request);
+  Answer answer = opened(request);
+  std::vector<Filed<Tensor>> rows;
+  const auto B = static_cast<size_t>(request.ids.shape[0]);
+  for (size_t b = 0; b < B; ++b) {
+    Request own = request;
+    own.ids = ids_alone(request.ids, b);
+    own.passes = passes_alone(request.passes, b);
+    Answer alone = together(own);
+    for (const auto& [name, count] : alone.applied) answer.applied[name] += count;
+    for (const auto& [layer, count] : alone.inverted) answer.inverted[layer] += count;
+    answer.degrees.merge(alone.degrees);
+    for (const auto& [pass, hashed] : alone.hashed_logits) {
+      Tensor& all =
+          answer.hashed_logits.try_emplace(pass, Shape{request.ids.shape[0], request.config.V})
+              .first->second;
+      std::copy(hashed.data.begin(), hashed.data.end(),
+                all.data.begin() + static_cast<std::ptrdiff_t>(b * hashed.data.size()));
+    }
+    answer.hashed_ids = std::move(alone.hashed_ids);
+    answer.rho = alone.rho;
+    rows.push_back(std::move(alone));
+  }
+  put_together(answer, rows, request.config, request.passes);
   return answer;
 }
 

@@ -12,24 +12,27 @@ namespace {
 
 using std::size_t;
 
-/// Of each block of width V/C: Σ_j ρ^j·A(z_j), or of indices Σ_j ρ^j·A(z_j)·T(id_j).
-Tensor lists(const Answer& answer, const std::string& pass, std::int64_t C, bool of_ids) {
+/// Of each block of width places/C: Σ_j ρ^j·A(z_j), or of indices Σ_j ρ^j·A(z_j)·T(id_j).
+Tensor lists(const Answer& answer, const std::string& pass, std::int64_t C, std::int64_t places,
+             bool of_ids) {
   const auto found = answer.hashed_logits.find(pass);
   if (found == answer.hashed_logits.end())
     throw Error("oracle_id", fmt::format("{:?} is no pass of this run that samples", pass));
   const Tensor& hashed = found->second;
   const std::int64_t V = hashed.shape[1];
-  if (C < 1 || V % C != 0)
-    throw Error("oracle_range", fmt::format("{} ids make no {} equal blocks", V, C));
+  const std::int64_t all = places == 0 ? V : places;
+  if (C < 1 || all < V || all % C != 0)
+    throw Error("oracle_range", fmt::format("{} ids make no {} equal blocks", all, C));
   const Arithmetic math(answer.setting);
-  const auto width = static_cast<size_t>(V / C);
+  const std::int64_t width = all / C;
   Tensor blocks({hashed.shape[0], C});
   for (size_t block = 0; block < blocks.data.size(); ++block) {
+    const auto row = static_cast<std::int64_t>(block) / C;
+    const std::int64_t first = static_cast<std::int64_t>(block) % C * width;
     Number power = math.integer(1);
-    for (size_t j = 0; j < width; ++j) {
-      const size_t at = block * width + j;
-      Number term = math.multiply(power, hashed.data[at]);
-      if (of_ids) term = math.multiply(term, answer.hashed_ids.data[at % static_cast<size_t>(V)]);
+    for (std::int64_t id = first; id < std::min(first + width, V); ++id) {
+      Number term = math.multiply(power, hashed.data[static_cast<size_t>(row * V + id)]);
+      if (of_ids) term = math.multiply(term, answer.hashed_ids.data[static_cast<size_t>(id)]);
       blocks.data[block] = math.add(blocks.data[block], term);
       power = math.multiply(power, answer.rho);
     }
@@ -72,12 +75,12 @@ const Tensor& Answer::weight(const std::string& id) const {
   return found->second;
 }
 
-Tensor Answer::candidates(const std::string& pass, std::int64_t C) const {
-  return lists(*this, pass, C, false);
+Tensor Answer::candidates(const std::string& pass, std::int64_t C, std::int64_t places) const {
+  return lists(*this, pass, C, places, false);
 }
 
-Tensor Answer::indices(const std::string& pass, std::int64_t C) const {
-  return lists(*this, pass, C, true);
+Tensor Answer::indices(const std::string& pass, std::int64_t C, std::int64_t places) const {
+  return lists(*this, pass, C, places, true);
 }
 
 std::int64_t Answer::degree(const std::map<int, std::int64_t>& inverses) const {

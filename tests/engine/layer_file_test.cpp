@@ -106,6 +106,8 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
        "layer_c1: p.txt line 1: x: BLE_x partialsum-yz; inputs must be complete"},
       {with("is input pos", "is input ids"), "layer_c1: p.txt line 10: pos: a layer has no input"},
       {with("is previous k_cache", "is k_cache"), "layer_c1: p.txt line 13: k_old: a layer has no"},
+      {with("input k_old", "input pk : NTKQ is prefix k_cache\ninput k_old"),
+       "layer_c1: p.txt line 13: pk: a layer has no input 'prefix k_cache'; legal: in, weight"},
       {whole() + "input late : E is weight norm\n",
        "layer_c1: p.txt line 46: late: inputs must precede the first step"},
       {with("input v_old : B_zyxMKQ", "input v_old : BMKQ"),
@@ -113,6 +115,13 @@ TEST_F(LayerFile, SaysWhatIsWrongWithTheInputs) {
   };
   for (const auto& [text, message] : edits)
     EXPECT_EQ(said(text).substr(0, message.size()), message) << said(text);
+}
+
+TEST_F(LayerFile, HasNoStepThatIsACacheOfPrefixes) {
+  const std::string message = said(with("is k_rot", "is prefix k_cache"));
+  EXPECT_TRUE(message.starts_with("layer_c5: p.txt line ")) << message;
+  EXPECT_NE(message.find("kp: a layer of palm-tiny has no 'prefix k_cache'"), std::string::npos)
+      << message;
 }
 
 TEST_F(LayerFile, TakesTheInputsThatTheRegistryGivesToLayers) {

@@ -80,7 +80,7 @@ TEST(Layout, ShardsByEye) {
 
 RC_GTEST_PROP(LayoutLaw, ParseInvertsPrint, ()) {
   std::string letters;
-  for (char c : std::string("BLMEFHKQVCSRPJ"))
+  for (char c : std::string("BLMNTEFHKQVCSRPJW"))
     if (draw_int(0, 3) == 0) letters += c;
   const Layout layout = draw_layout(letters, true);
   RC_CLASSIFY(layout.is_partial(), "partial");

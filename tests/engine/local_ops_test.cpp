@@ -14,30 +14,11 @@
 #include "engine/numeric/functions.h"
 #include "engine/transfer.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/written_values.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
 namespace {
-
-using Chips = ChipArrays<float>;
-using Ints = ChipArrays<std::int32_t>;
-
-const Torus kOne;
-Threads& one() {
-  static Threads threads(1);
-  return threads;
-}
-
-Sharded values(const char* layout, const Shape& shape, std::vector<float> data,
-               const Torus& torus = kOne) {
-  return shard(tensor_of(shape, std::move(data)), Layout::parse(layout), torus);
-}
-Sharded integers(const char* layout, const Shape& shape, std::vector<std::int32_t> data,
-                 const Torus& torus = kOne) {
-  IntTensor t(shape);
-  t.data = std::move(data);
-  return shard(t, Layout::parse(layout), torus);
-}
 
 TEST(Norm, DividesByTheRootMeanSquareOverTheWholeE) {
   // Mean square (4+4+16+16)/4 = 10, whose root the eps of 6 makes 4; two chips hold half of E each.
@@ -136,6 +117,12 @@ TEST(Elementwise, RoundWhereTheSpecificationSays) {
   EXPECT_EQ(swish32(third), w);
   EXPECT_EQ(swiglu(values("B", {2}, {third, 0}), values("B", {2}, {third, 9}), one()).f32(),
             (Chips{{w * third, 0}}));
+  // In a base-2 model of twice the gate, which is half of it.
+  EXPECT_EQ(swish2_32(0.5F * third), w);
+  EXPECT_EQ(swiglu(values("B", {2}, {0.5F * third, 0}), values("B", {2}, {third, 9}), one(),
+                   Softmax::base2)
+                .f32(),
+            (Chips{{w * third, 0}}));
   EXPECT_EQ(geglu(values("B", {1}, {third}), values("B", {1}, {third}), one()).f32()[0][0],
             gelu32(third) * third);
   // The textbook forms 1 + tanh and 1 + erf cancel to 0 long before -8; these do not.
@@ -214,6 +201,22 @@ TEST(Attend, ScoresAreScaledAndTheirMaxTakenOverVisibleKeysOnly) {
   EXPECT_EQ(a.exp.f32(), (Chips{{1, exp32(-4), 0}}));
   EXPECT_EQ(a.denom.f32()[0][0], static_cast<float>(1.0 + static_cast<double>(exp32(-4))));
   EXPECT_EQ(a.attn.f32()[0][1], static_cast<float>(2.0 / static_cast<double>(a.denom.f32()[0][0])));
+}
+
+TEST(Attend, InBaseTwoNothingIsScaledAndWeightsArePowersOfTwo) {
+  const Sharded q = values("BLHQ", {1, 1, 1, 4}, {1, 0, 0, 0});
+  const Sharded k = values("BMKQ", {1, 2, 1, 4}, {2, 9, 9, 9, -6, 9, 9, 9});
+  const Sharded pos = integers("BL", {1, 1}, {1});
+  for (const Regime regime : {Regime::exact, Regime::f32}) {
+    const Attention a = attend(q, k, k, pos, one(), regime, nullptr, nullptr, Softmax::base2);
+    EXPECT_EQ(a.score.f32(), (Chips{{2, -6}}));
+    EXPECT_EQ(a.exp.f32(), (Chips{{1, 0x1p-8F}}));
+    EXPECT_EQ(a.denom.f32(), (Chips{{1 + 0x1p-8F}}));
+  }
+  // Slopes are folded as they are: a key one position back.
+  const Sharded slopes = values("H", {1}, {0.25F});
+  const Attention a = attend(q, k, k, pos, one(), Regime::exact, &slopes, nullptr, Softmax::base2);
+  EXPECT_EQ(a.score.f32(), (Chips{{1.75F, -6}}));
 }
 
 TEST(Attend, SlopesLowerScoresByTheDistanceOfTheKey) {

@@ -19,9 +19,9 @@ struct OpSample {
 
   /// Of the inputs, by their letters.
   std::map<std::string, Shape> shapes() const {
-    static const std::map<char, std::int64_t> extents{{'B', 4}, {'L', 2}, {'M', 3}, {'E', 8},
-                                                      {'F', 8}, {'H', 4}, {'K', 2}, {'Q', 4},
-                                                      {'V', 8}, {'P', 9}, {'J', 2}};
+    static const std::map<char, std::int64_t> extents{
+        {'B', 4}, {'L', 2}, {'M', 3}, {'N', 2}, {'T', 2}, {'E', 8}, {'F', 8},
+        {'H', 4}, {'K', 2}, {'Q', 4}, {'V', 8}, {'P', 9}, {'J', 2}};
     std::map<std::string, Shape> all;
     for (const ValueDecl& input : program().inputs) {
       Shape& shape = all[input.name];
@@ -43,6 +43,7 @@ inline std::vector<OpSample> op_samples() {
       "input cos : PJ is weight rope_cos\ninput sin : PJ is weight rope_sin\n";
   const std::string candidates =
       "input z : BV is logits\nv : BC, i : BC = local_argmax(z) is stat candidates, stat indices\n";
+  const std::string chances = "input e : BV_yx is stat chances\n";
   return {
       {K::all_gather, x + "y : BLE_y = all_gather(x, E, x) is in\n"},
       {K::reduce_scatter, partial + "y : BLF_yx = reduce_scatter(p, F, x) is gate\n"},
@@ -80,10 +81,23 @@ inline std::vector<OpSample> op_samples() {
                       "input c : BMKQ is k_cache\n"
                       "s : BLH_yxM, m : BLH_yx, e : BLH_yxM, d : BLH_yx, o : BLH_yxQ = "
                       "attend(q, c, c, pos) is score, max, exp, denom, attn\n"},
+      {K::attend_prefix, q + pos +
+                             "input c : BMKQ is k_cache\ninput p : NTKQ is prefix k_cache\n"
+                             "s : BLH_yxM, m : BLH_yx, e : BLH_yxM, d : BLH_yx, o : BLH_yxQ = "
+                             "attend_prefix(q, c, c, p, p, pos) is score, max, exp, denom, attn\n"},
       {K::local_argmax,
        "input z : BV_yx is logits\nv : BC_yx, i : BC_yx = local_argmax(z) "
        "is stat candidates, stat indices\n"},
       {K::argmax, candidates + "y : B = argmax(v, i) is token\n"},
+      {K::weigh, candidates + "y : BV = weigh(z, v) is stat chances\n"},
+      {K::top_k, chances + "w : BW, f : B, y : BV_yx = top_k(e, yx) is stat top_k_counts, "
+                           "stat top_k_floor, stat top_k_chances\n"},
+      {K::top_p, chances + "w : BW, f : B, y : BV_yx = top_p(e, yx) is stat top_p_sums, "
+                           "stat top_p_floor, stat top_p_chances\n"},
+      {K::masses, chances + "y : BC_yxW = masses(e) is stat masses\n"},
+      {K::draw, chances + "m : BC_yxW = masses(e) is stat masses\n"
+                          "g : BCW = all_gather(m, C, yx) is stat masses\n"
+                          "y : BC_yx, t : BC_yx = draw(e, g) is stat hits, stat drawn\n"},
   };
 }
 

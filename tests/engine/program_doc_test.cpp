@@ -60,7 +60,7 @@ TEST(ProgramManual, EveryStatementParsesAndEveryOpHasOne) {
   EXPECT_GE(lines, 45);
   for (const OpRow& op : all_ops())
     EXPECT_TRUE(ops.contains(op.kind)) << "no example of " << op.name;
-  for (int kind = 0; kind <= static_cast<int>(Role::Kind::previous); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(Role::Kind::prefix); ++kind)
     EXPECT_TRUE(roles.contains(static_cast<Role::Kind>(kind))) << "role " << kind;
 }
 

@@ -38,6 +38,7 @@ std::string after(const std::string& message, const std::string& flag) {
   std::istringstream rest(message.substr(at + flag.size() + 1));
   std::string word;
   rest >> word;
+  if (word.ends_with(';')) word.pop_back();  // what divides as well follows
   return word;
 }
 
@@ -124,10 +125,12 @@ TEST(Strategy, EveryViolationStandsInOneMessage) {
   const Strategy ws = Strategy::parse("ws2d"), wg = Strategy::parse("wg-xyz:batch");
   EXPECT_EQ(message("palm-tiny", "5x1x1", {ws, ws}, 1),
             "strategy_c3: ws2d:heads on torus 5x1x1 needs E=96, F=384, H=24, V=264 divisible by "
-            "XYZ=5; the nearest legal: --model palm-tiny,E=95,F=385,H=25,V=265");
+            "XYZ=5; the nearest legal: --model palm-tiny,E=95,F=385,H=25,V=265; padding that "
+            "divides: --pad-heads 25 --pad-vocab 265");
   EXPECT_EQ(message("palm-tiny,E=97,F=10,H=5", "4x2x3", {wg}, 25),
             "strategy_c3: wg-xyz:batch on torus 4x2x3 needs E=97 divisible by X=4, F=10, H=5 by "
-            "YZ=6, B=25 by XYZ=24; the nearest legal: --model palm-tiny,F=12,H=6 --batch 24");
+            "YZ=6, B=25 by XYZ=24; the nearest legal: --model palm-tiny,F=12,H=6 --batch 24; "
+            "padding that divides: --pad-heads 6");
   EXPECT_EQ(message("palm-tiny,E=97", "4x2x3", {wg, ws}, 24),
             "strategy_c3: wg-xyz:batch then ws2d:heads on torus 4x2x3 needs E=97 divisible by "
             "XYZ=24; the nearest legal: --model palm-tiny");
@@ -148,6 +151,27 @@ TEST(Strategy, EveryViolationStandsInOneMessage) {
             std::string::npos);
 }
 
+TEST(Strategy, NamesTheLeastPaddingThatDivides) {
+  const Strategy ws = Strategy::parse("ws2d");
+  const auto message = [&](const char* model, const char* placed) {
+    const ModelConfig on_chips = parse_model(placed);
+    return message_of([&] {
+      require_legal({ws, ws}, parse_model(model), Torus(4, 2, 3), 24, &on_chips);
+    });
+  };
+  // In whole groups: of three heads 24 are eight, of five 24 are none.
+  EXPECT_EQ(message("palm-tiny,H=21,K=7", "palm-tiny,H=21,K=7"),
+            "strategy_c3: ws2d:heads on torus 4x2x3 needs H=21 divisible by XYZ=24; the nearest "
+            "legal: --model palm-tiny,K=8; padding that divides: --pad-heads 24");
+  EXPECT_TRUE(message("palm-tiny,H=20,K=4", "palm-tiny,H=20,K=4").ends_with(": --pad-heads 120"));
+  EXPECT_TRUE(message("palm-tiny,V=250", "palm-tiny,V=250").ends_with(": --pad-vocab 264"));
+  // Padding that divides is legal, and one that does not is what is mended.
+  EXPECT_EQ(message("palm-tiny,H=20,V=250", "palm-tiny"), "");
+  EXPECT_EQ(message("palm-tiny,H=20,V=250", "palm-tiny,H=22,V=260"),
+            "strategy_c3: ws2d:heads on torus 4x2x3 needs H=22, V=260 divisible by XYZ=24; the "
+            "nearest legal: --pad-heads 24 --pad-vocab 264");
+}
+
 TEST(Strategy, EveryShardingOfADimMustDivideIt) {
   const auto message = [](const char* model, std::vector<const char*> names, std::int64_t batch) {
     std::vector<Strategy> phases;
@@ -158,7 +182,7 @@ TEST(Strategy, EveryShardingOfADimMustDivideIt) {
   EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:batch"}, 24), "");
   EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:heads"}, 24),
             "strategy_c3: ws2d:heads on torus 4x2x3 needs H=6 divisible by XYZ=24; the nearest "
-            "legal: --model palm-tiny");
+            "legal: --model palm-tiny; padding that divides: --pad-heads 24");
   // Two shardings of B, of which none covers the other: the least common multiple.
   EXPECT_EQ(message("palm-tiny", {"ws2d:bfirst-x", "dp-z:2d"}, 12), "");
   EXPECT_EQ(message("palm-tiny", {"ws2d:bfirst-x", "dp-z:2d"}, 5),
@@ -170,7 +194,7 @@ TEST(Strategy, EveryShardingOfADimMustDivideIt) {
   // And of H: by YZ for one phase, by XY for the other.
   EXPECT_EQ(message("palm-tiny,H=12", {"ws2d:batch", "dp-z:1d"}, 24),
             "strategy_c3: ws2d:batch then dp-z:1d on torus 4x2x3 needs H=12 divisible by XY=8; the "
-            "nearest legal: --model palm-tiny");
+            "nearest legal: --model palm-tiny; padding that divides: --pad-heads 24");
   // Q, where heads are fewer than chips.
   EXPECT_EQ(message("palm-tiny,H=3,Q=3,rope=none", {"ws2d:few-heads"}, 1),
             "strategy_c3: ws2d:few-heads on torus 4x2x3 needs Q=3 divisible by Y=2; the nearest "
@@ -182,6 +206,23 @@ TEST(Strategy, EveryShardingOfADimMustDivideIt) {
             }),
             "strategy_c3: ws2d:few-heads on torus 4x3x1 needs Q=4 divisible by Y=3; the nearest "
             "legal: --model palm-tiny,H=3,Q=6");
+}
+
+// Nothing need divide the prefixes: those of a table are cut as far as they can be.
+TEST(Strategy, PrefixesNeedNotDivide) {
+  const Strategy cut = Strategy::parse("ws2d:batch");
+  ASSERT_NE(cut.table().find("prefix"), nullptr);
+  for (const ShardedDim& one : sharded_dims(cut)) EXPECT_FALSE(one.dim == 'N' || one.dim == 'T');
+  LayoutTable table = cut.table();
+  std::erase_if(table.lines, [](const LayoutLine& line) { return line.value == "prefix"; });
+  const Strategy without(table);
+  const auto dims = [](const Strategy& strategy) {
+    std::string all;
+    for (const ShardedDim& one : sharded_dims(strategy)) all += one.dim + one.axes.to_string();
+    return all;
+  };
+  EXPECT_EQ(dims(cut), dims(without));
+  EXPECT_EQ(smallest_batch(cut, Torus(4, 2, 3)), smallest_batch(without, Torus(4, 2, 3)));
 }
 
 TEST(Strategy, IsReadByNameAliasOrFromOnesOwn) {
@@ -260,6 +301,35 @@ TEST(Strategy, NamesTheNearestLegalPromptAndChunk) {
   EXPECT_EQ(message("ws2d:batch", 7, 2), "");
 }
 
+TEST(Strategy, NamesTheNearestLegalPrefix) {
+  const auto message = [](std::int64_t prefix, std::int64_t prompt, std::int64_t chunk) {
+    return message_of([&] {
+      require_lengths(Strategy::parse("sp:2d"), Torus(4, 2, 3), prompt, chunk, {prefix, 5});
+    });
+  };
+  const std::string begin =
+      "strategy_c5: sp:2d on torus 4x2x3 shards L, the positions of a pass, 6 ways: ";
+  EXPECT_EQ(message(6, 12, 12), "");
+  EXPECT_EQ(message(6, 12, 6), "");
+  EXPECT_EQ(message(12, 18, 12), "");
+  EXPECT_EQ(message(12, 18, 13), "");  // each is one pass
+  EXPECT_EQ(message(5, 12, 12),
+            begin + "prefix=5:5 is not divisible; the nearest legal: --prefix 6:5 --prompt 12");
+  EXPECT_EQ(message(10, 13, 13),
+            begin + "prefix=10:5 is not divisible; the nearest legal: --prefix 12:5 --prompt 18");
+  EXPECT_EQ(message(6, 13, 13),
+            begin + "prompt=13 is not divisible; the nearest legal: --prefix 6:5 --prompt 12");
+  EXPECT_EQ(message(6, 18, 8),
+            begin +
+                "chunk=8 is not divisible; the nearest legal: --prefix 6:5 --prompt 18 "
+                "--chunk 6");
+  // A chunk that was long enough for the prompt that there was.
+  EXPECT_EQ(message(9, 20, 11),
+            begin +
+                "prefix=9:5 is not divisible; the nearest legal: --prefix 6:5 --prompt 18 "
+                "--chunk 12");
+}
+
 RC_GTEST_PROP(Strategy, TheNamedLengthsAreLegal, ()) {
   const Strategy s = *rc::gen::elementOf(all_strategies());
   const Torus torus = draw_torus();
@@ -280,6 +350,37 @@ RC_GTEST_PROP(Strategy, TheNamedLengthsAreLegal, ()) {
   // Every pass is legal then, the last and shorter one too.
   if (legal % legal_chunk > 0) require_lengths(s, torus, legal, legal % legal_chunk);
   RC_ASSERT(2 * std::abs(legal - prompt) <= unit || legal == unit);
+}
+
+RC_GTEST_PROP(Strategy, TheNamedPrefixesAreLegal, ()) {
+  const Strategy s = *rc::gen::elementOf(all_strategies());
+  const Torus torus = draw_torus();
+  const std::int64_t unit = divisor(s, torus, 'L');
+  const SharedPrefix prefix{draw_int(1, 60), draw_int(1, 9)};
+  const std::int64_t prompt = prefix.length + draw_int(1, 60);
+  const std::int64_t chunk = draw_int(1, static_cast<int>(prompt));
+  // Every pass there is, one after the other.
+  const auto divides = [&](const SharedPrefix& of, std::int64_t up_to, std::int64_t each) {
+    for (std::int64_t all : {of.length, up_to - of.length})
+      for (; all > 0; all -= each)
+        if (std::min(all, each) % unit != 0) return false;
+    return true;
+  };
+  const std::string said = message_of([&] { require_lengths(s, torus, prompt, chunk, prefix); });
+  RC_ASSERT((said == "") == divides(prefix, prompt, chunk));
+  if (said == "") return;
+  RC_ASSERT(said.starts_with("strategy_c5: "));
+  const SharedPrefix legal = parse_prefix(after(said, "--prefix"));
+  const std::int64_t legal_prompt = std::stoll(after(said, "--prompt"));
+  const std::string part = after(said, "--chunk");
+  RC_ASSERT(legal.rows == prefix.rows);
+  RC_ASSERT(legal.length < legal_prompt);
+  // A chunk that is not named is as it was, or the prompt where it was that.
+  const std::int64_t legal_chunk = !part.empty()     ? std::stoll(part)
+                                   : chunk == prompt ? legal_prompt
+                                                     : chunk;
+  RC_ASSERT(divides(legal, legal_prompt, legal_chunk));
+  RC_ASSERT(2 * std::abs(legal.length - prefix.length) <= unit || legal.length == unit);
 }
 
 TEST(SmallestBatch, IsTheLeastCommonMultipleOfTheCuts) {

@@ -197,7 +197,26 @@ TEST(Draw, IsTheSameCaseWhoeverCompiledIt) {
             "torus=3x3x1 model=palm-tiny,layers=1,E=27,F=54,H=12,K=2,Q=2,V=63"
             " prefill=wg-x:natural decode=ws2d:norm-first-kv block=parallel weights=f32 act=f32"
             " regime=exact schedule=group loop=none acc=f32 wire=f32 batch=9 prompt=4 chunk=3 gen=3"
-            " seed=213491");
+            " seed=213491 sample=random temperature=3 top_k=19 top_p=0.5");
+}
+
+// Of a legal size for the prefill, beside rows of any lengths, and all the same of its stratum.
+TEST(Draw, SharesPrefixes) {
+  std::set<std::string> beside;
+  for (const Case& c : drawn()) {
+    if (!c.prefix.given()) continue;
+    EXPECT_EQ(c.prefix.length % smallest_length(c.prefill, c.torus), 0) << print_case(c);
+    EXPECT_LE(c.prefix.rows, c.batch) << print_case(c);
+    EXPECT_LT(c.prefix.length, c.prompt) << print_case(c);
+    for (const std::int64_t length : c.lengths.cycle)
+      EXPECT_LT(c.prefix.length, length) << print_case(c);
+    beside.insert(c.lengths.ragged ? "ragged" : c.lengths.given() ? "lengths" : "whole rows");
+    beside.insert(std::string(to_string(c.numerics.regime)));
+    beside.insert(c.sampling.sample == Sample::random ? "random" : "greedy");
+    if (smallest_length(c.prefill, c.torus) > 1) beside.insert("positions sharded");
+  }
+  EXPECT_EQ(beside, (std::set<std::string>{"ragged", "lengths", "whole rows", "exact", "f32",
+                                           "field", "random", "greedy", "positions sharded"}));
 }
 
 TEST(Draw, CoversWhatItMustForAnySeed) {

@@ -141,6 +141,25 @@ TEST(KeyValues, AreThoseOfTheCase) {
 
 // ---- shares
 
+TEST(KeyValues, SayWhatRowsShare) {
+  const std::string of = "torus=1x1x1 batch=4 prompt=6 ";
+  for (const auto& [keys, values] : std::vector<std::pair<std::string, std::set<std::string>>>{
+           {"", {"no prefix"}},
+           {"prefix=1:4", {"prefix=1:N", "prefix=P:N, N=B", "prefix=P:N, chunk>=P"}},
+           {"prefix=3:1 chunk=2", {"prefix=P:N, P>1", "prefix=P:N, N=1", "prefix=P:N, chunk<P"}},
+           {"prefix=3:2 chunk=3",
+            {"prefix=P:N, P>1", "prefix=P:N, B/N rows each", "prefix=P:N, chunk>=P"}},
+           {"prefix=2:3 lengths=3,6",
+            {"prefix=P:N, P>1", "prefix=P:N, some of more rows", "prefix=P:N, chunk>=P",
+             "prefix=P:N, padding behind"}}}) {
+    std::set<std::string> said;
+    for (const std::string& value : values_of((of + keys).c_str()))
+      if (value.find("prefix") != std::string::npos && value != "decode=prefill")
+        said.insert(value);
+    EXPECT_EQ(said, values) << keys;
+  }
+}
+
 /// A coverage of drawn cases that are all changed.
 template <class Change>
 std::string shortfall(Change&& change) {
@@ -179,6 +198,8 @@ TEST(Coverage, DemandsItsShares) {
               if (c.model.rope == Rope::alibi) c.model.rope = Rope::none;
             }},
            {"bias of the logits", [](Case& c) { c.model.unembed_bias = false; }},
+           {"shared prefixes", [](Case& c) { c.prefix = {}; }},
+           {"softmax of base 2", [](Case& c) { c.model.softmax = Softmax::base_e; }},
            {"another preset", [](Case& c) { c.model.preset = ModelConfig().preset; }},
            {"regime f32", [](Case& c) { c.numerics.regime = Regime::exact; }},
            {"cache f32",

@@ -47,7 +47,14 @@ INSTANTIATE_TEST_SUITE_P(All, ModelFamily,
                          testing::Values(Family{"llama", "llama"}, Family{"gptj", "gptj"},
                                          Family{"falcon", "falcon"},
                                          Family{"alibi", "palm-tiny,K=6,rope=alibi"},
-                                         Family{"biased", "palm-tiny,bias=ffn,unembed_bias=true"}),
+                                         Family{"biased", "palm-tiny,bias=ffn,unembed_bias=true"},
+                                         Family{"base2", "palm-tiny,K=6,softmax=base2"},
+                                         Family{"base2_llama", "llama,softmax=base2"},
+                                         Family{"base2_gptj", "gptj,softmax=base2"},
+                                         Family{"base2_falcon", "falcon,softmax=base2"},
+                                         Family{"base2_alibi",
+                                                "palm-tiny,K=6,rope=alibi,bias=all,"
+                                                "unembed_bias=true,softmax=base2"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // ---- found

@@ -62,9 +62,16 @@ TEST(LayerProgram, EveryStrategysTextIsJudgedEqual) {
 
 RC_GTEST_PROP(LayerProgram, PrintAndParseAreInverseForEveryCase, ()) {
   const Case c = *any_case();
-  for (const PhasePrograms& phase : {make_plan(c).prefill, make_plan(c).decode})
-    for (const Program* p : {&phase.embed, &phase.layer, &phase.head, &phase.sample})
-      RC_ASSERT(parse_program(p->name, print_program(*p)) == *p);
+  const RunPlan plan = make_plan(c);
+  std::vector<const Program*> programs{&plan.hand_over};
+  std::vector<const PhasePrograms*> phases{&plan.prefill, &plan.decode};
+  if (c.prefix.given()) {
+    phases.push_back(&plan.prefix);
+    programs.insert(programs.end(), {&plan.prefix_hand_over, &plan.prefix_to_decode});
+  }
+  for (const PhasePrograms* phase : phases)
+    programs.insert(programs.end(), {&phase->embed, &phase->layer, &phase->head, &phase->sample});
+  for (const Program* p : programs) RC_ASSERT(parse_program(p->name, print_program(*p)) == *p);
 }
 
 /// The program with the axes of sums in one order: theirs says nothing.

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/program/count.h"
+#include "engine/run/dim_padding.h"
 #include "engine/run/inference.h"
 #include "golden/verify.h"
 #include "tests/golden/case_gen.h"
@@ -38,6 +39,9 @@ Case draw_of_the_five() {
                       whole(c.model.H, std::lcm(n, c.model.K)), c.model.K, whole(c.model.V, n));
   c.batch = whole(c.batch, n);
   c.gen = std::max<std::int64_t>(c.gen, 2);  // else there is no decode program
+  // What is longer on chips is counted so.
+  c.pad_heads = *rc::gen::element<std::int64_t>(0, 1) * (c.model.H + std::lcm(n, c.model.H));
+  c.pad_vocab = *rc::gen::element<std::int64_t>(0, 1) * (c.model.V + n);
   return c;
 }
 
@@ -58,12 +62,13 @@ std::int64_t movers(const Torus& torus, const Axes& from, const Axes& to) {
 class Formulas {
  public:
   Formulas(const Case& c, const Strategy& strategy) : c_(c), name_(strategy.to_string()) {
+    c_.model = placed_model(c);
     X_ = c.torus.size(Axis::x);
     n_ = c.torus.chips();
     YZ_ = n_ / X_;
     for (const char* axes : {"", "z", "zy", "zyx"}) {
       const int blocks = c.torus.size(Axes::parse(axes));
-      if (c.model.K % blocks != 0 || blocks == 1) continue;
+      if (c_.model.K % blocks != 0 || blocks == 1) continue;
       kv_ = Axes::parse(axes).size();
       kv_blocks_ = blocks;
     }
@@ -104,12 +109,22 @@ class Formulas {
            statistics() * 2 * gather(c_.batch, X_) + gather(c_.batch * c_.model.V / YZ_, X_);
   }
 
-  std::int64_t sample() const { return 2 * gather(c_.batch * n_, n_); }
+  std::int64_t sample() const {
+    const std::int64_t candidates = gather(c_.batch * n_, n_);
+    if (c_.sampling.sample == Sample::greedy) return 2 * candidates;
+    // The largest logits, masses of 12 words, hits and tokens; a round for each of 30 bits of a
+    // threshold, of a count or a sum (and that of all), added up on all chips.
+    constexpr std::int64_t kBits = 30, kWords = 12;
+    std::int64_t sent = (3 + kWords) * candidates;
+    if (c_.sampling.top_k > 0) sent += 2 * gather(c_.batch * kBits, n_);
+    if (c_.sampling.top_p < 1) sent += 2 * gather(c_.batch * (1 + kBits) * kWords, n_);
+    return sent;
+  }
 
   static std::int64_t hand_over(const Case& c) {
     const Formulas from(c, c.prefill), to(c, c.decode);
     if (from.batch() == to.batch()) return 0;
-    const std::int64_t cache = c.batch * c.prompt * c.model.K * c.model.Q;
+    const std::int64_t cache = c.batch * c.prompt * placed_model(c).K * c.model.Q;
     return 2 * (to.batch() ? from.into_batch(cache) : from.out_of_batch(cache));
   }
 
@@ -165,7 +180,7 @@ class Formulas {
     return scattered + moved + permuted(kv / n_, "yxz", "zyx");
   }
 
-  const Case& c_;
+  Case c_;  // with the model as placed
   std::string name_;
   std::int64_t X_, YZ_, n_, kv_blocks_ = 1;
   int kv_ = 0;
@@ -212,39 +227,46 @@ RC_GTEST_PROP(Ledger, EqualsWhatTheChipsReceived, ()) {
   Threads threads(1);
   run_inference(programs, known->weights, known->prompt, threads, &meter, Hazards::hostile());
   std::size_t met = 0;
-  const auto compare = [&](const Program& program, const std::string& prefix, std::int64_t L,
-                           std::int64_t M) {
-    const auto types = check(program, c, L, M);
+  const ModelConfig placed = placed_model(c);
+  const auto compare = [&](const Program& program, const std::string& prefix,
+                           const PassExtents& extents) {
+    Findings findings;
+    const auto types = check(program, placed, c.torus, extents, findings);
+    RC_ASSERT(findings.all().empty());
     for (const StepCost& cost : count(program, types, c.torus, c.numerics, c.model).steps) {
       if (!is_collective(cost.kind)) continue;
       std::int64_t received = meter.seen.at(prefix + cost.step);
       ++met;
       // The simulator reads every summand whole where an all_reduce is two rings of D(K−1)/K.
-      if (cost.kind == OpKind::all_reduce) received = 2 * received / cost.group;
+      if (cost.kind == OpKind::all_reduce || op_row(cost.kind).searches)
+        received = 2 * received / cost.group;
       RC_ASSERT(received == cost.moved);
     }
   };
-  const auto pass = [&](const PhasePrograms& p, const std::string& name, std::int64_t L,
-                        std::int64_t M, bool samples) {
-    compare(p.embed, name + ".embed.", L, M);
+  const auto of_layers = [&](const Program& program, const std::string& pass,
+                             const std::string& name, const PassExtents& extents) {
     for (std::int64_t l = 0; l < c.model.layers; ++l)
-      compare(p.layer, name + ".layer" + std::to_string(l) + ".", L, M);
-    compare(p.head, name + ".head.", L, M);
-    if (samples) compare(p.sample, name + ".sample.", L, M);
+      compare(program, pass + ".layer" + std::to_string(l) + "." + name, extents);
   };
-  std::int64_t chunk = 0;
-  for (std::int64_t at = 0; at < c.prompt; at += c.chunk, ++chunk) {
-    const std::int64_t L = std::min(c.chunk, c.prompt - at);
-    pass(programs.prefill, "prefill.c" + std::to_string(chunk), L, at, at + L == c.prompt);
+  std::map<Phase, std::string> last;  // pass of each phase
+  for (std::int64_t i = 0; i < programs.passes.size(); ++i) {
+    const PassPlan of = programs.passes.at(i);
+    const PhasePrograms& p = programs.programs(of.phase);
+    const PassExtents extents{of.batch(), of.L, of.cached, of.prefix.rows, of.prefix.length};
+    compare(p.embed, of.name + ".embed.", extents);
+    of_layers(p.layer, of.name, "", extents);
+    compare(p.head, of.name + ".head.", extents);
+    if (of.sample) compare(p.sample, of.name + ".sample.", extents);
+    last[of.phase] = of.name;
   }
-  for (std::int64_t step = 1; step < c.gen; ++step)
-    pass(programs.decode, "decode." + std::to_string(step), 1, c.prompt + step - 1, true);
-  if (c.gen > 1)
-    for (std::int64_t l = 0; l < c.model.layers; ++l)
-      compare(
-          programs.hand_over,
-          "prefill.c" + std::to_string(chunk - 1) + ".layer" + std::to_string(l) + ".hand_over.",
-          c.prompt, c.prompt);
+  const std::int64_t M = programs.passes.cached_by_prefill();
+  const PassExtents caches{c.batch, M, M, c.prefix.rows, c.prefix.length};
+  if (c.prefix.given())
+    of_layers(programs.prefix_hand_over, last[Phase::prefix], "prefix_hand_over.", caches);
+  if (c.gen > 1) {
+    of_layers(programs.hand_over, last[Phase::prefill], "hand_over.", caches);
+    of_layers(programs.prefix_to_decode, last[Phase::prefill], "prefix_to_decode.", caches);
+  }
   RC_ASSERT(met == meter.seen.size());  // nothing moved that is not counted
 }
 
@@ -274,20 +296,24 @@ double evaluated(const std::string& text, const std::map<char, double>& extents,
 RC_GTEST_PROP(Ledger, PrintsFormulasThatComeToItsNumbers, ()) {
   const Case c = *any_case();
   const RunPlan programs = make_plan(c);
-  const ModelConfig& m = c.model;
+  const ModelConfig m = placed_model(c);
   const std::int64_t L = c.gen > 1 ? 1 : c.chunk;  // without a decode step, of the prefill
   const auto real = [](std::int64_t v) { return static_cast<double>(v); };
   for (const Program* program :
        {&programs.decode.embed, &programs.decode.layer, &programs.decode.head,
-        &programs.decode.sample, &programs.hand_over}) {
-    const std::map<char, double> extents{{'B', real(c.batch)},  {'L', real(L)},
-                                         {'M', real(c.prompt)}, {'E', real(m.E)},
-                                         {'F', real(m.F)},      {'H', real(m.H)},
-                                         {'K', real(m.K)},      {'Q', real(m.Q)},
-                                         {'V', real(m.V)},      {'C', real(c.torus.chips())}};
+        &programs.decode.sample, &programs.hand_over, &programs.prefix_hand_over,
+        &programs.prefix_to_decode}) {
+    std::map<char, double> extents{{'B', real(c.batch)},       {'L', real(L)},
+                                   {'M', real(c.prompt)},      {'E', real(m.E)},
+                                   {'F', real(m.F)},           {'H', real(m.H)},
+                                   {'K', real(m.K)},           {'Q', real(m.Q)},
+                                   {'V', real(m.V)},           {'C', real(c.torus.chips())},
+                                   {'N', real(c.prefix.rows)}, {'T', real(c.prefix.length)}};
     const auto types = check(*program, c, L, c.prompt);
     for (const StepCost& cost : count(*program, types, c.torus, c.numerics, c.model).steps) {
       if (!is_collective(cost.kind)) continue;
+      const Type& made = types.at(cost.step);  // words of sampling are as many as a value has
+      if (const auto words = made.layout.find('W')) extents['W'] = real(made.shape[*words]);
       for (bool paper : {false, true}) {
         if (paper && cost.group == 1) continue;  // nothing moves, whatever the paper's formula says
         double printed = elements_per_chip(cost, c.torus.chips(), paper);

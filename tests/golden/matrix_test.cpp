@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <set>
+#include <string_view>
 
+#include "engine/run/plan.h"
 #include "golden/cases.h"
 #include "golden/strata.h"
 #include "tests/golden/drawn.h"
@@ -14,7 +18,8 @@ namespace shardproof {
 namespace {
 
 /// Whether some row has these keys: "torus=4x2x3 K=1 act=bf16", each a key of the case line, of the
-/// model or "strategy", which is prefill and decode alike. K=H is multihead, 1<K<H grouped.
+/// model or "strategy", which is prefill and decode alike. K=H is multihead, 1<K<H grouped. Rows
+/// with padding are only those that are asked for, and those with prefixes; prefix=given is any.
 class Row {
  public:
   explicit Row(const std::string& keys) {
@@ -30,6 +35,12 @@ class Row {
     }
   }
   bool operator()(const Case& c) const {
+    const auto asks = [&](std::string_view key) {
+      return std::any_of(wanted_.begin(), wanted_.end(),
+                         [&](const auto& one) { return one.first.starts_with(key); });
+    };
+    if ((c.pad_heads != 0 || c.pad_vocab != 0) && !asks("pad_")) return false;
+    if (c.prefix.given() && !asks("prefix")) return false;
     return std::all_of(wanted_.begin(), wanted_.end(),
                        [&](const auto& key) { return has(c, key.first, key.second); });
   }
@@ -53,6 +64,7 @@ class Row {
     if (key == "bias") return is(to_string(m.bias));
     if (key == "rope") return is(to_string(m.rope));
     if (key == "tied") return is(m.tied);
+    if (key == "softmax") return is(to_string(m.softmax));
     if (key == "cache") return is(to_string(m.cache));
     if (key == "weights") return is(to_string(n.weights));
     if (key == "act") return is(to_string(n.act));
@@ -61,6 +73,14 @@ class Row {
     if (key == "loop") return is(to_string(n.loop));
     if (key == "acc") return is(to_string(n.acc));
     if (key == "wire") return is(to_string(n.wire));
+    if (key == "prefix" && value == "given") return c.prefix.given();
+    if (key == "prefix") return is(c.prefix.to_string());
+    if (key == "pad_heads") return is(c.pad_heads);
+    if (key == "pad_vocab") return is(c.pad_vocab);
+    if (key == "sample") return is(to_string(c.sampling.sample));
+    if (key == "temperature") return is(c.sampling.temperature);
+    if (key == "top_k") return is(c.sampling.top_k);
+    if (key == "top_p") return is(c.sampling.top_p);
     ADD_FAILURE() << "no such key: " << key;
     return false;
   }
@@ -132,6 +152,18 @@ TEST(Matrix, HasTheModelFamilyInEveryFirstStrategy) {
     expect("strategy=" + s + " torus=4x2x3 ffn=gelu rope=none");
     expect("strategy=" + s + " torus=3x2x2 ffn=gelu-erf norm=layernorm bias=qkv block=serial");
   }
+}
+
+TEST(Matrix, HasTheFamilyInBaseTwo) {
+  for (const char* regime : {"exact", "f32", "field"}) {
+    const std::string of = std::string("softmax=base2 regime=") + regime;
+    for (const char* model : {"llama", "gptj", "falcon"}) expect(of + " model=" + model);
+    expect(of + " bias=all tied=true");
+    expect(of + " rope=alibi tied=false");
+    for (const char* weights : {"f32", "int8"}) expect(of + " weights=" + weights);
+  }
+  expect("softmax=base2 weights=bf16 act=bf16 acc=bf16 wire=bf16 cache=bf16 schedule=ring");
+  expect("softmax=base2 weights=int8 prefill=wg-xyz:natural decode=ws2d:batch torus=4x2x3");
 }
 
 TEST(Matrix, HasEveryStrategyWithEveryKindOfHeads) {
@@ -213,6 +245,97 @@ TEST(Matrix, LoopsEveryStrategyAndLongRings) {
           "schedule=biring", "block=parallel", "block=serial", "1<K<H", "K=H"})
       expect(fmt::format("regime=f32 loop={} {}", loop, other));
   }
+}
+
+TEST(Matrix, PadsHeadsAndIdsInEveryStrategy) {
+  const std::string pads = "pad_heads=24 pad_vocab=264 ";
+  for (const Strategy& s : all_strategies())
+    for (const char* torus : {"4x2x3", "3x2x2"})
+      expect(fmt::format("{}prefill={} torus={}", pads, s.to_string(), torus));
+  for (const char* other : {"K=1",
+                            "1<K<H",
+                            "K=H",
+                            "block=parallel",
+                            "block=serial",
+                            "regime=exact",
+                            "regime=f32",
+                            "regime=field",
+                            "weights=f32",
+                            "weights=bf16",
+                            "weights=int8",
+                            "act=f32",
+                            "act=bf16",
+                            "loop=none",
+                            "loop=both-half",
+                            "wire=bf16",
+                            "schedule=ring",
+                            "schedule=group",
+                            "schedule=tree",
+                            "model=llama",
+                            "rope=alibi",
+                            "tied=false",
+                            "bias=all"})
+    expect(pads + other);
+  for (const Case& c : matrix()) {
+    if (c.pad_heads == 0) continue;
+    EXPECT_TRUE(c.pad_heads > c.model.H && c.pad_vocab > c.model.V) << print_case(c);
+  }
+}
+
+TEST(Matrix, SharesPrefixesInEveryStrategy) {
+  for (const Strategy& s : all_strategies())
+    expect(fmt::format("prefix=given prefill={} torus=4x2x3", s.to_string()));
+  for (const std::string& s : kFirst) {
+    expect("prefix=1:1 torus=3x1x2 strategy=" + s);
+    expect("prefix=3:24 torus=3x1x2 strategy=" + s);
+    expect("prefix=5:5 torus=3x1x2 strategy=" + s);
+  }
+  for (const char* other :
+       {"K=1",           "1<K<H",           "K=H",          "block=parallel", "block=serial",
+        "regime=exact",  "regime=f32",      "regime=field", "weights=f32",    "weights=bf16",
+        "weights=int8",  "act=f32",         "act=bf16",     "cache=bf16",     "schedule=ring",
+        "schedule=tree", "schedule=biring", "model=llama",  "rope=alibi",     "softmax=base2"})
+    expect(std::string("prefix=given ") + other);
+  for (const char* phases :
+       {"prefill=ws2d:heads decode=ws2d:batch", "prefill=wg-xyz:batch decode=ws1d:heads",
+        "prefill=wg-xyz:natural decode=ws2d:batch", "prefill=ws1d:batch decode=wg-xyz:batch"})
+    for (const char* prefix : {"5:3", "5:24"})
+      expect(fmt::format("torus=4x2x3 prefix={} {}", prefix, phases));
+  const auto some = [](const std::function<bool(const Case&)>& is) {
+    return std::any_of(matrix().begin(), matrix().end(),
+                       [&](const Case& c) { return c.prefix.given() && is(c); });
+  };
+  EXPECT_TRUE(some([](const Case& c) { return c.lengths.ragged; }));
+  EXPECT_TRUE(some([](const Case& c) { return !c.lengths.cycle.empty(); }));
+  EXPECT_TRUE(some([](const Case& c) { return c.chunk < c.prefix.length; }));
+  EXPECT_TRUE(some([](const Case& c) { return c.batch % c.prefix.rows != 0; }));
+}
+
+// Where the caches of prefixes lie: on all chips, or in blocks, under tables that say so.
+TEST(Matrix, HasPrefixesWholeAndInBlocks) {
+  std::map<std::string, std::set<bool>> in_blocks;
+  for (const Case& c : matrix()) {
+    if (!c.prefix.given() || !(c.prefill == c.decode) || c.torus.to_string() != "4x2x3") continue;
+    const Layout cache = make_plan(c).decode.prefix_cache;
+    in_blocks[c.prefill.to_string()].insert(!cache.to_string().starts_with("NT"));
+  }
+  for (const char* table : {"ws2d:batch", "wg-xyz:batch"})
+    EXPECT_EQ(in_blocks[table], std::set<bool>{true}) << table;
+  for (const char* table : {"ws1d:heads", "ws1d:batch", "ws2d:heads"})
+    EXPECT_EQ(in_blocks[table], std::set<bool>{false}) << table;
+}
+
+TEST(Matrix, SamplesAtRandomInEveryStrategy) {
+  for (const Strategy& s : all_strategies())
+    expect(fmt::format("prefill={} torus=4x2x3 sample=random", s.to_string()));
+  for (const std::string& s : kFirst)
+    for (const char* torus : {"1x1x1", "3x2x2", "1x4x2", "1x2x1"})
+      expect(fmt::format("strategy={} torus={} sample=random", s, torus));
+  for (const char* regime : {"exact", "f32"})
+    for (const char* cut :
+         {"top_k=0 top_p=1", "top_k=20", "top_k=1", "top_k=5 top_p=0.5", "top_p=0.9", "top_p=1e-09",
+          "temperature=1", "temperature=0.1", "temperature=0.02"})
+      expect(fmt::format("sample=random regime={} {}", regime, cut));
 }
 
 TEST(Matrix, DecodesInEveryRow) {

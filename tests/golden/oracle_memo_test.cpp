@@ -39,11 +39,13 @@ bool same_answer(const oracle::Answer& a, const oracle::Answer& b) {
 
 TEST(OracleMemo, AsksAnewForEveryKeyThatTheAnswerDependsOn) {
   const std::string model = "palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12";
-  std::vector<Case> others{with("prompt", "3"),     with("chunk", "1"),   with("chunk", "2"),
-                           with("chunk", "3"),      with("gen", "1"),     with("gen", "3"),
-                           with("batch", "3"),      with("seed", "6"),    with("weights", "bf16"),
-                           with("weights", "int8"), with("act", "bf16"),  with("block", "serial"),
-                           with("model", "llama"),  with("model", "gptj")};
+  std::vector<Case> others{with("prompt", "3"),     with("chunk", "1"),    with("chunk", "2"),
+                           with("chunk", "3"),      with("gen", "1"),      with("gen", "3"),
+                           with("batch", "3"),      with("seed", "6"),     with("weights", "bf16"),
+                           with("weights", "int8"), with("act", "bf16"),   with("block", "serial"),
+                           with("model", "llama"),  with("model", "gptj"), with("sample", "random"),
+                           with("top_k", "3"),      with("top_p", "0.1"),  with("temperature", "9"),
+                           with("prefix", "2:1"),   with("prefix", "1:1"), with("prefix", "2:2")};
   for (const char* dims : {"layers=2",
                            "E=24",
                            "F=24",
@@ -65,6 +67,7 @@ TEST(OracleMemo, AsksAnewForEveryKeyThatTheAnswerDependsOn) {
                            "embed_scale=2",
                            "logit_scale=2",
                            "cache=bf16",
+                           "softmax=base2",
                            "unembed_bias=true"}) {
     const std::string key(dims, std::string_view(dims).find('='));
     std::string changed = model;  // a key stands once
@@ -101,6 +104,25 @@ TEST(OracleMemo, AsksOnceForCasesThatRunAlike) {
                                                         {"batch", "2"},
                                                         {"chunk", "4"}})
     EXPECT_EQ(memo.get(with(key, value)), known) << key;
+}
+
+TEST(OracleMemo, KnowsPrefixesByTheirLengthAndNumber) {
+  OracleMemo memo;
+  const auto one = memo.get(with("prefix", "2:1")), two = memo.get(with("prefix", "2:2"));
+  EXPECT_NE(one, two);
+  EXPECT_EQ(memo.get(with("prefix", "2:1")), one);
+  EXPECT_EQ(memo.get(with("prefix", "2:2")), two);
+  // Two rows, of four tokens each: with one prefix they begin alike, and nowhere else.
+  const auto column = [](const OracleMemo::Known& known, std::size_t row) {
+    return std::vector<std::int32_t>(
+        known.prompt.data.begin() + static_cast<std::ptrdiff_t>(4 * row),
+        known.prompt.data.begin() + static_cast<std::ptrdiff_t>(4 * row + 2));
+  };
+  EXPECT_EQ(column(*one, 0), column(*one, 1));
+  EXPECT_NE(column(*two, 0), column(*two, 1));
+  EXPECT_EQ(column(*one, 0), column(*two, 0));
+  EXPECT_EQ(one->answer.checkpoints.at("prefix.c0.layer0.k_cache").shape, (Shape{1, 2, 1, 4}));
+  EXPECT_EQ(two->answer.checkpoints.at("prefix.c0.layer0.k_cache").shape, (Shape{2, 2, 1, 4}));
 }
 
 TEST(OracleMemo, GivenWeightsAreAKeyToo) {

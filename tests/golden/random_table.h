@@ -53,7 +53,17 @@ inline std::string draw_table(const std::string& name, bool positions = false) {
                       used);
   text +=
       fmt::format("hidden : {}{}\n", layout("BLF", "BF"), sometimes(" -> " + layout("BLF", "BF")));
-  text += fmt::format("attend : {}\n", layout("BLHQ", "BH"));
+  const Layout attend = Layout::parse(layout("BLHQ", "BH"));
+  text += fmt::format("attend : {}\n", attend.to_string());
+  // Of shared prefixes the first axes of the batch, and the heads said or left out.
+  Axes first;
+  for (const Axis axis : attend.axes('B')) {
+    if (draw_int(0, 1) == 0) break;
+    first = first.with(axis);
+  }
+  const Axes heads = draw_int(0, 1) == 0 ? attend.axes('H') : Axes();
+  text += sometimes(fmt::format(
+      "prefix : {}\n", Layout({{'N', first}, {'T', {}}, {'K', heads}, {'Q', {}}}, {}).to_string()));
   text += sometimes(fmt::format("q : {}\n", layout("BLHQ", "BHQ")));
   text += sometimes(fmt::format("k : {}\n", layout("BLKQ", "BKQ")));
   text += sometimes(fmt::format("attn : {}\n", layout("BLHQ", "BHQ")));

@@ -74,7 +74,8 @@ Sharded over_batch(const IntTensor& t, const Torus& torus) {
 std::vector<Tensor> scalar_results(const std::string& statement, const std::vector<Tensor>& floats,
                                    const IntTensor& pos, std::size_t at,
                                    const std::vector<PassRows>& rows = {}) {
-  static const ModelConfig config;
+  ModelConfig config;
+  config.Q = floats[0].shape.back();
   const Program program = parse_program("rows", statement);
   std::vector<scalar::Value> values;
   std::size_t next = 0;
@@ -174,6 +175,73 @@ TEST(Rows, SeeTheKeysOfTheirOwnPositions) {
     const std::vector<Tensor> scalar = scalar_results(op, {q, k, v}, positions(), 3);
     EXPECT_EQ(scalar[0].data, score.data);
     EXPECT_EQ(scalar[4].data, assemble(all.attn).data);
+  }
+}
+
+/// Tokens 3, 1, 0, 2, 3, 2 of L = 3.
+const std::vector<PassRows> kPadded{
+    {.rows = 1, .start = 2, .tokens = 3}, {.rows = 1, .start = 0, .tokens = 1},
+    {.rows = 1, .start = 5, .tokens = 0}, {.rows = 1, .start = 2, .tokens = 2},
+    {.rows = 1, .start = 1, .tokens = 3}, {.rows = 1, .start = 4, .tokens = 2}};
+const RowTokens kTokens{{3, 1, 0, 2, 3, 2}, {5, 1, 5, 4, 4, 6}};
+
+TEST(Rows, DoNotCacheTheirPadding) {
+  const Tensor cache = numbers({kRows, kCached, 2, 3}), t = numbers({kRows, kL, 2, 3});
+  const auto appended = [&](const RowTokens* rows, const Torus& torus) {
+    return assemble(append(over_batch(cache, "BMKQ", torus), over_batch(t, "BLKQ", torus),
+                           over_batch(positions(), torus), threads(), CacheType::as_act, rows));
+  };
+  const Tensor whole = appended(nullptr, kOne), padded = appended(&kTokens, kOne);
+  const std::int64_t width = 2 * 3, M = kCached + kL;
+  for (std::int64_t i = 0; i < kRows * M * width; ++i) {
+    const auto at = static_cast<std::size_t>(i), b = static_cast<std::size_t>(i / width / M);
+    const std::int64_t m = i / width % M, start = kStart[b];
+    const bool of_padding = m >= start + kTokens.tokens[b] && m < start + kL;
+    const float was = m < kCached ? cache.data[static_cast<std::size_t>(
+                                        ((i / width / M) * kCached + m) * width + i % width)]
+                                  : std::nanf("");
+    const float want = of_padding ? was : whole.data[at];
+    EXPECT_EQ(std::memcmp(&padded.data[at], &want, 4), 0) << b << " " << m;
+  }
+  const Tensor on_chips = appended(&kTokens, kTorus);
+  EXPECT_EQ(std::memcmp(on_chips.data.data(), padded.data.data(), 4 * padded.data.size()), 0);
+  const char* const op =
+      "input c : BMKQ is previous k_cache\ninput t : BLKQ is k\ninput p : BL is input pos\n"
+      "r : BMKQ = append(c, t, p) is k_cache";
+  const Tensor scalar = scalar_results(op, {cache, t}, positions(), 2, kPadded)[0];
+  EXPECT_EQ(std::memcmp(scalar.data.data(), padded.data.data(), 4 * padded.data.size()), 0);
+}
+
+TEST(Rows, SeeNoPadding) {
+  const std::int64_t M = kCached + kL;
+  const Tensor q = numbers({kRows, kL, 4, 3}), k = numbers({kRows, M, 2, 3}),
+               v = numbers({kRows, M, 2, 3});
+  for (const Regime regime : {Regime::exact, Regime::f32}) {
+    const auto scores = [&](const RowTokens* rows, const Torus& torus) {
+      return assemble(attend(over_batch(q, "BLHQ", torus), over_batch(k, "BMKQ", torus),
+                             over_batch(v, "BMKQ", torus), over_batch(positions(), torus),
+                             threads(), regime, nullptr, rows)
+                          .exp);
+    };
+    const Tensor all = scores(nullptr, kOne), padded = scores(&kTokens, kOne);
+    for (std::int64_t i = 0; i < std::ssize(padded.data); ++i) {
+      const auto b = static_cast<std::size_t>(i / M / 4 / kL);
+      const std::int64_t l = i / M / 4 % kL;
+      const std::int64_t visible = std::min(kStart[b] + l + 1, kTokens.ends[b]);
+      const auto at = static_cast<std::size_t>(i);
+      EXPECT_EQ(padded.data[at] != 0.0F, i % M < visible) << b << " " << l << " " << i % M;
+      if (l < kTokens.tokens[b]) {
+        EXPECT_EQ(padded.data[at], all.data[at]);
+      }
+    }
+    EXPECT_EQ(scores(&kTokens, kTorus).data, padded.data);
+    if (regime == Regime::exact) continue;
+    const char* const op =
+        "input q : BLHQ is q\ninput k : BMKQ is k_cache\ninput v : BMKQ is v_cache\n"
+        "input p : BL is input pos\n"
+        "s : BLHM, m : BLH, e : BLHM, d : BLH, o : BLHQ = attend(q, k, v, p) is score, max, exp, "
+        "denom, attn";
+    EXPECT_EQ(scalar_results(op, {q, k, v}, positions(), 3, kPadded)[2].data, padded.data);
   }
 }
 

@@ -76,6 +76,7 @@ TEST(Simpler, TakesBackEveryKeyAlone) {
                                                         {"eps=0.5", ""},
                                                         {"embed_scale=2", ""},
                                                         {"positions=9", ""},
+                                                        {"softmax=base2", ""},
                                                         {"cache=f32", ""},
                                                         {"cache=bf16", ""},
                                                         {"", "torus=2x1x1"},
@@ -93,6 +94,8 @@ TEST(Simpler, TakesBackEveryKeyAlone) {
                                                         {"", "prompt=4 chunk=4"},
                                                         {"", "gen=2"},
                                                         {"", "seed=7"},
+                                                        {"", "pad_heads=3"},
+                                                        {"", "pad_vocab=3"},
                                                         {"", "decode=ws2d:heads"},
                                                         {"", "prefill=ws2d:heads"}}) {
     const Case c = changed(model, keys);
@@ -119,6 +122,9 @@ TEST(Simpler, TakesBackKeysThatDependOnOthers) {
   expect(changed("", "regime=f32 wire=bf16"), changed("", "regime=f32"));
   expect(changed("", "regime=f32 loop=both-half"), changed("", "regime=f32"));
   expect(changed("", "prompt=4 chunk=4"), changed("", "prompt=3 chunk=3"));
+  // What is padded may be the model's own instead.
+  expect(changed("H=4,K=2", "pad_heads=6"), changed("H=6,K=3", ""));
+  expect(changed("V=4", "pad_vocab=6"), changed("V=6", ""));
 }
 
 TEST(Simpler, ShortensChunks) {
@@ -133,6 +139,24 @@ TEST(Simpler, ShortensChunks) {
   expect("prompt=7 chunk=2", "prompt=3 chunk=2");
   expect("prompt=7 chunk=2", "prompt=7 chunk=1");
   expect("prompt=7 chunk=2", "prompt=1 chunk=1");
+}
+
+TEST(Simpler, TakesPrefixesBack) {
+  const auto expect = [](const char* keys, const char* simpler) {
+    EXPECT_TRUE(proposes(changed("", keys), changed("", simpler))) << keys << " to " << simpler;
+  };
+  const char* const shared = "batch=4 prompt=5 chunk=5 prefix=3:3";
+  expect(shared, "batch=4 prompt=5 chunk=5");
+  expect(shared, "batch=4 prompt=5 chunk=5 prefix=3:1");
+  expect(shared, "batch=4 prompt=5 chunk=5 prefix=3:2");
+  expect(shared, "batch=4 prompt=5 chunk=5 prefix=1:3");
+  expect(shared, "batch=4 prompt=5 chunk=5 prefix=2:3");
+  // With less prompt or fewer rows there are less of them.
+  expect(shared, "batch=1 prompt=5 chunk=5 prefix=3:1");
+  expect(shared, "batch=4 prompt=4 chunk=4 prefix=3:3");
+  expect("batch=4 prompt=4 chunk=4 prefix=3:3", "batch=4 prompt=3 chunk=3 prefix=2:3");
+  expect(shared, "batch=4 prompt=1 chunk=1");
+  expect("batch=4 prompt=5 chunk=5 lengths=5,4 prefix=3:3", "batch=4 prompt=5 chunk=5 prefix=3:3");
 }
 
 /// What fails by one property alone is shown with that property and nothing else.
@@ -161,6 +185,23 @@ TEST(Simpler, EndsAtTheShortestCaseThatFails) {
     }
     EXPECT_GT(shrunk, 0) << of.what;
   }
+}
+
+TEST(Simpler, EndsAtTheShortestPrefixThatFails) {
+  const Case given = parse_case(
+      "torus=2x1x3 model=palm-tiny,layers=1 prefill=ws2d:batch batch=12 prompt=7 lengths=6,7 "
+      "prefix=4:5 chunk=3 gen=3");
+  constexpr int kTries = 2000;
+  const Case any = cases::shrink(
+      given, [](const Case& c) { return c.prefix.given(); }, kTries);
+  EXPECT_EQ(any.prefix, (SharedPrefix{1, 1})) << print_case(any);
+  EXPECT_EQ(any.prompt, 2) << print_case(any);
+  EXPECT_EQ(any.batch, 1) << print_case(any);
+  const Case two = cases::shrink(
+      given, [](const Case& c) { return c.prefix.length >= 2 && c.prefix.rows >= 2; }, kTries);
+  EXPECT_EQ(two.prefix, (SharedPrefix{2, 2})) << print_case(two);
+  EXPECT_EQ(two.prompt, 3) << print_case(two);
+  EXPECT_TRUE(two.lengths == RowLengths()) << print_case(two);
 }
 
 }  // namespace

@@ -95,8 +95,12 @@ RC_GTEST_PROP(Tables, AnyTableIsEqualOrRefusedByARule, ()) {
     c.numerics.schedule = *rc::gen::element(Schedule::ring, Schedule::tree, Schedule::biring);
   }
   c.numerics.loop = *rc::gen::element(Loop::none, Loop::one_way, Loop::both_full, Loop::both_half);
+  // Half of each row is a prefix, if the blocks of L allow it.
+  if (const auto L = smallest_length(c.prefill, c.torus); c.prompt == 2 * L && draw_int(0, 1) == 0)
+    c.prefix = {L, draw_int(1, static_cast<int>(c.batch))};
   const std::string what = outcome(c);
   RC_CLASSIFY(what == "equal", "equal");
+  RC_CLASSIFY(what == "equal" && c.prefix.given(), "equal, with shared prefixes");
   if (what != "equal" && !refused_by_a_rule(what))
     RC_FAIL(fmt::format("{}\n{}\n{}{}", what, print_case(c), prefill, decode));
 }
@@ -113,6 +117,25 @@ TEST(Tables, MostRandomTablesAreLowered) {
   });
   EXPECT_GT(all, 0);
   EXPECT_GT(2 * equal, all);
+}
+
+// The passes over prefixes have no refusals of their own: where a table's blocks do not divide them
+// it has none on B, and can be lowered if it could be with them.
+RC_GTEST_PROP(Tables, AreLoweredWithoutBatchWhereTheyAreWithIt, ()) {
+  const Case c = draw_small();
+  const LayoutTable table = strategy_of(draw_table("prefill", true)).table();
+  const auto layer = [&](const LayoutTable& of, std::int64_t batch) {
+    return partition(of, c.model, extents_of(c.model, batch, 24), c.torus, c.numerics).layer;
+  };
+  try {
+    layer(table, 24);
+  } catch (const Error&) {
+    RC_DISCARD("a table that is refused");
+  }
+  // A batch of one is divided by no axis: nothing but B without a subscript is legal.
+  const Program alone = layer(without_batch(table), 1);
+  for (const Op& op : alone.ops)
+    for (const ValueDecl& result : op.results) RC_ASSERT(result.layout.axes_or_none('B').empty());
 }
 
 // Each rule of the partitioner, broken, is seen on one table that it decides on, by the types and,

@@ -25,6 +25,9 @@ import tempfile
 import h5py
 import numpy
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from row_lengths import lengths_of, prefill_of
+
 DTYPES = {"f32": "<f4", "bf16": "<f4", "f32 partial": "<f4", "f64 partial": "<f8", "int32": "<i4"}
 MOVES = {"all_gather", "all_to_all", "permute_axes"}
 SUMS = {"reduce_scatter", "all_reduce"}
@@ -195,13 +198,23 @@ class Checker:
         wholes = {v.name: v.whole for v in values}
         prompt = numpy.concatenate([wholes[n] for n in wholes
                                     if re.fullmatch(r"prefill\.c\d+\.ids", n)], axis=1)
-        demand(prompt.shape == (int(words["batch"]), int(words["prompt"])), "prompt has that shape")
-        tokens = [n for n in wholes if n.endswith(".token")]
-        demand(len(tokens) == int(words["gen"]), "tokens of all passes")
-        for before, n in zip(tokens, sorted(
-                (n for n in wholes if re.fullmatch(r"decode\.\d+\.ids", n)),
-                key=lambda n: int(n.split(".")[1]))):
-            demand(numpy.array_equal(wholes[before], wholes[n][:, 0]), f"{n} is not {before}")
+        batch, chunk = int(words["batch"]), int(words["chunk"])
+        lengths = lengths_of(words, batch)
+        demand(prompt.shape == (batch, prefill_of(words, lengths)), "prompt has that shape")
+        for row, length in enumerate(lengths):
+            demand(not prompt[row, length:].any(), f"row {row} is padded with token 0")
+        # Of each row the token of the chunk in which it ends, then one of each decode step.
+        ends = [(length - 1) // chunk for length in lengths]
+        passes = ([f"prefill.c{n}" for n in sorted(set(ends))]
+                  + [f"decode.{n}" for n in range(1, int(words["gen"]))])
+        tokens = {n.partition(".sample.")[0]: wholes[n] for n in wholes if n.endswith(".token")}
+        demand(sorted(tokens) == sorted(passes), "tokens of all passes")
+        last = [tokens[f"prefill.c{end}"][row] for row, end in enumerate(ends)]
+        for n in passes:
+            if n.startswith("prefill."):
+                continue
+            demand(numpy.array_equal(last, wholes[f"{n}.ids"][:, 0]), f"{n}.ids are not the tokens")
+            last = tokens[n]
 
 
 def check(path):

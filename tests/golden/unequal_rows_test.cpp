@@ -1,12 +1,15 @@
 // Whole runs of rows with prompts of their own lengths: the chips against the oracle, and in the
 // f32 regime against the scalar model.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "golden/expected.h"
 #include "golden/scalar/judge.h"
 #include "golden/verify.h"
+#include "weights/generator.h"
 
 namespace shardproof {
 namespace {
@@ -93,6 +97,8 @@ class Distances : public Observer {
     const std::size_t row = whole.data.size() / B;  // of one sequence, as the run has it
     double largest = 0.0, squares = 0.0;
     std::int64_t count = 0;
+    const bool places = exact.shape.size() > 1 && exact.shape[1] == pass_length(scope.pass) &&
+                        !m.name.ends_with("_cache") && m.name != "logits";
     for (std::size_t b = 0; b < B; ++b) {
       std::size_t from = b * exact.data.size() / B;
       if (m.last) from += static_cast<std::size_t>(exact_.last.at(scope.pass).data[b]) * row;
@@ -100,6 +106,9 @@ class Distances : public Observer {
           m.name.ends_with("_cache")
               ? row / static_cast<std::size_t>(exact.shape[1]) *
                     static_cast<std::size_t>(exact_.written.at(scope.pass).data[b])
+          : places && !m.last
+              ? row / static_cast<std::size_t>(exact.shape[1]) *
+                    static_cast<std::size_t>(exact_.tokens_in.at(scope.pass).data[b])
               : row;
       for (std::size_t i = 0; i < reached; ++i) {
         const auto e = static_cast<double>(exact.data[from + i]);
@@ -115,6 +124,10 @@ class Distances : public Observer {
   std::map<std::string, double> by_name;
 
  private:
+  std::int64_t pass_length(const std::string& pass) const {
+    return exact_.inputs.at(pass + ".ids").shape[1];
+  }
+
   const oracle::Answer& exact_;
 };
 
@@ -268,9 +281,9 @@ TEST(UnequalRows, ShowWhatIsInACacheSlotThatNoTokenHasReached) {
 TEST(UnequalRows, LeaveNaNBehindTheirTokensAndNowhereElse) {
   OracleMemo memo;
   const auto known = memo.get(planned(of(kStrategies[0]), unequal_passes()).plan);
-  // Padding is written, too: rows 1 and 4 go on in its slots.
+  // Padding is not written.
   const std::vector<std::vector<std::int32_t>> written{
-      {4, 4, 4, 4, 4, 4}, {7, 5, 7, 7, 4, 6}, {8, 5, 8, 8, 4, 6}, {9, 5, 9, 9, 4, 7}};
+      {4, 2, 4, 4, 1, 3}, {7, 3, 7, 7, 2, 5}, {8, 4, 8, 8, 3, 6}, {9, 5, 9, 9, 4, 7}};
   for (std::size_t n = 0; n < written.size(); ++n) {
     const std::string pass = known->answer.passes[n];
     EXPECT_EQ(known->answer.written.at(pass).data, written[n]) << pass;
@@ -292,6 +305,143 @@ TEST(UnequalRows, LeaveNaNBehindTheirTokensAndNowhereElse) {
       }
     }
   }
+}
+
+Case of_lengths(const std::string& strategies, const std::string& more) {
+  return parse_case(
+      "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,K=3,Q=4,V=12 batch=6 "
+      "seed=4 " +
+      strategies + " " + more);
+}
+
+IntTensor generated(const Case& c, const std::optional<Stop>& stop = {}) {
+  const RunPlan plan = make_plan(c);
+  Threads threads(1);
+  return run_inference(plan, generate_weights(c.model, c.seed),
+                       generate_prompt(c.model, c.seed, c.batch, c.prompt), threads, nullptr, {},
+                       {}, nullptr, nullptr, stop);
+}
+
+TEST(RaggedRows, AreEqualInEveryRegimeAndChunk) {
+  OracleMemo memo;
+  for (const char* strategies :
+       {"prefill=ws2d:heads decode=ws2d:batch", "prefill=wg-xyz:batch decode=ws1d:heads",
+        "prefill=sp:2d decode=ws2d:heads"})
+    for (const char* lengths : {"ragged", "6,2,3,1", "2", "6"})
+      for (const char* numerics :
+           {"", "regime=f32 schedule=ring", "regime=field", "act=bf16 weights=int8"})
+        for (const int chunk : {2, 4, 6}) {
+          const Case c = of_lengths(strategies, fmt::format("prompt=6 chunk={} gen=3 lengths={} {}",
+                                                            chunk, lengths, numerics));
+          std::optional<RunPlan> plan;
+          try {
+            plan = make_plan(c);
+          } catch (const Error&) {
+            continue;  // where positions are sharded, not every chunk is legal
+          }
+          const Judgement j = verify_case(c, memo);
+          EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << ": " << j.explanation();
+          if (j.drift) {
+            EXPECT_EQ(j.drift->tokens, 3 * 6);
+          }
+        }
+}
+
+/// Each row alone, with its own prompt.
+TEST(RaggedRows, GenerateWhatEachGeneratesAlone) {
+  const std::vector<std::int64_t> lengths{6, 2, 3, 1, 6, 5};
+  const Case one = of_lengths("prefill=ws2d:heads decode=ws2d:heads", "prompt=6 gen=4");
+  const Weights weights = generate_weights(one.model, one.seed);
+  const IntTensor prompt = generate_prompt(one.model, one.seed, 6, 6);
+  std::vector<std::int32_t> alone;
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    Case c = one;
+    c.torus = Torus(1, 1, 1), c.batch = 1, c.prompt = c.chunk = lengths[b];
+    IntTensor own({1, lengths[b]});
+    std::copy_n(prompt.data.begin() + static_cast<std::ptrdiff_t>(6 * b), lengths[b],
+                own.data.begin());
+    Threads threads(1);
+    const IntTensor tokens = run_inference(make_plan(c), weights, own, threads);
+    alone.insert(alone.end(), tokens.data.begin(), tokens.data.end());
+  }
+  for (const char* strategies :
+       {"prefill=ws2d:heads", "prefill=ws2d:batch", "prefill=ws1d:heads decode=ws2d:batch",
+        "prefill=wg-xyz:batch decode=ws2d:bfirst-xyz"})
+    for (int chunk = 1; chunk <= 6; ++chunk)
+      EXPECT_EQ(
+          generated(of_lengths(strategies,
+                               fmt::format("prompt=6 gen=4 chunk={} lengths=6,2,3,1,6,5", chunk)))
+              .data,
+          alone)
+          << strategies << " chunk=" << chunk;
+}
+
+TEST(RaggedRows, EndAtAStopToken) {
+  for (const char* more : {"prompt=6 chunk=2 gen=6 lengths=6,2,3,1,6,5", "prompt=4 gen=6"}) {
+    const Case c = of_lengths("prefill=wg-xyz:batch decode=ws2d:batch", more);
+    const IntTensor whole = generated(c);
+    for (std::int32_t stop = 0; stop < 12; ++stop) {
+      IntTensor want = whole;
+      for (std::size_t b = 0; b < 6; ++b) {
+        const auto begin = want.data.begin() + static_cast<std::ptrdiff_t>(6 * b);
+        const auto at = std::find(begin, begin + 6, stop);
+        if (at != begin + 6) std::fill(at + 1, begin + 6, kNoToken);
+      }
+      EXPECT_EQ(generated(c, Stop{stop}).data, want.data) << stop;
+    }
+  }
+}
+
+/// A run ends with the last of the rows that count: the others then have what they have come to.
+TEST(RaggedRows, ThatDoNotCountDoNotKeepARunGoing) {
+  const Case c = of_lengths("prefill=ws2d:heads", "prompt=6 gen=6 lengths=6,2,3,1,6,5");
+  const IntTensor whole = generated(c);
+  for (std::size_t row = 0; row < 6; ++row) {
+    const std::int32_t stop = whole.data[6 * row + 1];
+    const auto passes_of = [&](std::size_t b) {
+      const auto begin = whole.data.begin() + static_cast<std::ptrdiff_t>(6 * b);
+      return std::min<std::ptrdiff_t>(6, std::find(begin, begin + 6, stop) - begin + 1);
+    };
+    for (std::size_t counting = 1; counting <= 6; ++counting) {
+      std::ptrdiff_t most = 0;
+      for (std::size_t b = 0; b < counting; ++b) most = std::max(most, passes_of(b));
+      std::vector<std::int32_t> want(36, kNoToken);
+      for (std::size_t b = 0; b < 6; ++b)
+        std::copy_n(whole.data.begin() + static_cast<std::ptrdiff_t>(6 * b),
+                    std::min(most, passes_of(b)),
+                    want.begin() + static_cast<std::ptrdiff_t>(6 * b));
+      EXPECT_EQ(generated(c, Stop{stop, static_cast<std::int64_t>(counting)}).data, want)
+          << stop << " " << counting;
+    }
+  }
+}
+
+/// After its end a row is padding: nothing is written for it.
+TEST(RaggedRows, ThatWereStoppedLeaveTheirSlotsUnwritten) {
+  const Case c = of_lengths("prefill=ws2d:heads decode=ws2d:heads", "prompt=4 gen=5");
+  const IntTensor whole = generated(c);
+  const std::int32_t stop = whole.data[1];  // the second token of row 0
+  class Slots : public Observer {
+   public:
+    void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
+                 const Sharded& value) override {
+      if (op == nullptr || declared.role.to_string() != "k_cache" || scope.layer != 1) return;
+      const Tensor cache = assemble(value);
+      const std::size_t slot = cache.data.size() / 6 / static_cast<std::size_t>(cache.shape[1]);
+      written.clear();
+      for (std::size_t m = 0; m < static_cast<std::size_t>(cache.shape[1]); ++m)
+        written.push_back(!std::isnan(cache.data[m * slot]));
+    }
+    std::vector<bool> written;  // of row 0, by slot
+  } slots;
+  Threads threads(1);
+  const IntTensor tokens = run_inference(make_plan(c), generate_weights(c.model, c.seed),
+                                         generate_prompt(c.model, c.seed, c.batch, c.prompt),
+                                         threads, &slots, {}, {}, nullptr, nullptr, Stop{stop});
+  const auto own = static_cast<std::size_t>(
+      std::find(tokens.data.begin(), tokens.data.begin() + 5, stop) - tokens.data.begin());
+  for (std::size_t m = 0; m < slots.written.size(); ++m)
+    EXPECT_EQ(slots.written[m], m < 4 + own) << m;
 }
 
 }  // namespace

@@ -84,6 +84,13 @@ void check_projection(const Step& step, const char* name, const std::vector<floa
   }
 }
 
+/// Of the norms, scaled as a folded table scales the residual stream.
+double eps_of(const ModelConfig& c) {
+  if (c.softmax == Softmax::base_e || !c.tied) return c.eps;
+  const double scale = wide(narrow(1.4426950408889634 * wide(c.logit_scale)));
+  return c.eps * (scale * scale);
+}
+
 void check_norm(const Step& step, const char* name, const std::vector<float>& x,
                 const std::string& ss_name, const std::string& mu_name) {
   const ModelConfig& c = step.config();
@@ -99,7 +106,7 @@ void check_norm(const Step& step, const char* name, const std::vector<float>& x,
     for (size_t e = 0; e < E; ++e) squares.add(x[row * E + e] - mu, x[row * E + e] - mu);
     const float ss = squares.value();
     require_equal(step.answer.stats.at(step.id(ss_name.c_str())).data[row], ss);
-    const double r = 1.0 / std::sqrt(wide(ss) / static_cast<double>(E) + c.eps);
+    const double r = 1.0 / std::sqrt(wide(ss) / static_cast<double>(E) + eps_of(c));
     for (size_t e = 0; e < E; ++e) {
       const float d = centred ? x[row * E + e] - mu : x[row * E + e];
       double y = (wide(d) * r) * wide(step.weight(name)[e]);
@@ -154,10 +161,25 @@ void check_scores(const Step& step) {
     for (size_t d = 0; d < Q && p <= t; ++d)
       sum.add(q[query * Q + d], keys[((b * M + p) * K + h * K / H) * Q + d]);
     require_equal(step.answer.raw_of(step.id("score")).data[n], sum.value());
-    double s = wide(sum.value()) * (1.0 / std::sqrt(static_cast<double>(Q)));
+    double s = wide(sum.value());
+    if (c.softmax == Softmax::base_e) s = s * (1.0 / std::sqrt(static_cast<double>(Q)));
     if (c.rope == Rope::alibi && p <= t)
       s = s - wide(step.weights.at("alibi_slopes").data[h]) * static_cast<double>(t - p);
     require_equal(score.data[n], p <= t ? narrow(s) : 0.0F);
+  }
+}
+
+/// e of each unmasked key, from scores and maxima.
+void check_exponentials(const Step& step) {
+  const Tensor& e = step.answer.checkpoints.at(step.id("exp"));
+  const auto M = static_cast<size_t>(e.shape[3]), H = static_cast<size_t>(e.shape[2]);
+  const bool base2 = step.config().softmax == Softmax::base2;
+  for (size_t n = 0; n < e.data.size(); ++n) {
+    const size_t query = n / M;
+    const auto t = static_cast<size_t>(step.answer.inputs.at(step.pass + ".pos").data[query / H]);
+    const float below = step.of("score")[n] - step.of("max")[query];
+    const double power = base2 ? std::exp2(wide(below)) : std::exp(wide(below));
+    require_equal(e.data[n], n % M <= t ? narrow(power) : 0.0F);
   }
 }
 
@@ -170,7 +192,9 @@ void check_hidden(const Step& step) {
     float w = 0;
     switch (step.config().ffn) {
       case Ffn::swiglu:
-        w = narrow(g / (1.0 + std::exp(-g))) * step.of("up")[n];
+        w = step.config().softmax == Softmax::base2 ? narrow(2.0 * g / (1.0 + std::exp(-2.0 * g)))
+                                                    : narrow(g / (1.0 + std::exp(-g)));
+        w = w * step.of("up")[n];
         break;
       case Ffn::geglu:
         w = gelu * step.of("up")[n];
@@ -213,6 +237,7 @@ void check_layer(const Step& step, const std::vector<float>& x) {
   check_rotation(step, "q", "q_rot");
   check_rotation(step, "k", "k_rot");
   check_scores(step);
+  check_exponentials(step);
   if (serial) {
     check_projection(step, "attn_out", step.of("attn"), {"wo"}, E, {"bo"});
     check_norm(step, "norm2", step.of("mid"), "ss2", "mu2");
@@ -248,7 +273,8 @@ void check_ends(const Step& step, const std::vector<float>& out) {
       sum.add(step.of("final_norm")[last * E + e],
               step.weight(c.tied ? "embed" : "unembed")[n % V * E + e]);
     require_equal(step.answer.raw_of(step.id("logits")).data[n], sum.value());
-    float z = narrow(wide(sum.value()) * wide(c.logit_scale));
+    float z = sum.value();
+    if (c.softmax == Softmax::base_e) z = narrow(wide(z) * wide(c.logit_scale));
     if (c.unembed_bias) require_equal(step.answer.scaled_of(step.id("logits")).data[n], z);
     if (c.unembed_bias) z = z + step.weight("unembed_bias")[n % V];
     require_equal(step.of("logits")[n], z);

@@ -40,6 +40,11 @@ TEST(Bf16, SpotValues) {
 }
 
 TEST(Functions, SpotValues) {
+  for (int n = -149; n <= 127; ++n)
+    EXPECT_EQ(exp2_of(static_cast<float>(n)), std::ldexp(1.0F, n)) << n;
+  EXPECT_EQ(bits(exp2_of(-150.5F)), 0U);
+  EXPECT_EQ(swish2(0.5F), 0.731058579F);
+  EXPECT_EQ(bits(swish2(-500.0F)), bits(-0.0F));
   EXPECT_EQ(bits(swish(0.0F)), 0U);
   EXPECT_EQ(swish(1.0F), 0.731058579F);
   EXPECT_EQ(swish(-1.0F), -0.268941421F);
@@ -61,6 +66,7 @@ class Correct {
   Correct& operator=(const Correct&) = delete;
 
   double exp(double x) { return call(mpfr_exp, x); }
+  double exp2(double x) { return call(mpfr_exp2, x); }
   double erfc(double x) { return call(mpfr_erfc, x); }
 
  private:
@@ -74,6 +80,11 @@ class Correct {
 
 /// The functions again, on correctly rounded exp and erfc.
 float true_exp(Correct& c, float x) { return static_cast<float>(c.exp(static_cast<double>(x))); }
+float true_exp2(Correct& c, float x) { return static_cast<float>(c.exp2(static_cast<double>(x))); }
+float true_swish2(Correct& c, float x) {
+  const double g = x;
+  return static_cast<float>(2 * g / (1 + c.exp(-2 * g)));
+}
 float true_swish(Correct& c, float x) {
   const double g = x;
   return static_cast<float>(g / (1 + c.exp(-g)));
@@ -112,6 +123,19 @@ const Function kFunctions[] = {
      .hard = {0x34000000, 0x35400000, 0x36200000, 0x36600000, 0x37100000, 0x37300000, 0x37500000,
               0x37700000, 0x38126c8e, 0xb3800000, 0xb5400000, 0xb6200000, 0xb6600000, 0xb7100000,
               0xb7300000, 0xb7500000, 0xb7700000, 0xb8126c8e}},
+    {.name = "exp2",
+     .ours = exp2_of,
+     .truth = true_exp2,
+     .random_arguments = 1200000,
+     .hard = {0x33b8aa3b, 0x36879cf7, 0x3a07857c, 0x3b429d37, 0x3c02a9ad, 0xb466d4cb, 0xb52d1f9a,
+              0xb8d3d026, 0xbaec2b40, 0xbcf3a937, 0xbe1f29de, 0xc3160000}},
+    {.name = "swish2",  // swish of the double, which is exact
+     .ours = swish2,
+     .truth = true_swish2,
+     .random_arguments = 1200000,
+     .hard = {0x33800000, 0x34c00000, 0x35a00000, 0x35e00000, 0x36900000, 0x36b00000, 0x36d00000,
+              0x36f00000, 0x37926c8e, 0xb3000000, 0xb4c00000, 0xb5a00000, 0xb5e00000, 0xb6900000,
+              0xb6b00000, 0xb6d00000, 0xb6f00000, 0xb7926c8e}},
     {.name = "gelu",
      .ours = gelu,
      .truth = true_gelu,

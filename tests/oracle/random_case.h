@@ -60,6 +60,7 @@ inline Drawn draw_case() {
   c.unembed_bias = *rc::gen::arbitrary<bool>();
   c.embed_scale = *rc::gen::element(1.0F, 0.7F);
   c.logit_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.E)));
+  c.softmax = *rc::gen::element(Softmax::base_e, Softmax::base2);
   c.positions = 16;
   c.cache = *rc::gen::element(CacheType::as_act, CacheType::f32, CacheType::bf16);
   d.seed = static_cast<std::uint64_t>(draw(1, 1000));

@@ -83,7 +83,17 @@ TEST(OracleRefuses, APassThatIsNotOfThePrompt) {
   EXPECT_EQ(with([](auto& p) { p[0].L = p[0].rows[0].tokens = 6; }),
             "oracle_range: prefill.c0: reads to position 6, the prompt has 5");
   EXPECT_EQ(with([](auto& p) { p[0].rows[0].tokens = 0; }),
-            "oracle_range: prefill.c0: 0 tokens from position 0 on in a pass of 5 over 0 cached");
+            "oracle_range: prefill.c0: it has no token of any row");
+  EXPECT_EQ(
+      with([](auto& p) {
+        p[0].rows = {{.rows = 1, .start = 0, .tokens = 5}, {.rows = 1, .start = 0, .tokens = 0}};
+      }),
+      "oracle_range: prefill.c0: a row begins without a token");
+  EXPECT_EQ(with([](auto& p) {
+              p[0].rows = {{.rows = 1, .start = 0, .tokens = 5},
+                           {.rows = 1, .start = 0, .tokens = 5, .last = false}};
+            }),
+            "oracle_range: decode.1: no pass before it sampled a token of row 1");
   EXPECT_EQ(with([](auto& p) { p[0].rows[0].tokens = 6; }),
             "oracle_range: prefill.c0: 6 tokens from position 0 on in a pass of 5 over 0 cached");
   EXPECT_EQ(with([](auto& p) { p[1].rows[0].start = 6; }),
@@ -108,7 +118,7 @@ TEST(OracleRefuses, APassThatIsNotOfThePrompt) {
   EXPECT_EQ(with([](auto& p) { p[1].cached = 6; }),
             "oracle_range: decode.1: 5 slots are cached before it, not 6");
   EXPECT_EQ(with([](auto& p) { p[0].sample = false; }),
-            "oracle_range: decode.1: no pass before it sampled a token");
+            "oracle_range: decode.1: no pass before it sampled a token of row 0");
   // Ids begin with a pass's name, and a cache is looked up by the name of the pass before.
   EXPECT_EQ(with([](auto& p) { p[1].name = p[0].name; }),
             "oracle_range: two passes are called prefill.c0");

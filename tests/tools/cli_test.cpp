@@ -10,6 +10,35 @@
 
 namespace {
 
+/// Heads and ids that do not divide, padded: judged, explained, as a program file, and refused.
+TEST_F(Cli, PadsHeadsAndIds) {
+  const std::string own = " --model palm-tiny,layers=1,E=12,F=12,H=4,K=2,Q=2,V=7";
+  const std::string model = " --torus 2x1x3" + own;
+  const std::string flags = model + " --batch 6";
+  const std::string pads = " --pad-heads 6 --pad-vocab 12";
+  expect_refused("verify" + flags, "padding that divides:" + pads);
+  expect_refused("verify" + flags + " --pad-heads 5", "case_pad: pad_heads=5 is not a multiple");
+  expect_refused("verify" + flags + " pad_heads=6", "did you mean --pad-heads 6?");
+  const Outcome judged = run("verify --prefill ws2d:batch" + flags + pads);
+  EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
+  EXPECT_NE(judged.out.find("\n     pad_heads=6 pad_vocab=12\n"), std::string::npos) << judged.out;
+  const Outcome explained = run("explain ws2d:batch" + flags + pads);
+  EXPECT_NE(explained.out.find(",V=7, pad_heads=6 pad_vocab=12\n"), std::string::npos)
+      << explained.out << explained.err;
+  // A run shows the model's own heads and ids: those that one chip has without padding.
+  const auto shown = [&](const std::string& of) {
+    return nlohmann::json::parse(
+        run("run --json --checkpoints --prefill ws2d:batch --batch 6" + of).out);
+  };
+  const auto padded = shown(model + pads), alone = shown(" --torus 1x1x1" + own);
+  EXPECT_EQ(padded["generated"], alone["generated"]);
+  EXPECT_EQ(padded["checkpoints"], alone["checkpoints"]);
+  // What a program is written for is said in its text, and it is judged with that.
+  write("padded.txt", run("explain ws2d:batch --text" + model + pads).out);
+  const Outcome program = run("verify --program padded.txt" + flags + pads);
+  EXPECT_EQ(program.code, 0) << program.out << program.err;
+}
+
 TEST_F(Cli, AStrategysTextIsAProgramFile) {
   for (const char* act : {"f32", "bf16"}) {
     const std::string flags = std::string(kSmall) + " --act " + act;
@@ -121,7 +150,6 @@ TEST_F(Cli, BadInputIsOneLineAndExitTwo) {
 TEST_F(Cli, BadPromptFilesAreNamed) {
   const std::string run = std::string("run ") + kSmall + " --prompt-file ";
   expect_refused(run + write("empty.txt", ""), "empty.txt");
-  expect_refused(run + write("ragged.txt", "abc\nab\n"), "line 2");
   expect_refused(run + write("hole.txt", "abc\n\nabc\n"), "line 2");
   expect_refused("run --torus 1x1x1 --model palm-tiny,V=8 --prompt-file " + write("v.txt", "abc\n"),
                  "V=8");
@@ -266,13 +294,27 @@ TEST_F(Cli, RunWithWeightsTakesTheModelFromTheFile) {
 
 TEST_F(Cli, TextFitsEightyColumns) {
   for (const char* arguments :
-       {"explain ws1d:heads", "explain ws1d:batch --model palm-tiny,K=24", "explain ws2d:heads",
-        "explain ws2d:batch --prefill wg-xyz:batch", "explain wg-xyz:batch --model palm-tiny,K=6",
-        "explain ws2d:heads --prefill ws1d:batch --paper", "explain ws1d --act bf16", "--help",
+       {"explain ws1d:heads",
+        "explain ws1d:batch --model palm-tiny,K=24",
+        "explain ws2d:heads",
+        "explain ws2d:batch --prefill wg-xyz:batch",
+        "explain wg-xyz:batch --model palm-tiny,K=6",
+        "explain ws2d:heads --prefill ws1d:batch --paper",
+        "explain ws1d --act bf16",
+        "--help",
         "explain sp:2d --model palm-tiny,K=6",
-        "verify --torus 4x2x3 --prefill ws2d:few-heads-batch", "verify --help", "run --help",
-        "explain --help", "weights --help", "weights generate --help", "weights quantize --help",
-        "weights inspect --help", "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
+        "explain ws2d:batch --batch 72 --prompt 999 --lengths 999,998,997 --layouts",
+        "explain ws1d:heads --prompt 900 --lengths ragged",
+        "verify --torus 4x2x3 --prefill ws2d:few-heads-batch",
+        "verify --help",
+        "run --help",
+        "explain --help",
+        "weights --help",
+        "weights generate --help",
+        "weights quantize --help",
+        "weights fold --help",
+        "weights inspect --help",
+        "verify --torus 1x1x1 --model palm-tiny,E=8,F=8,H=8,Q=2,V=8"}) {
     const Outcome o = run(arguments);
     EXPECT_EQ(o.code, 0) << arguments << o.err;
     std::istringstream lines(o.out);
@@ -362,8 +404,8 @@ TEST_F(Cli, APictureIsWrittenWholeOrNotAtAll) {
 }
 
 TEST_F(Cli, HelpHasAnExampleAndVersionANumber) {
-  for (const char* verb :
-       {"", "verify", "explain", "run", "weights generate", "weights quantize", "weights inspect"})
+  for (const char* verb : {"", "verify", "explain", "run", "weights fold", "weights generate",
+                           "weights quantize", "weights inspect"})
     EXPECT_NE(run(std::string(verb) + " --help").out.find("Example: shardproof"), std::string::npos)
         << verb;
   EXPECT_EQ(run("--version").out.rfind("shardproof 0.", 0), 0U);

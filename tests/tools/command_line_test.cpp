@@ -168,13 +168,11 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
 TEST(CommandLine, NoWordIsLeftOver) {
   for (const Verb& verb : all_verbs()) {
     if (!verb.verbs.empty()) continue;
-    static const std::map<std::string, std::string> taken{{"compare", "one "},
-                                                          {"explain", "one "},
-                                                          {"golden check", "one "},
-                                                          {"trace diff", "one two "},
-                                                          {"trace inspect", "one "},
-                                                          {"weights inspect", "one "},
-                                                          {"weights quantize", "one another "}};
+    static const std::map<std::string, std::string> taken{
+        {"compare", "one "},         {"explain", "one "},
+        {"golden check", "one "},    {"trace diff", "one two "},
+        {"trace inspect", "one "},   {"weights fold", "one another "},
+        {"weights inspect", "one "}, {"weights quantize", "one another "}};
     const auto takes = taken.find(verb.path);
     const std::string words = takes == taken.end() ? "" : takes->second;
     expect_refused(verb.path, words + "more", "flag_c5", "takes no word 'more'");
@@ -187,6 +185,8 @@ TEST(CommandLine, NoWordIsLeftOver) {
 TEST(CommandLine, WhatIsNeededIsNamed) {
   expect_refused("weights generate", "--seed 1", "flag_c7", "needs --out");
   expect_refused("weights inspect", "--json", "flag_c7", "needs FILE");
+  expect_refused("weights fold", "", "flag_c7", "needs IN");
+  expect_refused("weights fold", "w.h5", "flag_c7", "needs OUT");
   expect_refused("weights quantize", "", "flag_c7", "needs IN");
   expect_refused("weights quantize", "w.h5", "flag_c7", "needs OUT");
   expect_refused("explain", "ws2d --svg a.svg --json", "flag_c6", "--json");
@@ -249,8 +249,8 @@ TEST(CommandLine, TheLegalModelOfARefusalIsLegal) {
   const std::string refused = said("verify" + flags).text;
   const auto at = refused.find("--model palm-tiny");
   ASSERT_NE(at, std::string::npos) << refused;
-  std::string legal = refused.substr(at);
-  legal.pop_back();
+  // Behind it is the padding that divides in its place.
+  const std::string legal = refused.substr(at, refused.find(';', at) - at);
   const Said o = said("verify --torus 3x1x2 --block serial " + legal);
   EXPECT_EQ(o.code, 0) << legal << "\n" << o.text;
 }

@@ -126,7 +126,8 @@ TEST_F(Files, PromptsOfIds) {
   write("again", bytes.out);
   EXPECT_EQ(run(arguments + "--prompt-ids again").code, 0);
   expect_refused(arguments + "--prompt-ids ids.txt --prompt-file bytes.txt", "run_c4");
-  expect_refused(arguments + "--prompt-ids ids.txt --prompt 2", "run_c2");
+  expect_refused(arguments + "--prompt-ids ids.txt --prompt 2", "run_c2: prompt is a length");
+  expect_refused(arguments + "--prompt-ids ids.txt --lengths 2,1", "run_c2: lengths are the rows'");
   expect_refused(arguments + "--prompt-ids ids.txt --batch 1", "batch=1");
   expect_refused(arguments + "--prompt-ids none.txt", "prompt_c1: none.txt cannot be read");
   expect_refused(arguments + "--prompt-ids ''", "flag_c2: the value of --prompt-ids is empty");
@@ -145,8 +146,6 @@ TEST_F(Files, BadTextsAreNamed) {
     expect_text_refused(kind, "12\n\n34\n", "prompt_c3");
     expect_text_refused(kind, "12\n34\n", "batch=1 is less", " --batch 1 --prefill ws1d:heads");
   }
-  expect_text_refused("file", "123\n12\n", "line 2 has 2 bytes, line 1 has 3");
-  expect_text_refused("ids", "1 2 3\n1 2\n", "line 2 has 2 ids, line 1 has 3");
   expect_text_refused("ids", "1 2\n   \n", "prompt_c3");
   expect_text_refused("ids", "1 2\n3 264\n", "line 2 word 2 is \"264\"; the vocabulary has V=264");
   expect_text_refused("ids", "1 99999999999999999999\n", "prompt_c5");
@@ -192,8 +191,11 @@ TEST_F(Files, ProgramsAreReadFromPipesAndWeightsAreNot) {
   }
   ASSERT_EQ(run(std::string("weights generate --model ") + kModel + " --out w.h5").code, 0);
   for (const char* verb : {"verify --weights ", "run --weights ", "explain ws2d --weights ",
-                           "weights inspect ", "weights quantize "}) {
-    const std::string more = std::string(verb) == "weights quantize " ? " w8.h5" : "";
+                           "weights inspect ", "weights quantize ", "weights fold "}) {
+    const std::string more =
+        std::string(verb).starts_with("weights q") || std::string(verb).starts_with("weights f")
+            ? " w8.h5"
+            : "";
     const Outcome o = run_in_bash(std::string(verb) + "<(cat w.h5)" + more);
     EXPECT_EQ(o.code, 2);
     EXPECT_NE(o.err.find("is not a regular file"), std::string::npos) << verb << o.err;

@@ -116,7 +116,7 @@ TEST(Lists, SayWhatTheCodeKnows) {
   const auto models = nlohmann::json::parse(said("list models --json").text);
   EXPECT_EQ(models["presets"][0]["preset"], "palm-tiny");
   EXPECT_EQ(models["presets"][0]["E"], 96);
-  EXPECT_EQ(models["keys"].size(), 21U);
+  EXPECT_EQ(models["keys"].size(), 22U);
   EXPECT_EQ(models["presets"].size(), 6U);
   EXPECT_EQ(models["presets"][4]["preset"], "gptj");
   EXPECT_NE(models["presets"][4]["keys"].get<std::string>().find("bias=ffn"), std::string::npos);
@@ -166,7 +166,9 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                                        "verify --json --cases 2",
                                        "verify --json --weights '" + weights + "'",
                                        "run --json --checkpoints" + small,
+                                       "run --json --lengths 3,1 --batch 2 --stop 3" + small,
                                        "explain ws2d:batch --json" + small,
+                                       "explain ws2d:batch --json --lengths ragged" + small,
                                        "explain ws2d:batch --prefill ws1d --json" + small,
                                        "explain wg-xy --layouts --json" + small,
                                        "explain --json --layouts '" + tables + "'" + small,

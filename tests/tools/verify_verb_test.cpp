@@ -289,6 +289,20 @@ TEST_F(VerifyVerb, EachOfAllFindingsIsToldOnce) {
   }
 }
 
+TEST_F(VerifyVerb, SaysHowFarABaseTwoModelIsFromThePlainOne) {
+  const std::string call =
+      "verify --torus 1x2x3 --model palm-tiny,layers=1,softmax=base2 --prefill ws2d:heads";
+  const Outcome o = run(call);
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(count_of(o.out, "\nfrom the plain model (not judged): logits "), 1U) << o.out;
+  EXPECT_NE(o.out.find("palm-tiny,layers=1,softmax=base2\n"), std::string::npos) << o.out;
+  const auto json = nlohmann::json::parse(run(call + " --json").out)["cases"][0]["from_plain"];
+  EXPECT_GT(json["logits"], 0.0);
+  EXPECT_LT(json["logits"], 1e-4);
+  EXPECT_GE(json["tokens"], json["equal_tokens"]);
+  EXPECT_EQ(json["apart"] == "", json["tokens"] == json["equal_tokens"]);
+}
+
 TEST_F(VerifyVerb, TheTraceOfAllFindingsIsOfTheWholeRun) {
   std::string text = run("explain ws2d:batch --text").out;
   write("right.txt", text);

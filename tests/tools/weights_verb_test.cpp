@@ -7,6 +7,7 @@
 
 #include "engine/int8_weights.h"
 #include "tests/tools/cli_fixture.h"
+#include "weights/fold.h"
 #include "weights/store.h"
 
 namespace {
@@ -52,6 +53,29 @@ TEST_F(WeightsVerb, QuantizesF32WeightsOnly) {
   expect_refused("weights quantize " + write("text.h5", "text") + " out.h5", "weights_open");
   expect_refused("weights quantize w.h5", "flag_c7: weights quantize needs OUT");
   expect_refused("weights quantize", "flag_c7: weights quantize needs IN");
+}
+
+TEST_F(WeightsVerb, FoldsAFileOfEitherVersion) {
+  for (const char* more : {"", ",block=serial", ",norm=layernorm,bias=all,K=4", ",tied=false"}) {
+    make(more);
+    for (const std::string from : {"w.h5", "w8.h5"}) {
+      const Outcome o = run("weights fold " + from + " w2.h5");
+      EXPECT_EQ(o.code, 0) << o.err;
+      EXPECT_NE(o.out.find(",softmax=base2"), std::string::npos) << o.out;
+      const Weights expected = fold(load_weights(path(from)));
+      const Weights found = load_weights(path("w2.h5"));
+      EXPECT_EQ(found.kept(), expected.kept());
+      EXPECT_EQ(found.config(), expected.config());
+      for (const auto& [name, tensor] : expected.all())
+        EXPECT_EQ(found.at(name).data, tensor.data) << name << more;
+      const Outcome judged = run("verify --weights w2.h5 --torus 2x2x3 --prefill ws2d:batch");
+      EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
+      EXPECT_EQ(judged.out.find("from the plain model"), std::string::npos);
+      expect_refused("weights fold w2.h5 again.h5", "weights_fold: palm-tiny,layers=1");
+    }
+  }
+  expect_refused("weights fold none.h5 out.h5", "weights_open: \"none.h5\"");
+  expect_refused("weights fold w.h5 w.h5", "output_c2: OUT ");
 }
 
 TEST_F(WeightsVerb, WhatIsRefusedLeavesEverythingAsItWas) {

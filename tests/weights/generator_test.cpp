@@ -85,6 +85,8 @@ TEST(Generator, GivesTheSameValuesOnEveryMachine) {
   EXPECT_EQ(value("rope_cos", 9), 0x1.f5cb4ap-1F);  // cos(2 / 10)
   EXPECT_EQ(generate_prompt(parse_model("palm-tiny"), 1, 2, 3).data,
             (std::vector<std::int32_t>{263, 170, 252, 113, 98, 208}));
+  EXPECT_EQ(generate_prompt(parse_model("palm-tiny"), 1, 2, 3, {2, 2}).data,
+            (std::vector<std::int32_t>{147, 246, 252, 78, 189, 208}));
 }
 
 // Pair j of J turns by position · theta^(-j/J), where only the first 2J of the Q channels turn; by
@@ -143,7 +145,8 @@ TEST(Generator, AlibiSlopesAreThoseOfThePaper) {
 }
 
 RC_GTEST_PROP(Generator, ValuesAreSmallIntegersTimesAPowerOfTwo, ()) {
-  const ModelConfig config = draw_model(40);
+  ModelConfig config = draw_model(40);
+  config.softmax = Softmax::base_e;  // what is folded is no such number
   const Weights weights = generate_weights(config, *rc::gen::arbitrary<std::uint64_t>());
   validate(weights);
   for (const WeightSpec& spec : weight_specs(config)) {
@@ -266,6 +269,45 @@ TEST(Prompt, RowsDifferAndDoNotDependOnTheBatch) {
   EXPECT_TRUE(std::equal(shorter.data.begin(), shorter.data.end(), prompt.data.begin()));
   EXPECT_EQ(label_of([&] { generate_prompt(config, 1, 0, 4); }), "prompt_size");
   EXPECT_EQ(label_of([&] { generate_prompt(config, 1, 4, -1); }), "prompt_size");
+}
+
+TEST(Prompt, RowsBeginWithTheIdsOfTheirPrefix) {
+  const ModelConfig config = parse_model("palm-tiny");
+  const SharedPrefix prefix{.length = 2, .rows = 3};
+  const IntTensor shared = generate_prompt(config, 11, 7, 5, prefix);
+  const IntTensor own = generate_prompt(config, 11, 7, 5);
+  const std::vector<std::uint64_t> of_rows{0, 0, 0, 1, 1, 2, 2};
+  for (std::size_t row = 0; row < 7; ++row)
+    for (std::size_t p = 0; p < 5; ++p) {
+      const auto word = counter_random(11, "prefix", of_rows[row] << 32 | p)[0];
+      const auto expected = p < 2 ? static_cast<std::int32_t>(word % 264) : own.data[row * 5 + p];
+      EXPECT_EQ(shared.data[row * 5 + p], expected) << row << " " << p;
+    }
+  // The ids of a prefix do not depend on the batch.
+  const IntTensor fewer = generate_prompt(config, 11, 3, 5, prefix);
+  for (const std::size_t p : {0U, 1U}) EXPECT_EQ(fewer.data[2 * 5 + p], shared.data[6 * 5 + p]);
+}
+
+/// Rows that share a prefix have there the ids of the first of them, all others their own.
+RC_GTEST_PROP(Generator, IdsOfTheFieldAreEqualWhereRowsShareAPrefix, ()) {
+  ModelConfig config;
+  config.V = *rc::gen::inRange(1, 80);
+  const auto batch = *rc::gen::inRange<std::int64_t>(1, 8);
+  const auto positions = *rc::gen::inRange<std::int64_t>(2, 9);
+  const SharedPrefix prefix{*rc::gen::inRange<std::int64_t>(1, positions),
+                            *rc::gen::inRange<std::int64_t>(1, batch + 1)};
+  const IntTensor own = generate_ids(config, 3, batch, positions);
+  const IntTensor ids = generate_ids(config, 3, batch, positions, prefix);
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t t = 0; t < positions; ++t) {
+      const std::int64_t row =
+          t < prefix.length ? prefix.first_row(prefix.of_row(b, batch), batch) : b;
+      RC_ASSERT(ids.data[static_cast<std::size_t>(b * positions + t)] ==
+                own.data[static_cast<std::size_t>(row * positions + t)]);
+    }
+  const std::set<std::int32_t> all(ids.data.begin(), ids.data.end());
+  if (batch * positions <= config.V)
+    RC_ASSERT(std::ssize(all) == prefix.rows * prefix.length + batch * (positions - prefix.length));
 }
 
 // docs/field.md section 1.5.

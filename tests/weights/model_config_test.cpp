@@ -35,13 +35,14 @@ TEST(ModelConfig, PrintsOnlyWhatDiffersInOneOrder) {
   EXPECT_EQ(print_model(parse_model("palm-mini,logit_scale=0.0625")), "palm-mini");
   EXPECT_EQ(print_model(parse_model("palm-mini,E=64,logit_scale=0.0625")),
             "palm-mini,E=64,logit_scale=0.0625");
-  EXPECT_EQ(print_model(parse_model("palm-tiny,positions=9,logit_scale=1,embed_scale=2,eps=1e-5,"
-                                    "tied=false,theta=5e5,rotary=0.5,rope=interleaved,bias=all,"
-                                    "norm=layernorm,ffn=gelu-erf,block=serial,V=7,Q=4,K=2,H=6,F=3,"
-                                    "E=5,layers=1")),
+  EXPECT_EQ(print_model(parse_model(
+                "palm-tiny,softmax=base2,positions=9,logit_scale=1,embed_scale=2,eps=1e-5,"
+                "tied=false,theta=5e5,rotary=0.5,rope=interleaved,bias=all,"
+                "norm=layernorm,ffn=gelu-erf,block=serial,V=7,Q=4,K=2,H=6,F=3,"
+                "E=5,layers=1")),
             "palm-tiny,layers=1,E=5,F=3,H=6,K=2,Q=4,V=7,block=serial,ffn=gelu-erf,norm=layernorm,"
             "bias=all,rope=interleaved,rotary=0.5,theta=5e+05,tied=false,eps=1e-05,embed_scale=2,"
-            "logit_scale=1,positions=9");
+            "logit_scale=1,softmax=base2,positions=9");
 }
 
 TEST(ModelConfig, RecomputesLogitScaleFromTheFinalE) {
@@ -119,6 +120,10 @@ TEST(ModelConfig, RefusesValuesThatBreakARule) {
                           "tied=1",
                           "tied=True",
                           "ffn=relu",
+                          "softmax=2",
+                          "softmax=base2,logit_scale=3e38",
+                          "softmax=base2,eps=1e308,logit_scale=1e5",
+                          "softmax=base2,eps=1e-320,logit_scale=1e-5",
                           "bias=norm",
                           "block=parallell",
                           "E=2147483647,F=2147483647",
@@ -167,7 +172,7 @@ TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
           << text;
     }
   }
-  EXPECT_EQ(model_keys().size(), 21U);
+  EXPECT_EQ(model_keys().size(), 22U);
 }
 
 TEST(ModelConfig, CachesAreAsActUnlessTheModelSaysOtherwise) {

@@ -36,6 +36,7 @@ inline ModelConfig draw_model(int most) {
   c.embed_scale = *rc::gen::element(1.0F, 0.1F, 1e-40F, 3.4e38F);
   c.logit_scale = usual_logit_scale(c);
   if (*rc::gen::arbitrary<bool>()) c.logit_scale = *rc::gen::element(1.0F, 0.3F, 16777216.0F);
+  c.softmax = *rc::gen::element(Softmax::base_e, Softmax::base2);
   c.positions = dim();
   return c;
 }

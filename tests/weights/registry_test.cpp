@@ -219,7 +219,8 @@ TEST(Registry, SaysWhatEveryValueTravelsAs) {
             "embed norm norm2 final_norm q k v q_rot k_rot k_cache v_cache attn gate up hidden "
             "block_out attn_out mid ffn_out out in");
   for (const ActType act : {ActType::f32, ActType::bf16})
-    EXPECT_EQ(values(WireType::int32, act), "token indices ids pos");
+    EXPECT_EQ(values(WireType::int32, act),
+              "token indices top_k_counts top_p_sums masses drawn ids pos");
   // Caches as the model says, whatever act says.
   ModelConfig model;
   for (const auto& [cache, wire] :
@@ -269,7 +270,8 @@ TEST(Registry, EveryNormHasItsStatistics) {
   EXPECT_THROW(statistic_row("norm", "variance"), std::logic_error);
   // A statistic is of a norm, or follows from the logits.
   for (const ValueRow& row : all_values())
-    EXPECT_EQ(row.kind == ValueKind::stat, of_norms.contains(row.name) || row.per_block)
+    EXPECT_EQ(row.kind == ValueKind::stat,
+              of_norms.contains(row.name) || row.per_block || row.drawing)
         << row.name;
 }
 

@@ -21,7 +21,7 @@ std::string_view word(char letter) {
       {'B', "batch"},      {'L', "positions"},  {'M', "cached"},      {'E', "d_model"},
       {'F', "d_ff"},       {'H', "heads"},      {'K', "kv heads"},    {'Q', "d_head"},
       {'V', "vocabulary"}, {'C', "candidates"}, {'S', "outer heads"}, {'R', "inner heads"},
-      {'P', "RoPE rows"},  {'J', "RoPE pairs"}};
+      {'W', "words"},      {'P', "RoPE rows"},  {'J', "RoPE pairs"}};
   for (const auto& [known, role] : kWords)
     if (known == letter) return role;
   return "";

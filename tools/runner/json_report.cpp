@@ -46,6 +46,11 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
     out["drift"] = {{"relative", j.drift->relative},
                     {"equal_tokens", j.drift->equal_tokens},
                     {"tokens", j.drift->tokens}};
+  if (j.from_plain)
+    out["from_plain"] = {{"logits", j.from_plain->logits},
+                         {"equal_tokens", j.from_plain->equal_tokens},
+                         {"tokens", j.from_plain->tokens},
+                         {"apart", j.from_plain->apart}};
   if (j.field)
     out["field"] = {{"exponent", j.field->exponent()},
                     {"log2_counted", j.field->log2_counted},

@@ -25,6 +25,10 @@ void Tally::add(const Case& c, const Judgement& j) {
     drift.add(*j.drift);
     ++drifting;
   }
+  if (j.from_plain) {
+    from_plain.add(*j.from_plain);
+    ++folded;
+  }
   if (j.bounds) {
     bounds.add(*j.bounds);
     ++bounded;

@@ -24,6 +24,8 @@ struct Tally {
   std::int64_t drifting = 0;
   bounds::Tightness bounds;  ///< of all f32 cases
   std::int64_t bounded = 0;
+  FromPlain from_plain;  ///< the worst of all base-2 cases
+  std::int64_t folded = 0;
   std::int64_t of_field = 0;             ///< cases found equal as formulas
   std::int64_t of_these_ids = 0;         ///< those of them whose tokens share ids
   std::optional<FieldEquality> weakest;  ///< of those the one of the largest bound

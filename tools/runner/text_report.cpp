@@ -40,7 +40,13 @@ std::string beyond_columns(const Case& c) {
   say("loop", to_string(c.numerics.loop), "none");
   say("acc", to_string(c.numerics.acc), "f32");
   say("wire", to_string(c.numerics.wire), "f32");
+  say("lengths", c.lengths.to_string(), "");
+  say("prefix", c.prefix.to_string(), "");
   if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");
+  if (c.pad_heads != 0) say("pad_heads", std::to_string(c.pad_heads), "");
+  if (c.pad_vocab != 0) say("pad_vocab", std::to_string(c.pad_vocab), "");
+  if (const std::string sampling = print_sampling(c.sampling); !sampling.empty())
+    text += text.empty() ? sampling.substr(1) : sampling;
   return text;
 }
 
@@ -124,6 +130,12 @@ std::string TextReport::totals(const Ending& ending) const {
   if (tally.drifting > 1)
     text += fmt::format("{} f32 cases, the worst of each: {}\n", tally.drifting,
                         tally.drift.to_string());
+  if (tally.folded == 1) text += tally.from_plain.to_string() + "\n";
+  if (tally.folded > 1)
+    text += wrapped(fmt::format("{} base-2 cases, the worst of each: {}", tally.folded,
+                                tally.from_plain.to_string()),
+                    kWidth, "") +
+            "\n";
   if (tally.bounded > 0)
     text += wrapped((tally.bounded == 1 ? "" : fmt::format("{} f32 cases, ", tally.bounded)) +
                         tally.bounds.to_string(),

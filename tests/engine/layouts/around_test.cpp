@@ -2,8 +2,11 @@
 #include "engine/layouts/around.h"
 
 #include <gtest/gtest.h>
+// gtest first
+#include <rapidcheck/gtest.h>
 
 #include "engine/strategies/layer_file.h"
+#include "tests/engine/random_layout.h"
 #include "tests/engine/run_program.h"
 #include "tests/engine/strategy_sample.h"
 #include "tests/weights/expect_error.h"
@@ -115,6 +118,69 @@ TEST(ProgramsAround, OnlyLayerAndHandOverRunOnceForEachLayer) {
   EXPECT_TRUE(moves.of_layer());
   EXPECT_EQ(scope.step(phase.layer, "x"), "decode.1.layer1.x");
   EXPECT_EQ(scope.step(moves, "k"), "decode.1.layer1.hand_over.k");
+}
+
+TEST(ProgramsAround, SayWhereThePrefixesAreRead) {
+  Case run = run_under(Strategy::parse("ws2d:batch"), kModel, kTorus);
+  EXPECT_EQ(make_plan(run).prefill.prefix_cache, Layout());
+  run.prompt = run.chunk = 6;
+  run.prefix = {2, 6};
+  EXPECT_EQ(make_plan(run).prefill.prefix_cache.to_string(), "N_zyTKQ");
+  EXPECT_EQ(make_plan(run).prefill.cache.to_string(), "B_zyxMKQ");
+}
+
+TEST(PrefixHandOver, RunsOnceForEachLayerUnderANameOfItsOwn) {
+  const Extents extents = extents_of(kModel, 24, 1, {5, 6});
+  const Layout from = Layout::parse("N_zyTKQ"), to = Layout::parse("NTK_zyQ");
+  Scope scope;
+  scope.pass = "prefix.c1";
+  scope.layer = 1;
+  for (const Program& program :
+       {prefix_hand_over(from, to, extents, kTorus), prefix_to_decode(from, to, extents, kTorus)}) {
+    EXPECT_TRUE(program.of_layer());
+    EXPECT_EQ(scope.step(program, "k"), "prefix.c1.layer1." + program.name + ".k");
+    ASSERT_EQ(program.inputs.size(), 2U);
+    ASSERT_EQ(program.outputs.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const char* const role = i == 0 ? "prefix k_cache" : "prefix v_cache";
+      EXPECT_EQ(program.inputs[i].role.to_string(), role);
+      EXPECT_EQ(program.inputs[i].layout, from);
+      EXPECT_EQ(program.declared(program.outputs[i]).role.to_string(), role);
+      EXPECT_EQ(program.declared(program.outputs[i]).layout, to);
+    }
+    EXPECT_EQ(program.ops.size(), 2U);  // an all_to_all of each
+  }
+  EXPECT_TRUE(prefix_hand_over(to, to, extents, kTorus).ops.empty());
+  EXPECT_NE(prefix_hand_over(from, to, extents, kTorus).name,
+            prefix_to_decode(from, to, extents, kTorus).name);
+  // Five prefixes are not cut six ways.
+  EXPECT_EQ(label_of([&] {
+              prefix_hand_over(to, from, extents_of(kModel, 24, 1, {5, 5}), kTorus);
+            }),
+            "path_c2");
+}
+
+TEST(PrefixHandOver, BatchAndSlotsArePrefixesAndPositionsByOtherNames) {
+  EXPECT_EQ(as_prefixes(Layout::parse("B_zyMK_xQ")).to_string(), "N_zyTK_xQ");
+  EXPECT_EQ(as_prefixes(Layout::parse("BMKQ")).to_string(), "NTKQ");
+}
+
+RC_GTEST_PROP(PrefixHandOver, KeepsEveryElementInItsPlace, ()) {
+  const Torus torus = draw_torus();
+  const std::int64_t n = torus.chips();
+  const ModelConfig model = with_dims(kModel, n, n, n, n, n);
+  // T and Q are never cut.
+  const auto layout = [] {
+    const std::vector<Axes> bins = draw_bins(3);
+    return Layout({{'N', bins[1]}, {'T', {}}, {'K', bins[2]}, {'Q', {}}}, {});
+  };
+  const Layout from = layout(), to = layout();
+  const Shape shape{n, 3, n, 2};
+  const Tensor cache = tensor_of(shape);
+  const Program program = prefix_hand_over(from, to, extents_of(model, n, 1, {3, n}), torus);
+  RC_ASSERT(parse_program(program.name, print_program(program)) == program);
+  const auto out = run_program(print_program(program), torus, {{"k", cache}, {"v", cache}});
+  RC_ASSERT(same_bits(*out.at(program.outputs[1]), shard(cache, to, torus)));
 }
 
 TEST(HandOver, HasNoStepsBetweenCachesThatLieAlike) {

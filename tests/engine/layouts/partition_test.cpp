@@ -348,13 +348,15 @@ TEST(Partition, ATablesOwnNameStandsBeforeItsRefusal) {
 }
 
 // The rules one by one, on the program's text.
-std::string program(const std::string& text, const std::string& model = "palm-tiny") {
+std::string program(const std::string& text, const std::string& model = "palm-tiny",
+                    const SharedPrefix& prefix = {}, const Torus& torus = {4, 2, 3}) {
   const Strategy strategy(parse_layouts(text).at(0));
   Case c;
-  c.torus = Torus(4, 2, 3);
+  c.torus = torus;
   c.model = parse_model(model);
   c.prefill = c.decode = strategy;
   c.batch = c.prompt = c.chunk = 24;
+  c.prefix = prefix;
   return print_program(partitioned(c, strategy, Phase::prefill).layer);
 }
 bool has(const std::string& text, const std::string& line) {
@@ -394,6 +396,91 @@ TEST(Partition, TakesAStepOfItsLineFromTheStepBeforeIt) {
   EXPECT_TRUE(has(text,
                   "og : BLHQ = all_gather(o, H, zyx) is attn\n"
                   "os : BLH_zyQ = slice(og, H, zy) is attn\n"));
+}
+
+// ---- prefixes that rows share ----
+
+const std::string k2dBatch =
+    "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
+    "attend : B_zyxLHQ\n";
+
+TEST(Partition, ReadsThePrefixesCachesBesideTheRowsOwn) {
+  const std::string text = program(k2dBatch, "palm-tiny", {5, 6});
+  EXPECT_TRUE(has(text,
+                  "input v_old : B_zyxMKQ is previous v_cache\n"
+                  "input pk : NTKQ is prefix k_cache\n"
+                  "input pv : NTKQ is prefix v_cache\n"))
+      << text;
+  EXPECT_TRUE(has(text, " = attend_prefix(qp, kc, vc, pk, pv, ps) is score, max, exp, denom, attn"))
+      << text;
+  EXPECT_TRUE(has(program(k2dBatch, "palm-tiny,rope=alibi", {5, 6}), ", pk, pv, ps, slopes) is "));
+  // All else is as it was: the lines that differ are these.
+  std::string plain = program(k2dBatch);
+  plain = edited(plain, "v_cache\n",
+                 "v_cache\ninput pk : NTKQ is prefix k_cache\n"
+                 "input pv : NTKQ is prefix v_cache\n");
+  EXPECT_EQ(edited(plain, "attend(qp, kc, vc, ps)", "attend_prefix(qp, kc, vc, pk, pv, ps)"), text);
+  // And without prefixes what the table says of them says nothing.
+  EXPECT_EQ(program(k2dBatch + "prefix : N_zyTKQ\n"), program(k2dBatch));
+}
+
+/// The layout in which the prefixes' keys are taken.
+std::string prefixes(const std::string& text, const std::string& model, std::int64_t N,
+                     const Torus& torus = {4, 2, 3}) {
+  const std::string all = program(text, model, {5, N}, torus), begin = "\ninput pk : ";
+  const auto at = all.find(begin);
+  EXPECT_NE(at, std::string::npos) << all;
+  if (at == std::string::npos) return "";
+  const auto from = at + begin.size();
+  return all.substr(from, all.find(' ', from) - from);
+}
+
+TEST(Partition, CutsNByTheFirstAxesThatDivideIt) {
+  const std::string text = k2dBatch + "prefix : N_zyxTKQ\n";
+  for (const auto& [N, cut] : std::vector<std::pair<int, std::string>>{{1, "NTKQ"},
+                                                                       {2, "NTKQ"},
+                                                                       {3, "N_zTKQ"},
+                                                                       {4, "NTKQ"},
+                                                                       {6, "N_zyTKQ"},
+                                                                       {9, "N_zTKQ"},
+                                                                       {12, "N_zyTKQ"},
+                                                                       {24, "N_zyxTKQ"}})
+    EXPECT_EQ(prefixes(text, "palm-tiny", N), cut) << N;
+  // An axis of one chip cuts nothing, and is none to stop at.
+  EXPECT_EQ(prefixes(text, "palm-tiny", 2, {4, 2, 1}), "N_zyTKQ");
+  EXPECT_EQ(prefixes(text, "palm-tiny", 3, {1, 1, 3}), "N_zyxTKQ");
+  EXPECT_EQ(prefixes(text, "palm-tiny", 3, {1, 1, 1}), "NTKQ");
+  // No further than it is written.
+  EXPECT_EQ(prefixes(k2dBatch + "prefix : N_zTKQ\n", "palm-tiny", 24), "N_zTKQ");
+  EXPECT_EQ(prefixes(k2dBatch + "prefix : NTKQ\n", "palm-tiny", 24), "NTKQ");
+}
+
+TEST(Partition, HasThePrefixesHeadsWhereItHasTheRowsOwn) {
+  const std::string text = edited(k2d, "BLH_zyxQ", "B_zLH_yxQ");
+  for (const auto& [K, cut] :
+       std::vector<std::pair<int, std::string>>{{1, ""}, {2, "_y"}, {6, "_y"}, {24, "_yx"}}) {
+    const std::string model = fmt::format("palm-tiny,K={}", K);
+    EXPECT_TRUE(has(program(text, model), fmt::format("input k_old : B_zMK{}Q ", cut))) << K;
+    EXPECT_EQ(prefixes(text, model, 6), fmt::format("NTK{}Q", cut)) << K;
+    // Written or not.
+    for (const char* line : {"prefix : N_zTKQ\n", "prefix : N_zTK_yxQ\n"})
+      EXPECT_EQ(prefixes(text + line, model, 6), fmt::format("N_zTK{}Q", cut)) << K;
+  }
+}
+
+TEST(Partition, RefusesPrefixesThatAChipsRowsMayNotHave) {
+  EXPECT_EQ(refusal(std::string(k2d) + "prefix : N_zTKQ\n"),
+            "layouts_c8: t.layouts line 6: prefix is N_zTKQ where attend is BLH_zyxQ, its keys "
+            "BLK_zyxQ: N takes the first of attend's axes on B or none, K those of the keys or "
+            "none, T and Q none (docs/layouts.md)");
+  const std::string both = edited(k2d, "BLH_zyxQ", "B_zyLH_xQ");
+  for (const char* legal : {"NTKQ", "N_zTKQ", "N_zyTKQ", "N_zyTK_xQ", "NTK_xQ"})
+    EXPECT_EQ(refusal(both + "prefix : " + legal + "\n"), "") << legal;
+  for (const char* wrong :
+       {"N_yTKQ", "N_yzTKQ", "N_xTKQ", "N_zyxTKQ", "NTK_zQ", "N_zTK_yQ", "NT_zKQ", "NTKQ_x"})
+    EXPECT_TRUE(refusal(both + "prefix : " + wrong + "\n")
+                    .starts_with(std::string("layouts_c8: t.layouts line 6: prefix is ") + wrong))
+        << wrong;
 }
 
 }  // namespace

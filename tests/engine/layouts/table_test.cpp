@@ -55,7 +55,7 @@ const LayoutValue* layout_value(std::string_view name) {
 TEST(Table, HasTheValuesOfALayerAndItsMatrices) {
   const std::set<std::string_view> follow{"q_rot", "k_rot", "k_cache", "v_cache", "score",
                                           "max",   "exp",   "denom",   "out"};
-  std::size_t known = 2;  // weights, attend
+  std::size_t known = 3;  // weights, attend, prefix
   for (const ValueRow& row : all_values()) {
     const bool of_a_layer = row.per_layer && row.kind != ValueKind::stat;
     const LayoutValue* const value = layout_value(row.name);
@@ -75,6 +75,7 @@ TEST(Table, HasTheValuesOfALayerAndItsMatrices) {
   EXPECT_EQ(layout_value("weights")->dims, "EFHKQ");
   EXPECT_EQ(layout_value("attend")->dims, layout_value("q")->dims);
   EXPECT_EQ(layout_value("attn")->dims, layout_value("q")->dims);
+  EXPECT_EQ(layout_value("prefix")->dims, "NTKQ");
 }
 
 // What a layer makes by einsum may be a partial sum; attend computes its contractions whole.
@@ -109,8 +110,11 @@ TEST(Table, MidIsAsInNorm2AsNormVAsKUpAsGateAndTheOutputsAlike) {
 TEST(Table, TheValuesHaveTheDimsOfTheModels) {
   ModelConfig config;
   config.block = Block::serial;
-  std::map<std::string, std::string> dims{
-      {"in", "BLE"}, {"block_out", "BLE"}, {"attend", "BLHQ"}, {"weights", "EFHKQ"}};
+  std::map<std::string, std::string> dims{{"in", "BLE"},
+                                          {"block_out", "BLE"},
+                                          {"attend", "BLHQ"},
+                                          {"weights", "EFHKQ"},
+                                          {"prefix", "NTKQ"}};
   for (const CheckpointSpec& spec : checkpoint_specs(config)) dims[spec.name] = spec.dims;
   for (const WeightSpec& spec : weight_specs(config))
     if (spec.matrix) dims[spec.name.substr(spec.name.find('.') + 1)] = spec.dims;
@@ -147,6 +151,21 @@ RC_GTEST_PROP(Table, AnyTablePrintsAndReadsBack, ()) {
   RC_ASSERT(parse_layouts(print_layouts(tables.at(0))) == tables);
 }
 
+TEST(Table, WithoutBatchKeepsAllThatIsSaidOfOtherDims) {
+  const LayoutTable table = parse_layouts(
+      "layouts t  of all kinds\nin : B_zLE_xy [loop one-way] -> B_zLE_x [strict]\n"
+      "weights : E_x F_y H_y -> F_y H_y [loop both-half]\nattend : B_zLH_yxQ [loop none]\n"
+      "attend for k : B_zLK_yQ\nprefix : N_zTK_yxQ\n"
+      "q : B_zLH_yQ partialsum-x -> B_zLH_yxQ\n")[0];
+  EXPECT_EQ(print_layouts(without_batch(table)),
+            "layouts t  of all kinds\nin : BLE_xy -> BLE_x\nweights : E_x F_y H_y -> F_y H_y\n"
+            "attend : BLH_yxQ [loop none]\nattend for k : BLK_yQ\n"
+            "q : BLH_yQ partialsum-x -> BLH_yxQ\n");
+  // Where nothing is said of B there is nothing to take.
+  const LayoutTable heads = Strategy::parse("ws2d:heads").table();
+  EXPECT_EQ(without_batch(heads), heads);
+}
+
 struct Refused {
   const char *text, *message;
 };
@@ -179,6 +198,15 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"layouts t\nattend : BLHQ -> BLH_xQ",
                 "layouts_c0: my.layouts line 2: 'attend : BLHQ -> BLH_xQ': attend is computed in "
                 "one layout; q and k have those before it"},
+        Refused{"layouts t\nprefix : NTKQ -> N_xTKQ",
+                "layouts_c0: my.layouts line 2: 'prefix : NTKQ -> N_xTKQ': prefix is the one "
+                "layout of the prefixes' caches, without notes"},
+        Refused{"layouts t\nprefix : N_xTKQ [strict]",
+                "layouts_c0: my.layouts line 2: 'prefix : N_xTKQ [strict]': prefix is the one "
+                "layout of the prefixes' caches, without notes"},
+        Refused{"layouts t\nprefix : N_xTKQ [loop none]",
+                "layouts_c0: my.layouts line 2: 'prefix : N_xTKQ [loop none]': prefix is the one "
+                "layout of the prefixes' caches, without notes"},
         Refused{
             "layouts t\nweights : E_xF_y",
             "layouts_c0: my.layouts line 2: 'weights : E_xF_y': write the letters of W matrices "
@@ -188,8 +216,8 @@ INSTANTIATE_TEST_SUITE_P(
             "layouts_c0: my.layouts line 2: 'in : BLE [strict': a note follows a layout, in [ ]"},
         Refused{"layouts t\nhiden : BLF",
                 "layouts_c1: my.layouts line 2: no layer has a value 'hiden', did you mean hidden? "
-                "legal: in norm weights wq wk wv wo w_gate w_up w_out q k v attend attn mid norm2 "
-                "gate up hidden block_out attn_out ffn_out"},
+                "legal: in norm weights wq wk wv wo w_gate w_up w_out q k v attend prefix attn mid "
+                "norm2 gate up hidden block_out attn_out ffn_out"},
         Refused{"layouts t\nnorm for o : BLE",
                 "layouts_c1: my.layouts line 2: 'norm for o': no such use; legal: q k v gate up"},
         Refused{"layouts t\nq for attend : BLHQ",
@@ -215,6 +243,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "layouts_c2: my.layouts line 2: weights: E is defined twice"},
         Refused{"layouts t\nattend for k : BLHQ",
                 "layouts_c3: my.layouts line 2: attend is BLHQ; attend for k has dims BLKQ"},
+        Refused{"layouts t\nprefix : B_xMKQ",
+                "layouts_c3: my.layouts line 2: prefix is B_xMKQ; prefix has dims NTKQ"},
+        Refused{"layouts t\nprefix : NTKQ partialsum-x",
+                "layouts_c3: my.layouts line 2: prefix is NTKQ partialsum-x; only products are "
+                "partial sums"},
+        Refused{"layouts t\nprefix for k : NTKQ",
+                "layouts_c1: my.layouts line 2: 'prefix for k': prefix has no uses of its own"},
         Refused{"layouts t\nhidden : BLE",
                 "layouts_c3: my.layouts line 2: hidden is BLE; hidden has dims BLF"},
         Refused{"layouts t\nweights : B_x",

@@ -40,6 +40,109 @@ TEST(Case, PrintsEveryKeyInOneOrder) {
       "prompt=7 chunk=7 gen=4 seed=11");
 }
 
+TEST(Case, PrintsPaddingOnlyWhereItIsGiven) {
+  EXPECT_EQ(print_case(parse_case("")).find("pad"), std::string::npos);
+  const std::string line = print_case(parse_case("pad_vocab=300 model=palm-tiny pad_heads=24"));
+  EXPECT_TRUE(line.ends_with(" seed=1 pad_heads=24 pad_vocab=300")) << line;
+  EXPECT_EQ(print_case(parse_case(line)), line);
+  EXPECT_TRUE(print_case(parse_case("pad_vocab=300")).ends_with(" seed=1 pad_vocab=300"));
+  for (const char* wrong : {"pad_heads=0", "pad_heads=-1", "pad_vocab=x", "pad_vocab=1073741825"})
+    EXPECT_EQ(label_of(wrong), "case_c3") << wrong;
+  EXPECT_EQ(label_of("pad_heads=23"), "case_pad");
+  EXPECT_EQ(label_of("pad_vocab=263"), "case_pad");
+}
+
+TEST(Case, PrintsPrefixesOnlyWhereTheyAreGivenBehindLengths) {
+  EXPECT_EQ(print_case(parse_case("")).find("prefix"), std::string::npos);
+  const std::string line =
+      print_case(parse_case("prefix=3:2 prompt=9 chunk=4 batch=6 lengths=9,5"));
+  EXPECT_NE(line.find(" batch=6 prompt=9 lengths=9,5 prefix=3:2 chunk=4 gen=2 "), std::string::npos)
+      << line;
+  EXPECT_EQ(print_case(parse_case(line)), line);
+  const Case c = parse_case("prefix=3:2 prompt=9 batch=6");
+  EXPECT_EQ(c.prefix, (SharedPrefix{3, 2}));
+  EXPECT_NE(print_case(c).find(" prompt=9 prefix=3:2 chunk=9 "), std::string::npos);
+}
+
+TEST(Case, PrefixesMoveTheDefaultsBehindThem) {
+  const Case c = parse_case("prefix=5:3");
+  EXPECT_EQ(c.prompt, 9);  // four tokens of a row's own
+  EXPECT_EQ(c.batch, 3);
+  EXPECT_EQ(c.chunk, 9);
+  const Case cut = parse_case("torus=4x2x3 prefill=sp:1d decode=ws2d:bfirst-x prefix=48:5");
+  EXPECT_EQ(cut.prompt, 72);
+  EXPECT_EQ(cut.batch, 8);
+  EXPECT_EQ(label_of(print_case(c)), "legal");
+  EXPECT_EQ(label_of(print_case(cut)), "legal");
+  // What is given stays.
+  EXPECT_EQ(parse_case("prefix=5:3 batch=4 prompt=6").batch, 4);
+  EXPECT_EQ(parse_case("prefix=5:3 batch=4 prompt=6").prompt, 6);
+}
+
+TEST(Case, ItsPassesBeginWithThoseOverThePrefixes) {
+  const auto names = [](const std::string& line) {
+    std::string all;
+    const Passes passes = parse_case(line).passes();
+    for (std::int64_t i = 0; i < passes.size(); ++i) {
+      const PassPlan pass = passes.at(i);
+      all += fmt::format("{} {}x{}, ", pass.name, pass.batch(), pass.L);
+    }
+    return all;
+  };
+  EXPECT_EQ(names("prefix=3:2 prompt=7 batch=5 chunk=2 gen=3"),
+            "prefix.c0 2x2, prefix.c1 2x1, prefill.c0 5x2, prefill.c1 5x2, decode.1 5x1, "
+            "decode.2 5x1, ");
+  EXPECT_EQ(names("prompt=7 batch=5 chunk=4 gen=1"), "prefill.c0 5x4, prefill.c1 5x3, ");
+  // Drawn lengths have a token behind the prefix.
+  for (int seed = 1; seed < 20; ++seed) {
+    const Passes passes =
+        parse_case(fmt::format("prefix=3:2 prompt=5 batch=7 lengths=ragged chunk=5 seed={}", seed))
+            .passes();
+    for (const PassRows& group : passes.at(1).rows) {
+      EXPECT_EQ(group.start, 3);
+      EXPECT_GE(group.tokens, 1);
+      EXPECT_LE(group.tokens, 2);
+    }
+  }
+}
+
+TEST(Case, ALayerProgramHasNoPrefixes) {
+  Case c = parse_case("torus=2x1x3 batch=6 prompt=9 gen=3");
+  const Program layer = partitioned(c, c.prefill, Phase::prefill).layer;
+  const Strategy own(parse_program("layer", print_program(layer), "p.txt"));
+  const auto message = [&](bool prefill, bool decode, std::int64_t gen, std::int64_t rows) {
+    Case changed = c;
+    if (prefill) changed.prefill = own;
+    if (decode) changed.decode = own;
+    changed.gen = gen;
+    if (rows > 0) changed.prefix = {5, rows};
+    try {
+      make_plan(changed);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string refused =
+      "case_prefix: prefix=5:3: the layer program p.txt has one cache, of a row's own tokens; "
+      "legal: no prefix, or a table in its place";
+  EXPECT_EQ(message(true, true, 3, 3), refused);
+  EXPECT_EQ(message(true, false, 1, 3), refused);
+  EXPECT_EQ(message(false, true, 3, 3), refused);
+  EXPECT_EQ(message(false, true, 1, 3), "");  // it is not run
+  EXPECT_EQ(message(true, true, 3, 0), "");
+  EXPECT_EQ(message(false, false, 3, 3), "");
+}
+
+// Each row runs its prefix alone, so a shared one saves the oracle nothing.
+TEST(Case, MultipliesForEachRowsPrefix) {
+  const auto of = [](const char* line) { return multiply_adds(parse_case(line)); };
+  EXPECT_EQ(of("batch=6 prompt=8 chunk=4 prefix=4:1"), of("batch=6 prompt=8 chunk=4"));
+  EXPECT_EQ(of("batch=6 prompt=8 chunk=4 prefix=4:6"), of("batch=6 prompt=8 chunk=4"));
+  // Another chunk is another look at the vocabulary.
+  EXPECT_EQ(of("batch=6 prompt=8 chunk=8 prefix=4:1"), of("batch=6 prompt=8 chunk=4"));
+}
+
 TEST(Case, DefaultsAreTheSpecifications) {
   const Case c = parse_case("torus=4x2x3 prefill=ws1d decode=ws2d:batch");
   EXPECT_EQ(c.prefill.to_string(), "ws1d:heads");
@@ -191,6 +294,20 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"numerics=paper", "case_numerics", "legal: released"},
         Bad{"model=palm-tiny,cache=int8", "model_value", "f32, bf16"},
         Bad{"prompt=4 chunk=5", "case_chunk", "chunk=5"},
+        Bad{"prefix=5", "case_prefix", "LENGTH:ROWS"},
+        Bad{"prefix=0:1", "case_prefix", "legal is such as prefix=5:3"},
+        Bad{"prefix=4:2 prompt=4 batch=2", "case_prefix", "nearest legal: 3:2"},
+        Bad{"prefix=4:2 prompt=3 batch=2 lengths=ragged", "case_prefix", "nearest legal: 2:2"},
+        Bad{"prefix=3:1 prompt=4 batch=2 lengths=4,3", "case_prefix", "nearest legal: 2:1"},
+        Bad{"prefix=1:1 prompt=4 batch=2 lengths=4,1", "case_prefix", "legal: no prefix"},
+        Bad{"prefix=2:3 batch=2", "case_prefix", "nearest legal: 2:2"},
+        Bad{"prefix=2:2 prompt=4 chunk=5 batch=2", "case_chunk", "chunk=5"},
+        Bad{"prefix=6:1 prompt=16 prefill=ulysses decode=ws2d", "strategy_c5",
+            "prefix=6:1 is not divisible; the nearest legal: --prefix 8:1 --prompt 16"},
+        Bad{"prefix=8:1 prompt=20 prefill=ulysses decode=ws2d", "strategy_c5",
+            "prompt=20 is not divisible; the nearest legal: --prefix 8:1 --prompt 16"},
+        Bad{"prefix=8:1 prompt=24 chunk=12 prefill=ulysses decode=ws2d", "strategy_c5",
+            "chunk=12 is not divisible; the nearest legal: --prefix 8:1 --prompt 24 --chunk 8"},
         Bad{"prompt=2048 gen=2", "case_positions", "2049"},
         Bad{"model=palm-huge", "model_preset", "palm-huge"},
         Bad{"model=palm-tiny,W=3", "model_key", "W"}));

@@ -23,14 +23,21 @@ double weights(const ModelConfig& model) {
   return 24.0 * n;
 }
 
-/// Every checkpoint of every pass, the caches of each as long as the last's.
+/// Every checkpoint of every pass, the caches of each as long as the last's, of passes over
+/// prefixes as long as these; scores are of a row's prefix, too.
 double checkpoints(const RunPlan& plan) {
   double n = 0.0;
+  const SharedPrefix prefix = plan.passes.prefix();
   for (std::int64_t i = 0; i < plan.passes.size(); ++i)
-    for (const CheckpointSpec& spec : checkpoint_specs(plan.given.model))
+    for (const CheckpointSpec& spec : checkpoint_specs(plan.given.model)) {
+      const PassPlan pass = plan.passes.at(i);
+      const bool over = pass.phase == Phase::prefix, cache = spec.name.ends_with("_cache");
+      const std::int64_t own = over ? 0 : plan.passes.cached();
       n += (spec.per_layer ? static_cast<double>(plan.given.model.layers) : 1.0) *
            count(shape_of(spec.dims, plan.given.model,
-                          {plan.passes.batch(), plan.passes.at(i).L, plan.passes.cached()}));
+                          {over ? prefix.rows : plan.passes.batch(), pass.L,
+                           own + (over || !cache ? prefix.length : 0)}));
+    }
   return 4.0 * n;
 }
 
@@ -42,7 +49,7 @@ double placed(const PhasePrograms& programs, const ValueTypes& types, double lay
   double n = 0.0;
   for (const ValueDecl& input : programs.layer.inputs)
     if (const std::string role = input.role.to_string();
-        role.starts_with("weight ") || role.starts_with("previous "))
+        role.starts_with("weight ") || role.starts_with("previous ") || role.starts_with("prefix "))
       n += on_chips(types.at(input.name), programs.torus);
   return 4.0 * layers * n;
 }
@@ -85,7 +92,9 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
        {"torus=1x1x1 gen=1", "torus=2x1x3 prefill=ws2d:heads prompt=7 chunk=3 gen=4",
         "torus=2x1x3 prefill=ws2d:heads decode=ws2d:batch gen=3",
         "torus=2x1x3 prefill=wg-xyz:batch decode=ws1d:heads gen=2 regime=f32",
-        "torus=2x2x2 model=palm-tiny,bias=all block=serial regime=f32 schedule=ring"}) {
+        "torus=2x2x2 model=palm-tiny,bias=all block=serial regime=f32 schedule=ring",
+        "torus=2x1x3 prefill=ws2d:heads decode=ws2d:batch gen=3 prompt=9 chunk=2 prefix=5:3",
+        "torus=2x1x3 prefill=wg-xyz:batch prompt=7 prefix=3:24 regime=f32"}) {
     const RunPlan plan = make_plan(parse_case("batch=24 " + std::string(line)));
     const PlanTypes types = check(plan);
     const auto layers = static_cast<double>(plan.given.model.layers);
@@ -103,6 +112,17 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
     if (plan.given.numerics.regime == Regime::f32) want += scalars;
     EXPECT_EQ(estimated_bytes(plan, types), want) << line;
   }
+}
+
+TEST(EstimatedBytes, AreLessWherePrefixesAreShared) {
+  const auto bytes = [](const std::string& more) {
+    const RunPlan plan =
+        make_plan(parse_case("torus=2x1x3 prefill=ws2d:batch batch=24 prompt=9 chunk=9 " + more));
+    return estimated_bytes(plan, check(plan));
+  };
+  // Of eight of nine positions values and caches are those of so many rows.
+  EXPECT_LT(bytes("prefix=8:1"), bytes("prefix=8:6"));
+  EXPECT_LT(bytes("prefix=8:6"), bytes("prefix=8:12"));
 }
 
 TEST(EstimatedBytes, GrowWithThePassesOfThePlan) {

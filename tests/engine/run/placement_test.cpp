@@ -32,7 +32,7 @@ struct Count {
 /// What the programs ask for: each weight in each layout that a phase declares.
 std::map<std::string, int> wanted(const RunPlan& plan) {
   std::map<std::string, int> all;
-  for (const PhasePrograms* phase : {&plan.prefill, &plan.decode})
+  for (const PhasePrograms* phase : {&plan.prefix, &plan.prefill, &plan.decode})
     for (const Program* program : {&phase->embed, &phase->layer, &phase->head})
       for (const ValueDecl& input : program->inputs) {
         if (input.role.kind == Role::Kind::constant) all["ones " + input.layout.to_string()] = 1;
@@ -46,12 +46,13 @@ std::map<std::string, int> wanted(const RunPlan& plan) {
 TEST(PlacedWeights, AreMadeOnceForAllPassesAndPhasesThatAgree) {
   for (const char* line :
        {"prefill=ws2d:heads prompt=4 chunk=1 gen=4", "prefill=ws2d:heads decode=ws2d:batch gen=3",
-        "prefill=wg-xyz:batch decode=ws1d:heads gen=3", "prefill=ws1d:heads gen=1"}) {
+        "prefill=wg-xyz:batch decode=ws1d:heads gen=3", "prefill=ws1d:heads gen=1",
+        "prefill=ws2d:batch prefix=2:4 gen=2", "prefill=wg-xyz:batch prefix=2:6 gen=1"}) {
     const RunPlan plan = make_plan(parse_case(
         "torus=2x1x3 model=palm-tiny,layers=2,norm=layernorm batch=6 " + std::string(line)));
     const Weights weights = generate_weights(plan.given.model, 1);
-    const IntTensor prompt =
-        generate_prompt(plan.given.model, 1, plan.passes.batch(), plan.passes.prompt());
+    const IntTensor prompt = generate_prompt(plan.given.model, 1, plan.passes.batch(),
+                                             plan.passes.prompt(), plan.given.prefix);
     Threads threads(1);
     Count count;
     run_inference(plan, weights, prompt, threads, nullptr, {}, count.hooks);
@@ -63,7 +64,7 @@ TEST(PlacedWeights, AreOneValueForAllWhoAskForTheSame) {
   const RunPlan plan = make_plan(parse_case("torus=2x1x3 prefill=ws2d:heads batch=6"));
   const Weights weights = generate_weights(plan.given.model, 1);
   Count count;
-  PlacedWeights placed(weights, WeightType::f32, count.hooks);
+  PlacedWeights placed(weights, weights.config(), WeightType::f32, count.hooks);
   placed.place(plan.prefill);
   const std::map<std::string, int> once = count.placed;
   placed.place(plan.prefill);
@@ -92,7 +93,7 @@ TEST(PlacedWeights, AreOfTheModel) {
                                 .role = Role::parse("weight norm2_gain"),
                                 .line = {}});
   const FaultHooks none;
-  PlacedWeights placed(weights, WeightType::f32, none);
+  PlacedWeights placed(weights, weights.config(), WeightType::f32, none);
   EXPECT_EQ(label_of([&] { placed.place(other); }), "weights_name");
 }
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,8 +31,10 @@ Shape shape(const Program& program, const ValueTypes& types, const std::string& 
 /// "prefill 2 L=3 M=0..6": a group, and M of its caches before its first and after its last pass.
 std::string text(const RunPlan& plan, const TypedPasses& group) {
   const Program& layer = plan.programs(group.phase).layer;
-  return (group.phase == Phase::prefill ? "prefill " : "decode ") + std::to_string(group.count) +
-         " L=" + std::to_string(group.L) +
+  const char* const phase = group.phase == Phase::prefix    ? "prefix "
+                            : group.phase == Phase::prefill ? "prefill "
+                                                            : "decode ";
+  return phase + std::to_string(group.count) + " L=" + std::to_string(group.L) +
          " M=" + std::to_string(shape(layer, group.first.layer, "previous k_cache").at(1)) + ".." +
          std::to_string(shape(layer, group.last.layer, "k_cache").at(1));
 }
@@ -62,6 +66,62 @@ TEST(PlanTypes, AreThoseOfTheFirstAndLastPassOfEachGroup) {
   }
   // The hand-over is of the whole prefill's caches.
   EXPECT_EQ(shape(plan.hand_over, types.hand_over, "k_cache"), (Shape{6, 7, 6, 8}));
+}
+
+TEST(PlanTypes, AreOfPrefixesAtTheirOwnBatch) {
+  const RunPlan plan =
+      plan_of("prompt=9 chunk=2 gen=3 prefix=5:3 prefill=ws2d:batch decode=ws1d:batch");
+  const PlanTypes types = check(plan);
+  EXPECT_EQ(texts(plan, types), (Texts{"prefix 2 L=2 M=0..4", "prefix 1 L=1 M=4..5",
+                                       "prefill 2 L=2 M=0..4", "decode 2 L=1 M=4..6"}));
+  const TypedPasses& over = types.passes[0];
+  EXPECT_EQ(shape(plan.prefix.embed, over.first.embed, "embed"), (Shape{3, 2, 96}));
+  EXPECT_EQ(shape(plan.prefix.layer, over.last.layer, "k_cache"), (Shape{3, 4, 6, 8}));
+  EXPECT_EQ(shape(plan.prefix.layer, over.last.layer, "score"), (Shape{3, 2, 24, 4}));
+  EXPECT_EQ(shape(plan.prefix.layer, over.last.layer, "prefix k_cache"), Shape{});
+  // The rows' own: what is cached is behind the prefix, and scored are both.
+  for (const auto& [group, L, M] : {std::tuple{2, 2, 4}, {3, 1, 6}}) {
+    const TypedPasses& own = types.passes[static_cast<std::size_t>(group)];
+    const Program& layer = plan.programs(own.phase).layer;
+    EXPECT_EQ(shape(layer, own.last.layer, "k_cache"), (Shape{6, M, 6, 8}));
+    EXPECT_EQ(shape(layer, own.last.layer, "prefix k_cache"), (Shape{3, 5, 6, 8}));
+    EXPECT_EQ(shape(layer, own.last.layer, "prefix v_cache"), (Shape{3, 5, 6, 8}));
+    EXPECT_EQ(shape(layer, own.last.layer, "score"), (Shape{6, L, 24, 5 + M}));
+    EXPECT_EQ(shape(layer, own.last.layer, "attn"), (Shape{6, L, 24, 8}));
+  }
+  EXPECT_EQ(shape(plan.hand_over, types.hand_over, "k_cache"), (Shape{6, 4, 6, 8}));
+  for (const auto& [program, its] : {std::pair{&plan.prefix_hand_over, &types.prefix_hand_over},
+                                     {&plan.prefix_to_decode, &types.prefix_to_decode}})
+    EXPECT_EQ(shape(*program, *its, "prefix v_cache"), (Shape{3, 5, 6, 8}));
+  // check() of one program of a case says the same.
+  const ValueTypes one = check(plan.decode.layer, plan.given, 1, 5);
+  EXPECT_EQ(shape(plan.decode.layer, one, "prefix k_cache"), (Shape{3, 5, 6, 8}));
+  EXPECT_EQ(shape(plan.decode.layer, one, "score"), (Shape{6, 1, 24, 11}));
+}
+
+TEST(PlanTypes, AreNoneWherePrefixesAreIllTyped) {
+  const auto label = [](const std::function<void(RunPlan&)>& change) {
+    RunPlan plan =
+        plan_of("prompt=9 chunk=2 gen=3 prefix=5:3 prefill=ws2d:batch decode=ws1d:batch");
+    change(plan);
+    Findings findings;
+    const bool typed = check(plan, findings).has_value();
+    return typed ? std::string("legal") : findings.all()[0].label + " in " + findings.all()[0].pass;
+  };
+  EXPECT_EQ(label([](RunPlan&) {}), "legal");
+  // Each of the programs is looked at, in the pass that runs it.
+  const auto gone = [](Program& program) { program.outputs.push_back("nothing"); };
+  EXPECT_EQ(label([&](RunPlan& plan) { gone(plan.prefix.layer); }), "program_c1 in prefix.c0");
+  EXPECT_EQ(label([&](RunPlan& plan) { gone(plan.prefix_hand_over); }), "program_c1 in prefix.c2");
+  EXPECT_EQ(label([&](RunPlan& plan) { gone(plan.prefix_to_decode); }), "program_c1 in prefill.c1");
+  // The prefixes' caches are taken as attention can have them.
+  const auto taken = [](RunPlan& plan, const char* layout) {
+    for (ValueDecl& input : plan.prefill.layer.inputs)
+      if (input.role.kind == Role::Kind::prefix) input.layout = Layout::parse(layout);
+  };
+  EXPECT_EQ(label([&](RunPlan& plan) { taken(plan, "N_zTKQ"); }), "legal");
+  EXPECT_EQ(label([&](RunPlan& plan) { taken(plan, "NT_yKQ"); }), "attend_prefix_c4 in prefill.c0");
+  EXPECT_EQ(label([&](RunPlan& plan) { taken(plan, "BMKQ"); }), "program_c5 in prefill.c0");
 }
 
 TEST(PlanTypes, AreOfThePassesOfThePlan) {

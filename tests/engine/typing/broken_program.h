@@ -49,8 +49,9 @@ inline std::string input(const std::string& name, const std::string& layout,
 /// Parses and checks, with the usual extents for every input that names no shape.
 inline void parse_and_check(const BrokenProgram& b) {
   static const std::map<char, std::int64_t> extents{
-      {'B', 12}, {'L', 2},  {'M', 4},  {'E', 24}, {'F', 24}, {'H', 12}, {'K', 12},
-      {'Q', 4},  {'V', 24}, {'C', 12}, {'S', 3},  {'R', 4},  {'P', 9},  {'J', 2}};
+      {'B', 12}, {'L', 2},  {'M', 4},  {'N', 12}, {'T', 3},  {'E', 24},
+      {'F', 24}, {'H', 12}, {'K', 12}, {'Q', 4},  {'V', 24}, {'C', 12},
+      {'S', 3},  {'R', 4},  {'P', 9},  {'J', 2},  {'W', 12}};
   const Torus torus = Torus::parse(b.torus);
   const Program program = parse_program("test", b.program);
   std::map<std::string, Shape> shapes = b.shapes;

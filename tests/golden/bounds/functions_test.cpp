@@ -47,6 +47,14 @@ const Function kFunctions[] = {
        mpfr_set(y, x, MPFR_RNDN);
        quotient(y, x, y);
      }},
+    {"exp2", exp2_of, [](long double x) { return std::exp2(x); },
+     [](mpfr_t y, mpfr_t x) { mpfr_exp2(y, x, MPFR_RNDN); }},
+    {"swish2", swish2, [](long double x) { return 2 * x / (1 + std::exp(-2 * x)); },
+     [](mpfr_t y, mpfr_t x) {
+       mpfr_mul_2ui(x, x, 1, MPFR_RNDN);
+       mpfr_set(y, x, MPFR_RNDN);
+       quotient(y, x, y);
+     }},
     {"gelu", gelu,
      [](long double x) {
        const long double z = kAlpha * (x + kBeta * x * x * x);
@@ -112,7 +120,8 @@ TEST_P(BoundOfFunction, HoldsForMpfr) {
 long double in_long_double(const Function& f, long double x) {
   if (std::abs(x) < 1024) return f.wide(x);
   if (x < 0) return 0;
-  return f.bound == exp_of ? HUGE_VALL : x;
+  if (f.bound == exp_of || f.bound == exp2_of) return HUGE_VALL;
+  return f.bound == swish2 ? 2 * x : x;
 }
 
 /// Where long double has more digits than f64 it is the higher precision; MPFR vouches for it.

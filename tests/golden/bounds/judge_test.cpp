@@ -114,9 +114,10 @@ Fault spoiled(OpKind kind, std::size_t result, const std::function<float(float)>
 /// Together they have every op.
 std::vector<Case> cases_of_every_op() {
   std::vector<Case> cases;
-  for (const char* keys : {"", "act=bf16", "weights=int8 loop=both-full",
-                           "model:,norm=layernorm,bias=all,ffn=geglu,rope=interleaved",
-                           "model:,ffn=gelu", "model:,ffn=gelu-erf,rope=alibi"})
+  for (const char* keys :
+       {"", "act=bf16", "weights=int8 loop=both-full",
+        "model:,norm=layernorm,bias=all,ffn=geglu,rope=interleaved", "model:,ffn=gelu",
+        "model:,ffn=gelu-erf,rope=alibi", "top_k=5 top_p=0.9", "prefix=2:3"})
     cases.push_back(family(keys));
   for (const char* strategies :
        {"prefill=ws2d:pre-zy decode=ws2d:heads", "prefill=sp:1d decode=ws1d:heads",

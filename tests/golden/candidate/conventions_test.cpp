@@ -75,6 +75,22 @@ TEST(Conventions, BaseTwo) {
   expect_needed(run, changed(run, {"logits"}, scaled), "logits_base", "2", "f32");
 }
 
+TEST(Conventions, BaseEOfABaseTwoModel) {
+  std::string line = kLine;
+  line.insert(line.find(" batch"), ",softmax=base2");
+  const ExactRun run(line);
+  const auto scaled = [](Written& w) {
+    for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * 0.6931471805599453));
+  };
+  expect_needed(run, changed(run, {"score", "max"}, scaled), "score_base", "e", "f32");
+  expect_needed(run, changed(run, {"logits"}, scaled), "logits_base", "e", "f32");
+  // Base 2 is its own: said or not, and with the bits of the exact regime.
+  dump::Dump own = run.trace(run.values(), "exact", nullptr);
+  EXPECT_EQ(run.judged(own).count(Fit::different), 0);
+  own.attributes["score_base"] = own.attributes["logits_base"] = "2";
+  EXPECT_EQ(run.judged(own).count(Fit::different), 0);
+}
+
 TEST(Conventions, GainsFoldedIntoTheNextWeight) {
   const ExactRun run(kLine);
   const std::vector<Written> values = changed(run, {"norm", "final_norm"}, [&](Written& w) {

@@ -1,13 +1,14 @@
 // Traces that Shardproof writes: each of their values has a verdict, and no change of one stays
 // unseen, of summands, statistics, last positions and positions, too.
+#include "tests/golden/candidate/own_trace.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "tests/golden/candidate/written.h"
-#include "tests/golden/trace/traced_run.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::candidate {
 namespace {
@@ -20,16 +21,16 @@ const std::string kLayernorm =
     "torus=2x1x3 model=falcon,layers=1,E=12,F=12,H=6,K=1,Q=2,V=12,bias=all prefill=wg-x "
     "decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2 seed=5 weights=int8 act=bf16 ";
 
-dump::Dump own_trace(const std::string& line) {
-  const std::filesystem::path file =
-      std::filesystem::path(testing::TempDir()) /
-      (std::string("own_") + testing::UnitTest::GetInstance()->current_test_info()->name() + ".h5");
-  const Traced traced = trace_case(parse_case(line), file);
-  EXPECT_EQ(traced.judgement.verdict, shardproof::Verdict::equal) << line;
-  dump::Dump d = dump::read_dump(file.string());
-  std::filesystem::remove(file);
-  return d;
+/// Of heads and ids some are padding.
+const std::string kPadded =
+    "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=4,K=2,Q=2,V=7 prefill=ws2d:heads "
+    "decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2 seed=5 pad_heads=6 pad_vocab=12 ";
+
+std::string in_base_two(std::string line) {
+  return line.insert(line.find(" prefill"), ",softmax=base2");
 }
+
+const std::string kRandom = "top_k=7 top_p=0.8 temperature=0.3";
 
 /// Of f32 and i32 the last bit; `far`: as much as the largest number there, and one more.
 void change_one(dump::Stored& s, std::mt19937_64& random, bool far) {
@@ -52,7 +53,10 @@ void change_one(dump::Stored& s, std::mt19937_64& random, bool far) {
 TEST(OwnTrace, EachValueHasAVerdict) {
   for (const std::string& line :
        {kOwn, kOwn + "weights=int8 act=bf16", kOwn + "regime=f32",
-        kOwn + "regime=f32 act=bf16 wire=bf16", kLayernorm, kLayernorm + "regime=f32"}) {
+        kOwn + "regime=f32 act=bf16 wire=bf16", kLayernorm, kLayernorm + "regime=f32", kPadded,
+        kPadded + "regime=f32", kPadded + "weights=int8 act=bf16", in_base_two(kOwn),
+        in_base_two(kLayernorm), in_base_two(kOwn) + "regime=f32", kOwn + kRandom,
+        kOwn + "regime=f32 " + kRandom}) {
     const ExactRun run(line);
     const Verdict v = run.judged(own_trace(line));
     EXPECT_EQ(v.compared, v.whole) << line;
@@ -96,11 +100,70 @@ void expect_each_change_seen(const std::string& line, bool exact) {
 TEST(OwnTrace, OfAnExactRunShowsEachChangedBit) {
   expect_each_change_seen(kOwn, true);
   expect_each_change_seen(kLayernorm, true);
+  expect_each_change_seen(kOwn + kRandom, true);
 }
 
 TEST(OwnTrace, OfAnF32RunShowsEachChange) {
   expect_each_change_seen(kOwn + "regime=f32", false);
   expect_each_change_seen(kLayernorm + "regime=f32", false);
+  expect_each_change_seen(kOwn + "regime=f32 " + kRandom, false);
+}
+
+/// Of random sampling what there is without f32 logits has no verdict, and says why.
+TEST(OwnTrace, WithoutItsLogitsHasNoTokensJudged) {
+  const std::string line = kOwn + "regime=f32 " + kRandom;
+  dump::Dump d = own_trace(line);
+  for (auto at = d.values.begin(); at != d.values.end();)
+    at = at->first.find(".head.logits") != std::string::npos ||
+                 at->first.find(".head.z") != std::string::npos
+             ? d.values.erase(at)
+             : std::next(at);
+  const Verdict v = ExactRun(line).judged(d);
+  int tokens = 0;
+  for (const Row& row : v.rows) {
+    if (!row.title.ends_with(".token")) continue;
+    ++tokens;
+    EXPECT_EQ(row.fit, Fit::not_judged) << row.title;
+    EXPECT_EQ(row.why, "random sampling is of f32 logits, and the trace has none");
+  }
+  EXPECT_EQ(tokens, 2);
+}
+
+/// Rows that draw by other numbers have other tokens; the trace says by which.
+TEST(OwnTrace, SaysWhatItsRowsDrawBy) {
+  const std::string line = kOwn + "temperature=3";
+  dump::Dump d = own_trace(line);
+  d.attributes["rows"] = "5,4,3,2,1,0";
+  EXPECT_EQ(ExactRun(line).judged(d).exit_code(), 1);
+  d.attributes["rows"] = "0,1,2,3,4,5";
+  EXPECT_EQ(ExactRun(line).judged(d).exit_code(), 0);
+  for (const char* bad : {"0,1", "0,1,2,3,4,x", ""}) {
+    d.attributes["rows"] = bad;
+    EXPECT_EQ(label_of([&] { ExactRun(line).judged(d); }), "dump_attribute") << bad;
+  }
+}
+
+/// Padding is said of each value, and by the case; what stands there means nothing.
+TEST(OwnTrace, OfPaddedDimsIsJudgedWithoutPadding) {
+  const ExactRun run(kPadded);
+  dump::Dump d = own_trace(kPadded);
+  EXPECT_EQ(d.values.find("decode.1.layer0.q")->second.attributes.at("padded"), "H");
+  EXPECT_EQ(d.values.find("decode.1.layer0.kc")->second.attributes.at("padded"), "K");
+  EXPECT_EQ(d.values.find("embed")->second.attributes.at("padded"), "V");
+  EXPECT_FALSE(d.values.find("decode.1.layer0.out")->second.attributes.contains("padded"));
+  // By the case alone.
+  for (auto& [name, value] : d.values) value.attributes.erase("padded");
+  const Verdict by_case = run.judged(d);
+  EXPECT_EQ(by_case.count(Fit::different), 0);
+  EXPECT_EQ(by_case.compared, by_case.whole);
+  // The last logit is a padded id's, that of id 6 the model's last.
+  dump::Stored& logits = d.values.find("decode.1.head.logits")->second.whole;
+  ASSERT_EQ(logits.shape, (Shape{6, 12}));
+  const float large = 1e6F;
+  std::memcpy(logits.bytes.data() + 11 * sizeof large, &large, sizeof large);
+  EXPECT_EQ(run.judged(d).count(Fit::different), 0);
+  std::memcpy(logits.bytes.data() + 6 * sizeof large, &large, sizeof large);
+  EXPECT_GT(run.judged(d).count(Fit::different), 0);
 }
 
 }  // namespace

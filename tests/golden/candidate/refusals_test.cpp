@@ -60,10 +60,29 @@ TEST(Claim, AsksForNoMoreMemoryThanThereIs) {
   EXPECT_NO_THROW(require_memory(parse_case(line)));
   for (const char* keys :
        {",layers=4096,E=16384,F=65536", ",layers=4096,E=16384,F=65536 weights=int8",
-        ",positions=2000000000 prompt=100000000", " batch=100000000 prompt=2000"})
+        ",positions=2000000000 prompt=100000000", " batch=100000000 prompt=2000",
+        " batch=1000000000 prompt=20 lengths=7,3",
+        ",positions=2000 batch=1000000000 lengths=ragged"})
     expect_error("memory_c1", "to judge this takes about", [&] {
       require_memory(parse_case("torus=1x1x1 gen=1 model=palm-tiny" + std::string(keys)));
     });
+}
+
+TEST(Claim, RefusesOtherLengths) {
+  const std::string line = "torus=1x1x1 batch=3 prompt=5 gen=1 model=palm-tiny seed=4";
+  const auto asked = [&](const std::string& theirs, const std::string& mine) {
+    const dump::Attributes of_trace{
+        {"format", "shardproof trace"}, {"version", "1"}, {"case", line + theirs}};
+    read_claim(of_trace, line + mine);
+  };
+  expect_error("compare_case", "lengths=5,3,5, not of lengths=5,5,5",
+               [&] { asked(" lengths=5,3", ""); });
+  expect_error("compare_case", "lengths=5,5,5, not of lengths=4,5,5",
+               [&] { asked("", " lengths=4,5,5"); });
+  EXPECT_NO_THROW(asked(" lengths=5", ""));
+  EXPECT_NO_THROW(asked(" lengths=2,3", " lengths=2,3,2"));
+  EXPECT_NO_THROW(asked(" lengths=ragged", " lengths=ragged"));
+  EXPECT_THROW(asked(" lengths=6", ""), Error);
 }
 
 TEST(Claim, RefusesAnotherCase) {
@@ -175,7 +194,7 @@ TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
       for (const ValueRow& row : all_values()) {
         if (row.in_model != nullptr && !row.in_model(config)) continue;
         if (row.kind != ValueKind::checkpoint && row.kind != ValueKind::stat) continue;
-        if (row.per_block) continue;
+        if (row.per_block || row.dims.find('C') != row.dims.npos) continue;
         for (std::int64_t layer = 0; layer < (row.per_layer ? config.layers : 1); ++layer) {
           const std::string id =
               checkpoint_id(passes.at(i).name, row.per_layer ? layer : -1, row.name);

@@ -19,6 +19,17 @@ TEST(WrongBox, OfAFewByEye) {
   EXPECT_TRUE(wrong_box(shape, std::vector<bool>(6, false)).empty());
 }
 
+TEST(WrongBox, OfPaddingTakesNoNotice) {
+  const Shape shape{2, 3};
+  const std::vector<bool> padding{false, false, false, false, true, true};
+  EXPECT_EQ(wrong_box(shape, {true, true, false, true, false, false}, padding),
+            (Box{{0, 1}, {0, 1}}));
+  EXPECT_EQ(wrong_box(shape, {false, true, true, false, false, false}, padding),
+            (Box{{0}, {1, 2}}));
+  EXPECT_TRUE(wrong_box(shape, {true, true, true, true, false, false}, padding).empty()) << "all";
+  EXPECT_TRUE(wrong_box(shape, {true, true, false, true, false, false}).empty());
+}
+
 RC_GTEST_PROP(WrongBox, IsTheBoxAndNothingElse, ()) {
   const Shape shape{3, 2, 4};
   Box box;

@@ -197,6 +197,8 @@ TEST(ModelGolden, ChangedAttributesAreSeen) {
 
 TEST(ModelGolden, RefusesWhatIsNoGolden) {
   EXPECT_THROW(model_golden(parse_case(kTiny + " regime=f32")), Error);
+  const Case shared = parse_case(kTiny + " prefix=1:1");
+  EXPECT_THROW(model_golden(shared), Error);
   Case own = parse_case(kTiny);
   own.prefill = Strategy(
       parse_program(kLayerProgram, golden_of("").attributes.find("prefill_layer")->second, "mine"));

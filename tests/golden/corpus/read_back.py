@@ -166,7 +166,7 @@ def check_model(golden):
                if name.split(".")[0] not in ("prefill", "decode")}
     tokens = np.concatenate([golden.arrays[p + ".ids"] for p in passes if p[0] == "p"], 1)
     need(tokens.shape == (batch, prompt), f"ids of {tokens.shape}")
-    found = third_party.run(weights, keys, tokens, chunk or prompt, gen, case["act"])
+    found = third_party.run(weights, keys, tokens, chunk or prompt, gen, case, range(batch))
     judged = set()
     before = None
     for id, value in found.items():

@@ -7,8 +7,16 @@ namespace {
 constexpr double kLog2E = 1.4426950408889634;
 const Torus kTorus(4, 2, 3);
 
+/// kModel with more keys of the model.
+std::string with_keys(const std::string& keys) {
+  std::string line = kModel;
+  return line.insert(line.find(" batch"), keys) + " seed=31";
+}
+
 class Conventions : public testing::Test {
  protected:
+  explicit Conventions(const std::string& keys = "") : p(with_keys(keys)) {}
+
   /// All values of some names, of all layers and passes, changed.
   template <class To>
   void change(const std::vector<std::string>& names, To&& to) {
@@ -27,7 +35,7 @@ class Conventions : public testing::Test {
                    "declare " + what);
     }
   }
-  Planted p{std::string(kModel) + " seed=31"};
+  Planted p;
 };
 
 TEST_F(Conventions, GainsInTheNextWeight) {
@@ -50,6 +58,25 @@ TEST_F(Conventions, LogitsOfBaseTwo) {
     return v.data[i] * kLog2E;
   });
   expect_declared("logits", "logits_base=2");
+}
+
+class ConventionsOfBaseTwo : public Conventions {
+ protected:
+  ConventionsOfBaseTwo() : Conventions(",softmax=base2") {}
+};
+
+TEST_F(ConventionsOfBaseTwo, ScoresOfBaseE) {
+  change({"score", "max"}, [](const std::string&, const Planted::Value& v, std::size_t i) {
+    return v.data[i] / kLog2E;
+  });
+  expect_declared("score", "score_base=e");
+}
+
+TEST_F(ConventionsOfBaseTwo, LogitsOfBaseE) {
+  change({"logits"}, [](const std::string&, const Planted::Value& v, std::size_t i) {
+    return v.data[i] / kLog2E;
+  });
+  expect_declared("logits", "logits_base=e");
 }
 
 TEST_F(Conventions, OtherPairsOfChannels) {

@@ -57,6 +57,21 @@ TEST_F(Others, Functions) {
                "gate and up swapped", "", "activation is missing");
 }
 
+TEST(OthersOfBaseTwo, FormulasOfBaseE) {
+  std::string line = kModel;
+  Planted p(line.insert(line.find(" batch"), ",softmax=base2") + " seed=9");
+  const std::string at = "decode.1.layer1.";
+  const Planted::Value gate = p.value(at + "gate"), up = p.value(at + "up");
+  Planted::Value hidden = p.value(at + "hidden");
+  const Shape shape = hidden.shape;
+  for (std::size_t i = 0; i < hidden.data.size(); ++i) {
+    const double g = gate.data[i];
+    hidden.data[i] = static_cast<double>(static_cast<float>(g / (1 + std::exp(-g)))) * up.data[i];
+  }
+  expect_first(p.ask(at + "hidden", Planted::f32(hidden, shape), kTorus), "scale missing", "",
+               "swish of g in place of 2g");
+}
+
 TEST_F(Others, Positions) {
   const auto c = p.weight("rope_cos"), s = p.weight("rope_sin");
   const auto& q = p.value(at + "q");

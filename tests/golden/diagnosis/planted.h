@@ -14,6 +14,7 @@
 #include "golden/compare/block_map.h"
 #include "golden/diagnosis/diagnosis.h"
 #include "golden/oracle_memo.h"
+#include "golden/row_padding.h"
 #include "weights/registry.h"
 
 namespace shardproof::diagnosis {
@@ -67,7 +68,10 @@ class Planted {
                               Shards shards) {
     const bounds::Replay::Dump given(dump.begin(), dump.end());
     bounds::Replay replay(known_->stored, plan_.passes, ids_, given, declared);
-    return diagnose(replay, {id, torus, Layout::parse(layout), std::move(shards), layouts, raw});
+    const bounds::Replay::Place place = replay.place_of(id);
+    return diagnose(replay, {id, torus, Layout::parse(layout), std::move(shards), layouts, raw,
+                             padding_in_trace(value_row(place.name)->dims, dump.at(id).shape, false,
+                                              replay.pass(place.pass))});
   }
   /// Of a whole tensor, which the dump has from then on.
   std::vector<Hypothesis> ask(const std::string& id, const Value& value, const Torus& torus) {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "golden/case_padding.h"
 #include "golden/expected.h"
 #include "golden/observers.h"
 #include "golden/trace/trace.h"
@@ -44,7 +45,8 @@ class Keeper : public Observer {
     Expected expected;
   };
 
-  explicit Keeper(const OracleMemo::Known* known) : known_(known) {}
+  explicit Keeper(const OracleMemo::Known* known, DimPadding padding = {})
+      : known_(known), padding_(std::move(padding)) {}
 
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
@@ -53,8 +55,9 @@ class Keeper : public Observer {
     order.push_back(id);
     Expected expected;
     if (known_ != nullptr)
-      expected =
-          expected_value(known_->answer, known_->stored, scope, declared.role, value.shape());
+      expected = as_placed(expected_value(known_->answer, known_->stored, scope, declared.role,
+                                          value.shape(), padding_),
+                           declared.role, whole_letters(declared.layout), padding_);
     kept.emplace(id, Kept{.declared = declared,
                           .op = op->to_string(),
                           .value = value,
@@ -66,6 +69,7 @@ class Keeper : public Observer {
 
  private:
   const OracleMemo::Known* known_;
+  DimPadding padding_;
 };
 
 inline std::string bytes_of_whole(const Sharded& value) {
@@ -84,7 +88,8 @@ inline Traced trace_case(const Case& c, const std::filesystem::path& target,
                          Findings::Until until = Findings::Until::first) {
   OracleMemo memo;
   const auto known = memo.get(c);
-  Traced traced{.judgement = {}, .keeper = Keeper(against_oracle ? known.get() : nullptr)};
+  Traced traced{.judgement = {},
+                .keeper = Keeper(against_oracle ? known.get() : nullptr, dim_padding(c))};
   Trace trace(make_typed_plan(c), target);
   Observers both({&trace, &traced.keeper});
   VerifyOptions options;

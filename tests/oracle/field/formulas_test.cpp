@@ -34,6 +34,8 @@ std::vector<SmallRun> family() {
       {.act = ActType::bf16},
       {.keys = ",cache=bf16"},
       {.keys = ",cache=bf16", .act = ActType::bf16},
+      {.keys = ",softmax=base2"},
+      {.keys = ",softmax=base2,rope=alibi,bias=all", .weights = WeightType::int8},
   };
 }
 
@@ -95,6 +97,11 @@ std::vector<Change> changes() {
       {"logit_scale",
        [](Request& r) {
          return set(r.config.logit_scale, r.config.logit_scale == 1.0F ? 2.0F : 1.0F);
+       }},
+      {"the base",
+       [](Request& r) {
+         return set(r.config.softmax,
+                    r.config.softmax == Softmax::base2 ? Softmax::base_e : Softmax::base2);
        }},
       {"cache=bf16", [](Request& r) { return set(r.config.cache, CacheType::bf16); }},
       {"act",
@@ -217,17 +224,17 @@ TEST(FieldFormulas, CandidatesOfAnyBlocksMakeTheToken) {
   }
 }
 
-TEST(FieldFormulas, FourFunctionsKeepZero) {
+TEST(FieldFormulas, FiveFunctionsKeepZero) {
   const Random random(FieldSetting{});
   std::int64_t applied = 0;
-  for (const char* name : {"swish", "gelu", "gelu_erf", "bf16"}) {
+  for (const char* name : {"swish", "swish2", "gelu", "gelu_erf", "bf16"}) {
     const Function f(random, name, applied);
     EXPECT_EQ(f(Number{}), Number{}) << name;
     EXPECT_NE(f({{0, 0, 1}}), Number{}) << name;
   }
   for (const char* name : {"score to max", "logit", "norm E=6 eps=0x1p-2", "id"})
     EXPECT_NE(Function(random, name, applied)(Number{}), Number{}) << name;
-  EXPECT_EQ(applied, 12);
+  EXPECT_EQ(applied, 14);
 }
 
 }  // namespace

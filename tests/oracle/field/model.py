@@ -3,6 +3,7 @@ value of each case of `CASES`. tests/data/field_values.txt holds what it prints;
 holds the oracle against that."""
 
 import itertools
+import struct
 
 BITS64 = (1 << 64) - 1
 
@@ -21,6 +22,13 @@ def philox(counter, key):
         c = [q >> 64 ^ c[1] ^ k[0], q & BITS64, p >> 64 ^ c[3] ^ k[1], p & BITS64]
         k = [k[0] + 0x9E3779B97F4A7C15 & BITS64, k[1] + 0xBB67AE8584CAA73B & BITS64]
     return c
+
+
+def eps_of_norms(c):
+    if c["softmax"] != "base2" or c["tied"] != "true":
+        return c["eps"]
+    (scale,) = struct.unpack("f", struct.pack("f", 1.4426950408889634 * c["logit_scale"]))
+    return c["eps"] * (scale * scale)
 
 
 def eps_text(eps):
@@ -45,7 +53,7 @@ class Field:
         return self.random((i, 0, 0), name)
 
     def f(self, name, v):
-        if name in ("swish", "gelu", "gelu_erf", "bf16") and not any(v):
+        if name in ("swish", "swish2", "gelu", "gelu_erf", "bf16") and not any(v):
             return v
         return self.random((*v, 0, 0)[:3], name)
 
@@ -109,7 +117,7 @@ class Model:
             out[stat("sum")], out[stat("mu")], out[stat("d")] = [s], [mu], d
         ss = F.total(F.mul(v, v) for v in d)
         out[stat("ss")] = [ss]
-        r = F.f("norm E=%d eps=%s" % (c["E"], eps_text(c["eps"])), ss)
+        r = F.f("norm E=%d eps=%s" % (c["E"], eps_text(eps_of_norms(c))), ss)
         y = []
         for e, v in enumerate(d):
             v = F.mul(v, r, self.w(weight, (e, c["E"])))
@@ -176,16 +184,16 @@ class Model:
             part = lambda vector, head: vector[head * Q : (head + 1) * Q]
             s = []
             for p, key in enumerate(keys):
-                value = F.mul(
-                    self.constant("attend_scale Q=%d" % Q),
-                    F.total(F.mul(x, y) for x, y in zip(part(q, h), part(key, g))),
-                )
+                value = F.total(F.mul(x, y) for x, y in zip(part(q, h), part(key, g)))
+                if c["softmax"] != "base2":
+                    value = F.mul(self.constant("attend_scale Q=%d" % Q), value)
                 if c["rope"] == "alibi":
                     slope = self.w("alibi_slopes", (h, H))
                     value = F.add(value, F.mul(slope, F.integer(p - position)))
                 s.append(value)
             m = F.total(F.f("score to max", x) for x in s)
-            e = [F.mul(F.f("score to exp", x), F.f("max to exp", m)) for x in s]
+            base = "2" if c["softmax"] == "base2" else ""
+            e = [F.mul(F.f("score to exp" + base, x), F.f("max to exp" + base, m)) for x in s]
             z = F.total(e)
             masked = [zero] * (M - len(keys))
             scores += s + masked
@@ -207,6 +215,8 @@ class Model:
             out, at + "gate", [(n, at + "w_gate")], c["F"], at + "w_gate_scale", [(at + "b_gate", biased)]
         )
         name = {"swiglu": "swish", "geglu": "gelu", "gelu": "gelu", "gelu-erf": "gelu_erf"}[c["ffn"]]
+        if name == "swish" and c["softmax"] == "base2":
+            name = "swish2"
         hidden = [F.f(name, v) for v in gate]
         if c["ffn"] in ("swiglu", "geglu"):
             up = self.project(
@@ -251,7 +261,8 @@ class Model:
         n = self.norm(out, "final_norm", "final_norm", x)
         if not last:
             return out
-        scale = self.constant("logit_scale") if c["logit_scale"] != 1 else F.integer(1)
+        scaled = c["logit_scale"] != 1 and c["softmax"] != "base2"
+        scale = self.constant("logit_scale") if scaled else F.integer(1)
         table = "embed" if c["tied"] == "true" else "unembed"
         logits = []
         for v in range(V):
@@ -281,7 +292,7 @@ class Model:
 DEFAULTS = dict(
     layers=2, E=6, F=5, H=4, K=2, Q=4, V=12, block="parallel", ffn="swiglu", norm="rmsnorm",
     bias="none", rope="half", rotary=1, tied="true", unembed_bias="false", eps=1e-6, embed_scale=1,
-    logit_scale=0.5, cache="", weights="f32", act="f32", seed=1, bits=61, lanes=3, draw=0,
+    logit_scale=0.5, softmax="", cache="", weights="f32", act="f32", seed=1, bits=61, lanes=3, draw=0,
 )
 # Each with what differs from DEFAULTS, as values_test.cpp reads it.
 CASES = [
@@ -292,6 +303,8 @@ CASES = [
     " cache=bf16 eps=0.5 seed=4",
     "norm=layernorm bias=norm H=6 K=1 rope=half Q=8 rotary=0.5 bits=31 lanes=2 draw=1 seed=18446744073709551615",
     "bias=qkv H=3 K=3 rope=interleaved act=bf16 weights=bf16 bits=13 lanes=1 seed=6",
+    "softmax=base2 seed=7",
+    "softmax=base2 block=serial bias=all rope=alibi tied=false unembed_bias=true weights=int8 seed=8",
 ]
 # Two rows: three tokens in chunks of two, one decode step.
 IDS = [[5, 0, 11, 3], [7, 2, 1, 8]]

@@ -87,6 +87,7 @@ TEST(FieldRandom, TheKeysOfAllNamesDiffer) {
                               "constant logit_scale",
                               "constant rho",
                               "swish",
+                              "swish2",
                               "gelu",
                               "gelu_erf",
                               "bf16",
@@ -94,6 +95,8 @@ TEST(FieldRandom, TheKeysOfAllNamesDiffer) {
                               "logit",
                               "score to exp",
                               "max to exp",
+                              "score to exp2",
+                              "max to exp2",
                               "id",
                               "candidate to token",
                               "index to token",
@@ -101,7 +104,7 @@ TEST(FieldRandom, TheKeysOfAllNamesDiffer) {
                               "number of candidate",
                               "number of index",
                               "number of token"};
-  EXPECT_EQ(names.size(), 18U);
+  EXPECT_EQ(names.size(), 21U);
   for (int Q = 1; Q <= 4096; ++Q) names.insert("constant attend_scale Q=" + std::to_string(Q));
   for (int E = 1; E <= 20000; ++E)
     for (const char* eps : {"0x1.0c6f7a0b5ed8dp-20", "0x1.4f8b588e368f1p-17"})

@@ -147,7 +147,7 @@ TEST(FieldRun, OfUnequalRowsIsEachRowsOwn) {
   Request r = unequal_rows();
   const Answer x = run(r);
   EXPECT_EQ(x.last.at("prefill.c0").data, (std::vector<std::int32_t>{3, 1}));
-  EXPECT_EQ(x.written.at("decode.1").data, (std::vector<std::int32_t>{5, 4}));  // padding, too
+  EXPECT_EQ(x.written.at("decode.1").data, (std::vector<std::int32_t>{5, 3}));  // not its padding
   r.passes = Passes(2, 5, 0, 1);
   const Answer alone = run(r);
   // Row 1's decode step stands at position 2, after its two tokens.
@@ -309,6 +309,15 @@ TEST(FieldRun, MakesCandidatesOfEqualBlocksAndSampledPasses) {
   EXPECT_EQ(label_of([&] { answer.candidates("prefill.c0", 5); }), "oracle_range");
   EXPECT_EQ(label_of([&] { answer.candidates("prefill.c0", 0); }), "oracle_range");
   EXPECT_EQ(label_of([&] { answer.indices("prefill.c1", 2); }), "oracle_id");
+  // Of a longer vocabulary: blocks as wide, whose last ones have fewer ids, or none.
+  const std::int64_t V = answer.config.V;
+  EXPECT_EQ(label_of([&] { answer.candidates("decode.2", 1, V - 1); }), "oracle_range");
+  EXPECT_EQ(label_of([&] { answer.candidates("decode.2", 2, 2 * V + 1); }), "oracle_range");
+  const auto longer = answer.candidates("decode.2", 2, 2 * V),
+             all = answer.candidates("decode.2", 1);
+  EXPECT_EQ(longer.data[0], all.data[0]);
+  EXPECT_EQ(longer.data[2], all.data[1]);
+  EXPECT_EQ(longer.data[1], Number{});
   EXPECT_EQ(answer.candidates("decode.2", 6).shape, (Shape{2, 6}));
   EXPECT_NE(answer.candidates("decode.2", 6).data, answer.candidates("decode.1", 6).data);
   EXPECT_NE(answer.candidates("decode.2", 6).data, answer.indices("decode.2", 6).data);

@@ -1,0 +1,17 @@
+#include "engine/run/case_weights.h"
+
+#include "engine/int8_weights.h"
+#include "weights/fold.h"
+#include "weights/generator.h"
+
+namespace shardproof {
+
+Weights generated_weights(const Case& c) {
+  if (c.model.softmax == Softmax::base_e || c.numerics.weights != WeightType::int8)
+    return generate_weights(c.model, c.seed);
+  ModelConfig plain = c.model;
+  plain.softmax = Softmax::base_e;
+  return fold(int8_weights(generate_weights(plain, c.seed)));
+}
+
+}  // namespace shardproof

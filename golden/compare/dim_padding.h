@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/layout.h"
+#include "weights/model_config.h"
+#include "weights/tensor.h"
+
+namespace shardproof {
+
+/// The judge's own reading of padded dims (docs/spec.md section 6.7): which dims of a value are
+/// longer on chips than in the model, by their letters. What lies behind the model's extent belongs
+/// to nobody.
+class DimPadding {
+ public:
+  DimPadding() = default;  ///< of a case that pads nothing
+  /// H and V padded to these extents, 0 where they are not. K follows H, a group of query heads
+  /// being as large as before, where several kv heads are.
+  DimPadding(const ModelConfig& model, std::int64_t pad_heads, std::int64_t pad_vocab);
+
+  bool none() const { return extents_.empty(); }
+  /// Whether a dim of this letter is padded.
+  bool pads(char letter) const { return extents_.contains(letter); }
+  /// The extent on chips of a dim that the model has with `own`.
+  std::int64_t placed(char letter, std::int64_t own) const;
+  /// The same of a shape, by its letters.
+  Shape placed(std::string_view letters, const Shape& own) const;
+
+ private:
+  std::map<char, std::int64_t> extents_;  // of what is padded, on chips
+};
+
+/// The letters of a layout with a split head dim put together again: S and R are H.
+std::string whole_letters(const Layout& layout);
+
+/// Calls see(element, of own) for the elements of a tensor of shape `placed` in
+/// row-major order: the second is the number of the same element in one of shape `own`, which is as
+/// long or shorter in every dim; −1 of padding.
+template <class See>
+void each_placed(const Shape& own, const Shape& placed, See&& see) {
+  Shape index(placed.size(), 0);
+  const std::int64_t count = element_count(placed);
+  for (std::int64_t element = 0; element < count; ++element) {
+    std::int64_t of_own = 0;
+    for (std::size_t d = 0; d < placed.size() && of_own >= 0; ++d)
+      of_own = index[d] < own[d] ? of_own * own[d] + index[d] : -1;
+    see(element, of_own);
+    for (std::size_t d = placed.size(); d-- > 0 && ++index[d] == placed[d];) index[d] = 0;
+  }
+}
+
+/// The elements of a tensor as chips hold it, `rest` where there is padding.
+template <class T>
+std::vector<T> with_padding(const std::vector<T>& elements, const Shape& own, const Shape& placed,
+                            const T& rest) {
+  std::vector<T> all(static_cast<std::size_t>(element_count(placed)), rest);
+  each_placed(own, placed, [&](std::int64_t element, std::int64_t of_own) {
+    if (of_own >= 0)
+      all[static_cast<std::size_t>(element)] = elements[static_cast<std::size_t>(of_own)];
+  });
+  return all;
+}
+
+/// The reverse: the model's own elements of a tensor as chips hold it.
+template <class T>
+std::vector<T> without_padding(const std::vector<T>& elements, const Shape& own,
+                               const Shape& placed) {
+  std::vector<T> kept(static_cast<std::size_t>(element_count(own)));
+  each_placed(own, placed, [&](std::int64_t element, std::int64_t of_own) {
+    if (of_own >= 0)
+      kept[static_cast<std::size_t>(of_own)] = elements[static_cast<std::size_t>(element)];
+  });
+  return kept;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,34 @@
+#pragma once
+
+// Values on chips, written out: for examples by eye.
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/numeric/threads.h"
+#include "engine/sharded.h"
+#include "tests/engine/run_program.h"
+
+namespace shardproof {
+
+using Chips = ChipArrays<float>;
+using Ints = ChipArrays<std::int32_t>;
+
+inline const Torus kOne;
+inline Threads& one() {
+  static Threads threads(1);
+  return threads;
+}
+
+inline Sharded values(const char* layout, const Shape& shape, std::vector<float> data,
+                      const Torus& torus = kOne) {
+  return shard(tensor_of(shape, std::move(data)), Layout::parse(layout), torus);
+}
+inline Sharded integers(const char* layout, const Shape& shape, std::vector<std::int32_t> data,
+                        const Torus& torus = kOne) {
+  IntTensor t(shape);
+  t.data = std::move(data);
+  return shard(t, Layout::parse(layout), torus);
+}
+
+}  // namespace shardproof
