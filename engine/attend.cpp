@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/chip_groups.h"
 #include "engine/formulas.h"
 #include "engine/local_ops.h"
 #include "weights/prefix.h"
@@ -123,24 +124,36 @@ Attention attended(const Formulas& f, const Operands& of, Threads& threads, Soft
   const Shape rows{q.shape()[0], q.shape()[1], H};
   const Shape scores{q.shape()[0], q.shape()[1], H, M};
   const auto chips = static_cast<std::size_t>(q.torus().chips());
-  const auto buffers = [&](std::int64_t each) {
-    return ChipArrays<Number>(chips, Buffer<Number>(static_cast<std::size_t>(each)));
-  };
   const auto formulas = f.attend(query[3], softmax);
   const std::int64_t row_count = query[0] * query[1] * query[2];
-  ChipArrays<Number> score = buffers(row_count * M);
-  ChipArrays<Number> exp = score;
-  ChipArrays<Number> max = buffers(row_count);
-  ChipArrays<Number> denom = max;
-  ChipArrays<Number> attn = buffers(row_count * query[3]);
+  ChipArrays<Number> score(chips), exp(chips), max(chips), denom(chips), attn(chips);
+  // Of what lies on a chip the first, counted over all chips.
+  const auto first_on = [&](const Sharded& value, char letter, std::int64_t chip) {
+    const std::size_t dim = value.layout().find(letter).value();
+    return q.torus().block(static_cast<int>(chip), value.layout().dims()[dim].axes) *
+           value.local()[dim];
+  };
+  ChipGroups groups(q.torus(), threads);
+  for (const Sharded* operand : {&q, &of.k, &of.v, &of.pos}) groups.split(*operand);
+  if (of.slopes != nullptr) groups.split(*of.slopes);
+  if (of.prefix != nullptr) {
+    groups.split(of.prefix->k);
+    groups.split(of.prefix->v);
+    groups.split([&](int chip) { return first_on(of.prefix->k, 'N', chip); });
+  }
+  if (of.prefix != nullptr || of.rows != nullptr)
+    groups.split([&](int chip) { return first_on(q, 'B', chip); });
+  groups.split([&](int chip) { return first_on(q, 'H', chip); });
+  groups.split([&](int chip) { return first_on(of.k, 'K', chip); });
 
-  threads.for_each(q.torus().chips(), [&](std::int64_t chip) {
+  groups.for_each(threads, [&](std::int64_t chip) {
     const auto c = static_cast<std::size_t>(chip);
-    // Of what lies on the chip the first, counted over all chips.
     const auto first = [&](const Sharded& value, char letter) {
-      const std::size_t dim = value.layout().find(letter).value();
-      return q.torus().block(static_cast<int>(chip), value.layout().dims()[dim].axes) *
-             value.local()[dim];
+      return first_on(value, letter, chip);
+    };
+    const auto fresh = [&](ChipArrays<Number>& all, std::int64_t size) {
+      all[c].resize(static_cast<std::size_t>(size));
+      return all[c].data();
     };
     const auto lies = [&](const Sharded& k, const Sharded& v) -> LocalCache<Number> {
       return {f.shards(k)[c].data(), f.shards(v)[c].data(), k.local()[1]};
@@ -170,11 +183,11 @@ Attention attended(const Formulas& f, const Operands& of, Threads& threads, Soft
         of.pos.i32()[c].data(),
         of.rows != nullptr ? &of.rows->ends.at(static_cast<std::size_t>(first_row)) : nullptr,
         of.slopes != nullptr ? f.shards(*of.slopes)[c].data() : nullptr,
-        score[c].data(),
-        max[c].data(),
-        exp[c].data(),
-        denom[c].data(),
-        attn[c].data()};
+        fresh(score, row_count * M),
+        fresh(max, row_count),
+        fresh(exp, row_count * M),
+        fresh(denom, row_count),
+        fresh(attn, row_count * query[3])};
     const std::int64_t first_head = first(q, 'H');
     const std::int64_t first_kv = first(of.k, 'K');
     for (std::int64_t h = 0; h < local.H; ++h) {
@@ -188,6 +201,7 @@ Attention attended(const Formulas& f, const Operands& of, Threads& threads, Soft
   });
   const auto made = [&](const Layout& layout, const Shape& shape, ChipArrays<Number>& values,
                         FieldSort sort) -> Sharded {
+    groups.share(values);
     return {q.torus(), layout, shape, f.data(std::move(values), sort)};
   };
   return {made(blhm, scores, score, FieldSort::number), made(blh, rows, max, FieldSort::max),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "engine/chip_groups.h"
 #include "engine/field_product.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/rounding_test.h"
@@ -310,20 +311,32 @@ Sharded einsum(const EinsumSpec& spec,
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
   auto source = std::make_shared<Contraction>(spec, terms, rings);
+  ChipGroups groups(torus, threads);
+  for (const auto& [a, b] : terms) {
+    groups.split(*a);
+    groups.split(*b);
+  }
+  // Exact sums do not depend on the order in which chunks reach a chip.
+  if (regime == Regime::f32 || terms.front().first->holds_field())
+    for (const Ring& ring : rings)
+      if (ring.loop != Loop::none)
+        groups.split([&](int chip) { return torus.block(chip, ring.axes); });
   if (terms.front().first->holds_field()) {
     ChipArrays<FieldElement> sums(chips);
-    threads.for_each(torus.chips(), [&](std::int64_t chip) {
+    groups.for_each(threads, [&](std::int64_t chip) {
       sums[static_cast<std::size_t>(chip)] = source->field_sums(static_cast<int>(chip));
     });
+    groups.share(sums);
     return {
         torus, layout, shape,
         FieldShards{std::move(sums), terms.front().first->field().field, FieldSort::number, {}}};
   }
   if (regime == Regime::f32) {
     ChipArrays<float> chains(chips);
-    threads.for_each(torus.chips(), [&](std::int64_t chip) {
+    groups.for_each(threads, [&](std::int64_t chip) {
       chains[static_cast<std::size_t>(chip)] = source->chains(static_cast<int>(chip), acc);
     });
+    groups.share(chains);
     return {torus, layout, shape, std::move(chains)};
   }
   if (layout.is_partial()) {
@@ -331,16 +344,19 @@ Sharded einsum(const EinsumSpec& spec,
     partial.values.resize(chips);
     partial.bounds.resize(chips);
     partial.origins.resize(chips);
-    threads.for_each(torus.chips(), [&](std::int64_t chip) {
+    groups.for_each(threads, [&](std::int64_t chip) {
       Products products = source->products(static_cast<int>(chip));
       partial.values[static_cast<std::size_t>(chip)] = std::move(products.values);
-      partial.bounds[static_cast<std::size_t>(chip)] = std::move(products.bounds);
+      if (!products.bounds.empty())
+        partial.bounds[static_cast<std::size_t>(chip)] = std::move(products.bounds);
     });
+    groups.share(partial.values);
+    groups.share(partial.bounds);
     partial.source = std::move(source);
     return {torus, layout, shape, std::move(partial)};
   }
   ChipArrays<float> rounded(chips);
-  threads.for_each(torus.chips(), [&](std::int64_t chip) {
+  groups.for_each(threads, [&](std::int64_t chip) {
     const Products products = source->products(static_cast<int>(chip));
     auto& buffer = rounded[static_cast<std::size_t>(chip)];
     buffer.resize(products.values.size());
@@ -357,6 +373,7 @@ Sharded einsum(const EinsumSpec& spec,
                   return sum.rounded();
                 });
   });
+  groups.share(rounded);
   return {torus, layout, shape, std::move(rounded)};
 }
 

@@ -33,14 +33,15 @@ struct EinsumSpec {
 
 using SharedValue = std::shared_ptr<const Sharded>;
 
-/// Executes a contraction chip by chip. `rings`: none, or of every term one. Operands are f32. In
-/// the exact regime, if `layout` is partial, the result carries f64 summands with bounds, and keeps
-/// the operands alive as the source of its origins; otherwise every element is rounded once
-/// (docs/spec.md section 4). In the f32 regime an element, partial or not, is one f32 fma chain
-/// over the chip's own block: contracted letters row-major in the order of EinsumSpec::contracted,
-/// terms one after the other. A term with a ring whose dim it contracts takes the chunks of that
-/// dim in the order in which they reach the chip (gathered_chunks), and inside a chunk, or a half
-/// of one, the order is as before. With acc=bf16 the chain is rounded to bf16 after each fma.
+/// Executes a contraction chip by chip, once for chips that read the very same buffers. `rings`:
+/// none, or of every term one. Operands are f32. In the exact regime, if `layout` is partial, the
+/// result carries f64 summands with bounds, and keeps the operands alive as the source of its
+/// origins; otherwise every element is rounded once (docs/spec.md section 4). In the f32 regime an
+/// element, partial or not, is one f32 fma chain over the chip's own block: contracted letters
+/// row-major in the order of EinsumSpec::contracted, terms one after the other. A term with a ring
+/// whose dim it contracts takes the chunks of that dim in the order in which they reach the chip
+/// (gathered_chunks), and inside a chunk, or a half of one, the order is as before. With acc=bf16
+/// the chain is rounded to bf16 after each fma.
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,

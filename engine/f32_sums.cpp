@@ -74,29 +74,33 @@ PartRun shard_part(std::int64_t chunk, std::int64_t count, std::int64_t K, std::
 // K runs, their halves those of the runs; in a reduce_scatter a chip receives the chunk that is its
 // block, and the halves are those of the scattered dim.
 ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const Summation& how,
-                           Threads& threads) {
-  ChipArrays<float> to(from.size());
+                           ChipGroups groups, Threads& threads) {
   const bool whole = moves.from_local == moves.to_local;
   const bool one_way = how.ring() == Loop::one_way;
   const bool group = how.ring() == Loop::none && how.order == Schedule::group;
   const bool halves = how.ring() == Loop::both_half;
   const std::int64_t count = element_count(moves.to_local);
   const Runs runs(moves);
-  threads.for_each(static_cast<std::int64_t>(to.size()), [&](std::int64_t chip) {
-    const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
-    auto& buffer = to[static_cast<std::size_t>(chip)];
-    buffer.resize(static_cast<std::size_t>(count));
+  // Which of its pieces is the chip's own: of a reduce_scatter the place of its chunk in the ring.
+  const auto own_place = [&](std::int64_t chip) {
+    const std::vector<Piece>& pieces = moves.pieces[static_cast<std::size_t>(chip)];
+    std::int64_t place = 0;
+    for (std::size_t j = 0; j < pieces.size(); ++j)
+      if (pieces[j].from_chip == chip) place = static_cast<std::int64_t>(j);
+    return place;
+  };
+  if (!whole) groups.split(own_place);
+  const auto sum = [&](std::int64_t chip, float* to) {
+    const std::vector<Piece>& pieces = moves.pieces[static_cast<std::size_t>(chip)];
     const auto K = static_cast<std::int64_t>(pieces.size());
-    std::int64_t mine = 0;
-    for (std::int64_t j = 0; j < K; ++j)
-      if (pieces[static_cast<std::size_t>(j)].from_chip == chip) mine = j;
+    const std::int64_t mine = own_place(chip);
     if (!how.rounds() && (group || (one_way && !whole))) {
       // One order for the whole shard: term after term is added to all of it.
       const std::int64_t first = one_way ? (mine + 1) % K : 0;
       for (std::int64_t j = 0; j < K; ++j) {
         const Piece& piece = pieces[static_cast<std::size_t>((first + j) % K)];
-        put_runs(runs, from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from,
-                 buffer.data(), j > 0);
+        put_runs(runs, from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from, to,
+                 j > 0);
       }
       return;
     }
@@ -114,14 +118,14 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
         for (std::size_t j = 0; j < pieces.size(); ++j)
           terms[j] = from[static_cast<std::size_t>(pieces[j].from_chip)].data() + pieces[j].from +
                      run.from + done;
-        scheduled_sum(how, terms, chunk, part.part, length, buffer.data() + at);
+        scheduled_sum(how, terms, chunk, part.part, length, to + at);
         done += length;
       }
     // In an all_reduce the finished chunks travel, too.
     if (whole && K > 1 && how.wire == FloatType::bf16)
-      for (float& sum : buffer) sum = round_to_bf16(sum);
-  });
-  return to;
+      std::transform(to, to + count, to, round_to_bf16);
+  };
+  return made_by<float>(groups, from.size(), static_cast<std::size_t>(count), threads, sum);
 }
 
 }  // namespace shardproof

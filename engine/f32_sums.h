@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/chip_groups.h"
 #include "engine/moves.h"
 #include "engine/numeric/threads.h"
 #include "engine/sharded.h"
@@ -7,8 +8,9 @@
 
 namespace shardproof {
 
-/// Every chip's f32 sums of the pieces it receives: partials of the f32 regime.
+/// Every chip's f32 sums of the pieces it receives: partials of the f32 regime. `groups`: of chips
+/// that receive the same pieces.
 ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const Summation& how,
-                           Threads& threads);
+                           ChipGroups groups, Threads& threads);
 
 }  // namespace shardproof

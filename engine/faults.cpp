@@ -6,8 +6,8 @@
 namespace shardproof {
 
 Moves without_transfer(Moves plan) {
-  const std::vector<std::vector<Piece>> pieces = std::move(plan.pieces);
-  plan.pieces.assign(pieces.size(), {});
+  const PerChip<std::vector<Piece>> pieces = std::move(plan.pieces);
+  plan.pieces = PerChip<std::vector<Piece>>(pieces.size());
   for (std::size_t chip = 0; chip < pieces.size(); ++chip) {
     const int self = static_cast<int>(chip);
     std::vector<Piece>& own = plan.pieces[chip];

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/field.h"
-#include "engine/numeric/buffer.h"
+#include "engine/per_chip.h"
 
 namespace shardproof {
 
@@ -14,7 +14,7 @@ enum class FieldSort { number, max, candidate, index, token };
 
 /// Shards of field elements: complete, or the summands of a partial sum.
 struct FieldShards {
-  std::vector<Buffer<FieldElement>> values;  ///< one a chip
+  ChipArrays<FieldElement> values;
   std::shared_ptr<const Field> field;
   FieldSort sort = FieldSort::number;
   FieldDegree degree = {};

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
+#include "engine/chip_groups.h"
 #include "engine/formulas.h"
 #include "weights/error.h"
 
@@ -19,27 +21,30 @@ const typename Formulas::Number* of(const Formulas& f, const Sharded& value, std
   return f.shards(value)[static_cast<std::size_t>(chip)].data();
 }
 
-/// A result with `like`'s torus and, unless given, its layout and shape: body(chip, buffer) fills
-/// one chip's shard of `count` elements.
-template <class Formulas, class Body>
-Sharded map_chips(const Formulas& f, const Sharded& like, Layout layout, Shape shape,
-                  Threads& threads, Body&& body) {
-  ChipArrays<typename Formulas::Number> chips(static_cast<std::size_t>(like.torus().chips()));
-  const auto count =
-      static_cast<std::size_t>(element_count(local_shape(layout, shape, like.torus())));
-  threads.for_each(like.torus().chips(), [&](std::int64_t chip) {
-    auto& buffer = chips[static_cast<std::size_t>(chip)];
-    buffer.resize(count);
-    body(chip, buffer.data());
-  });
-  return {like.torus(), std::move(layout), std::move(shape),
-          f.data(std::move(chips), FieldSort::number)};
+/// The chips that read the very same buffers of all these operands, none of them null.
+ChipGroups reading(std::initializer_list<const Sharded*> operands, const Threads& threads) {
+  ChipGroups groups((*operands.begin())->torus(), threads);
+  for (const Sharded* operand : operands) groups.split(*operand);
+  return groups;
 }
 
+/// A result of this layout and shape: body(chip, buffer) fills one chip's shard, once for each of
+/// the groups, which are of chips for which all that it reads is the same.
+template <class Formulas, class Body>
+Sharded map_chips(const Formulas& f, const Torus& torus, const ChipGroups& groups, Layout layout,
+                  Shape shape, Threads& threads, Body&& body) {
+  const auto count = static_cast<std::size_t>(element_count(local_shape(layout, shape, torus)));
+  auto made = made_by<typename Formulas::Number>(groups, static_cast<std::size_t>(torus.chips()),
+                                                 count, threads, body);
+  return {torus, std::move(layout), std::move(shape), f.data(std::move(made), FieldSort::number)};
+}
+
+/// The same shape as t: each(chip, element) of t and of the other operands.
 template <class Formulas, class F>
-Sharded elementwise(const Formulas& f, const Sharded& t, Threads& threads, F&& each) {
+Sharded elementwise(const Formulas& f, const Sharded& t, std::initializer_list<const Sharded*> all,
+                    Threads& threads, F&& each) {
   const std::int64_t n = element_count(t.local());
-  return map_chips(f, t, t.layout(), t.shape(), threads,
+  return map_chips(f, t.torus(), reading(all, threads), t.layout(), t.shape(), threads,
                    [&](std::int64_t chip, typename Formulas::Number* out) {
                      for (std::int64_t i = 0; i < n; ++i) out[i] = each(chip, i);
                    });
@@ -50,7 +55,7 @@ template <class F>
 Sharded unary(const Sharded& t, Threads& threads, F&& each_of) {
   return with_formulas(t, [&](const auto& f) {
     const auto each = each_of(f);
-    return elementwise(f, t, threads,
+    return elementwise(f, t, {&t}, threads,
                        [&](std::int64_t chip, std::int64_t i) { return each(of(f, t, chip)[i]); });
   });
 }
@@ -60,7 +65,7 @@ template <class F>
 Sharded binary(const Sharded& a, const Sharded& b, Threads& threads, F&& each_of) {
   return with_formulas(a, [&](const auto& f) {
     const auto each = each_of(f);
-    return elementwise(f, a, threads, [&](std::int64_t chip, std::int64_t i) {
+    return elementwise(f, a, {&a, &b}, threads, [&](std::int64_t chip, std::int64_t i) {
       return each(of(f, a, chip)[i], of(f, b, chip)[i]);
     });
   });
@@ -145,7 +150,8 @@ Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharde
   return with_formulas(x, [&](const auto& f) {
     using Number = typename std::decay_t<decltype(f)>::Number;
     const auto factor = f.norm_factor(x.shape().back(), eps);
-    return map_chips(f, x, x.layout(), x.shape(), threads, [&](std::int64_t chip, Number* out) {
+    const ChipGroups groups = reading({&x, &ss, &g, b != nullptr ? b : &g}, threads);
+    const auto body = [&](std::int64_t chip, Number* out) {
       const Number* const in = of(f, x, chip);
       const Number* const gain = of(f, g, chip);
       const Number* const bias = b != nullptr ? of(f, *b, chip) : nullptr;
@@ -155,7 +161,8 @@ Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharde
           out[i * width + e] =
               f.normed(in[i * width + e], r, gain[e], bias != nullptr ? bias + e : nullptr);
       }
-    });
+    };
+    return map_chips(f, x.torus(), groups, x.layout(), x.shape(), threads, body);
   });
 }
 
@@ -171,7 +178,8 @@ Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharde
   const std::int64_t apart = pairs == RopePairs::half_split ? J : 1;
   return with_formulas(t, [&](const auto& f) {
     using Number = typename std::decay_t<decltype(f)>::Number;
-    return map_chips(f, t, t.layout(), t.shape(), threads, [&](std::int64_t chip, Number* out) {
+    const ChipGroups groups = reading({&t, &pos, &cos, &sin}, threads);
+    const auto body = [&](std::int64_t chip, Number* out) {
       const Number* const in = of(f, t, chip);
       for (std::int64_t i = 0; i < rows; ++i) {
         const std::int64_t p = ints_of(pos, chip)[i];
@@ -191,7 +199,8 @@ Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharde
           std::copy_n(in + base + 2 * J, Q - 2 * J, out + base + 2 * J);
         }
       }
-    });
+    };
+    return map_chips(f, t.torus(), groups, t.layout(), t.shape(), threads, body);
   });
 }
 
@@ -204,7 +213,7 @@ Sharded scale_by(const Sharded& t, float s, Threads& threads, std::string_view n
 Sharded scale(const Sharded& t, const Sharded& s, Threads& threads) {
   const std::vector<std::int64_t> index = broadcast_index(t, s);
   return with_formulas(t, [&](const auto& f) {
-    return elementwise(f, t, threads, [&](std::int64_t chip, std::int64_t i) {
+    return elementwise(f, t, {&t, &s}, threads, [&](std::int64_t chip, std::int64_t i) {
       return f.product(of(f, t, chip)[i], of(f, s, chip)[index[static_cast<std::size_t>(i)]]);
     });
   });
@@ -218,19 +227,26 @@ Sharded bias(const Sharded& t, const std::vector<const Sharded*>& b, Threads& th
   std::vector<std::vector<std::int64_t>> index;
   for (const Sharded* vector : b) index.push_back(broadcast_index(t, *vector));
   return with_formulas(t, [&](const auto& f) {
-    return elementwise(f, t, threads, [&](std::int64_t chip, std::int64_t i) {
-      auto v = of(f, t, chip)[i];
-      for (std::size_t n = 0; n < b.size(); ++n)
-        v = f.add(v, of(f, *b[n], chip)[index[n][static_cast<std::size_t>(i)]]);
-      return v;
-    });
+    ChipGroups groups = reading({&t}, threads);
+    for (const Sharded* vector : b) groups.split(*vector);
+    const std::int64_t n = element_count(t.local());
+    using Number = typename std::decay_t<decltype(f)>::Number;
+    return map_chips(f, t.torus(), groups, t.layout(), t.shape(), threads,
+                     [&](std::int64_t chip, Number* out) {
+                       for (std::int64_t i = 0; i < n; ++i) {
+                         Number v = of(f, t, chip)[i];
+                         for (std::size_t k = 0; k < b.size(); ++k)
+                           v = f.add(v, of(f, *b[k], chip)[index[k][static_cast<std::size_t>(i)]]);
+                         out[i] = v;
+                       }
+                     });
   });
 }
 
 Sharded center(const Sharded& t, const Sharded& mu, Threads& threads) {
   const std::vector<std::int64_t> index = broadcast_index(t, mu);
   return with_formulas(t, [&](const auto& f) {
-    return elementwise(f, t, threads, [&](std::int64_t chip, std::int64_t i) {
+    return elementwise(f, t, {&t, &mu}, threads, [&](std::int64_t chip, std::int64_t i) {
       return f.subtract(of(f, t, chip)[i], of(f, mu, chip)[index[static_cast<std::size_t>(i)]]);
     });
   });
@@ -279,10 +295,14 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
   return with_formulas(t, [&](const auto& f) {
     using Number = typename std::decay_t<decltype(f)>::Number;
     const auto stored = f.stored();
-    return map_chips(f, cache, cache.layout(), shape, threads, [&](std::int64_t chip, Number* out) {
+    const auto first_row_of = [&](std::int64_t chip) {
+      return cache.torus().block(static_cast<int>(chip), cache.layout().dims()[0].axes) * B;
+    };
+    ChipGroups groups = reading({&cache, &t, &pos}, threads);
+    if (rows != nullptr) groups.split(first_row_of);
+    const auto body = [&](std::int64_t chip, Number* out) {
       std::fill_n(out, B * (M + L) * row, f.unwritten());
-      const std::int64_t first_row =
-          cache.torus().block(static_cast<int>(chip), cache.layout().dims()[0].axes) * B;
+      const std::int64_t first_row = first_row_of(chip);
       for (std::int64_t b = 0; b < B; ++b) {
         std::copy_n(of(f, cache, chip) + b * M * row, M * row, out + b * (M + L) * row);
         const std::int64_t tokens =
@@ -297,15 +317,17 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
           if (kept == CacheType::bf16) std::transform(slots, slots + row, slots, stored);
         }
       }
-    });
+    };
+    return map_chips(f, cache.torus(), groups, cache.layout(), shape, threads, body);
   });
 }
 
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
                      const Layout& layout, Threads& threads, Regime regime, std::int64_t V) {
   const std::int64_t rows_of_ids = V > 0 ? std::min(V, table->shape()[0]) : table->shape()[0];
-  for (const auto& of_chip : ids.i32())
-    for (const std::int32_t id : of_chip)
+  const ChipGroups same_ids = reading({&ids}, threads);
+  for (const int chip : same_ids.first_chips())
+    for (const std::int32_t id : ids.i32()[static_cast<std::size_t>(chip)])
       if (id < 0 || id >= rows_of_ids)
         throw Error("embed_range",
                     fmt::format("id {} is outside a vocabulary of {}", id, rows_of_ids));
@@ -313,28 +335,29 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
   shape.push_back(table->shape()[1]);
   const auto count =
       static_cast<std::size_t>(element_count(local_shape(layout, shape, ids.torus())));
+  ChipGroups groups = reading({&ids, table.get()}, threads);
+  groups.split([&](int chip) { return ids.torus().block(chip, table->layout().axes('V')); });
   if (!layout.is_partial() || regime == Regime::f32 || table->holds_field())
     return with_formulas(*table, [&](const auto& f) {
       using Formulas = std::decay_t<decltype(f)>;
       const Rows<Formulas> rows(f, table, ids);
-      return map_chips(
-          f, ids, layout, shape, threads, [&](std::int64_t chip, typename Formulas::Number* out) {
-            for (std::size_t i = 0; i < count; ++i)
-              out[i] = rows.value(static_cast<int>(chip), static_cast<std::int64_t>(i));
-          });
+      return map_chips(f, ids.torus(), groups, layout, shape, threads,
+                       [&](std::int64_t chip, typename Formulas::Number* out) {
+                         for (std::size_t i = 0; i < count; ++i)
+                           out[i] =
+                               rows.value(static_cast<int>(chip), static_cast<std::int64_t>(i));
+                       });
     });
   auto source = std::make_shared<Lookup>(Rows<FloatFormulas>(FloatFormulas(), table, ids));
   Partial partial;
   const auto chips = static_cast<std::size_t>(ids.torus().chips());
-  partial.values.resize(chips);
+  partial.values =
+      made_by<double>(groups, chips, count, threads, [&](std::int64_t chip, double* values) {
+        for (std::size_t i = 0; i < count; ++i)
+          values[i] = source->value(static_cast<int>(chip), static_cast<std::int64_t>(i));
+      });
   partial.bounds.resize(chips);
   partial.origins.resize(chips);
-  threads.for_each(ids.torus().chips(), [&](std::int64_t chip) {
-    auto& buffer = partial.values[static_cast<std::size_t>(chip)];
-    buffer.resize(count);
-    for (std::size_t i = 0; i < count; ++i)
-      buffer[i] = source->value(static_cast<int>(chip), static_cast<std::int64_t>(i));
-  });
   partial.source = std::move(source);
   return {ids.torus(), layout, shape, std::move(partial)};
 }
@@ -350,10 +373,14 @@ Candidates local_argmax(const Sharded& z, Threads& threads, std::int64_t V) {
     using Formulas = std::decay_t<decltype(f)>;
     ChipArrays<typename Formulas::Number> values(chips);
     ChipArrays<typename Formulas::Index> indices(chips);
-    threads.for_each(z.torus().chips(), [&](std::int64_t chip) {
+    const auto base_of = [&](std::int64_t chip) {
+      return z.torus().block(static_cast<int>(chip), z.layout().axes('V')) * width;
+    };
+    ChipGroups groups = reading({&z}, threads);
+    groups.split(base_of);
+    groups.for_each(threads, [&](std::int64_t chip) {
       const auto c = static_cast<std::size_t>(chip);
-      const std::int64_t base =
-          z.torus().block(static_cast<int>(chip), z.layout().axes('V')) * width;
+      const std::int64_t base = base_of(chip);
       const std::int64_t ids = V > 0 ? std::clamp<std::int64_t>(V - base, 0, width) : width;
       for (std::int64_t i = 0; i < rows; ++i) {
         const auto best =
@@ -362,6 +389,8 @@ Candidates local_argmax(const Sharded& z, Threads& threads, std::int64_t V) {
         indices[c].push_back(best.second);
       }
     });
+    groups.share(values);
+    groups.share(indices);
     return {{z.torus(), layout, shape, f.data(std::move(values), FieldSort::candidate)},
             {z.torus(), layout, shape, f.data(std::move(indices), FieldSort::index)}};
   });
@@ -374,12 +403,14 @@ Sharded argmax(const Sharded& value, const Sharded& index, Threads& threads, std
   return with_formulas(value, [&](const auto& f) -> Sharded {
     using Index = typename std::decay_t<decltype(f)>::Index;
     ChipArrays<Index> tokens(static_cast<std::size_t>(value.torus().chips()));
-    threads.for_each(value.torus().chips(), [&](std::int64_t chip) {
+    const ChipGroups groups = reading({&value, &index}, threads);
+    groups.for_each(threads, [&](std::int64_t chip) {
       const Index* const ids = f.indices(index)[static_cast<std::size_t>(chip)].data();
       for (std::int64_t i = 0; i < local[0]; ++i)
         tokens[static_cast<std::size_t>(chip)].push_back(f.best_of_candidates(
             of(f, value, chip) + i * local[1], ids + i * local[1], blocks, width));
     });
+    groups.share(tokens);
     return {value.torus(),
             without(value.layout(), 1),
             {value.shape()[0]},

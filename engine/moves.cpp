@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
 namespace shardproof {
 namespace {
 
@@ -12,8 +14,22 @@ std::int64_t at(const Shape& shape, std::size_t dim, std::int64_t offset) {
 }
 
 Moves empty_moves(const Torus& torus, const Shape& from, const Shape& to, const Shape& block) {
-  return {from, to, block,
-          std::vector<std::vector<Piece>>(static_cast<std::size_t>(torus.chips()))};
+  return {from, to, block, PerChip<std::vector<Piece>>(static_cast<std::size_t>(torus.chips()))};
+}
+
+/// For moves in which all chips of a group along `axes` receive the same: piece(j, the group's
+/// member j).
+template <class MakePiece>
+void for_each_group(const Torus& torus, const Axes& axes, Moves& moves, MakePiece&& piece) {
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    if (moves.pieces.identity(static_cast<std::size_t>(chip)) != nullptr) continue;
+    const std::vector<int> group = torus.group(chip, axes);  // the same of each of its members
+    auto all = std::make_shared<std::vector<Piece>>();
+    all->reserve(group.size());
+    for (std::size_t j = 0; j < group.size(); ++j)
+      all->push_back(piece(static_cast<std::int64_t>(j), group[j]));
+    for (const int member : group) moves.pieces.put(static_cast<std::size_t>(member), all);
+  }
 }
 
 /// The index, from a block's first element, of its last one in a shard of `local`.
@@ -58,12 +74,9 @@ Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, c
   Shape to = from;
   to[dim] *= torus.size(axes);
   Moves moves = empty_moves(torus, from, to, from);
-  for (int chip = 0; chip < torus.chips(); ++chip) {
-    const std::vector<int> group = torus.group(chip, axes);
-    for (std::size_t j = 0; j < group.size(); ++j)
-      moves.pieces[static_cast<std::size_t>(chip)].push_back(
-          {group[j], 0, at(to, dim, static_cast<std::int64_t>(j) * from[dim])});
-  }
+  for_each_group(torus, axes, moves, [&](std::int64_t j, int member) {
+    return Piece{member, 0, at(to, dim, j * from[dim])};
+  });
   return moves;
 }
 
@@ -82,10 +95,7 @@ Moves reduce_scatter_moves(const Torus& torus, const Shape& from, std::size_t di
 
 Moves all_reduce_moves(const Torus& torus, const Shape& from, const Axes& axes) {
   Moves moves = empty_moves(torus, from, from, from);
-  for (int chip = 0; chip < torus.chips(); ++chip) {
-    for (int member : torus.group(chip, axes))
-      moves.pieces[static_cast<std::size_t>(chip)].push_back({member, 0, 0});
-  }
+  for_each_group(torus, axes, moves, [](std::int64_t, int member) { return Piece{member, 0, 0}; });
   return moves;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/layout.h"
+#include "engine/per_chip.h"
 #include "engine/torus.h"
 #include "weights/error.h"
 #include "weights/tensor.h"
@@ -23,8 +24,8 @@ struct Piece {
 struct Moves {
   Shape from_local;
   Shape to_local;
-  Shape block;                             ///< the extents of every piece
-  std::vector<std::vector<Piece>> pieces;  ///< per destination chip, in group order
+  Shape block;                         ///< the extents of every piece
+  PerChip<std::vector<Piece>> pieces;  ///< per destination chip, in group order
 
   /// Elements that chip `chip` receives from other chips.
   std::int64_t received(int chip) const;

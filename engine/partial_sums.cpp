@@ -70,49 +70,50 @@ class BlockSum {
 
 }  // namespace
 
-ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, Threads& threads) {
-  ChipArrays<float> to(from.values.size());
+ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
+                               Threads& threads) {
   const Runs runs(moves);
-  threads.for_each(static_cast<std::int64_t>(to.size()), [&](std::int64_t chip) {
-    const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
-    auto& buffer = to[static_cast<std::size_t>(chip)];
-    buffer.resize(static_cast<std::size_t>(element_count(moves.to_local)));
-    BlockSum sum;
-    for (std::size_t r = 0; r < runs.all.size(); ++r) {
-      const Run& run = runs.all[r];
-      for (const Piece& piece : pieces) {
-        const auto c = static_cast<std::size_t>(piece.from_chip);
-        prefetch_ahead(runs, r, from.values[c].data() + piece.from);
-        if (!from.bounds[c].empty()) prefetch_ahead(runs, r, from.bounds[c].data() + piece.from);
-      }
-      for (std::int64_t done = 0; done < runs.length; done += BlockSum::kBlock) {
-        const std::int64_t n = std::min(BlockSum::kBlock, runs.length - done);
-        for (std::size_t p = 0; p < pieces.size(); ++p) {
-          const auto c = static_cast<std::size_t>(pieces[p].from_chip);
-          const std::int64_t at = pieces[p].from + run.from + done;
-          const double* values = from.values[c].data() + at;
-          const float* bounds = from.bounds[c].empty() ? nullptr : from.bounds[c].data() + at;
-          if (p == 0)
-            sum.start(values, bounds, n);
-          else
-            sum.add(values, bounds, n);
+  const auto count = static_cast<std::size_t>(element_count(moves.to_local));
+  return made_by<float>(
+      groups, from.values.size(), count, threads, [&](std::int64_t chip, float* to) {
+        const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
+        BlockSum sum;
+        for (std::size_t r = 0; r < runs.all.size(); ++r) {
+          const Run& run = runs.all[r];
+          for (const Piece& piece : pieces) {
+            const auto c = static_cast<std::size_t>(piece.from_chip);
+            prefetch_ahead(runs, r, from.values[c].data() + piece.from);
+            if (!from.bounds[c].empty())
+              prefetch_ahead(runs, r, from.bounds[c].data() + piece.from);
+          }
+          for (std::int64_t done = 0; done < runs.length; done += BlockSum::kBlock) {
+            const std::int64_t n = std::min(BlockSum::kBlock, runs.length - done);
+            for (std::size_t p = 0; p < pieces.size(); ++p) {
+              const auto c = static_cast<std::size_t>(pieces[p].from_chip);
+              const std::int64_t at = pieces[p].from + run.from + done;
+              const double* values = from.values[c].data() + at;
+              const float* bounds = from.bounds[c].empty() ? nullptr : from.bounds[c].data() + at;
+              if (p == 0)
+                sum.start(values, bounds, n);
+              else
+                sum.add(values, bounds, n);
+            }
+            const double* bounds = sum.finish(n);
+            decide_each(sum.values(), bounds, n, to + run.to + done, [&](std::int64_t i) {
+              std::vector<Element> elements;
+              for (const Piece& piece : pieces)
+                elements.push_back({piece.from_chip, piece.from + run.from + done + i});
+              return from.sum_of_origins(elements);
+            });
+          }
         }
-        const double* bounds = sum.finish(n);
-        decide_each(sum.values(), bounds, n, buffer.data() + run.to + done, [&](std::int64_t i) {
-          std::vector<Element> elements;
-          for (const Piece& piece : pieces)
-            elements.push_back({piece.from_chip, piece.from + run.from + done + i});
-          return from.sum_of_origins(elements);
-        });
-      }
-    }
-  });
-  return to;
+      });
 }
 
-Partial partial_sums(const Partial& from, const Moves& moves, Threads& threads) {
+Partial partial_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
+                     Threads& threads) {
   const auto count = static_cast<std::size_t>(element_count(moves.to_local));
-  for (const auto& pieces : moves.pieces)
+  for (const std::vector<Piece>& pieces : moves.pieces)
     if (pieces.size() != moves.pieces.front().size())
       throw Error("transfer_c2",
                   "sums that stay partial must have equally many pieces on every chip");
@@ -123,23 +124,29 @@ Partial partial_sums(const Partial& from, const Moves& moves, Threads& threads) 
   to.terms = from.terms * static_cast<int>(moves.pieces.front().size());
   to.source = from.source;
   const Runs runs(moves);
-  threads.for_each(static_cast<std::int64_t>(from.values.size()), [&](std::int64_t chip) {
+  groups.for_each(threads, [&](std::int64_t chip) {
     const auto c = static_cast<std::size_t>(chip);
-    to.values[c].resize(count);
-    to.bounds[c].resize(count);
-    to.origins[c].reserve(count * static_cast<std::size_t>(to.terms));
+    Buffer<double>& values = to.values[c];
+    Buffer<float>& bounds = to.bounds[c];
+    Buffer<Origin>& origins = to.origins[c];
+    values.resize(count);
+    bounds.resize(count);
+    origins.reserve(count * static_cast<std::size_t>(to.terms));
     for_each_sum(moves, runs, chip, [&](std::int64_t i, const std::vector<Element>& elements) {
       BoundedSum sum;
       for (const Element& element : elements) {
         sum.add(from.values[static_cast<std::size_t>(element.chip)]
                            [static_cast<std::size_t>(element.index)],
                 from.bound(element.chip, element.index));
-        from.append_origins(element, to.origins[c]);
+        from.append_origins(element, origins);
       }
-      to.values[c][static_cast<std::size_t>(i)] = sum.value();
-      to.bounds[c][static_cast<std::size_t>(i)] = stored_bound(sum.bound());
+      values[static_cast<std::size_t>(i)] = sum.value();
+      bounds[static_cast<std::size_t>(i)] = stored_bound(sum.bound());
     });
   });
+  groups.share(to.values);
+  groups.share(to.bounds);
+  groups.share(to.origins);
   return to;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "engine/chip_groups.h"
+
 namespace shardproof {
 namespace {
 
@@ -16,13 +18,20 @@ Sharded by_chip(const Torus& torus, const Layout& layout, const Shape& shape, F&
   return {torus, layout, shape, std::move(chips)};
 }
 
+/// f(chip, i) for each element of a's shards, which also reads b's; once for chips that hold the
+/// very same ones.
 template <class F>
-Sharded elementwise(const Sharded& a, F&& f) {
-  return by_chip(a.torus(), a.layout(), a.shape(), [&](int chip) {
-    Buffer<float> out = a.f32()[static_cast<std::size_t>(chip)];
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = f(chip, i);
-    return out;
-  });
+Sharded elementwise(const Sharded& a, const Sharded& b, F&& f) {
+  ChipGroups groups(a.torus(), calling_thread());
+  groups.split(a);
+  groups.split(b);
+  const auto count = static_cast<std::size_t>(element_count(a.local()));
+  return {a.torus(), a.layout(), a.shape(),
+          made_by<float>(groups, a.f32().size(), count, calling_thread(),
+                         [&](std::int64_t chip, float* out) {
+                           for (std::size_t i = 0; i < count; ++i)
+                             out[i] = f(static_cast<int>(chip), i);
+                         })};
 }
 
 const Buffer<float>& of(const Sharded& value, int chip) {
@@ -59,18 +68,18 @@ Sharded absmax(const Sharded& w, std::size_t contracted) {
 
 Sharded greater(const Sharded& a, const Sharded& b) {
   return elementwise(
-      a, [&](int chip, std::size_t i) { return std::max(of(a, chip)[i], of(b, chip)[i]); });
+      a, b, [&](int chip, std::size_t i) { return std::max(of(a, chip)[i], of(b, chip)[i]); });
 }
 
 Sharded scale_of_absmax(const Sharded& absmax) {
-  return elementwise(absmax, [&](int chip, std::size_t i) {
+  return elementwise(absmax, absmax, [&](int chip, std::size_t i) {
     const auto scale = static_cast<float>(static_cast<double>(of(absmax, chip)[i]) / 127.0);
     return scale == 0.0F ? 1.0F : scale;
   });
 }
 
 Sharded codes(const Sharded& w, const Sharded& scale) {
-  return elementwise(w, [&](int chip, std::size_t i) {
+  return elementwise(w, scale, [&](int chip, std::size_t i) {
     const Buffer<float>& scales = of(scale, chip);
     const double code = std::nearbyint(static_cast<double>(of(w, chip)[i]) /
                                        static_cast<double>(scales[i % scales.size()]));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
+#include <map>
 #include <string_view>
 
 #include "engine/box.h"
@@ -20,14 +22,25 @@ Shape block_offset(const Layout& layout, const Shape& local, const Torus& torus,
 }
 
 template <class T>
-ChipArrays<T> blocks(const Array<T>& tensor, const Layout& layout, const Torus& torus) {
+ChipArrays<T> blocks(const Array<T>& tensor, const Layout& layout, const Torus& torus,
+                     Replicas replicas) {
   const Shape local = local_shape(layout, tensor.shape, torus);
   const Shape zero(local.size(), 0);
   ChipArrays<T> chips(static_cast<std::size_t>(torus.chips()));
+  std::map<Shape, std::size_t> first;  // the first chip that was given the block at this offset
   for (int c = 0; c < torus.chips(); ++c) {
-    auto& buffer = chips[static_cast<std::size_t>(c)];
+    const auto chip = static_cast<std::size_t>(c);
+    const Shape offset = block_offset(layout, local, torus, c);
+    if (replicas == Replicas::shared) {
+      const auto [at, is_first] = first.emplace(offset, chip);
+      if (!is_first) {
+        chips.share(chip, at->second);
+        continue;
+      }
+    }
+    auto& buffer = chips[chip];
     buffer.resize(static_cast<std::size_t>(element_count(local)));
-    for_each_run(local, tensor.shape, block_offset(layout, local, torus, c), local, zero,
+    for_each_run(local, tensor.shape, offset, local, zero,
                  [&](std::int64_t from, std::int64_t to, std::int64_t n) {
                    std::copy_n(tensor.data.begin() + from, n, buffer.begin() + to);
                  });
@@ -135,6 +148,34 @@ std::span<FieldElement> Sharded::field_of(int chip) {
   return std::get<FieldShards>(data_).values[static_cast<std::size_t>(chip)];
 }
 
+void Sharded::poison() {
+  const auto overwrite = [](auto& chips) {
+    using Own = typename std::decay_t<decltype(chips)>::value_type;
+    std::map<std::size_t, std::shared_ptr<Own>> by_size;
+    for (std::size_t chip = 0; chip < chips.size(); ++chip) {
+      const std::size_t size = std::as_const(chips)[chip].size();
+      if (size == 0) continue;
+      std::shared_ptr<Own>& poisoned = by_size[size];
+      if (!poisoned) {
+        poisoned = std::make_shared<Own>(size);
+        std::memset(static_cast<void*>(poisoned->data()), 0xFF,
+                    size * sizeof(typename Own::value_type));
+      }
+      chips.put(chip, poisoned);
+    }
+  };
+  if (auto* of_partial = std::get_if<Partial>(&data_)) {
+    overwrite(of_partial->values);
+    overwrite(of_partial->bounds);
+  } else if (auto* numbers = std::get_if<FieldShards>(&data_)) {
+    overwrite(numbers->values);
+  } else if (auto* integers = std::get_if<ChipArrays<std::int32_t>>(&data_)) {
+    overwrite(*integers);
+  } else {
+    overwrite(std::get<ChipArrays<float>>(data_));
+  }
+}
+
 void Sharded::set_field_degree(FieldDegree degree) {
   std::get<FieldShards>(data_).degree = std::move(degree);
 }
@@ -166,18 +207,20 @@ float Partial::sum_of_origins(const std::vector<Element>& elements) const {
   return exact_sum.rounded();
 }
 
-Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus) {
-  return {torus, layout, tensor.shape, blocks(tensor, layout, torus)};
+Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus, Replicas replicas) {
+  return {torus, layout, tensor.shape, blocks(tensor, layout, torus, replicas)};
 }
 
-Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus) {
-  return {torus, layout, tensor.shape, blocks(tensor, layout, torus)};
+Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus,
+              Replicas replicas) {
+  return {torus, layout, tensor.shape, blocks(tensor, layout, torus, replicas)};
 }
 
 Sharded shard(const Array<FieldElement>& tensor, const Layout& layout, const Torus& torus,
-              std::shared_ptr<const Field> field) {
+              std::shared_ptr<const Field> field, Replicas replicas) {
   return {torus, layout, tensor.shape,
-          FieldShards{blocks(tensor, layout, torus), std::move(field), FieldSort::number, {}}};
+          FieldShards{
+              blocks(tensor, layout, torus, replicas), std::move(field), FieldSort::number, {}}};
 }
 
 Tensor assemble(const Sharded& value) { return assemble_array(value, value.f32()); }

@@ -11,17 +11,13 @@
 #include "engine/layout.h"
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/exact_sum.h"
+#include "engine/per_chip.h"
 #include "engine/torus.h"
 #include "engine/type.h"
 #include "weights/error.h"
 #include "weights/tensor.h"
 
 namespace shardproof {
-
-/// One buffer per chip, row-major in the shard's local shape. Memory is really separate: a chip's
-/// op reads its own buffer, and only collectives read another chip's.
-template <class T>
-using ChipArrays = std::vector<Buffer<T>>;
 
 /// Where the exact terms of partial sums can be recomputed from: the contraction that produced
 /// them, with every chip's operand buffers as they were executed. Never the global tensors: those
@@ -101,17 +97,20 @@ class Sharded {
   /// int32, or what the field regime has in their place: indices and tokens.
   bool stands_for_integers() const;
 
-  /// The same data under another layout and shape of as many elements a chip. Throws as the
-  /// constructor does.
+  /// The same data, held in common, under another layout and shape of as many elements a chip.
+  /// Throws as the constructor does.
   Sharded relabelled(Layout layout, Shape shape) const;
 
-  /// One chip's numbers, to be changed in place; how many there are stays. Of a partial the values,
-  /// and the bounds, none where the values are exact.
+  /// One chip's numbers, to be changed for this value and chip alone; how many there are stays. Of
+  /// a partial the values, and the bounds, none where the values are exact.
   std::span<float> f32_of(int chip);
   std::span<std::int32_t> i32_of(int chip);
   std::span<double> partial_values_of(int chip);
   std::span<float> partial_bounds_of(int chip);
   std::span<FieldElement> field_of(int chip);
+  /// Every chip's numbers become NaN (-1 in integers), and all chips hold one buffer of them: what
+  /// another value holds of the old ones stays.
+  void poison();
   /// What a step knows of the value that it made, beside its elements (field regime).
   void set_field_degree(FieldDegree degree);
 
@@ -123,13 +122,18 @@ class Sharded {
   Data data_;
 };
 
+/// Whether chips that are given the same block of a tensor hold one buffer of it, or each its own.
+enum class Replicas { shared, own };
+
 /// Makes the shards of an unsharded tensor: chip c gets, of every dim, the block its layout says.
 /// Throws Error("local_c1", ...) if a dim does not divide.
-Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus);
-Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus);
+Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus,
+              Replicas replicas = Replicas::shared);
+Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus,
+              Replicas replicas = Replicas::shared);
 /// Of numbers of the field regime.
 Sharded shard(const Array<FieldElement>& tensor, const Layout& layout, const Torus& torus,
-              std::shared_ptr<const Field> field);
+              std::shared_ptr<const Field> field, Replicas replicas = Replicas::shared);
 
 /// The inverse: the unsharded tensor, each element from the lowest-numbered chip that holds it.
 /// The value must be complete (no partialsum).

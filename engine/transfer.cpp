@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "engine/chip_groups.h"
 #include "engine/f32_sums.h"
 #include "engine/field_sums.h"
 #include "engine/partial_sums.h"
@@ -55,54 +57,64 @@ void copy_runs(const Runs& runs, std::int64_t width, const std::vector<Copy<T>>&
 
 /// Every chip's new array from the pieces it receives, with `width` numbers per element.
 template <class T>
-ChipArrays<T> move_arrays(const ChipArrays<T>& from, const Moves& moves, std::int64_t width,
-                          Threads& threads) {
-  ChipArrays<T> to(from.size());
+ChipArrays<T> move_arrays(const ChipArrays<T>& from, const Moves& moves, const ChipGroups& groups,
+                          std::int64_t width, Threads& threads) {
   const auto count = static_cast<std::size_t>(element_count(moves.to_local) * width);
   const Runs runs(moves);
-  threads.for_each(static_cast<std::int64_t>(from.size()), [&](std::int64_t chip) {
-    auto& buffer = to[static_cast<std::size_t>(chip)];
-    buffer.resize(count);
+  return made_by<T>(groups, from.size(), count, threads, [&](std::int64_t chip, T* to) {
     std::vector<Copy<T>> copies;
     for (const Piece& piece : moves.pieces[static_cast<std::size_t>(chip)])
       copies.push_back({from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
-                        buffer.data() + piece.to * width});
+                        to + piece.to * width});
     copy_runs(runs, width, copies);
   });
-  return to;
 }
 
 bool any_filled(const auto& arrays) {
   return std::any_of(arrays.begin(), arrays.end(), [](const auto& a) { return !a.empty(); });
 }
 
+/// `given`, and where a chip has none fill(chip, its buffer), once for chips with the same values.
+template <class T, class Fill>
+ChipArrays<T> written_out(const ChipArrays<T>& given, const ChipArrays<double>& values,
+                          Fill&& fill) {
+  ChipArrays<T> all = given;
+  std::unordered_map<const void*, std::size_t> first;
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    if (!given[c].empty() || values[c].empty()) continue;
+    const auto [at, is_first] = first.emplace(values.identity(c), c);
+    if (is_first)
+      fill(c, all[c]);
+    else
+      all.share(c, at->second);
+  }
+  return all;
+}
+
 /// Origins and bounds written out, so that blocks of different chips can lie side by side.
 ChipArrays<Origin> explicit_origins(const Partial& partial) {
-  ChipArrays<Origin> origins = partial.origins;
-  for (std::size_t c = 0; c < origins.size(); ++c) {
-    if (!origins[c].empty()) continue;
-    origins[c].reserve(partial.values[c].size());
+  return written_out(partial.origins, partial.values, [&](std::size_t c, Buffer<Origin>& origins) {
+    origins.reserve(partial.values[c].size());
     for (std::size_t i = 0; i < partial.values[c].size(); ++i)
-      origins[c].push_back({static_cast<std::int32_t>(c), static_cast<std::uint32_t>(i)});
-  }
-  return origins;
+      origins.push_back({static_cast<std::int32_t>(c), static_cast<std::uint32_t>(i)});
+  });
 }
 
 ChipArrays<float> explicit_bounds(const Partial& partial) {
-  ChipArrays<float> bounds = partial.bounds;
-  if (!any_filled(bounds)) return bounds;
-  for (std::size_t c = 0; c < bounds.size(); ++c)
-    if (bounds[c].empty()) bounds[c].assign(partial.values[c].size(), 0.0F);
-  return bounds;
+  if (!any_filled(partial.bounds)) return partial.bounds;
+  return written_out(partial.bounds, partial.values, [&](std::size_t c, Buffer<float>& bounds) {
+    bounds.assign(partial.values[c].size(), 0.0F);
+  });
 }
 
-Partial move_partial(const Partial& from, const Moves& moves, Threads& threads) {
+Partial move_partial(const Partial& from, const Moves& moves, const ChipGroups& groups,
+                     Threads& threads) {
   Partial to;
-  to.values = move_arrays(from.values, moves, 1, threads);
+  to.values = move_arrays(from.values, moves, groups, 1, threads);
   const ChipArrays<float> bounds = explicit_bounds(from);
-  to.bounds = any_filled(bounds) ? move_arrays(bounds, moves, 1, threads)
+  to.bounds = any_filled(bounds) ? move_arrays(bounds, moves, groups, 1, threads)
                                  : ChipArrays<float>(from.values.size());
-  to.origins = move_arrays(explicit_origins(from), moves, from.terms, threads);
+  to.origins = move_arrays(explicit_origins(from), moves, groups, from.terms, threads);
   to.terms = from.terms;
   to.source = from.source;
   return to;
@@ -112,30 +124,34 @@ Partial move_partial(const Partial& from, const Moves& moves, Threads& threads) 
 
 Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                  Threads& threads) {
+  ChipGroups groups(value.torus(), threads);
+  groups.split(moves, value);
   return {value.torus(), layout, shape,
           std::visit(
               [&](const auto& data) -> Sharded::Data {
                 using Kind = std::decay_t<decltype(data)>;
                 if constexpr (std::is_same_v<Kind, Partial>)
-                  return move_partial(data, moves, threads);
+                  return move_partial(data, moves, groups, threads);
                 else if constexpr (std::is_same_v<Kind, FieldShards>)
-                  return FieldShards{move_arrays(data.values, moves, 1, threads), data.field,
-                                     data.sort, data.degree};
+                  return FieldShards{move_arrays(data.values, moves, groups, 1, threads),
+                                     data.field, data.sort, data.degree};
                 else
-                  return move_arrays(data, moves, 1, threads);
+                  return move_arrays(data, moves, groups, 1, threads);
               },
               value.data())};
 }
 
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                Threads& threads, const Summation& how) {
+  ChipGroups groups(value.torus(), threads);
+  groups.split(moves, value);
   if (value.holds_field())
-    return {value.torus(), layout, shape, field_sums(value.field(), moves, threads)};
+    return {value.torus(), layout, shape, field_sums(value.field(), moves, groups, threads)};
   if (!value.holds_partial())
-    return {value.torus(), layout, shape, f32_sums(value.f32(), moves, how, threads)};
+    return {value.torus(), layout, shape, f32_sums(value.f32(), moves, how, groups, threads)};
   if (layout.is_partial())
-    return {value.torus(), layout, shape, partial_sums(value.partial(), moves, threads)};
-  return {value.torus(), layout, shape, rounded_sums(value.partial(), moves, threads)};
+    return {value.torus(), layout, shape, partial_sums(value.partial(), moves, groups, threads)};
+  return {value.torus(), layout, shape, rounded_sums(value.partial(), moves, groups, threads)};
 }
 
 }  // namespace shardproof

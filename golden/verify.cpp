@@ -32,7 +32,10 @@ class Guarded : public Observer {
 
   /// The same hooks; `hooks` and this outlive them.
   FaultHooks faults(const FaultHooks& hooks) {
-    return {.plan = hook(hooks.plan), .result = hook(hooks.result), .weight = hook(hooks.weight)};
+    return {.plan = hook(hooks.plan),
+            .computed = hook(hooks.computed),
+            .result = hook(hooks.result),
+            .weight = hook(hooks.weight)};
   }
 
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
@@ -260,14 +263,14 @@ Judgement found(std::vector<Finding> findings) {
 
 }  // namespace
 
-void require_memory(const TypedPlan& typed, int at_once, bool also_field) {
+void require_memory(const TypedPlan& typed, int at_once, bool also_field, Replicas replicas) {
   // The estimate needs types. A built program without them is verify_plan's to report.
   if (!typed.types) return;
-  double bytes = estimated_bytes(typed.plan, *typed.types);
+  double bytes = estimated_bytes(typed.plan, *typed.types, replicas);
   if (also_field) {
     RunPlan in_field = typed.plan;
     in_field.given.numerics.regime = Regime::field;
-    bytes = std::max(bytes, estimated_bytes(in_field, *typed.types));
+    bytes = std::max(bytes, estimated_bytes(in_field, *typed.types, replicas));
   }
   require_memory(bytes * at_once);
 }
@@ -295,7 +298,7 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
 }
 
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options) {
-  require_memory(typed, options.at_once, options.also_field);
+  require_memory(typed, options.at_once, options.also_field, options.hazards.placed());
   Guarded watching(options.observer);
   VerifyOptions guarded = options;
   if (options.observer != nullptr) guarded.observer = &watching;

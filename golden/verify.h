@@ -56,6 +56,7 @@ Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOpti
 /// Throws Error("memory_c1", ...) if a run of the plan, or with `also_field` one of the field
 /// regime, whose numbers are larger, would need more than four fifths of the memory that this
 /// process may take (weights/memory.h), divided by the number of cases that run `at_once`.
-void require_memory(const TypedPlan& typed, int at_once = 1, bool also_field = false);
+void require_memory(const TypedPlan& typed, int at_once = 1, bool also_field = false,
+                    Replicas replicas = Replicas::shared);
 
 }  // namespace shardproof

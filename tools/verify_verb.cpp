@@ -32,6 +32,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool all_findings = false;
+  std::string hazards = "shared";
   std::optional<std::string> trace;
 };
 
@@ -53,9 +54,16 @@ std::uint64_t fresh_seed() {
   return std::uint64_t{random()} << 32 | random();
 }
 
+Hazards hazards_of(const std::string& word) {
+  if (word == "shared") return Hazards::hostile();
+  if (word == "full") return Hazards::full();
+  throw Error("verify_c5", fmt::format("--hazards {}: legal: shared, full", word));
+}
+
 /// What goes for every case.
 VerifyOptions common_of(const Options& o) {
   VerifyOptions common;
+  common.hazards = hazards_of(o.hazards);
   if (o.all_findings) common.until = Findings::Until::all;
   common.also_field = o.files.any();  // a layer of somebody's own: for all inputs, too
   // Drawn after that was written, unless the user has drawn one.
@@ -105,7 +113,8 @@ int verify(Options& o) {
       selected.plans.push_back(
           std::make_shared<const TypedPlan>(make_typed_plan(c, common_of(o).until)));
   for (const auto& plan : selected.plans)
-    require_memory(*plan, list.size() == 1 ? 1 : threads, common_of(o).also_field);
+    require_memory(*plan, list.size() == 1 ? 1 : threads, common_of(o).also_field,
+                   common_of(o).hazards.placed());
   const std::unique_ptr<Trace> trace = trace_of(o, selected.plans);
   VerifyOptions common = common_of(o);
   common.weights = weights;
@@ -139,6 +148,12 @@ void add_verify(CLI::App& app, Action& chosen) {
   options->files.add_to(*verb, true);
   add_number(*verb, "--cases", options->cases, "Draw N random cases from --seed");
   add_number(*verb, "--threads", options->threads, "Threads; 0 for all cores [0]");
+  verb->add_option("--hazards", options->hazards,
+                   "shared: chips that read the very same\n"
+                   "buffers share one result; full: every chip\n"
+                   "computes by itself, and replicas are\n"
+                   "compared [shared]")
+      ->type_name("MODE");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--quiet", options->quiet, "Rows only of cases that are not equal");
   verb->add_flag("--all-findings", options->all_findings,

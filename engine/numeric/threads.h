@@ -26,10 +26,16 @@ class Threads {
   /// ascending order again. A hazard: results never depend on it.
   void shuffle(std::optional<std::uint64_t> seed) { order_ = seed; }
 
+  /// Whether chips that read the very same buffers share one result (engine/chip_groups.h); they do
+  /// unless it is said here that they do not.
+  void share(bool results) { shares_ = results; }
+  bool shares() const { return shares_; }
+
  private:
   void visit(std::int64_t n, const std::function<void(std::int64_t)>& body);
 
   struct Pool;
+  bool shares_ = true;
   std::optional<std::uint64_t> order_;  // the random state, moving on with every for_each
   std::unique_ptr<Pool> pool_;          // none for one thread
 };

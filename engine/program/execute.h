@@ -50,7 +50,7 @@ struct Execution {
   /// nor caches of prefixes) no more: with hazards.poison they are poisoned after their last use,
   /// too.
   bool donate_inputs = false;
-  const FaultHooks* faults = nullptr;  ///< those of `plan` and `result`
+  const FaultHooks* faults = nullptr;  ///< all but that of `weight`
   /// Where what is found goes; the run ends when they say so. Null: it is thrown as an Error.
   Findings* findings = nullptr;
   /// Of the pass: `last` takes their last tokens, `append` and `attend` leave out their padding.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "engine/moves.h"
@@ -23,7 +25,14 @@ struct FaultHooks {
   /// May change who receives what in a step that moves or reduces (a collective, slice, last),
   /// before it is carried out: e.g. by without_transfer (engine/faults.h).
   std::function<void(const Scope&, const Program&, const Op&, Moves& plan)> plan;
-  /// May change a step's result before anything sees it.
+  /// May change what one chip computed of a step's result, where it lies: the fault of one chip's
+  /// executor. Called once for each chip that computed by itself; chips that share its result have
+  /// the change, too (docs/spec.md section 3.2). `made` are the chip's numbers, of partial sums the
+  /// values.
+  std::function<void(const Scope&, const Program&, const Op&, const ValueDecl&, int chip,
+                     std::span<std::byte> made)>
+      computed;
+  /// May change a step's result before anything sees it, for each chip by itself.
   std::function<void(const Scope&, const Program&, const Op&, const ValueDecl&, Sharded& value)>
       result;
   /// May change what lies on which chip of a weight ("layer0.wq", "embed") or of the constant

@@ -58,7 +58,7 @@ class Runner {
          const Hazards& hazards, const FaultHooks& faults, Findings* findings,
          const std::shared_ptr<const Field>& field)
       : plan_(plan),
-        placed_(weights, plan.placed, plan.given.numerics.weights, faults, field),
+        placed_(weights, plan.placed, plan.given.numerics.weights, faults, field, hazards.placed()),
         threads_(threads),
         observer_(observer),
         hazards_(hazards),
@@ -86,8 +86,10 @@ class Runner {
     pass_ = &pass;
     const PhasePrograms& programs = plan_.programs(pass.phase);
     const Layout bl = Layout::parse("BL");
-    const auto ids_value = std::make_shared<Sharded>(shard(ids, bl, programs.torus));
-    const auto pos_value = std::make_shared<Sharded>(shard(positions_of(pass), bl, programs.torus));
+    const Replicas replicas = hazards_.placed();
+    const auto ids_value = std::make_shared<Sharded>(shard(ids, bl, programs.torus, replicas));
+    const auto pos_value =
+        std::make_shared<Sharded>(shard(positions_of(pass), bl, programs.torus, replicas));
 
     SharedValue x = run(programs.embed, 0, {{"input ids", ids_value}})["embed"];
     for (int l = 0; l < layers() && !ended(); ++l) {
@@ -138,8 +140,9 @@ class Runner {
   void empty_caches(const PhasePrograms& phase, std::int64_t batch) {
     const Shape none{batch, 0, plan_.placed.K, plan_.placed.Q};
     const auto empty = std::make_shared<Sharded>(
-        field_ == nullptr ? shard(Tensor(none), phase.cache, phase.torus)
-                          : shard(Array<FieldElement>(none), phase.cache, phase.torus, field_));
+        field_ == nullptr ? shard(Tensor(none), phase.cache, phase.torus, hazards_.placed())
+                          : shard(Array<FieldElement>(none), phase.cache, phase.torus, field_,
+                                  hazards_.placed()));
     caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
   }
 

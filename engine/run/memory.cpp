@@ -23,23 +23,26 @@ struct LayerBytes {
 };
 
 LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
-                       const ModelConfig& model) {
+                       const ModelConfig& model, Replicas replicas) {
   const Program& layer = programs.layer;
   const Torus& torus = programs.torus;
-  const auto chips = static_cast<double>(torus.chips());
   const auto layers = static_cast<double>(model.layers);
-  const auto of_chip = [&](const Type& type) {
-    return count(local_shape(type.layout, type.shape, torus));
+  // On all chips: each buffer once where replicas share one.
+  const auto of_chips = [&](const Type& type) {
+    double buffers = torus.size(type.layout.partial());
+    for (const Layout::Dim& dim : type.layout.dims()) buffers *= torus.size(dim.axes);
+    if (replicas == Replicas::own) buffers = torus.chips();
+    return buffers * count(local_shape(type.layout, type.shape, torus));
   };
   // A value as carried: f64 and an f32 bound while it is partial.
   const auto carried = [&](const Type& type) {
-    return (type.layout.is_partial() ? 12.0 : 4.0) * of_chip(type);
+    return (type.layout.is_partial() ? 12.0 : 4.0) * of_chips(type);
   };
   LayerBytes bytes;
   for (const ValueDecl& input : layer.inputs)
     if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous ||
         input.role.kind == Role::Kind::prefix)
-      bytes.placed += 4.0 * chips * layers * of_chip(types.at(input.name));
+      bytes.placed += 4.0 * layers * of_chips(types.at(input.name));
   std::map<std::string, std::size_t> last_use;
   for (std::size_t i = 0; i < layer.ops.size(); ++i)
     for (const std::string& arg : layer.ops[i].args) last_use[arg] = i;
@@ -50,7 +53,7 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
                       static_cast<double>(torus.size(r.layout.partial()));
       now += carried(types.at(r.name));
     }
-    bytes.live = std::max(bytes.live, chips * now);
+    bytes.live = std::max(bytes.live, now);
     for (const auto& [name, use] : last_use)
       if (use == i && layer.producer(name) != nullptr) now -= carried(types.at(name));
   }
@@ -77,7 +80,7 @@ double checkpoint_bytes(const RunPlan& plan) {
 
 }  // namespace
 
-double estimated_bytes(const RunPlan& plan, const PlanTypes& types) {
+double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas replicas) {
   const Case& c = plan.given;
   double bytes = checkpoint_bytes(plan);
   // Given, stored for the run and as the oracle keeps them (4 bytes each), and in the oracle's
@@ -88,7 +91,8 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types) {
   std::map<Phase, double> placed;  // of each phase its largest pass
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {
-    const LayerBytes of = layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model);
+    const LayerBytes of =
+        layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model, replicas);
     placed[passes.phase] = std::max(placed[passes.phase], of.placed);
     live = std::max(live, of.live);
     scalar = std::max(scalar, of.scalar);

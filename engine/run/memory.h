@@ -7,6 +7,7 @@ namespace shardproof {
 /// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
 /// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32
 /// regime also what its judge holds. `types` of the plan.
-double estimated_bytes(const RunPlan& plan, const PlanTypes& types);
+double estimated_bytes(const RunPlan& plan, const PlanTypes& types,
+                       Replicas replicas = Replicas::shared);
 
 }  // namespace shardproof

@@ -21,9 +21,9 @@ Sharded PlacedWeights::shards_of(std::string_view name, const Place& place,
   const Tensor& tensor = weights_.at(weight_id(place.layer, name));
   const WeightRow* const row = weight_row(name);
   if (row == nullptr || tensor.shape == shape_of(row->dims, model_))
-    return shard(tensor, layout, place.torus);
+    return shard(tensor, layout, place.torus, replicas_);
   return shard(padded(tensor, shape_of(row->dims, model_), padding_of(row->kind)), layout,
-               place.torus);
+               place.torus, replicas_);
 }
 
 /// The scale of an output channel, from what the chips have of its matrices.
@@ -50,7 +50,7 @@ Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place
   const ValueRow* const value = value_row(name);
   if (value != nullptr && value->kind == ValueKind::constant) {
     Array<FieldElement> ones(constant_tensor(weights_.config()).shape, field_->integer(1));
-    return shard(ones, layout, place.torus, field_);
+    return shard(ones, layout, place.torus, field_, replicas_);
   }
   const std::string id = weight_id(place.layer, name);
   for (const WeightSpec& spec : weight_specs(weights_.config(), type_)) {
@@ -60,7 +60,8 @@ Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place
     for (std::size_t i = 0; i < tensor.data.size(); ++i) tensor.data[i] = field_->input(stream, i);
     const WeightRow& row = *weight_row(name);
     const FieldElement rest = field_->integer(static_cast<std::int64_t>(padding_of(row.kind)));
-    return shard(padded(tensor, shape_of(row.dims, model_), rest), layout, place.torus, field_);
+    return shard(padded(tensor, shape_of(row.dims, model_), rest), layout, place.torus, field_,
+                 replicas_);
   }
   return shard(weights_.at(id), layout, place.torus);  // throws
 }
@@ -68,16 +69,16 @@ Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place
 Sharded PlacedWeights::made(const std::string& name, const Place& place, const Layout& layout) {
   const ValueRow* const value = value_row(name);
   if (value != nullptr && value->kind == ValueKind::constant)
-    return shard(constant_tensor(weights_.config()), layout, place.torus);
+    return shard(constant_tensor(weights_.config()), layout, place.torus, replicas_);
   const WeightRow* const row = weight_row(name);
   const WeightRow* const of = scale_of(weights_.config(), name);
   if (quantizes_ && row != nullptr && row->kind == WeightKind::scale)
-    return shard(scale(*row, place), layout, place.torus);
+    return shard(scale(*row, place), layout, place.torus, replicas_);
   Sharded placed = shards_of(name, place, layout);
   if (!quantizes_ || of == nullptr) return placed;
   const auto& dims = layout.dims();
   const Layout channels({dims.begin() + row->contracted, dims.end()}, {});
-  return codes(placed, shard(scale(*of, place), channels, place.torus));
+  return codes(placed, shard(scale(*of, place), channels, place.torus, replicas_));
 }
 
 SharedValue PlacedWeights::get(const std::string& name, const Place& place, const Layout& layout) {

@@ -17,17 +17,20 @@ namespace shardproof {
 class PlacedWeights {
  public:
   /// `weights` as stored_as() returns them for `type`; they, `placed`, the model as chips hold it,
-  /// and `faults` outlive this. With
+  /// and `faults` outlive this. `replicas`: whether chips with the same block of a weight hold one
+  /// buffer of it. With
   /// weights=int8 that are not kept so, the chips make codes and scales of their own shards. With a
   /// field all are its inputs, whatever `weights` hold (docs/field.md section 1.2).
   PlacedWeights(const Weights& weights, const ModelConfig& placed, WeightType type,
-                const FaultHooks& faults, std::shared_ptr<const Field> field = nullptr)
+                const FaultHooks& faults, std::shared_ptr<const Field> field = nullptr,
+                Replicas replicas = Replicas::shared)
       : weights_(weights),
         model_(placed),
         type_(type),
         quantizes_(type == WeightType::int8 && weights.kept() != WeightType::int8),
         faults_(faults),
-        field_(std::move(field)) {}
+        field_(std::move(field)),
+        replicas_(replicas) {}
 
   /// Places all that a phase's programs ask for. Throws what supply() throws.
   void place(const PhasePrograms& programs);
@@ -59,6 +62,7 @@ class PlacedWeights {
   bool quantizes_;
   const FaultHooks& faults_;
   std::shared_ptr<const Field> field_;  // null in other regimes
+  Replicas replicas_;
   std::map<std::string, SharedValue> placed_;
   std::map<std::string, Tensor> scales_;  // by name, torus and the layouts of the matrices
 };

@@ -133,7 +133,7 @@ Operand drawn_operand(const CollectiveSample& sample, const Torus& torus, std::m
       });
   const std::size_t block = shards.size() / static_cast<std::size_t>(torus.chips());
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (i % block == 0) operand.shards.emplace_back();
+    if (i % block == 0) operand.shards.push_back({});
     operand.shards.back().push_back(shards[i]);
   }
   return operand;

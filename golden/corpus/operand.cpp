@@ -52,7 +52,8 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
   operand.parts.resize(static_cast<std::size_t>(torus.size(operand.layout.partial())));
   std::vector<std::vector<bool>> known(operand.parts.size());
   for (int chip = 0; chip < torus.chips(); ++chip) {
-    Buffer<float>& shard = operand.shards.emplace_back();
+    operand.shards.push_back({});
+    Buffer<float>& shard = operand.shards.back();
     for (std::size_t i = 0; i < block; ++i) {
       shard.push_back(static_cast<float>(stored.at(static_cast<std::size_t>(chip) * block + i)));
       if (!std::isfinite(shard.back())) refuse(name, "an element that is not finite");

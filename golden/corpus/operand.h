@@ -15,7 +15,7 @@ namespace shardproof::corpus {
 struct Operand {
   Layout layout;
   Shape shape;                            ///< global
-  std::vector<Buffer<float>> shards;      ///< by chip
+  ChipArrays<float> shards;               ///< by chip
   std::vector<std::vector<float>> parts;  ///< by judged_part
 
   Sharded sharded(const Torus& torus) const { return {torus, layout, shape, shards}; }

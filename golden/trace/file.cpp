@@ -300,15 +300,15 @@ void TraceFile::put_partial(const Entry& entry) {
   ChipArrays<float> narrow;
   bool are_f32 = true;
   for (const Buffer<double>& values : partial.values) {
-    narrow.emplace_back();
+    Buffer<float> as_f32;
     for (const double v : values) {
-      narrow.back().push_back(static_cast<float>(v));
-      are_f32 =
-          are_f32 && std::bit_cast<std::uint64_t>(static_cast<double>(narrow.back().back())) ==
-                         std::bit_cast<std::uint64_t>(v);
+      as_f32.push_back(static_cast<float>(v));
+      are_f32 = are_f32 && std::bit_cast<std::uint64_t>(static_cast<double>(as_f32.back())) ==
+                               std::bit_cast<std::uint64_t>(v);
       if (!are_f32) break;
     }
     if (!are_f32) break;
+    narrow.push_back(std::move(as_f32));
   }
   Entry as_stored = entry;
   if (are_f32) as_stored.dtype = "f32 partial";

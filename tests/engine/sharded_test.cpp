@@ -117,13 +117,13 @@ TEST(Sharded, ItsNumbersMayChangeButNotTheirNumber) {
   t.f32_of(1)[0] = 7;
   EXPECT_EQ(t.f32(), (Chips{{1, 2}, {7, 4}}));
   Sharded partial = made("B partialsum-z", {1}, partial_of({{1.0}, {2.0}}));
-  poison(t);
-  poison(partial);
+  t.poison();
+  partial.poison();
   EXPECT_TRUE(std::isnan(t.f32()[0][1]));
   EXPECT_TRUE(std::isnan(partial.partial().values[1][0]));
   EXPECT_EQ(t.local(), Shape{2});
   Sharded ids = made("B_z", {4}, Ints{{1, 2}, {3, 4}});
-  poison(ids);
+  ids.poison();
   EXPECT_EQ(ids.i32(), (Ints{{-1, -1}, {-1, -1}}));
 }
 

@@ -1,0 +1,271 @@
+#include "engine/program/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/program/constants.h"
+#include "engine/program/field_degrees.h"
+#include "engine/program/typing.h"
+#include "engine/transfer.h"
+#include "weights/softmax.h"
+
+namespace shardproof {
+
+/// What the operands make of it. The declared layouts play no part: without the type check they may
+/// be what no data fits.
+std::vector<Type> Step::inferred() const {
+  if (to_string(op_.kind).empty()) throw std::logic_error("this op is not implemented");
+  std::vector<Type> operands;
+  for (const SharedValue& arg : args_) operands.push_back(arg->type());
+  const Torus torus = args_.empty() ? Torus() : arg(0).torus();
+  std::vector<Type> types;
+  std::string why;
+  try {
+    types = infer(op_, operands, torus);
+    for (const Type& type : types) local_shape(type.layout, type.shape, torus);
+    if (std::ssize(op_.results) == op_row(op_.kind).results) return types;
+    why = fmt::format("{} results, not {}", types.size(), op_.results.size());
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  throw Error("engine_types",
+              fmt::format("{} = {}: {}", execution_.scope.step(program_, op_.results.at(0).name),
+                          op_.to_string(), why));
+}
+
+Moves Step::moves() const {
+  const Sharded& t = arg(0);
+  const Shape& local = t.local();
+  switch (op_.kind) {
+    case OpKind::all_gather:
+      return all_gather_moves(t.torus(), local, dim(op_.dim), op_.axes);
+    case OpKind::reduce_scatter:
+      return reduce_scatter_moves(t.torus(), local, dim(op_.dim), op_.axes);
+    case OpKind::all_reduce:
+      return all_reduce_moves(t.torus(), local, op_.axes);
+    case OpKind::all_to_all:
+      return all_to_all_moves(t.torus(), local, dim(op_.dim), dim(op_.to), op_.axes, op_.as);
+    case OpKind::permute_axes:
+      return permute_axes_moves(t.torus(), local, op_.axes, op_.as);
+    default:
+      return slice_moves(t.torus(), local, dim(op_.dim), op_.axes);
+  }
+}
+
+/// The plan with the fault that is planted in it, if there is one.
+Moves Step::as_executed(Moves plan) {
+  if (execution_.faults != nullptr && execution_.faults->plan) {
+    Moves changed = plan;
+    try {
+      execution_.faults->plan(execution_.scope, program_, op_, changed);
+    } catch (...) {
+      throw HookFailed{std::current_exception()};
+    }
+    require_executable(changed, plan);
+    plan = std::move(changed);
+  }
+  return plan;
+}
+
+Sharded Step::collective() {
+  const Moves m = as_executed(moves());
+  for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += m.received(chip);
+  const Summation how = summation();
+  if (op_row(op_.kind).reduces) return reduce(arg(0), m, to().layout, to().shape, threads_, how);
+  Sharded moved = transfer(arg(0), m, to().layout, to().shape, threads_);
+  // Every element, also one that stays on its chip.
+  const bool rounds = how.wire == FloatType::bf16 && is_collective(op_.kind) &&
+                      arg(0).layout().is_partial() && !arg(0).holds_partial() &&
+                      arg(0).torus().size(op_.axes) > 1;
+  return rounds ? store(moved, threads_) : std::move(moved);
+}
+
+/// How sums of what the op yields are made in the f32 regime.
+Summation Step::summation() const {
+  const Role& role = op_.results[0].role;
+  const bool scatters = op_row(op_.kind).reduces && op_row(op_.kind).depends_on_place;
+  return {execution_.numerics.schedule, acc_type(role, execution_.numerics),
+          partial_wire_type(role, execution_.numerics), op_.loop, scatters ? dim(op_.dim) : 0};
+}
+
+/// Whether a row has fewer tokens than the pass.
+bool Step::has_padding(std::int64_t L) const {
+  return std::any_of(execution_.rows.begin(), execution_.rows.end(),
+                     [L](const PassRows& group) { return group.tokens != L; });
+}
+
+std::optional<RowTokens> Step::row_tokens(std::int64_t L) const {
+  if (!has_padding(L)) return std::nullopt;
+  RowTokens all;
+  for (const PassRows& group : execution_.rows) {
+    all.tokens.insert(all.tokens.end(), static_cast<std::size_t>(group.rows), group.tokens);
+    all.ends.insert(all.ends.end(), static_cast<std::size_t>(group.rows), group.end());
+  }
+  return all;
+}
+
+/// The places of the rows' last tokens; none where they are the last of L. A row without a token
+/// keeps its first place, of which nothing is asked.
+std::optional<KeptPlaces> Step::last_tokens() const {
+  const auto batch = arg(0).layout().find('B');
+  const std::int64_t L = arg(0).shape()[dim('L')];
+  if (!batch || !has_padding(L)) return std::nullopt;
+  KeptPlaces kept{*batch, arg(0).layout().dims()[*batch].axes, {}};
+  for (const PassRows& group : execution_.rows)
+    kept.of_row.insert(kept.of_row.end(), static_cast<std::size_t>(group.rows),
+                       std::max<std::int64_t>(group.tokens - 1, 0));
+  return kept;
+}
+
+Sharded Step::last() {
+  const Moves m = as_executed(last_moves(arg(0).torus(), arg(0).local(), dim('L'), last_tokens()));
+  return transfer(arg(0), m, to().layout, to().shape, threads_);
+}
+
+Sharded Step::product() const {
+  std::vector<std::pair<SharedValue, SharedValue>> terms;
+  for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
+  return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
+                summation().acc, op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_));
+}
+
+/// Over one cache, or over a prefix's and the row's own.
+Attention Step::attention() {
+  const Regime regime = execution_.numerics.regime;
+  const Softmax softmax = execution_.config.softmax;
+  const std::optional<RowTokens> padded = row_tokens(arg(0).shape()[1]);
+  const RowTokens* const rows = padded ? &*padded : nullptr;
+  const auto slopes = [&](std::size_t i) { return args_.size() > i ? args_[i].get() : nullptr; };
+  if (op_.kind == OpKind::attend)
+    return attend(arg(0), arg(1), arg(2), arg(3), threads_, regime, slopes(4), rows, softmax);
+  return attend_prefix(arg(0), arg(1), arg(2), {arg(3), arg(4)}, arg(5), threads_, regime,
+                       slopes(6), rows, softmax);
+}
+
+/// A search's sums, floor and what is kept. Each round is one sum over the group by the one plan.
+Threshold Step::threshold() {
+  const bool counts = op_.kind == OpKind::top_k;
+  const Shape round{arg(0).local()[0], counts ? kCountWords : std::int64_t{kSumWords}};
+  const Moves m = as_executed(all_reduce_moves(arg(0).torus(), round, op_.axes));
+  const std::int64_t rounds = (counts ? kTopKWords : kTopPWords) / round[1];
+  for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += rounds * m.received(chip);
+  const Sampling& how = execution_.draws.sampling;
+  return counts ? top_k(arg(0), how.top_k, m, threads_) : top_p(arg(0), how.top_p, m, threads_);
+}
+
+/// The biases, after the first operand.
+std::vector<const Sharded*> Step::vectors() const {
+  std::vector<const Sharded*> all;
+  for (std::size_t i = 1; i < args_.size(); ++i) all.push_back(args_[i].get());
+  return all;
+}
+
+namespace {
+
+/// Moved into a vector; braces would copy every shard.
+template <class... Value>
+std::vector<Sharded> results(Value&&... values) {
+  std::vector<Sharded> all;
+  all.reserve(sizeof...(values));
+  (all.push_back(std::move(values)), ...);
+  return all;
+}
+
+}  // namespace
+
+std::vector<Sharded> Step::run() {
+  if (execution_.types == nullptr) types_ = inferred();
+  operands_of_sort(op_, args_, threads_);
+  std::vector<Sharded> made = values();
+  count_field(op_, args_, made, execution_.scope.layer, execution_.config.V);
+  return made;
+}
+
+std::vector<Sharded> Step::values() {
+  switch (op_.kind) {
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter:
+    case OpKind::all_reduce:
+    case OpKind::all_to_all:
+    case OpKind::permute_axes:
+    case OpKind::slice:
+      return results(collective());
+    case OpKind::last:
+      return results(last());
+    case OpKind::split_dim:
+    case OpKind::merge_dim:
+      return results(arg(0).relabelled(to().layout, to().shape));
+    case OpKind::einsum:
+      return results(product());
+    case OpKind::embed_lookup:
+      return results(
+          embed_lookup(arg(0), args_[1], to().layout, threads_, execution_.numerics.regime, V()));
+    case OpKind::add:
+      return results(add(arg(0), arg(1), threads_));
+    case OpKind::scale:
+      return results(scale(arg(0), arg(1), threads_));
+    case OpKind::scale_by:
+      return results(scale_by(arg(0), static_cast<float>(constant_of(op_, execution_.config)),
+                              threads_, op_.parameter));
+    case OpKind::divide_by:
+      return results(divide_by(arg(0), constant_of(op_, execution_.config), threads_));
+    case OpKind::bias:
+      return results(bias(arg(0), vectors(), threads_));
+    case OpKind::center:
+      return results(center(arg(0), arg(1), threads_));
+    case OpKind::store:
+      return results(store(arg(0), threads_));
+    case OpKind::norm:
+      return results(norm(arg(0), arg(1), arg(2), args_.size() > 3 ? args_[3].get() : nullptr,
+                          eps_of_norms(execution_.config), threads_));
+    case OpKind::rope:
+      return results(rope(RopePairs::half_split, arg(0), arg(1), arg(2), arg(3), threads_));
+    case OpKind::rope_interleaved:
+      return results(rope(RopePairs::interleaved, arg(0), arg(1), arg(2), arg(3), threads_));
+    case OpKind::swiglu:
+      return results(swiglu(arg(0), arg(1), threads_, execution_.config.softmax));
+    case OpKind::geglu:
+      return results(geglu(arg(0), arg(1), threads_));
+    case OpKind::gelu:
+      return results(gelu(arg(0), threads_));
+    case OpKind::gelu_erf:
+      return results(gelu_erf(arg(0), threads_));
+    case OpKind::append: {
+      const std::optional<RowTokens> rows = row_tokens(arg(1).shape()[1]);
+      return results(append(arg(0), arg(1), arg(2), threads_, execution_.config.cache,
+                            rows ? &*rows : nullptr, execution_.prefix));
+    }
+    case OpKind::attend:
+    case OpKind::attend_prefix: {
+      Attention a = attention();
+      return results(std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
+                     std::move(a.attn));
+    }
+    case OpKind::local_argmax: {
+      Candidates c = local_argmax(arg(0), threads_, V());
+      return results(std::move(c.value), std::move(c.index));
+    }
+    case OpKind::argmax:
+      return results(argmax(arg(0), arg(1), threads_, block_of_ids(), V()));
+    case OpKind::weigh:
+      return results(weigh(arg(0), arg(1), execution_.draws.sampling.temperature, threads_,
+                           execution_.draws.unit, execution_.config.V));
+    case OpKind::top_k:
+    case OpKind::top_p: {
+      Threshold t = threshold();
+      return results(std::move(t.sums), std::move(t.floor), std::move(t.kept));
+    }
+    case OpKind::masses:
+      return results(masses(arg(0), threads_));
+    case OpKind::draw: {
+      Drawn d = draw(arg(0), arg(1), execution_.draws, threads_);
+      return results(std::move(d.hit), std::move(d.index));
+    }
+  }
+  throw std::logic_error("this op is not implemented");
+}
+
+}  // namespace shardproof

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <vector>
+
+#include "engine/local_ops.h"
+#include "engine/moves.h"
+#include "engine/program/execute.h"
+#include "engine/program/program.h"
+#include "engine/row_tokens.h"
+#include "engine/sampling.h"
+#include "engine/summation.h"
+#include "weights/error.h"
+
+namespace shardproof {
+
+/// A fault hook's own exception, which is the caller's and no finding of the step it ends.
+struct HookFailed {
+  std::exception_ptr error;
+};
+
+/// One op of a program being run: what execute() does with it.
+class Step {
+ public:
+  Step(const Program& program, const Op& op, std::vector<SharedValue> args,
+       const Execution& execution)
+      : program_(program),
+        op_(op),
+        args_(std::move(args)),
+        execution_(execution),
+        threads_(execution.threads) {}
+
+  std::vector<Sharded> run();
+
+  /// Elements that crossed between chips.
+  std::int64_t received() const { return received_; }
+
+ private:
+  const Sharded& arg(std::size_t i) const { return *args_[i]; }
+  const Type& to() const {
+    return execution_.types == nullptr ? types_[0] : execution_.types->at(op_.results[0].name);
+  }
+  std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
+  std::int64_t V() const { return execution_.config.V; }
+  /// Ids that a candidate is the best of, padded ones included.
+  std::int64_t block_of_ids() const {
+    return (execution_.placed == nullptr ? V() : execution_.placed->V) / arg(0).local()[1];
+  }
+
+  std::vector<Type> inferred() const;
+  std::vector<Sharded> values();
+  Moves moves() const;
+  Moves as_executed(Moves plan);
+  Summation summation() const;
+  Sharded collective();
+  bool has_padding(std::int64_t L) const;
+  std::optional<KeptPlaces> last_tokens() const;
+  std::optional<RowTokens> row_tokens(std::int64_t L) const;
+  Sharded last();
+  Sharded product() const;
+  Attention attention();
+  Threshold threshold();
+  std::vector<const Sharded*> vectors() const;
+
+  const Program& program_;
+  const Op& op_;
+  std::vector<SharedValue> args_;
+  const Execution& execution_;
+  Threads& threads_;
+  std::vector<Type> types_;  ///< of the results, where they are inferred
+  std::int64_t received_ = 0;
+};
+
+}  // namespace shardproof
