@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -26,7 +27,7 @@ class ChipGroups {
   explicit ChipGroups(const Torus& torus);
 
   /// Apart are the chips for which number(chip) differs: a block's place, an offset.
-  template <class Number>
+  template <std::invocable<int> Number>
   void split(Number&& number) {
     if (all_alone()) return;
     std::vector<std::uint64_t> numbers(of_chip_.size());

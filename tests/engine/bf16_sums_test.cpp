@@ -199,7 +199,7 @@ TEST(AccBf16, WithWireBf16RoundsBothOfEveryLoop) {
 /// Partial sums [BF] of what each chip of 1x3x1 has.
 Sharded partials(const std::vector<std::vector<float>>& of_chips) {
   ChipArrays<float> chips;
-  for (const auto& of_chip : of_chips) chips.emplace_back(of_chip.begin(), of_chip.end());
+  for (const auto& of_chip : of_chips) chips.push_back(of_chip);
   return {Torus(1, static_cast<int>(of_chips.size()), 1),
           Layout::parse("BF partialsum-y"),
           {1, static_cast<std::int64_t>(of_chips[0].size())},

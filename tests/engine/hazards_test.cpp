@@ -330,7 +330,9 @@ void run_with_flipped_bit(const char* text, const char* name, std::size_t chip,
   });
   Threads one(1);
   const Program program = parse_program("test", text);
-  execute(program, {{"x", shared(iota("BLE_z", {1, 1, 4}, Torus(2, 3, 2)))}},
+  const Sharded x =
+      shard(tensor_of({1, 1, 4}), Layout::parse("BLE_z"), Torus(2, 3, 2), Replicas::own);
+  execute(program, {{"x", shared(x)}},
           {.config = any_config(),
            .threads = one,
            .observer = &watcher,
@@ -347,10 +349,12 @@ constexpr const char* kReplicas = R"(
 )";
 
 TEST(Replicas, AFlippedBitIsNamedByStepChipsAndElement) {
-  Hazards hazards;
+  Hazards alone;  // else a bit would be flipped for all that share a buffer
+  alone.alone = true;
+  Hazards hazards = alone;
   hazards.replicas = true;
   const auto message = [&](const char* value, std::size_t chip) -> std::string {
-    run_with_flipped_bit(kReplicas, value, chip, Hazards{});  // goes unseen
+    run_with_flipped_bit(kReplicas, value, chip, alone);  // goes unseen
     try {
       run_with_flipped_bit(kReplicas, value, chip, hazards);
     } catch (const Error& error) {

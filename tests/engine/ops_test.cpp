@@ -245,8 +245,8 @@ std::vector<Sharded> run_alone(const OpSample& sample, const Axes& axes,
     ChipArrays<std::int32_t> ints;
     for (int chip = 0; chip < sample.torus.chips(); ++chip) {
       const auto own = static_cast<std::size_t>(sample.torus.block(chip, axes));
-      floats.emplace_back(size);
-      ints.emplace_back(size);
+      floats.push_back(Buffer<float>(size));
+      ints.push_back(Buffer<std::int32_t>(size));
       for (std::size_t e = 0; e < size; ++e) {
         floats.back()[e] = 0.5F + 0.25F * static_cast<float>((e + 7 * own + 3 * i) % 23);
         ints.back()[e] = static_cast<std::int32_t>(3 + e % 2);  // a slot beyond the cache, an id

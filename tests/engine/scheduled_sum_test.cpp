@@ -100,7 +100,7 @@ TEST(ScheduledSum, TreePassesAnOddLastOneUp) {
 Sharded partial(int K, std::int64_t F) {
   ChipArrays<float> chips;
   for (int i = 0; i < K; ++i) {
-    chips.emplace_back();
+    chips.push_back({});
     for (std::int64_t f = 0; f < F; ++f)
       chips.back().push_back(kParts[i] * static_cast<float>(1 + f));
   }

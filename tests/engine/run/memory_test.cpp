@@ -41,21 +41,24 @@ double checkpoints(const RunPlan& plan) {
   return 4.0 * n;
 }
 
-double on_chips(const Type& type, const Torus& torus) {
+/// Each block once, of a partial value once for each partial sum; or every chip's own.
+double on_chips(const Type& type, const Torus& torus, Replicas replicas) {
+  if (replicas == Replicas::shared) return count(type.shape) * torus.size(type.layout.partial());
   return static_cast<double>(torus.chips()) * count(local_shape(type.layout, type.shape, torus));
 }
 
-double placed(const PhasePrograms& programs, const ValueTypes& types, double layers) {
+double placed(const PhasePrograms& programs, const ValueTypes& types, double layers,
+              Replicas replicas) {
   double n = 0.0;
   for (const ValueDecl& input : programs.layer.inputs)
     if (const std::string role = input.role.to_string();
         role.starts_with("weight ") || role.starts_with("previous ") || role.starts_with("prefix "))
-      n += on_chips(types.at(input.name), programs.torus);
+      n += on_chips(types.at(input.name), programs.torus, replicas);
   return 4.0 * layers * n;
 }
 
 /// The largest sum of what lives behind one op: made, and used by it or later, or never.
-double live(const PhasePrograms& programs, const ValueTypes& types) {
+double live(const PhasePrograms& programs, const ValueTypes& types, Replicas replicas) {
   const std::vector<Op>& ops = programs.layer.ops;
   const auto used_from = [&](const std::string& name, std::size_t from) {
     bool ever = false;
@@ -72,7 +75,8 @@ double live(const PhasePrograms& programs, const ValueTypes& types) {
     for (std::size_t made = 0; made <= i; ++made)
       for (const ValueDecl& r : ops[made].results)
         if (used_from(r.name, i))
-          now += (r.layout.is_partial() ? 12.0 : 4.0) * on_chips(types.at(r.name), programs.torus);
+          now += (r.layout.is_partial() ? 12.0 : 4.0) *
+                 on_chips(types.at(r.name), programs.torus, replicas);
     most = std::max(most, now);
   }
   return most;
@@ -98,19 +102,21 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
     const RunPlan plan = make_plan(parse_case("batch=24 " + std::string(line)));
     const PlanTypes types = check(plan);
     const auto layers = static_cast<double>(plan.given.model.layers);
-    std::map<Phase, double> of_phase;
-    double lives = 0.0, scalars = 0.0;
-    for (const TypedPasses& group : types.passes) {
-      const PhasePrograms& programs = plan.programs(group.phase);
-      of_phase[group.phase] =
-          std::max(of_phase[group.phase], placed(programs, group.last.layer, layers));
-      lives = std::max(lives, live(programs, group.last.layer));
-      scalars = std::max(scalars, scalar(programs, group.last.layer, layers));
+    for (const Replicas replicas : {Replicas::shared, Replicas::own}) {
+      std::map<Phase, double> of_phase;
+      double lives = 0.0, scalars = 0.0;
+      for (const TypedPasses& group : types.passes) {
+        const PhasePrograms& programs = plan.programs(group.phase);
+        of_phase[group.phase] =
+            std::max(of_phase[group.phase], placed(programs, group.last.layer, layers, replicas));
+        lives = std::max(lives, live(programs, group.last.layer, replicas));
+        scalars = std::max(scalars, scalar(programs, group.last.layer, layers));
+      }
+      double want = weights(plan.given.model) + checkpoints(plan) + lives;
+      for (const auto& [phase, bytes] : of_phase) want += bytes;
+      if (plan.given.numerics.regime == Regime::f32) want += scalars;
+      EXPECT_EQ(estimated_bytes(plan, types, replicas), want) << line;
     }
-    double want = weights(plan.given.model) + checkpoints(plan) + lives;
-    for (const auto& [phase, bytes] : of_phase) want += bytes;
-    if (plan.given.numerics.regime == Regime::f32) want += scalars;
-    EXPECT_EQ(estimated_bytes(plan, types), want) << line;
   }
 }
 

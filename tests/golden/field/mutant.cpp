@@ -24,7 +24,7 @@ class Values : public PartialSource {
 Sharded::Data summands(const ChipArrays<float>& values) {
   Partial partial;
   for (const auto& chip : values) {
-    partial.values.emplace_back();
+    partial.values.push_back({});
     partial.values.back().assign(chip.begin(), chip.end());
   }
   partial.bounds.resize(values.size());
