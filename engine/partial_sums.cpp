@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "engine/numeric/rounding_test.h"
@@ -68,6 +69,71 @@ class BlockSum {
   double count_ = 0.0;
 };
 
+/// Up to BlockSum::kBlock elements of a block: a part of one run, or several short runs.
+struct RunBlock {
+  const Run* first;
+  std::int64_t runs, length;  ///< how many, and the elements of each
+  std::int64_t skipped;       ///< elements of the run before these
+
+  std::int64_t elements() const { return runs * length; }
+  /// The place of element i from the block's first element, there.
+  std::int64_t from(std::int64_t i) const { return first[i / length].from + skipped + i % length; }
+
+  /// The elements side by side, copied only if they lie otherwise.
+  template <class T>
+  const T* beside(const T* data, T* copy) const {
+    if (runs == 1) return data + first->from + skipped;
+    switch (length) {  // known to the compiler, for the short runs of many chips
+      case 1:
+        copied<1>(data, copy);
+        break;
+      case 2:
+        copied<2>(data, copy);
+        break;
+      case 4:
+        copied<4>(data, copy);
+        break;
+      case 8:
+        copied<8>(data, copy);
+        break;
+      case 16:
+        copied<16>(data, copy);
+        break;
+      default:
+        for (std::int64_t r = 0; r < runs; ++r)
+          std::copy_n(data + first[r].from, length, copy + r * length);
+    }
+    return copy;
+  }
+  void put(const float* sums, float* to) const {
+    for (std::int64_t r = 0; r < runs; ++r)
+      std::copy_n(sums + r * length, length, to + first[r].to + skipped);
+  }
+
+ private:
+  template <std::int64_t N, class T>
+  void copied(const T* data, T* copy) const {
+    for (std::int64_t r = 0; r < runs; ++r)
+      std::memcpy(copy + r * N, data + first[r].from, static_cast<std::size_t>(N) * sizeof(T));
+  }
+};
+
+template <class Visit>
+void for_each_block(const Runs& runs, Visit&& visit) {
+  const auto count = static_cast<std::int64_t>(runs.all.size());
+  if (runs.length == 0) return;
+  const std::int64_t at_once = std::max<std::int64_t>(1, BlockSum::kBlock / runs.length);
+  for (std::int64_t r = 0; r < count; r += at_once) {
+    const Run* const first = runs.all.data() + r;
+    if (runs.length <= BlockSum::kBlock) {
+      visit(RunBlock{first, std::min(at_once, count - r), runs.length, 0});
+      continue;
+    }
+    for (std::int64_t done = 0; done < runs.length; done += BlockSum::kBlock)
+      visit(RunBlock{first, 1, std::min(BlockSum::kBlock, runs.length - done), done});
+  }
+}
+
 }  // namespace
 
 ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
@@ -78,35 +144,30 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const Ch
       groups, from.values.size(), count, threads, [&](std::int64_t chip, float* to) {
         const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
         BlockSum sum;
-        for (std::size_t r = 0; r < runs.all.size(); ++r) {
-          const Run& run = runs.all[r];
-          for (const Piece& piece : pieces) {
-            const auto c = static_cast<std::size_t>(piece.from_chip);
-            prefetch_ahead(runs, r, from.values[c].data() + piece.from);
-            if (!from.bounds[c].empty())
-              prefetch_ahead(runs, r, from.bounds[c].data() + piece.from);
+        for_each_block(runs, [&](const RunBlock& block) {
+          double values[BlockSum::kBlock];
+          float bounds[BlockSum::kBlock], sums[BlockSum::kBlock];
+          for (std::size_t p = 0; p < pieces.size(); ++p) {
+            const auto c = static_cast<std::size_t>(pieces[p].from_chip);
+            const double* const v = block.beside(from.values[c].data() + pieces[p].from, values);
+            const float* const b =
+                from.bounds[c].empty()
+                    ? nullptr
+                    : block.beside(from.bounds[c].data() + pieces[p].from, bounds);
+            if (p == 0)
+              sum.start(v, b, block.elements());
+            else
+              sum.add(v, b, block.elements());
           }
-          for (std::int64_t done = 0; done < runs.length; done += BlockSum::kBlock) {
-            const std::int64_t n = std::min(BlockSum::kBlock, runs.length - done);
-            for (std::size_t p = 0; p < pieces.size(); ++p) {
-              const auto c = static_cast<std::size_t>(pieces[p].from_chip);
-              const std::int64_t at = pieces[p].from + run.from + done;
-              const double* values = from.values[c].data() + at;
-              const float* bounds = from.bounds[c].empty() ? nullptr : from.bounds[c].data() + at;
-              if (p == 0)
-                sum.start(values, bounds, n);
-              else
-                sum.add(values, bounds, n);
-            }
-            const double* bounds = sum.finish(n);
-            decide_each(sum.values(), bounds, n, to + run.to + done, [&](std::int64_t i) {
-              std::vector<Element> elements;
-              for (const Piece& piece : pieces)
-                elements.push_back({piece.from_chip, piece.from + run.from + done + i});
-              return from.sum_of_origins(elements);
-            });
-          }
-        }
+          const double* const bound = sum.finish(block.elements());
+          decide_each(sum.values(), bound, block.elements(), sums, [&](std::int64_t i) {
+            std::vector<Element> elements;
+            for (const Piece& piece : pieces)
+              elements.push_back({piece.from_chip, piece.from + block.from(i)});
+            return from.sum_of_origins(elements);
+          });
+          block.put(sums, to);
+        });
       });
 }
 
