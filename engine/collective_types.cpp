@@ -12,21 +12,19 @@ using typing::OpRules;
 Layout take_suffix(const OpRules& rules, const Layout& layout, std::size_t dim, const Axes& axes,
                    int n) {
   const Axes& has = layout.dims()[dim].axes;
-  for (Axis a : axes)
-    rules.require(has.has(a), n, "axis {} is not in {}", to_char(a), layout.to_string());
+  for (Axis a : axes) rules.require(has.has(a), n, "axis {} is not in {}", to_char(a), layout);
   rules.require(has.ends_with(axes), n + 1,
                 "{} is not the minor-most suffix of {}_{}, whose axes are removed from the right",
-                axes.to_string(), layout.dims()[dim].letter, has.to_string());
+                axes, layout.dims()[dim].letter, has);
   return layout.with_axes(dim, has.without(axes));
 }
 
 /// Removes `axes` from the partialsum: constraint n.
 Layout reduced(const OpRules& rules, const Type& t, const Axes& axes, int n) {
-  rules.require(!t.integer, n, "{} is int32; only f32 partial sums are added up",
-                t.layout.to_string());
+  rules.require(!t.integer, n, "{} is int32; only f32 partial sums are added up", t.layout);
   for (Axis a : axes)
     rules.require(t.layout.partial().has(a), n, "axis {} is not in the partialsum of {}",
-                  to_char(a), t.layout.to_string());
+                  to_char(a), t.layout);
   return t.layout.with_partial(t.layout.partial().without(axes));
 }
 
@@ -60,8 +58,7 @@ Type all_to_all_type(const Type& t, char from, char to, const Axes& axes, const 
   rules.require(from_at != to_at, 1, "both dims are {}", from);
   rules.some_axes(1, axes, t.layout);
   const Layout layout = take_suffix(rules, t.layout, from_at, axes, 2);
-  rules.require(as.sorted() == axes.sorted(), 4, "{} as {}: not the same axes", axes.to_string(),
-                as.to_string());
+  rules.require(as.sorted() == axes.sorted(), 4, "{} as {}: not the same axes", axes, as);
   return {layout.with_axes(to_at, layout.dims()[to_at].axes.with(as)), t.shape, t.integer};
 }
 
@@ -70,8 +67,7 @@ Type permute_axes_type(const Type& t, char dim, const Axes& from, const Axes& to
   const std::size_t at = rules.dim(1, t.layout, dim);
   const Axes& has = t.layout.dims()[at].axes;
   rules.require(has == from, 2, "{} is not {}", named(dim, has), named(dim, from));
-  rules.require(to.sorted() == from.sorted(), 3, "{} is not a permutation of {}", to.to_string(),
-                from.to_string());
+  rules.require(to.sorted() == from.sorted(), 3, "{} is not a permutation of {}", to, from);
   return {t.layout.with_axes(at, to), t.shape, t.integer};
 }
 
@@ -80,8 +76,7 @@ Type slice_type(const Type& t, char dim, const Axes& axes) {
   const std::size_t at = rules.dim(1, t.layout, dim);
   rules.some_axes(1, axes, t.layout);
   for (Axis a : axes)
-    rules.require(!t.layout.used().has(a), 2, "axis {} is in use in {}", to_char(a),
-                  t.layout.to_string());
+    rules.require(!t.layout.used().has(a), 2, "axis {} is in use in {}", to_char(a), t.layout);
   return {t.layout.with_axes(at, t.layout.dims()[at].axes.with(axes)), t.shape, t.integer};
 }
 
@@ -89,7 +84,7 @@ Type last_type(const Type& t) {
   const OpRules rules("last");
   const std::size_t at = rules.dim(1, t.layout, 'L');
   rules.unsharded(2, t.layout, "L");
-  rules.require(t.shape[at] > 0, 3, "L=0 of {} has no last position", t.layout.to_string());
+  rules.require(t.shape[at] > 0, 3, "L=0 of {} has no last position", t.layout);
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(at));
@@ -102,13 +97,12 @@ Type last_type(const Type& t) {
 Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& torus) {
   const OpRules rules("split_dim");
   const std::size_t at = rules.dim(1, t.layout, dim);
-  rules.require(parts.rank() == 2 && !parts.is_partial(), 2, "'{}' is not two dims",
-                parts.to_string());
+  rules.require(parts.rank() == 2 && !parts.is_partial(), 2, "'{}' is not two dims", parts);
   const Axes& has = t.layout.dims()[at].axes;
   const Axes& major = parts.dims()[0].axes;
   const Axes& minor = parts.dims()[1].axes;
   rules.require(has.starts_with(major) && has.without(major) == minor, 3,
-                "{} does not split into {}", named(dim, has), parts.to_string());
+                "{} does not split into {}", named(dim, has), parts);
   const std::int64_t outer = torus.size(major);
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
@@ -124,7 +118,7 @@ Type merge_dim_type(const Type& t, std::string_view parts, char dim, const Torus
   rules.require(parts.size() == 2, 1, "'{}' is not two dims", parts);
   const std::size_t at = rules.dim(1, t.layout, parts[0]);
   rules.require(rules.dim(1, t.layout, parts[1]) == at + 1, 2, "{} are not neighbours in {}", parts,
-                t.layout.to_string());
+                t.layout);
   const Axes& major = t.layout.dims()[at].axes;
   rules.require(t.shape[at] == torus.size(major), 3,
                 "{}={} is more than the {} blocks of its axes: the merge would interleave",

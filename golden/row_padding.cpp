@@ -24,16 +24,17 @@ std::vector<bool> row_padding(std::string_view dims, const Shape& shape, bool of
   const auto B = static_cast<std::size_t>(shape[0]);
   if (element_count(shape) == 0) return {};
   const std::int64_t place = element_count(shape) / (shape[0] * L);
-  std::vector<bool> padding(static_cast<std::size_t>(element_count(shape)), false);
-  bool any = false;
+  const auto judged = [&](std::size_t b) -> std::int64_t {
+    return of_sampling ? (rows.samples[b] ? 1 : 0) : std::min(rows.tokens[b], L);
+  };
+  std::vector<bool> padding;  // none until a row has some: most passes have rows of one length
   for (std::size_t b = 0; b < B; ++b) {
-    const std::int64_t judged =
-        of_sampling ? (rows.samples[b] ? 1 : 0) : std::min(rows.tokens[b], L);
-    any = any || judged < L;
+    if (judged(b) == L) continue;
+    if (padding.empty()) padding.resize(static_cast<std::size_t>(element_count(shape)), false);
     const auto row = padding.begin() + static_cast<std::int64_t>(b) * L * place;
-    std::fill(row + judged * place, row + L * place, true);
+    std::fill(row + judged(b) * place, row + L * place, true);
   }
-  return any ? padding : std::vector<bool>();
+  return padding;
 }
 
 std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOfPass& rows) {

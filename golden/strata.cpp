@@ -59,21 +59,35 @@ std::vector<Kind> kinds_of(std::uint64_t round) {
   return all;
 }
 
-/// Whether a strategy that ships has programs for this kind of block; found once.
-bool has_programs(const Strategy& strategy, Block block) {
-  static const std::set<std::string> serial_only = [] {
-    std::set<std::string> names;
-    for (const Strategy& s : all_strategies())
-      if (!runs(s, Block::parallel)) names.insert(s.to_string());
-    return names;
-  }();
-  return block == Block::serial || !serial_only.contains(strategy.to_string());
+/// By its programs.
+bool partitions(const Strategy& strategy, Block block) {
+  Case c;
+  c.torus = Torus(1, 1, 1);
+  c.model.block = block;
+  try {
+    partitioned(c, strategy, Phase::prefill);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
-/// Serial blocks where a strategy has programs for no others.
+/// Which of the strategies that ship have programs for this kind of block, in their order.
+template <Block block>
+const std::vector<bool>& shipped_that_run() {
+  static const std::vector<bool> found = [] {
+    std::vector<bool> all;
+    for (const Strategy& s : all_strategies()) all.push_back(partitions(s, block));
+    return all;
+  }();
+  return found;
+}
+
+/// Serial blocks where a strategy has programs for no others; for these all that ship have some.
 void settle_block(Stratum& stratum) {
+  if (stratum.kind.block == Block::serial) return;
   for (const Strategy* one : {&stratum.prefill, &stratum.decode})
-    if (!has_programs(*one, stratum.kind.block)) stratum.kind.block = Block::serial;
+    if (!runs(*one, stratum.kind.block)) stratum.kind.block = Block::serial;
 }
 
 /// Of one kind: a prefill alone hands over to one that decodes, so do `kPairs` more; the others run
@@ -177,15 +191,12 @@ std::string to_string(const Kind& kind) {
 }
 
 bool runs(const Strategy& strategy, Block block) {
-  Case c;
-  c.torus = Torus(1, 1, 1);
-  c.model.block = block;
-  try {
-    partitioned(c, strategy, Phase::prefill);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
+  const std::vector<Strategy>& shipped = all_strategies();
+  const auto at = std::find(shipped.begin(), shipped.end(), strategy);
+  if (at == shipped.end()) return partitions(strategy, block);
+  const auto& found = block == Block::serial ? shipped_that_run<Block::serial>()
+                                             : shipped_that_run<Block::parallel>();
+  return found[static_cast<std::size_t>(at - shipped.begin())];
 }
 
 const std::vector<Stratum>& all_strata(std::uint64_t round) {
@@ -236,7 +247,7 @@ const std::vector<std::string>& legal_cells() {
       for (Block block : kBlocks)
         for (Heads heads : kHeads)
           for (bool chunked : {false, true})
-            if (has_programs(s, block))
+            if (block == Block::serial || runs(s, block))
               add(shape_words({.block = block, .heads = heads, .chunked = chunked}));
       for (Regime regime : {Regime::exact, Regime::f32, Regime::field})
         for (bool hands_over : {false, true})

@@ -108,10 +108,14 @@ int verify(Options& o) {
     list = {o.flags.parse(o.line.value_or(""))};
   else
     list = cases::standard_matrix();
-  if (selected.plans.empty())
-    for (const Case& c : list)
-      selected.plans.push_back(
-          std::make_shared<const TypedPlan>(make_typed_plan(c, common_of(o).until)));
+  if (selected.plans.empty()) {
+    selected.plans.resize(list.size());
+    Threads(threads).for_each(std::ssize(list), [&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      selected.plans[at] =
+          std::make_shared<const TypedPlan>(make_typed_plan(list[at], common_of(o).until));
+    });
+  }
   for (const auto& plan : selected.plans)
     require_memory(*plan, list.size() == 1 ? 1 : threads, common_of(o).also_field,
                    common_of(o).hazards.placed());

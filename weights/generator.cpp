@@ -29,23 +29,33 @@ std::uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
+// Of a stream whose name has this hash.
+std::array<std::uint32_t, 4> philox_words(std::uint64_t seed, std::uint64_t hash,
+                                          std::uint64_t index) {
+  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
+  const r123::Philox4x32::ctr_type counter{{low(index), high(index), low(hash), high(hash)}};
+  const r123::Philox4x32::key_type key{{low(seed), high(seed)}};
+  const r123::Philox4x32::ctr_type words = r123::Philox4x32{}(counter, key);
+  return {words[0], words[1], words[2], words[3]};
+}
+
 // Words of one stream in order, four to a Philox call.
 class Stream {
  public:
-  Stream(std::uint64_t seed, std::string name) : seed_(seed), name_(std::move(name)) {}
+  Stream(std::uint64_t seed, std::string_view name) : seed_(seed), hash_(fnv1a(name)) {}
 
   std::uint32_t operator[](std::int64_t index) {
     const auto i = static_cast<std::uint64_t>(index);
     if (i / 4 != block_) {
       block_ = i / 4;
-      words_ = counter_random(seed_, name_, block_);
+      words_ = philox_words(seed_, hash_, block_);
     }
     return words_[i % 4];
   }
 
  private:
-  std::uint64_t seed_;
-  std::string name_;
+  std::uint64_t seed_, hash_;
   std::uint64_t block_ = std::numeric_limits<std::uint64_t>::max();
   std::array<std::uint32_t, 4> words_{};
 };
@@ -98,12 +108,16 @@ Tensor generate_matrix(const WeightSpec& spec, std::uint64_t seed) {
         ranged(multiplier_words[c], kLeastMultiplier, kMostMultiplier);
   }
   const Scale scale = scale_for(spec.fan_in, gain_of(spec.name));
+  // A power of two, by which a product is what ldexp makes of it.
+  const float unit = std::ldexp(1.0F, -scale.shift);
   Stream words(seed, spec.name);
   std::int64_t index = 0;
+  std::size_t channel = 0;
   for (float& value : tensor.data) {
-    const std::int64_t multiplier = multipliers[static_cast<std::size_t>(index % channels)];
-    value = scaled(ranged(words[index], -scale.range, scale.range) * multiplier, scale.shift);
+    const std::int64_t multiplier = multipliers[channel];
+    value = static_cast<float>(ranged(words[index], -scale.range, scale.range) * multiplier) * unit;
     ++index;
+    channel = channel + 1 == multipliers.size() ? 0 : channel + 1;
   }
   return tensor;
 }
@@ -191,13 +205,7 @@ Tensor generate(const ModelConfig& config, const WeightSpec& spec, std::uint64_t
 
 std::array<std::uint32_t, 4> counter_random(std::uint64_t seed, std::string_view stream,
                                             std::uint64_t index) {
-  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
-  const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
-  const std::uint64_t hash = fnv1a(stream);
-  const r123::Philox4x32::ctr_type counter{{low(index), high(index), low(hash), high(hash)}};
-  const r123::Philox4x32::key_type key{{low(seed), high(seed)}};
-  const r123::Philox4x32::ctr_type words = r123::Philox4x32{}(counter, key);
-  return {words[0], words[1], words[2], words[3]};
+  return philox_words(seed, fnv1a(stream), index);
 }
 
 std::int64_t ranged(std::uint32_t word, std::int64_t low, std::int64_t high) {

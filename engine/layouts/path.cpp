@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <queue>
+#include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/program/count.h"
 
@@ -73,6 +76,13 @@ struct State {
   }
 };
 
+State state_of(const Layout& layout) {
+  State state;
+  for (std::size_t d = 0; d < layout.rank(); ++d) state.dims[d] = layout.dims()[d].axes;
+  state.partial = layout.partial();
+  return state;
+}
+
 /// An op from a state to another. `d` and `e` are places of dims.
 struct Edge {
   OpKind kind{};
@@ -100,8 +110,8 @@ class Search {
   }
 
   std::optional<Path> run() {
-    const std::uint64_t first = enter(state(from_), {}, 0, 0, 0);
-    const std::uint64_t last = state(to_).key(rank_);
+    const std::uint64_t first = enter(state_of(from_), {}, 0, 0, 0);
+    const std::uint64_t last = state_of(to_).key(rank_);
     while (!queue_.empty()) {
       const std::uint64_t key = std::get<3>(queue_.top());
       queue_.pop();
@@ -117,13 +127,6 @@ class Search {
 
  private:
   using Entry = std::tuple<std::int64_t, int, int, std::uint64_t>;  // price, steps, when, state
-
-  static State state(const Layout& layout) {
-    State state;
-    for (std::size_t d = 0; d < layout.rank(); ++d) state.dims[d] = layout.dims()[d].axes;
-    state.partial = layout.partial();
-    return state;
-  }
 
   bool divides(const State& state, std::size_t d) const {
     return shape_[d] % torus_.size(state.dims[d]) == 0;
@@ -230,6 +233,59 @@ class Search {
   int entered_ = 0;
 };
 
+/// All that a search depends on: the subscripts, and of shape and torus which sets of axes divide
+/// the extent of each dim that changes, a bit a set.
+struct Question {
+  std::string letters;
+  std::uint64_t from = 0, to = 0;
+  std::uint64_t divides = 0;
+  bool operator==(const Question&) const = default;
+};
+
+struct QuestionHash {
+  std::size_t operator()(const Question& q) const {
+    std::uint64_t hash = std::hash<std::string>()(q.letters);
+    for (const std::uint64_t part : {q.from, q.to, q.divides})
+      hash = (hash ^ part) * 0x9E3779B97F4A7C15U ^ hash >> 29;
+    return static_cast<std::size_t>(hash);
+  }
+};
+
+Question question(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus) {
+  Question q{from.letters(), state_of(from).key(from.rank()), state_of(to).key(to.rank()), 0};
+  for (std::size_t d = 0; d < from.rank(); ++d) {
+    q.divides <<= 8;
+    if (from.dims()[d].axes == to.dims()[d].axes) continue;
+    for (std::uint64_t set = 0; set < 8; ++set) {
+      std::int64_t blocks = 1;
+      for (const Axis a : {Axis::x, Axis::y, Axis::z})
+        if ((set >> static_cast<int>(a) & 1) != 0) blocks *= torus.size(a);
+      if (shape[d] % blocks == 0) q.divides |= std::uint64_t{1} << set;
+    }
+  }
+  return q;
+}
+
+/// The paths that were asked for: the programs of many cases ask for the same ones. Of a thread
+/// alone, so that nothing is locked.
+class KnownPaths {
+ public:
+  /// None where no sequence of ops leads there.
+  std::optional<Path> get(const Layout& from, const Layout& to, const Shape& shape,
+                          const Torus& torus) {
+    Question q = question(from, to, shape, torus);
+    if (const auto at = paths_.find(q); at != paths_.end()) return at->second;
+    std::optional<Path> path = Search(from, to, shape, torus).run();
+    if (paths_.size() >= kMostKept) paths_.clear();
+    paths_.emplace(std::move(q), path);
+    return path;
+  }
+
+ private:
+  static constexpr std::size_t kMostKept = 4096;
+  std::unordered_map<Question, std::optional<Path>, QuestionHash> paths_;
+};
+
 }  // namespace
 
 Path cheapest_path(const Layout& from, const Layout& to, const Shape& shape, const Torus& torus) {
@@ -250,7 +306,8 @@ Path cheapest_path(const Layout& from, const Layout& to, const Shape& shape, con
     if (!from.partial().has(a))
       refuse(fmt::format("it is not a partial sum over {0}, so leave {0} out of partialsum",
                          to_char(a)));
-  std::optional<Path> path = Search(from, to, shape, torus).run();
+  static thread_local KnownPaths known;
+  std::optional<Path> path = known.get(from, to, shape, torus);
   if (!path) refuse("no sequence of ops leads there");
   return *std::move(path);
 }

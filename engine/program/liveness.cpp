@@ -1,44 +1,88 @@
 #include "engine/program/liveness.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 namespace shardproof {
 namespace {
 
-/// Which values carry summands when the program runs; a declaration may lie in a program that is
-/// run without a type check.
-std::map<std::string, bool> partial_values(const Program& program) {
-  std::map<std::string, bool> partial;
-  for (const ValueDecl& input : program.inputs) partial[input.name] = input.layout.is_partial();
-  for (const Op& op : program.ops) {
-    const bool moves = op_row(op.kind).only_moves;
-    for (const ValueDecl& result : op.results)
-      partial[result.name] = result.layout.is_partial() || (moves && partial[op.args[0]]);
+/// A value, and until when it is needed.
+struct Value {
+  std::string_view name;
+  bool partial = false;   ///< carries summands when the program runs; a declaration may lie in a
+                          ///< program that is run without a type check
+  bool asked = false;     ///< made by an op, read by one, or an output
+  std::size_t read = 0;   ///< until when its own numbers are needed
+  std::size_t terms = 0;  ///< until when what a partial is a sum of is
+};
+
+/// The values of a program by number, and each op's operands and results as such.
+class Values {
+ public:
+  explicit Values(const Program& program) {
+    for (const ValueDecl& input : program.inputs)
+      of(input.name).partial = input.layout.is_partial();
+    args.resize(program.ops.size());
+    results.resize(program.ops.size());
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+      const Op& op = program.ops[i];
+      for (const std::string& name : op.args) args[i].push_back(number(name));
+      const bool moves = op_row(op.kind).only_moves && !op.args.empty();
+      for (const ValueDecl& result : op.results) {
+        results[i].push_back(number(result.name));
+        all[results[i].back()].partial =
+            result.layout.is_partial() || (moves && all[args[i][0]].partial);
+      }
+    }
   }
-  return partial;
-}
+
+  Value& of(std::string_view name) { return all[number(name)]; }
+
+  std::vector<Value> all;
+  std::vector<std::vector<std::size_t>> args, results;
+
+ private:
+  std::size_t number(std::string_view name) {
+    const auto [at, is_new] = numbers_.try_emplace(name, all.size());
+    if (is_new) all.push_back({name});
+    return at->second;
+  }
+
+  std::unordered_map<std::string_view, std::size_t> numbers_;
+};
 
 }  // namespace
 
 std::map<std::string, std::size_t> needed_until(const Program& program) {
-  std::map<std::string, bool> partial = partial_values(program);
-  std::map<std::string, std::size_t> read;   // until when the value's own numbers are needed
-  std::map<std::string, std::size_t> terms;  // until when what a partial is a sum of is
-  for (const std::string& name : program.outputs) read[name] = terms[name] = program.ops.size();
-  for (std::size_t i = program.ops.size(); i-- > 0;) {
-    const Op& op = program.ops[i];
+  Values values(program);
+  const std::size_t end = program.ops.size();
+  const auto read = [](Value& value, std::size_t until) {
+    value.asked = true;
+    value.read = std::max(value.read, until);
+  };
+  for (const std::string& name : program.outputs) {
+    read(values.of(name), end);
+    values.of(name).terms = end;
+  }
+  for (std::size_t i = end; i-- > 0;) {
     std::size_t until = i;  // until when this op's operands are needed
-    for (const ValueDecl& result : op.results) {
-      read[result.name] = std::max(read[result.name], i);
-      if (partial[result.name]) until = std::max({until, terms[result.name], i});
+    for (const std::size_t result : values.results[i]) {
+      Value& value = values.all[result];
+      read(value, i);
+      if (value.partial) until = std::max(until, value.terms);
     }
-    for (const std::string& arg : op.args) {
-      const bool complete = !partial[arg];
-      read[arg] = std::max(read[arg], complete ? until : i);
-      if (!complete) terms[arg] = std::max(terms[arg], until);
+    for (const std::size_t arg : values.args[i]) {
+      Value& value = values.all[arg];
+      read(value, value.partial ? i : until);
+      if (value.partial) value.terms = std::max(value.terms, until);
     }
   }
-  return read;
+  std::map<std::string, std::size_t> needed;
+  for (const Value& value : values.all)
+    if (value.asked) needed.emplace(value.name, value.read);
+  return needed;
 }
 
 }  // namespace shardproof

@@ -103,8 +103,8 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
     throw Error("program_c4", fmt::format("{} has {} operands, {} takes {}", op.to_string(),
                                           args.size(), to_string(op.kind), wanted(op.kind)));
   const OpRow& row = op_row(op.kind);
-  if (row.parameters == Parameters::constant)
-    rules.require(is_constant(op.kind, op.parameter), 2, "{}", no_constant(op.kind, op.parameter));
+  if (row.parameters == Parameters::constant && !is_constant(op.kind, op.parameter))
+    rules.require(false, 2, "{}", no_constant(op.kind, op.parameter));
   if (!row.takes_partial) rules.complete();
   std::vector<Type> types = result_types(rules, op, args, torus);
   if (std::ssize(types) != row.results)

@@ -6,8 +6,8 @@
 namespace shardproof::typing {
 
 Types same_layouts(const Rules& rules, const Type& a, const Type& b) {
-  rules.require(a == b, 2, "operands differ: {} [{}] and {} [{}]", a.layout.to_string(),
-                fmt::join(a.shape, ","), b.layout.to_string(), fmt::join(b.shape, ","));
+  rules.require(a == b, 2, "operands differ: {} [{}] and {} [{}]", a.layout,
+                fmt::join(a.shape, ","), b.layout, fmt::join(b.shape, ","));
   return {a};
 }
 
@@ -15,8 +15,8 @@ Types broadcast(const Rules& rules, const Types& args) {
   const Type& t = args[0];
   for (std::size_t i = 1; i < args.size(); ++i) {
     for (const Layout::Dim& dim : args[i].layout.dims())
-      rules.require(t.layout.find(dim.letter).has_value(), 2, "{} has no dim {} of {}",
-                    t.layout.to_string(), dim.letter, args[i].layout.to_string());
+      rules.require(t.layout.find(dim.letter).has_value(), 2, "{} has no dim {} of {}", t.layout,
+                    dim.letter, args[i].layout);
     rules.aligned(3, 0, i);
   }
   return {t};

@@ -33,7 +33,7 @@ static Type einsum_term(const Rules& rules, const EinsumSpec::Term& term, std::s
   const auto use = [&](const Axes& axes) {
     for (Axis axis : axes) {
       rules.require(!used.has(axis), 5, "axis {} would shard two dims of the product of {} and {}",
-                    to_char(axis), ta.layout.to_string(), tb.layout.to_string());
+                    to_char(axis), ta.layout, tb.layout);
       used = used.with(axis);
     }
   };
@@ -59,12 +59,11 @@ Types einsum(const Rules& rules, const Op& op) {
   const Type first = einsum_term(rules, op.spec.terms[0], 0, 1);
   for (std::size_t t = 1; t < op.spec.terms.size(); ++t) {
     const Type other = einsum_term(rules, op.spec.terms[t], 2 * t, 2 * t + 1);
-    rules.require(other == first, 6, "one term gives {}, another {}", first.layout.to_string(),
-                  other.layout.to_string());
+    rules.require(other == first, 6, "one term gives {}, another {}", first.layout, other.layout);
     for (char c : op.spec.terms[t].result)
       rules.require(operands_with(c, op.spec.terms[t]) == operands_with(c, op.spec.terms[0]), 7,
                     "{} of the result {} is in other operands in one term than in another", c,
-                    first.layout.to_string());
+                    first.layout);
   }
   return {first};
 }

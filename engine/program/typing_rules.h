@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,14 +14,31 @@ namespace shardproof::typing {
 
 using Types = std::vector<Type>;
 
+/// An operand with its kind of number: "int32 BL".
+struct Full {
+  const Type& type;
+};
+
+}  // namespace shardproof::typing
+
+template <>
+struct fmt::formatter<shardproof::typing::Full> : fmt::formatter<std::string_view> {
+  auto format(const shardproof::typing::Full& full, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(
+        (full.type.integer ? "int32 " : "f32 ") + full.type.layout.to_string(), context);
+  }
+};
+
+namespace shardproof::typing {
+
 /// One op of a program being typed: its operands, and the way its rules are reported.
 class Rules : public OpRules {
  public:
   Rules(const Op& op, const Types& args) : OpRules(to_string(op.kind)), op_(op), args_(args) {}
 
   const Type& arg(std::size_t i) const { return args_[i]; }
-  std::string text(std::size_t i) const { return args_[i].layout.to_string(); }
-  std::string full(std::size_t i) const { return (arg(i).integer ? "int32 " : "f32 ") + text(i); }
+  const Layout& text(std::size_t i) const { return args_[i].layout; }
+  Full full(std::size_t i) const { return {arg(i)}; }
 
   /// Constraint 1 of the ops that take no partial sums.
   void complete() const {
@@ -35,8 +53,10 @@ class Rules : public OpRules {
   }
 
   void letters(int n, std::size_t i, std::string_view want) const {
-    require(arg(i).layout.letters() == want, n, "operand {} is {}; dims {} are expected",
-            op_.args[i], text(i), want);
+    const auto& dims = arg(i).layout.dims();
+    const auto is = [](const Layout::Dim& dim, char letter) { return dim.letter == letter; };
+    require(std::equal(dims.begin(), dims.end(), want.begin(), want.end(), is), n,
+            "operand {} is {}; dims {} are expected", op_.args[i], text(i), want);
   }
 
   void unsharded(int n, std::size_t i, std::string_view which) const {

@@ -31,7 +31,7 @@ Types weigh(const Rules& rules, const Type& z) {
 Types search(const Rules& rules, const Type& e, const Axes& axes, std::int64_t words) {
   rules.letters(2, 0, "BV");
   rules.require(!axes.empty() && axes == e.layout.axes('V'), 3,
-                "the axes are {}, those of V in {} are expected", axes.to_string(), rules.text(0));
+                "the axes are {}, those of V in {} are expected", axes, rules.text(0));
   const Layout::Dim B = e.layout.dims()[0];
   return {{Layout({B, {'W', Axes()}}, Axes()), {e.shape[0], words}, true},
           {Layout({B}, Axes()), {e.shape[0]}, false},

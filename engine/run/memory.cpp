@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "weights/registry.h"
 
@@ -43,19 +47,24 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
     if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous ||
         input.role.kind == Role::Kind::prefix)
       bytes.placed += 4.0 * layers * of_chips(types.at(input.name));
-  std::map<std::string, std::size_t> last_use;
-  for (std::size_t i = 0; i < layer.ops.size(); ++i)
-    for (const std::string& arg : layer.ops[i].args) last_use[arg] = i;
+  // Of each op the values that nothing after it uses.
+  std::vector<std::vector<std::string_view>> ends(layer.ops.size());
+  std::unordered_set<std::string_view> used;
+  for (std::size_t i = layer.ops.size(); i-- > 0;)
+    for (const std::string& arg : layer.ops[i].args)
+      if (used.insert(arg).second) ends[i].push_back(arg);
+  std::unordered_map<std::string_view, double> made;  // by the ops, in bytes
   double now = 0.0;
   for (std::size_t i = 0; i < layer.ops.size(); ++i) {
     for (const ValueDecl& r : layer.ops[i].results) {
-      bytes.scalar += 4.0 * layers * count(types.at(r.name).shape) *
-                      static_cast<double>(torus.size(r.layout.partial()));
-      now += carried(types.at(r.name));
+      const Type& type = types.at(r.name);
+      bytes.scalar +=
+          4.0 * layers * count(type.shape) * static_cast<double>(torus.size(r.layout.partial()));
+      now += made[r.name] = carried(type);
     }
     bytes.live = std::max(bytes.live, now);
-    for (const auto& [name, use] : last_use)
-      if (use == i && layer.producer(name) != nullptr) now -= carried(types.at(name));
+    for (const std::string_view name : ends[i])
+      if (const auto at = made.find(name); at != made.end()) now -= at->second;
   }
   return bytes;
 }

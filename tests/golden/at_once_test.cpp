@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "golden/cases.h"
 #include "golden/verify.h"
 #include "tests/engine/strategy_sample.h"
 #include "weights/error.h"
@@ -58,6 +59,31 @@ TEST(CasesAtOnce, ShareOneMemo) {
   for (std::size_t i = 0; i < list.size(); ++i)
     EXPECT_EQ(judgements[i].verdict, Verdict::equal)
         << print_case(list[i]) << judgements[i].explanation();
+}
+
+// Every thread keeps paths between layouts that it was asked for. What it keeps is no part of a
+// plan: one that was changed leaves the next as it was.
+TEST(PlansAtOnce, AreThoseOfOneThreadWhateverWasPlannedBefore) {
+  constexpr std::int64_t kCases = 12, kTimes = 3;
+  std::vector<RunPlan> plans(kCases * kTimes);
+  Threads pool(4);
+  pool.for_each(std::ssize(plans), [&](std::int64_t i) {
+    const auto index = static_cast<std::uint64_t>(i % kCases);
+    RunPlan changed = cases::draw_plan(11, index);
+    for (Op& op : changed.prefill.layer.ops) op.axes = Axes(), op.args.clear();
+    plans[static_cast<std::size_t>(i)] = cases::draw_plan(11, index);
+  });
+  for (std::int64_t i = 0; i < kCases; ++i) {
+    const RunPlan alone = cases::draw_plan(11, static_cast<std::uint64_t>(i));
+    for (std::int64_t time = 0; time < kTimes; ++time) {
+      const RunPlan& plan = plans[static_cast<std::size_t>(time * kCases + i)];
+      EXPECT_EQ(plan.given, alone.given);
+      EXPECT_EQ(plan.prefill.layer, alone.prefill.layer) << print_case(alone.given);
+      EXPECT_EQ(plan.decode.layer, alone.decode.layer) << print_case(alone.given);
+      EXPECT_EQ(plan.decode.head, alone.decode.head) << print_case(alone.given);
+      EXPECT_EQ(plan.hand_over, alone.hand_over) << print_case(alone.given);
+    }
+  }
 }
 
 TEST(CasesAtOnce, FailTogetherWhenTheOracleRefuses) {

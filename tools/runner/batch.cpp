@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -9,28 +10,25 @@
 
 namespace shardproof::tools {
 
-Batch::Batch(const std::vector<Case>& cases, Plans plans, VerifyOptions common, int threads,
-             bool alone, std::function<std::string(const Case&)> command)
-    : cases_(cases),
-      plans_(std::move(plans)),
+Batch::Batch(std::size_t size, std::function<ToRun(std::size_t)> case_of, VerifyOptions common,
+             int threads, bool alone, std::function<std::string(const Case&)> command)
+    : size_(size),
+      case_of_(std::move(case_of)),
       common_(std::move(common)),
       alone_(alone),
       threads_(threads),
-      command_(std::move(command)),
-      answers_(cases.size()) {}
+      command_(std::move(command)) {}
 
-Answered Batch::answer(std::size_t i) {
-  const Case& c = cases_[i];
-  const Running running(command_(c));
+Answered Batch::answer(ToRun one) {
+  const Running running(command_(one.c));
   VerifyOptions options = common_;
   options.threads = alone_ ? threads_ : 1;
   options.at_once = alone_ ? 1 : threads_;
   const auto begin = std::chrono::steady_clock::now();
   Answered answered;
   try {
-    const auto plan = plans_.empty() ? nullptr : std::exchange(plans_[i], nullptr);
-    answered.judgement =
-        plan != nullptr ? verify_plan(*plan, memo_, options) : verify_case(c, memo_, options);
+    answered.judgement = one.plan != nullptr ? verify_plan(*one.plan, memo_, options)
+                                             : verify_case(one.c, memo_, options);
   } catch (...) {
     if (alone_) throw;
     answered.judgement = ended_by(std::current_exception());
@@ -40,16 +38,21 @@ Answered Batch::answer(std::size_t i) {
   return answered;
 }
 
-void Batch::run(const std::function<void(std::size_t, const Answered&)>& done) {
+void Batch::run(const std::function<void(std::size_t, const Case&, const Answered&)>& done) {
   Threads pool(alone_ ? 1 : threads_);
   std::mutex mutex;
   std::size_t next = 0;
-  pool.for_each(static_cast<std::int64_t>(cases_.size()), [&](std::int64_t i) {
+  std::map<std::size_t, std::pair<Case, Answered>> waiting;  // for one before them
+  pool.for_each(static_cast<std::int64_t>(size_), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
-    Answered answered = answer(at);
+    ToRun one = case_of_(at);
+    const Case c = one.c;
+    Answered answered = answer(std::move(one));
     const std::lock_guard lock(mutex);
-    answers_[at] = std::move(answered);
-    for (; next < cases_.size() && answers_[next]; ++next) done(next, *answers_[next]);
+    waiting.emplace(at, std::pair(c, std::move(answered)));
+    for (auto first = waiting.begin(); first != waiting.end() && first->first == next;
+         first = waiting.erase(first), ++next)
+      done(next, first->second.first, first->second.second);
   });
 }
 

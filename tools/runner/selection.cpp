@@ -28,16 +28,10 @@ Selection every_strategy(const std::function<Case(const std::string& line)>& par
   return all;
 }
 
-Selection random_cases(std::uint64_t seed, std::int64_t begin, std::int64_t end,
-                       cases::Coverage& coverage, Findings::Until until) {
-  Selection drawn;
-  for (std::int64_t i = begin; i < end; ++i) {
-    drawn.plans.push_back(std::make_shared<const TypedPlan>(
-        make_typed_plan(cases::draw_plan(seed, static_cast<std::uint64_t>(i)), until)));
-    drawn.cases.push_back(drawn.plans.back()->plan.given);
-    coverage.add(drawn.cases.back());
-  }
-  return drawn;
+ToRun random_case(std::uint64_t seed, std::uint64_t index, Findings::Until until) {
+  auto plan =
+      std::make_shared<const TypedPlan>(make_typed_plan(cases::draw_plan(seed, index), until));
+  return {plan->plan.given, plan};
 }
 
 }  // namespace shardproof::tools

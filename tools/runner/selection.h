@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/run/plan_types.h"
-#include "golden/coverage.h"
 #include "tools/runner/batch.h"
 #include "weights/error.h"
 
@@ -26,9 +25,9 @@ struct Selection {
 Selection every_strategy(const std::function<Case(const std::string& line)>& parse,
                          Findings::Until until = Findings::Until::first);
 
-/// The random cases of the stream `seed` from number `begin` to before `end`, counted in
-/// `coverage`, with the plans that drawing them has made, typed `until` so many findings.
-Selection random_cases(std::uint64_t seed, std::int64_t begin, std::int64_t end,
-                       cases::Coverage& coverage, Findings::Until until = Findings::Until::first);
+/// Random case number `index` of the stream `seed`, with the plan that drawing it has made, typed
+/// `until` the first finding or for all.
+ToRun random_case(std::uint64_t seed, std::uint64_t index,
+                  Findings::Until until = Findings::Until::first);
 
 }  // namespace shardproof::tools

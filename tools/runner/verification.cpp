@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "tools/runner/batch.h"
@@ -26,22 +25,27 @@ double Verification::seconds() const {
 
 void Verification::run(Selection selected, const VerifyOptions& common, int threads,
                        const std::function<void(const Judgement&)>& judged) {
-  const std::vector<Case>& cases = selected.cases;
-  Batch(cases, std::move(selected.plans), common, threads, cases_ == 1, [&](const Case& c) {
-    return source_.command(c);
-  }).run([&](std::size_t i, const Answered& answered) {
-    if (judged) judged(answered.judgement);
-    add(cases[i], answered);
-  });
+  const auto case_of = [&](std::size_t i) {
+    return ToRun{selected.cases[i],
+                 selected.plans.empty() ? nullptr : std::exchange(selected.plans[i], nullptr)};
+  };
+  const auto command = [&](const Case& c) { return source_.command(c); };
+  Batch(selected.cases.size(), case_of, common, threads, cases_ == 1, command)
+      .run([&](std::size_t, const Case& c, const Answered& answered) {
+        if (judged) judged(answered.judgement);
+        add(c, answered);
+      });
 }
 
 bool Verification::run_random(std::uint64_t seed, int threads, const VerifyOptions& common) {
-  // So few that their plans are small beside what the threads run, and enough for each thread.
-  const std::int64_t at_once = std::clamp<std::int64_t>(64 * std::int64_t{threads}, 64, 512);
   cases::Coverage coverage;
-  for (std::int64_t begin = 0; begin < cases_; begin += at_once)
-    run(random_cases(seed, begin, std::min(begin + at_once, cases_), coverage, common.until),
-        common, threads);
+  const auto case_of = [&](std::size_t i) { return random_case(seed, i, common.until); };
+  const auto command = [&](const Case& c) { return source_.command(c); };
+  Batch(static_cast<std::size_t>(cases_), case_of, common, threads, cases_ == 1, command)
+      .run([&](std::size_t, const Case& c, const Answered& answered) {
+        coverage.add(c);
+        add(c, answered);
+      });
   return end(&coverage, {});
 }
 

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "engine/program/typing.h"
 #include "tests/engine/random_layout.h"
@@ -324,6 +326,36 @@ TEST(Path, IsTheCheapestToEveryLayoutOfTwoDims) {
       EXPECT_EQ(std::pair(path.price, static_cast<int>(path.moves.size())), best.at(place(to)))
           << source << " to " << to.to_string();
     }
+  }
+}
+
+/// The steps and the price of a path; none where there is none.
+std::optional<std::pair<Steps, std::int64_t>> answer(const Layout& from, const Layout& to,
+                                                     const Shape& shape, const Torus& torus) {
+  try {
+    const Path path = cheapest_path(from, to, shape, torus);
+    return std::pair(text_of(path), path.price);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// A thread keeps the paths that it was asked for: what it answers of them is what a thread does
+// that was asked nothing before.
+RC_GTEST_PROP(Path, IsTheSameAskedAgainAndByAnotherThread, ()) {
+  const std::string letters = *rc::gen::element<std::string>("BE", "BLE", "BF");
+  const Layout from = draw_layout(letters, true);
+  const Layout to = draw_target(from, letters);
+  // Of the same layouts on several tori, with shapes that divide other layouts between them.
+  for (int i = 0; i < 4; ++i) {
+    const Torus torus = draw_torus();
+    const Shape shape = draw_tight_shape(from, to, torus);
+    const auto first = answer(from, to, shape, torus);
+    const auto again = answer(from, to, shape, torus);
+    std::optional<std::pair<Steps, std::int64_t>> anew;
+    std::thread([&] { anew = answer(from, to, shape, torus); }).join();
+    RC_ASSERT(first == anew);
+    RC_ASSERT(again == anew);
   }
 }
 

@@ -165,16 +165,14 @@ TEST(Selection, OfAModelIsEveryLegalStrategyAndWhyTheOthersAreNot) {
   EXPECT_EQ(label_of([] { every_strategy(on_three_primes); }), "verify_c1");
 }
 
-TEST(Selection, OfRandomCasesHasThePlansThatDrawingMade) {
-  cases::Coverage coverage;
-  const Selection drawn = random_cases(7, 2, 5, coverage);
-  ASSERT_EQ(drawn.plans.size(), 3U);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const Case c = cases::draw(7, 2 + i);
-    EXPECT_EQ(drawn.cases[i], c);
-    EXPECT_EQ(drawn.plans[i]->plan.given, c);
-    EXPECT_TRUE(drawn.plans[i]->types);
-    EXPECT_EQ(print_program(drawn.plans[i]->plan.decode.layer),
+TEST(RandomCase, HasThePlanThatDrawingItMade) {
+  for (std::uint64_t i = 2; i < 5; ++i) {
+    const ToRun drawn = random_case(7, i);
+    const Case c = cases::draw(7, i);
+    EXPECT_EQ(drawn.c, c);
+    EXPECT_EQ(drawn.plan->plan.given, c);
+    EXPECT_TRUE(drawn.plan->types);
+    EXPECT_EQ(print_program(drawn.plan->plan.decode.layer),
               print_program(make_plan(c).decode.layer));
   }
 }
