@@ -24,6 +24,9 @@ constexpr long kSteps = 40000;
 #define SHARDPROOF_UNROLL _Pragma("GCC unroll 12")
 #endif
 
+// Arguments are types, attributes and functions, and stand in no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+
 /// A function that does kSteps·kSums fma of `Vec`; the sums are used, and so computed.
 #define SHARDPROOF_FMA_LOOP(name, attribute, Vec, number, splat, fma) \
   attribute void name() {                                             \
@@ -37,6 +40,8 @@ constexpr long kSteps = 40000;
     }                                                                 \
     for (Vec & sum : sums) asm volatile("" : : "m"(sum));             \
   }
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 template <class T>
 T same(T x) {
