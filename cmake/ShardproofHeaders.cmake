@@ -9,6 +9,7 @@ set(shardproof_private_headers
   engine/field_sums.h
   engine/formulas.h
   engine/layouts/rules.h
+  engine/numeric/compensated_sum.h
   engine/numeric/cpu_needs.h
   engine/numeric/functions.h
   engine/numeric/kernels.h

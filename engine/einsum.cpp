@@ -7,6 +7,7 @@
 
 #include "engine/chip_groups.h"
 #include "engine/field_product.h"
+#include "engine/numeric/compensated_sum.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/rounding_test.h"
 #include "weights/error.h"
@@ -63,8 +64,9 @@ class LocalTerm {
     return matrix(b + b_batch_[static_cast<std::size_t>(batch)], b_k_, b_n_, copy);
   }
 
+  template <class Sum>
   void add_terms(const float* a, const float* b, std::int64_t batch, std::int64_t m, std::int64_t n,
-                 ExactSum& sum) const {
+                 Sum& sum) const {
     const float* row =
         a + a_batch_[static_cast<std::size_t>(batch)] + a_m_[static_cast<std::size_t>(m)];
     const float* column =
@@ -202,7 +204,16 @@ class Contraction : public PartialSource {
     return all;
   }
 
+  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
+    add_all_terms(chip, index, sum);
+  }
   void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
+    add_all_terms(chip, index, sum);
+  }
+
+ private:
+  template <class Sum>
+  void add_all_terms(int chip, std::int64_t index, Sum& sum) const {
     const std::int64_t n = index % terms_[0].N();
     const std::int64_t m = index / terms_[0].N() % terms_[0].M();
     const std::int64_t batch = index / terms_[0].N() / terms_[0].M();
@@ -210,7 +221,6 @@ class Contraction : public PartialSource {
       terms_[t].add_terms(a(t, chip), b(t, chip), batch, m, n, sum);
   }
 
- private:
   /// The terms with their contracted elements in the order of their rings; none without rings.
   std::vector<LocalTerm> in_ring_order(int chip) const {
     if (rings_.empty()) return {};
@@ -366,12 +376,10 @@ Sharded einsum(const EinsumSpec& spec,
         buffer[i] = static_cast<float>(products.values[i]);
       return;
     }
-    decide_each(products.values.data(), products.bounds.data(), n, buffer.data(),
-                [&](std::int64_t i) {
-                  ExactSum sum;
-                  source->add_terms(static_cast<int>(chip), i, sum);
-                  return sum.rounded();
-                });
+    decide_each(
+        products.values.data(), products.bounds.data(), n, buffer.data(), [&](std::int64_t i) {
+          return settled([&](auto& sum) { source->add_terms(static_cast<int>(chip), i, sum); });
+        });
   });
   groups.share(rounded);
   return {torus, layout, shape, std::move(rounded)};

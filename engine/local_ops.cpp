@@ -7,6 +7,7 @@
 
 #include "engine/chip_groups.h"
 #include "engine/formulas.h"
+#include "engine/numeric/compensated_sum.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -131,6 +132,9 @@ class Lookup : public PartialSource {
 
   double value(int chip, std::int64_t index) const {
     return static_cast<double>(rows_.value(chip, index));
+  }
+  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
+    sum.add_product(rows_.value(chip, index), 1.0F);
   }
   void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
     sum.add_product(rows_.value(chip, index), 1.0F);

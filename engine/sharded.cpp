@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/box.h"
+#include "engine/numeric/compensated_sum.h"
 #include "engine/numeric/rounding_test.h"
 #include "weights/error.h"
 
@@ -200,11 +201,11 @@ float Partial::rounded_sum(const std::vector<Element>& elements) const {
 }
 
 float Partial::sum_of_origins(const std::vector<Element>& elements) const {
-  ExactSum exact_sum;
   Buffer<Origin> terms_of;
   for (const Element& e : elements) append_origins(e, terms_of);
-  for (const Origin& origin : terms_of) source->add_terms(origin.chip, origin.index, exact_sum);
-  return exact_sum.rounded();
+  return settled([&](auto& sum) {
+    for (const Origin& origin : terms_of) source->add_terms(origin.chip, origin.index, sum);
+  });
 }
 
 Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus, Replicas replicas) {

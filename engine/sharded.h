@@ -19,6 +19,8 @@
 
 namespace shardproof {
 
+class CompensatedSum;
+
 /// Where the exact terms of partial sums can be recomputed from: the contraction that produced
 /// them, with every chip's operand buffers as they were executed. Never the global tensors: those
 /// would heal a missing collective (docs/spec.md section 4).
@@ -26,6 +28,7 @@ class PartialSource {
  public:
   virtual ~PartialSource() = default;
   /// Adds to `sum` the products that element `index` of `chip`'s result shard stands for.
+  virtual void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const = 0;
   virtual void add_terms(int chip, std::int64_t index, ExactSum& sum) const = 0;
 };
 

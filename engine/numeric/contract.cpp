@@ -5,7 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "engine/numeric/exact_sum.h"
+#include "engine/numeric/compensated_sum.h"
 #include "engine/numeric/kernels.h"
 #include "engine/numeric/rounding_test.h"
 #include "weights/bf16.h"
@@ -128,10 +128,10 @@ float exact_dot(std::span<const Pairs> parts) {
   if (magnitude == 0.0) return 0.0F;
   if (const auto decided = decide(sum, sum_bound(static_cast<double>(n), magnitude)))
     return *decided;
-  ExactSum exact;
-  for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
-    for (std::int64_t i = 0; i < pairs; ++i) exact.add_product(a[i * stride_a], b[i * stride_b]);
-  return exact.rounded();
+  return settled([&](auto& all) {
+    for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
+      for (std::int64_t i = 0; i < pairs; ++i) all.add_product(a[i * stride_a], b[i * stride_b]);
+  });
 }
 
 void bf16_chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c) {

@@ -32,11 +32,56 @@ struct Ahead {
   long ld, lines;
 };
 
+// Where a tile has the rows of b from, one after the other: `load` is vector v of the row at hand,
+// `from` the same rows further right.
+
+/// The matrix as it lies, widened.
+template <class T>
+struct Lying {
+  const float* at;
+  long ld;
+  typename T::Vec load(int v) const { return T::load(at + v * T::kLanes); }
+  typename T::Vec load(int v, typename T::Mask mask) const {
+    return T::load(at + v * T::kLanes, mask);
+  }
+  Lying from(long by) const { return {at + by, ld}; }
+  void next() { at += ld; }
+};
+
+/// A panel: columns for the tallest tile, copied together, whole vectors with absent lanes 0.
+template <class T>
+struct Panel {
+  static constexpr long kWidth = T::wide(T::kRows) * T::kLanes;
+  const typename T::Acc* at;
+  typename T::Vec load(int v) const { return T::load(at + v * T::kLanes); }
+  typename T::Vec load(int v, typename T::Mask) const { return load(v); }
+  Panel from(long by) const { return {at + by}; }
+  void next() { at += kWidth; }
+};
+
+/// The matrix as it lies, copied to a panel by the way.
+template <class T>
+struct Packing {
+  Lying<T> b;
+  typename T::Acc* panel;
+  typename T::Vec load(int v) const { return kept(v, b.load(v)); }
+  typename T::Vec load(int v, typename T::Mask mask) const { return kept(v, b.load(v, mask)); }
+  typename T::Vec kept(int v, typename T::Vec row) const {
+    T::store(panel + v * T::kLanes, row);
+    return row;
+  }
+  Packing from(long by) const { return {b.from(by), panel + by}; }
+  void next() {
+    b.next();
+    panel += Panel<T>::kWidth;
+  }
+};
+
 /// C[R, V vectors] of one tile: the accumulators stay in registers over all k. With a tail the last
 /// vector has only the lanes of `mask`.
 template <class T, int R, int V, bool kTail, class B>
-inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-                 typename T::Acc* c, long ldc, typename T::Mask mask, bool fresh, Ahead ahead) {
+inline void tile(long K, const typename T::Acc* a, long lda, B b, typename T::Acc* c, long ldc,
+                 typename T::Mask mask, bool fresh, Ahead ahead) {
   typename T::Vec acc[extent(R)][extent(V)];
   SHARDPROOF_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -58,9 +103,8 @@ inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ld
   for (long k = 0; k < K; ++k) {
     typename T::Vec row[extent(V)];
     SHARDPROOF_UNROLL
-    for (int v = 0; v < V; ++v)
-      row[v] = kTail && v == V - 1 ? T::load(b + v * T::kLanes, mask) : T::load(b + v * T::kLanes);
-    b += ldb;
+    for (int v = 0; v < V; ++v) row[v] = kTail && v == V - 1 ? b.load(v, mask) : b.load(v);
+    b.next();
     SHARDPROOF_UNROLL
     for (int r = 0; r < R; ++r) {
       const typename T::Vec x = T::splat(base[r / 3][r % 3 * lda]);
@@ -86,51 +130,52 @@ inline void tile(long K, const typename T::Acc* a, long lda, const B* b, long ld
 
 /// A strip of N columns narrower than V vectors, R rows high.
 template <class T, int R, int V, class B>
-void tail(long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-          typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
+void tail(long N, long K, const typename T::Acc* a, long lda, B b, typename T::Acc* c, long ldc,
+          bool fresh, Ahead ahead) {
   if constexpr (V > 1) {
-    if (N <= (V - 1) * T::kLanes)
-      return tail<T, R, V - 1>(N, K, a, lda, b, ldb, c, ldc, fresh, ahead);
+    if (N <= (V - 1) * T::kLanes) return tail<T, R, V - 1>(N, K, a, lda, b, c, ldc, fresh, ahead);
   }
-  tile<T, R, V, true>(K, a, lda, b, ldb, c, ldc, T::mask(N - (V - 1) * T::kLanes), fresh, ahead);
+  tile<T, R, V, true>(K, a, lda, b, c, ldc, T::mask(N - (V - 1) * T::kLanes), fresh, ahead);
 }
 
 /// N columns in tiles of R rows.
 template <class T, int R, class B>
-void strip(long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-           typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
+void strip(long N, long K, const typename T::Acc* a, long lda, B b, typename T::Acc* c, long ldc,
+           bool fresh, Ahead ahead) {
   constexpr int V = T::wide(R);
   constexpr long kWidth = V * T::kLanes;
   long j = 0;
   for (; j + kWidth <= N; j += kWidth)
-    tile<T, R, V, false>(K, a, lda, b + j, ldb, c + j, ldc, typename T::Mask{}, fresh, ahead);
-  if (j < N) tail<T, R, V>(N - j, K, a, lda, b + j, ldb, c + j, ldc, fresh, ahead);
+    tile<T, R, V, false>(K, a, lda, b.from(j), c + j, ldc, typename T::Mask{}, fresh, ahead);
+  if (j < N) tail<T, R, V>(N - j, K, a, lda, b.from(j), c + j, ldc, fresh, ahead);
 }
 
 /// R rows, R from 1 to kRows: the number becomes a constant.
 template <class T, int R, class B>
-void rows(long R_, long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
-          typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
+void rows(long R_, long N, long K, const typename T::Acc* a, long lda, B b, typename T::Acc* c,
+          long ldc, bool fresh, Ahead ahead) {
   if constexpr (R > 1) {
-    if (R_ < R) return rows<T, R - 1>(R_, N, K, a, lda, b, ldb, c, ldc, fresh, ahead);
+    if (R_ < R) return rows<T, R - 1>(R_, N, K, a, lda, b, c, ldc, fresh, ahead);
   }
-  strip<T, R>(N, K, a, lda, b, ldb, c, ldc, fresh, ahead);
+  strip<T, R>(N, K, a, lda, b, c, ldc, fresh, ahead);
 }
 
-/// All M rows in blocks as equal as can be, of kRows at most, that take turns with the lines ahead.
+/// Rows from `i` on, in `left` blocks as equal as can be, of kRows at most, that take turns with
+/// the lines ahead.
 template <class T, class B>
-void blocks(long M, long N, long K, const typename T::Acc* a, long lda, const B* b, long ldb,
+void blocks(long i, long M, long left, long N, long K, const typename T::Acc* a, long lda, B b,
             typename T::Acc* c, long ldc, bool fresh, Ahead ahead) {
-  for (long i = 0, left = (M + T::kRows - 1) / T::kRows; left > 0; --left) {
+  for (; left > 0; --left) {
     const long height = (M - i + left - 1) / left;
-    rows<T, T::kRows>(height, N, K, a + i * lda, lda, b, ldb, c + i * ldc, ldc, fresh,
+    rows<T, T::kRows>(height, N, K, a + i * lda, lda, b, c + i * ldc, ldc, fresh,
                       {ahead.at + left % ahead.lines * kLine, ahead.ld, 1});
     i += height;
   }
 }
 
-constexpr long kBlockM = 96;   // rows of a that are at hand at a time, widened if need be
-constexpr long kBlockK = 256;  // and their columns: chains are interrupted, never reordered
+constexpr long kBlockM = 96;           // rows of a that are at hand at a time, widened if need be
+constexpr long kBlockK = 256;          // and their columns: chains are interrupted, never reordered
+constexpr long kWideLd = kBlockK + 8;  // widened rows, not a power of two apart
 
 /// Copies rows of N elements from one matrix to another that has room for whole vectors, widening.
 template <class T>
@@ -143,24 +188,27 @@ void copy(long M, long N, const float* from, long ld, typename T::Acc* to, long 
   }
 }
 
-/// A block of a and b. Where several tiles use a panel of b, as wide as the tallest tile, it is
-/// copied together first: its rows lie apart, often by a power of two and so in few sets of a
-/// cache, or would be widened again and again.
+/// A block of a and b. Where several tiles use the same columns of b, the first of them copies them
+/// to a panel while it computes: in b their rows lie apart, often by a power of two and so in few
+/// sets of a cache, or would be widened again and again.
 template <class T>
 void block(long M, long N, long K, const typename T::Acc* a, long lda, const float* b, long ldb,
            typename T::Acc* c, long ldc, bool fresh) {
-  constexpr long kPanel = T::wide(T::kRows) * T::kLanes;
+  constexpr long kPanel = Panel<T>::kWidth;
+  const long high = (M + T::kRows - 1) / T::kRows;
   if (M < T::kPackM || ldb < T::kPackN)
-    return blocks<T>(M, N, K, a, lda, b, ldb, c, ldc, fresh, Ahead{b, 0, 1});
+    return blocks<T>(0, M, high, N, K, a, lda, Lying<T>{b, ldb}, c, ldc, fresh, Ahead{b, 0, 1});
   alignas(64) typename T::Acc panel[extent(kBlockK * kPanel)];
+  const long first = (M + high - 1) / high;
   for (long j = 0; j < N; j += kPanel) {
     const long width = N - j < kPanel ? N - j : kPanel;
-    copy<T>(K, width, b + j, ldb, panel, kPanel);
+    rows<T, T::kRows>(first, width, K, a, lda, Packing<T>{{b + j, ldb}, panel}, c + j, ldc, fresh,
+                      Ahead{b + j, 0, 1});
     // The next panel, if it is whole: else nothing new.
     const Ahead next = j + 2 * kPanel <= N
                            ? Ahead{b + j + kPanel, ldb, (kPanel + kLine - 1) / kLine}
                            : Ahead{b + j, 0, 1};
-    blocks<T>(M, width, K, a, lda, panel, kPanel, c + j, ldc, fresh, next);
+    blocks<T>(first, M, high - 1, width, K, a, lda, Panel<T>{panel}, c + j, ldc, fresh, next);
   }
 }
 
@@ -178,9 +226,9 @@ void product(long M, long N, long K, const float* a, long lda, const float* b, l
       const long depth = K - k < kBlockK ? K - k : kBlockK;
       const float* const at = a + i * lda + k;
       if constexpr (kWidens) {
-        typename T::Acc wide[extent(kBlockM * kBlockK)];
-        copy<T>(height, depth, at, lda, wide, kBlockK);
-        block<T>(height, N, depth, wide, kBlockK, b + k * ldb, ldb, c + i * ldc, ldc,
+        typename T::Acc wide[extent(kBlockM * kWideLd)];
+        copy<T>(height, depth, at, lda, wide, kWideLd);
+        block<T>(height, N, depth, wide, kWideLd, b + k * ldb, ldb, c + i * ldc, ldc,
                  fresh && k == 0);
       } else {
         block<T>(height, N, depth, at, lda, b + k * ldb, ldb, c + i * ldc, ldc, fresh && k == 0);

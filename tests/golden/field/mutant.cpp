@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "engine/numeric/compensated_sum.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -13,11 +14,18 @@ namespace {
 class Values : public PartialSource {
  public:
   explicit Values(ChipArrays<float> values) : values_(std::move(values)) {}
+  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
+    sum.add_product(value(chip, index), 1.0F);
+  }
   void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
-    sum.add_product(values_[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)], 1.0F);
+    sum.add_product(value(chip, index), 1.0F);
   }
 
  private:
+  float value(int chip, std::int64_t index) const {
+    return values_[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)];
+  }
+
   ChipArrays<float> values_;
 };
 
