@@ -18,7 +18,7 @@ Json both(Cost cost) {
 Json object(const Measured& measured) {
   const Row& row = measured.row;
   constexpr const char* kUnits[] = {"ratio", "bytes", "seconds", "per minute", "share"};
-  constexpr const char* kClocks[] = {"processor", "wall", "both"};
+  constexpr const char* kClocks[] = {"processor", "wall", "both", "neither"};
   Json result{{"id", row.id},
               {"group", row.group},
               {"what", row.what},

@@ -34,6 +34,7 @@ std::vector<Row> memory_rows() {
                     .group = "FFN on 64 chips, 64 tokens, memory held / live shards",
                     .what = name,
                     .target = Target{1.2},
+                    .decides = Decides::neither,
                     .once = true,
                     .start = [regime] { return [regime] { return held_over_live(regime); }; }});
   }

@@ -87,6 +87,7 @@ Row memory_row(const std::string& id, const std::string& group, std::shared_ptr<
           .what = "memory, at most",
           .target = target,
           .unit = Unit::bytes,
+          .decides = Decides::neither,
           .once = true,
           .apart = apart,
           .start = [=] {

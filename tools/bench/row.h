@@ -20,8 +20,8 @@ struct Target {
 
 /// By which clock a figure must meet its target: processor time, which other work on the machine
 /// hardly lengthens; the wall clock, where several threads are the point; or both, where whole
-/// processes are compared as a user meets them.
-enum class Decides { processor, wall, both };
+/// processes are compared as a user meets them; or neither, of what no clock measures.
+enum class Decides { processor, wall, both, neither };
 
 /// One measurement of a row.
 struct Sample {

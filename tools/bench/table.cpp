@@ -34,15 +34,17 @@ std::string spread_text(const Measured& measured, const Patience& patience) {
   return text + (measured.steady(patience) ? "" : "*");
 }
 
-/// Which clock the verdicts of a heading's rows go by.
+/// By which clock a heading's rows are judged.
 std::string clock_text(Decides decides) {
   switch (decides) {
     case Decides::processor:
-      return "cpu";
+      return " [cpu]";
     case Decides::wall:
-      return "wall";
+      return " [wall]";
     case Decides::both:
-      return "cpu and wall";
+      return " [cpu and wall]";
+    case Decides::neither:
+      return "";
   }
   return "";
 }
@@ -84,8 +86,7 @@ std::string table(const std::vector<Measured>& rows, const Patience& patience) {
   std::string heading, failures;
   bool unsteady = false;
   for (const Measured& measured : rows) {
-    const std::string own =
-        fmt::format("{} [{}]", measured.row.group, clock_text(measured.row.decides));
+    const std::string own = measured.row.group + clock_text(measured.row.decides);
     if (own != heading) text += own + "\n";
     heading = own;
     text += line(measured, patience) + "\n";

@@ -48,6 +48,8 @@ TEST(Measured, IsMetByTheClockThatDecides) {
   EXPECT_EQ(verdict({1.0, 1.9}, Decides::both, {2.0}), "met");
   EXPECT_EQ(verdict({2.1, 2.0}, Decides::both, {2.0, true}), "met");
   EXPECT_EQ(verdict({2.1, 1.9}, Decides::both, {2.0, true}), "missed");
+  EXPECT_EQ(verdict({2.0, 9.0}, Decides::neither, {2.0}), "met");
+  EXPECT_EQ(verdict({2.1, 1.0}, Decides::neither, {2.0}), "missed");
   EXPECT_EQ(measure(given({{1.0, 1.0}}, Decides::both), {}).verdict(), "");
 }
 
