@@ -57,8 +57,6 @@ def panel_svg(panel, at):
                   text(x_of(n), bottom + 18, str(n), text_anchor="middle")]
     parts += [line(LEFT, bottom, right, bottom, "axis"),
               text((LEFT + right) / 2, bottom + 36, "chips", text_anchor="middle")]
-    # A name stands at the end of its curve, above the highest and below the others.
-    ends = sorted(panel.curves, key=lambda name: -panel.curves[name][max(panel.curves[name])])
     for index, (name, curve) in enumerate(panel.curves.items()):
         colour = COLOURS[index % len(COLOURS)]
         points = [(x_of(n), y_of(curve[n])) for n in sorted(curve)]
@@ -66,9 +64,10 @@ def panel_svg(panel, at):
         parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" '
                      f'points="{joined}"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
-        x, y = points[-1]
-        parts.append(text(x, y + (-10 if ends[0] == name else 20), name, fill=colour,
-                          text_anchor="end"))
+        # Curves rise with the number of chips: their names stand where there are none.
+        y = TOP + 20 + 18 * index
+        parts += [f'<circle cx="{LEFT + 16}" cy="{y - 4}" r="4" fill="{colour}"/>',
+                  text(LEFT + 26, y, name)]
     return parts + ["</g>"]
 
 
