@@ -53,6 +53,7 @@ struct Row {
 std::vector<Row> ffn_rows();
 std::vector<Row> exact_rows();
 std::vector<Row> thread_rows();
+std::vector<Row> kernel_rows();
 std::vector<Row> collective_rows();
 std::vector<Row> memory_rows();
 std::vector<Row> random_case_rows();

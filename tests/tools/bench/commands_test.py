@@ -22,6 +22,7 @@ TARGETS = {
     "exact/64/64": "<=2", "exact/64/256": "<=2", "exact/1/64": "<=2",
     "verify/exact": "<=1.8", "verify/f32": "<=6", "run/512/memory": "<=0.4GB",
     "run/512/time": "<=2.2", "cases/hazards": ">=15000", "matrix": "<=0.04s",
+    "kernel/f32/64x512x512": ">=85%", "kernel/f64/64x512x512": ">=85%",
     "large/512/time": "<=60s", "large/512/memory": "<=4.29GB", "large/4096/memory": "<=17.2GB"}
 JAX_TARGETS = {"run/J": "45", "run/M": "30", "run/W": "20", "verify/J": "20", "verify/M": "12",
                "verify/W": "10", "step/J": "8", "step/M": "8"}
