@@ -1,0 +1,94 @@
+#include "tools/bench/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+
+namespace shardproof::bench {
+namespace {
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File temporary_file() {
+  File file(std::tmpfile(), std::fclose);
+  if (file == nullptr) throw std::runtime_error("no temporary file can be made");
+  return file;
+}
+
+std::string content(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::array<char, 4096> part{};
+  for (std::size_t n; (n = std::fread(part.data(), 1, part.size(), file)) > 0;)
+    text.append(part.data(), n);
+  return text;
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.empty() ? "it said nothing" : text.substr(text.rfind('\n') + 1);
+}
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+/// Starts it with its standard output and error in these files.
+pid_t spawned(const std::vector<std::string>& words, std::FILE* out, std::FILE* err) {
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(err), STDERR_FILENO);
+  pid_t id = 0;
+  const int error = posix_spawn(&id, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0)
+    throw std::runtime_error(fmt::format("cannot start {}: {}", words[0], std::strerror(error)));
+  return id;
+}
+
+std::int64_t own_peak() {
+  rusage own{};
+  getrusage(RUSAGE_SELF, &own);
+  return own.ru_maxrss * 1024;
+}
+
+}  // namespace
+
+Child run_child(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const File out = temporary_file(), err = temporary_file();
+  const Cost began = clocks(Whose::process);
+  const pid_t id = spawned(words, out.get(), err.get());
+  int status = 0;
+  rusage usage{};
+  if (wait4(id, &status, 0, &usage) != id) throw std::runtime_error("a child was lost");
+  const double wall = (clocks(Whose::process) - began).wall;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    const std::string how = WIFEXITED(status) ? fmt::format("exit code {}", WEXITSTATUS(status))
+                                              : fmt::format("signal {}", WTERMSIG(status));
+    throw std::runtime_error(
+        fmt::format("{}: {}: {}", fmt::join(words, " "), how, last_line(content(err.get()))));
+  }
+  Child child{{seconds(usage.ru_utime) + seconds(usage.ru_stime), wall}, {}, content(out.get())};
+  if (const std::int64_t peak = usage.ru_maxrss * 1024; peak > own_peak()) child.peak_bytes = peak;
+  return child;
+}
+
+}  // namespace shardproof::bench
