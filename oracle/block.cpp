@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "oracle/constants.h"
+#include "oracle/contract.h"
+#include "oracle/exact_sum.h"
 #include "oracle/functions.h"
 #include "weights/registry.h"
 

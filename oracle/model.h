@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "oracle/exact_sum.h"
+#include "oracle/contract.h"
 #include "weights/weights.h"
 
 namespace shardproof::oracle {
