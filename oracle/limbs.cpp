@@ -1,13 +1,9 @@
 #include "oracle/limbs.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-
-#include "oracle/limb_product.h"
 
 namespace shardproof::oracle {
 
@@ -49,13 +45,14 @@ Limbs choose_limbs(const Vectors& rows, const Vectors& columns) {
       const int column_width = column_bits / parts + 1;
       const int row_width = kBits - t - column_width;
       if (row_width < kLeastWidth) continue;
-      // The sums of a block that are not rounded at once cost about as much as 48 terms.
+      // Splitting the sums of a block costs about as much as 12 terms, 128-bit sums as 100.
       double cost = 0;
       for (size_t i = 0; i < rows.count(); ++i) {
         if (!rows.scale(i).fits()) continue;
         const int pairs = parts * limb_count(rows.scale(i).bits, row_width);
         const bool at_once = pairs <= 2 && block >= length;
-        cost += pairs * (static_cast<double>(length) + (at_once ? 0 : 48 * blocks));
+        const double more = at_once ? 0 : 100 + (block >= length ? 0 : 12 * blocks);
+        cost += pairs * (static_cast<double>(length) + more);
       }
       if (cost < least) least = cost, best = {row_width, column_width, block};
     }
@@ -94,34 +91,39 @@ const double* PackedRows::at(size_t group, size_t k) const {
   return lines_.data() + (group * length_ + k) * kTileRows;
 }
 
-Panel::Panel(const Vectors& columns, size_t at, const Limbs& how)
-    : begin(at), width(std::min(kTileColumns, columns.count() - at)) {
-  for (size_t j = begin; j < begin + width; ++j)
-    if (columns.scale(j).fits())
-      limbs = std::max(limbs, limb_count(columns.scale(j).bits, how.column_width));
+Panel::Panel(const Vectors& columns, size_t begin, const Limbs& how)
+    : begin_(begin),
+      width_(std::min(kTileColumns, columns.count() - begin)),
+      base_(std::ldexp(1.0, how.column_width)),
+      one_over_base_(1 / base_) {
+  for (size_t c = 0; c < width_; ++c) {
+    const Scale scale = columns.scale(begin + c);
+    units_[c] = std::ldexp(1.0, scale.exponent);
+    if (!scale.fits()) continue;  // all its limbs are zero
+    one_over_units_[c] = 1 / units_[c];
+    limbs_ = std::max(limbs_, limb_count(scale.bits, how.column_width));
+  }
 }
 
-void Panel::pack(const Vectors& columns, const Limbs& how, size_t from, size_t to,
-                 double* packed) const {
-  std::array<double, kTileColumns> units{}, integers{};  // columns that are not there are zero
-  for (size_t c = 0; c < width; ++c)
-    if (const Scale scale = columns.scale(begin + c); scale.fits())
-      units[c] = std::ldexp(1.0, -scale.exponent);
-  const double base = std::ldexp(1.0, how.column_width), one_over_base = 1 / base;
-  const size_t next = columns.vector_step();
-  const size_t plane = (to - from) * kTileColumns;
-  for (size_t k = from; k < to; ++k, packed += kTileColumns) {
-    const float* const term = columns.data() + k * columns.element_step() + begin * next;
-    if (next == 1 && width == kTileColumns)
+void Panel::pack(const Vectors& columns, size_t from, size_t terms, double* packed,
+                 size_t plane) const {
+  const size_t next = columns.vector_step(), step = columns.element_step();
+  const float* term = columns.data() + from * step + begin_ * next;
+  const std::array<double, kTileColumns> factors = one_over_units_;
+  if (next == 1 && width_ == kTileColumns && limbs_ == 1) {  // what most weights are
+    for (size_t k = 0; k < terms; ++k, term += step, packed += kTileColumns)
       for (size_t c = 0; c < kTileColumns; ++c)
-        integers[c] = static_cast<double>(term[c]) * units[c];
-    else
-      for (size_t c = 0; c < width; ++c)
-        integers[c] = static_cast<double>(term[c * next]) * units[c];
-    double* to_plane = packed;
-    for (int l = 1; l < limbs; ++l, to_plane += plane)
-      for (size_t c = 0; c < kTileColumns; ++c) to_plane[c] = cut(integers[c], base, one_over_base);
-    for (size_t c = 0; c < kTileColumns; ++c) to_plane[c] = integers[c];
+        packed[c] = static_cast<double>(term[c]) * factors[c];
+    return;
+  }
+  std::array<double, kTileColumns> integers{};  // columns that are not there are zero
+  for (size_t k = 0; k < terms; ++k, term += step) {
+    for (size_t c = 0; c < width_; ++c)
+      integers[c] = static_cast<double>(term[c * next]) * factors[c];
+    double* to = packed + k * kTileColumns;
+    for (int l = 1; l < limbs_; ++l, to += plane)
+      for (size_t c = 0; c < kTileColumns; ++c) to[c] = cut(integers[c], base_, one_over_base_);
+    for (size_t c = 0; c < kTileColumns; ++c) to[c] = integers[c];
   }
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
+#include "oracle/limb_product.h"
 #include "oracle/vectors.h"
 
 namespace shardproof::oracle {
@@ -12,7 +14,7 @@ namespace shardproof::oracle {
 /// the other, add up to 2^53 at most: f64 holds every sum of them, in whatever order.
 struct Limbs {
   int row_width = 1, column_width = 1;
-  std::size_t block = 1;
+  std::size_t block = 1;  ///< a power of two; of more terms the sums of blocks are split
 };
 
 /// How many limbs hold integers of so many bits, and a sign.
@@ -44,14 +46,28 @@ class PackedRows {
 
 /// Neighbouring columns, kTileColumns of them or what is left, with as many limbs as the one that
 /// has most bits needs. Limb l of column j is column j of plane l.
-struct Panel {
-  std::size_t begin = 0, width = 0;
-  int limbs = 1;
+class Panel {
+ public:
+  Panel(const Vectors& columns, std::size_t begin, const Limbs& how);
 
-  Panel(const Vectors& columns, std::size_t at, const Limbs& how);
-  /// Writes terms [from, to), plane after plane, as add_tile reads them.
-  void pack(const Vectors& columns, const Limbs& how, std::size_t from, std::size_t to,
-            double* packed) const;
+  std::size_t begin() const { return begin_; }
+  std::size_t width() const { return width_; }
+  int limbs() const { return limbs_; }
+  /// Doubles of one term in all planes.
+  std::size_t step() const { return static_cast<std::size_t>(limbs_) * kTileColumns; }
+
+  /// What 1 is worth of each column's integers.
+  const double* units() const { return units_.data(); }
+  /// Writes the limbs of so many terms as add_tile reads them, those of plane l to packed +
+  /// l·plane.
+  void pack(const Vectors& columns, std::size_t from, std::size_t terms, double* packed,
+            std::size_t plane) const;
+
+ private:
+  std::size_t begin_, width_;
+  int limbs_ = 1;
+  double base_, one_over_base_;
+  std::array<double, kTileColumns> units_{}, one_over_units_{};
 };
 
 }  // namespace shardproof::oracle
