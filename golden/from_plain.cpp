@@ -40,14 +40,14 @@ void FromPlain::add(const FromPlain& other) {
 }
 
 std::optional<FromPlain> from_plain(const RunPlan& plan, const oracle::Answer& folded,
-                                    OracleMemo& memo) {
+                                    OracleMemo& memo, int threads) {
   const ModelConfig& config = plan.given.model;
   if (config.softmax == Softmax::base_e) return std::nullopt;
   RunPlan of_plain = plan;
   of_plain.given.model.softmax = Softmax::base_e;
   std::shared_ptr<const OracleMemo::Known> known;
   try {
-    known = memo.get(of_plain);
+    known = memo.get(of_plain, nullptr, threads);
   } catch (const Error& error) {
     if (error.label() != "oracle_finite") throw;
     return std::nullopt;

@@ -28,6 +28,6 @@ struct FromPlain {
 /// first pass that samples another token than the plain model does. None of a plain model, nor
 /// where the plain model's run ends by a value that is not finite.
 std::optional<FromPlain> from_plain(const RunPlan& plan, const oracle::Answer& folded,
-                                    OracleMemo& memo);
+                                    OracleMemo& memo, int threads = 1);
 
 }  // namespace shardproof

@@ -26,8 +26,10 @@ class OracleMemo {
   };
 
   /// The answer for the passes of the plan. `given` replaces the generated weights; the same object
-  /// for every call. Throws what the generator and oracle::run throw.
-  std::shared_ptr<const Known> get(const RunPlan& plan, const Weights* given = nullptr);
+  /// for every call. `threads` share the work where it is not done yet; nothing depends on them.
+  /// Throws what the generator and oracle::run throw.
+  std::shared_ptr<const Known> get(const RunPlan& plan, const Weights* given = nullptr,
+                                   int threads = 1);
   /// The same of a case that is not planned: for its own passes.
   std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
 
@@ -38,11 +40,13 @@ class OracleMemo {
   };
   /// Of the plan's passes and model with numbers of this setting. Throws what generate_ids and
   /// oracle::field::run throw.
-  std::shared_ptr<const OfField> of_field(const RunPlan& plan, const FieldSetting& setting);
+  std::shared_ptr<const OfField> of_field(const RunPlan& plan, const FieldSetting& setting,
+                                          int threads = 1);
 
  private:
   std::shared_ptr<const Known> get(const Case& c, const Passes& passes,
-                                   const std::vector<std::int64_t>& row_ids, const Weights* given);
+                                   const std::vector<std::int64_t>& row_ids, const Weights* given,
+                                   int threads);
 
   Memo<Known> known_{16};
   Memo<OfField> of_field_{4};

@@ -223,7 +223,7 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
     own.also_field = false;
     return with_field(run_judged(plan, memo, own), plan, memo, options);
   }
-  const auto known = memo.get(plan, options.weights);
+  const auto known = memo.get(plan, options.weights, options.threads);
   const bool f32_wanted = c.numerics.regime == Regime::f32;
   RunPlan exact = plan;
   exact.given.numerics.regime = Regime::exact;
@@ -249,7 +249,8 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
        {notes_of_data(known->stored, known->answer, evidence.noted), notes_of_passes(plan)})
     judgement.notes.insert(judgement.notes.end(), notes.begin(), notes.end());
   judgement.missing = evidence.missing;
-  if (options.weights == nullptr) judgement.from_plain = from_plain(plan, known->answer, memo);
+  if (options.weights == nullptr)
+    judgement.from_plain = from_plain(plan, known->answer, memo, options.threads);
   if (!evidence.missing.empty()) judgement.verdict = Verdict::not_judged;
   return judgement;
 }

@@ -1,7 +1,7 @@
 #include "oracle/model.h"
 
-#include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "weights/registry.h"
 
@@ -20,33 +20,34 @@ class Reader {
 
   const Tensor& tensor(const std::string& name) const { return weights_.at(name); }
 
-  std::optional<Tensor> optional_tensor(const std::string& name) const {
-    return has(name) ? std::optional(tensor(name)) : std::nullopt;
+  const Tensor* tensor_if_any(const std::string& name) const {
+    return has(name) ? &tensor(name) : nullptr;
   }
 
   NormWeights norm(const std::string& name) const {
-    return {tensor(name), optional_tensor(name + "_bias")};
+    return {&tensor(name), tensor_if_any(name + "_bias")};
   }
 
   /// The matrices called `names` on top of each other, `outputs` columns wide: one contraction.
-  Matrix matrix(std::initializer_list<std::string> names, std::int64_t outputs,
-                const std::string& scale, std::initializer_list<std::string> biases) const {
+  Matrix matrix(const std::vector<std::string>& names, std::int64_t outputs,
+                const std::string& scale, const std::vector<std::string>& biases) const {
+    Matrix m{columns(names, static_cast<size_t>(outputs)), tensor_if_any(scale), {}};
+    for (const std::string& name : biases)
+      if (has(name)) m.biases.push_back(&tensor(name));
+    return m;
+  }
+
+ private:
+  Vectors columns(const std::vector<std::string>& names, size_t outputs) const {
+    if (names.size() == 1) return Vectors::columns_of(tensor(names[0]).data, outputs);
     std::vector<float> rows;
     for (const std::string& name : names) {
       const Tensor& t = tensor(name);
       rows.insert(rows.end(), t.data.begin(), t.data.end());
     }
-    const auto width = static_cast<size_t>(outputs);
-    const size_t contracted = rows.size() / width;
-    Matrix m{Vectors(width, contracted, [&](size_t j, size_t k) { return rows[k * width + j]; }),
-             has(scale) ? tensor(scale).data : std::vector<float>(),
-             {}};
-    for (const std::string& name : biases)
-      if (has(name)) m.biases.push_back(tensor(name));
-    return m;
+    return Vectors::columns_of(std::move(rows), outputs);
   }
 
- private:
   const Weights& weights_;
 };
 
@@ -78,25 +79,21 @@ LayerWeights layer_weights(const Reader& read, const ModelConfig& c, std::int64_
   return w;
 }
 
-Vectors rows_of(const Tensor& t) {
-  const auto width = static_cast<size_t>(t.shape.back());
-  return {t.data.size() / width, width, [&](size_t i, size_t k) { return t.data[i * width + k]; }};
-}
-
 }  // namespace
 
 Model::Model(const Weights& weights)
     : config(weights.config()),
       table(Reader(weights).tensor("embed")),
       final_norm(Reader(weights).norm("final_norm")),
-      unembed(rows_of(config.tied ? table : Reader(weights).tensor("unembed"))) {
+      unembed(Vectors::rows_of(config.tied ? table.data : Reader(weights).tensor("unembed").data,
+                               static_cast<size_t>(config.V))),
+      unembed_bias(Reader(weights).tensor_if_any("unembed_bias")),
+      cos(Reader(weights).tensor_if_any("rope_cos")),
+      sin(Reader(weights).tensor_if_any("rope_sin")),
+      slopes(Reader(weights).tensor_if_any("alibi_slopes")) {
   const Reader read(weights);
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     layers.push_back(layer_weights(read, config, layer));
-  cos = read.optional_tensor("rope_cos");
-  sin = read.optional_tensor("rope_sin");
-  slopes = read.optional_tensor("alibi_slopes");
-  unembed_bias = read.optional_tensor("unembed_bias");
 }
 
 }  // namespace shardproof::oracle

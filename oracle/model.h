@@ -4,22 +4,22 @@
 #include <optional>
 #include <vector>
 
-#include "oracle/exact_sum.h"
+#include "oracle/contract.h"
 #include "weights/weights.h"
 
 namespace shardproof::oracle {
 
 /// A W matrix as numerics.weights stores it, ready to be contracted: one column per output channel.
 struct Matrix {
-  Vectors columns;             ///< the weights, or the int8 codes
-  std::vector<float> scales;   ///< of int8, one per column; else empty
-  std::vector<Tensor> biases;  ///< added in this order, in f32
+  Vectors columns;                    ///< the weights, or the int8 codes
+  const Tensor* scales = nullptr;     ///< of int8, one per column; else null
+  std::vector<const Tensor*> biases;  ///< added in this order, in f32
 };
 
 /// The gain of a norm, and its bias if the model has one.
 struct NormWeights {
-  Tensor gain;
-  std::optional<Tensor> bias;
+  const Tensor* gain = nullptr;
+  const Tensor* bias = nullptr;
 };
 
 /// Named after the checkpoint each one makes. A parallel block has block_out, a serial one norm2,
@@ -31,19 +31,20 @@ struct LayerWeights {
   std::optional<Matrix> up, block_out, attn_out, ffn_out;
 };
 
-/// All the weights, as numerics.weights stores them.
+/// All the weights, as numerics.weights stores them; null where the model has none.
 struct Model {
-  /// `weights` as as_stored() returns them.
+  /// `weights` as as_stored() returns them. They must outlive it: it sees them where they are, but
+  /// for two matrices that are one contraction.
   explicit Model(const Weights& weights);
 
   ModelConfig config;
-  Tensor table;  ///< V x E
+  const Tensor& table;  ///< V x E
   std::vector<LayerWeights> layers;
   NormWeights final_norm;
-  Vectors unembed;                     ///< one vector of E per token; unscaled
-  std::optional<Tensor> unembed_bias;  ///< one per token
-  std::optional<Tensor> cos, sin;      ///< position x pair; none without RoPE
-  std::optional<Tensor> slopes;        ///< of ALiBi, one per query head; none without
+  Vectors unembed;             ///< one vector of E per token; unscaled
+  const Tensor* unembed_bias;  ///< one per token
+  const Tensor *cos, *sin;     ///< position x pair; none without RoPE
+  const Tensor* slopes;        ///< of ALiBi, one per query head; none without
 };
 
 }  // namespace shardproof::oracle

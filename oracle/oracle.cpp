@@ -10,6 +10,8 @@
 
 #include "oracle/block.h"
 #include "oracle/constants.h"
+#include "oracle/contract.h"
+#include "oracle/each.h"
 #include "oracle/model.h"
 #include "oracle/pass.h"
 #include "oracle/request_check.h"
@@ -45,12 +47,13 @@ const Tensor& unembed(Pass& pass, const Model& model, const Tensor& x) {
   const auto L = static_cast<size_t>(pass.length());
   const Vectors last(static_cast<size_t>(pass.batch()), E,
                      [&](size_t b, size_t e) { return x.data[(b * L + pass.last(b)) * E + e]; });
-  Tensor s({pass.batch(), model.config.V});
-  s.data = contract(last, model.unembed);
+  Tensor s;
+  s.shape = {pass.batch(), model.config.V};
+  s.data = contract(last, model.unembed, pass.threads());
   Tensor logits = s;
   const double scale = Constants(model.config).of_logits;
   for (float& v : logits.data) v = static_cast<float>(static_cast<double>(v) * scale);
-  if (model.unembed_bias) {
+  if (model.unembed_bias != nullptr) {
     pass.scaled(-1, "logits", logits);
     const std::vector<float>& bias = model.unembed_bias->data;
     for (size_t n = 0; n < logits.data.size(); ++n)
@@ -88,7 +91,7 @@ Answer together(const Model& model, const Request& request) {
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
     const IntTensor ids = ids_of(plan, request.prompt, tokens);
-    Pass pass(answer, plan, request.numerics.act, ids);
+    Pass pass(answer, plan, request.numerics.act, ids, request.threads);
     const Tensor& logits = forward(pass, model, ids, caches);
     if (!plan.sample) continue;
     Draws draws{request.sampling, request.seed, {}, Constants(model.config).of_sampling};
@@ -105,34 +108,28 @@ Answer together(const Model& model, const Request& request) {
   return answer;
 }
 
-}  // namespace
-
-Answer run(const Weights& weights, const Request& request) {
-  require_ieee();
-  if (request.numerics.regime != Regime::exact)
-    throw Error("oracle_regime", fmt::format("the oracle knows regime=exact only, not {}",
-                                             to_string(request.numerics.regime)));
-  check_request(weights.config(), request.passes, request.prompt, IdsOf::prefill);
-  validate(weights);
-  const Model model(as_stored(weights, request.numerics.weights));
-  if (is_one_batch(request.passes)) return together(model, request);
+/// Each row by itself, put together.
+Answer one_by_one(const Model& model, const Request& request) {
   const auto B = static_cast<size_t>(request.prompt.shape[0]);
+  std::vector<Answer> alone(B);
+  each(B, request.threads, [&](size_t b) {
+    alone[b] = together(model, {request.numerics,
+                                ids_alone(request.prompt, b),
+                                passes_alone(request.passes, b),
+                                request.sampling,
+                                request.seed,
+                                {request.row(b)}});
+  });
   std::vector<Filed<Tensor>> rows;
   std::vector<std::map<std::string, IntTensor>> tokens;
   std::vector<std::map<std::string, Draws>> draws;
-  for (size_t b = 0; b < B; ++b) {
-    Answer own = together(model, {request.numerics,
-                                  ids_alone(request.prompt, b),
-                                  passes_alone(request.passes, b),
-                                  request.sampling,
-                                  request.seed,
-                                  {request.row(b)}});
+  for (Answer& own : alone) {
     tokens.push_back(std::move(own.tokens));
     draws.push_back(std::move(own.draws));
     rows.push_back(std::move(own));
   }
   Answer answer;
-  put_together(answer, rows, weights.config(), request.passes);
+  put_together(answer, rows, model.config, request.passes);
   for (size_t b = 0; b < B; ++b)
     for (const auto& [id, token] : tokens[b])
       answer.tokens.try_emplace(id, Shape{request.prompt.shape[0]}).first->second.data[b] =
@@ -143,6 +140,32 @@ Answer run(const Weights& weights, const Request& request) {
           .try_emplace(pass, Draws{request.sampling, request.seed, std::vector<Draw>(B), own.unit})
           .first->second.rows[b] = own.rows[0];
   return answer;
+}
+
+void check(const Weights& weights, const Request& request) {
+  require_ieee();
+  if (request.numerics.regime != Regime::exact)
+    throw Error("oracle_regime", fmt::format("the oracle knows regime=exact only, not {}",
+                                             to_string(request.numerics.regime)));
+  check_request(weights.config(), request.passes, request.prompt, IdsOf::prefill);
+}
+
+Answer answer(const Weights& stored, const Request& request) {
+  const Model model(stored);
+  return is_one_batch(request.passes) ? together(model, request) : one_by_one(model, request);
+}
+
+}  // namespace
+
+Answer run(const Weights& weights, const Request& request) {
+  check(weights, request);
+  validate(weights);
+  return answer(as_stored(weights, request.numerics.weights), request);
+}
+
+Answer run_stored(const Weights& stored, const Request& request) {
+  check(stored, request);
+  return answer(stored, request);
 }
 
 }  // namespace shardproof::oracle

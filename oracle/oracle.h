@@ -23,6 +23,7 @@ struct Request {
   Sampling sampling = {};
   std::uint64_t seed = 1;                  ///< of the random numbers that tokens are drawn by
   std::vector<std::int64_t> row_ids = {};  ///< what each row draws by; without them its number
+  int threads = 1;                         ///< that share the work; no bit depends on them
 
   std::int64_t row(std::size_t b) const {
     return row_ids.empty() ? static_cast<std::int64_t>(b) : row_ids.at(b);
@@ -46,5 +47,7 @@ struct Answer : Filed<Tensor> {
 /// statistic turned out non-finite: id and index named); and what require_ieee and
 /// validate(weights) throw.
 Answer run(const Weights& weights, const Request& request);
+/// The same of weights that as_stored has made of valid ones, for request.numerics.weights.
+Answer run_stored(const Weights& stored, const Request& request);
 
 }  // namespace shardproof::oracle

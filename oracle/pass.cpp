@@ -20,6 +20,10 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 void require_finite(const std::string& id, const Tensor& t) {
+  // Zero times a finite number is zero, times another NaN. Without a branch for each element.
+  bool finite = true;
+  for (const float v : t.data) finite &= v * 0.0F == 0.0F;
+  if (finite) return;
   for (std::size_t at = 0; at < t.data.size(); ++at)
     if (!std::isfinite(t.data[at]))
       throw Error("oracle_finite",
@@ -28,15 +32,15 @@ void require_finite(const std::string& id, const Tensor& t) {
 
 }  // namespace
 
-Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids)
-    : Places(plan), answer_(answer), name_(plan.name), act_(act) {
+Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids, int threads)
+    : Places(plan), answer_(answer), name_(plan.name), act_(act), threads_(threads) {
   answer_.open(plan, *this, ids);
 }
 
 const Tensor& Pass::store(int layer, std::string_view name, Tensor value) {
   if (act_ == ActType::f32) return keep(layer, name, std::move(value));
   Tensor stored = value;
-  for (float& v : stored.data) v = bf16(v);
+  each_element(stored.data.size(), [&](std::size_t n) { stored.data[n] = bf16(value.data[n]); });
   const Tensor& checkpoint = keep(layer, name, std::move(stored));
   if (!same_bits(value, checkpoint))
     answer_.unstored[checkpoint_id(name_, layer, name)] = std::move(value);
@@ -47,6 +51,13 @@ const Tensor& Pass::keep(int layer, std::string_view name, Tensor value) {
   const std::string id = checkpoint_id(name_, layer, name);
   require_finite(id, value);
   return answer_.checkpoints.insert_or_assign(id, std::move(value)).first->second;
+}
+
+const Tensor& Pass::contraction(int layer, std::string_view name, Tensor s) {
+  if (act_ == ActType::f32) return keep(layer, name, std::move(s));  // S is the checkpoint
+  const Tensor& checkpoint = store(layer, name, s);
+  raw(layer, name, std::move(s));
+  return checkpoint;
 }
 
 void Pass::raw(int layer, std::string_view name, Tensor s) {

@@ -35,7 +35,7 @@ class FieldRun {
   }
 
   Judgement judged(OracleMemo& memo) {
-    const auto known = memo.of_field(plan_, field_->setting());
+    const auto known = memo.of_field(plan_, field_->setting(), options_.threads);
     Judge judge(known->answer, findings_, dim_padding(plan_.given));
     Observers both({options_.observer, &judge});
     const bool own = options_.observer != nullptr;

@@ -24,6 +24,7 @@ struct Request {
   IntTensor ids;  ///< int32 [B, P]: of row b and position t, in prefill and decode
   Passes passes;
   FieldSetting setting;
+  int threads = 1;  ///< that share the work; no number depends on them
 };
 
 /// Every value of a run in the field regime, unsharded, under the ids that the float oracle files

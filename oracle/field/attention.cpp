@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "oracle/each.h"
 #include "oracle/field/block.h"
 
 namespace shardproof::oracle::field {
@@ -99,7 +100,7 @@ Value scores(Pass& pass, int layer, const Extents& x, const Value& q, const Valu
       product(q.degree, k_cache.degree)};
   Value score{raw.tensor, base2 ? raw.degree : product(raw.degree, kVariable)};
   if (slopes != nullptr) score.degree = sum(score.degree, kVariable);
-  for (size_t b = 0; b < x.B; ++b)
+  each_row(x.B, x.L * x.H * x.M * x.Q, pass.threads(), [&](size_t b) {
     for (size_t i = 0; i < x.L; ++i)
       for (size_t h = 0; h < x.H; ++h)
         for (size_t p = 0; p < x.visible(b, i); ++p) {
@@ -114,6 +115,7 @@ Value scores(Pass& pass, int layer, const Extents& x, const Value& q, const Valu
           raw.tensor.data[n * x.M + p] = s;
           score.tensor.data[n * x.M + p] = value;
         }
+  });
   Value checkpoint = pass.keep(layer, "score", std::move(score));
   pass.raw(layer, "score", std::move(raw));
   return checkpoint;
@@ -162,8 +164,8 @@ Value mean(Pass& pass, int layer, const Extents& x, const Softmax& of, const Val
                     v_cache.tensor.shape[3]}),
             product(of.exp.degree, v_cache.degree)};
   Value attn{raw.tensor, over(raw.degree, layer)};
-  std::vector<Number> channel(x.M);  // of the values of one row and kv head
-  for (size_t b = 0; b < x.B; ++b)
+  each_row(x.B, x.L * x.H * x.M * x.Q, pass.threads(), [&](size_t b) {
+    std::vector<Number> channel(x.M);  // of the values of one row and kv head
     for (size_t h = 0; h < x.H; ++h)
       for (size_t d = 0; d < x.Q; ++d) {
         for (size_t p = 0; p < x.M; ++p)
@@ -174,6 +176,7 @@ Value mean(Pass& pass, int layer, const Extents& x, const Softmax& of, const Val
               math.dot(&of.exp.tensor.data[n * x.M], channel.data(), x.M);
         }
       }
+  });
   for (size_t n = 0; n < of.denom.tensor.data.size(); ++n) {
     const Number inverse = pass.inverse_denom(layer, of.denom.tensor, n);
     for (size_t d = 0; d < x.Q; ++d)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "oracle/constants.h"
+#include "oracle/each.h"
 #include "weights/registry.h"
 
 namespace shardproof::oracle::field {
@@ -116,15 +117,15 @@ Value project(Pass& pass, int layer, std::string_view name, const Projection& of
   for (const auto& [input, matrix] : of.terms) {
     const Tensor& w = *pass.weight(layer, matrix);
     const size_t length = w.data.size() / count;  // contracted
-    std::vector<Number> column(length);
-    for (size_t j = 0; j < count; ++j) {
+    const Number* const inputs = input.tensor.data.data();
+    each_row(count, rows * length, pass.threads(), [&](size_t j) {
+      std::vector<Number> column(length);
       for (size_t k = 0; k < length; ++k) column[k] = w.data[k * count + j];
       for (size_t row = 0; row < rows; ++row) {
         Number& element = y.tensor.data[row * count + j];
-        const Number* const x = input.tensor.data.data() + row * length;
-        element = math.add(element, math.dot(x, column.data(), length));
+        element = math.add(element, math.dot(inputs + row * length, column.data(), length));
       }
-    }
+    });
     y.degree = sum(y.degree, product(input.degree, kVariable));
   }
   Value s = y;

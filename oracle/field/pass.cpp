@@ -17,11 +17,12 @@ Number Function::operator()(const Number& v) const {
   return keeps_zero_ && v == Number{} ? v : random_.function(hash_, v);
 }
 
-Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids)
+Pass::Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids, int threads)
     : Places(plan),
       answer_(answer),
       name_(plan.name),
       act_(act),
+      threads_(threads),
       math_(answer.setting),
       random_(answer.setting) {
   answer_.open(plan, *this, ids);

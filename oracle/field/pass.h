@@ -36,9 +36,10 @@ class Function {
 /// value is filed under its id. A layer below 0 is no layer ("decode.1.embed").
 class Pass : public Places {
  public:
-  Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids);
+  Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids, int threads);
 
   const Arithmetic& math() const { return math_; }
+  int threads() const { return threads_; }
   const ModelConfig& config() const { return answer_.config; }
   /// The weight called `name` of the layer, "wq" or "wq_scale"; null if the model has none.
   const Tensor* weight(int layer, std::string_view name) const;
@@ -72,6 +73,7 @@ class Pass : public Places {
   Answer& answer_;
   std::string name_;
   ActType act_;
+  int threads_;
   Arithmetic math_;
   Random random_;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "oracle/each.h"
 #include "oracle/field/answer.h"
 #include "oracle/field/block.h"
 #include "oracle/field/pass.h"
@@ -50,11 +51,11 @@ Value unembed(Pass& pass, const Value& x) {
   const auto L = static_cast<size_t>(pass.length());
   const Tensor& U = *pass.weight(-1, c.tied ? "embed" : "unembed");
   Value s{Tensor({pass.batch(), c.V}), product(x.degree, kVariable)};
-  for (size_t n = 0; n < s.tensor.data.size(); ++n) {
+  each_row(s.tensor.data.size(), E, pass.threads(), [&](size_t n) {
     const size_t b = n / V;
     s.tensor.data[n] =
         pass.math().dot(&x.tensor.data[(b * L + pass.last(b)) * E], &U.data[n % V * E], E);
-  }
+  });
   Value logits =
       scaled(pass, s,
              model_scale(pass, "logit_scale", c.softmax == Softmax::base2 ? 1.0F : c.logit_scale));
@@ -90,7 +91,7 @@ Answer together(const Request& request) {
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
     const IntTensor ids = ids_at(plan, request.ids);
-    Pass pass(answer, plan, request.act, ids);
+    Pass pass(answer, plan, request.act, ids, request.threads);
     Value x = embed(pass, ids);
     for (size_t layer = 0; layer < caches.size(); ++layer)
       x = block(pass, static_cast<int>(layer), x, caches[layer]);
@@ -134,7 +135,7 @@ Answer run(const Request& request) {
 
 Answer run_embedding(const Request& request) {
   Answer answer = opened(request);
-  Pass pass(answer, request.passes.at(0), request.act, request.ids);
+  Pass pass(answer, request.passes.at(0), request.act, request.ids, request.threads);
   embed(pass, request.ids);
   return answer;
 }

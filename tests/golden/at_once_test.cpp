@@ -40,6 +40,26 @@ TEST(ThreadsOverChips, LeaveEveryBitAsItIs) {
     }
 }
 
+TEST(ThreadsOfTheOracle, LeaveEveryBitAsItIs) {
+  // Products that are worth a thread, and rows that run alone.
+  for (const char* rows : {"batch=24 prompt=8", "batch=6 prompt=8 lengths=5,8"}) {
+    const Case c = parse_case(
+        "torus=1x1x1 model=palm-tiny,layers=1,E=64,F=256,H=64,Q=4,V=96 gen=2 seed=5 act=bf16 " +
+        std::string(rows));
+    OracleMemo of_one, of_three;
+    const RunPlan plan = make_plan(c);
+    const auto one = of_one.get(plan), three = of_three.get(plan, nullptr, 3);
+    ASSERT_EQ(one->answer.checkpoints.size(), three->answer.checkpoints.size());
+    for (const auto& [id, value] : one->answer.checkpoints)
+      EXPECT_EQ(value.data, three->answer.checkpoints.at(id).data) << id;
+    const FieldSetting setting{.seed = 3};
+    const auto field_one = of_one.of_field(plan, setting);
+    const auto field_three = of_three.of_field(plan, setting, 3);
+    for (const auto& [id, value] : field_one->answer.checkpoints)
+      EXPECT_TRUE(value.data == field_three->answer.checkpoints.at(id).data) << id;
+  }
+}
+
 TEST(CasesAtOnce, ShareOneMemo) {
   // Neighbours ask the memo the same question, and there are more questions than it keeps.
   std::vector<Case> list;

@@ -1,5 +1,6 @@
 // Exact sums against MPFR, by both methods, on kind and on hostile data; and plain f64 summation,
 // which must be seen to fail on the same data.
+#include "oracle/contract.h"
 #include "oracle/exact_sum.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace shardproof::oracle {
+
+__extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 Uint128;
+
+/// A finite f32 as an integer times a power of two: |integer| < 2^24, exponent >= -149.
+struct Parts {
+  std::int64_t integer;
+  int exponent;
+};
+
+/// Throws Error("oracle_finite", ...) of an infinity or NaN.
+Parts parts_of(float v);
+
+/// (float) RN64(±integer·2^exponent), where `sticky` says that the integer had more bits, all below
+/// its last one. The cast from 64 bits to f64 rounds to nearest even and cannot be off the sticky
+/// bit, because an integer with dropped bits has its top bit set: 11 bits lie below the rounding.
+float rounded(bool negative, std::uint64_t integer, bool sticky, int exponent);
+
+/// (float) RN64(sum·2^exponent); of zero +0.
+float rounded(Int128 sum, int exponent);
+
+}  // namespace shardproof::oracle
