@@ -53,22 +53,14 @@ std::int64_t size_of_class(std::size_t c) {
   return static_cast<std::int64_t>((8 + c % 8 + 1) * step);
 }
 
-void fill(void* block, std::size_t bytes) { std::memset(block, kNaN, bytes); }
-
-/// A block, and whether it is full of NaN, which a Hostile need not write again.
-struct Block {
-  void* at;
-  bool filled;
-};
-
 struct FreeList {
   std::mutex mutex;
-  std::vector<Block> blocks;
+  std::vector<void*> blocks;
 };
 
 class Memory {
  public:
-  Block take(std::size_t bytes) {
+  void* take(std::size_t bytes) {
     const std::size_t size = rounded_up(std::max<std::size_t>(bytes, 1));
     const auto grown = static_cast<std::int64_t>(size);
     raise(peak_live_, live_.fetch_add(grown, std::memory_order_relaxed) + grown);
@@ -76,7 +68,7 @@ class Memory {
     {
       const std::lock_guard lock(list.mutex);
       if (!list.blocks.empty()) {
-        const Block block = list.blocks.back();
+        void* block = list.blocks.back();
         list.blocks.pop_back();
         return block;
       }
@@ -88,11 +80,10 @@ class Memory {
       throw std::bad_alloc();
     }
     raise(peak_held_, held_.fetch_add(grown, std::memory_order_relaxed) + grown);
-    return {block, false};
+    return block;
   }
 
-  /// `filled`: all rounded_up(bytes) of it are.
-  void give_back(void* block, std::size_t bytes, bool filled) noexcept {
+  void give_back(void* block, std::size_t bytes) noexcept {
     const std::size_t size = rounded_up(std::max<std::size_t>(bytes, 1));
     const auto shrunk = static_cast<std::int64_t>(size);
     live_.fetch_sub(shrunk, std::memory_order_relaxed);
@@ -100,7 +91,7 @@ class Memory {
       FreeList& list = lists_[size_class(size)];
       try {
         const std::lock_guard lock(list.mutex);
-        list.blocks.push_back({block, filled});
+        list.blocks.push_back(block);
         return;
       } catch (const std::bad_alloc&) {
         // No room to remember it: to the system, then.
@@ -138,7 +129,7 @@ class Memory {
       const std::lock_guard lock(lists_[c].mutex);
       auto& blocks = lists_[c].blocks;
       while (!blocks.empty() && held_.load(std::memory_order_relaxed) + more > most_held()) {
-        ::operator delete (blocks.back().at, std::align_val_t{kAlign});
+        ::operator delete (blocks.back(), std::align_val_t{kAlign});
         blocks.pop_back();
         held_.fetch_sub(size_of_class(c), std::memory_order_relaxed);
       }
@@ -161,16 +152,14 @@ std::atomic<int> hostile_returned{0};
 }  // namespace
 
 void* take(std::size_t bytes) {
-  const Block block = memory().take(bytes);
-  if (hostile_fresh.load(std::memory_order_relaxed) > 0 && !block.filled) fill(block.at, bytes);
-  return block.at;
+  void* block = memory().take(bytes);
+  if (hostile_fresh.load(std::memory_order_relaxed) > 0) std::memset(block, kNaN, bytes);
+  return block;
 }
 
 void give_back(void* block, std::size_t bytes) noexcept {
-  const bool fills = hostile_returned.load(std::memory_order_relaxed) > 0;
-  // To its end: who takes it next may ask for more of it.
-  if (fills) fill(block, rounded_up(std::max<std::size_t>(bytes, 1)));
-  memory().give_back(block, bytes, fills);
+  if (hostile_returned.load(std::memory_order_relaxed) > 0) std::memset(block, kNaN, bytes);
+  memory().give_back(block, bytes);
 }
 
 bool recycles() { return kRecycled; }

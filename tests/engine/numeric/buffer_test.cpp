@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -45,33 +44,6 @@ TEST(ChipMemory, BlocksAreApartAndAligned) {
   }
   for (std::size_t i = 0; i < buffers.size(); ++i)
     for (unsigned char c : buffers[i]) ASSERT_EQ(c, static_cast<unsigned char>(i));
-}
-
-bool all_nan(const Buffer<float>& numbers) {
-  return std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::isnan(x); });
-}
-
-TEST(ChipMemory, IsFilledToItsEndWhateverWasAskedOfItBefore) {
-  // 144 numbers are the size that the others are rounded up to: all have one block by turns.
-  for (std::size_t before : {130U, 143U, 144U})
-    for (std::size_t after : {130U, 143U, 144U}) {
-      { const Buffer<float> ones(144, 1.0F); }
-      const chip_memory::Hostile hostile(true, true);
-      { const Buffer<float> ones(before, 1.0F); }
-      EXPECT_TRUE(all_nan(Buffer<float>(after))) << before << " then " << after;
-    }
-}
-
-TEST(ChipMemory, IsFilledAgainAfterItWasUsedWithoutHazards) {
-  const auto use = [] { const Buffer<float> ones(144, 1.0F); };
-  use();
-  {
-    const chip_memory::Hostile hostile(true, true);
-    use();
-  }
-  use();  // it was full of NaN, and is no more
-  const chip_memory::Hostile hostile(true, true);
-  EXPECT_TRUE(all_nan(Buffer<float>(144)));
 }
 
 }  // namespace
