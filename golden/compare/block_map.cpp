@@ -40,6 +40,33 @@ Shape judged_block(const Layout& layout, const Shape& shape, const Torus& torus)
   return local;
 }
 
+JudgedBlocks::JudgedBlocks(const Layout& layout, const Shape& shape, const Torus& torus) {
+  const Shape block = judged_block(layout, shape, torus);
+  elements_ = element_count(block);
+  // The last dims that a block has whole, and its share of the one before them.
+  std::size_t outer = block.size();
+  while (outer > 0) {
+    run_ *= block[--outer];
+    if (block[outer] != shape[outer]) break;
+  }
+  if (elements_ > 0) {
+    Shape index(outer, 0);
+    for (std::int64_t run = 0; run < elements_ / run_; ++run) {
+      std::int64_t from = 0;
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        from = from * shape[d] + (d < outer ? index[d] : 0);
+      runs_.push_back(from);
+      for (std::size_t d = outer; d-- > 0 && ++index[d] == block[d];) index[d] = 0;
+    }
+  }
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    const Shape offset = judged_offset(layout, shape, torus, chip);
+    std::int64_t first = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) first = first * shape[d] + offset[d];
+    firsts_.push_back(first);
+  }
+}
+
 std::vector<int> judged_group(const Layout& layout, const Torus& torus, int chip) {
   const std::array<int, 3> mine = judged_coordinates(torus, chip);
   std::vector<int> members;

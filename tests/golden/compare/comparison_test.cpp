@@ -157,7 +157,9 @@ TEST(Comparison, OfWhatCannotBeComparedIsACallersMistake) {
   changed.integer = true;
   EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "compare_c1") << "f32, not int32";
   changed = f.expected;
-  changed.bits.pop_back();
+  std::vector<std::uint32_t> fewer = changed.bits.copy();
+  fewer.pop_back();
+  changed.bits = fewer;
   EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "compare_c1") << "too few bits";
 }
 
