@@ -59,10 +59,16 @@ JudgedBlocks::JudgedBlocks(const Layout& layout, const Shape& shape, const Torus
       for (std::size_t d = outer; d-- > 0 && ++index[d] == block[d];) index[d] = 0;
     }
   }
+  firsts_.reserve(static_cast<std::size_t>(torus.chips()));
   for (int chip = 0; chip < torus.chips(); ++chip) {
-    const Shape offset = judged_offset(layout, shape, torus, chip);
+    const std::array<int, 3> where = judged_coordinates(torus, chip);
     std::int64_t first = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) first = first * shape[d] + offset[d];
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      std::int64_t of_dim = 0;
+      for (Axis a : layout.dims()[d].axes)
+        of_dim = of_dim * torus.size(a) + where[static_cast<std::size_t>(a)];
+      first = first * shape[d] + of_dim * block[d];
+    }
     firsts_.push_back(first);
   }
 }
@@ -80,6 +86,12 @@ std::vector<int> judged_group(const Layout& layout, const Torus& torus, int chip
     if (same) members.push_back(other);
   }
   return members;
+}
+
+int judged_first(const Layout& layout, const Torus& torus, int chip) {
+  std::array<int, 3> where = judged_coordinates(torus, chip);
+  for (Axis a : layout.partial()) where[static_cast<std::size_t>(a)] = 0;
+  return (where[0] * torus.size(Axis::y) + where[1]) * torus.size(Axis::z) + where[2];
 }
 
 std::size_t judged_part(const Layout& layout, const Torus& torus, int chip) {

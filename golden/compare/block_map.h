@@ -30,6 +30,9 @@ Shape judged_block(const Layout& layout, const Shape& shape, const Torus& torus)
 /// complete layout the chip alone.
 std::vector<int> judged_group(const Layout& layout, const Torus& torus, int chip);
 
+/// The first of them.
+int judged_first(const Layout& layout, const Torus& torus, int chip);
+
 /// Which of the summands of a partial layout a chip holds: its coordinates on the partial axes as
 /// one number, in the order x, y, z, z fastest.
 std::size_t judged_part(const Layout& layout, const Torus& torus, int chip);

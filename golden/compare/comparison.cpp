@@ -86,11 +86,16 @@ class Comparer {
 
   Groups sums() const {
     Groups groups;
+    for (Axis a : layout_.partial())
+      groups.size *= static_cast<std::size_t>(value_.torus().size(a));
+    const auto chips = static_cast<std::size_t>(value_.torus().chips());
+    groups.chips.resize(chips);
+    std::vector<std::size_t> next(chips);  // of each group's first chip, where its next member goes
+    std::size_t begun = 0;
     for (int chip = 0; chip < value_.torus().chips(); ++chip) {
-      const std::vector<int> members = judged_group(layout_, value_.torus(), chip);
-      if (members.front() != chip) continue;  // counted with its group's first chip
-      groups.size = members.size();
-      groups.chips.insert(groups.chips.end(), members.begin(), members.end());
+      const auto first = static_cast<std::size_t>(judged_first(layout_, value_.torus(), chip));
+      if (first == static_cast<std::size_t>(chip)) next[first] = groups.size * begun++;
+      groups.chips[next[first]++] = chip;
     }
     return groups;
   }
@@ -165,6 +170,7 @@ class Comparer {
   struct Stretch {
     std::size_t group;
     std::int64_t from, to;
+    bool apart = false;  ///< the memory is read for another group; what it does not show is not
     std::int64_t elements = 0;  ///< compared, up to the first that is wrong
     std::int64_t local = -1;    ///< of that one, and its number
     std::int64_t element = -1;
@@ -176,8 +182,13 @@ class Comparer {
     typename Shards::Reader reader(shards, group);
     each_piece(block_of(group), stretch.from, stretch.to,
                [&](std::int64_t local, std::int64_t element, std::int64_t n) {
-                 const std::int64_t right =
-                     reader.wrong(local, expected_.from(static_cast<std::size_t>(element)), n);
+                 const std::byte* const want = expected_.from(static_cast<std::size_t>(element));
+                 std::int64_t right = n;
+                 if constexpr (Shards::kApart)
+                   right = stretch.apart ? reader.look_apart(local, want, n)
+                                         : reader.wrong(local, want, n);
+                 else
+                   right = reader.wrong(local, want, n);
                  stretch.elements += std::min(right + 1, n);
                  if (right == n) return false;
                  stretch.local = local + right;
@@ -202,12 +213,14 @@ class Comparer {
       }
     const std::vector<std::size_t> lead = leads(groups, shards);
     std::vector<Stretch> stretches;
-    for (std::size_t g = 0; g < groups.count(); ++g)
+    for (std::size_t g = 0; g < groups.count(); ++g) {
       for (std::int64_t from = 0; lead[g] == g && from < blocks_.elements(); from += kAtATime)
         stretches.push_back({g, from, std::min(from + kAtATime, blocks_.elements())});
-    const std::int64_t read_in_all =
-        std::accumulate(stretches.begin(), stretches.end(), std::int64_t{0},
-                        [](std::int64_t sum, const Stretch& s) { return sum + s.to - s.from; });
+      if (Shards::kApart && lead[g] != g) stretches.push_back({g, 0, blocks_.elements(), true});
+    }
+    const std::int64_t read_in_all = std::accumulate(
+        stretches.begin(), stretches.end(), std::int64_t{0},
+        [](std::int64_t sum, const Stretch& s) { return sum + (s.apart ? 0 : s.to - s.from); });
     (read_in_all < 2 * kAtATime ? calling_thread() : threads_)
         .for_each(std::ssize(stretches), [&](std::int64_t i) {
           read(groups, shards, stretches[static_cast<std::size_t>(i)]);
@@ -220,7 +233,8 @@ class Comparer {
       return s.local >= 0;
     });
     const std::size_t last = wrong == stretches.end() ? groups.count() : wrong->group + 1;
-    for (std::size_t g = 0; g < last; ++g) result.elements += compared[lead[g]];
+    for (std::size_t g = 0; g < last; ++g)
+      result.elements += compared[Shards::kApart ? g : lead[g]];
     if (wrong == stretches.end()) return result;
     const std::span<const int> group = groups.at(wrong->group);
     const Word want = expected_[static_cast<std::size_t>(wrong->element)];

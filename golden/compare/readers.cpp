@@ -14,25 +14,39 @@ void SummedShards::Reader::sum(std::int64_t from) {
   sums_.finish();
 }
 
+namespace {
+
+std::uint32_t word_at(const std::byte* words, std::int64_t i) {
+  std::uint32_t word;
+  std::memcpy(&word, words + static_cast<std::size_t>(i) * sizeof word, sizeof word);
+  return word;
+}
+
+}  // namespace
+
 std::int64_t SummedShards::Reader::wrong(std::int64_t local, const std::byte* want,
                                          std::int64_t n) {
-  const auto must_be = [&](std::int64_t i) {
-    Word word;
-    std::memcpy(&word, want + static_cast<std::size_t>(i) * sizeof word, sizeof word);
-    return word;
-  };
   for (std::int64_t done = 0; done < n;) {
-    const std::int64_t at_local = local + done;
-    if (at_local < from_ || at_local >= to_) sum(at_local);
+    const std::int64_t next = local + done;
+    if (next < from_ || next >= to_) sum(next);
     const std::int64_t end = std::min(n, to_ - local);
-    const bool decided = sums_.are(want + static_cast<std::size_t>(done) * sizeof(Word),
-                                   at_local - from_, end - done);
-    // One by one where not all are; else those alone whose origins are looked at.
-    std::int64_t next = decided ? (at_local + every_ - 1) / every_ * every_ - local : done;
-    for (; next < end; next += decided ? every_ : 1)
-      if (at(local + next, must_be(next)) != must_be(next)) return next;
+    const std::byte* const words = want + static_cast<std::size_t>(done) * sizeof(Word);
+    if (sums_.are(words, next - from_, end - done)) {
+      const std::int64_t right = look_apart(next, words, end - done);
+      if (right < end - done) return done + right;
+    } else {
+      for (std::int64_t i = done; i < end; ++i)
+        if (at(local + i, word_at(want, i)) != word_at(want, i)) return i;
+    }
     done = end;
   }
+  return n;
+}
+
+std::int64_t SummedShards::Reader::look_apart(std::int64_t local, const std::byte* want,
+                                              std::int64_t n) {
+  for (std::int64_t i = (local + every_ - 1) / every_ * every_ - local; i < n; i += every_)
+    if (at(local + i, word_at(want, i)) != word_at(want, i)) return i;
   return n;
 }
 

@@ -18,6 +18,7 @@ namespace shardproof {
 //
 // size(chip): how many elements a chip holds.
 // identify(chips, to): appends what tells the memory read for a group of chips from all other.
+// kApart: whether the group is also read for what that memory does not show, by look_apart.
 // Reader(shards, chips): reads one group's elements, by one thread.
 //   wrong(local, want, n): of n elements from `local` on, which must be the words at `want`, the
 //     first that is not what it must be; n if all are.
@@ -41,6 +42,7 @@ std::int64_t first_difference(const std::byte* a, const std::byte* b, std::int64
 template <class T, class Of>
 struct HeldShards {
   using Word = Of;
+  static constexpr bool kApart = false;
   const ChipArrays<T>& chips;
 
   const Buffer<T>& of(int chip) const { return chips[static_cast<std::size_t>(chip)]; }
@@ -67,6 +69,9 @@ struct HeldShards {
 /// the origins too, which a later step may need.
 struct SummedShards {
   using Word = std::uint32_t;
+  /// Where origins are not told, the terms are those that each chip multiplied itself: by operands
+  /// that memory which chips share says nothing of.
+  static constexpr bool kApart = true;
   const Partial& partial;
   std::int64_t block;  ///< elements of a chip's
 
@@ -76,10 +81,7 @@ struct SummedShards {
       const auto c = static_cast<std::size_t>(chip);
       to.push_back(std::bit_cast<std::uintptr_t>(partial.values[c].data()));
       to.push_back(std::bit_cast<std::uintptr_t>(partial.bounds[c].data()));
-      // Without origins of its own the terms are those that this very chip multiplied.
-      to.push_back(partial.origins[c].empty()
-                       ? static_cast<std::uintptr_t>(chip)
-                       : std::bit_cast<std::uintptr_t>(partial.origins[c].data()));
+      to.push_back(std::bit_cast<std::uintptr_t>(partial.origins[c].data()));
     }
   }
 
@@ -92,6 +94,9 @@ struct SummedShards {
       for (const int chip : group) elements_.push_back({chip, 0});
     }
     std::int64_t wrong(std::int64_t local, const std::byte* want, std::int64_t n);
+    /// The same of those elements alone whose origins are looked at, where the group's values and
+    /// bounds are known to be right.
+    std::int64_t look_apart(std::int64_t local, const std::byte* want, std::int64_t n);
     Word at(std::int64_t local, Word want);
 
    private:
@@ -108,6 +113,7 @@ struct SummedShards {
 /// Partial sums of the field regime by their sum; one that is no number makes none.
 struct SummedNumbers {
   using Word = FieldElement;
+  static constexpr bool kApart = false;
   const FieldShards& shards;
 
   const Buffer<FieldElement>& of(int chip) const {

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <bit>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -152,6 +153,23 @@ void expect_same(const ExpectedBits& expected, const Layout& layout, const Shard
   RC_ASSERT(told(compare(expected, layout, value, threads)) == wanted);
 }
 
+/// Some chip holds what another one does, whatever block it must hold. Of chips that must hold the
+/// same block many do.
+template <class Chips>
+void draw_shared(Chips& chips, const std::function<std::int64_t(int)>& block) {
+  const auto count = static_cast<int>(chips.size());
+  for (int chip = 1; chip < count; ++chip)
+    for (int other = 0; other < chip; ++other)
+      if (block(chip) == block(other)) {
+        if (draw_int(0, 2) > 0)
+          chips.share(static_cast<std::size_t>(chip), static_cast<std::size_t>(other));
+        break;
+      }
+  if (draw_int(0, 2) == 0)
+    chips.share(static_cast<std::size_t>(draw_int(0, count - 1)),
+                static_cast<std::size_t>(draw_int(0, count - 1)));
+}
+
 /// An element of some chip: the first, the last or any.
 std::size_t draw_place(std::size_t size) {
   const int last = static_cast<int>(size) - 1;
@@ -181,6 +199,11 @@ RC_GTEST_PROP(ComparisonByElements, OfFloatsAndOfF32Summands, ()) {
   for (int chip = 0; chip < torus.chips(); ++chip)
     chips.push_back(
         of_part[judged_part(layout, torus, chip)].f32()[static_cast<std::size_t>(chip)]);
+  const JudgedBlocks blocks(layout, shape, torus);
+  draw_shared(chips, [&](int chip) {
+    const auto part = static_cast<std::int64_t>(judged_part(layout, torus, chip));
+    return part * element_count(shape) + blocks.first(chip);
+  });
   Sharded value(torus, layout, shape, std::move(chips));
   const ExpectedBits expected{.shape = shape,
                               .bits = Words<std::uint32_t>::of_parts(words),
@@ -235,9 +258,10 @@ RC_GTEST_PROP(ComparisonByElements, OfExactPartialSums, ()) {
     Buffer<float> bounds;
     Buffer<Origin> origins;
     for (std::size_t i = 0; i < count; ++i) {
-      // 2^30 and less by turns: their sums round, and now and then cancel.
-      const float size = (i + static_cast<std::size_t>(chip)) % 3 == 0 ? 0x1p30F : 1.0F;
-      of_chip.push_back(size * static_cast<float>(static_cast<int>(i * 31 % 17) - 8 + chip % 2));
+      // By turns of chips 2^60, its negative and a small number: their sums lose what is small, and
+      // then the large ones are gone.
+      const float sizes[] = {i % 3 == 0 ? 0x1p60F : 3.0F, i % 3 == 0 ? -0x1p60F : 5.0F, 7.0F};
+      of_chip.push_back(sizes[chip % 3] * static_cast<float>(i % 17 + 1));
       values.push_back(static_cast<double>(of_chip.back()));
       if (bounded) bounds.push_back(i % 11 == 0 ? 1e6F : 1e-9F);
       if (moved) origins.push_back({chip, static_cast<std::uint32_t>(i)});
