@@ -68,8 +68,8 @@ void DriftMeter::measure(const ScalarModel& model) {
   if (!apart_)
     for (const auto& [key, made] : model.values()) {
       const Role& m = made.role;
-      if (made.input || m.kind != Role::Kind::checkpoint || made.value.integer() ||
-          made.value.layout.is_partial())
+      if (made.input || m.kind != Role::Kind::checkpoint || made.value->integer() ||
+          made.value->layout.is_partial())
         continue;
       const auto exact = exact_.checkpoints.find(checkpoint_id(model.pass(), made.layer, m.name));
       if (exact == exact_.checkpoints.end()) continue;
@@ -78,12 +78,12 @@ void DriftMeter::measure(const ScalarModel& model) {
       const std::vector<float>& whole = m.last ? rows : exact->second.data;
       Shape own = exact->second.shape;
       if (m.last) own.erase(own.begin() + 1);
-      const Shape placed = model.padding().placed(whole_letters(made.value.layout), own);
+      const Shape placed = model.padding().placed(whole_letters(made.value->layout), own);
       const std::vector<float> without =
-          placed == own || element_count(placed) != element_count(made.value.shape)
+          placed == own || element_count(placed) != element_count(made.value->shape)
               ? std::vector<float>()
-              : without_padding(made.value.whole(), own, placed);
-      const std::vector<float>& mine = without.empty() ? made.value.whole() : without;
+              : without_padding(made.value->whole(), own, placed);
+      const std::vector<float>& mine = without.empty() ? made.value->whole() : without;
       if (whole.size() != mine.size()) continue;
       double& most = drift_.relative[m.name];
       most = std::max(most, relative_distance(mine, whole, row_padding(m, own, rows_of_pass)));

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "golden/row_padding.h"
 #include "golden/sampling_value.h"
@@ -15,45 +16,63 @@
 namespace shardproof {
 namespace {
 
+/// A tensor of the oracle's, which outlives what is expected: its words are not copied.
 template <class T>
 Expected expect(std::string id, const Array<T>& tensor) {
-  Expected e{{tensor.shape, std::vector<std::uint32_t>(tensor.data.size()),
-              std::is_same_v<T, std::int32_t>},
-             std::move(id)};
-  std::memcpy(e.bits.data(), tensor.data.data(), 4 * tensor.data.size());
-  return e;
+  return {{tensor.shape, Words<std::uint32_t>::of(tensor.data), std::is_same_v<T, std::int32_t>},
+          std::move(id)};
 }
 
 Expected expect(std::string id, const oracle::field::Tensor& tensor) {
-  Expected e{{tensor.shape, {}, false}, std::move(id)};
-  e.numbers.reserve(tensor.data.size());
-  for (const oracle::field::Number& v : tensor.data) e.numbers.push_back({v.lane});
+  return {{tensor.shape, {}, false, Words<FieldElement>::of(tensor.data)}, std::move(id)};
+}
+
+/// A tensor that was made for the purpose.
+template <class T>
+Expected expect(std::string id, Array<T>&& made) {
+  Expected e = expect(std::move(id), std::as_const(made));
+  if (e.numbers.empty())
+    e.bits = e.bits.copy();
+  else
+    e.numbers = e.numbers.copy();
   return e;
 }
 
-/// Calls body(the bits or the numbers): whichever it has.
+/// Calls body(a copy of the bits or the numbers), whichever it has, to change it.
 template <class Body>
 void with_words(Expected& e, Body&& body) {
+  const auto changed = [&](auto& words) {
+    auto copy = words.copy();
+    body(copy);
+    words = std::move(copy);
+  };
   if (e.numbers.empty())
-    body(e.bits);
+    changed(e.bits);
   else
-    body(e.numbers);
+    changed(e.numbers);
 }
 
 /// Of a tensor [B, L, ...] the last token of every row, at these places: [B, ...].
 Expected last_tokens(Expected e, const IntTensor& last) {
   const std::int64_t B = e.shape[0];
   const std::int64_t L = e.shape[1];
-  with_words(e, [&](auto& words) {
-    const std::ptrdiff_t row = std::ssize(words) / (B * L);
-    std::remove_reference_t<decltype(words)> kept;
-    for (std::int64_t b = 0; b < B; ++b) {
-      const auto begin = words.begin() + (b * L + last.data[static_cast<std::size_t>(b)]) * row;
-      kept.insert(kept.end(), begin, begin + row);
-    }
-    words = std::move(kept);
-  });
   e.shape.erase(e.shape.begin() + 1);
+  if (L == 1) return e;
+  const auto kept = [&](auto& words) {
+    const std::size_t row = words.size() / static_cast<std::size_t>(B * L);
+    std::vector<std::remove_cvref_t<decltype(words[0])>> rows;
+    rows.reserve(row * static_cast<std::size_t>(B));
+    for (std::int64_t b = 0; b < B; ++b) {
+      const std::size_t begin =
+          static_cast<std::size_t>(b * L + last.data[static_cast<std::size_t>(b)]) * row;
+      for (std::size_t i = begin; i < begin + row; ++i) rows.push_back(words[i]);
+    }
+    words = std::move(rows);
+  };
+  if (e.numbers.empty())
+    kept(e.bits);
+  else
+    kept(e.numbers);
   return e;
 }
 
@@ -73,14 +92,17 @@ Word unwritten() {
 Expected with_unwritten_slots(Expected e, const IntTensor& written) {
   const std::int64_t B = e.shape[0];
   const std::int64_t M = e.shape[1];
+  const auto end = [&](std::int64_t b) {
+    return std::min<std::int64_t>(written.data[static_cast<std::size_t>(b)], M);
+  };
+  bool full = true;
+  for (std::int64_t b = 0; b < B; ++b) full = full && end(b) == M;
+  if (full) return e;
   with_words(e, [&](auto& words) {
-    const std::int64_t slot = M > 0 ? std::ssize(words) / (B * M) : 0;
-    for (std::int64_t b = 0; b < B; ++b) {
-      const std::int64_t end = written.data[static_cast<std::size_t>(b)];
-      std::fill(words.begin() + (b * M + std::min(end, M)) * slot,
-                words.begin() + (b + 1) * M * slot,
+    const std::int64_t slot = std::ssize(words) / (B * M);
+    for (std::int64_t b = 0; b < B; ++b)
+      std::fill(words.begin() + (b * M + end(b)) * slot, words.begin() + (b + 1) * M * slot,
                 unwritten<typename std::remove_reference_t<decltype(words)>::value_type>());
-    }
   });
   return e;
 }
@@ -94,21 +116,23 @@ Expected candidates(const oracle::Answer& answer, const std::string& id, const s
   const std::int64_t V = logits.shape[1];
   const std::int64_t width = padding.placed('V', V) / C;
   Expected e{{{B, C}, {}, index}, id};
+  std::vector<std::uint32_t> bits;
   if (padding.pads('V')) e.padding.assign(static_cast<std::size_t>(B * C), false);
   for (std::int64_t i = 0; i < B * C; ++i) {
     const float* const row = logits.data.data() + i / C * V;
     const std::int64_t first = i % C * width;
     if (first >= V) {
       e.padding[static_cast<std::size_t>(i)] = true;
-      e.bits.push_back(0);
+      bits.push_back(0);
       continue;
     }
     std::int64_t best = first;
     for (std::int64_t v = first; v < std::min(first + width, V); ++v)
       if (row[v] > row[best]) best = v;
-    e.bits.push_back(index ? static_cast<std::uint32_t>(best)
-                           : std::bit_cast<std::uint32_t>(row[best]));
+    bits.push_back(index ? static_cast<std::uint32_t>(best)
+                         : std::bit_cast<std::uint32_t>(row[best]));
   }
+  e.bits = std::move(bits);
   return e;
 }
 
@@ -167,10 +191,22 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
   return checkpoint_id(pass, scope.layer, name);
 }
 
-/// weight(id) is what a weight must be, or "ones".
-template <class Answer, class Weight>
-Expected whole_value(const Answer& answer, Weight&& weight, const Scope& scope, const Role& role,
-                     const Shape& shape, const DimPadding& padding) {
+/// What weights must be, of the run or of the oracle's answer, and the constant of that name.
+const Tensor& weight_of(const Weights& weights, const std::string& id) { return weights.at(id); }
+const oracle::field::Tensor& weight_of(const oracle::field::Answer& answer, const std::string& id) {
+  return answer.weight(id);
+}
+Tensor constant_of(const Weights& weights, const std::string&) {
+  return constant_tensor(weights.config());
+}
+const oracle::field::Tensor& constant_of(const oracle::field::Answer& answer,
+                                         const std::string& name) {
+  return answer.weight(name);
+}
+
+template <class Answer, class Given>
+Expected whole_value(const Answer& answer, const Given& weights, const Scope& scope,
+                     const Role& role, const Shape& shape, const DimPadding& padding) {
   const std::string id = full_checkpoint(scope, scope.pass, role.name);
   const ValueRow* const row = value_row(role);
   const bool cache = row != nullptr && row->cache;
@@ -195,10 +231,10 @@ Expected whole_value(const Answer& answer, Weight&& weight, const Scope& scope, 
       return expect("stat " + id, answer.stats.at(id));
     case Role::Kind::weight: {
       const std::string name = weight_id(scope.layer, role.name);
-      return expect("weight " + name, weight(name));
+      return expect("weight " + name, weight_of(weights, name));
     }
     case Role::Kind::constant:
-      return expect("constant " + role.name, weight(role.name));
+      return expect("constant " + role.name, constant_of(weights, role.name));
     case Role::Kind::input:
       return expect("input " + id, answer.inputs.at(id));
     case Role::Kind::previous: {
@@ -226,7 +262,8 @@ Expected whole_value(const Answer& answer, Weight&& weight, const Scope& scope, 
 /// Of a value with `last` the rows' last tokens; with its padding, if it is a value of the pass.
 template <class Answer>
 Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, Expected whole) {
-  Expected kept = role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : whole;
+  Expected kept =
+      role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : std::move(whole);
   const auto tokens = answer.tokens_in.find(scope.pass);
   if (tokens == answer.tokens_in.end()) return kept;
   const std::vector<std::int32_t>& samples = answer.samples.at(scope.pass).data;
@@ -244,16 +281,12 @@ Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, E
 
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
                         const Role& role, const Shape& shape, const DimPadding& padding) {
-  const auto weight = [&](const std::string& id) {
-    return role.kind == Role::Kind::constant ? constant_tensor(weights.config()) : weights.at(id);
-  };
-  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape, padding));
+  return kept_rows(answer, scope, role, whole_value(answer, weights, scope, role, shape, padding));
 }
 
 Expected expected_value(const oracle::field::Answer& answer, const Scope& scope, const Role& role,
                         const Shape& shape, const DimPadding& padding) {
-  const auto weight = [&](const std::string& id) { return answer.weight(id); };
-  return kept_rows(answer, scope, role, whole_value(answer, weight, scope, role, shape, padding));
+  return kept_rows(answer, scope, role, whole_value(answer, answer, scope, role, shape, padding));
 }
 
 Expected as_placed(Expected e, const Role& role, std::string_view letters,
@@ -271,10 +304,10 @@ Expected as_placed(Expected e, const Role& role, std::string_view letters,
     e.padding = with_padding(e.padding, e.shape, shape, true);
   }
   if (e.numbers.empty())
-    e.bits =
-        with_padding(e.bits, e.shape, shape, std::bit_cast<std::uint32_t>(scale ? 1.0F : 0.0F));
+    e.bits = with_padding(e.bits.copy(), e.shape, shape,
+                          std::bit_cast<std::uint32_t>(scale ? 1.0F : 0.0F));
   else
-    e.numbers = with_padding(e.numbers, e.shape, shape, FieldElement{});
+    e.numbers = with_padding(e.numbers.copy(), e.shape, shape, FieldElement{});
   e.shape = shape;
   return e;
 }

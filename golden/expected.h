@@ -16,10 +16,10 @@ struct Expected : ExpectedBits {
   std::string id;
 };
 
-/// What the oracle says a declared value is. `shape` is the value's own: it tells how many blocks
-/// of candidates there are, of a vocabulary as `padding` has it, and the shape of what no pass has
-/// made yet. Throws std::out_of_range, Error("oracle_id", ...) or Error("weights_name", ...) if the
-/// model has no such value.
+/// What the oracle says a declared value is; answer and weights outlive it. `shape` is the value's
+/// own: it tells how many blocks of candidates there are, of a vocabulary as `padding` has it, and
+/// the shape of what no pass has made yet. Throws std::out_of_range, Error("oracle_id", ...) or
+/// Error("weights_name", ...) if the model has no such value.
 Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
                         const Role& role, const Shape& shape, const DimPadding& padding = {});
 /// The same in the field regime. Throws std::out_of_range or Error("oracle_id", ...).

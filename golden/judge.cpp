@@ -138,7 +138,8 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     found.actual = partial ? "partial sums" : integer ? "int32" : "complete f32";
     return findings_.add(std::move(found));
   }
-  const Comparison comparison = compare(expected, declared.layout, value);
+  const Comparison comparison =
+      compare(expected, declared.layout, value, threads_ != nullptr ? *threads_ : calling_thread());
   judgement_.elements += comparison.elements;
   if (comparison.mismatch)
     return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));

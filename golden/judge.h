@@ -71,6 +71,10 @@ class Judge : public Observer {
   /// Of a run of the field regime, in which no tokens are generated.
   Judge(const oracle::field::Answer& answer, Findings& findings, DimPadding padding = {});
 
+  /// From now on values are compared by these threads, between the steps of the run; they outlive
+  /// it.
+  void use(Threads& threads) { threads_ = &threads; }
+
   /// Throws Error("judge_c1", ...) if a program asks for a value that the model does not have.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
@@ -90,6 +94,7 @@ class Judge : public Observer {
   Findings& findings_;
   Judgement judgement_;
   std::set<std::string> met_;
+  Threads* threads_ = nullptr;
 };
 
 }  // namespace shardproof

@@ -100,12 +100,14 @@ ExpectedBits sampling_value(std::string_view name, const Tensor& logits, const D
                         : letter == 'V' ? V
                         : letter == 'C' ? blocks
                                         : known->words);
+  std::vector<std::uint32_t> of_rows;
   for (std::int64_t b = 0; b < B; ++b) {
     const Row row({logits.data.data() + b * V, static_cast<std::size_t>(V)}, draws);
     const std::vector<std::uint32_t> bits =
         of_row(name, row, draws, static_cast<std::size_t>(b), blocks, placed / blocks);
-    all.bits.insert(all.bits.end(), bits.begin(), bits.end());
+    of_rows.insert(of_rows.end(), bits.begin(), bits.end());
   }
+  all.bits = std::move(of_rows);
   return all;
 }
 

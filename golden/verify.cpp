@@ -77,6 +77,7 @@ template <class JudgeOfRun>
 Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptions& options,
                  bool own, Findings& findings, JudgeOfRun&& judge) {
   Threads threads(options.threads);
+  judge.use(threads);
   Observers both({options.observer, &judge});
   Observer* watching = own && options.observer != nullptr ? static_cast<Observer*>(&both) : &judge;
   try {
@@ -103,6 +104,10 @@ class FloatJudge : public Observer {
                const Sharded& value) override {
     scalar_.observe(scope, program, op, declared, value);
     if (!findings_.ended()) bounds_.observe(scope, program, op, declared, value);
+  }
+  void use(Threads& threads) {
+    scalar_.use(threads);
+    bounds_.use(threads);
   }
   void observe_generated(const IntTensor& generated) { scalar_.observe_generated(generated); }
   Judgement finish() {

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 
 #include "golden/compare/assembled.h"
+#include "golden/compare/comparison.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/row_padding.h"
 #include "golden/scalar/model.h"
@@ -70,6 +73,55 @@ std::optional<Outside> first_outside(const Layout& layout, const Shape& shape, c
   return std::nullopt;
 }
 
+/// Whether every chip holds its block of what was put together of them, bit for bit, padding apart.
+bool same_on_all_chips(const Layout& layout, const Sharded& value, const Value& held,
+                       const std::vector<bool>& padding, Threads& threads) {
+  const ExpectedBits whole{.shape = held.shape,
+                           .bits = held.integer() ? Words<std::uint32_t>::of(held.ints)
+                                                  : Words<std::uint32_t>::of_parts(held.parts),
+                           .integer = held.integer(),
+                           .padding = padding};
+  return !compare(whole, layout, value, threads).mismatch;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+bool same_bits(const Value& a, const Value& b) {
+  return same_bits(a.ints, b.ints) &&
+         std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(),
+                    [](const auto& of_a, const auto& of_b) { return same_bits(of_a, of_b); });
+}
+
+/// So many elements are looked at by a thread at a time.
+constexpr std::size_t kOfAThread = 1 << 13;
+
+/// Calls body(part, from, to) for ranges of a value's elements, by all threads.
+template <class Parts, class Body>
+void each_range(const Parts& parts, Threads& threads, Body&& body) {
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const std::size_t count = parts[part].size();
+    const std::size_t ranges = (count + kOfAThread - 1) / kOfAThread;
+    threads.for_each(static_cast<std::int64_t>(ranges), [&](std::int64_t range) {
+      const std::size_t from = at(range) * kOfAThread;
+      body(part, from, std::min(from + kOfAThread, count));
+    });
+  }
+}
+
+/// Whether `wrong(part, element, value)` says so of some element.
+template <class Wrong>
+bool any_wrong(const Value& held, Wrong&& wrong, Threads& threads) {
+  std::atomic<bool> any = false;
+  each_range(held.parts, threads, [&](std::size_t part, std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i)
+      if (wrong(part, i, held.parts[part][i])) any = true;
+  });
+  return any;
+}
+
 /// The place of a float among all, −0 before +0; a NaN's is beyond both infinities'.
 std::int32_t place_among_floats(float v) {
   const auto bits = std::bit_cast<std::int32_t>(v);
@@ -80,18 +132,20 @@ std::int32_t place_among_floats(float v) {
 /// the f32 regime defines.
 class Ends {
  public:
-  explicit Ends(const bounds::Bounds& of) : cut_(of.format == bounds::Format::bf16 ? 0xffffU : 0U) {
+  Ends(const bounds::Bounds& of, Threads& threads)
+      : cut_(of.format == bounds::Format::bf16 ? 0xffffU : 0U) {
     using Limits = std::numeric_limits<std::int32_t>;
-    for (const auto& part : of.parts) {
-      std::vector<Places>& to = parts_.emplace_back(part.size());
-      for (std::size_t i = 0; i < part.size(); ++i) {
-        const Interval ends = bounds::values(part[i], of.format);
+    for (const auto& part : of.parts) parts_.emplace_back(part.size());
+    each_range(of.parts, threads, [&](std::size_t part, std::size_t from, std::size_t until) {
+      std::vector<Places>& to = parts_[part];
+      for (std::size_t i = from; i < until; ++i) {
+        const Interval ends = bounds::values(of.parts[part][i], of.format);
         to[i] = {place_among_floats(static_cast<float>(ends.low)),
                  place_among_floats(static_cast<float>(ends.high))};
         if (ends.low == -bounds::kInfinity && ends.high == bounds::kInfinity)
           to[i] = {Limits::min(), Limits::max()};
       }
-    }
+    });
   }
 
   bool hold(std::size_t part, std::size_t i, float v) const {
@@ -158,13 +212,17 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
     results.push_back(known(op->results[result++].name));
   for (const auto* all : {&args, &results})
     if (std::find(all->begin(), all->end(), nullptr) != all->end()) return;
-  const bounds::Allowed allowed =
-      bounds::allowed(*op, result, args, results, setting_of(plan_, pass_, *op));
+  scalar::Setting setting = setting_of(plan_, pass_, *op);
+  setting.threads = threads_;
+  const bounds::Allowed allowed = bounds::allowed(*op, result, args, results, setting);
 
   const std::vector<bool> padding = row_padding(declared.role, held->shape, RowsOfPass(pass_));
   const auto judged = [&](std::size_t i) { return padding.empty() || !padding[i]; };
   std::optional<Outside> outside;
   const Torus& torus = value.torus();
+  const auto same_everywhere = [&] {
+    return same_on_all_chips(declared.layout, value, *held, padding, setting.by());
+  };
   const auto element = [&](std::uint32_t bits) { return element_text(bits, held->integer()); };
   if (allowed.bits) {
     const Value& bits = *allowed.bits;
@@ -174,13 +232,14 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       found.actual = fmt::format("{} elements", element_count(held->shape));
       return findings_.add(std::move(found));
     }
-    if (held->integer()) {
+    const bool same = same_bits(bits, *held) && same_everywhere();
+    if (!same && held->integer()) {
       outside = first_outside(declared.layout, held->shape, torus, value.i32(),
                               [&](std::size_t, std::size_t i, std::int32_t v) {
                                 return judged(i) && v != bits.ints[i];
                               });
       if (outside) found.expected = fmt::format("{}", bits.ints[at(outside->element)]);
-    } else {
+    } else if (!same) {
       outside =
           first_outside(declared.layout, held->shape, torus, value.f32(),
                         [&](std::size_t part, std::size_t i, float v) {
@@ -198,11 +257,13 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       found.actual = fmt::format("{} elements", element_count(held->shape));
       return findings_.add(std::move(found));
     }
-    const Ends ends(allowed.bounds);
-    outside = first_outside(declared.layout, held->shape, torus, value.f32(),
-                            [&](std::size_t part, std::size_t i, float v) {
-                              return judged(i) && !ends.hold(part, i, v);
-                            });
+    const Ends ends(allowed.bounds, setting.by());
+    const auto wrong = [&](std::size_t part, std::size_t i, float v) {
+      return judged(i) && !ends.hold(part, i, v);
+    };
+    // Most often every chip has what was put together, of which each element is looked at once.
+    if (!same_everywhere() || any_wrong(*held, wrong, setting.by()))
+      outside = first_outside(declared.layout, held->shape, torus, value.f32(), wrong);
     if (outside) {
       const std::size_t i = at(outside->element);
       const Interval in =

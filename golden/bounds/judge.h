@@ -18,6 +18,9 @@ class BoundsJudge : public Observer {
   /// Both outlive the judge. What lies outside is added to `findings`.
   BoundsJudge(const RunPlan& plan, Findings& findings);
 
+  /// From now on bounds are made by these threads, between the steps of the run; they outlive it.
+  void use(Threads& threads) { threads_ = &threads; }
+
   /// Throws what bounds::allowed throws.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
@@ -34,6 +37,7 @@ class BoundsJudge : public Observer {
   std::string program_;                          // that is running, by layer
   std::map<std::string, scalar::Value> values_;  // of it, as the chips have them
   bounds::Tightness tightness_;
+  Threads* threads_ = nullptr;
 };
 
 }  // namespace shardproof

@@ -38,7 +38,14 @@ struct Step {
     const double most = (std::abs(sum) + error) * (1 + 2 * unit);
     // Infinite from 2^128 on, which no f32 is.
     const double power = power_below(most) * 0x1p896;
-    return error + (unit * 0x1p-896 * power + (0x1p-51 * most + least));
+    // Products by powers of two are exact, so that fma rounds the sums alone.
+    return error + std::fma(unit * 0x1p-896, power, std::fma(0x1p-51, most, least));
+  }
+
+  /// The next term of a chain: its sum's last rounding, then the product, which is exact.
+  void next(double a, double b, Running& x) const {
+    x.error = rounded(x.sum, x.error);
+    x.sum = std::fma(a, b, x.sum);
   }
 };
 
@@ -53,10 +60,8 @@ inline Interval interval_of(const Running& x, double n) {
 template <class A, class B>
 Interval chain(std::size_t n, A&& a, B&& b, const Step& step = {}) {
   Running x;
-  for (std::size_t k = 0; k < n; ++k) {
-    x.error = step.rounded(x.sum, x.error);
-    x.sum += static_cast<double>(a(k)) * static_cast<double>(b(k));
-  }
+  for (std::size_t k = 0; k < n; ++k)
+    step.next(static_cast<double>(a(k)), static_cast<double>(b(k)), x);
   return interval_of(x, static_cast<double>(n));
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "golden/compare/block_map.h"
@@ -14,13 +16,16 @@ template <class T, class ShardOf>
 std::vector<T> assembled(const Layout& layout, const Shape& shape, const Torus& torus,
                          ShardOf&& shard_of) {
   std::vector<T> whole(static_cast<std::size_t>(element_count(shape)));
-  for (int chip = torus.chips(); chip-- > 0;) {
+  const JudgedBlocks blocks(layout, shape, torus);
+  std::set<std::int64_t> filled;  // blocks by where they begin
+  for (int chip = 0; chip < torus.chips(); ++chip) {
     const auto& shard = shard_of(chip);
-    if (shard.empty()) continue;
-    judged_elements(layout, shape, torus, chip, [&](std::int64_t local, std::int64_t global) {
-      whole[static_cast<std::size_t>(global)] = shard[static_cast<std::size_t>(local)];
-      return false;
-    });
+    if (shard.empty() || !filled.insert(blocks.first(chip)).second) continue;
+    auto from = shard.begin();
+    for (const std::int64_t run : blocks.runs()) {
+      std::copy_n(from, blocks.run(), whole.begin() + blocks.first(chip) + run);
+      from += blocks.run();
+    }
   }
   return whole;
 }

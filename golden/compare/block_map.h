@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/layout.h"
@@ -29,9 +30,31 @@ Shape judged_block(const Layout& layout, const Shape& shape, const Torus& torus)
 /// complete layout the chip alone.
 std::vector<int> judged_group(const Layout& layout, const Torus& torus, int chip);
 
+/// The first of them.
+int judged_first(const Layout& layout, const Torus& torus, int chip);
+
 /// Which of the summands of a partial layout a chip holds: its coordinates on the partial axes as
 /// one number, in the order x, y, z, z fastest.
 std::size_t judged_part(const Layout& layout, const Torus& torus, int chip);
+
+/// Where the elements of every chip's block lie in the global tensor, both row-major, in runs that
+/// lie side by side in both.
+class JudgedBlocks {
+ public:
+  /// The layout divides the shape.
+  JudgedBlocks(const Layout& layout, const Shape& shape, const Torus& torus);
+
+  std::int64_t elements() const { return elements_; }  ///< of a block
+  std::int64_t run() const { return run_; }            ///< elements of a run
+  /// Where the runs of a block begin in the global tensor, from where the block does.
+  std::span<const std::int64_t> runs() const { return runs_; }
+  /// The number of the first global element of a chip's block.
+  std::int64_t first(int chip) const { return firsts_[static_cast<std::size_t>(chip)]; }
+
+ private:
+  std::int64_t elements_, run_ = 1;
+  std::vector<std::int64_t> runs_, firsts_;
+};
 
 /// Calls see(local element, global element), both row-major, for each element of a chip's block in
 /// its order, until it returns true; whether it did.

@@ -4,55 +4,66 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
+#include <numeric>
 #include <span>
 #include <type_traits>
 
 #include "golden/compare/block_map.h"
+#include "golden/compare/readers.h"
 
 namespace shardproof {
 namespace {
+
+/// So many elements are read by one thread at a time, and fewer by the calling thread alone.
+constexpr std::int64_t kAtATime = 1 << 14;
 
 /// Word is std::uint32_t, an element's bits, or FieldElement.
 template <class Word>
 class Comparer {
  public:
-  Comparer(const std::vector<Word>& expected, const ExpectedBits& of, const Layout& declared,
-           const Sharded& value)
+  Comparer(const Words<Word>& expected, const ExpectedBits& of, const Layout& declared,
+           const Sharded& value, Threads& threads)
       : expected_(expected),
         integer_(of.integer),
         padding_(of.padding),
         layout_(declared),
-        value_(value) {
-    const bool integer = value.stands_for_integers();
-    for (Axis a : declared.partial())
-      if (!value.holds_partial() && !value.holds_field()) parts_ *= value.torus().size(a);
-    const std::int64_t count = element_count(value.shape()) * parts_;
-    if (!judged_divides(declared, value.shape(), value.torus()) || integer != integer_ ||
-        value.holds_field() != std::is_same_v<Word, FieldElement> ||
-        static_cast<std::int64_t>(expected.size()) != count ||
-        (!padding_.empty() && std::ssize(padding_) * parts_ != count))
-      throw Error("compare_c1",
-                  fmt::format("{} expected {} elements cannot be compared with {} of shape [{}] in "
-                              "{} parts as {}",
-                              expected.size(), kind(integer_, std::is_same_v<Word, FieldElement>),
-                              kind(integer, value.holds_field()), fmt::join(value.shape(), ","),
-                              parts_, declared.to_string()));
-    block_ = element_count(judged_block(declared, value.shape(), value.torus()));
-  }
+        value_(value),
+        blocks_(checked(declared, value)),
+        threads_(threads) {}
 
   Comparison run() const {
     if constexpr (std::is_same_v<Word, FieldElement>) {
-      return layout_.is_partial() ? summed_numbers() : held(value_.field().values);
+      if (layout_.is_partial()) return compare(sums(), SummedNumbers{value_.field()});
+      return compare(alone(), HeldShards<FieldElement, Word>{value_.field().values});
     } else {
-      if (value_.holds_partial()) return summed();
-      return integer_ ? held(value_.i32()) : held(value_.f32());
+      if (value_.holds_partial())
+        return compare(sums(), SummedShards{value_.partial(), blocks_.elements()});
+      if (integer_) return compare(alone(), HeldShards<std::int32_t, Word>{value_.i32()});
+      return compare(alone(), HeldShards<float, Word>{value_.f32()});
     }
   }
 
  private:
   static const char* kind(bool integer, bool of_field) {
     return of_field ? "field" : integer ? "int32" : "f32";
+  }
+
+  JudgedBlocks checked(const Layout& declared, const Sharded& value) {
+    const bool integer = value.stands_for_integers();
+    for (Axis a : declared.partial())
+      if (!value.holds_partial() && !value.holds_field()) parts_ *= value.torus().size(a);
+    const std::int64_t count = element_count(value.shape()) * parts_;
+    if (!judged_divides(declared, value.shape(), value.torus()) || integer != integer_ ||
+        value.holds_field() != std::is_same_v<Word, FieldElement> ||
+        static_cast<std::int64_t>(expected_.size()) != count ||
+        (!padding_.empty() && std::ssize(padding_) * parts_ != count))
+      throw Error("compare_c1",
+                  fmt::format("{} expected {} elements cannot be compared with {} of shape [{}] in "
+                              "{} parts as {}",
+                              expected_.size(), kind(integer_, std::is_same_v<Word, FieldElement>),
+                              kind(integer, value.holds_field()), fmt::join(value.shape(), ","),
+                              parts_, declared.to_string()));
+    return {declared, value.shape(), value.torus()};
   }
 
   /// The chips in groups of `size`, one group after the other: each holds a block, alone or, of
@@ -67,145 +78,209 @@ class Comparer {
     }
   };
 
-  /// Calls see(element, what it must be, what the group holds) for each element of a group's block,
-  /// elements counted through all parts, until it returns true.
-  template <class Holds, class See>
-  void each(std::span<const int> group, Holds&& holds, See&& see) const {
+  Groups alone() const {
+    Groups groups;
+    for (int chip = 0; chip < value_.torus().chips(); ++chip) groups.chips.push_back(chip);
+    return groups;
+  }
+
+  Groups sums() const {
+    Groups groups;
+    for (Axis a : layout_.partial())
+      groups.size *= static_cast<std::size_t>(value_.torus().size(a));
+    const auto chips = static_cast<std::size_t>(value_.torus().chips());
+    groups.chips.resize(chips);
+    std::vector<std::size_t> next(chips);  // of each group's first chip, where its next member goes
+    std::size_t begun = 0;
+    for (int chip = 0; chip < value_.torus().chips(); ++chip) {
+      const auto first = static_cast<std::size_t>(judged_first(layout_, value_.torus(), chip));
+      if (first == static_cast<std::size_t>(chip)) next[first] = groups.size * begun++;
+      groups.chips[next[first]++] = chip;
+    }
+    return groups;
+  }
+
+  /// What a group must hold: a block of one of the expected tensors.
+  struct Block {
+    std::int64_t first;   ///< its first element's number in that tensor
+    std::int64_t before;  ///< elements of the tensors before that
+
+    bool operator==(const Block&) const = default;
+  };
+  Block block_of(std::span<const int> group) const {
     const int chip = group.front();
     const std::int64_t part =
         parts_ == 1 ? 0 : static_cast<std::int64_t>(judged_part(layout_, value_.torus(), chip));
-    const std::int64_t first = part * element_count(value_.shape());
-    auto held = holds(group);
-    judged_elements(layout_, value_.shape(), value_.torus(), chip,
-                    [&](std::int64_t local, std::int64_t global) {
-                      if (!padding_.empty() && padding_[static_cast<std::size_t>(global)])
-                        return false;
-                      const std::int64_t element = first + global;
-                      const Word& want = expected_[static_cast<std::size_t>(element)];
-                      return see(element, want, held(local, want));
-                    });
+    return {blocks_.first(chip), part * element_count(value_.shape())};
   }
 
-  /// Compares each group's block. holds(group) is what reads it: called with a local element and
-  /// what it must be, it returns what it is. Where something differs, all is read, for the reach.
-  template <class SizeOf, class Holds>
-  Comparison compare(const Groups& groups, SizeOf&& size_of, Holds&& holds) const {
+  /// Calls see(local element, element, n) for all elements of a block from local element `from` to
+  /// `to` that are compared, n that lie side by side at a time and elements counted through all
+  /// parts, until it returns true.
+  template <class See>
+  void each_piece(const Block& block, std::int64_t from, std::int64_t to, See&& see) const {
+    const std::int64_t run = blocks_.run();
+    std::int64_t in_run = from % run;
+    for (auto r = static_cast<std::size_t>(from / run); from < to; ++r, in_run = 0) {
+      const std::int64_t n = std::min(run - in_run, to - from);
+      const std::int64_t global = block.first + blocks_.runs()[r] + in_run;
+      if (padding_.empty()) {
+        if (see(from, block.before + global, n)) return;
+      } else {
+        const auto left_out = [&](std::int64_t i) {
+          return padding_[static_cast<std::size_t>(global + i)];
+        };
+        for (std::int64_t begin = 0; begin < n;) {
+          std::int64_t end = begin;
+          while (end < n && !left_out(end)) ++end;
+          if (end > begin && see(from + begin, block.before + global + begin, end - begin)) return;
+          for (begin = end; begin < n && left_out(begin);) ++begin;
+        }
+      }
+      from += n;
+    }
+  }
+
+  /// Of each group the first one that reads the same memory for the same block: by what tells them
+  /// apart, not because the layout makes them replicas.
+  template <class Shards>
+  std::vector<std::size_t> leads(const Groups& groups, const Shards& shards) const {
+    std::vector<std::uintptr_t> marks;
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      const Block block = block_of(groups.at(g));
+      marks.push_back(static_cast<std::uintptr_t>(block.before + block.first));
+      shards.identify(groups.at(g), marks);
+    }
+    const std::size_t each = marks.size() / std::max<std::size_t>(groups.count(), 1);
+    const auto of = [&](std::size_t g) { return std::span(marks).subspan(g * each, each); };
+    std::vector<std::size_t> order(groups.count()), lead(groups.count());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const auto [x, y] = std::ranges::mismatch(of(a), of(b));
+      return x == of(a).end() ? a < b : *x < *y;
+    });
+    for (std::size_t i = 0; i < order.size(); ++i)
+      lead[order[i]] = i > 0 && std::ranges::equal(of(order[i - 1]), of(order[i]))
+                           ? lead[order[i - 1]]
+                           : order[i];
+    return lead;
+  }
+
+  /// A part of a group's block, for one thread, and what was found there.
+  struct Stretch {
+    std::size_t group;
+    std::int64_t from, to;
+    bool apart = false;  ///< the memory is read for another group; what it does not show is not
+    std::int64_t elements = 0;  ///< compared, up to the first that is wrong
+    std::int64_t local = -1;    ///< of that one, and its number
+    std::int64_t element = -1;
+  };
+
+  template <class Shards>
+  void read(const Groups& groups, const Shards& shards, Stretch& stretch) const {
+    const std::span<const int> group = groups.at(stretch.group);
+    typename Shards::Reader reader(shards, group);
+    each_piece(block_of(group), stretch.from, stretch.to,
+               [&](std::int64_t local, std::int64_t element, std::int64_t n) {
+                 const std::byte* const want = expected_.from(static_cast<std::size_t>(element));
+                 std::int64_t right = n;
+                 if constexpr (Shards::kApart)
+                   right = stretch.apart ? reader.look_apart(local, want, n)
+                                         : reader.wrong(local, want, n);
+                 else
+                   right = reader.wrong(local, want, n);
+                 stretch.elements += std::min(right + 1, n);
+                 if (right == n) return false;
+                 stretch.local = local + right;
+                 stretch.element = element + right;
+                 return true;
+               });
+  }
+
+  /// Compares each group's block. Where something differs, all is read, for the reach.
+  template <class Shards>
+  Comparison compare(const Groups& groups, const Shards& shards) const {
     Comparison result;
     for (int chip : groups.chips)
-      if (static_cast<std::int64_t>(size_of(chip)) != block_) {
-        result.mismatch = Mismatch{.chip = value_.torus().name(chip),
-                                   .index = {},
-                                   .expected = fmt::format("{} elements on the chip", block_),
-                                   .actual = fmt::format("{}", size_of(chip)),
-                                   .reach = {}};
+      if (static_cast<std::int64_t>(shards.size(chip)) != blocks_.elements()) {
+        result.mismatch =
+            Mismatch{.chip = value_.torus().name(chip),
+                     .index = {},
+                     .expected = fmt::format("{} elements on the chip", blocks_.elements()),
+                     .actual = fmt::format("{}", shards.size(chip)),
+                     .reach = {}};
         return result;
       }
-    for (std::size_t g = 0; g < groups.count() && !result.mismatch; ++g)
-      each(groups.at(g), holds, [&](std::int64_t element, const Word& want, const Word& got) {
-        ++result.elements;
-        if (got != want) result.mismatch = mismatch(groups.at(g).front(), element, want, got);
-        return got != want;
-      });
-    if (!result.mismatch) return result;
-    ReachMeter<Word> meter(value_.torus(), value_.shape(), integer_, parts_);
-    for (std::size_t g = 0; g < groups.count(); ++g)
-      each(groups.at(g), holds, [&](std::int64_t element, const Word& want, const Word& got) {
-        meter.see(groups.at(g), element, want, got);
-        return false;
-      });
-    result.mismatch->reach = meter.finish();
+    const std::vector<std::size_t> lead = leads(groups, shards);
+    std::vector<Stretch> stretches;
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      for (std::int64_t from = 0; lead[g] == g && from < blocks_.elements(); from += kAtATime)
+        stretches.push_back({g, from, std::min(from + kAtATime, blocks_.elements())});
+      if (Shards::kApart && lead[g] != g) stretches.push_back({g, 0, blocks_.elements(), true});
+    }
+    const std::int64_t read_in_all = std::accumulate(
+        stretches.begin(), stretches.end(), std::int64_t{0},
+        [](std::int64_t sum, const Stretch& s) { return sum + (s.apart ? 0 : s.to - s.from); });
+    (read_in_all < 2 * kAtATime ? calling_thread() : threads_)
+        .for_each(std::ssize(stretches), [&](std::int64_t i) {
+          read(groups, shards, stretches[static_cast<std::size_t>(i)]);
+        });
+
+    // In ascending order, whoever was first.
+    std::vector<std::int64_t> compared(groups.count(), 0);
+    const auto wrong = std::ranges::find_if(stretches, [&](const Stretch& s) {
+      compared[s.group] += s.elements;
+      return s.local >= 0;
+    });
+    const std::size_t last = wrong == stretches.end() ? groups.count() : wrong->group + 1;
+    for (std::size_t g = 0; g < last; ++g)
+      result.elements += compared[Shards::kApart ? g : lead[g]];
+    if (wrong == stretches.end()) return result;
+    const std::span<const int> group = groups.at(wrong->group);
+    const Word want = expected_[static_cast<std::size_t>(wrong->element)];
+    result.mismatch = {.chip = value_.torus().name(group.front()),
+                       .index = global_index(value_.shape(), wrong->element),
+                       .expected = element_text(want, integer_),
+                       .actual = element_text(
+                           typename Shards::Reader(shards, group).at(wrong->local, want), integer_),
+                       .reach = reach(groups, shards)};
     return result;
   }
 
-  /// Each chip by what it holds.
-  template <class T>
-  Comparison held(const ChipArrays<T>& chips) const {
-    Groups alone;
-    for (int chip = 0; chip < value_.torus().chips(); ++chip) alone.chips.push_back(chip);
-    return compare(
-        alone, [&](int chip) { return chips[static_cast<std::size_t>(chip)].size(); },
-        [&](std::span<const int> chip) {
-          const T* const data = chips[static_cast<std::size_t>(chip.front())].data();
-          return [data](std::int64_t i, const Word&) { return std::bit_cast<Word>(data[i]); };
-        });
-  }
-
-  Groups summed_groups() const {
-    Groups sums;
-    for (int chip = 0; chip < value_.torus().chips(); ++chip) {
-      const std::vector<int> members = judged_group(layout_, value_.torus(), chip);
-      if (members.front() != chip) continue;  // counted with its group's first chip
-      sums.size = members.size();
-      sums.chips.insert(sums.chips.end(), members.begin(), members.end());
+  template <class Shards>
+  Reach reach(const Groups& groups, const Shards& shards) const {
+    ReachMeter<Word> meter(value_.torus(), value_.shape(), integer_, parts_);
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      typename Shards::Reader reader(shards, groups.at(g));
+      each_piece(block_of(groups.at(g)), 0, blocks_.elements(),
+                 [&](std::int64_t local, std::int64_t element, std::int64_t n) {
+                   for (std::int64_t i = 0; i < n; ++i) {
+                     const Word want = expected_[static_cast<std::size_t>(element + i)];
+                     meter.see(groups.at(g), element + i, want, reader.at(local + i, want));
+                   }
+                   return false;
+                 });
     }
-    return sums;
+    return meter.finish();
   }
 
-  /// Partial sums of the field regime by their sum; one that is no number makes none.
-  Comparison summed_numbers() const {
-    const auto& chips = value_.field().values;
-    const std::uint64_t p = value_.field().field->p();
-    return compare(
-        summed_groups(), [&](int chip) { return chips[static_cast<std::size_t>(chip)].size(); },
-        [&chips, p](std::span<const int> members) {
-          return [&chips, p, members](std::int64_t i, const Word&) {
-            FieldElement sum{};
-            for (const int member : members) {
-              const auto& of_chip = chips[static_cast<std::size_t>(member)];
-              const FieldElement& v = of_chip[static_cast<std::size_t>(i)];
-              for (std::size_t lane = 0; lane < sum.lane.size(); ++lane) {
-                if (v.lane[lane] >= p) return v;
-                sum.lane[lane] = (sum.lane[lane] + v.lane[lane]) % p;
-              }
-            }
-            return sum;
-          };
-        });
-  }
-
-  /// Exact partial sums by their sum: of every element by value and bound, and of a few in each
-  /// group by the origins too, which a later step may need.
-  Comparison summed() const {
-    const Partial& partial = value_.partial();
-    const Groups sums = summed_groups();
-    const std::int64_t step = std::max<std::int64_t>(1, block_ / 4);
-    return compare(
-        sums, [&](int chip) { return partial.values[static_cast<std::size_t>(chip)].size(); },
-        [&partial, step](std::span<const int> members) {
-          std::vector<Element> sum;
-          for (int member : members) sum.push_back({member, 0});
-          return [&partial, step, sum](std::int64_t i, std::uint32_t want) mutable {
-            for (Element& e : sum) e.index = i;
-            const auto rounded = std::bit_cast<std::uint32_t>(partial.rounded_sum(sum));
-            if (rounded != want || i % step != 0) return rounded;
-            return std::bit_cast<std::uint32_t>(partial.sum_of_origins(sum));
-          };
-        });
-  }
-
-  Mismatch mismatch(int chip, std::int64_t element, const Word& want, const Word& got) const {
-    return {.chip = value_.torus().name(chip),
-            .index = global_index(value_.shape(), element),
-            .expected = element_text(want, integer_),
-            .actual = element_text(got, integer_),
-            .reach = {}};
-  }
-
-  const std::vector<Word>& expected_;
+  const Words<Word>& expected_;
   bool integer_;
   const std::vector<bool>& padding_;
   const Layout& layout_;
   const Sharded& value_;
   std::int64_t parts_ = 1;
-  std::int64_t block_ = 0;  // elements of a chip's
+  JudgedBlocks blocks_;
+  Threads& threads_;
 };
 
 }  // namespace
 
-Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value) {
+Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value,
+                   Threads& threads) {
   if (value.holds_field())
-    return Comparer<FieldElement>(expected.numbers, expected, declared, value).run();
-  return Comparer<std::uint32_t>(expected.bits, expected, declared, value).run();
+    return Comparer<FieldElement>(expected.numbers, expected, declared, value, threads).run();
+  return Comparer<std::uint32_t>(expected.bits, expected, declared, value, threads).run();
 }
 
 }  // namespace shardproof

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/numeric/threads.h"
 #include "engine/sharded.h"
 #include "golden/compare/reach_meter.h"
+#include "golden/compare/words.h"
 #include "weights/error.h"
 
 namespace shardproof {
@@ -16,9 +18,9 @@ namespace shardproof {
 /// after the other, in the order of judged_part (golden/compare/block_map.h).
 struct ExpectedBits {
   Shape shape;
-  std::vector<std::uint32_t> bits;
+  Words<std::uint32_t> bits;
   bool integer = false;
-  std::vector<FieldElement> numbers = {};  ///< of the field regime, in place of bits
+  Words<FieldElement> numbers = {};  ///< of the field regime, in place of bits
   /// Which elements of the shape are not compared, as nothing is known of them: of rows that have
   /// ended, and of padded dims (golden/compare/dim_padding.h); empty: all are.
   std::vector<bool> padding = {};
@@ -43,10 +45,11 @@ struct Comparison {
 /// over the partial axes, and on a few elements of each shard by the exact terms of its origins;
 /// f32 partial sums on every chip by the summand that the chip's place on the partial axes stands
 /// for; those of the field regime by their sum. The value's own layout plays no part, nor what is
-/// padding. Throws
-/// Error("compare_c1", ...) if the declared layout does not have as many dims as the value, if
-/// there are not as many expected bits as elements, or if the value holds int32 where f32 is
-/// expected or vice versa.
-Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value);
+/// padding. Memory that several chips hold is read once, if they are to hold the same block of it;
+/// every chip counts. Throws Error("compare_c1", ...) if the declared layout does not have as many
+/// dims as the value, if there are not as many expected bits as elements, or if the value holds
+/// int32 where f32 is expected or vice versa.
+Comparison compare(const ExpectedBits& expected, const Layout& declared, const Sharded& value,
+                   Threads& threads = calling_thread());
 
 }  // namespace shardproof

@@ -40,6 +40,7 @@ class FieldRun {
     Observers both({options_.observer, &judge});
     const bool own = options_.observer != nullptr;
     Threads threads(options_.threads);
+    judge.use(threads);
     run_inference(plan_, weights_, known->ids, threads,
                   own ? static_cast<Observer*>(&both) : &judge, options_.hazards, options_.faults,
                   &findings_, field_);

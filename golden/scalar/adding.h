@@ -16,9 +16,10 @@ struct Adding {
   Arithmetic number;
 
   /// All terms, in group order, by the way round a ring or else by the schedule.
-  Number sum(std::vector<Number> terms, Loop way, Schedule schedule, const InRing& at) const {
+  Number sum(const std::vector<Number>& terms, Loop way, Schedule schedule,
+             const InRing& at) const {
     if (way != Loop::none) return ring_sum(way, terms, at.chunk, at.second_half);
-    if (schedule == Schedule::tree) return tree_sum(std::move(terms));
+    if (schedule == Schedule::tree) return tree_sum(terms);
     std::vector<std::int64_t> order(terms.size());
     std::iota(order.begin(), order.end(), 0);
     return in_turn(terms, order);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bit>
 #include <vector>
 
 #include "golden/compare/block_map.h"
@@ -12,16 +11,12 @@
 namespace shardproof {
 namespace {
 
-/// A value of the scalar model as the comparison takes it: part after part.
+/// A value of the scalar model, which outlives it, as the comparison takes it: part after part.
 ExpectedBits bits_of(const scalar::Value& value) {
-  ExpectedBits expected{.shape = value.shape, .bits = {}, .integer = value.integer()};
-  const auto put = [&](const auto& elements) {
-    for (const auto element : elements)
-      expected.bits.push_back(std::bit_cast<std::uint32_t>(element));
-  };
-  if (value.integer()) put(value.ints);
-  for (const std::vector<float>& part : value.parts) put(part);
-  return expected;
+  return {.shape = value.shape,
+          .bits = value.integer() ? Words<std::uint32_t>::of(value.ints)
+                                  : Words<std::uint32_t>::of_parts(value.parts),
+          .integer = value.integer()};
 }
 
 }  // namespace
@@ -55,7 +50,7 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
     found.actual = "a value";
     return findings_.add(std::move(found));
   }
-  const scalar::Value& wanted = at->second.value;
+  const scalar::Value& wanted = *at->second.value;
   const auto* ints = std::get_if<ChipArrays<std::int32_t>>(&value.data());
   const auto* floats = std::get_if<ChipArrays<float>>(&value.data());
   if (value.shape() != wanted.shape ||
@@ -72,7 +67,8 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
   }
   ExpectedBits expected = bits_of(wanted);
   expected.padding = row_padding(declared.role, expected.shape, RowsOfPass(model_.plan_of_pass()));
-  const Comparison comparison = compare(expected, declared.layout, value);
+  const Comparison comparison =
+      compare(expected, declared.layout, value, threads_ != nullptr ? *threads_ : calling_thread());
   if (comparison.mismatch)
     return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
   judgement_.elements += comparison.elements;

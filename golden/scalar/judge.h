@@ -19,6 +19,13 @@ class ScalarJudge : public Observer {
   ScalarJudge(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
               const oracle::Answer& exact, Findings& findings);
 
+  /// From now on values are made and compared by these threads, between the steps of the run; they
+  /// outlive it.
+  void use(Threads& threads) {
+    threads_ = &threads;
+    model_.use(threads);
+  }
+
   /// Throws what ScalarModel::next_pass throws.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
@@ -35,6 +42,7 @@ class ScalarJudge : public Observer {
   Findings& findings_;
   Judgement judgement_;
   std::set<std::string> met_;  // in this pass
+  Threads* threads_ = nullptr;
 };
 
 }  // namespace shardproof

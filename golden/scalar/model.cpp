@@ -15,8 +15,19 @@ using scalar::Value;
 
 namespace {
 
-Value of_ints(const Shape& shape, std::vector<std::int32_t> ints) {
-  return {{}, shape, {}, std::move(ints)};
+using Shared = ScalarModel::Shared;
+
+Shared of_ints(const Shape& shape, std::vector<std::int32_t> ints) {
+  return std::make_shared<const Value>(Value{{}, shape, {}, std::move(ints)});
+}
+
+/// The same value in this layout.
+Shared in_layout(const Layout& layout, Value value) {
+  value.layout = layout;
+  return std::make_shared<const Value>(std::move(value));
+}
+Shared in_layout(const Layout& layout, const Shared& value) {
+  return value->layout == layout ? value : in_layout(layout, *value);
 }
 
 /// Whether it is S of a W matrix (docs/spec.md section 1.2): those that acc is about. The lookup of
@@ -72,7 +83,8 @@ ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntT
 
 void ScalarModel::empty_caches(std::int64_t rows) {
   const ModelConfig& c = plan_.given.model;
-  const Value empty{{}, {rows, 0, padding_.placed('K', c.K), c.Q}, {{}}, {}};
+  const auto empty =
+      std::make_shared<const Value>(Value{{}, {rows, 0, padding_.placed('K', c.K), c.Q}, {{}}, {}});
   caches_.assign(static_cast<std::size_t>(c.layers), {{"k_cache", empty}, {"v_cache", empty}});
 }
 
@@ -81,40 +93,48 @@ std::string ScalarModel::key(const Program& program, int layer, const std::strin
                             : fmt::format("{}.{}", program.name, value);
 }
 
-Value ScalarModel::weight(int layer, const std::string& name) const {
+Shared ScalarModel::weight(int layer, const ValueDecl& declared) {
+  const std::string& name = declared.role.name;
+  const bool constant = declared.role.kind == Role::Kind::constant;
+  Shared& known = stored_[fmt::format("{} {}", constant ? name : weight_id(layer, name),
+                                      declared.layout.to_string())];
+  if (known != nullptr) return known;
+  if (constant) {
+    Tensor ones = constant_tensor(plan_.given.model);
+    return known = in_layout(declared.layout, Value{{}, ones.shape, {std::move(ones.data)}, {}});
+  }
   const Tensor& w = weights_.at(weight_id(layer, name));
-  if (padding_.none()) return {{}, w.shape, {w.data}, {}};
+  if (padding_.none()) return known = in_layout(declared.layout, Value{{}, w.shape, {w.data}, {}});
   const WeightRow& row = *weight_row(name);
   const Shape shape = padding_.placed(row.dims, w.shape);
   const float rest = row.kind == WeightKind::scale ? 1.0F : 0.0F;
-  return {{}, shape, {with_padding(w.data, w.shape, shape, rest)}, {}};
+  return known = in_layout(declared.layout,
+                           Value{{}, shape, {with_padding(w.data, w.shape, shape, rest)}, {}});
 }
 
 ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Known& given) {
-  std::map<std::string, Value> values;
-  const auto made = [&](const ValueDecl& declared, Value value, bool input) {
-    value.layout = declared.layout;
+  Known values;  // by name
+  const auto made = [&](const ValueDecl& declared, Shared value, bool input) {
     values_[key(program, layer, declared.name)] = {value, declared.role,
                                                    program.of_layer() ? layer : -1, input};
     values[declared.name] = std::move(value);
   };
   for (const ValueDecl& input : program.inputs) {
     const Role& m = input.role;
-    if (m.kind == Role::Kind::weight) {
-      made(input, weight(layer, m.name), true);
-    } else if (m.kind == Role::Kind::constant) {
-      const Tensor ones = constant_tensor(plan_.given.model);
-      made(input, {{}, ones.shape, {ones.data}, {}}, true);
-    } else {
-      made(input, given.at(m.to_string()), true);
-    }
+    const bool of_model = m.kind == Role::Kind::weight || m.kind == Role::Kind::constant;
+    made(input, of_model ? weight(layer, input) : in_layout(input.layout, given.at(m.to_string())),
+         true);
   }
   for (const Op& op : program.ops) {
     std::vector<const Value*> args;
-    for (const std::string& name : op.args) args.push_back(&values.at(name));
-    std::vector<Value> results = scalar::apply(op, args, setting_of(plan_, pass_, op));
-    for (std::size_t r = 0; r < results.size(); ++r)
-      made(op.results.at(r), std::move(results[r]), false);
+    for (const std::string& name : op.args) args.push_back(values.at(name).get());
+    scalar::Setting setting = setting_of(plan_, pass_, op);
+    setting.threads = threads_;
+    std::vector<Value> results = scalar::apply(op, args, setting);
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      const ValueDecl& declared = op.results.at(r);
+      made(declared, in_layout(declared.layout, std::move(results[r])), false);
+    }
   }
   Known outputs;
   for (const std::string& name : program.outputs)
@@ -122,13 +142,14 @@ ScalarModel::Known ScalarModel::run(const Program& program, int layer, const Kno
   return outputs;
 }
 
-void ScalarModel::run_pass(const Value& ids) {
+void ScalarModel::run_pass(const Shared& ids) {
   const PhasePrograms& programs = plan_.programs(pass_.phase);
-  Value positions = of_ints(ids.shape, {});
+  std::vector<std::int32_t> all_positions;
   for (const PassRows& group : pass_.rows)
     for (std::int64_t n = 0; n < group.rows * pass_.L; ++n)
-      positions.ints.push_back(static_cast<std::int32_t>(group.start + n % pass_.L));
-  Value x = run(programs.embed, 0, {{"input ids", ids}}).at("embed");
+      all_positions.push_back(static_cast<std::int32_t>(group.start + n % pass_.L));
+  const Shared positions = of_ints(ids->shape, std::move(all_positions));
+  Shared x = run(programs.embed, 0, {{"input ids", ids}}).at("embed");
   const auto layers = static_cast<int>(plan_.given.model.layers);
   for (int l = 0; l < layers; ++l) {
     Known& cache = caches_[static_cast<std::size_t>(l)];
@@ -141,10 +162,10 @@ void ScalarModel::run_pass(const Value& ids) {
     x = out.at("out");
     cache = std::move(out);
   }
-  const Value logits = run(programs.head, layers - 1, {{"out", x}}).at("logits");
+  const Shared logits = run(programs.head, layers - 1, {{"out", x}}).at("logits");
   sampled_.clear();
   if (!pass_.sample) return;
-  sampled_ = run(programs.sample, layers - 1, {{"logits", logits}}).at("token").ints;
+  sampled_ = run(programs.sample, layers - 1, {{"logits", logits}}).at("token")->ints;
   std::size_t b = 0;
   for (const PassRows& group : pass_.rows)
     for (std::int64_t n = 0; n < group.rows; ++n, ++b)
@@ -156,23 +177,22 @@ bool ScalarModel::next_pass() {
   if (next_ == plan_.passes.size()) return false;
   pass_ = plan_.passes.at(next_++);
   const std::int64_t width = prompt_.shape[1];
-  Value ids = of_ints({pass_.batch(), pass_.L}, {});
+  std::vector<std::int32_t> ids;
   if (pass_.phase == Phase::decode) {
-    for (const std::vector<std::int32_t>& of_row : tokens_) ids.ints.push_back(of_row.back());
+    for (const std::vector<std::int32_t>& of_row : tokens_) ids.push_back(of_row.back());
   } else {
     const bool of_prefixes = pass_.phase == Phase::prefix;
     for (const PassRows& group : pass_.rows)
       for (std::int64_t n = 0; n < group.rows; ++n) {
-        std::int64_t row = std::ssize(ids.ints) / pass_.L;
+        std::int64_t row = std::ssize(ids) / pass_.L;
         if (of_prefixes) row = plan_.passes.prefix().first_row(row, prompt_.shape[0]);
         for (std::int64_t i = 0; i < pass_.L; ++i)
-          ids.ints.push_back(
-              i < group.tokens
-                  ? prompt_.data[static_cast<std::size_t>(row * width + group.start + i)]
-                  : 0);
+          ids.push_back(i < group.tokens
+                            ? prompt_.data[static_cast<std::size_t>(row * width + group.start + i)]
+                            : 0);
       }
   }
-  run_pass(ids);
+  run_pass(of_ints({pass_.batch(), pass_.L}, std::move(ids)));
   if (next_ < plan_.passes.size()) hand_over(plan_.passes.at(next_).phase);
   return true;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "engine/run/plan.h"
@@ -19,8 +20,9 @@ scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& 
 /// 3.3).
 class ScalarModel {
  public:
+  using Shared = std::shared_ptr<const scalar::Value>;
   struct Made {
-    scalar::Value value;  ///< in the layout that it is declared to have
+    Shared value;  ///< in the layout that it is declared to have
     Role role;
     int layer;  ///< −1 of a value that belongs to none
     bool input;
@@ -28,6 +30,9 @@ class ScalarModel {
 
   /// `weights` as stored for the run. All outlive the model.
   ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt);
+
+  /// From now on these threads make the values; they outlive it.
+  void use(Threads& threads) { threads_ = &threads; }
 
   /// Runs the next pass, with what is handed over after it, and forgets the one before.
   /// False when there is none left. Throws what scalar::apply throws.
@@ -47,14 +52,15 @@ class ScalarModel {
   const std::vector<std::vector<std::int32_t>>& tokens() const { return tokens_; }
 
  private:
-  using Known = std::map<std::string, scalar::Value>;  // by role
+  using Known = std::map<std::string, Shared>;  // by role
   Known run(const Program& program, int layer, const Known& given);
-  void run_pass(const scalar::Value& ids);
+  void run_pass(const Shared& ids);
   void empty_caches(std::int64_t rows);
   void hand_over(Phase next);
-  scalar::Value weight(int layer, const std::string& name) const;
+  Shared weight(int layer, const ValueDecl& declared);
 
   const RunPlan& plan_;
+  Threads* threads_ = nullptr;
   DimPadding padding_;
   const Weights& weights_;
   const IntTensor& prompt_;
@@ -62,6 +68,7 @@ class ScalarModel {
   std::vector<Known> prefixes_;  // of each layer those of the prefixes, once they are filled
   std::int64_t next_ = 0;        // pass
   PassPlan pass_;
+  std::map<std::string, Shared> stored_;  // weights, by name and layout
   std::map<std::string, Made> values_;
   std::vector<std::int32_t> sampled_;
   std::vector<std::vector<std::int32_t>> tokens_;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "engine/numeric/threads.h"
 #include "engine/program/program.h"
 #include "golden/scalar/value.h"
 #include "weights/error.h"
@@ -20,11 +21,14 @@ struct Setting {
   /// Of the pass: `last` takes their last tokens, `append` and `attend` leave out their padding.
   /// Without them every row has L tokens.
   std::vector<PassRows> rows = {};
-  std::int64_t prefix = 0;    ///< positions before the first slot of the rows' own caches
-  bool acc_bf16 = false;      ///< of this op's sums: rounded after every fma and addition
-  bool wire_bf16 = false;     ///< of this op's partial sums: rounded where they travel
-  std::int64_t placed_V = 0;  ///< ids of the table with its padding; 0: as many as the model has
-  Draws draws = {};           ///< of a pass that samples
+  std::int64_t prefix = 0;     ///< positions before the first slot of the rows' own caches
+  bool acc_bf16 = false;       ///< of this op's sums: rounded after every fma and addition
+  bool wire_bf16 = false;      ///< of this op's partial sums: rounded where they travel
+  std::int64_t placed_V = 0;   ///< ids of the table with its padding; 0: as many as the model has
+  Draws draws = {};            ///< of a pass that samples
+  Threads* threads = nullptr;  ///< that compute it, or the calling one; results do not depend on it
+
+  Threads& by() const { return threads != nullptr ? *threads : calling_thread(); }
 };
 
 /// The results of one op in the f32 regime (docs/spec.md section 1.2), by plain scalar loops and

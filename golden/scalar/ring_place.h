@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -17,12 +18,35 @@ std::int64_t block_over(const Axes& axes, const Torus& torus, const Place& place
 struct InRing {
   std::int64_t chunk = 0;
   bool second_half = false;
+  bool operator==(const InRing&) const = default;
 };
 
 /// Of a reduce_scatter the block it goes to, and the half of that; of an all_reduce ⌊i·K/n⌋ for its
 /// place i among the n elements of a shard, and the half of those with the same.
 InRing in_ring(const Op& op, const Shape& shape, const Torus& torus, std::int64_t K,
                std::int64_t element);
+
+/// Calls body(from, n, place in the ring) for all elements of a value, at most `most` that lie side
+/// by side and have one place at a time, by all threads.
+template <class Body>
+void each_in_ring(const Op& op, const Shape& shape, const Setting& setting, Loop way,
+                  std::int64_t most, Body&& body) {
+  const std::int64_t count = element_count(shape), K = setting.torus.size(op.axes);
+  const auto place = [&](std::int64_t element) {
+    return way == Loop::none ? InRing{} : in_ring(op, shape, setting.torus, K, element);
+  };
+  constexpr std::int64_t kOfAThread = 1 << 12;
+  setting.by().for_each((count + kOfAThread - 1) / kOfAThread, [&](std::int64_t part) {
+    const std::int64_t end = std::min(count, (part + 1) * kOfAThread);
+    for (std::int64_t from = part * kOfAThread; from < end;) {
+      const InRing at = place(from);
+      std::int64_t n = 1;
+      while (n < std::min(most, end - from) && (way == Loop::none || place(from + n) == at)) ++n;
+      body(from, n, at);
+      from += n;
+    }
+  });
+}
 
 /// The way round a ring in which a reduction adds; none where the schedule knows no ring.
 Loop way_round(const Op& op, const Setting& setting);

@@ -74,6 +74,8 @@ Owned::Owned(const EinsumSpec::Term& term, const Value& of_a, const Value& of_b,
     a.insert(a.end(), in_a.begin(), in_a.end());
     b.insert(b.end(), in_b.begin(), in_b.end());
   }
+  for (std::size_t i = 1; i < a.size(); ++i)
+    a_side_by_side = a_side_by_side && a[i] == a[i - 1] + 1;
 }
 
 TermOrder::TermOrder(const Op& op, std::size_t t, const std::vector<const Value*>& args,

@@ -21,6 +21,7 @@ struct Range {
 /// of `looped` (a contracted letter, or none) range after range.
 struct Owned {
   std::vector<std::int64_t> a, b;
+  bool a_side_by_side = true;  ///< each is the next after the one before it
 
   Owned(const EinsumSpec::Term& term, const Value& of_a, const Value& of_b, const Torus& torus,
         const Place& place, char looped = 0, const std::vector<Range>& ranges = {{0, 0}});

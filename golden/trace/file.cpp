@@ -193,11 +193,14 @@ void TraceFile::expect(const std::string& id, const OracleMemo::Known& known) {
   const Hdf5Writer::Object group = file_.group(file_.root(), "expected");
   Hdf5Writer::Object made = [&] {
     if (expected.integer) {
-      std::vector<std::int32_t> numbers(expected.bits.begin(), expected.bits.end());
+      std::vector<std::int32_t> numbers;
+      for (const std::uint32_t bits : expected.bits.copy())
+        numbers.push_back(static_cast<std::int32_t>(bits));
       return file_.dataset(group, id, expected.shape, std::span<const std::int32_t>(numbers));
     }
     std::vector<float> numbers;
-    for (const std::uint32_t bits : expected.bits) numbers.push_back(std::bit_cast<float>(bits));
+    for (const std::uint32_t bits : expected.bits.copy())
+      numbers.push_back(std::bit_cast<float>(bits));
     return file_.dataset(group, id, expected.shape, std::span<const float>(numbers));
   }();
   made.put_text("layout", step.declared.layout.with_partial(Axes()).to_string());

@@ -43,9 +43,9 @@ class Comparer : public Observer {
                     const Sharded& value) {
     seen.insert(id);
     ASSERT_EQ(expected.shape, value.shape()) << id;
-    ExpectedBits bits{.shape = expected.shape, .bits = {}, .integer = std::is_integral_v<T>};
-    for (const T element : expected.data)
-      bits.bits.push_back(std::bit_cast<std::uint32_t>(element));
+    const ExpectedBits bits{.shape = expected.shape,
+                            .bits = Words<std::uint32_t>::of(expected.data),
+                            .integer = std::is_integral_v<T>};
     const Comparison compared = compare(bits, declared, value);
     if (compared.mismatch)
       FAIL() << id << " on chip " << compared.mismatch->chip << ": expected "

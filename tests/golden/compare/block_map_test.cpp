@@ -57,6 +57,30 @@ TEST(JudgedElements, AreTheTableWrittenByHand) {
   EXPECT_EQ(read(3, 2), (std::vector<std::int64_t>{14, 15, 18})) << "it ends when it is told to";
 }
 
+TEST(JudgedBlocks, AreTheTableWrittenByHand) {
+  const Torus torus(2, 2, 1);
+  // Rows of two in a tensor whose rows are four long.
+  const JudgedBlocks cut(Layout::parse("B_yLE_x"), {2, 3, 4}, torus);
+  EXPECT_EQ(cut.elements(), 6);
+  EXPECT_EQ(cut.run(), 2);
+  EXPECT_EQ(std::vector<std::int64_t>(cut.runs().begin(), cut.runs().end()),
+            (std::vector<std::int64_t>{0, 4, 8}));
+  const std::int64_t firsts[] = {0, 12, 2, 14};  // of chips (0,0,0), (0,1,0), (1,0,0), (1,1,0)
+  for (int chip = 0; chip < 4; ++chip) EXPECT_EQ(cut.first(chip), firsts[chip]) << chip;
+  // Where the last dims are whole a run is as long as what they hold; of all whole, all.
+  const JudgedBlocks rows(Layout::parse("B_yxLE"), {4, 3, 2}, torus);
+  EXPECT_EQ(rows.run(), 6);
+  EXPECT_EQ(rows.runs().size(), 1U);
+  EXPECT_EQ(rows.first(2), 6) << "(1,0,0) holds block 0·2 + 1 of four";
+  EXPECT_EQ(JudgedBlocks(Layout::parse("BLE"), {4, 3, 2}, torus).run(), 24);
+  const JudgedBlocks nothing(Layout::parse("BM"), {3, 0}, torus);
+  EXPECT_EQ(nothing.elements(), 0);
+  EXPECT_TRUE(nothing.runs().empty());
+  const JudgedBlocks scalar(Layout({}, Axes()), {}, torus);
+  EXPECT_EQ(scalar.elements(), 1);
+  EXPECT_EQ(scalar.runs().size(), 1U);
+}
+
 TEST(JudgedElements, OfNothingAndOfAScalar) {
   const Torus torus(1, 1, 2);
   int seen = 0;
@@ -107,6 +131,7 @@ TEST(JudgedGroup, AndPartAreTheTableWrittenByHand) {
   for (const auto& row : table) {
     const Layout layout = Layout::parse(row.layout);
     EXPECT_EQ(judged_group(layout, torus, row.chip), row.group) << row.layout;
+    EXPECT_EQ(judged_first(layout, torus, row.chip), row.group.front()) << row.layout;
     EXPECT_EQ(judged_part(layout, torus, row.chip), row.part) << row.layout;
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <memory>
 #include <type_traits>
 
 #include "tests/weights/expect_error.h"
@@ -145,6 +146,156 @@ TEST(Comparison, OfNaNIsByItsBits) {
     }
 }
 
+/// Of each chip's elements one term each.
+struct OneTermEach : PartialSource {
+  std::vector<std::vector<float>> of_chip;
+  void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
+    sum.add_product(of_chip[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)], 1.0F);
+  }
+};
+
+TEST(Comparison, OfASumThatIsUndecidedIsByItsTerms) {
+  // Three chips' summands of element 13 of 64, which is none of those whose origins are looked at
+  // anyway; the other elements are +0.
+  const Torus torus(1, 1, 3);
+  const Layout layout = Layout::parse("BE partialsum-z");
+  struct Summand {
+    double value;
+    float bound;
+    float term;
+  };
+  const float above = 1 + 0x1p-23F;
+  const struct {
+    const char* what;
+    Summand summands[3];
+    float expected, sum;
+  } table[] = {
+      {"decided", {{5, 0, 5}, {0, 0, 0}, {2, 0, 2}}, 7, 7},
+      {"a bound says that it may be another", {{5, 1e6F, 7}, {0, 0, 0}, {0, 0, 0}}, 5, 7},
+      {"an addition lost something",
+       {{0x1p60, 0, 0x1p60F}, {3, 0, 3}, {-0x1p60, 0, -0x1p60F}},
+       0,
+       3},
+      {"a tie and more", {{1, 0, 1}, {0x1p-24, 0, 0x1p-24F}, {0, 0x1p-38F, 0x1p-40F}}, 1, above},
+      {"a tie and less", {{1, 0, 1}, {0x1p-24, 0, 0x1p-24F}, {0, 0x1p-38F, -0x1p-40F}}, above, 1}};
+  for (const auto& row : table) {
+    auto terms = std::make_shared<OneTermEach>();
+    Partial partial;
+    for (const Summand& s : row.summands) {
+      Buffer<double> values(64);
+      Buffer<float> bounds(64);
+      std::fill(values.begin(), values.end(), 0.0);
+      std::fill(bounds.begin(), bounds.end(), 0.0F);
+      values[13] = s.value;
+      bounds[13] = s.bound;
+      terms->of_chip.emplace_back(64, 0.0F)[13] = s.term;
+      partial.values.push_back(std::move(values));
+      partial.bounds.push_back(std::move(bounds));
+      partial.origins.push_back({});
+    }
+    partial.source = terms;
+    std::vector<std::uint32_t> bits(64, 0);
+    bits[13] = std::bit_cast<std::uint32_t>(row.expected);
+    const Comparison c = compare({.shape = {1, 64}, .bits = bits, .integer = false}, layout,
+                                 Sharded(torus, layout, {1, 64}, partial));
+    ASSERT_EQ(c.mismatch.has_value(), row.expected != row.sum) << row.what;
+    EXPECT_EQ(c.elements, c.mismatch ? 14 : 64) << row.what;
+    if (!c.mismatch) continue;
+    EXPECT_EQ(c.mismatch->index, (Shape{0, 13})) << row.what;
+    EXPECT_EQ(c.mismatch->actual, element_text(std::bit_cast<std::uint32_t>(row.sum), false))
+        << row.what;
+    EXPECT_EQ(c.mismatch->reach->elements, 1) << row.what;
+    EXPECT_EQ(c.mismatch->reach->chips, 3) << row.what;
+  }
+}
+
+TEST(Comparison, OfASharedBufferIsOnceForEachBlockThatItMustBe) {
+  // Rows 1 2 and 3 4, each on two chips, which hold one buffer of it.
+  const Torus torus(1, 2, 2);
+  const Layout layout = Layout::parse("B_yE");
+  Tensor t({2, 2});
+  t.data = {1, 2, 3, 4};
+  const ExpectedBits expected{
+      .shape = {2, 2}, .bits = Words<std::uint32_t>::of(t.data), .integer = false};
+  const Sharded right = shard(t, layout, torus);
+  ASSERT_TRUE(right.f32().shares(2, 3));
+  const Comparison c = compare(expected, layout, right);
+  EXPECT_FALSE(c.mismatch);
+  EXPECT_EQ(c.elements, 8) << "every chip counts";
+
+  // A chip with a wrong buffer of its own, though its replica's is right.
+  Sharded own = right;
+  own.f32_of(3)[1] = 5;
+  const Comparison of_own = compare(expected, layout, own);
+  ASSERT_TRUE(of_own.mismatch);
+  EXPECT_EQ(of_own.mismatch->chip, "(0,1,1)");
+  EXPECT_EQ(of_own.mismatch->index, (Shape{1, 1}));
+  EXPECT_EQ(of_own.elements, 8);
+  EXPECT_EQ(of_own.mismatch->reach->extent(), "on 1 of 4 chips, 1 of 4 elements, replicas differ");
+
+  // A chip with the right buffer of another block.
+  ChipArrays<float> chips = right.f32();
+  chips.share(2, 0);
+  const Comparison of_other = compare(expected, layout, Sharded(torus, layout, {2, 2}, chips));
+  ASSERT_TRUE(of_other.mismatch);
+  EXPECT_EQ(of_other.mismatch->chip, "(0,1,0)");
+  EXPECT_EQ(of_other.mismatch->actual, "1 (0x3f800000)");
+  EXPECT_EQ(of_other.elements, 5);
+
+  // A wrong buffer that all replicas hold: the first of them is told, all are counted.
+  chips = right.f32();
+  chips[2][0] = 7;
+  chips.share(3, 2);
+  const Comparison of_both = compare(expected, layout, Sharded(torus, layout, {2, 2}, chips));
+  ASSERT_TRUE(of_both.mismatch);
+  EXPECT_EQ(of_both.mismatch->chip, "(0,1,0)");
+  EXPECT_EQ(of_both.mismatch->reach->extent(), "on 2 of 4 chips, 1 of 4 elements, replicas agree");
+}
+
+TEST(Comparison, OfSharedValuesIsByEachChipsOwnBoundsAndTerms) {
+  // Two groups of two chips with the same values, each element of which is 1 + 2.
+  const Torus torus(1, 2, 2);
+  const Layout layout = Layout::parse("E partialsum-z");
+  auto terms = std::make_shared<OneTermEach>();
+  for (const float term : {1.0F, 2.0F, 1.0F, 2.0F}) terms->of_chip.emplace_back(64, term);
+  Partial partial;
+  for (const double value : {1.0, 2.0}) partial.values.push_back(Buffer<double>(64, value));
+  partial.values.resize(4);
+  for (const std::size_t chip : {0U, 1U}) partial.values.share(chip + 2, chip);
+  partial.bounds.resize(4);
+  partial.origins.resize(4);
+  partial.source = terms;
+  const ExpectedBits expected{
+      .shape = {64},
+      .bits = std::vector<std::uint32_t>(64, std::bit_cast<std::uint32_t>(3.0F)),
+      .integer = false};
+  const auto compared = [&] {
+    return compare(expected, layout, Sharded(torus, layout, {64}, partial));
+  };
+  EXPECT_FALSE(compared().mismatch);
+  EXPECT_EQ(compared().elements, 128);
+
+  // Of element 16, one of the few, the second group multiplied something else.
+  terms->of_chip[3][16] = 9.0F;
+  const Comparison c = compared();
+  ASSERT_TRUE(c.mismatch);
+  EXPECT_EQ(c.mismatch->chip, "(0,1,0)");
+  EXPECT_EQ(c.mismatch->index, Shape{16});
+  EXPECT_EQ(c.mismatch->actual, "10 (0x41200000)");
+  EXPECT_EQ(c.elements, 64 + 17);
+  EXPECT_EQ(c.mismatch->reach->chips, 2);
+
+  // Of element 13 it did, too; that shows where its own bound leaves the sum undecided.
+  terms->of_chip[3] = std::vector<float>(64, 2.0F);
+  terms->of_chip[3][13] = 9.0F;
+  EXPECT_FALSE(compared().mismatch);
+  partial.bounds[3] = Buffer<float>(64, 0.0F);
+  partial.bounds[3][13] = 100.0F;
+  ASSERT_TRUE(compared().mismatch);
+  EXPECT_EQ(compared().mismatch->index, Shape{13});
+  EXPECT_EQ(compared().elements, 64 + 14);
+}
+
 TEST(Comparison, OfWhatCannotBeComparedIsACallersMistake) {
   const F32Parts f;
   const auto label = [](const ExpectedBits& expected, const char* layout, const Sharded& value) {
@@ -157,7 +308,9 @@ TEST(Comparison, OfWhatCannotBeComparedIsACallersMistake) {
   changed.integer = true;
   EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "compare_c1") << "f32, not int32";
   changed = f.expected;
-  changed.bits.pop_back();
+  std::vector<std::uint32_t> fewer = changed.bits.copy();
+  fewer.pop_back();
+  changed.bits = fewer;
   EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "compare_c1") << "too few bits";
 }
 

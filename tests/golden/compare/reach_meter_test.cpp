@@ -19,9 +19,7 @@ namespace shardproof {
 namespace {
 
 ExpectedBits expected_of(const Tensor& tensor) {
-  ExpectedBits e{.shape = tensor.shape, .bits = {}, .integer = false};
-  for (float v : tensor.data) e.bits.push_back(std::bit_cast<std::uint32_t>(v));
-  return e;
+  return {.shape = tensor.shape, .bits = Words<std::uint32_t>::of(tensor.data), .integer = false};
 }
 
 Tensor counting(const Shape& shape) {

@@ -270,9 +270,12 @@ TEST(Trace, TheReadingBackSeesAFault) {
     EXPECT_EQ(difference(), "");
   }
   auto& kept = traced.keeper.kept.at("decode.1.layer0.hr");
-  kept.expected.bits[3] ^= 1;
+  const auto right = kept.expected.bits;
+  std::vector<std::uint32_t> changed = right.copy();
+  changed[3] ^= 1;
+  kept.expected.bits = changed;
   EXPECT_EQ(difference(), "decode.1.layer0.hr");
-  kept.expected.bits[3] ^= 1;
+  kept.expected.bits = right;
   kept.declared.layout = Layout::parse("BLF_xyz");
   EXPECT_EQ(difference(), "decode.1.layer0.hr layout");
 }
@@ -325,7 +328,7 @@ TEST(Trace, SaysWhatIsStoredAsBf16) {
       const std::string dtype = file.text(id, "dtype");
       dtypes[kept.declared.role.to_string()].insert(dtype);
       if (dtype != "bf16") continue;
-      for (std::uint32_t bits : kept.expected.bits) EXPECT_EQ(bits & 0xFFFFU, 0U) << id;
+      for (std::uint32_t bits : kept.expected.bits.copy()) EXPECT_EQ(bits & 0xFFFFU, 0U) << id;
     }
   for (const char* stored : {"embed", "in", "norm", "q_rot", "k_cache", "attn", "gate", "out"})
     EXPECT_EQ(dtypes[stored], std::set<std::string>{"bf16"}) << stored;
