@@ -109,20 +109,41 @@ class Rows {
         table_(std::move(table)),
         ids_(ids),
         width_(table_->local()[1]),
-        rows_(table_->local()[0]) {}
+        rows_(table_->local()[0]) {
+    const Axes axes = table_->layout().axes('V');
+    for (int chip = 0; chip < table_->torus().chips(); ++chip)
+      first_row_.push_back(table_->torus().block(chip, axes) * rows_);
+  }
+
+  /// All that a chip looks up, one row after the other.
+  template <class To>
+  void fill(int chip, std::int64_t count, To* to) const {
+    for (std::int64_t i = 0; i < count; i += width_, to += width_) {
+      const Number* const row = row_of(chip, i / width_);
+      if (row == nullptr)
+        std::fill_n(to, width_, To{});
+      else
+        std::transform(row, row + width_, to, [&](const Number& v) { return To(f_.looked_up(v)); });
+    }
+  }
 
   Number value(int chip, std::int64_t index) const {
-    const std::int64_t id = ints_of(ids_, chip)[index / width_];
-    const std::int64_t row = id - table_->torus().block(chip, table_->layout().axes('V')) * rows_;
-    if (row < 0 || row >= rows_) return Number{};
-    return f_.looked_up(of(f_, *table_, chip)[row * width_ + index % width_]);
+    const Number* const row = row_of(chip, index / width_);
+    return row == nullptr ? Number{} : f_.looked_up(row[index % width_]);
   }
 
  private:
+  /// Of token i the row of the table; null where another chip has it.
+  const Number* row_of(int chip, std::int64_t i) const {
+    const std::int64_t row = ints_of(ids_, chip)[i] - first_row_[static_cast<std::size_t>(chip)];
+    return row < 0 || row >= rows_ ? nullptr : of(f_, *table_, chip) + row * width_;
+  }
+
   Formulas f_;
   std::shared_ptr<const Sharded> table_;
   Sharded ids_;
   std::int64_t width_, rows_;
+  std::vector<std::int64_t> first_row_;  // of the table, by chip
 };
 
 /// The source of embed_lookup's partial sums.
@@ -130,9 +151,8 @@ class Lookup : public PartialSource {
  public:
   explicit Lookup(Rows<FloatFormulas> rows) : rows_(std::move(rows)) {}
 
-  double value(int chip, std::int64_t index) const {
-    return static_cast<double>(rows_.value(chip, index));
-  }
+  /// A chip's partial sums, which are exact.
+  void fill(int chip, std::int64_t count, double* to) const { rows_.fill(chip, count, to); }
   void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
     sum.add_product(rows_.value(chip, index), 1.0F);
   }
@@ -347,9 +367,7 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
       const Rows<Formulas> rows(f, table, ids);
       return map_chips(f, ids.torus(), groups, layout, shape, threads,
                        [&](std::int64_t chip, typename Formulas::Number* out) {
-                         for (std::size_t i = 0; i < count; ++i)
-                           out[i] =
-                               rows.value(static_cast<int>(chip), static_cast<std::int64_t>(i));
+                         rows.fill(static_cast<int>(chip), static_cast<std::int64_t>(count), out);
                        });
     });
   auto source = std::make_shared<Lookup>(Rows<FloatFormulas>(FloatFormulas(), table, ids));
@@ -357,8 +375,7 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
   const auto chips = static_cast<std::size_t>(ids.torus().chips());
   partial.values =
       made_by<double>(groups, chips, count, threads, [&](std::int64_t chip, double* values) {
-        for (std::size_t i = 0; i < count; ++i)
-          values[i] = source->value(static_cast<int>(chip), static_cast<std::int64_t>(i));
+        source->fill(static_cast<int>(chip), static_cast<std::int64_t>(count), values);
       });
   partial.bounds.resize(chips);
   partial.origins.resize(chips);
