@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "engine/program/liveness.h"
 #include "engine/program/typing.h"
@@ -38,12 +39,14 @@ Tensor normal(const Shape& shape, double scale, std::uint64_t seed) {
   return t;
 }
 
-/// Bytes of a value's shards, over all chips.
+/// Bytes of a value's shards, over all chips: of those that hold one buffer, once.
 std::int64_t bytes(const Sharded& value) {
   std::int64_t total = 0;
   const auto add = [&](const auto& chips) {
-    for (const auto& buffer : chips)
-      total += static_cast<std::int64_t>(buffer.size() * sizeof(buffer[0]));
+    std::set<const void*> counted;
+    for (std::size_t chip = 0; chip < chips.size(); ++chip)
+      if (const auto& buffer = chips[chip]; counted.insert(chips.identity(chip)).second)
+        total += static_cast<std::int64_t>(buffer.size() * sizeof(buffer[0]));
   };
   if (const auto* partial = std::get_if<Partial>(&value.data())) {
     add(partial->values);
