@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <type_traits>
 
 #include "engine/chip_groups.h"
@@ -154,6 +156,21 @@ class Contraction : public PartialSource {
       terms_.emplace_back(spec.terms[t], operands_[t].first->local(), operands_[t].second->local());
   }
 
+  /// From now on the norms of a matrix b that several chips hold in common are made once. Of f32
+  /// operands.
+  void share_norms() {
+    norms_.clear();
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      norms_.emplace_back();
+      if (terms_[t].batch() != 1) continue;
+      const ChipArrays<float>& held = operands_[t].second->f32();
+      std::map<const void*, int> holders;
+      for (std::size_t chip = 0; chip < held.size(); ++chip) ++holders[held.identity(chip)];
+      for (const auto& [buffer, chips] : holders)
+        if (chips > 1) norms_[t][buffer] = std::make_unique<ColumnNorms>();
+    }
+  }
+
   std::int64_t count() const { return terms_[0].batch() * terms_[0].M() * terms_[0].N(); }
 
   /// One chip's result shard in the exact regime.
@@ -251,8 +268,17 @@ class Contraction : public PartialSource {
         matrices[t] = {terms[t].a_matrix(at(operands_[t].first), batch, copies[2 * t]),
                        terms[t].b_matrix(at(operands_[t].second), batch, copies[2 * t + 1]),
                        terms[t].K()};
+      if constexpr (std::is_same_v<Matrices, Term>)
+        for (std::size_t t = 0; t < norms_.size(); ++t) matrices[t].norms = norms_of(t, chip);
       body(batch, matrices);
     }
+  }
+
+  ColumnNorms* norms_of(std::size_t term, int chip) const {
+    const void* const buffer =
+        operands_[term].second->f32().identity(static_cast<std::size_t>(chip));
+    const auto at = norms_[term].find(buffer);
+    return at == norms_[term].end() ? nullptr : at->second.get();
   }
 
   const float* a(std::size_t term, int chip) const {
@@ -264,6 +290,8 @@ class Contraction : public PartialSource {
 
   std::vector<std::pair<SharedValue, SharedValue>> operands_;
   std::vector<LocalTerm> terms_;
+  /// Of each term by the buffer of b; none where they are not shared.
+  std::vector<std::map<const void*, std::unique_ptr<ColumnNorms>>> norms_;
   std::vector<Ring> rings_;
 };
 
@@ -349,6 +377,7 @@ Sharded einsum(const EinsumSpec& spec,
     groups.share(chains);
     return {torus, layout, shape, std::move(chains)};
   }
+  if (threads.shares()) source->share_norms();
   if (layout.is_partial()) {
     Partial partial;
     partial.values.resize(chips);

@@ -77,6 +77,11 @@ std::vector<double> not_tiny(std::vector<double> norms) {
 
 }  // namespace
 
+const std::vector<double>& ColumnNorms::of(const float* b, std::int64_t K, std::int64_t N) {
+  std::call_once(once_, [&] { norms_ = not_tiny(column_norms(b, K, N)); });
+  return norms_;
+}
+
 Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms) {
   std::int64_t length = 0;
   for (const Term& term : terms) length += term.K;
@@ -91,7 +96,9 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
   std::vector<double> sums(terms.size() > 1 ? out.values.size() : 0);
   for (std::size_t t = 0; t < terms.size(); ++t) {
     const std::vector<double> rows = not_tiny(row_norms(terms[t].a, M, terms[t].K));
-    const std::vector<double> columns = not_tiny(column_norms(terms[t].b, terms[t].K, N));
+    ColumnNorms own;
+    const std::vector<double>& columns =
+        (terms[t].norms != nullptr ? *terms[t].norms : own).of(terms[t].b, terms[t].K, N);
     for (std::int64_t i = 0; i < M; ++i) {
       const double row = factor * rows[static_cast<std::size_t>(i)];
       float* const bound = out.bounds.data() + i * N;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/numeric/buffer.h"
+#include "engine/numeric/column_norms.h"
 
 namespace shardproof {
 
@@ -13,6 +14,7 @@ struct Term {
   const float* a;
   const float* b;
   std::int64_t K;
+  ColumnNorms* norms = nullptr;  ///< of b, where it stands in several products
 };
 
 /// C[M,N] as f64 sums of the terms' products, and per element a bound on |C − exact|.
