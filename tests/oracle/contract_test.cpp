@@ -224,6 +224,33 @@ TEST(ContractExamples, LimbsAtTheirLargest) {
     }
 }
 
+/// In a panel the first column alone needs several limbs, then the last alone; all terms but a few
+/// bits of each sum cancel, so that a bit that f64 lost shows in f32.
+TEST(ContractExamples, EachColumnOfAPanelHasTheLimbsThatItNeeds) {
+  constexpr size_t kColumns = 8;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    for (const size_t wide : {size_t{0}, kColumns - 1}) {
+      Numbers numbers(seed);
+      const size_t half = 40 + static_cast<size_t>(numbers.below(9));
+      std::vector<Kind> of_columns(kColumns, Kind::integers);
+      of_columns[wide] = Kind::spread;
+      std::vector<float> row = drawn(numbers, 1, half, {Kind::activations}, false);
+      std::vector<float> once = drawn(numbers, kColumns, half, of_columns, false), all;
+      for (size_t j = 0; j < kColumns; ++j) {  // each term, then its opposite
+        all.insert(all.end(), once.begin() + static_cast<std::ptrdiff_t>(j * half),
+                   once.begin() + static_cast<std::ptrdiff_t>((j + 1) * half));
+        for (size_t k = 0; k < half; ++k) all.push_back(-once[j * half + k]);
+        all.push_back(std::ldexp(1.0F, -30));
+      }
+      row.insert(row.end(), row.begin(), row.end());
+      row.push_back(std::ldexp(1.0F, -20));
+      const Vectors rows = Vectors::rows_of(row, 1), columns = Vectors::rows_of(all, kColumns);
+      const std::vector<float> product = contract(rows, columns);
+      for (size_t j = 0; j < kColumns; ++j)
+        ASSERT_EQ(bits(product[j]), bits(wide_dot(rows, 0, columns, j))) << seed << ' ' << j;
+    }
+}
+
 /// What the proof of docs/numerics.md section 7 asks of the widths, whatever the vectors are.
 RC_GTEST_PROP(Limbs, LeaveRoomForEverySumOfABlock, ()) {
   Numbers numbers(*rc::gen::arbitrary<std::uint64_t>());
