@@ -233,7 +233,7 @@ TEST(ContractExamples, EachColumnOfAPanelHasTheLimbsThatItNeeds) {
       Numbers numbers(seed);
       const size_t half = 40 + static_cast<size_t>(numbers.below(9));
       std::vector<Kind> of_columns(kColumns, Kind::integers);
-      of_columns[wide] = Kind::spread;
+      of_columns[wide] = Kind::residuals;
       std::vector<float> row = drawn(numbers, 1, half, {Kind::activations}, false);
       std::vector<float> once = drawn(numbers, kColumns, half, of_columns, false), all;
       for (size_t j = 0; j < kColumns; ++j) {  // each term, then its opposite
