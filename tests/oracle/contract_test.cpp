@@ -240,14 +240,20 @@ TEST(ContractExamples, EachColumnOfAPanelHasTheLimbsThatItNeeds) {
         all.insert(all.end(), once.begin() + static_cast<std::ptrdiff_t>(j * half),
                    once.begin() + static_cast<std::ptrdiff_t>((j + 1) * half));
         for (size_t k = 0; k < half; ++k) all.push_back(-once[j * half + k]);
-        all.push_back(std::ldexp(1.0F, -30));
+        all.push_back(j == wide ? std::ldexp(1.0F, -30) : 1.0F);
       }
       row.insert(row.end(), row.begin(), row.end());
       row.push_back(std::ldexp(1.0F, -20));
-      const Vectors rows = Vectors::rows_of(row, 1), columns = Vectors::rows_of(all, kColumns);
+      constexpr size_t kRows = 12;
+      std::vector<float> same;
+      for (size_t i = 0; i < kRows; ++i) same.insert(same.end(), row.begin(), row.end());
+      const Vectors rows = Vectors::rows_of(same, kRows);
+      const Vectors columns = Vectors::rows_of(all, kColumns);
       const std::vector<float> product = contract(rows, columns);
-      for (size_t j = 0; j < kColumns; ++j)
-        ASSERT_EQ(bits(product[j]), bits(wide_dot(rows, 0, columns, j))) << seed << ' ' << j;
+      for (size_t i = 0; i < kRows; ++i)
+        for (size_t j = 0; j < kColumns; ++j)
+          ASSERT_EQ(bits(product[i * kColumns + j]), bits(wide_dot(rows, i, columns, j)))
+              << seed << ' ' << i << ' ' << j;
     }
 }
 
