@@ -149,8 +149,16 @@ TEST(Comparison, OfNaNIsByItsBits) {
 /// Of each chip's elements one term each.
 struct OneTermEach : PartialSource {
   std::vector<std::vector<float>> of_chip;
+  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
+    sum.add_product(term(chip, index), 1.0F);
+  }
   void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
-    sum.add_product(of_chip[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)], 1.0F);
+    sum.add_product(term(chip, index), 1.0F);
+  }
+
+ private:
+  float term(int chip, std::int64_t index) const {
+    return of_chip[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)];
   }
 };
 
