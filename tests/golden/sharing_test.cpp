@@ -29,8 +29,8 @@ class Recorder : public Observer {
   void observe(const Scope& scope, const Program& program, const Op*, const ValueDecl& declared,
                const Sharded& value) override {
     std::string all = scope.step(program, declared.name);
-    const auto put = [&](const auto& chips) {
-      for (const auto& of_chip : chips)
+    const auto put = [&](const auto& held) {
+      for (const auto& of_chip : held)
         all.append(reinterpret_cast<const char*>(of_chip.data()),
                    of_chip.size() * sizeof(of_chip[0]));
     };
@@ -43,9 +43,9 @@ class Recorder : public Observer {
     else
       put(value.f32());
     values.push_back(std::move(all));
-    ChipGroups held(value.torus());
-    held.split(value);
-    buffers += held.first_chips().size();
+    ChipGroups groups(value.torus());
+    groups.split(value);
+    buffers += groups.first_chips().size();
     chips += static_cast<std::size_t>(value.torus().chips());
   }
 

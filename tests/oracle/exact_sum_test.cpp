@@ -1,6 +1,5 @@
 // Exact sums against MPFR, by both methods, on kind and on hostile data; and plain f64 summation,
 // which must be seen to fail on the same data.
-#include "oracle/contract.h"
 #include "oracle/exact_sum.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "oracle/contract.h"
 #include "weights/error.h"
 
 namespace shardproof::oracle {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/numeric/compensated_sum.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/comparison.h"
 #include "tests/engine/random_layout.h"

@@ -9,6 +9,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "engine/numeric/compensated_sum.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
