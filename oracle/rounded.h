@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "weights/error.h"
+
 namespace shardproof::oracle {
 
 __extension__ typedef __int128 Int128;

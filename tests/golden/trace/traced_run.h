@@ -58,6 +58,7 @@ class Keeper : public Observer {
       expected = as_placed(expected_value(known_->answer, known_->stored, scope, declared.role,
                                           value.shape(), padding_),
                            declared.role, whole_letters(declared.layout), padding_);
+    expected.bits = expected.bits.copy();  // they outlive the oracle's answer
     kept.emplace(id, Kept{.declared = declared,
                           .op = op->to_string(),
                           .value = value,
