@@ -40,7 +40,8 @@ Limbs choose_limbs(const Vectors& rows, const Vectors& columns) {
   const int most = std::min(static_cast<int>(std::bit_width(length - 1)), 12);
   for (int t = most; t >= std::min(most, 6); --t) {
     const size_t block = size_t{1} << t;
-    const auto blocks = static_cast<double>((length + block - 1) / block);
+    const size_t whole_blocks = (length + block - 1) / block;
+    const auto blocks = static_cast<double>(whole_blocks);
     for (int parts = 1; parts <= 4; ++parts) {
       const int column_width = column_bits / parts + 1;
       const int row_width = kBits - t - column_width;
