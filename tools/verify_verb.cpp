@@ -78,7 +78,9 @@ int verify_random(const Options& o, int threads) {
   if (o.line || o.files.any() || o.flags.given_besides("seed"))
     throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
   const std::uint64_t seed = o.flags.parse().seed;
-  Verification verification({}, *o.cases, report_of(o, {}, *o.cases));
+  CaseSource source;
+  source.alone = common_of(o).hazards.alone;
+  Verification verification(source, *o.cases, report_of(o, source, *o.cases));
   const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
   return verification.run_random(seed, threads, common_of(o)) ? 0 : 1;
 }
@@ -123,7 +125,7 @@ int verify(Options& o) {
   VerifyOptions common = common_of(o);
   common.weights = weights;
   common.observer = trace.get();
-  const CaseSource source{o.files, o.flags.weights_file()};
+  const CaseSource source{o.files, o.flags.weights_file(), common.hazards.alone};
   const auto cases = static_cast<std::int64_t>(list.size());
   const std::vector<std::string> skipped = selected.skipped;
   const auto selected_plan = trace ? selected.plans[0] : nullptr;

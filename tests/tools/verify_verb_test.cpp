@@ -331,6 +331,20 @@ TEST_F(VerifyVerb, AllFindingsOfRandomCasesAreNoneWhereTheyAreEqual) {
   expect_refused("verify --cases 3 --all-findings --trace t.h5", "verify_c4");
 }
 
+TEST_F(VerifyVerb, HazardsAreSharedOrFull) {
+  const std::string line =
+      "--case \"torus=1x2x3 model=palm-tiny,layers=1 prefill=ws2d:heads batch=6 prompt=3 gen=2\"";
+  const auto in_short = [](const Outcome& o) {
+    return std::regex_replace(o.out, std::regex(" in [0-9.]+ s"), "");
+  };
+  const Outcome shared = run("verify " + line);
+  EXPECT_EQ(shared.code, 0) << shared.out;
+  EXPECT_EQ(in_short(run("verify --hazards shared " + line)), in_short(shared));
+  EXPECT_EQ(in_short(run("verify --hazards full " + line)), in_short(shared));
+  EXPECT_EQ(run("verify --hazards full --cases 5 --seed 2").code, 0);
+  expect_refused("verify --hazards half " + line, "verify_c5");
+}
+
 TEST_F(VerifyVerb, LinesAboveRowsAreNotRepeated) {
   weights_file(",block=serial,norm=layernorm");
   const Outcome o = run("verify --weights w.h5");

@@ -52,6 +52,7 @@ std::string LayerFileNames::words() const {
 std::string CaseSource::command(const Case& c) const {
   std::string text = "shardproof verify" + files.words();
   if (!weights.empty()) text += " --weights " + shell_word(weights);
+  if (alone) text += " --hazards full";
   return text + fmt::format(" --case \"{}\"", print_case(c));
 }
 

@@ -33,6 +33,7 @@ struct LayerFileNames {
 struct CaseSource {
   LayerFileNames files = {};  ///< in place of strategies, or beside those that ship
   std::string weights = {};   ///< a weights file
+  bool alone = false;         ///< every chip computes by itself: --hazards full
 
   /// "shardproof verify --case ...": runs this case again.
   std::string command(const Case& c) const;

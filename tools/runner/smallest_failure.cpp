@@ -9,10 +9,12 @@ namespace shardproof::tools {
 
 Case smallest_failure(const Tally::Failure& failure, const CaseSource& source) {
   OracleMemo memo;
+  VerifyOptions options;
+  if (source.alone) options.hazards = Hazards::full();
   const auto fails = [&](const Case& c) {
     const Running running(source.command(c));
     try {
-      return verify_case(c, memo).verdict == failure.verdict;
+      return verify_case(c, memo, options).verdict == failure.verdict;
     } catch (const Error&) {
       return false;
     }

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/numeric/compensated_sum.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/comparison.h"
 #include "tests/engine/random_layout.h"
+#include "tests/golden/compare/one_term_each.h"
 
 namespace shardproof {
 namespace {
@@ -235,29 +235,13 @@ RC_GTEST_PROP(ComparisonByElements, OfIntegers, ()) {
   expect_same(expected, layout, value);
 }
 
-/// Terms of every chip's elements: one number each.
-struct Terms : PartialSource {
-  std::vector<std::vector<float>> of_chip;
-  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
-    sum.add_product(term(chip, index), 1.0F);
-  }
-  void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
-    sum.add_product(term(chip, index), 1.0F);
-  }
-
- private:
-  float term(int chip, std::int64_t index) const {
-    return of_chip[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)];
-  }
-};
-
 RC_GTEST_PROP(ComparisonByElements, OfExactPartialSums, ()) {
   const Torus torus = draw_torus();
   const Layout layout = draw_layout("BE", true);
   if (!layout.is_partial()) RC_DISCARD("complete");
   const Shape shape = draw_sizes(torus);
   const auto count = static_cast<std::size_t>(element_count(judged_block(layout, shape, torus)));
-  auto terms = std::make_shared<Terms>();
+  auto terms = std::make_shared<OneTermEach>();
   Partial partial;
   const bool bounded = draw_int(0, 1) == 1;
   const bool moved = draw_int(0, 1) == 1;  // origins beside the elements

@@ -9,7 +9,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "engine/numeric/compensated_sum.h"
+#include "tests/golden/compare/one_term_each.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
@@ -146,22 +146,6 @@ TEST(Comparison, OfNaNIsByItsBits) {
           << want << " " << got;
     }
 }
-
-/// Of each chip's elements one term each.
-struct OneTermEach : PartialSource {
-  std::vector<std::vector<float>> of_chip;
-  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
-    sum.add_product(term(chip, index), 1.0F);
-  }
-  void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
-    sum.add_product(term(chip, index), 1.0F);
-  }
-
- private:
-  float term(int chip, std::int64_t index) const {
-    return of_chip[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)];
-  }
-};
 
 TEST(Comparison, OfASumThatIsUndecidedIsByItsTerms) {
   // Three chips' summands of element 13 of 64, which is none of those whose origins are looked at

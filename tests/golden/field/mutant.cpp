@@ -4,30 +4,11 @@
 
 #include <bit>
 
-#include "engine/numeric/compensated_sum.h"
+#include "tests/golden/compare/one_term_each.h"
 #include "weights/error.h"
 
 namespace shardproof {
 namespace {
-
-/// Numbers that count as summands.
-class Values : public PartialSource {
- public:
-  explicit Values(ChipArrays<float> values) : values_(std::move(values)) {}
-  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
-    sum.add_product(value(chip, index), 1.0F);
-  }
-  void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
-    sum.add_product(value(chip, index), 1.0F);
-  }
-
- private:
-  float value(int chip, std::int64_t index) const {
-    return values_[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)];
-  }
-
-  ChipArrays<float> values_;
-};
 
 Sharded::Data summands(const ChipArrays<float>& values) {
   Partial partial;
@@ -37,7 +18,9 @@ Sharded::Data summands(const ChipArrays<float>& values) {
   }
   partial.bounds.resize(values.size());
   partial.origins.resize(values.size());
-  partial.source = std::make_shared<Values>(values);
+  auto terms = std::make_shared<OneTermEach>();
+  for (const auto& chip : values) terms->of_chip.emplace_back(chip.begin(), chip.end());
+  partial.source = std::move(terms);
   return partial;
 }
 

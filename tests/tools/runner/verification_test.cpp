@@ -354,6 +354,9 @@ TEST(JsonReport, IsOneObjectAtTheEnd) {
   EXPECT_EQ(shown["difference"]["index"], (std::vector<int>{0, 3}));
   EXPECT_EQ(shown["reproduce"], source.command(c));
   EXPECT_TRUE(source.command(c).starts_with("shardproof verify --layouts 'my own.layouts' --case"));
+  source.alone = true;
+  EXPECT_TRUE(source.command(c).starts_with(
+      "shardproof verify --layouts 'my own.layouts' --hazards full --case"));
 }
 
 }  // namespace
