@@ -73,6 +73,7 @@ PackedRows::PackedRows(const Vectors& rows, size_t begin, size_t end, const Limb
   groups_ = (lines + kTileRows - 1) / kTileRows;
   lines_.resize(groups_ * kTileRows * length_);
   const double base = std::ldexp(1.0, limbs.row_width), one_over_base = 1 / base;
+  if (length_ == 0) return;  // there may be no elements to point at
   for (size_t i = begin; i < end; ++i) {
     if (!rows.scale(i).fits()) continue;
     const double unit = std::ldexp(1.0, -rows.scale(i).exponent);
