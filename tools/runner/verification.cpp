@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/runner/batch.h"
+#include "tools/runner/crash_report.h"
 #include "tools/runner/smallest_failure.h"
 
 namespace shardproof::tools {
@@ -39,7 +40,11 @@ void Verification::run(Selection selected, const VerifyOptions& common, int thre
 
 bool Verification::run_random(std::uint64_t seed, int threads, const VerifyOptions& common) {
   cases::Coverage coverage;
-  const auto case_of = [&](std::size_t i) { return random_case(seed, i, common.until); };
+  const auto case_of = [&](std::size_t i) {
+    // A crash while a case is drawn has no case to name yet: the run that ends with it.
+    const Running running(fmt::format("shardproof verify --cases {} --seed {}", i + 1, seed));
+    return random_case(seed, i, common.until);
+  };
   const auto command = [&](const Case& c) { return source_.command(c); };
   Batch(static_cast<std::size_t>(cases_), case_of, common, threads, cases_ == 1, command)
       .run([&](std::size_t, const Case& c, const Answered& answered) {
