@@ -53,14 +53,19 @@ std::int64_t size_of_class(std::size_t c) {
   return static_cast<std::int64_t>((8 + c % 8 + 1) * step);
 }
 
+struct FreeBlock {
+  void* at;
+  bool nan;  ///< full of NaN, to its rounded size
+};
+
 struct FreeList {
   std::mutex mutex;
-  std::vector<void*> blocks;
+  std::vector<FreeBlock> blocks;
 };
 
 class Memory {
  public:
-  void* take(std::size_t bytes) {
+  FreeBlock take(std::size_t bytes) {
     const std::size_t size = rounded_up(std::max<std::size_t>(bytes, 1));
     const auto grown = static_cast<std::int64_t>(size);
     raise(peak_live_, live_.fetch_add(grown, std::memory_order_relaxed) + grown);
@@ -68,7 +73,7 @@ class Memory {
     {
       const std::lock_guard lock(list.mutex);
       if (!list.blocks.empty()) {
-        void* block = list.blocks.back();
+        const FreeBlock block = list.blocks.back();
         list.blocks.pop_back();
         return block;
       }
@@ -80,18 +85,19 @@ class Memory {
       throw std::bad_alloc();
     }
     raise(peak_held_, held_.fetch_add(grown, std::memory_order_relaxed) + grown);
-    return block;
+    return {block, false};
   }
 
-  void give_back(void* block, std::size_t bytes) noexcept {
+  void give_back(void* block, std::size_t bytes, bool fill) noexcept {
     const std::size_t size = rounded_up(std::max<std::size_t>(bytes, 1));
+    if (fill) std::memset(block, kNaN, size);
     const auto shrunk = static_cast<std::int64_t>(size);
     live_.fetch_sub(shrunk, std::memory_order_relaxed);
     if (kRecycled && held_.load(std::memory_order_relaxed) <= most_held()) {
       FreeList& list = lists_[size_class(size)];
       try {
         const std::lock_guard lock(list.mutex);
-        list.blocks.push_back(block);
+        list.blocks.push_back({block, fill});
         return;
       } catch (const std::bad_alloc&) {
         // No room to remember it: to the system, then.
@@ -129,7 +135,7 @@ class Memory {
       const std::lock_guard lock(lists_[c].mutex);
       auto& blocks = lists_[c].blocks;
       while (!blocks.empty() && held_.load(std::memory_order_relaxed) + more > most_held()) {
-        ::operator delete (blocks.back(), std::align_val_t{kAlign});
+        ::operator delete (blocks.back().at, std::align_val_t{kAlign});
         blocks.pop_back();
         held_.fetch_sub(size_of_class(c), std::memory_order_relaxed);
       }
@@ -152,14 +158,14 @@ std::atomic<int> hostile_returned{0};
 }  // namespace
 
 void* take(std::size_t bytes) {
-  void* block = memory().take(bytes);
-  if (hostile_fresh.load(std::memory_order_relaxed) > 0) std::memset(block, kNaN, bytes);
-  return block;
+  const FreeBlock block = memory().take(bytes);
+  if (!block.nan && hostile_fresh.load(std::memory_order_relaxed) > 0)
+    std::memset(block.at, kNaN, bytes);
+  return block.at;
 }
 
 void give_back(void* block, std::size_t bytes) noexcept {
-  if (hostile_returned.load(std::memory_order_relaxed) > 0) std::memset(block, kNaN, bytes);
-  memory().give_back(block, bytes);
+  memory().give_back(block, bytes, hostile_returned.load(std::memory_order_relaxed) > 0);
 }
 
 bool recycles() { return kRecycled; }

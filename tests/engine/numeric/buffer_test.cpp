@@ -46,5 +46,28 @@ TEST(ChipMemory, BlocksAreApartAndAligned) {
     for (unsigned char c : buffers[i]) ASSERT_EQ(c, static_cast<unsigned char>(i));
 }
 
+TEST(ChipMemory, FreshBlocksAreFullOfNaNWhereverTheyCameFrom) {
+  const auto is_nan = [](const Buffer<unsigned char>& bytes) {
+    return std::all_of(bytes.begin(), bytes.end(), [](unsigned char c) { return c == 0xFF; });
+  };
+  const auto use = [](std::size_t n) { Buffer<unsigned char>(n).assign(n, 1); };
+  // 1000 and 1024 bytes are blocks of one size: a larger owner follows a smaller one.
+  for (const std::size_t smaller : {std::size_t{1}, std::size_t{1000}, std::size_t{100000}}) {
+    const std::size_t larger = smaller == 1 ? 64 : smaller + smaller / 42;
+    chip_memory::reset_peaks();
+    use(smaller);  // written, and returned as it is
+    {
+      const chip_memory::Hostile fresh(true, false);
+      EXPECT_TRUE(is_nan(Buffer<unsigned char>(larger))) << "as the system gave it";
+      use(smaller);
+      EXPECT_TRUE(is_nan(Buffer<unsigned char>(larger))) << "written by its last owner";
+    }
+    use(larger);
+    const chip_memory::Hostile both(true, true);
+    use(smaller);
+    EXPECT_TRUE(is_nan(Buffer<unsigned char>(larger))) << "filled when it was returned";
+  }
+}
+
 }  // namespace
 }  // namespace shardproof
