@@ -1,9 +1,20 @@
 #include "golden/compare/sums.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 namespace shardproof {
+namespace {
+
+/// `bound`, or +0 where nothing was lost. By a mask: of a choice g++ makes a branch, and of a loop
+/// with a branch no vectors.
+double unless_zero(double lost, double bound) {
+  const std::uint64_t mask = std::bit_cast<std::uint64_t>(lost) << 1 != 0 ? ~std::uint64_t{0} : 0;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(bound) & mask);
+}
+
+}  // namespace
 
 void BlockSums::clear(std::int64_t n) {
   n_ = n;
@@ -21,7 +32,7 @@ void BlockSums::add(const double* values, const float* bounds) {
     const double next = old + values[i];
     const double virtual_value = next - old;
     const double lost = (old - (next - virtual_value)) + (values[i] - virtual_value);
-    bounds_[i] += lost != 0.0 ? std::abs(next) * 0x1p-53 : 0.0;
+    bounds_[i] += unless_zero(lost, std::abs(next) * 0x1p-53);
     sums_[i] = next;
   }
   count_ += 1.0;
