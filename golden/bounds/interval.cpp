@@ -54,14 +54,6 @@ double least_of(Format format) {
   return 0.0;  // no f64 is that small that anybody computes with; an exact zero stays one
 }
 
-Interval around(double center, double radius) {
-  if (!std::isfinite(center) || !std::isfinite(radius)) return {-kInfinity, kInfinity};
-  if (radius == 0) return {center, center};
-  // Two roundings: of the difference, and of what is taken off for the first.
-  const double more = radius + 0x1p-51 * (std::abs(center) + radius);
-  return {center - more, center + more};
-}
-
 Interval values(const Interval& of, Format format) {
   if (std::isnan(of.low) || std::isnan(of.high)) return {-kInfinity, kInfinity};
   switch (format) {

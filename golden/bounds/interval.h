@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <limits>
 
 namespace shardproof::bounds {
@@ -27,7 +28,13 @@ struct Interval {
 /// All that is at most `radius` away from `center`, and a little more where a radius is not zero:
 /// the ends are f64 and the interval holds its real ends. All numbers where one of both is not
 /// finite: a bound says nothing of what overflows.
-Interval around(double center, double radius);
+inline Interval around(double center, double radius) {
+  if (!std::isfinite(center) || !std::isfinite(radius)) return {-kInfinity, kInfinity};
+  if (radius == 0) return {center, center};
+  // Two roundings: of the difference, and of what is taken off for the first.
+  const double more = radius + 0x1p-51 * (std::abs(center) + radius);
+  return {center - more, center + more};
+}
 
 /// The values that a number of the interval may be rounded to: RN(low) to RN(high). From −inf to
 /// +inf where an end is NaN: then nothing is known.

@@ -20,6 +20,10 @@ inline double power_below(double x) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7ff0000000000000U);
 }
 
+/// Whether a sum may come to 2^126, together with its error. Where it surely does not, the same
+/// comes out without a look at what overflows.
+enum class Overflow { possible, excluded };
+
 /// One rounding of the f32 regime: to f32, or with acc=bf16 on to bf16. Of a number of [p, 2p), p a
 /// power of two, it is off by at most unit·p, or by `least` (docs/numerics.md section 10.2); by
 /// anything where it overflows.
@@ -33,18 +37,21 @@ struct Step {
 
   /// The error once the sum is rounded. 2^-51 pays for the f64 roundings of the sum, here and in
   /// the sum that it becomes part of.
+  template <Overflow kOverflow = Overflow::possible>
   double rounded(double sum, double error) const {
     // A number that a rounding makes infinite is at least (1 − unit)·2^128.
     const double most = (std::abs(sum) + error) * (1 + 2 * unit);
     // Infinite from 2^128 on, which no f32 is.
-    const double power = power_below(most) * 0x1p896;
+    constexpr double kScale = kOverflow == Overflow::possible ? 0x1p896 : 1.0;
+    const double power = power_below(most) * kScale;
     // Products by powers of two are exact, so that fma rounds the sums alone.
-    return error + std::fma(unit * 0x1p-896, power, std::fma(0x1p-51, most, least));
+    return error + std::fma(unit / kScale, power, std::fma(0x1p-51, most, least));
   }
 
   /// The next term of a chain: its sum's last rounding, then the product, which is exact.
+  template <Overflow kOverflow = Overflow::possible>
   void next(double a, double b, Running& x) const {
-    x.error = rounded(x.sum, x.error);
+    x.error = rounded<kOverflow>(x.sum, x.error);
     x.sum = std::fma(a, b, x.sum);
   }
 };

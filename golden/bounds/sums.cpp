@@ -1,6 +1,9 @@
 #include "golden/bounds/sums.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <span>
 
 #include "golden/bounds/running.h"
 #include "golden/scalar/adding.h"
@@ -15,12 +18,31 @@ using scalar::Value;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr std::size_t kColumns = 64;  // chains side by side
+
+/// Whether no chain of these products comes to 2^126, together with its error.
+bool stays_finite(const Op& op, const std::vector<const Value*>& args, const Step& step) {
+  double products = 0.0;  // of a chain, at most
+  for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+    double of_term = 1.0;
+    for (const char letter : EinsumSpec::contracted(op.spec.terms[t]))
+      of_term *= static_cast<double>(scalar::extent(*args[2 * t], letter));
+    products += of_term;
+  }
+  std::uint32_t largest = 0;  // the bits of the largest factor, or of one that is no number
+  for (const Value* const arg : args)
+    for (const float v : arg->whole())
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(v) & 0x7fffffffU);
+  const double factor = static_cast<double>(std::bit_cast<float>(largest));
+  // The error of n roundings is below the sum of the sizes where n·unit is at most a half.
+  return products * step.unit <= 0.5 && 4 * products * factor * factor < 0x1p126;
+}
+
 /// Chains with their errors, added up side by side: bounds::chain's operations, several of them at
 /// once where the first does not round, so that the intervals are the very same.
+template <Overflow kOverflow>
 class SideBySide {
  public:
-  static constexpr std::size_t kMost = 32;
-
   SideBySide(const Step& step, std::vector<Interval>& to) : step_(step), to_(to) {}
 
   void start(std::size_t) {
@@ -31,37 +53,27 @@ class SideBySide {
   void add(std::size_t n, const float* left, const double* right, std::size_t width) {
     n_ += n;
     const Step step = step_;
-    std::size_t k = 0;
-    // Two terms of each chain, one after the other, before its sum goes back to memory.
-    for (; k + 2 <= n; k += 2, right += 2 * width) {
-      const auto a0 = static_cast<double>(left[k]), a1 = static_cast<double>(left[k + 1]);
-      const double* const b1 = right + width;
+    for (std::size_t k = 0; k < n; ++k, right += width) {
+      const auto a = static_cast<double>(left[k]);
       for (std::size_t c = 0; c < width; ++c) {
         Running x{sums_[c], errors_[c]};
-        step.next(a0, right[c], x);
-        step.next(a1, b1[c], x);
+        step.next<kOverflow>(a, right[c], x);
         sums_[c] = x.sum;
         errors_[c] = x.error;
       }
     }
-    for (; k < n; ++k, right += width)
-      for (std::size_t c = 0; c < width; ++c) {
-        Running x{sums_[c], errors_[c]};
-        step.next(static_cast<double>(left[k]), right[c], x);
-        sums_[c] = x.sum;
-        errors_[c] = x.error;
-      }
   }
-  void finish(std::int64_t element, std::size_t column) {
-    to_[static_cast<std::size_t>(element)] =
-        interval_of({sums_[column], errors_[column]}, static_cast<double>(n_));
+  void finish(std::int64_t row, std::span<const std::int64_t> columns) {
+    const auto n = static_cast<double>(n_);
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      to_[at(row + columns[c])] = interval_of({sums_[c], errors_[c]}, n);
   }
 
  private:
   Step step_;
   std::vector<Interval>& to_;
   std::size_t n_ = 0;
-  std::array<double, kMost> sums_, errors_;
+  std::array<double, kColumns> sums_, errors_;
 };
 
 /// Elements side by side whose sums grow in one order, each by itself.
@@ -92,11 +104,17 @@ Bounds bounds_of_contraction(const Op& op, const std::vector<const Value*>& args
     shape.push_back(scalar::extent(args[0]->layout.find(letter) ? *args[0] : *args[1], letter));
   scalar::require_placed(op, args, setting.torus);
   Bounds bounds{{}, setting.acc_bf16 ? Format::bf16 : Format::f32};
+  const Step step = setting.acc_bf16 ? Step::bf16() : Step::f32();
+  const bool finite = stays_finite(op, args, step);
   scalar::for_each_place(op.results[0].layout.partial(), setting.torus, [&](const Place& place) {
     std::vector<Interval>& part = bounds.parts.emplace_back(at(element_count(shape)));
-    const Step step = setting.acc_bf16 ? Step::bf16() : Step::f32();
-    scalar::Chains(op, args, setting, place, shape)
-        .each<double, SideBySide::kMost>(setting.by(), [&] { return SideBySide(step, part); });
+    const scalar::Chains chains(op, args, setting, place, shape);
+    if (finite)
+      chains.each<double, kColumns>(setting.by(),
+                                    [&] { return SideBySide<Overflow::excluded>(step, part); });
+    else
+      chains.each<double, kColumns>(setting.by(),
+                                    [&] { return SideBySide<Overflow::possible>(step, part); });
   });
   return bounds;
 }

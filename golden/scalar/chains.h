@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/numeric/threads.h"
@@ -24,8 +25,9 @@ class Chains {
 
   /// Adds up all chains, at most kColumns side by side. A Sum is made by `make()` for each thread
   /// and is told, row after row: start(width); add(n, left, right, width), the next n factors of
-  /// the row and of each of its columns, right[k * width + column]; and finish(element, column) of
-  /// each column. Factor is float or double, as which `right` comes.
+  /// the row and of each of its columns, right[k * width + column]; and finish(row, columns), where
+  /// the sums go: that of column c belongs to element row + columns[c]. Factor is float or double,
+  /// as which `right` comes.
   template <class Factor, std::size_t kColumns, class Make>
   void each(Threads& threads, Make&& make) const;
 
@@ -119,8 +121,7 @@ void Chains::each(Threads& threads, Make&& make) const {
         sum.add(n, row_of(*block, t, block->rows[r], copy), of_term, width);
         of_term += n * width;
       }
-      for (std::size_t c = 0; c < width; ++c)
-        sum.finish(block->rows[r] + block->columns[first_column + c], c);
+      sum.finish(block->rows[r], std::span(block->columns).subspan(first_column, width));
     }
   });
 }

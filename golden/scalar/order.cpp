@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "golden/scalar/adding.h"
 #include "golden/scalar/chains.h"
@@ -62,8 +63,9 @@ class SideBySide {
         sums_[c] = acc_bf16_ ? oracle::bf16(sum) : sum;
       }
   }
-  void finish(std::int64_t element, std::size_t column) {
-    to_[static_cast<std::size_t>(element)] = sums_[column];
+  void finish(std::int64_t row, std::span<const std::int64_t> columns) {
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      to_[static_cast<std::size_t>(row + columns[c])] = sums_[c];
   }
 
  private:
