@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "golden/bounds/functions.h"
 #include "golden/bounds/running.h"
@@ -107,40 +108,44 @@ class Attention {
 
 Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& args,
                            const std::vector<const Value*>& results,
-                           const std::vector<PassRows>& rows, Softmax softmax) {
+                           const std::vector<PassRows>& rows, Softmax softmax, Threads& threads) {
   const Attention attention(args, rows, softmax);
   const Arithmetic f64;
   const std::size_t M = attention.slots(), Q = attention.channels();
   Bounds bounds;
   bounds.kind = result == 1 ? Kind::one_value : result == 2 ? Kind::formula : Kind::running;
-  std::vector<Interval>& to = bounds.parts.emplace_back();
+  const std::size_t of_head = result == 0 || result == 2 ? M : result == 4 ? Q : 1;
+  std::vector<Interval>& all = bounds.parts.emplace_back(attention.heads() * of_head);
   const auto of = [&](std::size_t which, std::size_t i) { return results[which]->whole()[i]; };
-  for (std::size_t n = 0; n < attention.heads(); ++n) {
+  constexpr std::size_t kHeads = 64;  // of a thread at a time
+  const std::size_t heads = attention.heads();
+  const auto look_at = [&](std::size_t n) {
     const Head head = attention.head(n);
     const auto e = [&](std::size_t m) { return of(2, n * M + m); };
+    const std::span<Interval> to = std::span(all).subspan(n * of_head, of_head);
     switch (result) {
       case 0:  // score
         for (std::size_t m = 0; m < M; ++m)
-          to.push_back(m < head.visible ? attention.score(n, head, m) : exactly(0));
+          to[m] = m < head.visible ? attention.score(n, head, m) : exactly(0);
         break;
       case 1: {  // max
         double top = head.visible > 0 ? wide(of(0, n * M)) : 0.0;
         for (std::size_t m = 1; m < head.visible; ++m) top = std::max(top, wide(of(0, n * M + m)));
-        to.push_back(exactly(top));
+        to[0] = exactly(top);
         break;
       }
       case 2:  // exp
         for (std::size_t m = 0; m < M; ++m) {
           if (m >= head.visible) {
-            to.push_back(exactly(0));
+            to[m] = exactly(0);
             continue;
           }
           const Evaluated v = exponential(softmax, wide(of(0, n * M + m) - of(1, n)), f64);
-          to.push_back(around(v.center, v.radius));
+          to[m] = around(v.center, v.radius);
         }
         break;
       case 3:  // denom
-        to.push_back(chain(head.visible, e, [](std::size_t) { return 1.0F; }));
+        to[0] = chain(head.visible, e, [](std::size_t) { return 1.0F; });
         break;
       default:  // attn
         for (std::size_t c = 0; c < Q; ++c) {
@@ -151,10 +156,16 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
                            }),
                      Format::f32);
           const double Z = wide(of(3, n));
-          to.push_back({sum.low / Z, sum.high / Z});
+          to[c] = {sum.low / Z, sum.high / Z};
         }
     }
-  }
+  };
+  // Fewer are done before other threads have woken.
+  (heads < 2 * kHeads ? calling_thread() : threads)
+      .for_each(static_cast<std::int64_t>((heads + kHeads - 1) / kHeads), [&](std::int64_t part) {
+        const std::size_t from = at(part) * kHeads;
+        for (std::size_t n = from; n < std::min(from + kHeads, heads); ++n) look_at(n);
+      });
   return bounds;
 }
 

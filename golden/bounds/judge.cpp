@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <optional>
 
+#include "golden/bounds/look.h"
 #include "golden/compare/assembled.h"
 #include "golden/compare/comparison.h"
 #include "golden/compare/reach_meter.h"
@@ -94,74 +93,6 @@ bool same_bits(const Value& a, const Value& b) {
          std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(),
                     [](const auto& of_a, const auto& of_b) { return same_bits(of_a, of_b); });
 }
-
-/// So many elements are looked at by a thread at a time.
-constexpr std::size_t kOfAThread = 1 << 13;
-
-/// Calls body(part, from, to) for ranges of a value's elements, by all threads.
-template <class Parts, class Body>
-void each_range(const Parts& parts, Threads& threads, Body&& body) {
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    const std::size_t count = parts[part].size();
-    const std::size_t ranges = (count + kOfAThread - 1) / kOfAThread;
-    threads.for_each(static_cast<std::int64_t>(ranges), [&](std::int64_t range) {
-      const std::size_t from = at(range) * kOfAThread;
-      body(part, from, std::min(from + kOfAThread, count));
-    });
-  }
-}
-
-/// Whether `wrong(part, element, value)` says so of some element.
-template <class Wrong>
-bool any_wrong(const Value& held, Wrong&& wrong, Threads& threads) {
-  std::atomic<bool> any = false;
-  each_range(held.parts, threads, [&](std::size_t part, std::size_t from, std::size_t to) {
-    for (std::size_t i = from; i < to; ++i)
-      if (wrong(part, i, held.parts[part][i])) any = true;
-  });
-  return any;
-}
-
-/// The place of a float among all, −0 before +0; a NaN's is beyond both infinities'.
-std::int32_t place_among_floats(float v) {
-  const auto bits = std::bit_cast<std::int32_t>(v);
-  return bits < 0 ? std::numeric_limits<std::int32_t>::min() - bits - 1 : bits;
-}
-
-/// The float values that intervals allow: as bounds::holds has it, but with signs of zeros, which
-/// the f32 regime defines.
-class Ends {
- public:
-  Ends(const bounds::Bounds& of, Threads& threads)
-      : cut_(of.format == bounds::Format::bf16 ? 0xffffU : 0U) {
-    using Limits = std::numeric_limits<std::int32_t>;
-    for (const auto& part : of.parts) parts_.emplace_back(part.size());
-    each_range(of.parts, threads, [&](std::size_t part, std::size_t from, std::size_t until) {
-      std::vector<Places>& to = parts_[part];
-      for (std::size_t i = from; i < until; ++i) {
-        const Interval ends = bounds::values(of.parts[part][i], of.format);
-        to[i] = {place_among_floats(static_cast<float>(ends.low)),
-                 place_among_floats(static_cast<float>(ends.high))};
-        if (ends.low == -bounds::kInfinity && ends.high == bounds::kInfinity)
-          to[i] = {Limits::min(), Limits::max()};
-      }
-    });
-  }
-
-  bool hold(std::size_t part, std::size_t i, float v) const {
-    const Places& ends = parts_[part][i];
-    const std::int32_t place = place_among_floats(v);
-    if (place < ends.low || place > ends.high) return false;
-    return std::isnan(v) || (std::bit_cast<std::uint32_t>(v) & cut_) == 0;
-  }
-
- private:
-  struct Places {
-    std::int32_t low = 0, high = 0;
-  };
-  std::vector<std::vector<Places>> parts_;
-  std::uint32_t cut_;  ///< bits that are zero in every value
-};
 
 bool same_size(const bounds::Bounds& of, const Value& held) {
   return std::equal(of.parts.begin(), of.parts.end(), held.parts.begin(), held.parts.end(),
@@ -257,12 +188,12 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       found.actual = fmt::format("{} elements", element_count(held->shape));
       return findings_.add(std::move(found));
     }
-    const Ends ends(allowed.bounds, setting.by());
     const auto wrong = [&](std::size_t part, std::size_t i, float v) {
-      return judged(i) && !ends.hold(part, i, v);
+      return judged(i) && !bounds::allows(allowed.bounds, part, i, v);
     };
     // Most often every chip has what was put together, of which each element is looked at once.
-    if (!same_everywhere() || any_wrong(*held, wrong, setting.by()))
+    const bounds::Look look = bounds::look(allowed.bounds, *held, padding, setting.by());
+    if (!same_everywhere() || look.outside)
       outside = first_outside(declared.layout, held->shape, torus, value.f32(), wrong);
     if (outside) {
       const std::size_t i = at(outside->element);
@@ -272,20 +203,15 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
           fmt::format("in [{}, {}]", static_cast<float>(in.low), static_cast<float>(in.high));
     } else {
       bounds::Slack slack;
-      double reach = 0.0, squares = 0.0;
-      for (std::size_t p = 0; p < held->parts.size(); ++p)
-        for (std::size_t i = 0; i < held->parts[p].size(); ++i) {
-          if (!judged(i)) continue;
-          const auto v = static_cast<double>(held->parts[p][i]);
-          const Interval& of = allowed.bounds.parts[p][i];
-          slack.see(of, allowed.bounds.format, v);
-          reach = std::max(reach, 0.5 * (of.high - of.low));
-          squares += v * v;
-        }
+      if (look.furthest) {
+        const auto [part, i] = *look.furthest;
+        slack.see(allowed.bounds.parts[part][i], allowed.bounds.format,
+                  static_cast<double>(held->parts[part][i]));
+      }
       const double count =
           static_cast<double>(held->parts.size()) * static_cast<double>(element_count(held->shape));
-      tightness_.add(found.step, allowed.bounds.kind, reach,
-                     std::sqrt(squares / std::max(count, 1.0)), slack.slack());
+      tightness_.add(found.step, allowed.bounds.kind, look.reach,
+                     std::sqrt(look.squares / std::max(count, 1.0)), slack.slack());
     }
   }
   if (outside) {

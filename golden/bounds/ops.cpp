@@ -1,5 +1,6 @@
 #include "golden/bounds/ops.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/program/constants.h"
@@ -16,13 +17,20 @@ using scalar::Value;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 double wide(float v) { return static_cast<double>(v); }
 
-/// A complete value of t's shape, element i in interval(i).
+/// A complete value of t's shape, element i in interval(i): in ascending order, or by threads.
 template <class IntervalOf>
-Allowed each(const Value& t, IntervalOf&& interval) {
+Allowed each(const Value& t, IntervalOf&& interval, Threads* threads = nullptr) {
   Allowed a;
   a.bounds.kind = Kind::formula;
   std::vector<Interval>& part = a.bounds.parts.emplace_back(t.whole().size());
-  for (std::size_t i = 0; i < part.size(); ++i) part[i] = interval(i);
+  constexpr std::size_t kOfAThread = 1 << 12;
+  const std::size_t step = threads != nullptr ? kOfAThread : part.size() + 1;
+  (threads != nullptr ? *threads : calling_thread())
+      .for_each(static_cast<std::int64_t>((part.size() + step - 1) / step), [&](std::int64_t n) {
+        const std::size_t from = at(n) * step;
+        for (std::size_t i = from; i < std::min(from + step, part.size()); ++i)
+          part[i] = interval(i);
+      });
   return a;
 }
 
@@ -102,10 +110,10 @@ Allowed rotated(bool interleaved, const std::vector<const Value*>& args) {
 }
 
 /// The function of the first operand, times the second where there is one, in f32.
-Allowed activated(Ffn ffn, const std::vector<const Value*>& args, Softmax softmax) {
+Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting& setting) {
   const Arithmetic f64;
-  return each(*args[0], [&](std::size_t i) {
-    const Evaluated w = activation(ffn, softmax, wide(args[0]->whole()[i]), f64);
+  const auto interval = [&](std::size_t i) {
+    const Evaluated w = activation(ffn, setting.config.softmax, wide(args[0]->whole()[i]), f64);
     const Interval in = around(w.center, w.radius);
     if (args.size() == 1) return in;
     const Interval f32 = values(in, Format::f32);
@@ -113,7 +121,8 @@ Allowed activated(Ffn ffn, const std::vector<const Value*>& args, Softmax softma
     // A negative factor turns the ends round, of −0 and +0, too.
     const Interval product{f32.low * up, f32.high * up};
     return std::signbit(up) ? Interval{product.high, product.low} : product;
-  });
+  };
+  return each(*args[0], interval, &setting.by());
 }
 
 }  // namespace
@@ -154,16 +163,18 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
     case OpKind::rope_interleaved:
       return rotated(op.kind == OpKind::rope_interleaved, args);
     case OpKind::swiglu:
-      return activated(Ffn::swiglu, args, setting.config.softmax);
+      return activated(Ffn::swiglu, args, setting);
     case OpKind::geglu:
-      return activated(Ffn::geglu, args, setting.config.softmax);
+      return activated(Ffn::geglu, args, setting);
     case OpKind::gelu:
-      return activated(Ffn::gelu, args, setting.config.softmax);
+      return activated(Ffn::gelu, args, setting);
     case OpKind::gelu_erf:
-      return activated(Ffn::gelu_erf, args, setting.config.softmax);
+      return activated(Ffn::gelu_erf, args, setting);
     case OpKind::attend:
     case OpKind::attend_prefix:
-      return {{}, bounds_of_attention(result, args, results, setting.rows, setting.config.softmax)};
+      return {{},
+              bounds_of_attention(result, args, results, setting.rows, setting.config.softmax,
+                                  setting.by())};
     case OpKind::all_gather:
     case OpKind::all_to_all:
     case OpKind::permute_axes:

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <span>
+#include <type_traits>
 
 #include "golden/bounds/running.h"
 #include "golden/scalar/adding.h"
@@ -76,22 +77,56 @@ class SideBySide {
   std::array<double, kColumns> sums_, errors_;
 };
 
-/// Elements side by side whose sums grow in one order, each by itself.
-using Neighbours = std::array<Growing, 16>;
+/// Elements side by side whose sums grow in one order, each by itself: as Growing has it, of which
+/// all wait for the same rounding.
+struct Neighbours {
+  static constexpr std::size_t kMost = 32;
 
+  std::array<double, kMost> sums, errors;
+  Growing::Waits waits = Growing::Waits::nothing;
+
+  Growing of(std::size_t i) const { return {{sums[i], errors[i]}, waits}; }
+};
+
+/// GrowingSums on each of them.
 struct SumsOfNeighbours {
   GrowingSums each;
 
   Neighbours plus(const Neighbours& a, const Neighbours& b) const {
-    Neighbours sums;
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = each.plus(a[i], b[i]);
-    return sums;
+    Neighbours sum;
+    with_waits(a.waits, [&](auto of_a) {
+      with_waits(b.waits, [&](auto of_b) {
+        for (std::size_t i = 0; i < Neighbours::kMost; ++i) {
+          const Growing one =
+              each.plus({{a.sums[i], a.errors[i]}, of_a}, {{b.sums[i], b.errors[i]}, of_b});
+          sum.sums[i] = one.x.sum;
+          sum.errors[i] = one.x.error;
+        }
+      });
+    });
+    sum.waits = each.plus(a.of(0), b.of(0)).waits;
+    return sum;
   }
   Neighbours hop(const Neighbours& sums) const {
     if (!each.rounds_hops) return sums;
-    Neighbours sent;
-    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = each.hop(sums[i]);
+    Neighbours sent = sums;
+    for (std::size_t i = 0; i < Neighbours::kMost; ++i) {
+      const Growing one = each.hop(sums.of(i));
+      sent.sums[i] = one.x.sum;
+      sent.errors[i] = one.x.error;
+    }
+    sent.waits = each.hop(sums.of(0)).waits;
     return sent;
+  }
+
+ private:
+  /// body(waits) as a constant, so that a loop over elements asks nothing.
+  template <class Body>
+  static void with_waits(Growing::Waits waits, Body&& body) {
+    using Waits = Growing::Waits;
+    if (waits == Waits::nothing) return body(std::integral_constant<Waits, Waits::nothing>());
+    if (waits == Waits::f32) return body(std::integral_constant<Waits, Waits::f32>());
+    body(std::integral_constant<Waits, Waits::bf16>());
   }
 };
 
@@ -131,18 +166,21 @@ Bounds bounds_of_reduction(const Op& op, const Value& t, const scalar::Setting& 
   scalar::for_each_place(op.results[0].layout.partial(), torus, [&](const Place& place) {
     const auto members = scalar::members(op, t, torus, place);
     std::vector<Interval>& part = bounds.parts.emplace_back(members[0]->size());
-    scalar::each_in_ring(op, t.shape, setting, way, std::tuple_size_v<Neighbours>,
+    scalar::each_in_ring(op, t.shape, setting, way, Neighbours::kMost,
                          [&](std::int64_t from, std::int64_t n, const scalar::InRing& ring) {
                            std::vector<Neighbours> terms(members.size());
-                           for (std::size_t m = 0; m < terms.size(); ++m)
+                           for (std::size_t m = 0; m < terms.size(); ++m) {
+                             terms[m].sums.fill(0.0);
+                             terms[m].errors.fill(0.0);
                              for (std::size_t i = 0; i < at(n); ++i) {
                                const float term = (*members[m])[at(from) + i];
-                               terms[m][i] = {{static_cast<double>(
-                                   sent && way == Loop::none ? round_to_bf16(term) : term)}};
+                               terms[m].sums[i] = static_cast<double>(
+                                   sent && way == Loop::none ? round_to_bf16(term) : term);
                              }
+                           }
                            const Neighbours sums = adding.sum(terms, way, setting.schedule, ring);
                            for (std::size_t i = 0; i < at(n); ++i)
-                             part[at(from) + i] = interval_of(sums[i]);
+                             part[at(from) + i] = interval_of(sums.of(i));
                          });
   });
   return bounds;
