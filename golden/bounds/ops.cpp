@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/program/constants.h"
 #include "golden/bounds/attention.h"
@@ -194,7 +195,9 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
     case OpKind::draw:
       break;
   }
-  return {scalar::apply(op, args, setting).at(result), {}};
+  Allowed a;
+  a.bits = std::move(scalar::apply(op, args, setting).at(result));
+  return a;
 }
 
 }  // namespace shardproof::bounds

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "engine/program/constants.h"
 #include "golden/scalar/order.h"
@@ -19,14 +21,37 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 double wide(float v) { return static_cast<double>(v); }
 
-/// f(i) for every element of a complete value.
+/// Calls body(from, to) for ranges of [0, n), at most `most` long, by these threads; by the calling
+/// one where there are few, which are done before others have woken.
+template <class Body>
+void each_range(std::size_t n, std::size_t most, Threads& threads, Body&& body) {
+  const std::size_t ranges = (n + most - 1) / most;
+  (ranges < 2 ? calling_thread() : threads)
+      .for_each(static_cast<std::int64_t>(ranges), [&](std::int64_t range) {
+        const std::size_t from = at(range) * most;
+        body(from, std::min(from + most, n));
+      });
+}
+
+/// f(i) for every element of a complete value, by these threads.
 template <class F>
-Value map(const Value& t, F&& f) {
+Value map(const Value& t, Threads& threads, F&& f) {
   Value out{{}, t.shape, {}, {}};
   std::vector<float>& to = out.parts.emplace_back(t.whole().size());
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = f(i);
+  each_range(to.size(), 1 << 12, threads, [&](std::size_t from, std::size_t end) {
+    for (std::size_t i = from; i < end; ++i) to[i] = f(i);
+  });
   return out;
 }
+
+/// What an op returns, moved there: a list of values in braces would be copied.
+struct Results {
+  std::vector<Value> all;
+
+  Results(Value one) { all.push_back(std::move(one)); }  // NOLINT(google-explicit-constructor)
+  Results(std::vector<Value> several)  // NOLINT(google-explicit-constructor): the same values
+      : all(std::move(several)) {}
+};
 
 /// For element i of t the element of s, which has some of t's dims.
 float spread(const Value& t, const Value& s, std::size_t i) {
@@ -116,10 +141,10 @@ Value lookup(const Op& op, const Value& ids, const Value& table, const Torus& to
   return out;
 }
 
-Value norm(const std::vector<const Value*>& args, double eps) {
+Value norm(const std::vector<const Value*>& args, double eps, Threads& threads) {
   const Value& x = *args[0];
   const auto E = static_cast<std::size_t>(x.shape.back());
-  return map(x, [&](std::size_t i) {
+  return map(x, threads, [&](std::size_t i) {
     const double r = 1 / std::sqrt(wide(args[1]->whole()[i / E]) / static_cast<double>(E) + eps);
     double v = wide(x.whole()[i]) * r;
     v = v * wide(args[2]->whole()[i % E]);
@@ -133,7 +158,8 @@ Value rope(bool interleaved, const std::vector<const Value*>& args) {
   const std::int64_t heads = t.shape[2];
   const std::int64_t Q = t.shape[3];
   const std::int64_t J = args[2]->shape[1];
-  return map(t, [&](std::size_t i) {
+  // One thread, so that of several positions that are outside the first is told.
+  return map(t, calling_thread(), [&](std::size_t i) {
     const auto element = static_cast<std::int64_t>(i);
     const std::int64_t channel = element % Q;
     if (channel >= 2 * J) return t.whole()[i];
@@ -208,7 +234,7 @@ struct Cached {
 /// score, max, exp, denom, attn; `slopes` is null without ALiBi.
 std::vector<Value> attend(const Value& q, const Cached& k, const Cached& v, const Value& pos,
                           const Value* slopes, const std::vector<PassRows>& of_pass,
-                          const oracle::Constants& constants) {
+                          const oracle::Constants& constants, Threads& threads) {
   const std::int64_t B = q.shape[0];
   const std::int64_t L = q.shape[1];
   const std::int64_t H = q.shape[2];
@@ -217,7 +243,7 @@ std::vector<Value> attend(const Value& q, const Cached& k, const Cached& v, cons
   const std::int64_t K = k.own->shape[2];
   std::vector<float> score(at(B * L * H * M), 0.0F), exp(score.size(), 0.0F);
   std::vector<float> max(at(B * L * H)), denom(max.size()), attn(at(B * L * H * Q));
-  for (std::int64_t row = 0; row < B * L * H; ++row) {
+  const auto of_row = [&](std::int64_t row) {
     const std::int64_t b = row / H / L;
     const std::int64_t kv = row % H * K / H;
     const std::int64_t position = pos.ints[at(row / H)];
@@ -253,14 +279,23 @@ std::vector<Value> attend(const Value& q, const Cached& k, const Cached& v, cons
         s = std::fma(exp[at(row * M + m)], v.number(b, m, kv, c), s);
       attn[at(row * Q + c)] = static_cast<float>(wide(s) / wide(Z));
     }
-  }
+  };
+  each_range(max.size(), 64, threads, [&](std::size_t from, std::size_t end) {
+    for (std::size_t row = from; row < end; ++row) of_row(static_cast<std::int64_t>(row));
+  });
   const Shape scores{B, L, H, M};
   const Shape rows{B, L, H};
-  return {{{}, scores, {score}, {}},
-          {{}, rows, {max}, {}},
-          {{}, scores, {exp}, {}},
-          {{}, rows, {denom}, {}},
-          {{}, q.shape, {attn}, {}}};
+  std::vector<Value> results;
+  const auto add = [&](const Shape& shape, std::vector<float>& numbers) {
+    results.push_back({{}, shape, {}, {}});
+    results.back().parts.push_back(std::move(numbers));
+  };
+  add(scores, score);
+  add(rows, max);
+  add(scores, exp);
+  add(rows, denom);
+  add(q.shape, attn);
+  return results;
 }
 
 /// The best logit of each block of the vocabulary, and its id; the first of equals. Ids from V on
@@ -306,11 +341,9 @@ Value argmax(const Value& best, const Value& ids, std::int64_t blocks) {
   return token;
 }
 
-}  // namespace
-
-std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
-                         const Setting& setting) {
+Results results_of(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
   const Value& t = *args.at(0);
+  Threads& by = setting.by();
   const auto x = [&](std::size_t arg, std::size_t i) { return args[arg]->whole()[i]; };
   switch (op.kind) {
     case OpKind::all_gather:
@@ -332,54 +365,54 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
     case OpKind::embed_lookup:
       return {lookup(op, t, *args[1], setting.torus)};
     case OpKind::add:
-      return {map(t, [&](std::size_t i) { return x(0, i) + x(1, i); })};
+      return {map(t, by, [&](std::size_t i) { return x(0, i) + x(1, i); })};
     case OpKind::scale:
-      return {map(t, [&](std::size_t i) {
+      return {map(t, by, [&](std::size_t i) {
         return static_cast<float>(wide(x(0, i)) * wide(spread(t, *args[1], i)));
       })};
     case OpKind::scale_by: {
       const double s = constant_of(op, setting.config);
-      return {map(t, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) * s); })};
+      return {map(t, by, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) * s); })};
     }
     case OpKind::divide_by: {
       const double n = constant_of(op, setting.config);
-      return {map(t, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) / n); })};
+      return {map(t, by, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) / n); })};
     }
     case OpKind::bias:
-      return {map(t, [&](std::size_t i) {
+      return {map(t, by, [&](std::size_t i) {
         float v = x(0, i);
         for (std::size_t b = 1; b < args.size(); ++b) v = v + spread(t, *args[b], i);
         return v;
       })};
     case OpKind::center:
-      return {map(t, [&](std::size_t i) { return x(0, i) - spread(t, *args[1], i); })};
+      return {map(t, by, [&](std::size_t i) { return x(0, i) - spread(t, *args[1], i); })};
     case OpKind::store:
-      return {map(t, [&](std::size_t i) { return oracle::bf16(x(0, i)); })};
+      return {map(t, by, [&](std::size_t i) { return oracle::bf16(x(0, i)); })};
     case OpKind::norm:
-      return {norm(args, oracle::Constants(setting.config).eps)};
+      return {norm(args, oracle::Constants(setting.config).eps, by)};
     case OpKind::rope:
       return {rope(false, args)};
     case OpKind::rope_interleaved:
       return {rope(true, args)};
     case OpKind::swiglu:
-      return {map(t, [&, base2 = setting.config.softmax == Softmax::base2](std::size_t i) {
+      return {map(t, by, [&, base2 = setting.config.softmax == Softmax::base2](std::size_t i) {
         return (base2 ? oracle::swish2(x(0, i)) : oracle::swish(x(0, i))) * x(1, i);
       })};
     case OpKind::geglu:
-      return {map(t, [&](std::size_t i) { return oracle::gelu(x(0, i)) * x(1, i); })};
+      return {map(t, by, [&](std::size_t i) { return oracle::gelu(x(0, i)) * x(1, i); })};
     case OpKind::gelu:
-      return {map(t, [&](std::size_t i) { return oracle::gelu(x(0, i)); })};
+      return {map(t, by, [&](std::size_t i) { return oracle::gelu(x(0, i)); })};
     case OpKind::gelu_erf:
-      return {map(t, [&](std::size_t i) { return oracle::gelu_erf(x(0, i)); })};
+      return {map(t, by, [&](std::size_t i) { return oracle::gelu_erf(x(0, i)); })};
     case OpKind::append:
       return {append(t, *args[1], *args[2], setting.config.cache, setting.rows, setting.prefix)};
     case OpKind::attend:
       return attend(t, {args[1]}, {args[2]}, *args[3], args.size() > 4 ? args[4] : nullptr,
-                    setting.rows, oracle::Constants(setting.config));
+                    setting.rows, oracle::Constants(setting.config), by);
     case OpKind::attend_prefix:
       return attend(t, {args[1], args[3]}, {args[2], args[4]}, *args[5],
                     args.size() > 6 ? args[6] : nullptr, setting.rows,
-                    oracle::Constants(setting.config));
+                    oracle::Constants(setting.config), by);
     case OpKind::local_argmax:
       return candidates(t, setting.torus, setting.config.V);
     case OpKind::argmax:
@@ -393,6 +426,13 @@ std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
   }
   throw Error("scalar_c1",
               fmt::format("the scalar model does not know the op {}", to_string(op.kind)));
+}
+
+}  // namespace
+
+std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
+                         const Setting& setting) {
+  return results_of(op, args, setting).all;
 }
 
 }  // namespace shardproof::scalar
