@@ -38,6 +38,7 @@ class LocalTerm {
     a_k_ = offsets(k, term.a, a, term.a, a);
     b_k_ = offsets(k, term.b, b, term.a, a);
     b_n_ = offsets(n, term.b, b, term.b, b);
+    see_how_it_lies();
   }
 
   /// The same with the contracted elements in the order of a ring of K, as they reach chip `chip`.
@@ -48,6 +49,7 @@ class LocalTerm {
       term.a_k_[i] = a_k_[static_cast<std::size_t>(order[i])];
       term.b_k_[i] = b_k_[static_cast<std::size_t>(order[i])];
     }
+    term.see_how_it_lies();
     return term;
   }
 
@@ -59,11 +61,11 @@ class LocalTerm {
   /// Rows of a as [M,K] and of b as [K,N] for one batch index, copied only if they lie otherwise.
   template <class T>
   const T* a_matrix(const T* a, std::int64_t batch, std::vector<T>& copy) const {
-    return matrix(a + a_batch_[static_cast<std::size_t>(batch)], a_m_, a_k_, copy);
+    return matrix(a + a_batch_[static_cast<std::size_t>(batch)], a_m_, a_k_, a_lies_, copy);
   }
   template <class T>
   const T* b_matrix(const T* b, std::int64_t batch, std::vector<T>& copy) const {
-    return matrix(b + b_batch_[static_cast<std::size_t>(batch)], b_k_, b_n_, copy);
+    return matrix(b + b_batch_[static_cast<std::size_t>(batch)], b_k_, b_n_, b_lies_, copy);
   }
 
   template <class Sum>
@@ -125,16 +127,25 @@ class LocalTerm {
     return result;
   }
 
+  void see_how_it_lies() {
+    a_lies_ = contiguous(a_m_, a_k_);
+    b_lies_ = contiguous(b_k_, b_n_);
+  }
+
+  /// Whether rows and columns at these places are a matrix that lies row-major and without gaps.
+  static bool contiguous(const Offsets& rows, const Offsets& columns) {
+    const auto evenly = [](const Offsets& offsets, std::int64_t apart) {
+      std::int64_t at = -apart;
+      return std::all_of(offsets.begin(), offsets.end(),
+                         [&](std::int64_t offset) { return offset == (at += apart); });
+    };
+    return evenly(rows, size(columns)) && evenly(columns, 1);
+  }
+
   template <class T>
-  static const T* matrix(const T* data, const Offsets& rows, const Offsets& columns,
+  static const T* matrix(const T* data, const Offsets& rows, const Offsets& columns, bool lies,
                          std::vector<T>& copy) {
-    const auto width = size(columns);
-    bool contiguous = true;
-    for (std::size_t i = 0; contiguous && i < rows.size(); ++i)
-      contiguous = rows[i] == static_cast<std::int64_t>(i) * width;
-    for (std::size_t j = 0; contiguous && j < columns.size(); ++j)
-      contiguous = columns[j] == static_cast<std::int64_t>(j);
-    if (contiguous) return data;
+    if (lies) return data;
     copy.resize(rows.size() * columns.size());
     auto out = copy.begin();
     for (std::int64_t row : rows)
@@ -143,6 +154,7 @@ class LocalTerm {
   }
 
   Offsets a_batch_, b_batch_, a_m_, a_k_, b_k_, b_n_;
+  bool a_lies_ = false, b_lies_ = false;                  ///< as the matrices that are asked for
   std::vector<std::pair<char, std::int64_t>> k_extents_;  ///< of the contracted letters
 };
 
