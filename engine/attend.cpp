@@ -55,10 +55,8 @@ struct LocalAttention {
     const Number *k, *v;
     std::int64_t visible, apart;
 
-    const Number* key(std::int64_t slot) const { return k + slot * apart; }
-    ChannelOfValues<Number> channel(std::int64_t c) const {
-      return {visible > 0 ? v + c : v, apart, visible};
-    }
+    KeysOrValues<Number> keys() const { return {k, apart, visible}; }
+    KeysOrValues<Number> values() const { return {v, apart, visible}; }
   };
   Read read(const LocalCache<Number>& cache, std::int64_t row, std::int64_t kv,
             std::int64_t visible) const {
@@ -82,11 +80,10 @@ struct LocalAttention {
     const Read then = read(own, b, kv, visible - shared);
     Number* s = score + at * M;
     Number* e = exp + at * M;
-    for (std::int64_t m = 0; m < visible; ++m) {
-      const Number* const key = m < shared ? first.key(m) : then.key(m - shared);
-      const Number* const slope = slopes != nullptr ? slopes + h : nullptr;
-      s[m] = f.score(q + at * Q, key, Q, slope, m - pos[b * L + l]);
-    }
+    const Number* const slope = slopes != nullptr ? slopes + h : nullptr;
+    const std::int64_t own_distance = shared - pos[b * L + l];
+    f.scores(q + at * Q, first.keys(), Q, slope, -pos[b * L + l], s);
+    f.scores(q + at * Q, then.keys(), Q, slope, own_distance, s + shared);
     std::fill(s + visible, s + M, Number{});
     const Number top = f.max(s, visible);
     for (std::int64_t m = 0; m < visible; ++m) e[m] = f.exp(s[m], top);
@@ -94,9 +91,7 @@ struct LocalAttention {
     const Number sum = f.sum(e, visible);
     max[at] = top;
     denom[at] = sum;
-    const auto divisor = f.divisor(sum);
-    for (std::int64_t c = 0; c < Q; ++c)
-      attn[at * Q + c] = f.mean(e, first.channel(c), then.channel(c), divisor);
+    f.means(e, first.values(), then.values(), f.divisor(sum), Q, attn + at * Q);
   }
 };
 

@@ -25,9 +25,10 @@ namespace shardproof {
 // indices, heads, positions and slots, is written once over these, so that the field regime runs
 // the very code that floats do.
 
-/// One channel of the values that a query reads in one cache: `n` of them, `apart` from each other.
+/// The keys that a query reads in one cache, or the values: `n` of them, `apart` from each other,
+/// their channels side by side.
 template <class Number>
-struct ChannelOfValues {
+struct KeysOrValues {
   const Number* first;
   std::int64_t apart, n;
 };
@@ -105,12 +106,20 @@ class FloatFormulas {
     double scale;
     bool base2;
 
-    float score(const float* q, const float* k, std::int64_t Q, const float* slope,
-                std::int64_t distance) const {
-      double scaled = static_cast<double>(dot(Pairs{q, 1, k, 1, Q})) * scale;
-      if (slope != nullptr)
-        scaled = scaled + static_cast<double>(*slope) * static_cast<double>(distance);
-      return static_cast<float>(scaled);
+    /// Of a query with each key; `distance` is the first key's position, counted from the query's.
+    void scores(const float* q, const KeysOrValues<float>& keys, std::int64_t Q, const float* slope,
+                std::int64_t distance, float* out) const {
+      const Pairs pairs{q, 1, keys.first, 1, Q};
+      if (regime == Regime::exact)
+        exact_dots({&pairs, 1}, keys.n, keys.apart, out);
+      else
+        chain_dots({&pairs, 1}, keys.n, keys.apart, out);
+      for (std::int64_t m = 0; m < keys.n; ++m) {
+        double scaled = static_cast<double>(out[m]) * scale;
+        if (slope != nullptr)
+          scaled = scaled + static_cast<double>(*slope) * static_cast<double>(distance + m);
+        out[m] = static_cast<float>(scaled);
+      }
     }
     static float max(const float* s, std::int64_t n) { return n > 0 ? *first_largest(s, n) : 0.0F; }
     float exp(float s, float top) const { return base2 ? exp2_32(s - top) : exp32(s - top); }
@@ -120,24 +129,27 @@ class FloatFormulas {
     }
     /// What divides by this sum.
     static double divisor(float denom) { return static_cast<double>(denom); }
-    /// Of what lies in one cache and then in the other: one sum, however many they are.
-    float mean(const float* e, const ChannelOfValues<float>& prefix,
-               const ChannelOfValues<float>& own, double denom) const {
-      const float s = dot(Pairs{e, 1, prefix.first, prefix.apart, prefix.n},
-                          Pairs{e + prefix.n, 1, own.first, own.apart, own.n});
-      return static_cast<float>(static_cast<double>(s) / denom);
+    /// Of each of Q channels. Of what lies in one cache and then in the other: one sum, however
+    /// many they are.
+    void means(const float* e, const KeysOrValues<float>& prefix, const KeysOrValues<float>& own,
+               double denom, std::int64_t Q, float* out) const {
+      const std::array<Pairs, 2> parts{Pairs{e, 1, prefix.first, prefix.apart, prefix.n},
+                                       Pairs{e + prefix.n, 1, own.first, own.apart, own.n}};
+      if (regime == Regime::exact)
+        exact_dots(parts, Q, 1, out);
+      else
+        chain_dots(parts, Q, 1, out);
+      for (std::int64_t c = 0; c < Q; ++c)
+        out[c] = static_cast<float>(static_cast<double>(out[c]) / denom);
     }
 
    private:
-    /// S(a,b) of two vectors, in one part or several.
-    template <class... Part>
-    float dot(const Part&... part) const {
-      const std::array<Pairs, sizeof...(part)> parts{part...};
-      if (regime == Regime::exact) return exact_dot(parts);
+    /// S(a,b) of two vectors.
+    float dot(const Pairs& pairs) const {
+      if (regime == Regime::exact) return exact_dot({&pairs, 1});
       float total = 0.0F;
-      for (const Pairs& p : parts)
-        for (std::int64_t i = 0; i < p.n; ++i)
-          total = std::fma(p.a[i * p.stride_a], p.b[i * p.stride_b], total);
+      for (std::int64_t i = 0; i < pairs.n; ++i)
+        total = std::fma(pairs.a[i * pairs.stride_a], pairs.b[i * pairs.stride_b], total);
       return total;
     }
   };
@@ -256,11 +268,13 @@ class FieldFormulas {
     FieldElement scale;
     const FieldFunction &to_max, &to_exp, &max_to_exp;
 
-    FieldElement score(const FieldElement* q, const FieldElement* k, std::int64_t Q,
-                       const FieldElement* slope, std::int64_t distance) const {
-      const FieldElement scaled = field.multiply(field.dot(q, 1, k, 1, Q), scale);
-      if (slope == nullptr) return scaled;
-      return field.add(scaled, field.multiply(*slope, field.integer(distance)));
+    void scores(const FieldElement* q, const KeysOrValues<FieldElement>& keys, std::int64_t Q,
+                const FieldElement* slope, std::int64_t distance, FieldElement* out) const {
+      for (std::int64_t m = 0; m < keys.n; ++m) {
+        out[m] = field.multiply(field.dot(q, 1, keys.first + m * keys.apart, 1, Q), scale);
+        if (slope != nullptr)
+          out[m] = field.add(out[m], field.multiply(*slope, field.integer(distance + m)));
+      }
     }
     FieldElement max(const FieldElement* s, std::int64_t n) const {
       FieldElement all{};
@@ -276,11 +290,17 @@ class FieldFormulas {
       return all;
     }
     FieldElement divisor(const FieldElement& denom) const { return field.inverse(denom); }
-    FieldElement mean(const FieldElement* e, const ChannelOfValues<FieldElement>& prefix,
-                      const ChannelOfValues<FieldElement>& own, const FieldElement& inverse) const {
-      const FieldElement sum = field.add(field.dot(e, 1, prefix.first, prefix.apart, prefix.n),
-                                         field.dot(e + prefix.n, 1, own.first, own.apart, own.n));
-      return field.multiply(sum, inverse);
+    void means(const FieldElement* e, const KeysOrValues<FieldElement>& prefix,
+               const KeysOrValues<FieldElement>& own, const FieldElement& inverse, std::int64_t Q,
+               FieldElement* out) const {
+      const auto of_channel = [&](const FieldElement* weights,
+                                  const KeysOrValues<FieldElement>& read, std::int64_t c) {
+        if (read.n == 0) return FieldElement{};
+        return field.dot(weights, 1, read.first + c, read.apart, read.n);
+      };
+      for (std::int64_t c = 0; c < Q; ++c)
+        out[c] = field.multiply(
+            field.add(of_channel(e, prefix, c), of_channel(e + prefix.n, own, c)), inverse);
     }
   };
   Attend attend(std::int64_t Q, Softmax softmax) const {

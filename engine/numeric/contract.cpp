@@ -1,8 +1,11 @@
 #include "engine/numeric/contract.h"
 
 #include <algorithm>
+#include <bit>
 #include <cfenv>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "engine/numeric/compensated_sum.h"
@@ -75,6 +78,76 @@ std::vector<double> not_tiny(std::vector<double> norms) {
   return norms;
 }
 
+// Numbers side by side, which the compiler keeps in registers, as it would not an array.
+constexpr std::int64_t kLanes = 4;
+using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
+using FloatLanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+using BitLanes = std::int64_t __attribute__((vector_size(kLanes * sizeof(double))));
+
+/// Sums of products in f64, and of their absolute values.
+struct Sums {
+  Lanes sum{}, magnitude{};
+
+  void add(const FloatLanes& a, const FloatLanes& b) {
+    constexpr std::int64_t kAllButSign = std::numeric_limits<std::int64_t>::max();
+    const Lanes product = __builtin_convertvector(a, Lanes) * __builtin_convertvector(b, Lanes);
+    sum += product;
+    magnitude += std::bit_cast<Lanes>(std::bit_cast<BitLanes>(product) & kAllButSign);
+  }
+};
+
+/// The first `count` of kLanes numbers, `stride` apart; the others are 0.
+FloatLanes load(const float* from, std::int64_t stride, std::int64_t count = kLanes) {
+  FloatLanes lanes{};
+  if (stride == 1 && count == kLanes)
+    std::memcpy(&lanes, from, sizeof(lanes));
+  else
+    for (std::int64_t i = 0; i < count; ++i) lanes[i] = from[i * stride];
+  return lanes;
+}
+
+/// Of pairs, all of one column b.
+Sums sums_of_one(std::span<const Pairs> parts, std::int64_t column) {
+  // Two, so that additions need not wait for each other.
+  Sums even, odd;
+  for (const auto& [a, stride_a, first, stride_b, pairs] : parts) {
+    const float* const b = first + column;
+    std::int64_t i = 0;
+    for (; i + 2 * kLanes <= pairs; i += 2 * kLanes) {
+      even.add(load(a + i * stride_a, stride_a), load(b + i * stride_b, stride_b));
+      odd.add(load(a + (i + kLanes) * stride_a, stride_a),
+              load(b + (i + kLanes) * stride_b, stride_b));
+    }
+    for (; i < pairs; i += kLanes) {
+      const std::int64_t rest = std::min(kLanes, pairs - i);
+      even.add(load(a + i * stride_a, stride_a, rest), load(b + i * stride_b, stride_b, rest));
+    }
+  }
+  return {even.sum + odd.sum, even.magnitude + odd.magnitude};
+}
+
+double total(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
+
+/// Of kVectors vectors of neighbouring columns, of the last `count` columns.
+template <std::int64_t kVectors>
+void sums_of_columns(std::span<const Pairs> parts, std::int64_t column, std::int64_t count,
+                     double* sum, double* magnitude) {
+  Sums sums[static_cast<std::size_t>(kVectors)];
+  for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const float x = a[i * stride_a];
+      const float* const row = b + i * stride_b + column;
+#pragma GCC unroll 4
+      for (std::int64_t v = 0; v < kVectors; ++v)
+        sums[v].add(FloatLanes{x, x, x, x},
+                    load(row + v * kLanes, 1, v + 1 < kVectors ? kLanes : count));
+    }
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    std::memcpy(sum + v * kLanes, &sums[v].sum, sizeof(Lanes));
+    std::memcpy(magnitude + v * kLanes, &sums[v].magnitude, sizeof(Lanes));
+  }
+}
+
 }  // namespace
 
 const std::vector<double>& ColumnNorms::of(const float* b, std::int64_t K, std::int64_t N) {
@@ -119,26 +192,54 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
 }
 
 float exact_dot(std::span<const Pairs> parts) {
+  float dot = 0.0F;
+  exact_dots(parts, 1, 0, &dot);
+  return dot;
+}
+
+void exact_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out) {
+  constexpr std::int64_t kVectors = 4;
+  constexpr std::int64_t kBlock = kVectors * kLanes;
   std::int64_t n = 0;
-  double sum = 0.0;
-  double magnitude = 0.0;
-  for (const auto& [a, stride_a, b, stride_b, pairs] : parts) {
-    n += pairs;
-    require_provable(n);
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      const double product =
-          static_cast<double>(a[i * stride_a]) * static_cast<double>(b[i * stride_b]);
-      sum += product;
-      magnitude += std::abs(product);
-    }
+  for (const Pairs& part : parts) n += part.n;
+  require_provable(n);
+  double values[kBlock], bounds[kBlock];
+  for (std::int64_t first = 0; first < N; first += kBlock) {
+    const std::int64_t columns = std::min(kBlock, N - first);
+    if (apart != 1)
+      for (std::int64_t c = 0; c < columns; ++c) {
+        const Sums sums = sums_of_one(parts, (first + c) * apart);
+        values[c] = total(sums.sum);
+        bounds[c] = total(sums.magnitude);
+      }
+    else if (columns == kBlock)
+      sums_of_columns<kVectors>(parts, first, kLanes, values, bounds);
+    else
+      for (std::int64_t c = 0; c < columns; c += kLanes)
+        sums_of_columns<1>(parts, first + c, std::min(kLanes, columns - c), values + c, bounds + c);
+    for (std::int64_t c = 0; c < columns; ++c)
+      bounds[c] = sum_bound(static_cast<double>(n), bounds[c]);
+    decide_each(values, bounds, columns, out + first, [&](std::int64_t c) {
+      return settled([&](auto& all) {
+        for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
+          for (std::int64_t i = 0; i < pairs; ++i)
+            all.add_product(a[i * stride_a], b[i * stride_b + (first + c) * apart]);
+      });
+    });
   }
-  if (magnitude == 0.0) return 0.0F;
-  if (const auto decided = decide(sum, sum_bound(static_cast<double>(n), magnitude)))
-    return *decided;
-  return settled([&](auto& all) {
-    for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
-      for (std::int64_t i = 0; i < pairs; ++i) all.add_product(a[i * stride_a], b[i * stride_b]);
-  });
+}
+
+void chain_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out) {
+  std::fill_n(out, N, 0.0F);
+  for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const float x = a[i * stride_a];
+      const float* const row = b + i * stride_b;
+      if (apart == 1)
+        for (std::int64_t c = 0; c < N; ++c) out[c] = std::fma(x, row[c], out[c]);
+      else
+        for (std::int64_t c = 0; c < N; ++c) out[c] = std::fma(x, row[c * apart], out[c]);
+    }
 }
 
 void bf16_chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c) {

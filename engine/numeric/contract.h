@@ -38,6 +38,12 @@ struct Pairs {
 /// A correctly rounded dot product of all pairs, wherever they lie: (float)RN64(Σ a·b), +0 when it
 /// is zero.
 float exact_dot(std::span<const Pairs> parts);
+/// The same with each of N columns b, `apart` from each other, of which the parts name the first:
+/// out[c] = exact_dot of the parts with b + c·apart.
+void exact_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out);
+/// In their place what the f32 regime defines: of every column one chain of f32 fma, part after
+/// part, from +0.
+void chain_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out);
 inline float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
                        std::int64_t n) {
   const Pairs all{a, stride_a, b, stride_b, n};

@@ -119,6 +119,28 @@ RC_GTEST_PROP(Chain, IsNoOtherSum, ()) {
   RC_ASSERT(!same(by(descending, m), chained(m)));
 }
 
+/// The chains of one row, its columns side by side or each by itself, in two parts of the whole.
+RC_GTEST_PROP(Chain, OfARowIsThatOfItsColumns, ()) {
+  const Matrices m = matrices(1, *rc::gen::inRange(1L, 40L), *rc::gen::inRange(0L, 60L));
+  const std::vector<float> expected = by(defined, m);
+  std::vector<float> columns(m.b.size());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::size_t k = i % static_cast<std::size_t>(m.K), j = i / static_cast<std::size_t>(m.K);
+    columns[i] = m.b[k * static_cast<std::size_t>(m.N) + j];
+  }
+  const auto dots = [&](const std::vector<float>& b, long stride, long apart) {
+    const long cut = m.K / 3;
+    const std::vector<Pairs> parts{
+        {m.a.data(), 1, b.data(), stride, cut},
+        {m.a.data() + cut, 1, b.data() + cut * stride, stride, m.K - cut}};
+    std::vector<float> c(static_cast<std::size_t>(m.N), NAN);
+    chain_dots(parts, m.N, apart, c.data());
+    return c;
+  };
+  RC_ASSERT(same(dots(m.b, m.N, 1), expected));
+  RC_ASSERT(same(dots(columns, 1, m.K), expected));
+}
+
 /// Whatever part of C is computed, and in whatever pieces of M, N and k, and however wide the rows:
 /// the same bits, and nothing beside it is touched.
 RC_GTEST_PROP(Chain, PartsAreThePartsOfTheWhole, ()) {

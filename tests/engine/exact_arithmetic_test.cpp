@@ -138,6 +138,39 @@ TEST_P(ExactArithmetic, ADotProductIsCorrectlyRounded) {
   }
 }
 
+TEST_P(ExactArithmetic, DotProductsOfManyColumnsAreCorrectlyRounded) {
+  for (int trial = 0; trial < kTrials / 10; ++trial) {
+    const DotTerms t = terms();  // the kind's own is one column, the others' factors are any
+    const std::size_t n = t.x.size();
+    const auto N = static_cast<std::size_t>(draw_.within(1, 37));
+    const auto own = static_cast<std::size_t>(draw_.within(0, static_cast<int>(N) - 1));
+    std::vector<Mpfr> expected(N);
+    std::vector<float> rows(n * (N + 1)), columns((n + 1) * N);
+    for (std::size_t c = 0; c < N; ++c) {
+      std::vector<float> y = c == own ? t.y : terms().y;
+      y.resize(n);
+      for (std::size_t k = 0; k < n; ++k) {
+        expected[c].add(t.x[k], y[k]);
+        rows[k * (N + 1) + c] = columns[c * (n + 1) + k] = y[k];
+      }
+    }
+    const auto length = static_cast<std::int64_t>(n), width = static_cast<std::int64_t>(N);
+    const auto parts_of = [&](const std::vector<float>& b, std::int64_t stride) {
+      const std::int64_t cut = length / 3;
+      return std::vector<Pairs>{
+          {t.x.data(), 1, b.data(), stride, cut},
+          {t.x.data() + cut, 1, b.data() + cut * stride, stride, length - cut}};
+    };
+    std::vector<float> side_by_side(N), apart(N);
+    exact_dots(parts_of(rows, width + 1), width, 1, side_by_side.data());
+    exact_dots(parts_of(columns, 1), width, length + 1, apart.data());
+    for (std::size_t c = 0; c < N; ++c) {
+      ASSERT_EQ(bits(side_by_side[c]), bits(expected[c].rounded())) << trial << ", column " << c;
+      ASSERT_EQ(bits(apart[c]), bits(expected[c].rounded())) << trial << ", column " << c;
+    }
+  }
+}
+
 TEST_P(ExactArithmetic, AProductIsCorrectlyRoundedOnOneChipAndOnMany) {
   Threads one(1);
   const EinsumSpec spec = EinsumSpec::parse("BF,FE->BE");
