@@ -1,19 +1,22 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 namespace shardproof::oracle {
 
-/// Round to nearest even to bf16: to a multiple of 2^(e-8), for |v| in [2^(e-1), 2^e), but of no
-/// less than the smallest bf16, 2^-133. All in f64, where it is exact.
+/// Round to nearest even to bf16: to a multiple of 2^(e-7), for |v| in [2^e, 2^(e+1)), but of no
+/// less than the smallest bf16, 2^-133. In f64, by adding a number whose last bit is that multiple:
+/// what lies below it is rounded off, and the difference is exact.
 inline float bf16(float v) {
-  if (v == 0 || !std::isfinite(v)) return v;
-  int e = 0;
-  std::frexp(v, &e);
-  const int quantum = std::max(e - 8, -133);
-  const double multiple = std::nearbyint(std::ldexp(static_cast<double>(v), -quantum));
-  return static_cast<float>(std::ldexp(multiple, quantum));
+  if (!std::isfinite(v)) return v;
+  const auto x = static_cast<double>(v);
+  constexpr std::uint64_t kExponent = std::uint64_t{0x7ff} << 52;
+  const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & kExponent);
+  const double large = 0x1.8p45 * std::max(power, 0x1p-126);
+  return static_cast<float>(std::copysign((x + large) - large, x));
 }
 
 /// The functions of docs/spec.md section 2: f64, left to right, of an f32, cast to f32.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <mpfr.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -27,6 +28,21 @@ TEST(Bf16, RoundsToNearestEvenFromEveryUpperHalf) {
       ASSERT_EQ(bits(bf16(v)), (upper + (up ? 1 : 0)) << 16) << std::hexfloat << v;
     }
   }
+}
+
+TEST(Bf16, IsTheNearestMultipleOfItsLastPlace) {  // by scaling, in another way than by adding
+  const auto scaled = [](float v) {
+    if (v == 0 || !std::isfinite(v)) return v;
+    int e = 0;
+    std::frexp(v, &e);
+    const int last = std::max(e - 8, -133);
+    const double multiple = std::nearbyint(std::ldexp(static_cast<double>(v), -last));
+    return static_cast<float>(std::ldexp(multiple, last));
+  };
+  for (std::uint32_t u = 0; u < 0xffff0000U; u += 4099)  // prime: all lower halves are met
+    ASSERT_EQ(bits(bf16(from_bits(u))), bits(scaled(from_bits(u)))) << std::hex << u;
+  for (const std::uint32_t same : {0x7f800000U, 0xff800000U, 0x7fc00000U, 0xffc12345U})
+    EXPECT_EQ(bits(bf16(from_bits(same))), same) << std::hex << same;
 }
 
 TEST(Bf16, SpotValues) {
