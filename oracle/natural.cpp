@@ -1,7 +1,8 @@
 #include "oracle/natural.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "oracle/rounded.h"
 
 namespace shardproof::oracle {
 
@@ -11,16 +12,19 @@ void Natural::trim() {
   while (!digits_.empty() && digits_.back() == 0) digits_.pop_back();
 }
 
-void Natural::add(float v) {
+void Natural::add(float v, int shift) {
   if (!(v > 0)) return;
-  int exponent = 0;
-  const auto integer = static_cast<std::uint64_t>(std::ldexp(std::frexp(v, &exponent), 24));
-  // v = integer·2^(exponent−24); what a subnormal has below 2^-149 are zeros.
-  const int place = exponent - 24 + 149;
-  Natural one;
-  for (std::uint64_t rest = place >= 0 ? integer : integer >> -place; rest > 0; rest >>= 16)
-    one.digits_.push_back(static_cast<std::uint32_t>(rest & 0xFFFF));
-  add(place > 0 ? one.times(1, place) : one);
+  const Parts parts = parts_of(v);
+  const auto place = static_cast<size_t>(parts.exponent + 149 + shift);
+  // Digit by digit, with what is carried.
+  auto rest = static_cast<std::uint64_t>(parts.integer) << (place % 16);
+  size_t at = place / 16;
+  if (digits_.size() < at) digits_.resize(at, 0);
+  for (; rest > 0; rest >>= 16, ++at) {
+    if (at == digits_.size()) digits_.push_back(0);
+    rest += digits_[at];
+    digits_[at] = static_cast<std::uint32_t>(rest & 0xFFFF);
+  }
 }
 
 void Natural::add(const Natural& other) {

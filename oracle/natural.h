@@ -11,8 +11,8 @@ class Natural {
  public:
   Natural() = default;
 
-  /// Adds v·2^149 of a float v ≥ 0, a whole number.
-  void add(float v);
+  /// Adds v·2^(149 + shift) of a float v ≥ 0, a whole number; shift ≥ 0.
+  void add(float v, int shift = 0);
   void add(const Natural& other);
   /// Times factor·2^shift.
   Natural times(std::uint64_t factor, int shift = 0) const;

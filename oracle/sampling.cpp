@@ -64,16 +64,16 @@ float top_k_floor(std::span<const float> e, std::int64_t k) {
 }
 
 float top_p_floor(std::span<const float> e, double p) {
-  // p = integer·2^exponent: integer·(the whole sum) against 2^−exponent·(the sum so far).
+  // p = integer·2^(exponent−53): integer·(the whole sum) against 2^(53−exponent)·(the sum so far).
   int exponent = 0;
   const auto integer = static_cast<std::uint64_t>(std::ldexp(std::frexp(p, &exponent), 53));
   const Natural wanted = sum_of_chances(e).times(integer);
   const std::vector<float> sorted = descending(e);
-  Natural sum;
+  Natural sum;  // times 2^(53−exponent)
   for (size_t i = 0; i < sorted.size(); ++i) {
-    sum.add(sorted[i]);
+    sum.add(sorted[i], 53 - exponent);
     const bool more_of_it = i + 1 < sorted.size() && sorted[i + 1] == sorted[i];
-    if (!more_of_it && sum.times(1, 53 - exponent) >= wanted) return sorted[i];
+    if (!more_of_it && sum >= wanted) return sorted[i];
   }
   return sorted.back();
 }
@@ -123,10 +123,10 @@ std::int32_t drawn(std::span<const float> e, std::uint64_t seed, const Draw& dra
 
 std::int32_t drawn_at(std::span<const float> e, std::uint32_t r) {
   const Natural Z = sum_of_chances(e).times(r);
-  Natural prefix;
+  Natural prefix;  // times 2^24
   for (size_t v = 0; v < e.size(); ++v) {
-    prefix.add(e[v]);
-    if (prefix.times(1, 24) > Z) return static_cast<std::int32_t>(v);
+    prefix.add(e[v], 24);
+    if (prefix > Z) return static_cast<std::int32_t>(v);
   }
   throw Error("oracle_range", "sampling needs a token whose weight is above 0");
 }

@@ -52,6 +52,13 @@ TEST(Natural, CountsEveryFloatExactly) {
     for (int i = 0; i < 5; ++i) more.add(v);
     EXPECT_EQ(more, once.times(5)) << v;
   }
+  Natural shifted, carried;  // a carry through digits that were not there
+  shifted.add(0x1.fffffep-20F, 1100);
+  carried.add(0x1.fffffep-20F);
+  EXPECT_EQ(shifted, carried.times(1, 1100));
+  shifted.add(0x1p-149F, 1100 + 106);
+  carried.add(0x1p-43F);
+  EXPECT_EQ(shifted, carried.times(1, 1100));
   Natural one, least;
   one.add(1.0F);
   least.add(0x1p-149F);
