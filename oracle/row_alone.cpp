@@ -21,7 +21,13 @@ void put(T& whole, const T& row, size_t b) {
   const Shape& to = whole.shape;
   const Shape& from = row.shape;
   const size_t dims = to.size();
-  for (size_t n = 0; n < row.data.size(); ++n) {
+  // The last dims that both have whole, and the row's of the one before them, lie side by side.
+  size_t run = 1;
+  for (size_t d = dims; d-- > 1;) {
+    run *= static_cast<size_t>(from[d]);
+    if (from[d] != to[d]) break;
+  }
+  for (size_t n = 0; n < row.data.size(); n += run) {
     size_t rest = n, at = 0, stride = 1;
     for (size_t d = dims; d-- > 1;) {
       const auto extent = static_cast<size_t>(from[d]);
@@ -29,7 +35,8 @@ void put(T& whole, const T& row, size_t b) {
       rest /= extent;
       stride *= static_cast<size_t>(to[d]);
     }
-    whole.data[b * stride + at] = row.data[n];
+    std::copy_n(row.data.begin() + static_cast<std::ptrdiff_t>(n), run,
+                whole.data.begin() + static_cast<std::ptrdiff_t>(b * stride + at));
   }
 }
 
