@@ -202,8 +202,9 @@ Tensor constant_tensor(const ModelConfig& config) {
 
 std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name) {
   const ValueRow* const row = value_row(name);
-  if (layer < 0 || (row != nullptr && !row->per_layer)) return fmt::format("{}.{}", pass, name);
-  return fmt::format("{}.layer{}.{}", pass, layer, name);
+  std::string id(pass);
+  if (layer >= 0 && (row == nullptr || row->per_layer)) id += ".layer" + std::to_string(layer);
+  return (id += '.') += name;
 }
 
 }  // namespace shardproof

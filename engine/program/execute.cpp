@@ -71,9 +71,11 @@ void show_to_chips(const FaultHooks& hooks, const Scope& scope, const Program& p
 }  // namespace
 
 std::string Scope::step(const Program& program, const std::string& value) const {
-  if (!program.of_layer()) return fmt::format("{}.{}.{}", pass, program.name, value);
-  const std::string within = program.name == kLayerProgram ? "" : program.name + ".";
-  return fmt::format("{}.layer{}.{}{}", pass, layer, within, value);
+  std::string text = pass + ".";
+  const bool of_layer = program.of_layer();
+  if (of_layer) (text += "layer" + std::to_string(layer)) += '.';
+  if (!of_layer || program.name != kLayerProgram) (text += program.name) += '.';
+  return text += value;
 }
 
 std::map<std::string, SharedValue> execute(const Program& program,
