@@ -107,9 +107,8 @@ class Strips {
     const bool two = of_row || columns.limbs() == 2;
     const double* const low = sums(i, 0, panel, 0);
     const double* const high = of_row ? sums(i, 1, panel, 0) : two ? sums(i, 0, panel, 1) : low;
-    const double base =
-        two ? std::ldexp(1.0, of_row ? limbs_.row_width : limbs_.column_width) : 0.0;
-    const double unit = std::ldexp(1.0, rows_.scale(i).exponent);
+    const double base = two ? power_of_two(of_row ? limbs_.row_width : limbs_.column_width) : 0.0;
+    const double unit = power_of_two(rows_.scale(i).exponent);
     const double* const units = columns.units();
     std::array<float, kTileColumns> values;
     for (size_t c = 0; c < kTileColumns; ++c)

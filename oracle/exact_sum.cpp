@@ -14,7 +14,7 @@ constexpr int kUnit = -298;  // Sum counts units of 2^kUnit
 
 /// Σ x_k·y_k as an integer, of floats whose scales fit; without `y` Σ x_k.
 Int128 integer_sum(std::span<const float> x, Scale of_x, const float* y, Scale of_y) {
-  const double unit_x = std::ldexp(1.0, -of_x.exponent), unit_y = std::ldexp(1.0, -of_y.exponent);
+  const double unit_x = power_of_two(-of_x.exponent), unit_y = power_of_two(-of_y.exponent);
   Int128 sum = 0;
   for (std::size_t k = 0; k < x.size(); ++k) {
     const auto a = static_cast<std::int64_t>(static_cast<double>(x[k]) * unit_x);

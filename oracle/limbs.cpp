@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "oracle/rounded.h"
+
 namespace shardproof::oracle {
 
 namespace {
@@ -72,11 +74,11 @@ PackedRows::PackedRows(const Vectors& rows, size_t begin, size_t end, const Limb
   first_.push_back(lines);
   groups_ = (lines + kTileRows - 1) / kTileRows;
   lines_.resize(groups_ * kTileRows * length_);
-  const double base = std::ldexp(1.0, limbs.row_width), one_over_base = 1 / base;
+  const double base = power_of_two(limbs.row_width), one_over_base = 1 / base;
   if (length_ == 0) return;  // there may be no elements to point at
   for (size_t i = begin; i < end; ++i) {
     if (!rows.scale(i).fits()) continue;
-    const double unit = std::ldexp(1.0, -rows.scale(i).exponent);
+    const double unit = power_of_two(-rows.scale(i).exponent);
     const size_t step = rows.element_step();
     const float* const row = rows.data() + i * rows.vector_step();
     const size_t first = first_line(i), last = first_line(i + 1) - 1;
@@ -96,11 +98,11 @@ const double* PackedRows::at(size_t group, size_t k) const {
 Panel::Panel(const Vectors& columns, size_t begin, const Limbs& how)
     : begin_(begin),
       width_(std::min(kTileColumns, columns.count() - begin)),
-      base_(std::ldexp(1.0, how.column_width)),
+      base_(power_of_two(how.column_width)),
       one_over_base_(1 / base_) {
   for (size_t c = 0; c < width_; ++c) {
     const Scale scale = columns.scale(begin + c);
-    units_[c] = std::ldexp(1.0, scale.exponent);
+    units_[c] = power_of_two(scale.exponent);
     if (!scale.fits()) continue;  // all its limbs are zero
     one_over_units_[c] = 1 / units_[c];
     limbs_ = std::max(limbs_, limb_count(scale.bits, how.column_width));

@@ -28,7 +28,7 @@ Parts parts_of(float v) {
 
 float rounded(bool negative, std::uint64_t integer, bool sticky, int exponent) {
   const double nearest = static_cast<double>(sticky ? integer | 1 : integer);
-  const float magnitude = static_cast<float>(std::ldexp(nearest, exponent));
+  const float magnitude = static_cast<float>(nearest * power_of_two(exponent));
   return negative ? -magnitude : magnitude;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "weights/error.h"
@@ -8,6 +9,11 @@ namespace shardproof::oracle {
 
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 Uint128;
+
+/// 2^n of -1022 <= n <= 1023: what std::ldexp(1.0, n) is, by its bits.
+inline double power_of_two(int n) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
+}
 
 /// A finite f32 as an integer times a power of two: |integer| < 2^24, exponent >= -149.
 struct Parts {
