@@ -119,14 +119,18 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   const Expected expected =
       as_placed(known_value(expected_, scope, program, declared, value.shape()), declared.role,
                 whole_letters(declared.layout), padding_);
-  Finding found;
-  found.pass = scope.pass;
-  found.checkpoint = expected.id;
-  found.step = scope.step(program, declared.name);
-  found.op = op != nullptr ? op->to_string() : "input";
-  found.where = program.where(declared.line);
+  const auto wrong = [&] {
+    Finding found;
+    found.pass = scope.pass;
+    found.checkpoint = expected.id;
+    found.step = scope.step(program, declared.name);
+    found.op = op != nullptr ? op->to_string() : "input";
+    found.where = program.where(declared.line);
+    return found;
+  };
   if (!fits(expected.shape, declared.layout, value.shape()) ||
       !judged_divides(declared.layout, value.shape(), value.torus())) {
+    Finding found = wrong();
     found.expected = fmt::format("shape [{}]", fmt::join(expected.shape, ","));
     found.actual = fmt::format("shape [{}]", fmt::join(value.shape(), ","));
     return findings_.add(std::move(found));
@@ -134,6 +138,7 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   const bool integer = value.stands_for_integers();
   const bool partial = value.holds_field() ? value.layout().is_partial() : value.holds_partial();
   if (partial != declared.layout.is_partial() || integer != expected.integer) {
+    Finding found = wrong();
     found.expected = declared.layout.to_string();
     found.actual = partial ? "partial sums" : integer ? "int32" : "complete f32";
     return findings_.add(std::move(found));
@@ -141,8 +146,7 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   const Comparison comparison =
       compare(expected, declared.layout, value, threads_ != nullptr ? *threads_ : calling_thread());
   judgement_.elements += comparison.elements;
-  if (comparison.mismatch)
-    return findings_.add(with_mismatch(std::move(found), *comparison.mismatch));
+  if (comparison.mismatch) return findings_.add(with_mismatch(wrong(), *comparison.mismatch));
   if (element_count(value.shape()) > 0) ++judgement_.tensors;
   const Role& m = declared.role;
   if (m.kind == Role::Kind::checkpoint && !partial && (!m.last || value_row(m)->last_rows))
