@@ -50,6 +50,7 @@ JudgedBlocks::JudgedBlocks(const Layout& layout, const Shape& shape, const Torus
     if (block[outer] != shape[outer]) break;
   }
   if (elements_ > 0) {
+    runs_.reserve(static_cast<std::size_t>(elements_ / run_));
     Shape index(outer, 0);
     for (std::int64_t run = 0; run < elements_ / run_; ++run) {
       std::int64_t from = 0;

@@ -80,6 +80,7 @@ class Comparer {
 
   Groups alone() const {
     Groups groups;
+    groups.chips.reserve(static_cast<std::size_t>(value_.torus().chips()));
     for (int chip = 0; chip < value_.torus().chips(); ++chip) groups.chips.push_back(chip);
     return groups;
   }
@@ -146,6 +147,7 @@ class Comparer {
   template <class Shards>
   std::vector<std::size_t> leads(const Groups& groups, const Shards& shards) const {
     std::vector<std::uintptr_t> marks;
+    marks.reserve(2 * groups.count());
     for (std::size_t g = 0; g < groups.count(); ++g) {
       const Block block = block_of(groups.at(g));
       marks.push_back(static_cast<std::uintptr_t>(block.before + block.first));

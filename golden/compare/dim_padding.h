@@ -42,14 +42,18 @@ std::string whole_letters(const Layout& layout);
 /// long or shorter in every dim; −1 of padding.
 template <class See>
 void each_placed(const Shape& own, const Shape& placed, See&& see) {
-  Shape index(placed.size(), 0);
   const std::int64_t count = element_count(placed);
-  for (std::int64_t element = 0; element < count; ++element) {
-    std::int64_t of_own = 0;
-    for (std::size_t d = 0; d < placed.size() && of_own >= 0; ++d)
-      of_own = index[d] < own[d] ? of_own * own[d] + index[d] : -1;
-    see(element, of_own);
-    for (std::size_t d = placed.size(); d-- > 0 && ++index[d] == placed[d];) index[d] = 0;
+  const std::size_t outer = placed.empty() ? 0 : placed.size() - 1;
+  const std::int64_t of_row = placed.empty() ? 1 : own[outer];  // the others of a row are padding
+  const std::int64_t width = placed.empty() ? 1 : placed[outer];
+  Shape index(outer, 0);
+  for (std::int64_t element = 0; element < count;) {
+    std::int64_t row = 0;
+    for (std::size_t d = 0; d < outer && row >= 0; ++d)
+      row = index[d] < own[d] ? row * own[d] + index[d] : -1;
+    for (std::int64_t i = 0; i < width; ++i, ++element)
+      see(element, row >= 0 && i < of_row ? row * of_row + i : -1);
+    for (std::size_t d = outer; d-- > 0 && ++index[d] == placed[d];) index[d] = 0;
   }
 }
 
