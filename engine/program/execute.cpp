@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <exception>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 
 #include "engine/chip_groups.h"
-#include "engine/program/liveness.h"
 #include "engine/program/overflow.h"
 #include "engine/program/step.h"
 #include "weights/error.h"
@@ -109,13 +109,9 @@ std::map<std::string, SharedValue> execute(const Program& program,
   for (const ValueDecl& input : program.inputs)
     if (!seen(nullptr, input, *values.at(input.name))) return {};
 
-  std::map<std::string, std::size_t> last_use;
-  for (std::size_t i = 0; i < program.ops.size(); ++i)
-    for (const std::string& name : program.ops[i].args) last_use[name] = i;
-  for (const std::string& name : program.outputs) last_use[name] = program.ops.size();
-
-  std::map<std::string, std::size_t> until;
-  if (execution.hazards.poison) until = needed_until(program);
+  std::optional<Liveness> own;
+  if (execution.liveness == nullptr) own.emplace(program);
+  const auto& [last_use, until] = own ? *own : *execution.liveness;
   std::vector<std::pair<std::string, std::weak_ptr<Sharded>>> poisonable;
   if (execution.hazards.poison && execution.donate_inputs)
     for (const ValueDecl& input : program.inputs)

@@ -9,6 +9,7 @@
 #include "engine/hazards.h"
 #include "engine/numeric/threads.h"
 #include "engine/program/fault_hooks.h"
+#include "engine/program/liveness.h"
 #include "engine/program/program.h"
 #include "weights/error.h"
 #include "weights/model_config.h"
@@ -67,6 +68,8 @@ struct Execution {
   /// Of the pass: positions of its rows' prefixes, which lie in caches of their own. `append`
   /// writes what follows them from slot 0 on.
   std::int64_t prefix = 0;
+  /// That of this very program, for one that is run often; null: it is worked out.
+  const Liveness* liveness = nullptr;
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

@@ -85,4 +85,10 @@ std::map<std::string, std::size_t> needed_until(const Program& program) {
   return needed;
 }
 
+Liveness::Liveness(const Program& program) : needed(needed_until(program)) {
+  for (std::size_t i = 0; i < program.ops.size(); ++i)
+    for (const std::string& name : program.ops[i].args) last_use[name] = i;
+  for (const std::string& name : program.outputs) last_use[name] = program.ops.size();
+}
+
 }  // namespace shardproof

@@ -15,4 +15,14 @@ namespace shardproof {
 /// it.
 std::map<std::string, std::size_t> needed_until(const Program& program);
 
+/// What a run of a program asks of its text alone, by name: of a program that runs often, once.
+struct Liveness {
+  explicit Liveness(const Program& program);
+
+  /// The index of the last op that reads a value, ops.size() for outputs; none of what nothing
+  /// reads.
+  std::map<std::string, std::size_t> last_use;
+  std::map<std::string, std::size_t> needed;  ///< needed_until()
+};
+
 }  // namespace shardproof

@@ -1,6 +1,7 @@
 #include "engine/run/inference.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -180,7 +181,8 @@ class Runner {
                                   nullptr,
                                   &plan_.placed,
                                   draw_by_,
-                                  pass_->prefix.length});
+                                  pass_->prefix.length,
+                                  &liveness_.try_emplace(&program, program).first->second});
     std::map<std::string, SharedValue> by_role;
     for (const auto& [name, value] : outputs)
       by_role[program.declared(name).role.to_string()] = value;
@@ -199,6 +201,7 @@ class Runner {
   std::vector<Caches> prefixes_;    // that the rows go on from; none before they are filled
   const PassPlan* pass_ = nullptr;  // that runs
   Draws draw_by_;                   // what the tokens of the pass are drawn by
+  std::map<const Program*, Liveness> liveness_;  // of the plan's programs
 };
 
 /// What the rows of a run have generated so far.
