@@ -75,6 +75,15 @@ class ChipGroups {
   std::vector<int> first_;              // of each group
 };
 
+/// An empty V of its own for each group, held in common by its chips: what they would share.
+template <class V>
+PerChip<V> empty_by(const ChipGroups& groups, std::size_t chips) {
+  PerChip<V> all(chips);
+  for (const int chip : groups.first_chips()) all[static_cast<std::size_t>(chip)] = V{};
+  groups.share(all);
+  return all;
+}
+
 /// What every chip makes: fill(chip, its buffer) on the first chip of each group, `count` elements
 /// each, shared by the others.
 template <class T, class Fill>

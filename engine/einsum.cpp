@@ -58,6 +58,8 @@ class LocalTerm {
   std::int64_t N() const { return size(b_n_); }
   std::int64_t K() const { return size(a_k_); }
 
+  /// Whether rows of a and all of b lie as matrices, so that tiles of rows need no copy.
+  bool by_rows() const { return batch() == 1 && a_lies_ && b_lies_; }
   /// Rows of a as [M,K] and of b as [K,N] for one batch index, copied only if they lie otherwise.
   template <class T>
   const T* a_matrix(const T* a, std::int64_t batch, std::vector<T>& copy) const {
@@ -159,7 +161,7 @@ class LocalTerm {
 };
 
 /// The contraction as executed: index arithmetic and every chip's operands.
-class Contraction : public PartialSource {
+class Contraction : public PartialSource, public Summands {
  public:
   Contraction(const EinsumSpec& spec, std::vector<std::pair<SharedValue, SharedValue>> operands,
               std::vector<Ring> rings)
@@ -168,18 +170,18 @@ class Contraction : public PartialSource {
       terms_.emplace_back(spec.terms[t], operands_[t].first->local(), operands_[t].second->local());
   }
 
-  /// From now on the norms of a matrix b that several chips hold in common are made once. Of f32
-  /// operands.
-  void share_norms() {
+  /// From now on the norms of a matrix b that `holders` chips or more hold in common are made once.
+  /// Of f32 operands.
+  void keep_norms(int holders) {
     norms_.clear();
     for (std::size_t t = 0; t < terms_.size(); ++t) {
       norms_.emplace_back();
       if (terms_[t].batch() != 1) continue;
       const ChipArrays<float>& held = operands_[t].second->f32();
-      std::map<const void*, int> holders;
-      for (std::size_t chip = 0; chip < held.size(); ++chip) ++holders[held.identity(chip)];
-      for (const auto& [buffer, chips] : holders)
-        if (chips > 1) norms_[t][buffer] = std::make_unique<ColumnNorms>();
+      std::map<const void*, int> of_buffer;
+      for (std::size_t chip = 0; chip < held.size(); ++chip) ++of_buffer[held.identity(chip)];
+      for (const auto& [buffer, chips] : of_buffer)
+        if (chips >= holders) norms_[t][buffer] = std::make_unique<ColumnNorms>();
     }
   }
 
@@ -202,6 +204,28 @@ class Contraction : public PartialSource {
     });
     if (!all.bounds.empty()) all.bounds.resize(all.values.size(), 0.0F);
     return all;
+  }
+
+  /// Whether tiles of the result can be made one by one at no more than the whole costs.
+  bool by_rows() const {
+    return std::all_of(terms_.begin(), terms_.end(),
+                       [](const LocalTerm& term) { return term.by_rows(); });
+  }
+  std::int64_t row() const override { return terms_[0].N(); }
+  void add_to(TileSum& sum, int chip, std::int64_t begin) const override {
+    const std::int64_t first = begin / row();
+    std::vector<Term> rows;
+    for (std::size_t t = 0; t < terms_.size(); ++t)
+      rows.push_back(
+          {a(t, chip) + first * terms_[t].K(), b(t, chip), terms_[t].K(), norms_of(t, chip)});
+    const Products products = contract(sum.size() / row(), row(), rows);
+    sum.add(0, sum.size(), products.values.data(),
+            products.bounds.empty() ? nullptr : products.bounds.data());
+  }
+  float exact_sum(const std::vector<Element>& elements) const override {
+    return settled([&](auto& sum) {
+      for (const Element& element : elements) add_all_terms(element.chip, element.index, sum);
+    });
   }
 
   /// One chip's result shard in the f32 regime.
@@ -357,7 +381,7 @@ std::string EinsumSpec::contracted(const Term& term) {
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime, FloatType acc,
-               const std::vector<Ring>& rings) {
+               const std::vector<Ring>& rings, PartialValues values) {
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
   auto source = std::make_shared<Contraction>(spec, terms, rings);
@@ -389,7 +413,17 @@ Sharded einsum(const EinsumSpec& spec,
     groups.share(chains);
     return {torus, layout, shape, std::move(chains)};
   }
-  if (threads.shares()) source->share_norms();
+  if (layout.is_partial() && values == PartialValues::may_be_unmade && source->by_rows()) {
+    source->keep_norms(1);  // every tile asks for them
+    Partial partial;
+    partial.values = empty_by<Buffer<double>>(groups, chips);
+    partial.bounds.resize(chips);
+    partial.origins.resize(chips);
+    partial.source = source;
+    partial.unmade = std::move(source);
+    return {torus, layout, shape, std::move(partial)};
+  }
+  if (threads.shares()) source->keep_norms(2);
   if (layout.is_partial()) {
     Partial partial;
     partial.values.resize(chips);

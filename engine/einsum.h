@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/numeric/threads.h"
+#include "engine/partial_values.h"
 #include "engine/ring.h"
 #include "engine/sharded.h"
 #include "weights/error.h"
@@ -42,9 +43,12 @@ using SharedValue = std::shared_ptr<const Sharded>;
 /// whose dim it contracts takes the chunks of that dim in the order in which they reach the chip
 /// (gathered_chunks), and inside a chunk, or a half of one, the order is as before. With acc=bf16
 /// the chain is rounded to bf16 after each fma.
+/// In the exact regime summands that may be left unmade are, where no operand needs to be copied
+/// for each tile of them.
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,
-               FloatType acc = FloatType::f32, const std::vector<Ring>& rings = {});
+               FloatType acc = FloatType::f32, const std::vector<Ring>& rings = {},
+               PartialValues values = PartialValues::made);
 
 }  // namespace shardproof

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/joint_sums.h"
 #include "engine/runs.h"
 #include "engine/scheduled_sum.h"
 #include "weights/bf16.h"
@@ -89,6 +90,9 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
       if (pieces[j].from_chip == chip) place = static_cast<std::int64_t>(j);
     return place;
   };
+  // One order for all of them: what chips sum together they do not sum each by itself.
+  if (group && !how.rounds() && threads.shares() && sums_are_joint(moves, groups))
+    return joint_f32_sums(from, moves, groups, threads);
   if (!whole) groups.split(own_place);
   const auto sum = [&](std::int64_t chip, float* to) {
     const std::vector<Piece>& pieces = moves.pieces[static_cast<std::size_t>(chip)];

@@ -127,6 +127,19 @@ class Rows {
     }
   }
 
+  /// Adds those of its rows that the chip has: the others are zeros.
+  void add_to(TileSum& sum, int chip, std::int64_t begin) const {
+    std::vector<double> values(static_cast<std::size_t>(width_));
+    for (std::int64_t i = 0; i < sum.size(); i += width_) {
+      const Number* const row = row_of(chip, (begin + i) / width_);
+      if (row == nullptr) continue;
+      std::transform(row, row + width_, values.data(),
+                     [&](const Number& v) { return static_cast<double>(f_.looked_up(v)); });
+      sum.add(i, width_, values.data(), nullptr);
+    }
+  }
+  std::int64_t width() const { return width_; }
+
   Number value(int chip, std::int64_t index) const {
     const Number* const row = row_of(chip, index / width_);
     return row == nullptr ? Number{} : f_.looked_up(row[index % width_]);
@@ -146,13 +159,22 @@ class Rows {
   std::vector<std::int64_t> first_row_;  // of the table, by chip
 };
 
-/// The source of embed_lookup's partial sums.
-class Lookup : public PartialSource {
+/// The source of embed_lookup's partial sums, and they themselves where they are left unmade.
+class Lookup : public PartialSource, public Summands {
  public:
   explicit Lookup(Rows<FloatFormulas> rows) : rows_(std::move(rows)) {}
 
   /// A chip's partial sums, which are exact.
   void fill(int chip, std::int64_t count, double* to) const { rows_.fill(chip, count, to); }
+  std::int64_t row() const override { return rows_.width(); }
+  void add_to(TileSum& sum, int chip, std::int64_t begin) const override {
+    rows_.add_to(sum, chip, begin);
+  }
+  float exact_sum(const std::vector<Element>& elements) const override {
+    return settled([&](auto& sum) {
+      for (const Element& element : elements) add_terms(element.chip, element.index, sum);
+    });
+  }
   void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
     sum.add_product(rows_.value(chip, index), 1.0F);
   }
@@ -347,7 +369,8 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
 }
 
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
-                     const Layout& layout, Threads& threads, Regime regime, std::int64_t V) {
+                     const Layout& layout, Threads& threads, Regime regime, std::int64_t V,
+                     PartialValues values) {
   const std::int64_t rows_of_ids = V > 0 ? std::min(V, table->shape()[0]) : table->shape()[0];
   const ChipGroups same_ids = reading({&ids}, threads);
   for (const int chip : same_ids.first_chips())
@@ -373,10 +396,15 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
   auto source = std::make_shared<Lookup>(Rows<FloatFormulas>(FloatFormulas(), table, ids));
   Partial partial;
   const auto chips = static_cast<std::size_t>(ids.torus().chips());
-  partial.values =
-      made_by<double>(groups, chips, count, threads, [&](std::int64_t chip, double* values) {
-        source->fill(static_cast<int>(chip), static_cast<std::int64_t>(count), values);
-      });
+  if (values == PartialValues::may_be_unmade) {
+    partial.values = empty_by<Buffer<double>>(groups, chips);
+    partial.unmade = source;
+  } else {
+    partial.values =
+        made_by<double>(groups, chips, count, threads, [&](std::int64_t chip, double* to) {
+          source->fill(static_cast<int>(chip), static_cast<std::int64_t>(count), to);
+        });
+  }
   partial.bounds.resize(chips);
   partial.origins.resize(chips);
   partial.source = std::move(source);

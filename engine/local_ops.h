@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "engine/numeric/threads.h"
+#include "engine/partial_values.h"
 #include "engine/row_tokens.h"
 #include "engine/sharded.h"
 #include "weights/error.h"
@@ -93,10 +94,11 @@ Attention attend_prefix(const Sharded& q, const Sharded& k, const Sharded& v,
 /// Rows of the table U [VE] for ids [BL] (int32); a chip returns 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the
 /// table does not have. Of a table that is padded the first `V` rows alone are the vocabulary's;
-/// here and below 0 stands for all of them.
+/// here and below 0 stands for all of them. In the exact regime summands that may be left unmade
+/// are.
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
                      const Layout& layout, Threads& threads, Regime regime = Regime::exact,
-                     std::int64_t V = 0);
+                     std::int64_t V = 0, PartialValues values = PartialValues::made);
 
 /// The best logit of each chip's block of z [BV] and its global index: value and index [BC], C one
 /// candidate a block, with V's axes. The first of equals wins. Ids from `V` on are padding and take

@@ -1,11 +1,13 @@
 #include "engine/partial_sums.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
+#include "engine/joint_sums.h"
 #include "engine/numeric/rounding_test.h"
+#include "engine/numeric/tile_sum.h"
 #include "engine/runs.h"
 #include "weights/error.h"
 
@@ -25,51 +27,28 @@ void for_each_sum(const Moves& moves, const Runs& runs, std::int64_t chip, Visit
     }
 }
 
-/// Sums of up to kBlock elements that lie side by side, with their bounds; as BoundedSum, but that
-/// beside summands with bounds every addition counts as one that rounds (docs/numerics.md section
-/// 3).
-class BlockSum {
+/// The shards of partial sums that lie in memory.
+class HeldSummands : public Summands {
  public:
-  static constexpr std::int64_t kBlock = 128;
+  explicit HeldSummands(const Partial& partial) : partial_(partial) {}
 
-  void start(const double* values, const float* bounds, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) sum_[i] = 0.0 + values[i];
-    for (std::int64_t i = 0; i < n; ++i)
-      bound_[i] = bounds == nullptr ? 0.0 : static_cast<double>(bounds[i]);
-    count_ = 1.0;
+  std::int64_t row() const override { return 1; }
+  void add_to(TileSum& sum, int chip, std::int64_t begin) const override {
+    const auto c = static_cast<std::size_t>(chip);
+    sum.add(0, sum.size(), partial_.values[c].data() + begin,
+            partial_.bounds[c].empty() ? nullptr : partial_.bounds[c].data() + begin);
   }
-  void add(const double* values, const float* bounds, std::int64_t n) {
-    if (bounds != nullptr) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        sum_[i] += values[i];
-        bound_[i] += static_cast<double>(bounds[i]);
-        bound_[i] += std::abs(sum_[i]) * kUnitRoundoff64;
-      }
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const double old = sum_[i];
-        const double next = old + values[i];
-        const double virtual_value = next - old;
-        const double lost = (old - (next - virtual_value)) + (values[i] - virtual_value);
-        bound_[i] += lost != 0.0 ? std::abs(next) * kUnitRoundoff64 : 0.0;
-        sum_[i] = next;
-      }
-    }
-    count_ += 1.0;
-  }
-  const double* values() const { return sum_; }
-  const double* finish(std::int64_t n) {
-    const double factor = 1.0 + (count_ + 2.0) * 0x1p-50;
-    for (std::int64_t i = 0; i < n; ++i) bound_[i] *= factor;
-    return bound_;
+  float exact_sum(const std::vector<Element>& elements) const override {
+    return partial_.sum_of_origins(elements);
   }
 
  private:
-  double sum_[kBlock], bound_[kBlock];
-  double count_ = 0.0;
+  const Partial& partial_;
 };
 
-/// Up to BlockSum::kBlock elements of a block: a part of one run, or several short runs.
+constexpr std::int64_t kBlock = 128;
+
+/// Up to kBlock elements of a block: a part of one run, or several short runs.
 struct RunBlock {
   const Run* first;
   std::int64_t runs, length;  ///< how many, and the elements of each
@@ -122,15 +101,15 @@ template <class Visit>
 void for_each_block(const Runs& runs, Visit&& visit) {
   const auto count = static_cast<std::int64_t>(runs.all.size());
   if (runs.length == 0) return;
-  const std::int64_t at_once = std::max<std::int64_t>(1, BlockSum::kBlock / runs.length);
+  const std::int64_t at_once = std::max<std::int64_t>(1, kBlock / runs.length);
   for (std::int64_t r = 0; r < count; r += at_once) {
     const Run* const first = runs.all.data() + r;
-    if (runs.length <= BlockSum::kBlock) {
+    if (runs.length <= kBlock) {
       visit(RunBlock{first, std::min(at_once, count - r), runs.length, 0});
       continue;
     }
-    for (std::int64_t done = 0; done < runs.length; done += BlockSum::kBlock)
-      visit(RunBlock{first, 1, std::min(BlockSum::kBlock, runs.length - done), done});
+    for (std::int64_t done = 0; done < runs.length; done += kBlock)
+      visit(RunBlock{first, 1, std::min(kBlock, runs.length - done), done});
   }
 }
 
@@ -138,15 +117,20 @@ void for_each_block(const Runs& runs, Visit&& visit) {
 
 ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
                                Threads& threads) {
+  if (from.unmade != nullptr) return joint_sums(*from.unmade, moves, groups, threads);
+  // What chips sum together they do not sum each by itself.
+  if (threads.shares() && sums_are_joint(moves, groups))
+    return joint_sums(HeldSummands(from), moves, groups, threads);
   const Runs runs(moves);
   const auto count = static_cast<std::size_t>(element_count(moves.to_local));
   return made_by<float>(
       groups, from.values.size(), count, threads, [&](std::int64_t chip, float* to) {
         const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
-        BlockSum sum;
+        TileSum sum;
         for_each_block(runs, [&](const RunBlock& block) {
-          double values[BlockSum::kBlock];
-          float bounds[BlockSum::kBlock], sums[BlockSum::kBlock];
+          sum.start(block.elements());
+          double values[kBlock];
+          float bounds[kBlock], sums[kBlock];
           for (std::size_t p = 0; p < pieces.size(); ++p) {
             const auto c = static_cast<std::size_t>(pieces[p].from_chip);
             const double* const v = block.beside(from.values[c].data() + pieces[p].from, values);
@@ -154,12 +138,9 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const Ch
                 from.bounds[c].empty()
                     ? nullptr
                     : block.beside(from.bounds[c].data() + pieces[p].from, bounds);
-            if (p == 0)
-              sum.start(v, b, block.elements());
-            else
-              sum.add(v, b, block.elements());
+            sum.add(0, block.elements(), v, b);
           }
-          const double* const bound = sum.finish(block.elements());
+          const double* const bound = sum.finish();
           decide_each(sum.values(), bound, block.elements(), sums, [&](std::int64_t i) {
             std::vector<Element> elements;
             for (const Piece& piece : pieces)
@@ -173,6 +154,8 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const Ch
 
 Partial partial_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
                      Threads& threads) {
+  if (from.unmade != nullptr)
+    throw std::logic_error("values were left unmade that are not completed");
   const auto count = static_cast<std::size_t>(element_count(moves.to_local));
   for (const std::vector<Piece>& pieces : moves.pieces)
     if (pieces.size() != moves.pieces.front().size())

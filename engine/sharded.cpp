@@ -106,7 +106,8 @@ Sharded::Sharded(const Torus& torus, Layout layout, Shape shape, Data data)
   if (const auto* of_partial = std::get_if<Partial>(&data_)) {
     if (!layout_.is_partial()) unfit(layout_, shape_, "partial sums under a complete layout");
     if (of_partial->terms < 1) unfit(layout_, shape_, "partial sums of no terms");
-    require_buffers(layout_, shape_, torus_, "partial values", of_partial->values, count);
+    require_buffers(layout_, shape_, torus_, "partial values", of_partial->values, count,
+                    of_partial->unmade != nullptr);
     require_buffers(layout_, shape_, torus_, "bounds", of_partial->bounds, count, true);
     require_buffers(layout_, shape_, torus_, "origins", of_partial->origins,
                     count * static_cast<std::size_t>(of_partial->terms), true);

@@ -12,6 +12,7 @@
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/exact_sum.h"
 #include "engine/per_chip.h"
+#include "engine/summands.h"
 #include "engine/torus.h"
 #include "engine/type.h"
 #include "weights/error.h"
@@ -38,12 +39,6 @@ struct Origin {
   std::uint32_t index;
 };
 
-/// The element of a partial shard: its place.
-struct Element {
-  int chip;
-  std::int64_t index;
-};
-
 /// Shards that are summands (exact regime). An element is an f64 value, a bound on its distance
 /// from the exact sum (f32, rounded up), and the multiset of its origins; one term that arrives
 /// twice counts twice.
@@ -55,6 +50,9 @@ struct Partial {
   ChipArrays<Origin> origins;
   int terms = 1;
   std::shared_ptr<const PartialSource> source;
+  /// Where the values are not made but left to the one reduction that reads them: every chip's
+  /// buffers are empty then, and chips that would share their values hold the same empty buffer.
+  std::shared_ptr<const Summands> unmade;
 
   double bound(int chip, std::int64_t index) const {
     const auto& of_chip = bounds[static_cast<std::size_t>(chip)];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,10 @@ class Observers : public Observer {
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     for (Observer* each : all_) each->observe(scope, program, op, declared, value);
+  }
+  bool reads_partials() const override {
+    return std::any_of(all_.begin(), all_.end(),
+                       [](const Observer* each) { return each->reads_partials(); });
   }
   void moved(const Scope& scope, const Program& program, const Op& op,
              std::int64_t elements) override {

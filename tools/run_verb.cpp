@@ -94,6 +94,8 @@ class Collector : public Observer {
       found_[id] = hex(own(assemble(value), declared.layout), rows);
   }
 
+  bool reads_partials() const override { return false; }
+
   nlohmann::json take() { return std::move(found_); }
 
  private:
@@ -144,6 +146,7 @@ class PassCounter : public Observer {
     if (!pass_.empty() && scope.pass != pass_) progress_.step();
     pass_ = scope.pass;
   }
+  bool reads_partials() const override { return false; }
 
  private:
   Progress progress_;

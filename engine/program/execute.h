@@ -36,6 +36,9 @@ class Observer {
   /// `op` is null for a program's input.
   virtual void observe(const Scope& scope, const Program& program, const Op* op,
                        const ValueDecl& declared, const Sharded& value) = 0;
+  /// Whether it looks at the elements of partial sums. Only where nobody does may the one reduction
+  /// that reads them make them, tile by tile (Partial::unmade).
+  virtual bool reads_partials() const { return true; }
   /// Elements that crossed between chips in a collective, over all chips.
   virtual void moved(const Scope&, const Program&, const Op&, std::int64_t) {}
 };

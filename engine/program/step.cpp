@@ -129,7 +129,8 @@ Sharded Step::product() const {
   std::vector<std::pair<SharedValue, SharedValue>> terms;
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
-                summation().acc, op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_));
+                summation().acc, op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_),
+                partial_values_);
 }
 
 /// Over one cache, or over a prefix's and the row's own.
@@ -201,8 +202,8 @@ std::vector<Sharded> Step::values() {
     case OpKind::einsum:
       return results(product());
     case OpKind::embed_lookup:
-      return results(
-          embed_lookup(arg(0), args_[1], to().layout, threads_, execution_.numerics.regime, V()));
+      return results(embed_lookup(arg(0), args_[1], to().layout, threads_,
+                                  execution_.numerics.regime, V(), partial_values_));
     case OpKind::add:
       return results(add(arg(0), arg(1), threads_));
     case OpKind::scale:

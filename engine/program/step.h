@@ -32,6 +32,8 @@ class Step {
         execution_(execution),
         threads_(execution.threads) {}
 
+  /// From now on partial sums that it yields may be left unmade.
+  void leave_unmade() { partial_values_ = PartialValues::may_be_unmade; }
   std::vector<Sharded> run();
 
   /// Elements that crossed between chips.
@@ -70,6 +72,7 @@ class Step {
   const Execution& execution_;
   Threads& threads_;
   std::vector<Type> types_;  ///< of the results, where they are inferred
+  PartialValues partial_values_ = PartialValues::made;
   std::int64_t received_ = 0;
 };
 
