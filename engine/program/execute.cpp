@@ -68,31 +68,32 @@ void show_to_chips(const FaultHooks& hooks, const Scope& scope, const Program& p
   }
 }
 
-/// Whether nothing but the program's own ops, whose types are known, looks at the elements of
-/// partial sums or is to find them where they were made.
+/// Whether nothing but the program's own ops looks at the elements of partial sums, or is to meet
+/// them where they were made.
 bool partials_unseen(const Execution& execution) {
   const Hazards& h = execution.hazards;
-  return execution.types != nullptr && execution.faults == nullptr &&
-         (execution.observer == nullptr || !execution.observer->reads_partials()) && !h.fresh_nan &&
-         !h.poison && !h.order && !h.replicas && !h.alone;
+  const FaultHooks* const f = execution.faults;
+  return (execution.observer == nullptr || !execution.observer->reads_partials()) &&
+         (f == nullptr || (!f->plan && !f->computed && !f->result)) && !h.fresh_nan && !h.poison &&
+         !h.order && !h.replicas && !h.alone;
 }
 
-/// Whether the result of op i is read once, by a reduction that completes it.
-bool only_reduced(const Program& program, std::size_t i, const std::map<std::string, Type>& types) {
-  if (program.ops[i].results.size() != 1) return false;
-  const std::string& name = program.ops[i].results[0].name;
-  if (!types.at(name).layout.is_partial()) return false;
-  if (std::find(program.outputs.begin(), program.outputs.end(), name) != program.outputs.end())
-    return false;
-  std::ptrdiff_t reads = 0;
+/// The one op that reads the result of op i, where that is a reduction; else null.
+const Op* only_reduction(const Program& program, std::size_t i) {
+  if (program.ops[i].results.size() != 1) return nullptr;
+  const ValueDecl& result = program.ops[i].results[0];
+  const auto& outputs = program.outputs;
+  if (!result.layout.is_partial() ||
+      std::find(outputs.begin(), outputs.end(), result.name) != outputs.end())
+    return nullptr;
+  const Op* reader = nullptr;
   for (std::size_t j = i + 1; j < program.ops.size(); ++j) {
     const Op& op = program.ops[j];
-    const std::ptrdiff_t here = std::count(op.args.begin(), op.args.end(), name);
-    if (here == 0) continue;
-    if (!op_row(op.kind).reduces || types.at(op.results[0].name).layout.is_partial()) return false;
-    reads += here;
+    if (std::find(op.args.begin(), op.args.end(), result.name) == op.args.end()) continue;
+    if (reader != nullptr || !op_row(op.kind).reduces) return nullptr;
+    reader = &op;
   }
-  return reads == 1;
+  return reader;
 }
 
 }  // namespace
@@ -152,7 +153,8 @@ std::map<std::string, SharedValue> execute(const Program& program,
     std::vector<SharedValue> args;
     for (const std::string& name : op.args) args.push_back(values.at(name));
     Step step(program, op, std::move(args), execution);
-    if (unseen && only_reduced(program, i, *execution.types)) step.leave_unmade();
+    if (const Op* const reader = unseen ? only_reduction(program, i) : nullptr; reader != nullptr)
+      step.leave_unmade_for(reader->axes);
     std::vector<Sharded> results;
     try {
       results = step.run();

@@ -125,12 +125,17 @@ Sharded Step::last() {
   return transfer(arg(0), m, to().layout, to().shape, threads_);
 }
 
+PartialValues Step::partial_values() const {
+  return reduced_ && reduced_->has_all(to().layout.partial()) ? PartialValues::may_be_unmade
+                                                              : PartialValues::made;
+}
+
 Sharded Step::product() const {
   std::vector<std::pair<SharedValue, SharedValue>> terms;
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
                 summation().acc, op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_),
-                partial_values_);
+                partial_values());
 }
 
 /// Over one cache, or over a prefix's and the row's own.
@@ -203,7 +208,7 @@ std::vector<Sharded> Step::values() {
       return results(product());
     case OpKind::embed_lookup:
       return results(embed_lookup(arg(0), args_[1], to().layout, threads_,
-                                  execution_.numerics.regime, V(), partial_values_));
+                                  execution_.numerics.regime, V(), partial_values()));
     case OpKind::add:
       return results(add(arg(0), arg(1), threads_));
     case OpKind::scale:

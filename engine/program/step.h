@@ -32,8 +32,9 @@ class Step {
         execution_(execution),
         threads_(execution.threads) {}
 
-  /// From now on partial sums that it yields may be left unmade.
-  void leave_unmade() { partial_values_ = PartialValues::may_be_unmade; }
+  /// From now on partial sums that it yields may be left unmade if a reduction over these axes
+  /// completes them.
+  void leave_unmade_for(const Axes& axes) { reduced_ = axes; }
   std::vector<Sharded> run();
 
   /// Elements that crossed between chips.
@@ -62,6 +63,7 @@ class Step {
   std::optional<RowTokens> row_tokens(std::int64_t L) const;
   Sharded last();
   Sharded product() const;
+  PartialValues partial_values() const;
   Attention attention();
   Threshold threshold();
   std::vector<const Sharded*> vectors() const;
@@ -72,7 +74,7 @@ class Step {
   const Execution& execution_;
   Threads& threads_;
   std::vector<Type> types_;  ///< of the results, where they are inferred
-  PartialValues partial_values_ = PartialValues::made;
+  std::optional<Axes> reduced_;
   std::int64_t received_ = 0;
 };
 

@@ -139,7 +139,8 @@ TEST_F(UnmadePartials, AreMadeWhereHazardsOrFaultsAreToMeetThem) {
     EXPECT_EQ(blind.unmade, "");
   }
   Watcher blind(false);
-  const FaultHooks faults;
+  FaultHooks faults;
+  faults.result = [](const Scope&, const Program&, const Op&, const ValueDecl&, Sharded&) {};
   run(given, blind, {}, &faults);
   EXPECT_EQ(blind.unmade, "");
 }
