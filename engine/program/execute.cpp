@@ -139,11 +139,12 @@ std::map<std::string, SharedValue> execute(const Program& program,
 
   std::optional<Liveness> own;
   if (execution.liveness == nullptr) own.emplace(program);
-  const auto& [last_use, until] = own ? *own : *execution.liveness;
+  const Liveness& live = own ? *own : *execution.liveness;
+  const std::map<std::string, std::size_t>& last_use = live.last_use;
   std::vector<std::pair<std::string, std::weak_ptr<Sharded>>> poisonable;
   if (execution.hazards.poison && execution.donate_inputs)
     for (const ValueDecl& input : program.inputs)
-      if (is_activation(input.role) && until.contains(input.name))
+      if (is_activation(input.role) && live.needed.contains(input.name))
         poisonable.emplace_back(input.name,
                                 std::const_pointer_cast<Sharded>(values.at(input.name)));
 
@@ -185,7 +186,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
       if (!last_use.contains(result.name)) values.erase(result.name);
     // What is past its last use may still be referred to, but not read.
     std::erase_if(poisonable, [&](const auto& made) {
-      if (until.at(made.first) > i) return false;
+      if (live.needed.at(made.first) > i) return false;
       if (const auto value = made.second.lock()) value->poison();
       return true;
     });
