@@ -131,13 +131,12 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const Ch
           sum.start(block.elements());
           double values[kBlock];
           float bounds[kBlock], sums[kBlock];
-          for (std::size_t p = 0; p < pieces.size(); ++p) {
-            const auto c = static_cast<std::size_t>(pieces[p].from_chip);
-            const double* const v = block.beside(from.values[c].data() + pieces[p].from, values);
-            const float* const b =
-                from.bounds[c].empty()
-                    ? nullptr
-                    : block.beside(from.bounds[c].data() + pieces[p].from, bounds);
+          for (const Piece& piece : pieces) {
+            const auto c = static_cast<std::size_t>(piece.from_chip);
+            const double* const v = block.beside(from.values[c].data() + piece.from, values);
+            const float* const b = from.bounds[c].empty()
+                                       ? nullptr
+                                       : block.beside(from.bounds[c].data() + piece.from, bounds);
             sum.add(0, block.elements(), v, b);
           }
           const double* const bound = sum.finish();

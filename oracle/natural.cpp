@@ -15,7 +15,8 @@ void Natural::trim() {
 void Natural::add(float v, int shift) {
   if (!(v > 0)) return;
   const Parts parts = parts_of(v);
-  const auto place = static_cast<size_t>(parts.exponent + 149 + shift);
+  const int above = parts.exponent + 149 + shift;
+  const auto place = static_cast<size_t>(above);
   // Digit by digit, with what is carried.
   auto rest = static_cast<std::uint64_t>(parts.integer) << (place % 16);
   size_t at = place / 16;
