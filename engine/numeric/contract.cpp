@@ -111,6 +111,7 @@ Sums sums_of_one(std::span<const Pairs> parts, std::int64_t column) {
   // Two, so that additions need not wait for each other.
   Sums even, odd;
   for (const auto& [a, stride_a, first, stride_b, pairs] : parts) {
+    if (pairs == 0) continue;  // an empty part may have no b
     const float* const b = first + column;
     std::int64_t i = 0;
     for (; i + 2 * kLanes <= pairs; i += 2 * kLanes) {
@@ -230,6 +231,7 @@ void exact_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart
 }
 
 void chain_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out) {
+  if (N == 0) return;  // of an empty cache there is no b
   std::fill_n(out, N, 0.0F);
   for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
     for (std::int64_t i = 0; i < pairs; ++i) {
