@@ -8,12 +8,14 @@ set(shardproof_private_headers
   engine/f32_sums.h
   engine/field_sums.h
   engine/formulas.h
+  engine/joint_sums.h
   engine/layouts/rules.h
   engine/numeric/compensated_sum.h
   engine/numeric/cpu_needs.h
   engine/numeric/functions.h
   engine/numeric/kernels.h
   engine/numeric/rounding_test.h
+  engine/numeric/tile_sum.h
   engine/partial_sums.h
   engine/program/overflow.h
   engine/program/statement.h

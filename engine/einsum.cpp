@@ -12,6 +12,7 @@
 #include "engine/numeric/compensated_sum.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/rounding_test.h"
+#include "engine/numeric/tile_sum.h"
 #include "weights/error.h"
 
 namespace shardproof {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/numeric/rounding_test.h"
+#include "engine/numeric/tile_sum.h"
 #include "engine/runs.h"
 
 namespace shardproof {

@@ -8,6 +8,7 @@
 #include "engine/chip_groups.h"
 #include "engine/formulas.h"
 #include "engine/numeric/compensated_sum.h"
+#include "engine/numeric/tile_sum.h"
 #include "weights/error.h"
 
 namespace shardproof {

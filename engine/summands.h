@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/numeric/tile_sum.h"
-
 namespace shardproof {
+
+class TileSum;
 
 /// The element of a partial shard: its place.
 struct Element {
