@@ -43,8 +43,8 @@ using SharedValue = std::shared_ptr<const Sharded>;
 /// whose dim it contracts takes the chunks of that dim in the order in which they reach the chip
 /// (gathered_chunks), and inside a chunk, or a half of one, the order is as before. With acc=bf16
 /// the chain is rounded to bf16 after each fma.
-/// In the exact regime summands that may be left unmade are, where no operand needs to be copied
-/// for each tile of them.
+/// In the exact regime, with values = may_be_unmade, partial sums are not computed here but by the
+/// reduction that reads them (Partial::unmade), unless a tile would need a copy of an operand.
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,

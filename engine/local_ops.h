@@ -94,8 +94,8 @@ Attention attend_prefix(const Sharded& q, const Sharded& k, const Sharded& v,
 /// Rows of the table U [VE] for ids [BL] (int32); a chip returns 0 for ids of other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id the
 /// table does not have. Of a table that is padded the first `V` rows alone are the vocabulary's;
-/// here and below 0 stands for all of them. In the exact regime summands that may be left unmade
-/// are.
+/// here and below 0 stands for all of them. In the exact regime, with values = may_be_unmade, the
+/// reduction that reads the partial sums computes them (Partial::unmade).
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
                      const Layout& layout, Threads& threads, Regime regime = Regime::exact,
                      std::int64_t V = 0, PartialValues values = PartialValues::made);

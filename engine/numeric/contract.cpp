@@ -231,7 +231,7 @@ void exact_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart
 }
 
 void chain_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out) {
-  if (N == 0) return;  // of an empty cache there is no b
+  if (N == 0) return;  // an empty cache has no columns, and b may be null
   std::fill_n(out, N, 0.0F);
   for (const auto& [a, stride_a, b, stride_b, pairs] : parts)
     for (std::int64_t i = 0; i < pairs; ++i) {
