@@ -5,6 +5,7 @@
 # compiles it, and the linker keeps any one copy, so a user's flags could change the house's bits.
 set(shardproof_private_headers
   engine/box.h
+  engine/cost/monomial.h
   engine/f32_sums.h
   engine/field_sums.h
   engine/formulas.h

@@ -78,13 +78,6 @@ class Counter {
   std::map<std::string, const ValueDecl*> declared_;
 };
 
-/// How often a collective sends its buffer. A sum that every chip of a group gets whole is first
-/// reduced by parts, then gathered: all_reduce is reduce_scatter and all_gather.
-int times_sent(OpKind kind) {
-  const OpRow& op = op_row(kind);
-  return op.searches || (op.reduces && !op.depends_on_place) ? 2 : 1;
-}
-
 std::string upper(const Axes& axes) {
   std::string text;
   for (Axis a : axes.sorted())
@@ -93,6 +86,11 @@ std::string upper(const Axes& axes) {
 }
 
 }  // namespace
+
+int times_sent(OpKind kind) {
+  const OpRow& op = op_row(kind);
+  return op.searches || (op.reduces && !op.depends_on_place) ? 2 : 1;
+}
 
 std::int64_t Ledger::moved() const {
   std::int64_t total = 0;

@@ -24,6 +24,10 @@ struct StepCost {
   std::int64_t hbm_bytes = 0;  ///< operands read and results written, over all chips
 };
 
+/// How often a collective sends its buffer. A sum that every chip of a group gets whole is first
+/// reduced by parts, then gathered: all_reduce is reduce_scatter and all_gather.
+int times_sent(OpKind kind);
+
 /// Elements that a collective sends over all chips, of D = `buffer` elements on each: D(K−1)/K a
 /// chip for all_gather (D of its result), reduce_scatter and all_to_all, twice that for all_reduce;
 /// D where it moves for permute_axes, from `axes` to `as` (paper §A.1).
