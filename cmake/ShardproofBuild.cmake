@@ -101,7 +101,7 @@ function(shardproof_library name)
     target_precompile_headers(shardproof_${name} REUSE_FROM shardproof_library_headers)
   endif()
   # What reads a user's texts and files tells libFuzzer what it did; nothing that computes does.
-  if(SHARDPROOF_FUZZ AND name MATCHES "^(weights|layout|program|layouts|strategies|run|dump)$")
+  if(SHARDPROOF_FUZZ AND name MATCHES "^(weights|layout|program|layouts|strategies|run|cost|dump)$")
     target_compile_options(shardproof_${name} PRIVATE
       -fsanitize-coverage=inline-8bit-counters,pc-table)
   endif()

@@ -6,6 +6,7 @@
 set(shardproof_private_headers
   engine/box.h
   engine/cost/monomial.h
+  engine/cost/shipped_chips.h
   engine/f32_sums.h
   engine/field_sums.h
   engine/formulas.h
@@ -138,7 +139,7 @@ function(shardproof_check_headers)
   endforeach()
   add_library(shardproof_headers OBJECT ${units})
   set_target_properties(shardproof_headers PROPERTIES UNITY_BUILD OFF)
-  target_link_libraries(shardproof_headers PRIVATE shardproof::corpus shardproof::runner shardproof::drawing
+  target_link_libraries(shardproof_headers PRIVATE shardproof::corpus shardproof::cost shardproof::runner shardproof::drawing
                                                    shardproof_options HDF5::HDF5 libzip::zip
                                                    rapidcheck)
   target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
