@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/cost/bounds.h"
+#include "weights/error.h"
+
+namespace shardproof::cost {
+
+/// What a real run reaches of a chip's full speed: the named constants of the calibrated estimate,
+/// fitted once on the measured times of the paper's Tables 2 and 3 (docs/cost.md). Weights and
+/// caches are read at the full bandwidth of the memory.
+struct Efficiency {
+  double compute = 1.0;        ///< share of the peak that products reach, above 0, at most 1
+  double interconnect = 1.0;   ///< share of the bandwidth that collectives reach, likewise
+  double layer_seconds = 0.0;  ///< what each layer takes beside its work
+
+  bool operator==(const Efficiency&) const = default;
+};
+
+/// The constants of engine/cost/efficiency.txt, which `shardproof paper --fit` writes.
+const Efficiency& fitted_efficiency();
+/// That file, compiled in.
+std::string_view fitted_text();
+
+/// Reads the lines `NAME : VALUE` of such a text; # begins a comment. Throws Error:
+/// "efficiency_c1" (a line of another form, an unknown, repeated or missing name), "efficiency_c2"
+/// (a value that is no number or out of its range).
+Efficiency parse_efficiency(std::string_view text);
+/// The three lines: parse_efficiency(print_efficiency(e)) == e where its numbers have at most five
+/// digits.
+std::string print_efficiency(const Efficiency& efficiency);
+
+/// Seconds of one part of a pass, one thing after the other: products at the share of the peak
+/// that is reached, reads at full bandwidth, collectives at the share of the interconnect.
+double estimate(const Seconds& part, const Efficiency& efficiency = fitted_efficiency());
+/// Seconds of a pass: each layer, the ends, and what each layer takes beside its work.
+double estimate(const Bounds& bounds, const Efficiency& efficiency = fitted_efficiency());
+
+}  // namespace shardproof::cost
