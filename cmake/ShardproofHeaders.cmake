@@ -7,11 +7,13 @@ set(shardproof_private_headers
   engine/box.h
   engine/cost/monomial.h
   engine/cost/shipped_chips.h
+  engine/chip_map.h
   engine/f32_sums.h
   engine/field_sums.h
   engine/formulas.h
   engine/joint_sums.h
   engine/layouts/rules.h
+  engine/local_term.h
   engine/numeric/compensated_sum.h
   engine/numeric/cpu_needs.h
   engine/numeric/functions.h
