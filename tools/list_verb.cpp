@@ -81,7 +81,7 @@ int list_strategies(bool json) {
 int list_models(bool json) {
   nlohmann::json presets = nlohmann::json::array(), keys = nlohmann::json::array();
   if (!json)
-    fmt::print("Presets\n{:<12}{:>7}{:>6}{:>6}{:>6}{:>6}{:>6}{:>6}\n", "name", "layers", "E", "F",
+    fmt::print("Presets\n{:<13}{:>7}{:>7}{:>7}{:>6}{:>6}{:>6}{:>8}\n", "name", "layers", "E", "F",
                "H", "K", "Q", "V");
   for (const Preset& m : all_presets())
     if (json)
@@ -95,7 +95,7 @@ int list_models(bool json) {
                          {"V", m.V},
                          {"keys", m.keys}});
     else
-      fmt::print("{:<12}{:>7}{:>6}{:>6}{:>6}{:>6}{:>6}{:>6}\n", m.name, m.layers, m.E, m.F, m.H,
+      fmt::print("{:<13}{:>7}{:>7}{:>7}{:>6}{:>6}{:>6}{:>8}\n", m.name, m.layers, m.E, m.F, m.H,
                  m.K, m.Q, m.V);
   if (!json)
     fmt::print(
@@ -105,7 +105,7 @@ int list_models(bool json) {
   for (const Preset& m : all_presets()) {
     std::string words(m.keys);
     std::replace(words.begin(), words.end(), ',', ' ');  // so that lines can be broken
-    if (!json && !words.empty()) print_entry(std::string(m.name), words, 12);
+    if (!json && !words.empty()) print_entry(std::string(m.name), words, 13);
   }
   if (!json)
     fmt::print(

@@ -13,6 +13,7 @@ struct Preset {
   std::int64_t layers, E, F, H, K, Q, V;
   std::string_view divides;  ///< a torus that divides its dims under every strategy: "4x2x3"
   std::string_view keys;     ///< "block=serial,eps=1e-5"; empty if all are the defaults
+  bool published = false;    ///< a published model in full: for the cost model, not to be run here
 };
 
 /// In the order help prints them.

@@ -117,7 +117,7 @@ TEST(Lists, SayWhatTheCodeKnows) {
   EXPECT_EQ(models["presets"][0]["preset"], "palm-tiny");
   EXPECT_EQ(models["presets"][0]["E"], 96);
   EXPECT_EQ(models["keys"].size(), 22U);
-  EXPECT_EQ(models["presets"].size(), 6U);
+  EXPECT_EQ(models["presets"].size(), 17U);
   EXPECT_EQ(models["presets"][4]["preset"], "gptj");
   EXPECT_NE(models["presets"][4]["keys"].get<std::string>().find("bias=ffn"), std::string::npos);
 }
