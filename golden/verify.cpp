@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/cost/memory.h"
 #include "engine/run/inference.h"
-#include "engine/run/memory.h"
 #include "golden/bounds/judge.h"
 #include "golden/case_padding.h"
 #include "golden/degenerate.h"
@@ -272,11 +272,11 @@ Judgement found(std::vector<Finding> findings) {
 void require_memory(const TypedPlan& typed, int at_once, bool also_field, Replicas replicas) {
   // The estimate needs types. A built program without them is verify_plan's to report.
   if (!typed.types) return;
-  double bytes = estimated_bytes(typed.plan, *typed.types, replicas);
+  double bytes = cost::estimated_bytes(typed.plan, *typed.types, replicas);
   if (also_field) {
     RunPlan in_field = typed.plan;
     in_field.given.numerics.regime = Regime::field;
-    bytes = std::max(bytes, estimated_bytes(in_field, *typed.types, replicas));
+    bytes = std::max(bytes, cost::estimated_bytes(in_field, *typed.types, replicas));
   }
   require_memory(bytes * at_once);
 }

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "engine/run/memory.h"
+#include "engine/cost/memory.h"
 #include "golden/trace/trace.h"
 #include "weights/error.h"
 #include "weights/memory.h"
@@ -103,7 +103,7 @@ double estimated_trace_bytes(const TypedPlan& typed) {
 
 double require_trace_room(const TypedPlan& typed, const fs::path& folder) {
   const double bytes = estimated_trace_bytes(typed);
-  const double run = typed.types ? estimated_bytes(typed.plan, *typed.types) : 0.0;
+  const double run = typed.types ? cost::estimated_bytes(typed.plan, *typed.types) : 0.0;
   try {
     require_memory(bytes + run, "both need about");
   } catch (const Error& error) {

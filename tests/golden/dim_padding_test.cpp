@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/cost/memory.h"
 #include "engine/int8_weights.h"
 #include "engine/run/inference.h"
-#include "engine/run/memory.h"
 #include "golden/case_padding.h"
 #include "golden/compare/block_map.h"
 #include "golden/verify.h"
@@ -256,8 +256,8 @@ TEST(PaddedDims, AreCountedAndEstimated) {
   for (std::size_t i = 0; i < longer.types->passes.size(); ++i)
     for (const auto& [name, type] : longer.types->passes[i].last.layer)
       EXPECT_EQ(padded.types->passes[i].last.layer.at(name).shape, type.shape) << name;
-  EXPECT_LT(estimated_bytes(padded.plan, *padded.types),
-            estimated_bytes(longer.plan, *longer.types));
+  EXPECT_LT(cost::estimated_bytes(padded.plan, *padded.types),
+            cost::estimated_bytes(longer.plan, *longer.types));
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
+#include "engine/cost/memory.h"
 #include "engine/program/count.h"
-#include "engine/run/memory.h"
 #include "engine/run/plan_types.h"
 #include "weights/registry.h"
 
@@ -155,7 +155,7 @@ TEST(LedgerBytes, OfEveryStepAreWhatItReadsWritesAndSends) {
 TEST(LedgerBytes, TheMemoryOfARunDoesNotDependOnThem) {
   const auto bytes = [](const std::string& line) {
     const TypedPlan typed = make_typed_plan(parse_case(line));
-    return estimated_bytes(typed.plan, *typed.types);
+    return cost::estimated_bytes(typed.plan, *typed.types);
   };
   EXPECT_EQ(bytes(kCase), bytes(with_cache("bf16") + "wire=bf16"));
 }

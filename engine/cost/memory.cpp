@@ -1,4 +1,4 @@
-#include "engine/run/memory.h"
+#include "engine/cost/memory.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 
 #include "weights/registry.h"
 
-namespace shardproof {
+namespace shardproof::cost {
 namespace {
 
 double count(const Shape& shape) {
@@ -113,4 +113,4 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas rep
   return bytes + live;
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::cost

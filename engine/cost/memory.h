@@ -2,7 +2,7 @@
 
 #include "engine/run/plan_types.h"
 
-namespace shardproof {
+namespace shardproof::cost {
 
 /// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
 /// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32
@@ -10,4 +10,4 @@ namespace shardproof {
 double estimated_bytes(const RunPlan& plan, const PlanTypes& types,
                        Replicas replicas = Replicas::shared);
 
-}  // namespace shardproof
+}  // namespace shardproof::cost

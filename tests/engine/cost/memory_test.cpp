@@ -1,5 +1,5 @@
 // The terms of the estimate, each by a count of its own.
-#include "engine/run/memory.h"
+#include "engine/cost/memory.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "weights/registry.h"
 
-namespace shardproof {
+namespace shardproof::cost {
 namespace {
 
 double count(const Shape& shape) { return static_cast<double>(element_count(shape)); }
@@ -151,4 +151,4 @@ TEST(EstimatedBytes, GrowWithThePassesOfThePlan) {
 }
 
 }  // namespace
-}  // namespace shardproof
+}  // namespace shardproof::cost
