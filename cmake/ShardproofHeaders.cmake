@@ -6,7 +6,10 @@
 set(shardproof_private_headers
   engine/box.h
   engine/cost/monomial.h
+  engine/cost/path_floors.h
   engine/cost/shipped_chips.h
+  engine/cost/table_bounds.h
+  engine/cost/table_space.h
   engine/chip_map.h
   engine/f32_sums.h
   engine/field_sums.h

@@ -31,7 +31,7 @@ Seconds Bounds::total() const {
 
 double communication_seconds(const Traffic& traffic, const Chip& chip) {
   if (traffic.group == 1) return 0.0;
-  const double bandwidth = chip.sends(traffic.axes.size());
+  const double bandwidth = chip.sends(traffic.rings);
   if (bandwidth <= 0.0)
     throw Error("bounds_c1", fmt::format("chip {} has no interconnect, and {} sends over {}; a "
                                          "torus of 1 chip sends nothing",

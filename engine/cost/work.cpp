@@ -170,6 +170,7 @@ class ProgramCosts {
     t.kind = op.kind;
     t.axes = op.axes;
     t.group = torus_.size(op.axes);
+    t.rings = rings_of(op.axes, torus_);
     t.weight = is_weight(op.args[0]);
     const bool result = op.kind == OpKind::all_gather || op_row(op.kind).searches;
     formula.buffer = elements(result ? op.results[0].name : op.args[0]);
@@ -255,6 +256,12 @@ ValueTypes typed(const Program& program, const ModelConfig& model, const Torus& 
 }
 
 }  // namespace
+
+int rings_of(const Axes& axes, const Torus& torus) {
+  int rings = 0;
+  for (const Axis axis : axes) rings += torus.size(axis) > 1 ? 1 : 0;
+  return std::max(rings, 1);
+}
 
 double PartWork::sent_bytes() const {
   double bytes = 0.0;

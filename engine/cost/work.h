@@ -20,6 +20,7 @@ struct Traffic {
   OpKind kind{};
   Axes axes;                  ///< of its group
   int group = 1;              ///< K, the product of their sizes
+  int rings = 1;              ///< of its axes those of more than one chip, at least 1
   bool weight = false;        ///< it moves a weight, not an activation
   double buffer_bytes = 0.0;  ///< D of paper section A.1: the larger of its buffers on one chip
   double sent_bytes = 0.0;    ///< by one chip: D(K−1)/K, of an all_reduce twice that
@@ -27,6 +28,9 @@ struct Traffic {
   int times = 1;              ///< how often D is sent: 2 of an all_reduce, which is two collectives
   int hops = 0;  ///< steps of a ring one after another: K − 1, of an all_reduce twice
 };
+
+/// The axes of more than one chip, at least 1: an axis of one chip has no links to send over.
+int rings_of(const Axes& axes, const Torus& torus);
 
 /// What one chip does and holds for one part of a pass: a layer, or the two ends of the model.
 struct PartWork {

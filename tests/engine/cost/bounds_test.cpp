@@ -24,6 +24,7 @@ Traffic sent(OpKind kind, const char* axes, int group, double bytes, int hops) {
   traffic.step = "xg";
   traffic.kind = kind;
   traffic.axes = Axes::parse(axes);
+  traffic.rings = traffic.axes.size();
   traffic.group = group;
   traffic.sent_bytes = bytes;
   traffic.hops = hops;

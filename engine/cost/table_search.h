@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/cost/bounds.h"
+#include "engine/cost/work.h"
+#include "engine/layouts/table.h"
+#include "weights/error.h"
+
+namespace shardproof::cost {
+
+/// What a search makes least: a number that grows, or stays, with every second of a pass. Steps of
+/// rings are counted as communication.
+using Objective = std::function<double(const Bounds&)>;
+
+/// What is known in the midst of a search.
+struct SearchProgress {
+  double tables = 0.0;         ///< of the space
+  std::int64_t bounded = 0;    ///< tables and sets of tables whose bound was worked out
+  std::int64_t evaluated = 0;  ///< tables whose programs were made and counted
+  double floor = 0.0;          ///< no table that is left is better than this
+  double best = 0.0;           ///< the best so far
+};
+
+/// The best table for one pass.
+struct SearchResult {
+  LayoutTable table;    ///< called "searched", whatever it is
+  std::string shipped;  ///< the best of the tables that ship; empty if none can run and fits
+  double shipped_value = 0.0;
+  bool better = false;  ///< whether a table that does not ship is better than that
+  double value = 0.0;
+  Work work;
+  Bounds bounds;
+  SearchProgress end;  ///< as it was at the end
+};
+
+/// Bytes that rest on one chip in a pass, and the most that its values hold besides: weights and
+/// caches of all layers, and of the values made those of one layer or of an end.
+double chip_bytes(const Work& work);
+
+/// The best of all tables of engine/cost/table_space.h and of those that ship, among those whose
+/// pass fits the memory of the chip. Of equal ones a shipped one, or else the first. A table is not
+/// looked at only where a lower bound (engine/cost/table_bounds.h) shows that it is no better than
+/// one that was.
+///
+/// `numerics` without loops: they move the same bytes. `progress` is called after each table that
+/// is evaluated; what it throws ends the search. Throws Error("search_c1", ...) where no table can
+/// run, with what that which ships first lacks; Error("search_c2", ...) where none fits the chip's
+/// memory, with the least that one needs; and what bounds_of throws.
+SearchResult search_tables(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
+                           const Pass& pass, const Chip& chip, const Objective& objective,
+                           const std::function<void(const SearchProgress&)>& progress = {});
+
+}  // namespace shardproof::cost
