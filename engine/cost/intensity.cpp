@@ -11,8 +11,6 @@
 namespace shardproof::cost {
 namespace {
 
-constexpr std::string_view kUnembedding = "unembedding";
-
 void require_extents(const IntensityPass& pass) {
   const std::array<std::pair<std::string_view, std::int64_t>, 3> extents{
       {{"batch", pass.batch}, {"tokens", pass.tokens}, {"context", pass.context}}};
@@ -59,8 +57,8 @@ std::vector<Product> products_of(const ModelConfig& model, const IntensityPass& 
       all.push_back({"p v", Factor::cache, group * tokens, context, Q, times});
     }
   }
-  all.push_back({std::string(kUnembedding), Factor::weight, batch, static_cast<double>(model.E),
-                 static_cast<double>(model.V), 1.0});
+  all.push_back({"unembedding", Factor::weight, batch, static_cast<double>(model.E),
+                 static_cast<double>(model.V), 1.0, false});
   return all;
 }
 
@@ -83,7 +81,7 @@ ProductSum sum_of(const std::vector<Product>& products, const ElementBytes& byte
 
 std::vector<Product> of_layers(const std::vector<Product>& products) {
   std::vector<Product> layers = products;
-  std::erase_if(layers, [](const Product& one) { return one.name == kUnembedding; });
+  std::erase_if(layers, [](const Product& one) { return !one.of_layer; });
   return layers;
 }
 

@@ -20,7 +20,8 @@ struct Product {
   std::string name;  ///< "wq", "q k^T"
   Factor factor = Factor::weight;
   double n = 1.0, k = 1.0, m = 1.0;
-  double times = 1.0;  ///< how often in a pass: matrices times layers, or times rows and heads
+  double times = 1.0;    ///< how often in a pass: matrices times layers, or times rows and heads
+  bool of_layer = true;  ///< false of the unembedding
 
   /// 2·n·k·m for each: a multiplication and an addition are two.
   double flops() const { return 2.0 * n * k * m * times; }
