@@ -5,12 +5,13 @@
 # compiles it, and the linker keeps any one copy, so a user's flags could change the house's bits.
 set(shardproof_private_headers
   engine/box.h
+  engine/chip_map.h
   engine/cost/monomial.h
   engine/cost/path_floors.h
   engine/cost/shipped_chips.h
   engine/cost/table_bounds.h
   engine/cost/table_space.h
-  engine/chip_map.h
+  engine/cost/torus_search.h
   engine/f32_sums.h
   engine/field_sums.h
   engine/formulas.h

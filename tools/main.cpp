@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
   tools::add_compare(app, chosen);
   tools::add_trace(app, chosen);
   tools::add_golden(app, chosen);
+  tools::add_plan(app, chosen);
   tools::add_weights(app, chosen);
   tools::add_list(app, chosen);
   try {

@@ -18,5 +18,6 @@ void add_list(CLI::App& app, Action& chosen);
 void add_compare(CLI::App& app, Action& chosen);
 void add_trace(CLI::App& app, Action& chosen);
 void add_golden(CLI::App& app, Action& chosen);
+void add_plan(CLI::App& app, Action& chosen);
 
 }  // namespace shardproof::tools

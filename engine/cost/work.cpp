@@ -8,7 +8,6 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "engine/cost/monomial.h"
@@ -75,15 +74,18 @@ class ProgramCosts {
       for (const ValueDecl& result : op.results) declared_[result.name] = &result;
   }
 
-  /// To `part`, but weights that all layers share to `ends`. `held` are the weights that rest on
-  /// the chip already.
-  void add_to(PartFormulas& part, PartFormulas& ends, std::unordered_set<std::string>& held) const {
+  /// To `part`, but weights that all layers share to `ends`. `held` are the bytes of the weights
+  /// that rest on the chip already, of all layers.
+  void add_to(PartFormulas& part, PartFormulas& ends, std::map<std::string, double>& held) const {
     for (const ValueDecl& input : program_.inputs) {
-      if (input.role.kind != Role::Kind::weight ||
-          !held.insert(input.role.name + " " + input.layout.to_string()).second)
-        continue;
+      if (input.role.kind != Role::Kind::weight) continue;
+      const auto [at, is_new] = held.emplace(input.role.name + " " + input.layout.to_string(), 0.0);
+      if (!is_new) continue;
       const WeightRow* const row = weight_row(input.role.name);
-      (row != nullptr && !row->per_layer ? ends : part).weight_bytes.add(bytes(input.name));
+      const bool shared = row != nullptr && !row->per_layer;
+      (shared ? ends : part).weight_bytes.add(bytes(input.name));
+      at->second =
+          bytes(input.name).at(like_) * (shared ? 1.0 : static_cast<double>(model_.layers));
     }
     for (const Op& op : program_.ops) add_op(part, op);
     add_live(part);
@@ -274,6 +276,7 @@ struct WorkFormulas::Formulas {
   int layers = 1;
   std::array<bool, 14> divides{};
   PartFormulas layer, ends;
+  std::map<std::string, double> resting;
 };
 
 WorkFormulas::WorkFormulas(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
@@ -296,10 +299,10 @@ WorkFormulas::WorkFormulas(const ModelConfig& model, const Numerics& numerics, c
   formulas.torus = torus;
   formulas.layers = static_cast<int>(model.layers);
   formulas.divides = divisibility(torus, like);
-  std::unordered_set<std::string> held;
   const auto add = [&](const Program& program, PartFormulas& part) {
     const ValueTypes types = typed(program, model, torus, like);
-    ProgramCosts(program, types, torus, numerics, model, like).add_to(part, formulas.ends, held);
+    ProgramCosts(program, types, torus, numerics, model, like)
+        .add_to(part, formulas.ends, formulas.resting);
   };
   add(programs.layer, formulas.layer);
   for (const Program* program : {&programs.embed, &programs.head, &programs.sample})
@@ -325,6 +328,8 @@ Work WorkFormulas::at(const Pass& pass) const {
   work.ends = formulas_->ends.at(pass);
   return work;
 }
+
+const std::map<std::string, double>& WorkFormulas::resting() const { return formulas_->resting; }
 
 Work work_of(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
              const Strategy& strategy, const Pass& pass) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,6 +83,9 @@ class WorkFormulas {
   bool hold_for(const Pass& pass) const;
   /// Throws Error("work_c2", ...) where they do not.
   Work at(const Pass& pass) const;
+  /// Bytes of the weights that rest on one chip, of all layers and of the ends, by name and layout:
+  /// "wq E_xH_zyQ". Two strategies that share chips share those that they have in common.
+  const std::map<std::string, double>& resting() const;
 
  private:
   struct Formulas;

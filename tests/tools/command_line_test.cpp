@@ -54,9 +54,10 @@ std::vector<Verb> all_verbs() {
 }
 
 bool takes_value(const Flag& flag) {
-  static const std::set<std::string> none{"--help",  "--version",      "--json",
-                                          "--text",  "--paper",        "--checkpoints",
-                                          "--quiet", "--all-findings", "--released"};
+  static const std::set<std::string> none{
+      "--help",        "--version",  "--json",         "--text",     "--paper",
+      "--checkpoints", "--quiet",    "--all-findings", "--released", "--alone",
+      "--skipped",     "--capacity", "--pareto"};
   return !none.contains(flag.name);
 }
 

@@ -136,7 +136,7 @@ TEST(Lists, FitEightyColumns) {
 
 /// Every member's name, but those under `data`, whose members are names of data.
 void member_names(const nlohmann::json& json, std::set<std::string>& names) {
-  static const std::set<std::string> data{"checkpoints", "divisible", "relative"};
+  static const std::set<std::string> data{"checkpoints", "divisible", "relative", "sent"};
   if (json.is_array())
     for (const auto& item : json) member_names(item, names);
   if (!json.is_object()) return;
@@ -177,6 +177,9 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                                        "verify --json --program-prefill '" + program + "'" + small,
                                        "explain --rule case_c1 --json",
                                        "weights inspect --json '" + weights + "'",
+                                       "plan --json --skipped --chips 8 --model palm-tiny",
+                                       "plan --json --chips 8 --model palm-tiny --phase prefill "
+                                       "--volumes paper",
                                        "list strategies --json",
                                        "list models --json",
                                        "list ops --json",

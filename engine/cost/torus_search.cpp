@@ -1,0 +1,209 @@
+#include "engine/cost/torus_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/cost/fitted_model.h"
+#include "engine/cost/quantity.h"
+
+namespace shardproof::cost {
+namespace {
+
+/// The rule that an error names ends at the first "; ", where it goes on with what would be legal.
+std::string first_clause(std::string text) {
+  if (const auto end = text.find("; "); end != std::string::npos) text.resize(end);
+  return text;
+}
+
+/// The numbers of rows that a pass may have, so that all passes are alike, from all rows down.
+std::vector<std::int64_t> pass_rows(std::int64_t batch, std::int64_t unit) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t passes = 1; passes <= batch / unit; ++passes)
+    if (batch % passes == 0 && batch / passes % unit == 0) rows.push_back(batch / passes);
+  return rows;
+}
+
+Choice choice_of(std::optional<Candidate> prefill, std::optional<Candidate> decode,
+                 std::int64_t steps) {
+  Choice choice;
+  choice.steps = steps;
+  double tokens = 0.0;
+  if (prefill) {
+    choice.latency += prefill->estimate;
+    tokens += prefill->tokens();
+  }
+  if (decode) {
+    const auto times = static_cast<double>(prefill ? steps : 1);
+    choice.latency += times * decode->estimate;
+    tokens += times * decode->tokens();
+  }
+  choice.prefill = std::move(prefill);
+  choice.decode = std::move(decode);
+  choice.cost = choice.torus().chips() * choice.latency / tokens;
+  return choice;
+}
+
+}  // namespace
+
+TorusSearch::TorusSearch(const PlanRequest& request, double parameters, const Torus& torus,
+                         WeightType weights)
+    : request_(request), parameters_(parameters), torus_(torus), weights_(weights) {}
+
+bool TorusSearch::fits(const Candidate& candidate) const {
+  return candidate.memory.total() <= request_.chip.hbm;
+}
+
+void TorusSearch::leave_out(const Strategy& strategy, Phase phase, std::int64_t batch,
+                            std::string why, const Candidate* needs) {
+  left_out.push_back({strategy, torus_, weights_, phase, batch, std::move(why),
+                      needs == nullptr ? 0.0 : needs->memory.total(),
+                      needs == nullptr ? 0.0 : needs->estimate});
+}
+
+bool TorusSearch::takes_heads(const Strategy& strategy, std::int64_t heads, bool least) const {
+  if (!request_.pad_heads) return true;  // what does not divide is left out, and why is said
+  return least ? padded_heads(strategy, request_.model, torus_) == heads
+               : heads_divide(strategy, request_.model, heads, torus_);
+}
+
+void TorusSearch::run() {
+  std::set<std::int64_t> heads;
+  for (const Strategy& strategy : request_.strategies)
+    heads.insert(request_.pad_heads ? padded_heads(strategy, request_.model, torus_)
+                                    : request_.model.H);
+  for (const std::int64_t H : heads)
+    evaluators_.emplace(H, Evaluator({fitted_model(request_.model, H, torus_), parameters_,
+                                      request_.chip, torus_, weights_, request_.volumes}));
+  for (const std::int64_t H : heads)
+    for (const std::int64_t batch : request_.batches) with_heads(H, batch);
+}
+
+void TorusSearch::with_heads(std::int64_t heads, std::int64_t batch) {
+  if (request_.phase == PlanPhase::prefill) {
+    prefills(heads, batch);
+    return;
+  }
+  Evaluator& evaluator = evaluators_.at(heads);
+  const ModelConfig placed = fitted_model(request_.model, heads, torus_);
+  std::vector<Candidate> steps = decodes(evaluator, placed, batch, true);
+  if (request_.phase == PlanPhase::both)
+    pair_up(evaluator, placed, batch, steps);
+  else
+    for (Candidate& one : steps)
+      choices.push_back(choice_of(std::nullopt, std::move(one), request_.gen));
+}
+
+std::optional<Candidate> TorusSearch::decode_beside(std::int64_t heads, std::int64_t batch) {
+  std::optional<Candidate> best;
+  for (auto& [H, evaluator] : evaluators_)
+    for (Candidate& one :
+         decodes(evaluator, fitted_model(request_.model, H, torus_), batch, false)) {
+      const bool own = H == heads, best_own = best && best->placed.H == heads;
+      if (!best || (own && !best_own) || (own == best_own && one.estimate < best->estimate))
+        best = std::move(one);
+    }
+  return best;
+}
+
+void TorusSearch::prefills(std::int64_t heads, std::int64_t batch) {
+  const std::optional<Candidate> beside =
+      request_.alone ? std::nullopt : decode_beside(heads, batch);
+  for (const Strategy& strategy : request_.strategies) {
+    if (!takes_heads(strategy, heads, true)) continue;
+    std::optional<Candidate> one =
+        prefill(evaluators_.at(heads), fitted_model(request_.model, heads, torus_), strategy, batch,
+                beside ? beside->resting : std::map<std::string, double>{});
+    if (!one) continue;
+    choices.push_back(choice_of(std::move(one), std::nullopt, request_.gen));
+    if (beside) choices.back().beside = beside->strategy;
+  }
+}
+
+std::vector<Candidate> TorusSearch::decodes(Evaluator& evaluator, const ModelConfig& placed,
+                                            std::int64_t batch, bool for_themselves) {
+  std::vector<Candidate> found;
+  const Pass step{Phase::decode, batch, 1, request_.context - 1};
+  const bool least = request_.phase == PlanPhase::decode;
+  for (const Strategy& strategy : request_.strategies) {
+    if (!takes_heads(strategy, placed.H, least)) continue;
+    if (std::string why = why_no_pass(strategy, placed, torus_, step); !why.empty()) {
+      if (for_themselves) leave_out(strategy, Phase::decode, batch, std::move(why));
+      continue;
+    }
+    try {
+      Candidate one = evaluator.decode(strategy, batch, request_.context, request_.gen);
+      if (fits(one))
+        found.push_back(std::move(one));
+      else if (for_themselves)
+        leave_out(strategy, Phase::decode, batch, "memory", &one);
+    } catch (const Error& error) {
+      if (for_themselves) leave_out(strategy, Phase::decode, batch, first_clause(error.message()));
+    }
+  }
+  return found;
+}
+
+std::optional<Candidate> TorusSearch::prefill(Evaluator& evaluator, const ModelConfig& placed,
+                                              const Strategy& strategy, std::int64_t batch,
+                                              const std::map<std::string, double>& other) {
+  const Pass all{Phase::prefill, batch, request_.prompt, 0};
+  if (std::string why = why_no_pass(strategy, placed, torus_, all); !why.empty()) {
+    leave_out(strategy, Phase::prefill, batch, std::move(why));
+    return std::nullopt;
+  }
+  try {
+    std::optional<Candidate> one;
+    for (const std::int64_t rows : pass_rows(batch, smallest_batch(strategy, torus_))) {
+      one = evaluator.prefill(strategy, batch, rows, request_.prompt);
+      one->memory.other_weights = weights_besides(one->resting, other);
+      if (fits(*one)) return one;
+    }
+    leave_out(strategy, Phase::prefill, batch, "memory", &*one);
+  } catch (const Error& error) {
+    leave_out(strategy, Phase::prefill, batch, first_clause(error.message()));
+  }
+  return std::nullopt;
+}
+
+void TorusSearch::pair_up(Evaluator& evaluator, const ModelConfig& placed, std::int64_t batch,
+                          const std::vector<Candidate>& decodes) {
+  std::vector<Resting> kinds;
+  for (const Candidate& one : decodes) {
+    auto kind = std::find_if(kinds.begin(), kinds.end(),
+                             [&](const Resting& k) { return k.weights == one.resting; });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), Resting{one.resting, {}});
+    kind->decodes.push_back(one);
+  }
+  for (Resting& kind : kinds) {
+    std::stable_sort(
+        kind.decodes.begin(), kind.decodes.end(),
+        [](const Candidate& a, const Candidate& b) { return a.estimate < b.estimate; });
+    std::optional<Candidate> best;
+    for (const Strategy& strategy : request_.strategies) {
+      if (!takes_heads(strategy, placed.H, false)) continue;
+      std::optional<Candidate> one =
+          prefill(evaluator, placed, strategy, batch,
+                  request_.alone ? std::map<std::string, double>{} : kind.weights);
+      if (!one) continue;
+      // The fastest step that there is room for beside this prefill's weights.
+      for (Candidate step : kind.decodes) {
+        if (!request_.alone)
+          step.memory.other_weights = weights_besides(step.resting, one->resting);
+        if (!fits(step)) continue;
+        choices.push_back(choice_of(one, std::move(step), request_.gen));
+        if (!best || one->estimate < best->estimate) best = one;
+        break;
+      }
+    }
+    // The other steps, beside the best prefill.
+    for (std::size_t i = 1; best && i < kind.decodes.size(); ++i) {
+      Candidate step = kind.decodes[i];
+      if (!request_.alone) step.memory.other_weights = weights_besides(step.resting, best->resting);
+      if (fits(step)) choices.push_back(choice_of(best, std::move(step), request_.gen));
+    }
+  }
+}
+
+}  // namespace shardproof::cost

@@ -1,0 +1,117 @@
+// The verb `plan`: what it chooses, what it prints, and that its proof is one.
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/tools/cli_fixture.h"
+
+namespace {
+
+class PlanVerb : public Cli {
+ protected:
+  nlohmann::json plan(const std::string& arguments) const {
+    const Outcome o = run("plan --json " + arguments);
+    EXPECT_EQ(o.code, 0) << arguments << "\n" << o.err;
+    return o.code == 0 ? nlohmann::json::parse(o.out) : nlohmann::json();
+  }
+  /// The strategies of the first choice that are given a phase's name.
+  std::string chosen(const std::string& arguments, const std::string& phase) const {
+    const nlohmann::json found = plan(arguments);
+    return found.is_null() ? "" : found["choices"][0][phase]["strategy"].get<std::string>();
+  }
+};
+
+TEST_F(PlanVerb, ChoosesWhatThePaperChose) {
+  const std::string decode =
+      chosen("--model palm-540b --chips 64 --batch 64 --context 2048 --weights int8 --phase decode",
+             "decode");
+  EXPECT_TRUE(decode.starts_with("ws2d:")) << decode;
+  EXPECT_EQ(decode.find("heads"), std::string::npos) << decode;
+  const std::string prefill =
+      chosen("--model palm-540b --chips 64 --batch 1 --phase prefill", "prefill");
+  EXPECT_TRUE(prefill.starts_with("ws2d:heads")) << prefill;
+  const std::string gathered = chosen(
+      "--model palm-540b --phase prefill --batch 512 --torus 4x4x4 --volumes paper --weights bf16",
+      "prefill");
+  EXPECT_TRUE(gathered.starts_with("wg-xyz")) << gathered;
+}
+
+TEST_F(PlanVerb, SaysByHowMuchAllVolumesDisagree) {
+  const Outcome o =
+      run("plan --phase prefill --batch 512 --torus 4x4x4 --volumes paper --weights bf16");
+  EXPECT_NE(o.out.find("wg-xy:natural is ahead: 2.88e+09 against 4.47e+09 elements."),
+            std::string::npos)
+      << o.out << o.err;
+}
+
+TEST_F(PlanVerb, PrintsWhatTheChoiceCosts) {
+  const Outcome o = run("plan --chips 64 --batch 64 --weights int8 --phase both --skipped");
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* part :
+       {"Prefill by ", "Decode step by ", "at full speed: compute ", "chip-seconds a token",
+        "memory ", "a chip sends over ", "Why the next lost", "Proof on a small model", "Left out"})
+    EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
+  std::istringstream lines(o.out);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("shardproof verify")) {
+      // Of UTF-8 the bytes that begin a character.
+      EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }),
+                80)
+          << line;
+    }
+}
+
+/// On unequal axes, 3 and 1; for each phase and kind of model.
+TEST_F(PlanVerb, ItsProofIsOne) {
+  for (const char* arguments :
+       {"--torus 4x2x3 --batch 24 --phase decode --model palm-tiny",
+        "--torus 4x2x3 --batch 24 --phase prefill --model palm-tiny,K=6 --context 48",
+        "--torus 2x1x3 --batch 6 --model gptj --context 48 --gen 24",
+        "--torus 1x1x1 --batch 3 --model llama --context 48",
+        "--torus 2x2x2 --batch 1 --model falcon --context 48 --weights int8"}) {
+    const nlohmann::json found = plan(arguments);
+    ASSERT_FALSE(found.is_null());
+    const std::string command = found["proof"];
+    ASSERT_TRUE(command.starts_with("shardproof ")) << command;
+    const Outcome proof = run(command.substr(std::string("shardproof ").size()));
+    EXPECT_EQ(proof.code, 0) << command << "\n" << proof.out << proof.err;
+  }
+}
+
+TEST_F(PlanVerb, ChoosesAmongTheUsersTables) {
+  const std::string file = write("my.layouts",
+                                 "layouts mine\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\n"
+                                 "hidden : BLF_zyx\nattend : B_zyxLHQ\n");
+  const nlohmann::json found = plan(
+      "--torus 2x2x3 --batch 12 --phase decode --model palm-tiny --only mine,ws2d:batch "
+      "--layouts " +
+      file);
+  ASSERT_EQ(found["choices"].size(), 4U);
+  std::set<std::string> names;
+  for (const auto& choice : found["choices"]) names.insert(choice["decode"]["strategy"]);
+  EXPECT_EQ(names, (std::set<std::string>{"mine", "ws2d:batch"}));
+}
+
+TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
+  expect_refused("plan --chips 64 --batch 64 --latency 50", "quantity_c1");
+  expect_refused("plan --chips 64 --batch 64 --latency 50m", "quantity_c1");
+  expect_refused("plan --chips 64 --batch 64 --phase decode --latency 1ms",
+                 "plan_c2: nothing has a latency of at most 1 ms; the least is ");
+  expect_refused("plan --chips 8 --batch 64 --phase decode", "chips hold it");
+  expect_refused("plan --chips 12", "plan_c4: no slice of tpu-v4 has 12 chips; 8 and 16 have");
+  expect_refused("plan --chips -4", "flag_c10: --chips '-4'");
+  expect_refused("plan --chips 64 --batch 0", "flag_c10: --batch '0'");
+  expect_refused("plan --chips 64 --batch 8-", "flag_c10: --batch '8-'");
+  expect_refused("plan --chips 64 --batch 9-8", "flag_c10");
+  expect_refused("plan --chips 9999", "flag_c10");
+  expect_refused("plan", "flag_c7: plan needs --chips or --torus");
+  expect_refused("plan --chips 64 --torus 4x4x4", "flag_c6");
+  expect_refused("plan --chips 64 --phase decod", "flag_c11: --phase 'decod', did you mean decode?");
+  expect_refused("plan --chips 64 --context 0", "flag_c3");
+  expect_refused("plan --chips 64 --context 10 --prompt 10 --gen 4", "plan_c5: a context of 10");
+  expect_refused("plan --chips 64 --only ws3d", "strategy_c1");
+  expect_refused("plan --torus 5x1x1 --batch 1", "plan_c3");
+  expect_refused("plan --chips 64 --chip tpu-v44", "chip_c6");
+}
+
+}  // namespace
