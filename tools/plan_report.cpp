@@ -43,6 +43,7 @@ std::string phase_word(const cost::PlanRequest& request) {
     case cost::PlanPhase::decode:
       return "decode step";
     case cost::PlanPhase::both:
+    case cost::PlanPhase::each:
       break;
   }
   return fmt::format("prefill and {} decode steps", request.gen);

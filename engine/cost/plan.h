@@ -13,7 +13,9 @@
 namespace shardproof::cost {
 
 enum class Goal { latency, cost };
-enum class PlanPhase { prefill, decode, both };
+/// Which phases a plan is of: one alone, both one after the other on the same chips, or each for
+/// itself, so that a choice is of either.
+enum class PlanPhase { prefill, decode, both, each };
 
 /// What a plan chooses among and by.
 struct PlanRequest {

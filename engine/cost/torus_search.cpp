@@ -25,6 +25,8 @@ std::vector<std::int64_t> pass_rows(std::int64_t batch, std::int64_t unit) {
   return rows;
 }
 
+bool faster_step(const Candidate& a, const Candidate& b) { return a.estimate < b.estimate; }
+
 Choice choice_of(std::optional<Candidate> prefill, std::optional<Candidate> decode,
                  std::int64_t steps) {
   Choice choice;
@@ -76,78 +78,68 @@ void TorusSearch::run() {
   for (const std::int64_t H : heads)
     evaluators_.emplace(H, Evaluator({fitted_model(request_.model, H, torus_), parameters_,
                                       request_.chip, torus_, weights_, request_.volumes}));
-  for (const std::int64_t H : heads)
-    for (const std::int64_t batch : request_.batches) with_heads(H, batch);
+  for (const std::int64_t batch : request_.batches) {
+    if (request_.phase != PlanPhase::both) {
+      each_phase(batch);
+      continue;
+    }
+    for (const std::int64_t H : heads) both_phases(H, batch);
+  }
 }
 
-void TorusSearch::with_heads(std::int64_t heads, std::int64_t batch) {
-  if (request_.phase == PlanPhase::prefill) {
-    prefills(heads, batch);
-    return;
-  }
-  Evaluator& evaluator = evaluators_.at(heads);
-  const ModelConfig placed = fitted_model(request_.model, heads, torus_);
-  std::vector<Candidate> steps = decodes(evaluator, placed, batch, true);
-  if (request_.phase == PlanPhase::both)
-    pair_up(evaluator, placed, batch, steps);
-  else
+void TorusSearch::each_phase(std::int64_t batch) {
+  const bool has_prefills = request_.phase != PlanPhase::decode;
+  const bool has_decodes = request_.phase != PlanPhase::prefill;
+  std::vector<Candidate> steps;
+  if (has_decodes || !request_.alone)
+    for (const auto& [heads, evaluator] : evaluators_)
+      for (Candidate& one : decodes(heads, batch, true, has_decodes))
+        steps.push_back(std::move(one));
+  const auto beside =
+      request_.alone ? steps.end() : std::min_element(steps.begin(), steps.end(), faster_step);
+  for (const auto& [heads, evaluator] : evaluators_)
+    for (const Strategy& strategy : request_.strategies) {
+      if (!has_prefills || !takes_heads(strategy, heads, true)) continue;
+      std::optional<Candidate> one =
+          prefill(strategy, heads, batch,
+                  beside == steps.end() ? std::map<std::string, double>{} : beside->resting);
+      if (!one) continue;
+      choices.push_back(choice_of(std::move(one), std::nullopt, request_.gen));
+      if (beside != steps.end()) choices.back().beside = beside->strategy;
+    }
+  if (has_decodes)
     for (Candidate& one : steps)
       choices.push_back(choice_of(std::nullopt, std::move(one), request_.gen));
 }
 
-std::optional<Candidate> TorusSearch::decode_beside(std::int64_t heads, std::int64_t batch) {
-  std::optional<Candidate> best;
-  for (auto& [H, evaluator] : evaluators_)
-    for (Candidate& one :
-         decodes(evaluator, fitted_model(request_.model, H, torus_), batch, false)) {
-      const bool own = H == heads, best_own = best && best->placed.H == heads;
-      if (!best || (own && !best_own) || (own == best_own && one.estimate < best->estimate))
-        best = std::move(one);
-    }
-  return best;
-}
-
-void TorusSearch::prefills(std::int64_t heads, std::int64_t batch) {
-  const std::optional<Candidate> beside =
-      request_.alone ? std::nullopt : decode_beside(heads, batch);
-  for (const Strategy& strategy : request_.strategies) {
-    if (!takes_heads(strategy, heads, true)) continue;
-    std::optional<Candidate> one =
-        prefill(evaluators_.at(heads), fitted_model(request_.model, heads, torus_), strategy, batch,
-                beside ? beside->resting : std::map<std::string, double>{});
-    if (!one) continue;
-    choices.push_back(choice_of(std::move(one), std::nullopt, request_.gen));
-    if (beside) choices.back().beside = beside->strategy;
-  }
-}
-
-std::vector<Candidate> TorusSearch::decodes(Evaluator& evaluator, const ModelConfig& placed,
-                                            std::int64_t batch, bool for_themselves) {
+std::vector<Candidate> TorusSearch::decodes(std::int64_t heads, std::int64_t batch, bool least,
+                                            bool noted) {
   std::vector<Candidate> found;
+  const ModelConfig placed = fitted_model(request_.model, heads, torus_);
   const Pass step{Phase::decode, batch, 1, request_.context - 1};
-  const bool least = request_.phase == PlanPhase::decode;
   for (const Strategy& strategy : request_.strategies) {
-    if (!takes_heads(strategy, placed.H, least)) continue;
+    if (!takes_heads(strategy, heads, least)) continue;
     if (std::string why = why_no_pass(strategy, placed, torus_, step); !why.empty()) {
-      if (for_themselves) leave_out(strategy, Phase::decode, batch, std::move(why));
+      if (noted) leave_out(strategy, Phase::decode, batch, std::move(why));
       continue;
     }
     try {
-      Candidate one = evaluator.decode(strategy, batch, request_.context, request_.gen);
+      Candidate one = evaluators_.at(heads).decode(strategy, batch, request_.context, request_.gen);
       if (fits(one))
         found.push_back(std::move(one));
-      else if (for_themselves)
+      else if (noted)
         leave_out(strategy, Phase::decode, batch, "memory", &one);
     } catch (const Error& error) {
-      if (for_themselves) leave_out(strategy, Phase::decode, batch, first_clause(error.message()));
+      if (noted) leave_out(strategy, Phase::decode, batch, first_clause(error.message()));
     }
   }
   return found;
 }
 
-std::optional<Candidate> TorusSearch::prefill(Evaluator& evaluator, const ModelConfig& placed,
-                                              const Strategy& strategy, std::int64_t batch,
+std::optional<Candidate> TorusSearch::prefill(const Strategy& strategy, std::int64_t heads,
+                                              std::int64_t batch,
                                               const std::map<std::string, double>& other) {
+  const ModelConfig placed = fitted_model(request_.model, heads, torus_);
   const Pass all{Phase::prefill, batch, request_.prompt, 0};
   if (std::string why = why_no_pass(strategy, placed, torus_, all); !why.empty()) {
     leave_out(strategy, Phase::prefill, batch, std::move(why));
@@ -156,7 +148,7 @@ std::optional<Candidate> TorusSearch::prefill(Evaluator& evaluator, const ModelC
   try {
     std::optional<Candidate> one;
     for (const std::int64_t rows : pass_rows(batch, smallest_batch(strategy, torus_))) {
-      one = evaluator.prefill(strategy, batch, rows, request_.prompt);
+      one = evaluators_.at(heads).prefill(strategy, batch, rows, request_.prompt);
       one->memory.other_weights = weights_besides(one->resting, other);
       if (fits(*one)) return one;
     }
@@ -167,14 +159,13 @@ std::optional<Candidate> TorusSearch::prefill(Evaluator& evaluator, const ModelC
   return std::nullopt;
 }
 
-void TorusSearch::pair_up(Evaluator& evaluator, const ModelConfig& placed, std::int64_t batch,
-                          const std::vector<Candidate>& decodes) {
+void TorusSearch::both_phases(std::int64_t heads, std::int64_t batch) {
   std::vector<Resting> kinds;
-  for (const Candidate& one : decodes) {
+  for (Candidate& one : decodes(heads, batch, false, true)) {
     auto kind = std::find_if(kinds.begin(), kinds.end(),
                              [&](const Resting& k) { return k.weights == one.resting; });
     if (kind == kinds.end()) kind = kinds.insert(kinds.end(), Resting{one.resting, {}});
-    kind->decodes.push_back(one);
+    kind->decodes.push_back(std::move(one));
   }
   for (Resting& kind : kinds) {
     std::stable_sort(
@@ -182,10 +173,9 @@ void TorusSearch::pair_up(Evaluator& evaluator, const ModelConfig& placed, std::
         [](const Candidate& a, const Candidate& b) { return a.estimate < b.estimate; });
     std::optional<Candidate> best;
     for (const Strategy& strategy : request_.strategies) {
-      if (!takes_heads(strategy, placed.H, false)) continue;
-      std::optional<Candidate> one =
-          prefill(evaluator, placed, strategy, batch,
-                  request_.alone ? std::map<std::string, double>{} : kind.weights);
+      if (!takes_heads(strategy, heads, false)) continue;
+      std::optional<Candidate> one = prefill(
+          strategy, heads, batch, request_.alone ? std::map<std::string, double>{} : kind.weights);
       if (!one) continue;
       // The fastest step that there is room for beside this prefill's weights.
       for (Candidate step : kind.decodes) {

@@ -26,17 +26,14 @@ class TorusSearch {
     std::vector<Candidate> decodes;
   };
 
-  void with_heads(std::int64_t heads, std::int64_t batch);
-  void prefills(std::int64_t heads, std::int64_t batch);
-  /// The fastest decode, of so many heads if there is one.
-  std::optional<Candidate> decode_beside(std::int64_t heads, std::int64_t batch);
-  std::vector<Candidate> decodes(Evaluator& evaluator, const ModelConfig& placed,
-                                 std::int64_t batch, bool for_themselves);
-  std::optional<Candidate> prefill(Evaluator& evaluator, const ModelConfig& placed,
-                                   const Strategy& strategy, std::int64_t batch,
+  /// Choices of a phase alone, each strategy with the fewest heads that it divides.
+  void each_phase(std::int64_t batch);
+  /// Choices of both phases, with so many heads.
+  void both_phases(std::int64_t heads, std::int64_t batch);
+  /// The decodes that there is room for. What is left out is noted where it is asked for.
+  std::vector<Candidate> decodes(std::int64_t heads, std::int64_t batch, bool least, bool noted);
+  std::optional<Candidate> prefill(const Strategy& strategy, std::int64_t heads, std::int64_t batch,
                                    const std::map<std::string, double>& other);
-  void pair_up(Evaluator& evaluator, const ModelConfig& placed, std::int64_t batch,
-               const std::vector<Candidate>& decodes);
   void leave_out(const Strategy& strategy, Phase phase, std::int64_t batch, std::string why,
                  const Candidate* needs = nullptr);
   bool takes_heads(const Strategy& strategy, std::int64_t heads, bool least) const;

@@ -1,4 +1,5 @@
 // The verb `plan`: what it chooses, what it prints, and that its proof is one.
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -92,6 +93,53 @@ TEST_F(PlanVerb, ChoosesAmongTheUsersTables) {
   EXPECT_EQ(names, (std::set<std::string>{"mine", "ws2d:batch"}));
 }
 
+/// The paper's Table 1.
+TEST_F(PlanVerb, PrintsTheLongestContexts) {
+  const nlohmann::json found = plan(
+      "--capacity --cache-share 0.3 --chips 64 --batch 128,512 --weights int8 --only "
+      "ws2d:batch,ws2d:heads");
+  std::map<std::string, double> of;
+  for (const auto& one : found["capacity"])
+    of[one["strategy"].get<std::string>() + " " + std::to_string(one["batch"].get<int>())] =
+        one["context"];
+  EXPECT_NEAR(of["ws2d:batch 128"], 43000, 0.02 * 43000);
+  EXPECT_NEAR(of["ws2d:batch 512"], 10700, 0.02 * 10700);
+  EXPECT_NEAR(of["ws2d:heads 128"], 660, 0.02 * 660);
+  EXPECT_NEAR(of["ws2d:heads 512"], 165, 0.02 * 165);
+  const Outcome o = run("plan --capacity --chips 8 --batch 8 --model palm-8b --top 2");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(std::count(o.out.begin(), o.out.end(), '\n'), 5) << o.out;
+}
+
+TEST_F(PlanVerb, WritesCostAgainstLatency) {
+  const Outcome o =
+      run("plan --chips 8,16 --batch 1,16 --model palm-8b --pareto --csv a.csv "
+          "--html b.html");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(files(), 2U);
+  std::istringstream csv(slurp(path("a.csv")));
+  std::string line;
+  std::getline(csv, line);
+  EXPECT_TRUE(line.starts_with("phase,weights,chips,torus,strategy,batch,")) << line;
+  std::set<std::string> keys;
+  int rows = 0, best = 0;
+  const auto columns = std::count(line.begin(), line.end(), ',');
+  while (std::getline(csv, line)) {
+    ++rows;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), columns) << line;
+    best += line.ends_with(",1") ? 1 : 0;
+    keys.insert(line.substr(0, line.find(',', line.find(',') + 1)));
+  }
+  EXPECT_EQ(rows, 2 * 2 * 2 * 2) << "phases, weight types, chips and batches";
+  EXPECT_GE(best, 4);
+  EXPECT_EQ(keys,
+            (std::set<std::string>{"decode,bf16", "decode,int8", "prefill,bf16", "prefill,int8"}));
+  EXPECT_TRUE(slurp(path("b.html")).starts_with("<!DOCTYPE html>"));
+  const nlohmann::json one = plan("--chips 8 --batch 1 --model palm-8b --pareto --phase decode");
+  EXPECT_EQ(one["points"].size(), 2U);
+  EXPECT_TRUE(fs::exists(path("plan.csv")) && fs::exists(path("plan.html")));
+}
+
 TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   expect_refused("plan --chips 64 --batch 64 --latency 50", "quantity_c1");
   expect_refused("plan --chips 64 --batch 64 --latency 50m", "quantity_c1");
@@ -106,12 +154,21 @@ TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   expect_refused("plan --chips 9999", "flag_c10");
   expect_refused("plan", "flag_c7: plan needs --chips or --torus");
   expect_refused("plan --chips 64 --torus 4x4x4", "flag_c6");
-  expect_refused("plan --chips 64 --phase decod", "flag_c11: --phase 'decod', did you mean decode?");
+  expect_refused("plan --chips 64 --phase decod",
+                 "flag_c11: --phase 'decod', did you mean decode?");
   expect_refused("plan --chips 64 --context 0", "flag_c3");
   expect_refused("plan --chips 64 --context 10 --prompt 10 --gen 4", "plan_c5: a context of 10");
   expect_refused("plan --chips 64 --only ws3d", "strategy_c1");
   expect_refused("plan --torus 5x1x1 --batch 1", "plan_c3");
   expect_refused("plan --chips 64 --chip tpu-v44", "chip_c6");
+  expect_refused("plan --chips 64 --cache-share 0.3", "flag_c6: --cache-share has no effect");
+  expect_refused("plan --chips 64 --csv a.csv", "flag_c6: --csv has no effect without --pareto");
+  expect_refused("plan --chips 64 --capacity --pareto", "flag_c6");
+  expect_refused("plan --chips 64 --capacity --cache-share 1.5", "plan_c6");
+  expect_refused("plan --chips 64 --capacity --cache-share -1", "quantity_c");
+  expect_refused("plan --chips 8 --capacity --weights bf16", "plan_c1");
+  expect_refused("plan --chips 64 --pareto --csv a.csv --html a.csv", "output_c2");
+  expect_refused("plan --chips 8 --batch 64 --pareto", "chips hold it");
 }
 
 }  // namespace

@@ -180,6 +180,9 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                                        "plan --json --skipped --chips 8 --model palm-tiny",
                                        "plan --json --chips 8 --model palm-tiny --phase prefill "
                                        "--volumes paper",
+                                       "plan --json --chips 8 --model palm-tiny --capacity",
+                                       "plan --json --chips 8 --model palm-tiny --pareto --csv '" +
+                                           weights + ".csv' --html '" + weights + ".html'",
                                        "list strategies --json",
                                        "list models --json",
                                        "list ops --json",
@@ -195,7 +198,8 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
       EXPECT_NE(document.find("`" + name + "`"), std::string::npos)
           << call << " prints the member " << name << ", which docs/json.md does not name";
   }
-  for (const std::string& made : {weights, tables, program}) fs::remove(made);
+  for (const std::string& made : {weights, tables, program, weights + ".csv", weights + ".html"})
+    fs::remove(made);
 }
 
 }  // namespace

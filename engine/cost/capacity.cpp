@@ -1,0 +1,69 @@
+#include "engine/cost/capacity.h"
+
+#include <algorithm>
+
+#include "engine/cost/fitted_model.h"
+#include "engine/cost/paper_formulas.h"
+
+namespace shardproof::cost {
+namespace {
+
+/// More positions than any memory holds.
+constexpr std::int64_t kMostContext = std::int64_t{1} << 50;
+
+/// The largest number that has the property, which all smaller ones have; 0 if 1 has it not.
+template <class Property>
+std::int64_t largest_with(const Property& property) {
+  std::int64_t has = 0, has_not = kMostContext;
+  while (has + 1 < has_not) {
+    const std::int64_t middle = has + (has_not - has) / 2;
+    (property(middle) ? has : has_not) = middle;
+  }
+  return has;
+}
+
+std::optional<Capacity> capacity_of(const PlanRequest& request, const Strategy& strategy,
+                                    const Torus& torus, WeightType weights, std::int64_t batch,
+                                    std::optional<double> share) {
+  const std::int64_t heads =
+      request.pad_heads ? padded_heads(strategy, request.model, torus) : request.model.H;
+  const ModelConfig placed = fitted_model(request.model, heads, torus);
+  if (!why_no_pass(strategy, placed, torus, {Phase::decode, batch, 1, 0}).empty())
+    return std::nullopt;
+  Evaluator evaluator(
+      {placed, matrix_parameters(request.model), request.chip, torus, weights, request.volumes});
+  const auto memory = [&](std::int64_t context) {
+    return evaluator.decode(strategy, batch, context, 1).memory;
+  };
+  const double hbm = request.chip.hbm;
+  Capacity found{strategy, torus, weights, heads, batch, 0, 0.0};
+  found.context = largest_with([&](std::int64_t context) {
+    const ChipMemory needs = memory(context);
+    return share ? needs.caches <= *share * hbm : needs.total() <= hbm;
+  });
+  if (found.context == 0) return std::nullopt;
+  found.caches = memory(found.context).caches;
+  return found;
+}
+
+}  // namespace
+
+std::vector<Capacity> longest_contexts(const PlanRequest& request, std::optional<double> share) {
+  std::vector<Capacity> all;
+  for (const Torus& torus : request.tori)
+    for (const WeightType weights : request.weights)
+      for (const std::int64_t batch : request.batches)
+        for (const Strategy& strategy : request.strategies) {
+          try {
+            if (auto one = capacity_of(request, strategy, torus, weights, batch, share))
+              all.push_back(std::move(*one));
+          } catch (const Error&) {  // the strategy has no program for the model
+            continue;
+          }
+        }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Capacity& a, const Capacity& b) { return a.context > b.context; });
+  return all;
+}
+
+}  // namespace shardproof::cost

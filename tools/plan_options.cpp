@@ -1,0 +1,149 @@
+#include "tools/plan_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "engine/cost/quantity.h"
+#include "engine/cost/tori.h"
+#include "tools/case_flags.h"
+#include "tools/number_list.h"
+#include "weights/nearest.h"
+
+namespace shardproof::tools {
+namespace {
+
+/// What the paper measured.
+constexpr std::int64_t kUsualSteps = 64;
+
+/// The value of a flag that has one of a few words. Throws Error("flag_c11", ...).
+template <class T>
+T word_of(std::string_view flag, const std::string& word,
+          const std::vector<std::pair<std::string, T>>& words) {
+  std::vector<std::string> legal;
+  for (const auto& [name, value] : words) {
+    if (name == word) return value;
+    legal.push_back(name);
+  }
+  const std::string near = nearest(word, legal);
+  throw Error("flag_c11", fmt::format("{} '{}'{} legal: {}", flag, word,
+                                      near.empty() ? ";" : ", did you mean " + near + "?",
+                                      fmt::join(legal, ", ")));
+}
+
+/// What one form of the report has no use for.
+void refuse_idle_flags(const PlanOptions& o) {
+  const auto refuse_flag = [](const char* flag, const char* why) {
+    throw Error("flag_c6",
+                fmt::format("{} has no effect {} (see shardproof plan --help)", flag, why));
+  };
+  if (!o.cache_share.empty() && !o.capacity) refuse_flag("--cache-share", "without --capacity");
+  if (!o.csv.empty() && !o.pareto) refuse_flag("--csv", "without --pareto");
+  if (!o.html.empty() && !o.pareto) refuse_flag("--html", "without --pareto");
+  if (o.skipped && (o.capacity || o.pareto))
+    refuse_flag("--skipped", o.capacity ? "with --capacity" : "with --pareto");
+  if (!o.latency.empty() && (o.capacity || o.pareto))
+    refuse_flag("--latency", o.capacity ? "with --capacity" : "with --pareto");
+}
+
+/// Throws Error("plan_c4", ...) where a slice has other numbers of chips.
+std::vector<Torus> tori_of(const PlanOptions& o, const cost::Chip& chip) {
+  if (!o.torus.empty()) return {Torus::parse(o.torus)};
+  if (o.chips.empty())
+    throw Error("flag_c7", "plan needs --chips or --torus (see shardproof plan --help)");
+  const bool every = word_of<bool>("--tori", o.tori, {{"slices", false}, {"all", true}});
+  const auto most = std::min<std::int64_t>(chip.max_chips, Torus::kMaxChips);
+  const NumberList chips = parse_numbers("--chips", o.chips, most, true);
+  std::vector<Torus> tori;
+  for (const std::int64_t number : chips.numbers) {
+    const auto n = static_cast<int>(number);
+    const std::vector<Torus> more = every ? cost::all_tori(n) : cost::slice_tori(n, chip.min_axis);
+    tori.insert(tori.end(), more.begin(), more.end());
+  }
+  if (tori.empty() || (!chips.range && !every)) {
+    for (const std::int64_t number : chips.numbers) {
+      const auto n = static_cast<int>(number);
+      if (!cost::slice_tori(n, chip.min_axis).empty()) continue;
+      const std::vector<int> sizes = cost::slice_sizes(chip.min_axis, 2 * n + 64);
+      const auto above = std::upper_bound(sizes.begin(), sizes.end(), n);
+      throw Error("plan_c4", fmt::format("no slice of {} has {} chips; {} and {} have; --tori all "
+                                         "takes every torus",
+                                         chip.name, n, *(above - 1),
+                                         above == sizes.end() ? *(above - 1) : *above));
+    }
+  }
+  return tori;
+}
+
+std::vector<Strategy> strategies_of(const PlanOptions& o) {
+  const std::vector<Strategy> own =
+      o.layouts.empty() ? std::vector<Strategy>{} : load_strategies(o.layouts);
+  std::vector<Strategy> all = all_strategies();
+  all.insert(all.end(), own.begin(), own.end());
+  if (o.only.empty()) return all;
+  std::vector<Strategy> only;
+  for (std::size_t begin = 0; begin <= o.only.size();) {
+    const std::size_t comma = std::min(o.only.find(',', begin), o.only.size());
+    only.push_back(Strategy::parse(o.only.substr(begin, comma - begin), own));
+    begin = comma + 1;
+  }
+  return only;
+}
+
+}  // namespace
+
+cost::PlanRequest plan_request(const PlanOptions& o) {
+  refuse_idle_flags(o);
+  cost::PlanRequest r;
+  r.model = parse_model(o.model);
+  r.chip = cost::find_chip(
+      o.chip, o.chips_file.empty() ? std::vector<cost::Chip>{} : cost::load_chips(o.chips_file));
+  r.phase = word_of<cost::PlanPhase>("--phase", o.phase,
+                                     {{"prefill", cost::PlanPhase::prefill},
+                                      {"decode", cost::PlanPhase::decode},
+                                      {"both", cost::PlanPhase::both}});
+  r.weights = word_of<std::vector<WeightType>>("--weights", o.weights,
+                                               {{"any", {WeightType::bf16, WeightType::int8}},
+                                                {"bf16", {WeightType::bf16}},
+                                                {"int8", {WeightType::int8}}});
+  r.goal = word_of<cost::Goal>(
+      "--minimize", !o.minimize.empty() ? o.minimize : (o.latency.empty() ? "latency" : "cost"),
+      {{"latency", cost::Goal::latency}, {"cost", cost::Goal::cost}});
+  if (!o.latency.empty()) r.latency = cost::parse_quantity(o.latency, cost::Measure::seconds);
+  r.pad_heads = word_of<bool>("--heads", o.heads, {{"pad", true}, {"own", false}});
+  r.volumes = word_of<cost::Volumes>(
+      "--volumes", o.volumes, {{"full", cost::Volumes::full}, {"paper", cost::Volumes::paper}});
+  r.alone = o.alone;
+  r.context = o.context;
+  r.gen = o.gen.value_or(std::clamp<std::int64_t>(o.context / 2, 1, kUsualSteps));
+  r.prompt = o.prompt.value_or(
+      r.phase == cost::PlanPhase::both && r.gen < r.context ? r.context - r.gen : r.context);
+  const bool both = r.phase == cost::PlanPhase::both;
+  if (r.gen > r.context || r.prompt > r.context || (both && r.prompt + r.gen > r.context))
+    throw Error(
+        "plan_c5",
+        fmt::format("a context of {} positions is too short for {}; --context {} is not", r.context,
+                    both ? fmt::format("a prompt of {} and {} steps", r.prompt, r.gen)
+                    : r.prompt > r.context ? fmt::format("a prompt of {}", r.prompt)
+                                           : fmt::format("{} steps", r.gen),
+                    both ? r.prompt + r.gen : std::max(r.prompt, r.gen)));
+  r.batches =
+      parse_numbers("--batch", o.batch.value_or(o.pareto ? "1-512" : "1"), kMostPositions, false)
+          .numbers;
+  r.strategies = strategies_of(o);
+  r.tori = tori_of(o, r.chip);
+  r.threads = thread_count(o.threads);
+  return r;
+}
+
+std::optional<double> cache_share(const PlanOptions& o) {
+  if (o.cache_share.empty()) return std::nullopt;
+  const double share = cost::parse_quantity(o.cache_share, cost::Measure::none);
+  if (share > 1.0)
+    throw Error("plan_c6",
+                fmt::format("--cache-share {}: a share is above 0 and at most 1", o.cache_share));
+  return share;
+}
+
+}  // namespace shardproof::tools

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/cost/plan.h"
+
+namespace shardproof::tools {
+
+inline constexpr std::int64_t kMostPositions = 1'000'000'000;
+
+/// The flags of `plan` as they were given.
+struct PlanOptions {
+  std::string model = "palm-540b", chips, torus, tori = "slices";
+  std::optional<std::string> batch;
+  std::string weights = "any", phase = "both", minimize, latency, heads = "pad", volumes = "full";
+  std::string chip = "tpu-v4", chips_file, only, layouts;
+  std::int64_t context = 2048, top = 5;
+  std::optional<std::int64_t> prompt, gen;
+  int threads = 0;
+  bool alone = false, skipped = false, json = false;
+  bool capacity = false, pareto = false;
+  std::string cache_share, csv, html;
+};
+
+/// Throws Error: "flag_c6" (a flag that has no effect), "flag_c7" (no chips), "flag_c11" (a word
+/// that is none of a flag's), "plan_c4" (a number of chips that no slice has), "plan_c5" (a context
+/// shorter than prompt and steps), "plan_c6" (a share that is none); and what parse_model,
+/// parse_numbers, parse_quantity, load_chips, find_chip, load_strategies and Strategy::parse throw.
+cost::PlanRequest plan_request(const PlanOptions& options);
+/// Of --cache-share; nothing if it is not given.
+std::optional<double> cache_share(const PlanOptions& options);
+
+}  // namespace shardproof::tools
