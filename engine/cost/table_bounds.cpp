@@ -51,12 +51,14 @@ Floor& Floor::operator+=(const Floor& other) {
   reads += other.reads;
   communication += other.communication;
   held += other.held;
+  live = std::max(live, other.live);
   return *this;
 }
 
 Floor Floor::least(const Floor& other) const {
   return {std::min(flops, other.flops), std::min(reads, other.reads),
-          std::min(communication, other.communication), std::min(held, other.held)};
+          std::min(communication, other.communication), std::min(held, other.held),
+          std::min(live, other.live)};
 }
 
 TableBounds::TableBounds(const ModelConfig& m, const Numerics& numerics, const Torus& torus,
@@ -139,6 +141,11 @@ double TableBounds::to_rows(PathFloors& paths, const Layout& from, const Layout&
   return least;
 }
 
+/// Bytes of a value that an op makes: partial sums over these axes, or complete.
+double TableBounds::made(double elements, const Axes& partial) const {
+  return elements * (partial.empty() ? bytes_of(value_row("out")->wire(numerics_, model_)) : 4);
+}
+
 /// The statistics of a norm and its gain, where the norm is taken.
 Floor TableBounds::norm(const Layout& at) const {
   const Axes e = at.axes('E');
@@ -173,6 +180,8 @@ Floor TableBounds::matrices(const WeightChoice& w) {
     floor.held += times * bytes * elements / torus_.size(w.rest_e) / torus_.size(rest);
     floor.reads += times * bytes * elements / torus_.size(w.e) / torus_.size(used);
     floor.communication += times * paths.seconds(from, to);
+    if (!(from == to))  // a copy is made
+      floor.live = std::max(floor.live, bytes * elements / torus_.size(w.e) / torus_.size(used));
   };
   const double heads = product({model_.E, model_.H, model_.Q});
   add(heads_weight_, 'H', w.rest_h, w.h, heads, 2);
@@ -202,6 +211,9 @@ Floor TableBounds::stream(const StreamChoice& stream, const WeightChoice& weight
   all.flops += 2.0 * tokens *
                (heads / sliced({b, l, weights.e, weights.h}, taken, stream.in) +
                 wide / sliced({b, l, weights.e, weights.f}, taken, stream.in));
+  all.live = std::max(all.live, made(tokens * static_cast<double>(model_.E) /
+                                         sliced({b, l, weights.e}, taken, stream.in),
+                                     weights.h));
   all.communication += output_.seconds(operand.with_partial(weights.h.sorted()), stream.in);
   all += half;
   if (model_.block == Block::parallel) return all;
@@ -232,6 +244,8 @@ Floor TableBounds::attention(const Layout& rows, const Axes& e, const Axes& h,
                              torus_.size(to_b) / torus_.size(to_k);
   const Layout heads_made({{'B', b}, {'L', l}, {'H', h}}, {});
   floor.communication = queries_.seconds(heads_made.with_partial(partial), attend);
+  floor.live = std::max(made(tokens * heads * Q / sliced({b, l, h}, rows, attend), e),
+                        made(tokens * heads * Q / shards({to_b, to_l, to_h}), {}));
   const Layout keys_made({{'B', b}, {'L', l}, {'K', k}}, partial);
   floor.communication += 2.0 * keys_.seconds(keys_made, keys);
   floor.communication += to_rows(attended_, attend, heads_made, unused({b, l, e, h}));
@@ -244,9 +258,14 @@ Floor TableBounds::ffn(const Layout& rows, const Axes& e, const Axes& f, const L
   Floor floor;
   floor.flops = products * 2.0 * product({pass_.B, pass_.L, model_.E, model_.F}) /
                 sliced({b, l, e, f}, rows, hidden);
-  const Layout made({{'B', b}, {'L', l}, {'F', f}}, {});
-  floor.communication = products * wide_.seconds(made.with_partial(e.sorted()), hidden);
-  floor.communication += to_rows(hidden_, hidden, made, unused({b, l, e, f}));
+  const double wide = product({pass_.B, pass_.L, model_.F});
+  floor.live = made(wide / sliced({b, l, f}, rows, hidden), e);
+  // While up is made the gate waits.
+  if (gated_)
+    floor.live += made(wide / shards({hidden.axes('B'), hidden.axes('L'), hidden.axes('F')}), {});
+  const Layout wide_made({{'B', b}, {'L', l}, {'F', f}}, {});
+  floor.communication = products * wide_.seconds(wide_made.with_partial(e.sorted()), hidden);
+  floor.communication += to_rows(hidden_, hidden, wide_made, unused({b, l, e, f}));
   return floor;
 }
 

@@ -20,6 +20,7 @@ struct Floor {
   double reads = 0.0;          ///< bytes of weights and caches
   double communication = 0.0;  ///< seconds, steps of rings included
   double held = 0.0;           ///< bytes of weights and caches that rest on the chip
+  double live = 0.0;  ///< the most bytes that values hold at one time: parts have it by turns
 
   Floor& operator+=(const Floor& other);
   /// The smaller of each.
@@ -50,6 +51,7 @@ class TableBounds {
   Axes unused(const std::vector<Axes>& used) const;
   double shards(const std::vector<Axes>& used) const;
   double sliced(const std::vector<Axes>& used, const Layout& from, const Layout& to) const;
+  double made(double elements, const Axes& partial) const;
   Floor norm(const Layout& at) const;
   Floor matrices(const WeightChoice& weights);
   double to_rows(PathFloors& paths, const Layout& from, const Layout& to, const Axes& free) const;

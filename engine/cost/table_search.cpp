@@ -14,6 +14,7 @@
 #include "engine/cost/table_bounds.h"
 #include "engine/cost/table_space.h"
 #include "engine/strategies/strategy.h"
+#include "weights/registry.h"
 
 namespace shardproof::cost {
 namespace {
@@ -30,7 +31,7 @@ struct Choices {
 };
 
 Choices choices_of(std::vector<std::pair<std::size_t, Floor>> floors) {
-  Choices choices{std::move(floors), {kNever, kNever, kNever, kNever}};
+  Choices choices{std::move(floors), {kNever, kNever, kNever, kNever, kNever}};
   for (const auto& choice : choices.floors) choices.least = choices.least.least(choice.second);
   return choices;
 }
@@ -66,6 +67,7 @@ class TableSearch {
 
   SearchResult run() {
     try_shipped();
+    if (result_.shipped.empty()) refuse();
     open_all();
     while (!open_.empty()) {
       const Node node = open_.top();
@@ -75,7 +77,6 @@ class TableSearch {
       if (node.made == 1) choose_hidden(node);
       if (node.made == 2) evaluate(node);
     }
-    if (result_.value == kNever) refuse();
     result_.end.floor = result_.end.best = result_.value;
     return std::move(result_);
   }
@@ -104,9 +105,18 @@ class TableSearch {
     return objective_(hops_as_communication(bounds));
   }
 
+  /// Of the residual stream on one chip, which a layer is given.
+  double stream_bytes(const Layout& in) const {
+    double bytes = bytes_of(value_row("out")->wire(numerics_, model_));
+    for (const std::int64_t extent : {pass_.B, pass_.L, model_.E})
+      bytes *= static_cast<double>(extent);
+    for (const Layout::Dim& dim : in.dims()) bytes /= torus_.size(dim.axes);
+    return bytes;
+  }
+
   /// Keeps the table if it is better than all so far. Whether it is.
   bool keep(const LayoutTable& table, const Work& work) {
-    const double bytes = chip_bytes(work);
+    const double bytes = chip_bytes(work) + stream_bytes(table.find("in")->steps[0].layout);
     least_bytes_ = std::min(least_bytes_, bytes);
     if (bytes > chip_.hbm) return false;
     const Bounds bounds = bounds_of(work, chip_, numerics_.act);
@@ -190,12 +200,10 @@ class TableSearch {
     if (!(layer.communication < kNever)) return;
     const std::optional<Work>& of_ends = ends(space_.streams()[node.stream].in);
     if (!of_ends) return;
-    const double held =
-        static_cast<double>(model_.layers) * layer.held + of_ends->ends.weight_bytes;
-    if (held * (1.0 - kAddedOtherwise) > chip_.hbm) {
-      least_bytes_ = std::min(least_bytes_, held);
-      return;
-    }
+    const double bytes = static_cast<double>(model_.layers) * layer.held +
+                         of_ends->ends.weight_bytes + layer.live +
+                         stream_bytes(space_.streams()[node.stream].in);
+    if (bytes * (1.0 - kAddedOtherwise) > chip_.hbm) return;
     node.floor = floor_of(layer, *of_ends);
     if (can_be_better(node.floor)) open_.push(node);
   }
@@ -252,12 +260,12 @@ class TableSearch {
 
   [[noreturn]] void refuse() const {
     if (least_bytes_ == kNever)
-      throw Error("search_c1", fmt::format("no table can run B={}, L={} of this model on torus {}: "
-                                           "{}",
+      throw Error("search_c1", fmt::format("no table that ships can run B={}, L={} of this model "
+                                           "on torus {}: {}",
                                            pass_.B, pass_.L, torus_.to_string(), first_refusal_));
     throw Error("search_c2",
-                fmt::format("no table fits the {:.1f} GiB of a {} on torus {}: the one that needs "
-                            "least needs {:.1f} GiB; take more chips, or a smaller batch",
+                fmt::format("no table that ships fits the {:.1f} GiB of a {} on torus {}: the one "
+                            "that needs least needs {:.1f} GiB; take more chips, or fewer rows",
                             chip_.hbm / (1 << 30), chip_.name, torus_.to_string(),
                             least_bytes_ / (1 << 30)));
   }
@@ -283,7 +291,7 @@ class TableSearch {
 
 double chip_bytes(const Work& work) {
   return work.total(&PartWork::weight_bytes) + work.total(&PartWork::cache_bytes) +
-         std::max(work.layer.live_bytes, work.ends.live_bytes);
+         work.layer.live_bytes;
 }
 
 SearchResult search_tables(const ModelConfig& model, const Numerics& numerics, const Torus& torus,

@@ -27,7 +27,7 @@ struct SearchProgress {
 /// The best table for one pass.
 struct SearchResult {
   LayoutTable table;    ///< called "searched", whatever it is
-  std::string shipped;  ///< the best of the tables that ship; empty if none can run and fits
+  std::string shipped;  ///< the best of the tables that ship
   double shipped_value = 0.0;
   bool better = false;  ///< whether a table that does not ship is better than that
   double value = 0.0;
@@ -36,8 +36,8 @@ struct SearchResult {
   SearchProgress end;  ///< as it was at the end
 };
 
-/// Bytes that rest on one chip in a pass, and the most that its values hold besides: weights and
-/// caches of all layers, and of the values made those of one layer or of an end.
+/// Bytes that rest on one chip in a pass, weights and caches of all layers, and the most that the
+/// values of a layer hold besides. The ends of the model can take a few rows at a time.
 double chip_bytes(const Work& work);
 
 /// The best of all tables of engine/cost/table_space.h and of those that ship, among those whose
@@ -46,9 +46,9 @@ double chip_bytes(const Work& work);
 /// one that was.
 ///
 /// `numerics` without loops: they move the same bytes. `progress` is called after each table that
-/// is evaluated; what it throws ends the search. Throws Error("search_c1", ...) where no table can
-/// run, with what that which ships first lacks; Error("search_c2", ...) where none fits the chip's
-/// memory, with the least that one needs; and what bounds_of throws.
+/// is evaluated; what it throws ends the search. Throws Error("search_c1", ...) where no table that
+/// ships can run, with what the first of them lacks; Error("search_c2", ...) where none of those
+/// fits the chip's memory, with the least that one needs; and what bounds_of throws.
 SearchResult search_tables(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
                            const Pass& pass, const Chip& chip, const Objective& objective,
                            const std::function<void(const SearchProgress&)>& progress = {});

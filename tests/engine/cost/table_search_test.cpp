@@ -152,6 +152,7 @@ TEST(TableSearch, HasFloorsBelowWhatProgramsAsk) {
       EXPECT_LE(least.memory, most(asked.memory)) << text;
       EXPECT_LE(least.communication, most(asked.communication + asked.hops)) << text;
       EXPECT_LE(floor.held, most(work.layer.weight_bytes + work.layer.cache_bytes)) << text;
+      EXPECT_LE(floor.live, most(work.layer.live_bytes)) << text;
       if (least.additive() > asked.additive() * 0.999) ++reached;
     }
   }
