@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/numeric/contract.h"
 #include "tests/engine/hostile_terms.h"
 #include "tests/engine/run_program.h"
 
@@ -54,12 +55,16 @@ constexpr const char* kProgram = R"(
   output eb, fe, hf, gr, yb, ty, r1, r2
 )";
 
+/// Of more rows than one tile of a product or lookup has.
 class UnmadePartials : public testing::Test {
  protected:
   const Torus torus{2, 2, 3};
   const Program program = parse_program("test", kProgram);
-  std::map<std::string, Shape> shapes{
-      {"ids", {12, 3}}, {"table", {12, 24}}, {"x", {12, 3, 24}}, {"w", {24, 48}}, {"v", {24, 48}}};
+  std::map<std::string, Shape> shapes{{"ids", {12, 31}},
+                                      {"table", {12, 24}},
+                                      {"x", {12, 31, 24}},
+                                      {"w", {24, 48}},
+                                      {"v", {24, 48}}};
   std::map<std::string, Type> types = check(program, shapes, torus);
   Threads threads{3};
 
@@ -120,6 +125,24 @@ TEST_F(UnmadePartials, HaveTheBitsOfThoseThatAreMade) {
           << HostileTerms::name(kind) << ", seed " << seed;
       EXPECT_EQ(reader.unmade, "");
     }
+}
+
+TEST_F(UnmadePartials, AreSummedFromEveryChipOnce) {
+  const auto given = inputs(HostileTerms::Kind::normal, 1);
+  Watcher blind(false);
+  const auto outputs = run(given, blind);
+  const Tensor x = assemble(*given.at("x")), w = assemble(*given.at("w"));
+  for (const char* name : {"hf", "gr"}) {
+    const Tensor sums = assemble(*outputs.at(name));
+    for (std::size_t i = 0; i < sums.data.size(); ++i)
+      ASSERT_EQ(sums.data[i],
+                exact_dot(x.data.data() + i / 48 * 24, 1, w.data.data() + i % 48, 48, 24))
+          << name << " " << i;
+  }
+  const Tensor table = assemble(*given.at("table")), rows = assemble(*outputs.at("eb"));
+  const IntTensor ids = assemble_int(*given.at("ids"));
+  for (std::size_t i = 0; i < rows.data.size(); ++i)
+    ASSERT_EQ(rows.data[i], table.data[static_cast<std::size_t>(ids.data[i / 24]) * 24 + i % 24]);
 }
 
 TEST_F(UnmadePartials, AreThoseThatOneReductionReadsAndNobodyElse) {
