@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <type_traits>
 
@@ -29,27 +28,13 @@ class Contraction : public PartialSource, public Summands {
       terms_.emplace_back(spec.terms[t], operands_[t].first->local(), operands_[t].second->local());
   }
 
-  /// From now on the norms of a matrix b that `holders` chips or more hold in common are made once.
-  /// Of f32 operands.
-  void keep_norms(int holders) {
-    norms_.clear();
-    for (std::size_t t = 0; t < terms_.size(); ++t) {
-      norms_.emplace_back();
-      if (terms_[t].batch() != 1) continue;
-      const ChipArrays<float>& held = operands_[t].second->f32();
-      std::map<const void*, int> of_buffer;
-      for (std::size_t chip = 0; chip < held.size(); ++chip) ++of_buffer[held.identity(chip)];
-      for (const auto& [buffer, chips] : of_buffer)
-        if (chips >= holders) norms_[t][buffer] = std::make_unique<ColumnNorms>();
-    }
-  }
-
   std::int64_t count() const { return terms_[0].batch() * terms_[0].M() * terms_[0].N(); }
 
   /// One chip's result shard in the exact regime.
   Products products(int chip) const {
     Products all;
-    for_each_batch<Term>(terms_, chip, [&](std::int64_t, const std::vector<Term>& matrices) {
+    for_each_batch<Term>(terms_, chip, [&](std::int64_t, std::vector<Term>& matrices) {
+      for (std::size_t t = 0; t < matrices.size(); ++t) matrices[t].norms = norms_of(t, chip);
       Products one = contract(terms_[0].M(), terms_[0].N(), matrices);
       if (all.values.empty()) {
         all = std::move(one);
@@ -163,17 +148,15 @@ class Contraction : public PartialSource, public Summands {
         matrices[t] = {terms[t].a_matrix(at(operands_[t].first), batch, copies[2 * t]),
                        terms[t].b_matrix(at(operands_[t].second), batch, copies[2 * t + 1]),
                        terms[t].K()};
-      if constexpr (std::is_same_v<Matrices, Term>)
-        for (std::size_t t = 0; t < norms_.size(); ++t) matrices[t].norms = norms_of(t, chip);
       body(batch, matrices);
     }
   }
 
+  /// Those of a matrix b that is all of its buffer, kept with the buffer.
   ColumnNorms* norms_of(std::size_t term, int chip) const {
-    const void* const buffer =
-        operands_[term].second->f32().identity(static_cast<std::size_t>(chip));
-    const auto at = norms_[term].find(buffer);
-    return at == norms_[term].end() ? nullptr : at->second.get();
+    if (terms_[term].batch() != 1) return nullptr;
+    return &operands_[term].second->f32()[static_cast<std::size_t>(chip)].norms(
+        terms_[term].b_place());
   }
 
   const float* a(std::size_t term, int chip) const {
@@ -185,8 +168,6 @@ class Contraction : public PartialSource, public Summands {
 
   std::vector<std::pair<SharedValue, SharedValue>> operands_;
   std::vector<LocalTerm> terms_;
-  /// Of each term by the buffer of b; none where they are not shared.
-  std::vector<std::map<const void*, std::unique_ptr<ColumnNorms>>> norms_;
   std::vector<Ring> rings_;
 };
 
@@ -273,7 +254,6 @@ Sharded einsum(const EinsumSpec& spec,
     return {torus, layout, shape, std::move(chains)};
   }
   if (layout.is_partial() && values == PartialValues::may_be_unmade && source->by_rows()) {
-    source->keep_norms(1);  // every tile asks for them
     Partial partial;
     partial.values = empty_by<Buffer<double>>(groups, chips);
     partial.bounds.resize(chips);
@@ -282,7 +262,6 @@ Sharded einsum(const EinsumSpec& spec,
     partial.unmade = std::move(source);
     return {torus, layout, shape, std::move(partial)};
   }
-  if (threads.shares()) source->keep_norms(2);
   if (layout.is_partial()) {
     Partial partial;
     partial.values.resize(chips);

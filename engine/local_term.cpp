@@ -7,6 +7,12 @@ namespace {
 
 using Offsets = std::vector<std::int64_t>;
 
+std::int64_t stride_of(const Shape& shape, std::size_t dim) {
+  std::int64_t stride = 1;
+  for (std::size_t d = dim + 1; d < shape.size(); ++d) stride *= shape[d];
+  return stride;
+}
+
 /// Offsets in `of` (letters with shape) of the combined index over `group`, whose extents are
 /// read from `extents_of`.
 Offsets offsets_of_group(const std::string& group, const std::string& of, const Shape& shape,
@@ -14,8 +20,7 @@ Offsets offsets_of_group(const std::string& group, const std::string& of, const 
   Offsets result{0};
   for (char c : group) {
     const std::size_t at = of.find(c);
-    std::int64_t stride = 1;
-    for (std::size_t d = at + 1; d < shape.size(); ++d) stride *= shape[d];
+    const std::int64_t stride = stride_of(shape, at);
     const std::int64_t extent = extents[extents_of.find(c)];
     Offsets wider;
     wider.reserve(result.size() * static_cast<std::size_t>(extent));
@@ -53,6 +58,15 @@ LocalTerm::LocalTerm(const EinsumSpec::Term& term, const Shape& a, const Shape& 
   a_k_ = offsets_of_group(k, term.a, a, term.a, a);
   b_k_ = offsets_of_group(k, term.b, b, term.a, a);
   b_n_ = offsets_of_group(n, term.b, b, term.b, b);
+  const auto add_place = [&](const std::string& group) {
+    for (char c : group) {
+      const std::size_t at = term.b.find(c);
+      b_place_.insert(b_place_.end(), {b[at], stride_of(b, at)});
+    }
+  };
+  add_place(k);
+  b_place_.push_back(0);
+  add_place(n);
   see_how_it_lies();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/einsum.h"
+#include "engine/numeric/column_norms.h"
 #include "engine/ring.h"
 #include "weights/tensor.h"
 
@@ -38,6 +39,9 @@ class LocalTerm {
     return matrix(b + b_batch_[static_cast<std::size_t>(batch)], b_k_, b_n_, b_lies_, copy);
   }
 
+  /// How b lies where there is one batch index, of a term that is not looped.
+  const KeptNorms::Place& b_place() const { return b_place_; }
+
   /// Adds to `sum` the products of one element of the result. Sum is CompensatedSum or ExactSum.
   template <class Sum>
   void add_terms(const float* a, const float* b, std::int64_t batch, std::int64_t m, std::int64_t n,
@@ -68,6 +72,7 @@ class LocalTerm {
   }
 
   Offsets a_batch_, b_batch_, a_m_, a_k_, b_k_, b_n_;
+  KeptNorms::Place b_place_;
   bool a_lies_ = false, b_lies_ = false;                  ///< as the matrices that are asked for
   std::vector<std::pair<char, std::int64_t>> k_extents_;  ///< of the contracted letters
 };

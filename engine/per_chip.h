@@ -72,13 +72,15 @@ class PerChip {
     static const V none{};
     return held_[chip] ? *held_[chip] : none;
   }
-  /// To be changed: the chip's own.
+  /// To be changed: the chip's own, of which nothing that was made of its numbers is kept.
   V& operator[](std::size_t chip) {
     std::shared_ptr<V>& held = held_[chip];
     if (!held)
       held = std::make_shared<V>();
     else if (held.use_count() > 1)
       held = std::make_shared<V>(*held);
+    else if constexpr (requires(V & v) { v.forget_norms(); })
+      held->forget_norms();
     return *held;
   }
   const V& at(std::size_t chip) const {

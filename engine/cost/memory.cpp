@@ -26,17 +26,46 @@ struct LayerBytes {
   double scalar = 0.0;  ///< values of all layers as the scalar model holds them, unsharded
 };
 
+/// Of each value that is a matrix of contractions, by its name: the columns of a chip's shard.
+/// Their norms, in f64, are kept with it.
+std::unordered_map<std::string_view, double> columns_of_matrices(const Program& layer,
+                                                                 const ValueTypes& types,
+                                                                 const Torus& torus) {
+  std::unordered_map<std::string_view, double> columns;
+  for (const Op& op : layer.ops)
+    for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+      const EinsumSpec::Term& term = op.spec.terms[t];
+      const std::string& name = op.args[2 * t + 1];
+      const Type& type = types.at(name);
+      const Shape local = local_shape(type.layout, type.shape, torus);
+      double n = 1.0;
+      for (std::size_t d = 0; d < local.size(); ++d)
+        if (term.a.find(term.b[d]) == std::string::npos) n *= static_cast<double>(local[d]);
+      columns[name] = std::max(columns[name], n);
+    }
+  return columns;
+}
+
 LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
-                       const ModelConfig& model, Replicas replicas) {
+                       const ModelConfig& model, Regime regime, Replicas replicas) {
   const Program& layer = programs.layer;
   const Torus& torus = programs.torus;
   const auto layers = static_cast<double>(model.layers);
   // On all chips: each buffer once where replicas share one.
+  const auto buffers = [&](const Type& type) {
+    if (replicas == Replicas::own) return static_cast<double>(torus.chips());
+    double n = torus.size(type.layout.partial());
+    for (const Layout::Dim& dim : type.layout.dims()) n *= torus.size(dim.axes);
+    return n;
+  };
   const auto of_chips = [&](const Type& type) {
-    double buffers = torus.size(type.layout.partial());
-    for (const Layout::Dim& dim : type.layout.dims()) buffers *= torus.size(dim.axes);
-    if (replicas == Replicas::own) buffers = torus.chips();
-    return buffers * count(local_shape(type.layout, type.shape, torus));
+    return buffers(type) * count(local_shape(type.layout, type.shape, torus));
+  };
+  std::unordered_map<std::string_view, double> columns;
+  if (regime == Regime::exact) columns = columns_of_matrices(layer, types, torus);
+  const auto norms = [&](const std::string& name) {
+    const auto at = columns.find(name);
+    return at == columns.end() ? 0.0 : 8.0 * at->second * buffers(types.at(name));
   };
   // A value as carried: f64 and an f32 bound while it is partial.
   const auto carried = [&](const Type& type) {
@@ -46,7 +75,7 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
   for (const ValueDecl& input : layer.inputs)
     if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous ||
         input.role.kind == Role::Kind::prefix)
-      bytes.placed += 4.0 * layers * of_chips(types.at(input.name));
+      bytes.placed += layers * (4.0 * of_chips(types.at(input.name)) + norms(input.name));
   // Of each op the values that nothing after it uses.
   std::vector<std::vector<std::string_view>> ends(layer.ops.size());
   std::unordered_set<std::string_view> used;
@@ -60,7 +89,7 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
       const Type& type = types.at(r.name);
       bytes.scalar +=
           4.0 * layers * count(type.shape) * static_cast<double>(torus.size(r.layout.partial()));
-      now += made[r.name] = carried(type);
+      now += made[r.name] = carried(type) + norms(r.name);
     }
     bytes.live = std::max(bytes.live, now);
     for (const std::string_view name : ends[i])
@@ -100,8 +129,8 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas rep
   std::map<Phase, double> placed;  // of each phase its largest pass
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {
-    const LayerBytes of =
-        layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model, replicas);
+    const LayerBytes of = layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model,
+                                      c.numerics.regime, replicas);
     placed[passes.phase] = std::max(placed[passes.phase], of.placed);
     live = std::max(live, of.live);
     scalar = std::max(scalar, of.scalar);

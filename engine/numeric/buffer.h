@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/numeric/column_norms.h"
+
 namespace shardproof {
 
 /// The memory that chips' shards live in: blocks of their own, returned to free lists by size and
@@ -74,7 +76,7 @@ struct ChipAllocator {
 };
 
 /// One chip's numbers. Its elements are *not* zero until written: Buffer<float>(n) has n values of
-/// no meaning.
+/// no meaning. The norms of what is read again and again, a weight, stay with it.
 template <class T>
 class Buffer : public std::vector<T, ChipAllocator<T>> {
   using Base = std::vector<T, ChipAllocator<T>>;
@@ -83,6 +85,10 @@ class Buffer : public std::vector<T, ChipAllocator<T>> {
   using Base::Base;
   using Base::operator=;
   Buffer(const std::vector<T>& values) : Base(values.begin(), values.end()) {}
+  /// Of the numbers as they are since forget_norms() was called last.
+  ColumnNorms& norms(const KeptNorms::Place& place) const { return norms_.of(place); }
+  void forget_norms() noexcept { norms_.forget(); }
+
   operator std::vector<T>() const { return {this->begin(), this->end()}; }
   friend bool operator==(const Buffer& a, const Buffer& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -90,6 +96,9 @@ class Buffer : public std::vector<T, ChipAllocator<T>> {
   friend bool operator==(const Buffer& a, const std::vector<T>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
+
+ private:
+  mutable KeptNorms norms_;
 };
 
 }  // namespace shardproof

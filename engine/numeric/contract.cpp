@@ -56,28 +56,6 @@ std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
   return norms;
 }
 
-std::vector<double> column_norms(const float* b, std::int64_t K, std::int64_t N) {
-  constexpr std::int64_t kRows = 4;  // at a time, for fewer trips to the sums
-  std::vector<double> norms(static_cast<std::size_t>(N));
-  const auto square = [](float v) { return static_cast<double>(v) * static_cast<double>(v); };
-  std::int64_t k = 0;
-  for (; k + kRows <= K; k += kRows, b += kRows * N)
-    for (std::int64_t j = 0; j < N; ++j)
-      norms[static_cast<std::size_t>(j)] +=
-          (square(b[j]) + square(b[N + j])) + (square(b[2 * N + j]) + square(b[3 * N + j]));
-  for (; k < K; ++k, b += N)
-    for (std::int64_t j = 0; j < N; ++j) norms[static_cast<std::size_t>(j)] += square(b[j]);
-  for (double& norm : norms) norm = std::sqrt(norm);
-  return norms;
-}
-
-/// Raises norms that are not zero so far that a bound made of two is a normal f32.
-std::vector<double> not_tiny(std::vector<double> norms) {
-  for (double& norm : norms)
-    if (norm != 0.0) norm = std::max(norm, 0x1p-36);
-  return norms;
-}
-
 // Numbers side by side, which the compiler keeps in registers, as it would not an array.
 constexpr std::int64_t kLanes = 4;
 using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
@@ -151,11 +129,6 @@ void sums_of_columns(std::span<const Pairs> parts, std::int64_t column, std::int
 
 }  // namespace
 
-const std::vector<double>& ColumnNorms::of(const float* b, std::int64_t K, std::int64_t N) {
-  std::call_once(once_, [&] { norms_ = not_tiny(column_norms(b, K, N)); });
-  return norms_;
-}
-
 Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms) {
   std::int64_t length = 0;
   for (const Term& term : terms) length += term.K;
@@ -169,7 +142,8 @@ Products contract(std::int64_t M, std::int64_t N, const std::vector<Term>& terms
   out.bounds.resize(out.values.size());
   std::vector<double> sums(terms.size() > 1 ? out.values.size() : 0);
   for (std::size_t t = 0; t < terms.size(); ++t) {
-    const std::vector<double> rows = not_tiny(row_norms(terms[t].a, M, terms[t].K));
+    std::vector<double> rows = row_norms(terms[t].a, M, terms[t].K);
+    raise_tiny_norms(rows);
     ColumnNorms own;
     const std::vector<double>& columns =
         (terms[t].norms != nullptr ? *terms[t].norms : own).of(terms[t].b, terms[t].K, N);

@@ -47,18 +47,39 @@ double on_chips(const Type& type, const Torus& torus, Replicas replicas) {
   return static_cast<double>(torus.chips()) * count(local_shape(type.layout, type.shape, torus));
 }
 
-double placed(const PhasePrograms& programs, const ValueTypes& types, double layers,
+/// Of a value that is a matrix in contractions, the norms of its columns, the dims that it alone
+/// brings to a result.
+double norms(const PhasePrograms& programs, const ValueTypes& types, const std::string& name,
+             Replicas replicas) {
+  double most = 0.0;
+  for (const Op& op : programs.layer.ops)
+    for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+      if (op.args[2 * t + 1] != name) continue;
+      const EinsumSpec::Term& term = op.spec.terms[t];
+      const Type& type = types.at(name);
+      double rows = 1.0;  // in a shard
+      const Shape local = local_shape(type.layout, type.shape, programs.torus);
+      for (const char letter : term.a)
+        if (const auto at = term.b.find(letter); at != std::string::npos)
+          rows *= static_cast<double>(local[at]);
+      most = std::max(most, on_chips(type, programs.torus, replicas) / rows);
+    }
+  return 8.0 * most;
+}
+
+double placed(const PhasePrograms& programs, const ValueTypes& types, double layers, bool exact,
               Replicas replicas) {
   double n = 0.0;
   for (const ValueDecl& input : programs.layer.inputs)
     if (const std::string role = input.role.to_string();
         role.starts_with("weight ") || role.starts_with("previous ") || role.starts_with("prefix "))
-      n += on_chips(types.at(input.name), programs.torus, replicas);
-  return 4.0 * layers * n;
+      n += 4.0 * on_chips(types.at(input.name), programs.torus, replicas) +
+           (exact ? norms(programs, types, input.name, replicas) : 0.0);
+  return layers * n;
 }
 
 /// The largest sum of what lives behind one op: made, and used by it or later, or never.
-double live(const PhasePrograms& programs, const ValueTypes& types, Replicas replicas) {
+double live(const PhasePrograms& programs, const ValueTypes& types, bool exact, Replicas replicas) {
   const std::vector<Op>& ops = programs.layer.ops;
   const auto used_from = [&](const std::string& name, std::size_t from) {
     bool ever = false;
@@ -76,7 +97,8 @@ double live(const PhasePrograms& programs, const ValueTypes& types, Replicas rep
       for (const ValueDecl& r : ops[made].results)
         if (used_from(r.name, i))
           now += (r.layout.is_partial() ? 12.0 : 4.0) *
-                 on_chips(types.at(r.name), programs.torus, replicas);
+                     on_chips(types.at(r.name), programs.torus, replicas) +
+                 (exact ? norms(programs, types, r.name, replicas) : 0.0);
     most = std::max(most, now);
   }
   return most;
@@ -102,14 +124,15 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
     const RunPlan plan = make_plan(parse_case("batch=24 " + std::string(line)));
     const PlanTypes types = check(plan);
     const auto layers = static_cast<double>(plan.given.model.layers);
+    const bool exact = plan.given.numerics.regime == Regime::exact;
     for (const Replicas replicas : {Replicas::shared, Replicas::own}) {
       std::map<Phase, double> of_phase;
       double lives = 0.0, scalars = 0.0;
       for (const TypedPasses& group : types.passes) {
         const PhasePrograms& programs = plan.programs(group.phase);
-        of_phase[group.phase] =
-            std::max(of_phase[group.phase], placed(programs, group.last.layer, layers, replicas));
-        lives = std::max(lives, live(programs, group.last.layer, replicas));
+        of_phase[group.phase] = std::max(
+            of_phase[group.phase], placed(programs, group.last.layer, layers, exact, replicas));
+        lives = std::max(lives, live(programs, group.last.layer, exact, replicas));
         scalars = std::max(scalars, scalar(programs, group.last.layer, layers));
       }
       double want = weights(plan.given.model) + checkpoints(plan) + lives;
