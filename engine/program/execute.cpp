@@ -153,7 +153,8 @@ std::map<std::string, SharedValue> execute(const Program& program,
     const Op& op = program.ops[i];
     std::vector<SharedValue> args;
     for (const std::string& name : op.args) args.push_back(values.at(name));
-    Step step(program, op, std::move(args), execution);
+    Step step(program, op, std::move(args), execution,
+              execution.memo == nullptr ? nullptr : &execution.memo->ops[i]);
     if (const Op* const reader = unseen ? only_reduction(program, i) : nullptr; reader != nullptr)
       step.leave_unmade_for(reader->axes);
     std::vector<Sharded> results;

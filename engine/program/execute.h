@@ -19,6 +19,8 @@
 
 namespace shardproof {
 
+struct ProgramMemo;
+
 /// The place of a program in a run.
 struct Scope {
   std::string pass;      ///< "prefill.c0", "decode.1"
@@ -73,6 +75,8 @@ struct Execution {
   std::int64_t prefix = 0;
   /// That of this very program, for one that is run often; null: it is worked out.
   const Liveness* liveness = nullptr;
+  /// The same, of one run after the other; null: each run begins anew.
+  ProgramMemo* memo = nullptr;
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

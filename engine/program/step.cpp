@@ -55,23 +55,32 @@ Moves Step::moves() const {
   }
 }
 
+/// What moves() returns, which may be known from operands of the same types.
+std::shared_ptr<const Moves> Step::plan() {
+  if (memo_ != nullptr && memo_->plan() != nullptr) return memo_->plan();
+  auto made = std::make_shared<const Moves>(moves());
+  if (memo_ != nullptr) memo_->keep(made);
+  return made;
+}
+
 /// The plan with the fault that is planted in it, if there is one.
-Moves Step::as_executed(Moves plan) {
+std::shared_ptr<const Moves> Step::as_executed(std::shared_ptr<const Moves> plan) {
   if (execution_.faults != nullptr && execution_.faults->plan) {
-    Moves changed = plan;
+    Moves changed = *plan;
     try {
       execution_.faults->plan(execution_.scope, program_, op_, changed);
     } catch (...) {
       throw HookFailed{std::current_exception()};
     }
-    require_executable(changed, plan);
-    plan = std::move(changed);
+    require_executable(changed, *plan);
+    return std::make_shared<const Moves>(std::move(changed));
   }
   return plan;
 }
 
 Sharded Step::collective() {
-  const Moves m = as_executed(moves());
+  const std::shared_ptr<const Moves> executed = as_executed(plan());
+  const Moves& m = *executed;
   for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += m.received(chip);
   const Summation how = summation();
   if (op_row(op_.kind).reduces) return reduce(arg(0), m, to().layout, to().shape, threads_, how);
@@ -121,8 +130,9 @@ std::optional<KeptPlaces> Step::last_tokens() const {
 }
 
 Sharded Step::last() {
-  const Moves m = as_executed(last_moves(arg(0).torus(), arg(0).local(), dim('L'), last_tokens()));
-  return transfer(arg(0), m, to().layout, to().shape, threads_);
+  const auto m = as_executed(std::make_shared<const Moves>(
+      last_moves(arg(0).torus(), arg(0).local(), dim('L'), last_tokens())));
+  return transfer(arg(0), *m, to().layout, to().shape, threads_);
 }
 
 PartialValues Step::partial_values() const {
@@ -155,7 +165,9 @@ Attention Step::attention() {
 Threshold Step::threshold() {
   const bool counts = op_.kind == OpKind::top_k;
   const Shape round{arg(0).local()[0], counts ? kCountWords : std::int64_t{kSumWords}};
-  const Moves m = as_executed(all_reduce_moves(arg(0).torus(), round, op_.axes));
+  const std::shared_ptr<const Moves> executed =
+      as_executed(std::make_shared<const Moves>(all_reduce_moves(arg(0).torus(), round, op_.axes)));
+  const Moves& m = *executed;
   const std::int64_t rounds = (counts ? kTopKWords : kTopPWords) / round[1];
   for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += rounds * m.received(chip);
   const Sampling& how = execution_.draws.sampling;
@@ -183,7 +195,12 @@ std::vector<Sharded> results(Value&&... values) {
 }  // namespace
 
 std::vector<Sharded> Step::run() {
-  if (execution_.types == nullptr) types_ = inferred();
+  if (execution_.types != nullptr)
+    memo_ = nullptr;
+  else if (memo_ == nullptr)
+    types_ = inferred();
+  else if (!memo_->is_of(args_))
+    memo_->begin(args_, inferred());
   operands_of_sort(op_, args_, threads_);
   std::vector<Sharded> made = values();
   count_field(op_, args_, made, execution_.scope.layer, execution_.config.V);

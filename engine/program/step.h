@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "engine/moves.h"
 #include "engine/program/execute.h"
 #include "engine/program/program.h"
+#include "engine/program/step_memo.h"
 #include "engine/row_tokens.h"
 #include "engine/sampling.h"
 #include "engine/summation.h"
@@ -24,12 +26,14 @@ struct HookFailed {
 /// One op of a program being run: what execute() does with it.
 class Step {
  public:
+  /// `memo` of this op, or null.
   Step(const Program& program, const Op& op, std::vector<SharedValue> args,
-       const Execution& execution)
+       const Execution& execution, OpMemo* memo = nullptr)
       : program_(program),
         op_(op),
         args_(std::move(args)),
         execution_(execution),
+        memo_(memo),
         threads_(execution.threads) {}
 
   /// From now on partial sums that it yields may be left unmade if a reduction over these axes
@@ -43,7 +47,8 @@ class Step {
  private:
   const Sharded& arg(std::size_t i) const { return *args_[i]; }
   const Type& to() const {
-    return execution_.types == nullptr ? types_[0] : execution_.types->at(op_.results[0].name);
+    if (execution_.types != nullptr) return execution_.types->at(op_.results[0].name);
+    return memo_ != nullptr ? memo_->results()[0] : types_[0];
   }
   std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
   std::int64_t V() const { return execution_.config.V; }
@@ -55,7 +60,8 @@ class Step {
   std::vector<Type> inferred() const;
   std::vector<Sharded> values();
   Moves moves() const;
-  Moves as_executed(Moves plan);
+  std::shared_ptr<const Moves> plan();
+  std::shared_ptr<const Moves> as_executed(std::shared_ptr<const Moves> plan);
   Summation summation() const;
   Sharded collective();
   bool has_padding(std::int64_t L) const;
@@ -72,8 +78,9 @@ class Step {
   const Op& op_;
   std::vector<SharedValue> args_;
   const Execution& execution_;
+  OpMemo* memo_;  ///< of the operands' types as soon as it runs; null: none, or types are given
   Threads& threads_;
-  std::vector<Type> types_;  ///< of the results, where they are inferred
+  std::vector<Type> types_;  ///< of the results, where they are inferred and there is no memo
   std::optional<Axes> reduced_;
   std::int64_t received_ = 0;
 };

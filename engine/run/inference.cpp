@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/program/step_memo.h"
 #include "engine/run/placement.h"
 #include "weights/error.h"
 #include "weights/softmax.h"
@@ -135,6 +136,15 @@ class Runner {
   }
 
  private:
+  /// What is known of a program that runs again and again.
+  struct Kept {
+    explicit Kept(const Program& program) : liveness(program), memo(program) {}
+
+    Liveness liveness;
+    ProgramMemo memo;
+    std::map<int, std::map<std::string, SharedValue>> weights;  // and constants, of each layer
+  };
+
   int layers() const { return static_cast<int>(plan_.given.model.layers); }
 
   /// Those that a phase begins with.
@@ -162,11 +172,13 @@ class Runner {
   /// none where the findings ended it.
   std::map<std::string, SharedValue> run(const Program& program, int layer,
                                          const std::map<std::string, SharedValue>& given) {
-    std::map<std::string, SharedValue> inputs;
+    Kept& kept = kept_.try_emplace(&program, program).first->second;
+    const auto [placed, is_new] = kept.weights.try_emplace(layer);
+    if (is_new) placed_.supply(program, plan_.programs(pass_->phase).torus, layer, placed->second);
+    std::map<std::string, SharedValue> inputs = placed->second;
     for (const ValueDecl& input : program.inputs)
       if (const auto at = given.find(input.role.to_string()); at != given.end())
         inputs[input.name] = at->second;
-    placed_.supply(program, plan_.programs(pass_->phase).torus, layer, inputs);
     const auto outputs = execute(program, std::move(inputs),
                                  {plan_.given.model,
                                   threads_,
@@ -182,7 +194,8 @@ class Runner {
                                   &plan_.placed,
                                   draw_by_,
                                   pass_->prefix.length,
-                                  &liveness_.try_emplace(&program, program).first->second});
+                                  &kept.liveness,
+                                  &kept.memo});
     std::map<std::string, SharedValue> by_role;
     for (const auto& [name, value] : outputs)
       by_role[program.declared(name).role.to_string()] = value;
@@ -198,10 +211,10 @@ class Runner {
   Findings* findings_;
   std::shared_ptr<const Field> field_;
   std::vector<Caches> caches_;
-  std::vector<Caches> prefixes_;    // that the rows go on from; none before they are filled
-  const PassPlan* pass_ = nullptr;  // that runs
-  Draws draw_by_;                   // what the tokens of the pass are drawn by
-  std::map<const Program*, Liveness> liveness_;  // of the plan's programs
+  std::vector<Caches> prefixes_;         // that the rows go on from; none before they are filled
+  const PassPlan* pass_ = nullptr;       // that runs
+  Draws draw_by_;                        // what the tokens of the pass are drawn by
+  std::map<const Program*, Kept> kept_;  // of the plan's programs
 };
 
 /// What the rows of a run have generated so far.
