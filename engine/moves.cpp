@@ -49,6 +49,10 @@ std::int64_t Moves::received(int chip) const {
 }
 
 void require_executable(const Moves& changed, const Moves& plan) {
+  require_executable(changed, plan, static_cast<int>(plan.pieces.size()));
+}
+
+void require_executable(const Moves& changed, const Moves& plan, int senders) {
   const auto refuse = [](std::string_view why) {
     throw Error("transfer_c1", fmt::format("a changed transfer plan {}", why));
   };
@@ -61,9 +65,9 @@ void require_executable(const Moves& changed, const Moves& plan) {
   };
   for (std::size_t chip = 0; chip < changed.pieces.size(); ++chip)
     for (const Piece& piece : changed.pieces[chip]) {
-      if (piece.from_chip < 0 || piece.from_chip >= static_cast<int>(plan.pieces.size()))
+      if (piece.from_chip < 0 || piece.from_chip >= senders)
         refuse(fmt::format("takes a piece from chip number {}, and there are {}", piece.from_chip,
-                           plan.pieces.size()));
+                           senders));
       if (!within(piece.from, plan.from_local) || !within(piece.to, plan.to_local))
         refuse(fmt::format("has a piece outside its shards, of chip number {} for {}",
                            piece.from_chip, chip));

@@ -34,6 +34,8 @@ struct Moves {
 /// Throws Error("transfer_c1", ...) unless `changed` is a plan between the same shards as `plan`,
 /// every piece of which is inside the shard there and here.
 void require_executable(const Moves& changed, const Moves& plan);
+/// The same of what the chips of a torus with `senders` chips send to those of another.
+void require_executable(const Moves& changed, const Moves& plan, int senders);
 
 /// How each collective routes blocks (paper §3.1, Fig A.1). `from` and `to` are the local shapes
 /// before and after; dims are places in the layout. Groups are the chips along `axes`, in the block

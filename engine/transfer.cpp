@@ -61,7 +61,7 @@ ChipArrays<T> move_arrays(const ChipArrays<T>& from, const Moves& moves, const C
                           std::int64_t width, Threads& threads) {
   const auto count = static_cast<std::size_t>(element_count(moves.to_local) * width);
   const Runs runs(moves);
-  return made_by<T>(groups, from.size(), count, threads, [&](std::int64_t chip, T* to) {
+  return made_by<T>(groups, moves.pieces.size(), count, threads, [&](std::int64_t chip, T* to) {
     std::vector<Copy<T>> copies;
     for (const Piece& piece : moves.pieces[static_cast<std::size_t>(chip)])
       copies.push_back({from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
@@ -124,9 +124,14 @@ Partial move_partial(const Partial& from, const Moves& moves, const ChipGroups& 
 
 Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                  Threads& threads) {
-  ChipGroups groups(value.torus(), threads);
+  return transfer(value, moves, value.torus(), layout, shape, threads);
+}
+
+Sharded transfer(const Sharded& value, const Moves& moves, const Torus& target,
+                 const Layout& layout, const Shape& shape, Threads& threads) {
+  ChipGroups groups(target, threads);
   groups.split(moves, value);
-  return {value.torus(), layout, shape,
+  return {target, layout, shape,
           std::visit(
               [&](const auto& data) -> Sharded::Data {
                 using Kind = std::decay_t<decltype(data)>;

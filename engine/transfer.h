@@ -9,7 +9,7 @@
 namespace shardproof {
 
 // The level below engine/collectives.h: a plan of who receives what is carried out as it is, right
-// or wrong. The result has the layout and shape that the caller says; both throw
+// or wrong. The result has the layout and shape that the caller says; all throw
 // Error("sharded_c1", ...) where these do not fit what the plan gives.
 
 /// Executes a plain move (all_gather, all_to_all, permute_axes, slice, last): every chip's new
@@ -17,6 +17,9 @@ namespace shardproof {
 /// origins. Lockstep: a pure function of the shards.
 Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                  Threads& threads);
+/// The same to the chips of another torus, of a complete value (engine/crossing.h).
+Sharded transfer(const Sharded& value, const Moves& moves, const Torus& target,
+                 const Layout& layout, const Shape& shape, Threads& threads);
 
 /// Executes a reduction (reduce_scatter, all_reduce): every chip sums the pieces it receives. If
 /// `layout` is complete the sums are rounded, once; otherwise they stay partial, values and bounds

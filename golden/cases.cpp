@@ -323,7 +323,10 @@ std::vector<Case> simpler(const Case& c) {
     });
   }
   propose([](Case& next) { next.lengths = {}; });
-  propose([](Case& next) { next.lengths.cycle.resize(next.lengths.cycle.empty() ? 0 : 1); });
+  propose([](Case& next) {
+    std::vector<std::int64_t>& cycle = next.lengths.cycle;
+    if (!cycle.empty()) cycle.erase(cycle.begin() + 1, cycle.end());
+  });
   propose([](Case& next) {
     if (!next.lengths.cycle.empty()) next.lengths.cycle.pop_back();
   });
@@ -338,6 +341,11 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.pad_vocab = 0; });
   propose([](Case& next) {
     if (next.pad_vocab != 0) next.model.V = std::exchange(next.pad_vocab, 0);
+  });
+  // One slice; or the smallest that decodes.
+  propose([](Case& next) { next.decode_torus.reset(); });
+  propose([](Case& next) {
+    if (next.decode_torus) next.decode_torus = Torus(1, 1, 1);
   });
   propose([](Case& next) { next.model.layers = 1; });
   propose([](Case& next) { next.model.layers = std::min<std::int64_t>(2, next.model.layers); });

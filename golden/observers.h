@@ -26,6 +26,10 @@ class Observers : public Observer {
              std::int64_t elements) override {
     for (Observer* each : all_) each->moved(scope, program, op, elements);
   }
+  void crossed(const Scope& scope, const Program& program, const ValueDecl& declared,
+               std::int64_t elements) override {
+    for (Observer* each : all_) each->crossed(scope, program, declared, elements);
+  }
 
  private:
   std::vector<Observer*> all_;

@@ -33,6 +33,7 @@ class Guarded : public Observer {
   /// The same hooks; `hooks` and this outlive them.
   FaultHooks faults(const FaultHooks& hooks) {
     return {.plan = hook(hooks.plan),
+            .crossing = hook(hooks.crossing),
             .computed = hook(hooks.computed),
             .result = hook(hooks.result),
             .weight = hook(hooks.weight)};
@@ -45,6 +46,10 @@ class Guarded : public Observer {
   void moved(const Scope& scope, const Program& program, const Op& op,
              std::int64_t elements) override {
     guard([&] { guarded_->moved(scope, program, op, elements); });
+  }
+  void crossed(const Scope& scope, const Program& program, const ValueDecl& declared,
+               std::int64_t elements) override {
+    guard([&] { guarded_->crossed(scope, program, declared, elements); });
   }
 
   void rethrow() const {

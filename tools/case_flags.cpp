@@ -16,6 +16,7 @@ namespace {
 const std::map<std::string, std::string>& descriptions() {
   static const std::map<std::string, std::string> all{
       {"torus", "Chips, XxYxZ [2x2x2]"},
+      {"decode_torus", "Chips of a second slice, which decodes and\npulls the caches [as torus]"},
       {"model", "PRESET[,KEY=VALUE...] [palm-tiny];\nsee shardproof list models"},
       {"prefill", "Strategy of the prefill [ws2d:heads];\nsee shardproof list strategies"},
       {"decode", "Strategy of the decode steps [as prefill]"},

@@ -432,7 +432,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->type_name("LABEL");
   // No sum is made, so none has a regime.
   options->flags.add_to(
-      *verb, {"decode", "chunk", "gen", "seed", "regime", "schedule", "acc"},
+      *verb, {"decode_torus", "decode", "chunk", "gen", "seed", "regime", "schedule", "acc"},
       {{"torus", "Chips, XxYxZ [4x2x3]"},
        {"prefill", "The prefill's strategy [the same]"},
        {"batch", "Rows [as many as chips]"},

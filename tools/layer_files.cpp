@@ -117,7 +117,7 @@ Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::strin
                                           "the prefill alone: add --decode NAME or "
                                           "--program-decode FILE, or leave gen at 1",
                                           c.gen, *files.program_prefill));
-  if (decode && c.gen > 1 && smallest_length(*decode, c.torus) > 1)
+  if (decode && c.gen > 1 && smallest_length(*decode, c.torus_of(Phase::decode)) > 1)
     throw Error("program_f6",
                 fmt::format("{} shards L, the positions of a pass, and a decode step has one: give "
                             "it as --program-prefill",
@@ -126,7 +126,7 @@ Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::strin
   if (decode) c.decode = *decode;
   if (!flags.has("batch", line)) {
     std::int64_t unit = smallest_batch(c.prefill, c.torus);
-    if (!alone) unit = std::lcm(unit, smallest_batch(c.decode, c.torus));
+    if (!alone) unit = std::lcm(unit, smallest_batch(c.decode, c.torus_of(Phase::decode)));
     c.batch = (std::max<std::int64_t>(c.prefix.rows, 1) + unit - 1) / unit * unit;
   }
   if (prefill && !flags.has("prompt", line)) {

@@ -230,8 +230,8 @@ PromptRows read_rows(const Options& o, const std::string& line, Case& c,
   c.prompt = prompt.longest();
   if (!o.flags.has("chunk", line)) c.chunk = c.prompt;
   if (!o.flags.has("batch", line)) {
-    const std::int64_t unit =
-        std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus));
+    const std::int64_t unit = std::lcm(smallest_batch(c.prefill, c.torus),
+                                       smallest_batch(c.decode, c.torus_of(Phase::decode)));
     c.batch = (std::ssize(prompt.lengths) + unit - 1) / unit * unit;
   }
   c.prefix = prompt.prefix(c.batch);

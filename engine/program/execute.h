@@ -43,6 +43,8 @@ class Observer {
   virtual bool reads_partials() const { return true; }
   /// Elements that crossed between chips in a collective, over all chips.
   virtual void moved(const Scope&, const Program&, const Op&, std::int64_t) {}
+  /// Elements that all chips of one torus pulled from those of another, of an input of a program.
+  virtual void crossed(const Scope&, const Program&, const ValueDecl&, std::int64_t) {}
 };
 
 struct Execution {

@@ -25,6 +25,9 @@ struct FaultHooks {
   /// May change who receives what in a step that moves or reduces (a collective, slice, last),
   /// before it is carried out: e.g. by without_transfer (engine/faults.h).
   std::function<void(const Scope&, const Program&, const Op&, Moves& plan)> plan;
+  /// May change which chips of one torus send what to those of another, of a cache that this
+  /// program takes (engine/crossing.h).
+  std::function<void(const Scope&, const Program&, const ValueDecl&, Moves& plan)> crossing;
   /// May change what one chip computed of a step's result, where it lies: the fault of one chip's
   /// executor. Called once for each chip that computed by itself; chips that share its result have
   /// the change, too (docs/spec.md section 3.2). `made` are the chip's numbers, of partial sums the

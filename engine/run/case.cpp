@@ -77,7 +77,8 @@ void expand(std::string_view shorthand, Case& c) {
 
 const std::vector<std::string>& case_keys() {
   static const std::vector<std::string> keys = [] {
-    std::vector<std::string> all{"torus", "model", "prefill", "decode", "block", "numerics"};
+    std::vector<std::string> all{"torus",  "decode_torus", "model",   "prefill",
+                                 "decode", "block",        "numerics"};
     for (const NumericsKey& key : numerics_keys()) all.emplace_back(key.name);
     for (const char* key :
          {"batch", "prompt", "lengths", "prefix", "chunk", "gen", "seed", "pad_heads", "pad_vocab"})
@@ -96,6 +97,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   };
   Case c;
   if (const auto* v = get("torus")) c.torus = Torus::parse(*v);
+  if (const auto* v = get("decode_torus")) c.decode_torus = Torus::parse(*v);
   if (const auto* v = get("model"))
     c.model = parse_model(*v);
   else
@@ -124,9 +126,9 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   const auto at_least = [](std::int64_t value, std::int64_t unit) {
     return (value + unit - 1) / unit * unit;
   };
-  c.batch =
-      at_least(std::max<std::int64_t>(c.prefix.rows, 1),
-               std::lcm(smallest_batch(c.prefill, c.torus), smallest_batch(c.decode, c.torus)));
+  c.batch = at_least(std::max<std::int64_t>(c.prefix.rows, 1),
+                     std::lcm(smallest_batch(c.prefill, c.torus),
+                              smallest_batch(c.decode, c.torus_of(Phase::decode))));
   c.prompt = c.prefix.length + at_least(c.prompt, smallest_length(c.prefill, c.torus));
   if (const auto* v = get("batch")) c.batch = positive("batch", *v);
   if (const auto* v = get("prompt")) c.prompt = positive("prompt", *v);
@@ -161,13 +163,21 @@ std::string print_case(const Case& c) {
     return value == 0 ? "" : fmt::format(" {}={}", key, value);
   };
   return fmt::format(
-      "torus={} model={}{}{} block={}{} batch={} prompt={}{}{} chunk={} gen={} "
+      "torus={}{} model={}{}{} block={}{} batch={} prompt={}{}{} chunk={} gen={} "
       "seed={}{}{}{}",
-      c.torus.to_string(), print_model(model), phase("prefill", c.prefill),
+      c.torus.to_string(), c.decode_torus ? " decode_torus=" + c.decode_torus->to_string() : "",
+      print_model(model), phase("prefill", c.prefill),
       prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block), numerics, c.batch,
       c.prompt, c.lengths.given() ? " lengths=" + c.lengths.to_string() : "",
       c.prefix.given() ? " prefix=" + c.prefix.to_string() : "", c.chunk, c.gen, c.seed,
       given("pad_heads", c.pad_heads), given("pad_vocab", c.pad_vocab), print_sampling(c.sampling));
+}
+
+void require_one_torus(const Case& c, std::string_view what) {
+  if (c.decode_torus)
+    throw Error("case_split", fmt::format("decode_torus={}: {} is of one torus; legal: leave "
+                                          "decode_torus out",
+                                          c.decode_torus->to_string(), what));
 }
 
 bool has_program(const Case& c) {

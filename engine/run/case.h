@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,13 @@ struct Case {
   /// (engine/run/dim_padding.h).
   std::int64_t pad_heads = 0, pad_vocab = 0;
   Sampling sampling = {};
+  /// Of the chips that decode, where they are a slice of their own beside `torus`, which prefills:
+  /// the caches go from the one to the other (docs/split.md).
+  std::optional<Torus> decode_torus = {};
 
+  const Torus& torus_of(Phase phase) const {
+    return phase == Phase::decode && decode_torus ? *decode_torus : torus;
+  }
   /// Throws what lengths_of_rows, require_prefix and Passes throw.
   Passes passes() const;
   bool operator==(const Case&) const = default;
@@ -55,10 +62,15 @@ const std::vector<std::string>& case_keys();
 /// Strategy and the setters of numerics_keys() throw.
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
-/// Every key in one fixed order, those of lengths, prefixes and padding only where they are given;
+/// Every key in one fixed order, those of the decode's torus, lengths, prefixes and padding only
+/// where they are given;
 /// parse_case(print_case(c)) == c. The phase of a layer program is left out, as is the decode's
 /// after a prefill's program without decode steps.
 std::string print_case(const Case& c);
+
+/// Throws Error("case_split", ...) if the case decodes on a torus of its own, which `what` ("a
+/// trace") cannot say.
+void require_one_torus(const Case& c, std::string_view what);
 
 /// Whether a phase is a user's layer program.
 bool has_program(const Case& c);

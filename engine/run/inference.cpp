@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/program/step_memo.h"
+#include "engine/run/cache_crossing.h"
 #include "engine/run/placement.h"
 #include "weights/error.h"
 #include "weights/softmax.h"
@@ -128,11 +129,11 @@ class Runner {
       for (const Caches& cache : caches_)
         prefixes_.push_back({prefix_cache(cache.k), prefix_cache(cache.v)});
       empty_caches(plan_.prefill, plan_.passes.batch());
-      lead(prefixes_, plan_.prefix_hand_over, "prefix ");
+      lead(prefixes_, plan_.prefix_hand_over, "prefix ", /*cross=*/false);
       return;
     }
-    lead(caches_, plan_.hand_over, "");
-    lead(prefixes_, plan_.prefix_to_decode, "prefix ");
+    lead(caches_, plan_.hand_over, "", plan_.crosses);
+    lead(prefixes_, plan_.prefix_to_decode, "prefix ", plan_.crosses);
   }
 
  private:
@@ -157,12 +158,20 @@ class Runner {
     caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
   }
 
-  /// Caches through a hand-over, which calls them this and "k_cache", "v_cache".
-  void lead(std::vector<Caches>& caches, const Program& program, const std::string& word) {
-    if (program.ops.empty()) return;
+  /// Caches through a hand-over, which calls them this and "k_cache", "v_cache"; first, if they
+  /// `cross`, to the torus of the decode, where also a program without ops shows what arrived.
+  void lead(std::vector<Caches>& caches, const Program& program, const std::string& word,
+            bool cross) {
+    if (program.ops.empty() && !cross) return;
     for (std::size_t l = 0; l < caches.size() && !ended(); ++l) {
       Caches& cache = caches[l];
       const std::string k = word + "k_cache", v = word + "v_cache";
+      if (cross) {
+        const CacheCrossing crossing(program, plan_.decode.torus,
+                                     execution(program, static_cast<int>(l)));
+        cache = {crossing.of(cache.k, k), crossing.of(cache.v, v)};
+        if (ended()) return;
+      }
       auto out = run(program, static_cast<int>(l), {{k, cache.k}, {v, cache.v}});
       cache = {out[k], out[v]};
     }
@@ -179,27 +188,31 @@ class Runner {
     for (const ValueDecl& input : program.inputs)
       if (const auto at = given.find(input.role.to_string()); at != given.end())
         inputs[input.name] = at->second;
-    const auto outputs = execute(program, std::move(inputs),
-                                 {plan_.given.model,
-                                  threads_,
-                                  observer_,
-                                  {pass_->name, pass_->previous, layer},
-                                  plan_.given.numerics,
-                                  hazards_,
-                                  /*donate_inputs=*/true,
-                                  &faults_,
-                                  findings_,
-                                  pass_->rows,
-                                  nullptr,
-                                  &plan_.placed,
-                                  draw_by_,
-                                  pass_->prefix.length,
-                                  &kept.liveness,
-                                  &kept.memo});
+    const auto outputs = execute(program, std::move(inputs), execution(program, layer));
     std::map<std::string, SharedValue> by_role;
     for (const auto& [name, value] : outputs)
       by_role[program.declared(name).role.to_string()] = value;
     return by_role;
+  }
+
+  Execution execution(const Program& program, int layer) {
+    Kept& kept = kept_.try_emplace(&program, program).first->second;
+    return {plan_.given.model,
+            threads_,
+            observer_,
+            {pass_->name, pass_->previous, layer},
+            plan_.given.numerics,
+            hazards_,
+            /*donate_inputs=*/true,
+            &faults_,
+            findings_,
+            pass_->rows,
+            nullptr,
+            &plan_.placed,
+            draw_by_,
+            pass_->prefix.length,
+            &kept.liveness,
+            &kept.memo};
   }
 
   const RunPlan& plan_;

@@ -22,6 +22,11 @@ void require_numbers(const Case& c) {
   if (c.prompt < 1) throw Error("case_prompt", fmt::format("prompt={}: at least 1", c.prompt));
   if (c.chunk < 1 || c.chunk > c.prompt)
     throw Error("case_chunk", fmt::format("chunk={}: from 1 to prompt={}", c.chunk, c.prompt));
+  if (c.decode_torus && c.gen == 1)
+    throw Error("case_split",
+                fmt::format("decode_torus={} beside gen=1, which has no decode steps; legal: gen "
+                            "from 2 on, or leave decode_torus out",
+                            c.decode_torus->to_string()));
   if (c.numerics.loop != Loop::none && c.prefill.program() != nullptr &&
       c.decode.program() != nullptr)
     throw Error("case_numerics",
@@ -87,7 +92,7 @@ void require_programs(const Case& c, const ModelConfig& placed, const Passes& pa
       findings.add(std::move(found));
       continue;
     }
-    type_check.types(*layer, pass.name, c.torus, {passes.batch(), pass.L, c.prompt});
+    type_check.types(*layer, pass.name, c.torus_of(pass.phase), {passes.batch(), pass.L, c.prompt});
   }
   if (!findings.all().empty()) throw FindingsError(findings.all());
 }
@@ -97,10 +102,11 @@ void require_legal(const Case& c, const ModelConfig& placed, const Passes& passe
   require_programs(c, placed, passes, until);
   std::vector<Strategy> phases{c.prefill};
   if (passes.decodes()) {
-    phases.push_back(c.decode);
+    if (!c.decode_torus) phases.push_back(c.decode);
     if (c.decode.program() == nullptr) require_decodes(c.decode);
   }
   require_legal(phases, c.model, c.torus, c.batch, &placed);
+  if (c.decode_torus) require_legal({c.decode}, c.model, *c.decode_torus, c.batch, &placed);
   if (c.prefill.program() == nullptr)
     require_lengths(c.prefill, c.torus, c.prompt, c.chunk, c.prefix);
 }
@@ -119,19 +125,21 @@ Extents extents(const ModelConfig& model, const Passes& passes, Phase phase) {
 /// it does not, every chip has all of them.
 PartitionedLayer layer_of(const Case& c, const Strategy& strategy, Phase phase,
                           const Extents& all) {
-  const bool divides = all.at('B') % smallest_batch(strategy, c.torus) == 0;
+  const Torus& torus = c.torus_of(phase);
+  const bool divides = all.at('B') % smallest_batch(strategy, torus) == 0;
   if (phase != Phase::prefix || divides)
-    return partition(strategy.table(), c.model, all, c.torus, c.numerics);
-  return partition(without_batch(strategy.table()), c.model, all, c.torus, c.numerics);
+    return partition(strategy.table(), c.model, all, torus, c.numerics);
+  return partition(without_batch(strategy.table()), c.model, all, torus, c.numerics);
 }
 
 PhasePrograms phase_programs(const Case& c, const ModelConfig& placed, const Passes& passes,
                              Phase phase) {
   const Strategy& strategy = phase == Phase::decode ? c.decode : c.prefill;
   const Extents all = extents(placed, passes, phase);
+  const Torus& torus = c.torus_of(phase);
   if (const Program* layer = strategy.program())
-    return programs_around(*layer, c.model, all, c.torus, c.numerics.act, c.sampling);
-  return programs_around(layer_of(c, strategy, phase, all), c.model, all, c.torus, c.numerics.act,
+    return programs_around(*layer, c.model, all, torus, c.numerics.act, c.sampling);
+  return programs_around(layer_of(c, strategy, phase, all), c.model, all, torus, c.numerics.act,
                          c.sampling);
 }
 
@@ -153,17 +161,22 @@ RunPlan make_plan(const Case& c, Findings::Until until) {
   require_legal(c, plan.placed, plan.passes, until);
   plan.prefill = phase_programs(c, plan.placed, plan.passes, Phase::prefill);
   // A program that shards no L is the same for every length.
-  const bool shared = !plan.passes.decodes() || (c.prefill == c.decode && decodes(c.decode));
+  const bool same_torus = c.torus_of(Phase::decode) == c.torus;
+  const bool shared =
+      !plan.passes.decodes() || (c.prefill == c.decode && decodes(c.decode) && same_torus);
   plan.decode = shared ? plan.prefill : phase_programs(c, plan.placed, plan.passes, Phase::decode);
   const Extents caches = extents(plan.placed, plan.passes, Phase::prefill);
-  const Torus& torus = plan.prefill.torus;
-  plan.hand_over = hand_over(plan.prefill.cache, plan.decode.cache, caches, torus);
+  plan.crosses = c.decode_torus.has_value();
+  const Torus& torus = plan.hand_over_torus();
+  plan.hand_over = hand_over(plan.crosses ? plan.decode.cache : plan.prefill.cache,
+                             plan.decode.cache, caches, torus);
   if (!c.prefix.given()) return plan;
   plan.prefix = phase_programs(c, plan.placed, plan.passes, Phase::prefix);
-  plan.prefix_hand_over =
-      prefix_hand_over(as_prefixes(plan.prefix.cache), plan.prefill.prefix_cache, caches, torus);
+  plan.prefix_hand_over = prefix_hand_over(as_prefixes(plan.prefix.cache),
+                                           plan.prefill.prefix_cache, caches, plan.prefill.torus);
+  const PhasePrograms& before = plan.crosses ? plan.decode : plan.prefill;
   plan.prefix_to_decode =
-      prefix_to_decode(plan.prefill.prefix_cache, plan.decode.prefix_cache, caches, torus);
+      prefix_to_decode(before.prefix_cache, plan.decode.prefix_cache, caches, torus);
   return plan;
 }
 

@@ -24,8 +24,13 @@ struct RunPlan {
                        ///< is moved; what values mean is the given model's
   Passes passes;
   PhasePrograms prefill, decode;  ///< of a run without decode steps the decode's are the prefill's
-  Program hand_over;              ///< of a layer's caches, after the prefill and on its torus
+  /// Of a layer's caches, after the prefill and on its torus; where they cross, of what arrives on
+  /// the decode's torus, and without ops.
+  Program hand_over;
   PhasePrograms prefix;  ///< of the passes over prefixes, by the prefill's table; else without ops
+  /// Whether prefill and decode are on tori of their own: all caches go from the one to the other
+  /// before the hand-over.
+  bool crosses = false;
   /// Of a layer's caches of prefixes: after the passes over them, whose torus is the prefill's, and
   /// after the prefill. Without prefixes they have no inputs.
   Program prefix_hand_over, prefix_to_decode;
@@ -35,6 +40,9 @@ struct RunPlan {
   std::int64_t row_id(std::size_t row) const {
     return row_ids.empty() ? static_cast<std::int64_t>(row) : row_ids.at(row);
   }
+
+  /// Of hand_over and prefix_to_decode.
+  const Torus& hand_over_torus() const { return crosses ? decode.torus : prefill.torus; }
 
   const PhasePrograms& programs(Phase phase) const {
     if (phase == Phase::prefix) return prefix;
@@ -47,6 +55,7 @@ struct RunPlan {
 /// throw), what partition() throws, and Error: "case_numerics" (a loop beside a user's
 /// programs, which have their own), "case_gen", "case_batch", "case_prompt" (below 1),
 /// "case_pad" (what require_padding says), "case_chunk" (not from 1 to the prompt's length),
+/// "case_split" (a torus of the decode's own without decode steps),
 /// "case_sampling" (numbers of sampling that are out of range, or beside greedy; random with
 /// regime=field), "case_prefix" (what require_prefix says; a layer program, which has one cache),
 /// "case_positions" (more positions than the RoPE tables have). What is wrong with

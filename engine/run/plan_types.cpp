@@ -77,13 +77,14 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
   const std::int64_t M = plan.passes.cached_by_prefill();
   const SharedPrefix prefix = plan.passes.prefix();
   const PassExtents caches{plan.passes.batch(), M, M, prefix.rows, prefix.length};
-  const auto of_caches = [&](const Program& program, const std::string& in) {
-    return type_check.types(program, in, plan.prefill.torus, caches);
+  const auto of_caches = [&](const Program& program, const std::string& in, const Torus& torus) {
+    return type_check.types(program, in, torus, caches);
   };
-  types.hand_over = of_caches(plan.hand_over, prefilled);
+  const Torus& torus = plan.hand_over_torus();
+  types.hand_over = of_caches(plan.hand_over, prefilled, torus);
   if (prefix.given()) {
-    types.prefix_hand_over = of_caches(plan.prefix_hand_over, prefixed);
-    types.prefix_to_decode = of_caches(plan.prefix_to_decode, prefilled);
+    types.prefix_hand_over = of_caches(plan.prefix_hand_over, prefixed, plan.prefill.torus);
+    types.prefix_to_decode = of_caches(plan.prefix_to_decode, prefilled, torus);
   }
   if (!findings.all().empty()) return std::nullopt;
   return types;

@@ -135,6 +135,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     throw Error("compare_case", "the trace has no case; say it with --case LINE");
   Claim claim;
   claim.given = parse_case(line ? *line : *own);
+  require_one_torus(claim.given, "a trace");
   if (own != nullptr && line) {
     const Case theirs = parse_case(*own);
     differ("torus", claim.given.torus.to_string(), theirs.torus.to_string());

@@ -150,6 +150,7 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
 }
 
 void require_exact(const Case& named) {
+  require_one_torus(named, "a golden");
   if (named.numerics.regime != Regime::exact)
     throw Error("golden_case", fmt::format("regime={}; a golden is of regime=exact",
                                            to_string(named.numerics.regime)));

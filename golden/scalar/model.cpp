@@ -198,8 +198,11 @@ bool ScalarModel::next_pass() {
 }
 
 void ScalarModel::hand_over(Phase next) {
-  const auto through = [&](const Program& program, std::vector<Known>& caches) {
-    for (std::size_t l = 0; l < caches.size() && !program.ops.empty(); ++l)
+  const auto through = [&](const Program& program, std::vector<Known>& caches,
+                           bool crossed = false) {
+    // What has crossed to another torus is shown there also where no op follows.
+    if (program.ops.empty() && !crossed) return;
+    for (std::size_t l = 0; l < caches.size(); ++l)
       caches[l] = run(program, static_cast<int>(l), caches[l]);
   };
   if (pass_.phase == Phase::prefix && next != Phase::prefix) {
@@ -210,8 +213,8 @@ void ScalarModel::hand_over(Phase next) {
     empty_caches(prompt_.shape[0]);
   }
   if (pass_.phase == Phase::prefill && next == Phase::decode) {
-    through(plan_.hand_over, caches_);
-    if (plan_.passes.prefix().given()) through(plan_.prefix_to_decode, prefixes_);
+    through(plan_.hand_over, caches_, plan_.crosses);
+    if (plan_.passes.prefix().given()) through(plan_.prefix_to_decode, prefixes_, plan_.crosses);
   }
 }
 

@@ -58,7 +58,8 @@ int wire_roundings(const RunPlan& plan) {
   if (numerics.acc == FloatType::bf16) {
     // The longest sum: block_out's, of both contractions of a parallel block.
     const ModelConfig& m = plan.placed;
-    most += static_cast<int>(std::max(m.E, m.F + m.H * m.Q)) + plan.given.torus.chips();
+    most += static_cast<int>(std::max(m.E, m.F + m.H * m.Q)) +
+            std::max(plan.prefill.torus.chips(), plan.decode.torus.chips());
   }
   return most;
 }

@@ -33,7 +33,7 @@ class Trace : public Observer {
  public:
   /// Throws Error: "trace_c1" (a path where no file can be made), "trace_c2" (a trace too large for
   /// the machine's memory together with the run, or for the disk; the size is named), "trace_c3"
-  /// (regime=field: a trace is of floats).
+  /// (regime=field: a trace is of floats), "case_split" (a case of two tori).
   /// `weights_given`: they were not made from the case's seed.
   Trace(const TypedPlan& typed, std::filesystem::path target, bool weights_given = false);
   ~Trace() override;

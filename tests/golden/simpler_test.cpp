@@ -122,6 +122,8 @@ TEST(Simpler, TakesBackKeysThatDependOnOthers) {
   expect(changed("", "regime=f32 wire=bf16"), changed("", "regime=f32"));
   expect(changed("", "regime=f32 loop=both-half"), changed("", "regime=f32"));
   expect(changed("", "prompt=4 chunk=4"), changed("", "prompt=3 chunk=3"));
+  expect(changed("", "gen=2 decode_torus=1x2x1"), changed("", "gen=2"));
+  expect(changed("", "gen=2 decode_torus=1x2x1"), changed("", "gen=2 decode_torus=1x1x1"));
   // What is padded may be the model's own instead.
   expect(changed("H=4,K=2", "pad_heads=6"), changed("H=6,K=3", ""));
   expect(changed("V=4", "pad_vocab=6"), changed("V=6", ""));

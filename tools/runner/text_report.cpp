@@ -40,6 +40,7 @@ std::string beyond_columns(const Case& c) {
   say("loop", to_string(c.numerics.loop), "none");
   say("acc", to_string(c.numerics.acc), "f32");
   say("wire", to_string(c.numerics.wire), "f32");
+  if (c.decode_torus) say("decode_torus", c.decode_torus->to_string(), "");
   say("lengths", c.lengths.to_string(), "");
   say("prefix", c.prefix.to_string(), "");
   if (c.chunk != c.prompt) say("chunk", std::to_string(c.chunk), "");

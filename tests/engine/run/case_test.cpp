@@ -52,6 +52,17 @@ TEST(Case, PrintsPaddingOnlyWhereItIsGiven) {
   EXPECT_EQ(label_of("pad_vocab=263"), "case_pad");
 }
 
+TEST(Case, PrintsATorusOfTheDecodesOnlyWhereItIsGiven) {
+  EXPECT_EQ(print_case(parse_case("")).find("decode_torus"), std::string::npos);
+  const std::string line = print_case(parse_case("decode_torus=1x2x1 torus=2x1x1"));
+  EXPECT_TRUE(line.starts_with("torus=2x1x1 decode_torus=1x2x1 model=palm-tiny ")) << line;
+  EXPECT_EQ(print_case(parse_case(line)), line);
+  const Case one = parse_case("torus=1x2x1"), two = parse_case("torus=1x2x1 decode_torus=1x2x1");
+  EXPECT_NE(one, two);  // a slice of its own, also of the same shape
+  EXPECT_EQ(label_of("decode_torus=2x1"), "torus_c0");
+  EXPECT_EQ(label_of("decode_torus=1x1x1 gen=1"), "case_split");
+}
+
 TEST(Case, PrintsPrefixesOnlyWhereTheyAreGivenBehindLengths) {
   EXPECT_EQ(print_case(parse_case("")).find("prefix"), std::string::npos);
   const std::string line =
