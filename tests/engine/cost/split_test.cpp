@@ -172,6 +172,16 @@ TEST(Split, ARateNeedsMoreChips) {
   EXPECT_DOUBLE_EQ(split.highest_rate, 0.5);
 }
 
+/// Prefills of a tenth of a second are too many for a transfer of one.
+TEST(Split, TheTransferKeepsUpToo) {
+  const std::vector<PrefillSlice> fast{{Torus(1, 1, 1), Layout::parse("BMKQ"), 0.1}};
+  SplitGoal goal = kGoal;
+  goal.rate = 0.75;
+  EXPECT_EQ(plan_split(kModel, fast, decodes(), goal).highest_rate, 1.0);
+  goal.rate = 1.5;
+  EXPECT_EQ(label([&] { plan_split(kModel, fast, decodes(), goal); }), "split_c2");
+}
+
 TEST(Split, SaysTheNearestFeasible) {
   const auto asked = [](const std::function<void(SplitGoal&)>& change) {
     SplitGoal goal = kGoal;
@@ -216,7 +226,7 @@ RC_GTEST_PROP(Split, NoPairThatMeetsTheGoalHasFewerChips, ()) {
     second.push_back({draw_torus(), draw_layout("BMKQ"), draw_int(1, 40) / 64.0, draw_int(1, 9)});
   SplitGoal goal = kGoal;
   goal.ttft = draw_int(1, 50) / 8.0, goal.tpot = draw_int(1, 50) / 64.0;
-  goal.rate = draw_int(0, 8) / 16.0;
+  goal.rate = draw_int(0, 8) / *rc::gen::element(4.0, 16.0);
   int least = std::numeric_limits<int>::max();
   for (const PrefillSlice& a : first)
     for (const DecodeSlice& b : second) {
