@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include "weights/error.h"
@@ -256,6 +257,16 @@ std::int64_t whole_number(const CLI::App& verb, std::string_view flag, const std
   if (error != std::errc() || at != end)
     throw Error("flag_c3", fmt::format("{} {}: an integer is expected ({})", flag, shown(text),
                                        help_of(verb)));
+  return value;
+}
+
+double decimal_number(const CLI::App& verb, std::string_view flag, const std::string& text) {
+  double value = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end || !std::isfinite(value))
+    throw Error("flag_c8", fmt::format("{} {}: a decimal number is expected ({})", flag,
+                                       shown(text), help_of(verb)));
   return value;
 }
 

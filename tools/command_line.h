@@ -25,6 +25,21 @@ std::string help_of(const CLI::App& verb);
 std::int64_t whole_number(const CLI::App& verb, std::string_view flag, const std::string& text,
                           std::int64_t least, std::int64_t most);
 
+/// Reads the decimal number that `flag` was given. Throws Error("flag_c8", ...) naming flag, value
+/// and the verb's help.
+double decimal_number(const CLI::App& verb, std::string_view flag, const std::string& text);
+
+/// Adds a flag that takes a decimal number.
+inline CLI::Option* add_decimal(CLI::App& verb, const std::string& flag, double& out,
+                                const std::string& text) {
+  return verb
+      .add_option_function<std::string>(
+          flag,
+          [&verb, &out, flag](const std::string& word) { out = decimal_number(verb, flag, word); },
+          text)
+      ->type_name("X");
+}
+
 /// Adds a flag that takes a whole number of type T, an integer or an optional of one.
 template <class T>
 CLI::Option* add_number(CLI::App& verb, const std::string& flag, T& out, const std::string& text,

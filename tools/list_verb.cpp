@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/cost/chip.h"
 #include "engine/strategies/strategy.h"
 #include "tools/rules.h"
 #include "tools/runner/json_text.h"
@@ -148,6 +149,35 @@ int list_ops(bool json) {
   return 0;
 }
 
+int list_chips(bool json) {
+  nlohmann::json entries = nlohmann::json::array();
+  if (!json) fmt::print("# Chips, as a file of your own has them (docs/cost.md).\n");
+  for (const cost::Chip& chip : cost::all_chips()) {
+    if (!json) {
+      fmt::print("\n{}", cost::print_chip(chip));
+      continue;
+    }
+    nlohmann::json peaks = nlohmann::json::object();
+    for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8})
+      if (chip.has_peak(type)) peaks[std::string(to_string(type))] = chip.peak(type);
+    entries.push_back({{"chip", chip.name},
+                       {"description", chip.description},
+                       {"peaks", peaks},
+                       {"hbm", chip.hbm},
+                       {"hbm_bandwidth", chip.hbm_bandwidth},
+                       {"bandwidth", chip.bandwidth},
+                       {"axis_bandwidth", chip.axis_bandwidth},
+                       {"hop_latency", chip.hop_latency},
+                       {"all_to_all", chip.all_to_all},
+                       {"host", chip.host},
+                       {"host_bandwidth", chip.host_bandwidth},
+                       {"min_axis", chip.min_axis},
+                       {"max_chips", chip.max_chips}});
+  }
+  if (json) print_object("chips", entries);
+  return 0;
+}
+
 int list_rules(bool json) {
   nlohmann::json entries = nlohmann::json::array();
   if (!json)
@@ -175,7 +205,7 @@ void add_list(CLI::App& app, Action& chosen) {
     const char *name, *text;
     int (*list)(bool json);
   };
-  CLI::App* verb = app.add_subcommand("list", "List strategies, models, ops or rules");
+  CLI::App* verb = app.add_subcommand("list", "List strategies, models, chips, ops or rules");
   verb->require_subcommand(1);
   verb->footer(
       "Example: shardproof list strategies\n"
@@ -183,6 +213,7 @@ void add_list(CLI::App& app, Action& chosen) {
   for (const Subject& subject :
        {Subject{"strategies", "Strategies, and what must divide for each", list_strategies},
         Subject{"models", "Presets, and the keys of a model", list_models},
+        Subject{"chips", "Chips of the cost model", list_chips},
         Subject{"ops", "Ops of the program language, with their forms", list_ops},
         Subject{"rules", "Labels of errors, and what each says", list_rules}}) {
     CLI::App* one = verb->add_subcommand(subject.name, subject.text);

@@ -123,7 +123,7 @@ TEST(Lists, SayWhatTheCodeKnows) {
 }
 
 TEST(Lists, FitEightyColumns) {
-  for (const char* subject : {"strategies", "models", "ops", "rules"}) {
+  for (const char* subject : {"strategies", "models", "chips", "ops", "rules"}) {
     const Said o = said(std::string("list ") + subject);
     EXPECT_EQ(o.code, 0);
     std::istringstream lines(o.text);
@@ -185,6 +185,13 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                                            weights + ".csv' --html '" + weights + ".html'",
                                        "list strategies --json",
                                        "list models --json",
+                                       "list chips --json",
+                                       "intensity --json",
+                                       "cost parameters --json",
+                                       "cost pipeline --stages 3 --json",
+                                       "cost experts --json",
+                                       "cost offload --model phi-2 --json",
+                                       "cost speculation --json",
                                        "list ops --json",
                                        "list rules --json"};
   for (const std::string& call : calls) {

@@ -1,0 +1,87 @@
+// The verb cost: each subverb's text and JSON, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/tools/cli_fixture.h"
+
+namespace {
+
+TEST_F(Cli, CostCountsParameters) {
+  const Outcome o = run("cost parameters --model llama-7b");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find(" 6738415616\n"), std::string::npos) << o.out;
+  const auto json = nlohmann::json::parse(run("cost parameters --json").out);
+  EXPECT_EQ(json["matrices"], 540356640768);
+  expect_refused("cost parameters --model palm-9b", "did you mean palm-8b?");
+}
+
+TEST_F(Cli, CostOfAPipeline) {
+  const std::string flags =
+      "cost pipeline --model mt-nlg-530b --chip a100-80g --stages 3 --tensor 8 --batch 32 "
+      "--microbatches 4 --context 128";
+  const Outcome o = run(flags);
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find(" 33.33 %\n"), std::string::npos) << o.out;
+  const auto json = nlohmann::json::parse(run(flags + " --json").out);
+  EXPECT_EQ(json["chips"], 24);
+  EXPECT_EQ(json["layers_of_stage"], 35);
+  EXPECT_EQ(json["fits"], true);
+  const auto longer = nlohmann::json::parse(run(flags + " --steps 64 --json").out);
+  EXPECT_LT(longer["bubble"].get<double>(), 0.02);
+  expect_refused(flags + " --steps 0", "flag_c3: --steps 0: from 1 to");
+  expect_refused("cost pipeline --batch 32 --microbatches 5", "pipeline_c3: microbatches=5");
+  expect_refused("cost pipeline --stages 106 --batch 2", "nearest legal: 105");
+  expect_refused("cost pipeline --act int8", "act=");
+}
+
+TEST_F(Cli, CostOfExperts) {
+  const std::string flags = "cost experts --model palm-8b --experts 64 --top 2 --chips 16 ";
+  const auto json = nlohmann::json::parse(run(flags + "--tokens 4096 --capacity 1.25 --json").out);
+  EXPECT_EQ(json["slots"], 160);
+  EXPECT_EQ(json["token_flops"].get<double>(), 2 * json["dense_flops"].get<double>());
+  EXPECT_EQ(run(flags + "--tokens 4096").code, 0);
+  expect_refused(flags + "--tokens 4097", "experts_c3: chips=16");
+  expect_refused(flags + "--capacity much --tokens 16", "flag_c8: --capacity much");
+  expect_refused(flags + "--capacity -1 --tokens 16", "experts_c1: capacity=-1");
+}
+
+TEST_F(Cli, CostOfOffload) {
+  const auto json =
+      nlohmann::json::parse(run("cost offload --model llama-2-70b --chip a100-80g --json").out);
+  EXPECT_GT(json["host_seconds"].get<double>(), 1.0);
+  EXPECT_EQ(json["seconds"], json["host_seconds"]);
+  const Outcome fits = run("cost offload --model llama-7b --chip a100-80g");
+  EXPECT_NE(fits.out.find("that fits        100 %\n"), std::string::npos) << fits.out;
+  expect_refused("cost offload --model llama-7b --chip orin-nano-8g", "offload_c2");
+  expect_refused("cost offload --model llama-7b --chip a100-80g --context 2000000",
+                 "nearest legal: a context of");
+}
+
+TEST_F(Cli, CostOfSpeculation) {
+  const auto json = nlohmann::json::parse(
+      run("cost speculation --acceptance 0.5 --draft-cost 0.1 --gamma 3 --json").out);
+  EXPECT_DOUBLE_EQ(json["tokens"].get<double>(), 1.875);
+  EXPECT_DOUBLE_EQ(json["speed_up"].get<double>(), 1.875 / 1.3);
+  EXPECT_EQ(run("cost speculation").code, 0);
+  expect_refused("cost speculation --acceptance 1.5",
+                 "speculation_c1: acceptance=1.5: from 0 to 1");
+  expect_refused("cost speculation --gamma 0", "flag_c3: --gamma 0");
+  expect_refused("cost speculation --draft-cost -1", "speculation_c3");
+  expect_refused("cost", "verb_c1");
+}
+
+TEST_F(Cli, CostFitsEightyColumns) {
+  for (const char* call :
+       {"parameters --model gpt-3", "pipeline --stages 105", "experts --model mt-nlg-530b",
+        "offload --model phi-2", "speculation --acceptance 0.123456 --draft-cost 0.0123456"}) {
+    const Outcome o = run(std::string("cost ") + call);
+    EXPECT_EQ(o.code, 0) << call << o.err;
+    std::istringstream lines(o.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
+}  // namespace
