@@ -7,6 +7,7 @@ set(shardproof_private_headers
   engine/box.h
   engine/chip_map.h
   engine/cost/closed_form_rows.h
+  engine/cost/comparison_rows.h
   engine/cost/monomial.h
   engine/cost/path_floors.h
   engine/cost/shipped_chips.h
