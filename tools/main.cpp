@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   tools::add_weights(app, chosen);
   tools::add_intensity(app, chosen);
   tools::add_cost(app, chosen);
+  tools::add_paper(app, chosen);
   tools::add_list(app, chosen);
   try {
     tools::check_command_line(app, {argv + std::min(argc, 1), argv + argc});

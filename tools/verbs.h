@@ -21,5 +21,6 @@ void add_golden(CLI::App& app, Action& chosen);
 void add_plan(CLI::App& app, Action& chosen);
 void add_cost(CLI::App& app, Action& chosen);
 void add_intensity(CLI::App& app, Action& chosen);
+void add_paper(CLI::App& app, Action& chosen);
 
 }  // namespace shardproof::tools

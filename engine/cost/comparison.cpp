@@ -16,14 +16,16 @@ namespace {
 
 struct SectionMaker {
   std::string_view name;
-  ComparedSection (*make)();
+  ComparedSection (*make)(const Efficiency& efficiency);
 };
-constexpr std::array<SectionMaker, 11> kSections{{{"table-1", compared_table_1},
+constexpr std::array<SectionMaker, 13> kSections{{{"table-1", compared_table_1},
                                                   {"figure-3", compared_figure_3},
                                                   {"optima", compared_optima},
                                                   {"parameters", compared_parameters},
                                                   {"mfu", compared_mfu},
+                                                  {"cost", compared_cost},
                                                   {"times", compared_times},
+                                                  {"volumes", compared_volumes},
                                                   {"layouts", compared_layouts},
                                                   {"figure-6", compared_figure_6},
                                                   {"figure-7", compared_figure_7},
@@ -60,7 +62,7 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::exact:
       return "exact";
     case Verdict::rounding:
-      return "within rounding";
+      return "rounding";
     case Verdict::percent:
       return "within 2 %";
     case Verdict::holds:
@@ -112,12 +114,13 @@ ComparedRow choice_row(std::string what, std::string published, std::string ours
   return judged(std::move(row), held, Verdict::holds, std::move(why));
 }
 
-std::string ascending(std::vector<std::pair<std::string, double>> named) {
-  std::stable_sort(named.begin(), named.end(),
-                   [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::vector<std::string> names;
-  for (const auto& [name, number] : named) names.push_back(name);
-  return fmt::format("{}", fmt::join(names, " < "));
+std::string column_name(const MeasuredPass& pass) {
+  constexpr double kGiga = 1e9;
+  return fmt::format("{:.0f}B {}", pass.parameters / kGiga, pass.column);
+}
+
+std::string lesser(Named a, Named b) {
+  return std::string(b.second < a.second ? b.first : a.first);
 }
 
 std::vector<std::string> section_names() {
@@ -126,10 +129,10 @@ std::vector<std::string> section_names() {
   return names;
 }
 
-ComparedSection compared(std::string_view name) {
+ComparedSection compared(std::string_view name, const Efficiency& efficiency) {
   for (const SectionMaker& section : kSections) {
     if (section.name != name) continue;
-    ComparedSection made = section.make();
+    ComparedSection made = section.make(efficiency);
     made.name = section.name;
     return made;
   }

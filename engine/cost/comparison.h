@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/cost/efficiency.h"
 #include "weights/error.h"
 
 namespace shardproof::cost {
@@ -20,7 +21,7 @@ enum class Verdict {
   unexplained,  ///< another number, choice or order; `why` says what the model lacks
   failed        ///< the same, of what must hold, or where nothing is known of why
 };
-/// "exact", "within rounding", "within 2 %", "holds", "near", "not explained", "FAILED".
+/// "exact", "rounding", "within 2 %", "holds", "near", "not explained", "FAILED".
 std::string_view to_string(Verdict verdict);
 
 struct ComparedRow {
@@ -41,8 +42,10 @@ struct ComparedSection {
 
 /// The names of all sections, in the order of the report.
 std::vector<std::string> section_names();
+/// Estimates are by these constants; how near is near is told by the fit, whatever they are.
 /// Throws Error("comparison_c1", ...) on an unknown name, naming the nearest.
-ComparedSection compared(std::string_view section);
+ComparedSection compared(std::string_view section,
+                         const Efficiency& efficiency = fitted_efficiency());
 
 /// How many rows of the sections have each verdict's meaning.
 struct ComparedTotals {

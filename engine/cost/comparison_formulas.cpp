@@ -7,14 +7,19 @@
 #include "engine/cost/chip.h"
 #include "engine/cost/comparison_rows.h"
 #include "engine/cost/paper_formulas.h"
+#include "engine/cost/parameters.h"
 
 namespace shardproof::cost {
 namespace {
 
-constexpr double kBf16Bytes = 2.0, kGiga = 1e9, kTera = 1e12;
+constexpr double kBf16Bytes = 2.0, kGiga = 1e9, kTera = 1e12, kMilli = 1e3, kPercent = 100.0;
 
 const Chip& paper_chip() { return find_chip("tpu-v4"); }
 double paper_peak() { return paper_chip().peak(WeightType::bf16); }
+
+double matrices_of(std::string_view model) {
+  return static_cast<double>(parameters_of(parse_model(model)).matrices());
+}
 
 /// The numbers of chips that divide n: over how many an axis can go.
 std::vector<int> divisors(int n) {
@@ -74,6 +79,13 @@ int searched_x(int n, double E, double F) {
   return best;
 }
 
+/// The most chips on which 2D at its best still moves no less than 1D.
+int chips_of_1d(double E, double F) {
+  int n = 1;
+  while (least_ws2d(n + 1, E, F) >= 2.0 * E) ++n;
+  return n;
+}
+
 /// The N among the divisors of n to gather weights over.
 int searched_gathering(int n, double E, double F, double tokens) {
   int best = 1;
@@ -85,7 +97,7 @@ int searched_gathering(int n, double E, double F, double tokens) {
 
 }  // namespace
 
-ComparedSection compared_table_1() {
+ComparedSection compared_table_1(const Efficiency&) {
   ComparedSection section;
   section.title = "Table 1: longest context, 64 chips, 30 % of their memory for caches";
   const ModelConfig model = parse_model("palm-540b");
@@ -102,18 +114,17 @@ ComparedSection compared_table_1() {
                                        longest_context(sizes, row.layout, kChips, 512, bytes)));
     (row.layout == CacheLayout::multihead ? multihead : optimised) = at_128;
   }
-  section.rows.push_back(rounded_row("multiquery over batch against multihead, times",
-                                     headline("longer than multihead").number,
-                                     optimised / multihead));
+  section.rows.push_back(rounded_row(
+      "over batch / multihead", headline("longer than multihead").number, optimised / multihead));
   // The 500B+ multihead model of section 2.1, whose d_head is 128.
   const CacheSizes large{model.layers, model.H, 128, kBf16Bytes};
   section.rows.push_back(
-      rounded_row("caches of a 500B multihead model, TB", headline("large cache").number,
+      rounded_row("500B multihead caches, in TB", headline("large cache").number,
                   cache_bytes(large, CacheLayout::multihead, 1, 512, kMeasuredContext) / kTera));
   return section;
 }
 
-ComparedSection compared_figure_3() {
+ComparedSection compared_figure_3(const Efficiency&) {
   ComparedSection section;
   section.title = "Figure 3: GB a layer and chip moves, 4x4x4, E=16384, F=65536, bf16";
   for (const VolumeRow& row : figure_3()) {
@@ -134,9 +145,9 @@ ComparedSection compared_figure_3() {
   return section;
 }
 
-ComparedSection compared_optima() {
+ComparedSection compared_optima(const Efficiency&) {
   ComparedSection section;
-  section.title = "Section 3.2 and A.2: optima, at F = 4E";
+  section.title = "Sections 3.2 and A.2: optima at F = 4E, of n = 64 chips unless said";
   constexpr double E = 16384, F = 4 * E;
   // 0.5·sqrt(n), against the least of all X that divide n.
   struct OptimalX {
@@ -144,97 +155,98 @@ ComparedSection compared_optima() {
     Printed X;
   };
   for (const OptimalX& one : {OptimalX{16, {"2"}}, OptimalX{64, {"4"}}, OptimalX{256, {"8"}}}) {
-    section.rows.push_back(exact_row(fmt::format("X of {} chips, 0.5 sqrt(n): formula", one.chips),
-                                     one.X, best_x(one.chips, E, F)));
-    section.rows.push_back(exact_row(fmt::format("X of {} chips: least of all X", one.chips), one.X,
+    section.rows.push_back(exact_row(fmt::format("X of {} chips: 0.5 sqrt(n)", one.chips), one.X,
+                                     best_x(one.chips, E, F)));
+    section.rows.push_back(exact_row(fmt::format("X of {} chips: the least", one.chips), one.X,
                                      searched_x(one.chips, E, F)));
   }
   // sqrt(n) > F/E says 16: where 4·sqrt(EF/n) is 2E.
-  section.rows.push_back(exact_row("chips above which 2D moves less than 1D", {"16"}, 4.0 * F / E));
-  section.rows.push_back(exact_row("2D at the optimum, 64 chips, in E a token: 8/sqrt(n)", {"1"},
-                                   least_ws2d(64, E, F) / E));
+  section.rows.push_back(exact_row("1D moves no more up to chips", {"16"}, chips_of_1d(E, F)));
+  section.rows.push_back(
+      exact_row("2D of 64 chips, 8E/sqrt(n): E", {"1"}, least_ws2d(64, E, F) / E));
   struct OptimalN {
     double tokens;
     Printed N;
   };
   for (const OptimalN& one :
        {OptimalN{16384, {"4"}}, OptimalN{262144, {"16"}}, OptimalN{4194304, {"64"}}}) {
-    section.rows.push_back(
-        exact_row(fmt::format("N of {:.0f} tokens, sqrt(BL n/F): formula", one.tokens), one.N,
-                  best_gathered(64, F, one.tokens)));
-    section.rows.push_back(exact_row(fmt::format("N of {:.0f} tokens: least of all N", one.tokens),
-                                     one.N, searched_gathering(64, E, F, one.tokens)));
+    section.rows.push_back(exact_row(fmt::format("N of {:.0f}: sqrt(BL n/F)", one.tokens), one.N,
+                                     best_gathered(64, F, one.tokens)));
+    section.rows.push_back(exact_row(fmt::format("N of {:.0f}: the least", one.tokens), one.N,
+                                     searched_gathering(64, E, F, one.tokens)));
   }
   section.rows.push_back(
-      exact_row("volume at N, 4 times the tokens over: sqrt(BL)", {"2"},
+      exact_row("gathered: 4BL over BL", {"2"},
                 least_gathered(64, E, F, 262144) / least_gathered(64, E, F, 65536)));
   const auto ws1d = [&](const Torus& torus) {
     return ffn_volume(FfnLayout::ws1d, 16384, 65536, torus).per_token;
   };
-  section.rows.push_back(exact_row("1D on 256 chips over 1D on 16: flat in n", {"1"},
-                                   ws1d(Torus(4, 8, 8)) / ws1d(Torus(2, 4, 2))));
+  section.rows.push_back(
+      exact_row("1D: 256 chips over 16", {"1"}, ws1d(Torus(4, 8, 8)) / ws1d(Torus(2, 4, 2))));
   return section;
 }
 
-ComparedSection compared_parameters() {
+ComparedSection compared_parameters(const Efficiency&) {
   ComparedSection section;
   section.title = "Parameters, in billions (PaLM Table 1; Table D.1)";
   for (const ParametersRow& row : parameter_counts())
-    section.rows.push_back(rounded_row(std::string(row.preset), row.billions,
-                                       matrix_parameters(parse_model(row.preset)) / kGiga));
-  const double plain = matrix_parameters(parse_model("palm-540b"));
-  const double added = matrix_parameters(parse_model("palm-540b,H=64")) - plain;
-  section.rows.push_back(rounded_row("added by padding 48 heads to 64",
-                                     headline("padding parameters").number, added / kGiga));
-  section.rows.push_back(rounded_row("percent of MFU that the padding costs",
-                                     headline("padding mfu").number, 100.0 * added / plain));
+    section.rows.push_back(
+        rounded_row(std::string(row.preset), row.billions, matrices_of(row.preset) / kGiga));
+  const double plain = matrices_of("palm-540b");
+  const double added = matrices_of("palm-540b,H=64") - plain;
+  section.rows.push_back(
+      rounded_row("added by 48 heads as 64", headline("padding parameters").number, added / kGiga));
+  section.rows.push_back(rounded_row("% of MFU that they cost", headline("padding mfu").number,
+                                     100.0 * added / plain));
   section.notes.push_back(fmt::format(
       "540.35 counts a vocabulary of 256,000; with the 256,128 of the released code it is {:.2f}.",
       plain / kGiga));
   return section;
 }
 
-ComparedSection compared_mfu() {
+ComparedSection compared_mfu(const Efficiency&) {
   ComparedSection section;
-  section.title = "Tables 2 and 3: MFU and cost follow from the printed times";
-  constexpr double kPercent = 100.0, kMilli = 1e3;
+  section.title = "Tables 2 and 3: MFU in %, by the printed times";
   for (const MeasuredPass& pass : tables_2_and_3()) {
     const int chips = Torus::parse(pass.torus).chips();
     const auto percent = [&](double seconds) {
       return kPercent * mfu(pass.parameters, pass.tokens(), chips, paper_peak(), seconds);
     };
     const double seconds = pass.seconds.value(), half = pass.seconds.half_unit();
-    section.rows.push_back(rounded_row(fmt::format("{} {}, MFU in %", pass.model, pass.column),
-                                       pass.mfu, percent(seconds), percent(seconds + half),
-                                       percent(seconds - half)));
+    section.rows.push_back(rounded_row(column_name(pass), pass.mfu, percent(seconds),
+                                       percent(seconds + half), percent(seconds - half)));
   }
-  for (const MeasuredPass& pass : tables_2_and_3()) {
-    const int chips = Torus::parse(pass.torus).chips();
-    const auto of_time = [&](double seconds) {
-      return kMilli * chip_seconds(pass.tokens(), chips, seconds);
-    };
-    const auto of_mfu = [&](double percent) {
-      return kMilli * chip_seconds_of_mfu(pass.parameters, paper_peak(), percent / kPercent);
-    };
-    section.rows.push_back(
-        between_row(fmt::format("{} {}, chip-ms a token", pass.model, pass.column), pass.mfu,
-                    of_mfu, pass.seconds, of_time));
-  }
-  const MeasuredPass& decode = tables_2_and_3()[1];
-  section.rows.push_back(rounded_row("64 steps of 28.5 ms, s", decode.seconds,
-                                     decode.steps * headline("int8 step").number.value() / kMilli));
-  // 1984 tokens in and 64 out: the prefill of 2048 takes that share of its time.
-  const MeasuredPass &prefill = tables_2_and_3()[2], &steps = tables_2_and_3()[3];
+  // 1984 tokens in and 64 out: the prefill takes its share of the time of 2048.
+  const MeasuredPass &prefill = tables_2_and_3()[2], &decode = tables_2_and_3()[3];
   const double in = 1984, out = 64;
-  const double seconds = prefill.seconds.value() * in / kMeasuredContext + steps.seconds.value();
+  const double seconds = prefill.seconds.value() * in / kMeasuredContext + decode.seconds.value();
   section.rows.push_back(
-      rounded_row("1984 tokens in and 64 out, MFU in %", headline("offline").number,
+      rounded_row("540B, 1984 in and 64 out", headline("offline").number,
                   kPercent * mfu(prefill.parameters, static_cast<double>(prefill.B) * (in + out),
-                                 64, paper_peak(), seconds)));
+                                 Torus::parse(prefill.torus).chips(), paper_peak(), seconds)));
+  return section;
+}
+
+ComparedSection compared_cost(const Efficiency&) {
+  ComparedSection section;
+  section.title = "Tables 2 and 3: chip-ms a token, by the printed MFU and the printed times";
+  const auto of_time = [](const MeasuredPass& pass, double seconds) {
+    return kMilli * chip_seconds(pass.tokens(), Torus::parse(pass.torus).chips(), seconds);
+  };
+  for (const MeasuredPass& pass : tables_2_and_3())
+    section.rows.push_back(between_row(
+        column_name(pass), pass.mfu,
+        [&](double percent) {
+          return kMilli * chip_seconds_of_mfu(pass.parameters, paper_peak(), percent / kPercent);
+        },
+        pass.seconds, [&](double seconds) { return of_time(pass, seconds); }));
+  const MeasuredPass &prefill = tables_2_and_3()[2], &decode = tables_2_and_3()[3];
   section.rows.push_back(rounded_row(
-      "times that B=512 prefill is cheaper than decode", headline("prefill cheaper").number,
-      chip_seconds(steps.tokens(), 64, steps.seconds.value()) /
-          chip_seconds(prefill.tokens(), 64, prefill.seconds.value())));
+      "540B: decode over prefill", headline("prefill cheaper").number,
+      of_time(decode, decode.seconds.value()) / of_time(prefill, prefill.seconds.value())));
+  const MeasuredPass& steps = tables_2_and_3()[1];
+  section.rows.push_back(rounded_row("540B, 64 steps of 28.5 ms, s", steps.seconds,
+                                     steps.steps * headline("int8 step").number.value() / kMilli));
   return section;
 }
 

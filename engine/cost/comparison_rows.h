@@ -1,6 +1,9 @@
 #pragma once
 
+#include <utility>
+
 #include "engine/cost/comparison.h"
+#include "engine/cost/efficiency.h"
 #include "engine/cost/published.h"
 
 namespace shardproof::cost {
@@ -24,20 +27,27 @@ ComparedRow estimate_row(std::string what, Printed published, double ours, std::
 ComparedRow choice_row(std::string what, std::string published, std::string ours,
                        std::string why = "");
 
-/// "a < b < c" of the names by their numbers, least first.
-std::string ascending(std::vector<std::pair<std::string, double>> named);
+/// "540B low-latency prefill".
+std::string column_name(const MeasuredPass& pass);
 
-/// The sections by themselves.
-ComparedSection compared_table_1();
-ComparedSection compared_figure_3();
-ComparedSection compared_optima();
-ComparedSection compared_parameters();
-ComparedSection compared_mfu();
-ComparedSection compared_times();
-ComparedSection compared_layouts();
-ComparedSection compared_figure_6();
-ComparedSection compared_figure_7();
-ComparedSection compared_figure_8();
-ComparedSection compared_serial();
+/// A name and its number.
+using Named = std::pair<std::string_view, double>;
+/// The name of the lesser number, the first of two that are equal.
+std::string lesser(Named a, Named b);
+
+/// The sections by themselves, with estimates by these constants.
+ComparedSection compared_table_1(const Efficiency& efficiency);
+ComparedSection compared_figure_3(const Efficiency& efficiency);
+ComparedSection compared_optima(const Efficiency& efficiency);
+ComparedSection compared_parameters(const Efficiency& efficiency);
+ComparedSection compared_mfu(const Efficiency& efficiency);
+ComparedSection compared_cost(const Efficiency& efficiency);
+ComparedSection compared_times(const Efficiency& efficiency);
+ComparedSection compared_volumes(const Efficiency& efficiency);
+ComparedSection compared_layouts(const Efficiency& efficiency);
+ComparedSection compared_figure_6(const Efficiency& efficiency);
+ComparedSection compared_figure_7(const Efficiency& efficiency);
+ComparedSection compared_figure_8(const Efficiency& efficiency);
+ComparedSection compared_serial(const Efficiency& efficiency);
 
 }  // namespace shardproof::cost

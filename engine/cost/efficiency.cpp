@@ -7,7 +7,9 @@
 #include <charconv>
 #include <set>
 
+#include "engine/program/rethrow.h"
 #include "weights/nearest.h"
+#include "weights/text_file.h"
 #include "weights/words.h"
 
 namespace shardproof::cost {
@@ -83,6 +85,16 @@ Efficiency parse_efficiency(std::string_view text) {
       throw Error("efficiency_c1", fmt::format("{} is missing; legal is a line '{} : VALUE'",
                                                constant.name, constant.name));
   return efficiency;
+}
+
+Efficiency load_efficiency(const std::string& path) {
+  const std::string text = read_text(
+      path, {"efficiency_f1", "efficiency_f2", std::size_t{1} << 20, "file of constants"});
+  try {
+    return parse_efficiency(text);
+  } catch (const Error& error) {
+    rethrow_about(error, path + ": ");
+  }
 }
 
 std::string print_efficiency(const Efficiency& efficiency) {

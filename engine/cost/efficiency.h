@@ -28,6 +28,9 @@ std::string_view fitted_text();
 /// "efficiency_c1" (a line of another form, an unknown, repeated or missing name), "efficiency_c2"
 /// (a value that is no number or out of its range).
 Efficiency parse_efficiency(std::string_view text);
+/// That of a file. Throws Error: as parse_efficiency does; "efficiency_f1" (it cannot be read),
+/// "efficiency_f2" (no text, or too long).
+Efficiency load_efficiency(const std::string& path);
 /// The three lines: parse_efficiency(print_efficiency(e)) == e where its numbers have at most five
 /// digits.
 std::string print_efficiency(const Efficiency& efficiency);

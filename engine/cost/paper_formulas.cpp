@@ -126,13 +126,4 @@ double chip_seconds_of_mfu(double parameters, double peak, double mfu) {
   return 2.0 * parameters / (peak * mfu);
 }
 
-double matrix_parameters(const ModelConfig& model) {
-  const auto of = [](std::int64_t size) { return static_cast<double>(size); };
-  const double E = of(model.E), F = of(model.F), H = of(model.H), K = of(model.K), Q = of(model.Q);
-  const bool gated = model.ffn == Ffn::swiglu || model.ffn == Ffn::geglu;
-  const double attention = 2.0 * E * H * Q + 2.0 * E * K * Q;  // W_Q and W_O, W_K and W_V
-  const double feed_forward = (gated ? 3.0 : 2.0) * E * F;
-  return of(model.layers) * (attention + feed_forward) + (model.tied ? 1.0 : 2.0) * of(model.V) * E;
-}
-
 }  // namespace shardproof::cost

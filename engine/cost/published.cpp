@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::array<ContextRow, 3> kTable1{{
     {"multihead", CacheLayout::multihead, 128, {"1320"}, {"330"}},
-    {"multiquery over heads", CacheLayout::multiquery_heads, 256, {"660"}, {"165"}},
-    {"multiquery over batch", CacheLayout::multiquery_batch, 256, {"43000"}, {"10700"}},
+    {"over heads", CacheLayout::multiquery_heads, 256, {"660"}, {"165"}},
+    {"over batch", CacheLayout::multiquery_batch, 256, {"43000"}, {"10700"}},
 }};
 
 constexpr std::string_view k540 = "palm-540b", k540Padded = "palm-540b,H=64", k62 = "palm-62b";

@@ -112,5 +112,10 @@ TEST(Calibration, LeavesEachPointOutOnce) {
   EXPECT_GE(calibration.left_out_rms(), calibration.rms());
 }
 
+TEST(Calibration, TheShippedConstantsAreWhatTheFitGives) {
+  EXPECT_EQ(print_calibration(table_calibration()), fitted_text());
+  EXPECT_EQ(table_calibration().points.size(), 8U);
+}
+
 }  // namespace
 }  // namespace shardproof::cost
