@@ -41,8 +41,7 @@ void print_row(const ComparedRow& row) {
 }
 
 void print_section(const ComparedSection& section) {
-  fmt::print("{}: {}\n", section.name,
-             wrapped(section.title, kWidth - section.name.size() - 2, "  "));
+  fmt::print("{}\n", wrapped(section.name + "  " + section.title, kWidth, "  "));
   for (const ComparedRow& row : section.rows) print_row(row);
   for (const std::string& note : section.notes)
     fmt::print("  {}\n", wrapped(note, kWidth - 2, "  "));

@@ -183,6 +183,7 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                                        "plan --json --chips 8 --model palm-tiny --capacity",
                                        "plan --json --chips 8 --model palm-tiny --pareto --csv '" +
                                            weights + ".csv' --html '" + weights + ".html'",
+                                       "paper --json",
                                        "list strategies --json",
                                        "list models --json",
                                        "list chips --json",
