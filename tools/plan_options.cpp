@@ -41,6 +41,8 @@ void refuse_idle_flags(const PlanOptions& o) {
   if (!o.cache_share.empty() && !o.capacity) refuse_flag("--cache-share", "without --capacity");
   if (!o.csv.empty() && !o.pareto) refuse_flag("--csv", "without --pareto");
   if (!o.html.empty() && !o.pareto) refuse_flag("--html", "without --pareto");
+  if (!o.out.empty() && !o.search) refuse_flag("--out", "without --search");
+  if (o.search && o.volumes == "paper") refuse_flag("--search", "with --volumes paper");
   if (o.skipped && (o.capacity || o.pareto))
     refuse_flag("--skipped", o.capacity ? "with --capacity" : "with --pareto");
   if (!o.latency.empty() && (o.capacity || o.pareto))

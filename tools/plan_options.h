@@ -20,8 +20,8 @@ struct PlanOptions {
   std::optional<std::int64_t> prompt, gen;
   int threads = 0;
   bool alone = false, skipped = false, json = false;
-  bool capacity = false, pareto = false;
-  std::string cache_share, csv, html;
+  bool capacity = false, pareto = false, search = false;
+  std::string cache_share, csv, html, out;
 };
 
 /// Throws Error: "flag_c6" (a flag that has no effect), "flag_c7" (no chips), "flag_c11" (a word

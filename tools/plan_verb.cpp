@@ -10,6 +10,7 @@
 #include "tools/output_file.h"
 #include "tools/plan_options.h"
 #include "tools/plan_report.h"
+#include "tools/plan_search.h"
 #include "tools/runner/json_text.h"
 #include "tools/runner/progress.h"
 #include "tools/verbs.h"
@@ -69,15 +70,28 @@ int plan(const PlanOptions& o) {
   const cost::PlanRequest request = plan_request(o);
   if (o.capacity) return show_capacity(o, request);
   if (o.pareto) return show_frontier(o, request);
+  if (!o.out.empty()) {
+    require_not_input({"--out", o.out}, {{"--layouts", o.layouts}, {"--chips-file", o.chips_file}});
+    require_replaceable(o.out, "file_write");
+  }
   const cost::Plan found = planned(request);
   cost::require_choice(found, request);
   PlanReport report{&request, &found, static_cast<std::size_t>(o.top), o.skipped, o.layouts};
   if (request.volumes == cost::Volumes::paper)
     report.volumes = cost::compare_volumes(found, found.choices[0].main());
-  if (o.json)
-    fmt::print("{}\n", json_text(plan_json(report)));
-  else
-    fmt::print("{}", plan_text(report));
+  std::vector<PhaseSearch> searched;
+  if (o.search) {
+    searched = search_choice(found.choices[0], request.chip);
+    if (!o.out.empty()) replace_file(o.out, searched_layouts(searched), "file_write");
+  }
+  if (o.json) {
+    nlohmann::json json = plan_json(report);
+    if (o.search) json["search"] = search_json(searched, found.choices[0], request.model, o.out);
+    fmt::print("{}\n", json_text(json));
+    return 0;
+  }
+  fmt::print("{}", plan_text(report));
+  if (o.search) fmt::print("{}", search_text(searched, found.choices[0], request.model, o.out));
   return 0;
 }
 
@@ -133,6 +147,12 @@ void add_plan(CLI::App& app, Action& chosen) {
       ->excludes(capacity);
   text("--csv", o->csv, "With --pareto: the table [plan.csv]", "FILE");
   text("--html", o->html, "With --pareto: the chart [plan.html]", "FILE");
+  verb->add_flag(
+          "--search", o->search,
+          "Search all tables of layouts over the best\nchoice's torus, for each of its phases")
+      ->excludes(capacity)
+      ->excludes("--pareto");
+  text("--out", o->out, "With --search: where the tables are written", "FILE");
   add_number(*verb, "--threads", o->threads, "Threads; 0 for all cores [0]");
   verb->add_flag("--skipped", o->skipped, "Print what was left out, and why");
   verb->add_flag("--json", o->json, "Print JSON (docs/json.md)");

@@ -44,9 +44,9 @@ std::unique_lock<std::mutex> Progress::hide() {
 void Progress::show() {
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
-  std::fputs(
-      fmt::format("\r\033[K{} of {} {}, {} s", done_, total_, what_, seconds.count()).c_str(),
-      stderr);
+  const std::string of = total_ > 0 ? fmt::format(" of {}", total_) : "";
+  std::fputs(fmt::format("\r\033[K{}{} {}, {} s", done_, of, what_, seconds.count()).c_str(),
+             stderr);
   std::fflush(stderr);
   visible_ = true;
 }

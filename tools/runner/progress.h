@@ -14,7 +14,7 @@ namespace shardproof::tools {
 /// none.
 class Progress {
  public:
-  /// Of `total` things that are called so, in the plural: "cases".
+  /// Of `total` things that are called so, in the plural: "cases"; 0 where nobody knows how many.
   Progress(std::int64_t total, std::string what);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -1,0 +1,59 @@
+// `plan --search`: what it finds is no worse than what ships, and its proof is one.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/tools/cli_fixture.h"
+
+namespace {
+
+class PlanSearch : public Cli {};
+
+TEST_F(PlanSearch, FindsTablesThatVerifyProves) {
+  for (const char* arguments :
+       {"--torus 4x2x3 --batch 24 --phase decode --model palm-tiny",
+        "--torus 2x1x3 --batch 6 --model gptj --context 48 --gen 24",
+        "--torus 2x2x2 --batch 1 --phase prefill --model palm-tiny,K=6 --context 48 "
+        "--weights int8"}) {
+    const std::string file = path("found.layouts").string();
+    const Outcome o = run(std::string("plan --search --json --out ") + file + " " + arguments);
+    ASSERT_EQ(o.code, 0) << arguments << "\n" << o.err;
+    const nlohmann::json search = nlohmann::json::parse(o.out)["search"];
+    EXPECT_FALSE(search["tables"].empty());
+    for (const nlohmann::json& table : search["tables"]) {
+      EXPECT_LE(table["estimate"].get<double>(), table["shipped_estimate"].get<double>()) << table;
+      EXPECT_NE(slurp(file).find(table["layouts"].get<std::string>()), std::string::npos) << table;
+    }
+    const std::string command = search["proof"];
+    const Outcome proof = run(command.substr(std::string("shardproof ").size()));
+    EXPECT_EQ(proof.code, 0) << command << "\n" << proof.out << proof.err;
+  }
+}
+
+TEST_F(PlanSearch, PrintsTheTable) {
+  const Outcome o =
+      run("plan --search --torus 2x2x2 --batch 8 --phase decode --model palm-tiny --context 48");
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* part : {"Search, one pass of decode on 2x2x2", "layouts searched:decode\nin : ",
+                           "With --out FILE", "shardproof verify "})
+    EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
+  std::istringstream lines(o.out);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("shardproof verify")) {
+      EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }),
+                80)
+          << line;
+    }
+}
+
+TEST_F(PlanSearch, RefusesFlagsWithoutEffect) {
+  for (const char* arguments : {"--out found.layouts", "--search --volumes paper",
+                                "--search --capacity", "--search --pareto"}) {
+    const Outcome o = run(std::string("plan --chips 64 ") + arguments);
+    EXPECT_EQ(o.code, 2) << arguments;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+  }
+}
+
+}  // namespace
