@@ -7,7 +7,6 @@
 #include "engine/cost/chip.h"
 #include "engine/cost/comparison_rows.h"
 #include "engine/cost/paper_formulas.h"
-#include "engine/cost/parameters.h"
 
 namespace shardproof::cost {
 namespace {
@@ -17,9 +16,7 @@ constexpr double kBf16Bytes = 2.0, kGiga = 1e9, kTera = 1e12, kMilli = 1e3, kPer
 const Chip& paper_chip() { return find_chip("tpu-v4"); }
 double paper_peak() { return paper_chip().peak(WeightType::bf16); }
 
-double matrices_of(std::string_view model) {
-  return static_cast<double>(parameters_of(parse_model(model)).matrices());
-}
+double matrices_of(std::string_view model) { return matrix_parameters(parse_model(model)); }
 
 /// The numbers of chips that divide n: over how many an axis can go.
 std::vector<int> divisors(int n) {

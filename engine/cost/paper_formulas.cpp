@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/cost/parameters.h"
+
 namespace shardproof::cost {
 namespace {
 
@@ -124,6 +126,10 @@ double mfu(double parameters, double tokens, int chips, double peak, double seco
 double chip_seconds(double tokens, int chips, double seconds) { return chips * seconds / tokens; }
 double chip_seconds_of_mfu(double parameters, double peak, double mfu) {
   return 2.0 * parameters / (peak * mfu);
+}
+
+double matrix_parameters(const ModelConfig& model) {
+  return static_cast<double>(parameters_of(model).matrices());
 }
 
 }  // namespace shardproof::cost

@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "engine/torus.h"
+#include "weights/error.h"
+#include "weights/model_config.h"
 
 namespace shardproof::cost {
 
@@ -75,5 +77,9 @@ double mfu(double parameters, double tokens, int chips, double peak, double seco
 double chip_seconds(double tokens, int chips, double seconds);
 /// The same from the MFU: 2N/(peak·MFU).
 double chip_seconds_of_mfu(double parameters, double peak, double mfu);
+
+/// Elements of the model's matrices and of its embedding: what its name counts. Gains, biases and
+/// tables of positions are left out.
+double matrix_parameters(const ModelConfig& model);
 
 }  // namespace shardproof::cost

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "weights/registry.h"
+
 namespace shardproof::cost {
 namespace {
 
@@ -113,6 +115,28 @@ TEST(PaperFormulas, CostIsOneOverMfu) {
   EXPECT_NEAR(utilization, 0.755, 0.0005);
   EXPECT_DOUBLE_EQ(chip_seconds(1048576, 64, 85.2),
                    chip_seconds_of_mfu(540e9, 275e12, utilization));
+}
+
+RC_GTEST_PROP(PaperFormulas, ParametersAreTheElementsOfTheMatrices, ()) {
+  ModelConfig model = parse_model("palm-tiny");
+  model.layers = *rc::gen::inRange(1, 4);
+  model.E = *rc::gen::inRange(1, 20);
+  model.F = *rc::gen::inRange(1, 20);
+  model.K = *rc::gen::inRange(1, 4);
+  model.H = model.K * *rc::gen::inRange(1, 5);
+  model.Q = 2 * *rc::gen::inRange(1, 5);
+  model.V = *rc::gen::inRange(1, 50);
+  model.ffn = *rc::gen::element(Ffn::swiglu, Ffn::geglu, Ffn::gelu, Ffn::gelu_erf);
+  model.block = *rc::gen::element(Block::parallel, Block::serial);
+  model.tied = *rc::gen::arbitrary<bool>();
+  double elements = 0.0;
+  for (const WeightSpec& spec : weight_specs(model))
+    if (spec.matrix) {
+      double size = 1.0;
+      for (const std::int64_t dim : spec.shape) size *= static_cast<double>(dim);
+      elements += size;
+    }
+  RC_ASSERT(matrix_parameters(model) == elements);
 }
 
 }  // namespace

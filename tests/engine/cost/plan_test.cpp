@@ -192,6 +192,8 @@ TEST(Plan, TakesRowsAPartAtATimeForWantOfMemory) {
   EXPECT_GT(one.passes(), 1);
   EXPECT_EQ(one.passes() * one.pass.B, 512);
   EXPECT_LE(one.memory.total(), r.chip.hbm);
+  EXPECT_NEAR(one.additive, one.seconds().additive(), 1e-9 * one.additive);
+  EXPECT_DOUBLE_EQ(one.additive, static_cast<double>(one.passes()) * one.bounds.additive());
   r.chip.hbm *= 4;
   EXPECT_EQ(make_plan(r).choices.at(0).main().passes(), 1);
 }
@@ -208,6 +210,10 @@ TEST(Plan, PadsHeadsAsThePaper) {
   ASSERT_EQ(plan.left_out.size(), 1U);
   EXPECT_EQ(plan.left_out[0].why, "H=48 is not divisible by XYZ=64");
   // Groups of heads stay whole: 24 heads in 6 groups, 16 chips on z and y.
+  EXPECT_FALSE(
+      heads_divide(Strategy::parse("dp"), parse_model("palm-tiny,K=6"), 26, Torus::parse("2x1x1")));
+  EXPECT_TRUE(
+      heads_divide(Strategy::parse("dp"), parse_model("palm-tiny,K=6"), 28, Torus::parse("2x1x1")));
   ModelConfig grouped = parse_model("palm-tiny,K=6");
   const Torus torus = Torus::parse("1x4x4");
   const std::int64_t heads = padded_heads(r.strategies[0], grouped, torus);

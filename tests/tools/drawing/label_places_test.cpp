@@ -10,9 +10,9 @@ namespace {
 TEST(LabelPlaces, NeverOverlapAndStayInside) {
   std::mt19937 random(5);
   for (int i = 0; i < 50; ++i) {
-    const Box all{10, 20, 200, 150};
+    const LabelBox all{10, 20, 200, 150};
     LabelPlaces places(all);
-    std::vector<Box> given;
+    std::vector<LabelBox> given;
     for (int n = 0; n < 60; ++n) {
       const double x = 10 + static_cast<double>(random() % 200);
       const double y = 20 + static_cast<double>(random() % 150);
@@ -20,7 +20,7 @@ TEST(LabelPlaces, NeverOverlapAndStayInside) {
         given.push_back({x, y, 4, 4});
         places.take(given.back());
       } else if (const auto box = places.place(x, y, 40, 9)) {
-        for (const Box& other : given)
+        for (const LabelBox& other : given)
           if (other.w > 4) {
             EXPECT_FALSE(box->overlaps(other));
           }
@@ -35,11 +35,11 @@ TEST(LabelPlaces, NeverOverlapAndStayInside) {
 
 TEST(LabelPlaces, LeaveMarksFreeWhereThereIsRoom) {
   LabelPlaces places({0, 0, 300, 300});
-  const std::optional<Box> usual = places.place(150, 150, 40, 9);
+  const std::optional<LabelBox> usual = places.place(150, 150, 40, 9);
   ASSERT_TRUE(usual);
   LabelPlaces others({0, 0, 300, 300});
   others.avoid(*usual);
-  const std::optional<Box> other = others.place(150, 150, 40, 9);
+  const std::optional<LabelBox> other = others.place(150, 150, 40, 9);
   ASSERT_TRUE(other);
   EXPECT_FALSE(other->overlaps(*usual));
   LabelPlaces none({0, 0, 30, 30});
