@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/cost/quantity.h"
 #include "engine/cost/tori.h"
@@ -43,6 +44,19 @@ void refuse_idle_flags(const PlanOptions& o) {
   if (!o.html.empty() && !o.pareto) refuse_flag("--html", "without --pareto");
   if (!o.out.empty() && !o.search) refuse_flag("--out", "without --search");
   if (o.search && o.volumes == "paper") refuse_flag("--search", "with --volumes paper");
+  for (const auto& [flag, value] : {std::pair{"--ttft", &o.ttft},
+                                    {"--tpot", &o.tpot},
+                                    {"--rate", &o.rate},
+                                    {"--link", &o.link}})
+    if (!value->empty() && !o.split) refuse_flag(flag, "without --split");
+  if (o.split) {
+    if (!o.latency.empty()) refuse_flag("--latency", "with --split, which has --ttft and --tpot");
+    if (!o.minimize.empty()) refuse_flag("--minimize", "with --split, which has goals");
+    if (o.alone) refuse_flag("--alone", "with --split, where each slice is of one phase");
+    if (o.phase != "both") refuse_flag("--phase", "with --split, which is of both");
+    if (o.volumes == "paper") refuse_flag("--volumes paper", "with --split");
+    if (o.skipped) refuse_flag("--skipped", "with --split");
+  }
   if (o.skipped && (o.capacity || o.pareto))
     refuse_flag("--skipped", o.capacity ? "with --capacity" : "with --pareto");
   if (!o.latency.empty() && (o.capacity || o.pareto))
@@ -130,9 +144,9 @@ cost::PlanRequest plan_request(const PlanOptions& o) {
                     : r.prompt > r.context ? fmt::format("a prompt of {}", r.prompt)
                                            : fmt::format("{} steps", r.gen),
                     both ? r.prompt + r.gen : std::max(r.prompt, r.gen)));
-  r.batches =
-      parse_numbers("--batch", o.batch.value_or(o.pareto ? "1-512" : "1"), kMostPositions, false)
-          .numbers;
+  r.batches = parse_numbers("--batch", o.batch.value_or(o.pareto || o.split ? "1-512" : "1"),
+                            kMostPositions, false)
+                  .numbers;
   r.strategies = strategies_of(o);
   r.tori = tori_of(o, r.chip);
   r.threads = thread_count(o.threads);
@@ -146,6 +160,21 @@ std::optional<double> cache_share(const PlanOptions& o) {
     throw Error("plan_c6",
                 fmt::format("--cache-share {}: a share is above 0 and at most 1", o.cache_share));
   return share;
+}
+
+cost::SplitGoal split_goal(const PlanOptions& o, const cost::Chip& chip) {
+  if (o.ttft.empty() || o.tpot.empty())
+    throw Error("flag_c12", "plan --split needs --ttft and --tpot (see shardproof plan --help)");
+  cost::SplitGoal goal;
+  goal.ttft = cost::parse_quantity(o.ttft, cost::Measure::seconds);
+  goal.tpot = cost::parse_quantity(o.tpot, cost::Measure::seconds);
+  if (!o.rate.empty()) goal.rate = cost::parse_quantity(o.rate, cost::Measure::none);
+  goal.bandwidth = o.link.empty() ? chip.sends(1)
+                                  : cost::parse_quantity(o.link, cost::Measure::bytes_per_second);
+  if (goal.bandwidth <= 0.0)
+    throw Error("flag_c12",
+                fmt::format("chip {} has no interconnect; plan --split needs --link", chip.name));
+  return goal;
 }
 
 }  // namespace shardproof::tools

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/cost/plan.h"
+#include "engine/cost/split.h"
 
 namespace shardproof::tools {
 
@@ -20,8 +21,8 @@ struct PlanOptions {
   std::optional<std::int64_t> prompt, gen;
   int threads = 0;
   bool alone = false, skipped = false, json = false;
-  bool capacity = false, pareto = false, search = false;
-  std::string cache_share, csv, html, out;
+  bool capacity = false, pareto = false, search = false, split = false;
+  std::string cache_share, csv, html, out, ttft, tpot, rate, link;
 };
 
 /// Throws Error: "flag_c6" (a flag that has no effect), "flag_c7" (no chips), "flag_c11" (a word
@@ -31,5 +32,9 @@ struct PlanOptions {
 cost::PlanRequest plan_request(const PlanOptions& options);
 /// Of --cache-share; nothing if it is not given.
 std::optional<double> cache_share(const PlanOptions& options);
+
+/// Of --ttft, --tpot, --rate and --link, for plan_two_slices. Throws Error: "flag_c12" (one of the
+/// first two is missing), and what parse_quantity throws.
+cost::SplitGoal split_goal(const PlanOptions& options, const cost::Chip& chip);
 
 }  // namespace shardproof::tools

@@ -3,24 +3,28 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
+#include <vector>
 
 namespace shardproof::tools {
 namespace {
 
-std::int64_t blocks_of(char dim, const ProvenStrategies& both, const Torus& torus) {
+/// The strategies that a run has, each with its torus.
+using ProvenPhases = std::vector<std::pair<Strategy, Torus>>;
+
+std::int64_t blocks_of(char dim, const ProvenPhases& phases) {
   std::int64_t unit = 1;
-  for (const Strategy* strategy : {&both.prefill, &both.decode})
-    for (const ShardedDim& one : sharded_dims(*strategy))
+  for (const auto& [strategy, torus] : phases)
+    for (const ShardedDim& one : sharded_dims(strategy))
       if (one.dim == dim) unit = std::lcm(unit, std::int64_t{torus.size(one.axes)});
   return unit;
 }
 
 /// The model with one layer and few channels, and dims that the strategies divide.
-ModelConfig small_model(const ModelConfig& model, const ProvenStrategies& both,
-                        const Torus& torus) {
+ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
   // Rotation needs an even share of the channels.
   constexpr std::int64_t kChannels = 16;
-  const auto unit = [&](char dim) { return blocks_of(dim, both, torus); };
+  const auto unit = [&](char dim) { return blocks_of(dim, phases); };
   const std::int64_t group = model.K == 1 ? 1 : model.H / model.K;
   const std::int64_t H = std::lcm(unit('H'), group);
   ModelConfig small = with_dims(model, std::lcm(unit('E'), std::int64_t{8}), unit('F'), H,
@@ -28,6 +32,19 @@ ModelConfig small_model(const ModelConfig& model, const ProvenStrategies& both,
   small.layers = 1;
   small.Q = std::lcm(unit('Q'), kChannels);
   return small;
+}
+
+/// The command of the first phase as prefill and the last as decode.
+std::string command_of(const ProvenPhases& phases, const ModelConfig& model, WeightType weights,
+                       const std::string& layouts_file, const std::string& decode_torus = "") {
+  const std::int64_t positions = blocks_of('L', phases);
+  const auto& [prefill, torus] = phases.front();
+  return fmt::format(
+      "shardproof verify --model {} --torus {}{} --prefill {} --decode {}{} --weights {} "
+      "--act bf16 --wire bf16 --batch {} --prompt {}",
+      print_model(small_model(model, phases)), torus.to_string(), decode_torus, prefill.to_string(),
+      phases.back().first.to_string(), layouts_file.empty() ? "" : " --layouts " + layouts_file,
+      to_string(weights), blocks_of('B', phases), positions == 1 ? 3 : positions);
 }
 
 }  // namespace
@@ -43,14 +60,15 @@ ProvenStrategies proven_strategies(const cost::Choice& choice) {
 std::string proof_command(const cost::Choice& choice, const ModelConfig& model,
                           const std::string& layouts_file) {
   const ProvenStrategies both = proven_strategies(choice);
-  const Torus& torus = choice.torus();
-  const std::int64_t positions = blocks_of('L', both, torus);
-  return fmt::format(
-      "shardproof verify --model {} --torus {} --prefill {} --decode {}{} --weights {} --act bf16 "
-      "--wire bf16 --batch {} --prompt {}",
-      print_model(small_model(model, both, torus)), torus.to_string(), both.prefill.to_string(),
-      both.decode.to_string(), layouts_file.empty() ? "" : " --layouts " + layouts_file,
-      to_string(choice.weights()), blocks_of('B', both, torus), positions == 1 ? 3 : positions);
+  return command_of({{both.prefill, choice.torus()}, {both.decode, choice.torus()}}, model,
+                    choice.weights(), layouts_file);
+}
+
+std::string split_proof_command(const cost::Choice& prefill, const cost::Choice& decode,
+                                const ModelConfig& model, const std::string& layouts_file) {
+  return command_of(
+      {{prefill.main().strategy, prefill.torus()}, {decode.main().strategy, decode.torus()}}, model,
+      decode.weights(), layouts_file, " --decode-torus " + decode.torus().to_string());
 }
 
 }  // namespace shardproof::tools

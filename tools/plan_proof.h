@@ -19,4 +19,8 @@ ProvenStrategies proven_strategies(const cost::Choice& choice);
 std::string proof_command(const cost::Choice& choice, const ModelConfig& model,
                           const std::string& layouts_file = "");
 
+/// The same of a prefill and a decode on tori of their own (docs/split.md).
+std::string split_proof_command(const cost::Choice& prefill, const cost::Choice& decode,
+                                const ModelConfig& model, const std::string& layouts_file = "");
+
 }  // namespace shardproof::tools

@@ -11,6 +11,7 @@
 #include "tools/plan_options.h"
 #include "tools/plan_report.h"
 #include "tools/plan_search.h"
+#include "tools/plan_split.h"
 #include "tools/runner/json_text.h"
 #include "tools/runner/progress.h"
 #include "tools/verbs.h"
@@ -66,10 +67,20 @@ int show_frontier(const PlanOptions& o, const cost::PlanRequest& request) {
   return 0;
 }
 
+int show_split(const PlanOptions& o, const cost::PlanRequest& request) {
+  const SplitPlan plan = plan_two_slices(request, split_goal(o, request.chip));
+  if (o.json)
+    fmt::print("{}\n", json_text(split_json(plan, request, o.layouts)));
+  else
+    fmt::print("{}", split_text(plan, request, o.layouts));
+  return 0;
+}
+
 int plan(const PlanOptions& o) {
   const cost::PlanRequest request = plan_request(o);
   if (o.capacity) return show_capacity(o, request);
   if (o.pareto) return show_frontier(o, request);
+  if (o.split) return show_split(o, request);
   if (!o.out.empty()) {
     require_not_input({"--out", o.out}, {{"--layouts", o.layouts}, {"--chips-file", o.chips_file}});
     require_replaceable(o.out, "file_write");
@@ -110,8 +121,9 @@ void add_plan(CLI::App& app, Action& chosen) {
   torus->excludes(chips);
   text("--tori", o->tori,
        "slices: those that a slice of the chip's pod\nhas; all: every X*Y*Z [slices]");
-  verb->add_option("--batch", o->batch,
-                   "Rows: 64, a list, or a range 1-512, which\ndoubles [1; 1-512 with --pareto]")
+  verb->add_option(
+          "--batch", o->batch,
+          "Rows: 64, a list, or a range 1-512, which\ndoubles [1; 1-512 with --pareto or --split]")
       ->type_name("");
   add_number(*verb, "--context", o->context, "Positions in the caches at the end [2048]", 1,
              kMostPositions);
@@ -153,6 +165,18 @@ void add_plan(CLI::App& app, Action& chosen) {
       ->excludes(capacity)
       ->excludes("--pareto");
   text("--out", o->out, "With --search: where the tables are written", "FILE");
+  verb->add_flag(
+          "--split", o->split,
+          "Choose a slice for prefill and one for decode,\nof fewest chips, for --ttft and --tpot")
+      ->excludes(capacity)
+      ->excludes("--pareto")
+      ->excludes("--search");
+  text("--ttft", o->ttft, "With --split: the most to the first token: 1s", "TIME");
+  text("--tpot", o->tpot, "With --split: the most for each further token", "TIME");
+  text("--rate", o->rate, "With --split: requests a second [one alone]", "NUMBER");
+  text("--link", o->link,
+       "With --split: what a chip sends and receives\nbetween the slices [as over one axis]",
+       "BYTES/s");
   add_number(*verb, "--threads", o->threads, "Threads; 0 for all cores [0]");
   verb->add_flag("--skipped", o->skipped, "Print what was left out, and why");
   verb->add_flag("--json", o->json, "Print JSON (docs/json.md)");
@@ -161,7 +185,8 @@ void add_plan(CLI::App& app, Action& chosen) {
       "Example: shardproof plan --chips 64 --batch 64 --weights int8 --phase decode\n"
       "         shardproof plan --chips 64,128 --batch 1-512 --latency 90s\n"
       "         shardproof plan --chips 64 --batch 512 --capacity --cache-share 0.3\n"
-      "         shardproof plan --chips 8-256 --pareto");
+      "         shardproof plan --chips 8-256 --pareto\n"
+      "         shardproof plan --chips 8-256 --split --ttft 1s --tpot 50ms");
   verb->callback([&chosen, o] { chosen = [o] { return plan(*o); }; });
 }
 

@@ -11,7 +11,7 @@
 namespace shardproof::cost {
 namespace {
 
-constexpr double kBf16Bytes = 2.0, kGiga = 1e9, kTera = 1e12, kMilli = 1e3, kPercent = 100.0;
+constexpr double kBf16Bytes = 2.0, kGiga = 1e9, kTera = 1e12, kThousand = 1e3, kHundred = 100.0;
 
 const Chip& paper_chip() { return find_chip("tpu-v4"); }
 double paper_peak() { return paper_chip().peak(WeightType::bf16); }
@@ -207,7 +207,7 @@ ComparedSection compared_mfu(const Efficiency&) {
   for (const MeasuredPass& pass : tables_2_and_3()) {
     const int chips = Torus::parse(pass.torus).chips();
     const auto percent = [&](double seconds) {
-      return kPercent * mfu(pass.parameters, pass.tokens(), chips, paper_peak(), seconds);
+      return kHundred * mfu(pass.parameters, pass.tokens(), chips, paper_peak(), seconds);
     };
     const double seconds = pass.seconds.value(), half = pass.seconds.half_unit();
     section.rows.push_back(rounded_row(column_name(pass), pass.mfu, percent(seconds),
@@ -219,7 +219,7 @@ ComparedSection compared_mfu(const Efficiency&) {
   const double seconds = prefill.seconds.value() * in / kMeasuredContext + decode.seconds.value();
   section.rows.push_back(
       rounded_row("540B, 1984 in and 64 out", headline("offline").number,
-                  kPercent * mfu(prefill.parameters, static_cast<double>(prefill.B) * (in + out),
+                  kHundred * mfu(prefill.parameters, static_cast<double>(prefill.B) * (in + out),
                                  Torus::parse(prefill.torus).chips(), paper_peak(), seconds)));
   return section;
 }
@@ -228,13 +228,13 @@ ComparedSection compared_cost(const Efficiency&) {
   ComparedSection section;
   section.title = "Tables 2 and 3: chip-ms a token, by the printed MFU and the printed times";
   const auto of_time = [](const MeasuredPass& pass, double seconds) {
-    return kMilli * chip_seconds(pass.tokens(), Torus::parse(pass.torus).chips(), seconds);
+    return kThousand * chip_seconds(pass.tokens(), Torus::parse(pass.torus).chips(), seconds);
   };
   for (const MeasuredPass& pass : tables_2_and_3())
     section.rows.push_back(between_row(
         column_name(pass), pass.mfu,
         [&](double percent) {
-          return kMilli * chip_seconds_of_mfu(pass.parameters, paper_peak(), percent / kPercent);
+          return kThousand * chip_seconds_of_mfu(pass.parameters, paper_peak(), percent / kHundred);
         },
         pass.seconds, [&](double seconds) { return of_time(pass, seconds); }));
   const MeasuredPass &prefill = tables_2_and_3()[2], &decode = tables_2_and_3()[3];
@@ -242,8 +242,9 @@ ComparedSection compared_cost(const Efficiency&) {
       "540B: decode over prefill", headline("prefill cheaper").number,
       of_time(decode, decode.seconds.value()) / of_time(prefill, prefill.seconds.value())));
   const MeasuredPass& steps = tables_2_and_3()[1];
-  section.rows.push_back(rounded_row("540B, 64 steps of 28.5 ms, s", steps.seconds,
-                                     steps.steps * headline("int8 step").number.value() / kMilli));
+  section.rows.push_back(
+      rounded_row("540B, 64 steps of 28.5 ms, s", steps.seconds,
+                  steps.steps * headline("int8 step").number.value() / kThousand));
   return section;
 }
 

@@ -18,8 +18,6 @@
 #include "weights/registry.h"
 
 namespace shardproof::cost {
-namespace {
-
 /// Traffic with its buffer as a formula.
 struct TrafficFormula {
   Traffic traffic;              ///< its step, kind and group
@@ -57,6 +55,8 @@ struct PartFormulas {
     return work;
   }
 };
+
+namespace {
 
 /// Adds up what one program asks of one chip.
 class ProgramCosts {

@@ -183,6 +183,8 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                                        "plan --json --chips 8 --model palm-tiny --capacity",
                                        "plan --json --chips 8 --model palm-tiny --pareto --csv '" +
                                            weights + ".csv' --html '" + weights + ".html'",
+                                       "plan --json --chips 8 --model palm-tiny --split --ttft 1s "
+                                       "--tpot 1s --context 48",
                                        "paper --json",
                                        "list strategies --json",
                                        "list models --json",

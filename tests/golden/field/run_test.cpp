@@ -89,6 +89,7 @@ TEST(FieldRun, RowsHaveIdsOfTheirOwn) {
 /// Changes one element of one step's result on one chip.
 FaultHooks corrupted(const std::string& step, int chip, const FieldElement& by, bool& done) {
   return {.plan = {},
+          .crossing = {},
           .computed = {},
           .result =
               [=, &done](const Scope& scope, const Program& program, const Op&,
