@@ -9,9 +9,10 @@ namespace shardproof::tools {
 namespace {
 
 [[noreturn]] void refuse_numbers(std::string_view flag, std::string_view text, std::int64_t most) {
-  throw Error("flag_c10", fmt::format("{} '{}': legal are whole numbers from 1 to {}, as 64, 1,8,64 "
-                                     "or, from one to another, 8-256",
-                                     flag, text, most));
+  throw Error("flag_c10",
+              fmt::format("{} '{}': legal are whole numbers from 1 to {}, as 64, 1,8,64 "
+                          "or, from one to another, 8-256",
+                          flag, text, most));
 }
 
 }  // namespace
