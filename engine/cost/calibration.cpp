@@ -45,8 +45,13 @@ std::optional<Unknowns> least_squares(const std::vector<LinearResidual>& residua
       continue;
     }
     for (const LinearResidual& r : residuals) {
-      for (std::size_t j = 0; j < kUnknowns; ++j) rows.at(i).at(j) += r.of.at(i) * r.of.at(j);
       rows.at(i).at(kUnknowns) -= r.of.at(i) * r.rest;
+      // Fixed unknowns go to the other side, so that they come out as they are, without rounding.
+      for (std::size_t j = 0; j < kUnknowns; ++j)
+        if (fixed.at(j))
+          rows.at(i).at(kUnknowns) -= r.of.at(i) * r.of.at(j) * kLeast.at(j);
+        else
+          rows.at(i).at(j) += r.of.at(i) * r.of.at(j);
     }
   }
   for (std::size_t i = 0; i < kUnknowns; ++i) {
