@@ -212,11 +212,10 @@ std::pair<CLI::App*, Options*> add_subject(CLI::App& verb, Action& chosen, const
 }  // namespace
 
 void add_cost(CLI::App& app, Action& chosen) {
-  CLI::App* verb = app.add_subcommand(
-      "cost", "Parameters, pipelines, experts, offload, speculation: by formulas");
+  CLI::App* verb = app.add_subcommand("cost", "Pipelines, experts, offload and more by formulas");
   verb->require_subcommand(1);
   verb->footer(
-      "Each has --help with what it reads (docs/cost.md).\n"
+      "Each has --help with what it reads (docs/cost.md); see shardproof list models.\n"
       "Example: shardproof cost parameters --model palm-540b\n"
       "         shardproof cost speculation --acceptance 0.8 --draft-cost 0.05");
   {
@@ -244,13 +243,13 @@ void add_cost(CLI::App& app, Action& chosen) {
   {
     const auto [one, o] = add_subject(*verb, chosen, "experts", "The FFN as a mixture of experts",
                                       "experts --model palm-8b --experts 64 --top 2 \\\n"
-                                      "           --chips 16 --tokens 4096 --capacity 1.25",
+                                      "           --chips 16 --tokens 4096 --capacity-factor 1.25",
                                       experts);
     add_model(*one, *o, "palm-8b");
     add_types(*one, *o);
     add_number(*one, "--experts", o->experts.experts, "Experts of a layer [1]", 1, kMost);
     add_number(*one, "--top", o->experts.top, "Experts of a token [1]", 1, kMost);
-    add_decimal(*one, "--capacity", o->experts.capacity,
+    add_decimal(*one, "--capacity-factor", o->experts.capacity,
                 "Slots of an expert over those it needs if all\nhave as many tokens [1]");
     add_number(*one, "--chips", o->experts.chips, "Chips that share experts and tokens [1]", 1,
                kMost);
@@ -265,9 +264,9 @@ void add_cost(CLI::App& app, Action& chosen) {
     add_pass(*one, *o);
   }
   {
-    const auto [one, o] =
-        add_subject(*verb, chosen, "speculation", "What a draft model gains",
-                    "speculation --acceptance 0.8 --draft-cost 0.05 --gamma 4", speculation);
+    const auto [one, o] = add_subject(
+        *verb, chosen, "speculation", "What a draft model gains",
+        "speculation --acceptance 0.8 --draft-cost 0.05 \\\n           --gamma 4", speculation);
     add_decimal(*one, "--acceptance", o->speculation.acceptance,
                 "The chance of each proposed token, 0 to 1 [0.8]");
     add_decimal(*one, "--draft-cost", o->speculation.draft_cost,

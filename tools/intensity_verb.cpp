@@ -138,8 +138,8 @@ int show(const Options& o, const CLI::App& verb) {
     return 0;
   }
   for (const NamedPass& one : passes) (void)cost::products_of(setting.model, one.pass);
-  fmt::print("{}\n{}: {} at {}, {} at {}: the ridge is {:.4g} FLOPs a byte\n",
-             print_model(setting.model), setting.chip.name, to_string(type),
+  fmt::print("{}\n{}: {} at {}, {} at {}: ridge {:.4g} FLOPs a byte\n", print_model(setting.model),
+             setting.chip.name, to_string(type),
              cost::rounded_quantity(setting.chip.peak(type), cost::Measure::operations_per_second),
              cost::rounded_quantity(setting.chip.hbm, cost::Measure::bytes),
              cost::rounded_quantity(setting.chip.hbm_bandwidth, cost::Measure::bytes_per_second),
@@ -151,8 +151,7 @@ int show(const Options& o, const CLI::App& verb) {
 }  // namespace
 
 void add_intensity(CLI::App& app, Action& chosen) {
-  CLI::App* verb = app.add_subcommand(
-      "intensity", "FLOPs and memory operations of each product, and what limits it");
+  CLI::App* verb = app.add_subcommand("intensity", "FLOPs and memory operations of products");
   const auto o = std::make_shared<Options>();
   verb->add_option("--model", o->model,
                    "PRESET[,KEY=VALUE...] [palm-540b];\nsee shardproof list models")

@@ -121,8 +121,7 @@ int fit_constants(const PaperOptions& o) {
 
 void add_paper(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<PaperOptions>();
-  CLI::App* verb = app.add_subcommand(
-      "paper", "Compare the cost model with the paper's numbers; fit the estimate's constants");
+  CLI::App* verb = app.add_subcommand("paper", "The paper's numbers beside the cost model's");
   std::string names;
   for (const std::string& name : cost::section_names()) names += (names.empty() ? "" : ", ") + name;
   CLI::Option* only =
@@ -134,7 +133,7 @@ void add_paper(CLI::App& app, Action& chosen) {
           ->type_name("FILE");
   CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--fit", options->fit,
-                 "Fit the constants of the estimate on Tables 2 and 3\nand print their file, "
+                 "Fit the constants of the estimate on Tables 2\nand 3 and print their file, "
                  "engine/cost/efficiency.txt")
       ->excludes(only)
       ->excludes(json)

@@ -39,13 +39,14 @@ TEST_F(Cli, CostOfAPipeline) {
 
 TEST_F(Cli, CostOfExperts) {
   const std::string flags = "cost experts --model palm-8b --experts 64 --top 2 --chips 16 ";
-  const auto json = nlohmann::json::parse(run(flags + "--tokens 4096 --capacity 1.25 --json").out);
+  const auto json =
+      nlohmann::json::parse(run(flags + "--tokens 4096 --capacity-factor 1.25 --json").out);
   EXPECT_EQ(json["slots"], 160);
   EXPECT_EQ(json["token_flops"].get<double>(), 2 * json["dense_flops"].get<double>());
   EXPECT_EQ(run(flags + "--tokens 4096").code, 0);
   expect_refused(flags + "--tokens 4097", "experts_c3: chips=16");
-  expect_refused(flags + "--capacity much --tokens 16", "flag_c8: --capacity much");
-  expect_refused(flags + "--capacity -1 --tokens 16", "experts_c1: capacity=-1");
+  expect_refused(flags + "--capacity-factor much --tokens 16", "flag_c8: --capacity-factor much");
+  expect_refused(flags + "--capacity-factor -1 --tokens 16", "experts_c1: capacity=-1");
 }
 
 TEST_F(Cli, CostOfOffload) {

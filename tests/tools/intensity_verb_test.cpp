@@ -77,7 +77,7 @@ TEST_F(Cli, IntensityOnAChipOfOnesOwn) {
 
 TEST_F(Cli, IntensityRefusesWhatIsNone) {
   expect_refused("intensity --chip tpu-v5", "chip_c6: unknown chip 'tpu-v5', did you mean tpu-v4?");
-  expect_refused("intensity --dtype bf61", "flag_c9: --dtype bf61: did you mean bf16?");
+  expect_refused("intensity --dtype bf1", "flag_c9: --dtype bf1: did you mean bf16?");
   expect_refused("intensity --tokens 9 --context 8", "nearest legal: tokens=8");
   expect_refused("intensity --batch 0", "flag_c3: --batch 0: from 1 to");
   expect_refused("intensity --model palm-541b", "did you mean palm-540b?");

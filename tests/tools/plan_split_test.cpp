@@ -22,7 +22,8 @@ class PlanSplit : public Cli {
 TEST_F(PlanSplit, MeetsItsGoalsAndItsProofHolds) {
   for (const char* arguments :
        {"--chips 8-64 --ttft 2s --tpot 100ms", "--chips 64 --ttft 1s --tpot 40ms --rate 0.5",
-        "--model palm-8b --torus 2x1x3 --ttft 4s --tpot 90ms --weights bf16 --batch 6,12"}) {
+        "--model palm-tiny --torus 2x1x3 --ttft 4s --tpot 90ms --weights bf16 --batch 6,12 "
+        "--context 48"}) {
     const nlohmann::json plan = plan_of(arguments);
     ASSERT_FALSE(plan.is_null());
     EXPECT_LE(plan["ttft"].get<double>(), arguments[8] == '8' ? 2.0 : 4.0) << arguments;
