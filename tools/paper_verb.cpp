@@ -133,7 +133,7 @@ void add_paper(CLI::App& app, Action& chosen) {
           ->type_name("FILE");
   CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--fit", options->fit,
-                 "Fit the constants of the estimate on Tables 2\nand 3 and print their file, "
+                 "Fit the constants of the estimate on Tables 2\nand 3 and print their file,\n"
                  "engine/cost/efficiency.txt")
       ->excludes(only)
       ->excludes(json)

@@ -13,7 +13,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// What an estimate is linear in: 1/compute, 1/interconnect, layer_seconds.
+/// What an estimate is linear in: 1/compute, 1/interconnect, time_of_layer.
 constexpr std::size_t kUnknowns = 3;
 using Unknowns = std::array<double, kUnknowns>;
 /// No share is above 1 and no time below 0.
@@ -189,7 +189,7 @@ std::string print_calibration(const Calibration& calibration) {
       "# The constants of the calibrated estimate (docs/cost.md), fitted on the measured times of\n"
       "# the paper's Tables 2 and 3 alone. Written by `shardproof paper --fit`.\n"
       "# compute, interconnect: shares of a chip's peak and of its bandwidth that are reached;\n"
-      "# layer_seconds: what each layer takes beside its work.\n";
+      "# time_of_layer: what each layer takes beside its work.\n";
   text += print_efficiency(calibration.efficiency);
   text += fmt::format(
       "\n# Estimated over measured, less 1: by these constants, and by constants that are fitted "

@@ -5,6 +5,7 @@
 
 #include "engine/cost/efficiency.h"
 #include "engine/cost/published.h"
+#include "weights/error.h"
 
 namespace shardproof::cost {
 
@@ -38,7 +39,7 @@ struct CalibrationPoint {
 std::vector<CalibrationPoint> table_points();
 
 /// The constants with the least sum of squares of the residuals, in their ranges. The estimate is
-/// linear in 1/compute, 1/interconnect and layer_seconds, so that the least is solved for, not
+/// linear in 1/compute, 1/interconnect and time_of_layer, so that the least is solved for, not
 /// searched. Throws Error("calibration_c1", ...) where fewer than three points leave it open.
 Efficiency fit(const std::vector<CalibrationPoint>& points);
 

@@ -25,7 +25,7 @@ struct Constant {
 constexpr std::array<Constant, 3> kConstants{
     {{"compute", &Efficiency::compute, true},
      {"interconnect", &Efficiency::interconnect, true},
-     {"layer_seconds", &Efficiency::layer_seconds, false}}};
+     {"time_of_layer", &Efficiency::time_of_layer, false}}};
 
 std::vector<std::string> constant_names() {
   std::vector<std::string> names;
@@ -110,7 +110,7 @@ double estimate(const Seconds& part, const Efficiency& efficiency) {
 }
 
 double estimate(const Bounds& bounds, const Efficiency& efficiency) {
-  return bounds.layers * (estimate(bounds.layer, efficiency) + efficiency.layer_seconds) +
+  return bounds.layers * (estimate(bounds.layer, efficiency) + efficiency.time_of_layer) +
          estimate(bounds.ends, efficiency);
 }
 

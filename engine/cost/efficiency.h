@@ -14,7 +14,7 @@ namespace shardproof::cost {
 struct Efficiency {
   double compute = 1.0;        ///< share of the peak that products reach, above 0, at most 1
   double interconnect = 1.0;   ///< share of the bandwidth that collectives reach, likewise
-  double layer_seconds = 0.0;  ///< what each layer takes beside its work
+  double time_of_layer = 0.0;  ///< what each layer takes beside its work
 
   bool operator==(const Efficiency&) const = default;
 };

@@ -9,6 +9,7 @@
 #include "engine/cost/candidate.h"
 #include "engine/cost/chip.h"
 #include "engine/cost/evaluator.h"
+#include "weights/error.h"
 
 namespace shardproof::cost {
 

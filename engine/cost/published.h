@@ -6,6 +6,7 @@
 
 #include "engine/cost/paper_formulas.h"
 #include "engine/torus.h"
+#include "weights/error.h"
 #include "weights/numerics.h"
 #include "weights/passes.h"
 

@@ -54,7 +54,7 @@ TEST_F(PaperVerb, PrintsOneSection) {
 /// With constants that no chip of the paper's has, times are off and nothing explains it.
 TEST_F(PaperVerb, ExitsWithOneWhereARowFails) {
   const std::string slow =
-      write("slow.txt", "compute : 0.1\ninterconnect : 1\nlayer_seconds : 0\n");
+      write("slow.txt", "compute : 0.1\ninterconnect : 1\ntime_of_layer : 0\n");
   const Outcome o = run("paper --constants " + slow);
   EXPECT_EQ(o.code, 1);
   EXPECT_NE(o.out.find("FAILED\n"), std::string::npos);

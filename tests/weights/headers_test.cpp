@@ -66,7 +66,7 @@ std::string code_of(const std::string& text) {
 std::set<std::string> labels_of(const std::string& code) {
   static const std::regex thrown(R"re(\bError\(\s*"([a-z]+_[a-z0-9]+)")re");
   static const std::regex passed(
-      R"re("((?:axes|case|file|ieee|judge|layer|layout|layouts|memory|model|oracle|picture|program|scalar|)re"
+      R"re("((?:axes|case|chip|efficiency|file|ieee|judge|layer|layout|layouts|memory|model|oracle|picture|program|scalar|)re"
       R"re(strategy|torus|trace|path|weights)_[a-z0-9]+)")re");
   std::set<std::string> labels = matches(code, thrown);
   labels.merge(matches(code, passed));

@@ -42,7 +42,7 @@ double squares(const std::vector<CalibrationPoint>& points, const Efficiency& ef
 RC_GTEST_PROP(Calibration, FindsTheConstantsThatTheTimesWereMadeWith, ()) {
   const Efficiency made{.compute = drawn(0.3, 1.0),
                         .interconnect = drawn(0.1, 1.0),
-                        .layer_seconds = drawn(0.0, 1e-4)};
+                        .time_of_layer = drawn(0.0, 1e-4)};
   std::vector<CalibrationPoint> points = drawn_points();
   for (CalibrationPoint& point : points) point.seconds = point.estimated(made);
   const Efficiency found = fit(points);
@@ -55,12 +55,12 @@ RC_GTEST_PROP(Calibration, NoOtherConstantsAreBetter, ()) {
   const Efficiency found = fit(points);
   RC_ASSERT(found.compute > 0.0 && found.compute <= 1.0);
   RC_ASSERT(found.interconnect > 0.0 && found.interconnect <= 1.0);
-  RC_ASSERT(found.layer_seconds >= 0.0);
+  RC_ASSERT(found.time_of_layer >= 0.0);
   const double least = squares(points, found);
   for (int i = 0; i < 20; ++i) {
     const Efficiency other{.compute = std::min(1.0, found.compute * drawn(0.8, 1.25)),
                            .interconnect = std::min(1.0, found.interconnect * drawn(0.8, 1.25)),
-                           .layer_seconds = found.layer_seconds * drawn(0.8, 1.25) +
+                           .time_of_layer = found.time_of_layer * drawn(0.8, 1.25) +
                                             *rc::gen::element(0.0, drawn(0.0, 1e-5))};
     RC_ASSERT(squares(points, other) >= least * (1 - 1e-9));
   }

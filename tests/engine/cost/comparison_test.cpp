@@ -164,7 +164,7 @@ TEST(Comparison, SaysTheNumbers) {
 }
 
 TEST(Comparison, FailsWithConstantsOfAnotherChip) {
-  const Efficiency slow{.compute = 0.1, .interconnect = 1.0, .layer_seconds = 0.0};
+  const Efficiency slow{.compute = 0.1, .interconnect = 1.0, .time_of_layer = 0.0};
   std::set<std::string> failed;
   for (const auto& [row, verdict] : apart(slow))
     if (verdict == Verdict::failed) failed.insert(row);

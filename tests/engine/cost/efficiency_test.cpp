@@ -10,7 +10,7 @@
 namespace shardproof::cost {
 namespace {
 
-constexpr Efficiency kHalf{.compute = 0.5, .interconnect = 0.25, .layer_seconds = 0.125};
+constexpr Efficiency kHalf{.compute = 0.5, .interconnect = 0.25, .time_of_layer = 0.125};
 
 TEST(Efficiency, EstimateAddsWhatEachPartTakes) {
   const Seconds layer{.compute = 1.0, .memory = 10.0, .communication = 100.0, .hops = 25.0};
@@ -28,7 +28,7 @@ TEST(Efficiency, OfAPerfectChipIsTheAdditiveBound) {
 RC_GTEST_PROP(Efficiency, ReadsWhatItPrints, ()) {
   const auto digits = [] { return *rc::gen::inRange(1, 99999); };
   const Efficiency efficiency{
-      .compute = digits() / 1e5, .interconnect = digits() / 1e5, .layer_seconds = digits() / 1e9};
+      .compute = digits() / 1e5, .interconnect = digits() / 1e5, .time_of_layer = digits() / 1e9};
   RC_ASSERT(parse_efficiency(print_efficiency(efficiency)) == efficiency);
 }
 
@@ -41,7 +41,7 @@ TEST(Efficiency, RefusesOtherTexts) {
     }
     return std::string();
   };
-  const std::string compute = "compute : 0.5\n", others = "interconnect : 1\nlayer_seconds : 0\n";
+  const std::string compute = "compute : 0.5\n", others = "interconnect : 1\ntime_of_layer : 0\n";
   EXPECT_EQ(label(compute + others), "");
   EXPECT_EQ(label("# a comment\n\n" + others + "compute : 1 # the peak\r\n"), "");
   EXPECT_EQ(label(compute), "efficiency_c1");
@@ -50,7 +50,7 @@ TEST(Efficiency, RefusesOtherTexts) {
   EXPECT_EQ(label("compute 0.5\n" + others), "efficiency_c1");
   for (const char* value : {"0", "-0.5", "1.5", "half", "", "nan", "inf", "0.5s"})
     EXPECT_EQ(label("compute : " + std::string(value) + "\n" + others), "efficiency_c2") << value;
-  EXPECT_EQ(label(compute + "interconnect : 1\nlayer_seconds : -1\n"), "efficiency_c2");
+  EXPECT_EQ(label(compute + "interconnect : 1\ntime_of_layer : -1\n"), "efficiency_c2");
 }
 
 TEST(Efficiency, OfThePaperIsInItsRanges) {
@@ -58,7 +58,7 @@ TEST(Efficiency, OfThePaperIsInItsRanges) {
   EXPECT_GT(fitted.compute, 0.5);
   EXPECT_LE(fitted.compute, 1.0);
   EXPECT_GT(fitted.interconnect, 0.0);
-  EXPECT_GT(fitted.layer_seconds, 0.0);
+  EXPECT_GT(fitted.time_of_layer, 0.0);
 }
 
 }  // namespace
