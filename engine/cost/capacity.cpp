@@ -4,6 +4,7 @@
 
 #include "engine/cost/fitted_model.h"
 #include "engine/cost/paper_formulas.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::cost {
 namespace {
@@ -61,8 +62,7 @@ std::vector<Capacity> longest_contexts(const PlanRequest& request, std::optional
             continue;
           }
         }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Capacity& a, const Capacity& b) { return a.context > b.context; });
+  stable_sort(all, [](const Capacity& a, const Capacity& b) { return a.context > b.context; });
   return all;
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "weights/stable_sort.h"
+
 namespace shardproof::cost {
 namespace {
 
@@ -26,7 +28,7 @@ std::vector<const Choice*> fastest_of_each(const std::vector<Choice>& choices, b
 }
 
 std::vector<const Choice*> frontier(std::vector<const Choice*> choices) {
-  std::stable_sort(choices.begin(), choices.end(), faster);
+  stable_sort(choices, faster);
   std::vector<const Choice*> kept;
   for (const Choice* choice : choices)
     if (kept.empty() || choice->cost < kept.back()->cost) kept.push_back(choice);

@@ -10,6 +10,7 @@
 #include "engine/cost/tori.h"
 #include "engine/cost/torus_search.h"
 #include "engine/numeric/threads.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::cost {
 namespace {
@@ -80,7 +81,7 @@ Plan make_plan(const PlanRequest& request) {
   const auto meets = [&](const Choice& choice) {
     return !request.latency || choice.latency <= *request.latency;
   };
-  std::stable_sort(plan.choices.begin(), plan.choices.end(), [&](const Choice& a, const Choice& b) {
+  stable_sort(plan.choices, [&](const Choice& a, const Choice& b) {
     return meets(a) != meets(b) ? meets(a) : value(a) < value(b);
   });
   plan.met =

@@ -7,6 +7,7 @@
 
 #include "engine/cost/fitted_model.h"
 #include "engine/cost/quantity.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::cost {
 namespace {
@@ -168,9 +169,8 @@ void TorusSearch::both_phases(std::int64_t heads, std::int64_t batch) {
     kind->decodes.push_back(std::move(one));
   }
   for (Resting& kind : kinds) {
-    std::stable_sort(
-        kind.decodes.begin(), kind.decodes.end(),
-        [](const Candidate& a, const Candidate& b) { return a.estimate < b.estimate; });
+    stable_sort(kind.decodes,
+                [](const Candidate& a, const Candidate& b) { return a.estimate < b.estimate; });
     std::optional<Candidate> best;
     for (const Strategy& strategy : request_.strategies) {
       if (!takes_heads(strategy, heads, false)) continue;

@@ -5,6 +5,7 @@
 #include "engine/cost/calibration.h"
 #include "engine/cost/paper_volumes.h"
 #include "engine/cost/work.h"
+#include "weights/stable_sort.h"
 
 namespace shardproof::cost {
 
@@ -24,8 +25,7 @@ std::vector<VolumeOf> compare_volumes(const Plan& plan, const Candidate& like) {
     for (const Traffic& t : work.layer.traffic) of.full += t.elements;
     volumes.push_back(std::move(of));
   }
-  std::stable_sort(volumes.begin(), volumes.end(),
-                   [](const VolumeOf& a, const VolumeOf& b) { return a.full < b.full; });
+  stable_sort(volumes, [](const VolumeOf& a, const VolumeOf& b) { return a.full < b.full; });
   return volumes;
 }
 
