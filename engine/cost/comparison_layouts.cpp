@@ -125,15 +125,15 @@ ComparedSection compared_layouts(const Efficiency& efficiency) {
                                       fastest.to_string(), why_other(pass, fastest, efficiency)));
   }
   const MeasuredPass& prefill = tables_2_and_3()[2];
-  constexpr double kGiga = 1e9;
+  constexpr double kElements = 1e9;
   const auto formula = [&](FfnLayout layout) {
-    return volume_bytes(prefill, layout) / bytes_of_type(prefill.weights) / kGiga;
+    return volume_bytes(prefill, layout) / bytes_of_type(prefill.weights) / kElements;
   };
   section.notes.push_back(fmt::format(
       "At {:.0f} tokens a chip sends {:.2f}e9 elements a layer with wg-xy and {:.2f}e9 with "
       "wg-xyz; by the formulas, of the FFN alone, {:.2f}e9 and {:.2f}e9.",
-      prefill.tokens(), layer_elements(prefill, "wg-xy:natural") / kGiga,
-      layer_elements(prefill, "wg-xyz:batch") / kGiga, formula(FfnLayout::wg_xy),
+      prefill.tokens(), layer_elements(prefill, "wg-xy:natural") / kElements,
+      layer_elements(prefill, "wg-xyz:batch") / kElements, formula(FfnLayout::wg_xy),
       formula(FfnLayout::wg_xyz)));
   return section;
 }
