@@ -79,8 +79,10 @@ double PathFloors::edge(const State& larger, bool partial, int kind, const Axes&
   if (at == prices_.end()) at = prices_.emplace(op, price(kind, axes, as)).first;
   double bytes =
       static_cast<double>(value_.behind) * (partial ? value_.partial_bytes : value_.whole_bytes);
-  for (std::size_t d = 0; d < value_.letters.size(); ++d)
-    bytes *= static_cast<double>(value_.extents[d] / torus_.size(larger.dims[d]));
+  for (std::size_t d = 0; d < value_.letters.size(); ++d) {
+    const std::int64_t block = value_.extents[d] / torus_.size(larger.dims[d]);
+    bytes *= static_cast<double>(block);
+  }
   return bytes * at->second.per_byte + at->second.steps;
 }
 
