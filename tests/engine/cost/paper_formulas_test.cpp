@@ -25,6 +25,18 @@ TEST(PaperFormulas, VolumesOfFigure3) {
   EXPECT_EQ(at(FfnLayout::wg_xyz), 2.0 * 16384 * 65536);
 }
 
+/// Of a cube X, Y and Z could stand for one another: here each is another number.
+TEST(PaperFormulas, VolumesOfUnequalAxes) {
+  const auto at = [](FfnLayout layout) {
+    return ffn_volume(layout, 60, 300, Torus(2, 3, 5)).elements(7);
+  };
+  EXPECT_EQ(at(FfnLayout::ws1d), 2.0 * 7 * 60);
+  EXPECT_EQ(at(FfnLayout::ws2d), 2.0 * 7 * (60 / 2 + 300 / 15));
+  EXPECT_EQ(at(FfnLayout::wg_x), 2.0 * 60 * 300 / 15 + 2.0 * 7 * (60 / 2));
+  EXPECT_EQ(at(FfnLayout::wg_xy), 2.0 * 60 * 300 / 5 + 2.0 * 7 * (60 / 6));
+  EXPECT_EQ(at(FfnLayout::wg_xyz), 2.0 * 60 * 300);
+}
+
 TEST(PaperFormulas, BytesAreOfWeightsAndOfActivations) {
   const FfnVolume volume{.weights = 3.0, .per_token = 5.0};
   EXPECT_EQ(volume.bytes(7.0, 1.0, 2.0), 3.0 + 70.0);

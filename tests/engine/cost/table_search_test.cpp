@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -127,6 +128,9 @@ TEST(TableSearch, FindsTheBestOfAllTablesOfSmallSpaces) {
 /// The floor of a table, part by part, against its program.
 TEST(TableSearch, HasFloorsBelowWhatProgramsAsk) {
   int compared = 0, reached = 0;
+  // Where a part of a program's work is above 0 and as much as its floor says.
+  std::map<std::string, int> parts{
+      {"compute", 0}, {"memory", 0}, {"communication", 0}, {"held", 0}};
   for (std::uint64_t i = 0; compared < 400; ++i) {
     const std::optional<Question> q = drawn_question(21, i);
     if (!q) continue;
@@ -153,6 +157,13 @@ TEST(TableSearch, HasFloorsBelowWhatProgramsAsk) {
       const Seconds least = bounds.seconds(floor), asked = q->bounds(work).layer;
       const auto most = [](double seconds) { return seconds * (1.0 + 1e-12); };
       const std::string text = q->text() + "\n" + print_layouts(made);
+      const auto see = [&](const char* part, double floor_of_part, double of_program) {
+        if (of_program > 0.0 && of_program <= most(floor_of_part)) ++parts.at(part);
+      };
+      see("compute", least.compute, asked.compute);
+      see("memory", least.memory, asked.memory);
+      see("communication", least.communication, asked.communication + asked.hops);
+      see("held", floor.held, work.layer.weight_bytes + work.layer.cache_bytes);
       EXPECT_LE(least.compute, most(asked.compute)) << text;
       EXPECT_LE(least.memory, most(asked.memory)) << text;
       EXPECT_LE(least.communication, most(asked.communication + asked.hops)) << text;
@@ -164,6 +175,7 @@ TEST(TableSearch, HasFloorsBelowWhatProgramsAsk) {
   RecordProperty("reached", reached);
   EXPECT_GT(reached, compared / 4)
       << reached << " of " << compared;  // floors that tell tables apart
+  for (const auto& [part, times] : parts) EXPECT_GT(times, 0) << part;
 }
 
 TEST(TableSearch, IsNoWorseThanTablesThatShipAndItsWinnersAreEqual) {
