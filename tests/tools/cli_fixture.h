@@ -73,6 +73,18 @@ class Cli : public testing::Test {
     EXPECT_EQ(files(), before) << arguments;
   }
 
+  /// Of UTF-8 the bytes that begin a character count. A line that begins with `but`, a command to
+  /// copy, may be longer.
+  static void expect_80_columns(const std::string& text, const std::string& but) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(but)) continue;
+      EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }),
+                80)
+          << line;
+    }
+  }
+
   fs::path directory_;
 };
 

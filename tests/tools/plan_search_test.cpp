@@ -1,7 +1,6 @@
 // `plan --search`: what it finds is no worse than what ships, and its proof is one.
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
 #include "tests/tools/cli_fixture.h"
@@ -38,13 +37,7 @@ TEST_F(PlanSearch, PrintsTheTable) {
   for (const char* part : {"Search, one pass of decode on 2x2x2", "layouts searched:decode\nin : ",
                            "With --out FILE", "shardproof verify "})
     EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
-  std::istringstream lines(o.out);
-  for (std::string line; std::getline(lines, line);)
-    if (!line.starts_with("shardproof verify")) {
-      EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }),
-                80)
-          << line;
-    }
+  expect_80_columns(o.out, "shardproof verify");
 }
 
 TEST_F(PlanSearch, RefusesFlagsWithoutEffect) {

@@ -52,14 +52,7 @@ TEST_F(PlanVerb, PrintsWhatTheChoiceCosts) {
        {"Prefill by ", "Decode step by ", "at full speed: compute ", "chip-seconds a token",
         "memory ", "a chip sends over ", "Why the next lost", "Proof on a small model", "Left out"})
     EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
-  std::istringstream lines(o.out);
-  for (std::string line; std::getline(lines, line);)
-    if (!line.starts_with("shardproof verify")) {
-      // Of UTF-8 the bytes that begin a character.
-      EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }),
-                80)
-          << line;
-    }
+  expect_80_columns(o.out, "shardproof verify");
 }
 
 /// On unequal axes, 3 and 1; for each phase and kind of model.
