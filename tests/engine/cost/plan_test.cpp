@@ -12,6 +12,7 @@
 #include "engine/cost/paper_formulas.h"
 #include "engine/cost/tori.h"
 #include "engine/cost/volume_comparison.h"
+#include "tests/engine/cost/rounding.h"
 
 namespace shardproof::cost {
 namespace {
@@ -120,8 +121,12 @@ TEST(Plan, PairsNeedTheMemoryOfBothPhases) {
     for (const auto& [weight, bytes] : decode.resting)
       if (!weights.contains(weight)) other += bytes;
     EXPECT_EQ(prefill.memory.other_weights, other);
-    EXPECT_NEAR(prefill.memory.weights + prefill.memory.other_weights,
-                decode.memory.weights + decode.memory.other_weights, 1e-9 * decode.memory.weights);
+    // Each weight is a quotient, times the layers, in sums of all weights: of a layer's, of the
+    // ends' and of those that the other phase has besides.
+    const auto operations = static_cast<int>(prefill.resting.size() + decode.resting.size() + 4);
+    EXPECT_TRUE(equal_but_for_rounding(prefill.memory.weights + prefill.memory.other_weights,
+                                       decode.memory.weights + decode.memory.other_weights,
+                                       operations));
     EXPECT_EQ(prefill.placed, decode.placed);
     EXPECT_EQ(prefill.torus, decode.torus);
     EXPECT_DOUBLE_EQ(choice.latency, prefill.estimate + 24 * decode.estimate);
@@ -165,6 +170,10 @@ TEST(Plan, PutsFirstWhatMeetsTheLatency) {
   EXPECT_EQ(plan.choices[0].cost, least);
 }
 
+/// Of the bounds of a pass to the seconds of all: times the layers, plus the ends, times the
+/// passes, and three sums of the four things that take time.
+constexpr int kOperationsOfSeconds = 6;
+
 /// Bounds hold the estimate from below; every term is one of theirs; what is chosen fits.
 TEST(Plan, SaysWhatItsPartsSay) {
   for (const PlanPhase phase : {PlanPhase::prefill, PlanPhase::decode}) {
@@ -174,7 +183,8 @@ TEST(Plan, SaysWhatItsPartsSay) {
       const Candidate& one = choice.main();
       EXPECT_LE(one.lower, one.additive);
       EXPECT_LE(one.additive, one.estimate);
-      EXPECT_NEAR(one.seconds().additive(), one.additive, 1e-12 * one.additive);
+      EXPECT_TRUE(
+          equal_but_for_rounding(one.seconds().additive(), one.additive, kOperationsOfSeconds));
       EXPECT_LE(one.memory.total(), r.chip.hbm);
       EXPECT_EQ(choice.cost, one.chip_seconds_per_token());
       EXPECT_EQ(one.flops_utilization(1e9, 1e12),
@@ -192,7 +202,7 @@ TEST(Plan, TakesRowsAPartAtATimeForWantOfMemory) {
   EXPECT_GT(one.passes(), 1);
   EXPECT_EQ(one.passes() * one.pass.B, 512);
   EXPECT_LE(one.memory.total(), r.chip.hbm);
-  EXPECT_NEAR(one.additive, one.seconds().additive(), 1e-9 * one.additive);
+  EXPECT_TRUE(equal_but_for_rounding(one.additive, one.seconds().additive(), kOperationsOfSeconds));
   EXPECT_DOUBLE_EQ(one.additive, static_cast<double>(one.passes()) * one.bounds.additive());
   r.chip.hbm *= 4;
   EXPECT_EQ(make_plan(r).choices.at(0).main().passes(), 1);

@@ -16,6 +16,7 @@
 #include "engine/cost/table_space.h"
 #include "golden/cases.h"
 #include "golden/verify.h"
+#include "tests/engine/cost/rounding.h"
 
 namespace shardproof::cost {
 namespace {
@@ -112,9 +113,12 @@ TEST(TableSearch, FindsTheBestOfAllTablesOfSmallSpaces) {
     best = std::min(best, shipped);
     const SearchResult found =
         search_tables(q->model, q->numerics, q->torus, q->pass, q->chip, objective);
-    EXPECT_NEAR(found.value, best, 1e-12 * best) << q->text();
-    EXPECT_NEAR(objective(q->bounds(q->work(found.table))), best, 1e-12 * best) << q->text();
-    EXPECT_NEAR(found.shipped_value, shipped, 1e-12 * shipped) << q->text();
+    EXPECT_TRUE(equal_but_for_rounding(found.value, best, kOperationsOfAPass)) << q->text();
+    EXPECT_TRUE(equal_but_for_rounding(objective(q->bounds(q->work(found.table))), best,
+                                       kOperationsOfAPass))
+        << q->text();
+    EXPECT_TRUE(equal_but_for_rounding(found.shipped_value, shipped, kOperationsOfAPass))
+        << q->text();
     evaluated += found.end.evaluated;
     better += found.better ? 1 : 0;
   }
@@ -155,7 +159,9 @@ TEST(TableSearch, HasFloorsBelowWhatProgramsAsk) {
       }
       ++compared;
       const Seconds least = bounds.seconds(floor), asked = q->bounds(work).layer;
-      const auto most = [](double seconds) { return seconds * (1.0 + 1e-12); };
+      const auto most = [](double asked_for) {
+        return asked_for * (1.0 + rounding_share(kOperationsOfAPass));
+      };
       const std::string text = q->text() + "\n" + print_layouts(made);
       const auto see = [&](const char* part, double floor_of_part, double of_program) {
         if (of_program > 0.0 && of_program <= most(floor_of_part)) ++parts.at(part);
