@@ -65,7 +65,9 @@ ExpertsCost experts_cost(const ModelConfig& model, const Experts& x, const Eleme
   const double slots = std::min(std::ceil(x.capacity * top * tokens / experts), tokens);
   cost.slots = static_cast<std::int64_t>(slots);
   cost.slot_flops = 2.0 * ffn * slots * experts;
-  cost.touched = experts * (1.0 - std::pow(1.0 - top / experts, tokens));
+  // Of a power near 1 the difference to 1 would cancel. Where every token goes to all experts, the
+  // logarithm is -inf, and expm1 of that is -1.
+  cost.touched = -experts * std::expm1(tokens * std::log1p(-top / experts));
   cost.weight_bytes = ffn * experts / chips * bytes.weights;
   if (x.chips > 1) {
     cost.all_to_all_bytes =
