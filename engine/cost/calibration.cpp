@@ -33,42 +33,45 @@ LinearResidual linear_residual(const CalibrationPoint& point) {
       total.memory * each - 1.0};
 }
 
-/// Solves the normal equations of the free unknowns by elimination; nothing where they are
-/// singular.
+using NormalRows = std::array<Unknowns, kUnknowns>;
+
+double determinant(const NormalRows& m) {
+  return m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) +
+         m[0][1] * (m[1][2] * m[2][0] - m[1][0] * m[2][2]) +
+         m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
+}
+
+/// Solves the normal equations of the free unknowns by Cramer's rule, whose rounding is easy to
+/// bound; nothing where they are singular.
 std::optional<Unknowns> least_squares(const std::vector<LinearResidual>& residuals,
                                       const std::array<bool, kUnknowns>& fixed) {
-  std::array<std::array<double, kUnknowns + 1>, kUnknowns> rows{};
+  NormalRows rows{};
+  Unknowns right{};
   for (std::size_t i = 0; i < kUnknowns; ++i) {
     if (fixed.at(i)) {
       rows.at(i).at(i) = 1.0;
-      rows.at(i).at(kUnknowns) = kLeast.at(i);
+      right.at(i) = kLeast.at(i);
       continue;
     }
     for (const LinearResidual& r : residuals) {
-      rows.at(i).at(kUnknowns) -= r.of.at(i) * r.rest;
+      right.at(i) -= r.of.at(i) * r.rest;
       // Fixed unknowns go to the other side, so that they come out as they are, without rounding.
       for (std::size_t j = 0; j < kUnknowns; ++j)
         if (fixed.at(j))
-          rows.at(i).at(kUnknowns) -= r.of.at(i) * r.of.at(j) * kLeast.at(j);
+          right.at(i) -= r.of.at(i) * r.of.at(j) * kLeast.at(j);
         else
           rows.at(i).at(j) += r.of.at(i) * r.of.at(j);
     }
   }
+  const double of_rows = determinant(rows);
+  if (of_rows == 0.0) return std::nullopt;
+  Unknowns solution = kLeast;
   for (std::size_t i = 0; i < kUnknowns; ++i) {
-    std::size_t pivot = i;
-    for (std::size_t r = i; r < kUnknowns; ++r)
-      if (std::abs(rows.at(r).at(i)) > std::abs(rows.at(pivot).at(i))) pivot = r;
-    std::swap(rows.at(i), rows.at(pivot));
-    if (rows.at(i).at(i) == 0.0) return std::nullopt;
-    for (std::size_t r = 0; r < kUnknowns; ++r) {
-      if (r == i) continue;
-      const double times = rows.at(r).at(i) / rows.at(i).at(i);
-      for (std::size_t c = i; c <= kUnknowns; ++c) rows.at(r).at(c) -= times * rows.at(i).at(c);
-    }
+    if (fixed.at(i)) continue;
+    NormalRows with_right = rows;
+    for (std::size_t row = 0; row < kUnknowns; ++row) with_right.at(row).at(i) = right.at(row);
+    solution.at(i) = determinant(with_right) / of_rows;
   }
-  Unknowns solution{};
-  for (std::size_t i = 0; i < kUnknowns; ++i)
-    solution.at(i) = rows.at(i).at(kUnknowns) / rows.at(i).at(i);
   return solution;
 }
 
@@ -151,7 +154,7 @@ Efficiency fit(const std::vector<CalibrationPoint>& points) {
     bool legal = true;
     for (std::size_t i = 0; i < kUnknowns; ++i) legal = legal && found->at(i) >= kLeast.at(i);
     const double sum = squares(residuals, *found);
-    if (!legal || sum >= least) continue;
+    if (!legal || !(sum < least)) continue;
     least = sum;
     best = *found;
   }
