@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "weights/error.h"
@@ -226,8 +227,10 @@ double Printed::half_unit() const {
 }
 
 bool Printed::rounds(double number) const {
-  // A half is rounded either way, and a number that is one need not be exact in binary.
-  constexpr double kBinary = 1e-12;
+  // A half is rounded either way, and a number that is one need not be exact in binary: it, what is
+  // printed, the half and their difference are each off by half an epsilon of it at most. As much
+  // again is for the few products and quotients that make such a number of others.
+  constexpr double kBinary = 4 * std::numeric_limits<double>::epsilon();
   return std::abs(number - value()) <= half_unit() + kBinary * std::abs(number);
 }
 
