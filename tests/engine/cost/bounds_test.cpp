@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
+
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
 namespace {
@@ -77,18 +78,10 @@ TEST(Bounds, TakeHopsAndTheAllToAllKnobAndAxesOfTheirOwnFromTheChip) {
 }
 
 TEST(Bounds, OfGroupsOfOneChipAndOfChipsWithoutInterconnect) {
-  const auto label = [](const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.label();
-    }
-    return std::string();
-  };
   Chip alone = slow_chip();
   alone.bandwidth = 0.0;
-  EXPECT_EQ(label([&] { bounds_of(small_work(), alone, ActType::bf16); }), "bounds_c1");
-  EXPECT_EQ(label([&] { bounds_of(small_work(), slow_chip(), ActType::f32); }), "chip_c7");
+  EXPECT_EQ(label_of([&] { bounds_of(small_work(), alone, ActType::bf16); }), "bounds_c1");
+  EXPECT_EQ(label_of([&] { bounds_of(small_work(), slow_chip(), ActType::f32); }), "chip_c7");
   Work work = small_work();
   work.layer.traffic = {sent(OpKind::all_gather, "xyz", 1, 0.0, 0)};
   EXPECT_EQ(bounds_of(work, alone, ActType::bf16).layer.communication, 0.0);

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <functional>
 #include <string>
+
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
 namespace {
@@ -34,12 +35,7 @@ RC_GTEST_PROP(Efficiency, ReadsWhatItPrints, ()) {
 
 TEST(Efficiency, RefusesOtherTexts) {
   const auto label = [](const std::string& text) {
-    try {
-      parse_efficiency(text);
-    } catch (const Error& error) {
-      return error.label();
-    }
-    return std::string();
+    return label_of([&] { parse_efficiency(text); });
   };
   const std::string compute = "compute : 0.5\n", others = "interconnect : 1\ntime_of_layer : 0\n";
   EXPECT_EQ(label(compute + others), "");

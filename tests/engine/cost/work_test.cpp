@@ -11,6 +11,7 @@
 #include "engine/program/count.h"
 #include "engine/run/plan_types.h"
 #include "golden/cases.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
 namespace {
@@ -143,21 +144,13 @@ TEST(Work, OfAWeightStationaryLayerIsThePapers) {
 }
 
 TEST(Work, RefusesWhatIsNoPassAndPassesThatItsFormulasAreNotOf) {
-  const auto label = [](const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.label();
-    }
-    return std::string();
-  };
   const ModelConfig model = parse_model("palm-tiny");
   const Torus torus = Torus::parse("2x2x3");
   const Strategy batch = Strategy::parse("ws2d:batch");
   for (const Pass& pass : {Pass{Phase::decode, 0, 1, 5}, Pass{Phase::decode, 12, 0, 5},
                            Pass{Phase::decode, 12, 1, -1}})
-    EXPECT_EQ(label([&] { work_of(model, {}, torus, batch, pass); }), "work_c1");
-  EXPECT_EQ(label([&] {
+    EXPECT_EQ(label_of([&] { work_of(model, {}, torus, batch, pass); }), "work_c1");
+  EXPECT_EQ(label_of([&] {
               work_of(model, {}, torus, batch, {Phase::decode, 6, 1, 5});
             }),
             "strategy_c4");
@@ -165,7 +158,7 @@ TEST(Work, RefusesWhatIsNoPassAndPassesThatItsFormulasAreNotOf) {
                               {Phase::decode, 12, 1, 5});
   EXPECT_TRUE(formulas.hold_for({Phase::decode, 24, 1, 900}));
   EXPECT_FALSE(formulas.hold_for({Phase::decode, 7, 1, 5}));
-  EXPECT_EQ(label([&] { formulas.at({Phase::decode, 7, 1, 5}); }), "work_c2");
+  EXPECT_EQ(label_of([&] { formulas.at({Phase::decode, 7, 1, 5}); }), "work_c2");
 }
 
 }  // namespace
