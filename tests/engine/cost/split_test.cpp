@@ -163,6 +163,31 @@ TEST(Split, TakesTheFewestChips) {
   EXPECT_DOUBLE_EQ(split.tpot, 0.4 + 0.5 / 8);
 }
 
+/// A harder goal of one phase is met by a larger slice of this phase, and by no other.
+TEST(Split, EachGoalDecidesItsOwnSlice) {
+  SplitGoal sooner = kGoal;
+  sooner.ttft = 2.0;
+  const Split first = plan_split(kModel, prefills(), decodes(), sooner);
+  EXPECT_EQ(first.prefill.torus, Torus(4, 1, 1));
+  EXPECT_EQ(first.decode.torus, Torus(1, 2, 1));
+  SplitGoal faster = kGoal;
+  faster.tpot = 0.4;  // as long as a step of two chips, but for the transfer's share
+  const Split further = plan_split(kModel, prefills(), decodes(), faster);
+  EXPECT_EQ(further.prefill.torus, Torus(2, 1, 1));
+  EXPECT_EQ(further.decode.torus, Torus(1, 4, 1));
+}
+
+TEST(Split, OfAsManyChipsTakesTheSoonerFirstTokenThenTheFasterStep) {
+  const Layout whole = Layout::parse("BMKQ");
+  // The faster prefill hides less of the second that the caches take: 0.75 s are left, not 0.5 s.
+  const std::vector<PrefillSlice> alike{{Torus(2, 1, 1), whole, 2.0}, {Torus(1, 2, 1), whole, 0.5}};
+  const std::vector<DecodeSlice> steps{{Torus(1, 1, 1), whole, 0.4, 8}};
+  EXPECT_EQ(plan_split(kModel, alike, steps, kGoal).ttft, 0.5);
+  const std::vector<DecodeSlice> slow_first{{Torus(2, 1, 1), whole, 0.4, 8},
+                                            {Torus(1, 2, 1), whole, 0.3, 8}};
+  EXPECT_EQ(plan_split(kModel, prefills(), slow_first, kGoal).decode.seconds, 0.3);
+}
+
 TEST(Split, ARateNeedsMoreChips) {
   SplitGoal goal = kGoal;
   goal.rate = 0.2;
@@ -180,6 +205,18 @@ TEST(Split, TheTransferKeepsUpToo) {
   EXPECT_EQ(plan_split(kModel, fast, decodes(), goal).highest_rate, 1.0);
   goal.rate = 1.5;
   EXPECT_EQ(label([&] { plan_split(kModel, fast, decodes(), goal); }), "split_c2");
+}
+
+/// One row at a time, taken for the eight steps of a request: 1/(8·0.2) a second of four chips.
+TEST(Split, TheDecodeKeepsUpToo) {
+  std::vector<DecodeSlice> one_row = decodes();
+  for (DecodeSlice& slice : one_row) slice.rows = 1;
+  SplitGoal goal = kGoal;
+  goal.rate = 0.5;
+  const std::vector<PrefillSlice> fast{{Torus(1, 1, 1), Layout::parse("BMKQ"), 0.1}};
+  const Split split = plan_split(kModel, fast, one_row, goal);
+  EXPECT_EQ(split.decode.torus, Torus(1, 4, 1));
+  EXPECT_DOUBLE_EQ(split.highest_rate, 0.625);
 }
 
 TEST(Split, SaysTheNearestFeasible) {
