@@ -216,7 +216,7 @@ TEST_F(PlanSplit, TheNearestFeasibleIsFeasible) {
     return has ? std::stod(found[1].str()) : 1.0;
   };
   const auto ms = [](double seconds) { return std::to_string(1000.0 * seconds) + "ms"; };
-  const Asked hard{.where = "--torus 4x4x4", .weights = "any", .ttft = "1ms", .tpot = "50ms"};
+  const Asked hard{.where = "--chips 32,64", .weights = "any", .ttft = "1ms", .tpot = "50ms"};
   const std::string near = refusal_of(hard);
   const double ttft = number(near, "ttft="), tpot = number(near, ".* tpot=");
   Asked met = hard, less = hard;
