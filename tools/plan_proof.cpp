@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "weights/error.h"
 
 namespace shardproof::tools {
 namespace {
@@ -20,17 +23,35 @@ std::int64_t blocks_of(char dim, const ProvenPhases& phases) {
   return unit;
 }
 
+/// Whether a model may have so many channels: an even whole number of them must rotate.
+bool may_have_channels(ModelConfig model, std::int64_t Q) {
+  model.Q = Q;
+  try {
+    validate(model);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+/// Few channels that the strategies divide: 16 do for most shares that rotate, those of 0.4
+/// need 20.
+std::int64_t channels_of(const ModelConfig& model, std::int64_t blocks) {
+  constexpr std::int64_t kChannels = 16;
+  for (std::int64_t Q = std::lcm(blocks, kChannels); Q < model.Q; Q += blocks)
+    if (may_have_channels(model, Q)) return Q;
+  return std::lcm(blocks, std::max(kChannels, model.Q));
+}
+
 /// The model with one layer and few channels, and dims that the strategies divide.
 ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
-  // Rotation needs an even share of the channels.
-  constexpr std::int64_t kChannels = 16;
   const auto unit = [&](char dim) { return blocks_of(dim, phases); };
   const std::int64_t group = model.K == 1 ? 1 : model.H / model.K;
   const std::int64_t H = std::lcm(unit('H'), group);
   ModelConfig small = with_dims(model, std::lcm(unit('E'), std::int64_t{8}), unit('F'), H,
                                 model.K == 1 ? 1 : H / group, std::lcm(unit('V'), std::int64_t{8}));
   small.layers = 1;
-  small.Q = std::lcm(unit('Q'), kChannels);
+  small.Q = channels_of(model, unit('Q'));
   return small;
 }
 

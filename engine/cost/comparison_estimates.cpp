@@ -87,8 +87,8 @@ ComparedSection compared_figure_6(const Efficiency& efficiency) {
     const double ws1d = kMilli * seconds_of(model, row.chips, "ws1d:batch", step, efficiency);
     section.rows.push_back(estimate_row(fmt::format("{} chips, 2D", row.chips), row.ws2d, ws2d));
     section.rows.push_back(estimate_row(fmt::format("{} chips, 1D", row.chips), row.ws1d, ws1d,
-                                        "one share of the bandwidth serves all collectives; those "
-                                        "of 1D go over all three axes and reach more of it"));
+                                        "1D sends as much on 128 and 256 chips, where the estimate "
+                                        "is near; what differs on 64 is not known"));
     section.rows.push_back(choice_row(fmt::format("{} chips, faster", row.chips),
                                       lesser({"2D", row.ws2d.value()}, {"1D", row.ws1d.value()}),
                                       lesser({"2D", ws2d}, {"1D", ws1d})));

@@ -147,39 +147,31 @@ ComparedSection compared_optima(const Efficiency&) {
   section.title = "Sections 3.2 and A.2: optima at F = 4E, of n = 64 chips unless said";
   constexpr double E = 16384, F = 4 * E;
   // 0.5·sqrt(n), against the least of all X that divide n.
-  struct OptimalX {
-    int chips;
-    Printed X;
-  };
-  for (const OptimalX& one : {OptimalX{16, {"2"}}, OptimalX{64, {"4"}}, OptimalX{256, {"8"}}}) {
+  for (const BestXRow& one : best_x_rows()) {
     section.rows.push_back(exact_row(fmt::format("X of {} chips: 0.5 sqrt(n)", one.chips), one.X,
                                      best_x(one.chips, E, F)));
     section.rows.push_back(exact_row(fmt::format("X of {} chips: the least", one.chips), one.X,
                                      searched_x(one.chips, E, F)));
   }
-  // sqrt(n) > F/E says 16: where 4·sqrt(EF/n) is 2E.
-  section.rows.push_back(exact_row("1D moves no more up to chips", {"16"}, chips_of_1d(E, F)));
+  // Where 4·sqrt(EF/n) is 2E.
   section.rows.push_back(
-      exact_row("2D of 64 chips, 8E/sqrt(n): E", {"1"}, least_ws2d(64, E, F) / E));
-  struct OptimalN {
-    double tokens;
-    Printed N;
-  };
-  for (const OptimalN& one :
-       {OptimalN{16384, {"4"}}, OptimalN{262144, {"16"}}, OptimalN{4194304, {"64"}}}) {
+      exact_row("1D moves no more up to chips", headline("1d chips").number, chips_of_1d(E, F)));
+  section.rows.push_back(exact_row("2D of 64 chips, 8E/sqrt(n): E", headline("2d of 64").number,
+                                   least_ws2d(64, E, F) / E));
+  for (const BestGatheredRow& one : best_gathered_rows()) {
     section.rows.push_back(exact_row(fmt::format("N of {:.0f}: sqrt(BL n/F)", one.tokens), one.N,
                                      best_gathered(64, F, one.tokens)));
     section.rows.push_back(exact_row(fmt::format("N of {:.0f}: the least", one.tokens), one.N,
                                      searched_gathering(64, E, F, one.tokens)));
   }
   section.rows.push_back(
-      exact_row("gathered: 4BL over BL", {"2"},
+      exact_row("gathered: 4BL over BL", headline("gathered scaling").number,
                 least_gathered(64, E, F, 262144) / least_gathered(64, E, F, 65536)));
   const auto ws1d = [&](const Torus& torus) {
     return ffn_volume(FfnLayout::ws1d, 16384, 65536, torus).per_token;
   };
-  section.rows.push_back(
-      exact_row("1D: 256 chips over 16", {"1"}, ws1d(Torus(4, 8, 8)) / ws1d(Torus(2, 4, 2))));
+  section.rows.push_back(exact_row("1D: 256 chips over 16", headline("1d scaling").number,
+                                   ws1d(Torus(4, 8, 8)) / ws1d(Torus(2, 4, 2))));
   return section;
 }
 

@@ -40,9 +40,7 @@ struct Timed {
   AttentionLayout attention = AttentionLayout::heads;
   double seconds = std::numeric_limits<double>::infinity();
 
-  std::string to_string() const {
-    return fmt::format("{}:{}", cost::to_string(ffn), cost::to_string(attention));
-  }
+  std::string to_string() const { return strategy_of(ffn, attention).to_string(); }
 };
 
 /// Infinitely many where the batch is too small for the layouts.

@@ -117,7 +117,7 @@ double cache_bytes(const CacheSizes& sizes, CacheLayout layout, int chips, std::
 
 double longest_context(const CacheSizes& sizes, CacheLayout layout, int chips, std::int64_t B,
                        double bytes) {
-  return bytes / cache_bytes(sizes, layout, chips, B, 1.0);
+  return std::floor(bytes / cache_bytes(sizes, layout, chips, B, 1.0));
 }
 
 double mfu(double parameters, double tokens, int chips, double peak, double seconds) {

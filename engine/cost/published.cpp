@@ -182,7 +182,11 @@ constexpr std::array<ParametersRow, 4> kParameters{{
     {"mt-nlg-530b", {"530"}, "Table D.1"},
 }};
 
-constexpr std::array<Headline, 10> kHeadlines{{
+constexpr std::array<BestXRow, 3> kBestX{{{16, {"2"}}, {64, {"4"}}, {256, {"8"}}}};
+constexpr std::array<BestGatheredRow, 3> kBestGathered{
+    {{16384, {"4"}}, {262144, {"16"}}, {4194304, {"64"}}}};
+
+constexpr std::array<Headline, 14> kHeadlines{{
     {"int8 step", "ms a token, 540B, 64 chips, int8, batch 64", {"28.5"}, "section 4.4"},
     {"bf16 step", "ms a token, the same in bf16", {"36.9"}, "section 4.4"},
     {"chat", "s for 64 tokens in and 64 out behind 1920", {"1.9"}, "abstract"},
@@ -195,6 +199,19 @@ constexpr std::array<Headline, 10> kHeadlines{{
      {"18"},
      "section 4"},
     {"padding mfu", "% MFU that the padding costs", {"3"}, "section 4"},
+    {"1d chips",
+     "chips up to which 1D moves no more than 2D: sqrt(n) > F/E",
+     {"16"},
+     "section 3.2.2"},
+    {"2d of 64",
+     "times E that 2D on 64 chips moves of a token: 8E/sqrt(n)",
+     {"1"},
+     "section 3.2.2"},
+    {"gathered scaling",
+     "times the volume of gathered weights at 4 times the tokens: sqrt(BL)",
+     {"2"},
+     "section 3.2.3"},
+    {"1d scaling", "times the volume of 1D on 16 times the chips", {"1"}, "section 3.2.1"},
     {"longer than multihead", "times the context of multihead that fits", {"32"}, "abstract"},
 }};
 
@@ -247,6 +264,8 @@ std::span<const StationaryRow> figure_6() { return kFigure6; }
 std::span<const PrefillRow> figure_7() { return kFigure7; }
 std::span<const AttentionRow> figure_8() { return kFigure8; }
 std::span<const ParametersRow> parameter_counts() { return kParameters; }
+std::span<const BestXRow> best_x_rows() { return kBestX; }
+std::span<const BestGatheredRow> best_gathered_rows() { return kBestGathered; }
 std::span<const Headline> headlines() { return kHeadlines; }
 
 const Headline& headline(std::string_view name) {

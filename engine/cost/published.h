@@ -64,6 +64,20 @@ inline constexpr std::int64_t kMeasuredContext = 2048;
 /// Error("published_c1", ...) on a number that it does not name.
 Torus released_torus(int chips);
 
+/// Section 3.2, of 2D weight-stationary layouts at F = 4E: the best X is 0.5·sqrt(n).
+struct BestXRow {
+  int chips;
+  Printed X;
+};
+std::span<const BestXRow> best_x_rows();
+/// Section A.2, of weight-gathered layouts on 64 chips at F = 65536: the best number of chips that
+/// weights are gathered over is sqrt(BL·n/F).
+struct BestGatheredRow {
+  double tokens;
+  Printed N;
+};
+std::span<const BestGatheredRow> best_gathered_rows();
+
 /// Figure 3: gigabytes that one chip moves in a feed-forward layer of two matrices in bf16, for
 /// X = Y = Z = 4, E = 16384, F = 65536.
 struct VolumeRow {

@@ -72,6 +72,24 @@ TEST_F(PlanVerb, ItsProofIsOne) {
   }
 }
 
+/// Of shares of the channels that rotate, whatever small number of channels they allow.
+TEST_F(PlanVerb, TheProofOfEveryPresetIsOne) {
+  int proven = 0;
+  const nlohmann::json listed = nlohmann::json::parse(run("list models --json").out);
+  for (const nlohmann::json& preset : listed["presets"]) {
+    const std::string name = preset["preset"];
+    const nlohmann::json found =
+        plan("--torus 2x1x1 --batch 2 --context 64 --weights int8 --top 1 --model " + name +
+             ",layers=1");
+    ASSERT_FALSE(found.is_null()) << name;
+    const std::string command = found["proof"];
+    const Outcome proof = run(command.substr(std::string("shardproof ").size()));
+    EXPECT_EQ(proof.code, 0) << command << "\n" << proof.out << proof.err;
+    ++proven;
+  }
+  EXPECT_GT(proven, 0);
+}
+
 TEST_F(PlanVerb, ChoosesAmongTheUsersTables) {
   const std::string file = write("my.layouts",
                                  "layouts mine\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\n"
