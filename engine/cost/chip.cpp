@@ -28,31 +28,38 @@ struct ChipKey {
   Measure measure;
   std::function<double(const Chip&)> get;
   std::function<void(Chip&, double)> set;
+  QuantityLimits limits;
 };
 
 ChipKey number_key(std::string_view name, Measure measure, double Chip::*member) {
-  return {name, measure, [member](const Chip& chip) { return chip.*member; },
-          [member](Chip& chip, double value) { chip.*member = value; }};
+  return {name,
+          measure,
+          [member](const Chip& chip) { return chip.*member; },
+          [member](Chip& chip, double value) { chip.*member = value; },
+          {}};
 }
 
 ChipKey peak_key(WeightType type) {
   const auto index = static_cast<std::size_t>(type);
-  return {to_string(type), Measure::operations_per_second,
+  return {to_string(type),
+          Measure::operations_per_second,
           [index](const Chip& chip) { return chip.peaks.at(index); },
-          [index](Chip& chip, double value) { chip.peaks.at(index) = value; }};
+          [index](Chip& chip, double value) { chip.peaks.at(index) = value; },
+          {}};
 }
 
 ChipKey count_key(std::string_view name, std::int64_t Chip::*member) {
-  return {
-      name, Measure::none, [member](const Chip& chip) { return static_cast<double>(chip.*member); },
-      [member](Chip& chip, double value) {
-        if (value != std::floor(value) || value > Torus::kMaxChips)
-          throw Error("chip_c3",
-                      fmt::format("a whole number from 1 to {}, not {}; nearest legal: {}",
-                                  Torus::kMaxChips, value,
-                                  std::clamp(std::round(value), 1.0, double{Torus::kMaxChips})));
-        chip.*member = static_cast<std::int64_t>(value);
-      }};
+  return {name,
+          Measure::none,
+          [member](const Chip& chip) { return static_cast<double>(chip.*member); },
+          [member](Chip& chip, double value) {
+            if (value != std::floor(value))
+              throw Error("chip_c3",
+                          fmt::format("a whole number from 1 to {}, not {}; nearest legal: {}",
+                                      Torus::kMaxChips, value, std::round(value)));
+            chip.*member = static_cast<std::int64_t>(value);
+          },
+          {1.0, double{Torus::kMaxChips}}};
 }
 
 /// In the order in which they are printed.
@@ -154,7 +161,7 @@ class ChipReader {
       throw Error("chip_c2", fmt::format("{} of {} is defined twice, before in line {}", key.name,
                                          text.chip.name, before->second));
     try {
-      key.set(text.chip, parse_quantity(line.substr(colon + 1), key.measure));
+      key.set(text.chip, parse_quantity(line.substr(colon + 1), key.measure, key.limits));
     } catch (const Error& error) {
       throw Error("chip_c3", fmt::format("{}: {}", key.name, error.message()));
     }

@@ -5,7 +5,8 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -54,8 +55,6 @@ constexpr std::array kOperations{Unit{"PFLOP/s", 1e15},
                                  Unit{"GOP/s", 1e9, Style::alias}};
 constexpr std::array kSeconds{Unit{"s", 1.0}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9}};
 constexpr std::array kNone{Unit{"", 1.0}};
-
-constexpr double kMost = 1e24;
 
 std::span<const Unit> units_of(Measure measure) {
   switch (measure) {
@@ -113,9 +112,15 @@ std::string written(double value, const Unit& unit) {
   return unit.name.empty() ? fmt::format("{}", value) : fmt::format("{} {}", value, unit.name);
 }
 
+/// A number whose text is beyond the doubles: infinite, or the one nearest to 0.
+double beyond_doubles(const std::string& number) {
+  const double value = std::strtod(number.c_str(), nullptr);
+  return value == 0.0 ? std::numeric_limits<double>::denorm_min() : value;
+}
+
 }  // namespace
 
-double parse_quantity(std::string_view text, Measure measure) {
+double parse_quantity(std::string_view text, Measure measure, const QuantityLimits& limits) {
   text = trim(text);
   double value = 0.0;
   const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -123,12 +128,17 @@ double parse_quantity(std::string_view text, Measure measure) {
     throw Error("quantity_c2", fmt::format("'{}' is no number; a value is, for example, {}", text,
                                            written(1.0, units_of(measure).front())));
   const std::string_view name = trim(text.substr(static_cast<std::size_t>(at - text.data())));
+  if (error == std::errc::result_out_of_range) value = beyond_doubles({text.data(), at});
   const double result = value * factor_of(name, text, measure);
-  if (error == std::errc() && result > 0.0 && result <= kMost) return result;
-  throw Error("quantity_c2", fmt::format("'{}': {} is above 0 and at most {}; nearest legal: {}",
-                                         text, name_of(measure), print_quantity(kMost, measure),
-                                         result > kMost ? print_quantity(kMost, measure)
-                                                        : written(1.0, Unit{name, 1.0})));
+  if (result >= limits.least && result <= limits.most) return result;
+  const std::string least = print_quantity(limits.least, measure);
+  const std::string most = print_quantity(limits.most, measure);
+  // In place of what is not above 0 one of the unit that was meant.
+  throw Error("quantity_c2", fmt::format("'{}': {} is from {} to {}; nearest legal: {}", text,
+                                         name_of(measure), least, most,
+                                         result > limits.most ? most
+                                         : value > 0.0        ? least
+                                                              : written(1.0, Unit{name, 1.0})));
 }
 
 std::string print_quantity(double value, Measure measure) {

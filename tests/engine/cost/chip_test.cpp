@@ -109,11 +109,19 @@ TEST(Chip, RefusesUnknownAndRepeatedKeys) {
 
 TEST(Chip, RefusesValuesThatAreNone) {
   EXPECT_EQ(said_of(with("bandwidth", "bandwidth : -50 GB/s")),
-            "chip_c3: mine.txt line 6: bandwidth: '-50 GB/s': bandwidth is above 0 and at most "
+            "chip_c3: mine.txt line 6: bandwidth: '-50 GB/s': bandwidth is from 1e-24 B/s to "
             "1e+24 B/s; nearest legal: 1 GB/s (docs/cost.md)");
   EXPECT_EQ(said_of(with("max_chips", "max_chips : 2.4")),
             "chip_c3: mine.txt line 7: max_chips: a whole number from 1 to 4096, not 2.4; nearest "
             "legal: 2 (docs/cost.md)");
+  for (const char* line : {"max_chips : 1e30", "max_chips : 4096.4", "max_chips : 1e400"}) {
+    const std::string said = said_of(with("max_chips", line));
+    EXPECT_NE(said.find("a plain number is from 1 to 4096; nearest legal: 4096 (docs"),
+              std::string::npos)
+        << said;
+  }
+  EXPECT_EQ(label_of([&] { parse_chips(with("hbm_bandwidth", "hbm_bandwidth : 1e-320 B/s")); }),
+            "chip_c3");
   for (const char* line : {"bandwidth : 0 GB/s", "bandwidth : 50 Gb/s", "bandwidth : 50 GB",
                            "bandwidth : 50", "bandwidth :", "bandwidth : much"})
     EXPECT_EQ(label_of([&] { parse_chips(with("bandwidth", line)); }), "chip_c3") << line;

@@ -47,13 +47,33 @@ TEST(Quantity, RefusesOtherUnitsAndNamesTheNearest) {
 
 TEST(Quantity, RefusesWhatIsNotAboveZero) {
   EXPECT_EQ(message_of([] { parse_quantity("-3 GB/s", Measure::bytes_per_second); }),
-            "quantity_c2: '-3 GB/s': bandwidth is above 0 and at most 1e+24 B/s; nearest legal: "
-            "1 GB/s");
+            "quantity_c2: '-3 GB/s': bandwidth is from 1e-24 B/s to 1e+24 B/s; nearest "
+            "legal: 1 GB/s");
   EXPECT_EQ(message_of([] { parse_quantity("fast", Measure::bytes_per_second); }),
             "quantity_c2: 'fast' is no number; a value is, for example, 1 TB/s");
   for (const char* text : {"0 GB", "-0 GB", "-1 GB", "nan GB", "inf GB", "1e30 GB", "1e999 GB",
                            "1e-999 GB", "", "GB", "+ 1 GB", "- 1 GB"})
     EXPECT_EQ(label_of([&] { parse_quantity(text, Measure::bytes); }), "quantity_c2") << text;
+}
+
+TEST(Quantity, NamesTheNearestLegalNumber) {
+  const auto nearest_of = [](const char* text, Measure measure, const QuantityLimits& limits = {}) {
+    const std::string said = message_of([&] { parse_quantity(text, measure, limits); });
+    const std::string near = said.substr(said.find("nearest legal: ") + 15);
+    EXPECT_NO_THROW(parse_quantity(near, measure, limits)) << said;
+    return near;
+  };
+  EXPECT_EQ(nearest_of("1e30 GB/s", Measure::bytes_per_second), "1e+24 B/s");
+  EXPECT_EQ(nearest_of("1e400 GB/s", Measure::bytes_per_second), "1e+24 B/s");
+  EXPECT_EQ(nearest_of("-1e400 GB/s", Measure::bytes_per_second), "1 GB/s");
+  EXPECT_EQ(nearest_of("1e-320 B/s", Measure::bytes_per_second), "1e-24 B/s");
+  EXPECT_EQ(nearest_of("1e-400 TB/s", Measure::bytes_per_second), "1e-24 B/s");
+  EXPECT_EQ(nearest_of("1e-30 ns", Measure::seconds), "1e-24 s");
+  EXPECT_EQ(nearest_of("1e30", Measure::none, {1.0, 4096.0}), "4096");
+  EXPECT_EQ(nearest_of("0.5", Measure::none, {1.0, 4096.0}), "1");
+  EXPECT_EQ(nearest_of("0", Measure::none, {1.0, 4096.0}), "1");
+  EXPECT_EQ(parse_quantity("1e-24 s", Measure::seconds), 1e-24);
+  EXPECT_EQ(parse_quantity("1e24 B", Measure::bytes), 1e24);
 }
 
 TEST(Quantity, PrintsTheShortestText) {
