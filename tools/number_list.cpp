@@ -9,10 +9,15 @@ namespace shardproof::tools {
 namespace {
 
 [[noreturn]] void refuse_numbers(std::string_view flag, std::string_view text, std::int64_t most) {
-  throw Error("flag_c10",
-              fmt::format("{} '{}': legal are whole numbers from 1 to {}, as 64, 1,8,64 "
-                          "or, from one to another, 8-256",
-                          flag, text, most));
+  if (most == 1) throw Error("flag_c10", fmt::format("{} '{}': legal is 1 alone", flag, text));
+  // The examples are legal, too.
+  const bool few = most < 256;
+  throw Error(
+      "flag_c10",
+      fmt::format("{} '{}': legal are whole numbers from 1 to {}, as {} or, from one to "
+                  "another, {}",
+                  flag, text, most, few ? fmt::format("{}, 1,{}", most, most) : "64, 1,8,64",
+                  few ? fmt::format("1-{}", most) : "8-256"));
 }
 
 }  // namespace

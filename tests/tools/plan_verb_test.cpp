@@ -162,7 +162,11 @@ TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   expect_refused("plan --chips 64 --batch 0", "flag_c10: --batch '0'");
   expect_refused("plan --chips 64 --batch 8-", "flag_c10: --batch '8-'");
   expect_refused("plan --chips 64 --batch 9-8", "flag_c10");
-  expect_refused("plan --chips 9999", "flag_c10");
+  expect_refused("plan --chips 9999", "1 to 4096, as 64, 1,8,64 or, from one to another, 8-256");
+  // The examples are legal where few chips are.
+  expect_refused("plan --chip a100-80g --chips 99",
+                 "1 to 16, as 16, 1,16 or, from one to another, 1-16");
+  expect_refused("plan --chip orin-nano-8g --chips 8", "flag_c10: --chips '8': legal is 1 alone");
   expect_refused("plan", "flag_c7: plan needs --chips or --torus");
   expect_refused("plan --chips 64 --torus 4x4x4", "flag_c6");
   expect_refused("plan --chips 64 --phase decod",
