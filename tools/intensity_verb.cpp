@@ -83,12 +83,24 @@ nlohmann::json as_json(const NamedPass& named, const Setting& setting) {
           {"total", as_json(cost::sum_of(products, setting.bytes()), setting)}};
 }
 
+/// FLOPs an element, of at most nine characters.
+std::string of_element(double value) {
+  return value < 1e7 ? fmt::format("{:.7g}", value) : fmt::format("{:.4g}", value);
+}
+/// FLOPs a byte, of at most seven.
+std::string of_byte(double value) {
+  if (value < 1e4) return fmt::format("{:.4g}", value);
+  return value < 9999999.0 ? fmt::format("{:.0f}", value) : fmt::format("{:.1e}", value);
+}
+
+constexpr std::string_view kProductRow = "{:<12}{:<24} {:>7} {:>7} {:>9} {:>7} {:>7}\n";
+
 void print_row(const std::string& name, const std::string& product, const cost::ProductSum& sum,
                const Setting& setting) {
   const cost::Roofline roofline = setting.roofline(sum.flops, sum.bytes);
-  fmt::print("{:<12}{:<25}{:>8}{:>8}{:>10.7g}{:>8.4g}{:>8}\n", name, product,
-             short_number(sum.flops), short_number(sum.elements), sum.flops / sum.elements,
-             roofline.flops_per_byte, limit_of(roofline));
+  fmt::print(kProductRow, name, product, short_number(sum.flops), short_number(sum.elements),
+             of_element(sum.flops / sum.elements), of_byte(roofline.flops_per_byte),
+             limit_of(roofline));
 }
 
 void print_pass(const NamedPass& named, const Setting& setting) {
@@ -96,8 +108,8 @@ void print_pass(const NamedPass& named, const Setting& setting) {
   const std::vector<cost::Product> products = cost::products_of(setting.model, pass);
   fmt::print("\n{}: batch {}, {} new of {} positions\n", named.name, pass.batch, pass.tokens,
              pass.context);
-  fmt::print("{:<12}{:<25}{:>8}{:>8}{:>10}{:>8}{:>8}\n", "operator", "n x k x m, times", "FLOPs",
-             "elem.", "FLOP/elem", "/byte", "limit");
+  fmt::print(kProductRow, "operator", "n x k x m, times", "FLOPs", "elem.", "FLOP/elem", "/byte",
+             "limit");
   for (const cost::Product& one : products)
     print_row(one.name, fmt::format("{}x{}x{} x{}", one.n, one.k, one.m, one.times),
               cost::sum_of({one}, setting.bytes()), setting);
@@ -106,8 +118,10 @@ void print_pass(const NamedPass& named, const Setting& setting) {
   print_row("layers", "", layers, setting);
   print_row("total", "", total, setting);
   const double tokens = static_cast<double>(pass.batch) * static_cast<double>(pass.tokens);
-  fmt::print("each token, layers: {:.7g} x 2^20 FLOPs, {:.7g} x 2^20 weights and cached\n",
-             layers.flops / tokens / kTwoTo20, layers.factor_elements / tokens / kTwoTo20);
+  fmt::print(
+      "each token, layers: {:.7g} x 2^20 FLOPs,\n"
+      "                    {:.7g} x 2^20 elements of weights and caches\n",
+      layers.flops / tokens / kTwoTo20, layers.factor_elements / tokens / kTwoTo20);
   const cost::Roofline roofline = setting.roofline(total.flops, total.bytes);
   fmt::print("one chip: at least {}, {}-bound\n",
              cost::rounded_quantity(roofline.seconds(), cost::Measure::seconds),

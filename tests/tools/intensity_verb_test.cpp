@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/tools/cli_fixture.h"
 
@@ -22,7 +23,8 @@ TEST_F(Cli, IntensityPrintsThePublishedFigures) {
   for (const char* figure : {"  240.9412", "  245.4746", "  113.7778"})
     EXPECT_NE(text.out.find(figure), std::string::npos) << figure << "\n" << text.out;
   const Outcome token = run("intensity --model llama-7b,ffn=gelu --context 512 --tokens 1");
-  EXPECT_NE(token.out.find("each token, layers: 9856 x 2^20 FLOPs, 4928 x 2^20 weights"),
+  EXPECT_NE(token.out.find("each token, layers: 9856 x 2^20 FLOPs,\n"
+                           "                    4928 x 2^20 elements of weights and caches\n"),
             std::string::npos)
       << token.out;
 }
@@ -50,12 +52,39 @@ TEST_F(Cli, IntensitySaysWhatLimitsAChip) {
 }
 
 TEST_F(Cli, IntensityFitsEightyColumns) {
-  for (const char* flags : {"", "--model gpt-3 --batch 512", "--model phi-2 --chip orin-nano-8g",
-                            "--batch 512 --context 1000000 --tokens 2048"}) {
+  for (const char* flags :
+       {"", "--model gpt-3 --batch 512", "--model phi-2 --chip orin-nano-8g",
+        "--batch 512 --context 1000000 --tokens 2048", "--weights int8 --batch 64"}) {
     std::istringstream lines(run(std::string("intensity ") + flags).out);
     int count = 0;
     for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 80U) << line;
     EXPECT_GT(count, 10) << flags;
+  }
+}
+
+TEST_F(Cli, IntensityKeepsItsColumnsApart) {
+  for (const char* flags :
+       {"--model palm-540b --weights int8 --batch 64",
+        "--model palm-540b,layers=2,E=100000000,F=100000000 --weights int8 --batch "
+        "1000000000 --context 4"}) {
+    const std::string out = run(std::string("intensity ") + flags).out;
+    std::istringstream lines(out);
+    int rows = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.ends_with(" compute") && !line.ends_with(" memory")) continue;
+      std::istringstream words(line.substr(line.starts_with("layers") ? 6 : 5));
+      std::vector<std::string> of_row;
+      for (std::string word; words >> word;) of_row.push_back(word);
+      ASSERT_GE(of_row.size(), 5U) << line;
+      // The last five: FLOPs, elements, FLOPs of each, FLOPs a byte, limit.
+      for (std::size_t i = of_row.size() - 3; i < of_row.size() - 1; ++i) {
+        std::size_t read = 0;
+        EXPECT_GT(std::stod(of_row[i], &read), 0.0) << line;
+        EXPECT_EQ(read, of_row[i].size()) << line;
+      }
+      ++rows;
+    }
+    EXPECT_GT(rows, 20) << out;
   }
 }
 
@@ -70,7 +99,7 @@ TEST_F(Cli, IntensityOnAChipOfOnesOwn) {
                  "chip_c7: mine has no peak of bf16");
   write("bad.txt", "chip mine\nint8 : 1 TOP/s\nhbm : 1 GB\nhbm_bandwidth : -10 GB/s\n");
   expect_refused("intensity --chip mine --chips-file bad.txt",
-                 "chip_c3: bad.txt line 4: hbm_bandwidth: '-10 GB/s': bandwidth is above 0");
+                 "chip_c3: bad.txt line 4: hbm_bandwidth: '-10 GB/s': bandwidth is from");
   write("bad.txt", "chip mine\nint8 : 1 Tflops\n");
   expect_refused("intensity --chip mine --chips-file bad.txt", "did you mean TFLOP/s?");
 }
