@@ -8,8 +8,9 @@
 
 namespace shardproof::tools {
 
-void ChipFlags::add_to(CLI::App& verb) {
-  verb.add_option("--chip", name_, "The chip, see shardproof list chips [tpu-v4]")
+void ChipFlags::add_to(CLI::App& verb, const std::string& preset) {
+  name_ = preset;
+  verb.add_option("--chip", name_, fmt::format("The chip, see shardproof list chips [{}]", preset))
       ->type_name("NAME");
   verb.add_option("--chips-file", file_,
                   "Chips of your own, beside those that ship\n(docs/cost.md)")

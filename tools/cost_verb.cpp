@@ -92,6 +92,8 @@ int pipeline(const Options& o, const CLI::App& verb) {
                               print_model(s.model), c.chips, chip.name, s.pipeline.stages, s.tensor,
                               s.pipeline.microbatches, s.pipeline.steps));
   add_count(sheet, "chips", "chips", c.chips);
+  sheet.add("joined", "one interconnect joins them all", c.joined,
+            c.joined ? "yes" : "no; taken as fast between stages");
   add_count(sheet, "layers_of_stage", "layers of the largest stage", c.layers_of_stage);
   sheet.add("bubble", "bubble, the share of waiting", c.bubble, percent(c.bubble));
   add_bytes(sheet, "weight_bytes", "weights on a chip", c.weight_bytes);
@@ -147,7 +149,8 @@ int offload(const Options& o, const CLI::App& verb) {
   add_bytes(sheet, "weight_bytes", "weights", c.weight_bytes);
   add_bytes(sheet, "cache_bytes", "caches", c.cache_bytes);
   sheet.add("fraction", "share of the weights that fits", c.fraction(), percent(c.fraction()));
-  add_bytes(sheet, "streamed_bytes", "streamed from the host in each pass", c.streamed_bytes);
+  add_bytes(sheet, "host_bytes", "the others, in the host's memory", c.host_bytes);
+  add_bytes(sheet, "streamed_bytes", "  of those streamed in each pass", c.streamed_bytes);
   add_seconds(sheet, "host_seconds", "  takes", c.host_seconds);
   add_seconds(sheet, "memory_seconds", "the chip's memory", c.memory_seconds);
   add_seconds(sheet, "compute_seconds", "compute", c.compute_seconds);
@@ -182,8 +185,8 @@ void add_model(CLI::App& verb, Options& o, const char* preset) {
       ->type_name("MODEL");
 }
 
-void add_types(CLI::App& verb, Options& o) {
-  o.chip.add_to(verb);
+void add_types(CLI::App& verb, Options& o, const char* chip = "tpu-v4") {
+  o.chip.add_to(verb, chip);
   verb.add_option("--weights", o.weights, "Weights in memory: f32, bf16 or int8 [bf16]")
       ->type_name("TYPE");
   verb.add_option("--act", o.act, "Activations and caches: f32 or bf16 [bf16]")->type_name("TYPE");
@@ -234,7 +237,8 @@ void add_cost(CLI::App& app, Action& chosen) {
     add_types(*one, *o);
     add_pass(*one, *o);
     add_number(*one, "--stages", o->pipeline.pipeline.stages, "Stages, p [1]", 1, kMost);
-    add_number(*one, "--tensor", o->pipeline.tensor, "Chips of a stage [1]", 1, kMost);
+    add_number(*one, "--tensor", o->pipeline.tensor,
+               "Chips of a stage, which one interconnect joins [1]", 1, kMost);
     add_number(*one, "--microbatches", o->pipeline.pipeline.microbatches,
                "Parts of the batch, m [1]", 1, kMost);
     add_number(*one, "--steps", o->pipeline.pipeline.steps,
@@ -260,7 +264,7 @@ void add_cost(CLI::App& app, Action& chosen) {
         add_subject(*verb, chosen, "offload", "Weights that rest in the host's memory",
                     "offload --model llama-2-70b --chip a100-80g --batch 8", offload);
     add_model(*one, *o, "llama-2-70b");
-    add_types(*one, *o);
+    add_types(*one, *o, "a100-80g");  // one that states a host
     add_pass(*one, *o);
   }
   {

@@ -14,6 +14,31 @@ namespace {
 
 std::string bytes_text(double bytes) { return rounded_quantity(bytes, Measure::bytes); }
 
+/// How many things of `bytes` each fit where the chip has this room, and something beside them.
+double fitting(double bytes, double room, const Chip& chip) {
+  const double n = std::floor(room / bytes);
+  return n * bytes < chip.hbm ? n : n - 1.0;
+}
+
+/// Of caches that leave no room: what does, with weights that the host's memory holds.
+std::string legal_caches(const OffloadSetting& s, const OffloadCost& cost, const Chip& chip) {
+  const auto batch = static_cast<double>(s.batch), context = static_cast<double>(s.context);
+  const auto tokens = static_cast<double>(s.tokens);
+  const double position = cost.cache_bytes / (batch * context);
+  const double room = chip.hbm - std::max(0.0, cost.weight_bytes - chip.host);
+  const double longest = fitting(batch * position, room, chip);
+  if (longest >= tokens) return fmt::format("nearest legal: a context of {}", longest);
+  const double most = fitting(context * position, room, chip);
+  if (most >= 1.0) return fmt::format("no context fits; nearest legal: a batch of {}", most);
+  const double of_new = fitting(tokens * position, room, chip);
+  if (of_new >= 1.0)
+    return fmt::format(
+        "no context fits, and no batch; nearest legal: a batch of {} with a context "
+        "of {}",
+        of_new, tokens);
+  return "no context and no batch fits; it takes a smaller model, or a larger chip or host";
+}
+
 }  // namespace
 
 double OffloadCost::seconds() const { return std::max(host_seconds, seconds_without()); }
@@ -23,8 +48,8 @@ OffloadCost offload_cost(const OffloadSetting& s, const Chip& chip) {
   const WeightType type = s.act == ActType::bf16 ? WeightType::bf16 : WeightType::f32;
   const double peak = chip.peak(type);
   OffloadCost cost;
-  cost.weight_bytes =
-      static_cast<double>(parameters_of(s.model).matrices()) * bytes_of_type(s.weights);
+  const Parameters parameters = parameters_of(s.model);
+  cost.weight_bytes = static_cast<double>(parameters.matrices()) * bytes_of_type(s.weights);
   double reads = 0.0;
   for (const Product& one : products_of(s.model, {s.batch, s.tokens, s.context})) {
     cost.compute_seconds += one.flops() / peak;
@@ -34,22 +59,21 @@ OffloadCost offload_cost(const OffloadSetting& s, const Chip& chip) {
       cost.cache_bytes += one.factor_elements() * bytes_of_type(type);
   }
   if (cost.cache_bytes >= chip.hbm)
-    throw Error(
-        "offload_c1",
-        fmt::format(
-            "the caches of {} x {} positions take {}, and {} has {}; nearest "
-            "legal: a context of {}",
-            s.batch, s.context, bytes_text(cost.cache_bytes), chip.name, bytes_text(chip.hbm),
-            std::max(std::floor(static_cast<double>(s.context) * chip.hbm / cost.cache_bytes) - 1.0,
-                     0.0)));
+    throw Error("offload_c1",
+                fmt::format("the caches of {} x {} positions take {}, and {} has {}; {}", s.batch,
+                            s.context, bytes_text(cost.cache_bytes), chip.name,
+                            bytes_text(chip.hbm), legal_caches(s, cost, chip)));
   cost.resident_bytes = std::min(cost.weight_bytes, chip.hbm - cost.cache_bytes);
-  cost.streamed_bytes = cost.weight_bytes - cost.resident_bytes;
-  if (cost.streamed_bytes > chip.host)
-    throw Error("offload_c2",
-                fmt::format("{} of the weights' {} do not fit beside the caches on {}, and its "
-                            "host has {} for them; nearest legal: a host of {}, or a smaller model",
-                            bytes_text(cost.streamed_bytes), bytes_text(cost.weight_bytes),
-                            chip.name, bytes_text(chip.host), bytes_text(cost.streamed_bytes)));
+  cost.host_bytes = cost.weight_bytes - cost.resident_bytes;
+  if (cost.host_bytes > chip.host)
+    throw Error(
+        "offload_c2",
+        fmt::format("{} of the weights' {} do not fit beside the caches on {}, and its "
+                    "host has {} for them; nearest legal: a host of {}, or a smaller model",
+                    bytes_text(cost.host_bytes), bytes_text(cost.weight_bytes), chip.name,
+                    bytes_text(chip.host), print_quantity(cost.host_bytes, Measure::bytes)));
+  const double rows = s.model.tied ? 0.0 : static_cast<double>(parameters.embedding);
+  cost.streamed_bytes = std::max(0.0, cost.host_bytes - rows * bytes_of_type(s.weights));
   if (cost.streamed_bytes > 0.0) cost.host_seconds = cost.streamed_bytes / chip.host_bandwidth;
   cost.memory_seconds = (reads + cost.cache_bytes) / chip.hbm_bandwidth;
   return cost;

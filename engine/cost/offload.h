@@ -10,7 +10,9 @@
 namespace shardproof::cost {
 
 /// Weights that do not fit into the memory of one chip rest in its host's, and are streamed to the
-/// chip in each pass (one chip; its caches and what is computed stay on it).
+/// chip in each pass (one chip; its caches and what is computed stay on it). An untied embedding
+/// rests there first and is never streamed: of it the rows of a pass are read, which are few and
+/// not counted.
 struct OffloadSetting {
   ModelConfig model;
   WeightType weights = WeightType::bf16;
@@ -23,19 +25,21 @@ struct OffloadCost {
   double weight_bytes = 0.0;     ///< of all matrices and tables
   double cache_bytes = 0.0;      ///< of the whole context, for all sequences
   double resident_bytes = 0.0;   ///< of the weights, in the chip's own memory
-  double streamed_bytes = 0.0;   ///< of the weights, from the host's in each pass
+  double host_bytes = 0.0;       ///< of the weights, in the host's
+  double streamed_bytes = 0.0;   ///< of those, to the chip in each pass
   double host_seconds = 0.0;     ///< of the stream
   double memory_seconds = 0.0;   ///< weights and caches at the bandwidth of the chip's memory
   double compute_seconds = 0.0;  ///< FLOPs at peak
 
-  /// The share of the weights that fits: 1 where nothing is streamed.
+  /// The share of the weights that fits: 1 where the host has none.
   double fraction() const { return resident_bytes / weight_bytes; }
   /// A pass takes at least the longest of the three.
   double seconds() const;
   double seconds_without() const;  ///< if the chip's memory were large enough
 };
 
-/// Throws Error: "offload_c1" (caches alone that do not fit, with the longest context that does),
+/// Throws Error: "offload_c1" (caches alone that do not fit, with the longest context or else the
+/// largest batch that does),
 /// "offload_c2" (weights that the host's memory does not hold, or no host); what products_of and
 /// Chip::peak throw.
 OffloadCost offload_cost(const OffloadSetting& setting, const Chip& chip);

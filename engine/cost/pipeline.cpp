@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "engine/cost/intensity.h"
@@ -18,11 +19,18 @@ WeightType type_of(ActType act) {
   return act == ActType::bf16 ? WeightType::bf16 : WeightType::f32;
 }
 
-/// The divisor of both numbers nearest to `asked`, of two the smaller.
-std::int64_t nearest_common_divisor(std::int64_t asked, std::int64_t a, std::int64_t b) {
+/// The divisor of a number, at most `most`, that is nearest to `asked`, of two the smaller.
+std::int64_t nearest_divisor(std::int64_t asked, std::int64_t number, std::int64_t most) {
   std::int64_t best = 1;
-  for (std::int64_t d = 1; d <= std::min(a, b); ++d)
-    if (a % d == 0 && b % d == 0 && std::abs(d - asked) < std::abs(best - asked)) best = d;
+  const auto offer = [&](std::int64_t d) {
+    const std::int64_t nearer = std::abs(best - asked) - std::abs(d - asked);
+    if (d <= most && (nearer > 0 || (nearer == 0 && d < best))) best = d;
+  };
+  for (std::int64_t d = 1; d * d <= number; ++d)
+    if (number % d == 0) {
+      offer(d);
+      offer(number / d);
+    }
   return best;
 }
 
@@ -53,16 +61,17 @@ void require_legal_pipeline(const PipelineSetting& s, const Chip& chip) {
     throw Error("pipeline_c3",
                 fmt::format("microbatches={} do not divide batch={}; nearest legal: {}",
                             s.pipeline.microbatches, s.batch,
-                            nearest_common_divisor(s.pipeline.microbatches, s.batch, s.batch)));
+                            nearest_divisor(s.pipeline.microbatches, s.batch, s.batch)));
+  const std::int64_t near =
+      nearest_divisor(s.tensor, std::gcd(s.model.H, s.model.F), chip.max_chips);
   if (s.model.H % s.tensor != 0 || s.model.F % s.tensor != 0)
-    throw Error(
-        "pipeline_c3",
-        fmt::format("tensor={} does not divide H={} and F={}; nearest legal: {}", s.tensor,
-                    s.model.H, s.model.F, nearest_common_divisor(s.tensor, s.model.H, s.model.F)));
-  if (s.tensor > chip.max_chips)
-    throw Error("pipeline_c4", fmt::format("tensor={}: at most {} chips {} are joined; nearest "
+    throw Error("pipeline_c3", fmt::format("tensor={} does not divide H={} and F={}; nearest "
                                            "legal: {}",
-                                           s.tensor, chip.max_chips, chip.name, chip.max_chips));
+                                           s.tensor, s.model.H, s.model.F, near));
+  if (s.tensor > chip.max_chips)
+    throw Error("pipeline_c4",
+                fmt::format("tensor={}: at most {} chips {} are joined; nearest legal: {}",
+                            s.tensor, chip.max_chips, chip.name, near));
   if (s.pipeline.stages > 1 && chip.sends(1) <= 0.0)
     throw Error("pipeline_c4", fmt::format("stages={}: {} has no interconnect to send activations "
                                            "by; nearest legal: 1",
@@ -84,22 +93,28 @@ PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
   const std::int64_t rows = s.batch / s.pipeline.microbatches;
   PipelineCost cost;
   cost.chips = s.tensor * s.pipeline.stages;
+  cost.joined = cost.chips <= chip.max_chips;
   cost.layers_of_stage = (s.model.layers + s.pipeline.stages - 1) / s.pipeline.stages;
   cost.bubble = s.pipeline.bubble();
   // The unembedding counts to the largest stage, of which the last may be one.
   const double layers = real(cost.layers_of_stage) / real(s.model.layers);
-  // Chips share a head of keys where there are more of them than heads.
-  const double cached_on = real(std::min(s.tensor, s.model.K));
+  // Keys and values, and their matrices, are cut only into whole heads.
+  const double of_heads = real(std::gcd(s.tensor, s.model.K));
   for (const Product& one : products_of(s.model, {rows, s.tokens, s.context})) {
     const double share = one.of_layer ? layers : 1.0;
-    cost.slot.compute += share * one.flops() / tensor / peak;
+    const double weights_on = one.name == "wk" || one.name == "wv" ? of_heads : tensor;
+    cost.slot.compute += share * one.flops() / weights_on / peak;
     if (one.factor == Factor::weight)
-      cost.weight_bytes += share * one.factor_elements() * bytes.weights / tensor;
+      cost.weight_bytes += share * one.factor_elements() * bytes.weights / weights_on;
     else
-      cost.cache_bytes += share * one.factor_elements() * bytes.activations / cached_on;
+      cost.cache_bytes += share * one.factor_elements() * bytes.activations / of_heads;
   }
   cost.slot.memory = (cost.weight_bytes + cost.cache_bytes) / chip.hbm_bandwidth;
   cost.cache_bytes *= real(s.pipeline.microbatches);
+  // A stage that is first and last has both tables where they are two; the embedding's rows alone
+  // are read.
+  if (s.pipeline.stages == 1 && !s.model.tied)
+    cost.weight_bytes += real(s.model.V) * real(s.model.E) * bytes.weights / tensor;
   const double activations = real(rows) * real(s.tokens) * real(s.model.E) * bytes.activations;
   if (s.tensor > 1) {
     // Behind each block a sum over the chips, an all-reduce: twice D·(K−1)/K, twice K − 1 hops.

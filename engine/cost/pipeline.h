@@ -25,8 +25,9 @@ struct Pipeline {
   double bubble() const;
 };
 
-/// A model in stages, each of which is partitioned over `tensor` chips as ws1d is: heads and F over
-/// the chips, activations reduced over them behind each block.
+/// A model in stages, each of which is partitioned over `tensor` chips as ws1d:heads is: heads and
+/// F over the chips, activations reduced over them behind each block. K over as many of them as
+/// whole heads go into, gcd(tensor, K); the other chips hold and compute the same keys and values.
 struct PipelineSetting {
   ModelConfig model;
   WeightType weights = WeightType::bf16;
@@ -41,6 +42,9 @@ struct PipelineSetting {
 /// What a pipeline costs, by lower bounds: the stage that has most layers decides.
 struct PipelineCost {
   std::int64_t chips = 1;
+  /// One interconnect joins all chips. Else it does those of a stage, and activations are taken to
+  /// go from one stage to the next as fast as over it.
+  bool joined = true;
   std::int64_t layers_of_stage = 1;  ///< ⌈layers/p⌉
   Seconds slot;                      ///< of one microbatch on one stage, without what it sends on
   double transfer = 0.0;             ///< of its activations to the next stage; 0 of one stage

@@ -29,6 +29,8 @@ TEST_F(Cli, CostOfAPipeline) {
   EXPECT_EQ(json["chips"], 24);
   EXPECT_EQ(json["layers_of_stage"], 35);
   EXPECT_EQ(json["fits"], true);
+  // 24 chips, of which an A100's switches join 16.
+  EXPECT_EQ(json["joined"], false);
   const auto longer = nlohmann::json::parse(run(flags + " --steps 64 --json").out);
   EXPECT_LT(longer["bubble"].get<double>(), 0.02);
   expect_refused(flags + " --steps 0", "flag_c3: --steps 0: from 1 to");
@@ -54,11 +56,21 @@ TEST_F(Cli, CostOfOffload) {
       nlohmann::json::parse(run("cost offload --model llama-2-70b --chip a100-80g --json").out);
   EXPECT_GT(json["host_seconds"].get<double>(), 1.0);
   EXPECT_EQ(json["seconds"], json["host_seconds"]);
+  EXPECT_EQ(json["host_bytes"].get<double>() - json["streamed_bytes"].get<double>(),
+            2.0 * 32000 * 8192);
+  // Its defaults are a model that one chip does not hold, and a chip that has a host.
+  const Outcome usual = run("cost offload --json");
+  ASSERT_EQ(usual.code, 0) << usual.err;
+  EXPECT_EQ(nlohmann::json::parse(usual.out), json);
+  EXPECT_NE(run("cost offload --help").out.find("list chips [a100-80g]"), std::string::npos);
+  EXPECT_NE(run("cost pipeline --help").out.find("list chips [tpu-v4]"), std::string::npos);
   const Outcome fits = run("cost offload --model llama-7b --chip a100-80g");
   EXPECT_NE(fits.out.find("that fits        100 %\n"), std::string::npos) << fits.out;
   expect_refused("cost offload --model llama-7b --chip orin-nano-8g", "offload_c2");
   expect_refused("cost offload --model llama-7b --chip a100-80g --context 2000000",
                  "nearest legal: a context of");
+  expect_refused("cost offload --batch 1000000000",
+                 "no context fits; nearest legal: a batch of 127");
 }
 
 TEST_F(Cli, CostOfSpeculation) {
@@ -76,7 +88,8 @@ TEST_F(Cli, CostOfSpeculation) {
 
 TEST_F(Cli, CostFitsEightyColumns) {
   for (const char* call :
-       {"parameters --model gpt-3", "pipeline --stages 105", "experts --model mt-nlg-530b",
+       {"parameters --model gpt-3", "pipeline --stages 105",
+        "pipeline --chip a100-80g --stages 3 --tensor 8", "offload", "experts --model mt-nlg-530b",
         "offload --model phi-2", "speculation --acceptance 0.123456 --draft-cost 0.0123456"}) {
     const Outcome o = run(std::string("cost ") + call);
     EXPECT_EQ(o.code, 0) << call << o.err;

@@ -79,6 +79,58 @@ TEST(Pipeline, OfMtNlgInThreeStages) {
   EXPECT_LT(cost.lower, cost.additive);
 }
 
+// One head of keys and values is on every chip whole, as `plan --only ws1d:heads` has it: 8 chips
+// of palm-8b hold 2284371968 bytes of bf16 weights there, less 33 norms of 4096 and RoPE tables of
+// 8096 x 256, both as f32 and whole on every chip.
+TEST(Pipeline, KeepsOneHeadOfKeysWholeOnEachChip) {
+  const PipelineCost cost =
+      pipeline_cost(setting("palm-8b", 8, {1, 1, 1}, 1), find_chip("a100-80g"));
+  // Queries and attention's output, three matrices of the FFN, and the tied table, over 8 chips.
+  const double shared = 32.0 * (2.0 * 4096 * 16 * 256 + 3.0 * 4096 * 16384) + 256128.0 * 4096;
+  const double keys = 32.0 * 2.0 * 4096 * 256;
+  EXPECT_DOUBLE_EQ(cost.weight_bytes, 2.0 * (shared / 8.0 + keys));
+  EXPECT_DOUBLE_EQ(cost.weight_bytes, 2284371968.0 - 4.0 * (33.0 * 4096 + 8096.0 * 256));
+  // A token is multiplied with each of them once; scores and values are shared by the query heads.
+  const double attention = 32.0 * 4.0 * 16 * 256 * 128 / 8.0;
+  EXPECT_DOUBLE_EQ(cost.slot.compute, (2.0 * (shared / 8.0 + keys) + attention) / 312e12);
+  EXPECT_DOUBLE_EQ(cost.slot.memory, (cost.weight_bytes + cost.cache_bytes) / 2039e9);
+}
+
+TEST(Pipeline, CutsKeysIntoWholeHeads) {
+  // 6 heads of keys over 4 chips: half of them on each, since 4 do not divide them.
+  const Chip& chip = find_chip("a100-80g");
+  const PipelineCost two = pipeline_cost(setting("palm-8b,H=24,K=6", 2, {1, 1, 1}, 1), chip);
+  const PipelineCost four = pipeline_cost(setting("palm-8b,H=24,K=6", 4, {1, 1, 1}, 1), chip);
+  EXPECT_EQ(four.cache_bytes, two.cache_bytes);
+  EXPECT_EQ(four.cache_bytes, 32.0 * 2.0 * 3 * 256 * 128 * 2);
+  // What 4 chips hold less than 2 is a quarter of all but the keys' matrices.
+  const double others = 32.0 * (2.0 * 4096 * 24 * 256 + 3.0 * 4096 * 16384) + 256128.0 * 4096;
+  EXPECT_DOUBLE_EQ(two.weight_bytes - four.weight_bytes, 2.0 * others / 4.0);
+}
+
+TEST(Pipeline, OneStageHasBothTables) {
+  const Chip& chip = find_chip("a100-80g");
+  const PipelineCost one = pipeline_cost(setting("llama-7b", 4, {1, 1, 1}, 1), chip);
+  const PipelineCost two = pipeline_cost(setting("llama-7b", 4, {2, 1, 1}, 1), chip);
+  const Parameters p = parameters_of(parse_model("llama-7b"));
+  const auto layers = static_cast<double>(p.of_layers());
+  const auto table = static_cast<double>(p.unembedding);
+  EXPECT_DOUBLE_EQ(one.weight_bytes, 2.0 * (layers + 2.0 * table) / 4.0);
+  EXPECT_DOUBLE_EQ(two.weight_bytes, 2.0 * (layers / 2.0 + table) / 4.0);
+  // Of the embedding a pass reads few rows.
+  EXPECT_DOUBLE_EQ(one.slot.memory,
+                   (2.0 * (layers + table) / 4.0 + one.cache_bytes) / chip.hbm_bandwidth);
+}
+
+TEST(Pipeline, OneInterconnectJoinsTheChipsOfAStage) {
+  const Chip& chip = find_chip("a100-80g");
+  EXPECT_TRUE(pipeline_cost(setting("mt-nlg-530b", 8, {2, 4, 1}, 32), chip).joined);
+  const PipelineCost more = pipeline_cost(setting("mt-nlg-530b", 8, {3, 4, 1}, 32), chip);
+  EXPECT_FALSE(more.joined);
+  // From machine to machine as fast as within one.
+  EXPECT_DOUBLE_EQ(more.transfer, 8 * 20480 * 2.0 / chip.sends(1));
+}
+
 TEST(Pipeline, AStageAloneSendsNothing) {
   const PipelineCost cost =
       pipeline_cost(setting("palm-8b", 1, {1, 1, 1}, 1), find_chip("orin-nano-8g"));
@@ -111,6 +163,17 @@ TEST(Pipeline, RefusesWhatCannotBe) {
             "pipeline_c3: tensor=5 does not divide H=16 and F=16384; nearest legal: 4");
   EXPECT_EQ(refused(setting("palm-540b,H=64", 32, {2, 2, 1}, 4)),
             "pipeline_c4: tensor=32: at most 16 chips a100-80g are joined; nearest legal: 16");
+  // What is named is legal in every way: it divides, and is joined.
+  EXPECT_EQ(refused(setting("palm-8b,H=72,F=72", 24, {2, 2, 1}, 4)),
+            "pipeline_c4: tensor=24: at most 16 chips a100-80g are joined; nearest legal: 12");
+  EXPECT_NO_THROW(pipeline_cost(setting("palm-8b,H=72,F=72", 12, {2, 2, 1}, 4), chip));
+  EXPECT_EQ(refused(setting("palm-540b,H=64", 31, {2, 2, 1}, 4)),
+            "pipeline_c3: tensor=31 does not divide H=64 and F=73728; nearest legal: 16");
+  // Without trying every number below it.
+  EXPECT_EQ(
+      refused(setting("palm-8b", 4, {2, (std::int64_t{3} << 38) - 1, 1}, std::int64_t{1} << 40)),
+      "pipeline_c3: microbatches=824633720831 do not divide batch=1099511627776; nearest "
+      "legal: 549755813888");
   EXPECT_EQ(label_of([] {
               pipeline_cost(setting("palm-8b", 1, {2, 1, 1}, 1), find_chip("orin-nano-8g"));
             }),
