@@ -36,14 +36,14 @@ void require_legal_experts(const Experts& x, const Chip& chip) {
     throw Error("experts_c2", fmt::format("top={} of {} experts; nearest legal: {}", x.top,
                                           x.experts, x.experts));
   const std::int64_t common = std::gcd(x.experts, x.tokens);
-  if (common % x.chips != 0)
-    throw Error("experts_c3",
-                fmt::format("chips={} do not divide experts={} and tokens={}; nearest legal: {}",
-                            x.chips, x.experts, x.tokens, divisor_up_to(common, x.chips)));
   if (x.chips > chip.max_chips)
     throw Error("experts_c4",
                 fmt::format("chips={}: at most {} chips {} are joined; nearest legal: {}", x.chips,
                             chip.max_chips, chip.name, divisor_up_to(common, chip.max_chips)));
+  if (common % x.chips != 0)
+    throw Error("experts_c3",
+                fmt::format("chips={} do not divide experts={} and tokens={}; nearest legal: {}",
+                            x.chips, x.experts, x.tokens, divisor_up_to(common, x.chips)));
 }
 
 }  // namespace

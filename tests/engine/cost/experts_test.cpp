@@ -110,6 +110,9 @@ TEST(Experts, RefusesWhatCannotBe) {
             "experts_c3: chips=3 do not divide experts=8 and tokens=24; nearest legal: 2");
   EXPECT_EQ(refused({8, 2, 1.0, 8, 24}, find_chip("orin-nano-8g")),
             "experts_c4: chips=8: at most 1 chips orin-nano-8g are joined; nearest legal: 1");
+  EXPECT_EQ(refused({8, 2, 1.0, std::int64_t{1} << 62, 24}, tpu()),
+            "experts_c4: chips=4611686018427387904: at most 4096 chips tpu-v4 are joined; nearest "
+            "legal: 8");
 }
 
 }  // namespace
