@@ -162,7 +162,7 @@ Seconds estimated_terms(const Candidate& one) {
   const cost::Efficiency& e = cost::fitted_efficiency();
   const Seconds s = one.seconds();
   return {s.compute / e.compute, s.memory, s.communication / e.interconnect,
-          s.hops / e.interconnect};
+          s.hops};
 }
 
 /// Which term of `b` is the most over that of `a`: "communication takes 1.2 ms more".

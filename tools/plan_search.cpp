@@ -35,9 +35,12 @@ std::vector<PhaseSearch> search_choice(const cost::Choice& choice, const cost::C
     if (!*candidate) continue;
     const cost::Candidate& of = **candidate;
     Progress progress(0, "tables tried");
+    // The search counts steps of rings as communication, which the estimate divides by the share.
+    cost::Chip scaled = chip;
+    scaled.hop_latency *= cost::fitted_efficiency().interconnect;
     PhaseSearch search{name, of,
                        cost::search_tables(
-                           of.placed, cost::released_numerics(of.weights), of.torus, of.pass, chip,
+                           of.placed, cost::released_numerics(of.weights), of.torus, of.pass, scaled,
                            [](const cost::Bounds& bounds) { return cost::estimate(bounds); },
                            [&progress](const cost::SearchProgress&) { progress.step(); })};
     search.found.table.name = fmt::format("searched:{}", name);

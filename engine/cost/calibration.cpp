@@ -28,9 +28,8 @@ struct LinearResidual {
 LinearResidual linear_residual(const CalibrationPoint& point) {
   const Seconds total = point.bounds.total();
   const double each = point.passes / point.seconds;
-  return {
-      {total.compute * each, (total.communication + total.hops) * each, point.bounds.layers * each},
-      total.memory * each - 1.0};
+  return {{total.compute * each, total.communication * each, point.bounds.layers * each},
+          (total.memory + total.hops) * each - 1.0};
 }
 
 using NormalRows = std::array<Unknowns, kUnknowns>;
@@ -102,7 +101,7 @@ Numerics released_numerics(WeightType weights) {
 Bounds paper_bounds(const ModelConfig& model, const Torus& torus, const Strategy& strategy,
                     const Pass& pass, WeightType weights) {
   const Numerics numerics = released_numerics(weights);
-  return bounds_of(work_of(model, numerics, torus, strategy, pass), find_chip("tpu-v4"),
+  return bounds_of(work_of(model, numerics, torus, strategy, pass), find_chip(kFittedChip),
                    numerics.act);
 }
 

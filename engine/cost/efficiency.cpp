@@ -106,7 +106,13 @@ std::string print_efficiency(const Efficiency& efficiency) {
 
 double estimate(const Seconds& part, const Efficiency& efficiency) {
   return part.compute / efficiency.compute + part.memory +
-         (part.communication + part.hops) / efficiency.interconnect;
+         part.communication / efficiency.interconnect + part.hops;
+}
+
+std::string guess_on(const Chip& chip) {
+  return chip.name == kFittedChip
+             ? ""
+             : fmt::format("constants fitted on {}; for {} a guess", kFittedChip, chip.name);
 }
 
 double estimate(const Bounds& bounds, const Efficiency& efficiency) {

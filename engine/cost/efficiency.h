@@ -19,6 +19,11 @@ struct Efficiency {
   bool operator==(const Efficiency&) const = default;
 };
 
+/// The chip that the constants were fitted on.
+inline constexpr std::string_view kFittedChip = "tpu-v4";
+/// What an estimate by them is on another chip, in a line; empty on that one.
+std::string guess_on(const Chip& chip);
+
 /// The constants of engine/cost/efficiency.txt, which `shardproof paper --fit` writes.
 const Efficiency& fitted_efficiency();
 /// That file, compiled in.
@@ -36,7 +41,8 @@ Efficiency load_efficiency(const std::string& path);
 std::string print_efficiency(const Efficiency& efficiency);
 
 /// Seconds of one part of a pass, one thing after the other: products at the share of the peak
-/// that is reached, reads at full bandwidth, collectives at the share of the interconnect.
+/// that is reached, reads at full bandwidth, collectives at the share of the interconnect, whose
+/// steps take their latency, which is no bandwidth.
 double estimate(const Seconds& part, const Efficiency& efficiency = fitted_efficiency());
 /// Seconds of a pass: each layer, the ends, and what each layer takes beside its work.
 double estimate(const Bounds& bounds, const Efficiency& efficiency = fitted_efficiency());

@@ -12,7 +12,8 @@
 namespace shardproof::cost {
 
 /// What a search makes least: a number that grows, or stays, with every second of a pass. Steps of
-/// rings are counted as communication.
+/// rings are counted as communication: an objective that takes them otherwise is given a chip whose
+/// latency is scaled.
 using Objective = std::function<double(const Bounds&)>;
 
 /// What is known in the midst of a search.

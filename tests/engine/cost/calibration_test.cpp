@@ -70,11 +70,11 @@ std::vector<ResidualTerms> terms_of(const std::vector<CalibrationPoint>& points)
   std::vector<ResidualTerms> terms;
   for (const CalibrationPoint& point : points) {
     const Seconds total = point.bounds.total();
-    const double each = point.passes / point.seconds, memory = total.memory * each;
-    terms.push_back({{total.compute * each, (total.communication + total.hops) * each,
-                      point.bounds.layers * each},
-                     1.0 - memory,
-                     1.0 + memory});
+    const double each = point.passes / point.seconds, known = (total.memory + total.hops) * each;
+    terms.push_back(
+        {{total.compute * each, total.communication * each, point.bounds.layers * each},
+         1.0 - known,
+         1.0 + known});
   }
   return terms;
 }

@@ -15,9 +15,9 @@ constexpr Efficiency kHalf{.compute = 0.5, .interconnect = 0.25, .time_of_layer 
 
 TEST(Efficiency, EstimateAddsWhatEachPartTakes) {
   const Seconds layer{.compute = 1.0, .memory = 10.0, .communication = 100.0, .hops = 25.0};
-  EXPECT_EQ(estimate(layer, kHalf), 2.0 + 10.0 + 400.0 + 100.0);
+  EXPECT_EQ(estimate(layer, kHalf), 2.0 + 10.0 + 400.0 + 25.0);
   const Bounds bounds{.layer = layer, .ends = {.compute = 3.0}, .layers = 8};
-  EXPECT_EQ(estimate(bounds, kHalf), 8 * (512.0 + 0.125) + 6.0);
+  EXPECT_EQ(estimate(bounds, kHalf), 8 * (437.0 + 0.125) + 6.0);
 }
 
 TEST(Efficiency, OfAPerfectChipIsTheAdditiveBound) {
@@ -47,6 +47,15 @@ TEST(Efficiency, RefusesOtherTexts) {
   for (const char* value : {"0", "-0.5", "1.5", "half", "", "nan", "inf", "0.5s"})
     EXPECT_EQ(label("compute : " + std::string(value) + "\n" + others), "efficiency_c2") << value;
   EXPECT_EQ(label(compute + "interconnect : 1\ntime_of_layer : -1\n"), "efficiency_c2");
+}
+
+TEST(Efficiency, SaysOnWhichChipsItIsAGuess) {
+  EXPECT_EQ(guess_on(find_chip("tpu-v4")), "");
+  EXPECT_EQ(guess_on(find_chip("tpu-v4-axes")),
+            "constants fitted on tpu-v4; for tpu-v4-axes a guess");
+  Chip mine = find_chip("tpu-v4");
+  mine.name = "mine";
+  EXPECT_EQ(guess_on(mine), "constants fitted on tpu-v4; for mine a guess");
 }
 
 TEST(Efficiency, OfThePaperIsInItsRanges) {
