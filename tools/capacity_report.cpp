@@ -12,11 +12,6 @@ namespace {
 
 /// The longest of each batch, as many as are shown.
 std::vector<const cost::Capacity*> shown_capacities(const CapacityReport& report) {
-  if (report.found.empty())
-    throw Error("plan_c1",
-                fmt::format("no strategy has room for one position on {}, of {} a chip; "
-                            "more chips, or --weights int8, may have",
-                            report.request->chip.name, show_bytes(report.request->chip.hbm)));
   std::vector<const cost::Capacity*> shown;
   for (const std::int64_t batch : report.request->batches) {
     std::size_t left = report.top;

@@ -17,7 +17,6 @@ struct CapacityReport {
   std::size_t top = 5;          ///< of each batch
 };
 
-/// Throws Error("plan_c1", ...) where there is room for nothing.
 std::string capacity_text(const CapacityReport& report);
 nlohmann::json capacity_json(const CapacityReport& report);
 

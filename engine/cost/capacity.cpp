@@ -1,9 +1,14 @@
 #include "engine/cost/capacity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "engine/cost/fitted_model.h"
 #include "engine/cost/paper_formulas.h"
+#include "engine/cost/quantity.h"
+#include "engine/program/rethrow.h"
 #include "weights/stable_sort.h"
 
 namespace shardproof::cost {
@@ -40,11 +45,18 @@ std::optional<Capacity> capacity_of(const PlanRequest& request, const Strategy& 
   Capacity found{strategy, torus, weights, heads, batch, 0, 0.0};
   found.context = largest_with([&](std::int64_t context) {
     const ChipMemory needs = memory(context);
-    return share ? needs.caches <= *share * hbm : needs.total() <= hbm;
+    return needs.total() <= hbm && (!share || needs.caches <= *share * hbm);
   });
   if (found.context == 0) return std::nullopt;
   found.caches = memory(found.context).caches;
   return found;
+}
+
+/// A share of three digits or fewer that has room for so many bytes.
+double share_for(double bytes, double hbm) {
+  double step = 1.0;
+  while (bytes < 100.0 * step * hbm) step /= 10.0;
+  return std::ceil(bytes / (step * hbm)) * step;
 }
 
 }  // namespace
@@ -64,6 +76,34 @@ std::vector<Capacity> longest_contexts(const PlanRequest& request, std::optional
         }
   stable_sort(all, [](const Capacity& a, const Capacity& b) { return a.context > b.context; });
   return all;
+}
+
+void require_capacity(const std::vector<Capacity>& found, const PlanRequest& request,
+                      std::optional<double> share) {
+  if (!found.empty()) return;
+  PlanRequest one = request;
+  one.phase = PlanPhase::decode;
+  one.context = one.gen = 1;
+  one.latency.reset();
+  const Plan plan = make_plan(one);
+  try {
+    require_choice(plan, one);
+  } catch (const Error& error) {
+    rethrow_about(error, "with a context of 1: ");
+  }
+  const auto caches = [](const Choice& choice) { return choice.main().memory.caches; };
+  const Choice& least =
+      *std::min_element(plan.choices.begin(), plan.choices.end(),
+                        [&](const Choice& a, const Choice& b) { return caches(a) < caches(b); });
+  const double hbm = request.chip.hbm;
+  throw Error(
+      "plan_c1",
+      fmt::format("with a context of 1: the caches of {} rows need {} a chip at least ({} on "
+                  "{}), and a share of {:g} is {}; --cache-share {:g} is enough",
+                  least.batch(), rounded_quantity(caches(least), Measure::bytes),
+                  least.main().strategy.to_string(), least.torus().to_string(), share.value_or(1.0),
+                  rounded_quantity(share.value_or(1.0) * hbm, Measure::bytes),
+                  share_for(caches(least), hbm)));
 }
 
 }  // namespace shardproof::cost

@@ -1,8 +1,12 @@
 #include "engine/cost/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <set>
 
 #include "engine/cost/fitted_model.h"
 #include "engine/cost/paper_formulas.h"
@@ -23,24 +27,98 @@ std::string named(const Strategy& strategy, const Torus& torus, WeightType weigh
 
 std::string phase_name(Phase phase) { return phase == Phase::decode ? "decode" : "prefill"; }
 
+/// The best choice of a request, whatever its latency; nothing where it has none.
+std::optional<Choice> best_of(PlanRequest request) {
+  request.progress = nullptr;
+  request.latency.reset();
+  Plan plan = make_plan(request);
+  if (plan.choices.empty()) return std::nullopt;
+  return std::move(plan.choices.front());
+}
+
+/// The numbers of chips of slices that can hold the weights.
+std::vector<int> roomy_slices(const PlanRequest& request) {
+  const auto most =
+      static_cast<int>(std::min<std::int64_t>(request.chip.max_chips, Torus::kMaxChips));
+  const auto& types = request.weights;
+  const bool narrow = std::find(types.begin(), types.end(), WeightType::int8) != types.end();
+  const double least_bytes = matrix_parameters(request.model) * (narrow ? 1.0 : 2.0);
+  std::vector<int> sizes = slice_sizes(request.chip.min_axis, most);
+  std::erase_if(sizes, [&](int chips) { return least_bytes / chips > request.chip.hbm; });
+  return sizes;
+}
+
 /// The fewest chips of a slice, more than were tried, on which something fits; 0 if none does.
 int fewest_chips(PlanRequest request) {
   int tried = 0;
   for (const Torus& torus : request.tori) tried = std::max(tried, torus.chips());
-  const auto most =
-      static_cast<int>(std::min<std::int64_t>(request.chip.max_chips, Torus::kMaxChips));
-  const double least_bytes =
-      matrix_parameters(request.model) *
-      (std::count(request.weights.begin(), request.weights.end(), WeightType::int8) > 0 ? 1.0
-                                                                                        : 2.0);
-  request.progress = nullptr;
-  request.latency.reset();
-  for (const int chips : slice_sizes(request.chip.min_axis, most)) {
-    if (chips <= tried || least_bytes / chips > request.chip.hbm) continue;
+  for (const int chips : roomy_slices(request)) {
+    if (chips <= tried) continue;
     request.tori = slice_tori(chips, request.chip.min_axis);
-    if (!make_plan(request).choices.empty()) return chips;
+    if (best_of(request)) return chips;
   }
   return 0;
+}
+
+/// How far a number is from the nearest of some.
+template <class Numbers>
+std::int64_t distance(std::int64_t number, const Numbers& numbers) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t one : numbers) least = std::min(least, std::abs(number - one));
+  return least;
+}
+
+/// The best choice on the slice whose chips are nearest in number to those that were tried.
+std::optional<Choice> on_nearest_slice(PlanRequest request) {
+  std::vector<int> tried;
+  for (const Torus& torus : request.tori) tried.push_back(torus.chips());
+  std::vector<int> sizes = roomy_slices(request);
+  stable_sort(sizes, [&](int a, int b) { return distance(a, tried) < distance(b, tried); });
+  for (const int chips : sizes) {
+    request.tori = slice_tori(chips, request.chip.min_axis);
+    if (auto found = best_of(request)) return found;
+  }
+  return std::nullopt;
+}
+
+/// The best choice on the same tori with the nearest number of rows that some strategy divides.
+std::optional<Choice> with_nearest_batch(PlanRequest request) {
+  std::set<std::int64_t> dividing;
+  for (const Torus& torus : request.tori)
+    for (const Strategy& strategy : request.strategies)
+      for (const std::int64_t batch : request.batches) {
+        const std::int64_t unit = smallest_batch(strategy, torus);
+        dividing.insert(batch / unit * unit);
+        dividing.insert((batch / unit + 1) * unit);
+      }
+  dividing.erase(0);
+  const std::vector<std::int64_t> asked = request.batches;
+  for (const std::int64_t batch : asked) dividing.erase(batch);
+  std::vector<std::int64_t> near(dividing.begin(), dividing.end());
+  stable_sort(near, [&](std::int64_t a, std::int64_t b) {
+    return distance(a, asked) < distance(b, asked);
+  });
+  for (const std::int64_t batch : near) {
+    request.batches = {batch};
+    if (auto found = best_of(request)) return found;
+  }
+  return std::nullopt;
+}
+
+/// What of the nearest can be planned, as flags of `plan`.
+std::string nearest_feasible(const PlanRequest& request) {
+  const auto what = [](const Choice& choice) {
+    return named(choice.main().strategy, choice.torus(), choice.weights());
+  };
+  std::vector<std::string> ways;
+  if (const auto choice = on_nearest_slice(request))
+    ways.push_back(fmt::format("--chips {} ({})", choice->torus().chips(), what(*choice)));
+  if (const auto choice = with_nearest_batch(request))
+    ways.push_back(fmt::format("--batch {} ({})", choice->batch(), what(*choice)));
+  return ways.empty()
+             ? fmt::format("no slice of up to {} chips and no batch near has one that does",
+                           request.chip.max_chips)
+             : fmt::format("feasible is {}", fmt::join(ways, " or "));
 }
 
 }  // namespace
@@ -106,12 +184,13 @@ void require_choice(const Plan& plan, const PlanRequest& request) {
     if (one.memory > 0.0 && (nearest == nullptr || one.memory < nearest->memory)) nearest = &one;
   if (nearest == nullptr) {
     const LeftOut* first = plan.left_out.empty() ? nullptr : &plan.left_out.front();
-    throw Error("plan_c3",
-                first == nullptr
-                    ? std::string("there is no torus and no strategy to choose from")
-                    : fmt::format("no strategy divides the model and the batch: {} cannot {}: {}",
-                                  named(first->strategy, first->torus, first->weights),
-                                  phase_name(first->phase), first->why));
+    throw Error(
+        "plan_c3",
+        first == nullptr
+            ? std::string("there is no torus and no strategy to choose from")
+            : fmt::format("no strategy divides the model and the batch: {} cannot {}: {}; {}",
+                          named(first->strategy, first->torus, first->weights),
+                          phase_name(first->phase), first->why, nearest_feasible(request)));
   }
   const int chips = fewest_chips(request);
   throw Error(

@@ -91,7 +91,8 @@ Plan make_plan(const PlanRequest& request);
 
 /// Throws Error: "plan_c1" (nothing fits: what comes nearest, and the fewest chips that hold it),
 /// "plan_c2" (nothing meets the latency: the least that there is), "plan_c3" (no strategy divides
-/// the model and the batch: why not).
+/// the model and the batch: why not, and the nearest slice and the nearest batch that are
+/// feasible).
 void require_choice(const Plan& plan, const PlanRequest& request);
 
 }  // namespace shardproof::cost

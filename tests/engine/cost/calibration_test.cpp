@@ -71,10 +71,9 @@ std::vector<ResidualTerms> terms_of(const std::vector<CalibrationPoint>& points)
   for (const CalibrationPoint& point : points) {
     const Seconds total = point.bounds.total();
     const double each = point.passes / point.seconds, known = (total.memory + total.hops) * each;
-    terms.push_back(
-        {{total.compute * each, total.communication * each, point.bounds.layers * each},
-         1.0 - known,
-         1.0 + known});
+    terms.push_back({{total.compute * each, total.communication * each, point.bounds.layers * each},
+                     1.0 - known,
+                     1.0 + known});
   }
   return terms;
 }

@@ -48,9 +48,8 @@ TEST(Capacity, IsTheLongest) {
         r.gen = 1;
         r.phase = PlanPhase::decode;
         if (!share) return !make_plan(r).choices.empty();
-        r.chip.hbm = 1e15;
-        const double caches = make_plan(r).choices.at(0).main().memory.caches;
-        return caches <= *share * find_chip("tpu-v4").hbm;
+        const Plan plan = make_plan(r);
+        return !plan.choices.empty() && plan.choices[0].main().memory.caches <= *share * r.chip.hbm;
       };
       EXPECT_TRUE(fits(longest.context)) << strategy;
       EXPECT_FALSE(fits(longest.context + 1)) << strategy;
@@ -63,6 +62,43 @@ TEST(Capacity, LeavesOutWhatHasNoRoomAtAll) {
   EXPECT_TRUE(longest_contexts(r, std::nullopt).empty());
   r.strategies = {Strategy::parse("context"), Strategy::parse("mixed:1d-2d")};
   EXPECT_TRUE(longest_contexts(r, 0.3).empty()) << "no decode, no program of a parallel block";
+}
+
+/// A share is of what caches have; weights and all else must fit beside them.
+TEST(Capacity, WithAShareWeightsFitAsWell) {
+  PlanRequest r = request("palm-540b", "ws2d:batch", 1);
+  r.tori = {Torus::parse("1x1x1")};
+  EXPECT_TRUE(longest_contexts(r, 0.3).empty());
+  r = request("palm-540b", "ws2d:batch", 128);
+  const auto shared = longest_contexts(r, 1.0), left = longest_contexts(r, std::nullopt);
+  ASSERT_EQ(shared.size(), 1U);
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(shared[0].context, left[0].context);
+  EXPECT_LT(longest_contexts(r, 0.3).at(0).context, left[0].context);
+}
+
+TEST(Capacity, RefusesAndNamesTheNearest) {
+  const auto said = [](const PlanRequest& r, std::optional<double> share) {
+    try {
+      require_capacity(longest_contexts(r, share), r, share);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  PlanRequest r = request("palm-540b", "ws2d:batch", 64);
+  EXPECT_EQ(said(r, 0.3), "");
+  const std::string scarce = said(r, 1e-7), enough = "--cache-share ";
+  ASSERT_NE(scarce.find(enough), std::string::npos) << scarce;
+  EXPECT_TRUE(scarce.starts_with("plan_c1: with a context of 1: the caches of 64 rows")) << scarce;
+  EXPECT_EQ(said(r, std::stod(scarce.substr(scarce.find(enough) + enough.size()))), "");
+  r.tori = {Torus::parse("2x2x1"), Torus::parse("2x2x2")};
+  const std::string small = said(r, 0.3);
+  EXPECT_TRUE(small.starts_with("plan_c1: with a context of 1: nothing fits")) << small;
+  EXPECT_NE(small.find("; 32 chips hold it"), std::string::npos) << small;
+  r.batches = {3};
+  EXPECT_TRUE(said(r, 0.3).starts_with("plan_c3: with a context of 1: no strategy divides"))
+      << said(r, 0.3);
 }
 
 }  // namespace

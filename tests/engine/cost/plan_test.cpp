@@ -13,6 +13,7 @@
 #include "engine/cost/tori.h"
 #include "engine/cost/volume_comparison.h"
 #include "tests/engine/cost/rounding.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
 namespace {
@@ -269,6 +270,41 @@ TEST(Plan, RefusesWhatNothingMeetsAndNamesTheNearest) {
   PlanRequest odd = request("5x1x1");
   EXPECT_NE(said(odd).find("plan_c3"), std::string::npos) << said(odd);
   EXPECT_NE(said(odd).find("is not divisible by"), std::string::npos) << said(odd);
+}
+
+/// What is named is feasible: the nearest slice with the batch, and the nearest batch on the tori.
+TEST(Plan, NamesWhatDividesWhereNothingDoes) {
+  const auto number_behind = [](const std::string& text, const std::string& flag) {
+    const auto at = text.find(flag);
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + flag.size()));
+  };
+  const auto said = [](const PlanRequest& r) {
+    return message_of([&] { require_choice(make_plan(r), r); });
+  };
+  for (const PlanPhase phase : {PlanPhase::prefill, PlanPhase::decode, PlanPhase::both}) {
+    PlanRequest odd = request("5x1x1", phase, 8);
+    odd.model = parse_model("palm-8b");
+    odd.prompt = 512;
+    odd.tori.push_back(Torus::parse("9x1x1"));
+    const std::string text = said(odd);
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    EXPECT_EQ(number_behind(text, "--chips "), 4) << text;
+    EXPECT_EQ(number_behind(text, "--batch "), 0) << "E divides by neither: " << text;
+    odd.tori = slice_tori(4, odd.chip.min_axis);
+    EXPECT_FALSE(make_plan(odd).choices.empty()) << text;
+    PlanRequest rows = request("4x2x1", phase, 12);
+    rows.model = odd.model;
+    rows.prompt = 512;
+    rows.strategies = {Strategy::parse("dp")};
+    const std::string of_rows = said(rows);
+    EXPECT_EQ(number_behind(of_rows, "--chips "), 4) << of_rows;
+    EXPECT_EQ(number_behind(of_rows, "--batch "), 8) << of_rows;
+    PlanRequest slice = rows;
+    slice.tori = slice_tori(4, rows.chip.min_axis);
+    EXPECT_FALSE(make_plan(slice).choices.empty()) << of_rows;
+    rows.batches = {8};
+    EXPECT_FALSE(make_plan(rows).choices.empty()) << of_rows;
+  }
 }
 
 }  // namespace
