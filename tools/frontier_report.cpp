@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "engine/cost/quantity.h"
+#include "tools/estimate_notes.h"
 #include "tools/plan_chart.h"
 #include "tools/wrapped.h"
 #include "weights/memory.h"
@@ -92,15 +94,19 @@ std::string frontier_page(const FrontierReport& report) {
     }
     panels.push_back(std::move(panel));
   }
-  return plan_page(
-      panels, fmt::format("{} on {}: cost against latency", print_model(r.model), r.chip.name),
-      {"Each small mark is the fastest layout of a number of chips and a batch, by the",
-       "estimate; a line joins those that nothing faster undercuts in cost."});
+  std::vector<std::string> notes{
+      "Each small mark is the fastest layout of a number of chips and a batch, by the",
+      "estimate; a line joins those that nothing faster undercuts in cost."};
+  std::istringstream more(estimate_notes(r));
+  for (std::string note; std::getline(more, note);) notes.push_back(note);
+  return plan_page(panels,
+                   fmt::format("{} on {}: cost against latency", print_model(r.model), r.chip.name),
+                   notes);
 }
 
 std::string frontier_text(const FrontierReport& report) {
   const cost::PlanRequest& r = *report.request;
-  std::string out;
+  std::string out = estimate_notes(r);
   for (const FrontierReport::Phase& phase : report.phases)
     for (const WeightType weights : r.weights) {
       const std::vector<const Choice*> best = cost::frontier(of_weights(phase.points, weights));
@@ -127,6 +133,7 @@ nlohmann::json frontier_json(const FrontierReport& report) {
                      {"csv", report.csv},
                      {"html", report.html},
                      {"points", nlohmann::json::array()}};
+  add_estimate_notes(*report.request, out);
   for_points(report, [&](const FrontierReport::Phase& phase, const Choice& choice, bool best) {
     out["points"].push_back({{"phase", name_of(phase)},
                              {"weights", to_string(choice.weights())},

@@ -16,7 +16,12 @@ namespace shardproof::tools {
 namespace {
 
 /// What the paper measured.
-constexpr std::int64_t kUsualSteps = 64;
+constexpr std::int64_t kUsualContext = 2048, kUsualSteps = 64;
+constexpr std::int64_t kUsualTop = 5;
+
+std::string either(const std::string& given, const char* usual) {
+  return given.empty() ? usual : given;
+}
 
 /// The value of a flag that has one of a few words. Throws Error("flag_c11", ...).
 template <class T>
@@ -33,34 +38,64 @@ T word_of(std::string_view flag, const std::string& word,
                                       fmt::join(legal, ", ")));
 }
 
-/// What one form of the report has no use for.
+/// A flag that a form of the report has no use for.
+struct IdleFlag {
+  const char* flag;
+  bool given;
+  bool idle;
+  const char* why;
+};
+
+/// Throws Error("flag_c6", ...) of the first flag that is given and has no effect.
 void refuse_idle_flags(const PlanOptions& o) {
-  const auto refuse_flag = [](const char* flag, const char* why) {
-    throw Error("flag_c6",
-                fmt::format("{} has no effect {} (see shardproof plan --help)", flag, why));
+  const bool prefill = o.phase == "prefill", decode = o.phase == "decode";
+  const bool paper = o.volumes == "paper", other_phase = !o.phase.empty() && o.phase != "both";
+  const bool capacity = o.capacity, pareto = o.pareto, split = o.split;
+  const bool phase = !o.phase.empty(), context = o.context.has_value();
+  const bool prompt = o.prompt.has_value(), gen = o.gen.has_value(), top = o.top.has_value();
+  const bool minimize = !o.minimize.empty(), latency = !o.latency.empty();
+  const char* const of_decodes = "with --capacity, which is of decodes";
+  const char* const by_memory = "with --capacity, which is by memory alone";
+  const char* const longest = "with --capacity, which finds the longest context";
+  const std::vector<IdleFlag> rows{
+      {"--cache-share", !o.cache_share.empty(), !capacity, "without --capacity"},
+      {"--csv", !o.csv.empty(), !pareto, "without --pareto"},
+      {"--html", !o.html.empty(), !pareto, "without --pareto"},
+      {"--out", !o.out.empty(), !o.search, "without --search"},
+      {"--ttft", !o.ttft.empty(), !split, "without --split"},
+      {"--tpot", !o.tpot.empty(), !split, "without --split"},
+      {"--rate", !o.rate.empty(), !split, "without --split"},
+      {"--link", !o.link.empty(), !split, "without --split"},
+      {"--tori", !o.tori.empty(), !o.torus.empty(), "with --torus"},
+      {"--search", o.search, paper, "with --volumes paper"},
+      {"--minimize", minimize, capacity, by_memory},
+      {"--latency", latency, capacity, "with --capacity"},
+      {"--volumes", !o.volumes.empty(), capacity, by_memory},
+      {"--phase", phase, capacity, of_decodes},
+      {"--alone", o.alone, capacity, of_decodes},
+      {"--prompt", prompt, capacity, of_decodes},
+      {"--context", context, capacity, longest},
+      {"--gen", gen, capacity, longest},
+      {"--skipped", o.skipped, capacity, "with --capacity"},
+      {"--minimize", minimize, pareto, "with --pareto, which is of both goals"},
+      {"--latency", latency, pareto, "with --pareto"},
+      {"--top", top, pareto, "with --pareto, which has every point"},
+      {"--skipped", o.skipped, pareto, "with --pareto"},
+      {"--latency", latency, split, "with --split, which has --ttft and --tpot"},
+      {"--minimize", minimize, split, "with --split, which has goals"},
+      {"--alone", o.alone, split, "with --split, where each slice is of one phase"},
+      {"--phase", other_phase, split, "with --split, which is of both"},
+      {"--volumes paper", paper, split, "with --split"},
+      {"--top", top, split, "with --split, which has one choice"},
+      {"--skipped", o.skipped, split, "with --split"},
+      {"--prompt", prompt, decode, "with --phase decode"},
+      {"--alone", o.alone, decode, "with --phase decode"},
+      {"--gen", gen, prefill && o.alone, "with --phase prefill --alone"},
   };
-  if (!o.cache_share.empty() && !o.capacity) refuse_flag("--cache-share", "without --capacity");
-  if (!o.csv.empty() && !o.pareto) refuse_flag("--csv", "without --pareto");
-  if (!o.html.empty() && !o.pareto) refuse_flag("--html", "without --pareto");
-  if (!o.out.empty() && !o.search) refuse_flag("--out", "without --search");
-  if (o.search && o.volumes == "paper") refuse_flag("--search", "with --volumes paper");
-  for (const auto& [flag, value] : {std::pair{"--ttft", &o.ttft},
-                                    {"--tpot", &o.tpot},
-                                    {"--rate", &o.rate},
-                                    {"--link", &o.link}})
-    if (!value->empty() && !o.split) refuse_flag(flag, "without --split");
-  if (o.split) {
-    if (!o.latency.empty()) refuse_flag("--latency", "with --split, which has --ttft and --tpot");
-    if (!o.minimize.empty()) refuse_flag("--minimize", "with --split, which has goals");
-    if (o.alone) refuse_flag("--alone", "with --split, where each slice is of one phase");
-    if (o.phase != "both") refuse_flag("--phase", "with --split, which is of both");
-    if (o.volumes == "paper") refuse_flag("--volumes paper", "with --split");
-    if (o.skipped) refuse_flag("--skipped", "with --split");
-  }
-  if (o.skipped && (o.capacity || o.pareto))
-    refuse_flag("--skipped", o.capacity ? "with --capacity" : "with --pareto");
-  if (!o.latency.empty() && (o.capacity || o.pareto))
-    refuse_flag("--latency", o.capacity ? "with --capacity" : "with --pareto");
+  for (const IdleFlag& row : rows)
+    if (row.given && row.idle)
+      throw Error("flag_c6", fmt::format("{} has no effect {} (see shardproof plan --help)",
+                                         row.flag, row.why));
 }
 
 /// Throws Error("plan_c4", ...) where a slice has other numbers of chips.
@@ -68,7 +103,8 @@ std::vector<Torus> tori_of(const PlanOptions& o, const cost::Chip& chip) {
   if (!o.torus.empty()) return {Torus::parse(o.torus)};
   if (o.chips.empty())
     throw Error("flag_c7", "plan needs --chips or --torus (see shardproof plan --help)");
-  const bool every = word_of<bool>("--tori", o.tori, {{"slices", false}, {"all", true}});
+  const bool every =
+      word_of<bool>("--tori", either(o.tori, "slices"), {{"slices", false}, {"all", true}});
   const auto most = std::min<std::int64_t>(chip.max_chips, Torus::kMaxChips);
   const NumberList chips = parse_numbers("--chips", o.chips, most, true);
   std::vector<Torus> tori;
@@ -115,7 +151,7 @@ cost::PlanRequest plan_request(const PlanOptions& o) {
   r.model = parse_model(o.model);
   r.chip = cost::find_chip(
       o.chip, o.chips_file.empty() ? std::vector<cost::Chip>{} : cost::load_chips(o.chips_file));
-  r.phase = word_of<cost::PlanPhase>("--phase", o.phase,
+  r.phase = word_of<cost::PlanPhase>("--phase", either(o.phase, "both"),
                                      {{"prefill", cost::PlanPhase::prefill},
                                       {"decode", cost::PlanPhase::decode},
                                       {"both", cost::PlanPhase::both}});
@@ -128,11 +164,12 @@ cost::PlanRequest plan_request(const PlanOptions& o) {
       {{"latency", cost::Goal::latency}, {"cost", cost::Goal::cost}});
   if (!o.latency.empty()) r.latency = cost::parse_quantity(o.latency, cost::Measure::seconds);
   r.pad_heads = word_of<bool>("--heads", o.heads, {{"pad", true}, {"own", false}});
-  r.volumes = word_of<cost::Volumes>(
-      "--volumes", o.volumes, {{"full", cost::Volumes::full}, {"paper", cost::Volumes::paper}});
+  r.volumes =
+      word_of<cost::Volumes>("--volumes", either(o.volumes, "full"),
+                             {{"full", cost::Volumes::full}, {"paper", cost::Volumes::paper}});
   r.alone = o.alone;
-  r.context = o.context;
-  r.gen = o.gen.value_or(std::clamp<std::int64_t>(o.context / 2, 1, kUsualSteps));
+  r.context = o.context.value_or(kUsualContext);
+  r.gen = o.gen.value_or(std::clamp<std::int64_t>(r.context / 2, 1, kUsualSteps));
   r.prompt = o.prompt.value_or(
       r.phase == cost::PlanPhase::both && r.gen < r.context ? r.context - r.gen : r.context);
   const bool both = r.phase == cost::PlanPhase::both;
@@ -160,6 +197,10 @@ std::optional<double> cache_share(const PlanOptions& o) {
     throw Error("plan_c6",
                 fmt::format("--cache-share {}: a share is above 0 and at most 1", o.cache_share));
   return share;
+}
+
+std::size_t shown_choices(const PlanOptions& o) {
+  return static_cast<std::size_t>(o.top.value_or(kUsualTop));
 }
 
 cost::SplitGoal split_goal(const PlanOptions& o, const cost::Chip& chip) {

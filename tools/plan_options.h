@@ -13,12 +13,11 @@ inline constexpr std::int64_t kMostPositions = 1'000'000'000;
 
 /// The flags of `plan` as they were given.
 struct PlanOptions {
-  std::string model = "palm-540b", chips, torus, tori = "slices";
+  std::string model = "palm-540b", chips, torus, tori;
   std::optional<std::string> batch;
-  std::string weights = "any", phase = "both", minimize, latency, heads = "pad", volumes = "full";
+  std::string weights = "any", phase, minimize, latency, heads = "pad", volumes;
   std::string chip = "tpu-v4", chips_file, only, layouts;
-  std::int64_t context = 2048, top = 5;
-  std::optional<std::int64_t> prompt, gen;
+  std::optional<std::int64_t> context, prompt, gen, top;
   int threads = 0;
   bool alone = false, skipped = false, json = false;
   bool capacity = false, pareto = false, search = false, split = false;
@@ -32,6 +31,9 @@ struct PlanOptions {
 cost::PlanRequest plan_request(const PlanOptions& options);
 /// Of --cache-share; nothing if it is not given.
 std::optional<double> cache_share(const PlanOptions& options);
+
+/// Of --top, or how many are printed without it.
+std::size_t shown_choices(const PlanOptions& options);
 
 /// Of --ttft, --tpot, --rate and --link, for plan_two_slices. Throws Error: "flag_c12" (one of the
 /// first two is missing), and what parse_quantity throws.

@@ -11,6 +11,7 @@
 
 #include "engine/cost/efficiency.h"
 #include "engine/cost/quantity.h"
+#include "tools/estimate_notes.h"
 #include "tools/plan_proof.h"
 #include "tools/wrapped.h"
 #include "weights/memory.h"
@@ -69,7 +70,7 @@ std::string heading(const PlanReport& report) {
                              span_of(batches), prefills ? fmt::format(", prompt {}", r.prompt) : "",
                              r.context, span_of(chips), r.chip.name, goal),
                  kWidth, "") +
-         "\n\n";
+         "\n" + estimate_notes(r) + "\n";
 }
 
 double utilization(const PlanReport& report, const Candidate& one) {
@@ -124,12 +125,24 @@ std::string memory_of(const Candidate& one, const cost::Chip& chip) {
                      memory(m.caches), memory(m.live));
 }
 
-std::string sent_by(const Candidate& one) {
+bool by_paper(const PlanReport& report) { return report.request->volumes == cost::Volumes::paper; }
+
+/// Bytes that a chip sends in all layers by the paper's volumes, which the seconds are made of.
+double sent_by_paper(const Candidate& one) {
+  return static_cast<double>(one.placed.layers) * one.layer_elements * bytes_of(WireType::bf16);
+}
+
+std::string sent_by(const PlanReport& report, const Candidate& one) {
+  if (one.sent.empty()) return "a chip sends nothing";
   std::vector<std::string> parts;
   for (const auto& [axes, sent] : one.sent)
     parts.push_back(fmt::format("{} {}", axes, bytes(sent)));
-  return parts.empty() ? "a chip sends nothing"
-                       : fmt::format("a chip sends over {}", fmt::join(parts, ", "));
+  const std::string full = fmt::format("over {}", fmt::join(parts, ", "));
+  return by_paper(report) ? fmt::format(
+                                "a chip sends {} by the paper's volumes, which the seconds "
+                                "are of; by the full count {}",
+                                bytes(sent_by_paper(one)), full)
+                          : "a chip sends " + full;
 }
 
 std::string padded_dims(const Candidate& one, const ModelConfig& model) {
@@ -148,7 +161,7 @@ std::string details(const PlanReport& report, const Candidate& one) {
   out += line(terms_of(one));
   out += line(fmt::format("{:.4g} chip-seconds a token", one.chip_seconds_per_token()));
   out += line(memory_of(one, report.request->chip));
-  out += line(sent_by(one));
+  out += line(sent_by(report, one));
   if (one.passes() > 1)
     out += line(
         fmt::format("{} passes of {} rows each, for want of memory", one.passes(), one.pass.B));
@@ -161,8 +174,7 @@ std::string details(const PlanReport& report, const Candidate& one) {
 Seconds estimated_terms(const Candidate& one) {
   const cost::Efficiency& e = cost::fitted_efficiency();
   const Seconds s = one.seconds();
-  return {s.compute / e.compute, s.memory, s.communication / e.interconnect,
-          s.hops};
+  return {s.compute / e.compute, s.memory, s.communication / e.interconnect, s.hops};
 }
 
 /// Which term of `b` is the most over that of `a`: "communication takes 1.2 ms more".
@@ -265,28 +277,30 @@ std::string left_out_text(const PlanReport& report) {
 
 nlohmann::json candidate_json(const PlanReport& report, const Candidate& one) {
   const Seconds s = one.seconds();
-  return {{"strategy", one.strategy.to_string()},
-          {"rows", one.pass.B},
-          {"passes", one.passes()},
-          {"heads", one.placed.H},
-          {"vocabulary", one.placed.V},
-          {"lower", one.lower},
-          {"estimate", one.estimate},
-          {"additive", one.additive},
-          {"compute", s.compute},
-          {"memory_seconds", s.memory},
-          {"communication", s.communication},
-          {"hops", s.hops},
-          {"mfu", utilization(report, one)},
-          {"cost", one.chip_seconds_per_token()},
-          {"sent", one.sent},
-          {"layer_elements", one.layer_elements},
-          {"memory",
-           {{"weights", one.memory.weights},
-            {"other_weights", one.memory.other_weights},
-            {"caches", one.memory.caches},
-            {"live", one.memory.live},
-            {"total", one.memory.total()}}}};
+  nlohmann::json out{{"strategy", one.strategy.to_string()},
+                     {"rows", one.pass.B},
+                     {"passes", one.passes()},
+                     {"heads", one.placed.H},
+                     {"vocabulary", one.placed.V},
+                     {"lower", one.lower},
+                     {"estimate", one.estimate},
+                     {"additive", one.additive},
+                     {"compute", s.compute},
+                     {"memory_seconds", s.memory},
+                     {"communication", s.communication},
+                     {"hops", s.hops},
+                     {"mfu", utilization(report, one)},
+                     {"cost", one.chip_seconds_per_token()},
+                     {"layer_elements", one.layer_elements},
+                     {"memory",
+                      {{"weights", one.memory.weights},
+                       {"other_weights", one.memory.other_weights},
+                       {"caches", one.memory.caches},
+                       {"live", one.memory.live},
+                       {"total", one.memory.total()}}}};
+  out[by_paper(report) ? "sent_in_full" : "sent"] = one.sent;
+  if (by_paper(report)) out["sent_by_paper"] = sent_by_paper(one);
+  return out;
 }
 
 }  // namespace
@@ -314,6 +328,7 @@ nlohmann::json plan_json(const PlanReport& report) {
                      {"parameters", report.plan->parameters},
                      {"considered", report.plan->choices.size()},
                      {"choices", nlohmann::json::array()}};
+  add_estimate_notes(*report.request, out);
   const std::size_t shown = std::min(report.top, report.plan->met);
   for (std::size_t i = 0; i < shown; ++i) {
     const Choice& choice = report.plan->choices[i];

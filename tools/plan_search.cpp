@@ -38,11 +38,12 @@ std::vector<PhaseSearch> search_choice(const cost::Choice& choice, const cost::C
     // The search counts steps of rings as communication, which the estimate divides by the share.
     cost::Chip scaled = chip;
     scaled.hop_latency *= cost::fitted_efficiency().interconnect;
-    PhaseSearch search{name, of,
-                       cost::search_tables(
-                           of.placed, cost::released_numerics(of.weights), of.torus, of.pass, scaled,
-                           [](const cost::Bounds& bounds) { return cost::estimate(bounds); },
-                           [&progress](const cost::SearchProgress&) { progress.step(); })};
+    PhaseSearch search{
+        name, of,
+        cost::search_tables(
+            of.placed, cost::released_numerics(of.weights), of.torus, of.pass, scaled,
+            [](const cost::Bounds& bounds) { return cost::estimate(bounds); },
+            [&progress](const cost::SearchProgress&) { progress.step(); })};
     search.found.table.name = fmt::format("searched:{}", name);
     phases.push_back(std::move(search));
   }

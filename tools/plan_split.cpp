@@ -12,6 +12,7 @@
 #include "engine/cost/calibration.h"
 #include "engine/cost/quantity.h"
 #include "engine/layouts/partition.h"
+#include "tools/estimate_notes.h"
 #include "tools/plan_proof.h"
 #include "tools/wrapped.h"
 #include "weights/registry.h"
@@ -139,7 +140,7 @@ std::string split_text(const SplitPlan& plan, const cost::PlanRequest& request,
   std::string text = paragraph(fmt::format(
       "{}: a slice for prefill and one for decode, prompt {}, {} steps, chip {}: {} chips",
       request.model.preset, plan.goal.context, plan.goal.steps, request.chip.name, split.chips()));
-  text += "\n";
+  text += estimate_notes(request) + "\n";
   text += slice("Prefill", plan.prefill,
                 fmt::format("{} for one request", split_seconds(split.prefill.seconds)));
   text += slice("Decode", plan.decode,
@@ -164,18 +165,21 @@ std::string split_text(const SplitPlan& plan, const cost::PlanRequest& request,
 nlohmann::json split_json(const SplitPlan& plan, const cost::PlanRequest& request,
                           const std::string& layouts_file) {
   const cost::Split& split = plan.split;
-  return {{"model", print_model(request.model)},
-          {"chip", request.chip.name},
-          {"chips", split.chips()},
-          {"prefill", slice_json(plan.prefill, split.prefill.cache)},
-          {"decode", slice_json(plan.decode, split.decode.cache)},
-          {"cache_bytes", plan.cache_bytes},
-          {"transfer", split.transfer},
-          {"exposed", split.exposed},
-          {"ttft", split.ttft},
-          {"tpot", split.tpot},
-          {"highest_rate", split.highest_rate},
-          {"proof", split_proof_command(plan.prefill, plan.decode, request.model, layouts_file)}};
+  nlohmann::json out{
+      {"model", print_model(request.model)},
+      {"chip", request.chip.name},
+      {"chips", split.chips()},
+      {"prefill", slice_json(plan.prefill, split.prefill.cache)},
+      {"decode", slice_json(plan.decode, split.decode.cache)},
+      {"cache_bytes", plan.cache_bytes},
+      {"transfer", split.transfer},
+      {"exposed", split.exposed},
+      {"ttft", split.ttft},
+      {"tpot", split.tpot},
+      {"highest_rate", split.highest_rate},
+      {"proof", split_proof_command(plan.prefill, plan.decode, request.model, layouts_file)}};
+  add_estimate_notes(request, out);
+  return out;
 }
 
 }  // namespace shardproof::tools

@@ -28,8 +28,10 @@ cost::Plan planned(cost::PlanRequest request) {
 }
 
 int show_capacity(const PlanOptions& o, const cost::PlanRequest& request) {
-  const CapacityReport report{&request, cost::longest_contexts(request, cache_share(o)),
-                              cache_share(o), static_cast<std::size_t>(o.top)};
+  const std::optional<double> share = cache_share(o);
+  const CapacityReport report{&request, cost::longest_contexts(request, share), share,
+                              shown_choices(o)};
+  cost::require_capacity(report.found, request, share);
   if (o.json)
     fmt::print("{}\n", json_text(capacity_json(report)));
   else
@@ -87,7 +89,7 @@ int plan(const PlanOptions& o) {
   }
   const cost::Plan found = planned(request);
   cost::require_choice(found, request);
-  PlanReport report{&request, &found, static_cast<std::size_t>(o.top), o.skipped, o.layouts};
+  PlanReport report{&request, &found, shown_choices(o), o.skipped, o.layouts};
   if (request.volumes == cost::Volumes::paper)
     report.volumes = cost::compare_volumes(found, found.choices[0].main());
   std::vector<PhaseSearch> searched;

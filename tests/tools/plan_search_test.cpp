@@ -30,6 +30,27 @@ TEST_F(PlanSearch, FindsTablesThatVerifyProves) {
   }
 }
 
+/// A search takes seconds as the plan does, on a chip whose hops take time as well.
+TEST_F(PlanSearch, EstimatesShippedTablesAsThePlanDoes) {
+  const Outcome o =
+      run("plan --search --json --chip tpu-v4-axes --torus 2x2x2 --batch 8 --phase decode --model "
+          "palm-tiny --context 48 --top 1000");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const nlohmann::json found = nlohmann::json::parse(o.out);
+  const nlohmann::json& table = found["search"]["tables"][0];
+  int seen = 0;
+  for (const nlohmann::json& choice : found["choices"]) {
+    const nlohmann::json& step = choice["decode"];
+    if (choice["weights"] != found["choices"][0]["weights"] || step["strategy"] != table["shipped"])
+      continue;
+    ++seen;
+    EXPECT_GT(step["hops"].get<double>(), 0.0);
+    EXPECT_NEAR(table["shipped_estimate"].get<double>() / step["estimate"].get<double>(), 1.0, 1e-9)
+        << table;
+  }
+  EXPECT_EQ(seen, 1) << table;
+}
+
 TEST_F(PlanSearch, PrintsTheTable) {
   const Outcome o =
       run("plan --search --torus 2x2x2 --batch 8 --phase decode --model palm-tiny --context 48");

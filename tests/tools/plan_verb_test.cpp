@@ -174,7 +174,7 @@ TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   expect_refused("plan --chips 64 --context 0", "flag_c3");
   expect_refused("plan --chips 64 --context 10 --prompt 10 --gen 4", "plan_c5: a context of 10");
   expect_refused("plan --chips 64 --only ws3d", "strategy_c1");
-  expect_refused("plan --torus 5x1x1 --batch 1", "plan_c3");
+  expect_refused("plan --torus 5x1x1 --batch 1 --only ws2d:batch", "plan_c3");
   expect_refused("plan --chips 64 --chip tpu-v44", "chip_c6");
   expect_refused("plan --chips 64 --cache-share 0.3", "flag_c6: --cache-share has no effect");
   expect_refused("plan --chips 64 --csv a.csv", "flag_c6: --csv has no effect without --pareto");
@@ -182,8 +182,87 @@ TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   expect_refused("plan --chips 64 --capacity --cache-share 1.5", "plan_c6");
   expect_refused("plan --chips 64 --capacity --cache-share -1", "quantity_c");
   expect_refused("plan --chips 8 --capacity --weights bf16", "plan_c1");
+  expect_refused("plan --torus 1x1x1 --capacity --cache-share 0.3 --batch 1 --weights bf16",
+                 "plan_c1: with a context of 1: nothing fits");
   expect_refused("plan --chips 64 --pareto --csv a.csv --html a.csv", "output_c2");
   expect_refused("plan --chips 8 --batch 64 --pareto", "chips hold it");
+}
+
+/// What is named runs.
+TEST_F(PlanVerb, NamesAFeasibleSliceAndBatch) {
+  const std::string asked = "plan --phase decode --model palm-8b ";
+  expect_refused(asked + "--batch 8 --torus 5x1x1", "feasible is --chips 4 (");
+  const Outcome o = run(asked + "--only dp --batch 12 --torus 4x2x1");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+  const auto word_behind = [&](const std::string& flag) {
+    const auto begin = o.err.find(flag) + flag.size();
+    return o.err.substr(begin, o.err.find(' ', begin) - begin);
+  };
+  ASSERT_NE(o.err.find("--chips "), std::string::npos) << o.err;
+  ASSERT_NE(o.err.find("--batch "), std::string::npos) << o.err;
+  EXPECT_EQ(run(asked + "--only dp --batch 12 --chips " + word_behind("--chips ")).code, 0)
+      << o.err;
+  EXPECT_EQ(run(asked + "--only dp --torus 4x2x1 --batch " + word_behind("--batch ")).code, 0)
+      << o.err;
+}
+
+TEST_F(PlanVerb, RefusesFlagsWithoutEffect) {
+  const std::string small = "plan --chips 8 --model palm-8b ";
+  for (const char* flags :
+       {"--capacity --minimize cost", "--capacity --phase prefill", "--capacity --phase both",
+        "--capacity --context 64", "--capacity --prompt 8", "--capacity --gen 8",
+        "--capacity --alone", "--capacity --volumes paper", "--capacity --latency 1s",
+        "--capacity --skipped", "--pareto --minimize cost", "--pareto --top 3",
+        "--pareto --skipped", "--phase decode --prompt 8", "--phase decode --alone",
+        "--pareto --phase decode --alone", "--phase prefill --alone --gen 8",
+        "--split --ttft 1s --tpot 1s --top 3", "--split --ttft 1s --tpot 1s --phase decode"}) {
+    expect_refused(small + flags, "flag_c6: --");
+  }
+  expect_refused("plan --torus 2x2x2 --tori all --model palm-8b",
+                 "flag_c6: --tori has no effect with --torus");
+  EXPECT_EQ(files(), 0U);
+}
+
+/// Elsewhere than on the chip of the fit every report says so, and only there.
+TEST_F(PlanVerb, SaysOnWhichChipsItsEstimatesAreAGuess) {
+  const std::string guess = "constants fitted on tpu-v4; for tpu-v4-axes a guess";
+  const std::string files =
+      " --csv " + path("a.csv").string() + " --html " + path("b.html").string();
+  for (const std::string& form : {std::string("--phase decode"), "--pareto" + files,
+                                  std::string("--split --ttft 10s --tpot 1s --context 64")}) {
+    const std::string asked = "plan --chips 8 --model palm-8b " + form;
+    EXPECT_EQ(run(asked).out.find("a guess"), std::string::npos) << form;
+    EXPECT_FALSE(nlohmann::json::parse(run(asked + " --json").out).contains("guess")) << form;
+    const Outcome o = run(asked + " --chip tpu-v4-axes");
+    EXPECT_NE(o.out.find(guess + "\n"), std::string::npos) << form << "\n" << o.out << o.err;
+    const Outcome json = run(asked + " --chip tpu-v4-axes --json");
+    ASSERT_EQ(json.code, 0) << json.err;
+    EXPECT_EQ(nlohmann::json::parse(json.out)["guess"], guess) << form;
+  }
+  EXPECT_NE(slurp(path("b.html")).find("a guess"), std::string::npos);
+}
+
+/// Seconds and bytes are of one count, or are labelled.
+TEST_F(PlanVerb, SaysWhichVolumesItsBytesAreOf) {
+  const std::string asked =
+      "--phase prefill --batch 512 --torus 4x4x4 --weights bf16 --only wg-xyz:natural";
+  const Outcome o = run("plan --volumes paper " + asked);
+  for (const char* part :
+       {"a comparison, no prediction\n", "by the paper's volumes", "the full count over "})
+    EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out << o.err;
+  EXPECT_EQ(o.out.find("a chip sends over"), std::string::npos) << o.out;
+  expect_80_columns(o.out, "shardproof verify");
+  const nlohmann::json paper = plan("--volumes paper " + asked), full = plan(asked);
+  const nlohmann::json &by_paper = paper["choices"][0]["prefill"],
+                       &in_full = full["choices"][0]["prefill"];
+  EXPECT_FALSE(by_paper.contains("sent")) << by_paper;
+  EXPECT_EQ(by_paper["sent_in_full"], in_full["sent"]);
+  EXPECT_FALSE(in_full.contains("sent_by_paper"));
+  EXPECT_NEAR(by_paper["sent_by_paper"].get<double>() / 270e9,
+              by_paper["communication"].get<double>(), 1e-9);
+  EXPECT_TRUE(paper.contains("comparison"));
+  EXPECT_FALSE(full.contains("comparison"));
 }
 
 }  // namespace

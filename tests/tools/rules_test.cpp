@@ -136,7 +136,8 @@ TEST(Lists, FitEightyColumns) {
 
 /// Every member's name, but those under `data`, whose members are names of data.
 void member_names(const nlohmann::json& json, std::set<std::string>& names) {
-  static const std::set<std::string> data{"checkpoints", "divisible", "relative", "sent"};
+  static const std::set<std::string> data{"checkpoints", "divisible", "relative", "sent",
+                                          "sent_in_full"};
   if (json.is_array())
     for (const auto& item : json) member_names(item, names);
   if (!json.is_object()) return;

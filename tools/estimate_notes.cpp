@@ -1,0 +1,29 @@
+#include "tools/estimate_notes.h"
+
+#include "engine/cost/efficiency.h"
+#include "tools/wrapped.h"
+
+namespace shardproof::tools {
+namespace {
+
+constexpr std::size_t kNoteWidth = 80;
+constexpr const char* kComparison =
+    "constants fitted on all volumes, taken of the FFN's: a comparison, no prediction";
+
+}  // namespace
+
+std::string estimate_notes(const cost::PlanRequest& request) {
+  std::string out;
+  if (const std::string guess = cost::guess_on(request.chip); !guess.empty())
+    out += wrapped(guess, kNoteWidth, "") + "\n";
+  if (request.volumes == cost::Volumes::paper) out += std::string(kComparison) + "\n";
+  return out;
+}
+
+void add_estimate_notes(const cost::PlanRequest& request, nlohmann::json& out) {
+  if (std::string guess = cost::guess_on(request.chip); !guess.empty())
+    out["guess"] = std::move(guess);
+  if (request.volumes == cost::Volumes::paper) out["comparison"] = kComparison;
+}
+
+}  // namespace shardproof::tools
