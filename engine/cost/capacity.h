@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/cost/plan.h"
+#include "weights/error.h"
 
 namespace shardproof::cost {
 

@@ -37,9 +37,10 @@ class PlanSplit : public Cli {
   /// `plan` of one phase on chips of its own.
   Outcome alone(const std::string& phase, const std::string& where, const Asked& asked,
                 const std::string& more = "") {
+    // Of a decode's chips a plan counts the decode's weights in any case.
     const std::string of_phase =
-        phase == "prefill" ? " --prompt 1984 --batch 1 " : " --batch 1,32 ";
-    return run("plan --alone --phase " + phase + " " + where + asked.shared() + of_phase + more);
+        phase == "prefill" ? " --alone --prompt 1984 --batch 1 " : " --batch 1,32 ";
+    return run("plan --phase " + phase + " " + where + asked.shared() + of_phase + more);
   }
   nlohmann::json fastest(const std::string& phase, const std::string& where, const Asked& asked) {
     const Outcome o = alone(phase, where, asked, "--json");
