@@ -56,7 +56,7 @@ std::optional<Capacity> capacity_of(const PlanRequest& request, const Strategy& 
 double share_for(double bytes, double hbm) {
   double step = 1.0;
   while (bytes < 100.0 * step * hbm) step /= 10.0;
-  return std::ceil(bytes / (step * hbm)) * step;
+  return (std::floor(bytes / (step * hbm)) + 1.0) * step;
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ std::string print_efficiency(const Efficiency& efficiency);
 
 /// Seconds of one part of a pass, one thing after the other: products at the share of the peak
 /// that is reached, reads at full bandwidth, collectives at the share of the interconnect, whose
-/// steps take their latency, which is no bandwidth.
+/// steps take their latency, which no share divides.
 double estimate(const Seconds& part, const Efficiency& efficiency = fitted_efficiency());
 /// Seconds of a pass: each layer, the ends, and what each layer takes beside its work.
 double estimate(const Bounds& bounds, const Efficiency& efficiency = fitted_efficiency());
