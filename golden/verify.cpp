@@ -190,17 +190,36 @@ std::string reading(const Numerics& numerics, Verdict bits, const Judgement& for
          "(docs/field.md)";
 }
 
+/// Whether a case is not judged for its weights alone: of these the field, which draws its numbers,
+/// needs none. What its passes leave out the field leaves out, too.
+bool by_its_data(const Judgement& own, const RunPlan& plan, OracleMemo& memo,
+                 const VerifyOptions& options) {
+  const auto known = memo.get(plan, options.weights, options.threads);
+  const std::string missing = evidence_of_weights(plan, known->stored).missing;
+  return !missing.empty() && own.missing == missing &&
+         !(has_program(plan.given) && !missing_of_decode(plan).empty());
+}
+
 /// The answer of the case's own regime, and what the field says besides.
 Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
                      const VerifyOptions& options) {
-  if (own.verdict != Verdict::equal && own.verdict != Verdict::different) return own;
+  const bool shows_little =
+      own.verdict == Verdict::not_judged && by_its_data(own, plan, memo, options);
+  if (own.verdict != Verdict::equal && own.verdict != Verdict::different && !shows_little)
+    return own;
   VerifyOptions quiet = options;
   quiet.observer = nullptr;  // it sees the case's own run
   const Judgement formulas = judge_in_field(plan, memo, quiet);
   if (formulas.verdict == Verdict::refused || formulas.verdict == Verdict::not_judged) {
     own.reading = "not judged in the field regime: " + formulas.reason();
+    if (shows_little) return own;
     if (own.verdict == Verdict::equal) own.missing = own.reading, own.verdict = Verdict::not_judged;
     return own;
+  }
+  if (shows_little) {
+    own.notes.push_back("equal bits on this input show little: " + own.missing);
+    own.missing.clear();
+    own.verdict = Verdict::equal;
   }
   own.reading = reading(plan.given.numerics, own.verdict, formulas);
   own.field = formulas.field;

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "tools/estimate_notes.h"
 #include "tools/wrapped.h"
 #include "weights/memory.h"
 
@@ -36,7 +37,8 @@ std::string capacity_text(const CapacityReport& report) {
                                                      show_bytes(chip.hbm))
                                        : fmt::format("all in {}", show_bytes(chip.hbm))),
               80, "") +
-      fmt::format("\n\n{:<22}{:<10}{:<7}{:>6}{:>7}{:>13}{:>14}\n", "strategy", "torus", "kept",
+      "\n" + embedding_notes(*report.request) +
+      fmt::format("\n{:<22}{:<10}{:<7}{:>6}{:>7}{:>13}{:>14}\n", "strategy", "torus", "kept",
                   "heads", "rows", "context", "caches");
   for (const cost::Capacity* one : shown)
     out += fmt::format("{:<22}{:<10}{:<7}{:>6}{:>7}{:>13}{:>14}\n", one->strategy.to_string(),
@@ -49,6 +51,7 @@ nlohmann::json capacity_json(const CapacityReport& report) {
   nlohmann::json out{{"model", print_model(report.request->model)},
                      {"chip", report.request->chip.name},
                      {"capacity", nlohmann::json::array()}};
+  add_embedding_types(*report.request, out);
   for (const cost::Capacity* one : shown_capacities(report))
     out["capacity"].push_back({{"strategy", one->strategy.to_string()},
                                {"torus", one->torus.to_string()},

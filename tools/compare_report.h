@@ -16,6 +16,8 @@ struct Comparison {
   candidate::Claim claim;  ///< of a case
   candidate::Values values;
   candidate::Verdict verdict;
+  bounds::Fit fail_on = bounds::Fit::unlikely;   ///< the best verdict of a value that is no success
+  std::vector<std::string> notes;                ///< what a reader should know beside the verdict
   std::vector<diagnosis::Hypothesis> diagnosis;  ///< of the first divergence
 };
 

@@ -2,9 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/run/case_weights.h"
 #include "golden/candidate/memory.h"
+#include "golden/candidate/notes.h"
 #include "golden/candidate/wrong_value.h"
 #include "golden/corpus/against.h"
 #include "golden/corpus/golden.h"
@@ -20,6 +23,8 @@ namespace {
 struct Options {
   std::string file;
   std::optional<std::string> line, weights, golden;
+  std::vector<std::string> given;
+  std::string fail_on = "unlikely";
   bool json = false, quiet = false;
 };
 
@@ -46,14 +51,13 @@ void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {
   found.values = candidate::read_values(file, found.claim, weights);
   candidate::Reference reference(found.values, found.claim, weights);
   found.verdict = candidate::judge(found.values, found.claim, reference);
-  if (!found.verdict.first) return;
-  const candidate::Held& held = found.values.held[found.verdict.rows[*found.verdict.first].held];
-  if (const auto wrong = candidate::wrong_value(held, found.values, found.claim.given.torus))
-    found.diagnosis = diagnosis::diagnose(reference.replay(), *wrong);
+  found.notes = candidate::notes_of(found.values, found.claim, reference, found.verdict);
+  found.diagnosis = candidate::diagnosed(found.verdict, found.values, found.claim, reference);
 }
 
 void judge_by_case(const Options& o, Comparison& found, const dump::Dump& file) {
   found.claim = candidate::read_claim(file.attributes, o.line);
+  found.claim.operands.insert(found.claim.operands.end(), o.given.begin(), o.given.end());
   candidate::require_memory(found.claim.given);
   judge(found, file, weights_of(o, found.claim));
 }
@@ -86,10 +90,22 @@ void judge_by_golden(Comparison& found, const dump::Dump& file) {
   found.diagnosis = std::move(against.diagnosis);
 }
 
+bounds::Fit fail_on(const Options& o) {
+  const auto fit = bounds::parse_fit(o.fail_on);
+  if (!fit || *fit == bounds::Fit::equal || *fit == bounds::Fit::not_judged)
+    throw Error("compare_fail_on",
+                fmt::format("--fail-on {}: legal: within, within 1-2^-41, near, loose, unlikely, "
+                            "different",
+                            o.fail_on));
+  return *fit;
+}
+
 int compare(const Options& o) {
-  const dump::Dump file = dump::read_dump(o.file);
+  const dump::Dump file =
+      dump::read_dump(o.file, o.golden ? dump::Unread::refused : dump::Unread::left);
   Comparison found;
   found.file = o.file;
+  found.fail_on = fail_on(o);
   if (o.golden) {
     found.golden = *o.golden;
     judge_by_golden(found, file);
@@ -98,7 +114,7 @@ int compare(const Options& o) {
     found.of = print_case(found.claim.given);
   }
   fmt::print("{}", o.json ? json_report(found) : text_report(found, o.quiet));
-  return found.verdict.exit_code();
+  return found.verdict.exit_code(found.fail_on);
 }
 
 }  // namespace
@@ -120,14 +136,24 @@ void add_compare(CLI::App& app, Action& chosen) {
       ->type_name("FILE")
       ->excludes(line)
       ->excludes(weights);
+  verb->add_option("--fail-on", options->fail_on,
+                   "The first verdict that exits with 1: within,\n\"within 1-2^-41\", near, loose, "
+                   "unlikely, different\n[unlikely]")
+      ->type_name("WORD");
+  verb->add_option("--given", options->given,
+                   "Values that are operands of what follows and are\nnot judged, as "
+                   "'layers.*.moe_out'; may be repeated")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
   verb->add_flag("--quiet", options->quiet, "Leave out rows of what is right, and of inputs");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->footer(
       "Each value is held against what follows from those it is made of, as the trace\n"
       "has them; the first that does not follow is explained, where a known fault does.\n"
       "What a trace is: docs/trace-format.md; how to write one: docs/compare.md.\n"
-      "Exit codes: 0 all that was judged is right, 1 a value is different or none was\n"
-      "judged, 2 bad input.\n"
+      "Exit codes: 0 all that was judged is right, 1 a value is unlikely or different\n"
+      "(or as --fail-on says), has no form of the model's, or none was judged,\n"
+      "2 bad input.\n"
       "Example: shardproof compare mine.h5\n"
       "         shardproof compare mine.npz --weights w.h5 --quiet\n"
       "         shardproof compare mine.h5 --golden golden/v1/l1/collectives-4x2x3.h5");

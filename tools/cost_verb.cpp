@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/cost/embeddings.h"
 #include "engine/cost/experts.h"
 #include "engine/cost/offload.h"
 #include "engine/cost/parameters.h"
@@ -60,6 +61,15 @@ void add_flops(FactSheet& sheet, const std::string& member, const std::string& l
   sheet.add(member, label, flops, short_number(flops));
 }
 
+/// What W matrices, and embedding and unembedding, are kept as.
+void add_kept(FactSheet& sheet, WeightType weights) {
+  const auto add = [&](const std::string& member, const std::string& label, WeightType type) {
+    sheet.add(member, label, to_string(type), std::string(to_string(type)));
+  };
+  add("weights", "W matrices are", weights);
+  add("embeddings", "embedding and unembedding are", cost::embeddings_beside(weights));
+}
+
 int parameters(const Options& o, const CLI::App&) {
   const cost::Parameters p = cost::parameters_of(parse_model(o.model));
   FactSheet sheet(fmt::format("{}: parameters", print_model(parse_model(o.model))));
@@ -94,6 +104,7 @@ int pipeline(const Options& o, const CLI::App& verb) {
   add_count(sheet, "chips", "chips", c.chips);
   sheet.add("joined", "one interconnect joins them all", c.joined,
             c.joined ? "yes" : "no; taken as fast between stages");
+  add_kept(sheet, s.weights);
   add_count(sheet, "layers_of_stage", "layers of the largest stage", c.layers_of_stage);
   sheet.add("bubble", "bubble, the share of waiting", c.bubble, percent(c.bubble));
   add_bytes(sheet, "weight_bytes", "weights on a chip", c.weight_bytes);
@@ -115,10 +126,9 @@ int experts(const Options& o, const CLI::App& verb) {
   x.tokens = o.tokens;
   const ModelConfig model = parse_model(o.model);
   const cost::Chip chip = o.chip.chip();
-  const cost::ElementBytes bytes{cost::bytes_of_type(type_of_flag(verb, "--weights", o.weights)),
-                                 parse_act_type(o.act) == ActType::bf16
-                                     ? cost::bytes_of_type(WeightType::bf16)
-                                     : cost::bytes_of_type(WeightType::f32)};
+  const cost::ElementBytes bytes = cost::element_bytes(
+      type_of_flag(verb, "--weights", o.weights),
+      parse_act_type(o.act) == ActType::bf16 ? WeightType::bf16 : WeightType::f32);
   const cost::ExpertsCost c = cost::experts_cost(model, x, bytes, chip);
   FactSheet sheet(fmt::format("{}, FFN of one layer: {} experts, top {}, {} tokens on {} {}",
                               print_model(model), x.experts, x.top, x.tokens, x.chips, chip.name));
@@ -146,6 +156,7 @@ int offload(const Options& o, const CLI::App& verb) {
   const cost::OffloadCost c = cost::offload_cost(s, chip);
   FactSheet sheet(fmt::format("{} on one {}: {} x {} new of {} positions", print_model(s.model),
                               chip.name, s.batch, s.tokens, s.context));
+  add_kept(sheet, s.weights);
   add_bytes(sheet, "weight_bytes", "weights", c.weight_bytes);
   add_bytes(sheet, "cache_bytes", "caches", c.cache_bytes);
   sheet.add("fraction", "share of the weights that fits", c.fraction(), percent(c.fraction()));
@@ -153,7 +164,7 @@ int offload(const Options& o, const CLI::App& verb) {
   add_bytes(sheet, "streamed_bytes", "  of those streamed in each pass", c.streamed_bytes);
   add_seconds(sheet, "host_seconds", "  takes", c.host_seconds);
   add_seconds(sheet, "memory_seconds", "the chip's memory", c.memory_seconds);
-  add_seconds(sheet, "compute_seconds", "compute", c.compute_seconds);
+  add_seconds(sheet, "compute_seconds", "compute, without masked scores", c.compute_seconds);
   add_seconds(sheet, "seconds", "a pass takes at least", c.seconds());
   add_seconds(sheet, "seconds_without", "  and if all fitted", c.seconds_without());
   sheet.print(o.json);

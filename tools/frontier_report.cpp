@@ -61,9 +61,10 @@ ChartPoint chart_point(const Choice& choice) {
 }  // namespace
 
 std::string frontier_csv(const FrontierReport& report) {
-  std::string out =
-      "phase,weights,chips,torus,strategy,batch,passes,latency_s,at_least_s,added_up_s,"
-      "chip_seconds_per_token,mfu,memory_bytes,frontier\n";
+  std::string out = fmt::format(
+      "phase,weights,chips,torus,strategy,batch,passes,latency_s,{},added_up_s,"
+      "chip_seconds_per_token,mfu,memory_bytes,frontier\n",
+      report.request->volumes == cost::Volumes::paper ? "overlapped_s" : "at_least_s");
   for_points(report, [&](const FrontierReport::Phase& phase, const Choice& choice, bool best) {
     const Candidate& one = choice.main();
     out += fmt::format("{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.4g},{:.0f},{}\n",

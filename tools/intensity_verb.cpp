@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/cost/embeddings.h"
 #include "engine/cost/intensity.h"
 #include "engine/cost/quantity.h"
 #include "tools/chip_flags.h"
@@ -12,12 +13,14 @@
 #include "tools/runner/json_text.h"
 #include "tools/short_number.h"
 #include "tools/verbs.h"
+#include "tools/wrapped.h"
 
 namespace shardproof::tools {
 namespace {
 
 constexpr std::int64_t kMost = 1LL << 40;
 constexpr double kTwoTo20 = 1048576.0;
+constexpr std::size_t kWidth = 80;
 
 struct Options {
   std::string model = "palm-540b";
@@ -36,11 +39,12 @@ struct Setting {
   WeightType type;
   WeightType weights;
 
-  cost::ElementBytes bytes() const {
-    return {cost::bytes_of_type(weights), cost::bytes_of_type(type)};
-  }
+  cost::ElementBytes bytes() const { return cost::element_bytes(weights, type); }
   cost::Roofline roofline(double flops, double bytes_moved) const {
     return cost::roofline_of(flops, bytes_moved, chip, type);
+  }
+  cost::Roofline least(const std::vector<cost::Product>& products) const {
+    return cost::least_of(products, bytes(), chip, type);
   }
 };
 
@@ -79,6 +83,7 @@ nlohmann::json as_json(const NamedPass& named, const Setting& setting) {
           {"tokens", named.pass.tokens},
           {"context", named.pass.context},
           {"operators", operators},
+          {"least_seconds", setting.least(products).seconds()},
           {"layers", as_json(cost::sum_of(cost::of_layers(products), setting.bytes()), setting)},
           {"total", as_json(cost::sum_of(products, setting.bytes()), setting)}};
 }
@@ -122,10 +127,9 @@ void print_pass(const NamedPass& named, const Setting& setting) {
       "each token, layers: {:.7g} x 2^20 FLOPs,\n"
       "                    {:.7g} x 2^20 elements of weights and caches\n",
       layers.flops / tokens / kTwoTo20, layers.factor_elements / tokens / kTwoTo20);
-  const cost::Roofline roofline = setting.roofline(total.flops, total.bytes);
+  const cost::Roofline least = setting.least(products);
   fmt::print("one chip: at least {}, {}-bound\n",
-             cost::rounded_quantity(roofline.seconds(), cost::Measure::seconds),
-             limit_of(roofline));
+             cost::rounded_quantity(least.seconds(), cost::Measure::seconds), limit_of(least));
 }
 
 int show(const Options& o, const CLI::App& verb) {
@@ -147,6 +151,7 @@ int show(const Options& o, const CLI::App& verb) {
                                   {"chip", setting.chip.name},
                                   {"dtype", to_string(type)},
                                   {"weights", to_string(weights)},
+                                  {"embeddings", to_string(cost::embeddings_beside(weights))},
                                   {"ridge", ridge},
                                   {"passes", all}}));
     return 0;
@@ -158,6 +163,8 @@ int show(const Options& o, const CLI::App& verb) {
              cost::rounded_quantity(setting.chip.hbm, cost::Measure::bytes),
              cost::rounded_quantity(setting.chip.hbm_bandwidth, cost::Measure::bytes_per_second),
              ridge);
+  if (const std::string note = cost::embeddings_note(weights); !note.empty())
+    fmt::print("{}\n", wrapped(note, kWidth, ""));
   for (const NamedPass& one : passes) print_pass(one, setting);
   return 0;
 }

@@ -92,10 +92,13 @@ std::string row(const PlanReport& report, std::size_t place, const char* mark,
                      memory(one.memory.total()));
 }
 
+bool by_paper(const PlanReport& report) { return report.request->volumes == cost::Volumes::paper; }
+
+/// The paper's volumes take (K-1)/K as 1 and count every token's logits: no bound.
 std::string table_of(const PlanReport& report, std::size_t shown) {
-  std::string out =
-      fmt::format("{:>2} {:<21}{:<9}{:<5}{:>6} {:>8} {:>8} {:>6} {:>9}\n", "", "strategy", "torus",
-                  "kept", "rows", "estimate", "at least", "MFU", "memory");
+  std::string out = fmt::format("{:>2} {:<21}{:<9}{:<5}{:>6} {:>8} {:>8} {:>6} {:>9}\n", "",
+                                "strategy", "torus", "kept", "rows", "estimate",
+                                by_paper(report) ? "overlap" : "at least", "MFU", "memory");
   for (std::size_t i = 0; i < shown; ++i) {
     const Choice& choice = report.plan->choices[i];
     if (choice.prefill) out += row(report, i + 1, "", *choice.prefill);
@@ -108,10 +111,16 @@ std::string line(const std::string& text) {
   return wrapped("  " + text, kWidth - 4, "    ") + "\n";
 }
 
+/// As the programs compute, and what of it no run does without where that is less.
+std::string compute_of(const Seconds& s) {
+  const std::string all = seconds(s.compute), needed = seconds(s.needed);
+  return all == needed ? all : fmt::format("{} ({} needed)", all, needed);
+}
+
 std::string terms_of(const Candidate& one) {
   const Seconds s = one.seconds();
   return fmt::format("at full speed: compute {}, memory {}, communication {}{}; added up {}",
-                     seconds(s.compute), seconds(s.memory), seconds(s.communication),
+                     compute_of(s), seconds(s.memory), seconds(s.communication),
                      s.hops > 0.0 ? ", hops " + seconds(s.hops) : "", seconds(one.additive));
 }
 
@@ -124,8 +133,6 @@ std::string memory_of(const Candidate& one, const cost::Chip& chip) {
                          : "",
                      memory(m.caches), memory(m.live));
 }
-
-bool by_paper(const PlanReport& report) { return report.request->volumes == cost::Volumes::paper; }
 
 /// Bytes that a chip sends in all layers by the paper's volumes, which the seconds are made of.
 double sent_by_paper(const Candidate& one) {
@@ -282,10 +289,11 @@ nlohmann::json candidate_json(const PlanReport& report, const Candidate& one) {
                      {"passes", one.passes()},
                      {"heads", one.placed.H},
                      {"vocabulary", one.placed.V},
-                     {"lower", one.lower},
+                     {by_paper(report) ? "overlapped" : "lower", one.lower},
                      {"estimate", one.estimate},
                      {"additive", one.additive},
                      {"compute", s.compute},
+                     {"compute_needed", s.needed},
                      {"memory_seconds", s.memory},
                      {"communication", s.communication},
                      {"hops", s.hops},

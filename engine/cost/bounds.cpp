@@ -10,6 +10,7 @@ namespace {
 Seconds part_seconds(const PartWork& work, const Chip& chip, double peak) {
   Seconds s;
   s.compute = work.flops() / peak;
+  s.needed = work.needed_flops / peak;
   s.memory = (work.weight_reads + work.cache_reads) / chip.hbm_bandwidth;
   for (const Traffic& t : work.traffic) {
     if (t.group == 1) continue;
@@ -21,12 +22,12 @@ Seconds part_seconds(const PartWork& work, const Chip& chip, double peak) {
 
 }  // namespace
 
-double Seconds::lower() const { return std::max({compute, memory, communication + hops}); }
+double Seconds::lower() const { return std::max({needed, memory, communication + hops}); }
 
 Seconds Bounds::total() const {
   const auto of = [&](double Seconds::*what) { return layers * (layer.*what) + ends.*what; };
   return {of(&Seconds::compute), of(&Seconds::memory), of(&Seconds::communication),
-          of(&Seconds::hops)};
+          of(&Seconds::hops), of(&Seconds::needed)};
 }
 
 double communication_seconds(const Traffic& traffic, const Chip& chip) {

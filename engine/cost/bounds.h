@@ -9,12 +9,13 @@ namespace shardproof::cost {
 
 /// Seconds of one chip, by what they are spent on, each at the chip's full speed.
 struct Seconds {
-  double compute = 0.0;        ///< FLOPs at peak
+  double compute = 0.0;        ///< FLOPs at peak, as programs do them: of attention the square
   double memory = 0.0;         ///< weights and caches read from HBM once (paper section 2)
   double communication = 0.0;  ///< bytes sent at the interconnect's bandwidth (paper section A.1)
   double hops = 0.0;           ///< latency of the rings' steps; 0 where the chip states none
+  double needed = 0.0;         ///< of compute what no run does without (PartWork::needed_flops)
 
-  /// Perfect overlap: the longest alone. No run is faster.
+  /// Perfect overlap: the longest alone, of compute what is needed. No run is faster.
   double lower() const;
   /// No overlap: one after the other.
   double additive() const { return compute + memory + communication + hops; }
@@ -26,7 +27,8 @@ struct Bounds {
   Seconds ends;   ///< embedding, unembedding and sampling
   int layers = 1;
 
-  double lower() const { return layers * layer.lower() + ends.lower(); }
+  /// All overlaps, whatever part it is of: the ends' weights may be read while layers compute.
+  double lower() const { return total().lower(); }
   double additive() const { return layers * layer.additive() + ends.additive(); }
   Seconds total() const;
 };

@@ -7,7 +7,8 @@ namespace shardproof::cost {
 Seconds Candidate::seconds() const {
   const Seconds one = bounds.total();
   const auto all = static_cast<double>(passes());
-  return {all * one.compute, all * one.memory, all * one.communication, all * one.hops};
+  return {all * one.compute, all * one.memory, all * one.communication, all * one.hops,
+          all * one.needed};
 }
 
 double weights_besides(const std::map<std::string, double>& own,

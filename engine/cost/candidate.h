@@ -26,7 +26,7 @@ struct Candidate {
   std::int64_t batch = 1;  ///< rows of all passes
   Bounds bounds;           ///< of one pass
 
-  double lower = 0.0;     ///< seconds, if all that a layer does overlaps perfectly
+  double lower = 0.0;     ///< seconds, if all overlaps perfectly
   double estimate = 0.0;  ///< seconds, as engines run
   double additive = 0.0;  ///< seconds, if nothing overlaps
   ChipMemory memory;

@@ -8,6 +8,7 @@
 #include "engine/cost/calibration.h"
 #include "engine/cost/chip.h"
 #include "engine/cost/comparison_rows.h"
+#include "engine/cost/embeddings.h"
 #include "engine/cost/work.h"
 
 namespace shardproof::cost {
@@ -70,6 +71,7 @@ ComparedSection compared_times(const Efficiency& efficiency) {
       fmt::format("Near is within {:.1f} %: the worst of the eight points when it is left out of "
                   "the fit.",
                   kPercent * calibration.worst_left_out()));
+  section.notes.push_back(embeddings_note(WeightType::int8) + ".");
   return section;
 }
 

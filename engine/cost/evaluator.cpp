@@ -85,6 +85,7 @@ Bounds Evaluator::bounds_by_paper(const Candidate& candidate, const Work& work) 
   const Chip& chip = setting_.chip;
   bounds.layer.compute = 2.0 * setting_.parameters * candidate.pass.tokens() / layers /
                          (chips * chip.peak(WeightType::bf16));
+  bounds.layer.needed = bounds.layer.compute;
   bounds.layer.memory = (work.total(&PartWork::weight_bytes) + work.total(&PartWork::cache_reads)) /
                         layers / chip.hbm_bandwidth;
   if (chips > 1)

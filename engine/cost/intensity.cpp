@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/cost/embeddings.h"
 #include "weights/registry.h"
 
 namespace shardproof::cost {
@@ -40,12 +41,23 @@ double bytes_of_type(WeightType type) {
   return type == WeightType::f32 ? 4.0 : type == WeightType::bf16 ? 2.0 : 1.0;
 }
 
-std::vector<Product> products_of(const ModelConfig& model, const IntensityPass& pass) {
+ElementBytes element_bytes(WeightType weights, WeightType activations) {
+  return {bytes_of_type(weights), bytes_of_type(activations),
+          bytes_of_type(embeddings_beside(weights))};
+}
+
+Pass pass_of(const IntensityPass& pass) {
   require_extents(pass);
+  const Phase phase = pass.tokens == 1 ? Phase::decode : Phase::prefill;
+  return {phase, pass.batch, pass.tokens, pass.context - pass.tokens};
+}
+
+std::vector<Product> products_of(const ModelConfig& model, const IntensityPass& pass) {
+  const double pairs = pass_of(pass).seen();
   const auto layers = static_cast<double>(model.layers), batch = static_cast<double>(pass.batch);
   const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
   const auto Q = static_cast<double>(model.Q), K = static_cast<double>(model.K);
-  const double group = static_cast<double>(model.H) / K;
+  const double group = static_cast<double>(model.H) / K, seen = pairs / (tokens * context);
   std::vector<Product> all;
   for (const WeightRow& row : all_weights()) {
     if (!row.per_layer || row.kind != WeightKind::matrix || !has_weight(model, row.name)) continue;
@@ -53,8 +65,8 @@ std::vector<Product> products_of(const ModelConfig& model, const IntensityPass& 
     all.push_back({std::string(row.name), Factor::weight, batch * tokens, k, m, layers});
     if (row.name == "wv") {
       const double times = layers * batch * K;
-      all.push_back({"q k^T", Factor::cache, group * tokens, Q, context, times});
-      all.push_back({"p v", Factor::cache, group * tokens, context, Q, times});
+      all.push_back({"q k^T", Factor::cache, group * tokens, Q, context, times, true, seen});
+      all.push_back({"p v", Factor::cache, group * tokens, context, Q, times, true, seen});
     }
   }
   all.push_back({"unembedding", Factor::weight, batch, static_cast<double>(model.E),
@@ -63,9 +75,14 @@ std::vector<Product> products_of(const ModelConfig& model, const IntensityPass& 
 }
 
 double bytes_of(const Product& product, const ElementBytes& bytes) {
-  const bool weights = product.factor == Factor::weight;
-  return product.factor_elements() * (weights ? bytes.weights : bytes.activations) +
+  return factor_bytes(product, bytes) +
          (product.elements() - product.factor_elements()) * bytes.activations;
+}
+
+double factor_bytes(const Product& product, const ElementBytes& bytes) {
+  const bool cached = product.factor == Factor::cache;
+  const double of_weights = product.of_layer ? bytes.weights : bytes.embeddings;
+  return product.factor_elements() * (cached ? bytes.activations : of_weights);
 }
 
 ProductSum sum_of(const std::vector<Product>& products, const ElementBytes& bytes) {
@@ -91,6 +108,16 @@ double ridge_point(const Chip& chip, WeightType type) {
 
 Roofline roofline_of(double flops, double bytes, const Chip& chip, WeightType type) {
   return {flops / bytes, flops / chip.peak(type), bytes / chip.hbm_bandwidth};
+}
+
+Roofline least_of(const std::vector<Product>& products, const ElementBytes& bytes, const Chip& chip,
+                  WeightType type) {
+  double flops = 0.0, read = 0.0;
+  for (const Product& product : products) {
+    flops += product.needed_flops();
+    read += factor_bytes(product, bytes);
+  }
+  return roofline_of(flops, read, chip, type);
 }
 
 }  // namespace shardproof::cost

@@ -36,15 +36,23 @@ Monomial Monomial::times(double by) const {
 }
 
 Monomial Monomial::times(const Monomial& other) const {
-  return {factor * other.factor, divisor * other.divisor, B + other.B, L + other.L,
-          M + other.M,           grown + other.grown};
+  return {factor * other.factor, divisor * other.divisor, B + other.B,      L + other.L,
+          M + other.M,           grown + other.grown,     seen + other.seen};
+}
+
+Monomial Monomial::masked() const {
+  Monomial left = *this;
+  left.L -= 1;
+  left.grown -= 1;
+  left.seen += 1;
+  return left;
 }
 
 double Monomial::at(const Pass& pass) const {
   const auto rows = static_cast<double>(pass.B), tokens = static_cast<double>(pass.L),
              cached = static_cast<double>(pass.M);
   return power(rows, B) * power(tokens, L) * power(cached, M) * power(cached + tokens, grown) *
-         factor / divisor;
+         power(pass.seen(), seen) * factor / divisor;
 }
 
 void Polynomial::add(const Monomial& term) {

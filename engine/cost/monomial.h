@@ -8,19 +8,22 @@
 
 namespace shardproof::cost {
 
-/// A number times powers of what differs from pass to pass: c·B^b·L^l·M^m·(M+L)^t. The number is
-/// a quotient of whole numbers, so that a torus axis of 3 chips rounds nothing.
+/// A number times powers of what differs from pass to pass: c·B^b·L^l·M^m·(M+L)^t·S^s, S the pairs
+/// that the causal mask leaves (Pass::seen). The number is a quotient of whole numbers, so that a
+/// torus axis of 3 chips rounds nothing.
 struct Monomial {
   double factor = 1.0, divisor = 1.0;
-  int B = 0, L = 0, M = 0, grown = 0;  ///< the exponents; `grown` that of M + L
+  int B = 0, L = 0, M = 0, grown = 0, seen = 0;  ///< the exponents; `grown` that of M + L
 
   Monomial times(double by) const;
   Monomial times(const Monomial& other) const;
+  /// Of the square L(M + L), what the causal mask leaves.
+  Monomial masked() const;
   double at(const Pass& pass) const;
   /// Whether they differ by their factor alone.
   bool alike(const Monomial& other) const {
     return divisor == other.divisor && B == other.B && L == other.L && M == other.M &&
-           grown == other.grown;
+           grown == other.grown && seen == other.seen;
   }
 };
 

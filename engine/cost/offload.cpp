@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/cost/bounds.h"
+#include "engine/cost/calibration.h"
 #include "engine/cost/intensity.h"
-#include "engine/cost/parameters.h"
 #include "engine/cost/quantity.h"
 
 namespace shardproof::cost {
@@ -39,25 +40,29 @@ std::string legal_caches(const OffloadSetting& s, const OffloadCost& cost, const
   return "no context and no batch fits; it takes a smaller model, or a larger chip or host";
 }
 
+/// On one chip all strategies are the same.
+Work work_of_one_chip(const OffloadSetting& s) {
+  Numerics numerics = released_numerics(s.weights);
+  numerics.act = s.act;
+  const Pass pass = pass_of(IntensityPass{s.batch, s.tokens, s.context});
+  const WorkFormulas formulas(s.model, numerics, Torus::parse("1x1x1"),
+                              Strategy::parse("ws1d:heads"), {pass.phase, 1, 1, 0});
+  return formulas.at(pass);
+}
+
 }  // namespace
 
 double OffloadCost::seconds() const { return std::max(host_seconds, seconds_without()); }
 double OffloadCost::seconds_without() const { return std::max(memory_seconds, compute_seconds); }
 
 OffloadCost offload_cost(const OffloadSetting& s, const Chip& chip) {
-  const WeightType type = s.act == ActType::bf16 ? WeightType::bf16 : WeightType::f32;
-  const double peak = chip.peak(type);
+  const Work work = work_of_one_chip(s);
+  const Seconds total = bounds_of(work, chip, s.act).total();
   OffloadCost cost;
-  const Parameters parameters = parameters_of(s.model);
-  cost.weight_bytes = static_cast<double>(parameters.matrices()) * bytes_of_type(s.weights);
-  double reads = 0.0;
-  for (const Product& one : products_of(s.model, {s.batch, s.tokens, s.context})) {
-    cost.compute_seconds += one.flops() / peak;
-    if (one.factor == Factor::weight)
-      reads += one.factor_elements() * bytes_of_type(s.weights);
-    else
-      cost.cache_bytes += one.factor_elements() * bytes_of_type(type);
-  }
+  cost.weight_bytes = work.total(&PartWork::weight_bytes);
+  cost.cache_bytes = work.total(&PartWork::cache_bytes);
+  cost.memory_seconds = total.memory;
+  cost.compute_seconds = total.needed;
   if (cost.cache_bytes >= chip.hbm)
     throw Error("offload_c1",
                 fmt::format("the caches of {} x {} positions take {}, and {} has {}; {}", s.batch,
@@ -72,10 +77,9 @@ OffloadCost offload_cost(const OffloadSetting& s, const Chip& chip) {
                     "host has {} for them; nearest legal: a host of {}, or a smaller model",
                     bytes_text(cost.host_bytes), bytes_text(cost.weight_bytes), chip.name,
                     bytes_text(chip.host), print_quantity(cost.host_bytes, Measure::bytes)));
-  const double rows = s.model.tied ? 0.0 : static_cast<double>(parameters.embedding);
-  cost.streamed_bytes = std::max(0.0, cost.host_bytes - rows * bytes_of_type(s.weights));
+  const double unread = cost.weight_bytes - work.total(&PartWork::weight_reads);
+  cost.streamed_bytes = std::max(0.0, cost.host_bytes - unread);
   if (cost.streamed_bytes > 0.0) cost.host_seconds = cost.streamed_bytes / chip.host_bandwidth;
-  cost.memory_seconds = (reads + cost.cache_bytes) / chip.hbm_bandwidth;
   return cost;
 }
 

@@ -10,9 +10,9 @@
 namespace shardproof::cost {
 
 /// Weights that do not fit into the memory of one chip rest in its host's, and are streamed to the
-/// chip in each pass (one chip; its caches and what is computed stay on it). An untied embedding
-/// rests there first and is never streamed: of it the rows of a pass are read, which are few and
-/// not counted.
+/// chip in each pass (one chip; its caches and what is computed stay on it). Weights, reads and
+/// FLOPs are those of a plan on one chip (engine/cost/work.h): what a pass reads a few rows of, an
+/// untied embedding and RoPE's tables, rests in the host first and is never streamed.
 struct OffloadSetting {
   ModelConfig model;
   WeightType weights = WeightType::bf16;
@@ -22,14 +22,14 @@ struct OffloadSetting {
 };
 
 struct OffloadCost {
-  double weight_bytes = 0.0;     ///< of all matrices and tables
+  double weight_bytes = 0.0;     ///< of all weights
   double cache_bytes = 0.0;      ///< of the whole context, for all sequences
   double resident_bytes = 0.0;   ///< of the weights, in the chip's own memory
   double host_bytes = 0.0;       ///< of the weights, in the host's
   double streamed_bytes = 0.0;   ///< of those, to the chip in each pass
   double host_seconds = 0.0;     ///< of the stream
   double memory_seconds = 0.0;   ///< weights and caches at the bandwidth of the chip's memory
-  double compute_seconds = 0.0;  ///< FLOPs at peak
+  double compute_seconds = 0.0;  ///< FLOPs at peak that no run does without
 
   /// The share of the weights that fits: 1 where the host has none.
   double fraction() const { return resident_bytes / weight_bytes; }
@@ -40,8 +40,8 @@ struct OffloadCost {
 
 /// Throws Error: "offload_c1" (caches alone that do not fit, with the longest context or else the
 /// largest batch that does),
-/// "offload_c2" (weights that the host's memory does not hold, or no host); what products_of and
-/// Chip::peak throw.
+/// "offload_c2" (weights that the host's memory does not hold, or no host); what pass_of,
+/// WorkFormulas and Chip::peak throw.
 OffloadCost offload_cost(const OffloadSetting& setting, const Chip& chip);
 
 }  // namespace shardproof::cost

@@ -14,6 +14,13 @@ struct Pass {
 
   /// BL, the batch in tokens (paper section 2.2).
   double tokens() const { return static_cast<double>(B) * static_cast<double>(L); }
+  /// Of one row the pairs of a new position and one that the causal mask lets it see, itself and
+  /// all before it: LM + L(L+1)/2, where L(M+L) are the whole square. Chunks of a prompt have
+  /// together as many as the prompt in one.
+  double seen() const {
+    const auto tokens = static_cast<double>(L), cached = static_cast<double>(M);
+    return tokens * (cached + (tokens + 1.0) / 2.0);
+  }
   bool operator==(const Pass&) const = default;
 };
 

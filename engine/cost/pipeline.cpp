@@ -89,7 +89,7 @@ double Pipeline::bubble() const { return (slots() - real(steps) * real(microbatc
 PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
   require_legal_pipeline(s, chip);
   const double tensor = real(s.tensor), peak = chip.peak(type_of(s.act));
-  const ElementBytes bytes{bytes_of_type(s.weights), bytes_of_type(type_of(s.act))};
+  const ElementBytes bytes = element_bytes(s.weights, type_of(s.act));
   const std::int64_t rows = s.batch / s.pipeline.microbatches;
   PipelineCost cost;
   cost.chips = s.tensor * s.pipeline.stages;
@@ -104,17 +104,18 @@ PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
     const double share = one.of_layer ? layers : 1.0;
     const double weights_on = one.name == "wk" || one.name == "wv" ? of_heads : tensor;
     cost.slot.compute += share * one.flops() / weights_on / peak;
+    cost.slot.needed += share * one.needed_flops() / weights_on / peak;
     if (one.factor == Factor::weight)
-      cost.weight_bytes += share * one.factor_elements() * bytes.weights / weights_on;
+      cost.weight_bytes += share * factor_bytes(one, bytes) / weights_on;
     else
-      cost.cache_bytes += share * one.factor_elements() * bytes.activations / of_heads;
+      cost.cache_bytes += share * factor_bytes(one, bytes) / of_heads;
   }
   cost.slot.memory = (cost.weight_bytes + cost.cache_bytes) / chip.hbm_bandwidth;
   cost.cache_bytes *= real(s.pipeline.microbatches);
   // A stage that is first and last has both tables where they are two; the embedding's rows alone
   // are read.
   if (s.pipeline.stages == 1 && !s.model.tied)
-    cost.weight_bytes += real(s.model.V) * real(s.model.E) * bytes.weights / tensor;
+    cost.weight_bytes += real(s.model.V) * real(s.model.E) * bytes.embeddings / tensor;
   const double activations = real(rows) * real(s.tokens) * real(s.model.E) * bytes.activations;
   if (s.tensor > 1) {
     // Behind each block a sum over the chips, an all-reduce: twice D·(K−1)/K, twice K − 1 hops.

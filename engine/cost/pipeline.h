@@ -39,7 +39,8 @@ struct PipelineSetting {
   Pipeline pipeline;
 };
 
-/// What a pipeline costs, by lower bounds: the stage that has most layers decides.
+/// What a pipeline costs: each slot is taken as long as on the stage that has most layers, and the
+/// unembedding counts to it.
 struct PipelineCost {
   std::int64_t chips = 1;
   /// One interconnect joins all chips. Else it does those of a stage, and activations are taken to
@@ -51,7 +52,7 @@ struct PipelineCost {
   double bubble = 0.0;
   double weight_bytes = 0.0;  ///< on one chip of the largest stage
   double cache_bytes = 0.0;   ///< on one chip, of all microbatches
-  double lower = 0.0;         ///< of all steps, transfers hidden and each slot at its longest alone
+  double lower = 0.0;         ///< of all steps, transfers hidden and each slot overlapped perfectly
   double additive = 0.0;      ///< of all steps, nothing hidden
 
   bool fits(const Chip& chip) const { return weight_bytes + cache_bytes <= chip.hbm; }

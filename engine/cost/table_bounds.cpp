@@ -48,6 +48,7 @@ double channels_of(const ModelConfig& model, WeightType weights) {
 
 Floor& Floor::operator+=(const Floor& other) {
   flops += other.flops;
+  needed_flops += other.needed_flops;
   reads += other.reads;
   communication += other.communication;
   held += other.held;
@@ -56,9 +57,9 @@ Floor& Floor::operator+=(const Floor& other) {
 }
 
 Floor Floor::least(const Floor& other) const {
-  return {std::min(flops, other.flops), std::min(reads, other.reads),
-          std::min(communication, other.communication), std::min(held, other.held),
-          std::min(live, other.live)};
+  return {std::min(flops, other.flops), std::min(needed_flops, other.needed_flops),
+          std::min(reads, other.reads), std::min(communication, other.communication),
+          std::min(held, other.held),   std::min(live, other.live)};
 }
 
 TableBounds::TableBounds(const ModelConfig& m, const Numerics& numerics, const Torus& torus,
@@ -91,7 +92,8 @@ TableBounds::TableBounds(const ModelConfig& m, const Numerics& numerics, const T
 }
 
 Seconds TableBounds::seconds(const Floor& floor) const {
-  return {floor.flops * per_flop_, floor.reads * per_byte_, floor.communication, 0.0};
+  return {floor.flops * per_flop_, floor.reads * per_byte_, floor.communication, 0.0,
+          floor.needed_flops * per_flop_};
 }
 
 /// The axes of K where those of H are written: the longest prefix that divides K into more than one
@@ -208,9 +210,9 @@ Floor TableBounds::stream(const StreamChoice& stream, const WeightChoice& weight
   const double heads = product({model_.H, model_.Q, model_.E}),
                wide = product({model_.F, model_.E});
   Floor all = matrices(weights);
-  all.flops += 2.0 * tokens *
-               (heads / sliced({b, l, weights.e, weights.h}, taken, stream.in) +
-                wide / sliced({b, l, weights.e, weights.f}, taken, stream.in));
+  all.flops = all.needed_flops = 2.0 * tokens *
+                                 (heads / sliced({b, l, weights.e, weights.h}, taken, stream.in) +
+                                  wide / sliced({b, l, weights.e, weights.f}, taken, stream.in));
   all.live = std::max(all.live, made(tokens * static_cast<double>(model_.E) /
                                          sliced({b, l, weights.e}, taken, stream.in),
                                      weights.h));
@@ -235,10 +237,13 @@ Floor TableBounds::attention(const Layout& rows, const Axes& e, const Axes& h,
   const auto heads = static_cast<double>(model_.H), kv = static_cast<double>(model_.K),
              Q = static_cast<double>(model_.Q);
   Floor floor;
-  floor.flops =
+  floor.flops = floor.needed_flops =
       2.0 * tokens * width *
       (heads / sliced({b, l, e, h}, rows, attend) + 2.0 * kv / sliced({b, l, e, k}, rows, keys));
-  floor.flops += 4.0 * tokens * slots * heads * Q / shards({to_b, to_l, to_h});
+  const double of_pair =
+      4.0 * static_cast<double>(pass_.B) * heads * Q / shards({to_b, to_l, to_h});
+  floor.flops += of_pair * static_cast<double>(pass_.L) * slots;
+  floor.needed_flops += of_pair * pass_.seen();
   floor.held = floor.reads = 2.0 * static_cast<double>(pass_.B) * slots * kv * Q *
                              bytes_of(value_row("k_cache")->wire(numerics_, model_)) /
                              torus_.size(to_b) / torus_.size(to_k);
@@ -256,8 +261,9 @@ Floor TableBounds::ffn(const Layout& rows, const Axes& e, const Axes& f, const L
   const Axes b = rows.axes('B'), l = rows.axes('L');
   const double products = gated_ ? 2.0 : 1.0;
   Floor floor;
-  floor.flops = products * 2.0 * product({pass_.B, pass_.L, model_.E, model_.F}) /
-                sliced({b, l, e, f}, rows, hidden);
+  floor.flops = floor.needed_flops = products * 2.0 *
+                                     product({pass_.B, pass_.L, model_.E, model_.F}) /
+                                     sliced({b, l, e, f}, rows, hidden);
   const double wide = product({pass_.B, pass_.L, model_.F});
   floor.live = made(wide / sliced({b, l, f}, rows, hidden), e);
   // While up is made the gate waits.

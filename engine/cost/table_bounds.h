@@ -17,6 +17,7 @@ namespace shardproof::cost {
 /// program.
 struct Floor {
   double flops = 0.0;
+  double needed_flops = 0.0;   ///< of those (PartWork::needed_flops)
   double reads = 0.0;          ///< bytes of weights and caches
   double communication = 0.0;  ///< seconds, steps of rings included
   double held = 0.0;           ///< bytes of weights and caches that rest on the chip

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/cost/embeddings.h"
 #include "engine/cost/monomial.h"
 #include "engine/finding.h"
 #include "engine/layouts/around.h"
@@ -27,8 +28,8 @@ struct TrafficFormula {
 };
 
 struct PartFormulas {
-  Polynomial matmul_flops, attention_flops, weight_bytes, weight_reads, cache_bytes, cache_reads,
-      activation_bytes;
+  Polynomial matmul_flops, attention_flops, needed_flops, weight_bytes, weight_reads, cache_bytes,
+      cache_reads, activation_bytes;
   std::vector<Polynomial> live;  ///< after each op
   std::vector<TrafficFormula> traffic;
 
@@ -36,6 +37,7 @@ struct PartFormulas {
     PartWork work;
     work.matmul_flops = matmul_flops.at(pass);
     work.attention_flops = attention_flops.at(pass);
+    work.needed_flops = needed_flops.at(pass);
     work.weight_bytes = weight_bytes.at(pass);
     work.weight_reads = weight_reads.at(pass);
     work.cache_bytes = cache_bytes.at(pass);
@@ -98,10 +100,14 @@ class ProgramCosts {
   Monomial elements(const std::string& value) const {
     return local_elements(types_.at(value), torus_, like_);
   }
-  /// As the ledger counts them: partial sums are f32 however they travel.
+  /// As the ledger counts them: partial sums are f32 however they travel. But embeddings beside
+  /// int8 matrices, which the engine keeps as f32, are what chips would keep them as.
   int element_bytes(const std::string& value) const {
     const ValueDecl& decl = declared(value);
     if (decl.layout.is_partial()) return bytes_of(WireType::f32);
+    if (decl.role.kind == Role::Kind::weight)
+      if (const WeightRow* const row = weight_row(decl.role.name))
+        return bytes_of_weight(*row, numerics_.weights);
     return bytes_of(wire_type(decl, numerics_, model_));
   }
   Monomial bytes(const std::string& value) const {
@@ -152,9 +158,11 @@ class ProgramCosts {
   void add_flops(PartFormulas& part, const Op& op) const {
     if (!op_row(op.kind).multiplies) return;
     if (is_attention(op.kind)) {
-      part.attention_flops.add(elements(op.results[0].name)
-                                   .times(dim_extent(types_.at(op.args[0]), 'Q', torus_, like_))
-                                   .times(4.0));
+      const Monomial square = elements(op.results[0].name)
+                                  .times(dim_extent(types_.at(op.args[0]), 'Q', torus_, like_))
+                                  .times(4.0);
+      part.attention_flops.add(square);
+      part.needed_flops.add(square.masked());
       return;
     }
     for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
@@ -162,6 +170,7 @@ class ProgramCosts {
       for (const char letter : EinsumSpec::contracted(op.spec.terms[t]))
         products = products.times(dim_extent(types_.at(op.args[2 * t]), letter, torus_, like_));
       part.matmul_flops.add(products);
+      if (is_weight(op.args[2 * t + 1])) part.needed_flops.add(products);
     }
   }
 

@@ -37,7 +37,11 @@ int rings_of(const Axes& axes, const Torus& torus);
 struct PartWork {
   double matmul_flops = 0.0;     ///< two a multiply-add, of W matrices and of the unembedding
   double attention_flops = 0.0;  ///< of scores and of the values that they weigh; 4·B·L·(M+L)·H·Q
-  double weight_bytes = 0.0;     ///< of the weights that rest on the chip
+  /// Of both what no run under these layouts does without: W matrices, the unembedding, and of
+  /// attention the scores that the causal mask leaves (Pass::seen); no sums of norms. Where chips
+  /// have blocks of L or M, their mean.
+  double needed_flops = 0.0;
+  double weight_bytes = 0.0;  ///< of the weights that rest on the chip
   /// Of weights that products read: those that rest on the chip, or what was gathered of them.
   double weight_reads = 0.0;
   double cache_bytes = 0.0;       ///< of K and V for M + L positions

@@ -3,19 +3,24 @@
 #include <algorithm>
 #include <cmath>
 
-#include "weights/bf16.h"
-
 namespace shardproof::bounds {
 namespace {
 
-/// The bf16 nearest to an f64, in one rounding; infinite beyond the largest.
-double to_bf16(double v) {
+/// A format of 16 bits: its digits, the place of its lowest bit, and what is infinite in it.
+struct Short {
+  int digits, lowest;
+  double infinite;
+};
+constexpr Short kBf16{8, -133, 0x1p128}, kF16{11, -24, 0x1p16};
+
+/// The number of a short format nearest to an f64, in one rounding; infinite beyond the largest.
+double to_short(double v, const Short& format) {
   if (v == 0 || !std::isfinite(v)) return v;
   int e = 0;
   std::frexp(v, &e);
-  const int quantum = std::max(e - 8, -133);
-  const double nearest = std::ldexp(std::nearbyint(std::ldexp(v, -quantum)), quantum);
-  return std::abs(nearest) < 0x1p128 ? nearest : std::copysign(kInfinity, v);
+  const int quantum = std::max(e - format.digits, format.lowest);
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(v, -quantum)), quantum);
+  return std::abs(rounded) < format.infinite ? rounded : std::copysign(kInfinity, v);
 }
 
 double to_f32(double v) {
@@ -26,7 +31,11 @@ double to_f32(double v) {
   return static_cast<double>(rounded);
 }
 
-double twice_rounded(double v) { return static_cast<double>(round_to_bf16(static_cast<float>(v))); }
+/// Both ways to a short format: at once, and by f32.
+Interval both_ways(const Interval& of, const Short& format) {
+  return {std::min(to_short(of.low, format), to_short(to_f32(of.low), format)),
+          std::max(to_short(of.high, format), to_short(to_f32(of.high), format))};
+}
 
 }  // namespace
 
@@ -36,6 +45,8 @@ double unit_of(Format format) {
       return 0x1p-24;
     case Format::bf16:
       return 0x1p-8;
+    case Format::f16:
+      return 0x1p-11;
     case Format::f64:
       break;
   }
@@ -48,10 +59,26 @@ double least_of(Format format) {
       return 0x1p-150;
     case Format::bf16:
       return 0x1p-134;
+    case Format::f16:
+      return 0x1p-25;
     case Format::f64:
       break;
   }
   return 0.0;  // no f64 is that small that anybody computes with; an exact zero stays one
+}
+
+double nearest(double number, Format format) {
+  switch (format) {
+    case Format::f32:
+      return to_f32(number);
+    case Format::bf16:
+      return to_short(number, kBf16);
+    case Format::f16:
+      return to_short(number, kF16);
+    case Format::f64:
+      break;
+  }
+  return number;
 }
 
 Interval values(const Interval& of, Format format) {
@@ -60,8 +87,9 @@ Interval values(const Interval& of, Format format) {
     case Format::f32:
       return {to_f32(of.low), to_f32(of.high)};
     case Format::bf16:
-      return {std::min(to_bf16(of.low), twice_rounded(of.low)),
-              std::max(to_bf16(of.high), twice_rounded(of.high))};
+      return both_ways(of, kBf16);
+    case Format::f16:
+      return both_ways(of, kF16);
     case Format::f64:
       break;
   }
@@ -72,6 +100,12 @@ bool holds(const Interval& ends, Format format, double value) {
   if (std::isnan(value)) return ends.low == -kInfinity && ends.high == kInfinity;
   const Interval own = values({value, value}, format);
   return ends.low <= value && value <= ends.high && own.low == value && own.high == value;
+}
+
+double distance(double value, Format format, double number) {
+  const double away = std::abs(value - number);
+  if (!std::isfinite(away)) return value == number ? 0.0 : kInfinity;
+  return std::max(away - unit_of(format) * std::abs(value) - least_of(format), 0.0);
 }
 
 void Slack::see(const Interval& of, Format format, double value) {

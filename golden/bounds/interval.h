@@ -5,9 +5,14 @@
 
 namespace shardproof::bounds {
 
-/// What a number is rounded to, to nearest even, when it becomes a value. bf16: at once, or to f32
-/// first, as accumulators of f32 are.
-enum class Format { f32, bf16, f64 };
+/// What a number is rounded to, to nearest even, when it becomes a value. bf16 and f16: at once, or
+/// to f32 first, as accumulators of f32 are. f16 has subnormals, and infinity from 65520 on.
+enum class Format { f32, bf16, f16, f64 };
+
+/// Whether values of the format are rounded once more than sums of f32 are.
+inline bool narrow_storage(Format format) {
+  return format == Format::bf16 || format == Format::f16;
+}
 
 /// Half the distance of neighbours around 1, so that |RN(x) − x| ≤ unit·|x| of a normal x; and half
 /// the distance of neighbours around 0, which bounds it where x is subnormal.
@@ -36,6 +41,9 @@ inline Interval around(double center, double radius) {
   return {center - more, center + more};
 }
 
+/// The number of a format that is nearest to a number, of two the even one.
+double nearest(double number, Format format);
+
 /// The values that a number of the interval may be rounded to: RN(low) to RN(high). From −inf to
 /// +inf where an end is NaN: then nothing is known.
 Interval values(const Interval& of, Format format);
@@ -43,6 +51,16 @@ Interval values(const Interval& of, Format format);
 /// Whether a value is one of the format that lies between these ends, +0 and −0 being one. NaN lies
 /// only between infinite ends, where nothing is known.
 bool holds(const Interval& ends, Format format, double value);
+
+/// The larger of two distances; infinite where one is no number.
+inline double farther(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return kInfinity;
+  return a < b ? b : a;
+}
+
+/// How far a real number is from the numbers that may be rounded to a value: 0 of one of these,
+/// infinite of a value that is no number.
+double distance(double value, Format format, double number);
 
 /// How tight a bound is: what is allowed over what happened, where a tensor's error is largest.
 class Slack {

@@ -181,7 +181,7 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
         found.expected =
             element(std::bit_cast<std::uint32_t>(bits.parts[outside->part][at(outside->element)]));
     }
-    if (!outside) tightness_.add(found.step, bounds::Kind::one_value, 0.0, 0.0, 0.0);
+    if (!outside) tightness_.add(found.step, bounds::Kind::one_value, {}, 0.0);
   } else {
     if (!same_size(allowed.bounds, *held)) {
       found.expected = "another shape";
@@ -210,8 +210,12 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       }
       const double count =
           static_cast<double>(held->parts.size()) * static_cast<double>(element_count(held->shape));
-      tightness_.add(found.step, allowed.bounds.kind, look.reach,
-                     std::sqrt(look.squares / std::max(count, 1.0)), slack.slack());
+      tightness_.add(found.step, allowed.bounds.kind,
+                     {.worst = look.reach,
+                      .likely = look.reach,
+                      .found = look.error,
+                      .scale = std::sqrt(look.squares / std::max(count, 1.0))},
+                     slack.slack());
     }
   }
   if (outside) {

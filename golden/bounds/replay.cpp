@@ -7,34 +7,14 @@
 #include <cmath>
 #include <utility>
 
-#include "golden/bounds/tightness.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/row_padding.h"
 #include "weights/registry.h"
-#include "weights/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-/// The matrices, biases and inputs of a projection, and the dims of its result after BL.
-struct Projection {
-  std::vector<std::pair<std::string_view, std::string_view>> terms;  // operand, matrix
-  std::vector<std::string_view> biases;
-};
-
-Projection projection_of(std::string_view name, const ModelConfig& c) {
-  if (name == "q") return {{{"norm", "wq"}}, {"bq"}};
-  if (name == "k") return {{{"norm", "wk"}}, {"bk"}};
-  if (name == "v") return {{{"norm", "wv"}}, {"bv"}};
-  const std::string_view n = c.block == Block::serial ? "norm2" : "norm";
-  if (name == "gate") return {{{n, "w_gate"}}, {"b_gate"}};
-  if (name == "up") return {{{n, "w_up"}}, {"b_up"}};
-  if (name == "attn_out") return {{{"attn", "wo"}}, {"bo"}};
-  if (name == "ffn_out") return {{{"hidden", "w_out"}}, {"b_out"}};
-  return {{{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"}};  // block_out
-}
 
 void require_shape(const std::string& id, const Carried& value, const Shape& shape) {
   if (value.shape == shape && std::ssize(value.center) == element_count(shape)) return;
@@ -42,24 +22,23 @@ void require_shape(const std::string& id, const Carried& value, const Shape& sha
                                        fmt::join(value.shape, ","), fmt::join(shape, ",")));
 }
 
-}  // namespace
-
-std::string_view to_string(Fit fit) {
-  switch (fit) {
-    case Fit::within:
-      return "within";
-    case Fit::loose:
-      return "loose";
-    case Fit::different:
-      break;
-  }
-  return "different";
+/// Where the sums of prefix and suffix of an id are cut: "decode.1" of "decode.1.layer0.q".
+bool is_of_pass(const std::string& id, const std::string& pass) {
+  return id.size() > pass.size() && id.starts_with(pass) && id[pass.size()] == '.';
 }
+
+}  // namespace
 
 Replay::Replay(const Weights& weights, const Passes& passes,
                const std::map<std::string, IntTensor>& ids, const Dump& dump,
                const Declared& declared)
-    : weights_(weights), config_(weights.config()), ids_(ids), dump_(dump), declared_(declared) {
+    : weights_(weights),
+      config_(weights.config()),
+      ids_(ids),
+      dump_(dump),
+      declared_(declared),
+      of_matrices_(declared.of_matrix_product()),
+      threads_(&calling_thread()) {
   for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
 }
 
@@ -69,11 +48,32 @@ Replay::Replay(const Weights& weights, const Replay& like)
       passes_(like.passes_),
       ids_(like.ids_),
       dump_(like.dump_),
-      declared_(like.declared_) {}
+      declared_(like.declared_),
+      of_matrices_(like.of_matrices_),
+      own_(like.own_),
+      forgotten_(like.forgotten_),
+      layouts_(like.layouts_),
+      torus_(like.torus_),
+      threads_(like.threads_) {}
 
 void Replay::assume(const PassPlan& pass) {
   for (PassPlan& p : passes_)
     if (p.name == pass.name) p = pass;
+}
+
+void Replay::assume(const Declared& declared) {
+  declared_ = declared;
+  of_matrices_ = declared.of_matrix_product();
+  own_.clear();
+}
+
+void Replay::declare(const std::string& id, const Declared& declared) {
+  own_[id] = is_matrix_product(id.substr(id.rfind('.') + 1)) ? declared.of_matrix_product() : declared;
+}
+
+void Replay::lay_out(const std::map<std::string, Layout>& layouts, const Torus& torus) {
+  layouts_ = layouts;
+  torus_ = torus;
 }
 
 const PassPlan& Replay::pass(const std::string& name) const {
@@ -84,11 +84,14 @@ const PassPlan& Replay::pass(const std::string& name) const {
 
 Replay::Place Replay::place_of(const std::string& id) const {
   for (const PassPlan& p : passes_) {
-    if (!id.starts_with(p.name + ".")) continue;
+    if (!is_of_pass(id, p.name)) continue;
     for (const CheckpointSpec& spec : checkpoint_specs(config_))
       for (std::int64_t layer = 0; layer < (spec.per_layer ? config_.layers : 1); ++layer)
         if (!spec.integer && id == checkpoint_id(p.name, layer, spec.name))
           return {p.name, layer, spec.name};
+    for (const std::string_view term : {"attn_out", "ffn_out"})
+      for (std::int64_t layer = 0; layer < config_.layers && is_block_term(term, config_); ++layer)
+        if (id == checkpoint_id(p.name, layer, term)) return {p.name, layer, std::string(term)};
   }
   throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));
 }
@@ -122,8 +125,21 @@ std::size_t Replay::visible(const PassPlan& pass, std::size_t row, std::size_t t
 
 bool Replay::has(std::string_view name) const { return has_weight(config_, name, weights_.kept()); }
 
+const Tensor& Replay::matrix(std::int64_t layer, std::string_view name) const {
+  return weights_.at(weight_id(layer, name));
+}
+
 Carried Replay::weight(std::int64_t layer, std::string_view name) const {
-  return Carried(weights_.at(weight_id(layer, name)));
+  return Carried(matrix(layer, name));
+}
+
+bool is_block_term(std::string_view name, const ModelConfig& config) {
+  return config.block == Block::parallel && (name == "attn_out" || name == "ffn_out");
+}
+
+bool is_matrix_product(std::string_view name) {
+  const ValueRow* const row = value_row(name);
+  return row != nullptr && row->acc;
 }
 
 Format format_of(std::string_view name, const ModelConfig& config, const Declared& declared) {
@@ -131,6 +147,21 @@ Format format_of(std::string_view name, const ModelConfig& config, const Declare
   if (row == nullptr) return declared.unstored();
   if (row->cache && config.cache == CacheType::bf16) return Format::bf16;
   return row->stored ? declared.values : declared.unstored();
+}
+
+const Declared& Replay::declared(const Place& place) const {
+  const auto own = own_.find(checkpoint_id(place.pass, place.layer, place.name));
+  if (own != own_.end()) return own->second;
+  return is_matrix_product(place.name) ? of_matrices_ : declared_;
+}
+
+Format Replay::format_at(const Place& place) const {
+  return bounds::format_of(place.name, config_, declared(place));
+}
+
+std::string Replay::before(const Place& p) const {
+  return p.layer == 0 ? checkpoint_id(p.pass, 0, "embed")
+                      : checkpoint_id(p.pass, p.layer - 1, "out");
 }
 
 const Carried& Replay::operand(const Place& of, std::string_view name) {
@@ -144,7 +175,10 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
     return known_[id] = dumped->second;
   }
   const Place place{of.pass, of.layer, std::string(name)};
-  return known_[id] = derived(place).rounded(format_of(name));
+  const bool exactly = std::exchange(exactly_, false);  // operands are as they are
+  Carried made = derived(place).rounded(format_at(place));
+  exactly_ = exactly;
+  return known_[id] = std::move(made);
 }
 
 const Carried& Replay::value(const std::string& id) {
@@ -152,25 +186,52 @@ const Carried& Replay::value(const std::string& id) {
   return operand({at.pass, at.layer, ""}, at.name);
 }
 
-std::optional<Carried> Replay::expected_raw(const std::string& id) {
-  const Place place = place_of(id);
-  const ValueRow* const row = value_row(place.name);
-  if (row == nullptr || !row->contraction) return std::nullopt;
-  if (place.name == "embed") return embedded(place, Stage::raw);
-  if (place.name == "score") return scores(place, Stage::raw);
-  if (place.name == "attn") return mean(place, Stage::raw);
-  if (place.name == "logits") return logits(place, Stage::raw);
-  if (row->acc) return projected(place, Stage::raw);
-  return derived(place);  // denom: nothing follows its sum
-}
-
-std::optional<Carried> Replay::expected_scaled(const std::string& id) {
-  const Place place = place_of(id);
-  if (place.name == "logits") return logits(place, Stage::scaled);
-  if (!value_row(place.name)->acc || weights_.kept() != WeightType::int8) return std::nullopt;
-  const std::string_view matrix = projection_of(place.name, config_).terms[0].second;
-  if (scale_of(config_, matrix) == nullptr) return std::nullopt;
-  return projected(place, Stage::scaled);
+std::vector<std::string> Replay::operands(const std::string& of) const {
+  const Place p = place_of(of);
+  const ModelConfig& c = config_;
+  const bool serial = c.block == Block::serial, turns = rotates(c);
+  const bool gated = c.ffn == Ffn::swiglu || c.ffn == Ffn::geglu;
+  const auto id = [&](std::string_view name) { return checkpoint_id(p.pass, p.layer, name); };
+  const std::string& n = p.name;
+  if (n == "norm") return {before(p)};
+  if (n == "norm2") return {id("mid")};
+  if (n == "final_norm") return {checkpoint_id(p.pass, c.layers - 1, "out")};
+  if (n == "q" || n == "k" || n == "v") return {id("norm")};
+  if (n == "gate" || n == "up") return {id(serial ? "norm2" : "norm")};
+  if (n == "q_rot") return {id("q")};
+  if (n == "k_rot") return {id("k")};
+  if (n == "k_cache" || n == "v_cache") {
+    const std::string& previous = pass(p.pass).previous;
+    std::vector<std::string> ids{id(n == "v_cache" ? "v" : turns ? "k_rot" : "k")};
+    if (!previous.empty()) ids.push_back(checkpoint_id(previous, p.layer, n));
+    return ids;
+  }
+  // Attention reads the prefixes' caches, too.
+  const auto with_prefix = [&](std::vector<std::string> ids, std::string_view cache) {
+    ids.push_back(id(cache));
+    if (const PassPlan* const filled = prefix_of(pass(p.pass)))
+      ids.push_back(checkpoint_id(filled->name, p.layer, cache));
+    return ids;
+  };
+  if (n == "score") return with_prefix({id(turns ? "q_rot" : "q")}, "k_cache");
+  if (n == "max") return {id("score")};
+  if (n == "exp") return {id("score"), id("max")};
+  if (n == "denom") return {id("exp")};
+  if (n == "attn") return with_prefix({id("exp"), id("denom")}, "v_cache");
+  if (n == "hidden") return gated ? std::vector{id("gate"), id("up")} : std::vector{id("gate")};
+  if (n == "attn_out") return {id("attn")};
+  if (n == "ffn_out") return {id("hidden")};
+  if (n == "block_out") return {id("attn"), id("hidden")};
+  if (n == "mid") return {before(p), id("attn_out")};
+  if (n == "out" && serial) return {id("mid"), id("ffn_out")};
+  if (n == "out") {
+    const bool terms =
+        !dumped(id("block_out")) && (dumped(id("attn_out")) || dumped(id("ffn_out")));
+    return terms ? std::vector{before(p), id("attn_out"), id("ffn_out")}
+                 : std::vector{before(p), id("block_out")};
+  }
+  if (n == "logits") return {id("final_norm")};
+  return {};  // embed: of ids alone
 }
 
 Judged Replay::judge(const std::string& id) {
@@ -178,65 +239,83 @@ Judged Replay::judge(const std::string& id) {
   const auto dumped = dump_.find(id);
   if (dumped == dump_.end()) throw Error("bounds_c1", fmt::format("the dump has no {}", id));
   const Carried expected = derived(place);
+  make_exactly(true);
+  const Carried exact = derived(place);
+  make_exactly(false);
   const Carried& actual = dumped->second;
   require_shape(id, actual, expected.shape);
-  const Format format = format_of(place.name);
+  const Format format = format_at(place);
   Judged j;
-  j.fit = Fit::within;
   Slack slack;
-  double reach = 0.0, squares = 0.0;
+  double squares = 0.0;
   std::size_t judged = 0;
   const std::vector<bool> padding =
       padding_in_trace(value_row(place.name)->dims, actual.shape, false, pass(place.pass));
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!padding.empty() && padding[i]) continue;
     ++judged;
-    const Interval number = expected.at(i), ends = values(number, format);
+    const Number number = expected.number(i);
+    const Interval ends = values(number.interval(), format);
     const double v = actual.center[i];
     if (!holds(ends, format, v)) {
-      j.fit = Fit::different;
+      j.extent.outside = true;
       j.index = global_index(actual.shape, static_cast<std::int64_t>(i));
       j.expected = ends;
       j.actual = v;
       break;
     }
-    slack.see(number, format, v);
-    reach = std::max(reach, 0.5 * (number.high - number.low));
+    slack.see(number.interval(), format, v);
+    if (!holds(values(number.likely_interval(), format), format, v)) j.extent.outside_likely = true;
+    j.extent.worst = farther(j.extent.worst, number.worst);
+    j.extent.likely = farther(j.extent.likely, number.likely);
+    j.extent.found = farther(j.extent.found, distance(v, format, exact.center[i]));
     squares += v * v;
   }
   j.slack = slack.slack();
-  const double mean = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(judged, 1)));
-  j.reach = reach > 0 ? reach / mean : 0.0;
-  if (j.fit == Fit::within && !narrow(reach, mean)) j.fit = Fit::loose;
+  j.extent.scale = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(judged, 1)));
+  j.reach = relative(j.extent.worst, j.extent.scale);
+  j.fit = fit_of(j.extent);
   return j;
 }
 
-Carried Replay::derived(const Place& p) {
-  const std::string& name = p.name;
-  if (name == "embed") return embedded(p, Stage::finished);
-  if (name == "norm" || name == "norm2" || name == "final_norm") return normed(p, normed_of(p));
-  if (name == "q_rot" || name == "k_rot") return rotated(p, operand(p, name.substr(0, 1)));
-  if (name == "k_cache" || name == "v_cache") return appended(p);
-  if (name == "score") return scores(p, Stage::finished);
-  if (name == "max" || name == "exp" || name == "denom") return softmax(p);
-  if (name == "attn") return mean(p, Stage::finished);
-  if (name == "hidden") return hidden(p);
-  if (name == "logits") return logits(p, Stage::finished);
-  if (name != "out" && name != "mid") return projected(p, Stage::finished);
-  const bool serial = config_.block == Block::serial;
-  const Carried& x = name == "out" && serial ? operand(p, "mid")
-                     : p.layer == 0          ? operand({p.pass, 0, ""}, "embed")
-                                             : operand({p.pass, p.layer - 1, ""}, "out");
-  const Carried& y = operand(p, !serial ? "block_out" : name == "mid" ? "attn_out" : "ffn_out");
-  Carried sum(x.shape);
-  for (std::size_t i = 0; i < sum.size(); ++i) {
-    sum.center[i] = x.center[i] + y.center[i];
-    sum.radius[i] = x.radius[i] + y.radius[i];
-  }
-  return sum;
+Declared Replay::arithmetic(const Place& p) const {
+  Declared by = declared(p);
+  if (!exactly_) return by;
+  if (narrow_storage(by.values)) by.values = Format::f32;
+  by.wire_roundings = 0;
+  return by;
 }
 
-Carried Replay::embedded(const Place& p, Stage stage) const {
+Carried Replay::derived(const Place& p) {
+  const Declared by = arithmetic(p);
+  return made({p, by, declared_way(formula_of(p.name), by)});
+}
+
+std::vector<Replay::Variant> Replay::variants(const std::string& id) {
+  const Place p = place_of(id);
+  const Declared& by = declared(p);
+  std::vector<Variant> all;
+  for (const Way& way : ways_of(formula_of(p.name), by))
+    all.push_back({way.words(), made({p, by, way})});
+  return all;
+}
+
+Carried Replay::made(const Making& m) {
+  const std::string& name = m.at.name;
+  if (name == "embed") return embedded(m, Stage::finished);
+  if (name == "norm" || name == "norm2" || name == "final_norm") return normed(m);
+  if (name == "q_rot" || name == "k_rot") return rotated(m);
+  if (name == "k_cache" || name == "v_cache") return appended(m.at);
+  if (name == "score") return scores(m, Stage::finished);
+  if (name == "max" || name == "exp" || name == "denom") return softmax(m);
+  if (name == "attn") return mean(m, Stage::finished);
+  if (name == "hidden") return hidden(m);
+  if (name == "out" || name == "mid") return added(m);
+  return projected(m, Stage::finished);
+}
+
+Carried Replay::embedded(const Making& m, Stage stage) const {
+  const Place& p = m.at;
   const Tensor& table = weights_.at("embed");
   const auto given = ids_.find(p.pass);
   const PassPlan& plan = pass(p.pass);
@@ -244,121 +323,101 @@ Carried Replay::embedded(const Place& p, Stage stage) const {
     throw Error("bounds_c1", fmt::format("{} has no ids [{},{}]", p.pass, plan.batch(), plan.L));
   const IntTensor& ids = given->second;
   const std::size_t E = at(config_.E);
-  const double scale = stage == Stage::raw ? 1.0 : static_cast<double>(config_.embed_scale);
+  const auto factor = static_cast<double>(config_.embed_scale);
+  const Number scale = rounded_if({factor, 0.0, 0.0}, m.way.rounds("scale"), m.by.values);
   Carried x(Shape{ids.shape[0], ids.shape[1], config_.E});
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto id = ids.data[i / E];
+    if (id == kUnknownId) {
+      x.set(i, Number{0.0, kInfinity, kInfinity});
+      continue;
+    }
     if (id < 0 || id >= config_.V)
       throw Error("bounds_c1", fmt::format("{} has no token {}", p.pass, id));
-    x.center[i] = static_cast<double>(table.data[at(id) * E + i % E]) * scale;
+    Number row{static_cast<double>(table.data[at(id) * E + i % E]), 0.0, 0.0};
     // A lookup adds a row and zeros: what is rounded again on the wire is the same number.
-    if (declared_.wire_roundings > 0)
-      x.radius[i] = (unit_of(declared_.wire) * std::abs(x.center[i]) +
-                     least_of(declared_.wire) * std::abs(config_.embed_scale)) *
-                    (1 + 0x1p-20);
+    if (m.by.wire_roundings > 0) row = rounded_if(row, Rounds::some, m.by.wire);
+    if (stage == Stage::raw) {
+      x.set(i, row);
+      continue;
+    }
+    // The product has no other rounding than the value.
+    const auto radius = [&](double of_row, double of_scale) {
+      return std::abs(row.center) * of_scale + std::abs(scale.center) * of_row + of_row * of_scale;
+    };
+    x.set(i, Number{row.center * scale.center, radius(row.worst, scale.worst),
+                    radius(row.likely, scale.likely)});
   }
   return x;
 }
 
-Carried Replay::projected(const Place& p, Stage stage) {
-  const Projection of = projection_of(p.name, config_);
-  std::vector<const Carried*> inputs;
-  std::vector<Carried> matrices;
-  for (const auto& [input, matrix] : of.terms) {
-    inputs.push_back(&operand(p, input));
-    matrices.push_back(weight(p.layer, matrix));
-  }
-  const std::size_t rows = at(inputs[0]->shape[0] * inputs[0]->shape[1]);
-  const std::size_t columns = matrices[0].size() / (inputs[0]->size() / rows);
-  const WeightRow* const scale_row = stage != Stage::raw && weights_.kept() == WeightType::int8
-                                         ? scale_of(config_, of.terms[0].second)
-                                         : nullptr;
-  const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
-  std::vector<Carried> biases;
-  for (const std::string_view bias : of.biases)
-    if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
-  Carried y(
-      shape_of(value_row(p.name)->dims, config_, {inputs[0]->shape[0], inputs[0]->shape[1], 0}));
-  const double unit = declared_.operations.unit + 0x1p-53;
-  const double kept = unit_of(declared_.sums);
-  for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t c = 0; c < columns; ++c) {
-      CarriedSum sum;
-      for (std::size_t t = 0; t < inputs.size(); ++t) {
-        const std::size_t width = inputs[t]->size() / rows;
-        for (std::size_t k = 0; k < width; ++k)
-          sum.add(inputs[t]->center[row * width + k], matrices[t].center[k * columns + c],
-                  inputs[t]->radius[row * width + k]);
-      }
-      Evaluated v = sum.value(declared_);
-      // S is a value of its own where something follows.
-      if (scale_row != nullptr) {
-        v.center *= scales.center[c];
-        v.radius = v.radius * std::abs(scales.center[c]) + (unit + kept) * std::abs(v.center);
-      }
-      for (const Carried& bias : biases) {
-        v.radius += kept * std::abs(v.center) + unit * std::abs(v.center + bias.center[c]);
-        v.center += bias.center[c];
-      }
-      y.set(row * columns + c, v);
-    }
-  return y;
-}
-
-Carried Replay::hidden(const Place& p) {
-  const Carried& gate = operand(p, "gate");
+Carried Replay::hidden(const Making& m) {
+  const Carried& gate = operand(m.at, "gate");
   const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
+  const Carried* const up = gated ? &operand(m.at, "up") : nullptr;
+  const Operations by(m.by);
   Carried y(gate.shape);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    Evaluated w = activation(config_.ffn, config_.softmax, gate.center[i], declared_.operations);
-    w.radius += std::abs(w.slope) * gate.radius[i];
-    if (gated) {
-      const Carried& up = operand(p, "up");
-      // w is a value, in whatever the operations are in, or f32.
-      w.radius +=
-          std::max(declared_.operations.unit, unit_of(declared_.unstored())) * std::abs(w.center);
-      w.radius =
-          w.radius * (std::abs(up.center[i]) + up.radius[i]) + std::abs(w.center) * up.radius[i];
-      w.center *= up.center[i];
-      w.radius += 0x1p-53 * std::abs(w.center);
+  threads_->for_each((std::ssize(y.center) + 4095) / 4096, [&](std::int64_t part) {
+    const std::size_t first = at(part) * 4096;
+    for (std::size_t i = first; i < std::min(first + 4096, y.size()); ++i) {
+      Number w = activation_forms(config_.ffn, config_.softmax, gate.number(i), by,
+                                  m.way.rounds("inner"), m.by.values);
+      // w is a value of its own.
+      if (gated)
+        w = by.times(rounded_if(as_value(w, m.by), m.way.rounds("act"), m.by.values),
+                     up->number(i));
+      y.set(i, w);
     }
-    y.set(i, w);
-  }
+  });
   return y;
 }
 
-Carried Replay::logits(const Place& p, Stage stage) {
-  const Carried& x = operand({p.pass, 0, ""}, "final_norm");
-  const PassPlan& plan = pass(p.pass);
-  const Carried table = Carried(weights_.at(config_.tied ? "embed" : "unembed"));
-  const bool biased = stage == Stage::finished && has("unembed_bias");
-  const Carried bias = biased ? Carried(weights_.at("unembed_bias")) : Carried();
-  const std::size_t E = at(config_.E), V = at(config_.V), B = at(x.shape[0]), L = at(x.shape[1]);
-  const double unit = declared_.operations.unit + 0x1p-53;
-  std::vector<std::size_t> last;
-  for (const PassRows& group : plan.rows)  // of a row without a token any place will do
-    last.insert(last.end(), at(group.rows), at(std::max<std::int64_t>(group.tokens - 1, 0)));
-  Carried y(Shape{x.shape[0], config_.V});
-  for (std::size_t b = 0; b < B; ++b)
-    for (std::size_t v = 0; v < V; ++v) {
-      CarriedSum sum;
-      const std::size_t row = (b * L + last.at(b)) * E;
-      for (std::size_t e = 0; e < E; ++e)
-        sum.add(x.center[row + e], table.center[v * E + e], x.radius[row + e]);
-      Evaluated z = sum.value(declared_);
-      if (stage != Stage::raw) {
-        const auto scale = static_cast<double>(scale_of_logits(config_));
-        z.center *= scale;
-        z.radius =
-            z.radius * std::abs(scale) + (unit + unit_of(declared_.sums)) * std::abs(z.center);
-      }
-      if (biased) {
-        z.radius += unit * (std::abs(z.center) + std::abs(z.center + bias.center[v]));
-        z.center += bias.center[v];
-      }
-      y.set(b * V + v, z);
-    }
-  return y;
+Carried Replay::added(const Making& m) {
+  const Place& p = m.at;
+  const bool serial = config_.block == Block::serial;
+  if (!serial && !dump_.contains(checkpoint_id(p.pass, p.layer, "block_out")) &&
+      !known_.contains(checkpoint_id(p.pass, p.layer, "block_out"))) {
+    const bool terms = dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) ||
+                       dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
+    if (terms || narrow_storage(m.by.values)) return added_terms(m);
+  }
+  const Carried& x = p.name == "out" && serial ? operand(p, "mid") : value(before(p));
+  const Carried& y = operand(p, !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out");
+  Carried sum(x.shape);
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    sum.set(
+        i, Number{x.center[i] + y.center[i], x.radius[i] + y.radius[i], x.likely[i] + y.likely[i]});
+  return sum;
+}
+
+/// out of a parallel block whose two terms are values of their own, in every order of additions; or
+/// of one sum of both, where neither is in the dump.
+Carried Replay::added_terms(const Making& m) {
+  const Place& p = m.at;
+  const Carried& x = value(before(p));
+  const auto term = [&](const std::string& name) -> Carried {
+    if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
+    const Carried raw = derived({p.pass, p.layer, name});
+    return hull(raw, raw.rounded(m.by.values));
+  };
+  const Carried a = term("attn_out"), f = term("ffn_out");
+  const bool open = !dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) &&
+                    !dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
+  const Carried both = open ? derived({p.pass, p.layer, "block_out"}) : Carried();
+  const Operations by(m.by);
+  Carried sum(x.shape);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const Number of_x = x.number(i), of_a = a.number(i), of_f = f.number(i);
+    const auto added = [&](const Number& one, const Number& two, const Number& last) {
+      return by.plus(rounded_if(by.plus(one, two), m.way.rounds("each"), m.by.values), last);
+    };
+    Number all =
+        hull(added(of_a, of_f, of_x), hull(added(of_x, of_a, of_f), added(of_x, of_f, of_a)));
+    if (open)
+      all = hull(all, by.plus(rounded_if(both.number(i), m.way.rounds("each"), m.by.values), of_x));
+    sum.set(i, all);
+  }
+  return sum;
 }
 
 }  // namespace shardproof::bounds

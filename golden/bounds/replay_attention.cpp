@@ -13,15 +13,27 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+/// A value that is not stored as specified, but that an engine may store all the same.
+void may_be_stored(Carried& y, const Declared& by) {
+  if (!narrow_storage(by.values)) return;
+  for (std::size_t i = 0; i < y.size(); ++i)
+    y.set(i, rounded_if(y.number(i), Rounds::some, by.values));
+}
+
 }  // namespace
 
-Carried Replay::rotated(const Place& p, const Carried& x) {
+Carried Replay::rotated(const Making& m) {
+  const Place& p = m.at;
+  const Carried& x = operand(p, p.name.substr(0, 1));
   const Carried cosines = Carried(weights_.at("rope_cos")),
                 sines = Carried(weights_.at("rope_sin"));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(x.shape[1]), heads = at(x.shape[2]), Q = at(x.shape[3]);
   const std::size_t pairs = at(cosines.shape[1]);
-  const double unit = declared_.operations.unit + 0x1p-53;
+  const Operations by(m.by);
+  const auto keep = [&](const Number& v, std::string_view place) {
+    return rounded_if(v, m.way.rounds(place), m.by.values);
+  };
   Carried y = x;
   for (std::size_t n = 0; n < x.size() / Q; ++n) {
     const std::size_t token = n / heads;
@@ -31,20 +43,29 @@ Carried Replay::rotated(const Place& p, const Carried& x) {
     for (std::size_t j = 0; j < pairs; ++j) {
       const bool half = config_.rope == Rope::half;
       const std::size_t a = n * Q + (half ? j : 2 * j), b = n * Q + (half ? j + pairs : 2 * j + 1);
-      const double c = cosines.center[row * pairs + j], s = sines.center[row * pairs + j];
-      // Two products and a sum, each rounded.
-      const auto turned = [&](std::size_t i, std::size_t other, double sign) {
-        const double one = x.center[i] * c, two = sign * x.center[other] * s;
-        y.center[i] = one + two;
-        y.radius[i] = unit * (std::abs(one) + std::abs(two)) * (1 + unit) +
-                      unit * std::abs(one + two) + std::abs(c) * x.radius[i] +
-                      std::abs(s) * x.radius[other];
+      const Number c = keep(cosines.number(row * pairs + j), "tables");
+      Number s = keep(sines.number(row * pairs + j), "tables");
+      const auto product = [&](std::size_t i, const Number& table) {
+        return keep(by.times(x.number(i), table), "products");
       };
-      turned(a, b, -1.0);
-      turned(b, a, 1.0);
+      y.set(b, by.plus(product(b, c), product(a, s)));
+      s.center = -s.center;
+      y.set(a, by.plus(product(a, c), product(b, s)));
     }
   }
   return y;
+}
+
+const Carried& Replay::cache_of(const std::string& pass_name, std::int64_t layer,
+                                std::string_view cache) {
+  const std::string id = checkpoint_id(pass_name, layer, cache);
+  if (!forgotten_.contains(pass_name) || dump_.contains(id) || known_.contains(id))
+    return operand({pass_name, layer, ""}, cache);
+  const ValueRow& row = *value_row(cache);
+  Carried unknown(shape_of(row.dims, config_, extents_of(pass(pass_name), row)));
+  unknown.radius.assign(unknown.size(), kInfinity);
+  unknown.likely = unknown.radius;
+  return known_[id] = std::move(unknown);
 }
 
 Carried Replay::appended(const Place& p) {
@@ -54,16 +75,14 @@ Carried Replay::appended(const Place& p) {
   const std::size_t B = at(added.shape[0]), L = at(added.shape[1]);
   const std::size_t head = at(config_.K * config_.Q);
   Carried before;
-  if (!plan.previous.empty()) before = operand({plan.previous, p.layer, ""}, p.name);
+  if (!plan.previous.empty()) before = cache_of(plan.previous, p.layer, p.name);
   const std::size_t old = before.size() == 0 ? 0 : at(before.shape[1]);
   const std::size_t M = old + L;
   Carried y(Shape{added.shape[0], static_cast<std::int64_t>(M), config_.K, config_.Q});
   for (std::size_t b = 0; b < B; ++b) {
     const auto copy = [&](const Carried& from, std::size_t row, std::size_t slot) {
-      for (std::size_t i = 0; i < head; ++i) {
-        y.center[(b * M + slot) * head + i] = from.center[row * head + i];
-        y.radius[(b * M + slot) * head + i] = from.radius[row * head + i];
-      }
+      for (std::size_t i = 0; i < head; ++i)
+        y.set((b * M + slot) * head + i, from.number(row * head + i));
     };
     for (std::size_t m = 0; m < old; ++m) copy(before, b * old + m, m);
     const std::size_t tokens = std::min(L, at(rows_of(plan, b).tokens));
@@ -79,7 +98,7 @@ Carried Replay::read(const Place& p, std::string_view cache) {
   const PassPlan& plan = pass(p.pass);
   const PassPlan* const filled = prefix_of(plan);
   if (filled == nullptr) return own;
-  const Carried& prefix = operand({filled->name, p.layer, ""}, cache);
+  const Carried& prefix = cache_of(filled->name, p.layer, cache);
   const std::int64_t B = own.shape[0], P = plan.prefix.length;
   const std::size_t head = at(own.shape[2] * own.shape[3]);
   const std::size_t of_prefix = at(P) * head, of_row = at(own.shape[1]) * head;
@@ -87,10 +106,7 @@ Carried Replay::read(const Place& p, std::string_view cache) {
   for (std::int64_t b = 0; b < B; ++b) {
     const auto copy = [&](const Carried& from, std::size_t begin, std::size_t count,
                           std::size_t to) {
-      for (std::size_t i = 0; i < count; ++i) {
-        y.center[to + i] = from.center[begin + i];
-        y.radius[to + i] = from.radius[begin + i];
-      }
+      for (std::size_t i = 0; i < count; ++i) y.set(to + i, from.number(begin + i));
     };
     const std::size_t begin = at(b) * (of_prefix + of_row);
     copy(prefix, at(plan.prefix.of_row(b, B)) * of_prefix, of_prefix, begin);
@@ -99,46 +115,46 @@ Carried Replay::read(const Place& p, std::string_view cache) {
   return y;
 }
 
-Carried Replay::scores(const Place& p, Stage stage) {
+Number Replay::score(const Making& m, const CarriedSum& sum, std::size_t head, std::int64_t key,
+                     std::int64_t query, Rounds qk) const {
+  const Operations by(m.by);
+  Number s = rounded_if(as_value(sum.value(m.by), m.by), qk, m.by.values);
+  // The scale's root and reciprocal.
+  Number scale = by.constant(scale_of_scores(config_.softmax, static_cast<double>(config_.Q)));
+  scale.worst *= 2, scale.likely *= 2;
+  s = by.times(s, scale);
+  if (config_.rope != Rope::alibi) return s;
+  const auto slope = static_cast<double>(weights_.at("alibi_slopes").data[head]);
+  const Number back{static_cast<double>(key) - static_cast<double>(query), 0.0, 0.0};
+  return by.plus(s, by.times({slope, 0.0, 0.0}, back));
+}
+
+Carried Replay::scores(const Making& m, Stage stage) {
+  const Place& p = m.at;
   const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");
   const Carried k = read(p, "k_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(q.shape[1]), H = at(q.shape[2]), Q = at(q.shape[3]);
   const std::size_t M = at(k.shape[1]), K = at(k.shape[2]);
-  const double scale = scale_of_scores(config_.softmax, static_cast<double>(Q));
-  const double unit = declared_.operations.unit + 0x1p-53;
-  const bool alibi = config_.rope == Rope::alibi;
-  const Carried slopes = alibi ? Carried(weights_.at("alibi_slopes")) : Carried();
   Carried y(Shape{q.shape[0], q.shape[1], q.shape[2], k.shape[1]});
   for (std::size_t n = 0; n < q.size() / Q; ++n) {
     const std::size_t b = n / H / L, h = n % H;
     const std::int64_t t = position(plan, b, n / H % L);
-    for (std::size_t m = 0; m < std::min(M, visible(plan, b, n / H % L)); ++m) {
+    for (std::size_t j = 0; j < std::min(M, visible(plan, b, n / H % L)); ++j) {
       CarriedSum sum;
-      const std::size_t key = ((b * M + m) * K + h * K / H) * Q;
-      for (std::size_t c = 0; c < Q; ++c)
-        sum.add(q.center[n * Q + c], k.center[key + c], q.radius[n * Q + c], k.radius[key + c]);
-      Evaluated s = sum.value(declared_);
-      if (stage == Stage::raw) {
-        y.set(n * M + m, s);
-        continue;
-      }
-      s.center *= scale;
-      // S as a value, the scale's root and reciprocal, the product.
-      s.radius = s.radius * scale + (3 * unit + unit_of(declared_.sums)) * std::abs(s.center);
-      if (alibi) {
-        const double bias = slopes.center[h] * (static_cast<double>(m) - static_cast<double>(t));
-        s.radius += unit * (std::abs(s.center) + 2 * std::abs(bias));
-        s.center += bias;
-        s.radius += unit * std::abs(s.center);
-      }
-      y.set(n * M + m, s);
+      const std::size_t key = ((b * M + j) * K + h * K / H) * Q;
+      for (std::size_t c = 0; c < Q; ++c) sum.add(q.number(n * Q + c), k.number(key + c));
+      y.set(n * M + j, stage == Stage::raw
+                           ? sum.value(m.by)
+                           : score(m, sum, h, static_cast<std::int64_t>(j), t, m.way.rounds("qk")));
     }
   }
+  if (stage == Stage::finished) may_be_stored(y, m.by);
   return y;
 }
 
-Carried Replay::softmax(const Place& p) {
+Carried Replay::softmax(const Making& m) {
+  const Place& p = m.at;
   const PassPlan& plan = pass(p.pass);
   const Carried& s = operand(p, "score");
   const std::size_t L = at(s.shape[1]), H = at(s.shape[2]), M = at(s.shape[3]);
@@ -146,31 +162,28 @@ Carried Replay::softmax(const Place& p) {
   Carried y(exponentials ? s.shape : Shape{s.shape[0], s.shape[1], s.shape[2]});
   const Carried* const top = exponentials ? &operand(p, "max") : nullptr;
   const Carried* const e = p.name == "denom" ? &operand(p, "exp") : nullptr;
-  const double unit = declared_.operations.unit + 0x1p-53;
+  const Operations by(m.by);
   for (std::size_t n = 0; n < s.size() / std::max<std::size_t>(M, 1); ++n) {
     const std::size_t seen = std::min(M, visible(plan, n / H / L, n / H % L));
     const std::size_t row = n * M;
     if (p.name == "max") {
-      y.center[n] = *std::max_element(s.center.begin() + static_cast<std::ptrdiff_t>(row),
-                                      s.center.begin() + static_cast<std::ptrdiff_t>(row + seen));
-      y.radius[n] = *std::max_element(s.radius.begin() + static_cast<std::ptrdiff_t>(row),
-                                      s.radius.begin() + static_cast<std::ptrdiff_t>(row + seen));
+      const auto most = [&](const std::vector<double>& of) {
+        return *std::max_element(of.begin() + static_cast<std::ptrdiff_t>(row),
+                                 of.begin() + static_cast<std::ptrdiff_t>(row + seen));
+      };
+      y.set(n, Number{most(s.center), most(s.radius), most(s.likely)});
     } else if (exponentials) {
-      for (std::size_t m = 0; m < seen; ++m) {
-        const double x = s.center[row + m] - top->center[n];
-        Evaluated v = exponential(config_.softmax, x, declared_.operations);
-        // The difference is rounded, as a value if its operations are wider.
-        const double of_x = s.radius[row + m] + top->radius[n] +
-                            (unit + unit_of(declared_.unstored())) * std::abs(x);
-        v.radius += v.slope * of_x * (1 + of_x);
-        y.set(row + m, v);
-      }
+      for (std::size_t j = 0; j < seen; ++j)
+        y.set(row + j, exponential_forms(config_.softmax, s.number(row + j), top->number(n), by,
+                                         Operations::of_values(m.by), m.way.rounds("difference"),
+                                         m.by.values));
     } else {
       CarriedSum sum;
-      for (std::size_t m = 0; m < seen; ++m) sum.add(e->center[row + m], 1.0, e->radius[row + m]);
-      y.set(n, sum.value(declared_));
+      for (std::size_t j = 0; j < seen; ++j) sum.add(e->number(row + j), {1.0, 0.0, 0.0});
+      y.set(n, sum.value(m.by));
     }
   }
+  may_be_stored(y, m.by);
   return y;
 }
 
@@ -178,59 +191,63 @@ Carried Replay::expected_probs(const std::string& pass_name, std::int64_t layer)
   const Place p{pass_name, layer, "denom"};
   const Carried& e = operand(p, "exp");
   const Carried& Z = operand(p, "denom");
-  const double unit = declared_.operations.unit + 0x1p-53;
+  const Declared d = arithmetic({pass_name, layer, "probs"});
+  const Operations by(d);
   const std::size_t M = at(e.shape[3]);
   Carried y(e.shape);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const std::size_t n = i / M;
-    y.center[i] = e.center[i] / Z.center[n];
-    y.radius[i] =
-        e.radius[i] / Z.center[n] + (unit + Z.radius[n] / Z.center[n]) * std::abs(y.center[i]);
-  }
+  for (std::size_t i = 0; i < y.size(); ++i)
+    if (e.center[i] != 0 || e.radius[i] != 0) y.set(i, by.over(e.number(i), Z.number(i / M)));
+  may_be_stored(y, d);
   return y;
 }
 
-Carried Replay::mean(const Place& p, Stage stage) {
-  // As others have it: of the quotients, where the dump has them and not what they are made of.
+Carried Replay::mean(const Making& m, Stage stage) {
+  const Place& p = m.at;
+  const auto in_dump = [&](std::string_view name) {
+    const std::string id = checkpoint_id(p.pass, p.layer, name);
+    return dump_.contains(id) || known_.contains(id);
+  };
+  // As others have it: of the quotients, where the dump has them and not what they are made of; of
+  // queries and keys, where it has nothing that is made of these.
   const bool raw = stage == Stage::raw;
-  const auto quotients = !raw && dump_.find(checkpoint_id(p.pass, p.layer, "exp")) == dump_.end()
+  const auto quotients = !raw && !in_dump("exp")
                              ? dump_.find(fmt::format("{}.layer{}.probs", p.pass, p.layer))
                              : dump_.end();
   const bool of_quotients = quotients != dump_.end();
+  if (!raw && !of_quotients && !in_dump("exp") && !in_dump("score")) return attended(m);
   const Carried& e = of_quotients ? quotients->second : operand(p, "exp");
-  Carried ones;
-  if (of_quotients || raw) {
-    ones = Carried(Shape{e.shape[0], e.shape[1], e.shape[2]});
-    ones.center.assign(ones.size(), 1.0);
-  }
-  const Carried& Z = of_quotients || raw ? ones : operand(p, "denom");
+  const Carried* const Z = of_quotients || raw ? nullptr : &operand(p, "denom");
   const Carried v = read(p, "v_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
   const std::size_t K = at(v.shape[2]), Q = at(v.shape[3]);
-  const double unit = declared_.operations.unit + 0x1p-53;
+  const Operations by(m.by);
   Carried y(Shape{e.shape[0], e.shape[1], e.shape[2], v.shape[3]});
-  for (std::size_t n = 0; n < y.size() / Q; ++n) {
+  const auto averaged = [&](std::size_t n, std::size_t c, const auto& weight_of) {
     const std::size_t b = n / H / L, h = n % H;
-    const std::size_t seen = std::min(M, visible(plan, b, n / H % L));
+    CarriedSum sum;
+    for (std::size_t j = 0; j < std::min(M, visible(plan, b, n / H % L)); ++j)
+      sum.add(weight_of(n * M + j), v.number(((b * M + j) * K + h * K / H) * Q + c));
+    return sum.value(m.by);
+  };
+  for (std::size_t n = 0; n < y.size() / Q; ++n)
     for (std::size_t c = 0; c < Q; ++c) {
-      CarriedSum sum;
-      for (std::size_t m = 0; m < seen; ++m) {
-        const std::size_t value = ((b * M + m) * K + h * K / H) * Q + c;
-        sum.add(e.center[n * M + m], v.center[value], e.radius[n * M + m], v.radius[value]);
-      }
-      Evaluated a = sum.value(declared_);
-      if (raw) {
-        y.set(n * Q + c, a);
+      if (Z == nullptr) {
+        y.set(n * Q + c, averaged(n, c, [&](std::size_t i) { return e.number(i); }));
         continue;
       }
-      a.center /= Z.center[n];
-      // S as a value, the quotient, and the denominator's own radius.
-      a.radius = a.radius / Z.center[n] +
-                 (unit + unit_of(declared_.sums) + Z.radius[n] / Z.center[n]) * std::abs(a.center);
+      Number a = averaged(n, c, [&](std::size_t i) {
+        return rounded_if(e.number(i), m.way.rounds("exp"), m.by.values);
+      });
+      a = by.over(as_value(a, m.by), Z->number(n));
+      if (const Rounds probs = m.way.rounds("probs"); probs != Rounds::none) {
+        const Number other = averaged(n, c, [&](std::size_t i) {
+          return stored(by.over(e.number(i), Z->number(n)), m.by.values);
+        });
+        a = probs == Rounds::each ? other : hull(a, other);
+      }
       y.set(n * Q + c, a);
     }
-  }
   return y;
 }
 

@@ -1,5 +1,4 @@
 // Replay: norms and their statistics.
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -17,36 +16,30 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 const Carried& Replay::normed_of(const Place& p) {
   if (p.name == "norm2") return operand(p, "mid");
   if (p.name == "final_norm") return operand({p.pass, config_.layers - 1, ""}, "out");
-  return p.layer == 0 ? operand({p.pass, 0, ""}, "embed")
-                      : operand({p.pass, p.layer - 1, ""}, "out");
+  return value(before(p));
 }
 
-Replay::NormRow Replay::norm_row(const Carried& x, std::size_t row) const {
+Replay::NormRow Replay::norm_row(const Making& m, const Carried& x, std::size_t row) const {
   const std::size_t E = at(config_.E);
-  const auto extent = static_cast<double>(E);
-  const double unit = declared_.operations.unit;
-  const double kept = unit_of(declared_.unstored());
+  const Number extent{static_cast<double>(E), 0.0, 0.0};
+  const Operations by = Operations::of_values(m.by);
   NormRow of;
-  if (config_.norm == Norm::layernorm) {
+  const bool centered = config_.norm == Norm::layernorm;
+  if (centered) {
     CarriedSum sum;
-    for (std::size_t e = 0; e < E; ++e) sum.add(x.center[row * E + e], 1.0, x.radius[row * E + e]);
-    of.sum = of.mean = sum.value(declared_);
-    of.mean.center /= extent;
-    // The quotient's rounding, and that of the mean as a value.
-    of.mean.radius =
-        of.mean.radius / extent +
-        (unit + 0x1p-53 + std::max(kept, unit_of(declared_.sums))) * std::abs(of.mean.center);
+    for (std::size_t e = 0; e < E; ++e) sum.add(x.number(row * E + e), {1.0, 0.0, 0.0});
+    of.sum = sum.value(m.by);
+    of.mean = rounded_if(as_value(by.over(as_value(of.sum, m.by), extent), m.by),
+                         m.way.rounds("mu"), m.by.values);
   }
   CarriedSum squares;
   for (std::size_t e = 0; e < E; ++e) {
-    const double c = x.center[row * E + e] - of.mean.center;
-    double r = x.radius[row * E + e] + of.mean.radius;
-    if (config_.norm == Norm::layernorm) r += (std::max(unit, kept) + 0x1p-53) * std::abs(c);
-    squares.add(c, c, r, r);
-    of.center.push_back(c);
-    of.radius.push_back(r);
+    const Number element = x.number(row * E + e);
+    of.x.push_back(centered ? rounded_if(by.minus(element, of.mean), m.way.rounds("d"), m.by.values)
+                            : element);
+    squares.add(of.x.back(), of.x.back());
   }
-  of.squares = squares.value(declared_);
+  of.squares = squares.value(m.by);
   return of;
 }
 
@@ -55,42 +48,42 @@ std::optional<Carried> Replay::expected_statistic(const Place& place) {
   if (row == nullptr || row->norm.empty()) return std::nullopt;
   const std::string_view what = row->statistic;
   if (config_.norm != Norm::layernorm && what != "ss") return std::nullopt;
-  const Carried& x = normed_of({place.pass, place.layer, std::string(row->norm)});
+  const Place norm{place.pass, place.layer, std::string(row->norm)};
+  const Carried& x = normed_of(norm);
+  const Declared by = arithmetic(place);
+  const Making m{norm, by, declared_way("norm", by)};
   const std::size_t E = at(config_.E);
   Carried y(what == "d" ? x.shape : Shape{x.shape[0], x.shape[1]});
   for (std::size_t n = 0; n < x.size() / E; ++n) {
-    const NormRow of = norm_row(x, n);
+    const NormRow of = norm_row(m, x, n);
     if (what == "d")
-      for (std::size_t e = 0; e < E; ++e) {
-        y.center[n * E + e] = of.center[e];
-        y.radius[n * E + e] = of.radius[e];
-      }
+      for (std::size_t e = 0; e < E; ++e) y.set(n * E + e, of.x[e]);
     else
       y.set(n, what == "ss" ? of.squares : what == "mu" ? of.mean : of.sum);
   }
   return y;
 }
 
-Carried Replay::normed(const Place& p, const Carried& x) {
+Carried Replay::normed(const Making& m) {
+  const Place& p = m.at;
+  const Carried& x = normed_of(p);
   const std::size_t E = at(config_.E);
-  const auto extent = static_cast<double>(E);
-  const double eps = eps_of_norms(config_);
   const Carried gain = weight(p.layer, p.name);
   const bool biased = has(p.name + "_bias");
   const Carried bias = biased ? weight(p.layer, p.name + "_bias") : Carried();
-  const Declared& d = declared_;
+  const Operations by(m.by);
+  const Number extent{static_cast<double>(E), 0.0, 0.0}, eps = by.constant(eps_of_norms(config_));
+  const auto keep = [&](const Number& v, std::string_view place) {
+    return rounded_if(v, m.way.rounds(place), m.by.values);
+  };
   Carried y(x.shape);
   for (std::size_t row = 0; row < x.size() / E; ++row) {
-    const NormRow of = norm_row(x, row);
-    const NormScale scale = norm_scale(of.squares.center, extent, eps, d.operations);
-    // Half the relative error of what is under the root.
-    const double inside = 0.5 * (of.squares.radius + unit_of(d.sums) * of.squares.center) /
-                          (of.squares.center + extent * eps);
+    const NormRow of = norm_row(m, x, row);
+    const Number mean_square = by.over(as_value(of.squares, m.by), extent);
+    const Number r = keep(by.rsqrt(by.plus(mean_square, eps)), "r");
     for (std::size_t e = 0; e < E; ++e) {
-      const double b = biased ? bias.center[e] : 0.0;
-      Evaluated v = norm(of.center[e], scale, gain.center[e], biased ? &b : nullptr, d.operations);
-      v.radius +=
-          std::abs(scale.r * gain.center[e]) * (of.radius[e] + std::abs(of.center[e]) * inside);
+      Number v = by.times(keep(by.times(of.x[e], r), "xr"), gain.number(e));
+      if (biased) v = by.plus(keep(v, "xrg"), bias.number(e));
       y.set(row * E + e, v);
     }
   }

@@ -7,21 +7,17 @@
 
 namespace shardproof::bounds {
 
-bool narrow(double reach, double root_mean_square) {
-  return std::isfinite(root_mean_square) && reach <= kLoose * root_mean_square;
-}
-
-void Tightness::add(const std::string& step, Kind kind, double reach, double root_mean_square,
-                    double slack) {
-  if (narrow(reach, root_mean_square)) {
+void Tightness::add(const std::string& step, Kind kind, const Extent& extent, double slack) {
+  const Fit fit = fit_of(extent);
+  if (fit == Fit::within) {
     ++within;
     if (kind == Kind::running) ++running;
     if (kind == Kind::formula) ++formula;
   } else {
-    ++loose;
+    ++(fit == Fit::near ? near : loose);
   }
   // Of one right value there is nothing but its own rounding.
-  if (kind != Kind::running || reach == 0 || slack == 0) return;
+  if (kind != Kind::running || extent.worst == 0 || slack == 0) return;
   slacks.push_back(slack);
   if (least_slack != 0 && slack >= least_slack) return;
   least_slack = slack;
@@ -32,6 +28,7 @@ void Tightness::add(const Tightness& other) {
   within += other.within;
   running += other.running;
   formula += other.formula;
+  near += other.near;
   loose += other.loose;
   slacks.insert(slacks.end(), other.slacks.begin(), other.slacks.end());
   if (other.least_slack == 0 || (least_slack != 0 && other.least_slack >= least_slack)) return;
@@ -49,8 +46,9 @@ double Tightness::median_slack() const {
 
 std::string Tightness::to_string() const {
   std::string text = fmt::format(
-      "bounds: {} values within (sums: {}, functions: {}, of one right value: {}), {} loose",
-      within, running, formula, within - running - formula, loose);
+      "bounds: {} values within (sums: {}, functions: {}, of one right value: {}), {} near, {} "
+      "loose",
+      within, running, formula, within - running - formula, near, loose);
   if (least_slack > 0)
     text += fmt::format("; slack of sums: least {:.2f} at {}, median {:.1f}", least_slack, tightest,
                         median_slack());

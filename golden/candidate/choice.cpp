@@ -52,6 +52,7 @@ bounds::Carried Choice::largest() const {
     };
     most.center[i] = in_block(logits_.center);
     most.radius[i] = in_block(logits_.radius);
+    most.likely[i] = in_block(logits_.likely);
   }
   return most;
 }

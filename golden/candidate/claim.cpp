@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "engine/run/dim_padding.h"
+#include "golden/candidate/declared.h"
 #include "weights/softmax.h"
 #include "weights/words.h"
 
@@ -34,19 +35,9 @@ class Reader {
     }
     return static_cast<std::size_t>(at - words.begin());
   }
-  int number(std::string_view name, int otherwise, int most) const {
-    const std::string* const given = text(name);
-    if (given == nullptr) return otherwise;
-    int value = 0;
-    const char* const end = given->data() + given->size();
-    const auto [at, error] = std::from_chars(given->data(), end, value);
-    if (error != std::errc() || at != end || value < 0 || value > most)
-      reject(name, *given, fmt::format("a whole number from 0 to {} is expected", most));
-    return value;
-  }
   [[noreturn]] static void reject(std::string_view name, std::string_view value,
                                   std::string_view why) {
-    throw Error("dump_attribute", fmt::format("{}={:?}: {}", name, value.substr(0, 200), why));
+    reject_attribute(name, value, why);
   }
 
  private:
@@ -146,19 +137,12 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   }
   require_padding(claim.given);
 
-  using bounds::Arithmetic;
-  using bounds::Format;
-  bounds::Declared& d = claim.declared;
-  const std::size_t arithmetic = reader.word("arithmetic", {"f32", "f64", "bf16", "exact"});
-  claim.exact = arithmetic == 3;
-  const bool wide = arithmetic == 1 || claim.exact;
-  d.sums = wide ? Format::f64 : Format::f32;
-  d.operations = Arithmetic::of(d.sums, reader.number("ulp", 8, 1 << 20));
-  d.values = arithmetic == 2 || claim.given.numerics.act == ActType::bf16 ? Format::bf16
-             : arithmetic == 1                                            ? Format::f64
-                                                                          : Format::f32;
-  d.folded = reader.number("folded", 0, 1 << 10);
-  d.wire_roundings = reader.number("wire", 0, 1 << 14);
+  const bool bf16 = claim.given.numerics.act == ActType::bf16;
+  const Arithmetic arithmetic =
+      read_arithmetic(attributes, bf16 ? bounds::Format::bf16 : bounds::Format::f32);
+  claim.declared = arithmetic.bounds;
+  claim.exact = arithmetic.exact;
+  claim.arithmetic_said = arithmetic.said;
   claim.weights_of_file = reader.word("weights", {"seed", "file"}) == 1;
   claim.masked_any = reader.word("masked", {"", "any"}) == 1;
   // Without the attribute the base is the model's own.
@@ -172,7 +156,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   claim.logits_unit = unit("logits_base");
   claim.gain_folded = reader.word("norm_gain", {"", "folded"}) == 1;
   // Each is one more rounding of a factor.
-  d.folded += claim.gain_folded ? 1 : 0;
+  claim.declared.folded += claim.gain_folded ? 1 : 0;
   const ModelConfig& model = claim.given.model;
   if (const std::string* const pairs = reader.text("rope_pairs")) {
     const Rope theirs =
@@ -185,6 +169,8 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     claim.heads = heads_of(*heads, model.H);
   if (const std::string* const rows = reader.text("rows"))
     claim.rows = rows_of(*rows, claim.given.batch);
+  if (const std::string* const given = reader.text("given"))
+    for (const std::string_view pattern : split(*given, ",")) claim.operands.emplace_back(pattern);
   const std::string* const mesh = reader.text("mesh");
   claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.given.torus);
   if (claim.exact && (claim.score_unit != 1.0 || claim.logits_unit != 1.0 || claim.gain_folded))

@@ -16,7 +16,8 @@ namespace shardproof::candidate {
 /// What the writer of a trace says of it as a whole (docs/trace-format.md).
 struct Claim {
   Case given;
-  bool exact = false;  ///< the bits of the exact regime are claimed
+  bool exact = false;            ///< the bits of the exact regime are claimed
+  bool arithmetic_said = false;  ///< else the least is claimed
   bounds::Declared declared;
   Mesh mesh;
   bool weights_of_file = false;
@@ -25,9 +26,10 @@ struct Claim {
   double score_unit = 1.0;    ///< what scores and maxima are multiplied by to be the model's
   double logits_unit = 1.0;   ///< likewise logits
   bool gain_folded = false;
-  bool ids_are_given = false;       ///< the prompt is the case's own, so that ids are judged
-  std::vector<std::int64_t> rows;   ///< what each row draws its tokens by; empty: its number
-  std::vector<std::int64_t> heads;  ///< the model's head of each of the writer's; empty: the same
+  bool ids_are_given = false;         ///< the prompt is the case's own, so that ids are judged
+  std::vector<std::int64_t> rows;     ///< what each row draws its tokens by; empty: its number
+  std::vector<std::int64_t> heads;    ///< the model's head of each of the writer's; empty: the same
+  std::vector<std::string> operands;  ///< patterns of names whose values are given, not judged
 };
 
 /// Reads the attributes of a trace. `line` replaces the case of the trace, or must agree with it

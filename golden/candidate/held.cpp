@@ -5,14 +5,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
+#include <utility>
 
+#include "golden/candidate/all_positions.h"
 #include "golden/candidate/arrays.h"
 #include "golden/candidate/coarse.h"
+#include "golden/candidate/declared.h"
+#include "golden/candidate/given.h"
+#include "golden/candidate/hints.h"
+#include "golden/candidate/wire.h"
 #include "golden/case_padding.h"
 #include "golden/compare/block_map.h"
 #include "golden/row_padding.h"
 #include "weights/registry.h"
+#include "weights/stable_sort.h"
 #include "weights/words.h"
 
 namespace shardproof::candidate {
@@ -103,24 +112,25 @@ Shape padded_shape(const std::string& name, const dump::Value& value, const Layo
                    const Subject& subject, const Torus& torus, const Shape& local, const Case& c) {
   const DimPadding padding = dim_padding(c);
   const std::string* const letters = find(value.attributes, "padded");
-  Shape padded;
+  Shape theirs;
+  for (std::size_t d = 0; d < local.size(); ++d)
+    theirs.push_back(local[d] * torus.size(layout.dims()[d].axes));
   for (std::size_t d = 0; d < local.size(); ++d) {
     const char letter = layout.dims()[d].letter;
     const std::int64_t extent = subject.shape[subject.dims.find(letter)];
-    const std::int64_t theirs = local[d] * torus.size(layout.dims()[d].axes);
     const bool blocks = letter == 'C' && padding.pads('V');  // counted by set_blocks
-    const bool may = blocks || padding.placed(letter, extent) == theirs ||
+    const bool may = blocks || padding.placed(letter, extent) == theirs[d] ||
                      (letters != nullptr && letters->find(letter) != std::string::npos);
-    if (theirs != extent && !(may && theirs > extent))
-      throw Error("dump_layout",
-                  fmt::format("{}: {} of shards {} is a value of {} {}, the model's has {}{}", name,
-                              layout.to_string(), text(local), letter, theirs, extent,
-                              theirs > extent ? fmt::format("; padding is declared: padded={:?}",
-                                                            std::string(1, letter))
-                                              : ""));
-    padded.push_back(theirs);
+    if (theirs[d] == extent || (may && theirs[d] > extent)) continue;
+    std::string hint = hint_of_flat_tokens(layout.letters(), theirs, subject);
+    if (hint.empty() && letter == 'K') hint = hint_of_kv_heads(layout, torus, theirs[d], extent);
+    if (hint.empty() && theirs[d] > extent)
+      hint = fmt::format("; padding is declared: padded={:?}", std::string(1, letter));
+    throw Error("dump_layout",
+                fmt::format("{}: {} of shards {} is a value of {} {}, the model's has {}{}", name,
+                            layout.to_string(), text(local), letter, theirs[d], extent, hint));
   }
-  return padded;
+  return theirs;
 }
 
 /// Those of value number `which` of a chip's fused shard.
@@ -174,18 +184,55 @@ std::vector<bool> padding_of(const Subject& subject, const Passes& passes) {
   return {};
 }
 
-void add(Values& values, const std::string& name, const dump::Value& value, const Claim& claim,
-         const Weights& weights, const Passes& passes) {
-  std::vector<Subject> subjects = subjects_of(name, value, claim, passes, weights.kept());
-  if (subjects.empty()) {
-    values.unknown.push_back({name, "no value of the model"});
-    return;
+/// Tokens of all rows in one dim are no value's form.
+void require_rows(const std::string& name, const dump::Value& value, const Mesh& mesh,
+                  const Subject& subject) {
+  const Shape& shape = value.in_shards() ? value.chips.begin()->second.shape : value.whole.shape;
+  const std::size_t stacked = value.in_shards() ? 0 : mesh.order().size();
+  const bool short_of_one = shape.size() + 1 == subject.dims.size();
+  if (!short_of_one && shape.size() + 1 != subject.dims.size() + stacked) return;
+  const auto first = shape.begin() + static_cast<std::ptrdiff_t>(short_of_one ? 0 : stacked);
+  const std::string hint = hint_of_flat_tokens("", Shape(first, shape.end()), subject);
+  if (!hint.empty())
+    throw Error("dump_layout", fmt::format("{}: an array {} has not the dims {}{}", name,
+                                           text(shape), subject.dims, hint));
+}
+
+/// What the value says of itself beside its array.
+void describe(Held& held, const dump::Value& value, const Claim& claim) {
+  Arithmetic arithmetic{claim.declared, claim.exact, claim.arithmetic_said};
+  if (says_arithmetic(value.attributes)) {
+    arithmetic = read_arithmetic(value.attributes, arithmetic);
+    if (find(value.attributes, "folded")) arithmetic.bounds.folded += claim.gain_folded ? 1 : 0;
+    held.declared = arithmetic.bounds;
   }
+  held.exact = arithmetic.exact;
+  held.own_wire = find(value.attributes, "wire") != nullptr;
+}
+
+/// Whether padding, or another order of heads or channels, leaves chips with other blocks.
+bool is_plain(const Shape& padded, const Layout& layout, const Subject& subject,
+              const Claim& claim) {
+  bool plain = claim.heads.empty() && !claim.pairs;
+  for (std::size_t d = 0; d < padded.size(); ++d)
+    plain = plain && padded[d] == subject.shape[subject.dims.find(layout.dims()[d].letter)];
+  return plain;
+}
+
+/// Adds the values that an array holds. Throws Error("dump_layout", ...) if it does not fit.
+void add(Values& to, const std::string& name, const dump::Value& value,
+         std::vector<Subject> subjects, const Claim& claim, const Weights& weights,
+         const Passes& passes) {
+  if (!value.unread.empty()) throw Error("dump_layout", value.unread);
+  const bool all_positions = has_all_positions(subjects[0], value, claim.mesh);
+  if (all_positions) subjects[0] = at_all_positions(subjects[0], passes);
   std::vector<Layout> layouts = layouts_of(name, value, claim, subjects);
+  require_rows(name, value, claim.mesh, subjects[0]);
   const Arrays arrays = arrays_of(name, value, claim.mesh, claim.given.torus, layouts[0].rank());
   const bool declared = find(value.attributes, "layout") || find(value.attributes, "spec");
   if (!arrays.whole && !declared)
     throw Error("dump_layout", fmt::format("{}: shards need a layout", name));
+  const std::vector<Layout> on_chips = layouts;
   if (arrays.whole)
     for (Layout& layout : layouts) layout = uncut(layout);
   set_blocks(name, subjects[0], layouts[0], arrays, claim.given);
@@ -200,8 +247,11 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     const std::int64_t extent = subjects[i].shape[subjects[i].dims.find(d.letter)];
     const int parts = arrays.torus.size(d.axes);
     if (extent % parts != 0)
-      throw Error("dump_layout", fmt::format("{}: {} does not divide {} {}", name,
-                                             layouts[i].to_string(), d.letter, extent));
+      throw Error(
+          "dump_layout",
+          fmt::format(
+              "{}: {} does not divide {} {}{}", name, layouts[i].to_string(), d.letter, extent,
+              d.letter == 'K' ? hint_of_kv_heads(layouts[i], arrays.torus, parts, extent) : ""));
     locals.back()[dim] = extent / parts;
     taken += extent / parts;
   }
@@ -216,6 +266,7 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     held.name = name;
     held.subject = subjects[i];
     held.layout = layouts[i];
+    describe(held, value, claim);
     held.torus = arrays.torus;
     held.whole = arrays.whole;
     held.encoding = arrays.encoding;
@@ -223,6 +274,9 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
     held.padding = padding_of(subjects[i], passes);
     const Shape padded =
         padded_shape(name, value, layouts[i], subjects[i], arrays.torus, locals[i], claim.given);
+    if (declared)
+      to.laid.push_back(
+          {subjects[i], on_chips[i], is_plain(padded, layouts[i], subjects[i], claim)});
     const auto chips = static_cast<std::size_t>(arrays.torus.chips());
     held.shards.resize(chips);
     held.places.resize(chips);
@@ -240,15 +294,72 @@ void add(Values& values, const std::string& name, const dump::Value& value, cons
                       });
     }
     if (subjects.size() > 1) first += locals[i][dim];
-    values.held.push_back(std::move(held));
+    if (all_positions) {
+      take_last_positions(held, passes);
+      held.units = units_of(held.subject, claim, weights);
+      held.padding = padding_of(held.subject, passes);
+    }
+    to.held.push_back(std::move(held));
   }
+}
+
+/// A value of which nothing but its name is taken, and why.
+Held misfit(const std::string& name, const Subject& subject, std::string_view why) {
+  Held held;
+  held.name = name;
+  held.subject = subject;
+  std::vector<Layout::Dim> dims;
+  for (const char letter : subject.dims) dims.push_back({letter, Axes()});
+  held.layout = Layout(std::move(dims), Axes());
+  held.torus = Torus(1, 1, 1);
+  held.whole = held.misfit = true;
+  held.shards.resize(1);
+  held.places.resize(1);
+  const std::string prefix = name + ": ";
+  held.why_not = why.starts_with(prefix) ? why.substr(prefix.size()) : why;
+  return held;
+}
+
+/// The values that an array holds, or that it does not fit.
+Values held_in(const std::string& name, const dump::Value& value,
+               const std::vector<Subject>& subjects, const Claim& claim, const Weights& weights,
+               const Passes& passes) {
+  Values of;
+  try {
+    add(of, name, value, subjects, claim, weights, passes);
+  } catch (const Error& error) {
+    if (error.label() != "dump_layout") throw;
+    of = {};
+    for (const Subject& s : subjects) of.held.push_back(misfit(name, s, error.message()));
+  }
+  return of;
+}
+
+/// As the file's `order` says; what says none, then, by passes: an HDF5 file has its names in the
+/// order of the alphabet, the decode before the prefill.
+std::vector<std::string> names_in_order(const dump::Dump& dump, const Passes& passes) {
+  std::vector<std::string> names = dump::in_order(dump);
+  const auto says_none = std::stable_partition(names.begin(), names.end(), [&](const auto& name) {
+    return dump::place_in_run(dump.values.find(name)->second).has_value();
+  });
+  std::vector<std::pair<std::int64_t, std::string>> rest;
+  for (auto name = says_none; name != names.end(); ++name)
+    rest.emplace_back(pass_of(*name, passes), *name);
+  stable_sort(rest, [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(rest.begin(), rest.end(), says_none, [](auto& one) { return one.second; });
+  return names;
 }
 
 /// Adds another summand of the same value.
 void add_summand(Held& sum, const Held& other) {
-  if (!(sum.layout == other.layout) || sum.places != other.places)
-    throw Error("dump_layout", fmt::format("{} and {}, summands of {}, are in different layouts",
-                                           sum.name, other.name, sum.subject.id));
+  if (sum.misfit) return;
+  if (other.misfit || !(sum.layout == other.layout) || sum.places != other.places) {
+    sum = misfit(sum.name, sum.subject,
+                 other.misfit ? fmt::format("its summand {}: {}", other.name, other.why_not)
+                              : fmt::format("{} and {}, its summands, are in different layouts",
+                                            sum.name, other.name));
+    return;
+  }
   if (sum.sizes.empty()) {
     sum.sizes = sum.shards;
     for (std::vector<double>& shard : sum.sizes)
@@ -269,6 +380,15 @@ bool Held::coarser_than(bounds::Format format) const {
   return coarse_of(encoding).unit > bounds::unit_of(format);
 }
 
+bool Held::finer_than_f32() const {
+  if (encoding != dump::Encoding::f64) return false;
+  return std::any_of(shards.begin(), shards.end(), [](const std::vector<double>& shard) {
+    return std::any_of(shard.begin(), shard.end(), [](double v) {
+      return !std::isnan(v) && bounds::values({v, v}, bounds::Format::f32).low != v;
+    });
+  });
+}
+
 std::vector<int> Held::group(int chip) const {
   std::vector<int> members = judged_group(layout, torus, chip);
   const bool whole_group = std::none_of(members.begin(), members.end(), [&](int member) {
@@ -287,41 +407,94 @@ bool Held::complete() const {
   return std::find(seen.begin(), seen.end(), false) == seen.end();
 }
 
+namespace {
+
+/// That what is said to be the same is the same value: nothing else judges it.
+void require_same_value(const dump::Dump& dump, const std::string& name, const dump::Value& value,
+                        const std::string& same, const Claim& claim, const Passes& passes,
+                        WeightType kept) {
+  const auto other = dump.values.find(same);
+  if (other == dump.values.end() || find(other->second.attributes, "same_as"))
+    throw Error("dump_attribute", fmt::format("{}: same_as={:?}: the trace has no array of "
+                                              "that name",
+                                              name, same.substr(0, 200)));
+  const auto of = [&](const std::string& id, const dump::Value& v) {
+    const std::vector<Subject> s = subjects_of(id, v, claim, passes, kept);
+    return s.empty() ? std::string() : s[0].title();
+  };
+  const std::string mine = of(name, value), theirs = of(same, other->second);
+  if (!mine.empty() && mine != theirs)
+    throw Error("dump_attribute",
+                fmt::format("{}: same_as={:?}: this is {}, that {}", name, same.substr(0, 200),
+                            mine, theirs.empty() ? "no value of the model" : theirs));
+}
+
+/// Caches of a pass that the file has nothing else of are what they are; and so is what is given.
+void say_operands(std::vector<Held>& held, const Passes& passes) {
+  std::set<std::string> in_file;
+  const auto handed_in = [&](const Held& h) {
+    const std::int64_t pass = pass_of(h.name, passes);
+    return pass >= 0 && passes.at(pass).name != h.subject.pass;
+  };
+  for (const Held& h : held)
+    if (h.subject.meaning != Meaning::weight && !handed_in(h)) in_file.insert(h.subject.pass);
+  for (Held& h : held) {
+    if (!h.why_not.empty()) continue;
+    if (h.given)
+      h.why_not = "given";
+    else if (h.subject.meaning == Meaning::checkpoint && handed_in(h) &&
+             !in_file.contains(h.subject.pass))
+      h.why_not = fmt::format("handed in: the trace has nothing else of {}", h.subject.pass);
+  }
+}
+
+}  // namespace
+
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights) {
   const Passes passes = claim.given.passes();
   Values values;
+  Given given(claim.operands);
   std::map<std::string, std::size_t> sums;
-  for (const std::string& name : dump::in_order(dump)) {
+  for (const std::string& name : names_in_order(dump, passes)) {
     const dump::Value& value = dump.values.find(name)->second;
+    const bool is_given = given(name, value.attributes);
     if (const std::string* const same = find(value.attributes, "same_as")) {
-      const auto other = dump.values.find(*same);
-      if (other == dump.values.end() || find(other->second.attributes, "same_as"))
-        throw Error("dump_attribute", fmt::format("{}: same_as={:?}: the trace has no array of "
-                                                  "that name",
-                                                  name, same->substr(0, 200)));
-      // What is said to be the same must be the same value: nothing else judges it.
-      const auto of = [&](const std::string& id, const dump::Value& v) {
-        const std::vector<Subject> s = subjects_of(id, v, claim, passes, weights.kept());
-        return s.empty() ? std::string() : s[0].title();
-      };
-      const std::string mine = of(name, value), theirs = of(*same, other->second);
-      if (!mine.empty() && mine != theirs)
-        throw Error("dump_attribute",
-                    fmt::format("{}: same_as={:?}: this is {}, that {}", name, same->substr(0, 200),
-                                mine, theirs.empty() ? "no value of the model" : theirs));
+      require_same_value(dump, name, value, *same, claim, passes, weights.kept());
       ++values.copies;
+    }
+    const std::vector<Subject> subjects = subjects_of(name, value, claim, passes, weights.kept());
+    if (find(value.attributes, "same_as")) {
+      if (!subjects.empty() && find(value.attributes, "layout"))
+        values.laid.push_back({subjects[0], layouts_of(name, value, claim, subjects)[0]});
       continue;
     }
-    add(values, name, value, claim, weights, passes);
-    if (!find(value.attributes, "summand_of") || values.held.empty() ||
-        values.held.back().name != name)
+    if (subjects.empty()) {
+      values.unknown.push_back(
+          {name, is_given ? "given, and no value of the model: say which it stands for by meaning"
+                          : "no value of the model"});
       continue;
-    const Held& last = values.held.back();
-    const auto [at, is_first] = sums.emplace(last.subject.title(), values.held.size() - 1);
-    if (is_first) continue;
-    add_summand(values.held[at->second], last);
-    values.held.pop_back();
+    }
+    Values in_array = held_in(name, value, subjects, claim, weights, passes);
+    for (Held& held : in_array.held) held.given = is_given;
+    std::move(in_array.laid.begin(), in_array.laid.end(), std::back_inserter(values.laid));
+    if (find(value.attributes, "summand_of")) {
+      const auto [at, is_first] = sums.emplace(subjects[0].title(), values.held.size());
+      if (!is_first) {
+        add_summand(values.held[at->second], in_array.held[0]);
+        continue;
+      }
+    }
+    std::move(in_array.held.begin(), in_array.held.end(), std::back_inserter(values.held));
   }
+  given.require_all_met();
+  const bool any_given = std::any_of(values.held.begin(), values.held.end(),
+                                     [](const Held& held) { return held.given; });
+  if (any_given && claim.exact)
+    throw Error("compare_given",
+                "what follows a given value has other bits than the model's; legal "
+                "arithmetic: f32, f64, bf16, f16");
+  say_operands(values.held, passes);
+  leave_out_wire(values, claim);
   return values;
 }
 

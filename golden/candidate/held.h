@@ -38,7 +38,18 @@ struct Held {
   std::vector<bool> padding;
   /// What the writer's number times this is the model's, by element; empty: 1. The writer's units.
   std::vector<double> units;
+  /// The arithmetic of this value, where it is not the trace's; and whether its bits are claimed.
+  std::optional<bounds::Declared> declared;
+  bool exact = false;
+  bool own_wire = false;  ///< it says itself how often its partial sums are rounded on their way
+  bool given = false;     ///< an operand of what follows, whatever it is
+  bool misfit = false;    ///< its array is not of the model's shape, or of no type that is read
+  std::string why_not;    ///< why it is not judged; then `shards` are empty but of operands
+  std::string note;       ///< how it was read, where that is not said by the trace
 
+  const bounds::Declared& declared_or(const bounds::Declared& of_trace) const {
+    return declared ? *declared : of_trace;
+  }
   bool padded(std::int64_t element) const {
     return !padding.empty() && padding[static_cast<std::size_t>(element)];
   }
@@ -53,6 +64,8 @@ struct Held {
   std::vector<int> group(int chip) const;
   /// Whether the file has fewer digits than values of this format: then it has them rounded.
   bool coarser_than(bounds::Format format) const;
+  /// Whether it has f64 numbers that are no f32.
+  bool finer_than_f32() const;
   /// Whether every element is there but padding, of partial sums all summands; of copies one will
   /// do.
   bool complete() const;
@@ -63,12 +76,22 @@ struct Unknown {
   std::string name, why;
 };
 
-/// All values of a trace. Throws Error, naming the value: "dump_layout" (no layout where it needs
-/// one; one that the array's shape does not fit, or whose dims are not the value's),
-/// "dump_attribute" (fused, along, padded, summand_of, same_as, encoding that cannot mean
-/// anything).
+/// All values of a trace, in its order: as `order` says, else by passes. Of an array that does not
+/// fit (no layout where it needs one; one that its shape is not of, or whose dims are not the
+/// value's; elements of no type that is read) the value is not judged: it has no shards, and says
+/// why. Throws Error: "dump_attribute" (fused, along, summand_of, same_as, given, arithmetic that
+/// cannot mean anything), "compare_given" (a pattern that no name is of).
 struct Values {
+  /// How an array lies on chips, as the writer declares it, also one that the file has whole or
+  /// that is the same as another.
+  struct Laid {
+    Subject subject;
+    Layout layout;
+    bool plain = true;  ///< each chip has a block of the model's value
+  };
+
   std::vector<Held> held;
+  std::vector<Laid> laid;
   std::vector<Unknown> unknown;
   std::int64_t copies = 0;  ///< values that are the same as another (`same_as`): judged with it
 };

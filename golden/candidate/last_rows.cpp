@@ -37,10 +37,8 @@ Tensor last_rows(const Tensor& whole, const PassPlan& pass) {
 bounds::Carried last_rows(const bounds::Carried& whole, const PassPlan& pass) {
   bounds::Carried last(without_positions(whole.shape));
   std::size_t i = 0;
-  for (const std::size_t element : last_elements(whole.shape, pass)) {
-    last.center.at(i) = whole.center.at(element);
-    last.radius.at(i++) = whole.radius.at(element);
-  }
+  for (const std::size_t element : last_elements(whole.shape, pass))
+    last.set(i++, whole.number(element));
   return last;
 }
 

@@ -56,6 +56,15 @@ int Mesh::chip(const Torus& torus, std::int64_t place) const {
   return (at[0] * torus.size(Axis::y) + at[1]) * torus.size(Axis::z) + at[2];
 }
 
+int Mesh::rank(const Torus& torus, int chip) const {
+  if (order_.empty()) return chip;
+  const int at[3] = {chip / torus.size(Axis::z) / torus.size(Axis::y),
+                     chip / torus.size(Axis::z) % torus.size(Axis::y), chip % torus.size(Axis::z)};
+  int rank = 0;
+  for (const Axis a : order_) rank = rank * torus.size(a) + at[static_cast<int>(a)];
+  return rank;
+}
+
 Layout Mesh::layout(std::string_view letters, std::string_view spec,
                     std::string_view partial) const {
   const auto refuse = [&](std::string_view why) {

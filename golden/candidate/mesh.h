@@ -24,6 +24,8 @@ class Mesh {
   Shape shape(const Torus& torus) const;
   /// The chip of a place in the stacked dims, row-major.
   int chip(const Torus& torus, std::int64_t place) const;
+  /// The place of a chip in the stacked dims, row-major: its rank, as launchers count.
+  int rank(const Torus& torus, int chip) const;
   /// The layout that a JSON list of names for each dim says, `[null, "model", ["seq", "data"]]`,
   /// of dims with these letters, and a JSON list of the axes of partial sums or "". Throws
   /// Error("dump_layout", ...).

@@ -22,25 +22,38 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Whole numbers of a value, as ids are.
+bool is_id(double v, std::int64_t V) {
+  return v >= 0 && v < static_cast<double>(V) && v == std::floor(v);
+}
+
+/// Whole numbers of a value, as ids are; kUnknownId for what is none.
 std::optional<IntTensor> integers(const Held& held, std::int64_t V) {
   const auto whole = assembled_value(held);
   if (!whole) return std::nullopt;
   IntTensor ids(whole->shape);
-  for (std::size_t i = 0; i < ids.data.size(); ++i) {
-    const double v = whole->center[i];
-    if (!(v >= 0 && v < static_cast<double>(V)) || v != std::floor(v))
-      throw Error("compare_ids", fmt::format("{} has {} at {}, no token id of {}", held.name, v,
-                                             oracle::index_text(ids.shape, i), V));
-    ids.data[i] = static_cast<std::int32_t>(v);
-  }
+  for (std::size_t i = 0; i < ids.data.size(); ++i)
+    ids.data[i] = is_id(whole->center[i], V) ? static_cast<std::int32_t>(whole->center[i])
+                                             : bounds::Replay::kUnknownId;
   return ids;
+}
+
+bool has_unknown(const IntTensor& ids) {
+  return std::find(ids.data.begin(), ids.data.end(), bounds::Replay::kUnknownId) != ids.data.end();
 }
 
 const Held* find(const Values& values, Meaning meaning, const std::string& pass) {
   for (const Held& held : values.held)
-    if (held.subject.meaning == meaning && held.subject.pass == pass) return &held;
+    if (held.subject.meaning == meaning && held.subject.pass == pass && !held.misfit) return &held;
   return nullptr;
+}
+
+/// Whether the file has values of the pass's layers, beside caches of it that others are handed.
+bool has_layers(const Values& values, const std::string& pass) {
+  return std::any_of(values.held.begin(), values.held.end(), [&](const Held& held) {
+    const ValueRow* const row = value_row(held.subject.name);
+    return held.subject.pass == pass && row != nullptr && row->per_layer &&
+           held.name.starts_with(pass + ".");
+  });
 }
 
 /// Calls see(place in the ids [BL] of a pass, place in the prompt) for each token of a pass before
@@ -100,6 +113,7 @@ std::optional<bounds::Carried> assembled_value(const Held& held) {
     seen[at(place)] = true;
     if (held.unit(place) != 1.0) radius = std::max(radius, 0x1p-52 * std::abs(center));
   });
+  whole.likely = whole.radius;
   return whole;
 }
 
@@ -110,55 +124,67 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
   find_ids(values);
   fill_dump(values);
   replay_ = std::make_unique<bounds::Replay>(weights_, passes_, ids_, dump_, claim_.declared);
+  declare(values);
+  lay_out(values);
   fill_last_rows(values);
 }
 
 /// The prompt first, from the passes before the decode; then the unsharded model, whose tokens are
 /// the ids of a decode step that the trace says nothing of.
 void Reference::find_ids(const Values& values) {
-  for (std::int64_t i = 0; i < passes_.size(); ++i) {
-    const PassPlan pass = passes_.at(i);
-    if (pass.phase == Phase::decode) break;
-    case_ids_[pass.name] = ids_of(pass, passes_.prefix(), prompt_);
-    if (const Held* const held = find(values, Meaning::ids, pass.name))
-      if (const auto own = integers(*held, claim_.given.model.V))
-        each_token(pass, passes_.prefix(), prompt_, [&](std::size_t place, std::size_t in_prompt) {
-          prompt_.data[in_prompt] = own->data[place];
-        });
-    ids_[pass.name] = ids_of(pass, passes_.prefix(), prompt_);
-  }
+  find_prompt(values);
   Numerics numerics = claim_.given.numerics;
   numerics.regime = Regime::exact;
   numerics.schedule = Schedule::group;
   numerics.acc = FloatType::f32;
   answer_ = oracle::run(weights_, {numerics, prompt_, passes_, claim_.given.sampling,
                                    claim_.given.seed, claim_.rows});
-  bool same = true;
+  find_decoded(values);
+}
+
+/// A trace that has ids of any pass is of no prompt of the case's: what it does not say is unknown.
+void Reference::find_prompt(const Values& values) {
+  const bool any = !claim_.ids_are_given &&
+                   std::any_of(values.held.begin(), values.held.end(), [](const Held& held) {
+                     return held.subject.meaning == Meaning::ids;
+                   });
+  for (std::int64_t i = 0; i < passes_.size(); ++i) {
+    const PassPlan pass = passes_.at(i);
+    if (pass.phase == Phase::decode) break;
+    case_ids_[pass.name] = ids_of(pass, passes_.prefix(), prompt_);
+    std::optional<IntTensor> own;
+    if (const Held* const held = find(values, Meaning::ids, pass.name)) {
+      own = integers(*held, claim_.given.model.V);
+      note_no_id(*held, pass);
+    }
+    std::vector<std::size_t> unknown;
+    each_token(pass, passes_.prefix(), prompt_, [&](std::size_t place, std::size_t in_prompt) {
+      const std::int32_t id = own   ? own->data[place]
+                              : any ? bounds::Replay::kUnknownId
+                                    : prompt_.data[in_prompt];
+      if (id == bounds::Replay::kUnknownId)
+        unknown.push_back(place);
+      else
+        prompt_.data[in_prompt] = id;
+    });
+    IntTensor& ids = ids_[pass.name] = ids_of(pass, passes_.prefix(), prompt_);
+    for (const std::size_t place : unknown) ids.data[place] = bounds::Replay::kUnknownId;
+  }
+}
+
+void Reference::find_decoded(const Values& values) {
+  bool same = true, known = true;
+  for (const Held& held : values.held) known = known && !held.given;  // other models' tokens
   std::vector<std::string> sampled_in(at(passes_.batch()));  // of each row, the last pass so far
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
     if (pass.phase == Phase::decode) {
-      std::optional<IntTensor> own;
-      if (const Held* const held = find(values, Meaning::ids, pass.name))
-        own = integers(*held, claim_.given.model.V);
-      const IntTensor& expected = answer_.inputs.at(pass.name + ".ids");
-      IntTensor& ids = ids_[pass.name];
-      ids = own ? *own : expected;
-      ids.shape = expected.shape;
-      std::map<std::string, std::optional<IntTensor>> tokens;
-      for (std::size_t row = 0; row < sampled_in.size() && !own; ++row) {
-        const auto [of, is_new] = tokens.try_emplace(sampled_in[row]);
-        if (const Held* const held = find(values, Meaning::token, of->first);
-            is_new && held != nullptr)
-          of->second = integers(*held, claim_.given.model.V);
-        if (of->second) ids.data[row] = of->second->data[row];
-      }
-      for (std::size_t k = 0; k < ids.data.size(); ++k)
-        if (ids.data[k] < 0 || ids.data[k] >= claim_.given.model.V)
-          throw Error("compare_ids", fmt::format("{} has token {} in row {}, of {}", pass.name,
-                                                 ids.data[k], k, claim_.given.model.V));
-      same = same && ids.data == expected.data;
+      ids_[pass.name] = decoded_ids(values, pass, sampled_in, known);
+      if (const Held* const held = find(values, Meaning::ids, pass.name)) note_no_id(*held, pass);
+      same = same && ids_[pass.name].data == answer_.inputs.at(pass.name + ".ids").data;
     }
+    known = known && !has_unknown(ids_[pass.name]);
+    same = same && known;
     same_ids_[pass.name] = same;
     const RowsOfPass rows(pass);  // of prefixes fewer, which sample nothing
     for (std::size_t row = 0; row < rows.samples.size(); ++row)
@@ -166,28 +192,125 @@ void Reference::find_ids(const Values& values) {
   }
 }
 
+/// The trace's own; else the tokens that it has of the passes before; else, where all before is
+/// `known`, the unsharded model's.
+IntTensor Reference::decoded_ids(const Values& values, const PassPlan& pass,
+                                 const std::vector<std::string>& sampled_in, bool known) const {
+  const std::int64_t V = claim_.given.model.V;
+  IntTensor ids = answer_.inputs.at(pass.name + ".ids");
+  if (const Held* const held = find(values, Meaning::ids, pass.name))
+    if (const auto own = integers(*held, V)) {
+      ids.data = own->data;
+      return ids;
+    }
+  std::map<std::string, std::optional<IntTensor>> tokens;
+  for (std::size_t row = 0; row < sampled_in.size(); ++row) {
+    const auto [of, is_new] = tokens.try_emplace(sampled_in[row]);
+    if (const Held* const held = find(values, Meaning::token, of->first); is_new && held != nullptr)
+      of->second = integers(*held, V);
+    if (of->second)
+      ids.data[row] = of->second->data[row];
+    else if (!known)
+      ids.data[row] = bounds::Replay::kUnknownId;
+  }
+  return ids;
+}
+
+/// Padding may hold anything.
+void Reference::note_no_id(const Held& held, const PassPlan& pass) {
+  each_number(held, [&](double v, const std::vector<int>&, std::int64_t, double) {
+    if (!is_id(v, claim_.given.model.V)) no_ids_.emplace(pass.name, v);
+  });
+}
+
+std::optional<double> Reference::no_id(const std::string& pass) const {
+  const auto found = no_ids_.find(pass);
+  return found == no_ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string Reference::unknown(const std::string& name) const {
+  if (name.empty()) return "";  // of a weight
+  std::vector<std::string> without;
+  std::string none;
+  for (std::int64_t i = 0; i < passes_.size(); ++i) {
+    const PassPlan pass = passes_.at(i);
+    if (const auto bad = no_id(pass.name); bad && none.empty())
+      none = fmt::format("{} of {}.ids is no token id", *bad, pass.name);
+    else if (!bad && has_unknown(ids_.at(pass.name)))
+      without.push_back(pass.name);
+    if (pass.name == name) break;
+  }
+  if (without.empty()) return none;
+  return fmt::format("the trace has no ids of {}{}", without.front(),
+                     without.size() > 1 ? " to " + without.back() : "");
+}
+
+/// Of the arrays of one value the first says how it is computed; sums before it where it does not.
+void Reference::declare(const Values& values) {
+  // What claims bits is judged by bounds where they are not known: the exact regime's values of f32
+  // lie within those of f32 arithmetic.
+  if (claim_.exact && !unknown(replay_->passes().back().name).empty()) {
+    bounds::Declared f32 = claim_.declared;
+    f32.sums = bounds::Format::f32;
+    f32.operations = bounds::Arithmetic::of(bounds::Format::f32);
+    replay_->assume(f32);
+  }
+  std::set<std::string> declared;
+  for (const bool stored : {true, false})
+    for (const Held& held : values.held)
+      if (held.declared && stored == (held.subject.meaning == Meaning::checkpoint) &&
+          held.subject.meaning != Meaning::weight && declared.insert(held.subject.id).second)
+        replay_->declare(held.subject.id, *held.declared);
+  for (const PassPlan& pass : replay_->passes()) {
+    const std::vector<std::int32_t>& ids = ids_.at(pass.name).data;
+    const bool none = std::all_of(ids.begin(), ids.end(),
+                                  [](auto id) { return id == bounds::Replay::kUnknownId; });
+    if (none && !has_layers(values, pass.name)) replay_->forget(pass.name);
+  }
+}
+
+/// Where arrays of one value lie otherwise, or a chip's block is none of the model's, nothing is
+/// said: the next step may take any of them.
+void Reference::lay_out(const Values& values) {
+  std::map<std::string, Layout> layouts;
+  std::set<std::string> several;
+  for (const Values::Laid& laid : values.laid) {
+    const Subject& s = laid.subject;
+    if (s.meaning != Meaning::checkpoint || s.last || laid.layout.is_partial()) continue;
+    if (s.dims != value_row(s.name)->dims) continue;  // of the prefixes' rows
+    const auto [at, is_first] = layouts.emplace(s.id, laid.layout);
+    const bool alike = std::all_of(s.dims.begin(), s.dims.end(), [&](char dim) {
+      return at->second.axes(dim) == laid.layout.axes(dim);
+    });
+    if (!alike || !laid.plain) several.insert(s.id);
+  }
+  for (const std::string& id : several) layouts.erase(id);
+  replay_->lay_out(layouts, claim_.given.torus);
+}
+
 /// As the writer's next steps had it; nothing where an element is missing.
 std::optional<bounds::Carried> Reference::as_operand(const Held& held) const {
   auto whole = assembled_value(held);
   if (!whole) return std::nullopt;
   // They had the writer's own number, not the one that the file rounds it to.
-  if (held.coarser_than(
-          bounds::format_of(held.subject.name, claim_.given.model, claim_.declared))) {
+  if (held.coarser_than(bounds::format_of(held.subject.name, claim_.given.model,
+                                          held.declared_or(claim_.declared)))) {
     const Coarse coarse = coarse_of(held.encoding);
     for (std::size_t i = 0; i < whole->size(); ++i)
-      whole->radius[i] += coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least;
+      whole->widen(i, coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least);
   }
   return parts_of(held) > 1 ? added_up(held, std::move(*whole)) : whole;
 }
 
-/// Of several arrays of one value it is the first, as it is made and not as it is moved later; what
-/// is still to be added up, only where nothing else is there.
+/// Of several arrays of one value it is what is given; else the first, as it is made and not as it
+/// is moved later; what is still to be added up, only where nothing else is there.
 void Reference::fill_dump(const Values& values) {
-  for (const bool sums : {false, true})
+  const auto turn = [](const Held& held) { return held.given ? 0 : parts_of(held) > 1 ? 2 : 1; };
+  for (const int now : {0, 1, 2})
     for (const Held& held : values.held) {
       const Subject& s = held.subject;
       if ((s.meaning != Meaning::checkpoint && s.meaning != Meaning::probs) || s.last) continue;
-      if (sums != (parts_of(held) > 1) || dump_.contains(s.id)) continue;
+      if (turn(held) != now || dump_.contains(s.id)) continue;
       if (auto whole = as_operand(held)) dump_.emplace(s.id, std::move(*whole));
     }
 }
@@ -210,8 +333,7 @@ void Reference::fill_last_rows(const Values& values) {
     bounds::Carried all = replay_->value(id);
     std::size_t i = 0;
     for (const std::size_t element : last_elements(all.shape, replay_->pass(held->subject.pass))) {
-      all.center[element] = rows->center[i];
-      all.radius[element] = rows->radius[i++];
+      all.set(element, rows->number(i++));
     }
     replay_->assume(id, all);
     dump_.emplace(id, std::move(all));
@@ -222,12 +344,14 @@ void Reference::fill_last_rows(const Values& values) {
 /// A value that the trace has in parts, as the writer has it once they are added, in some order.
 bounds::Carried Reference::added_up(const Held& held, bounds::Carried whole) const {
   const std::int64_t parts = parts_of(held);
-  const double growth = claim_.declared.growth(parts - 1);
+  bounds::Declared declared = held.declared_or(claim_.declared);
+  if (bounds::is_matrix_product(held.subject.name)) declared = declared.of_matrix_product();
+  const double growth = declared.growth(parts - 1);
   const std::vector<double> sizes = sizes_of_parts(held);
   for (std::size_t i = 0; i < whole.size(); ++i)
-    whole.radius[i] +=
-        growth * sizes[i] + static_cast<double>(parts) * bounds::least_of(claim_.declared.sums);
-  return whole.rounded(bounds::format_of(held.subject.name, claim_.given.model, claim_.declared));
+    whole.widen(i,
+                growth * sizes[i] + static_cast<double>(parts) * bounds::least_of(declared.sums));
+  return whole.rounded(bounds::format_of(held.subject.name, claim_.given.model, declared));
 }
 
 const Draws* Reference::draws(const std::string& pass) const {
@@ -243,6 +367,7 @@ const Tensor* Reference::exact(const Subject& s) {
 }
 
 const Tensor* Reference::whole_exact(const Subject& s) {
+  if (bounds::is_block_term(s.name, claim_.given.model)) return nullptr;
   const auto in = [](const auto& map, const std::string& id) -> const Tensor* {
     const auto at = map.find(id);
     return at == map.end() ? nullptr : &at->second;

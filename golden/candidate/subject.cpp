@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/program/program.h"
+#include "golden/bounds/replay.h"
 #include "weights/registry.h"
 
 namespace shardproof::candidate {
@@ -39,15 +40,6 @@ std::string_view word_of(Meaning meaning) {
   }
 }
 
-/// The pass that an id begins with; -1 if none.
-std::int64_t pass_of(std::string_view id, const Passes& passes) {
-  const std::size_t dot = id.find('.', id.find('.') + 1);
-  if (dot == std::string_view::npos) return -1;
-  for (std::int64_t i = 0; i < passes.size(); ++i)
-    if (passes.at(i).name == id.substr(0, dot)) return i;
-  return -1;
-}
-
 /// The pass whose caches a value of this one means: of those before it the last that has them, or
 /// of the prefixes; -1 if there is none.
 std::int64_t pass_meant(const Role& role, std::int64_t pass, const Passes& passes) {
@@ -72,7 +64,8 @@ std::optional<Subject> of_weight(std::string_view id, const ModelConfig& config,
 std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
   if (role.name == kProbs && role.kind == Role::Kind::checkpoint) return Meaning::probs;
   const ValueRow* const row = value_row(role.name);
-  if (row == nullptr || (row->in_model && !row->in_model(config))) return std::nullopt;
+  const bool named = row != nullptr && (!row->in_model || row->in_model(config));
+  if (row == nullptr || !(named || bounds::is_block_term(role.name, config))) return std::nullopt;
   const bool plain = role.kind == Role::Kind::checkpoint;
   if (row->kind == ValueKind::input && (plain || role.kind == Role::Kind::input))
     return role.name == "ids" ? Meaning::ids : Meaning::positions;
@@ -114,6 +107,14 @@ Subject Subject::whole() const {
   return s;
 }
 
+std::int64_t pass_of(std::string_view name, const Passes& passes) {
+  const std::size_t dot = name.find('.', name.find('.') + 1);
+  if (dot == std::string_view::npos) return -1;
+  for (std::int64_t i = 0; i < passes.size(); ++i)
+    if (passes.at(i).name == name.substr(0, dot)) return i;
+  return -1;
+}
+
 std::optional<Subject> subject(std::string_view id, std::string_view meaning,
                                const ModelConfig& config, const Passes& passes, WeightType kept) {
   std::int64_t at = pass_of(id, passes);
@@ -126,7 +127,8 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   if (of_head) s.layer = config.layers - 1;
   if (rest.starts_with("layer")) {
     const char* const end = rest.data() + rest.size();
-    const auto [dot, error] = std::from_chars(rest.data() + 5, end, s.layer);
+    const std::size_t number = rest.starts_with("layers.") ? 7 : 5;
+    const auto [dot, error] = std::from_chars(rest.data() + number, end, s.layer);
     if (error != std::errc() || dot == end || *dot != '.' || s.layer < 0 ||
         s.layer >= config.layers)
       return std::nullopt;

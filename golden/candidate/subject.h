@@ -51,6 +51,9 @@ struct Subject {
 std::optional<Subject> subject(std::string_view id, std::string_view meaning,
                                const ModelConfig& config, const Passes& passes, WeightType kept);
 
+/// The pass that a name begins with, by its number; -1 if none.
+std::int64_t pass_of(std::string_view name, const Passes& passes);
+
 /// How many values a whole trace of checkpoints has, tokens included.
 std::int64_t count_checkpoints(const ModelConfig& config, const Passes& passes);
 

@@ -8,14 +8,17 @@
 #include <numeric>
 #include <set>
 
-#include "golden/bounds/tightness.h"
+#include "golden/bounds/emulation.h"
+#include "golden/bounds/sum_bounds.h"
+#include "golden/candidate/alone.h"
 #include "golden/candidate/choice.h"
 #include "golden/candidate/coarse.h"
 #include "golden/candidate/each_number.h"
 #include "golden/candidate/last_rows.h"
 #include "golden/candidate/masked.h"
-#include "golden/candidate/same_bits.h"
-#include "golden/candidate/wrong_box.h"
+#include "golden/candidate/measure.h"
+#include "golden/candidate/not_shown.h"
+#include "golden/candidate/sign_tests.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/row_padding.h"
@@ -29,22 +32,11 @@ namespace {
 
 using bounds::Carried;
 using bounds::Format;
-using bounds::Interval;
+using bounds::Number;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr const char* kNothing = "it holds no number of the model's";
-
-/// What a value must be, by one of the two gates.
-struct Expected {
-  const Tensor* bits = nullptr;  ///< of the exact regime
-  std::optional<Carried> bound;
-  Format format = Format::f32;  ///< of values
-
-  std::string why;  ///< there is none
-
-  bool any() const { return bits != nullptr || bound.has_value(); }
-};
 
 class Judging {
  public:
@@ -59,31 +51,41 @@ class Judging {
     const Meaning meaning = held.subject.meaning;
     row.of_run =
         meaning != Meaning::weight && meaning != Meaning::ids && meaning != Meaning::positions;
+    row.weight = meaning == Meaning::weight;
     row.incomplete = !held.complete();
-    if (meaning == Meaning::ids) return ids(held, std::move(row));
     if (meaning == Meaning::token) keep_token(held);
+    if (!held.why_not.empty()) {
+      row.why = held.why_not;
+      return row;
+    }
+    if (meaning == Meaning::ids) return ids(held, std::move(row));
     const bool random = claim_.given.sampling.sample == Sample::random;
-    if (!claim_.exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
+    // Bits are those of the unsharded model only where all its tokens are known.
+    const bool exact = held.exact && reference_.unknown(held.subject.pass).empty();
+    if (!exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
       return drawn(held, std::move(row));
-    if (!claim_.exact && (meaning == Meaning::token || meaning == Meaning::indices))
+    if (!exact && (meaning == Meaning::token || meaning == Meaning::indices))
       return chosen(held, std::move(row));
+    if (const auto parts = partial_sums(held)) return summands(held, *parts, std::move(row));
     const Expected expected = expectation(held);
     if (!expected.any()) {
       row.why = expected.why;
       return row;
     }
-    hold(held, expected, row);
+    const std::vector<Outlier> outliers = hold(held, expected, row);
     if (row.fit == Fit::different && expected.bits != nullptr) {
       // By its own operands, too: then the fault is an earlier value's.
       if (const auto bound = bound_of(held.subject)) {
-        Expected by_operands{nullptr, bound, format_of(held), ""};
+        const Expected by_operands{.bound = bound, .format = format_of(held)};
         Row again;
         hold(held, by_operands, again);
         row.follows = again.fit != Fit::different;
       }
-    } else if (row.fit != Fit::different) {
-      row.drift = drift(held);
+      return row;
     }
+    if (row.fit != Fit::different) row.drift = drift(held);
+    if (expected.bits == nullptr) explain(held, outliers, row);
+    if (expected.bound && row.fit <= Fit::near) row.signs = signs_of(held, *expected.bound);
     return row;
   }
 
@@ -118,130 +120,223 @@ class Judging {
 
   Format format_of(const Held& held) const {
     const bool rounded = !held.layout.is_partial() && held.summands == 1 && held.units.empty();
-    return rounded ? format_of(held.subject) : Format::f64;
+    return rounded ? own_format(held) : Format::f64;
   }
-  Format format_of(const Subject& s) const {
+  Format own_format(const Held& held) const {
+    const Subject& s = held.subject;
+    const bounds::Declared& declared = held.declared_or(claim_.declared);
     const ValueRow* const row = value_row(s.name);
     // A cache is not stored: it is made of what is.
     const bool stored = s.meaning == Meaning::checkpoint ||
                         (s.meaning == Meaning::unstored && row != nullptr && row->cache);
-    return stored ? reference_.replay().format_of(s.name) : claim_.declared.unstored();
+    return stored ? bounds::format_of(s.name, claim_.given.model, declared) : declared.unstored();
   }
 
   Expected expectation(const Held& held) {
     Expected e;
     const Subject& s = held.subject;
     e.format = format_of(held);
+    e.unknown = reference_.unknown(s.pass);
     if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) {
       e.bits = reference_.exact(s);
-    } else if (claim_.exact && !held.layout.is_partial() && held.summands == 1) {
+    } else if (held.exact && !held.layout.is_partial() && held.summands == 1 && e.unknown.empty()) {
       e.bits = reference_.exact(s);
       if (e.bits == nullptr) e.why = "the unsharded model has no such value";
     } else {
       e.bound = bound_of(s);
       if (!e.bound) e.why = "the model has no such value";
+      if (e.bound && s.meaning != Meaning::candidates) {
+        reference_.replay().make_exactly(true);
+        e.exact = bound_of(s);
+        reference_.replay().make_exactly(false);
+      }
       // What is rounded to a format before it is brought to other units.
       if (e.bound && held.summands == 1 && !held.units.empty())
-        e.bound = e.bound->rounded(format_of(s));
-      // As the file has them, with fewer digits.
-      if (e.bound && held.coarser_than(e.format)) {
-        e.format = Format::f64;
-        const Coarse coarse = coarse_of(held.encoding);
+        e.bound = e.bound->rounded(own_format(held));
+      // What claims nothing claims the least: f64 numbers that are no f32 are near one.
+      if (e.bound && !claim_.arithmetic_said && !held.declared && e.format == Format::f32 &&
+          held.finer_than_f32()) {
         for (std::size_t i = 0; i < e.bound->size(); ++i)
-          e.bound->radius[i] +=
-              coarse.unit * (std::abs(e.bound->center[i]) + e.bound->radius[i]) + coarse.least;
+          e.bound->widen(i, bounds::unit_of(Format::f32) *
+                                    (std::abs(e.bound->center[i]) + e.bound->radius[i]) +
+                                bounds::least_of(Format::f32));
+        e.format = Format::f64;
       }
+      if (e.bound) coarsen(held, *e.bound, e.format);
     }
     return e;
   }
 
-  void hold(const Held& held, const Expected& expected, Row& row) {
+  /// As the file has them, with fewer digits.
+  static void coarsen(const Held& held, Carried& bound, Format& format) {
+    if (!held.coarser_than(format)) return;
+    format = Format::f64;
+    const Coarse coarse = coarse_of(held.encoding);
+    for (std::size_t i = 0; i < bound.size(); ++i)
+      bound.widen(i, coarse.unit * (std::abs(bound.center[i]) + bound.radius[i]) + coarse.least);
+  }
+
+  const bounds::Declared& declared(const Subject& s) {
+    return reference_.replay().declared({s.pass, s.layer, s.name});
+  }
+
+  std::vector<Outlier> hold(const Held& held, const Expected& expected, Row& row) {
     const Masked masked(held, claim_, reference_);
-    std::set<int> wrong;
-    std::vector<bool> wrong_places(at(element_count(held.subject.shape)), false);
-    bounds::Slack slack;
-    double reach = 0.0, squares = 0.0, most = -1.0;
-    std::int64_t numbers = 0;
-    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place,
-                          double size) {
-      if (masked(place)) return;
-      row.elements += std::ssize(chips);
-      ++numbers;
-      double low = 0.0, high = 0.0;
-      bool right = false;
-      if (expected.bits != nullptr) {
-        low = high = static_cast<double>(expected.bits->data[at(place)]);
-        right = same_bits(v, low);
-      } else {
-        Interval number = expected.bound->at(at(place));
-        const double unit = held.unit(place);
-        if (unit != 1.0) number = in_units(number, unit);
-        if (held.summands > 1) number = with_rounded_summands(held, number, size);
-        const Interval ends = bounds::values(number, expected.format);
-        low = ends.low;
-        high = ends.high;
-        right = bounds::holds(ends, expected.format, v);
-        if (right) slack.see(number, expected.format, v);
-        reach = std::max(reach, 0.5 * (number.high - number.low));
+    return measure(held, expected, masked, held.declared_or(claim_.declared), own_format(held),
+                   row);
+  }
+
+  /// What is to be said of a value beside its bounds: why it is unlikely, which way of rounding it
+  /// has, and what would judge it better.
+  void explain(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
+    const Subject& s = held.subject;
+    bounds::Replay& replay = reference_.replay();
+    if (row.elements == 0) return;
+    if (row.fit != Fit::different && !outliers.empty()) {
+      row.extent.outside_likely = !explained(held, outliers, row);
+      row.fit = bounds::fit_of(row.extent);
+      if (row.fit == Fit::unlikely) {
+        const Outlier& o = outliers.front();
+        const bounds::Interval in = o.allowed.likely_interval();
+        row.first = row.worst =
+            WrongElement{o.chip, global_index(s.shape, o.place), in.low, in.high, o.actual};
       }
-      squares += v * v;
-      if (right) return;
-      row.wrong += std::ssize(chips);
-      wrong.insert(chips.begin(), chips.end());
-      wrong_places[at(place)] = true;
-      const WrongElement element{chips[0], global_index(held.subject.shape, place), low, high, v};
-      if (!row.first) row.first = element;
-      double distance = std::max(low - v, v - high);
-      if (!(distance >= 0)) distance = v == 0.0 && low == 0.0 ? 0.0 : HUGE_VAL;  // NaN
-      if (distance > most) most = distance, row.worst = element;
-    });
-    row.wrong_chips = static_cast<int>(wrong.size());
-    row.box = wrong_box(held.subject.shape, wrong_places, held.padding);
-    row.slack = slack.slack();
-    const double mean =
-        std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(numbers, 1)));
-    row.reach = reach > 0 ? reach / mean : 0.0;
-    row.fit = row.wrong > 0                 ? Fit::different
-              : expected.bits != nullptr    ? Fit::equal
-              : bounds::narrow(reach, mean) ? Fit::within
-                                            : Fit::loose;
-    if (numbers == 0) {
-      row.fit = Fit::not_judged;
-      row.why = kNothing;
     }
-    row.copies_differ = !held.layout.is_partial() && copies_differ(held);
+    if (s.meaning != Meaning::checkpoint || s.last) return;
+    if (bounds::narrow_storage(declared(s).values) && row.fit != Fit::different) {
+      const Masked masked(held, claim_, reference_);
+      row.rounding = report_rounding(held, masked, format_of(held), replay.variants(s.id));
+    }
+    const bool wide = !(row.extent.worst < row.extent.scale) && row.extent.worst > 0;
+    if (row.fit != Fit::not_judged && row.fit != Fit::loose && !(row.fit == Fit::near && wide))
+      return;
+    add_missing(s.id, row.needs);
+    if (row.fit == Fit::not_judged)
+      row.why = !row.needs.empty() ? "operands are missing"
+                : std::isfinite(row.extent.worst)
+                    ? "copies of an operand differ, or it is known too little"
+                    : "an operand is not finite";
   }
 
-  /// A number of the model in the writer's units, whose one more operation is an error of its own.
-  Interval in_units(const Interval& number, double unit) const {
-    const double center = 0.5 * (number.low + number.high) / unit;
-    const double radius = 0.5 * (number.high - number.low) / std::abs(unit) +
-                          2 * (claim_.declared.operations.unit + 0x1p-51) * std::abs(center);
-    return bounds::around(center, radius);
+  /// Of sums in f32 all of whose operands the trace has.
+  std::vector<std::string> signs_of(const Held& held, const Carried& bound) {
+    const Subject& s = held.subject;
+    const ValueRow* const row = value_row(s.name);
+    if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
+        !held.units.empty() || held.summands > 1 || held.layout.is_partial() ||
+        format_of(held) != Format::f32)
+      return {};
+    for (const std::string& operand : reference_.replay().operands(s.id))
+      if (!reference_.has(operand)) return {};
+    const auto products = reference_.replay().products(s.id, 0);
+    return products ? sign_tests(held, bound, products->size()) : std::vector<std::string>();
   }
 
-  /// Each summand was rounded when it was stored, and may be larger than the sum.
-  Interval with_rounded_summands(const Held& held, const Interval& number, double size) const {
-    const Format format = format_of(held.subject);
-    const double count = static_cast<double>(held.summands) *
-                         static_cast<double>(held.torus.size(held.layout.partial()));
-    const double radius = 0.5 * (number.high - number.low) + bounds::unit_of(format) * size +
-                          count * bounds::least_of(format);
-    return bounds::around(0.5 * (number.low + number.high), radius);
+  /// The values that are missing between this one and those that the trace has.
+  void add_missing(const std::string& id, std::vector<std::string>& missing) {
+    constexpr std::size_t kMost = 8;
+    for (const std::string& operand : reference_.replay().operands(id)) {
+      if (reference_.replay().dumped(operand) || missing.size() >= kMost) continue;
+      if (std::find(missing.begin(), missing.end(), operand) != missing.end()) continue;
+      missing.push_back(operand);
+      add_missing(operand, missing);
+    }
   }
 
-  static bool copies_differ(const Held& held) {
-    std::vector<double> first(at(element_count(held.subject.shape)));
-    std::vector<bool> seen(first.size(), false);
-    for (std::size_t chip = 0; chip < held.shards.size(); ++chip)
-      for (std::size_t i = 0; i < held.shards[chip].size(); ++i) {
-        const std::int64_t place = held.places[chip][i];
-        if (place == Held::kNone) continue;
-        if (seen[at(place)] && !same_bits(first[at(place)], held.shards[chip][i])) return true;
-        first[at(place)] = held.shards[chip][i];
-        seen[at(place)] = true;
-      }
-    return false;
+  /// Whether elements that only the worst case allows are explained: by what their products leave
+  /// when they are rounded (T5), or by a way of adding.
+  bool explained(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
+    const Subject& s = held.subject;
+    if (s.meaning != Meaning::checkpoint || s.last || declared(s).sums != Format::f32) return true;
+    for (const Outlier& o : outliers) {
+      const auto products = reference_.replay().products(s.id, at(o.place));
+      // Only of sums of known products anything is unlikely.
+      if (!products) return true;
+      double value = 0.0, size = 0.0;
+      for (const auto& [a, b] : *products) value += a * b, size += std::abs(a * b);
+      const double audit =
+          bounds::residue_audit(*products, 0.5 * (size + std::abs(value))) * (1 + 0x1p-20);
+      Number allowed = o.allowed;
+      allowed.likely = std::min(allowed.worst, allowed.likely + audit);
+      const Format format = format_of(held);
+      if (bounds::holds(bounds::values(allowed.likely_interval(), format), format, o.actual))
+        continue;
+      const auto way = bounds::explained_by(*products, o.actual - o.exact);
+      if (!way) return false;
+      if (!way->declaration.empty())
+        row.why = "explained by " + way->words + ": declare " + way->declaration;
+    }
+    return true;
+  }
+
+  /// What each chip's partial sum must be, of a value that the trace has as such, where the layouts
+  /// of its operands say which products each has.
+  std::optional<std::vector<Carried>> partial_sums(const Held& held) {
+    const Subject& s = held.subject;
+    if (held.exact || s.meaning != Meaning::raw || s.last || held.summands > 1) return std::nullopt;
+    const Axes axes = significant(held.layout.partial(), held.torus);
+    if (axes.empty() || !held.units.empty()) return std::nullopt;
+    return reference_.replay().expected_partials(s.id, axes);
+  }
+  static Axes significant(const Axes& axes, const Torus& torus) {
+    Axes of;
+    for (const Axis a : axes)
+      if (torus.size(a) > 1) of = of.with(a);
+    return of.sorted();
+  }
+
+  /// Each partial sum by its own products.
+  Row summands(const Held& held, const std::vector<Carried>& parts, Row row) {
+    const Axes axes = significant(held.layout.partial(), held.torus);
+    bool any = false;
+    double squares = 0.0, numbers = 0.0;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      Held one = held;
+      one.layout = held.layout.with_partial(Axes());
+      for (int chip = 0; chip < held.torus.chips(); ++chip)
+        if (held.torus.block(chip, axes) != static_cast<int>(part)) {
+          one.shards[at(chip)].clear();
+          one.places[at(chip)].clear();
+        }
+      Expected e;
+      e.bound = parts[part];
+      e.unknown = reference_.unknown(held.subject.pass);
+      e.format = held.declared_or(claim_.declared).unstored();
+      if (bounds::narrow_storage(declared(held.subject).values))
+        for (std::size_t i = 0; i < e.bound->size(); ++i)
+          e.bound->set(i, bounds::rounded_if(e.bound->number(i), bounds::Rounds::some,
+                                             declared(held.subject).values));
+      coarsen(held, *e.bound, e.format);
+      Row of = row;
+      hold(one, e, of);
+      if (of.elements == 0) continue;
+      any = true;
+      const auto count = static_cast<double>(of.elements);
+      squares += of.extent.scale * of.extent.scale * count, numbers += count;
+      add(of, row);
+    }
+    if (!any) {
+      row.why = kNothing;
+      return row;
+    }
+    row.extent.scale = std::sqrt(squares / numbers);
+    row.fit = bounds::fit_of(row.extent);
+    return row;
+  }
+  /// One part's measure to that of all.
+  static void add(const Row& part, Row& row) {
+    bounds::Extent& e = row.extent;
+    e.outside = e.outside || part.extent.outside;
+    e.worst = bounds::farther(e.worst, part.extent.worst);
+    e.likely = bounds::farther(e.likely, part.extent.likely);
+    e.found = bounds::farther(e.found, part.extent.found);
+    row.elements += part.elements;
+    row.wrong += part.wrong;
+    row.unequal += part.unequal;
+    row.wrong_chips += part.wrong_chips;
+    if (row.slack == 0 || (part.slack > 0 && part.slack < row.slack)) row.slack = part.slack;
+    if (!row.first) row.first = part.first, row.worst = part.worst, row.box = part.box;
+    row.copies_differ = row.copies_differ || part.copies_differ;
   }
 
   double drift(const Held& held) {
@@ -273,17 +368,20 @@ class Judging {
     const Subject& s = held.subject;
     const PassPlan& pass = reference_.replay().pass(s.pass);
     row.why = "an input";
+    if (const auto bad = reference_.no_id(s.pass)) row.why = fmt::format("{} is no token id", *bad);
     if (pass.phase != Phase::decode && claim_.ids_are_given) {
       const IntTensor& given = reference_.case_ids(s.pass);
       Tensor expected(given.shape);
       std::copy(given.data.begin(), given.data.end(), expected.data.begin());
       row.why.clear();
-      hold(held, {&expected, std::nullopt, Format::f32, ""}, row);
+      hold(held, {.bits = &expected}, row);
       return row;
     }
     if (pass.phase != Phase::decode) return row;
-    const Tensor expected = tokens_before(pass, row.why);
-    if (row.why.empty()) hold(held, {&expected, std::nullopt, Format::f32, ""}, row);
+    std::string why;
+    const Tensor expected = tokens_before(pass, why);
+    if (why.empty() || !reference_.no_id(s.pass)) row.why = why;
+    if (row.why.empty()) hold(held, {.bits = &expected}, row);
     return row;
   }
 
@@ -375,7 +473,7 @@ class Judging {
         expected.data[i] =
             bits.integer ? static_cast<float>(bits.bits[i]) : std::bit_cast<float>(bits.bits[i]);
     }
-    hold(held, {&expected, std::nullopt, Format::f32, ""}, row);
+    hold(held, {.bits = &expected}, row);
     return row;
   }
   void keep_token(const Held& held) {
@@ -393,33 +491,39 @@ class Judging {
 
 }  // namespace
 
-std::string_view to_string(Fit fit) {
-  switch (fit) {
-    case Fit::equal:
-      return "equal";
-    case Fit::within:
-      return "within";
-    case Fit::loose:
-      return "loose";
-    case Fit::different:
-      return "different";
-    case Fit::not_judged:
-      break;
-  }
-  return "not judged";
-}
-
 std::int64_t Verdict::count(Fit fit) const {
   return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.fit == fit; });
 }
 
 bool Verdict::proves() const {
-  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
-    return row.of_run && !row.incomplete && (row.fit == Fit::equal || row.fit == Fit::within);
+  // Weights by themselves are judged, too.
+  const bool of_run = std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.of_run; });
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return (of_run ? row.of_run : row.weight) && !row.incomplete && row.fit <= Fit::near;
   });
 }
 
-int Verdict::exit_code() const { return proves() && count(Fit::different) == 0 ? 0 : 1; }
+std::optional<std::size_t> Verdict::first_from(Fit fit) const {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].fit >= fit && rows[i].fit != Fit::not_judged) return i;
+  return std::nullopt;
+}
+
+bool Verdict::lacks_operands() const {
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.fit == Fit::not_judged && !row.needs.empty() && row.title.ends_with(".out");
+  });
+}
+
+int Verdict::exit_code(Fit fail_on) const {
+  return proves() && misfits == 0 && !lacks_operands() && !first_from(fail_on) ? 0 : 1;
+}
+
+namespace {
+
+bool diverges(const Row& row) { return row.fit == Fit::different || row.fit == Fit::unlikely; }
+
+}  // namespace
 
 Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   const Passes passes = claim.given.passes();
@@ -433,24 +537,31 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   verdict.unknown = values.unknown;
   verdict.copies = values.copies;
   Judging judging(claim, reference);
+  for (const std::size_t i : order) verdict.rows.push_back(judging.judge(values.held[i], i));
+  weigh_alone(values, claim, reference, verdict.rows);
   std::set<std::string> seen;
-  for (const std::size_t i : order) {
-    const Held& held = values.held[i];
-    verdict.rows.push_back(judging.judge(held, i));
-    const Row& row = verdict.rows.back();
+  for (std::size_t i = 0; i < verdict.rows.size(); ++i) {
+    const Row& row = verdict.rows[i];
+    const Held& held = values.held[row.held];
     const Meaning meaning = held.subject.meaning;
-    const bool checkpoint = meaning == Meaning::checkpoint || meaning == Meaning::token;
+    const bool checkpoint = (meaning == Meaning::checkpoint &&
+                             !bounds::is_block_term(held.subject.name, claim.given.model)) ||
+                            meaning == Meaning::token;
     // Of final_norm a layer needs no other positions.
-    const bool all = !held.subject.last || value_row(held.subject.name)->last_rows;
+    const bool all =
+        (!held.subject.last || value_row(held.subject.name)->last_rows) && row.unknown == 0;
+    const bool of_no_ids = meaning == Meaning::ids && row.fit == Fit::not_judged &&
+                           reference.no_id(held.subject.pass).has_value();
+    verdict.misfits += held.misfit || of_no_ids ? 1 : 0;
     if (row.fit != Fit::not_judged && checkpoint && all && held.complete())
       seen.insert(held.subject.id);
-    if (row.fit == Fit::different && !row.follows && !verdict.first)
-      verdict.first = verdict.rows.size() - 1;
+    if (diverges(row) && !row.follows && !verdict.first) verdict.first = i;
   }
   for (std::size_t i = 0; i < verdict.rows.size() && !verdict.first; ++i)
-    if (verdict.rows[i].fit == Fit::different) verdict.first = i;
+    if (diverges(verdict.rows[i])) verdict.first = i;
   verdict.compared = std::ssize(seen);
   verdict.whole = count_checkpoints(claim.given.model, passes);
+  verdict.not_shown = not_shown(claim, values, reference.weights());
   return verdict;
 }
 

@@ -1,5 +1,7 @@
 #include "golden/candidate/wrong_value.h"
 
+#include <set>
+
 #include "golden/candidate/reference.h"
 #include "golden/compare/block_map.h"
 #include "weights/registry.h"
@@ -72,6 +74,76 @@ std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& valu
   wrong.layout = Layout(std::move(dims), Axes());
   wrong.shards.push_back(assembled_value(held)->center);
   return wrong;
+}
+
+namespace {
+
+/// How many values of one name the first is held against, of wrong ones and of right ones.
+constexpr std::size_t kMost = 3;
+
+using Sound = std::function<bool(const std::string&)>;
+
+bool is_wrong(const Row& row) { return row.fit == Fit::different || row.fit == Fit::unlikely; }
+
+/// Whether a value follows from what it is made of, by the verdict.
+Sound sound(const Verdict& verdict, const Values& values) {
+  std::set<std::string> wrong;
+  for (const Row& row : verdict.rows)
+    if (is_wrong(row) && !row.follows) wrong.insert(values.held[row.held].subject.id);
+  return [wrong = std::move(wrong)](const std::string& id) { return !wrong.contains(id); };
+}
+
+/// Later values of the first one's name, made in the same way: of the same phase, cut likewise, and
+/// not of the first one itself, as a cache is. Wrong ones before right ones, those of its layer
+/// before those of others.
+std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
+                                  const bounds::Replay& replay) {
+  const Held& wrong_one = values.held[verdict.rows[*verdict.first].held];
+  const Subject& first = wrong_one.subject;
+  std::vector<const Row*> others;
+  std::set<std::string> seen{first.id};
+  if (first.meaning != Meaning::checkpoint || first.last) return others;
+  for (const bool wrong : {true, false}) {
+    std::size_t count = 0;
+    for (const bool same_layer : {true, false})
+      for (std::size_t i = *verdict.first + 1; i < verdict.rows.size(); ++i) {
+        const Row& row = verdict.rows[i];
+        const Held& held = values.held[row.held];
+        const Subject& s = held.subject;
+        if (s.meaning != first.meaning || s.last || s.name != first.name) continue;
+        if (row.fit == Fit::not_judged || !held.complete() || count == kMost) continue;
+        if (is_wrong(row) != wrong || (s.layer == first.layer) != same_layer) continue;
+        if (replay.pass(s.pass).phase != replay.pass(first.pass).phase ||
+            !(held.layout == wrong_one.layout) || (value_row(s.name)->cache && same_layer))
+          continue;
+        if (!seen.insert(s.id).second) continue;
+        others.push_back(&row);
+        ++count;
+      }
+  }
+  return others;
+}
+
+}  // namespace
+
+std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
+                                             const Claim& claim, Reference& reference) {
+  if (!verdict.first) return {};
+  const Sound follows = sound(verdict, values);
+  const auto asked = [&](const Row& row) {
+    auto wrong = wrong_value(values.held[row.held], values, claim.given.torus);
+    if (!wrong) return wrong;
+    wrong->sound = follows;
+    wrong->masked_any = claim.masked_any;
+    wrong->unlikely = row.fit == Fit::unlikely;
+    return wrong;
+  };
+  const auto wrong = asked(verdict.rows[*verdict.first]);
+  if (!wrong) return {};
+  std::vector<diagnosis::Wrong> others;
+  for (const Row* const row : others_of(verdict, values, reference.replay()))
+    if (auto other = asked(*row)) others.push_back(std::move(*other));
+  return diagnosis::diagnose(reference.replay(), *wrong, others);
 }
 
 }  // namespace shardproof::candidate

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "golden/candidate/held.h"
+#include "golden/candidate/verdict.h"
 #include "golden/diagnosis/diagnosis.h"
 
 namespace shardproof::candidate {
@@ -13,5 +15,12 @@ namespace shardproof::candidate {
 /// of a value that is neither a checkpoint nor the S of a product, or of which a part is missing.
 std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& values,
                                             const Torus& torus);
+
+/// What explains the first divergence: nothing where there is none, or none that the diagnosis
+/// takes. Only values that the verdict does not find wrong are taken for its source, and what
+/// explains it is held against some later values of its name. `values`, `claim` and `reference` are
+/// those of the verdict.
+std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
+                                             const Claim& claim, Reference& reference);
 
 }  // namespace shardproof::candidate

@@ -26,7 +26,7 @@ struct Addends {
 };
 
 Addend operand(const Question& q, const std::string& id, int right) {
-  const bounds::Carried& x = q.replay().value(id);
+  const bounds::Carried& x = q.value(id);
   return {id.substr(id.rfind('.') + 1),
           [x = std::make_shared<const bounds::Carried>(x)](std::size_t g) {
             return bounds::Evaluated{x->center[g], x->radius[g], 0.0};
@@ -37,7 +37,8 @@ Addend operand(const Question& q, const std::string& id, int right) {
 /// The block's input, which is added to what a block's contraction makes.
 std::string residual_of(const Question& q) {
   const bounds::Replay::Place& p = q.place();
-  if (q.name() == "ffn_out") return checkpoint_id(p.pass, p.layer, "mid");
+  if (q.name() == "ffn_out" && q.config().block == Block::serial)
+    return checkpoint_id(p.pass, p.layer, "mid");
   return p.layer == 0 ? checkpoint_id(p.pass, 0, "embed")
                       : checkpoint_id(p.pass, p.layer - 1, "out");
 }
@@ -56,7 +57,7 @@ Addends addends_of(const Question& q) {
     a.all.push_back(
         {a.sum->terms[t].operand + "·" + a.sum->terms[t].matrix,
          [&q, sum = a.sum, t, one = std::vector<int>(a.sum->terms[t].width, 0)](std::size_t g) {
-           bounds::Evaluated v = sum->summand(g, t, one, 0, q.replay().declared());
+           bounds::Evaluated v = sum->summand(g, t, one, 0, q.declared());
            return sum->scales.empty() ? v : times(v, sum->scales[g % sum->columns]);
          }});
   for (std::size_t b = 0; b < a.sum->biases.size(); ++b)
@@ -140,7 +141,7 @@ bounds::Evaluated counted(const Addends& a, const std::vector<int>& counts, std:
 
 void try_addends(const Question& q, Search& search) {
   const auto a = std::make_shared<const Addends>(addends_of(q));
-  if (a->all.empty()) return;
+  if (a->all.empty() || q.right()) return;
   std::vector<std::vector<int>> counts;
   for (int chip = 0; chip < q.chips(); ++chip) {
     std::vector<int> of;
@@ -192,7 +193,7 @@ void try_addends(const Question& q, Search& search) {
                      .at =
                          [&q, a, counts](int chip, std::size_t local) {
                            return counted(*a, counts[static_cast<std::size_t>(chip)],
-                                          q.global(chip, local), q.replay().declared(), q.format());
+                                          q.global(chip, local), q.declared(), q.format());
                          },
                      .site = site_of(q, *a, set),
                      .fitted = true});

@@ -1,4 +1,4 @@
-// Positions, masks, and the order of heads and channels.
+// Positions, and the order of heads and channels.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +25,6 @@ class Attention {
     const std::string& n = q_.name();
     if (!q_.raw()) channels();
     if (n == "q_rot" || n == "k_rot") positions();
-    if (n == "score" || n == "max" || n == "exp" || n == "denom" || n == "attn") masks();
     if (n == "score" || n == "attn") groups(), prefixes();
     heads();
   }
@@ -44,28 +43,16 @@ class Attention {
                      .at = {}},
                     c);
   }
-  /// The pass with its rows at other positions.
-  template <class Start>
-  std::optional<PassPlan> moved(std::int64_t least, std::int64_t end, Start&& start) const {
-    PassPlan other = pass_;
-    for (PassRows& rows : other.rows) {
-      rows.start = start(rows.start);
-      if (rows.start < least || rows.start + other.L > end) return std::nullopt;
-    }
-    if (other == pass_) return std::nullopt;
-    return other;
-  }
-
   void positions() {
     const std::int64_t end = q_.weight("rope_cos")->shape[0];
     const auto position = [&](std::string detail, int parameters, auto&& start) {
-      if (const std::optional<PassPlan> other = moved(0, end, start))
+      if (const std::optional<PassPlan> other = moved(pass_, 0, end, start))
         change("position off", std::move(detail), parameters, {.pass = other});
     };
-    for (int k = 1; k <= 8; ++k)
-      for (const int by : {k, -k})
-        position(fmt::format("position {:+}", by), 10 * k + (by < 0 ? 1 : 0),
-                 [by](std::int64_t s) { return s + by; });
+    for (const std::int64_t k : offsets())
+      for (const std::int64_t by : {k, -k})
+        position(fmt::format("position {:+}", by), static_cast<int>(10 * k) + (by < 0 ? 1 : 0),
+                 [by](std::int64_t start) { return start + by; });
     position("positions from 0 on in each pass", 1, [](std::int64_t) { return 0; });
     position("positions of the first row in all rows", 2,
              [this](std::int64_t) { return pass_.rows[0].start; });
@@ -100,7 +87,7 @@ class Attention {
                       .detail = "not rotated",
                       .axes = "",
                       .parameters = 3,
-                      .at = q_.logical(q_.replay().value(operand))});
+                      .at = q_.logical(q_.value(operand))});
     // Rotated once more.
     try {
       change("position off", "rotated twice", 6, {.values = {{operand, q_.expected()}}});
@@ -109,39 +96,17 @@ class Attention {
     }
   }
 
-  void masks() {
-    // The positions are those of ALiBi, too.
-    if (q_.name() == "score" && q_.config().rope == Rope::alibi) return;
-    const std::int64_t M = pass_.prefix.length + pass_.cached + pass_.L;
-    const auto mask = [&](std::string detail, int parameters, auto&& start) {
-      if (const std::optional<PassPlan> other = moved(0, 2 * M + 2, start))
-        change("mask", std::move(detail), parameters, {.pass = other});
-    };
-    mask("each query also sees the key behind its own", 1, [](std::int64_t s) { return s + 1; });
-    mask("a query does not see its own key", 1, [](std::int64_t s) { return s - 1; });
-    mask("no mask: each query sees all keys", 2, [M](std::int64_t) { return M; });
-    mask("positions of the pass from 0 on: the mask's upper left in place of its lower right", 3,
-         [](std::int64_t) { return 0; });
-    own_key_masked();
-  }
-
-  /// A pass from position 0 on whose first query sees no key: of the others at least.
-  void own_key_masked() {
-    if (q_.name() != "score" && q_.name() != "exp") return;
-    if (std::none_of(pass_.rows.begin(), pass_.rows.end(),
-                     [](const PassRows& r) { return r.start == 0; }))
-      return;
-    bounds::Carried y = q_.expected();
-    const std::size_t L = at(y.shape[1]), H = at(y.shape[2]), M = at(y.shape[3]);
-    for (std::size_t n = 0; n < y.size() / M; ++n) {
-      const std::size_t own = at(q_.replay().position(pass_, n / H / L, n / H % L));
-      if (own < M) y.center[n * M + own] = y.radius[n * M + own] = 0.0;
-    }
-    search_.consider({.fault = "mask",
-                      .detail = "a query does not see its own key",
-                      .axes = "",
-                      .parameters = 1,
-                      .at = q_.logical(std::move(y))});
+  /// By how much positions may be off: a few, the lengths of prompt, prefix and pass, the start.
+  std::set<std::int64_t> offsets() const {
+    std::set<std::int64_t> all{1, 2, 3, 4, 5, 6, 7, 8, pass_.L, pass_.prefix.length};
+    all.insert(pass_.rows[0].start);
+    for (const PassPlan& pass : q_.replay().passes())
+      if (pass.phase == Phase::decode) {
+        all.insert(pass.rows[0].start);
+        break;
+      }
+    all.erase(0);
+    return all;
   }
 
   /// Rows of B that read other prefixes than ⌊b·N/B⌋.
@@ -174,8 +139,7 @@ class Attention {
       const std::int64_t by = (prefix(b) - pass_.prefix.of_row(b, B) + N) % N;
       if (by == 0) continue;
       const bounds::Carried& from = of_prefixes_further(by);
-      for (std::size_t i = at(b) * row; i < at(b + 1) * row; ++i)
-        y.set(i, {from.center[i], from.radius[i], 0.0});
+      for (std::size_t i = at(b) * row; i < at(b + 1) * row; ++i) y.set(i, from.number(i));
     }
     search_.consider({.fault = "another layer's or pass's value",
                       .detail = std::move(detail),
@@ -188,12 +152,12 @@ class Attention {
     if (const auto known = prefixes_.find(by); known != prefixes_.end()) return known->second;
     const std::string id = checkpoint_id(q_.replay().prefix_of(pass_)->name, q_.place().layer,
                                          q_.name() == "score" ? "k_cache" : "v_cache");
-    const bounds::Carried& cache = q_.replay().value(id);
+    const bounds::Carried& cache = q_.value(id);
     bounds::Carried moved = cache;
     const std::size_t N = at(cache.shape[0]), row = cache.size() / N;
     for (std::size_t i = 0; i < cache.size(); ++i) {
       const std::size_t from = (i / row + at(by)) % N * row + i % row;
-      moved.set(i, {cache.center[from], cache.radius[from], 0.0});
+      moved.set(i, cache.number(from));
     }
     return prefixes_[by] = q_.under({.values = {{id, std::move(moved)}}});
   }
@@ -228,7 +192,7 @@ class Attention {
       const std::int64_t by = (kv(h) - h * K / H + K) % K;
       if (by == 0) continue;
       const bounds::Carried& from = of_kv_heads_further(by);
-      y.set(i, {from.center[i], from.radius[i], 0.0});
+      y.set(i, from.number(i));
     }
     search_.consider({.fault = "head order",
                       .detail = std::move(detail),
@@ -243,11 +207,11 @@ class Attention {
     Question::Change c;
     for (const std::string& operand : q_.operands()) {
       if (!operand.ends_with("_cache")) continue;
-      const bounds::Carried& cache = q_.replay().value(operand);
+      const bounds::Carried& cache = q_.value(operand);
       bounds::Carried moved = cache;
       for (std::size_t i = 0; i < cache.size(); ++i) {
         const std::size_t k = i / Q % K, from = i - k * Q + (k + at(by)) % K * Q;
-        moved.set(i, {cache.center[from], cache.radius[from], 0.0});
+        moved.set(i, cache.number(from));
       }
       c.values.emplace_back(operand, std::move(moved));
     }
@@ -268,36 +232,32 @@ class Attention {
       if (c >= 2 * J) return g;
       return g - c + (half ? c / 2 + (c % 2) * J : (c < J ? 2 * c : 2 * (c - J) + 1));
     };
-    if (n == "q" || n == "k") {
-      // A convention where the rotation is right in it.
-      const std::string turned = id(n + "_rot");
-      if (q_.replay().dumped(turned) && q_.replay().dumped(q_.id())) {
-        const auto back = [&](const bounds::Carried& x) {
-          bounds::Carried y = x;
-          for (std::size_t g = 0; g < x.size(); ++g)
-            y.set(from(g), {x.center[g], x.radius[g], 0.0});
-          return y;
-        };
-        bounds::Replay other(q_.replay().weights(), q_.replay());
-        other.assume(q_.id(), back(q_.replay().value(q_.id())));
-        const bounds::Carried right = other.expected(turned);
-        bounds::Carried expected = right;
-        for (std::size_t g = 0; g < right.size(); ++g)
-          expected.set(g, {right.center[from(g)], right.radius[from(g)], 0.0});
-        if (!holds(q_, turned, expected)) return;
-      }
-    } else {
-      const std::vector<std::string> operands = q_.operands();
-      if (std::any_of(operands.begin(), operands.end(),
-                      [&](const std::string& o) { return q_.replay().dumped(o); }))
-        return;  // its operands are right as the model has them
-    }
-    consider_places(q_, search_,
-                    {.fault = "convention",
-                     .detail = fmt::format("declare rope_pairs={}", half ? "interleaved" : "half"),
-                     .axes = "",
-                     .at = {}},
-                    from);
+    // Rotated ones are made of what is right as the model has it.
+    const std::vector<std::string> operands = q_.operands();
+    if (n != "q" && n != "k" &&
+        std::any_of(operands.begin(), operands.end(),
+                    [&](const std::string& o) { return q_.replay().dumped(o); }))
+      return;
+    Candidate candidate{
+        .fault = "convention",
+        .detail = fmt::format("declare rope_pairs={}", half ? "interleaved" : "half"),
+        .axes = "",
+        .at = {}};
+    if (!search_.wants(candidate) || !moved_alike(from)) return;
+    const Places places = [&](const std::string& name, const Shape&) {
+      const bool turned = name[0] == 'q' || name[0] == 'k';
+      return turned ? std::optional<std::function<std::size_t(std::size_t)>>(from) : std::nullopt;
+    };
+    if (right_if_declared(q_, places)) consider_places(q_, search_, std::move(candidate), from);
+  }
+
+  /// Whether the value is right with its elements in other places.
+  template <class From>
+  bool moved_alike(From&& from) const {
+    for (int chip = 0; chip < q_.chips(); ++chip)
+      for (std::size_t i = 0; i < q_.elements(); ++i)
+        if (!q_.fits(chip, i, q_.expected_at(from(q_.global(chip, i))), std::nullopt)) return false;
+    return true;
   }
 
   /// Each head holds what belongs to another one.
@@ -343,7 +303,8 @@ class Attention {
                     });
   }
 
-  /// Whether the output is right with heads in this order.
+  /// Whether all that has to do with heads is right in this order, of kv heads, too, where each
+  /// query head has its own.
   bool right_in(const std::vector<std::size_t>& held) const {
     if (q_.raw()) return false;
     // An operand with heads is right as the model has them.
@@ -353,14 +314,21 @@ class Attention {
         return false;
     const std::string output = id(q_.config().block == Block::serial ? "attn_out" : "block_out");
     if (!q_.replay().dumped(id("attn")) || !q_.replay().dumped(output)) return false;
-    const bounds::Carried& attn = q_.replay().value(id("attn"));
-    bounds::Carried ours = attn;
-    const auto Q = at(q_.config().Q), H = held.size();
-    for (std::size_t g = 0; g < attn.size(); ++g) {
-      const std::size_t h = g / Q % H;
-      ours.center[g + held[h] * Q - h * Q] = attn.center[g];
-    }
-    return follows(q_, output, {{id("attn"), ours}});
+    const bool all = q_.config().K == q_.config().H;
+    return right_if_declared(
+        q_,
+        [&](const std::string& name,
+            const Shape& shape) -> std::optional<std::function<std::size_t(std::size_t)>> {
+          const std::string_view dims = value_row(name)->dims;
+          const std::size_t d = dims.find_first_of(all ? "HK" : "H");
+          if (d == dims.npos) return std::nullopt;
+          std::size_t inner = 1;
+          for (std::size_t e = d + 1; e < shape.size(); ++e) inner *= at(shape[e]);
+          return [&held, inner](std::size_t g) {
+            const std::size_t h = g / inner % held.size();
+            return g + held[h] * inner - h * inner;
+          };
+        });
   }
 
   const Question& q_;

@@ -149,6 +149,30 @@ std::vector<int> chunks_held(const Question& q, std::size_t d, int n) {
   return moved ? held : std::vector<int>();
 }
 
+/// Whether the operands are cut over these axes in this order, as the dump declares them.
+Site site_of_cut(const Question& q, char letter, const Axes& axes) {
+  Site site = Site::unknown;
+  for (const std::string& operand : q.operands())
+    if (const auto declared = q.declared_axes_of(operand, letter); declared && !declared->empty()) {
+      if (*declared == axes) return Site::declared;
+      if (declared->sorted() == axes.sorted()) site = Site::none;
+    }
+  return site;
+}
+
+/// Chunks are put together as if they were cut over `by`, and are cut over `cut`.
+std::string gathered_words(const Question& q, char letter, const Axes& by, const Axes& cut) {
+  std::string words = fmt::format("{0} is gathered as {0}_{1}; right is {0}_{2}", letter,
+                                  by.to_string(), cut.to_string());
+  // Of axes of one size the two orders are each other's inverse, and the same.
+  bool inverse = true;
+  for (int p = 0; p < q.torus().size(by); ++p)
+    inverse = inverse && q.torus().block(with_block(q.torus(), 0, by, p), cut) ==
+                             q.torus().block(with_block(q.torus(), 0, cut, p), by);
+  if (inverse && site_of_cut(q, letter, cut) != Site::declared) words += ", or the other way round";
+  return words;
+}
+
 /// Chunks of a dim that was gathered: each chip has all.
 void try_gathered_chunks(const Question& q, Search& search) {
   for (std::size_t d = 0; d < q.rank(); ++d)
@@ -158,30 +182,32 @@ void try_gathered_chunks(const Question& q, Search& search) {
       if (list.has_any(q.layout().dims()[d].axes) || q.local_shape()[d] % n != 0) continue;
       const std::int64_t length = q.local_shape()[d] / n;
       const auto chunk = [&](std::string_view fault, const std::string& detail, int parameters,
-                             auto of) {
+                             auto of, Site site = Site::declared) {
         search.consider({.fault = fault,
                          .detail = detail,
                          .axes = list.sorted().to_string(),
                          .parameters = parameters,
-                         .at = [&q, d, length, of](int chip, std::size_t local) {
-                           Index i = q.index(local);
-                           const int from = of(chip, static_cast<int>(i[d] / length));
-                           if (from < 0) return bounds::Evaluated{};
-                           i[d] = from * length + i[d] % length;
-                           const Index begin = q.offset(q.layout(), chip);
-                           for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
-                           return q.expected_at(q.flat(i));
-                         }});
+                         .at =
+                             [&q, d, length, of](int chip, std::size_t local) {
+                               Index i = q.index(local);
+                               const int from = of(chip, static_cast<int>(i[d] / length));
+                               if (from < 0) return bounds::Evaluated{};
+                               i[d] = from * length + i[d] % length;
+                               const Index begin = q.offset(q.layout(), chip);
+                               for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
+                               return q.expected_at(q.flat(i));
+                             },
+                         .site = site});
       };
       const char letter = q.layout().dims()[d].letter;
       for (const Axes& other : q.lists())
         if (other != list && other.sorted() == list.sorted())
-          chunk("axes in another order",
-                fmt::format("{} is gathered as {}_{}; right is {}_{}", letter, letter,
-                            other.to_string(), letter, list.to_string()),
-                list.size(), [&q, list, other](int, int p) {
-                  return q.torus().block(with_block(q.torus(), 0, list, p), other);
-                });
+          chunk(
+              "axes in another order", gathered_words(q, letter, list, other), list.size(),
+              [&q, list, other](int, int p) {
+                return q.torus().block(with_block(q.torus(), 0, list, p), other);
+              },
+              site_of_cut(q, letter, other));
       const std::string where =
           fmt::format("the chunks of {} over {} are ", letter, list.to_string());
       for (const Order& order : orders(n))
@@ -213,6 +239,40 @@ void try_gathered_chunks(const Question& q, Search& search) {
     }
 }
 
+/// A dim that is dealt to the chips in turn, in place of cut into blocks.
+void try_round_robin(const Question& q, Search& search) {
+  for (std::size_t d = 0; d < q.rank(); ++d) {
+    const char letter = q.layout().dims()[d].letter;
+    if (letter == 'H' || letter == 'K') continue;  // orders of heads
+    const Axes axes = significant(q.layout().dims()[d].axes, q.torus());
+    for (const Axes& list : q.lists()) {
+      // Of a whole value by any axes.
+      if (q.whole() ? list != list.sorted() : list != axes) continue;
+      const std::int64_t n = q.torus().size(list), extent = q.shape()[d];
+      const std::int64_t length = (extent + n - 1) / n;
+      for (std::int64_t piece = 1; piece < length; ++piece) {
+        if (length % piece != 0) continue;
+        search.consider(
+            {.fault = "chunks in another order",
+             .detail = fmt::format("{} is dealt round-robin over {}, {} at a time, not in blocks",
+                                   letter, list.to_string(), piece),
+             .axes = list.sorted().to_string(),
+             .parameters = list.size() * 100 + static_cast<int>(piece),
+             .at = [&q, d, n, length, piece, extent](int chip, std::size_t local) {
+               Index i = q.index(local);
+               const Index begin = q.offset(q.layout(), chip);
+               for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
+               const std::int64_t owner = i[d] / length, place = i[d] % length;
+               i[d] = (place / piece * n + owner) * piece + place % piece;
+               // Behind the last one there is padding.
+               if (i[d] >= extent) return bounds::Evaluated{0.0, bounds::kInfinity, 0.0};
+               return q.expected_at(q.flat(i));
+             }});
+      }
+    }
+  }
+}
+
 /// All chips of a group hold the block of one of them; or a chip that of whichever fits.
 void try_other_chips(const Question& q, Search& search) {
   const Axes used = q.layout().used();
@@ -240,9 +300,13 @@ void try_other_chips(const Question& q, Search& search) {
     int from = -1;
     for (int other = 0; other < q.chips() && from < 0; ++other) {
       bool all = true;
-      for (std::size_t i = 0; i < q.elements() && all; ++i)
-        all = q.fits(chip, i, q.expected_at(q.global(other, i)), std::nullopt);
-      if (all) from = other;
+      bool any = false;
+      for (std::size_t i = 0; i < q.elements() && all; ++i) {
+        const bounds::Evaluated there = q.expected_at(q.global(other, i));
+        any = any || (!q.padded(chip, i) && !open(there));
+        all = q.fits(chip, i, there, std::nullopt);
+      }
+      if (all && any) from = other;
     }
     if (from < 0) return;
     source.back() = from;
@@ -346,6 +410,7 @@ void try_blocks(const Question& q, Search& search) {
             try_all_to_all(q, search, a, b, list);
   }
   try_gathered_chunks(q, search);
+  try_round_robin(q, search);
   if (!q.whole()) try_other_chips(q, search);
 }
 

@@ -20,6 +20,13 @@ struct Source {
   bool unrotated = false;
 };
 
+/// What is right, as far as something is said of it.
+std::shared_ptr<const bounds::Carried> opened(const Question& q) {
+  bounds::Carried right = q.expected();
+  for (std::size_t i = 0; i < right.size(); ++i) right.set(i, q.expected_at(i));
+  return std::make_shared<const bounds::Carried>(std::move(right));
+}
+
 class Caches {
  public:
   Caches(const Question& q, Search& search)
@@ -31,6 +38,8 @@ class Caches {
         cells_(B_ * M_) {}
 
   void run() {
+    // Slots that are dealt to chips in another order are all there.
+    if (search_.explained_everywhere()) return;
     // Chips that have the right slots say nothing of those that have not.
     for (int chip = 0; chip < q_.chips(); ++chip)
       for (std::size_t i = 0; !q_.right(chip) && i < q_.elements(); ++i)
@@ -77,9 +86,9 @@ class Caches {
   }
 
   std::shared_ptr<const bounds::Carried> value(const std::string& id) {
-    if (!q_.replay().dumped(id)) return nullptr;
+    if (!q_.source(id)) return nullptr;
     auto& known = values_[id];
-    if (known == nullptr) known = std::make_shared<const bounds::Carried>(q_.replay().value(id));
+    if (known == nullptr) known = std::make_shared<const bounds::Carried>(q_.value(id));
     return known;
   }
 
@@ -88,6 +97,8 @@ class Caches {
     const auto one = [&](std::string words, std::shared_ptr<const bounds::Carried> tensor,
                          std::size_t begin, bool unrotated = false) {
       if (found || (tensor != nullptr && begin + width_ > tensor->size())) return;
+      // What stands in padding comes from nowhere.
+      if (tensor != nullptr && open({tensor->center[begin], tensor->radius[begin], 0.0})) return;
       Source s{std::move(words), std::move(tensor), begin, unrotated};
       if (holds(b * M_ + m, s)) found = std::move(s);
     };
@@ -100,13 +111,18 @@ class Caches {
     const std::string other = q_.name() == "k_cache" ? "v_cache" : "k_cache";
     const auto add = [&](std::string_view name, std::int64_t layer, const std::string& words,
                          bool unrotated = false) {
-      const std::string id = checkpoint_id(pass.name, layer, name);
+      const bool cache = name.ends_with("_cache");
+      std::string id = checkpoint_id(pass.name, layer, name);
+      // A cache that is made later is so far that of the pass before.
+      if (cache && !q_.source(id) && !pass.previous.empty())
+        id = checkpoint_id(pass.previous, layer, name);
       const auto tensor = value(id);
       if (tensor == nullptr) return;
-      const bool cache = name.ends_with("_cache");
+      const std::size_t M = at(tensor->shape[1]);
+      if (cache && m >= M) return;
       // The slot of the row's first token: those of its prefix are elsewhere.
       const std::int64_t start = q_.replay().position(pass, b, 0) - pass.prefix.length;
-      if (cache) return one(words + id, tensor, (b * M_ + m) * width_);
+      if (cache) return one(words + id, tensor, (b * M + m) * width_);
       const auto token = static_cast<std::int64_t>(m) - start;
       if (token >= 0 && token < pass.L)
         one(words + id, tensor, (b * at(pass.L) + at(token)) * width_, unrotated);
@@ -132,8 +148,7 @@ class Caches {
   Search& search_;
   std::size_t B_, M_, width_;
   std::vector<std::vector<std::pair<int, std::size_t>>> cells_;  // their elements
-  std::shared_ptr<const bounds::Carried> expected_ =
-      std::make_shared<const bounds::Carried>(q_.expected());
+  std::shared_ptr<const bounds::Carried> expected_ = opened(q_);
   std::map<std::string, std::shared_ptr<const bounds::Carried>> values_;
 };
 

@@ -27,8 +27,7 @@ Term term_of(const Question& q, std::string operand, std::string matrix) {
     t.extents.push_back(w.shape[at(d)]);
     t.width *= at(w.shape[at(d)]);
   }
-  t.x = std::make_shared<const bounds::Carried>(
-      q.replay().value(checkpoint_id(p.pass, p.layer, t.operand)));
+  t.x = std::make_shared<const bounds::Carried>(q.value(checkpoint_id(p.pass, p.layer, t.operand)));
   t.w = columns_of(w, t.width);
   return t;
 }
@@ -93,7 +92,7 @@ Contraction unembedding(const Question& q) {
   Contraction c;
   Term t{.operand = "final_norm", .matrix = matrix, .letters = "E", .extents = {table.shape[1]}};
   t.width = at(table.shape[1]);
-  const bounds::Carried& x = q.replay().value(q.operands()[0]);
+  const bounds::Carried& x = q.value(q.operands()[0]);
   t.x = std::make_shared<const bounds::Carried>(x);
   t.w = columns_of(table, t.width, true);
   c.columns = at(table.shape[0]);
@@ -161,7 +160,7 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
   }
   bounds::Declared declared = by;
   declared.folded += static_cast<int>(more);
-  bounds::Evaluated v = sum.value(declared);
+  bounds::Evaluated v = added(sum, declared);
   const double unit = by.operations.unit + 0x1p-53, kept = bounds::unit_of(by.sums);
   if (!scales.empty()) {
     v.center *= scales[column];
@@ -176,6 +175,12 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
     v.center += bias;
   }
   return v;
+}
+
+bounds::Evaluated Contraction::added(const bounds::CarriedSum& sum,
+                                     const bounds::Declared& by) const {
+  const bounds::Number v = sum.value(by);
+  return {v.center, likely ? v.likely : v.worst, 0.0};
 }
 
 bounds::Evaluated Contraction::at(std::size_t global, const bounds::Declared& by) const {
@@ -193,7 +198,7 @@ bounds::Evaluated Contraction::summand(std::size_t global, std::size_t t,
     if (block[k] == which && (term.x->center[i] != 0 || term.x->radius[i] != 0))
       sum.add(term.x->center[i], (*term.w)[column * term.width + k], term.x->radius[i]);
   }
-  return sum.value(by);
+  return added(sum, by);
 }
 
 namespace {
@@ -223,6 +228,7 @@ std::optional<Contraction> contraction_of(const Question& q) {
     c->scales.clear();
     c->biases.clear();
   }
+  if (c) c->likely = q.likely();
   return c;
 }
 

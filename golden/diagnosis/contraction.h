@@ -35,7 +35,7 @@ struct Contraction {
   std::vector<std::size_t> rows;  ///< of x, of each row of the value
   std::vector<double> scales;     ///< of each column; empty where there are none
   std::vector<Bias> biases;
-  bool of_logits = false;
+  bool likely = false;  ///< whether likely bounds of sums are taken, or those that always hold
 
   /// How often each product and each bias is counted: of term t's contracted index k
   /// counts[t][block[t][k]], or once where counts[t] is empty.
@@ -45,6 +45,8 @@ struct Contraction {
     std::vector<int> of_biases;
   };
   bounds::Evaluated at(std::size_t global, const Counts& counts, const bounds::Declared& by) const;
+  /// A sum of products as it is added up.
+  bounds::Evaluated added(const bounds::CarriedSum& sum, const bounds::Declared& by) const;
   /// As it must be.
   bounds::Evaluated at(std::size_t global, const bounds::Declared& by) const;
   /// Of one term, the summand of a block without scale or bias.

@@ -15,12 +15,39 @@ void try_of_chips(const Question& question, Search& search) {
   try_norms(question, search);
 }
 
+void try_as_given(const Question& question, Search& search) {
+  try_of_chips(question, search);
+  try_weight_blocks(question, search);
+  try_addends(question, search);
+  try_operands(question, search);
+  try_masks(question, search);
+  try_attention(question, search);
+  if (!question.raw()) try_scales(question, search);
+  try_caches(question, search);
+  try_rounding(question, search);
+}
+
+/// What explains the value must be true of others of its name, too, or is of this place alone.
+void hold_against(bounds::Replay& replay, const std::vector<Wrong>& others, Search& search) {
+  const std::vector<std::string> names = search.names();
+  if (names.empty()) return;
+  for (const Wrong& other : others) {
+    const Question question(replay, other);
+    Search tried(question, names);
+    try_as_given(question, tried);
+    if (!question.right()) try_fitted_sums(question, tried);
+    search.see(question, tried.trials());
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& faults() {
-  // In the order in which those that explain a value are listed: what only moves blocks first, then
+  // In the order in which those that explain a value are listed: what was not made at all, what
+  // only moves blocks, then
   // what changes sums, operands, functions, and at last what rounds.
-  static const std::vector<std::string> kinds{"convention",
+  static const std::vector<std::string> kinds{"never written",
+                                              "convention",
                                               "axes in another order",
                                               "chunks in another order",
                                               "another chip's block",
@@ -46,18 +73,15 @@ const std::vector<std::string>& faults() {
   return kinds;
 }
 
-std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong) {
+std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong,
+                                 const std::vector<Wrong>& others) {
   const Question question(replay, wrong);
   if (question.right()) return {};
   Search search(question);
-  try_of_chips(question, search);
-  try_weight_blocks(question, search);
-  try_addends(question, search);
-  try_operands(question, search);
-  try_attention(question, search);
-  if (!question.raw()) try_scales(question, search);
-  try_caches(question, search);
-  try_rounding(question, search);
+  // What is not there at all equals whatever else is not.
+  try_never_written(question, search);
+  if (search.explained()) return search.ranked();
+  try_as_given(question, search);
   std::deque<Question> cuts;
   if (question.whole() && !search.explained())
     for (std::size_t d = 0; d < question.rank(); ++d)
@@ -71,6 +95,7 @@ std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong) {
     search.turn_back(question);
     try_fitted_sums(question, search);
   }
+  hold_against(replay, others, search);
   return search.ranked();
 }
 

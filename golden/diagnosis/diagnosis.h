@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,6 +28,13 @@ struct Wrong {
   /// Elements of the value, row-major, that nothing is said of: whatever a shard holds there, it
   /// neither is wrong nor explains anything. Empty: none.
   std::vector<bool> padding = {};
+  /// What stands in masked slots of score and exp means nothing, of this value as of others.
+  bool masked_any = false;
+  /// Whether a value of the dump is what follows from its own operands: no other explains a wrong
+  /// one by being in its place. None: all are.
+  std::function<bool(const std::string& id)> sound = {};
+  /// Only the likely bounds exclude it (docs/bounds.md section 7): then they are what is held.
+  bool unlikely = false;
 };
 
 /// One explanation: what the value would be if this had been done.
@@ -38,15 +46,20 @@ struct Hypothesis {
   bool explains = false;
   /// The largest difference from the prediction, over the root mean square of what was expected.
   double residual = 0.0;
+  /// The same over the largest difference from what was expected: what it leaves unexplained.
+  double left = 0.0;
 };
 
 /// The kinds of faults that are tried, in the order of the documentation.
 const std::vector<std::string>& faults();
 
 /// Replays the step under every fault that its kind of value can have. Those that explain it,
-/// simplest first; or, where nothing does, the nearest five by residual, as far as they are nearer
-/// than no fault. Throws what replay.expected throws, and Error("diagnosis_c1", ...) where layout,
-/// torus and shards do not fit the value.
-std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong);
+/// simplest first; or, where nothing does, the nearest five by residual, as far as they leave at
+/// most a tenth of the difference. `others`: later values of the same name, right or wrong; of what
+/// explains the value, that comes first which holds of them, too, and what they refute is left out
+/// where something holds. Throws what replay.expected throws, and Error("diagnosis_c1", ...) where
+/// layout, torus and shards do not fit a value.
+std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong,
+                                 const std::vector<Wrong>& others = {});
 
 }  // namespace shardproof::diagnosis

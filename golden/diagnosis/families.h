@@ -6,6 +6,8 @@ namespace shardproof::diagnosis {
 
 // Each tries the faults of its kind that the value can have.
 
+/// What holds one number where a value should be.
+void try_never_written(const Question& question, Search& search);
 /// Which block of the right value a chip holds, and in what order.
 void try_blocks(const Question& question, Search& search);
 /// Which block of a weight meets which block of its operand.
@@ -19,7 +21,9 @@ void try_fitted_sums(const Question& question, Search& search);
 void try_addends(const Question& question, Search& search);
 /// Other matrices, other layers' and passes' values, other functions.
 void try_operands(const Question& question, Search& search);
-/// Positions, masks, heads.
+/// Which keys a query sees.
+void try_masks(const Question& question, Search& search);
+/// Positions, heads, channels.
 void try_attention(const Question& question, Search& search);
 /// Gains, statistics, and constants that scale.
 void try_norms(const Question& question, Search& search);

@@ -12,11 +12,16 @@
 #include "weights/softmax.h"
 
 namespace shardproof::diagnosis {
+namespace {
+
+bounds::Evaluated worst(const bounds::Number& v) { return {v.center, v.worst, 0.0}; }
+
+}  // namespace
 
 NormRow::NormRow(const Question& q)
     : q_(&q),
       E_(static_cast<std::size_t>(q.config().E)),
-      x_(&q.replay().value(q.operands()[0])),
+      x_(&q.value(q.operands()[0])),
       gain_(q.weight(q.weight_id(q.name()))),
       bias_(q.weight(q.weight_id(q.name() + "_bias"))),
       centered_(q.config().norm == Norm::layernorm) {}
@@ -24,7 +29,7 @@ NormRow::NormRow(const Question& q)
 NormRow::Statistics NormRow::statistics(std::size_t row,
                                         const std::function<bool(std::size_t)>& part,
                                         double extent) const {
-  const bounds::Declared& d = q_->replay().declared();
+  const bounds::Declared& d = q_->declared();
   const double unit = d.operations.unit + 0x1p-53;
   Statistics s;
   s.extent = extent;
@@ -32,7 +37,7 @@ NormRow::Statistics NormRow::statistics(std::size_t row,
     bounds::CarriedSum sum;
     for (std::size_t e = 0; e < E_; ++e)
       if (part(e)) sum.add(x_->center[row * E_ + e], 1.0, x_->radius[row * E_ + e]);
-    s.mu = sum.value(d);
+    s.mu = worst(sum.value(d));
     s.mu.center /= extent;
     s.mu.radius = s.mu.radius / extent + (unit + bounds::unit_of(d.sums)) * std::abs(s.mu.center);
   }
@@ -44,12 +49,12 @@ NormRow::Statistics NormRow::statistics(std::size_t row,
         x_->radius[row * E_ + e] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
     squares.add(c, c, r, r);
   }
-  s.ss = squares.value(d);
+  s.ss = worst(squares.value(d));
   return s;
 }
 
 bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
-  const bounds::Declared& d = q_->replay().declared();
+  const bounds::Declared& d = q_->declared();
   const double unit = d.operations.unit + 0x1p-53, eps = eps_of_norms(q_->config());
   const double c = x_->center[global] - s.mu.center;
   const double r = x_->radius[global] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);

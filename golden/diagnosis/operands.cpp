@@ -16,7 +16,7 @@ using Columns = std::shared_ptr<const std::vector<double>>;
 
 void consider_sum(const Question& q, Search& search, Candidate candidate, Contraction changed) {
   candidate.at = q.logical([&q, c = std::make_shared<const Contraction>(std::move(changed))](
-                               std::size_t g) { return c->at(g, q.replay().declared()); });
+                               std::size_t g) { return c->at(g, q.declared()); });
   search.consider(std::move(candidate));
 }
 
@@ -105,19 +105,8 @@ void try_other_matrices(const Question& q, Search& search, const Contraction& c)
   }
 }
 
-/// Whether a value comes after this one in its layer: it may be made of it.
-bool comes_after(const Question& q, const bounds::Replay::Place& other) {
-  const bounds::Replay::Place& own = q.place();
-  if (other.pass != own.pass || other.layer != own.layer) return false;
-  for (const CheckpointSpec& spec : checkpoint_specs(q.config())) {
-    if (spec.name == own.name) return true;
-    if (spec.name == other.name) return false;
-  }
-  return false;
-}
-
-/// The values of the dump by other names that have the shape of `like`, in this pass or layer.
-std::vector<std::string> dumped_like(const Question& q, const Shape& like) {
+/// The values of the dump that this one may come from and that have the shape of `like`.
+std::vector<std::string> sources_like(const Question& q, const Shape& like) {
   std::vector<std::string> ids;
   for (const PassPlan& pass : q.replay().passes())
     for (const CheckpointSpec& spec : checkpoint_specs(q.config()))
@@ -125,7 +114,7 @@ std::vector<std::string> dumped_like(const Question& q, const Shape& like) {
         const Shape shape =
             shape_of(spec.dims, q.config(), extents_of(pass, *value_row(spec.name)));
         const std::string id = checkpoint_id(pass.name, layer, spec.name);
-        if (!spec.integer && shape == like && q.replay().dumped(id)) ids.push_back(id);
+        if (!spec.integer && shape == like && q.source(id)) ids.push_back(id);
       }
   return ids;
 }
@@ -134,13 +123,12 @@ void try_other_operands(const Question& q, Search& search, const Contraction& c)
   for (std::size_t t = 0; t < c.terms.size(); ++t) {
     const std::string own = checkpoint_id(q.place().pass, q.place().layer, c.terms[t].operand);
     if (c.terms[t].operand == "ids") continue;
-    for (const std::string& id : dumped_like(q, c.terms[t].x->shape)) {
-      if (id == own || id == q.id()) continue;
+    for (const std::string& id : sources_like(q, c.terms[t].x->shape)) {
+      if (id == own) continue;
       const bounds::Replay::Place at = q.replay().place_of(id);
-      if (comes_after(q, at)) continue;
       if (at.pass != q.place().pass && at.name != c.terms[t].operand) continue;
       Contraction other = c;
-      other.terms[t].x = std::make_shared<const bounds::Carried>(q.replay().value(id));
+      other.terms[t].x = std::make_shared<const bounds::Carried>(q.value(id));
       consider_sum(q, search,
                    {.fault = "another layer's or pass's value",
                     .detail = fmt::format("made of {}, not of {}", id, own),
@@ -156,18 +144,17 @@ void try_other_values(const Question& q, Search& search) {
   const std::string& n = q.name();
   const bool by_name =
       n == "q_rot" || n == "k_rot" || n == "hidden" || n == "k_cache" || n == "v_cache";
-  for (const std::string& id : dumped_like(q, q.shape())) {
+  for (const std::string& id : sources_like(q, q.shape())) {
     const bounds::Replay::Place at = q.replay().place_of(id);
-    if (comes_after(q, at)) continue;
-    if (id == q.id() || (at.name != n && (by_name || at.pass != q.place().pass))) continue;
-    const bool swapped = (n == "gate" && at.name == "up") || (n == "up" && at.name == "gate");
+    if (at.name != n && (by_name || at.pass != q.place().pass)) continue;
+    const bool swapped = n == "up" && at.name == "gate";
     search.consider({.fault = swapped && at.layer == q.place().layer
                                   ? "gate and up swapped"
                                   : "another layer's or pass's value",
                      .detail = "holds " + id,
                      .axes = "",
                      .parameters = (at.name == n ? 0 : 5) + (at.pass == q.place().pass ? 0 : 1),
-                     .at = q.logical(q.replay().value(id))});
+                     .at = q.logical(q.value(id))});
   }
 }
 
@@ -176,7 +163,7 @@ void try_functions(const Question& q, Search& search) {
   const auto id = [&](std::string_view name) {
     return checkpoint_id(q.place().pass, q.place().layer, name);
   };
-  const bounds::Carried gate = q.replay().value(id("gate"));
+  const bounds::Carried gate = q.value(id("gate"));
   const bool gated = model.ffn == Ffn::swiglu || model.ffn == Ffn::geglu;
   const auto candidate = [&](std::string detail, int parameters) {
     return Candidate{.fault = "gate and up swapped",
@@ -185,7 +172,7 @@ void try_functions(const Question& q, Search& search) {
                      .parameters = parameters,
                      .at = {}};
   };
-  const bounds::Declared& by = q.replay().declared();
+  const bounds::Declared& by = q.declared();
   const auto activated = [&q, &by](const bounds::Carried& x, std::size_t g) {
     bounds::Evaluated w =
         bounds::activation(q.config().ffn, q.config().softmax, x.center[g], by.operations);
@@ -218,7 +205,7 @@ void try_functions(const Question& q, Search& search) {
     search.consider(std::move(c));
     return;
   }
-  const bounds::Carried up = q.replay().value(id("up"));
+  const bounds::Carried up = q.value(id("up"));
   consider_change(q, search, candidate("hidden is act(up)·gate", 1),
                   {.values = {{id("gate"), up}, {id("up"), gate}}});
   bounds::Carried product(gate.shape);

@@ -5,16 +5,24 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <tuple>
 
-#include "golden/bounds/tightness.h"
+#include "golden/bounds/fit.h"
 #include "golden/compare/block_map.h"
 #include "golden/diagnosis/chips.h"
+#include "golden/row_padding.h"
 #include "weights/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// The values of a pass, as one is made of another.
+constexpr std::string_view kRun[] = {
+    "embed", "norm",   "q",       "k",         "v",    "q_rot",      "k_rot", "k_cache", "v_cache",
+    "score", "max",    "exp",     "denom",     "attn", "attn_out",   "mid",   "norm2",   "gate",
+    "up",    "hidden", "ffn_out", "block_out", "out",  "final_norm", "logits"};
 
 /// Every list of distinct axes that have more than one chip, short ones first.
 std::vector<Axes> lists_of(const Torus& torus) {
@@ -44,14 +52,24 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
       summed_(wrong.layout.partial()),
       raw_(wrong.raw),
       layouts_(wrong.layouts),
+      masked_any_(wrong.masked_any),
+      likely_(wrong.unlikely),
+      sound_(wrong.sound),
       padding_(wrong.padding),
+      values_(std::make_shared<std::map<std::string, bounds::Carried>>()),
       expected_(std::make_shared<const bounds::Carried>(right_of(replay, wrong.id, wrong.raw))),
-      format_(wrong.raw ? replay.declared().unstored() : replay.format_of(place_.name)),
+      format_(wrong.raw ? replay.declared(place_).unstored() : replay.format_at(place_)),
       shards_(wrong.shards),
       lists_(lists_of(wrong.torus)) {
+  if (likely_) expected_ = std::make_shared<const bounds::Carried>(expected_->with_likely_radius());
   if (!padding_.empty() && std::ssize(padding_) != element_count(shape()))
     throw Error("diagnosis_c1", fmt::format("{} has {} elements, not {}", id_,
                                             element_count(shape()), padding_.size()));
+  if (masked_any_ && !raw_) {
+    const std::vector<bool> more = unspoken(place_, shape());
+    padding_.resize(at(element_count(shape())), false);
+    for (std::size_t i = 0; i < more.size(); ++i) padding_[i] = padding_[i] || more[i];
+  }
   if (!judged_divides(layout_, shape(), torus_))
     throw Error("diagnosis_c1", fmt::format("{} cannot have the layout {} on {}", id_,
                                             wrong.layout.to_string(), torus_.to_string()));
@@ -129,8 +147,47 @@ void Question::place_shards() {
     if (list == list.sorted()) sets_.push_back(list);
 }
 
+std::vector<bool> Question::unspoken(const bounds::Replay::Place& of, const Shape& shape) const {
+  const PassPlan& pass = replay_->pass(of.pass);
+  std::vector<bool> none = padding_in_trace(value_row(of.name)->dims, shape, false, pass);
+  if (!masked_any_ || (of.name != "score" && of.name != "exp")) return none;
+  none.resize(at(element_count(shape)), false);
+  const std::size_t L = at(shape[1]), H = at(shape[2]), M = at(shape[3]);
+  for (std::size_t n = 0; n < none.size() / std::max<std::size_t>(M, 1); ++n)
+    for (std::size_t m = replay_->visible(pass, n / H / L, n / H % L); m < M; ++m)
+      none[n * M + m] = true;
+  return none;
+}
+
+const bounds::Carried& Question::value(const std::string& id) const {
+  if (const auto known = values_->find(id); known != values_->end()) return known->second;
+  const bounds::Carried& plain = replay_->value(id);
+  const std::vector<bool> none = unspoken(replay_->place_of(id), plain.shape);
+  if (none.empty()) return plain;
+  bounds::Carried opened = plain;
+  for (std::size_t i = 0; i < none.size(); ++i)
+    if (none[i]) opened.set(i, bounds::Evaluated{0.0, bounds::kInfinity, 0.0});
+  return values_->emplace(id, std::move(opened)).first->second;
+}
+
+bool Question::source(const std::string& id) const {
+  if (!replay_->dumped(id) || id == id_ || (sound_ && !sound_(id))) return false;
+  const auto place_in_run = [&](const bounds::Replay::Place& p) {
+    std::int64_t pass = 0;
+    while (replay_->passes()[at(pass)].name != p.pass) ++pass;
+    const auto name = std::find(std::begin(kRun), std::end(kRun), p.name) - std::begin(kRun);
+    const bool head = p.name == "final_norm" || p.name == "logits";
+    return std::make_tuple(pass, head ? config().layers : p.layer, name);
+  };
+  return place_in_run(replay_->place_of(id)) < place_in_run(place_);
+}
+
 std::optional<Axes> Question::declared_axes(const std::string& operand, char letter) const {
-  const auto found = layouts_.find(checkpoint_id(place_.pass, place_.layer, operand));
+  return declared_axes_of(checkpoint_id(place_.pass, place_.layer, operand), letter);
+}
+
+std::optional<Axes> Question::declared_axes_of(const std::string& id, char letter) const {
+  const auto found = layouts_.find(id);
   if (found == layouts_.end() || found->second.letters().find(letter) == std::string::npos)
     return std::nullopt;
   return significant(found->second.axes(letter), torus_);
@@ -181,7 +238,7 @@ Prediction Question::logical(bounds::Carried tensor) const {
   return [this, t = std::make_shared<const bounds::Carried>(std::move(tensor))](
              int chip, std::size_t local) -> bounds::Evaluated {
     const std::size_t g = global(chip, local);
-    return {t->center[g], t->radius[g], 0.0};
+    return {t->center[g], likely_ ? t->likely[g] : t->radius[g], 0.0};
   };
 }
 
@@ -191,56 +248,11 @@ Prediction Question::logical(std::function<bounds::Evaluated(std::size_t)> eleme
   };
 }
 
-std::vector<std::string> Question::operands() const {
-  const ModelConfig& c = config();
-  const bool serial = c.block == Block::serial, turns = rotates(c);
-  const bool gated = c.ffn == Ffn::swiglu || c.ffn == Ffn::geglu;
-  const auto id = [&](std::string_view name) {
-    return checkpoint_id(place_.pass, place_.layer, name);
-  };
-  const auto before = [&] {
-    return place_.layer == 0 ? id("embed") : checkpoint_id(place_.pass, place_.layer - 1, "out");
-  };
-  const std::string& n = name();
-  if (n == "norm") return {before()};
-  if (n == "norm2") return {id("mid")};
-  if (n == "final_norm") return {checkpoint_id(place_.pass, c.layers - 1, "out")};
-  if (n == "q" || n == "k" || n == "v") return {id("norm")};
-  if (n == "gate" || n == "up") return {id(serial ? "norm2" : "norm")};
-  if (n == "q_rot") return {id("q")};
-  if (n == "k_rot") return {id("k")};
-  if (n == "k_cache" || n == "v_cache") {
-    const std::string& previous = replay_->pass(place_.pass).previous;
-    std::vector<std::string> ids{id(n == "v_cache" ? "v" : turns ? "k_rot" : "k")};
-    if (!previous.empty()) ids.push_back(checkpoint_id(previous, place_.layer, n));
-    return ids;
-  }
-  // Attention reads the prefixes' caches, too.
-  const auto with_prefix = [&](std::vector<std::string> ids, std::string_view cache) {
-    ids.push_back(id(cache));
-    if (const PassPlan* const filled = replay_->prefix_of(replay_->pass(place_.pass)))
-      ids.push_back(checkpoint_id(filled->name, place_.layer, cache));
-    return ids;
-  };
-  if (n == "score") return with_prefix({id(turns ? "q_rot" : "q")}, "k_cache");
-  if (n == "max") return {id("score")};
-  if (n == "exp") return {id("score"), id("max")};
-  if (n == "denom") return {id("exp")};
-  if (n == "attn") return with_prefix({id("exp"), id("denom")}, "v_cache");
-  if (n == "hidden") return gated ? std::vector{id("gate"), id("up")} : std::vector{id("gate")};
-  if (n == "attn_out") return {id("attn")};
-  if (n == "ffn_out") return {id("hidden")};
-  if (n == "block_out") return {id("attn"), id("hidden")};
-  if (n == "mid") return {before(), id("attn_out")};
-  if (n == "out")
-    return serial ? std::vector{id("mid"), id("ffn_out")} : std::vector{before(), id("block_out")};
-  if (n == "logits") return {id("final_norm")};
-  return {};  // embed: of ids alone
-}
+std::vector<std::string> Question::operands() const { return replay_->operands(id_); }
 
 bounds::Carried Question::under(const Change& change) const {
   bounds::Replay other(change.weights ? *change.weights : replay_->weights(), *replay_);
-  for (const std::string& operand : operands()) other.assume(operand, replay_->value(operand));
+  for (const std::string& operand : operands()) other.assume(operand, value(operand));
   for (const auto& [id, value] : change.values) other.assume(id, value);
   if (change.pass) other.assume(*change.pass);
   if (change.declared) other.assume(*change.declared);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,6 +25,12 @@ using Prediction = std::function<bounds::Evaluated(int chip, std::size_t local)>
 /// A place where a fault can be, by the layouts that the dump declares: there is one; nothing is
 /// said of it; there is none.
 enum class Site { declared, unknown, none };
+
+/// Whether a prediction leaves a number open: it takes it from where nothing is said of anything,
+/// as from padding.
+inline bool open(const bounds::Evaluated& number) {
+  return !std::isfinite(number.center) || !std::isfinite(number.radius);
+}
 
 /// One fault with its parameters, not tried yet.
 struct Candidate {
@@ -55,6 +62,10 @@ class Question {
   Question(const Question& whole, const Layout& cut);
 
   bounds::Replay& replay() const { return *replay_; }
+  /// How this value is computed.
+  const bounds::Declared& declared() const { return replay_->declared(place_); }
+  /// Whether likely bounds are held against the value, in place of what holds whatever happened.
+  bool likely() const { return likely_; }
   const ModelConfig& config() const { return replay_->weights().config(); }
   const std::string& id() const { return id_; }
   const bounds::Replay::Place& place() const { return place_; }
@@ -69,6 +80,14 @@ class Question {
   /// Whether it is a contraction's sum before scales and biases.
   bool raw() const { return raw_; }
   const bounds::Carried& expected() const { return *expected_; }
+  /// Another value, as the dump has it or as it follows; open where nothing is said of it.
+  const bounds::Carried& value(const std::string& id) const;
+  /// Which elements of a value nothing is said of: padding, and masked slots where the dump says
+  /// so; empty: none.
+  std::vector<bool> unspoken(const bounds::Replay::Place& place, const Shape& shape) const;
+  /// Whether this value may come from there: the dump has it, it is earlier in the run, and it is
+  /// what it must be in its own place.
+  bool source(const std::string& id) const;
   bounds::Format format() const { return format_; }
 
   int chips() const { return static_cast<int>(shards_.size()); }
@@ -87,8 +106,10 @@ class Question {
   /// Where a chip's block begins under a layout of the value's dims.
   Index offset(const Layout& layout, int chip) const;
 
-  /// The axes that cut a dim of an operand, as the dump declares it; none where it does not.
+  /// The axes that cut a dim of an operand of the same layer, or of any value, as the dump declares
+  /// it; none where it does not.
   std::optional<Axes> declared_axes(const std::string& operand, char letter) const;
+  std::optional<Axes> declared_axes_of(const std::string& id, char letter) const;
 
   /// Whether nothing is said of what a chip has there.
   bool padded(int chip, std::size_t local) const {
@@ -102,7 +123,9 @@ class Question {
   /// Whether all of a chip is what it must be.
   bool right(int chip) const { return right_[static_cast<std::size_t>(chip)]; }
   bool right() const;
+  /// Open where nothing is said of it.
   bounds::Evaluated expected_at(std::size_t global) const {
+    if (!padding_.empty() && padding_[global]) return {0.0, bounds::kInfinity, 0.0};
     return {expected_->center[global], expected_->radius[global], 0.0};
   }
   /// The root mean square of what is expected, and whether its bounds are narrow.
@@ -147,7 +170,10 @@ class Question {
   Axes summed_;
   bool raw_;
   std::map<std::string, Layout> layouts_;
+  bool masked_any_, likely_;
+  std::function<bool(const std::string&)> sound_;
   std::vector<bool> padding_;
+  std::shared_ptr<std::map<std::string, bounds::Carried>> values_;  // with what is open
   std::shared_ptr<const bounds::Carried> expected_;
   bounds::Format format_;
   Shape local_;

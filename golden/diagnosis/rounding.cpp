@@ -23,7 +23,8 @@ bounds::Evaluated rounded(const bounds::Evaluated& v) {
 
 bounds::Carried rounded(const bounds::Carried& x) {
   bounds::Carried y = x;
-  for (std::size_t i = 0; i < x.size(); ++i) y.set(i, rounded({x.center[i], x.radius[i], 0.0}));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    y.set(i, rounded(bounds::Evaluated{x.center[i], x.radius[i], 0.0}));
   return y;
 }
 
@@ -33,7 +34,9 @@ class Rounding {
 
   void run() {
     const Format own = q_.format();
-    if (own != Format::bf16) of_result(Format::bf16, "the result is rounded to bf16", 5);
+    // Summands are rounded each for itself.
+    if (own != Format::bf16 && q_.summed().empty())
+      of_result(Format::bf16, "the result is rounded to bf16", 5);
     if (own == Format::f64 && q_.summed().empty())
       of_result(Format::f32, "the result is rounded to f32", 4);
     if (own == Format::bf16) of_result(Format::f32, "the result is not rounded to bf16", 4);
@@ -62,33 +65,31 @@ class Rounding {
                                format));
     if (format != Format::bf16) return;
     // And so is each operation before.
-    bounds::Declared by = q_.replay().declared();
+    bounds::Declared by = q_.declared();
     by.sums = Format::bf16;
-    try {
-      search_.consider(
-          candidate("sums are kept as bf16", 20, q_.logical(q_.under({.declared = by})), format));
-      by.operations = bounds::Arithmetic::of(Format::bf16, 1);
-      by.sums = q_.replay().declared().sums;
-      search_.consider(candidate("all operations are of bf16", 21,
-                                 q_.logical(q_.under({.declared = by})), format));
-      by.sums = Format::bf16;
-      search_.consider(candidate("all operations and sums are of bf16", 22,
-                                 q_.logical(q_.under({.declared = by})), format));
-    } catch (const Error& e) {
-      if (e.label() != "bounds_c1") throw;
-    }
+    of_arithmetic("sums are kept as bf16", 20, by);
+    by.operations = bounds::Arithmetic::of(Format::bf16, 1);
+    by.sums = q_.declared().sums;
+    of_arithmetic("all operations are of bf16", 21, by);
+    by.sums = Format::bf16;
+    of_arithmetic("all operations and sums are of bf16", 22, by);
+  }
+
+  void of_arithmetic(std::string detail, int parameters, const bounds::Declared& by) {
+    consider_change(q_, search_, candidate(std::move(detail), parameters, {}, Format::bf16),
+                    {.declared = by});
   }
 
   /// With the result rounded, too, or not.
   void both(const std::string& detail, int parameters, const Prediction& at) {
     search_.consider(candidate(detail, parameters, at));
-    if (q_.format() != Format::bf16)
+    if (q_.format() != Format::bf16 && q_.summed().empty())
       search_.consider(
           candidate(detail + ", and so is the result", parameters + 6, at, Format::bf16));
   }
 
   void of_sum(const Contraction& c) {
-    const auto& by = q_.replay().declared();
+    const auto& by = q_.declared();
     const auto with = [&](const std::string& detail, int parameters, bool operands, bool matrices,
                           const Contraction::Term* alone = nullptr) {
       Contraction other = c;
@@ -132,7 +133,7 @@ class Rounding {
         fmt::format("the summands over {} are rounded to bf16", list.to_string()), 10 + list.size(),
         q_.logical(
             [&q = q_, n, blocks, sum = std::make_shared<const Contraction>(c)](std::size_t g) {
-              const auto& d = q.replay().declared();
+              const auto& d = q.declared();
               bounds::Evaluated all;
               for (int r = 0; r < n; ++r) {
                 bounds::Evaluated one;
@@ -152,7 +153,7 @@ class Rounding {
             }));
     partial.axes = list.sorted().to_string();
     search_.consider(partial);
-    if (q_.format() == Format::bf16) return;
+    if (q_.format() == Format::bf16 || !q_.summed().empty()) return;
     partial.format = Format::bf16;
     partial.detail += ", and so is the result";
     partial.parameters += 6;
@@ -163,7 +164,7 @@ class Rounding {
     const std::vector<std::string> ids = q_.operands();
     Question::Change all;
     for (const std::string& id : ids) {
-      const bounds::Carried value = rounded(q_.replay().value(id));
+      const bounds::Carried value = rounded(q_.value(id));
       all.values.emplace_back(id, value);
       if (ids.size() > 1)
         of_change(id.substr(id.rfind('.') + 1) + " is rounded to bf16", 0,
@@ -172,16 +173,17 @@ class Rounding {
     of_change("the operands are rounded to bf16", ids.size() > 1 ? 3 : 0, all);
     if (q_.name() != "attn") return;
     // The weights of the mean, rounded once they are divided.
-    const bounds::Carried& e = q_.replay().value(ids[0]);
-    const bounds::Carried& Z = q_.replay().value(ids[1]);
+    const bounds::Carried& e = q_.value(ids[0]);
+    const bounds::Carried& Z = q_.value(ids[1]);
     bounds::Carried weights = e, one(Z.shape);
     const std::size_t M = static_cast<std::size_t>(e.shape[3]);
     for (double& z : one.center) z = 1.0;
     for (std::size_t i = 0; i < e.size(); ++i) {
       const double p = e.center[i] / Z.center[i / M];
       const double relative =
-          Z.radius[i / M] / Z.center[i / M] + q_.replay().declared().operations.unit + 0x1p-53;
-      weights.set(i, rounded({p, e.radius[i] / Z.center[i / M] + relative * p, 0.0}));
+          Z.radius[i / M] / Z.center[i / M] + q_.declared().operations.unit + 0x1p-53;
+      weights.set(i,
+                  rounded(bounds::Evaluated{p, e.radius[i] / Z.center[i / M] + relative * p, 0.0}));
     }
     of_change("the probabilities are rounded to bf16", 1,
               {.values = {{ids[0], weights}, {ids[1], one}}});
@@ -189,6 +191,9 @@ class Rounding {
 
   void of_change(const std::string& detail, int parameters, const Question::Change& change) {
     if (change.values.empty() && !change.weights) return;
+    if (!search_.wants(candidate(detail, 0)) &&
+        !search_.wants(candidate(detail + ", and so is the result", 0)))
+      return;
     try {
       both(detail, parameters, q_.logical(q_.under(change)));
     } catch (const Error& e) {

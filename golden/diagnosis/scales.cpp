@@ -55,8 +55,7 @@ class Scales {
                       .at = q_.logical(std::move(value))});
   }
   void times(std::string_view fault, std::string detail, int parameters, double factor) {
-    tensor(fault, std::move(detail), parameters,
-           scaled(q_.expected(), factor, q_.replay().declared()));
+    tensor(fault, std::move(detail), parameters, scaled(q_.expected(), factor, q_.declared()));
   }
   template <class F>
   Tensor changed(const Tensor& of, F&& f) const {
@@ -120,26 +119,50 @@ class Scales {
       model = q_.config();
       model.eps /= static_cast<double>(q_.config().E);
       try {
-        tensor("scale missing", "the sum of squares is not divided by E", 6,
-               scaled(q_.under({.weights = q_.weights_with({}, model)}), 1 / extent,
-                      q_.replay().declared()));
+        tensor(
+            "scale missing", "the sum of squares is not divided by E", 6,
+            scaled(q_.under({.weights = q_.weights_with({}, model)}), 1 / extent, q_.declared()));
       } catch (const Error& e) {
         if (e.label() != "bounds_c1") throw;
       }
     }
   }
 
-  /// Whether what is made of the norm follows if the gain is put back.
-  bool folded() const {
-    if (!q_.replay().dumped(q_.id())) return false;
-    const Tensor& g = *q_.weight(q_.weight_id(q_.name()));
-    bounds::Carried with = q_.replay().value(q_.id());
+  /// A dumped norm with its gain put back.
+  bounds::Carried with_gain(const std::string& norm) const {
+    const bounds::Replay::Place place = q_.replay().place_of(norm);
+    const Tensor& g = *q_.weight(shardproof::weight_id(place.layer, place.name));
+    bounds::Carried with = q_.replay().value(norm);
     const std::size_t E = g.data.size();
     for (std::size_t i = 0; i < with.size(); ++i) {
       with.center[i] *= static_cast<double>(g.data[i % E]);
       with.radius[i] =
-          (q_.replay().declared().operations.unit + 0x1p-53) * std::abs(with.center[i]);
+          (2 * q_.declared().operations.unit + bounds::unit_of(q_.format()) + 0x1p-53) *
+          std::abs(with.center[i]);
     }
+    return with;
+  }
+
+  /// Whether every norm of the pass is right with its gain put back: all are folded, or none.
+  bool all_folded() const {
+    for (std::int64_t layer = 0; layer < q_.config().layers; ++layer)
+      for (const char* name : {"norm", "norm2", "final_norm"}) {
+        const std::string norm = checkpoint_id(q_.place().pass, layer, name);
+        if (!q_.replay().dumped(norm)) continue;
+        const bounds::Carried with = with_gain(norm), right = q_.replay().expected(norm);
+        const std::vector<bool> unspoken = q_.unspoken(q_.replay().place_of(norm), with.shape);
+        for (std::size_t i = 0; i < with.size(); ++i)
+          if ((unspoken.empty() || !unspoken[i]) &&
+              !(std::abs(with.center[i] - right.center[i]) <= with.radius[i] + right.radius[i]))
+            return false;
+      }
+    return true;
+  }
+
+  /// Whether what is made of the norm follows if the gain is put back.
+  bool folded() const {
+    if (!q_.replay().dumped(q_.id()) || !all_folded()) return false;
+    const bounds::Carried with = with_gain(q_.id());
     const bool serial = q_.config().block == Block::serial;
     std::vector<std::string> made{"q", "k", "v", serial ? "" : "gate", serial ? "" : "up"};
     if (q_.name() == "norm2") made = {"gate", "up"};
@@ -175,19 +198,19 @@ class Scales {
       other.scales.assign(other.columns, to);
       for (auto& bias : other.biases)
         for (double& b : bias.values) b *= of_biases;
-      search_.consider({.fault = fault,
-                        .detail = detail,
-                        .axes = "",
-                        .at = q_.logical([&q = q_, o = std::make_shared<const Contraction>(
-                                                       std::move(other))](std::size_t g) {
-                          const bounds::Evaluated v = o->at(g, q.replay().declared());
-                          // A bias times a constant rounds, too.
-                          return bounds::Evaluated{
-                              v.center,
-                              v.radius + 0x1p-50 * std::abs(v.center) +
-                                  2 * q.replay().declared().operations.unit * std::abs(v.center),
-                              0.0};
-                        })});
+      search_.consider(
+          {.fault = fault,
+           .detail = detail,
+           .axes = "",
+           .at = q_.logical(
+               [&q = q_, o = std::make_shared<const Contraction>(std::move(other))](std::size_t g) {
+                 const bounds::Evaluated v = o->at(g, q.declared());
+                 // A bias times a constant rounds, too.
+                 return bounds::Evaluated{v.center,
+                                          v.radius + 0x1p-50 * std::abs(v.center) +
+                                              2 * q.declared().operations.unit * std::abs(v.center),
+                                          0.0};
+               })});
     };
     with("convention", fmt::format("declare logits_base={}", other_base()), scale * to_other_base_,
          to_other_base_);
@@ -207,21 +230,13 @@ class Scales {
   bool scores_of_other_base() const {
     return q_.replay().dumped(id("score")) &&
            holds(q_, id("score"),
-                 scaled(q_.replay().expected(id("score")), to_other_base_, q_.replay().declared()));
+                 scaled(q_.replay().expected(id("score")), to_other_base_, q_.declared()));
   }
 
   void score() {
     const double root = std::sqrt(static_cast<double>(q_.config().Q));
     // In the other base if the exponentials are right all the same.
-    bool other_units = true;
-    if (q_.replay().dumped(id("exp")) && q_.replay().dumped(id("score")) &&
-        q_.replay().dumped(id("max"))) {
-      const auto& by = q_.replay().declared();
-      other_units = follows(q_, id("exp"),
-                            {{id("score"), scaled(q_.replay().value(id("score")), back(), by)},
-                             {id("max"), scaled(q_.replay().value(id("max")), back(), by)}});
-    }
-    if (other_units)
+    if (follows_in_other_units())
       times("convention", fmt::format("declare score_base={}", other_base()), 0, to_other_base_);
     if (base2_)
       times("scale missing", "log2(e), but the exponentials are of base 2", 5, kLn2);
@@ -242,8 +257,7 @@ class Scales {
       const auto of_product = [&](std::string_view fault, double factor) {
         const std::string operand = q_.operands()[0];
         change(fault, "1/sqrt(Q)", 0,
-               {.values = {{operand,
-                            scaled(q_.replay().value(operand), factor, q_.replay().declared())}}});
+               {.values = {{operand, scaled(q_.value(operand), factor, q_.declared())}}});
       };
       if (!base2_) of_product("scale missing", root);
       of_product("scale doubled", 1 / root);
@@ -255,13 +269,27 @@ class Scales {
           root / std::sqrt(static_cast<double>(q_.config().E)));
   }
 
+  /// Whether the first that is there of what is made of the scores is right with them, and their
+  /// maxima, in the other units.
+  bool follows_in_other_units() const {
+    if (!q_.replay().dumped(id("score"))) return false;
+    const auto& by = q_.declared();
+    std::vector<std::pair<std::string, bounds::Carried>> values{
+        {id("score"), scaled(q_.value(id("score")), back(), by)}};
+    if (q_.replay().dumped(id("max")))
+      values.emplace_back(id("max"), scaled(q_.value(id("max")), back(), by));
+    for (const char* made : {"exp", "denom", "attn"})
+      if (q_.replay().dumped(id(made))) return follows(q_, id(made), values);
+    return false;
+  }
+
   void exponentials() {
-    const auto& by = q_.replay().declared();
+    const auto& by = q_.declared();
     const auto base = [&](std::string_view fault, std::string detail, int parameters,
                           double factor) {
       change(fault, std::move(detail), parameters,
-             {.values = {{id("score"), scaled(q_.replay().value(id("score")), factor, by)},
-                         {id("max"), scaled(q_.replay().value(id("max")), factor, by)}}});
+             {.values = {{id("score"), scaled(q_.value(id("score")), factor, by)},
+                         {id("max"), scaled(q_.value(id("max")), factor, by)}}});
     };
     if (scores_of_other_base())
       base("convention", fmt::format("declare score_base={}", other_base()), 0, back());
@@ -269,16 +297,16 @@ class Scales {
       base("scale doubled", "log2(e): e^x in place of 2^x", 1, kLog2E);
     else
       base("scale missing", "log2(e): 2^x in place of e^x", 1, 1 / kLog2E);
-    bounds::Carried none(q_.replay().value(id("max")).shape);
+    bounds::Carried none(q_.value(id("max")).shape);
     change("addend not added once", "the maximum is not subtracted", 1,
            {.values = {{id("max"), none}}});
   }
 
   void mean() {
-    const bounds::Carried& Z = q_.replay().value(id("denom"));
+    const bounds::Carried& Z = q_.value(id("denom"));
     const auto Q = static_cast<std::size_t>(q_.config().Q);
     bounds::Carried missing = q_.expected(), doubled = q_.expected();
-    const double unit = 2 * (q_.replay().declared().operations.unit + 0x1p-53);
+    const double unit = 2 * (q_.declared().operations.unit + 0x1p-53);
     for (std::size_t i = 0; i < missing.size(); ++i) {
       const double z = Z.center[i / Q], more = Z.radius[i / Q] / z + unit;
       missing.center[i] *= z,
@@ -304,7 +332,7 @@ class Scales {
            .axes = "",
            .parameters = parameters,
            .at = q_.logical([&q = q_, o = std::make_shared<const Contraction>(std::move(other))](
-                                std::size_t g) { return o->at(g, q.replay().declared()); })});
+                                std::size_t g) { return o->at(g, q.declared()); })});
     };
     with("scale missing", name, 0, [](std::size_t) { return 1.0; });
     with("scale doubled", name, 0, [&](std::size_t i) { return c->scales[i] * c->scales[i]; });
@@ -321,7 +349,7 @@ class Scales {
                                               words_of(set), n),
                         .axes = set.to_string(),
                         .parameters = 10 * set.size(),
-                        .at = q_.logical(scaled(q_.expected(), 1.0 / n, q_.replay().declared()))});
+                        .at = q_.logical(scaled(q_.expected(), 1.0 / n, q_.declared()))});
     }
   }
 

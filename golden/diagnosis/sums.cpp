@@ -137,7 +137,7 @@ class Sums {
     return [this_ = &q_, sum = sum_, cut = std::move(cut), of = std::move(of),
             last = std::make_shared<Last>()](int chip, std::size_t local) {
       if (last->chip != chip) *last = {chip, of(chip)};
-      return sum->at(this_->global(chip, local), last->counts, this_->replay().declared());
+      return sum->at(this_->global(chip, local), last->counts, this_->declared());
     };
   }
 
@@ -221,8 +221,8 @@ class Sums {
                      const auto own = this_.counts(
                          *cut, right, other, [](int mine, int b) { return mine == b ? 1 : 0; });
                      const bounds::Evaluated summand =
-                         this_.sum_->at(element(chip, other, local), own, q.replay().declared());
-                     sum = r == 0 ? summand : plus(sum, summand, q.replay().declared());
+                         this_.sum_->at(element(chip, other, local), own, q.declared());
+                     sum = r == 0 ? summand : plus(sum, summand, q.declared());
                    }
                    return sum;
                  },
@@ -286,7 +286,7 @@ class Sums {
           for (std::size_t t = 0; t < cut->parts.size(); ++t)
             for (int r = 0; r < std::ssize(counts.of_blocks[t]); ++r)
               rows.back().push_back(
-                  sum_->summand(g, t, cut->parts[t].block, r, q_.replay().declared()).center);
+                  sum_->summand(g, t, cut->parts[t].block, r, q_.declared()).center);
         }
         const auto weights = whole_weights(rows, right);
         if (!weights) return;

@@ -33,7 +33,7 @@ class WeightBlocks {
     if (!sum_->biases.empty() || !sum_->scales.empty())
       for (std::size_t t = 0; t < sum_->terms.size(); ++t) columns_of_weight(t);
     // One chip's columns: the others of its group have theirs.
-    if (!q_.whole() && !search_.explained())
+    if (!q_.whole() && !q_.right() && !search_.explained())
       for (std::size_t t = 0; t < sum_->terms.size(); ++t)
         for (const char letter : sum_->terms[t].letters)
           for (const Axes& set : q_.sets()) columns(t, letter, set);
@@ -43,7 +43,7 @@ class WeightBlocks {
   void consider(Candidate candidate, Contraction changed) {
     candidate.at =
         q_.logical([&q = q_, c = std::make_shared<const Contraction>(std::move(changed))](
-                       std::size_t g) { return c->at(g, q.replay().declared()); });
+                       std::size_t g) { return c->at(g, q.declared()); });
     search_.consider(std::move(candidate));
   }
 
@@ -245,7 +245,7 @@ class WeightBlocks {
                .parameters = 20000 + other,
                .at = [&q = q_, sum = sum_, t, d, i, other, cut, length, block, counts](
                          int chip, std::size_t local) {
-                 const auto& by = q.replay().declared();
+                 const auto& by = q.declared();
                  const std::size_t g = q.global(chip, local);
                  Index index = q.index(local);
                  const Index begin = q.offset(q.layout(), chip);

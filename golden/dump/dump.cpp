@@ -73,6 +73,8 @@ Container container_of(const File& file, const std::filesystem::path& path) {
   // HDF5's signature follows a block of the user's, of 512 bytes or twice, four times ... that.
   for (std::uint64_t at = 0; at < file.size(); at = at == 0 ? 512 : 2 * at)
     if (file.begins("\x89HDF\r\n\x1a\n", at)) return read_hdf5;
+  // The number with which torch.save began before it made archives, pickled.
+  if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) refuse("dump_open", path, kOfTorch);
   if (file.begins("\x93NUMPY", 0))
     refuse("dump_open", path, "is one array; legal: an HDF5 file, or an npz of numpy.savez");
   refuse("dump_open", path, file.size() == 0 ? "is empty" : "is no HDF5 file and no NumPy archive");
@@ -80,14 +82,20 @@ Container container_of(const File& file, const std::filesystem::path& path) {
 
 }  // namespace
 
+std::optional<std::int64_t> place_in_run(const Value& value) {
+  const auto given = value.attributes.find("order");
+  if (given == value.attributes.end()) return std::nullopt;
+  std::int64_t place = 0;
+  const char* const end = given->second.data() + given->second.size();
+  const auto [at, error] = std::from_chars(given->second.data(), end, place);
+  return error == std::errc() && at == end ? std::optional(place) : std::nullopt;
+}
+
 std::vector<std::string> in_order(const Dump& dump) {
   std::vector<std::pair<std::int64_t, std::string>> names;
   for (const std::string& name : dump.order) {
-    const Attributes& attributes = dump.values.find(name)->second.attributes;
-    std::int64_t order = std::numeric_limits<std::int64_t>::max();
-    if (const auto given = attributes.find("order"); given != attributes.end())
-      std::from_chars(given->second.data(), given->second.data() + given->second.size(), order);
-    names.emplace_back(order, name);
+    const auto place = place_in_run(dump.values.find(name)->second);
+    names.emplace_back(place.value_or(std::numeric_limits<std::int64_t>::max()), name);
   }
   stable_sort(names, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> sorted;
@@ -95,7 +103,7 @@ std::vector<std::string> in_order(const Dump& dump) {
   return sorted;
 }
 
-Dump read_dump(const std::filesystem::path& path) {
+Dump read_dump(const std::filesystem::path& path, Unread unread) {
   std::optional<Limits> limits;
   Container container = nullptr;
   {
@@ -104,7 +112,11 @@ Dump read_dump(const std::filesystem::path& path) {
     container = container_of(file, path);
   }
   try {
-    return read_in_child([&](Sink& sink) { container(path, limits->bytes, sink); }, *limits);
+    Dump dump = read_in_child([&](Sink& sink) { container(path, limits->bytes, sink); }, *limits);
+    for (const auto& [name, value] : dump.values)
+      if (unread == Unread::refused && !value.unread.empty())
+        throw Error("dump_value", fmt::format("{:?} {}", name, value.unread));
+    return dump;
   } catch (const Error& error) {
     refuse(error.label(), path, error.message());
   }

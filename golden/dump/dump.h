@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,7 @@ struct Value {
   /// The whole tensor or the stacked shards; or a chip's shard under its coordinates.
   std::map<std::array<int, 3>, Stored> chips;
   Stored whole;
+  std::string unread;  ///< why its elements are not there: of which type they are
   bool in_shards() const { return !chips.empty(); }
 };
 
@@ -52,8 +54,14 @@ struct Dump {
   std::vector<std::string> ignored;  ///< what else there is: groups and folders other than chips
 };
 
+/// The place in the run that a value says (`order`, a number); of others nothing.
+std::optional<std::int64_t> place_in_run(const Value& value);
+
 /// Names in the order of the run, as far as the file says it (`order`); then in the file's own.
 std::vector<std::string> in_order(const Dump& dump);
+
+/// What is done with an array whose elements are of no type that is read.
+enum class Unread { refused, left };
 
 /// Reads a trace of anybody's, an HDF5 file or a NumPy archive, by its first bytes. The file is
 /// opened in a child process whose memory is limited, so that a file that breaks a library breaks
@@ -62,7 +70,8 @@ std::vector<std::string> in_order(const Dump& dump);
 /// reader died), "dump_format" (not a trace, or of another version; an npz without `shardproof`, or
 /// one that is no JSON object), "dump_value" (an array of an unsupported type, named; attributes
 /// of shards that differ; a value both whole and in shards; a chip group that is not X_Y_Z),
-/// "dump_size" (declares more than the above).
-Dump read_dump(const std::filesystem::path& path);
+/// "dump_size" (declares more than the above). With Unread::left an array of an unsupported type is
+/// no error: its value says so.
+Dump read_dump(const std::filesystem::path& path, Unread unread = Unread::refused);
 
 }  // namespace shardproof::dump

@@ -88,21 +88,21 @@ std::string ElementType::to_string() const {
   return "?";
 }
 
-Encoding encoding_of(const ElementType& type, std::optional<std::string_view> declared,
-                     std::string_view value) {
+EncodingOrNot encoding_of(const ElementType& type, std::optional<std::string_view> declared) {
   if (declared == "bf16") {
-    if (!may_be_bf16(type))
-      refuse(value, fmt::format("has encoding=bf16 and elements of {}; bf16 is stored as uint16, "
-                                "or as V2 in an npz",
-                                type.to_string()));
-    return Encoding::bf16;
+    if (may_be_bf16(type)) return {Encoding::bf16, ""};
+    return {std::nullopt, fmt::format("has encoding=bf16 and elements of {}; bf16 is stored as "
+                                      "uint16, or as V2 in an npz",
+                                      type.to_string())};
   }
   const std::optional<Encoding> own = own_encoding(type);
-  if (!own) refuse(value, fmt::format("has elements of {}; legal: {}", type.to_string(), kLegal));
+  if (!own)
+    return {std::nullopt, fmt::format("has elements of {}; legal: {}", type.to_string(), kLegal)};
   if (declared && declared != dump::to_string(*own) && declared != type.to_string())
-    refuse(value, fmt::format("has encoding={} and elements of {}; legal: bf16, or leave it out",
-                              *declared, type.to_string()));
-  return *own;
+    return {std::nullopt,
+            fmt::format("has encoding={} and elements of {}; legal: bf16, or leave it out",
+                        *declared, type.to_string())};
+  return {own, ""};
 }
 
 void convert(std::span<const std::byte> elements, const ElementType& type, Encoding encoding,

@@ -21,10 +21,14 @@ struct ElementType {
   std::string to_string() const;  ///< "f32", "big-endian uint16", "2 opaque bytes"
 };
 
-/// What such elements are, if the value has the attribute `encoding`, or none. Integers of other
-/// widths are widened, booleans are int8. Throws Error("dump_value", ...), which names `value`.
-Encoding encoding_of(const ElementType& type, std::optional<std::string_view> declared,
-                     std::string_view value);
+/// How elements are read, or why they are not.
+struct EncodingOrNot {
+  std::optional<Encoding> encoding;
+  std::string why;
+};
+/// Of a value that has the attribute `encoding`, or none. Integers of other widths are widened,
+/// booleans are int8.
+EncodingOrNot encoding_of(const ElementType& type, std::optional<std::string_view> declared);
 
 /// Gives whole elements of that type to `sink` as elements of that encoding. Throws
 /// Error("dump_value", ...) on a uint64 that is no int64.

@@ -119,15 +119,20 @@ class Dataset {
   void read(Allowance& allowance, Sink& sink) {
     const std::optional<ElementType> type = element_type(type_.get());
     const Attributes attributes = attributes_of(id_, fmt::format("{:?}", path_), allowance);
-    if (!type)
-      refuse("dump_value", path_,
-             "has elements of another type than floats of 16, 32 or 64 bits and integers");
+    if (!type) {
+      sink.unread(path_, attributes,
+                  "has elements of another type than floats of 16, 32 or 64 bits and integers");
+      return;
+    }
     const auto declared = attributes.find("encoding");
-    const Encoding encoding = encoding_of(*type,
-                                          declared == attributes.end()
-                                              ? std::nullopt
-                                              : std::optional<std::string_view>(declared->second),
-                                          path_);
+    const EncodingOrNot known = encoding_of(
+        *type, declared == attributes.end() ? std::nullopt
+                                            : std::optional<std::string_view>(declared->second));
+    if (!known.encoding) {
+      sink.unread(path_, attributes, known.why);
+      return;
+    }
+    const Encoding encoding = *known.encoding;
     learn_shape();
     const std::uint64_t size = product(shape_, std::max(type->bytes, bytes_of(encoding)));
     allowance.take(size, fmt::format("{:?}", path_));

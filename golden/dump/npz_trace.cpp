@@ -30,6 +30,13 @@ constexpr std::uint64_t kJsonShare = 64;
   throw Error(label, fmt::format("{:?} {}", name, why));
 }
 
+/// torch.save makes a zip archive, too.
+bool is_of_torch(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [](std::string_view name) {
+    return name == "data.pkl" || name.ends_with("/data.pkl");
+  });
+}
+
 /// An array of the archive, its header read.
 class Array {
  public:
@@ -151,6 +158,7 @@ class Npz {
     const std::vector<std::string>& names = archive_.names();
     const auto at =
         std::find(names.begin(), names.end(), std::string(kDescription) + std::string(kEnding));
+    if (at == names.end() && is_of_torch(names)) throw Error("dump_open", std::string(kOfTorch));
     if (at == names.end())
       throw Error("dump_format",
                   "has no member \"shardproof\", which says what its values are "
@@ -190,11 +198,15 @@ class Npz {
     const Attributes& attributes = at == attributes_.values.end() ? kNone : at->second;
     const ElementType type = element_type(array.header(), path);
     const auto declared = attributes.find("encoding");
-    const Encoding encoding = encoding_of(type,
-                                          declared == attributes.end()
-                                              ? std::nullopt
-                                              : std::optional<std::string_view>(declared->second),
-                                          path);
+    const EncodingOrNot known = encoding_of(
+        type, declared == attributes.end() ? std::nullopt
+                                           : std::optional<std::string_view>(declared->second));
+    if (!known.encoding) {
+      allowance_.take(path.size(), "a name");
+      sink_.unread(path, attributes, known.why);
+      return;
+    }
+    const Encoding encoding = *known.encoding;
     allowance_.take(array.size(std::max(type.bytes, bytes_of(encoding))),
                     fmt::format("{:?}", path));
     sink_.array(path, attributes, encoding, array.header().shape);

@@ -2,10 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 
 #include "golden/dump/sink.h"
 
 namespace shardproof::dump {
+
+/// What is said of a file that torch.save wrote, which is a zip archive, too.
+inline constexpr std::string_view kOfTorch =
+    "is a PyTorch file of torch.save; convert it: numpy.savez(\"mine.npz\", **{name: "
+    "tensor.float().cpu().numpy() for ...}, shardproof=json.dumps({...})) (docs/compare.md)";
 
 /// Reads a NumPy archive, a zip file of .npy files, to be called in a child process. Before an
 /// array is read, what it declares was counted against `allowance`. Throws Error: "dump_open" (what

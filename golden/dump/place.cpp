@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::string_view kChips = "chips";
 // What docs/trace-format.md says of values.
-constexpr std::array<std::string_view, 11> kKnown = {
-    "layout", "spec",  "partial",    "encoding", "meaning", "padded",
-    "fused",  "along", "summand_of", "replicas", "same_as"};
+constexpr std::array<std::string_view, 19> kKnown = {
+    "layout", "spec",       "partial",  "encoding",  "meaning", "padded",     "fused",
+    "along",  "summand_of", "replicas", "same_as",   "given",   "arithmetic", "wire",
+    "ulp",    "folded",     "rounding", "reduction", "adding"};
 
 std::optional<std::string_view> text_of(const Attributes& attributes, std::string_view name) {
   const auto at = attributes.find(name);

@@ -22,6 +22,9 @@ class Sink {
   virtual void array(std::string_view path, const Attributes& attributes, Encoding encoding,
                      const Shape& shape) = 0;
   virtual void bytes(std::span<const std::byte> piece) = 0;
+  /// An array whose elements are of no type that is read, and why: nothing follows.
+  virtual void unread(std::string_view path, const Attributes& attributes,
+                      std::string_view why) = 0;
   /// Something that is no value: a group other than chips.
   virtual void ignored(std::string_view name) = 0;
 };

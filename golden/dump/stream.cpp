@@ -16,12 +16,19 @@
 namespace shardproof::dump {
 namespace {
 
-constexpr char kAttribute = 'A', kArray = 'V', kPiece = 'P', kIgnored = 'I', kError = 'E',
-               kEnd = 'Z';
+constexpr char kAttribute = 'A', kArray = 'V', kPiece = 'P', kUnread = 'U', kIgnored = 'I',
+               kError = 'E', kEnd = 'Z';
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 // What a node of a map takes beside its texts.
 constexpr std::uint64_t kNode = 128;
 constexpr std::uint64_t kMostDims = 64;
+
+/// What a process says that a file may have taken over.
+std::string printable(std::string message) {
+  for (char& c : message)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  return message;
+}
 
 }  // namespace
 
@@ -62,16 +69,20 @@ void StreamWriter::attribute(std::string_view name, std::string_view value) {
   text(value);
 }
 
-void StreamWriter::array(std::string_view path, const Attributes& attributes, Encoding encoding,
-                         const Shape& shape) {
-  kind(kArray);
-  text(path);
-  number(static_cast<std::uint64_t>(encoding));
+void StreamWriter::all(const Attributes& attributes) {
   number(attributes.size());
   for (const auto& [name, value] : attributes) {
     text(name);
     text(value);
   }
+}
+
+void StreamWriter::array(std::string_view path, const Attributes& attributes, Encoding encoding,
+                         const Shape& shape) {
+  kind(kArray);
+  text(path);
+  number(static_cast<std::uint64_t>(encoding));
+  all(attributes);
   number(shape.size());
   for (const std::int64_t extent : shape) number(static_cast<std::uint64_t>(extent));
 }
@@ -81,6 +92,14 @@ void StreamWriter::bytes(std::span<const std::byte> piece) {
   number(piece.size());
   flush();
   send(reinterpret_cast<const char*>(piece.data()), piece.size());
+}
+
+void StreamWriter::unread(std::string_view path, const Attributes& attributes,
+                          std::string_view why) {
+  kind(kUnread);
+  text(path);
+  all(attributes);
+  text(why.substr(0, kLongestText));
 }
 
 void StreamWriter::ignored(std::string_view name) {
@@ -153,6 +172,23 @@ std::string StreamReader::text(std::size_t longest) {
   return value;
 }
 
+Attributes StreamReader::attributes() {
+  Attributes attributes;
+  for (std::uint64_t left = number(); left > 0; --left) {
+    std::string name = text();
+    attributes.insert_or_assign(std::move(name), text());
+  }
+  return attributes;
+}
+
+void StreamReader::unread(Dump& dump) {
+  const std::string path = text();
+  Attributes said = attributes();
+  std::string why = printable(text());
+  place(dump, path, std::move(said), Stored());
+  dump.values.find(place_of(path).id)->second.unread = std::move(why);
+}
+
 void StreamReader::array(Dump& dump) {
   const std::string path = text();
   const Allowance before_attributes = allowance_;
@@ -161,11 +197,7 @@ void StreamReader::array(Dump& dump) {
   if (encoding > static_cast<std::uint64_t>(Encoding::int64))
     throw BrokenStream(fmt::format("sent the encoding {}", encoding));
   stored.encoding = static_cast<Encoding>(encoding);
-  Attributes attributes;
-  for (std::uint64_t left = number(); left > 0; --left) {
-    std::string name = text();
-    attributes.insert_or_assign(std::move(name), text());
-  }
+  Attributes said = attributes();
   const std::uint64_t rank = number();
   if (rank > kMostDims) throw BrokenStream(fmt::format("sent an array of {} dims", rank));
   std::uint64_t bytes = bytes_of(stored.encoding);
@@ -180,7 +212,7 @@ void StreamReader::array(Dump& dump) {
   stored.bytes.resize(bytes);
   pieces(stored.bytes);
   // Of further shards they are compared, not kept.
-  if (!place(dump, path, std::move(attributes), std::move(stored))) {
+  if (!place(dump, path, std::move(said), std::move(stored))) {
     allowance_ = before_attributes;
     allowance_.take(bytes, fmt::format("{:?}", path));
   }
@@ -206,9 +238,7 @@ void StreamReader::error() {
   constexpr std::array kLabels = {"dump_open", "dump_format", "dump_value", "dump_size"};
   if (std::find(kLabels.begin(), kLabels.end(), label) == kLabels.end())
     throw BrokenStream("ended with an unknown error");
-  for (char& c : message)
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
-  throw Error(label, message);
+  throw Error(label, printable(std::move(message)));
 }
 
 bool StreamReader::place(Dump& dump, const std::string& path, Attributes attributes,
@@ -246,6 +276,9 @@ bool StreamReader::record(Dump& dump) {
     }
     case kArray:
       array(dump);
+      return true;
+    case kUnread:
+      unread(dump);
       return true;
     case kIgnored:
       dump.ignored.push_back(text());

@@ -25,6 +25,7 @@ class StreamWriter : public Sink {
   void array(std::string_view path, const Attributes& attributes, Encoding encoding,
              const Shape& shape) override;
   void bytes(std::span<const std::byte> piece) override;
+  void unread(std::string_view path, const Attributes& attributes, std::string_view why) override;
   void ignored(std::string_view name) override;
 
   /// The last record: that all is said, or why not.
@@ -35,6 +36,7 @@ class StreamWriter : public Sink {
   void number(std::uint64_t value);
   void text(std::string_view value);
   void kind(char value);
+  void all(const Attributes& attributes);
   void raw(const void* bytes, std::size_t size);
   void send(const char* bytes, std::size_t size) const;
   void flush();
@@ -67,6 +69,8 @@ class StreamReader {
  private:
   bool record(Dump& dump);
   void array(Dump& dump);
+  void unread(Dump& dump);
+  Attributes attributes();
   void pieces(std::span<std::byte> rest);
   [[noreturn]] void error();
   /// Whether the attributes were kept.

@@ -55,12 +55,6 @@ int wire_roundings(const RunPlan& plan) {
     for (const PhasePrograms* phase : phases)
       for (const Program* program : {&phase->embed, &phase->layer, &phase->head})
         most = std::max(most, roundings(*program, phase->torus, numerics));
-  if (numerics.acc == FloatType::bf16) {
-    // The longest sum: block_out's, of both contractions of a parallel block.
-    const ModelConfig& m = plan.placed;
-    most += static_cast<int>(std::max(m.E, m.F + m.H * m.Q)) +
-            std::max(plan.prefill.torus.chips(), plan.decode.torus.chips());
-  }
   return most;
 }
 

@@ -10,9 +10,8 @@ namespace shardproof {
 /// exact regime, or sums in f32.
 std::string_view claimed_arithmetic(const Numerics& numerics);
 
-/// How often a sum of the run is rounded to bf16 before its last rounding, at most: on the wire, as
-/// each reduction's schedule has it, and with acc=bf16 after each of its terms. 0 where it never
-/// is.
+/// How often a partial sum of the run is rounded to bf16 on the wire, at most, as each reduction's
+/// schedule has it. 0 where it never is.
 int wire_roundings(const RunPlan& plan);
 
 }  // namespace shardproof

@@ -49,10 +49,10 @@ class CompareVerb : public Cli {
 TEST_F(CompareVerb, OfWhatIsRight) {
   const Outcome o = run("compare " + trace("right.h5"));
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_NE(o.out.find("2 of 44 values compared: 2 within, 0 different"), std::string::npos)
+  EXPECT_NE(o.out.find("2 of 44 values compared; 2 rows: 2 within, 0 different"), std::string::npos)
       << o.out;
   EXPECT_EQ(run("compare right.h5 --quiet").out,
-            "2 of 44 values compared: 2 within, 0 different\n");
+            "2 of 44 values compared; 2 rows: 2 within, 0 different\n");
   EXPECT_EQ(run("compare right.h5 --case '" + kCase + "'").code, 0);
 }
 
@@ -72,10 +72,10 @@ TEST_F(CompareVerb, QuietLeavesOutInputs) {
     return std::string(name);
   };
   const std::string right = trace_of("right.h5", 0), wrong = trace_of("wrong.h5", 1);
-  const std::string row = "prefill.c0.ids   not judged an input\n";
+  const std::string row = "prefill.c0.ids   not judged     an input\n";
   EXPECT_NE(run("compare " + right).out.find(row), std::string::npos);
   EXPECT_EQ(run("compare " + right + " --quiet").out,
-            "1 of 44 values compared: 1 within, 0 different, 1 not judged\n");
+            "1 of 44 values compared; 2 rows: 1 within, 0 different, 1 not judged\n");
   EXPECT_EQ(nlohmann::json::parse(run("compare " + right + " --quiet --json").out)["values"].size(),
             2U);
   EXPECT_NE(run("compare " + wrong).out.find(row), std::string::npos);
@@ -117,7 +117,8 @@ TEST_F(CompareVerb, SaysWhichElementsAreWrong) {
 TEST_F(CompareVerb, OfWhatIsNot) {
   const Outcome o = run("compare " + trace("wrong.h5", 1.0F));
   EXPECT_EQ(o.code, 1) << o.err;
-  EXPECT_NE(o.out.find("prefill.c0.layer0.gate different          96 1 wrong"), std::string::npos)
+  EXPECT_NE(o.out.find("prefill.c0.layer0.gate different             96 1 wrong"),
+            std::string::npos)
       << o.out;
   EXPECT_NE(o.out.find("first divergence: prefill.c0.layer0.gate\n  1 of 96 elements\n  first "
                        "[0,2,5]: "),
@@ -145,8 +146,26 @@ TEST_F(CompareVerb, NotANumber) {
 TEST_F(CompareVerb, NothingJudgedFails) {
   const Outcome empty = run("compare " + trace("empty.h5", 0, kCase, ""));
   EXPECT_EQ(empty.code, 1);
-  EXPECT_EQ(empty.out,
-            "0 of 44 values compared: 0 different; none equal or within: nothing is proved\n");
+  EXPECT_TRUE(
+      empty.out.starts_with("0 of 44 values compared; 0 rows: 0 different; none equal, within or "
+                            "near:\n  nothing is proved\n"))
+      << empty.out;
+}
+
+TEST_F(CompareVerb, WhatDoesNotFitIsNotJudged) {
+  const auto expect_said = [&](const std::string& file, const std::string& why) {
+    const Outcome o = run("compare " + file);
+    EXPECT_EQ(o.code, 1) << o.out << o.err;
+    EXPECT_NE(o.out.find(why), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("1 within, 0 different, 1 not judged; 1 of no\n  form"), std::string::npos)
+        << o.out;
+  };
+  expect_said(trace("layout.h5", 0, kCase, "prefill.c0.layer0.gate", "BLE"),
+              "prefill.c0.layer0.gate not judged     BLE has not the dims of\n"
+              "  prefill.c0.layer0.gate, BLF\n");
+  expect_said(trace("shape.h5", 0, kCase, "prefill.c0.layer0.q", "BLHQ"),
+              "not judged     an array [2,3,16] is neither whole, of 4\n"
+              "  dims, nor stacked, of 3 before them\n");
 }
 
 TEST_F(CompareVerb, Refuses) {
@@ -161,12 +180,6 @@ TEST_F(CompareVerb, Refuses) {
   other.replace(other.find("seed=3"), 6, "seed=4");
   expect_refused("compare right.h5 --case '" + other + "'",
                  "compare_case: the trace is of seed=3, not of seed=4");
-  expect_refused("compare " + trace("layout.h5", 0, kCase, "prefill.c0.layer0.gate", "BLE"),
-                 "dump_layout: prefill.c0.layer0.gate: BLE has not the dims of "
-                 "prefill.c0.layer0.gate, BLF");
-  expect_refused("compare " + trace("shape.h5", 0, kCase, "prefill.c0.layer0.q", "BLHQ"),
-                 "dump_layout: prefill.c0.layer0.q: an array [2,3,16] is neither whole, of 4 dims, "
-                 "nor stacked, of 3 before them");
   run("weights generate --model palm-tiny --out w.h5");
   expect_refused("compare right.h5 --weights w.h5", "weights_model: w.h5 is of model palm-tiny");
 }

@@ -1,4 +1,5 @@
 // The verb cost: each subverb's text and JSON, and what it refuses.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -56,8 +57,9 @@ TEST_F(Cli, CostOfOffload) {
       nlohmann::json::parse(run("cost offload --model llama-2-70b --chip a100-80g --json").out);
   EXPECT_GT(json["host_seconds"].get<double>(), 1.0);
   EXPECT_EQ(json["seconds"], json["host_seconds"]);
+  // Rows are read of the embedding, and of cos and sin.
   EXPECT_EQ(json["host_bytes"].get<double>() - json["streamed_bytes"].get<double>(),
-            2.0 * 32000 * 8192);
+            2.0 * 32000 * 8192 + 2 * 4.0 * 4096 * 64);
   // Its defaults are a model that one chip does not hold, and a chip that has a host.
   const Outcome usual = run("cost offload --json");
   ASSERT_EQ(usual.code, 0) << usual.err;
@@ -71,6 +73,61 @@ TEST_F(Cli, CostOfOffload) {
                  "nearest legal: a context of");
   expect_refused("cost offload --batch 1000000000",
                  "no context fits; nearest legal: a batch of 127");
+}
+
+/// One chip, one model, one type, one pass: one answer.
+TEST_F(Cli, CostOfOffloadIsThatOfAPlan) {
+  for (const char* model : {"llama-7b", "palm-8b", "phi-2,tied=true"})
+    for (const char* weights : {"bf16", "int8"})
+      for (const bool prefills : {false, true}) {
+        const std::string asked = fmt::format(
+            " --model {} --chip a100-80g --weights {} --batch 2 --json", model, weights);
+        const Outcome o = run("cost offload --context 1024" + asked +
+                              (prefills ? " --tokens 1024" : " --tokens 1"));
+        ASSERT_EQ(o.code, 0) << o.err;
+        const auto offload = nlohmann::json::parse(o.out);
+        const Outcome p = run("plan --torus 1x1x1 --only ws2d:batch" + asked +
+                              (prefills ? " --phase prefill --alone --prompt 1024 --context 1025"
+                                        : " --phase decode --gen 1 --context 1024"));
+        ASSERT_EQ(p.code, 0) << p.err;
+        const auto plan = nlohmann::json::parse(p.out);
+        const auto& phase = plan["choices"][0][prefills ? "prefill" : "decode"];
+        EXPECT_EQ(offload["weight_bytes"], phase["memory"]["weights"]) << asked;
+        EXPECT_EQ(offload["cache_bytes"], phase["memory"]["caches"]) << asked;
+        EXPECT_EQ(offload["memory_seconds"], phase["memory_seconds"]) << asked;
+        EXPECT_EQ(offload["compute_seconds"], phase["compute_needed"]) << asked;
+        EXPECT_EQ(offload["seconds"], phase["lower"]) << asked;
+        EXPECT_EQ(offload["weights"], weights);
+        EXPECT_EQ(offload["embeddings"], plan["embeddings"][weights]);
+        EXPECT_EQ(offload["embeddings"], "bf16");
+      }
+}
+
+/// Every verb that takes int8 weights says what embedding and unembedding are beside them.
+TEST_F(Cli, NamesWhatEmbeddingsAreBesideInt8Weights) {
+  const std::string note = "int8 weights: embedding and unembedding are bf16, as in the paper's";
+  const std::string of_plan = "plan --model palm-8b --chips 8 --weights ";
+  for (const std::string& call :
+       {of_plan + "TYPE --phase decode", of_plan + "TYPE --capacity --batch 8",
+        of_plan + "TYPE --pareto --batch 1",
+        of_plan + "TYPE --split --ttft 10s --tpot 1s --context 64",
+        std::string("intensity --model palm-8b --weights TYPE")}) {
+    const auto with = [&](const char* type) {
+      std::string words = call;
+      return run(words.replace(words.find("TYPE"), 4, type));
+    };
+    EXPECT_NE(with("int8").out.find(note), std::string::npos) << call << with("int8").out;
+    EXPECT_EQ(with("bf16").out.find("embedding and unembedding are"), std::string::npos) << call;
+  }
+  for (const char* call : {"pipeline --model palm-8b", "offload --model palm-8b"}) {
+    const std::string out = run(std::string("cost ") + call + " --weights int8").out;
+    EXPECT_NE(out.find("\nW matrices are                        int8\n"
+                       "embedding and unembedding are         bf16\n"),
+              std::string::npos)
+        << out;
+    const std::string f32 = run(std::string("cost ") + call + " --weights f32 --json").out;
+    EXPECT_EQ(nlohmann::json::parse(f32)["embeddings"], "f32");
+  }
 }
 
 TEST_F(Cli, CostOfSpeculation) {

@@ -19,7 +19,7 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT_LINES = 30
-PAGE_LINES = 250
+PAGE_LINES = 300
 WIDTH, CONSOLE_WIDTH = 100, 80
 # A mark of what a block is, and the block: <!-- file mine.py -->, <!-- text of tests/... -->,
 # <!-- part of tests/... -->, <!-- JAX -->.

@@ -256,7 +256,7 @@ TEST_F(GoldenVerb, CompareWithLayoutsAndCollectives) {
   golden("--layouts 2x1x3", "g.h5");
   golden("--layouts 2x1x3", "mine.h5");
   EXPECT_EQ(run("compare mine.h5 --golden g.h5 --quiet").out,
-            "106 of 106 values compared: 106 equal, 0 different\n");
+            "106 of 106 values compared; 106 rows: 106 equal, 0 different\n");
   flip("mine.h5", "BLE_xz", 9);
   const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
   EXPECT_EQ(o.code, 1);

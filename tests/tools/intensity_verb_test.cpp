@@ -49,6 +49,18 @@ TEST_F(Cli, IntensitySaysWhatLimitsAChip) {
   const double saved = row_named(bf16["passes"][1], "wq")["bytes"].get<double>() -
                        row_named(int8["passes"][1], "wq")["bytes"].get<double>();
   EXPECT_EQ(saved, 32.0 * 4096.0 * 4096.0);
+  // The unembedding has no codes, and is bf16 beside them.
+  EXPECT_EQ(row_named(int8["passes"][1], "unembedding"),
+            row_named(bf16["passes"][1], "unembedding"));
+  EXPECT_EQ(int8["embeddings"], "bf16");
+  // What one chip takes at least is less than the products one by one: of a decode step weights and
+  // caches alone, of a prefill the scores that are not masked.
+  EXPECT_EQ(decode["least_seconds"].get<double>(),
+            2.0 * decode["total"]["factor_elements"].get<double>() / 1200e9);
+  const double masked = 32 * 4.0 * 32 * 128 * (4096.0 * 4095 / 2);
+  EXPECT_NEAR(prefill["least_seconds"].get<double>() * 275e12 /
+                  (prefill["total"]["flops"].get<double>() - masked),
+              1.0, 1e-12);
 }
 
 TEST_F(Cli, IntensityFitsEightyColumns) {

@@ -119,7 +119,7 @@ TEST_F(PlanVerb, PrintsTheLongestContexts) {
   EXPECT_NEAR(of["ws2d:heads 512"], 165, 0.02 * 165);
   const Outcome o = run("plan --capacity --chips 8 --batch 8 --model palm-8b --top 2");
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(std::count(o.out.begin(), o.out.end(), '\n'), 5) << o.out;
+  EXPECT_EQ(std::count(o.out.begin(), o.out.end(), '\n'), 6) << o.out;
 }
 
 TEST_F(PlanVerb, WritesCostAgainstLatency) {
@@ -241,6 +241,30 @@ TEST_F(PlanVerb, SaysOnWhichChipsItsEstimatesAreAGuess) {
     EXPECT_EQ(nlohmann::json::parse(json.out)["guess"], guess) << form;
   }
   EXPECT_NE(slurp(path("b.html")).find("a guess"), std::string::npos);
+}
+
+/// What it says a prefill takes at least is no more than what the causal mask leaves takes.
+TEST_F(PlanVerb, SaysAtLeastOfABoundAlone) {
+  const std::string asked =
+      "--torus 1x1x1 --model palm-8b,layers=1 --weights bf16 --phase prefill --alone --batch 1 "
+      "--prompt 8000 --context 8001 --only ws2d:heads";
+  const nlohmann::json found = plan(asked)["choices"][0]["prefill"];
+  const double matrices = 2 * 4096.0 * 16 * 256 + 2 * 4096.0 * 256 + 3 * 4096.0 * 16384;
+  const double pairs = 8000.0 * 8001 / 2;
+  const double flops = 2 * matrices * 8000 + 2 * 256128.0 * 4096 + 4.0 * 16 * 256 * pairs;
+  EXPECT_NEAR(found["lower"].get<double>() * 275e12 / flops, 1.0, 1e-12);
+  EXPECT_EQ(found["lower"], found["compute_needed"]);
+  EXPECT_GT(found["compute"].get<double>(), found["lower"].get<double>());
+  const Outcome o = run("plan " + asked);
+  EXPECT_NE(o.out.find(" at least "), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find(" needed), memory "), std::string::npos) << o.out;
+  // The paper's volumes take (K-1)/K as 1, and every token's logits: no bound.
+  const Outcome paper = run("plan --volumes paper " + asked);
+  EXPECT_EQ(paper.out.find("at least"), std::string::npos) << paper.out;
+  EXPECT_NE(paper.out.find(" overlap "), std::string::npos) << paper.out;
+  const nlohmann::json by_paper = plan("--volumes paper " + asked)["choices"][0]["prefill"];
+  EXPECT_FALSE(by_paper.contains("lower"));
+  EXPECT_TRUE(by_paper.contains("overlapped"));
 }
 
 /// Seconds and bytes are of one count, or are labelled.

@@ -162,6 +162,33 @@ TEST_F(VerifyVerb, EqualBlocksAreNoProof) {
   EXPECT_EQ(count_of(o.out, "\nnote: gen=1 has no decode step"), 1U) << o.out;
 }
 
+TEST_F(VerifyVerb, OfWeightsThatShowLittleTheFieldHasTheAnswer) {
+  weights_file("", [](std::map<std::string, Tensor>& tensors) {
+    for (auto& [name, tensor] : tensors) std::fill(tensor.data.begin(), tensor.data.end(), 1.0F);
+  });
+  const std::string of = "verify --weights w.h5 --torus 2x2x3 --program ";
+  std::string text = run("explain ws2d:batch --text --torus 2x2x3 --weights w.h5").out;
+  write("p.txt", text);
+  Outcome o = run(of + "p.txt");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_NE(o.out.find("equal bits on this input; equal for all inputs"), std::string::npos)
+      << o.out;
+  EXPECT_NE(o.out.find("note: equal bits on this input show little: weight "), std::string::npos)
+      << o.out;
+  // What its run leaves out the field leaves out, too.
+  o = run(of + "p.txt --gen 1");
+  EXPECT_EQ(o.code, 1) << o.out;
+  EXPECT_NE(o.out.find("not judged"), std::string::npos) << o.out;
+  // A fault that such weights hide: the caches change places.
+  text.replace(text.find("append(k_old"), 12, "append(v_tmp");
+  text.replace(text.find("append(v_old"), 12, "append(k_old");
+  text.replace(text.find("append(v_tmp"), 12, "append(v_old");
+  write("swapped.txt", text);
+  o = run(of + "swapped.txt");
+  EXPECT_EQ(o.code, 1) << o.out;
+  EXPECT_NE(o.out.find("another formula"), std::string::npos) << o.out;
+}
+
 TEST_F(VerifyVerb, AProgramIsJudgedAsDecodeOrNotAtAll) {
   std::string text = run("explain ws2d:batch --text").out;
   write("p.txt", text);

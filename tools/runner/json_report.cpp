@@ -62,11 +62,14 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
                     {"seed", j.field->seed}};
   if (!j.reading.empty()) out["reading"] = j.reading;
   if (j.bounds)
-    out["bounds"] = {
-        {"within", j.bounds->within},           {"sums", j.bounds->running},
-        {"functions", j.bounds->formula},       {"loose", j.bounds->loose},
-        {"least_slack", j.bounds->least_slack}, {"median_slack", j.bounds->median_slack()},
-        {"tightest", j.bounds->tightest}};
+    out["bounds"] = {{"within", j.bounds->within},
+                     {"sums", j.bounds->running},
+                     {"functions", j.bounds->formula},
+                     {"near", j.bounds->near},
+                     {"loose", j.bounds->loose},
+                     {"least_slack", j.bounds->least_slack},
+                     {"median_slack", j.bounds->median_slack()},
+                     {"tightest", j.bounds->tightest}};
   if (!j.notes.empty()) out["notes"] = j.notes;
   if (j.verdict == Verdict::equal) return out;
   if (j.difference() != nullptr) out["difference"] = tools::as_json(*j.difference());

@@ -7,7 +7,7 @@ namespace shardproof::tools {
 
 /// The version of every verb's JSON (docs/json.md): raised when a member goes or changes its
 /// meaning, not when one is added.
-inline constexpr int kJsonSchema = 1;
+inline constexpr int kJsonSchema = 2;
 
 /// A verb's JSON object as it is printed: with its "schema", indented by one, and valid UTF-8
 /// whatever bytes a file's name has.

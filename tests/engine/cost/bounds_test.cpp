@@ -32,17 +32,20 @@ Traffic sent(OpKind kind, const char* axes, int group, double bytes, int hops) {
   return traffic;
 }
 
-/// Two layers of 300 FLOPs, 40 bytes of weights, 10 of caches and two collectives; ends of half.
+/// Two layers of 300 FLOPs, 230 of them needed, 40 bytes of weights, 10 of caches and two
+/// collectives; ends of half.
 Work small_work() {
   Work work;
   work.layers = 2;
   work.layer.matmul_flops = 200.0;
   work.layer.attention_flops = 100.0;
+  work.layer.needed_flops = 230.0;
   work.layer.weight_reads = 40.0;
   work.layer.cache_reads = 10.0;
   work.layer.traffic = {sent(OpKind::all_gather, "xy", 4, 15.0, 3),
                         sent(OpKind::all_to_all, "z", 2, 5.0, 1)};
   work.ends.matmul_flops = 150.0;
+  work.ends.needed_flops = 140.0;
   return work;
 }
 
@@ -55,11 +58,26 @@ TEST(Bounds, AreSecondsByWhatTheyAreSpentOn) {
   EXPECT_EQ(bounds.layer.lower(), 5.0);
   EXPECT_EQ(bounds.layer.additive(), 12.0);
   EXPECT_EQ(bounds.ends.additive(), 1.5);
-  EXPECT_EQ(bounds.lower(), 2 * 5.0 + 1.5);
+  EXPECT_EQ(bounds.lower(), 2 * 5.0) << "the ends compute while layers read";
   EXPECT_EQ(bounds.additive(), 2 * 12.0 + 1.5);
   EXPECT_EQ(bounds.total().compute, 2 * 3.0 + 1.5);
   EXPECT_EQ(bounds.total().memory, 10.0);
   EXPECT_EQ(bounds.total().communication, 8.0);
+}
+
+TEST(Bounds, ArePassedByNoRunThatMasksItsScores) {
+  Chip fast = slow_chip();
+  fast.hbm_bandwidth = fast.bandwidth = 1000.0;
+  const Bounds bounds = bounds_of(small_work(), fast, ActType::bf16);
+  EXPECT_EQ(bounds.layer.needed, 2.3);
+  EXPECT_EQ(bounds.layer.lower(), 2.3);
+  EXPECT_EQ(bounds.layer.additive(), 3.0 + 0.05 + 0.02) << "programs compute the whole square";
+  EXPECT_EQ(bounds.lower(), 2 * 2.3 + 1.4);
+  EXPECT_EQ(bounds.total().needed, bounds.lower());
+  // The ends' weights are read while layers compute.
+  Work reads = small_work();
+  reads.ends.weight_reads = 2000.0;
+  EXPECT_EQ(bounds_of(reads, fast, ActType::bf16).lower(), 2 * 2.3 + 1.4);
 }
 
 TEST(Bounds, TakeHopsAndTheAllToAllKnobAndAxesOfTheirOwnFromTheChip) {

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/cost/embeddings.h"
 #include "engine/cost/parameters.h"
+#include "tests/engine/cost/rounding.h"
 #include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
 
@@ -99,9 +101,54 @@ TEST(Intensity, BytesAreThoseOfTheirTypes) {
   EXPECT_EQ(bytes_of(weights, {1.0, 2.0}), 7.0 * (15.0 * 1.0 + (6.0 + 10.0) * 2.0));
   const Product cache{"c", Factor::cache, 2.0, 3.0, 5.0, 7.0};
   EXPECT_EQ(bytes_of(cache, {1.0, 2.0}), 7.0 * (15.0 + 6.0 + 10.0) * 2.0);
+  const Product table{"u", Factor::weight, 2.0, 3.0, 5.0, 7.0, false};
+  EXPECT_EQ(bytes_of(table, {1.0, 4.0, 2.0}), 7.0 * (15.0 * 2.0 + (6.0 + 10.0) * 4.0));
   EXPECT_EQ(bytes_of_type(WeightType::f32), 4.0);
   EXPECT_EQ(bytes_of_type(WeightType::bf16), 2.0);
   EXPECT_EQ(bytes_of_type(WeightType::int8), 1.0);
+}
+
+/// Beside int8 matrices embedding and unembedding are bf16, as in the paper's runs.
+TEST(Intensity, NamesTheTypeOfEmbeddings) {
+  for (const WeightType type : {WeightType::f32, WeightType::bf16})
+    EXPECT_EQ(element_bytes(type, WeightType::bf16).embeddings, bytes_of_type(type));
+  const ElementBytes int8 = element_bytes(WeightType::int8, WeightType::f32);
+  EXPECT_EQ(int8.weights, 1.0);
+  EXPECT_EQ(int8.activations, 4.0);
+  EXPECT_EQ(int8.embeddings, 2.0);
+  for (const WeightRow& row : all_weights()) {
+    const bool table = row.name == "embed" || row.name == "unembed";
+    const bool matrix = row.kind == WeightKind::matrix;
+    EXPECT_EQ(bytes_of_weight(row, WeightType::int8), table ? 2 : matrix ? 1 : 4) << row.name;
+    EXPECT_EQ(bytes_of_weight(row, WeightType::bf16), matrix ? 2 : 4) << row.name;
+    EXPECT_EQ(bytes_of_weight(row, WeightType::f32), 4) << row.name;
+  }
+  EXPECT_EQ(embeddings_note(WeightType::bf16), "");
+  EXPECT_NE(
+      embeddings_note(WeightType::int8).find("int8 weights: embedding and unembedding are bf16"),
+      std::string::npos);
+}
+
+/// What no run is faster than: as many products as a loop over the mask counts, and what it must
+/// read.
+TEST(Intensity, AtLeastIsABound) {
+  const Chip& chip = find_chip("tpu-v4");
+  const ModelConfig model = parse_model("palm-8b,layers=2");
+  const ElementBytes bytes = element_bytes(WeightType::int8, WeightType::bf16);
+  double pairs = 0.0;
+  for (int query = 100; query < 612; ++query) pairs += query + 1;
+  const double matrices = 2.0 * (2 * 4096.0 * 16 * 256 + 2 * 4096.0 * 256 + 3 * 4096.0 * 16384);
+  const double table = 256128.0 * 4096;
+  const double flops = 2.0 * matrices * 3 * 512 + 2.0 * table * 3 + 2 * 3 * 4.0 * 16 * 256 * pairs;
+  const Roofline least = least_of(products_of(model, {3, 512, 612}), bytes, chip, WeightType::bf16);
+  EXPECT_NEAR(least.compute_seconds * 275e12 / flops, 1.0, 1e-14);
+  EXPECT_EQ(least.memory_seconds,
+            (matrices + 2.0 * table + 2.0 * 2 * 2 * 3 * 612.0 * 256) / 1200e9);
+  EXPECT_TRUE(least.compute_bound());
+  // Below what the products have one by one, whose scores and activations leave the chip.
+  const ProductSum sum = sum_of(products_of(model, {3, 512, 612}), bytes);
+  EXPECT_LT(least.compute_seconds, sum.flops / 275e12);
+  EXPECT_LT(least.memory_seconds, sum.bytes / 1200e9);
 }
 
 TEST(Intensity, TheRooflineTurnsAtTheRidgePoint) {
@@ -142,6 +189,13 @@ RC_GTEST_PROP(Intensity, AWeightIsMultipliedOnceAToken, ()) {
   RC_ASSERT(flops == 2.0 * parameters * static_cast<double>(batch * tokens));
   RC_ASSERT(attention ==
             4.0 * static_cast<double>(model.layers * batch * tokens * context * model.H * model.Q));
+  double needed = 0.0, seen = 0.0;
+  for (const Product& product : of_layers(products_of(model, {batch, tokens, context})))
+    needed += product.needed_flops();
+  for (std::int64_t last = context - tokens; last < context; ++last)
+    seen += static_cast<double>(last + 1);
+  const double of_pairs = 4.0 * static_cast<double>(model.layers * batch * model.H * model.Q);
+  RC_ASSERT(equal_but_for_rounding(needed, flops + of_pairs * seen, 100));
 }
 
 }  // namespace

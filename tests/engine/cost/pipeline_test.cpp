@@ -122,6 +122,29 @@ TEST(Pipeline, OneStageHasBothTables) {
                    (2.0 * (layers + table) / 4.0 + one.cache_bytes) / chip.hbm_bandwidth);
 }
 
+/// Beside int8 matrices embedding and unembedding are bf16.
+TEST(Pipeline, KeepsEmbeddingsBesideInt8MatricesAsBf16) {
+  const auto weights = [](WeightType type, std::int64_t stages) {
+    PipelineSetting s = setting("llama-7b", 4, {stages, 1, 1}, 1);
+    s.weights = type;
+    return pipeline_cost(s, find_chip("a100-80g")).weight_bytes;
+  };
+  const double tables = 32000.0 * 4096 / 4;
+  for (const std::int64_t stages : {1, 2})
+    EXPECT_DOUBLE_EQ(weights(WeightType::bf16, stages) - 2.0 * weights(WeightType::int8, stages),
+                     stages == 1 ? -2.0 * 2 * tables : -2.0 * tables);
+}
+
+TEST(Pipeline, OverlapsWhatTheCausalMaskLeaves) {
+  PipelineSetting s = setting("palm-8b", 8, {2, 2, 1}, 2);
+  s.tokens = s.context = 8192;
+  const PipelineCost cost = pipeline_cost(s, find_chip("a100-80g"));
+  const double masked = 16.0 * 4.0 * 16 * 256 * (8192.0 * 8191 / 2) / 8 / 312e12;
+  EXPECT_NEAR((cost.slot.compute - cost.slot.needed) / masked, 1.0, 1e-12);
+  EXPECT_DOUBLE_EQ(cost.lower, 3.0 * cost.slot.needed);
+  EXPECT_DOUBLE_EQ(cost.additive, 3.0 * (cost.slot.additive() + cost.transfer));
+}
+
 TEST(Pipeline, OneInterconnectJoinsTheChipsOfAStage) {
   const Chip& chip = find_chip("a100-80g");
   EXPECT_TRUE(pipeline_cost(setting("mt-nlg-530b", 8, {2, 4, 1}, 32), chip).joined);

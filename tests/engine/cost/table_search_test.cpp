@@ -134,7 +134,7 @@ TEST(TableSearch, HasFloorsBelowWhatProgramsAsk) {
   int compared = 0, reached = 0;
   // Where a part of a program's work is above 0 and as much as its floor says.
   std::map<std::string, int> parts{
-      {"compute", 0}, {"memory", 0}, {"communication", 0}, {"held", 0}};
+      {"compute", 0}, {"needed", 0}, {"memory", 0}, {"communication", 0}, {"held", 0}};
   for (std::uint64_t i = 0; compared < 400; ++i) {
     const std::optional<Question> q = drawn_question(21, i);
     if (!q) continue;
@@ -167,10 +167,12 @@ TEST(TableSearch, HasFloorsBelowWhatProgramsAsk) {
         if (of_program > 0.0 && of_program <= most(floor_of_part)) ++parts.at(part);
       };
       see("compute", least.compute, asked.compute);
+      see("needed", least.needed, asked.needed);
       see("memory", least.memory, asked.memory);
       see("communication", least.communication, asked.communication + asked.hops);
       see("held", floor.held, work.layer.weight_bytes + work.layer.cache_bytes);
       EXPECT_LE(least.compute, most(asked.compute)) << text;
+      EXPECT_LE(least.needed, most(asked.needed)) << text;
       EXPECT_LE(least.memory, most(asked.memory)) << text;
       EXPECT_LE(least.communication, most(asked.communication + asked.hops)) << text;
       EXPECT_LE(floor.held, most(work.layer.weight_bytes + work.layer.cache_bytes)) << text;

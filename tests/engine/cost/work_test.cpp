@@ -11,6 +11,7 @@
 #include "engine/program/count.h"
 #include "engine/run/plan_types.h"
 #include "golden/cases.h"
+#include "tests/engine/cost/rounding.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
@@ -118,6 +119,76 @@ TEST(Work, OfFormulasMadeForAnotherPassIsTheSameWhereTheyHold) {
   EXPECT_GT(others, 50);
 }
 
+/// Pairs of a new position and one that a causal mask lets it see, one by one.
+double pairs_seen(std::int64_t tokens, std::int64_t cached) {
+  double pairs = 0.0;
+  for (std::int64_t query = cached; query < cached + tokens; ++query)
+    for (std::int64_t key = 0; key < cached + tokens; ++key) pairs += key <= query ? 1.0 : 0.0;
+  return pairs;
+}
+
+TEST(Work, SeesTheTriangleWhateverTheChunks) {
+  for (const std::int64_t tokens : {1, 2, 3, 7, 16})
+    for (const std::int64_t cached : {0, 1, 5, 12})
+      EXPECT_EQ((Pass{Phase::prefill, 1, tokens, cached}.seen()), pairs_seen(tokens, cached));
+  // A prompt of 17 behind a prefix of 4, whole and in uneven chunks.
+  double chunks = 0.0;
+  std::int64_t cached = 4;
+  for (const std::int64_t tokens : {5, 1, 9, 2}) {
+    chunks += Pass{Phase::prefill, 1, tokens, cached}.seen();
+    cached += tokens;
+  }
+  EXPECT_EQ(chunks, (Pass{Phase::prefill, 1, 17, 4}.seen()));
+  // A decode step sees all that is cached, and itself; a square of 2^20 is not rounded.
+  EXPECT_EQ((Pass{Phase::decode, 1, 1, 2047}.seen()), 2048.0);
+  EXPECT_EQ((Pass{Phase::prefill, 1, 1 << 20, 0}.seen()), 0x1p39 + 0x1p19);
+}
+
+/// What no run does without, of the ledger's steps: attention's by the mask, of contractions those
+/// that have a weight.
+double needed_of(const Program& program, const ValueTypes& types, const RunPlan& plan,
+                 const PassPlan& pass) {
+  const Ledger ledger =
+      count(program, types, plan.programs(pass.phase).torus, plan.given.numerics, plan.given.model);
+  const double square = static_cast<double>(pass.L * (pass.cached + pass.L));
+  double needed = 0.0;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const auto flops = static_cast<double>(ledger.steps.at(i).flops);
+    const bool weighs = std::any_of(op.args.begin(), op.args.end(), [&](const std::string& arg) {
+      return program.declared(arg).role.kind == Role::Kind::weight;
+    });
+    if (is_attention(op.kind))
+      needed += flops / square * pairs_seen(pass.L, pass.cached);
+    else if (weighs)
+      needed += flops;
+  }
+  return needed / ledger.chips;
+}
+
+TEST(Work, NeedsWhatTheCausalMaskLeavesOfTheLedger) {
+  for_drawn_passes(17, 200, [](const RunPlan& plan, const PassPlan& pass) {
+    const Case& c = plan.given;
+    const Work work =
+        work_of(c.model, c.numerics, c.torus, strategy_of(plan, pass.phase), pass_of(pass));
+    const PhasePrograms& programs = plan.programs(pass.phase);
+    Findings findings(Findings::Until::first);
+    const auto needed = [&](const Program& program) {
+      return needed_of(program,
+                       check(program, plan.placed, programs.torus,
+                             {pass.batch(), pass.L, pass.cached}, findings),
+                       plan, pass);
+    };
+    const std::string text = print_case(c) + " " + pass.name;
+    EXPECT_TRUE(
+        equal_but_for_rounding(work.layer.needed_flops, needed(programs.layer), kOperationsOfAPass))
+        << text;
+    EXPECT_TRUE(
+        equal_but_for_rounding(work.ends.needed_flops, needed(programs.head), kOperationsOfAPass))
+        << text;
+  });
+}
+
 /// By eye: PaLM's parallel block on 2x2x3, one decode step of 12 rows behind 5 positions.
 TEST(Work, OfAWeightStationaryLayerIsThePapers) {
   const ModelConfig model = parse_model("palm-tiny");  // E=96 F=384 H=24 K=1 Q=8
@@ -141,6 +212,26 @@ TEST(Work, OfAWeightStationaryLayerIsThePapers) {
   EXPECT_EQ(work.layer.weight_bytes, work.layer.weight_reads + 4.0 * 96 / 2) << "the whole gain";
   // The table V·E, 1/12 of it, the gain of the last norm, and RoPE's tables, cos and sin.
   EXPECT_EQ(work.ends.weight_bytes, 2.0 * 264 * 96 / 12 + 4.0 * 96 + 2 * 4.0 * 2048 * 4);
+}
+
+TEST(Work, KeepsEmbeddingsBesideInt8MatricesAsBf16) {
+  const ModelConfig tied = parse_model("palm-tiny"), untied = parse_model("palm-tiny,tied=false");
+  const Torus torus = Torus::parse("2x2x3");
+  const auto ends = [&](const ModelConfig& model, WeightType weights) {
+    Numerics numerics;
+    numerics.act = ActType::bf16;
+    numerics.weights = weights;
+    return work_of(model, numerics, torus, Strategy::parse("ws2d:batch"), {Phase::decode, 12, 1, 5})
+        .ends;
+  };
+  const double vectors = 4.0 * 96 + 2 * 4.0 * 2048 * 4, table = 264.0 * 96 / 12;
+  for (const auto& [weights, bytes] :
+       {std::pair{WeightType::f32, 4.0}, {WeightType::bf16, 2.0}, {WeightType::int8, 2.0}}) {
+    EXPECT_EQ(ends(tied, weights).weight_bytes, bytes * table + vectors);
+    EXPECT_EQ(ends(tied, weights).weight_reads, bytes * table + 4.0 * 96 / 2);
+    EXPECT_EQ(ends(untied, weights).weight_bytes, bytes * 2 * table + vectors);
+    EXPECT_EQ(ends(untied, weights).weight_reads, bytes * table + 4.0 * 96 / 2);
+  }
 }
 
 TEST(Work, RefusesWhatIsNoPassAndPassesThatItsFormulasAreNotOf) {

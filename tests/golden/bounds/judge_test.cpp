@@ -341,27 +341,33 @@ TEST(VerifyF32, HasBothJudges) {
   EXPECT_FALSE(verify_case(exact, memo).bounds.has_value());
 }
 
-TEST(Tightness, CountsWhatIsWide) {
+TEST(Tightness, CountsByTheWordsOfAllVerdicts) {
   bounds::Tightness t;
   using bounds::Kind;
-  t.add("a", Kind::running, 0.011, 1.0, 3.0);
-  t.add("b", Kind::running, 0.009, 1.0, 2.0);
-  t.add("c", Kind::running, NAN, 1.0, 0.0);
-  t.add("d", Kind::one_value, 0.0, 0.0, 1.0);
-  t.add("d", Kind::running, 0.0, 0.0, 1.0);  // of two terms
-  t.add("e", Kind::formula, 0.0, 1.0, 1.0);
-  t.add("f", Kind::running, 1.0, INFINITY, 9.0);  // as big as what it is measured by
+  const auto extent = [](double reach, double found, double scale) {
+    return bounds::Extent{.worst = reach, .likely = reach, .found = found, .scale = scale};
+  };
+  t.add("a", Kind::running, extent(0.011, 0.0101, 1.0), 3.0);
+  t.add("n", Kind::running, extent(0.011, 0.0099, 1.0), 4.0);
+  t.add("b", Kind::running, extent(0.009, 0.005, 1.0), 2.0);
+  t.add("c", Kind::running, extent(NAN, NAN, 1.0), 0.0);
+  t.add("d", Kind::one_value, extent(0.0, 0.0, 0.0), 1.0);
+  t.add("d", Kind::running, extent(0.0, 0.0, 0.0), 1.0);  // of two terms
+  t.add("e", Kind::formula, extent(0.0, 0.0, 1.0), 1.0);
+  t.add("f", Kind::running, extent(1.0, 1.0, INFINITY), 9.0);  // as big as what it is measured by
   EXPECT_EQ(t.within, 4);
   EXPECT_EQ(t.running, 2);
   EXPECT_EQ(t.formula, 1);
+  EXPECT_EQ(t.near, 1);
   EXPECT_EQ(t.loose, 3);
   EXPECT_EQ(t.tightest, "b");
-  EXPECT_EQ(t.median_slack(), 3.0);
+  EXPECT_EQ(t.median_slack(), 4.0);
   bounds::Tightness sum;
   sum.add(t);
+  EXPECT_EQ(sum.near, 1);
   EXPECT_EQ(sum.to_string(),
-            "bounds: 4 values within (sums: 2, functions: 1, of one right value: 1), 3 loose; "
-            "slack of sums: least 2.00 at b, median 3.0");
+            "bounds: 4 values within (sums: 2, functions: 1, of one right value: 1), 1 near, 3 "
+            "loose; slack of sums: least 2.00 at b, median 4.0");
 }
 
 }  // namespace

@@ -78,8 +78,11 @@ TEST(Replay, OfTheOracleIsWithin) {
     std::size_t judged = 0;
     for (const auto& [id, value] : d.dump) {
       const Judged j = d.judge(id);
-      ASSERT_EQ(j.fit, Fit::within) << keys << " " << id << " " << j.actual << " in ["
-                                    << j.expected.low << ", " << j.expected.high << "]";
+      // Of bf16 every way of rounding is open, which is more than a hundredth of small values.
+      const bool of_bf16 = d.declared.values == Format::bf16;
+      ASSERT_LE(j.fit, of_bf16 ? Fit::near : Fit::within)
+          << keys << " " << id << " " << j.actual << " in [" << j.expected.low << ", "
+          << j.expected.high << "]";
       ++judged;
     }
     EXPECT_GT(judged, 100U) << keys;
@@ -151,8 +154,11 @@ TEST(Replay, OfInt8WeightsIsWithin) {
     Dumped d(kModel + keys + " weights=int8");
     for (const auto& [id, value] : d.dump) {
       const Judged j = d.judge(id);
-      ASSERT_EQ(j.fit, Fit::within) << keys << " " << id << " " << j.actual << " in ["
-                                    << j.expected.low << ", " << j.expected.high << "]";
+      // Of bf16 every way of rounding is open, which is more than a hundredth of small values.
+      const bool of_bf16 = d.declared.values == Format::bf16;
+      ASSERT_LE(j.fit, of_bf16 ? Fit::near : Fit::within)
+          << keys << " " << id << " " << j.actual << " in [" << j.expected.low << ", "
+          << j.expected.high << "]";
     }
     // And with what the matrices' products are made of replayed.
     d.without({"norm", "norm2", "attn", "gate", "up", "hidden"});
@@ -201,13 +207,13 @@ TEST(Replay, NothingIsWithinThatIsNotFinite) {
     d.dump.at(name).center.at(2) = static_cast<double>(3e38F);
   double& sum = d.dump.at("decode.1.layer1.out").center.at(2);
   sum = INFINITY;
-  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::loose);
+  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::not_judged);
   sum = static_cast<double>(3e38F);
   EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::different);
   // Of an operand that is none, nothing follows; what it is itself shows on it alone.
   d.dump.at("decode.1.layer0.denom").center.at(0) = 0.0;
   EXPECT_EQ(d.judge("decode.1.layer0.denom").fit, Fit::different);
-  EXPECT_EQ(d.judge("decode.1.layer0.attn").fit, Fit::loose);
+  EXPECT_EQ(d.judge("decode.1.layer0.attn").fit, Fit::not_judged);
 }
 
 TEST(Replay, RefusesWhatItCannotJudge) {

@@ -2,6 +2,7 @@
 // unseen, of summands, statistics, last positions and positions, too.
 #include "tests/golden/candidate/own_trace.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,6 +65,22 @@ TEST(OwnTrace, EachValueHasAVerdict) {
     EXPECT_EQ(v.count(Fit::different), 0) << line;
     for (const Row& row : v.rows) EXPECT_TRUE(row.fit != Fit::not_judged || row.why == "an input");
   }
+}
+
+/// Every schedule, loop, format of sums and of what is sent: none is different from what it claims.
+TEST(OwnTrace, OfEveryWayToAddIsRight) {
+  for (const std::string& line : {kOwn, kLayernorm, kPadded})
+    for (const char* const order : {"schedule=group", "schedule=ring", "schedule=tree",
+                                    "schedule=biring", "loop=one-way", "loop=both-full",
+                                    "loop=both-half"})
+      for (const char* const format : {"acc=f32", "acc=bf16", "wire=bf16", "acc=bf16 wire=bf16"}) {
+        const std::string f32 = fmt::format("{} regime=f32 {} {}", line, order, format);
+        const ExactRun run(f32);
+        const Verdict v = run.judged(own_trace(f32));
+        EXPECT_EQ(v.count(Fit::different), 0)
+            << f32 << ": " << (v.first ? v.rows[*v.first].title : std::string());
+        EXPECT_EQ(v.count(Fit::unlikely), 0) << f32;
+      }
 }
 
 /// Of each meaning in either phase a value, of which one number is changed on one chip: its row is

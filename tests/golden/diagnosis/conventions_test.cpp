@@ -28,6 +28,13 @@ class Conventions : public testing::Test {
             value.data[i] = static_cast<float>(to(id, was, i));
         }
   }
+  /// Heads in another order.
+  static double in_order(const std::string&, const Planted::Value& v, std::size_t i) {
+    std::size_t inner = 1;
+    for (std::size_t d = 3; d < v.shape.size(); ++d) inner *= static_cast<std::size_t>(v.shape[d]);
+    const std::size_t h = i / inner % 24;
+    return v.data[i - h * inner + h * 7 % 24 * inner];
+  }
   void expect_declared(const std::string& name, const std::string& what) {
     for (const char* at : {"prefill.c0.layer0.", "decode.1.layer1."}) {
       const std::string id = name == "logits" ? "decode.1.logits" : at + name;
@@ -39,10 +46,16 @@ class Conventions : public testing::Test {
 };
 
 TEST_F(Conventions, GainsInTheNextWeight) {
-  change({"norm"}, [&](const std::string& id, const Planted::Value& v, std::size_t i) {
+  const auto folded = [&](const std::string& id, const Planted::Value& v, std::size_t i) {
     const std::string layer = id.find("layer0") != std::string::npos ? "layer0" : "layer1";
-    return v.data[i] / p.weight(layer + ".norm").data[i % 48];
-  });
+    const bool last = id.ends_with("final_norm");
+    return v.data[i] / p.weight(last ? "final_norm" : layer + ".norm").data[i % 48];
+  };
+  change({"norm"}, folded);
+  // Where the last norm has its gain, none is in the next weight by convention.
+  const std::string id = "decode.1.layer1.norm";
+  expect_first(p.ask(id, Planted::Value(p.value(id)), kTorus), "scale missing", "", "the gain");
+  change({"final_norm"}, folded);
   expect_declared("norm", "norm_gain=folded");
 }
 
@@ -89,11 +102,45 @@ TEST_F(Conventions, OtherPairsOfChannels) {
 }
 
 TEST_F(Conventions, HeadsInAnotherOrder) {
-  change({"q", "q_rot", "attn"}, [](const std::string&, const Planted::Value& v, std::size_t i) {
-    const std::size_t h = i / 4 % 24;
-    return v.data[i - h * 4 + h * 7 % 24 * 4];
-  });
+  change({"q", "q_rot", "attn", "score", "max", "exp", "denom"}, in_order);
   expect_declared("q", "heads=0,7,14,21,4");
+}
+
+/// Scores that pair the heads as they stand are no convention's: those of a kv head are others.
+TEST_F(Conventions, HeadsThatReadOtherKvHeadsAreNone) {
+  change({"q", "q_rot", "attn"}, in_order);
+  const std::string id = "prefill.c0.layer0.q";
+  const auto said = p.ask(id, Planted::Value(p.value(id)), kTorus);
+  ASSERT_FALSE(said.empty());
+  for (const Hypothesis& h : said) EXPECT_NE(h.fault, "convention") << text(said);
+  EXPECT_EQ(said[0].fault, "head order") << text(said);
+}
+
+/// Where each query head has a kv head of its own, that one is in the same place.
+TEST(ConventionsOfMultihead, KvHeadsGoWithQueryHeads) {
+  for (const bool all : {true, false}) {
+    Planted p("model=palm-tiny,layers=2,E=24,F=24,H=6,K=6,Q=4,V=24 batch=6 prompt=3 gen=2 seed=31");
+    std::vector<std::string> names{"q", "q_rot", "score", "max", "exp", "denom", "attn"};
+    if (all) names.insert(names.end(), {"k", "v", "k_rot", "k_cache", "v_cache"});
+    for (auto& [id, value] : p.dump)
+      for (const std::string& name : names) {
+        if (!id.ends_with("." + name)) continue;
+        const Planted::Value was = value;
+        const bool cache = name.ends_with("_cache");
+        std::size_t inner = 1;
+        for (std::size_t d = 3; d < was.shape.size(); ++d)
+          inner *= static_cast<std::size_t>(was.shape[d]);
+        if (cache) inner = 4;
+        for (std::size_t i = 0; i < value.data.size(); ++i) {
+          const std::size_t h = i / inner % 6;
+          value.data[i] = was.data[i - h * inner + (h + 2) % 6 * inner];
+        }
+      }
+    const std::string id = "decode.1.layer1.q";
+    const auto said = p.ask(id, Planted::Value(p.value(id)), Torus(5, 1, 1));
+    ASSERT_FALSE(said.empty());
+    EXPECT_EQ(said[0].fault, all ? "convention" : "head order") << text(said);
+  }
 }
 
 }  // namespace

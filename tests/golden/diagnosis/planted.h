@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,16 +69,28 @@ class Planted {
                               Shards shards) {
     const bounds::Replay::Dump given(dump.begin(), dump.end());
     bounds::Replay replay(known_->stored, plan_.passes, ids_, given, declared);
-    const bounds::Replay::Place place = replay.place_of(id);
-    return diagnose(replay, {id, torus, Layout::parse(layout), std::move(shards), layouts, raw,
-                             padding_in_trace(value_row(place.name)->dims, dump.at(id).shape, false,
-                                              replay.pass(place.pass))});
+    const auto wrong = [&](const std::string& of, const std::string& held, Shards given_shards) {
+      const bounds::Replay::Place place = replay.place_of(of);
+      return Wrong{of,
+                   torus,
+                   Layout::parse(held),
+                   std::move(given_shards),
+                   layouts,
+                   raw,
+                   padding_in_trace(value_row(place.name)->dims, dump.at(of).shape, false,
+                                    replay.pass(place.pass)),
+                   masked_any,
+                   sound};
+    };
+    std::vector<Wrong> others;
+    for (const std::string& other : later)
+      others.push_back(wrong(other, letters_of(other), {dump.at(other).data}));
+    return diagnose(replay, wrong(id, layout, std::move(shards)), others);
   }
   /// Of a whole tensor, which the dump has from then on.
   std::vector<Hypothesis> ask(const std::string& id, const Value& value, const Torus& torus) {
-    const std::string letters(value_row(id.substr(id.rfind('.') + 1))->dims);
     dump[id] = value;
-    return ask(id, letters, torus, {value.data});
+    return ask(id, letters_of(id), torus, {value.data});
   }
   /// Of a tensor that is cut rightly.
   std::vector<Hypothesis> ask(const std::string& id, const Value& value, const std::string& layout,
@@ -114,9 +127,16 @@ class Planted {
   std::map<std::string, Value> dump;
   bounds::Declared declared;
   std::map<std::string, Layout> layouts;
-  bool raw = false;
+  bool raw = false, masked_any = false;
+  std::function<bool(const std::string&)> sound;
+  /// Other values that explanations are held against, whole, as the dump has them.
+  std::vector<std::string> later;
 
  private:
+  static std::string letters_of(const std::string& id) {
+    return std::string(value_row(id.substr(id.rfind('.') + 1))->dims);
+  }
+
   OracleMemo memo_;
   RunPlan plan_;
   std::shared_ptr<const OracleMemo::Known> known_;

@@ -101,6 +101,24 @@ TEST(Hdf5Trace, WidensOtherIntegersAndTurnsBigEndianOnes) {
             "dump_value");
 }
 
+TEST(Hdf5Trace, LeavesOtherElementsUnreadIfAskedTo) {
+  const Folder folder;
+  {
+    const Hdf5File file(folder / "a.h5");
+    const std::vector<char> zeros(1024);
+    file.dataset("v", H5T_STD_U16LE, {3}, zeros.data());
+    file.dataset("chips/0_0_1/u", H5T_NATIVE_LDOUBLE, {3}, zeros.data());
+    file.dataset("w", H5T_IEEE_F32LE, {3}, zeros.data());
+    file.text("v", "layout", "BLE");
+  }
+  const Dump dump = read_dump(folder / "a.h5", Unread::left);
+  EXPECT_NE(dump.values.at("v").unread.find("uint16"), std::string::npos);
+  EXPECT_EQ(dump.values.at("v").attributes.at("layout"), "BLE");
+  EXPECT_NE(dump.values.at("u").unread.find("another type"), std::string::npos);
+  EXPECT_EQ(dump.values.at("w").unread, "");
+  EXPECT_EQ(dump.values.at("w").whole.size(), 3U);
+}
+
 TEST(Hdf5Trace, RefusesOtherElements) {
   const auto of = [](hid_t type, const char* declared = nullptr) {
     return refused([&](const Hdf5File& file) {

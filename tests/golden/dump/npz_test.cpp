@@ -80,6 +80,37 @@ TEST(Npz, WidensOtherIntegersAndTurnsBigEndianOnes) {
   EXPECT_EQ(refused(three<std::uint64_t>("<u8", {1, std::uint64_t{1} << 63, 3})), "dump_value");
 }
 
+TEST(Npz, LeavesOtherElementsUnreadIfAskedTo) {
+  const Folder folder;
+  write_text(folder / "a.npz",
+             three<std::uint16_t>("<u2", {1, 2, 3})
+                 .add("w.npy", npy("<f4", "(3,)", bytes_of_numbers(std::vector<float>{1, 2, 3})))
+                 .bytes());
+  const Dump dump = read_dump(folder / "a.npz", Unread::left);
+  EXPECT_EQ(dump.order, (std::vector<std::string>{"v", "w"}));
+  EXPECT_NE(dump.values.at("v").unread.find("has elements of uint16"), std::string::npos)
+      << dump.values.at("v").unread;
+  EXPECT_EQ(dump.values.at("v").whole.size(), 0U);
+  EXPECT_EQ(dump.values.at("w").unread, "");
+  EXPECT_EQ(numbers(dump.values.at("w").whole), (std::vector<double>{1, 2, 3}));
+}
+
+TEST(Npz, NamesAFileOfTorch) {
+  const std::string of_archive =
+      why(ZipFile().add("archive/data.pkl", "pickle").add("archive/data/0", "1234"));
+  EXPECT_NE(of_archive.find("dump_open"), std::string::npos) << of_archive;
+  for (const char* part : {"is a PyTorch file", "numpy.savez(", ".float().cpu().numpy()"})
+    EXPECT_NE(of_archive.find(part), std::string::npos) << of_archive;
+  const std::string before_archives(
+      "\x80\x02\x8a\x0al\xfc\x9c"
+      "F\xf9 j\xa8P\x19.",
+      15);
+  const std::string of_pickle = message_of([&] { read(before_archives); });
+  EXPECT_NE(of_pickle.find("is a PyTorch file"), std::string::npos) << of_pickle;
+  // A trace may hold a member of that name.
+  EXPECT_EQ(refused(described(kLeastJson).add("data.pkl", "x")), "");
+}
+
 TEST(Npz, RefusesOtherElements) {
   const std::vector<double> wide(6, 0.0);
   for (const char* descr : {"<c16", "<f16", "<U2", "|S8", "|O", "<M8[s]", "|V4", "|V8", "<f3",

@@ -162,6 +162,10 @@ TEST(Process, BelievesNoStream) {
   const std::string array = "V" + text("a") + number(1) + number(0);
   EXPECT_EQ(sends("Z"), "");
   EXPECT_EQ(sends(array + number(1) + number(1) + "P" + number(4) + "abcdZ"), "");
+  const std::string unread = "U" + text("a") + number(0) + text("has other elements");
+  EXPECT_EQ(sends(unread + "Z"), "");
+  EXPECT_EQ(sends(unread + unread + "Z").substr(0, 11), "dump_value:");
+  EXPECT_EQ(sends("U" + text("a")), "dump_open: the reader ended with exit code 0");
   EXPECT_EQ(sends(""), "dump_open: the reader ended with exit code 0");
   EXPECT_EQ(sends(array), "dump_open: the reader ended with exit code 0");
   for (const std::string& broken :

@@ -139,7 +139,7 @@ def healthy(compare, chance):
         peer = setting.peer(compare)
         run = peer.run(Bugs())
         answer = compare.judged(setting.name, peer, setting.dump(), run, setting.container)
-        wanted = {"equal"} if arithmetic == "exact" else {"equal", "within"}
+        wanted = {"equal"} if arithmetic == "exact" else {"equal", "within", "within 1-2^-41"}
         # Ids of a prompt follow from nothing.
         wrong = {name: fit for name, fit in answer.fits.items()
                  if fit not in wanted and not (name.endswith(".ids") and fit == "not judged")}

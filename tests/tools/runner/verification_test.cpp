@@ -236,19 +236,21 @@ TEST(TextReport, SaysHowMuchBoundsLeave) {
   f32.judgement.verdict = Verdict::equal;
   f32.judgement.bounds.emplace();
   using bounds::Kind;
-  f32.judgement.bounds->add("decode.1.layer0.q", Kind::running, 0.001, 1.0, 4.5);
-  f32.judgement.bounds->add("decode.1.layer0.k", Kind::running, 0.5, 1.0, 8.0);
-  f32.judgement.bounds->add("decode.1.layer0.v", Kind::running, 0.001, 1.0, 9.0);
-  f32.judgement.bounds->add("decode.1.layer0.norm", Kind::formula, 0.001, 1.0, 1.0);
-  f32.judgement.bounds->add("decode.1.token", Kind::one_value, 0.0, 0.0, 0.0);
+  const bounds::Extent narrow{.worst = 0.001, .likely = 0.001, .scale = 1.0};
+  const bounds::Extent wide{.worst = 0.5, .likely = 0.5, .found = 0.1, .scale = 1.0};
+  f32.judgement.bounds->add("decode.1.layer0.q", Kind::running, narrow, 4.5);
+  f32.judgement.bounds->add("decode.1.layer0.k", Kind::running, wide, 8.0);
+  f32.judgement.bounds->add("decode.1.layer0.v", Kind::running, narrow, 9.0);
+  f32.judgement.bounds->add("decode.1.layer0.norm", Kind::formula, narrow, 1.0);
+  f32.judgement.bounds->add("decode.1.token", Kind::one_value, {}, 0.0);
   Tally tally;
   tally.add(c, f32.judgement);
   TextReport one({}, 1, false);
   EXPECT_EQ(one.end({.tally = tally, .seconds = 1.0}),
             "1 case: 1 equal, 0 different, 0 not judged, 0 refused\n"
             "0 values, 0 elements judged in 1.0 s\n"
-            "bounds: 4 values within (sums: 2, functions: 1, of one right value: 1), 1 loose;\n"
-            "slack of sums: least 4.50 at decode.1.layer0.q, median 8.0\n");
+            "bounds: 4 values within (sums: 2, functions: 1, of one right value: 1), 0 near,\n"
+            "1 loose; slack of sums: least 4.50 at decode.1.layer0.q, median 8.0\n");
   tally.add(c, f32.judgement);
   TextReport two({}, 2, true);
   const std::string said = two.end({.tally = tally, .seconds = 1.0});

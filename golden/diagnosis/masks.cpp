@@ -1,0 +1,167 @@
+// Which keys a query sees.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/what_if.h"
+#include "weights/registry.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+class Masks {
+ public:
+  Masks(const Question& q, Search& search)
+      : q_(q), search_(search), pass_(q.replay().pass(q.place().pass)) {}
+
+  void run() {
+    const std::string& n = q_.name();
+    if (n != "score" && n != "max" && n != "exp" && n != "denom" && n != "attn") return;
+    // The positions are those of ALiBi, too.
+    if (q_.name() == "score" && q_.config().rope == Rope::alibi) return;
+    const std::int64_t M = pass_.prefix.length + pass_.cached + pass_.L;
+    const auto mask = [&](std::string detail, int parameters, auto&& start) {
+      const std::optional<PassPlan> other = moved(pass_, 0, 2 * M + 2, start);
+      if (!other) return;
+      bounds::Replay seen(q_.replay().weights(), q_.replay());
+      seen.assume(*other);
+      const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
+        return m < seen.visible(*other, b, l);
+      };
+      if (exponentials_agree(sees)) change("mask", std::move(detail), parameters, {.pass = other});
+    };
+    mask("each query also sees the key behind its own", 1, [](std::int64_t s) { return s + 1; });
+    mask("a query does not see its own key", 1, [](std::int64_t s) { return s - 1; });
+    mask("no mask: each query sees all keys", 2, [M](std::int64_t) { return M; });
+    mask("positions of the pass from 0 on: the mask's upper left in place of its lower right", 3,
+         [](std::int64_t) { return 0; });
+    own_key_masked(false);
+    own_key_masked(true);
+    own_key_alone();
+    before_append();
+  }
+
+ private:
+  std::string id(std::string_view name) const {
+    return checkpoint_id(q_.place().pass, q_.place().layer, name);
+  }
+  void change(std::string_view fault, std::string detail, int parameters,
+              const Question::Change& c) {
+    consider_change(q_, search_,
+                    {.fault = fault,
+                     .detail = std::move(detail),
+                     .axes = "",
+                     .parameters = parameters,
+                     .at = {}},
+                    c);
+  }
+
+  std::size_t own_key(std::size_t b, std::size_t l) const {
+    return at(q_.replay().position(pass_, b, l));
+  }
+
+  /// Whether the dump's exponentials are 0 where a query sees no key, and not all 0 where it sees
+  /// one that it should not.
+  template <class Sees>
+  bool exponentials_agree(Sees&& sees) const {
+    if (q_.name() == "exp" || !q_.replay().dumped(id("exp"))) return true;
+    const bounds::Carried& e = q_.replay().value(id("exp"));
+    const std::vector<bool> unspoken = q_.unspoken({pass_.name, q_.place().layer, "exp"}, e.shape);
+    const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
+    bool more = false, there = false;
+    for (std::size_t i = 0; i < e.size(); ++i) {
+      if (!unspoken.empty() && unspoken[i]) continue;
+      const std::size_t b = i / M / H / L, l = i / M / H % L, m = i % M;
+      const bool right = m < q_.replay().visible(pass_, b, l), now = sees(b, l, m);
+      if (right && !now && e.center[i] != 0.0) return false;
+      if (right || !now) continue;
+      more = true;
+      there = there || e.center[i] != 0.0;
+    }
+    return !more || there;
+  }
+
+  /// The value with its element of key m at query (b, l) made of f(b, l, m, element).
+  template <class F>
+  bounds::Carried each_key(F&& f) const {
+    bounds::Carried y = q_.expected();
+    const std::size_t L = at(y.shape[1]), H = at(y.shape[2]), M = at(y.shape[3]);
+    for (std::size_t i = 0; i < y.size(); ++i) f(i / M / H / L, i / M / H % L, i % M, i, y);
+    return y;
+  }
+  void mask_of(std::string detail, int parameters, bounds::Carried y) {
+    search_.consider({.fault = "mask",
+                      .detail = std::move(detail),
+                      .axes = "",
+                      .parameters = parameters,
+                      .at = q_.logical(std::move(y))});
+  }
+
+  /// A pass from position 0 on, whose first query then sees no key, or its own all the same.
+  void own_key_masked(bool but_the_first) {
+    if (q_.name() != "score" && q_.name() != "exp") return;
+    if (std::none_of(pass_.rows.begin(), pass_.rows.end(),
+                     [](const PassRows& r) { return r.start == 0; }))
+      return;
+    const auto hidden = [&](std::size_t b, std::size_t l, std::size_t m) {
+      return m == own_key(b, l) && (m > 0 || !but_the_first);
+    };
+    const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
+      return m < q_.replay().visible(pass_, b, l) && !hidden(b, l, m);
+    };
+    if (!exponentials_agree(sees)) return;
+    mask_of(but_the_first ? "a query does not see its own key, but the first one does"
+                          : "a query does not see its own key",
+            1, each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
+              if (hidden(b, l, m)) y.set(i, bounds::Evaluated{});
+            }));
+  }
+
+  void own_key_alone() {
+    if (q_.name() != "score" && q_.name() != "exp") return;
+    const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
+      return m == own_key(b, l);
+    };
+    if (!exponentials_agree(sees)) return;
+    // Its score is the largest then.
+    const bool one = q_.name() == "exp" && !q_.replay().dumped(id("max"));
+    mask_of("a query sees its own key alone", 4,
+            each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
+              if (!sees(b, l, m)) y.set(i, bounds::Evaluated{});
+              if (sees(b, l, m) && one) y.set(i, bounds::Evaluated{1.0, 0.0, 0.0});
+            }));
+  }
+
+  /// A cache that is read before the pass's own tokens are in it, so that their slots hold zeros.
+  /// Nothing else than a mask, unless the exponentials are there.
+  void before_append() {
+    if (q_.name() != "score" && q_.name() != "attn") return;
+    const auto sees_old = [&](std::size_t b, std::size_t, std::size_t m) {
+      return m < own_key(b, 0);
+    };
+    if (exponentials_agree(sees_old)) return;
+    const std::string cache = id(q_.name() == "score" ? "k_cache" : "v_cache");
+    bounds::Carried before = q_.value(cache);
+    const std::size_t M = at(before.shape[1]), width = before.size() / at(before.shape[0]) / M;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const std::size_t b = i / width / M, slot = i / width % M;
+      if (slot + at(pass_.prefix.length) >= own_key(b, 0)) before.set(i, bounds::Evaluated{});
+    }
+    change("stale slot",
+           fmt::format("reads {} as it was before the pass: zeros in its new slots", cache), 0,
+           {.values = {{cache, std::move(before)}}});
+  }
+
+  const Question& q_;
+  Search& search_;
+  const PassPlan& pass_;
+};
+
+}  // namespace
+
+void try_masks(const Question& q, Search& search) { Masks(q, search).run(); }
+
+}  // namespace shardproof::diagnosis

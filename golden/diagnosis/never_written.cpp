@@ -1,0 +1,116 @@
+// What holds one number where a value should be.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "golden/diagnosis/families.h"
+#include "weights/registry.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+using Box = std::vector<std::set<std::int64_t>>;  // of each dim some local indices
+
+class NeverWritten {
+ public:
+  NeverWritten(const Question& q, Search& search) : q_(q), search_(search) {}
+
+  void run() {
+    if (!one_number() || !one_box() || !telling()) return;
+    search_.consider({.fault = "never written",
+                      .detail = words(),
+                      .axes = "",
+                      .at = [&q = q_, box = box_, number = number_](int chip, std::size_t local) {
+                        if (inside(box, q.index(local))) return bounds::Evaluated{number, 0.0, 0.0};
+                        return q.expected_at(q.global(chip, local));
+                      }});
+  }
+
+ private:
+  static bool inside(const Box& box, const Index& index) {
+    for (std::size_t d = 0; d < box.size(); ++d)
+      if (!box[d].contains(index[d])) return false;
+    return true;
+  }
+
+  /// Every wrong element holds the same; at least two do.
+  bool one_number() {
+    for (int chip = 0; chip < q_.chips(); ++chip)
+      for (std::size_t i = 0; i < q_.elements() && !q_.right(chip); ++i) {
+        if (fits(chip, i)) continue;
+        if (wrong_.empty()) number_ = q_.shard(chip)[i];
+        if (q_.shard(chip)[i] != number_) return false;
+        wrong_.emplace_back(chip, i);
+      }
+    return wrong_.size() > 1 && std::isfinite(number_);
+  }
+
+  bool fits(int chip, std::size_t i) const {
+    return q_.fits(chip, i, q_.expected_at(q_.global(chip, i)), std::nullopt);
+  }
+
+  /// On all wrong chips all of some indices of each dim hold it, but for what it leaves right.
+  bool one_box() {
+    box_.resize(q_.rank());
+    for (const auto& [chip, i] : wrong_)
+      for (std::size_t d = 0; d < q_.rank(); ++d) box_[d].insert(q_.index(i)[d]);
+    for (int chip = 0; chip < q_.chips(); ++chip)
+      for (std::size_t i = 0; i < q_.elements() && !q_.right(chip); ++i)
+        if (inside(box_, q_.index(i)) && q_.shard(chip)[i] != number_ && !fits(chip, i))
+          return false;
+    return std::none_of(box_.begin(), box_.end(), [](const auto& of) { return of.empty(); }) &&
+           whole_blocks();
+  }
+
+  /// Slots are a matter of masks and of caches, and rows of a lookup that are zeros one of sums.
+  bool whole_blocks() const {
+    if (q_.name() == "embed" || value_row(q_.name())->cache) return all_wrong();
+    for (std::size_t d = 0; d < q_.rank(); ++d)
+      if (q_.layout().dims()[d].letter == 'M' && !complete(d)) return false;
+    return true;
+  }
+  bool all_wrong() const {
+    std::size_t judged = 0;
+    for (int chip = 0; chip < q_.chips(); ++chip) judged += q_.judged(chip).size();
+    return wrong_.size() == judged;
+  }
+  bool complete(std::size_t d) const { return std::ssize(box_[d]) == q_.local_shape()[d]; }
+
+  /// Zeros are; another number is where it should not be the same anyway.
+  bool telling() const {
+    const auto expected = [&](const auto& e) {
+      return q_.expected_at(q_.global(e.first, e.second)).center;
+    };
+    return number_ == 0 || std::any_of(wrong_.begin(), wrong_.end(), [&](const auto& e) {
+             return expected(e) != expected(wrong_[0]);
+           });
+  }
+
+  std::string words() const {
+    std::string parts;
+    for (std::size_t d = 0; d < q_.rank(); ++d) {
+      if (complete(d)) continue;
+      const auto first = *box_[d].begin(), last = *box_[d].rbegin();
+      const bool run = last - first + 1 == std::ssize(box_[d]);
+      parts +=
+          fmt::format("{}{} {}{}", parts.empty() ? "" : ", ", q_.layout().dims()[d].letter, first,
+                      last == first ? "" : fmt::format("{}{}", run ? " to " : " … ", last));
+    }
+    const std::string what = number_ == 0 ? "zeros" : fmt::format("{:g} everywhere", number_);
+    if (parts.empty()) return what;
+    return fmt::format("{} in {}{}", what, parts, q_.layout().used().empty() ? "" : " of a chip's");
+  }
+
+  const Question& q_;
+  Search& search_;
+  double number_ = 0.0;
+  std::vector<std::pair<int, std::size_t>> wrong_;
+  Box box_;
+};
+
+}  // namespace
+
+void try_never_written(const Question& q, Search& search) { NeverWritten(q, search).run(); }
+
+}  // namespace shardproof::diagnosis

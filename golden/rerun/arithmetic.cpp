@@ -1,0 +1,89 @@
+#include "golden/rerun/arithmetic.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "weights/bf16.h"
+
+namespace shardproof::rerun {
+namespace {
+
+/// By adding a number whose last bit is the f16's: what lies below it is rounded off.
+float round_to_f16(float v) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  constexpr float kLeastNormal = 0x1p-14F, kOverflow = 65520.0F;
+  const float size = std::abs(v);
+  if (!(size < kOverflow)) return std::isnan(v) ? v : std::copysign(INFINITY, v);
+  const float power = std::bit_cast<float>(std::bit_cast<std::uint32_t>(size) & kExponent);
+  const float large = 0x1.8p13F * (power < kLeastNormal ? kLeastNormal : power);
+  return std::copysign((size + large) - large, v);
+}
+
+constexpr PlaceRow kPlaces[] = {{Place::embed_scale, "embed", "scale", true},
+                                {Place::mean, "norm", "mu", false},
+                                {Place::centered, "norm", "d", false},
+                                {Place::root, "norm", "r", false},
+                                {Place::normed, "norm", "xr", true},
+                                {Place::gained, "norm", "xrg", false},
+                                {Place::tables, "rope", "tables", true},
+                                {Place::turned, "rope", "products", true},
+                                {Place::product_of_score, "score", "qk", true},
+                                {Place::score, "attn", "scores", true},
+                                {Place::difference, "exp", "difference", false},
+                                {Place::exponential, "attn", "exp", false},
+                                {Place::probability, "attn", "probs", true},
+                                {Place::inner, "hidden", "inner", true},
+                                {Place::activated, "hidden", "act", true},
+                                {Place::sum, "sum", "s", false},
+                                {Place::each_addition, "out", "each", true},
+                                {Place::logits, "logits", "value", true}};
+
+}  // namespace
+
+std::span<const PlaceRow> all_places() { return kPlaces; }
+
+Places hf_places() {
+  Places places;
+  for (const PlaceRow& row : kPlaces)
+    if (row.hf) places.set(row.place);
+  return places;
+}
+
+Places any_places() {
+  Places places;
+  for (const PlaceRow& row : kPlaces) places.set(row.place, true);
+  return places;
+}
+
+bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config) {
+  const auto coarse = [](Kept kept) { return kept == Kept::bf16 || kept == Kept::f16; };
+  return coarse(arithmetic.values) || config.cache == CacheType::bf16;
+}
+
+double step_of(double v, Kept kept) {
+  if (kept != Kept::bf16 && kept != Kept::f16) return 0.0;
+  const int digits = kept == Kept::bf16 ? 7 : 10, least = kept == Kept::bf16 ? -126 : -14;
+  const int power = v == 0 || !std::isfinite(v) ? least : std::max(std::ilogb(v), least);
+  return std::ldexp(1.0, power - digits);
+}
+
+float rounded(float v, Kept kept) {
+  switch (kept) {
+    case Kept::bf16:
+      return round_to_bf16(v);
+    case Kept::f16:
+      return round_to_f16(v);
+    case Kept::f32:
+    case Kept::f64:
+      break;
+  }
+  return v;
+}
+
+double rounded(double v, Kept kept) {
+  return kept == Kept::f64 ? v : static_cast<double>(rounded(static_cast<float>(v), kept));
+}
+
+}  // namespace shardproof::rerun

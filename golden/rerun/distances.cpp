@@ -1,0 +1,134 @@
+#include "golden/rerun/distances.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "golden/rerun/run.h"
+
+namespace shardproof::rerun {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+bool counts(const Asked& asked, std::size_t i) {
+  return asked.left_out.empty() || !asked.left_out[i];
+}
+
+/// A value that is asked for, and how large it is.
+struct Scaled {
+  const Asked& asked;
+  double scale;
+};
+
+double distance(const Scaled& of, const std::vector<double>& numbers) {
+  double most = 0.0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!counts(of.asked, i)) continue;
+    const double d = std::abs(numbers[i] - static_cast<double>(of.asked.exact->data[i]));
+    if (!std::isfinite(d)) return std::numeric_limits<double>::infinity();
+    most = std::max(most, d);
+  }
+  return most == 0 ? 0.0 : most / of.scale;
+}
+
+/// Of one run.
+class Distances : public Watch {
+ public:
+  explicit Distances(const std::vector<Scaled>& of) : of_(of), found_(of.size(), -1.0) {}
+
+  bool wants(const std::string& id) const override {
+    return std::any_of(of_.begin(), of_.end(), [&](const Scaled& s) { return s.asked.id == id; });
+  }
+  void see(const std::string& id, const std::vector<double>& numbers) override {
+    for (std::size_t i = 0; i < of_.size(); ++i)
+      if (of_[i].asked.id == id && of_[i].asked.exact->data.size() == numbers.size())
+        found_[i] = distance(of_[i], numbers);
+  }
+  /// By place; below 0 of what the run did not make.
+  const std::vector<double>& found() const { return found_; }
+
+ private:
+  const std::vector<Scaled>& of_;
+  std::vector<double> found_;
+};
+
+/// Whether a run can make the pass of what is given.
+bool can_run(const Question& question, const PassPlan& pass) {
+  const ModelConfig& config = question.weights.config();
+  const auto ids = question.ids.find(pass.name);
+  if (ids == question.ids.end() || std::ssize(ids->second.data) != pass.batch() * pass.L)
+    return false;
+  for (const PassRows& group : pass.rows)
+    if (rotates(config) && group.end() > config.positions) return false;
+  return std::all_of(ids->second.data.begin(), ids->second.data.end(),
+                     [&](std::int32_t id) { return id >= 0 && id < config.V; });
+}
+
+/// All passes up to the last one of which a value is asked for.
+std::vector<PassPlan> passes_to_run(const Question& question, const std::vector<Asked>& asked) {
+  std::vector<PassPlan> passes = runnable(question);
+  const auto is_asked = [&](const PassPlan& pass) {
+    return std::any_of(asked.begin(), asked.end(),
+                       [&](const Asked& a) { return a.id.starts_with(pass.name + "."); });
+  };
+  while (!passes.empty() && !is_asked(passes.back())) passes.pop_back();
+  return passes;
+}
+
+template <class Real>
+std::vector<std::vector<double>> by_run(const Question& question, const std::vector<Scaled>& asked,
+                                        const std::vector<PassPlan>& passes, int runs,
+                                        std::uint64_t seed, Threads& threads) {
+  const Model<Real> model(question.weights);
+  std::vector<std::vector<double>> found(at(runs));
+  threads.for_each(runs, [&](std::int64_t number) {
+    Distances watch(asked);
+    Run<Real> run(model, question.arithmetic, seed, static_cast<std::uint64_t>(number), watch);
+    for (const PassPlan& pass : passes) run.pass(pass, question.ids.at(pass.name));
+    found[at(number)] = watch.found();
+  });
+  return found;
+}
+
+}  // namespace
+
+double root_mean_square(const Asked& asked) {
+  double squares = 0.0, numbers = 0.0;
+  for (std::size_t i = 0; i < asked.exact->data.size(); ++i) {
+    if (!counts(asked, i)) continue;
+    const auto v = static_cast<double>(asked.exact->data[i]);
+    squares += v * v;
+    ++numbers;
+  }
+  return std::sqrt(squares / std::max(numbers, 1.0));
+}
+
+std::vector<PassPlan> runnable(const Question& question) {
+  std::vector<PassPlan> passes;
+  for (std::int64_t i = 0; i < question.passes.size(); ++i) {
+    PassPlan pass = question.passes.at(i);
+    if (!can_run(question, pass)) break;
+    passes.push_back(std::move(pass));
+  }
+  return passes;
+}
+
+std::vector<std::vector<double>> distances(const Question& question,
+                                           const std::vector<Asked>& asked, int runs,
+                                           std::uint64_t seed, Threads& threads) {
+  std::vector<std::vector<double>> of_values(asked.size());
+  const std::vector<PassPlan> passes = passes_to_run(question, asked);
+  if (passes.empty()) return of_values;
+  std::vector<Scaled> scaled;
+  for (const Asked& a : asked) scaled.push_back({a, root_mean_square(a)});
+  const bool wide = question.arithmetic.values == Kept::f64;
+  const auto found = wide ? by_run<double>(question, scaled, passes, runs, seed, threads)
+                          : by_run<float>(question, scaled, passes, runs, seed, threads);
+  for (const std::vector<double>& of_run : found)
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      if (of_run[i] >= 0) of_values[i].push_back(of_run[i]);
+  return of_values;
+}
+
+}  // namespace shardproof::rerun

@@ -1,0 +1,70 @@
+#pragma once
+
+// A case's exact run, and runs of it made again.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "golden/oracle_memo.h"
+#include "golden/rerun/distances.h"
+#include "golden/row_padding.h"
+#include "weights/registry.h"
+
+namespace shardproof::rerun {
+
+class ExactCase {
+ public:
+  explicit ExactCase(const std::string& line)
+      : plan(make_plan(parse_case(line))), known_(memo_.get(plan)) {
+    for (const auto& [id, tensor] : known_->answer.inputs)
+      if (id.ends_with(".ids")) ids[id.substr(0, id.size() - 4)] = tensor;
+  }
+
+  const Weights& weights() const { return known_->stored; }
+  const Tensor& exact(const std::string& id) const { return known_->answer.checkpoints.at(id); }
+  const oracle::Answer& answer() const { return known_->answer; }
+  const OracleMemo::Known& known() const { return *known_; }
+
+  Asked asked(const std::string& pass, std::int64_t layer, const std::string& name) const {
+    const std::string id = checkpoint_id(pass, layer, name);
+    for (std::int64_t i = 0; i < plan.passes.size(); ++i)
+      if (plan.passes.at(i).name == pass)
+        return {id, &exact(id),
+                padding_in_trace(value_row(name)->dims, exact(id).shape, false, plan.passes.at(i))};
+    return {id, nullptr};
+  }
+  Asked last_logits() const { return asked(answer().passes.back(), -1, "logits"); }
+
+  /// Of each asked value, by place; `others` are the weights of a wrong run.
+  std::vector<std::vector<double>> distances_of(const std::vector<Asked>& asked,
+                                                const Arithmetic& arithmetic, int runs = 32,
+                                                std::uint64_t seed = 1,
+                                                const Weights* others = nullptr) const {
+    Threads threads(2);
+    return distances({others == nullptr ? weights() : *others, plan.passes, ids, arithmetic}, asked,
+                     runs, seed, threads);
+  }
+  std::vector<double> distances_of(const Asked& asked, const Arithmetic& arithmetic, int runs = 32,
+                                   std::uint64_t seed = 1, const Weights* others = nullptr) const {
+    return distances_of(std::vector{asked}, arithmetic, runs, seed, others)[0];
+  }
+
+  RunPlan plan;
+  std::map<std::string, IntTensor> ids;
+
+ private:
+  OracleMemo memo_;
+  std::shared_ptr<const OracleMemo::Known> known_;
+};
+
+inline const std::string kShape = "E=32,F=48,H=4,K=2,Q=8,V=24";
+/// The keys are of the case, those that begin with a comma of the model.
+inline std::string line_of(const std::string& keys) {
+  return "torus=1x1x1 prefill=ws1d decode=ws1d batch=2 prompt=4 chunk=3 gen=3 seed=2 "
+         "model=palm-tiny,layers=2," +
+         kShape + keys;
+}
+
+}  // namespace shardproof::rerun
