@@ -82,8 +82,7 @@ class Reducing {
     const std::size_t n = own.size();
     const auto chip = [&](std::size_t hop) { return (to + (n - step) * (hops - hop)) % n; };
     Number sum = stored(own[chip(0)], wire_);
-    for (std::size_t i = 1; i < hops; ++i)
-      sum = stored(operations_.plus(sum, own[chip(i)]), wire_);
+    for (std::size_t i = 1; i < hops; ++i) sum = stored(operations_.plus(sum, own[chip(i)]), wire_);
     return sum;
   }
   /// One sum goes from chip to chip, each of which adds its own.
@@ -115,8 +114,8 @@ class Reducing {
       Numbers half;
       for (std::size_t i = 0; i + 1 < own.size(); i += 2) {
         const Number &a = own[i], &b = own[i + 1];
-        half.push_back(hull(operations_.plus(a, stored(b, wire_)),
-                            operations_.plus(stored(a, wire_), b)));
+        half.push_back(
+            hull(operations_.plus(a, stored(b, wire_)), operations_.plus(stored(a, wire_), b)));
       }
       if (own.size() % 2 != 0) half.push_back(own.back());
       own = std::move(half);

@@ -68,7 +68,8 @@ void Replay::assume(const Declared& declared) {
 }
 
 void Replay::declare(const std::string& id, const Declared& declared) {
-  own_[id] = is_matrix_product(id.substr(id.rfind('.') + 1)) ? declared.of_matrix_product() : declared;
+  own_[id] =
+      is_matrix_product(id.substr(id.rfind('.') + 1)) ? declared.of_matrix_product() : declared;
 }
 
 void Replay::lay_out(const std::map<std::string, Layout>& layouts, const Torus& torus) {

@@ -42,8 +42,8 @@ Format format_of(std::string_view name, const ModelConfig& config, const Declare
 /// the model does not name them: attn_out, of attn and wo, or ffn_out, of hidden and w_out.
 bool is_block_term(std::string_view name, const ModelConfig& config);
 
-/// Whether a value is a product with matrices of its layer: q, k, v, gate, up, attn_out, ffn_out and
-/// block_out.
+/// Whether a value is a product with matrices of its layer: q, k, v, gate, up, attn_out, ffn_out
+/// and block_out.
 bool is_matrix_product(std::string_view name);
 
 /// The logical model, unsharded, judged by somebody's dump of its named values

@@ -157,12 +157,17 @@ struct Key {
   void (*read)(const Text&, Arithmetic&);
   bool of_value = true;  ///< a value may say it, too
 };
-constexpr std::array kKeys{
-    Key{"arithmetic", read_format}, Key{"sums", read_sums}, Key{"wire", read_wire},
-    Key{"ulp", read_ulp},           Key{"folded", read_folded},
-    Key{"rounding", read_rounding}, Key{"reduction", read_reduction},
-    Key{"order", read_order},       Key{"sum_depth", read_depth},
-    Key{"adding", read_adding},     Key{"confidence", read_confidence, false}};
+constexpr std::array kKeys{Key{"arithmetic", read_format},
+                           Key{"sums", read_sums},
+                           Key{"wire", read_wire},
+                           Key{"ulp", read_ulp},
+                           Key{"folded", read_folded},
+                           Key{"rounding", read_rounding},
+                           Key{"reduction", read_reduction},
+                           Key{"order", read_order},
+                           Key{"sum_depth", read_depth},
+                           Key{"adding", read_adding},
+                           Key{"confidence", read_confidence, false}};
 
 /// Of a value `order` may also be its place in the run, a number.
 bool says(const Key& key, std::string_view text, bool of_value) {
@@ -177,8 +182,9 @@ void read(const dump::Attributes& attributes, bool of_value, Arithmetic& a) {
         said != attributes.end() && says(key, said->second, of_value))
       key.read({key.name, said->second, of_value}, a);
   const bounds::Ulp& ulp = a.bounds.ulp;
-  a.bounds.operations = bounds::Arithmetic::of(
-      bounds::narrow_storage(a.bounds.sums) ? Format::f32 : a.bounds.sums, std::max({ulp.exp, ulp.erf, ulp.tanh, ulp.sigmoid, ulp.rsqrt}));
+  a.bounds.operations =
+      bounds::Arithmetic::of(bounds::narrow_storage(a.bounds.sums) ? Format::f32 : a.bounds.sums,
+                             std::max({ulp.exp, ulp.erf, ulp.tanh, ulp.sigmoid, ulp.rsqrt}));
 }
 
 }  // namespace

@@ -176,11 +176,11 @@ std::vector<bool> padding_of(const Subject& subject, const Passes& passes) {
   if (subject.meaning == Meaning::weight || passes.full()) return {};
   for (std::int64_t i = 0; i < passes.size(); ++i)
     if (const PassPlan pass = passes.at(i); pass.name == subject.pass)
-      return padding_in_trace(subject.dims, subject.shape,
-                              subject.meaning == Meaning::token ||
-                                  subject.meaning == Meaning::candidates ||
-                                  subject.meaning == Meaning::indices,
-                              pass);
+      return padding_in_trace(
+          subject.dims, subject.shape,
+          subject.meaning == Meaning::token || subject.meaning == Meaning::candidates ||
+              subject.meaning == Meaning::drawing || subject.meaning == Meaning::indices,
+          pass);
   return {};
 }
 

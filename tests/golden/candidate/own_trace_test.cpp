@@ -33,6 +33,11 @@ std::string in_base_two(std::string line) {
 
 const std::string kRandom = "top_k=7 top_p=0.8 temperature=0.3";
 
+/// Chunks in which some rows go on, some end and some have no token.
+const std::string kRagged =
+    "torus=1x1x2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws1d decode=ws1d batch=6 "
+    "prompt=6 lengths=3,5,6,2,6,5 chunk=4 gen=3 seed=5 ";
+
 /// Of f32 and i32 the last bit; `far`: as much as the largest number there, and one more.
 void change_one(dump::Stored& s, std::mt19937_64& random, bool far) {
   const std::size_t i = random() % s.size();
@@ -57,7 +62,7 @@ TEST(OwnTrace, EachValueHasAVerdict) {
         kOwn + "regime=f32 act=bf16 wire=bf16", kLayernorm, kLayernorm + "regime=f32", kPadded,
         kPadded + "regime=f32", kPadded + "weights=int8 act=bf16", in_base_two(kOwn),
         in_base_two(kLayernorm), in_base_two(kOwn) + "regime=f32", kOwn + kRandom,
-        kOwn + "regime=f32 " + kRandom}) {
+        kOwn + "regime=f32 " + kRandom, kRagged + kRandom, kRagged + "regime=f32 " + kRandom}) {
     const ExactRun run(line);
     const Verdict v = run.judged(own_trace(line));
     EXPECT_EQ(v.compared, v.whole) << line;
@@ -70,9 +75,9 @@ TEST(OwnTrace, EachValueHasAVerdict) {
 /// Every schedule, loop, format of sums and of what is sent: none is different from what it claims.
 TEST(OwnTrace, OfEveryWayToAddIsRight) {
   for (const std::string& line : {kOwn, kLayernorm, kPadded})
-    for (const char* const order : {"schedule=group", "schedule=ring", "schedule=tree",
-                                    "schedule=biring", "loop=one-way", "loop=both-full",
-                                    "loop=both-half"})
+    for (const char* const order :
+         {"schedule=group", "schedule=ring", "schedule=tree", "schedule=biring", "loop=one-way",
+          "loop=both-full", "loop=both-half"})
       for (const char* const format : {"acc=f32", "acc=bf16", "wire=bf16", "acc=bf16 wire=bf16"}) {
         const std::string f32 = fmt::format("{} regime=f32 {} {}", line, order, format);
         const ExactRun run(f32);
