@@ -302,10 +302,9 @@ class Judging {
       e.bound = parts[part];
       e.unknown = reference_.unknown(held.subject.pass);
       e.format = held.declared_or(claim_.declared).unstored();
-      if (bounds::narrow_storage(declared(held.subject).values))
-        for (std::size_t i = 0; i < e.bound->size(); ++i)
-          e.bound->set(i, bounds::rounded_if(e.bound->number(i), bounds::Rounds::some,
-                                             declared(held.subject).values));
+      const bounds::Declared& by = declared(held.subject);
+      if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
+      if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // moved to another chip
       coarsen(held, *e.bound, e.format);
       Row of = row;
       hold(one, e, of);
@@ -322,6 +321,10 @@ class Judging {
     row.extent.scale = std::sqrt(squares / numbers);
     row.fit = bounds::fit_of(row.extent);
     return row;
+  }
+  static void may_round(Carried& bound, Format format) {
+    for (std::size_t i = 0; i < bound.size(); ++i)
+      bound.set(i, bounds::rounded_if(bound.number(i), bounds::Rounds::some, format));
   }
   /// One part's measure to that of all.
   static void add(const Row& part, Row& row) {

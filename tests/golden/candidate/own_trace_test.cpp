@@ -38,6 +38,11 @@ const std::string kRagged =
     "torus=1x1x2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws1d decode=ws1d batch=6 "
     "prompt=6 lengths=3,5,6,2,6,5 chunk=4 gen=3 seed=5 ";
 
+/// Summands of int8 products that are sent to other chips before they are added up.
+const std::string kMoved =
+    "torus=2x2x2 model=palm-tiny,layers=1,E=16,F=32,H=8,K=8,Q=4,V=32 prefill=wg-xy:batch "
+    "decode=ws2d:pre-y block=serial weights=int8 batch=8 prompt=3 chunk=2 gen=2 seed=5 ";
+
 /// Of f32 and i32 the last bit; `far`: as much as the largest number there, and one more.
 void change_one(dump::Stored& s, std::mt19937_64& random, bool far) {
   const std::size_t i = random() % s.size();
@@ -74,7 +79,7 @@ TEST(OwnTrace, EachValueHasAVerdict) {
 
 /// Every schedule, loop, format of sums and of what is sent: none is different from what it claims.
 TEST(OwnTrace, OfEveryWayToAddIsRight) {
-  for (const std::string& line : {kOwn, kLayernorm, kPadded})
+  for (const std::string& line : {kOwn, kLayernorm, kPadded, kMoved})
     for (const char* const order :
          {"schedule=group", "schedule=ring", "schedule=tree", "schedule=biring", "loop=one-way",
           "loop=both-full", "loop=both-half"})

@@ -54,9 +54,11 @@ def joined(blocks, dim, distinct=None):
 
 
 class Reduction:
-    """How summands [n,...] become one sum: the order, and the format in which they travel."""
+    """How summands [n,...] become one sum: the order, and the format in which they travel. What a
+    chip adds of its own is rounded like what it sends, but for the kinds "own ...", where it is
+    as its product left it."""
 
-    KINDS = ("group", "ring", "tree", "once")
+    KINDS = ("group", "ring", "tree", "once", "own ring", "own arcs", "own tree")
 
     def __init__(self, kind="group", wire="f32"):
         self.kind, self.wire, self.round = kind, wire, ROUND[wire]
@@ -65,12 +67,18 @@ class Reduction:
         """How often a summand is rounded on its way, at most."""
         if self.wire == "f32":
             return 0
-        return {"once": 1, "tree": 1 + (n - 1).bit_length()}.get(self.kind, n)
+        levels = (n - 1).bit_length()
+        return {"once": 1, "tree": 1 + levels, "own ring": n - 1, "own arcs": max(n // 2, 1),
+                "own tree": levels}.get(self.kind, n)
 
     def __call__(self, parts):
         sent = self.round(parts)
-        if self.kind == "ring":
-            return self.ring(sent)[None]
+        if self.kind in ("ring", "own ring"):
+            return self.ring(sent if self.kind == "ring" else parts)[None]
+        if self.kind == "own arcs":
+            return self.arcs(parts)[None]
+        if self.kind == "own tree":
+            return self.own_tree(parts)[None]
         if self.kind == "tree":
             return self.tree(sent)[None]
         add = self.round if self.kind == "group" else (lambda a: a)
@@ -79,18 +87,44 @@ class Reduction:
             total = add(total + part)
         return total[None]
 
-    def ring(self, sent):
-        """Chunk c of the last dim begins on the chip after c and ends on chip c."""
-        n, chunks = len(sent), []
-        for c, chunk in enumerate(np.array_split(sent, len(sent), axis=-1)):
-            total = chunk[(c + 1) % n]
-            for i in range(2, n + 1):
-                total = self.round(total + chunk[(c + i) % n])
-            chunks.append(total)
-        return np.concatenate(chunks, -1)
+    def received(self, own, to, step, hops):
+        """What chip `to` receives over so many hops: a sum that is rounded before each."""
+        n = len(own)
+        total = self.round(own[(to - step * hops) % n])
+        for away in range(hops - 1, 0, -1):
+            total = self.round(total + own[(to - step * away) % n])
+        return total
+
+    def chunks(self, parts, sum_of):
+        """Chunk c of the last dim ends on chip c."""
+        n = len(parts)
+        return np.concatenate([sum_of(chunk, c) for c, chunk in
+                               enumerate(np.array_split(parts, n, axis=-1))], -1)
+
+    def ring(self, parts):
+        """Chunk c begins on the chip after c."""
+        def to_owner(own, c):
+            total = self.received(own, c, 1, len(own) - 1) + own[c]
+            return self.round(total) if self.kind == "ring" else total
+        return self.chunks(parts, to_owner)
+
+    def arcs(self, parts):
+        """Two sums go round both ways, and meet on the chunk's owner."""
+        def to_owner(own, c):
+            n = len(own)
+            total = self.received(own, c, 1, n // 2) + own[c]
+            return total + self.received(own, c, -1, (n - 1) // 2) if n > 2 else total
+        return self.chunks(parts, to_owner)
 
     def tree(self, sent):
         while len(sent) > 1:
             odd = sent[-1:] if len(sent) % 2 else sent[:0]
             sent = np.concatenate([self.round(sent[0:len(sent) - 1:2] + sent[1::2]), odd])
         return sent[0]
+
+    def own_tree(self, own):
+        """Of each pair the second is sent to the first."""
+        while len(own) > 1:
+            odd = own[-1:] if len(own) % 2 else own[:0]
+            own = np.concatenate([own[0:len(own) - 1:2] + self.round(own[1::2]), odd])
+        return own[0]
