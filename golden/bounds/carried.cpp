@@ -6,7 +6,8 @@
 namespace shardproof::bounds {
 
 double Declared::growth(std::int64_t n) const {
-  const double logarithm = static_cast<double>(n + folded) * std::log1p(unit_of(sums)) +
+  const double logarithm = static_cast<double>(n) * std::log1p(unit_of(sums)) +
+                           folded * std::log1p(unit_of_folded()) +
                            wire_roundings * std::log1p(unit_of(wire));
   return std::expm1(logarithm) * (1 + 0x1p-20);
 }

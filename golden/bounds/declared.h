@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -65,6 +66,8 @@ struct Declared {
   /// By how much a sum of n products may be off, relative to the sum of their sizes: in any order
   /// or tree a product goes through at most n roundings, its own included.
   double growth(std::int64_t n) const;
+  /// A factor into which a constant is folded is rounded to the format of the values.
+  double unit_of_folded() const { return std::max(unit_of(sums), unit_of(values)); }
   /// What a number of a value becomes that is not stored: score, max, exp, denom, logits.
   Format unstored() const { return narrow_storage(values) ? Format::f32 : values; }
 };

@@ -19,7 +19,12 @@ class Form {
   Form(const Operations& by, Rounds rounds, Format storage)
       : by_(by), rounds_(rounds), storage_(storage) {}
 
-  Number keep(const Number& x) const { return rounded_if(x, rounds_, storage_); }
+  /// What overflows is as it was: whatever follows is the same of it as of infinity.
+  Number keep(const Number& x) const { return overflows(x) ? x : rounded_if(x, rounds_, storage_); }
+  bool overflows(const Number& x) const {
+    return rounds_ != Rounds::none && std::isfinite(x.worst) &&
+           !std::isfinite(stored(x, storage_).worst + stored(x, storage_).center);
+  }
   Number constant(double v) const { return keep(by_.constant(v)); }
   Number plus(const Number& a, const Number& b) const { return keep(by_.plus(a, b)); }
   Number times(const Number& a, const Number& b) const { return keep(by_.times(a, b)); }
@@ -47,7 +52,9 @@ class Form {
   }
   /// x/(1 + exp(−w)).
   Number quotient_form(const Number& x, const Number& w) const {
-    return by_.over(x, plus({1.0, 0.0, 0.0}, keep(by_.exp({-w.center, w.worst, w.likely}))));
+    const Number e = by_.exp({-w.center, w.worst, w.likely});
+    const Number y = by_.over(x, plus({1.0, 0.0, 0.0}, keep(e)));
+    return overflows(e) ? hull(y, {0.0, 0.0, 0.0}) : y;
   }
   /// By sigmoid, by tanh(w/2), and by exp but where it is so large that the sum is it.
   Number swish(const Number& x, const Number& w) const {

@@ -103,8 +103,9 @@ bool holds(const Interval& ends, Format format, double value) {
 }
 
 double distance(double value, Format format, double number) {
+  if (!std::isfinite(value) || !std::isfinite(number))
+    return nearest(number, format) == value ? 0.0 : kInfinity;
   const double away = std::abs(value - number);
-  if (!std::isfinite(away)) return value == number ? 0.0 : kInfinity;
   return std::max(away - unit_of(format) * std::abs(value) - least_of(format), 0.0);
 }
 

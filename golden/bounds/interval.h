@@ -31,11 +31,12 @@ struct Interval {
 };
 
 /// All that is at most `radius` away from `center`, and a little more where a radius is not zero:
-/// the ends are f64 and the interval holds its real ends. All numbers where one of both is not
-/// finite: a bound says nothing of what overflows.
+/// the ends are f64 and the interval holds its real ends. All numbers where the center is NaN or
+/// the radius not finite, or where an infinite center has a radius; infinity without one is a
+/// number.
 inline Interval around(double center, double radius) {
+  if (radius == 0 && !std::isnan(center)) return {center, center};
   if (!std::isfinite(center) || !std::isfinite(radius)) return {-kInfinity, kInfinity};
-  if (radius == 0) return {center, center};
   // Two roundings: of the difference, and of what is taken off for the first.
   const double more = radius + 0x1p-51 * (std::abs(center) + radius);
   return {center - more, center + more};

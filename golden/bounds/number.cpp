@@ -11,6 +11,11 @@ constexpr double kOwn = 0x1p-53;
 /// exp, erf, tanh of the C library: within 4 ulp (docs/spec.md section 1.4 counts 8).
 constexpr double kOwnFunction = 8 * kOwn;
 
+/// What f32 loses where a result is subnormal or is flushed to zero.
+double least_of_operations(const Declared& by) {
+  return by.operations.unit >= 0x1p-30 ? 0x1p-126 : 0x1p-1000;
+}
+
 /// The interval [low, high] around a center that is given.
 double radius_of(double center, const Interval& of) {
   if (!std::isfinite(of.low) || !std::isfinite(of.high)) return kInfinity;
@@ -20,6 +25,7 @@ double radius_of(double center, const Interval& of) {
 }  // namespace
 
 Number hull(const Number& a, const Number& b) {
+  if (a.center == b.center && a.worst == 0 && b.worst == 0) return a;  // of infinity, too
   const Interval x = a.interval(), y = b.interval();
   const Interval all{std::min(x.low, y.low), std::max(x.high, y.high)};
   const double center = 0.5 * (all.low + all.high);
@@ -30,6 +36,7 @@ Number hull(const Number& a, const Number& b) {
 }
 
 Number stored(const Number& x, Format format) {
+  if (x.worst == 0 && std::isinf(x.center)) return x;
   if (!std::isfinite(x.center) || !std::isfinite(x.worst)) return {x.center, kInfinity, kInfinity};
   const double center = nearest(x.center, format);
   const Interval ends = values(x.interval(), format);
@@ -42,8 +49,8 @@ Number stored(const Number& x, Format format) {
 
 Number as_value(Number sum, const Declared& by) {
   const double unit = std::max(unit_of(by.sums), unit_of(by.unstored()));
-  sum.worst += unit * std::abs(sum.center);
-  sum.likely += unit * std::abs(sum.center);
+  const double own = unit * std::abs(sum.center) + least_of_operations(by);
+  sum.worst += own, sum.likely += own;
   return sum;
 }
 
@@ -54,8 +61,7 @@ Operations Operations::of_values(Declared declared) {
 
 Operations::Operations(const Declared& declared)
     : unit_(declared.operations.unit + kOwn),
-      // What f32 loses where a result is subnormal or is flushed to zero.
-      least_(declared.operations.unit >= 0x1p-30 ? 0x1p-126 : 0x1p-1000),
+      least_(least_of_operations(declared)),
       operation_unit_(declared.operations.unit),
       ulp_(declared.ulp) {}
 
@@ -71,6 +77,8 @@ Number Operations::constant(double v) const {
 }
 
 Number Operations::plus(const Number& a, const Number& b) const {
+  const double center = a.center + b.center;
+  if (std::isinf(center) && std::isfinite(a.worst + b.worst)) return {center, 0.0, 0.0};
   return rounded(a.center + b.center, a.worst + b.worst, a.likely + b.likely);
 }
 

@@ -45,7 +45,8 @@ class Reducing {
   template <class See>
   void each_sum(const Numbers& own, const Numbers& sent, See&& see) const {
     const auto n = static_cast<int>(own.size());
-    if (open(Reduction::group, 1)) group(own, sent, see);
+    // A tree's partial sums may be rounded once, and added in f32.
+    if (open(Reduction::group, 1) || declared_.reduction == Reduction::tree) group(own, sent, see);
     if (open(Reduction::ring, n - 1)) rings(own, see);
     if (open(Reduction::ring, n / 2)) arcs(own, see);
     if (open(Reduction::tree, static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))))) {

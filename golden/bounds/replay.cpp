@@ -56,6 +56,12 @@ Replay::Replay(const Weights& weights, const Replay& like)
       torus_(like.torus_),
       threads_(like.threads_) {}
 
+void Replay::assume(const std::string& id, Carried value) {
+  known_[id] = std::move(value);
+  unrounded_.erase(id);
+  assumed_.insert(id);
+}
+
 void Replay::assume(const PassPlan& pass) {
   for (PassPlan& p : passes_)
     if (p.name == pass.name) p = pass;
@@ -160,6 +166,11 @@ Format Replay::format_at(const Place& place) const {
   return bounds::format_of(place.name, config_, declared(place));
 }
 
+const Carried& Replay::stream(const Place& p) {
+  return p.layer == 0 ? fusible({p.pass, 0, ""}, "embed")
+                      : fusible({p.pass, p.layer - 1, ""}, "out");
+}
+
 std::string Replay::before(const Place& p) const {
   return p.layer == 0 ? checkpoint_id(p.pass, 0, "embed")
                       : checkpoint_id(p.pass, p.layer - 1, "out");
@@ -177,9 +188,17 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
   }
   const Place place{of.pass, of.layer, std::string(name)};
   const bool exactly = std::exchange(exactly_, false);  // operands are as they are
-  Carried made = derived(place).rounded(format_at(place));
+  Carried before = derived(place);
+  Carried made = before.rounded(format_at(place));
   exactly_ = exactly;
+  if (narrow_storage(format_at(place))) unrounded_[id] = hull(before, made);
   return known_[id] = std::move(made);
+}
+
+const Carried& Replay::fusible(const Place& of, std::string_view name) {
+  const Carried& rounded = operand(of, name);
+  const auto before = unrounded_.find(checkpoint_id(of.pass, of.layer, name));
+  return exactly_ || before == unrounded_.end() ? rounded : before->second;
 }
 
 const Carried& Replay::value(const std::string& id) {
@@ -353,9 +372,9 @@ Carried Replay::embedded(const Making& m, Stage stage) const {
 }
 
 Carried Replay::hidden(const Making& m) {
-  const Carried& gate = operand(m.at, "gate");
+  const Carried& gate = fusible(m.at, "gate");
   const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
-  const Carried* const up = gated ? &operand(m.at, "up") : nullptr;
+  const Carried* const up = gated ? &fusible(m.at, "up") : nullptr;
   const Operations by(m.by);
   Carried y(gate.shape);
   threads_->for_each((std::ssize(y.center) + 4095) / 4096, [&](std::int64_t part) {
@@ -376,18 +395,19 @@ Carried Replay::hidden(const Making& m) {
 Carried Replay::added(const Making& m) {
   const Place& p = m.at;
   const bool serial = config_.block == Block::serial;
-  if (!serial && !dump_.contains(checkpoint_id(p.pass, p.layer, "block_out")) &&
-      !known_.contains(checkpoint_id(p.pass, p.layer, "block_out"))) {
-    const bool terms = dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) ||
-                       dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
-    if (terms || narrow_storage(m.by.values)) return added_terms(m);
-  }
-  const Carried& x = p.name == "out" && serial ? operand(p, "mid") : value(before(p));
-  const Carried& y = operand(p, !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out");
+  if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return added_terms(m);
+  const Carried& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
+  const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
+  const Carried& y = fusible(p, term);
+  // A sum that nobody saw may have begun with x on one chip, whose partial sum the others add to.
+  const bool open = !exactly_ && torus_ && !is_given(checkpoint_id(p.pass, p.layer, term));
+  const double first = open ? torus_->chips() * m.by.operations.unit : 0.0;
   Carried sum(x.shape);
-  for (std::size_t i = 0; i < sum.size(); ++i)
-    sum.set(
-        i, Number{x.center[i] + y.center[i], x.radius[i] + y.radius[i], x.likely[i] + y.likely[i]});
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const double own = first * std::abs(x.center[i]);
+    sum.set(i, Number{x.center[i] + y.center[i], x.radius[i] + y.radius[i] + own,
+                      x.likely[i] + y.likely[i] + own});
+  }
   return sum;
 }
 
@@ -395,7 +415,7 @@ Carried Replay::added(const Making& m) {
 /// of one sum of both, where neither is in the dump.
 Carried Replay::added_terms(const Making& m) {
   const Place& p = m.at;
-  const Carried& x = value(before(p));
+  const Carried& x = stream(p);
   const auto term = [&](const std::string& name) -> Carried {
     if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
     const Carried raw = derived({p.pass, p.layer, name});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -68,7 +69,7 @@ class Replay {
   Replay(const Weights& weights, const Replay& like);
   /// From now on, whatever was dumped or derived: a value, where a pass's rows stand, how it is
   /// computed. Values that have been made already stay as they are.
-  void assume(const std::string& id, Carried value) { known_[id] = std::move(value); }
+  void assume(const std::string& id, Carried value);
   void assume(const PassPlan& pass);
   void assume(const Declared& declared);
   /// How one value is computed, in place of what is declared of all.
@@ -186,6 +187,10 @@ class Replay {
   static const PassRows& rows_of(const PassPlan& pass, std::size_t row);
   /// As the dump has it, or derived and rounded.
   const Carried& operand(const Place& at, std::string_view name);
+  /// The same for an operation that engines fuse with the one before it: of a value of 16 bits that
+  /// the dump lacks, also what it is before it is rounded.
+  const Carried& fusible(const Place& at, std::string_view name);
+  bool is_given(const std::string& id) const { return dump_.contains(id) || assumed_.contains(id); }
   Carried derived(const Place& at);
   /// What is declared of a value that is made now.
   Declared arithmetic(const Place& at) const;
@@ -195,6 +200,8 @@ class Replay {
   bool has(std::string_view name) const;
   /// What a block is added to: the previous layer's out, or embed.
   std::string before(const Place& at) const;
+  /// Its value, for an operation that may be fused.
+  const Carried& stream(const Place& at);
 
   Carried embedded(const Making& m, Stage stage) const;
   Carried normed(const Making& m);
@@ -209,7 +216,10 @@ class Replay {
                  Rounds rounds) const;
   void cut(const Place& at, Product& product, const std::vector<std::string>& operands,
            const std::vector<std::string>& letters, const Declared& by) const;
-  Number summed(const Product& product, const Sums& sums, const Declared& by) const;
+  /// What may be done to a partial sum before it is sent, on the first of the chips or another.
+  using Epilogue = std::function<Number(const Number& partial, bool first)>;
+  Number summed(const Product& product, const Sums& sums, const Declared& by,
+                const Epilogue& epilogue = nullptr) const;
   /// How many sums each_sum makes of an element: of each chip, and of each term where it may be
   /// stored; one alone where both do not matter.
   void split(Product& product, const Declared& by, bool of_chips) const;
@@ -226,6 +236,9 @@ class Replay {
   Carried scores(const Making& m, Stage stage);
   Carried softmax(const Making& m);
   Carried mean(const Making& m, Stage stage);
+  /// Where keys are cut over chips whose values have 16 bits: weighted parts travel as such,
+  /// whether it is said or not.
+  Making with_parts_of_keys(const Making& m) const;
   /// attn of q and the caches alone, as fused kernels make it.
   Carried attended(const Making& m);
   Carried hidden(const Making& m);
@@ -245,6 +258,9 @@ class Replay {
   std::optional<Torus> torus_;
   Threads* threads_;
   Known known_;
+  Known
+      unrounded_;  ///< of those of 16 bits that the dump lacks: before they are rounded, and after
+  std::set<std::string> assumed_;
 };
 
 }  // namespace shardproof::bounds

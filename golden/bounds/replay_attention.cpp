@@ -24,7 +24,7 @@ void may_be_stored(Carried& y, const Declared& by) {
 
 Carried Replay::rotated(const Making& m) {
   const Place& p = m.at;
-  const Carried& x = operand(p, p.name.substr(0, 1));
+  const Carried& x = fusible(p, p.name.substr(0, 1));
   const Carried cosines = Carried(weights_.at("rope_cos")),
                 sines = Carried(weights_.at("rope_sin"));
   const PassPlan& plan = pass(p.pass);
@@ -201,11 +201,26 @@ Carried Replay::expected_probs(const std::string& pass_name, std::int64_t layer)
   return y;
 }
 
-Carried Replay::mean(const Making& m, Stage stage) {
+Replay::Making Replay::with_parts_of_keys(const Making& making) const {
+  Making m = making;
+  const std::string caches[] = {"k_cache", "v_cache", "score", "exp"};
+  int chips = 1;
+  for (const std::string& name : caches)
+    if (const auto axes = axes_that_cut(m.at, name, "M"))
+      chips = std::max(chips, torus_->size(*axes));
+  if (chips > 1 && narrow_storage(m.by.values) && m.by.wire_roundings == 0) {
+    m.by.wire = m.by.values;
+    m.by.wire_roundings = chips;
+  }
+  return m;
+}
+
+Carried Replay::mean(const Making& making, Stage stage) {
+  const Making m = with_parts_of_keys(making);
   const Place& p = m.at;
   const auto in_dump = [&](std::string_view name) {
     const std::string id = checkpoint_id(p.pass, p.layer, name);
-    return dump_.contains(id) || known_.contains(id);
+    return is_given(id);
   };
   // As others have it: of the quotients, where the dump has them and not what they are made of; of
   // queries and keys, where it has nothing that is made of these.

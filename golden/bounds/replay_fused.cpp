@@ -93,7 +93,7 @@ class Mean {
     Declared by = declared_;
     by.wire_roundings = 0;
     const auto n = 3 * std::ssize(v_) + 2;
-    const Number numerator = bound({n, center_, size_, 2 * size_, 0.0, 0.0}, by);
+    const Number numerator = bound({n, center_, size_, 2 * size_, 0.0, 0.0}, declared_);
     const Number denominator = bound({n, 1.0, 1.0, 1.0, 0.0, 0.0}, by);
     const auto of = [&](const Number& sum) { return likely ? sum.likely : sum.worst; };
     return of(numerator) + std::abs(center_) * of(denominator) * 2 +
@@ -114,7 +114,8 @@ std::vector<Rounds> choices(Rounds rounds) {
 
 }  // namespace
 
-Carried Replay::attended(const Making& m) {
+Carried Replay::attended(const Making& making) {
+  const Making m = with_parts_of_keys(making);
   const Place& p = m.at;
   const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");
   const Carried k = read(p, "k_cache"), v = read(p, "v_cache");

@@ -14,9 +14,9 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 const Carried& Replay::normed_of(const Place& p) {
-  if (p.name == "norm2") return operand(p, "mid");
-  if (p.name == "final_norm") return operand({p.pass, config_.layers - 1, ""}, "out");
-  return value(before(p));
+  if (p.name == "norm2") return fusible(p, "mid");
+  if (p.name == "final_norm") return fusible({p.pass, config_.layers - 1, ""}, "out");
+  return stream(p);
 }
 
 Replay::NormRow Replay::norm_row(const Making& m, const Carried& x, std::size_t row) const {

@@ -183,7 +183,11 @@ Number Replay::partial(const Product& product, std::span<const Sum> terms, const
 
 /// The S of one element: of partial sums by the reductions that are open, where they are sent with
 /// fewer digits.
-Number Replay::summed(const Product& product, const Sums& sums, const Declared& by) const {
+Number Replay::summed(const Product& product, const Sums& sums, const Declared& by,
+                      const Epilogue& epilogue) const {
+  const auto followed = [&](const Number& partial, bool first) {
+    return epilogue ? epilogue(partial, first) : partial;
+  };
   Declared unsent = by;
   unsent.wire_roundings = 0;
   const Sum all = total(sums);
@@ -196,13 +200,15 @@ Number Replay::summed(const Product& product, const Sums& sums, const Declared& 
   };
   if (!product.of_chips) return terms == 1 ? whole : hull(whole, of_chip(0));
   // Over some of the axes an operand may have been gathered before.
-  Number all_ways = whole;
+  Number all_ways = followed(whole, true);
   for (unsigned some = 1; some < 1U << product.extents.size(); ++some) {
     const Grouped grouped = group(sums, product.extents, terms, some);
     Partials partials{grouped.extents, {}};
     for (std::size_t chip = 0; chip < grouped.sums.size() / terms; ++chip)
-      partials.numbers.push_back(partial(
-          product, std::span(grouped.sums).subspan(chip * terms, terms), unsent, Rounds::some));
+      partials.numbers.push_back(
+          followed(partial(product, std::span(grouped.sums).subspan(chip * terms, terms), unsent,
+                           Rounds::some),
+                   chip == 0));
     all_ways = hull(all_ways, reduced(partials, by, sent ? by.wire : by.values));
   }
   return all_ways;
@@ -245,6 +251,18 @@ Carried Replay::projected(const Making& m, Stage stage) {
              for (const Carried& bias : biases) {
                follow();
                v = by.plus(v, bias.number(c));
+             }
+             if (product.of_chips && (scaled || !biases.empty())) {
+               // A chip may scale its partial sum, and the first one add the biases, before it is
+               // sent.
+               const auto epilogue = [&](Number part, bool first) {
+                 if (scaled)
+                   part = by.times(part, {logits ? logit_scale : scales.center[c], 0.0, 0.0});
+                 for (const Carried& bias : biases)
+                   if (first) part = by.plus(part, bias.number(c));
+                 return part;
+               };
+               v = hull(v, summed(product, sums, m.by, epilogue));
              }
              y.set(row * product.columns + c, v);
            });

@@ -60,13 +60,15 @@ Number bound(const Sum& sum, const Declared& d, const Depth& depth) {
   const double S = 0.5 * (A + std::abs(sum.value) * (1 + 0x1p-50));
   const Terms t{n, u, least_of(d.sums), S, A, sum.range * (1 + n * 0x1p-52), 1 + 4 * n * u};
   // Constants that are folded into factors, and partial sums that are rounded on their way.
-  const double extra =
-      std::expm1(d.folded * std::log1p(u) + d.wire_roundings * std::log1p(unit_of(d.wire))) *
-          (1 + 0x1p-20) * A +
-      (d.wire_roundings > 0 ? d.wire_roundings * n * least_of(d.wire) : 0.0);
+  const double extra = std::expm1(d.folded * std::log1p(d.unit_of_folded()) +
+                                  d.wire_roundings * std::log1p(unit_of(d.wire))) *
+                           (1 + 0x1p-20) * A +
+                       (d.wire_roundings > 0 ? d.wire_roundings * n * least_of(d.wire) : 0.0);
   double worst = 0.0, likely = 0.0;
   if (d.adding.truncates()) {
-    worst = likely = of_truncation(t, d.adding) * t.more;
+    // Other units of the same device round to nearest.
+    worst = std::max(of_truncation(t, d.adding), worst_of_order(t, d)) * t.more;
+    likely = worst;
   } else {
     // Beyond 1/16 the theorems do not hold: then the product of all roundings.
     const bool holds = n * u <= 0x1p-4;

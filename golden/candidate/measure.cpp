@@ -29,9 +29,9 @@ Number in_units(const Number& number, double unit, const bounds::Declared& by) {
 
 /// Each summand was rounded when it was stored, and may be larger than the sum.
 Number with_rounded_summands(const Held& held, Number number, double size, Format format) {
-  if (held.summands == 1) return number;
   const double count = static_cast<double>(held.summands) *
                        static_cast<double>(held.torus.size(held.layout.partial()));
+  if (count == 1) return number;
   const double own = bounds::unit_of(format) * size + count * bounds::least_of(format);
   number.worst += own, number.likely += own;
   return number;
@@ -52,7 +52,7 @@ class Meter {
   void see(double v, const std::vector<int>& chips, std::int64_t place, double size) {
     row_.elements += std::ssize(chips);
     ++numbers_;
-    squares_ += v * v;
+    if (std::isfinite(v)) squares_ += v * v;
     Interval ends;
     const bool right = expected_.bits != nullptr ? has_bits(v, place, ends)
                                                  : is_inside(v, chips[0], place, size, ends);

@@ -346,6 +346,11 @@ bounds::Carried Reference::added_up(const Held& held, bounds::Carried whole) con
   const std::int64_t parts = parts_of(held);
   bounds::Declared declared = held.declared_or(claim_.declared);
   if (bounds::is_matrix_product(held.subject.name)) declared = declared.of_matrix_product();
+  // Values of 16 bits travel as such, whether it is said or not.
+  if (declared.wire_roundings == 0 && bounds::narrow_storage(declared.values)) {
+    declared.wire = declared.values;
+    declared.wire_roundings = static_cast<int>(parts);
+  }
   const double growth = declared.growth(parts - 1);
   const std::vector<double> sizes = sizes_of_parts(held);
   for (std::size_t i = 0; i < whole.size(); ++i)

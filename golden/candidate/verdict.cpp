@@ -119,8 +119,14 @@ class Judging {
   }
 
   Format format_of(const Held& held) const {
-    const bool rounded = !held.layout.is_partial() && held.summands == 1 && held.units.empty();
+    const bool rounded = !held.layout.is_partial() && held.summands == 1 &&
+                         (held.units.empty() || without_gain(held));
     return rounded ? own_format(held) : Format::f64;
+  }
+  /// A norm whose gain is in the next weight: what was rounded is x·r.
+  bool without_gain(const Held& held) const {
+    return claim_.gain_folded && bounds::formula_of(held.subject.name) == "norm" &&
+           held.subject.meaning != Meaning::weight;
   }
   Format own_format(const Held& held) const {
     const Subject& s = held.subject;
@@ -151,7 +157,7 @@ class Judging {
         reference_.replay().make_exactly(false);
       }
       // What is rounded to a format before it is brought to other units.
-      if (e.bound && held.summands == 1 && !held.units.empty())
+      if (e.bound && held.summands == 1 && !held.units.empty() && !without_gain(held))
         e.bound = e.bound->rounded(own_format(held));
       // What claims nothing claims the least: f64 numbers that are no f32 are near one.
       if (e.bound && !claim_.arithmetic_said && !held.declared && e.format == Format::f32 &&
@@ -194,6 +200,7 @@ class Judging {
     if (row.elements == 0) return;
     if (row.fit != Fit::different && !outliers.empty()) {
       row.extent.outside_likely = !explained(held, outliers, row);
+      if (!row.extent.outside_likely) row.extent.likely = row.extent.worst;  // some lie beyond
       row.fit = bounds::fit_of(row.extent);
       if (row.fit == Fit::unlikely) {
         const Outlier& o = outliers.front();

@@ -36,13 +36,26 @@ TEST(Values, HoldTheRoundingsOfTheEnds) {
 TEST(Values, NaNIsOnlyWhereNothingIsKnown) {
   EXPECT_FALSE(inside({-1.0, INFINITY}, Format::f32, NAN));
   EXPECT_FALSE(inside(around(0.0, 1.0), Format::f32, INFINITY));
-  for (const Interval& nothing : {around(NAN, 1.0), around(0.0, NAN), around(INFINITY, 0.0),
-                                  around(0.0, INFINITY), Interval{NAN, 1.0}}) {
+  for (const Interval& nothing : {around(NAN, 1.0), around(0.0, NAN), around(INFINITY, 1.0),
+                                  around(NAN, 0.0), around(0.0, INFINITY), Interval{NAN, 1.0}}) {
     EXPECT_TRUE(inside(nothing, Format::f32, NAN));
     EXPECT_TRUE(inside(nothing, Format::f32, 1.0));
     const Interval ends = values(nothing, Format::f32);
     EXPECT_FALSE(narrow(0.5 * (ends.high - ends.low), 1.0));
   }
+}
+
+// What overflowed in somebody's f16 is a number like another, and nothing else is it.
+TEST(Values, AnInfinityThatIsKnownIsThatOne) {
+  for (const double infinity : {HUGE_VAL, -HUGE_VAL}) {
+    EXPECT_TRUE(inside(around(infinity, 0.0), Format::f16, infinity));
+    for (const double other : {-infinity, 65504.0, 0.0, std::nan("")})
+      EXPECT_FALSE(inside(around(infinity, 0.0), Format::f16, other));
+    EXPECT_EQ(distance(infinity, Format::f16, infinity), 0.0);
+    EXPECT_EQ(distance(infinity, Format::f16, -infinity), kInfinity);
+  }
+  EXPECT_EQ(distance(HUGE_VAL, Format::f16, 70000.0), 0.0);
+  EXPECT_EQ(distance(65504.0, Format::f16, 70000.0), 70000.0 - 65504.0 - 0x1p-11 * 65504 - 0x1p-25);
 }
 
 TEST(Values, AreOfTheFormat) {
