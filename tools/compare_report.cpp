@@ -261,7 +261,7 @@ std::string json_report(const Comparison& of) {
     if (row.rounding)
       value["rounding"] = {{"way", row.rounding->best},
                            {"misses", row.rounding->misses},
-                           {"others_miss", row.rounding->others.value_or(0)},
+                           {"others_miss", row.rounding->others},
                            {"elements", row.rounding->elements}};
     if (row.evidence) value["evidence"] = as_json(*row.evidence);
     if (!row.signs.empty()) value["signs"] = row.signs;

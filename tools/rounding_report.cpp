@@ -39,7 +39,7 @@ std::vector<std::string> rounding_lines(const candidate::Verdict& verdict) {
     ++group.values;
     group.elements += row.rounding->elements;
     group.misses += row.rounding->misses;
-    group.others += row.rounding->others.value_or(0);
+    group.others += row.rounding->others;
   }
   std::vector<std::string> lines;
   for (const auto& [key, group] : groups)

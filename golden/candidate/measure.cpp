@@ -1,7 +1,9 @@
 #include "golden/candidate/measure.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <set>
 
 #include "golden/candidate/each_number.h"
@@ -161,21 +163,27 @@ std::optional<RoundingReport> report_rounding(
     const std::vector<bounds::Replay::Variant>& variants) {
   if (variants.size() < 2) return std::nullopt;
   std::vector<std::int64_t> misses(variants.size(), 0);
+  // Of all that a way leaves open: what the model lacks, a mean or a bias, makes several ways one.
+  std::vector<std::uint64_t> prints(variants.size(), 0);
   RoundingReport report;
   each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
     if (masked(place)) return;
     ++report.elements;
-    for (std::size_t i = 0; i < variants.size(); ++i)
-      if (!bounds::holds(bounds::values(variants[i].value.number(at(place)).interval(), format),
-                         format, v))
-        ++misses[i];
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      const Interval ends = bounds::values(variants[i].value.number(at(place)).interval(), format);
+      if (!bounds::holds(ends, format, v)) ++misses[i];
+      for (const double end : {ends.low, ends.high})
+        prints[i] = (prints[i] ^ std::bit_cast<std::uint64_t>(end + 0.0)) * 0x9e3779b97f4a7c15U;
+    }
   });
+  if (std::equal(prints.begin() + 1, prints.end(), prints.begin())) return std::nullopt;
   const std::size_t best =
       static_cast<std::size_t>(std::min_element(misses.begin(), misses.end()) - misses.begin());
   report.best = variants[best].words;
   report.misses = misses[best];
+  report.others = report.elements;
   for (std::size_t i = 0; i < misses.size(); ++i)
-    if (i != best) report.others = std::min(report.others.value_or(misses[i]), misses[i]);
+    if (prints[i] != prints[best]) report.others = std::min(report.others, misses[i]);
   return report;
 }
 

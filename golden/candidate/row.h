@@ -23,9 +23,9 @@ struct WrongElement {
 
 /// How many elements of a value each way of rounding misses that its formula leaves open.
 struct RoundingReport {
-  std::string best;                    ///< the way in words that misses the fewest
-  std::int64_t misses = 0;             ///< of that way
-  std::optional<std::int64_t> others;  ///< the fewest of every other way; none where all are one
+  std::string best;         ///< the way in words that misses the fewest
+  std::int64_t misses = 0;  ///< of that way
+  std::int64_t others = 0;  ///< the fewest of every way that is another for this model
   std::int64_t elements = 0;
 };
 

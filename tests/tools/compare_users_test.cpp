@@ -1,10 +1,12 @@
 // What `compare` says to people: of ranks, forms of arrays, files of others, and in which order.
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "engine/run/case.h"
 #include "golden/oracle_memo.h"
 #include "tests/tools/cli_fixture.h"
+#include "weights/bf16.h"
 #include "weights/hdf5/writer.h"
 
 namespace {
@@ -293,6 +295,40 @@ TEST_F(CompareUsers, FailsFromTheVerdictThatIsAskedFor) {
   EXPECT_EQ(run("compare " + right + " --fail-on 'within 1-2^-41'").code, 0);
   for (const char* word : {"equal", "'not judged'", "wrong"})
     expect_refused("compare " + right + " --fail-on " + word, "compare_fail_on: --fail-on ");
+}
+
+TEST_F(CompareUsers, SaysHowMuchTheNearestLeave) {
+  // Half of it, and a little besides.
+  Tensor gate = value(kLayer + "gate");
+  for (std::size_t i = 0; i < gate.data.size(); ++i)
+    gate.data[i] = gate.data[i] / 2 + (i * 7 % 13 < 6 ? 1e-3F : -1e-3F);
+  const std::string file = trace("t.h5", {{kLayer + "norm2", value(kLayer + "norm2")},
+                                          {kLayer + "gate", gate, {{"layout", "BLF"}}}});
+  EXPECT_SAYS(report(file), "of the difference; ");
+  const auto said = json(file)["diagnosis"];
+  ASSERT_FALSE(said.empty());
+  for (const auto& cause : said) {
+    EXPECT_FALSE(cause["explains"]) << cause;
+    EXPECT_LE(cause["left"], 0.1) << cause;
+  }
+}
+
+TEST_F(CompareUsers, NamesTheWayOfRounding) {
+  const std::string line = kCase + " act=bf16 weights=bf16";
+  const auto known = OracleMemo().get(parse_case(line));
+  const Tensor embed = known->answer.checkpoints.at("prefill.c0.embed");
+  const Tensor& gain = known->stored.at("layer0.norm");
+  Tensor norm = embed;
+  for (std::size_t i = 0; i < norm.data.size(); ++i) {
+    float squares = 0;
+    for (std::size_t e = 0; e < 16; ++e)
+      squares += embed.data[i / 16 * 16 + e] * embed.data[i / 16 * 16 + e];
+    norm.data[i] = round_to_bf16(
+        round_to_bf16(embed.data[i] * (1 / std::sqrt(squares / 16 + 1e-5F))) * gain.data[i % 16]);
+  }
+  const std::string said =
+      report(trace("t.h5", {{"prefill.c0.embed", embed}, {kLayer + "norm", norm}}, {}, line));
+  EXPECT_SAYS(said, "norm (1 value): x·r is rounded; every other way misses at least ");
 }
 
 TEST_F(CompareUsers, ReportsFitInEightyColumns) {
