@@ -87,6 +87,24 @@ TEST(NotShown, OfWeights) {
   }
 }
 
+/// As libraries initialise a model: a bias that every chip adds is as right as one.
+TEST(NotShown, OfADefaultInitialisation) {
+  const std::vector<std::string> all =
+      said(kShown + ",norm=layernorm,bias=all block=serial", [](auto& w) {
+        for (auto& [name, tensor] : w) {
+          const std::string part = name.substr(name.rfind('.') + 1);
+          if (part[0] == 'b' || part.ends_with("_bias")) fill(tensor, 0.0F);
+          if (part == "norm" || part == "norm2" || part == "final_norm") fill(tensor, 1.0F);
+        }
+      });
+  EXPECT_EQ(all.size(), 3U);
+  EXPECT_TRUE(has(all,
+                  "biases are zero (layer0.norm_bias, layer0.norm2_bias and 17 more): whether they "
+                  "are added, and how often, does not show"))
+      << all[0];
+  EXPECT_TRUE(has(all, "gains of norms are one (")) << all[1];
+}
+
 TEST(NotShown, OfModelBatchAndTorus) {
   const auto model = [](const std::string& keys) {
     return "model=palm-tiny,E=24,F=36,Q=4,V=30," + keys;
