@@ -157,6 +157,35 @@ TEST(Forms, OfBf16HoldEverySubsetOfRoundings) {
   }
 }
 
+// Every operation of an f16 engine is rounded to f16, and may overflow on its way to a number that
+// is none: what follows saturates.
+TEST(Forms, OfF16HoldWhatOverflowsOnTheWay) {
+  const Operations by{Declared()};
+  const auto f16 = [](float v) {
+    return static_cast<float>(nearest(static_cast<double>(v), Format::f16));
+  };
+  int overflows = 0;
+  for (float x = -70.0F; x <= 70.0F; x += 0.25F) {
+    const float e = f16(std::exp(-x));
+    const float silu = x / f16(1 + e);
+    const float cube = f16(f16(x * x) * x);
+    const float t = f16(std::tanh(f16(0.79785156F * f16(x + f16(f16(0.044715F) * cube)))));
+    const float gelu = f16(0.5F * x) * f16(1 + t);
+    overflows += std::isinf(e) || std::isinf(cube) ? 1 : 0;
+    for (const auto& [ffn, y] : {std::pair{Ffn::swiglu, silu}, {Ffn::gelu, gelu}}) {
+      const Number of = activation_forms(ffn, Softmax::base_e, {static_cast<double>(x), 0.0, 0.0},
+                                         by, Rounds::some, Format::f16);
+      const Interval ends = values(of.interval(), Format::f16);
+      EXPECT_TRUE(holds(ends, Format::f16, static_cast<double>(f16(y)))) << x << " " << y;
+      // And nothing that is a tenth larger than x, or a tenth of it off.
+      for (const float wrong : {1.1F * x + 0.1F, -0.1F * std::abs(x) - 0.5F})
+        EXPECT_FALSE(holds(ends, Format::f16, static_cast<double>(f16(wrong))))
+            << x << " " << wrong;
+    }
+  }
+  EXPECT_GT(overflows, 200);
+}
+
 TEST(Exponential, IsExpOrExp2OfScaledScores) {
   const Operations by{Declared()};
   std::mt19937 random(2);

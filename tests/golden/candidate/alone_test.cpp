@@ -115,6 +115,28 @@ TEST(Alone, WrongLogitsAreUnlikelyAndNeverDifferent) {
 }
 
 /// Its operands are not there, and a layer's outputs are.
+/// Runs made again have the usual functions, adders and factors: of others they are no evidence.
+TEST(Alone, OfOtherFunctionsAndAddersIsUnclear) {
+  const ExactRun run(kAlone);
+  const auto mistake = [](Tensors& w) {
+    for (float& v : w.at("layer1.wq").data) v *= 2.828427F;
+  };
+  for (const auto& [key, value] : {std::pair{"ulp", "exp:5"},
+                                   {"ulp", "erf:9"},
+                                   {"ulp", "tanh:9"},
+                                   {"ulp", "sigmoid:9"},
+                                   {"ulp", "rsqrt:3"},
+                                   {"adding", "h100"},
+                                   {"folded", "1"},
+                                   {"ulp", "exp:3"}}) {
+    dump::Dump d = run.trace(alone(wrong(run, mistake), {"ids", "logits"}, 0.0, 1), "f32");
+    d.attributes[key] = value;
+    const Verdict v = run.judged(d);
+    EXPECT_EQ(v.count(Fit::unlikely) == 0, std::string(value) != "exp:3") << key << "=" << value;
+    EXPECT_EQ(v.exit_code(), 1) << key;
+  }
+}
+
 TEST(Alone, OutputsOfBf16WithAnAttentionFaultAreNotRight) {
   const ExactRun run(kAlone + " act=bf16 weights=bf16");
   const std::set<std::string> coarse{"ids", "out", "logits", "token"};

@@ -59,6 +59,9 @@ class Engine {
   std::function<std::size_t(std::size_t)> part_of = [](std::size_t h) { return h; };
   std::size_t chips = 1;   ///< whose summands make attn_out and ffn_out
   bool bf16_wire = false;  ///< what a chip receives and what it sends on is rounded
+  /// Values that are not rounded on their way into the next operation, as nobody stores them.
+  std::set<std::string> fused;
+  bool residual_first = false;  ///< the first chip adds x to its summand
 
   /// All named values of a run.
   std::vector<Written> values() {
@@ -119,13 +122,19 @@ class Engine {
     all_.push_back({pass_ + layer_ + name, dims, shape, {numbers.begin(), numbers.end()}, {}});
     return numbers;
   }
+  /// Notes a value as it is stored; and what the next operation has of it.
+  Numbers named(const std::string& name, const Numbers& raw) {
+    const Numbers rounded = keep(name, stored(raw));
+    return fused.contains(name) ? raw : rounded;
+  }
   Numbers stored(Numbers numbers) const {
     for (float& v : numbers) v = st(v);
     return numbers;
   }
 
-  /// x times a weight, whose rows are cut over so many chips.
-  Numbers times(const Numbers& x, const std::string& name, std::size_t over = 1) const {
+  /// x times a weight, whose rows are cut over so many chips; of a residual the first adds it.
+  Numbers times(const Numbers& x, const std::string& name, std::size_t over = 1,
+                const Numbers* residual = nullptr) const {
     const Numbers& w = weights.at(layer_ + name);
     const std::size_t width = size(run_.weights().at(layer_ + "norm").shape[0]);
     const std::size_t K = name == "wo"      ? size(model_.H * model_.Q)
@@ -140,10 +149,11 @@ class Engine {
           float sum = 0;
           for (std::size_t k = part * K / over; k < (part + 1) * K / over; ++k)
             sum += x[r * K + k] * w[k * columns + c];
+          if (residual != nullptr && part == 0) sum += (*residual)[r * columns + c];
           const auto sent = [&](float v) { return bf16_wire && over > 1 ? round_to_bf16(v) : v; };
           total = part == 0 ? sent(sum) : sent(total + sum);
         }
-        y.push_back(st(total));
+        y.push_back(total);
       }
     return y;
   }
@@ -240,25 +250,26 @@ class Engine {
   }
   Numbers sum(const Numbers& a, const Numbers& b) const {
     Numbers y;
-    for (std::size_t i = 0; i < a.size(); ++i) y.push_back(st(a[i] + b[i]));
+    for (std::size_t i = 0; i < a.size(); ++i) y.push_back(a[i] + b[i]);
     return y;
   }
 
   Numbers layer(const Numbers& x) {
     const Numbers norm = keep("norm", normed(x, layer_ + "norm"));
-    const Numbers q = keep("q", times(norm, "wq")), k = keep("k", times(norm, "wk"));
-    const Numbers v = keep("v", times(norm, "wv"));
+    const Numbers q = named("q", times(norm, "wq")), k = named("k", times(norm, "wk"));
+    const Numbers v = named("v", times(norm, "wv"));
     const Numbers turned = keep("q_rot", rotated(q));
     const Numbers keys = keep("k_cache", appended(keys_, keep("k_rot", rotated(k))));
     const Numbers attn = attended(turned, keys, keep("v_cache", appended(values_, v)));
-    const Numbers attn_out = keep("attn_out", times(attn, "wo", chips));
     const bool serial = model_.block == Block::serial;
-    const Numbers mid = sum(x, attn_out);
-    if (serial) keep("mid", mid);
+    const Numbers* const residual = residual_first ? &x : nullptr;
+    const Numbers attn_out = named("attn_out", times(attn, "wo", chips, residual));
+    const Numbers added = residual_first ? attn_out : sum(x, attn_out);
+    const Numbers mid = serial ? named("mid", added) : stored(added);
     const Numbers into = serial ? keep("norm2", normed(mid, layer_ + "norm2")) : norm;
-    const Numbers gate = keep("gate", times(into, "w_gate"));
-    const Numbers hidden = keep("hidden", activated(gate, keep("up", times(into, "w_up"))));
-    return keep("out", sum(mid, keep("ffn_out", times(hidden, "w_out", chips))));
+    const Numbers gate = named("gate", times(into, "w_gate"));
+    const Numbers hidden = keep("hidden", activated(gate, named("up", times(into, "w_up"))));
+    return named("out", sum(mid, named("ffn_out", times(hidden, "w_out", chips))));
   }
 
   /// Of the ids of a pass the tokens that follow.

@@ -255,5 +255,122 @@ TEST(Engines, RoundingsOnTheWireExcuseNoOtherFault) {
   }
 }
 
+std::set<std::string> without(std::set<std::string> names, const std::set<std::string>& less) {
+  for (const std::string& name : less) names.erase(name);
+  return names;
+}
+
+std::int64_t bad(const Verdict& v) { return v.count(Fit::different) + v.count(Fit::unlikely); }
+
+/// Epilogues of products and fused kernels never store what they hand on; a fault in it is seen
+/// behind it.
+TEST(Engines, FusedOperationsAreWithin) {
+  struct Fused {
+    std::set<std::string> names;
+    const char* weight;
+  };
+  for (const std::string model : {"llama", "llama,block=parallel"})
+    for (const Fused& f :
+         {Fused{{"attn_out", "ffn_out"}, "wo"}, Fused{{"attn_out"}, "wo"},
+          Fused{{"ffn_out"}, "w_out"}, Fused{{"gate", "up"}, "w_up"}, Fused{{"gate"}, "w_gate"},
+          Fused{{"q", "k"}, "wk"}, Fused{{"mid"}, "wo"}, Fused{{"out"}, "w_out"}}) {
+      const ExactRun run("torus=1x1x1 act=bf16 weights=bf16 model=" + model + kDims + kPasses);
+      Engine engine(run);
+      engine.fused = f.names;
+      const auto names = without(with(kHooks, {"gate", "up"}), f.names);
+      const Verdict right = run.judged(engine.trace(names));
+      EXPECT_EQ(bad(right), 0) << model << " " << fmt::format("{}", fmt::join(f.names, ",")) << "\n"
+                               << text(right);
+      for (const std::string layer : {"layer0.", "layer1."})
+        for (float& w : engine.weights.at(layer + f.weight)) w = round_to_bf16(w * 1.5F);
+      EXPECT_GT(run.judged(engine.trace(names)).count(Fit::different), 0) << model << f.weight;
+    }
+}
+
+/// (x + a) + f, of an x that is much larger, where no term is in the dump; and x as part of the
+/// first chip's summand.
+TEST(Engines, LargeResidualsInF32AreWithin) {
+  for (const std::string model : {"llama", "llama,block=parallel"})
+    for (const bool first : {false, true}) {
+      const ExactRun run("torus=2x1x1 model=" + model + kDims + ",embed_scale=1000" + kPasses);
+      Engine engine(run);
+      engine.chips = 2;
+      engine.residual_first = first && model == "llama";
+      const Verdict v =
+          run.judged(engine.trace(without(kHooks, {"attn_out", "ffn_out", "block_out"})));
+      EXPECT_EQ(bad(v), 0) << model << first << "\n" << text(v);
+      EXPECT_EQ(v.exit_code(), 0) << text(v);
+    }
+}
+
+/// Keys cut over two chips, whose weighted parts travel as bf16; a part that is left out is seen.
+TEST(Engines, PartsOfKeysMayTravelAsBf16) {
+  const ExactRun run("torus=2x1x1 act=bf16 weights=bf16 model=llama" + kDims +
+                     " batch=2 prompt=6 gen=1 seed=3");
+  for (const bool right : {true, false}) {
+    Engine engine(run);
+    engine.attention = [right](const Numbers& s, const std::vector<const float*>& v) {
+      const float top = *std::max_element(s.begin(), s.end());
+      float Z = 0;
+      for (const float one : s) Z += std::exp(one - top);
+      Numbers o(8);
+      for (const std::size_t begin : {0U, 3U}) {
+        Numbers part(8);
+        for (std::size_t m = begin; m < std::min(begin + 3, s.size()); ++m)
+          for (std::size_t c = 0; c < 8; ++c) part[c] += std::exp(s[m] - top) / Z * v[m][c];
+        for (std::size_t c = 0; c < 8; ++c)
+          o[c] += begin == 0 || right ? round_to_bf16(part[c]) : 0.0F;
+      }
+      return o;
+    };
+    for (const auto& names : {kHooks, with(kHooks, {"score", "max", "exp", "denom"})}) {
+      const Verdict v =
+          run.judged(engine.trace(names, {{"k_cache", "BM_xKQ"}, {"v_cache", "BM_xKQ"}}));
+      EXPECT_EQ(bad(v) == 0, right) << text(v);
+    }
+  }
+}
+
+/// A gain that is folded into the next weight: x·r is what was rounded.
+TEST(Engines, NormsWithoutTheirGainAreWithin) {
+  const ExactRun run("torus=1x1x1 act=bf16 weights=bf16 model=llama" + kDims + kPasses);
+  for (const bool right : {true, false}) {
+    Engine engine(run);
+    for (auto& [name, gain] : engine.weights)
+      if (name.ends_with("norm") || name.ends_with("norm2"))
+        std::fill(gain.begin(), gain.end(), right ? 1.0F : 1.0078125F);
+    dump::Dump d = engine.trace({"ids", "embed", "norm"});
+    std::erase_if(d.values, [](const auto& v) {
+      return !v.first.starts_with("prefill.c0.embed") && v.first != "prefill.c0.ids" &&
+             v.first != "prefill.c0.layer0.norm";
+    });
+    d.order = {"prefill.c0.ids", "prefill.c0.embed", "prefill.c0.layer0.norm"};
+    d.attributes["norm_gain"] = "folded";
+    EXPECT_EQ(bad(run.judged(d)) == 0, right);
+  }
+}
+
+/// What overflowed is infinite, and nothing else follows from it.
+TEST(Engines, AnInfiniteOperandIsANumber) {
+  const ExactRun run("torus=1x1x1 model=llama" + kDims + kPasses);
+  for (const double sign : {1.0, -1.0})
+    for (const double out : {HUGE_VAL, -HUGE_VAL, 5.0}) {
+      std::vector<Written> values = run.values();
+      for (Written& w : values)
+        if (w.name == "prefill.c0.layer1.ffn_out")
+          w.numbers.back() = sign * HUGE_VAL;
+        else if (w.name == "prefill.c0.layer1.out")
+          w.numbers.back() = out;
+      std::erase_if(values, [](const Written& w) {
+        return w.name.ends_with("final_norm") || w.name.ends_with("logits");
+      });
+      const Verdict v = run.judged(run.trace(values, "f32"));
+      for (const Row& row : v.rows)
+        if (row.name == "prefill.c0.layer1.out") {
+          EXPECT_EQ(row.fit == Fit::different, out != sign * HUGE_VAL) << sign << " " << out;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace shardproof::candidate

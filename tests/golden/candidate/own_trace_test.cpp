@@ -93,6 +93,25 @@ TEST(OwnTrace, OfEveryWayToAddIsRight) {
       }
 }
 
+/// Each schedule is of the kind of reduction that its name says.
+TEST(OwnTrace, OfASchedulePinsItsReduction) {
+  for (const std::string& line : {kOwn, kMoved})
+    for (const auto& [order, reduction] : {std::pair{"schedule=group", "group"},
+                                           {"schedule=ring", "ring"},
+                                           {"schedule=tree", "tree"},
+                                           {"schedule=biring", "ring"},
+                                           {"loop=one-way", "ring"},
+                                           {"loop=both-full", "ring"},
+                                           {"loop=both-half", "ring"}}) {
+      const std::string f32 = fmt::format("{} regime=f32 wire=bf16 {}", line, order);
+      dump::Dump d = own_trace(f32);
+      d.attributes["reduction"] = reduction;
+      const Verdict v = ExactRun(f32).judged(d);
+      EXPECT_EQ(v.count(Fit::different), 0)
+          << f32 << ": " << (v.first ? v.rows[*v.first].title : std::string());
+    }
+}
+
 /// Of each meaning in either phase a value, of which one number is changed on one chip: its row is
 /// different.
 void expect_each_change_seen(const std::string& line, bool exact) {
