@@ -105,7 +105,7 @@ class Arithmetic:
         cos, sin = at("rope.tables", cos), at("rope.tables", sin)
         first = slice(0, 2 * J, 2) if interleaved else slice(0, J)
         second = slice(1, 2 * J, 2) if interleaved else slice(J, 2 * J)
-        a, b, y = x[..., first], x[..., second], x.copy()
+        a, b, y = x[..., first], x[..., second], self.st(x.copy())
         times = lambda p, q: at("rope.products", p * q)
         y[..., first] = self.st(times(a, cos) - times(b, sin))
         y[..., second] = self.st(times(b, cos) + times(a, sin))
@@ -124,9 +124,9 @@ class Arithmetic:
             y = at("logits.scaled", y * scale)
         return at("logits.stored", y if bias is None else y + bias)
 
-    def added(self, order, **terms):
+    def added(self, order, store=True, **terms):
         """Terms by letter in an order: the first two, then the third."""
         y = terms[order[0]] + terms[order[1]]
         if len(order) == 3:
             y = self.rounding("residual.inner", y) + terms[order[2]]
-        return self.st(y)
+        return self.st(y) if store else y

@@ -76,7 +76,7 @@ def faulty_setting(fault, family, seed, index, attempt, forms):
                    chips=fault.chips[(index + seed) % len(fault.chips)], passes=fault.passes,
                    dump_set=sets[(index // 2 + seed) % len(sets)], style=style,
                    places=STYLES[style], attention=chance.choice(["probs", "exp"]), wire="f32",
-                   together=False, functions={})
+                   together=False, functions={}, fused=(), bias_first=False)
 
 
 def first_difference(trace, right, wrong):

@@ -15,10 +15,14 @@ class Run:
 
     `order`: of the additions of the residual; `together`: of a parallel block on several chips the
     sum of both terms is reduced, and not each; `by_rank`: a ring goes through the chips in the
-    order of their ranks, not of their blocks.
+    order of their ranks, not of their blocks; `fused`: values that a fused kernel hands on without
+    storing them, which the run does not have; `bias_first`: the first chip adds the bias to its
+    summand, before it is sent.
     """
 
-    def __init__(self, model, mesh, arithmetic, order, together=False, by_rank=True):
+    def __init__(self, model, mesh, arithmetic, order, together=False, by_rank=True, fused=(),
+                 bias_first=False):
+        self.fused, self.bias_first = frozenset(fused), bias_first
         self.model, self.mesh, self.arithmetic = model, mesh, arithmetic
         self.order, self.together, self.by_rank = order, together, by_rank
         self.n = mesh.n
@@ -59,6 +63,12 @@ class Run:
         at = self.pass_name if layer is None else f"{self.pass_name}.layer{layer}"
         self.values[f"{at}.{name}"] = blocks
         return blocks
+
+    def finished(self, name, layer, place, y, bias):
+        """A sum with its bias, as a value; of a fused kernel as it is."""
+        if name in self.fused:
+            return y if bias is None else y + bias
+        return self.keep(name, self.arithmetic.biased(place, y, bias), layer)
 
     def times(self, name, x, w):
         """x [c,B,L,k], w [n,k,p] -> [n,B,L,p]."""
@@ -104,8 +114,7 @@ class Run:
     def projected(self, n, layer, part):
         y = self.times(part[1:], n, self.weight(layer, part))
         y = y.reshape(*y.shape[:3], -1, self.model.Q)
-        y = self.arithmetic.biased("projection", y, self.weight(layer, "b" + part[1:]))
-        return self.keep(part[1:], y, layer)
+        return self.finished(part[1:], layer, "projection", y, self.weight(layer, "b" + part[1:]))
 
     def rotated(self, x, layer, name):
         at = self.positions()
@@ -153,14 +162,20 @@ class Run:
 
     def gated(self, n, layer, name):
         y = self.times(name, n, self.weight(layer, "w_" + name))
-        return self.keep(name, self.arithmetic.biased("projection", y,
-                                                      self.weight(layer, "b_" + name)), layer)
+        return self.finished(name, layer, "projection", y, self.weight(layer, "b_" + name))
 
     def output(self, name, x, layer, part, bias):
-        y = self.reduced(name, layer, self.times(name, x, self.weight(layer, part)))
-        return self.keep(name, self.arithmetic.biased("output", y, self.weight(layer, bias)), layer)
+        parts, bias = self.times(name, x, self.weight(layer, part)), self.weight(layer, bias)
+        if self.bias_first and bias is not None and len(parts) > 1:
+            parts[0] = parts[0] + bias[0]
+            y = self.reduced(name, layer, parts)
+            del self.summands[f"{self.pass_name}.layer{layer}.{name}"]  # they are not raw
+            return self.finished(name, layer, "output", y, None)
+        return self.finished(name, layer, "output", self.reduced(name, layer, parts), bias)
 
     def added(self, name, layer, order, **terms):
+        if name in self.fused:
+            return self.arithmetic.added(order, store=False, **terms)
         return self.keep(name, self.arithmetic.added(order, **terms), layer)
 
     def serial(self, x, layer):

@@ -16,6 +16,9 @@ from trace import SETS, Trace
 
 SUMS = ("norm", "norm2", "final_norm", "q", "k", "v", "score", "denom", "attn", "gate", "up",
         "attn_out", "ffn_out", "logits")
+# Values that fused kernels do not store.
+FUSED = ((), (), (), ("attn_out", "ffn_out"), ("attn_out",), ("gate", "up"), ("gate",), ("q", "k"),
+         ("mid",))
 # batch, prompt, chunk, gen
 PASSES = ((2, 5, 5, 2), (1, 6, 4, 2), (3, 4, 4, 1), (2, 9, 9, 2), (1, 3, 2, 3))
 
@@ -45,12 +48,14 @@ class Setting:
                               rsqrt=chance.choice(["root", "quotient"]))
         self.written = chance.random() < 0.8
         self.shown = dict(form=chance.choice(["whole", "stacked", "chips"]),
-                          scattered=chance.random() < 0.3, partials=chance.random() < 0.4,
+                          scattered=chance.random() < 0.3, partials=chance.choice([False, False, True, True, "plain"]),
                           words=chance.random() < 0.5, last=chance.random() < 0.3,
                           wire_of_file=chance.random() < 0.5,
                           masked=chance.choice([0.0, 0.0, -1e30]))
         self.axes = "".join(chance.sample("xyz", 3))
         self.also = ()
+        self.fused = chance.choice(FUSED)
+        self.bias_first = chance.random() < 0.3
         self.random = chance.randrange(1 << 30)
         self.__dict__.update(given)
         self.settle(chance)
@@ -79,11 +84,12 @@ class Setting:
     def __str__(self):
         words = [f"{self.index}:", self.family, self.size, self.form, f"{self.torus}",
                  self.dump_set, self.style, self.attention, f"order={self.order}"]
+        words += [f"fused={','.join(self.fused)}" if self.fused else ""]
         words += [f"also={','.join(self.also)}" if self.also else ""]
         if self.chips > 1:
             words += [f"axes={self.axes}", self.reduction, f"wire={self.wire}",
-                      "by rank" * self.by_rank,
-                      "together" * self.is_together, "partials" * self.shown["partials"]]
+                      "by rank" * self.by_rank, "bias first" * self.bias_first,
+                      "together" * self.is_together, f"partials={self.shown['partials']}"]
         return " ".join(word for word in words if word)
 
     def arithmetic(self):
@@ -94,7 +100,7 @@ class Setting:
     def run(self, model, plant=None):
         """A run of the model, with a mistake planted if there is one."""
         run = Run(model, Mesh(self.torus, self.axes), self.arithmetic(), self.order,
-                  self.is_together, self.by_rank)
+                  self.is_together, self.by_rank, self.fused, self.bias_first)
         if plant is not None:
             plant(run)
         batch, prompt, chunk, gen = self.passes

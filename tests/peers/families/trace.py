@@ -28,7 +28,8 @@ SETS = {
 
 class Trace:
     """`form`: whole arrays, stacked over the mesh, or the shards of chips; `scattered`: outputs are
-    shown cut along E; `partials`: summands are in the trace; `masked`: what masked scores hold;
+    shown cut along E; `partials`: summands are in the trace,
+    or, "plain", in place of the value that is not reduced yet; `masked`: what masked scores hold;
     `wire_of_file`: the file says how summands travel, not each value."""
 
     def __init__(self, run, dump_set="full", form="stacked", scattered=False, partials=False,
@@ -37,7 +38,8 @@ class Trace:
         self.form, self.scattered, self.partials = form, scattered, partials
         self.words, self.masked, self.last = words, masked, last
         # Where the outputs are not in the trace, the file has to say it for them.
-        self.wire_of_file = wire_of_file or "attn_out" not in self.names
+        outputs = {"attn_out", "ffn_out"} - run.fused
+        self.wire_of_file = wire_of_file or len(outputs & set(self.names)) < 2
         self.n = self.mesh.n
         self.arrays, self.said = {}, {}
 
@@ -98,12 +100,23 @@ class Trace:
         said, layout = {}, self.layout(name)
         if name in ("attn_out", "ffn_out", "block_out") and not self.wire_of_file and self.wire():
             said["wire"] = self.wire()
+        if (step in self.run.summands and self.partials == "plain"
+                and not self.has_bias(step, name)):
+            self.put(step, name, self.run.summands[step], said,
+                     self.layout(name, self.mesh.axes), False)
+            return
         if step in self.run.summands and self.partials and name in self.names:
             self.put(step + "_sum", name, self.run.summands[step],
                      {"meaning": "raw " + name} | said, self.layout(name, self.mesh.axes), False)
         if name == "final_norm" and self.last:
             a, layout, said = a[:, :, -1], layout.replace("L", ""), {"meaning": "last final_norm"}
         self.put(step, name, self.blocks(name, self.hidden_keys(step, name, a)), said, layout)
+
+    def has_bias(self, step, name):
+        """Whether more follows the sum: then its summands are not the value's."""
+        layer = int(step.split(".layer")[1].split(".")[0])
+        biases = {"attn_out": ("bo",), "ffn_out": ("b_out",)}.get(name, ("bo", "b_out"))
+        return any(self.run.weight(layer, bias) is not None for bias in biases)
 
     def wire(self):
         """How often a summand is rounded on its way; where two terms are one, once before."""
