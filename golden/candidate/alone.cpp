@@ -164,16 +164,19 @@ class Weighing {
     const Furthest most = furthest(held, asked);
     row.drift = most.drift;
     row.evidence = rerun::weigh(most.drift, theirs, by_chance);
+    // Runs made again are of functions, adders and factors as usual.
+    if (row.evidence->says == Says::not_rounding && !is_drawn(claim_.declared))
+      row.evidence->says = Says::unclear;
     switch (row.evidence->says) {
       case Says::rounding:
         row.fit = Fit::near;
         row.why.clear();
         break;
       case Says::unclear:
+        row.fit = Fit::not_judged;
+        row.why = "operands are missing, and its drift may be rounding or not";
         break;
       case Says::not_rounding:
-        // Runs made again are of functions, adders and factors as usual.
-        if (!is_drawn(claim_.declared)) break;
         row.fit = Fit::unlikely;
         row.why = "it is further from exact than rounding takes it";
         row.first = row.worst = most.at;

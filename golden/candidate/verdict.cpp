@@ -521,7 +521,8 @@ std::optional<std::size_t> Verdict::first_from(Fit fit) const {
 
 bool Verdict::lacks_operands() const {
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
-    return row.fit == Fit::not_judged && !row.needs.empty() && row.title.ends_with(".out");
+    return row.fit == Fit::not_judged && !row.needs.empty() &&
+           (row.evidence || row.title.ends_with(".out"));
   });
 }
 

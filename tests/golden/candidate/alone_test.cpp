@@ -114,7 +114,6 @@ TEST(Alone, WrongLogitsAreUnlikelyAndNeverDifferent) {
   }
 }
 
-/// Its operands are not there, and a layer's outputs are.
 /// Runs made again have the usual functions, adders and factors: of others they are no evidence.
 TEST(Alone, OfOtherFunctionsAndAddersIsUnclear) {
   const ExactRun run(kAlone);
@@ -134,9 +133,40 @@ TEST(Alone, OfOtherFunctionsAndAddersIsUnclear) {
     const Verdict v = run.judged(d);
     EXPECT_EQ(v.count(Fit::unlikely) == 0, std::string(value) != "exp:3") << key << "=" << value;
     EXPECT_EQ(v.exit_code(), 1) << key;
+    for (const Row* const row : weighed(v))
+      if (row->evidence->says == Evidence::Says::unclear) {
+        EXPECT_EQ(row->fit, Fit::not_judged);
+      }
   }
 }
 
+/// Between the edges nothing is said, and the run is not right by that.
+TEST(Alone, BetweenTheEdgesIsNotJudged) {
+  const ExactRun run(kAlone);
+  const Verdict right =
+      run.judged(run.trace(alone(run.values(), {"ids", "logits"}, 0.0, 1), "f32"));
+  const Row& row = *weighed(right).back();
+  for (const bool beyond : {false, true}) {
+    std::vector<Written> values = alone(run.values(), {"ids", "logits"}, 0.0, 1);
+    for (Written& w : values) {
+      if (w.name != row.name) continue;
+      double most = 0.0, squares = 0.0;
+      for (const double v : w.numbers) most = std::max(most, std::abs(v)), squares += v * v;
+      const double drift =
+          beyond ? 4 * row.evidence->limit() : 0.5 * (row.evidence->most + row.evidence->limit());
+      const double by = drift * std::sqrt(squares / static_cast<double>(w.numbers.size())) / most;
+      for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * (1 + by)));
+    }
+    const Verdict v = run.judged(run.trace(values, "f32"));
+    for (const Row* const other : weighed(v))
+      if (other->name == row.name) {
+        EXPECT_EQ(other->fit, beyond ? Fit::unlikely : Fit::not_judged) << other->evidence->text();
+      }
+    EXPECT_EQ(v.exit_code(), 1);
+  }
+}
+
+/// Its operands are not there, and a layer's outputs are.
 TEST(Alone, OutputsOfBf16WithAnAttentionFaultAreNotRight) {
   const ExactRun run(kAlone + " act=bf16 weights=bf16");
   const std::set<std::string> coarse{"ids", "out", "logits", "token"};
