@@ -1,4 +1,4 @@
-// docs/architecture.md, docs/extensions.md and the README's stages against the source tree: the
+// docs/architecture.md, docs/extensions.md and CONTRIBUTING's stages against the source tree: the
 // files that they name exist, the answers' files hold the names given, the libraries are those that
 // CMake builds, and each stage of .ci/run has its row.
 #include <gtest/gtest.h>
@@ -154,27 +154,27 @@ TEST(ArchitectureDoc, ItsLibrariesAreThoseOfTheBuild) {
   EXPECT_EQ(not_downward(replaced(text, "errors | |", "errors | `layout` |")), Names{"weights"});
 }
 
-/// The stages of .ci/run that the README's table has no row for, and rows without a stage.
-Names without_row(const std::string& script, const std::string& readme) {
-  const auto table = readme.find("| stage | what it does |");
-  const auto end = readme.find("\n\n", table);
+/// The stages of .ci/run that CONTRIBUTING's table has no row for, and rows without a stage.
+Names without_row(const std::string& script, const std::string& page) {
+  const auto table = page.find("| stage | what it does |");
+  const auto end = page.find("\n\n", table);
   Names differ;
   for (const std::string& name : all_matches(script, "(?:^|\n)stage ([a-z0-9]+)(?=\n)"))
     differ.insert(name);
   if (table == std::string::npos) return differ;
-  std::istringstream rows(readme.substr(table, end - table));
+  std::istringstream rows(page.substr(table, end - table));
   for (std::string row; std::getline(rows, row);)
     for (const std::string& name : quoted(row.substr(0, row.find('|', 1))))
       if (differ.erase(name) == 0) differ.insert("no stage " + name);
   return differ;
 }
 
-TEST(Readme, HasARowForEachStage) {
-  const std::string script = content(".ci/run"), readme = content("README.md");
-  EXPECT_EQ(without_row(script, readme), Names());
-  EXPECT_EQ(without_row(script + "stage more\n", readme), Names{"more"});
-  EXPECT_EQ(without_row(script, readme.substr(0, 100)).size(), 20U);
-  std::string other = readme;
+TEST(Contributing, HasARowForEachStage) {
+  const std::string script = content(".ci/run"), page = content("CONTRIBUTING.md");
+  EXPECT_EQ(without_row(script, page), Names());
+  EXPECT_EQ(without_row(script + "stage more\n", page), Names{"more"});
+  EXPECT_EQ(without_row(script, page.substr(0, 100)).size(), 20U);
+  std::string other = page;
   other.replace(other.find("| `fuzz` |"), 10, "| `fuss` |");
   EXPECT_EQ(without_row(script, other), (Names{"fuzz", "no stage fuss"}));
 }

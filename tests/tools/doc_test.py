@@ -3,7 +3,7 @@
 
     doc_test.py PAGE SHARDPROOF [PYTHON]
 
-PAGE is docs/compare.md or docs/golden.md. Its scripts run, its commands print what it shows, and what it shows of a source file stands there.
+PAGE is README.md, docs/compare.md or docs/golden.md. Its scripts run, its commands print what it shows, and what it shows of a source file stands there.
 Measured numbers (those with a decimal point) may be others: they depend on the machine's libraries.
 Commands after the mark `<!-- JAX -->` run only if a PYTHON that has JAX is given. Without one, every
 check is also shown failing, on a page that is changed in one place.
