@@ -174,7 +174,7 @@ class Weighing {
         break;
       case Says::unclear:
         row.fit = Fit::not_judged;
-        row.why = "operands are missing, and its drift may be rounding or not";
+        row.why = "operands are missing";
         break;
       case Says::not_rounding:
         row.fit = Fit::unlikely;

@@ -278,9 +278,9 @@ void Reference::lay_out(const Values& values) {
     const Subject& s = laid.subject;
     if (s.meaning != Meaning::checkpoint || s.last || laid.layout.is_partial()) continue;
     if (s.dims != value_row(s.name)->dims) continue;  // of the prefixes' rows
-    const auto [at, is_first] = layouts.emplace(s.id, laid.layout);
+    const Layout& first = layouts.emplace(s.id, laid.layout).first->second;
     const bool alike = std::all_of(s.dims.begin(), s.dims.end(), [&](char dim) {
-      return at->second.axes(dim) == laid.layout.axes(dim);
+      return first.axes(dim) == laid.layout.axes(dim);
     });
     if (!alike || !laid.plain) several.insert(s.id);
   }

@@ -158,9 +158,7 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
     if (most > 1)
       for (const int count : counts.of_blocks[t]) more += std::max(std::abs(count) - 1, 0) + 1;
   }
-  bounds::Declared declared = by;
-  declared.folded += static_cast<int>(more);
-  bounds::Evaluated v = added(sum, declared);
+  bounds::Evaluated v = added(sum, by, more);
   const double unit = by.operations.unit + 0x1p-53, kept = bounds::unit_of(by.sums);
   if (!scales.empty()) {
     v.center *= scales[column];
@@ -177,9 +175,11 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
   return v;
 }
 
-bounds::Evaluated Contraction::added(const bounds::CarriedSum& sum,
-                                     const bounds::Declared& by) const {
-  const bounds::Number v = sum.value(by);
+bounds::Evaluated Contraction::added(const bounds::CarriedSum& products, const bounds::Declared& by,
+                                     std::int64_t more) const {
+  bounds::Sum sum = products.sum();
+  sum.count += more;
+  const bounds::Number v = bounds::bound(sum, by);
   return {v.center, likely ? v.likely : v.worst, 0.0};
 }
 

@@ -45,8 +45,9 @@ struct Contraction {
     std::vector<int> of_biases;
   };
   bounds::Evaluated at(std::size_t global, const Counts& counts, const bounds::Declared& by) const;
-  /// A sum of products as it is added up.
-  bounds::Evaluated added(const bounds::CarriedSum& sum, const bounds::Declared& by) const;
+  /// A sum of products as it is added up, in which there are `more` additions beside those of each.
+  bounds::Evaluated added(const bounds::CarriedSum& products, const bounds::Declared& by,
+                          std::int64_t more = 0) const;
   /// As it must be.
   bounds::Evaluated at(std::size_t global, const bounds::Declared& by) const;
   /// Of one term, the summand of a block without scale or bias.

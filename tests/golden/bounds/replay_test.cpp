@@ -41,6 +41,7 @@ class Dumped {
     return Replay(changed_ ? *changed_ : known_->stored, plan_.passes, ids_, dump, declared)
         .judge(id);
   }
+  Replay replay() const { return {known_->stored, plan_.passes, ids_, dump, declared}; }
   void without(const std::set<std::string>& names) {
     std::erase_if(dump, [&](const auto& entry) {
       return names.contains(entry.first.substr(entry.first.rfind('.') + 1));
@@ -225,6 +226,21 @@ TEST(Replay, RefusesWhatItCannotJudge) {
   EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.gate"); }), "bounds_c1");
   d.dump.erase("decode.1.layer0.up");
   EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.up"); }), "bounds_c1");
+}
+
+// What sums of matrices are kept as is another thing than those of attention and norms.
+TEST(Replay, SumsOfMatricesAreDeclaredByThemselves) {
+  Dumped d(kModel);
+  d.declared.matrix_sums = Format::bf16;
+  const std::set<std::string> products{"q",  "k",        "v",       "gate",
+                                       "up", "attn_out", "ffn_out", "block_out"};
+  for (const char* const name :
+       {"q", "k", "v", "gate", "up", "attn_out", "ffn_out", "block_out", "norm", "score", "denom",
+        "attn", "hidden", "out", "logits", "embed", "no value"})
+    EXPECT_EQ(is_matrix_product(name), products.contains(name)) << name;
+  for (const std::string name : {"q", "norm", "attn"})
+    EXPECT_EQ(d.replay().declared({"prefill.c0", 0, name}).sums,
+              products.contains(name) ? Format::bf16 : Format::f32);
 }
 
 }  // namespace

@@ -242,6 +242,21 @@ TEST(SumBound, CountsWhatIsDeclared) {
   EXPECT_LT(open.value({}).likely, 1e-3 * of_factors);
 }
 
+// A factor that takes a constant in is rounded to the format that it is kept in.
+TEST(SumBound, OfFoldedFactorsGoesByTheFormatOfTheValues) {
+  const Products p = drawn_products("positive", 64, 1);
+  for (const Format values : {Format::f32, Format::bf16, Format::f16}) {
+    Products rounded = p;
+    for (auto& [a, b] : rounded) b = nearest(3.1 * b, values) / 3.1;
+    Declared by;
+    by.values = values;
+    by.folded = 1;
+    const Number of = sum_of(p).value(by);
+    EXPECT_LE(std::abs(sum_of(rounded).sum().value - of.center), of.worst);
+    EXPECT_LE(of.worst, 2 * (unit_of(values) + 64 * unit_of(Format::f32)) * sum_of(p).sum().size);
+  }
+}
+
 TEST(SumBound, OfOneProductIsItsOwnRoundingAlone) {
   CarriedSum one;
   one.add(0.1, 0.3);
