@@ -117,7 +117,7 @@ class Meter {
                                ends.high, v};
     if (!row_.first) row_.first = element;
     double distance = std::max(ends.low - v, v - ends.high);
-    if (!(distance >= 0)) distance = v == 0.0 && ends.low == 0.0 ? 0.0 : HUGE_VAL;  // NaN
+    if (!(distance >= 0)) distance = HUGE_VAL;  // NaN
     if (distance > most_) most_ = distance, row_.worst = element;
   }
 

@@ -372,5 +372,25 @@ TEST(Engines, AnInfiniteOperandIsANumber) {
     }
 }
 
+/// NaN is further from right than any number, wherever it stands; also where 0 is right.
+TEST(Engines, ANaNIsTheWorstElement) {
+  const ExactRun run("torus=1x1x1 model=llama" + kDims + kPasses);
+  for (const char* const name : {"prefill.c0.layer0.mid", "prefill.c0.layer0.score"})
+    for (const bool first : {true, false}) {
+      std::vector<Written> values = run.values();
+      for (Written& w : values)
+        if (w.name == name) {
+          w.numbers[first ? w.numbers.size() - 1 : 0] = 1e30;
+          w.numbers[first ? 1 : w.numbers.size() - 2] = NAN;
+        }
+      const Verdict v = run.judged(run.trace(values, "f32"));
+      for (const Row& row : v.rows)
+        if (row.name == name) {
+          ASSERT_TRUE(row.fit == Fit::different && row.worst) << name;
+          EXPECT_TRUE(std::isnan(row.worst->actual)) << name << first;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace shardproof::candidate
