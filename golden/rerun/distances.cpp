@@ -119,7 +119,6 @@ std::vector<std::vector<double>> distances(const Question& question,
                                            std::uint64_t seed, Threads& threads) {
   std::vector<std::vector<double>> of_values(asked.size());
   const std::vector<PassPlan> passes = passes_to_run(question, asked);
-  if (passes.empty()) return of_values;
   std::vector<Scaled> scaled;
   for (const Asked& a : asked) scaled.push_back({a, root_mean_square(a)});
   const bool wide = question.arithmetic.values == Kept::f64;

@@ -1,6 +1,9 @@
 // Traces of some passes alone, and bad values among good ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "golden/candidate/notes.h"
 #include "tests/golden/candidate/written.h"
 
@@ -259,6 +262,38 @@ TEST(WeightsAlone, ATransposedSquareOneIsSaidToBe) {
   EXPECT_EQ(judged(run, d).verdict.exit_code(), 0);
   turned.numbers[1] += 1.0;
   EXPECT_TRUE(judged(run, run.trace({turned}, "f32")).notes.empty());
+}
+
+/// By the first norm, whose gain and bias are taken off, as by the embedding itself.
+TEST(OtherIds, AreReadOffTheFirstNorm) {
+  for (const std::string norm : {"rmsnorm", "layernorm"}) {
+    const ExactRun run(
+        "torus=1x1x1 model=llama,norm=" + norm +
+        ",bias=all,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 prompt=3 gen=1 seed=3");
+    const std::vector<std::size_t> ids{5, 17, 2, 9, 0, 23};
+    const Tensor &table = run.weights().at("embed"), &gain = run.weights().at("layer0.norm");
+    const bool biased = run.weights().all().contains("layer0.norm_bias");
+    std::vector<Written> values = run.values();
+    std::erase_if(values, [](const Written& w) { return w.name != "prefill.c0.layer0.norm"; });
+    ASSERT_EQ(values.size(), 1U);
+    for (std::size_t token = 0; token < ids.size(); ++token) {
+      const float* const x = &table.data[ids[token] * 16];
+      double mean = 0.0, squares = 0.0;
+      for (std::size_t e = 0; e < 16; ++e) mean += static_cast<double>(x[e]) / 16;
+      if (norm == "rmsnorm") mean = 0.0;
+      for (std::size_t e = 0; e < 16; ++e) squares += std::pow(static_cast<double>(x[e]) - mean, 2);
+      for (std::size_t e = 0; e < 16; ++e) {
+        double y = (static_cast<double>(x[e]) - mean) / std::sqrt(squares / 16 + 1e-5) *
+                   static_cast<double>(gain.data[e]);
+        if (biased) y += static_cast<double>(run.weights().at("layer0.norm_bias").data[e]);
+        values[0].numbers[token * 16 + e] = static_cast<double>(static_cast<float>(y));
+      }
+    }
+    const Judged j = judged(run, run.trace(values, "f32"));
+    EXPECT_TRUE(std::any_of(j.notes.begin(), j.notes.end(), [](const std::string& note) {
+      return note.find("of other ids than the seed's prompt, 5, 17, 2, 9, 0, 23") != note.npos;
+    })) << norm;
+  }
 }
 
 }  // namespace
