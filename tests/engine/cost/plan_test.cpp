@@ -307,5 +307,21 @@ TEST(Plan, NamesWhatDividesWhereNothingDoes) {
   }
 }
 
+// Every part of a candidate's seconds, and what is needed of them, is of all its passes.
+TEST(Candidate, SecondsAreOfAllPasses) {
+  Candidate c;
+  c.pass.B = 4;
+  c.batch = 12;
+  c.bounds.layers = 2;
+  c.bounds.layer = {.compute = 1, .memory = 2, .communication = 4, .hops = 8, .needed = 0.5};
+  c.bounds.ends = {.compute = 16, .memory = 32, .communication = 64, .hops = 128, .needed = 0.25};
+  const Seconds all = c.seconds();
+  EXPECT_EQ(all.compute, 3 * 18.0);
+  EXPECT_EQ(all.memory, 3 * 36.0);
+  EXPECT_EQ(all.communication, 3 * 72.0);
+  EXPECT_EQ(all.hops, 3 * 144.0);
+  EXPECT_EQ(all.needed, 3 * 1.25);
+}
+
 }  // namespace
 }  // namespace shardproof::cost
