@@ -159,6 +159,7 @@ inline void expect_first(const std::vector<Hypothesis>& all, const std::string& 
               all[0].detail.find(detail) != std::string::npos)
       << "planted: " << fault << " [" << axes << "] " << detail << "\n"
       << text(all);
+  EXPECT_TRUE(std::isfinite(all[0].residual)) << "padding may hold anything: " << text(all);
 }
 
 inline const char* const kModel =
