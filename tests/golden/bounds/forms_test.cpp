@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -20,8 +21,14 @@ struct Evaluation {
   F (*of)(F x);
 };
 
-F pushed(F v, int ulp) {  // so many neighbours away from zero
-  return std::bit_cast<F>(std::bit_cast<std::int32_t>(v) + (v == 0 ? 0 : ulp));
+/// So many neighbours away from zero, or towards it and no further; zero stays.
+F pushed(F v, int ulp) {
+  constexpr std::uint32_t kSign = 0x80000000U;
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  const std::int64_t size = bits & ~kSign;
+  const auto moved =
+      static_cast<std::uint32_t>(size == 0 ? 0 : std::max<std::int64_t>(size + ulp, 0));
+  return std::bit_cast<F>((bits & kSign) | moved);
 }
 F sigmoid_of(F x) { return 1 / (1 + std::exp(-x)); }
 

@@ -68,13 +68,14 @@ def check_right(pool, judge, options, families):
 
 
 def faulty_setting(fault, family, seed, index, attempt, forms):
-    """Where a fault is planted, whatever the seed: formats and dump sets in turn."""
+    """Where a fault is planted, whatever the seed: formats and dump sets in turn, and another set
+    where twenty attempts change too little."""
     form, sets = forms[(index + seed) % len(forms)], fault.sets
     chance = random.Random(f"{fault.name} {family} {seed} {attempt}")
     style = chance.choice(["spec", "eager"])
     return Setting(seed, f"{fault.name} {family} {attempt}", family=family, form=form,
                    chips=fault.chips[(index + seed) % len(fault.chips)], passes=fault.passes,
-                   dump_set=sets[(index // 2 + seed) % len(sets)], style=style,
+                   dump_set=sets[(index // 2 + seed + attempt // 20) % len(sets)], style=style,
                    places=STYLES[style], attention=chance.choice(["probs", "exp"]), wire="f32",
                    together=False, functions={}, fused=(), bias_first=False)
 
