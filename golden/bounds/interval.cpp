@@ -1,26 +1,39 @@
 #include "golden/bounds/interval.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 namespace shardproof::bounds {
 namespace {
 
-/// A format of 16 bits: its digits, the place of its lowest bit, and what is infinite in it.
+/// A format of 16 bits.
 struct Short {
-  int digits, lowest;
-  double infinite;
+  int digits;           ///< of the significand, the implicit one included
+  double infinite;      ///< the least number that is too large for it
+  double least_normal;  ///< below it all numbers are multiples of the least one
+  double shift;         ///< the least f64 whose neighbours are as far apart as those multiples
 };
-constexpr Short kBf16{8, -133, 0x1p128}, kF16{11, -24, 0x1p16};
+constexpr Short kBf16{8, 0x1p128, 0x1p-126, 0x1p-81};
+constexpr Short kF16{11, 0x1p16, 0x1p-14, 0x1p28};
 
 /// The number of a short format nearest to an f64, in one rounding; infinite beyond the largest.
+/// By the f64's own bits: bounds round most of their numbers so.
 double to_short(double v, const Short& format) {
   if (v == 0 || !std::isfinite(v)) return v;
-  int e = 0;
-  std::frexp(v, &e);
-  const int quantum = std::max(e - format.digits, format.lowest);
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(v, -quantum)), quantum);
-  return std::abs(rounded) < format.infinite ? rounded : std::copysign(kInfinity, v);
+  const double size = std::abs(v);
+  double rounded = 0.0;
+  if (size < format.least_normal) {
+    rounded = (size + format.shift) - format.shift;
+  } else {
+    const int dropped = 53 - format.digits;
+    const std::uint64_t unit = std::uint64_t{1} << dropped;
+    auto bits = std::bit_cast<std::uint64_t>(size);
+    bits += unit / 2 - 1 + ((bits >> dropped) & 1U);  // a tie goes to the even one
+    rounded = std::bit_cast<double>(bits & ~(unit - 1));
+  }
+  return std::copysign(rounded < format.infinite ? rounded : kInfinity, v);
 }
 
 double to_f32(double v) {

@@ -314,9 +314,16 @@ Carried Replay::derived(const Place& p) {
 std::vector<Replay::Variant> Replay::variants(const std::string& id) {
   const Place p = place_of(id);
   const Declared& by = declared(p);
+  const std::string_view formula = formula_of(p.name);
+  const std::vector<Way> ways = ways_of(formula, by);
   std::vector<Variant> all;
-  for (const Way& way : ways_of(formula_of(p.name), by))
-    all.push_back({way.words(), made({p, by, way})});
+  if (formula == "sum") {
+    std::vector<Carried> by_way = projected({p, by, ways[0]}, Stage::finished, ways);
+    for (std::size_t w = 0; w < ways.size(); ++w)
+      all.push_back({ways[w].words(), std::move(by_way[w])});
+  } else {
+    for (const Way& way : ways) all.push_back({way.words(), made({p, by, way})});
+  }
   return all;
 }
 

@@ -224,6 +224,8 @@ class Replay {
   /// stored; one alone where both do not matter.
   void split(Product& product, const Declared& by, bool of_chips) const;
   Carried projected(const Making& m, Stage stage);
+  /// The same by each of several ways of rounding, in place of the one of `m`.
+  std::vector<Carried> projected(const Making& m, Stage stage, const std::vector<Way>& ways);
   Carried rotated(const Making& m);
   Carried appended(const Place& at);
   /// A cache as an earlier pass leaves it; of one of which nothing is known, unknown numbers.

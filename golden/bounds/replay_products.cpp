@@ -215,6 +215,10 @@ Number Replay::summed(const Product& product, const Sums& sums, const Declared& 
 }
 
 Carried Replay::projected(const Making& m, Stage stage) {
+  return std::move(projected(m, stage, {m.way})[0]);
+}
+
+std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::vector<Way>& ways) {
   const Place& p = m.at;
   const Projection of = projection_of(p.name, config_);
   Product product = product_of(p, m.by);
@@ -232,45 +236,52 @@ Carried Replay::projected(const Making& m, Stage stage) {
   for (const std::string& bias : of.biases)
     if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
   const Carried& x = *product.terms[0].x;
-  Carried y(logits ? Shape{x.shape[0], config_.V}
-                   : shape_of(value_row(p.name)->dims, config_, {x.shape[0], x.shape[1], 0}));
+  std::vector<Carried> by_way(
+      ways.size(),
+      Carried(logits ? Shape{x.shape[0], config_.V}
+                     : shape_of(value_row(p.name)->dims, config_, {x.shape[0], x.shape[1], 0})));
+  std::vector<Rounds> rounds;
+  for (const Way& way : ways) rounds.push_back(way.rounds("s"));
   const Operations by(m.by);
   // Whether something follows S, which then is a value of its own.
   const bool scaled = stage != Stage::raw && (scale_row != nullptr || logits);
   each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
            [&](std::size_t row, std::size_t c, const Sums& sums) {
-             Number v = summed(product, sums, m.by);
-             const auto follow = [&] {
-               v = rounded_if(as_value(v, m.by), m.way.rounds("s"), m.by.values);
-             };
-             if (scaled) {
-               follow();
-               const double scale = logits ? logit_scale : scales.center[c];
-               v = by.times(v, {scale, 0.0, 0.0});
-             }
-             for (const Carried& bias : biases) {
-               follow();
-               v = by.plus(v, bias.number(c));
-             }
-             if (product.of_chips && (scaled || !biases.empty())) {
-               // A chip may scale its partial sum, and the first one add the biases, before it is
-               // sent.
-               const auto epilogue = [&](Number part, bool first) {
-                 if (scaled)
-                   part = by.times(part, {logits ? logit_scale : scales.center[c], 0.0, 0.0});
+             const double scale = !scaled ? 1.0 : logits ? logit_scale : scales.center[c];
+             const Number sum = summed(product, sums, m.by);
+             // A chip may scale its partial sum, and the first one add the biases, before it is
+             // sent.
+             std::optional<Number> sent;
+             if (product.of_chips && (scaled || !biases.empty()))
+               sent = summed(product, sums, m.by, [&](Number part, bool first) {
+                 if (scaled) part = by.times(part, {scale, 0.0, 0.0});
                  for (const Carried& bias : biases)
                    if (first) part = by.plus(part, bias.number(c));
                  return part;
+               });
+             for (std::size_t w = 0; w < ways.size(); ++w) {
+               Number v = sum;
+               const auto follow = [&] {
+                 v = rounded_if(as_value(v, m.by), rounds[w], m.by.values);
                };
-               v = hull(v, summed(product, sums, m.by, epilogue));
+               if (scaled) {
+                 follow();
+                 v = by.times(v, {scale, 0.0, 0.0});
+               }
+               for (const Carried& bias : biases) {
+                 follow();
+                 v = by.plus(v, bias.number(c));
+               }
+               if (sent) v = hull(v, *sent);
+               by_way[w].set(row * product.columns + c, v);
              }
-             y.set(row * product.columns + c, v);
            });
   // Unstored values may be stored all the same.
   if (logits && stage == Stage::finished && narrow_storage(m.by.values))
-    for (std::size_t i = 0; i < y.size(); ++i)
-      y.set(i, rounded_if(y.number(i), Rounds::some, m.by.values));
-  return y;
+    for (Carried& y : by_way)
+      for (std::size_t i = 0; i < y.size(); ++i)
+        y.set(i, rounded_if(y.number(i), Rounds::some, m.by.values));
+  return by_way;
 }
 
 std::optional<std::vector<Carried>> Replay::expected_partials(const std::string& id,

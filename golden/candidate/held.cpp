@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -338,15 +339,16 @@ Values held_in(const std::string& name, const dump::Value& value,
 /// As the file's `order` says; what says none, then, by passes: an HDF5 file has its names in the
 /// order of the alphabet, the decode before the prefill.
 std::vector<std::string> names_in_order(const dump::Dump& dump, const Passes& passes) {
-  std::vector<std::string> names = dump::in_order(dump);
-  const auto says_none = std::stable_partition(names.begin(), names.end(), [&](const auto& name) {
-    return dump::place_in_run(dump.values.find(name)->second).has_value();
-  });
-  std::vector<std::pair<std::int64_t, std::string>> rest;
-  for (auto name = says_none; name != names.end(); ++name)
-    rest.emplace_back(pass_of(*name, passes), *name);
-  stable_sort(rest, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::transform(rest.begin(), rest.end(), says_none, [](auto& one) { return one.second; });
+  std::vector<std::pair<std::int64_t, std::string>> sorted;
+  for (std::string& name : dump::in_order(dump)) {
+    const bool has_place = dump::place_in_run(dump.values.find(name)->second).has_value();
+    const std::int64_t rank =
+        has_place ? std::numeric_limits<std::int64_t>::min() : pass_of(name, passes);
+    sorted.emplace_back(rank, std::move(name));
+  }
+  stable_sort(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> names;
+  for (auto& [rank, name] : sorted) names.push_back(std::move(name));
   return names;
 }
 

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "golden/bounds/tightness.h"
 #include "weights/bf16.h"
@@ -31,6 +34,50 @@ TEST(Values, HoldTheRoundingsOfTheEnds) {
   const Interval ends = values({1.0 + 0x1p-30, 2.0 - 0x1p-30}, Format::f32);
   EXPECT_EQ(ends.low, 1.0);
   EXPECT_EQ(ends.high, 2.0);
+}
+
+/// All finite numbers of a format that are not negative, in order.
+std::vector<double> numbers_of(Format format) {
+  const bool bf16 = format == Format::bf16;
+  const unsigned digits = bf16 ? 7 : 10, infinity = bf16 ? 0x7f80U : 0x7c00U;
+  const int least = bf16 ? -133 : -24;
+  std::vector<double> numbers;
+  for (unsigned bits = 0; bits < infinity; ++bits) {
+    const unsigned exponent = bits >> digits, fraction = bits & ((1U << digits) - 1);
+    numbers.push_back(exponent == 0 ? std::ldexp(fraction, least)
+                                    : std::ldexp(fraction | 1U << digits,
+                                                 least + static_cast<int>(exponent) - 1));
+  }
+  return numbers;
+}
+
+// Ties, and what is beside them, between all neighbours of both formats, with both signs.
+TEST(Nearest, OfEachNeighbourhoodOfAShortFormat) {
+  for (const Format format : {Format::bf16, Format::f16}) {
+    const std::vector<double> numbers = numbers_of(format);
+    for (const double sign : {1.0, -1.0}) {
+      const auto expect = [&](double from, double to) {
+        const double found = nearest(sign * from, format);
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(found), std::bit_cast<std::uint64_t>(sign * to))
+            << from << " became " << found;
+      };
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const double low = numbers[i];
+        const bool last = i + 1 == numbers.size();
+        const double high = last ? kInfinity : numbers[i + 1];
+        const double tie = last ? low + (low - numbers[i - 1]) / 2 : low + (high - low) / 2;
+        expect(low, low);
+        expect(std::nextafter(low, kInfinity), low);
+        expect(std::nextafter(tie, 0.0), low);
+        expect(tie, i % 2 == 0 ? low : high);
+        expect(std::nextafter(tie, kInfinity), high);
+      }
+      expect(0x1p-1074, 0.0);
+      expect(1e300, kInfinity);
+      expect(kInfinity, kInfinity);
+    }
+    EXPECT_TRUE(std::isnan(nearest(NAN, format)));
+  }
 }
 
 TEST(Values, NaNIsOnlyWhereNothingIsKnown) {

@@ -90,6 +90,34 @@ TEST(Replay, OfTheOracleIsWithin) {
   }
 }
 
+// Each way of rounding by itself is what follows where the file pins that one.
+TEST(Replay, VariantsAreThePinnedWays) {
+  for (const char* keys : {",bias=all", ",ffn=geglu", " weights=int8"}) {
+    Dumped d(kModel + keys);
+    d.declared.values = Format::bf16;
+    for (const std::string name : {"norm", "q", "v", "attn", "gate", "block_out", "out"}) {
+      const std::string id = checkpoint_id("decode.1", 1, name);
+      Replay replay = d.replay();
+      const std::vector<Replay::Variant> variants = replay.variants(id);
+      const std::string_view formula = formula_of(name);
+      const auto ways = ways_of(formula, d.declared);
+      ASSERT_EQ(variants.size(), ways.size()) << id;
+      for (std::size_t w = 0; w < variants.size(); ++w) {
+        std::string places;
+        for (const RoundingPlace& place : rounding_places())
+          if (place.formula == formula && ways[w].rounds(place.key) == Rounds::each)
+            places += (places.empty() ? "" : "+") + std::string(place.key);
+        Dumped pinned(kModel + keys);
+        pinned.declared = d.declared;
+        pinned.declared.rounding = std::string(formula) + ":" + places;
+        const Carried expected = pinned.replay().expected(id);
+        EXPECT_EQ(variants[w].value.center, expected.center) << id << " " << variants[w].words;
+        EXPECT_EQ(variants[w].value.radius, expected.radius) << id << " " << variants[w].words;
+      }
+    }
+  }
+}
+
 TEST(Replay, FindsAWrongValueAndBlamesNoLaterOne) {
   Dumped d(kModel);
   for (const char* name : {"embed", "norm", "q", "k_rot", "v_cache", "score", "max", "exp", "denom",
