@@ -49,7 +49,6 @@ set(shardproof_private_headers
   golden/dump/unicode.h
   golden/dump/zip_archive.h
   golden/candidate/each_number.h
-  golden/candidate/masked.h
   golden/candidate/same_bits.h
   golden/corpus/collective_samples.h
   golden/corpus/collectives.h
