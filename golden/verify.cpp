@@ -13,6 +13,7 @@
 #include "golden/degenerate.h"
 #include "golden/evidence.h"
 #include "golden/field/run.h"
+#include "golden/judge.h"
 #include "golden/observers.h"
 #include "golden/scalar/judge.h"
 #include "weights/error.h"

@@ -5,8 +5,11 @@
 #include <functional>
 #include <optional>
 
+#include "engine/hazards.h"
+#include "engine/program/execute.h"
+#include "engine/program/fault_hooks.h"
 #include "engine/run/plan_types.h"
-#include "golden/judge.h"
+#include "golden/judgement.h"
 #include "golden/oracle_memo.h"
 #include "weights/error.h"
 

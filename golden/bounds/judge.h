@@ -3,10 +3,11 @@
 #include <map>
 #include <string>
 
+#include "engine/program/execute.h"
 #include "engine/run/plan.h"
 #include "golden/bounds/ops.h"
 #include "golden/bounds/tightness.h"
-#include "golden/judge.h"
+#include "golden/judgement.h"
 
 namespace shardproof {
 

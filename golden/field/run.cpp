@@ -8,6 +8,7 @@
 #include "engine/run/inference.h"
 #include "engine/run/placement.h"
 #include "golden/case_padding.h"
+#include "golden/judge.h"
 #include "golden/observers.h"
 
 namespace shardproof {

@@ -3,8 +3,9 @@
 #include <set>
 #include <string>
 
+#include "engine/program/execute.h"
 #include "golden/drift.h"
-#include "golden/judge.h"
+#include "golden/judgement.h"
 #include "golden/scalar/model.h"
 
 namespace shardproof {

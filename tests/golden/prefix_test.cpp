@@ -17,6 +17,7 @@
 
 #include "golden/bounds/judge.h"
 #include "golden/dump/dump.h"
+#include "golden/judge.h"
 #include "golden/scalar/judge.h"
 #include "golden/trace/diff.h"
 #include "golden/verify.h"

@@ -16,6 +16,7 @@
 
 #include "engine/run/inference.h"
 #include "golden/expected.h"
+#include "golden/judge.h"
 #include "golden/scalar/judge.h"
 #include "golden/verify.h"
 #include "weights/generator.h"

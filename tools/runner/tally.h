@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/run/case.h"
-#include "golden/judge.h"
+#include "golden/judgement.h"
 
 namespace shardproof::tools {
 
