@@ -76,10 +76,15 @@ function(shardproof_plain source)
   endif()
 endfunction()
 
-# One library of the house: NAME, its sources, and the libraries directly below it. An INTERNAL one
-# is not installed.
+# One library of the house: NAME, the folder of its sources, others that are elsewhere, and the
+# libraries directly below it. An INTERNAL one is not installed.
 function(shardproof_library name)
-  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL" "FOLDER" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  if(ARG_FOLDER)
+    file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+      ${ARG_FOLDER}/*.cpp ${ARG_FOLDER}/detail/*.cpp)
+    list(APPEND ARG_SOURCES ${sources})
+  endif()
   add_library(shardproof_${name} STATIC ${ARG_SOURCES})
   add_library(shardproof::${name} ALIAS shardproof_${name})
   # Position-independent, so that a user's shared library can link it.
@@ -101,11 +106,24 @@ function(shardproof_library name)
     target_precompile_headers(shardproof_${name} REUSE_FROM shardproof_library_headers)
   endif()
   # What reads a user's texts and files tells libFuzzer what it did; nothing that computes does.
-  if(SHARDPROOF_FUZZ AND name MATCHES "^(weights|layout|program|layouts|strategies|run|cost|dump)$")
+  if(SHARDPROOF_FUZZ AND name MATCHES
+     "^(weights_.*|layout|ops|program|layouts|strategies|run|cost_.*|trace_read)$")
     target_compile_options(shardproof_${name} PRIVATE
       -fsanitize-coverage=inline-8bit-counters,pc-table)
   endif()
   if(NOT ARG_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY SHARDPROOF_LIBRARIES shardproof_${name})
   endif()
+endfunction()
+
+# Several libraries under one name, for users.
+function(shardproof_group name)
+  add_library(shardproof_${name} INTERFACE)
+  add_library(shardproof::${name} ALIAS shardproof_${name})
+  set_target_properties(shardproof_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(shardproof_${name} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/shardproof>)
+  target_link_libraries(shardproof_${name} INTERFACE ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_LIBRARIES shardproof_${name})
 endfunction()

@@ -7,12 +7,12 @@
 #include <new>
 #include <system_error>
 
-#include "engine/finding.h"
-#include "tools/command_line.h"
-#include "tools/interrupt.h"
+#include "engine/shards/finding.h"
+#include "tools/command/command_line.h"
+#include "tools/command/interrupt.h"
+#include "tools/command/verbs.h"
 #include "tools/runner/crash_report.h"
-#include "tools/verbs.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include "engine/layouts/partition.h"
 #include "engine/layouts/writer.h"
-#include "weights/sampling.h"
+#include "weights/model/sampling.h"
 
 namespace shardproof {
 

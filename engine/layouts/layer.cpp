@@ -1,6 +1,6 @@
 #include "engine/layouts/layer.h"
 
-#include "weights/registry.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 

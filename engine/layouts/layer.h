@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/einsum.h"
-#include "weights/model_config.h"
-#include "weights/numerics.h"
+#include "engine/ops/einsum.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
 
 namespace shardproof {
 

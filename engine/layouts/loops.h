@@ -1,8 +1,8 @@
 #pragma once
 
 #include "engine/layouts/partition.h"
-#include "weights/error.h"
-#include "weights/numerics.h"
+#include "weights/base/error.h"
+#include "weights/model/numerics.h"
 
 namespace shardproof {
 

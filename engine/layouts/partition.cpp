@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
+#include "engine/layouts/detail/rules.h"
 #include "engine/layouts/loops.h"
-#include "engine/layouts/rules.h"
-#include "weights/registry.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "engine/layouts/table.h"
 #include "engine/layouts/writer.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/program/program.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

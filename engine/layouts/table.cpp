@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "engine/program/rethrow.h"
-#include "weights/model_config.h"
-#include "weights/registry.h"
-#include "weights/text_file.h"
-#include "weights/words.h"
+#include "weights/base/detail/text_file.h"
+#include "weights/base/detail/words.h"
+#include "weights/model/model_config.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

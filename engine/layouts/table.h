@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/program/program.h"
-#include "weights/error.h"
-#include "weights/numerics.h"
+#include "weights/base/error.h"
+#include "weights/model/numerics.h"
 
 namespace shardproof {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "weights/registry.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/layouts/path.h"
-#include "weights/model_config.h"
-#include "weights/numerics.h"
-#include "weights/prefix.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
+#include "weights/model/prefix.h"
 
 namespace shardproof {
 

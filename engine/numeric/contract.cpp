@@ -8,10 +8,10 @@
 #include <limits>
 #include <stdexcept>
 
-#include "engine/numeric/compensated_sum.h"
-#include "engine/numeric/kernels.h"
-#include "engine/numeric/rounding_test.h"
-#include "weights/bf16.h"
+#include "engine/numeric/detail/compensated_sum.h"
+#include "engine/numeric/detail/kernels.h"
+#include "engine/numeric/detail/rounding_test.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof {
 

@@ -1,7 +1,7 @@
 #include <immintrin.h>
 
 #include "engine/numeric/contract_kernel.inl"
-#include "engine/numeric/kernels.h"
+#include "engine/numeric/detail/kernels.h"
 
 // 16 registers: 12 accumulators in a tile at most.
 namespace {

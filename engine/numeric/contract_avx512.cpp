@@ -1,7 +1,7 @@
 #include <immintrin.h>
 
 #include "engine/numeric/contract_kernel.inl"
-#include "engine/numeric/kernels.h"
+#include "engine/numeric/detail/kernels.h"
 
 // 32 registers: 24 accumulators in a tile at most, two for the row of b, one for a.
 namespace {

@@ -2,7 +2,7 @@
 // makes of it. Compiled with -ffp-contract=fast for the twin's sake: a product of f32 is exact in
 // f64, so fusing it changes no bit. The f32 chain does not rely on that: its fma is explicit.
 #include "engine/numeric/contract_kernel.inl"
-#include "engine/numeric/kernels.h"
+#include "engine/numeric/detail/kernels.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // header: of an inline function the linker would keep any file's copy.
 #include "engine/numeric/cpu.h"
 
-#include "engine/numeric/cpu_needs.h"
+#include "engine/numeric/detail/cpu_needs.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/numeric/kernels.h"
+#include "engine/numeric/detail/kernels.h"
 
 namespace shardproof {
 namespace {

@@ -26,8 +26,8 @@ class Threads {
   /// ascending order again. A hazard: results never depend on it.
   void shuffle(std::optional<std::uint64_t> seed) { order_ = seed; }
 
-  /// Whether chips that read the very same buffers share one result (engine/chip_groups.h); they do
-  /// unless it is said here that they do not.
+  /// Whether chips that read the very same buffers share one result
+  /// (engine/collectives/chip_groups.h); they do unless it is said here that they do not.
   void share(bool results) { shares_ = results; }
   bool shares() const { return shares_; }
 

@@ -6,8 +6,8 @@
 #include "engine/program/loop_rules.h"
 #include "engine/program/rethrow.h"
 #include "engine/program/typing.h"
-#include "weights/error.h"
-#include "weights/registry.h"
+#include "weights/base/error.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

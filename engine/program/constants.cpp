@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "weights/softmax.h"
+#include "weights/model/softmax.h"
 
 namespace shardproof {
 namespace {

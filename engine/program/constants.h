@@ -3,8 +3,8 @@
 #include <string>
 
 #include "engine/program/program.h"
-#include "weights/error.h"
-#include "weights/model_config.h"
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
 
 namespace shardproof {
 

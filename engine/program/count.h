@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/program/typing.h"
-#include "weights/numerics.h"
+#include "weights/model/numerics.h"
 
 namespace shardproof {
 

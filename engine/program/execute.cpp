@@ -10,11 +10,11 @@
 #include <span>
 #include <stdexcept>
 
-#include "engine/chip_groups.h"
-#include "engine/program/overflow.h"
+#include "engine/collectives/chip_groups.h"
+#include "engine/program/detail/overflow.h"
 #include "engine/program/step.h"
-#include "weights/error.h"
-#include "weights/ieee.h"
+#include "weights/base/error.h"
+#include "weights/base/ieee.h"
 
 namespace shardproof {
 namespace {

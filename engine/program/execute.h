@@ -4,18 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "engine/einsum.h"
-#include "engine/finding.h"
-#include "engine/hazards.h"
 #include "engine/numeric/threads.h"
+#include "engine/ops/einsum.h"
 #include "engine/program/fault_hooks.h"
 #include "engine/program/liveness.h"
 #include "engine/program/program.h"
-#include "weights/error.h"
-#include "weights/model_config.h"
-#include "weights/numerics.h"
-#include "weights/passes.h"
-#include "weights/sampling.h"
+#include "engine/shards/finding.h"
+#include "engine/shards/hazards.h"
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
+#include "weights/model/passes.h"
+#include "weights/model/sampling.h"
 
 namespace shardproof {
 
@@ -90,8 +90,8 @@ struct Execution {
 /// Findings, or without them Errors: of types "engine_types" (an op yields nothing of its operands;
 /// the broken typing rule is named), "sharded_c1" (a fault hook made a value that does not fit); of
 /// the run "engine_finite" (a value overflowed: step, chip and element are named), what the ops
-/// throw (engine/local_ops.h), "transfer_c1", "transfer_c2" (a fault hook made a plan that cannot
-/// be carried out) and any exception of the engine's own; with hazards.replicas of replicas
+/// throw (engine/ops/local_ops.h), "transfer_c1", "transfer_c2" (a fault hook made a plan that
+/// cannot be carried out) and any exception of the engine's own; with hazards.replicas of replicas
 /// "hazard_replicas". Throws what require_ieee, the observer and the fault hooks
 /// throw (engine/program/fault_hooks.h).
 std::map<std::string, SharedValue> execute(const Program& program,

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include "engine/moves.h"
+#include "engine/collectives/moves.h"
 #include "engine/program/program.h"
-#include "engine/sharded.h"
+#include "engine/shards/sharded.h"
 
 namespace shardproof {
 
@@ -23,10 +23,10 @@ struct Scope;
 /// finding of the step that it ended.
 struct FaultHooks {
   /// May change who receives what in a step that moves or reduces (a collective, slice, last),
-  /// before it is carried out: e.g. by without_transfer (engine/faults.h).
+  /// before it is carried out: e.g. by without_transfer (engine/collectives/faults.h).
   std::function<void(const Scope&, const Program&, const Op&, Moves& plan)> plan;
   /// May change which chips of one torus send what to those of another, of a cache that this
-  /// program takes (engine/crossing.h).
+  /// program takes (engine/collectives/crossing.h).
   std::function<void(const Scope&, const Program&, const ValueDecl&, Moves& plan)> crossing;
   /// May change what one chip computed of a step's result, where it lies: the fault of one chip's
   /// executor. Called once for each chip that computed by itself; chips that share its result have

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/field_sums.h"
+#include "engine/collectives/detail/field_sums.h"
 #include "engine/program/ops.h"
 
 namespace shardproof {

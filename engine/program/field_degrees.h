@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/field.h"
 #include "engine/numeric/threads.h"
 #include "engine/program/program.h"
-#include "engine/sharded.h"
+#include "engine/shards/field.h"
+#include "engine/shards/sharded.h"
 
 namespace shardproof {
 

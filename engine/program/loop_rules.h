@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "engine/program/program.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/program/statement.h"
-#include "weights/model_config.h"
-#include "weights/words.h"
+#include "engine/program/detail/statement.h"
+#include "weights/base/detail/words.h"
+#include "weights/model/model_config.h"
 
 namespace shardproof {
 namespace {

@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "weights/error.h"
-#include "weights/words.h"
+#include "weights/base/detail/words.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {

@@ -4,12 +4,12 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/einsum.h"
-#include "engine/layout.h"
+#include "engine/collectives/ring.h"
+#include "engine/layout/layout.h"
+#include "engine/ops/einsum.h"
 #include "engine/program/ops.h"
-#include "engine/ring.h"
-#include "weights/error.h"
-#include "weights/registry.h"
+#include "weights/base/error.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 

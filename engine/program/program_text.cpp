@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/program/detail/statement.h"
 #include "engine/program/rethrow.h"
-#include "engine/program/statement.h"
-#include "weights/words.h"
+#include "weights/base/detail/words.h"
 
 namespace shardproof {
 namespace {

@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/collectives/transfer.h"
 #include "engine/program/constants.h"
 #include "engine/program/field_degrees.h"
 #include "engine/program/typing.h"
-#include "engine/transfer.h"
-#include "weights/softmax.h"
+#include "weights/model/softmax.h"
 
 namespace shardproof {
 

@@ -6,15 +6,15 @@
 #include <optional>
 #include <vector>
 
-#include "engine/local_ops.h"
-#include "engine/moves.h"
+#include "engine/collectives/moves.h"
+#include "engine/collectives/summation.h"
+#include "engine/ops/local_ops.h"
+#include "engine/ops/row_tokens.h"
+#include "engine/ops/sampling.h"
 #include "engine/program/execute.h"
 #include "engine/program/program.h"
 #include "engine/program/step_memo.h"
-#include "engine/row_tokens.h"
-#include "engine/sampling.h"
-#include "engine/summation.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "engine/einsum.h"
-#include "engine/moves.h"
+#include "engine/collectives/moves.h"
+#include "engine/layout/type.h"
+#include "engine/ops/einsum.h"
 #include "engine/program/program.h"
-#include "engine/type.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

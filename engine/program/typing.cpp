@@ -2,10 +2,10 @@
 
 #include <stdexcept>
 
-#include "engine/collective_types.h"
+#include "engine/collectives/collective_types.h"
+#include "engine/ops/sampling.h"
 #include "engine/program/constants.h"
-#include "engine/program/typing_rules.h"
-#include "engine/sampling.h"
+#include "engine/program/detail/typing_rules.h"
 
 namespace shardproof {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/finding.h"
+#include "engine/layout/type.h"
 #include "engine/program/program.h"
-#include "engine/type.h"
-#include "weights/error.h"
+#include "engine/shards/finding.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -1,7 +1,7 @@
 // The local ops on complete operands.
 #include <fmt/ranges.h>
 
-#include "engine/program/typing_rules.h"
+#include "engine/program/detail/typing_rules.h"
 
 namespace shardproof::typing {
 

@@ -1,7 +1,7 @@
 // Contractions and the table lookup: the ops that make partial sums.
 #include <algorithm>
 
-#include "engine/program/typing_rules.h"
+#include "engine/program/detail/typing_rules.h"
 
 namespace shardproof::typing {
 

@@ -1,6 +1,6 @@
 // The rules of the choice of a token: greedy, and at random.
-#include "engine/program/typing_rules.h"
-#include "weights/sampling.h"
+#include "engine/program/detail/typing_rules.h"
+#include "weights/model/sampling.h"
 
 namespace shardproof::typing {
 

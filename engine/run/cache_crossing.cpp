@@ -5,9 +5,9 @@
 #include <new>
 #include <utility>
 
-#include "engine/crossing.h"
+#include "engine/collectives/crossing.h"
+#include "engine/collectives/transfer.h"
 #include "engine/program/step.h"
-#include "engine/transfer.h"
 
 namespace shardproof {
 namespace {

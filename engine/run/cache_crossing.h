@@ -2,10 +2,10 @@
 
 #include <string>
 
+#include "engine/layout/torus.h"
 #include "engine/program/execute.h"
 #include "engine/program/program.h"
-#include "engine/torus.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

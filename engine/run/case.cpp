@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {

@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/layout/torus.h"
 #include "engine/strategies/strategy.h"
-#include "engine/torus.h"
-#include "weights/error.h"
-#include "weights/model_config.h"
-#include "weights/numerics.h"
-#include "weights/passes.h"
-#include "weights/prefix.h"
-#include "weights/row_lengths.h"
-#include "weights/sampling.h"
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
+#include "weights/model/passes.h"
+#include "weights/model/prefix.h"
+#include "weights/model/sampling.h"
+#include "weights/storage/row_lengths.h"
 
 namespace shardproof {
 

@@ -1,8 +1,8 @@
 #include "engine/run/case_weights.h"
 
-#include "engine/int8_weights.h"
-#include "weights/fold.h"
-#include "weights/generator.h"
+#include "engine/ops/int8_weights.h"
+#include "weights/storage/fold.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof {
 

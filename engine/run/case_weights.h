@@ -1,8 +1,8 @@
 #pragma once
 
 #include "engine/run/case.h"
-#include "weights/error.h"
-#include "weights/weights.h"
+#include "weights/base/error.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof {
 

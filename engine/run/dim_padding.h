@@ -4,9 +4,9 @@
 #include <string>
 
 #include "engine/run/case.h"
-#include "weights/error.h"
-#include "weights/registry.h"
-#include "weights/tensor.h"
+#include "weights/base/error.h"
+#include "weights/base/tensor.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 

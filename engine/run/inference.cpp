@@ -8,8 +8,8 @@
 #include "engine/program/step_memo.h"
 #include "engine/run/cache_crossing.h"
 #include "engine/run/placement.h"
-#include "weights/error.h"
-#include "weights/softmax.h"
+#include "weights/base/error.h"
+#include "weights/model/softmax.h"
 
 namespace shardproof {
 namespace {

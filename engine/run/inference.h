@@ -7,8 +7,8 @@
 #include "engine/program/execute.h"
 #include "engine/program/fault_hooks.h"
 #include "engine/run/plan.h"
-#include "weights/error.h"
-#include "weights/weights.h"
+#include "weights/base/error.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof {
 

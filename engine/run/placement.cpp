@@ -1,8 +1,8 @@
 #include "engine/run/placement.h"
 
-#include "engine/quantize.h"
+#include "engine/ops/quantize.h"
 #include "engine/run/dim_padding.h"
-#include "weights/registry.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

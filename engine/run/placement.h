@@ -8,8 +8,8 @@
 #include "engine/layouts/around.h"
 #include "engine/program/execute.h"
 #include "engine/program/fault_hooks.h"
-#include "weights/error.h"
-#include "weights/weights.h"
+#include "weights/base/error.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/run/detail/type_check.h"
 #include "engine/run/dim_padding.h"
-#include "engine/run/type_check.h"
 #include "engine/strategies/layer_file.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {

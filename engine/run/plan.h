@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/finding.h"
 #include "engine/layouts/around.h"
 #include "engine/layouts/partition.h"
 #include "engine/run/case.h"
-#include "weights/error.h"
-#include "weights/passes.h"
+#include "engine/shards/finding.h"
+#include "weights/base/error.h"
+#include "weights/model/passes.h"
 
 namespace shardproof {
 

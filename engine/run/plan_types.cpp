@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "engine/run/detail/type_check.h"
 #include "engine/run/dim_padding.h"
-#include "engine/run/type_check.h"
-#include "weights/error.h"
-#include "weights/registry.h"
+#include "weights/base/error.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 

@@ -8,7 +8,7 @@
 
 #include "engine/program/typing.h"
 #include "engine/run/plan.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -8,9 +8,9 @@
 
 #include "engine/program/rethrow.h"
 #include "engine/program/typing.h"
-#include "weights/error.h"
-#include "weights/registry.h"
-#include "weights/text_file.h"
+#include "weights/base/detail/text_file.h"
+#include "weights/base/error.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

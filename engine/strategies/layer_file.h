@@ -4,9 +4,9 @@
 #include <string>
 
 #include "engine/program/program.h"
-#include "weights/error.h"
-#include "weights/model_config.h"
-#include "weights/numerics.h"
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
 
 namespace shardproof {
 

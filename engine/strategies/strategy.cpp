@@ -12,8 +12,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/strategies/shipped.h"
-#include "weights/error.h"
+#include "engine/strategies/detail/shipped.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {

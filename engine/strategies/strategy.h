@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/layout/torus.h"
 #include "engine/layouts/table.h"
 #include "engine/program/program.h"
-#include "engine/torus.h"
-#include "weights/error.h"
-#include "weights/model_config.h"
-#include "weights/prefix.h"
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
+#include "weights/model/prefix.h"
 
 namespace shardproof {
 
@@ -44,7 +44,7 @@ class Strategy {
   std::shared_ptr<const Program> program_;
 };
 
-/// Every strategy that ships (engine/layouts/strategies.layouts), in the order of the paper.
+/// Every strategy that ships (engine/strategies/strategies.layouts), in the order of the paper.
 const std::vector<Strategy>& all_strategies();
 
 /// Those of a file of tables. Throws what load_layouts throws, and Error("layouts_c2", ...) where a

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/layout.h"
+#include "engine/layout/layout.h"
 
 namespace shardproof {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "engine/numeric/threads.h"
-#include "engine/sharded.h"
+#include "engine/shards/sharded.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/compare/words.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/layout.h"
-#include "weights/model_config.h"
-#include "weights/tensor.h"
+#include "engine/layout/layout.h"
+#include "weights/base/tensor.h"
+#include "weights/model/model_config.h"
 
 namespace shardproof {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/field.h"
-#include "engine/reach.h"
-#include "engine/torus.h"
-#include "weights/tensor.h"
+#include "engine/layout/torus.h"
+#include "engine/shards/field.h"
+#include "engine/shards/reach.h"
+#include "weights/base/tensor.h"
 
 namespace shardproof {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/sharded.h"
+#include "engine/shards/sharded.h"
 #include "golden/compare/sums.h"
 
 namespace shardproof {

@@ -7,8 +7,8 @@
 namespace shardproof {
 
 /// The judge's sums of the summands of many elements that lie side by side, each with a bound on
-/// its distance from the exact sum: what BoundedSum (engine/numeric/rounding_test.h) makes of one
-/// element after the other, operation by operation.
+/// its distance from the exact sum: what BoundedSum (engine/numeric/detail/rounding_test.h) makes
+/// of one element after the other, operation by operation.
 class BlockSums {
  public:
   static constexpr std::int64_t kMost = 256;  ///< elements at a time

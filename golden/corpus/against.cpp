@@ -7,14 +7,14 @@
 #include <cmath>
 
 #include "engine/run/case.h"
-#include "golden/candidate/arrays.h"
-#include "golden/candidate/same_bits.h"
 #include "golden/compare/reach_meter.h"
-#include "golden/corpus/collectives.h"
-#include "golden/corpus/explained.h"
+#include "golden/corpus/detail/collectives.h"
+#include "golden/corpus/detail/explained.h"
+#include "golden/corpus/detail/layouts.h"
+#include "golden/corpus/detail/stacked.h"
 #include "golden/corpus/golden.h"
-#include "golden/corpus/layouts.h"
-#include "golden/corpus/stacked.h"
+#include "golden/trace/layout/arrays.h"
+#include "golden/trace/value/detail/same_bits.h"
 
 namespace shardproof::corpus {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "golden/candidate/verdict.h"
 #include "golden/diagnosis/diagnosis.h"
-#include "golden/dump/dump.h"
-#include "weights/error.h"
+#include "golden/trace/read/dump.h"
+#include "golden/trace/verdict/verdict.h"
+#include "weights/base/error.h"
 
 namespace shardproof::corpus {
 

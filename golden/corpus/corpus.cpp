@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <set>
 
+#include "golden/corpus/detail/sha256.h"
 #include "golden/corpus/model.h"
-#include "golden/corpus/sha256.h"
-#include "weights/replace_file.h"
-#include "weights/text_file.h"
-#include "weights/words.h"
+#include "weights/base/detail/replace_file.h"
+#include "weights/base/detail/text_file.h"
+#include "weights/base/detail/words.h"
 
 namespace shardproof::corpus {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "golden/corpus/golden.h"
 #include "golden/corpus/manifest.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::corpus {
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "golden/trace/trace.h"
-#include "weights/hdf5/writer.h"
+#include "golden/trace/write/trace.h"
+#include "weights/hdf5/detail/writer.h"
 
 namespace shardproof::corpus {
 namespace {

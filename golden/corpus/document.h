@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "golden/dump/dump.h"
-#include "weights/error.h"
-#include "weights/tensor.h"
+#include "golden/trace/read/dump.h"
+#include "weights/base/error.h"
+#include "weights/base/tensor.h"
 
 namespace shardproof::corpus {
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "golden/corpus/collectives.h"
-#include "golden/corpus/layouts.h"
+#include "golden/corpus/detail/collectives.h"
+#include "golden/corpus/detail/layouts.h"
 #include "golden/corpus/model.h"
 #include "golden/corpus/not_equal.h"
-#include "weights/words.h"
+#include "weights/base/detail/words.h"
 
 namespace shardproof::corpus {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "golden/corpus/document.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::corpus {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "golden/corpus/sha256.h"
-#include "weights/words.h"
+#include "golden/corpus/detail/sha256.h"
+#include "weights/base/detail/words.h"
 
 namespace shardproof::corpus {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::corpus {
 

@@ -11,8 +11,8 @@
 #include "engine/run/plan.h"
 #include "golden/corpus/document.h"
 #include "golden/corpus/not_equal.h"
-#include "golden/verify.h"
-#include "weights/registry.h"
+#include "golden/verify/verify.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::corpus {
 namespace {

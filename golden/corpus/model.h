@@ -1,9 +1,9 @@
 #pragma once
 
 #include "engine/run/case.h"
-#include "golden/dump/dump.h"
-#include "weights/error.h"
-#include "weights/weights.h"
+#include "golden/trace/read/dump.h"
+#include "weights/base/error.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::corpus {
 

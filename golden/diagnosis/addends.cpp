@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "golden/diagnosis/contraction.h"
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/fit.h"
-#include "weights/registry.h"
+#include "golden/diagnosis/detail/contraction.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/fit.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {

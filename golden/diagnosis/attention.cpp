@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/what_if.h"
-#include "weights/registry.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/what_if.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "golden/compare/block_map.h"
-#include "golden/diagnosis/chips.h"
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/orders.h"
+#include "golden/diagnosis/detail/chips.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/orders.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -3,7 +3,7 @@
 #include <deque>
 
 #include "golden/compare/block_map.h"
-#include "golden/diagnosis/families.h"
+#include "golden/diagnosis/detail/families.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/layout.h"
-#include "engine/torus.h"
-#include "golden/bounds/replay.h"
-#include "weights/error.h"
+#include "engine/layout/layout.h"
+#include "engine/layout/torus.h"
+#include "golden/bounds/value/replay.h"
+#include "weights/base/error.h"
 
 namespace shardproof::diagnosis {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "golden/diagnosis/families.h"
-#include "weights/registry.h"
+#include "golden/diagnosis/detail/families.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -6,10 +6,10 @@
 #include <map>
 #include <memory>
 
-#include "golden/diagnosis/chips.h"
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/norm_row.h"
-#include "weights/softmax.h"
+#include "golden/diagnosis/detail/chips.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/norm_row.h"
+#include "weights/model/softmax.h"
 
 namespace shardproof::diagnosis {
 namespace {

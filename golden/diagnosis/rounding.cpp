@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "golden/diagnosis/chips.h"
-#include "golden/diagnosis/contraction.h"
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/norm_row.h"
-#include "golden/diagnosis/what_if.h"
+#include "golden/diagnosis/detail/chips.h"
+#include "golden/diagnosis/detail/contraction.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/norm_row.h"
+#include "golden/diagnosis/detail/what_if.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "golden/diagnosis/contraction.h"
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/what_if.h"
-#include "weights/registry.h"
-#include "weights/softmax.h"
+#include "golden/diagnosis/detail/contraction.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/what_if.h"
+#include "weights/model/registry.h"
+#include "weights/model/softmax.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "golden/diagnosis/chips.h"
-#include "golden/diagnosis/contraction.h"
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/fit.h"
-#include "weights/stable_sort.h"
+#include "golden/diagnosis/detail/chips.h"
+#include "golden/diagnosis/detail/contraction.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/fit.h"
+#include "weights/base/detail/stable_sort.h"
 
 namespace shardproof::diagnosis {
 namespace {

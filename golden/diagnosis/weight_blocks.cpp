@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "golden/diagnosis/chips.h"
-#include "golden/diagnosis/contraction.h"
-#include "golden/diagnosis/families.h"
-#include "golden/diagnosis/orders.h"
-#include "golden/diagnosis/what_if.h"
-#include "weights/registry.h"
+#include "golden/diagnosis/detail/chips.h"
+#include "golden/diagnosis/detail/contraction.h"
+#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/orders.h"
+#include "golden/diagnosis/detail/what_if.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "weights/bf16.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof::rerun {
 namespace {

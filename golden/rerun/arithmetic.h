@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "weights/model_config.h"
+#include "weights/model/model_config.h"
 
 namespace shardproof::rerun {
 

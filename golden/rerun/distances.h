@@ -7,9 +7,9 @@
 
 #include "engine/numeric/threads.h"
 #include "golden/rerun/arithmetic.h"
-#include "weights/passes.h"
-#include "weights/tensor.h"
-#include "weights/weights.h"
+#include "weights/base/tensor.h"
+#include "weights/model/passes.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::rerun {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "weights/generator.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof::rerun {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "golden/bounds/sum_bounds.h"
+#include "golden/bounds/number/sum_bounds.h"
 
 namespace shardproof::rerun {
 namespace {

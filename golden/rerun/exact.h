@@ -1,7 +1,7 @@
 #pragma once
 
 #include "golden/rerun/distances.h"
-#include "oracle/oracle.h"
+#include "oracle/model/oracle.h"
 
 namespace shardproof::rerun {
 

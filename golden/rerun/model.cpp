@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "weights/registry.h"
-#include "weights/softmax.h"
+#include "weights/model/registry.h"
+#include "weights/model/softmax.h"
 
 namespace shardproof::rerun {
 namespace {

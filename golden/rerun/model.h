@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/weights.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::rerun {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "weights/registry.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::rerun {
 namespace {

@@ -11,8 +11,8 @@
 #include "golden/rerun/arithmetic.h"
 #include "golden/rerun/model.h"
 #include "golden/rerun/order.h"
-#include "weights/passes.h"
-#include "weights/tensor.h"
+#include "weights/base/tensor.h"
+#include "weights/model/passes.h"
 
 namespace shardproof::rerun {
 

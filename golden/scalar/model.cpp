@@ -5,9 +5,9 @@
 #include <iterator>
 #include <set>
 
-#include "golden/case_padding.h"
-#include "weights/error.h"
-#include "weights/passes.h"
+#include "golden/compare/case_padding.h"
+#include "weights/base/error.h"
+#include "weights/model/passes.h"
 
 namespace shardproof {
 

@@ -7,7 +7,7 @@
 #include "engine/run/plan.h"
 #include "golden/compare/dim_padding.h"
 #include "golden/scalar/ops.h"
-#include "weights/weights.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof {
 

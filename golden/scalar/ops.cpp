@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "engine/program/constants.h"
+#include "golden/scalar/detail/sampling.h"
 #include "golden/scalar/order.h"
-#include "golden/scalar/sampling.h"
-#include "oracle/constants.h"
-#include "oracle/functions.h"
-#include "weights/error.h"
+#include "oracle/numeric/detail/constants.h"
+#include "oracle/numeric/detail/functions.h"
+#include "weights/base/error.h"
 
 namespace shardproof::scalar {
 namespace {

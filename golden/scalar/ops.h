@@ -5,11 +5,11 @@
 #include "engine/numeric/threads.h"
 #include "engine/program/program.h"
 #include "golden/scalar/value.h"
-#include "weights/error.h"
-#include "weights/model_config.h"
-#include "weights/numerics.h"
-#include "weights/passes.h"
-#include "weights/sampling.h"
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
+#include "weights/model/passes.h"
+#include "weights/model/sampling.h"
 
 namespace shardproof::scalar {
 

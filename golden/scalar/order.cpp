@@ -5,10 +5,10 @@
 #include <cmath>
 #include <span>
 
-#include "golden/scalar/adding.h"
 #include "golden/scalar/chains.h"
+#include "golden/scalar/detail/adding.h"
 #include "golden/scalar/term_order.h"
-#include "oracle/functions.h"
+#include "oracle/numeric/detail/functions.h"
 
 namespace shardproof::scalar {
 namespace {

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "golden/scalar/ring_place.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::scalar {
 namespace {

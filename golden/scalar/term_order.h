@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "golden/scalar/ops.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::scalar {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/layout.h"
-#include "engine/torus.h"
-#include "weights/numerics.h"
-#include "weights/tensor.h"
+#include "engine/layout/layout.h"
+#include "engine/layout/torus.h"
+#include "weights/base/tensor.h"
+#include "weights/model/numerics.h"
 
 namespace shardproof::scalar {
 

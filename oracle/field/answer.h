@@ -6,13 +6,13 @@
 #include <string>
 
 #include "oracle/field/degree.h"
-#include "oracle/field/number.h"
-#include "oracle/filed.h"
-#include "weights/error.h"
-#include "weights/field_setting.h"
-#include "weights/model_config.h"
-#include "weights/numerics.h"
-#include "weights/passes.h"
+#include "oracle/numeric/field_number.h"
+#include "oracle/request/filed.h"
+#include "weights/base/error.h"
+#include "weights/model/field_setting.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
+#include "weights/model/passes.h"
 
 namespace shardproof::oracle::field {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/each.h"
-#include "oracle/field/block.h"
+#include "oracle/field/detail/block.h"
+#include "oracle/numeric/each.h"
 
 namespace shardproof::oracle::field {
 

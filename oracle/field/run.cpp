@@ -4,14 +4,14 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/each.h"
 #include "oracle/field/answer.h"
-#include "oracle/field/block.h"
-#include "oracle/field/pass.h"
-#include "oracle/field/sample.h"
-#include "oracle/request_check.h"
-#include "oracle/row_alone.h"
-#include "weights/registry.h"
+#include "oracle/field/detail/block.h"
+#include "oracle/field/detail/pass.h"
+#include "oracle/field/detail/sample.h"
+#include "oracle/numeric/each.h"
+#include "oracle/request/detail/request_check.h"
+#include "oracle/request/detail/row_alone.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::oracle::field {
 

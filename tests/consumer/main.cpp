@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
-#include "engine/collectives.h"
-#include "engine/faults.h"
+#include "engine/collectives/collectives.h"
+#include "engine/collectives/faults.h"
 #include "engine/numeric/cpu.h"
-#include "golden/any_case.h"
-#include "golden/verify.h"
-#include "weights/error.h"
+#include "golden/cases/any_case.h"
+#include "golden/verify/verify.h"
+#include "weights/base/error.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // A shared library of somebody else's, as bindings are: the static libraries can be linked into it.
 #include <string>
 
-#include "golden/verify.h"
+#include "golden/verify/verify.h"
 
 /// "equal", or what is wrong with the case of this line; until the next call.
 extern "C" const char* verdict_of(const char* line) {

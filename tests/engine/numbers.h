@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/sharded.h"
+#include "engine/shards/sharded.h"
 
 namespace shardproof {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/layout.h"
-#include "engine/torus.h"
+#include "engine/layout/layout.h"
+#include "engine/layout/torus.h"
 
 namespace shardproof {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/numeric/threads.h"
-#include "engine/sharded.h"
+#include "engine/shards/sharded.h"
 #include "tests/engine/run_program.h"
 
 namespace shardproof {

@@ -1,5 +1,5 @@
 // A layout, and that one prints as itself.
-#include "engine/layout.h"
+#include "engine/layout/layout.h"
 
 #include "tests/fuzz/target.h"
 

@@ -1,5 +1,5 @@
 // The header of an .npy file, and what its elements are.
-#include "golden/dump/npy_header.h"
+#include "golden/trace/read/detail/npy_header.h"
 
 #include <algorithm>
 #include <span>

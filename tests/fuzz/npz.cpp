@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "golden/dump/npz_trace.h"
+#include "golden/trace/read/detail/npz_trace.h"
 #include "tests/fuzz/sinks.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

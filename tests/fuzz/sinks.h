@@ -1,6 +1,6 @@
 #pragma once
 
-#include "golden/dump/sink.h"
+#include "golden/trace/read/detail/sink.h"
 #include "tests/fuzz/target.h"
 
 namespace shardproof::dump {

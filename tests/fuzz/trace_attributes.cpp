@@ -1,6 +1,6 @@
 // The JSON of an npz, and the paths that its values may have.
-#include "golden/dump/json_attributes.h"
-#include "golden/dump/place.h"
+#include "golden/trace/read/detail/json_attributes.h"
+#include "golden/trace/read/detail/place.h"
 #include "tests/fuzz/target.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

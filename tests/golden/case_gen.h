@@ -4,4 +4,4 @@
 // gtest first
 #include <rapidcheck/gtest.h>
 
-#include "golden/any_case.h"
+#include "golden/cases/any_case.h"

@@ -3,7 +3,7 @@
 // Cases that several tests look at: made once for all of them, as each takes a plan or more.
 #include <vector>
 
-#include "golden/cases.h"
+#include "golden/cases/cases.h"
 
 namespace shardproof {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/faults.h"
+#include "engine/collectives/faults.h"
 #include "engine/program/execute.h"
 
 namespace shardproof {

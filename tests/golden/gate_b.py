@@ -4,7 +4,7 @@
     gate_b.py SHARDPROOF JUDGE_DUMP FOLDER
 
 Runs models in float64, and in float32 with every sum in a shuffled order, dumps the named values,
-and has JUDGE_DUMP (tests/golden/bounds/judge_dump.cpp) hold each against what follows from its
+and has JUDGE_DUMP (tests/golden/bounds/value/judge_dump.cpp) hold each against what follows from its
 own operands. All must be within. Then plants a fault in one value at a time, which must be found
 different, and takes values out of the dump, which must leave the others within, or loose. Exits 1
 where one of these does not hold.

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "engine/strategies/layer_file.h"
-#include "golden/verify.h"
+#include "golden/verify/verify.h"
 #include "tests/engine/strategy_sample.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "golden/verify.h"
+#include "golden/verify/verify.h"
 
 namespace shardproof {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/run/inference.h"
-#include "golden/oracle_memo.h"
+#include "golden/memo/oracle_memo.h"
 
 namespace shardproof {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/run/inference.h"
-#include "golden/verify.h"
+#include "golden/verify/verify.h"
 
 namespace shardproof {
 

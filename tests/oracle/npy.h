@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "weights/tensor.h"
+#include "weights/base/tensor.h"
 
 namespace shardproof {
 

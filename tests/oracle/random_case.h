@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <ostream>
 
-#include "oracle/oracle.h"
-#include "weights/generator.h"
+#include "oracle/model/oracle.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof::oracle {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
-#include "oracle/filed.h"
-#include "weights/registry.h"
+#include "oracle/request/filed.h"
+#include "weights/model/registry.h"
 
 // A batch's values, and those of its rows that ran by themselves.
 

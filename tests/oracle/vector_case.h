@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "oracle/oracle.h"
+#include "oracle/model/oracle.h"
 #include "tests/oracle/npy.h"
-#include "weights/model_config.h"
+#include "weights/model/model_config.h"
 
 namespace shardproof {
 

@@ -9,9 +9,9 @@
 
 #include "tests/weights/expect_error.h"
 #include "tests/weights/folder.h"
-#include "weights/generator.h"
-#include "weights/hdf5/handle.h"
-#include "weights/store.h"
+#include "weights/hdf5/detail/handle.h"
+#include "weights/storage/generator.h"
+#include "weights/storage/store.h"
 
 namespace shardproof {
 

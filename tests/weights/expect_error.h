@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -5,8 +5,8 @@
 
 #include <string_view>
 
-#include "weights/model_config.h"
-#include "weights/presets.h"
+#include "weights/model/model_config.h"
+#include "weights/model/presets.h"
 
 namespace shardproof {
 

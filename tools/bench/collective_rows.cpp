@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/transfer.h"
+#include "engine/collectives/transfer.h"
 #include "tools/bench/contest.h"
 #include "tools/bench/ffn.h"
 #include "tools/bench/row.h"

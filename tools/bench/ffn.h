@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/program/execute.h"
-#include "weights/tensor.h"
+#include "weights/base/tensor.h"
 
 namespace shardproof::bench {
 

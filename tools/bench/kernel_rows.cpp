@@ -6,8 +6,8 @@
 #include <random>
 
 #include "engine/numeric/contract.h"
+#include "engine/numeric/detail/kernels.h"
 #include "engine/numeric/isa.h"
-#include "engine/numeric/kernels.h"
 #include "tools/bench/contest.h"
 #include "tools/bench/fma_loop.h"
 #include "tools/bench/row.h"

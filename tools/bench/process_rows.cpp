@@ -6,7 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "golden/cases.h"
+#include "golden/cases/cases.h"
 #include "tools/bench/child.h"
 #include "tools/bench/row.h"
 

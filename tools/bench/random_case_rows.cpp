@@ -2,8 +2,8 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "golden/cases.h"
-#include "golden/verify.h"
+#include "golden/cases/cases.h"
+#include "golden/verify/verify.h"
 #include "tools/bench/row.h"
 
 namespace shardproof::bench {

@@ -1,7 +1,7 @@
 #include "tools/bench/rivals.h"
 
 #include "engine/numeric/contract.h"
-#include "engine/numeric/kernels.h"
+#include "engine/numeric/detail/kernels.h"
 #include "tools/bench/eigen_pair.h"
 
 namespace shardproof::bench {

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/drawing/collective_card.h"
-#include "tools/drawing/header_card.h"
-#include "tools/drawing/page.h"
-#include "tools/drawing/scene.h"
+#include "tools/drawing/detail/collective_card.h"
+#include "tools/drawing/detail/header_card.h"
+#include "tools/drawing/detail/page.h"
+#include "tools/drawing/detail/scene.h"
+#include "tools/drawing/detail/value_card.h"
 #include "tools/drawing/svg.h"
-#include "tools/drawing/value_card.h"
-#include "weights/error.h"
-#include "weights/registry.h"
+#include "weights/base/error.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/program/count.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/verify.h"
+#include "golden/verify/verify.h"
 
 namespace shardproof::tools {
 

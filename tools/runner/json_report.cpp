@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "tools/runner/json_text.h"
+#include "tools/text/json_text.h"
 
 namespace shardproof::tools {
 namespace {

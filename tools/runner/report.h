@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/coverage.h"
+#include "golden/cases/coverage.h"
 #include "tools/runner/batch.h"
 #include "tools/runner/case_source.h"
 #include "tools/runner/tally.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "golden/cases.h"
+#include "golden/cases/cases.h"
 
 namespace shardproof::tools {
 

@@ -7,7 +7,7 @@
 
 #include "engine/run/plan_types.h"
 #include "tools/runner/batch.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::tools {
 

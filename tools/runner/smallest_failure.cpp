@@ -1,9 +1,9 @@
 #include "tools/runner/smallest_failure.h"
 
-#include "golden/cases.h"
-#include "golden/verify.h"
+#include "golden/cases/cases.h"
+#include "golden/verify/verify.h"
 #include "tools/runner/crash_report.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::tools {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/run/case.h"
-#include "golden/judgement.h"
+#include "golden/verdict/judgement.h"
 
 namespace shardproof::tools {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/wrapped.h"
+#include "tools/text/wrapped.h"
 
 namespace shardproof::tools {
 namespace {

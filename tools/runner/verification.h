@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/verify.h"
+#include "golden/verify/verify.h"
 #include "tools/runner/case_source.h"
 #include "tools/runner/progress.h"
 #include "tools/runner/report.h"

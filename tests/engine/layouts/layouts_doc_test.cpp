@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "engine/run/plan_types.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {

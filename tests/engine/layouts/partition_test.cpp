@@ -12,7 +12,7 @@
 
 #include "engine/program/count.h"
 #include "engine/run/plan_types.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {

@@ -11,8 +11,8 @@
 #include "engine/layouts/layer.h"
 #include "engine/strategies/strategy.h"
 #include "tests/golden/random_table.h"
-#include "weights/error.h"
-#include "weights/registry.h"
+#include "weights/base/error.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

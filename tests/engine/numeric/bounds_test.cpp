@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/numeric/contract.h"
+#include "engine/numeric/detail/rounding_test.h"
 #include "engine/numeric/exact_sum.h"
-#include "engine/numeric/rounding_test.h"
 #include "tests/engine/hostile_terms.h"
 
 namespace shardproof {

@@ -1,7 +1,7 @@
 // The second stage between the rounding test and the exact sum: it decides nearly everything, never
 // wrongly, and leaves to the exact sum what its bound cannot tell. Sums are held against ExactSum,
 // which exact_arithmetic_test.cpp holds against MPFR.
-#include "engine/numeric/compensated_sum.h"
+#include "engine/numeric/detail/compensated_sum.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "engine/run/plan.h"
 #include "tests/golden/case_gen.h"
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "engine/int8_weights.h"
-#include "weights/fold.h"
-#include "weights/generator.h"
+#include "engine/ops/int8_weights.h"
+#include "weights/storage/fold.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof {
 namespace {

@@ -10,8 +10,8 @@
 #include "engine/run/inference.h"
 #include "engine/run/plan.h"
 #include "tests/weights/expect_error.h"
-#include "weights/generator.h"
-#include "weights/registry.h"
+#include "weights/model/registry.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/numeric/compensated_sum.h"
-#include "engine/sharded.h"
+#include "engine/numeric/detail/compensated_sum.h"
+#include "engine/shards/sharded.h"
 
 namespace shardproof {
 

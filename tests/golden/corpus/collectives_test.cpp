@@ -1,13 +1,13 @@
-#include "golden/corpus/collectives.h"
+#include "golden/corpus/detail/collectives.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <map>
 
-#include "golden/corpus/collective_samples.h"
-#include "golden/corpus/operand.h"
-#include "golden/corpus/stacked.h"
+#include "golden/corpus/detail/collective_samples.h"
+#include "golden/corpus/detail/operand.h"
+#include "golden/corpus/detail/stacked.h"
 #include "tests/golden/corpus/goldens.h"
 #include "tests/sanitized.h"
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <map>
 
-#include "golden/corpus/sha256.h"
+#include "golden/corpus/detail/sha256.h"
 #include "tests/golden/corpus/goldens.h"
 #include "tests/golden/corpus/refusal.h"
 #include "tests/sanitized.h"

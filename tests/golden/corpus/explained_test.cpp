@@ -1,11 +1,11 @@
-#include "golden/corpus/explained.h"
+#include "golden/corpus/detail/explained.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "golden/corpus/operand.h"
+#include "golden/corpus/detail/operand.h"
 #include "tests/golden/corpus/shards.h"
 #include "tests/sanitized.h"
 

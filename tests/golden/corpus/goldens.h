@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "golden/corpus/collectives.h"
+#include "golden/corpus/detail/collectives.h"
 #include "golden/corpus/golden.h"
-#include "golden/dump/dump.h"
+#include "golden/trace/read/dump.h"
 
 namespace shardproof::corpus {
 

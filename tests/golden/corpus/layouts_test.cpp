@@ -1,11 +1,11 @@
-#include "golden/corpus/layouts.h"
+#include "golden/corpus/detail/layouts.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <set>
 
-#include "golden/corpus/stacked.h"
+#include "golden/corpus/detail/stacked.h"
 #include "tests/golden/corpus/goldens.h"
 #include "tests/sanitized.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "golden/corpus/sha256.h"
+#include "golden/corpus/detail/sha256.h"
 #include "tests/golden/corpus/refusal.h"
 #include "tests/weights/folder.h"
 

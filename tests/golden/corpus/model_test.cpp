@@ -8,8 +8,8 @@
 #include "golden/corpus/not_equal.h"
 #include "tests/golden/corpus/goldens.h"
 #include "tests/sanitized.h"
-#include "weights/generator.h"
-#include "weights/registry.h"
+#include "weights/model/registry.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof::corpus {
 namespace {

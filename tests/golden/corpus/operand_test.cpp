@@ -1,12 +1,12 @@
-#include "golden/corpus/operand.h"
+#include "golden/corpus/detail/operand.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "golden/corpus/detail/stacked.h"
 #include "golden/corpus/document.h"
-#include "golden/corpus/stacked.h"
 
 namespace shardproof::corpus {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "weights/error.h"
+#include "weights/base/error.h"
 
 namespace shardproof::corpus {
 

@@ -1,4 +1,4 @@
-#include "golden/corpus/sha256.h"
+#include "golden/corpus/detail/sha256.h"
 
 #include <gtest/gtest.h>
 

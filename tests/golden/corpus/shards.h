@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "golden/corpus/against.h"
-#include "golden/corpus/layouts.h"
-#include "golden/corpus/stacked.h"
+#include "golden/corpus/detail/layouts.h"
+#include "golden/corpus/detail/stacked.h"
 #include "tests/golden/corpus/goldens.h"
 
 namespace shardproof::corpus {

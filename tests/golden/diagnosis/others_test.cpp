@@ -1,6 +1,6 @@
 // Faults of matrices, functions, positions, masks, heads, caches, statistics and rounding.
 #include "tests/golden/diagnosis/planted.h"
-#include "weights/bf16.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof::diagnosis {
 namespace {

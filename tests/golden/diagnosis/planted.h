@@ -13,10 +13,10 @@
 
 #include "engine/run/plan.h"
 #include "golden/compare/block_map.h"
+#include "golden/compare/row_padding.h"
 #include "golden/diagnosis/diagnosis.h"
-#include "golden/oracle_memo.h"
-#include "golden/row_padding.h"
-#include "weights/registry.h"
+#include "golden/memo/oracle_memo.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 

@@ -1,7 +1,7 @@
 // Sums in which something is missing or counted too often.
 #include "tests/golden/diagnosis/planted.h"
 #include "tests/sanitized.h"
-#include "weights/bf16.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof::diagnosis {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "golden/candidate/wrong_value.h"
-#include "tests/golden/candidate/engine.h"
+#include "golden/trace/verdict/wrong_value.h"
+#include "tests/golden/trace/engine.h"
 
 namespace shardproof::candidate {
 namespace {

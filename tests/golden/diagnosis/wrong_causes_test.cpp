@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "tests/golden/diagnosis/planted.h"
-#include "weights/bf16.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof::diagnosis {
 namespace {

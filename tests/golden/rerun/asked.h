@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "golden/oracle_memo.h"
+#include "golden/compare/row_padding.h"
+#include "golden/memo/oracle_memo.h"
 #include "golden/rerun/distances.h"
-#include "golden/row_padding.h"
-#include "weights/registry.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::rerun {
 

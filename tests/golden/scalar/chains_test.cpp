@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "golden/bounds/running.h"
-#include "golden/bounds/sums.h"
-#include "golden/scalar/adding.h"
+#include "golden/bounds/number/detail/running.h"
+#include "golden/bounds/op/sums.h"
+#include "golden/scalar/detail/adding.h"
 #include "golden/scalar/order.h"
 #include "golden/scalar/ring_place.h"
 #include "tests/engine/random_layout.h"
-#include "weights/bf16.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof::scalar {
 namespace {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/box.h"
-#include "engine/moves.h"
+#include "engine/collectives/moves.h"
+#include "engine/layout/detail/box.h"
 #include "engine/run/inference.h"
-#include "golden/oracle_memo.h"
-#include "golden/scalar/judge.h"
-#include "golden/verify.h"
+#include "golden/memo/oracle_memo.h"
+#include "golden/verify/scalar_judge.h"
+#include "golden/verify/verify.h"
 #include "tests/engine/numbers.h"
 
 namespace shardproof::faulty {

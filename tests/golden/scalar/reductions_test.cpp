@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/golden/scalar/faulty.h"
-#include "weights/bf16.h"
-#include "weights/registry.h"
+#include "weights/base/bf16.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/einsum.h"
+#include "engine/collectives/transfer.h"
+#include "engine/ops/einsum.h"
 #include "engine/run/plan.h"
-#include "engine/transfer.h"
 #include "tests/golden/scalar/faulty.h"
-#include "weights/bf16.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof {
 namespace {

@@ -1,5 +1,5 @@
 // Sums, products and inverses are those of F_p, lane by lane, for every p and number of lanes.
-#include "oracle/field/arithmetic.h"
+#include "oracle/field/detail/arithmetic.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -5,10 +5,10 @@
 #include <set>
 #include <string>
 
-#include "oracle/field/arithmetic.h"
-#include "oracle/field/pass.h"
-#include "oracle/field/philox.h"
-#include "oracle/field/random.h"
+#include "oracle/field/detail/arithmetic.h"
+#include "oracle/field/detail/pass.h"
+#include "oracle/field/detail/philox.h"
+#include "oracle/field/detail/random.h"
 #include "tests/oracle/field/small_run.h"
 
 namespace shardproof::oracle::field {

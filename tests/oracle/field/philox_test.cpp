@@ -1,5 +1,5 @@
 // The oracle's own Philox and FNV-1a against their authors' vectors and another implementation.
-#include "oracle/field/philox.h"
+#include "oracle/field/detail/philox.h"
 
 #include <Random123/philox.h>
 #include <gtest/gtest.h>

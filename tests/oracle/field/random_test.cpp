@@ -1,6 +1,6 @@
 // Streams and functions are Philox as docs/field.md section 1.2 says, here that of Random123; and
 // no two of them share a key.
-#include "oracle/field/random.h"
+#include "oracle/field/detail/random.h"
 
 #include <Random123/philox.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <set>
 #include <string>
 
-#include "oracle/field/philox.h"
+#include "oracle/field/detail/philox.h"
 #include "tests/oracle/field/small_run.h"
-#include "weights/presets.h"
+#include "weights/model/presets.h"
 
 namespace shardproof::oracle::field {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "oracle/field/answer.h"
-#include "weights/generator.h"
-#include "weights/registry.h"
+#include "weights/model/registry.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof::oracle::field {
 

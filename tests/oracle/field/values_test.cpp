@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "oracle/field/answer.h"
-#include "oracle/field/philox.h"
+#include "oracle/field/detail/philox.h"
 
 namespace shardproof::oracle::field {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/collectives/ring.h"
 #include "engine/program/loop_text.h"
-#include "engine/ring.h"
 #include "tests/tools/drawing/document.h"
-#include "tools/drawing/page.h"
+#include "tools/drawing/detail/page.h"
 #include "tools/drawing/picture.h"
 
 namespace shardproof {

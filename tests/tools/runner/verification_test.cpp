@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/cases.h"
+#include "golden/cases/cases.h"
 #include "tests/weights/expect_error.h"
 #include "tools/runner/json_report.h"
 #include "tools/runner/smallest_failure.h"

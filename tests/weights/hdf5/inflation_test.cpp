@@ -1,5 +1,5 @@
 // Compressed weights files: what is read, and what would take far more memory than it declares.
-#include "weights/hdf5/inflation.h"
+#include "weights/hdf5/detail/inflation.h"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -11,7 +11,7 @@
 
 #include "tests/weights/changed_file.h"
 #include "tests/weights/limited.h"
-#include "weights/registry.h"
+#include "weights/model/registry.h"
 
 namespace shardproof {
 namespace {

@@ -1,5 +1,5 @@
 // What is written and read back; files of others, hostile ones too, are store_test's.
-#include "weights/hdf5/writer.h"
+#include "weights/hdf5/detail/writer.h"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -11,7 +11,7 @@
 
 #include "tests/weights/expect_error.h"
 #include "tests/weights/folder.h"
-#include "weights/hdf5/reader.h"
+#include "weights/hdf5/detail/reader.h"
 
 namespace shardproof {
 namespace {

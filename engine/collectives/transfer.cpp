@@ -1,0 +1,162 @@
+#include "engine/collectives/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "engine/collectives/chip_groups.h"
+#include "engine/collectives/detail/f32_sums.h"
+#include "engine/collectives/detail/field_sums.h"
+#include "engine/collectives/detail/partial_sums.h"
+#include "engine/collectives/detail/runs.h"
+
+namespace shardproof {
+namespace {
+
+/// Where a piece's block begins, there and here.
+template <class T>
+struct Copy {
+  const T* from;
+  T* to;
+};
+
+/// Copies of a length known to the compiler, for the short runs of many chips: run by run, and of
+/// each the pieces in turn, whose targets lie side by side in a gather.
+template <std::size_t N, class T>
+void copy_runs(const std::vector<Run>& runs, const std::vector<Copy<T>>& copies) {
+  for (const Run& run : runs)
+    for (const Copy<T>& copy : copies)
+      std::memcpy(copy.to + run.to, copy.from + run.from, N * sizeof(T));
+}
+
+template <class T>
+void copy_runs(const Runs& runs, std::int64_t width, const std::vector<Copy<T>>& copies) {
+  if (width == 1) switch (runs.length) {
+      case 1:
+        return copy_runs<1>(runs.all, copies);
+      case 2:
+        return copy_runs<2>(runs.all, copies);
+      case 4:
+        return copy_runs<4>(runs.all, copies);
+      case 8:
+        return copy_runs<8>(runs.all, copies);
+      case 16:
+        return copy_runs<16>(runs.all, copies);
+      case 32:
+        return copy_runs<32>(runs.all, copies);
+      default:
+        break;
+    }
+  for (const Copy<T>& copy : copies)
+    for (const Run& run : runs.all)
+      std::copy_n(copy.from + run.from * width, runs.length * width, copy.to + run.to * width);
+}
+
+/// Every chip's new array from the pieces it receives, with `width` numbers per element.
+template <class T>
+ChipArrays<T> move_arrays(const ChipArrays<T>& from, const Moves& moves, const ChipGroups& groups,
+                          std::int64_t width, Threads& threads) {
+  const auto count = static_cast<std::size_t>(element_count(moves.to_local) * width);
+  const Runs runs(moves);
+  return made_by<T>(groups, moves.pieces.size(), count, threads, [&](std::int64_t chip, T* to) {
+    std::vector<Copy<T>> copies;
+    for (const Piece& piece : moves.pieces[static_cast<std::size_t>(chip)])
+      copies.push_back({from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
+                        to + piece.to * width});
+    copy_runs(runs, width, copies);
+  });
+}
+
+bool any_filled(const auto& arrays) {
+  return std::any_of(arrays.begin(), arrays.end(), [](const auto& a) { return !a.empty(); });
+}
+
+/// `given`, and where a chip has none fill(chip, its buffer), once for chips with the same values.
+template <class T, class Fill>
+ChipArrays<T> written_out(const ChipArrays<T>& given, const ChipArrays<double>& values,
+                          Fill&& fill) {
+  ChipArrays<T> all = given;
+  std::unordered_map<const void*, std::size_t> first;
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    if (!given[c].empty() || values[c].empty()) continue;
+    const auto [at, is_first] = first.emplace(values.identity(c), c);
+    if (is_first)
+      fill(c, all[c]);
+    else
+      all.share(c, at->second);
+  }
+  return all;
+}
+
+/// Origins and bounds written out, so that blocks of different chips can lie side by side.
+ChipArrays<Origin> explicit_origins(const Partial& partial) {
+  return written_out(partial.origins, partial.values, [&](std::size_t c, Buffer<Origin>& origins) {
+    origins.reserve(partial.values[c].size());
+    for (std::size_t i = 0; i < partial.values[c].size(); ++i)
+      origins.push_back({static_cast<std::int32_t>(c), static_cast<std::uint32_t>(i)});
+  });
+}
+
+ChipArrays<float> explicit_bounds(const Partial& partial) {
+  if (!any_filled(partial.bounds)) return partial.bounds;
+  return written_out(partial.bounds, partial.values, [&](std::size_t c, Buffer<float>& bounds) {
+    bounds.assign(partial.values[c].size(), 0.0F);
+  });
+}
+
+Partial move_partial(const Partial& from, const Moves& moves, const ChipGroups& groups,
+                     Threads& threads) {
+  Partial to;
+  to.values = move_arrays(from.values, moves, groups, 1, threads);
+  const ChipArrays<float> bounds = explicit_bounds(from);
+  to.bounds = any_filled(bounds) ? move_arrays(bounds, moves, groups, 1, threads)
+                                 : ChipArrays<float>(from.values.size());
+  to.origins = move_arrays(explicit_origins(from), moves, groups, from.terms, threads);
+  to.terms = from.terms;
+  to.source = from.source;
+  return to;
+}
+
+}  // namespace
+
+Sharded transfer(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
+                 Threads& threads) {
+  return transfer(value, moves, value.torus(), layout, shape, threads);
+}
+
+Sharded transfer(const Sharded& value, const Moves& moves, const Torus& target,
+                 const Layout& layout, const Shape& shape, Threads& threads) {
+  ChipGroups groups(target, threads);
+  groups.split(moves, value);
+  return {target, layout, shape,
+          std::visit(
+              [&](const auto& data) -> Sharded::Data {
+                using Kind = std::decay_t<decltype(data)>;
+                if constexpr (std::is_same_v<Kind, Partial>)
+                  return move_partial(data, moves, groups, threads);
+                else if constexpr (std::is_same_v<Kind, FieldShards>)
+                  return FieldShards{move_arrays(data.values, moves, groups, 1, threads),
+                                     data.field, data.sort, data.degree};
+                else
+                  return move_arrays(data, moves, groups, 1, threads);
+              },
+              value.data())};
+}
+
+Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
+               Threads& threads, const Summation& how) {
+  ChipGroups groups(value.torus(), threads);
+  groups.split(moves, value);
+  if (value.holds_field())
+    return {value.torus(), layout, shape, field_sums(value.field(), moves, groups, threads)};
+  if (!value.holds_partial())
+    return {value.torus(), layout, shape, f32_sums(value.f32(), moves, how, groups, threads)};
+  if (layout.is_partial())
+    return {value.torus(), layout, shape, partial_sums(value.partial(), moves, groups, threads)};
+  return {value.torus(), layout, shape, rounded_sums(value.partial(), moves, groups, threads)};
+}
+
+}  // namespace shardproof

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "engine/cost/chip/chip_memory.h"
+#include "engine/cost/formulas/paper_formulas.h"
+#include "engine/cost/formulas/pass.h"
+#include "engine/cost/work/bounds.h"
+#include "engine/strategies/strategy.h"
+#include "weights/model/model_config.h"
+
+namespace shardproof::cost {
+
+/// What a phase costs under one strategy on one torus. All seconds are those of the phase's whole
+/// batch: of a prefill all its passes, of a decode one step.
+struct Candidate {
+  Strategy strategy;
+  Torus torus;
+  WeightType weights = WeightType::bf16;
+  ModelConfig placed;  ///< the model as chips hold it, heads and vocabulary padded
+  /// One pass. A prefill may take its rows a part at a time, for want of memory; a decode step's M
+  /// is the mean over the steps.
+  Pass pass;
+  std::int64_t batch = 1;  ///< rows of all passes
+  Bounds bounds;           ///< of one pass
+
+  double lower = 0.0;     ///< seconds, if all overlaps perfectly
+  double estimate = 0.0;  ///< seconds, as engines run
+  double additive = 0.0;  ///< seconds, if nothing overlaps
+  ChipMemory memory;
+  std::map<std::string, double>
+      sent;                     ///< bytes that one chip sends, by the axes they are sent over
+  double layer_elements = 0.0;  ///< elements that one chip sends for one layer, all passes
+  std::map<std::string, double> resting;  ///< WorkFormulas::resting
+
+  std::int64_t passes() const { return batch / pass.B; }
+  double tokens() const { return static_cast<double>(batch) * static_cast<double>(pass.L); }
+  /// Seconds of compute, memory, communication and hops, all passes.
+  Seconds seconds() const;
+  /// The paper's cost, n·time/(BL) (section 4.4).
+  double chip_seconds_per_token() const { return chip_seconds(tokens(), torus.chips(), estimate); }
+  /// The paper's MFU: 2N FLOPs a token over the peak of all chips, attention left out (section 2).
+  double flops_utilization(double parameters, double peak) const {
+    return mfu(parameters, tokens(), torus.chips(), peak, estimate);
+  }
+};
+
+/// Bytes of those weights of `other` that `own` does not rest in the same layout.
+double weights_besides(const std::map<std::string, double>& own,
+                       const std::map<std::string, double>& other);
+
+}  // namespace shardproof::cost

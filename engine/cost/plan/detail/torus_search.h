@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cost/plan/plan.h"
+
+namespace shardproof::cost {
+
+/// The choices on one torus with one weight type.
+class TorusSearch {
+ public:
+  TorusSearch(const PlanRequest& request, double parameters, const Torus& torus,
+              WeightType weights);
+
+  void run();
+  std::vector<Choice> choices;
+  std::vector<LeftOut> left_out;
+
+ private:
+  /// Strategies whose phase rests its weights alike.
+  struct Resting {
+    std::map<std::string, double> weights;
+    std::vector<Candidate> decodes;
+  };
+
+  /// Choices of a phase alone, each strategy with the fewest heads that it divides.
+  void each_phase(std::int64_t batch);
+  /// Choices of both phases, with so many heads.
+  void both_phases(std::int64_t heads, std::int64_t batch);
+  /// The decodes that there is room for. What is left out is noted where it is asked for.
+  std::vector<Candidate> decodes(std::int64_t heads, std::int64_t batch, bool least, bool noted);
+  std::optional<Candidate> prefill(const Strategy& strategy, std::int64_t heads, std::int64_t batch,
+                                   const std::map<std::string, double>& other);
+  void leave_out(const Strategy& strategy, Phase phase, std::int64_t batch, std::string why,
+                 const Candidate* needs = nullptr);
+  bool takes_heads(const Strategy& strategy, std::int64_t heads, bool least) const;
+  bool fits(const Candidate& candidate) const;
+
+  const PlanRequest& request_;
+  double parameters_;
+  Torus torus_;
+  WeightType weights_;
+  std::map<std::int64_t, Evaluator> evaluators_;  // by heads
+};
+
+}  // namespace shardproof::cost

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+
+#include "engine/collectives/chip_groups.h"
+#include "engine/numeric/threads.h"
+#include "engine/ops/detail/formulas.h"
+#include "engine/shards/sharded.h"
+
+namespace shardproof {
+
+// What an op that each chip does alone reads of its operands, and how all chips do it.
+
+/// What chip `chip` has of a value of integers.
+inline const std::int32_t* ints_of(const Sharded& value, std::int64_t chip) {
+  return value.i32()[static_cast<std::size_t>(chip)].data();
+}
+
+/// The same of a value of numbers.
+template <class Formulas>
+const typename Formulas::Number* numbers_of(const Formulas& f, const Sharded& value,
+                                            std::int64_t chip) {
+  return f.shards(value)[static_cast<std::size_t>(chip)].data();
+}
+
+/// The chips that read the very same buffers of all these operands, none of them null.
+inline ChipGroups reading(std::initializer_list<const Sharded*> operands, const Threads& threads) {
+  ChipGroups groups((*operands.begin())->torus(), threads);
+  for (const Sharded* operand : operands) groups.split(*operand);
+  return groups;
+}
+
+/// A result of this layout and shape: body(chip, buffer) fills one chip's shard, once for each of
+/// the groups, which are of chips for which all that it reads is the same.
+template <class Formulas, class Body>
+Sharded map_chips(const Formulas& f, const Torus& torus, const ChipGroups& groups, Layout layout,
+                  Shape shape, Threads& threads, Body&& body) {
+  const auto count = static_cast<std::size_t>(element_count(local_shape(layout, shape, torus)));
+  auto made = made_by<typename Formulas::Number>(groups, static_cast<std::size_t>(torus.chips()),
+                                                 count, threads, body);
+  return {torus, std::move(layout), std::move(shape), f.data(std::move(made), FieldSort::number)};
+}
+
+}  // namespace shardproof

@@ -1,0 +1,90 @@
+#include "engine/ops/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "engine/collectives/chip_groups.h"
+
+namespace shardproof {
+namespace {
+
+/// A value of f32 buffers, each made by `of_chip(chip)`.
+template <class F>
+Sharded by_chip(const Torus& torus, const Layout& layout, const Shape& shape, F&& of_chip) {
+  ChipArrays<float> chips;
+  chips.reserve(static_cast<std::size_t>(torus.chips()));
+  for (int chip = 0; chip < torus.chips(); ++chip) chips.push_back(of_chip(chip));
+  return {torus, layout, shape, std::move(chips)};
+}
+
+/// f(chip, i) for each element of a's shards, which also reads b's; once for chips that hold the
+/// very same ones.
+template <class F>
+Sharded elementwise(const Sharded& a, const Sharded& b, F&& f) {
+  ChipGroups groups(a.torus(), calling_thread());
+  groups.split(a);
+  groups.split(b);
+  const auto count = static_cast<std::size_t>(element_count(a.local()));
+  return {a.torus(), a.layout(), a.shape(),
+          made_by<float>(groups, a.f32().size(), count, calling_thread(),
+                         [&](std::int64_t chip, float* out) {
+                           for (std::size_t i = 0; i < count; ++i)
+                             out[i] = f(static_cast<int>(chip), i);
+                         })};
+}
+
+const Buffer<float>& of(const Sharded& value, int chip) {
+  return value.f32()[static_cast<std::size_t>(chip)];
+}
+
+}  // namespace
+
+Sharded absmax(const Sharded& w, std::size_t contracted) {
+  const auto split = static_cast<std::ptrdiff_t>(contracted);
+  const std::vector<Layout::Dim>& dims = w.layout().dims();
+  const Layout layout({dims.begin() + split, dims.end()}, {});
+  const Shape shape(w.shape().begin() + split, w.shape().end());
+  const Torus& torus = w.torus();
+  Axes reduced;
+  for (std::size_t d = 0; d < contracted; ++d) reduced = reduced.with(dims[d].axes);
+  const auto width = static_cast<std::size_t>(
+      local_shape(layout, shape, torus).empty() ? 1
+                                                : element_count(local_shape(layout, shape, torus)));
+  const Sharded own = by_chip(torus, layout, shape, [&](int chip) {
+    Buffer<float> most(width, 0.0F);
+    const Buffer<float>& shard = of(w, chip);
+    for (std::size_t i = 0; i < shard.size(); ++i)
+      most[i % width] = std::max(most[i % width], std::abs(shard[i]));
+    return most;
+  });
+  return by_chip(torus, layout, shape, [&](int chip) {
+    Buffer<float> most = of(own, chip);
+    for (int other : torus.group(chip, reduced))
+      for (std::size_t i = 0; i < width; ++i) most[i] = std::max(most[i], of(own, other)[i]);
+    return most;
+  });
+}
+
+Sharded greater(const Sharded& a, const Sharded& b) {
+  return elementwise(
+      a, b, [&](int chip, std::size_t i) { return std::max(of(a, chip)[i], of(b, chip)[i]); });
+}
+
+Sharded scale_of_absmax(const Sharded& absmax) {
+  return elementwise(absmax, absmax, [&](int chip, std::size_t i) {
+    const auto scale = static_cast<float>(static_cast<double>(of(absmax, chip)[i]) / 127.0);
+    return scale == 0.0F ? 1.0F : scale;
+  });
+}
+
+Sharded codes(const Sharded& w, const Sharded& scale) {
+  return elementwise(w, scale, [&](int chip, std::size_t i) {
+    const Buffer<float>& scales = of(scale, chip);
+    const double code = std::nearbyint(static_cast<double>(of(w, chip)[i]) /
+                                       static_cast<double>(scales[i % scales.size()]));
+    return static_cast<float>(std::clamp(code, -127.0, 127.0)) + 0.0F;  // of -0 the code is 0
+  });
+}
+
+}  // namespace shardproof

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/collectives/detail/op_rules.h"
+#include "engine/program/typing.h"
+#include "weights/base/error.h"
+
+namespace shardproof::typing {
+
+using Types = std::vector<Type>;
+
+/// An operand with its kind of number: "int32 BL".
+struct Full {
+  const Type& type;
+};
+
+}  // namespace shardproof::typing
+
+template <>
+struct fmt::formatter<shardproof::typing::Full> : fmt::formatter<std::string_view> {
+  auto format(const shardproof::typing::Full& full, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(
+        (full.type.integer ? "int32 " : "f32 ") + full.type.layout.to_string(), context);
+  }
+};
+
+namespace shardproof::typing {
+
+/// One op of a program being typed: its operands, and the way its rules are reported.
+class Rules : public OpRules {
+ public:
+  Rules(const Op& op, const Types& args) : OpRules(to_string(op.kind)), op_(op), args_(args) {}
+
+  const Type& arg(std::size_t i) const { return args_[i]; }
+  const Layout& text(std::size_t i) const { return args_[i].layout; }
+  Full full(std::size_t i) const { return {arg(i)}; }
+
+  /// Constraint 1 of the ops that take no partial sums.
+  void complete() const {
+    for (std::size_t i = 0; i < args_.size(); ++i) {
+      const bool integer = static_cast<int>(i) == op_row(op_.kind).integer_operand;
+      require(!args_[i].layout.is_partial(), 1,
+              "operand {} is {}; only collectives, slice, last and views take partial sums",
+              op_.args[i], text(i));
+      require(!args_[i].integer || integer, 1, "operand {} is int32 {}; f32 is expected",
+              op_.args[i], text(i));
+    }
+  }
+
+  void letters(int n, std::size_t i, std::string_view want) const {
+    const auto& dims = arg(i).layout.dims();
+    const auto is = [](const Layout::Dim& dim, char letter) { return dim.letter == letter; };
+    require(std::equal(dims.begin(), dims.end(), want.begin(), want.end(), is), n,
+            "operand {} is {}; dims {} are expected", op_.args[i], text(i), want);
+  }
+
+  void unsharded(int n, std::size_t i, std::string_view which) const {
+    OpRules::unsharded(n, arg(i).layout, which);
+  }
+
+  /// The shared letters of two operands have the same subscripts and extents.
+  void aligned(int n, std::size_t i, std::size_t j) const {
+    for (const Layout::Dim& dim : arg(i).layout.dims()) {
+      const auto at = arg(j).layout.find(dim.letter);
+      if (!at) continue;
+      const Axes other = arg(j).layout.dims()[*at].axes;
+      require(dim.axes == other, n,
+              "{} has {} where {} has {}; a shared dim must be sharded the same way, axis by axis",
+              text(i), named(dim.letter, dim.axes), text(j), named(dim.letter, other));
+      const std::int64_t a = arg(i).shape[*arg(i).layout.find(dim.letter)];
+      const std::int64_t b = arg(j).shape[*at];
+      require(a == b, n, "{} has {}={} where {} has {}={}", text(i), dim.letter, a, text(j),
+              dim.letter, b);
+    }
+  }
+
+ private:
+  const Op& op_;
+  const Types& args_;
+};
+
+// The rules of each op, operand types in, result types out (docs/typing.md), once those of the
+// table of ops hold; those of the collectives are in engine/collectives/collective_types.h.
+Types einsum(const Rules& rules, const Op& op);
+Types embed_lookup(const Rules& rules, const Type& ids, const Type& table);
+
+Types same_layouts(const Rules& rules, const Type& a, const Type& b);
+Types broadcast(const Rules& rules, const Types& args);
+Types norm(const Rules& rules, const Types& args);
+Types rope(const Rules& rules, const Type& t);
+Types append(const Rules& rules, const Type& cache, const Type& t);
+Types attend(const Rules& rules, const Type& q, const Type& k, bool slopes);
+Types attend_prefix(const Rules& rules, bool slopes);
+Types local_argmax(const Rules& rules, const Type& z, const Torus& torus);
+Types argmax(const Rules& rules, const Type& value);
+Types weigh(const Rules& rules, const Type& z);
+/// top_k and top_p, whose rounds add up so many words.
+Types search(const Rules& rules, const Type& e, const Axes& axes, std::int64_t words);
+Types masses(const Rules& rules, const Type& e, const Torus& torus);
+Types draw(const Rules& rules, const Type& e, const Type& masses, const Torus& torus);
+
+}  // namespace shardproof::typing

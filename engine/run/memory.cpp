@@ -1,0 +1,145 @@
+#include "engine/run/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "weights/model/registry.h"
+
+namespace shardproof::cost {
+namespace {
+
+double count(const Shape& shape) {
+  double n = 1.0;
+  for (std::int64_t extent : shape) n *= static_cast<double>(extent);
+  return n;
+}
+
+/// What the layer of one phase holds, in bytes over all chips.
+struct LayerBytes {
+  double placed = 0.0;  ///< weights and caches of all layers
+  double live = 0.0;    ///< values of one layer that live at once
+  double scalar = 0.0;  ///< values of all layers as the scalar model holds them, unsharded
+};
+
+/// Of each value that is a matrix of contractions, by its name: the columns of a chip's shard.
+/// Their norms, in f64, are kept with it.
+std::unordered_map<std::string_view, double> columns_of_matrices(const Program& layer,
+                                                                 const ValueTypes& types,
+                                                                 const Torus& torus) {
+  std::unordered_map<std::string_view, double> columns;
+  for (const Op& op : layer.ops)
+    for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
+      const EinsumSpec::Term& term = op.spec.terms[t];
+      const std::string& name = op.args[2 * t + 1];
+      const Type& type = types.at(name);
+      const Shape local = local_shape(type.layout, type.shape, torus);
+      double n = 1.0;
+      for (std::size_t d = 0; d < local.size(); ++d)
+        if (term.a.find(term.b[d]) == std::string::npos) n *= static_cast<double>(local[d]);
+      columns[name] = std::max(columns[name], n);
+    }
+  return columns;
+}
+
+LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
+                       const ModelConfig& model, Regime regime, Replicas replicas) {
+  const Program& layer = programs.layer;
+  const Torus& torus = programs.torus;
+  const auto layers = static_cast<double>(model.layers);
+  // On all chips: each buffer once where replicas share one.
+  const auto buffers = [&](const Type& type) {
+    if (replicas == Replicas::own) return static_cast<double>(torus.chips());
+    double n = torus.size(type.layout.partial());
+    for (const Layout::Dim& dim : type.layout.dims()) n *= torus.size(dim.axes);
+    return n;
+  };
+  const auto of_chips = [&](const Type& type) {
+    return buffers(type) * count(local_shape(type.layout, type.shape, torus));
+  };
+  std::unordered_map<std::string_view, double> columns;
+  if (regime == Regime::exact) columns = columns_of_matrices(layer, types, torus);
+  const auto norms = [&](const std::string& name) {
+    const auto at = columns.find(name);
+    return at == columns.end() ? 0.0 : 8.0 * at->second * buffers(types.at(name));
+  };
+  // A value as carried: f64 and an f32 bound while it is partial.
+  const auto carried = [&](const Type& type) {
+    return (type.layout.is_partial() ? 12.0 : 4.0) * of_chips(type);
+  };
+  LayerBytes bytes;
+  for (const ValueDecl& input : layer.inputs)
+    if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous ||
+        input.role.kind == Role::Kind::prefix)
+      bytes.placed += layers * (4.0 * of_chips(types.at(input.name)) + norms(input.name));
+  // Of each op the values that nothing after it uses.
+  std::vector<std::vector<std::string_view>> ends(layer.ops.size());
+  std::unordered_set<std::string_view> used;
+  for (std::size_t i = layer.ops.size(); i-- > 0;)
+    for (const std::string& arg : layer.ops[i].args)
+      if (used.insert(arg).second) ends[i].push_back(arg);
+  std::unordered_map<std::string_view, double> made;  // by the ops, in bytes
+  double now = 0.0;
+  for (std::size_t i = 0; i < layer.ops.size(); ++i) {
+    for (const ValueDecl& r : layer.ops[i].results) {
+      const Type& type = types.at(r.name);
+      bytes.scalar +=
+          4.0 * layers * count(type.shape) * static_cast<double>(torus.size(r.layout.partial()));
+      now += made[r.name] = carried(type) + norms(r.name);
+    }
+    bytes.live = std::max(bytes.live, now);
+    for (const std::string_view name : ends[i])
+      if (const auto at = made.find(name); at != made.end()) now -= at->second;
+  }
+  return bytes;
+}
+
+/// The oracle's checkpoints of all passes, each with the caches of the last; of those over prefixes
+/// the last is that of theirs.
+double checkpoint_bytes(const RunPlan& plan) {
+  const ModelConfig& m = plan.given.model;
+  double bytes = 0.0;
+  for (const Passes::Group& group : plan.passes.groups()) {
+    PassPlan pass = plan.passes.at(group.first);
+    const bool of_prefixes = pass.phase == Phase::prefix;
+    pass.cached = (of_prefixes ? plan.passes.prefix().length : plan.passes.cached()) - pass.L;
+    for (const CheckpointSpec& spec : checkpoint_specs(m)) {
+      const double n = 4.0 * static_cast<double>(group.count()) *
+                       count(shape_of(spec.dims, m, extents_of(pass, *value_row(spec.name))));
+      bytes += (spec.per_layer ? static_cast<double>(m.layers) : 1.0) * n;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas replicas) {
+  const Case& c = plan.given;
+  double bytes = checkpoint_bytes(plan);
+  // Given, stored for the run and as the oracle keeps them (4 bytes each), and in the oracle's
+  // model (12).
+  for (const WeightSpec& spec : weight_specs(c.model)) bytes += 24.0 * count(spec.shape);
+  // The plain model's answer, too, which a base-2 model's is reported against.
+  if (c.model.softmax == Softmax::base2 && c.numerics.regime != Regime::field) bytes *= 2.0;
+  std::map<Phase, double> placed;  // of each phase its largest pass
+  double live = 0.0, scalar = 0.0;
+  for (const TypedPasses& passes : types.passes) {
+    const LayerBytes of = layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model,
+                                      c.numerics.regime, replicas);
+    placed[passes.phase] = std::max(placed[passes.phase], of.placed);
+    live = std::max(live, of.live);
+    scalar = std::max(scalar, of.scalar);
+  }
+  for (const auto& [phase, most] : placed) bytes += most;
+  if (c.numerics.regime == Regime::f32) live += scalar;
+  // An element of the field has three words, where floats are four bytes.
+  if (c.numerics.regime == Regime::field) return (bytes + live) * sizeof(FieldElement) / 4.0;
+  return bytes + live;
+}
+
+}  // namespace shardproof::cost

@@ -1,0 +1,126 @@
+#include "golden/bounds/number/functions.h"
+
+#include <cmath>
+
+#include "weights/model/softmax.h"
+
+namespace shardproof::bounds {
+namespace {
+
+constexpr Arithmetic kOwn{};
+/// What is lost where an f64 underflows, as exp(-750) does; far below every f32.
+constexpr double kVanishing = 0x1p-1000;
+constexpr double kAlpha = 0.7978845608028654, kBeta = 0.044715;
+
+/// Of the value both that computed here and any other is within `relative` of the real one, in
+/// their arithmetic. The sum of both, and what second-order terms add.
+Evaluated evaluated(double center, double ours, double theirs, double slope) {
+  const double relative = (ours + theirs) * (1 + ours + theirs) * (1 + 0x1p-20);
+  return {center, std::abs(center) * relative + kVanishing, slope};
+}
+
+/// x/(1+exp(−w)) with w given to within `argument` of itself, relative to the quotient. Error of
+/// exp: `function`, and |w|·argument of its argument; they count as far as exp is part of the sum.
+double of_quotient(double w, double argument, const Arithmetic& by) {
+  const double e = std::exp(-w);
+  const double share = std::isinf(e) ? 1.0 : e / (1 + e);
+  return share * (by.function + std::abs(w) * argument) + 2 * by.unit;
+}
+
+/// 2z of gelu: three roundings of the cubic term, one of the sum, one of the product by alpha;
+/// doubling is exact.
+double of_gelu(double x, const Arithmetic& by) {
+  const double w = 2 * kAlpha * (x + kBeta * x * x * x);
+  return of_quotient(w, 5 * by.unit, by);
+}
+
+/// 0.5·x·erfc(y), y = −x/sqrt(2) with two roundings. The condition of erfc, |y·erfc'(y)/erfc(y)|,
+/// is at most 2y²+1 for y > 0, and below 1 for y < 0.
+double of_gelu_erf(double x, const Arithmetic& by) {
+  const double y = x / std::sqrt(2.0);
+  const double condition = x < 0 ? 2 * y * y + 1 : 1.0;
+  return condition * 2 * by.unit + by.function + by.unit;
+}
+
+}  // namespace
+
+Arithmetic Arithmetic::of(Format format, double ulp) {
+  const double unit = unit_of(format);
+  return {unit, 2 * ulp * unit};
+}
+
+Evaluated exp_of(double x, const Arithmetic& by) {
+  const double e = std::exp(x);
+  return evaluated(e, kOwn.function, by.function, e);
+}
+
+Evaluated exp2_of(double x, const Arithmetic& by) {
+  const double e = std::exp2(x);
+  return evaluated(e, kOwn.function, by.function, kLn2 * e);
+}
+
+Evaluated exponential(Softmax softmax, double x, const Arithmetic& by) {
+  return softmax == Softmax::base2 ? exp2_of(x, by) : exp_of(x, by);
+}
+
+Evaluated swish(double x, const Arithmetic& by) {
+  const double q = 1 / (1 + std::exp(-x));
+  return evaluated(x / (1 + std::exp(-x)), of_quotient(x, 0, kOwn), of_quotient(x, 0, by),
+                   q + x * q * (1 - q));
+}
+
+Evaluated swish2(double x, const Arithmetic& by) {
+  // Doubling is exact, so that this is swish of another number.
+  Evaluated v = swish(2 * x, by);
+  v.slope *= 2;
+  return v;
+}
+
+Evaluated gelu(double x, const Arithmetic& by) {
+  const double w = 2 * kAlpha * (x + kBeta * x * x * x);
+  const double q = 1 / (1 + std::exp(-w));
+  const double dw = 2 * kAlpha * (1 + 3 * kBeta * x * x);
+  return evaluated(x / (1 + std::exp(-w)), of_gelu(x, kOwn), of_gelu(x, by),
+                   q + x * q * (1 - q) * dw);
+}
+
+Evaluated gelu_erf(double x, const Arithmetic& by) {
+  const double phi = 0.5 * std::erfc(-x / std::sqrt(2.0));
+  const double density = std::exp(-0.5 * x * x) * 0.3989422804014327;
+  return evaluated(0.5 * x * std::erfc(-x / std::sqrt(2.0)), of_gelu_erf(x, kOwn),
+                   of_gelu_erf(x, by), phi + x * density);
+}
+
+Evaluated activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by) {
+  switch (ffn) {
+    case Ffn::swiglu:
+      return softmax == Softmax::base2 ? swish2(x, by) : swish(x, by);
+    case Ffn::geglu:
+    case Ffn::gelu:
+      return gelu(x, by);
+    case Ffn::gelu_erf:
+      break;
+  }
+  return gelu_erf(x, by);
+}
+
+NormScale norm_scale(double ss, double E, double eps, const Arithmetic& by) {
+  // Half of the quotient's rounding and the sum's, then the root's and the reciprocal's.
+  const double roundings = 3;
+  return {1 / std::sqrt(ss / E + eps), roundings * (kOwn.unit + by.unit)};
+}
+
+Evaluated norm(double x, const NormScale& scale, double gain, const double* bias,
+               const Arithmetic& by) {
+  const double product = x * scale.r * gain;
+  double relative = scale.relative + 2 * (kOwn.unit + by.unit);
+  Evaluated v{product, std::abs(product) * relative * (1 + relative) * (1 + 0x1p-20), 0.0};
+  if (bias != nullptr) {
+    v.center += *bias;
+    v.radius += (kOwn.unit + by.unit) * (std::abs(v.center) + v.radius);
+  }
+  v.radius += kVanishing;
+  return v;
+}
+
+}  // namespace shardproof::bounds

@@ -1,0 +1,136 @@
+#include "golden/bounds/number/interval.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace shardproof::bounds {
+namespace {
+
+/// A format of 16 bits.
+struct Short {
+  int digits;           ///< of the significand, the implicit one included
+  double infinite;      ///< the least number that is too large for it
+  double least_normal;  ///< below it all numbers are multiples of the least one
+  double shift;         ///< the least f64 whose neighbours are as far apart as those multiples
+};
+constexpr Short kBf16{8, 0x1p128, 0x1p-126, 0x1p-81};
+constexpr Short kF16{11, 0x1p16, 0x1p-14, 0x1p28};
+
+/// The number of a short format nearest to an f64, in one rounding; infinite beyond the largest.
+/// By the f64's own bits: bounds round most of their numbers so.
+double to_short(double v, const Short& format) {
+  if (v == 0 || !std::isfinite(v)) return v;
+  const double size = std::abs(v);
+  double rounded = 0.0;
+  if (size < format.least_normal) {
+    rounded = (size + format.shift) - format.shift;
+  } else {
+    const int dropped = 53 - format.digits;
+    const std::uint64_t unit = std::uint64_t{1} << dropped;
+    auto bits = std::bit_cast<std::uint64_t>(size);
+    bits += unit / 2 - 1 + ((bits >> dropped) & 1U);  // a tie goes to the even one
+    rounded = std::bit_cast<double>(bits & ~(unit - 1));
+  }
+  return std::copysign(rounded < format.infinite ? rounded : kInfinity, v);
+}
+
+double to_f32(double v) {
+  auto rounded = static_cast<float>(v);
+  // g++ 12 at -O2 and above makes two such conversions side by side a copy of the f64; this keeps
+  // them.
+  asm("" : "+m"(rounded));
+  return static_cast<double>(rounded);
+}
+
+/// Both ways to a short format: at once, and by f32.
+Interval both_ways(const Interval& of, const Short& format) {
+  return {std::min(to_short(of.low, format), to_short(to_f32(of.low), format)),
+          std::max(to_short(of.high, format), to_short(to_f32(of.high), format))};
+}
+
+}  // namespace
+
+double unit_of(Format format) {
+  switch (format) {
+    case Format::f32:
+      return 0x1p-24;
+    case Format::bf16:
+      return 0x1p-8;
+    case Format::f16:
+      return 0x1p-11;
+    case Format::f64:
+      break;
+  }
+  return 0x1p-53;
+}
+
+double least_of(Format format) {
+  switch (format) {
+    case Format::f32:
+      return 0x1p-150;
+    case Format::bf16:
+      return 0x1p-134;
+    case Format::f16:
+      return 0x1p-25;
+    case Format::f64:
+      break;
+  }
+  return 0.0;  // no f64 is that small that anybody computes with; an exact zero stays one
+}
+
+double nearest(double number, Format format) {
+  switch (format) {
+    case Format::f32:
+      return to_f32(number);
+    case Format::bf16:
+      return to_short(number, kBf16);
+    case Format::f16:
+      return to_short(number, kF16);
+    case Format::f64:
+      break;
+  }
+  return number;
+}
+
+Interval values(const Interval& of, Format format) {
+  if (std::isnan(of.low) || std::isnan(of.high)) return {-kInfinity, kInfinity};
+  switch (format) {
+    case Format::f32:
+      return {to_f32(of.low), to_f32(of.high)};
+    case Format::bf16:
+      return both_ways(of, kBf16);
+    case Format::f16:
+      return both_ways(of, kF16);
+    case Format::f64:
+      break;
+  }
+  return of;
+}
+
+bool holds(const Interval& ends, Format format, double value) {
+  if (std::isnan(value)) return ends.low == -kInfinity && ends.high == kInfinity;
+  const Interval own = values({value, value}, format);
+  return ends.low <= value && value <= ends.high && own.low == value && own.high == value;
+}
+
+double distance(double value, Format format, double number) {
+  if (!std::isfinite(value) || !std::isfinite(number))
+    return nearest(number, format) == value ? 0.0 : kInfinity;
+  const double away = std::abs(value - number);
+  return std::max(away - unit_of(format) * std::abs(value) - least_of(format), 0.0);
+}
+
+void Slack::see(const Interval& of, Format format, double value) {
+  const double middle = 0.5 * (of.low + of.high);
+  const double error = std::abs(value - middle);
+  if (!(error > error_) || std::isinf(error)) return;
+  error_ = error;
+  // A value differs from its number by half a unit in its last place, too.
+  bound_ = 0.5 * (of.high - of.low) + unit_of(format) * std::abs(value) + least_of(format);
+}
+
+double Slack::slack() const { return error_ > 0 ? bound_ / error_ : 0.0; }
+
+}  // namespace shardproof::bounds

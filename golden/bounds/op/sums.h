@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "golden/bounds/number/interval.h"
+#include "golden/scalar/ops.h"
+#include "weights/base/error.h"
+
+namespace shardproof::bounds {
+
+/// The intervals of a value's elements, part after part as scalar::Value has them.
+struct Bounds {
+  std::vector<std::vector<Interval>> parts;
+  Format format = Format::f32;
+  Kind kind = Kind::running;
+};
+
+/// einsum and reductions of the f32 regime from their own operands, with the running bound over
+/// the declared order (docs/numerics.md section 10.2). Throw Error("scalar_c2", ...) where no order
+/// is defined.
+Bounds bounds_of_contraction(const Op& op, const std::vector<const scalar::Value*>& args,
+                             const scalar::Setting& setting);
+Bounds bounds_of_reduction(const Op& op, const scalar::Value& t, const scalar::Setting& setting);
+
+}  // namespace shardproof::bounds

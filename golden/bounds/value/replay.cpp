@@ -1,0 +1,451 @@
+#include "golden/bounds/value/replay.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "golden/compare/reach_meter.h"
+#include "golden/compare/row_padding.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::bounds {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+void require_shape(const std::string& id, const Carried& value, const Shape& shape) {
+  if (value.shape == shape && std::ssize(value.center) == element_count(shape)) return;
+  throw Error("bounds_c1", fmt::format("{} has shape [{}], the model's has [{}]", id,
+                                       fmt::join(value.shape, ","), fmt::join(shape, ",")));
+}
+
+/// Where the sums of prefix and suffix of an id are cut: "decode.1" of "decode.1.layer0.q".
+bool is_of_pass(const std::string& id, const std::string& pass) {
+  return id.size() > pass.size() && id.starts_with(pass) && id[pass.size()] == '.';
+}
+
+}  // namespace
+
+Replay::Replay(const Weights& weights, const Passes& passes,
+               const std::map<std::string, IntTensor>& ids, const Dump& dump,
+               const Declared& declared)
+    : weights_(weights),
+      config_(weights.config()),
+      ids_(ids),
+      dump_(dump),
+      declared_(declared),
+      of_matrices_(declared.of_matrix_product()),
+      threads_(&calling_thread()) {
+  for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
+}
+
+Replay::Replay(const Weights& weights, const Replay& like)
+    : weights_(weights),
+      config_(weights.config()),
+      passes_(like.passes_),
+      ids_(like.ids_),
+      dump_(like.dump_),
+      declared_(like.declared_),
+      of_matrices_(like.of_matrices_),
+      own_(like.own_),
+      forgotten_(like.forgotten_),
+      layouts_(like.layouts_),
+      torus_(like.torus_),
+      threads_(like.threads_) {}
+
+void Replay::assume(const std::string& id, Carried value) {
+  known_[id] = std::move(value);
+  unrounded_.erase(id);
+  assumed_.insert(id);
+}
+
+void Replay::assume(const PassPlan& pass) {
+  for (PassPlan& p : passes_)
+    if (p.name == pass.name) p = pass;
+}
+
+void Replay::assume(const Declared& declared) {
+  declared_ = declared;
+  of_matrices_ = declared.of_matrix_product();
+  own_.clear();
+}
+
+void Replay::declare(const std::string& id, const Declared& declared) {
+  own_[id] =
+      is_matrix_product(id.substr(id.rfind('.') + 1)) ? declared.of_matrix_product() : declared;
+}
+
+void Replay::lay_out(const std::map<std::string, Layout>& layouts, const Torus& torus) {
+  layouts_ = layouts;
+  torus_ = torus;
+}
+
+const PassPlan& Replay::pass(const std::string& name) const {
+  for (const PassPlan& p : passes_)
+    if (p.name == name) return p;
+  throw Error("bounds_c1", fmt::format("there is no pass \"{}\"", name));
+}
+
+Replay::Place Replay::place_of(const std::string& id) const {
+  for (const PassPlan& p : passes_) {
+    if (!is_of_pass(id, p.name)) continue;
+    for (const CheckpointSpec& spec : checkpoint_specs(config_))
+      for (std::int64_t layer = 0; layer < (spec.per_layer ? config_.layers : 1); ++layer)
+        if (!spec.integer && id == checkpoint_id(p.name, layer, spec.name))
+          return {p.name, layer, spec.name};
+    for (const std::string_view term : {"attn_out", "ffn_out"})
+      for (std::int64_t layer = 0; layer < config_.layers && is_block_term(term, config_); ++layer)
+        if (id == checkpoint_id(p.name, layer, term)) return {p.name, layer, std::string(term)};
+  }
+  throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));
+}
+
+const PassPlan* Replay::prefix_of(const PassPlan& pass) const {
+  const PassPlan* last = nullptr;
+  if (pass.prefix.given())
+    for (const PassPlan& p : passes_)
+      if (p.phase == Phase::prefix) last = &p;
+  return last;
+}
+
+const PassRows& Replay::rows_of(const PassPlan& pass, std::size_t row) {
+  auto before = static_cast<std::int64_t>(row);
+  for (const PassRows& group : pass.rows) {
+    if (before < group.rows) return group;
+    before -= group.rows;
+  }
+  throw Error("bounds_c1", fmt::format("{} has no row {}", pass.name, row));
+}
+
+std::int64_t Replay::position(const PassPlan& pass, std::size_t row, std::size_t token) const {
+  return rows_of(pass, row).start + static_cast<std::int64_t>(token);
+}
+
+std::size_t Replay::visible(const PassPlan& pass, std::size_t row, std::size_t token) const {
+  const PassRows& rows = rows_of(pass, row);
+  const std::int64_t causal = rows.start + static_cast<std::int64_t>(token) + 1;
+  return at(std::max<std::int64_t>(std::min(causal, rows.end()), 0));
+}
+
+bool Replay::has(std::string_view name) const { return has_weight(config_, name, weights_.kept()); }
+
+const Tensor& Replay::matrix(std::int64_t layer, std::string_view name) const {
+  return weights_.at(weight_id(layer, name));
+}
+
+Carried Replay::weight(std::int64_t layer, std::string_view name) const {
+  return Carried(matrix(layer, name));
+}
+
+bool is_block_term(std::string_view name, const ModelConfig& config) {
+  return config.block == Block::parallel && (name == "attn_out" || name == "ffn_out");
+}
+
+bool is_matrix_product(std::string_view name) {
+  const ValueRow* const row = value_row(name);
+  return row != nullptr && row->acc;
+}
+
+Format format_of(std::string_view name, const ModelConfig& config, const Declared& declared) {
+  const ValueRow* const row = value_row(name);
+  if (row == nullptr) return declared.unstored();
+  if (row->cache && config.cache == CacheType::bf16) return Format::bf16;
+  return row->stored ? declared.values : declared.unstored();
+}
+
+const Declared& Replay::declared(const Place& place) const {
+  const auto own = own_.find(checkpoint_id(place.pass, place.layer, place.name));
+  if (own != own_.end()) return own->second;
+  return is_matrix_product(place.name) ? of_matrices_ : declared_;
+}
+
+Format Replay::format_at(const Place& place) const {
+  return bounds::format_of(place.name, config_, declared(place));
+}
+
+const Carried& Replay::stream(const Place& p) {
+  return p.layer == 0 ? fusible({p.pass, 0, ""}, "embed")
+                      : fusible({p.pass, p.layer - 1, ""}, "out");
+}
+
+std::string Replay::before(const Place& p) const {
+  return p.layer == 0 ? checkpoint_id(p.pass, 0, "embed")
+                      : checkpoint_id(p.pass, p.layer - 1, "out");
+}
+
+const Carried& Replay::operand(const Place& of, std::string_view name) {
+  const std::string id = checkpoint_id(of.pass, of.layer, name);
+  if (const auto known = known_.find(id); known != known_.end()) return known->second;
+  if (const auto dumped = dump_.find(id); dumped != dump_.end()) {
+    const PassPlan& plan = pass(of.pass);
+    const Shape shape =
+        shape_of(value_row(name)->dims, config_, extents_of(plan, *value_row(name)));
+    require_shape(id, dumped->second, shape);
+    return known_[id] = dumped->second;
+  }
+  const Place place{of.pass, of.layer, std::string(name)};
+  const bool exactly = std::exchange(exactly_, false);  // operands are as they are
+  Carried before = derived(place);
+  Carried made = before.rounded(format_at(place));
+  exactly_ = exactly;
+  if (narrow_storage(format_at(place))) unrounded_[id] = hull(before, made);
+  return known_[id] = std::move(made);
+}
+
+const Carried& Replay::fusible(const Place& of, std::string_view name) {
+  const Carried& rounded = operand(of, name);
+  const auto before = unrounded_.find(checkpoint_id(of.pass, of.layer, name));
+  return exactly_ || before == unrounded_.end() ? rounded : before->second;
+}
+
+const Carried& Replay::value(const std::string& id) {
+  const Place at = place_of(id);
+  return operand({at.pass, at.layer, ""}, at.name);
+}
+
+std::vector<std::string> Replay::operands(const std::string& of) const {
+  const Place p = place_of(of);
+  const ModelConfig& c = config_;
+  const bool serial = c.block == Block::serial, turns = rotates(c);
+  const bool gated = c.ffn == Ffn::swiglu || c.ffn == Ffn::geglu;
+  const auto id = [&](std::string_view name) { return checkpoint_id(p.pass, p.layer, name); };
+  const std::string& n = p.name;
+  if (n == "norm") return {before(p)};
+  if (n == "norm2") return {id("mid")};
+  if (n == "final_norm") return {checkpoint_id(p.pass, c.layers - 1, "out")};
+  if (n == "q" || n == "k" || n == "v") return {id("norm")};
+  if (n == "gate" || n == "up") return {id(serial ? "norm2" : "norm")};
+  if (n == "q_rot") return {id("q")};
+  if (n == "k_rot") return {id("k")};
+  if (n == "k_cache" || n == "v_cache") {
+    const std::string& previous = pass(p.pass).previous;
+    std::vector<std::string> ids{id(n == "v_cache" ? "v" : turns ? "k_rot" : "k")};
+    if (!previous.empty()) ids.push_back(checkpoint_id(previous, p.layer, n));
+    return ids;
+  }
+  // Attention reads the prefixes' caches, too.
+  const auto with_prefix = [&](std::vector<std::string> ids, std::string_view cache) {
+    ids.push_back(id(cache));
+    if (const PassPlan* const filled = prefix_of(pass(p.pass)))
+      ids.push_back(checkpoint_id(filled->name, p.layer, cache));
+    return ids;
+  };
+  if (n == "score") return with_prefix({id(turns ? "q_rot" : "q")}, "k_cache");
+  if (n == "max") return {id("score")};
+  if (n == "exp") return {id("score"), id("max")};
+  if (n == "denom") return {id("exp")};
+  if (n == "attn") return with_prefix({id("exp"), id("denom")}, "v_cache");
+  if (n == "hidden") return gated ? std::vector{id("gate"), id("up")} : std::vector{id("gate")};
+  if (n == "attn_out") return {id("attn")};
+  if (n == "ffn_out") return {id("hidden")};
+  if (n == "block_out") return {id("attn"), id("hidden")};
+  if (n == "mid") return {before(p), id("attn_out")};
+  if (n == "out" && serial) return {id("mid"), id("ffn_out")};
+  if (n == "out") {
+    const bool terms =
+        !dumped(id("block_out")) && (dumped(id("attn_out")) || dumped(id("ffn_out")));
+    return terms ? std::vector{before(p), id("attn_out"), id("ffn_out")}
+                 : std::vector{before(p), id("block_out")};
+  }
+  if (n == "logits") return {id("final_norm")};
+  return {};  // embed: of ids alone
+}
+
+Judged Replay::judge(const std::string& id) {
+  const Place place = place_of(id);
+  const auto dumped = dump_.find(id);
+  if (dumped == dump_.end()) throw Error("bounds_c1", fmt::format("the dump has no {}", id));
+  const Carried expected = derived(place);
+  make_exactly(true);
+  const Carried exact = derived(place);
+  make_exactly(false);
+  const Carried& actual = dumped->second;
+  require_shape(id, actual, expected.shape);
+  const Format format = format_at(place);
+  Judged j;
+  Slack slack;
+  double squares = 0.0;
+  std::size_t judged = 0;
+  const std::vector<bool> padding =
+      padding_in_trace(value_row(place.name)->dims, actual.shape, false, pass(place.pass));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!padding.empty() && padding[i]) continue;
+    ++judged;
+    const Number number = expected.number(i);
+    const Interval ends = values(number.interval(), format);
+    const double v = actual.center[i];
+    if (!holds(ends, format, v)) {
+      j.extent.outside = true;
+      j.index = global_index(actual.shape, static_cast<std::int64_t>(i));
+      j.expected = ends;
+      j.actual = v;
+      break;
+    }
+    slack.see(number.interval(), format, v);
+    if (!holds(values(number.likely_interval(), format), format, v)) j.extent.outside_likely = true;
+    j.extent.worst = farther(j.extent.worst, number.worst);
+    j.extent.likely = farther(j.extent.likely, number.likely);
+    j.extent.found = farther(j.extent.found, distance(v, format, exact.center[i]));
+    squares += v * v;
+  }
+  j.slack = slack.slack();
+  j.extent.scale = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(judged, 1)));
+  j.reach = relative(j.extent.worst, j.extent.scale);
+  j.fit = fit_of(j.extent);
+  return j;
+}
+
+Declared Replay::arithmetic(const Place& p) const {
+  Declared by = declared(p);
+  if (!exactly_) return by;
+  if (narrow_storage(by.values)) by.values = Format::f32;
+  by.wire_roundings = 0;
+  return by;
+}
+
+Carried Replay::derived(const Place& p) {
+  const Declared by = arithmetic(p);
+  return made({p, by, declared_way(formula_of(p.name), by)});
+}
+
+std::vector<Replay::Variant> Replay::variants(const std::string& id) {
+  const Place p = place_of(id);
+  const Declared& by = declared(p);
+  const std::string_view formula = formula_of(p.name);
+  const std::vector<Way> ways = ways_of(formula, by);
+  std::vector<Variant> all;
+  if (formula == "sum") {
+    std::vector<Carried> by_way = projected({p, by, ways[0]}, Stage::finished, ways);
+    for (std::size_t w = 0; w < ways.size(); ++w)
+      all.push_back({ways[w].words(), std::move(by_way[w])});
+  } else {
+    for (const Way& way : ways) all.push_back({way.words(), made({p, by, way})});
+  }
+  return all;
+}
+
+Carried Replay::made(const Making& m) {
+  const std::string& name = m.at.name;
+  if (name == "embed") return embedded(m, Stage::finished);
+  if (name == "norm" || name == "norm2" || name == "final_norm") return normed(m);
+  if (name == "q_rot" || name == "k_rot") return rotated(m);
+  if (name == "k_cache" || name == "v_cache") return appended(m.at);
+  if (name == "score") return scores(m, Stage::finished);
+  if (name == "max" || name == "exp" || name == "denom") return softmax(m);
+  if (name == "attn") return mean(m, Stage::finished);
+  if (name == "hidden") return hidden(m);
+  if (name == "out" || name == "mid") return added(m);
+  return projected(m, Stage::finished);
+}
+
+Carried Replay::embedded(const Making& m, Stage stage) const {
+  const Place& p = m.at;
+  const Tensor& table = weights_.at("embed");
+  const auto given = ids_.find(p.pass);
+  const PassPlan& plan = pass(p.pass);
+  if (given == ids_.end() || given->second.shape != Shape{plan.batch(), plan.L})
+    throw Error("bounds_c1", fmt::format("{} has no ids [{},{}]", p.pass, plan.batch(), plan.L));
+  const IntTensor& ids = given->second;
+  const std::size_t E = at(config_.E);
+  const auto factor = static_cast<double>(config_.embed_scale);
+  const Number scale = rounded_if({factor, 0.0, 0.0}, m.way.rounds("scale"), m.by.values);
+  Carried x(Shape{ids.shape[0], ids.shape[1], config_.E});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto id = ids.data[i / E];
+    if (id == kUnknownId) {
+      x.set(i, Number{0.0, kInfinity, kInfinity});
+      continue;
+    }
+    if (id < 0 || id >= config_.V)
+      throw Error("bounds_c1", fmt::format("{} has no token {}", p.pass, id));
+    Number row{static_cast<double>(table.data[at(id) * E + i % E]), 0.0, 0.0};
+    // A lookup adds a row and zeros: what is rounded again on the wire is the same number.
+    if (m.by.wire_roundings > 0) row = rounded_if(row, Rounds::some, m.by.wire);
+    if (stage == Stage::raw) {
+      x.set(i, row);
+      continue;
+    }
+    // The product has no other rounding than the value.
+    const auto radius = [&](double of_row, double of_scale) {
+      return std::abs(row.center) * of_scale + std::abs(scale.center) * of_row + of_row * of_scale;
+    };
+    x.set(i, Number{row.center * scale.center, radius(row.worst, scale.worst),
+                    radius(row.likely, scale.likely)});
+  }
+  return x;
+}
+
+Carried Replay::hidden(const Making& m) {
+  const Carried& gate = fusible(m.at, "gate");
+  const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
+  const Carried* const up = gated ? &fusible(m.at, "up") : nullptr;
+  const Operations by(m.by);
+  Carried y(gate.shape);
+  threads_->for_each((std::ssize(y.center) + 4095) / 4096, [&](std::int64_t part) {
+    const std::size_t first = at(part) * 4096;
+    for (std::size_t i = first; i < std::min(first + 4096, y.size()); ++i) {
+      Number w = activation_forms(config_.ffn, config_.softmax, gate.number(i), by,
+                                  m.way.rounds("inner"), m.by.values);
+      // w is a value of its own.
+      if (gated)
+        w = by.times(rounded_if(as_value(w, m.by), m.way.rounds("act"), m.by.values),
+                     up->number(i));
+      y.set(i, w);
+    }
+  });
+  return y;
+}
+
+Carried Replay::added(const Making& m) {
+  const Place& p = m.at;
+  const bool serial = config_.block == Block::serial;
+  if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return added_terms(m);
+  const Carried& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
+  const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
+  const Carried& y = fusible(p, term);
+  // A sum that nobody saw may have begun with x on one chip, whose partial sum the others add to.
+  const bool open = !exactly_ && torus_ && !is_given(checkpoint_id(p.pass, p.layer, term));
+  const double first = open ? torus_->chips() * m.by.operations.unit : 0.0;
+  Carried sum(x.shape);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const double own = first * std::abs(x.center[i]);
+    sum.set(i, Number{x.center[i] + y.center[i], x.radius[i] + y.radius[i] + own,
+                      x.likely[i] + y.likely[i] + own});
+  }
+  return sum;
+}
+
+/// out of a parallel block whose two terms are values of their own, in every order of additions; or
+/// of one sum of both, where neither is in the dump.
+Carried Replay::added_terms(const Making& m) {
+  const Place& p = m.at;
+  const Carried& x = stream(p);
+  const auto term = [&](const std::string& name) -> Carried {
+    if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
+    const Carried raw = derived({p.pass, p.layer, name});
+    return hull(raw, raw.rounded(m.by.values));
+  };
+  const Carried a = term("attn_out"), f = term("ffn_out");
+  const bool open = !dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) &&
+                    !dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
+  const Carried both = open ? derived({p.pass, p.layer, "block_out"}) : Carried();
+  const Operations by(m.by);
+  Carried sum(x.shape);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const Number of_x = x.number(i), of_a = a.number(i), of_f = f.number(i);
+    const auto added = [&](const Number& one, const Number& two, const Number& last) {
+      return by.plus(rounded_if(by.plus(one, two), m.way.rounds("each"), m.by.values), last);
+    };
+    Number all =
+        hull(added(of_a, of_f, of_x), hull(added(of_x, of_a, of_f), added(of_x, of_f, of_a)));
+    if (open)
+      all = hull(all, by.plus(rounded_if(both.number(i), m.way.rounds("each"), m.by.values), of_x));
+    sum.set(i, all);
+  }
+  return sum;
+}
+
+}  // namespace shardproof::bounds

@@ -1,0 +1,269 @@
+// Replay: rotation, caches and attention.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "golden/bounds/value/replay.h"
+#include "weights/model/registry.h"
+#include "weights/model/softmax.h"
+
+namespace shardproof::bounds {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// A value that is not stored as specified, but that an engine may store all the same.
+void may_be_stored(Carried& y, const Declared& by) {
+  if (!narrow_storage(by.values)) return;
+  for (std::size_t i = 0; i < y.size(); ++i)
+    y.set(i, rounded_if(y.number(i), Rounds::some, by.values));
+}
+
+}  // namespace
+
+Carried Replay::rotated(const Making& m) {
+  const Place& p = m.at;
+  const Carried& x = fusible(p, p.name.substr(0, 1));
+  const Carried cosines = Carried(weights_.at("rope_cos")),
+                sines = Carried(weights_.at("rope_sin"));
+  const PassPlan& plan = pass(p.pass);
+  const std::size_t L = at(x.shape[1]), heads = at(x.shape[2]), Q = at(x.shape[3]);
+  const std::size_t pairs = at(cosines.shape[1]);
+  const Operations by(m.by);
+  const auto keep = [&](const Number& v, std::string_view place) {
+    return rounded_if(v, m.way.rounds(place), m.by.values);
+  };
+  Carried y = x;
+  for (std::size_t n = 0; n < x.size() / Q; ++n) {
+    const std::size_t token = n / heads;
+    const std::size_t row = at(position(plan, token / L, token % L));
+    if (row >= at(cosines.shape[0]))
+      throw Error("bounds_c1", fmt::format("{} has a position beyond the RoPE tables", p.pass));
+    for (std::size_t j = 0; j < pairs; ++j) {
+      const bool half = config_.rope == Rope::half;
+      const std::size_t a = n * Q + (half ? j : 2 * j), b = n * Q + (half ? j + pairs : 2 * j + 1);
+      const Number c = keep(cosines.number(row * pairs + j), "tables");
+      Number s = keep(sines.number(row * pairs + j), "tables");
+      const auto product = [&](std::size_t i, const Number& table) {
+        return keep(by.times(x.number(i), table), "products");
+      };
+      y.set(b, by.plus(product(b, c), product(a, s)));
+      s.center = -s.center;
+      y.set(a, by.plus(product(a, c), product(b, s)));
+    }
+  }
+  return y;
+}
+
+const Carried& Replay::cache_of(const std::string& pass_name, std::int64_t layer,
+                                std::string_view cache) {
+  const std::string id = checkpoint_id(pass_name, layer, cache);
+  if (!forgotten_.contains(pass_name) || dump_.contains(id) || known_.contains(id))
+    return operand({pass_name, layer, ""}, cache);
+  const ValueRow& row = *value_row(cache);
+  Carried unknown(shape_of(row.dims, config_, extents_of(pass(pass_name), row)));
+  unknown.radius.assign(unknown.size(), kInfinity);
+  unknown.likely = unknown.radius;
+  return known_[id] = std::move(unknown);
+}
+
+Carried Replay::appended(const Place& p) {
+  const PassPlan& plan = pass(p.pass);
+  const bool keys = p.name == "k_cache";
+  const Carried& added = operand(p, !keys ? "v" : rotates(config_) ? "k_rot" : "k");
+  const std::size_t B = at(added.shape[0]), L = at(added.shape[1]);
+  const std::size_t head = at(config_.K * config_.Q);
+  Carried before;
+  if (!plan.previous.empty()) before = cache_of(plan.previous, p.layer, p.name);
+  const std::size_t old = before.size() == 0 ? 0 : at(before.shape[1]);
+  const std::size_t M = old + L;
+  Carried y(Shape{added.shape[0], static_cast<std::int64_t>(M), config_.K, config_.Q});
+  for (std::size_t b = 0; b < B; ++b) {
+    const auto copy = [&](const Carried& from, std::size_t row, std::size_t slot) {
+      for (std::size_t i = 0; i < head; ++i)
+        y.set((b * M + slot) * head + i, from.number(row * head + i));
+    };
+    for (std::size_t m = 0; m < old; ++m) copy(before, b * old + m, m);
+    const std::size_t tokens = std::min(L, at(rows_of(plan, b).tokens));
+    for (std::size_t l = 0; l < tokens; ++l)  // padding is not cached
+      if (const std::size_t slot = at(position(plan, b, l) - plan.prefix.length); slot < M)
+        copy(added, b * L + l, slot);
+  }
+  return y;
+}
+
+Carried Replay::read(const Place& p, std::string_view cache) {
+  const Carried& own = operand(p, cache);
+  const PassPlan& plan = pass(p.pass);
+  const PassPlan* const filled = prefix_of(plan);
+  if (filled == nullptr) return own;
+  const Carried& prefix = cache_of(filled->name, p.layer, cache);
+  const std::int64_t B = own.shape[0], P = plan.prefix.length;
+  const std::size_t head = at(own.shape[2] * own.shape[3]);
+  const std::size_t of_prefix = at(P) * head, of_row = at(own.shape[1]) * head;
+  Carried y(Shape{B, P + own.shape[1], own.shape[2], own.shape[3]});
+  for (std::int64_t b = 0; b < B; ++b) {
+    const auto copy = [&](const Carried& from, std::size_t begin, std::size_t count,
+                          std::size_t to) {
+      for (std::size_t i = 0; i < count; ++i) y.set(to + i, from.number(begin + i));
+    };
+    const std::size_t begin = at(b) * (of_prefix + of_row);
+    copy(prefix, at(plan.prefix.of_row(b, B)) * of_prefix, of_prefix, begin);
+    copy(own, at(b) * of_row, of_row, begin + of_prefix);
+  }
+  return y;
+}
+
+Number Replay::score(const Making& m, const CarriedSum& sum, std::size_t head, std::int64_t key,
+                     std::int64_t query, Rounds qk) const {
+  const Operations by(m.by);
+  Number s = rounded_if(as_value(sum.value(m.by), m.by), qk, m.by.values);
+  // The scale's root and reciprocal.
+  Number scale = by.constant(scale_of_scores(config_.softmax, static_cast<double>(config_.Q)));
+  scale.worst *= 2, scale.likely *= 2;
+  s = by.times(s, scale);
+  if (config_.rope != Rope::alibi) return s;
+  const auto slope = static_cast<double>(weights_.at("alibi_slopes").data[head]);
+  const Number back{static_cast<double>(key) - static_cast<double>(query), 0.0, 0.0};
+  return by.plus(s, by.times({slope, 0.0, 0.0}, back));
+}
+
+Carried Replay::scores(const Making& m, Stage stage) {
+  const Place& p = m.at;
+  const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");
+  const Carried k = read(p, "k_cache");
+  const PassPlan& plan = pass(p.pass);
+  const std::size_t L = at(q.shape[1]), H = at(q.shape[2]), Q = at(q.shape[3]);
+  const std::size_t M = at(k.shape[1]), K = at(k.shape[2]);
+  Carried y(Shape{q.shape[0], q.shape[1], q.shape[2], k.shape[1]});
+  for (std::size_t n = 0; n < q.size() / Q; ++n) {
+    const std::size_t b = n / H / L, h = n % H;
+    const std::int64_t t = position(plan, b, n / H % L);
+    for (std::size_t j = 0; j < std::min(M, visible(plan, b, n / H % L)); ++j) {
+      CarriedSum sum;
+      const std::size_t key = ((b * M + j) * K + h * K / H) * Q;
+      for (std::size_t c = 0; c < Q; ++c) sum.add(q.number(n * Q + c), k.number(key + c));
+      y.set(n * M + j, stage == Stage::raw
+                           ? sum.value(m.by)
+                           : score(m, sum, h, static_cast<std::int64_t>(j), t, m.way.rounds("qk")));
+    }
+  }
+  if (stage == Stage::finished) may_be_stored(y, m.by);
+  return y;
+}
+
+Carried Replay::softmax(const Making& m) {
+  const Place& p = m.at;
+  const PassPlan& plan = pass(p.pass);
+  const Carried& s = operand(p, "score");
+  const std::size_t L = at(s.shape[1]), H = at(s.shape[2]), M = at(s.shape[3]);
+  const bool exponentials = p.name == "exp";
+  Carried y(exponentials ? s.shape : Shape{s.shape[0], s.shape[1], s.shape[2]});
+  const Carried* const top = exponentials ? &operand(p, "max") : nullptr;
+  const Carried* const e = p.name == "denom" ? &operand(p, "exp") : nullptr;
+  const Operations by(m.by);
+  for (std::size_t n = 0; n < s.size() / std::max<std::size_t>(M, 1); ++n) {
+    const std::size_t seen = std::min(M, visible(plan, n / H / L, n / H % L));
+    const std::size_t row = n * M;
+    if (p.name == "max") {
+      const auto most = [&](const std::vector<double>& of) {
+        return *std::max_element(of.begin() + static_cast<std::ptrdiff_t>(row),
+                                 of.begin() + static_cast<std::ptrdiff_t>(row + seen));
+      };
+      y.set(n, Number{most(s.center), most(s.radius), most(s.likely)});
+    } else if (exponentials) {
+      for (std::size_t j = 0; j < seen; ++j)
+        y.set(row + j, exponential_forms(config_.softmax, s.number(row + j), top->number(n), by,
+                                         Operations::of_values(m.by), m.way.rounds("difference"),
+                                         m.by.values));
+    } else {
+      CarriedSum sum;
+      for (std::size_t j = 0; j < seen; ++j) sum.add(e->number(row + j), {1.0, 0.0, 0.0});
+      y.set(n, sum.value(m.by));
+    }
+  }
+  may_be_stored(y, m.by);
+  return y;
+}
+
+Carried Replay::expected_probs(const std::string& pass_name, std::int64_t layer) {
+  const Place p{pass_name, layer, "denom"};
+  const Carried& e = operand(p, "exp");
+  const Carried& Z = operand(p, "denom");
+  const Declared d = arithmetic({pass_name, layer, "probs"});
+  const Operations by(d);
+  const std::size_t M = at(e.shape[3]);
+  Carried y(e.shape);
+  for (std::size_t i = 0; i < y.size(); ++i)
+    if (e.center[i] != 0 || e.radius[i] != 0) y.set(i, by.over(e.number(i), Z.number(i / M)));
+  may_be_stored(y, d);
+  return y;
+}
+
+Replay::Making Replay::with_parts_of_keys(const Making& making) const {
+  Making m = making;
+  const std::string caches[] = {"k_cache", "v_cache", "score", "exp"};
+  int chips = 1;
+  for (const std::string& name : caches)
+    if (const auto axes = axes_that_cut(m.at, name, "M"))
+      chips = std::max(chips, torus_->size(*axes));
+  if (chips > 1 && narrow_storage(m.by.values) && m.by.wire_roundings == 0) {
+    m.by.wire = m.by.values;
+    m.by.wire_roundings = chips;
+  }
+  return m;
+}
+
+Carried Replay::mean(const Making& making, Stage stage) {
+  const Making m = with_parts_of_keys(making);
+  const Place& p = m.at;
+  const auto in_dump = [&](std::string_view name) {
+    const std::string id = checkpoint_id(p.pass, p.layer, name);
+    return is_given(id);
+  };
+  // As others have it: of the quotients, where the dump has them and not what they are made of; of
+  // queries and keys, where it has nothing that is made of these.
+  const bool raw = stage == Stage::raw;
+  const auto quotients = !raw && !in_dump("exp")
+                             ? dump_.find(fmt::format("{}.layer{}.probs", p.pass, p.layer))
+                             : dump_.end();
+  const bool of_quotients = quotients != dump_.end();
+  if (!raw && !of_quotients && !in_dump("exp") && !in_dump("score")) return attended(m);
+  const Carried& e = of_quotients ? quotients->second : operand(p, "exp");
+  const Carried* const Z = of_quotients || raw ? nullptr : &operand(p, "denom");
+  const Carried v = read(p, "v_cache");
+  const PassPlan& plan = pass(p.pass);
+  const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
+  const std::size_t K = at(v.shape[2]), Q = at(v.shape[3]);
+  const Operations by(m.by);
+  Carried y(Shape{e.shape[0], e.shape[1], e.shape[2], v.shape[3]});
+  const auto averaged = [&](std::size_t n, std::size_t c, const auto& weight_of) {
+    const std::size_t b = n / H / L, h = n % H;
+    CarriedSum sum;
+    for (std::size_t j = 0; j < std::min(M, visible(plan, b, n / H % L)); ++j)
+      sum.add(weight_of(n * M + j), v.number(((b * M + j) * K + h * K / H) * Q + c));
+    return sum.value(m.by);
+  };
+  for (std::size_t n = 0; n < y.size() / Q; ++n)
+    for (std::size_t c = 0; c < Q; ++c) {
+      if (Z == nullptr) {
+        y.set(n * Q + c, averaged(n, c, [&](std::size_t i) { return e.number(i); }));
+        continue;
+      }
+      Number a = averaged(n, c, [&](std::size_t i) {
+        return rounded_if(e.number(i), m.way.rounds("exp"), m.by.values);
+      });
+      a = by.over(as_value(a, m.by), Z->number(n));
+      if (const Rounds probs = m.way.rounds("probs"); probs != Rounds::none) {
+        const Number other = averaged(n, c, [&](std::size_t i) {
+          return stored(by.over(e.number(i), Z->number(n)), m.by.values);
+        });
+        a = probs == Rounds::each ? other : hull(a, other);
+      }
+      y.set(n * Q + c, a);
+    }
+  return y;
+}
+
+}  // namespace shardproof::bounds

@@ -1,0 +1,366 @@
+// Replay: products with matrices, and how they are cut over chips.
+#include <algorithm>
+#include <cmath>
+
+#include "golden/bounds/value/reduction.h"
+#include "golden/bounds/value/replay.h"
+#include "weights/model/registry.h"
+#include "weights/model/softmax.h"
+
+namespace shardproof::bounds {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// The matrices, biases and inputs of a projection, and the letters that it contracts.
+struct Projection {
+  std::vector<std::pair<std::string, std::string>> terms;  // operand, matrix
+  std::vector<std::string> biases;
+  std::vector<std::string> letters;  // of each term
+};
+
+Projection projection_of(std::string_view name, const ModelConfig& c) {
+  if (name == "logits")
+    return {{{"final_norm", c.tied ? "embed" : "unembed"}}, {"unembed_bias"}, {"E"}};
+  if (name == "q") return {{{"norm", "wq"}}, {"bq"}, {"E"}};
+  if (name == "k") return {{{"norm", "wk"}}, {"bk"}, {"E"}};
+  if (name == "v") return {{{"norm", "wv"}}, {"bv"}, {"E"}};
+  const std::string n = c.block == Block::serial ? "norm2" : "norm";
+  if (name == "gate") return {{{n, "w_gate"}}, {"b_gate"}, {"E"}};
+  if (name == "up") return {{{n, "w_up"}}, {"b_up"}, {"E"}};
+  if (name == "attn_out") return {{{"attn", "wo"}}, {"bo"}, {"HQ"}};
+  if (name == "ffn_out") return {{{"hidden", "w_out"}}, {"b_out"}, {"F"}};
+  return {{{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"}, {"HQ", "F"}};  // block_out
+}
+
+/// Of each contracted index of an operand cut so, which block over `axes` it is in, by the chips'
+/// coordinates on these in their own order.
+std::vector<int> chips_of(const Layout& layout, const std::string& letters, const Shape& extents,
+                          const Axes& axes, const Torus& torus) {
+  std::vector<int> chips(at(element_count(extents)));
+  for (std::size_t k = 0; k < chips.size(); ++k) {
+    auto rest = static_cast<std::int64_t>(k);
+    std::map<Axis, int> coordinates;
+    for (std::size_t d = letters.size(); d-- > 0; rest /= extents[d]) {
+      const Axes of = layout.axes(letters[d]);
+      const std::int64_t index = rest % extents[d];
+      auto block = static_cast<int>(index / (extents[d] / torus.size(of)));
+      std::vector<Axis> order(of.begin(), of.end());
+      for (std::size_t a = order.size(); a-- > 0; block /= torus.size(order[a]))
+        coordinates[order[a]] = block % torus.size(order[a]);
+    }
+    for (const Axis a : axes) chips[k] = chips[k] * torus.size(a) + coordinates[a];
+  }
+  return chips;
+}
+
+/// Sums of chips over some of their axes alone, those over the others added up.
+struct Grouped {
+  std::vector<int> extents;
+  Sums sums;  ///< `terms` of each chip
+};
+Grouped group(const Sums& sums, const std::vector<int>& extents, std::size_t terms, unsigned some) {
+  Grouped of;
+  std::size_t chips = 1;
+  for (std::size_t d = 0; d < extents.size(); ++d)
+    if ((some >> d & 1U) != 0) {
+      of.extents.push_back(extents[d]);
+      chips *= at(extents[d]);
+    }
+  std::vector<std::vector<Sums>> parts(chips, std::vector<Sums>(terms));
+  for (std::size_t chip = 0; chip < sums.size() / terms; ++chip) {
+    std::size_t rest = chip, place = 0, stride = 1;
+    for (std::size_t d = extents.size(); d-- > 0; rest /= at(extents[d]))
+      if ((some >> d & 1U) != 0) {
+        place += rest % at(extents[d]) * stride;
+        stride *= at(extents[d]);
+      }
+    for (std::size_t t = 0; t < terms; ++t) parts[place][t].push_back(sums[chip * terms + t]);
+  }
+  for (const auto& of_chip : parts)
+    for (const Sums& of_term : of_chip) of.sums.push_back(total(of_term));
+  return of;
+}
+
+}  // namespace
+
+int Replay::Product::chips() const {
+  int n = 1;
+  for (const int extent : extents) n *= extent;
+  return n;
+}
+
+/// The axes that cut an operand's contracted dims, in the order x, y, z; nothing where no layout of
+/// it is declared.
+std::optional<Axes> Replay::axes_that_cut(const Place& p, const std::string& operand,
+                                          const std::string& letters) const {
+  const auto found = layouts_.find(checkpoint_id(p.pass, p.layer, operand));
+  if (!torus_ || found == layouts_.end()) return std::nullopt;
+  Axes of;
+  for (const char letter : letters)
+    for (const Axis a : found->second.axes(letter))
+      if (torus_->size(a) > 1) of = of.with(a);
+  return of.sorted();
+}
+
+/// Which chips have which products, where all terms are cut over the same axes.
+void Replay::cut(const Place& p, Product& product, const std::vector<std::string>& operands,
+                 const std::vector<std::string>& letters, const Declared& by) const {
+  std::optional<Axes> over;
+  bool same = true;
+  for (std::size_t t = 0; t < operands.size(); ++t) {
+    const std::optional<Axes> of = axes_that_cut(p, operands[t], letters[t]);
+    same = same && of && (!over || *over == *of);
+    over = of;
+  }
+  if (!same || !over || over->empty()) return;
+  std::int64_t longest = 0;
+  for (std::size_t t = 0; t < operands.size(); ++t) {
+    const Layout& layout = layouts_.at(checkpoint_id(p.pass, p.layer, operands[t]));
+    Shape extents;
+    for (const char letter : letters[t]) {
+      extents.push_back(shape_of(std::string(1, letter), config_)[0]);
+      if (extents.back() % torus_->size(layout.axes(letter)) != 0) return;
+    }
+    product.terms[t].chip = chips_of(layout, letters[t], extents, *over, *torus_);
+    longest += static_cast<std::int64_t>(product.terms[t].width) / torus_->size(*over);
+  }
+  product.axes = *over;
+  for (const Axis a : *over) product.extents.push_back(torus_->size(a));
+  product.depth = {longest + product.chips() - 1 + by.folded, false};
+}
+
+Replay::Product Replay::product_of(const Place& p, const Declared& by) {
+  const Projection of = projection_of(p.name, config_);
+  Product product;
+  std::vector<std::string> operands;
+  const bool logits = p.name == "logits";
+  for (const auto& [input, name] : of.terms) {
+    const Carried& x = operand(logits ? Place{p.pass, 0, ""} : p, input);
+    const Tensor& w = matrix(p.layer, name);
+    const std::size_t rows = at(x.shape[0] * x.shape[1]);
+    product.terms.push_back({&x, &w.data, x.size() / std::max<std::size_t>(rows, 1), logits});
+    product.columns = w.data.size() / product.terms.back().width;
+    operands.push_back(input);
+    if (!product.rows.empty()) continue;
+    for (std::size_t row = 0; row < rows; ++row) product.rows.push_back(row);
+  }
+  if (logits) {  // of a row without a token any place will do
+    const std::size_t L = at(product.terms[0].x->shape[1]);
+    product.rows.clear();
+    for (const PassRows& group : pass(p.pass).rows)
+      for (std::int64_t r = 0; r < group.rows; ++r)
+        product.rows.push_back(product.rows.size() * L +
+                               at(std::max<std::int64_t>(group.tokens - 1, 0)));
+  }
+  cut(p, product, operands, of.letters, by);
+  return product;
+}
+
+void Replay::split(Product& product, const Declared& by, bool of_chips) const {
+  product.of_chips = of_chips && product.chips() > 1;
+  const std::size_t terms = product.terms.size();
+  product.split_terms = terms > 1 && narrow_storage(by.values) ? static_cast<int>(terms) : 1;
+  for (std::size_t t = 0; t < terms; ++t) {
+    std::vector<int>& chip = product.terms[t].chip;
+    if (!product.of_chips) chip.clear();
+    if (product.split_terms == 1) continue;
+    if (chip.empty()) chip.assign(product.terms[t].width, 0);
+    for (int& c : chip) c = c * product.split_terms + static_cast<int>(t);
+  }
+}
+
+Number Replay::partial(const Product& product, std::span<const Sum> terms, const Declared& by,
+                       Rounds rounds) const {
+  const Number whole = bound(total({terms.begin(), terms.end()}), by);
+  if (product.split_terms == 1) return whole;
+  const Operations operations(by);
+  const auto term = [&](std::size_t t) {
+    return rounded_if(bound(terms[t], by), rounds, by.values);
+  };
+  return hull(whole, operations.plus(term(0), term(1)));
+}
+
+/// The S of one element: of partial sums by the reductions that are open, where they are sent with
+/// fewer digits.
+Number Replay::summed(const Product& product, const Sums& sums, const Declared& by,
+                      const Epilogue& epilogue) const {
+  const auto followed = [&](const Number& partial, bool first) {
+    return epilogue ? epilogue(partial, first) : partial;
+  };
+  Declared unsent = by;
+  unsent.wire_roundings = 0;
+  const Sum all = total(sums);
+  const bool sent = by.wire_roundings > 0;
+  if (sent && !product.of_chips) return bound(all, by);
+  const Number whole = bound(all, unsent, product.depth);
+  const auto terms = static_cast<std::size_t>(product.split_terms);
+  const auto of_chip = [&](std::size_t chip) {
+    return partial(product, std::span(sums).subspan(chip * terms, terms), unsent, Rounds::some);
+  };
+  if (!product.of_chips) return terms == 1 ? whole : hull(whole, of_chip(0));
+  // Over some of the axes an operand may have been gathered before.
+  Number all_ways = followed(whole, true);
+  for (unsigned some = 1; some < 1U << product.extents.size(); ++some) {
+    const Grouped grouped = group(sums, product.extents, terms, some);
+    Partials partials{grouped.extents, {}};
+    for (std::size_t chip = 0; chip < grouped.sums.size() / terms; ++chip)
+      partials.numbers.push_back(
+          followed(partial(product, std::span(grouped.sums).subspan(chip * terms, terms), unsent,
+                           Rounds::some),
+                   chip == 0));
+    all_ways = hull(all_ways, reduced(partials, by, sent ? by.wire : by.values));
+  }
+  return all_ways;
+}
+
+Carried Replay::projected(const Making& m, Stage stage) {
+  return std::move(projected(m, stage, {m.way})[0]);
+}
+
+std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::vector<Way>& ways) {
+  const Place& p = m.at;
+  const Projection of = projection_of(p.name, config_);
+  Product product = product_of(p, m.by);
+  // Of sums that are kept with fewer digits than what is sent no order is known.
+  split(product, m.by,
+        m.by.reduction != Reduction::any && !narrow_storage(m.by.sums) &&
+            (m.by.wire_roundings > 0 || narrow_storage(m.by.values)));
+  const bool logits = p.name == "logits";
+  const WeightRow* const scale_row = weights_.kept() == WeightType::int8 && !logits
+                                         ? scale_of(config_, of.terms[0].second)
+                                         : nullptr;
+  const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
+  const auto logit_scale = static_cast<double>(logits ? scale_of_logits(config_) : 1.0F);
+  std::vector<Carried> biases;
+  for (const std::string& bias : of.biases)
+    if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
+  const Carried& x = *product.terms[0].x;
+  std::vector<Carried> by_way(
+      ways.size(),
+      Carried(logits ? Shape{x.shape[0], config_.V}
+                     : shape_of(value_row(p.name)->dims, config_, {x.shape[0], x.shape[1], 0})));
+  std::vector<Rounds> rounds;
+  for (const Way& way : ways) rounds.push_back(way.rounds("s"));
+  const Operations by(m.by);
+  // Whether something follows S, which then is a value of its own.
+  const bool scaled = stage != Stage::raw && (scale_row != nullptr || logits);
+  each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
+           [&](std::size_t row, std::size_t c, const Sums& sums) {
+             const double scale = !scaled ? 1.0 : logits ? logit_scale : scales.center[c];
+             const Number sum = summed(product, sums, m.by);
+             // A chip may scale its partial sum, and the first one add the biases, before it is
+             // sent.
+             std::optional<Number> sent;
+             if (product.of_chips && (scaled || !biases.empty()))
+               sent = summed(product, sums, m.by, [&](Number part, bool first) {
+                 if (scaled) part = by.times(part, {scale, 0.0, 0.0});
+                 for (const Carried& bias : biases)
+                   if (first) part = by.plus(part, bias.number(c));
+                 return part;
+               });
+             for (std::size_t w = 0; w < ways.size(); ++w) {
+               Number v = sum;
+               const auto follow = [&] {
+                 v = rounded_if(as_value(v, m.by), rounds[w], m.by.values);
+               };
+               if (scaled) {
+                 follow();
+                 v = by.times(v, {scale, 0.0, 0.0});
+               }
+               for (const Carried& bias : biases) {
+                 follow();
+                 v = by.plus(v, bias.number(c));
+               }
+               if (sent) v = hull(v, *sent);
+               by_way[w].set(row * product.columns + c, v);
+             }
+           });
+  // Unstored values may be stored all the same.
+  if (logits && stage == Stage::finished && narrow_storage(m.by.values))
+    for (Carried& y : by_way)
+      for (std::size_t i = 0; i < y.size(); ++i)
+        y.set(i, rounded_if(y.number(i), Rounds::some, m.by.values));
+  return by_way;
+}
+
+std::optional<std::vector<Carried>> Replay::expected_partials(const std::string& id,
+                                                              const Axes& axes) {
+  const Place p = place_of(id);
+  const ValueRow* const row = value_row(p.name);
+  if (row == nullptr || (!row->acc && p.name != "logits")) return std::nullopt;
+  Declared by = arithmetic(p);
+  Product product = product_of(p, by);
+  unsigned some = 0;
+  int place = 0, found = 0;
+  for (const Axis a : product.axes) {
+    if (axes.has(a)) some |= 1U << place, ++found;
+    ++place;
+  }
+  if (some == 0 || found != axes.size()) return std::nullopt;
+  split(product, by, true);
+  const auto terms = static_cast<std::size_t>(product.split_terms);
+  const Carried& x = *product.terms[0].x;
+  const Shape shape = p.name == "logits"
+                          ? Shape{x.shape[0], config_.V}
+                          : shape_of(row->dims, config_, {x.shape[0], x.shape[1], 0});
+  by.wire_roundings = 0;
+  std::vector<Carried> parts(at(torus_->size(axes)), Carried(shape));
+  each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
+           [&](std::size_t r, std::size_t c, const Sums& sums) {
+             const Grouped grouped = group(sums, product.extents, terms, some);
+             for (std::size_t chip = 0; chip < parts.size(); ++chip)
+               parts[chip].set(
+                   r * product.columns + c,
+                   partial(product, std::span(grouped.sums).subspan(chip * terms, terms), by,
+                           Rounds::some));
+           });
+  return parts;
+}
+
+std::optional<std::vector<std::pair<double, double>>> Replay::products(const std::string& id,
+                                                                       std::size_t element) {
+  const Place p = place_of(id);
+  const ValueRow* const value = value_row(p.name);
+  if (value == nullptr || (!value->acc && p.name != "logits")) return std::nullopt;
+  const Product product = product_of(p, declared(p));
+  const std::size_t row = product.rows.at(element / product.columns);
+  const std::size_t column = element % product.columns;
+  std::vector<std::pair<double, double>> factors;
+  for (const MatrixTerm& term : product.terms)
+    for (std::size_t k = 0; k < term.width; ++k) {
+      const Number a = term.x->number(row * term.width + k);
+      if (a.worst != 0) return std::nullopt;
+      factors.emplace_back(
+          a.center,
+          static_cast<double>(
+              (*term.matrix)[term.table ? column * term.width + k : k * product.columns + column]));
+    }
+  return factors;
+}
+
+std::optional<Carried> Replay::expected_raw(const std::string& id) {
+  const Place p = place_of(id);
+  const ValueRow* const row = value_row(p.name);
+  if (row == nullptr || !row->contraction) return std::nullopt;
+  const Declared by = arithmetic(p);
+  const Making m{p, by, declared_way(formula_of(p.name), by)};
+  if (p.name == "embed") return embedded(m, Stage::raw);
+  if (p.name == "score") return scores(m, Stage::raw);
+  if (p.name == "attn") return mean(m, Stage::raw);
+  if (row->acc || p.name == "logits") return projected(m, Stage::raw);
+  return made(m);  // denom: nothing follows its sum
+}
+
+std::optional<Carried> Replay::expected_scaled(const std::string& id) {
+  const Place p = place_of(id);
+  const Declared by = arithmetic(p);
+  const Making m{p, by, declared_way(formula_of(p.name), by)};
+  if (p.name == "logits") return projected(m, Stage::scaled);
+  if (!value_row(p.name)->acc || weights_.kept() != WeightType::int8) return std::nullopt;
+  if (scale_of(config_, projection_of(p.name, config_).terms[0].second) == nullptr)
+    return std::nullopt;
+  return projected(m, Stage::scaled);
+}
+
+}  // namespace shardproof::bounds

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "weights/base/error.h"
+
+namespace shardproof::corpus {
+
+/// 64 hexadecimal digits.
+std::string sha256(std::string_view bytes);
+/// Of a file. Throws Error("corpus_open", ...) where it cannot be read.
+std::string sha256_of(const std::filesystem::path& path);
+
+}  // namespace shardproof::corpus

@@ -1,0 +1,44 @@
+#include "golden/diagnosis/detail/fit.h"
+
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace shardproof::diagnosis {
+
+std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<double>>& rows,
+                                              const std::vector<double>& right) {
+  if (rows.empty() || rows.size() < rows[0].size()) return std::nullopt;
+  const std::size_t n = rows[0].size();
+  // Normal equations: a weight is off by far less than one half unless the rows nearly repeat, and
+  // what is predicted with it is judged as everything else.
+  std::vector<std::vector<double>> a;
+  for (std::size_t i = 0; i < n; ++i) a.emplace_back(n + 1, 0.0);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) a[i][j] += rows[r][i] * rows[r][j];
+      a[i][n] += rows[r][i] * right[r];
+    }
+  for (std::size_t i = 0; i < n; ++i) {
+    std::size_t pivot = i;
+    for (std::size_t j = i + 1; j < n; ++j)
+      if (std::abs(a[j][i]) > std::abs(a[pivot][i])) pivot = j;
+    std::swap(a[i], a[pivot]);
+    if (!(std::abs(a[i][i]) > 0)) return std::nullopt;
+    for (std::size_t j = 0; j < n; ++j) {
+      if (j == i) continue;
+      const double factor = a[j][i] / a[i][i];
+      for (std::size_t k = i; k <= n; ++k) a[j][k] -= factor * a[i][k];
+    }
+  }
+  std::vector<int> weights;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double w = a[i][n] / a[i][i];
+    // No torus has more chips.
+    if (!(std::abs(w) <= 4096)) return std::nullopt;
+    weights.push_back(static_cast<int>(std::lround(w)));
+  }
+  return weights;
+}
+
+}  // namespace shardproof::diagnosis

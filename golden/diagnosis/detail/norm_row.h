@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "golden/diagnosis/detail/question.h"
+
+namespace shardproof::diagnosis {
+
+/// A norm, element by element, with statistics that one may choose.
+class NormRow {
+ public:
+  explicit NormRow(const Question& question);
+
+  struct Statistics {
+    bounds::Evaluated mu, ss;
+    double extent = 0.0;  ///< what sums are divided by
+  };
+  /// Of the channels of a row for which `part` says so.
+  Statistics statistics(std::size_t row, const std::function<bool(std::size_t)>& part,
+                        double extent) const;
+  bounds::Evaluated at(std::size_t global, const Statistics& statistics) const;
+
+ private:
+  const Question* q_;
+  std::size_t E_;
+  const bounds::Carried* x_;
+  const Tensor *gain_, *bias_;
+  bool centered_;
+};
+
+}  // namespace shardproof::diagnosis

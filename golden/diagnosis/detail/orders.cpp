@@ -1,0 +1,97 @@
+#include "golden/diagnosis/detail/orders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "golden/diagnosis/detail/chips.h"
+
+namespace shardproof::diagnosis {
+
+std::vector<Order> orders(int n) {
+  std::vector<Order> all{
+      {"reversed", [](int, int p, int m, int) { return m - 1 - p; }},
+      {"with the ring's sign changed", [](int, int p, int m, int) { return (m - p) % m; }}};
+  for (int k = 1; k < n; ++k)
+    all.push_back({fmt::format("rotated by {}", k <= n / 2 ? k : k - n),
+                   [](int, int p, int m, int by) { return (p + by) % m; }, k});
+  return all;
+}
+
+bool is_permutation(const std::vector<int>& held) {
+  return std::set<int>(held.begin(), held.end()).size() == held.size();
+}
+
+std::vector<Exchange> exchanges(const Question& q, const Axes& list, bool gathered,
+                                bool order_alone) {
+  const Torus& torus = q.torus();
+  const int n = torus.size(list);
+  std::vector<int> own(static_cast<std::size_t>(n));
+  std::iota(own.begin(), own.end(), 0);
+  std::vector<Exchange> all;
+  const auto add = [&](std::string_view fault, std::string words, const Axes& axes, int parameters,
+                       std::vector<int> held) {
+    if (held != own)
+      all.push_back(
+          {fault, std::move(words), axes.sorted().to_string(), parameters, std::move(held)});
+  };
+  const auto each = [&](auto&& of) {
+    std::vector<int> held;
+    for (const int r : own) held.push_back(of(r));
+    return held;
+  };
+  for (const Axes& other : q.lists()) {
+    if (other.sorted() != list.sorted()) continue;
+    Axes moved;
+    for (int i = 0; i < list.size(); ++i)
+      if (*(other.begin() + i) != *(list.begin() + i)) moved = moved.with(*(list.begin() + i));
+    add("axes in another order",
+        fmt::format("cut over {} in place of {}", other.to_string(), list.to_string()), moved,
+        moved.size(),
+        each([&](int r) { return torus.block(with_block(torus, 0, list, r), other); }));
+  }
+  if (order_alone) return all;
+  for (const Order& order : orders(n))
+    add("chunks in another order",
+        fmt::format("the blocks over {} are {}", list.to_string(), order.words), list,
+        list.size() * 100 + order.k, each([&](int r) { return order.index(0, r, n, order.k); }));
+  for (const int from : own) {
+    add("another chip's block",
+        fmt::format("along {} all chips have block {}", words_of(list), from), list,
+        list.size() * 1000 + from, each([&](int) { return from; }));
+    for (const int r : own) {
+      Axes apart;
+      const int here = with_block(torus, 0, list, r), there = with_block(torus, 0, list, from);
+      for (const Axis a : list)
+        if (torus.coordinate(here, a) != torus.coordinate(there, a)) apart = apart.with(a);
+      if (gathered) apart = list;
+      std::vector<int> held = own;
+      held[static_cast<std::size_t>(r)] = from;
+      add("another chip's block",
+          fmt::format("over {} block {} is in the place of block {}", list.to_string(), from, r),
+          apart, list.size() * 1000 + 100 + (from + n - r) % n, std::move(held));
+    }
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, std::vector<int>>> head_orders(int heads) {
+  std::vector<std::pair<std::string, std::vector<int>>> all;
+  const auto add = [&](std::string words, auto&& of) {
+    std::vector<int> held;
+    for (int h = 0; h < heads; ++h) held.push_back(of(h));
+    all.emplace_back(std::move(words), std::move(held));
+  };
+  add("reversed", [heads](int h) { return heads - 1 - h; });
+  for (int k = 1; k < heads; ++k)
+    add(fmt::format("rotated by {}", k), [heads, k](int h) { return (h + k) % heads; });
+  for (int g = 2; g < heads; ++g)
+    if (heads % g == 0)
+      add(fmt::format("numbered across {} groups", g),
+          [heads, g](int h) { return h % g * (heads / g) + h / g; });
+  return all;
+}
+
+}  // namespace shardproof::diagnosis

@@ -1,0 +1,144 @@
+#include "golden/diagnosis/detail/what_if.h"
+
+#include <cmath>
+#include <map>
+
+#include "weights/model/registry.h"
+
+namespace shardproof::diagnosis {
+
+void consider_change(const Question& q, Search& search, Candidate candidate,
+                     const Question::Change& change) {
+  if (!search.wants(candidate)) return;
+  try {
+    candidate.at = q.logical(q.under(change));
+  } catch (const Error& e) {
+    if (e.label() != "bounds_c1" && e.label() != "weights_name") throw;
+    return;
+  }
+  search.consider(std::move(candidate));
+}
+
+void consider_places(const Question& q, Search& search, Candidate candidate,
+                     std::function<std::size_t(std::size_t)> from) {
+  candidate.at =
+      q.logical([&q, from = std::move(from)](std::size_t g) { return q.expected_at(from(g)); });
+  search.consider(std::move(candidate));
+}
+
+std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t end,
+                              const std::function<std::int64_t(std::int64_t start)>& start) {
+  const PassPlan was = pass;
+  for (PassRows& rows : pass.rows) {
+    rows.start = start(rows.start);
+    if (rows.start < least || rows.start + pass.L > end) return std::nullopt;
+  }
+  if (pass == was) return std::nullopt;
+  return pass;
+}
+
+bounds::Carried scaled(const bounds::Carried& value, double factor, const bounds::Declared& by) {
+  bounds::Carried y = value;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double center = y.center[i] * factor;
+    const double rounded =
+        (4 * by.operations.unit + bounds::unit_of(by.sums) + 0x1p-50) * std::abs(center);
+    y.set(i, bounds::Number{center, y.radius[i] * std::abs(factor) + rounded,
+                            y.likely[i] * std::abs(factor) + rounded});
+  }
+  return y;
+}
+
+namespace {
+
+bool holds(const Question& q, const std::string& id, const bounds::Carried& actual,
+           const bounds::Carried& expected) {
+  const bounds::Replay::Place place = q.replay().place_of(id);
+  const bounds::Format format = q.replay().format_at(place);
+  const std::vector<bool> padding = q.unspoken(place, actual.shape);
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    if ((padding.empty() || !padding[i]) &&
+        !bounds::holds(bounds::values(expected.at(i), format), format, actual.center[i]))
+      return false;
+  return true;
+}
+
+/// What attention is made of, as one is made of another.
+const std::string kAttention[] = {"q",     "k",   "v",   "q_rot", "k_rot", "k_cache",  "v_cache",
+                                  "score", "max", "exp", "denom", "attn",  "attn_out", "block_out"};
+
+/// One layer's values in the model's order.
+class InModelsOrder {
+ public:
+  InModelsOrder(const Question& q, const Places& places, std::int64_t layer)
+      : q_(q), places_(places), layer_(layer), replay_(q.replay().weights(), q.replay()) {
+    const PassPlan& pass = q.replay().pass(q.place().pass);
+    for (const std::string& name : kAttention) bring(pass.name, name);
+    const PassPlan* const filled = q.replay().prefix_of(pass);
+    for (const char* cache : {"k_cache", "v_cache"}) {
+      if (!pass.previous.empty()) bring(pass.previous, cache);
+      if (filled != nullptr) bring(filled->name, cache);
+    }
+  }
+
+  /// Whether a value follows; nothing where the dump lacks it, or it has to do with none of these.
+  std::optional<bool> right(const std::string& name) {
+    const std::string id = checkpoint_id(q_.place().pass, layer_, name);
+    if (!q_.replay().dumped(id)) return std::nullopt;
+    const auto own = ours_.find(id);
+    const bool of_keys = name.find("_cache") != name.npos || name[0] == 'k' || name == "v";
+    if (own == ours_.end() && of_keys) return std::nullopt;
+    return holds(q_, id, own == ours_.end() ? q_.replay().value(id) : own->second,
+                 replay_.expected(id));
+  }
+
+ private:
+  void bring(const std::string& pass, const std::string& name) {
+    const std::string id = checkpoint_id(pass, layer_, name);
+    if (!q_.replay().dumped(id)) return;
+    const bounds::Carried& theirs = q_.replay().value(id);
+    const auto place = places_(name, theirs.shape);
+    if (!place) return;
+    bounds::Carried ours = theirs;
+    for (std::size_t g = 0; g < theirs.size(); ++g) ours.set((*place)(g), theirs.number(g));
+    replay_.assume(id, ours);
+    ours_.emplace(id, std::move(ours));
+  }
+
+  const Question& q_;
+  const Places& places_;
+  std::int64_t layer_;
+  bounds::Replay replay_;
+  std::map<std::string, bounds::Carried> ours_;
+};
+
+}  // namespace
+
+bool holds(const Question& q, const std::string& id, const bounds::Carried& expected) {
+  return q.replay().dumped(id) && holds(q, id, q.replay().value(id), expected);
+}
+
+bool right_if_declared(const Question& q, const Places& places) {
+  bool used = false;
+  for (std::int64_t layer = 0; layer < q.config().layers; ++layer) {
+    InModelsOrder values(q, places, layer);
+    bool after = false;
+    for (const std::string& name : kAttention) {
+      const std::optional<bool> right = values.right(name);
+      if (right && !*right) return false;
+      used = used || (after && right && layer == q.place().layer);
+      after = after || name == q.name();
+    }
+  }
+  return used;
+}
+
+bool follows(const Question& q, const std::string& id,
+             const std::vector<std::pair<std::string, bounds::Carried>>& values) {
+  if (!q.replay().dumped(id)) return false;
+  bounds::Replay other(q.replay().weights(), q.replay());
+  for (const auto& [of, value] : values) other.assume(of, value);
+  return holds(q, id, other.expected(id));
+}
+
+}  // namespace shardproof::diagnosis

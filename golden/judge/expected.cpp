@@ -1,0 +1,315 @@
+#include "golden/judge/expected.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "golden/compare/row_padding.h"
+#include "golden/judge/sampling_value.h"
+#include "weights/model/registry.h"
+
+namespace shardproof {
+namespace {
+
+/// A tensor of the oracle's, which outlives what is expected: its words are not copied.
+template <class T>
+Expected expect(std::string id, const Array<T>& tensor) {
+  return {{tensor.shape, Words<std::uint32_t>::of(tensor.data), std::is_same_v<T, std::int32_t>},
+          std::move(id)};
+}
+
+Expected expect(std::string id, const oracle::field::Tensor& tensor) {
+  return {{tensor.shape, {}, false, Words<FieldElement>::of(tensor.data)}, std::move(id)};
+}
+
+/// A tensor that was made for the purpose.
+template <class T>
+Expected expect(std::string id, Array<T>&& made) {
+  Expected e = expect(std::move(id), std::as_const(made));
+  if (e.numbers.empty())
+    e.bits = e.bits.copy();
+  else
+    e.numbers = e.numbers.copy();
+  return e;
+}
+
+/// Calls body(a copy of the bits or the numbers), whichever it has, to change it.
+template <class Body>
+void with_words(Expected& e, Body&& body) {
+  const auto changed = [&](auto& words) {
+    auto copy = words.copy();
+    body(copy);
+    words = std::move(copy);
+  };
+  if (e.numbers.empty())
+    changed(e.bits);
+  else
+    changed(e.numbers);
+}
+
+/// Of a tensor [B, L, ...] the last token of every row, at these places: [B, ...].
+Expected last_tokens(Expected e, const IntTensor& last) {
+  const std::int64_t B = e.shape[0];
+  const std::int64_t L = e.shape[1];
+  e.shape.erase(e.shape.begin() + 1);
+  if (L == 1) return e;
+  const auto kept = [&](auto& words) {
+    const std::size_t row = words.size() / static_cast<std::size_t>(B * L);
+    std::vector<std::remove_cvref_t<decltype(words[0])>> rows;
+    rows.reserve(row * static_cast<std::size_t>(B));
+    for (std::int64_t b = 0; b < B; ++b) {
+      const std::size_t begin =
+          static_cast<std::size_t>(b * L + last.data[static_cast<std::size_t>(b)]) * row;
+      for (std::size_t i = begin; i < begin + row; ++i) rows.push_back(words[i]);
+    }
+    words = std::move(rows);
+  };
+  if (e.numbers.empty())
+    kept(e.bits);
+  else
+    kept(e.numbers);
+  return e;
+}
+
+template <class Word>
+Word unwritten() {
+  if constexpr (std::is_same_v<Word, FieldElement>)
+    return Field::unwritten();
+  else
+    return std::bit_cast<Word>(std::numeric_limits<float>::quiet_NaN());
+}
+
+/// A cache [B, M, K, Q] as chips hold it: NaN in the slots that no token of their row has reached,
+/// which rows leave that are shorter than others. The oracle files +0 there, all its
+/// values being finite; append() leaves the one NaN (docs/spec.md section 2.2). That NaN is
+/// compared like any value: to leave these slots out would not show a token in a slot of no row's,
+/// nor what a buffer held before.
+Expected with_unwritten_slots(Expected e, const IntTensor& written) {
+  const std::int64_t B = e.shape[0];
+  const std::int64_t M = e.shape[1];
+  const auto end = [&](std::int64_t b) {
+    return std::min<std::int64_t>(written.data[static_cast<std::size_t>(b)], M);
+  };
+  bool full = true;
+  for (std::int64_t b = 0; b < B; ++b) full = full && end(b) == M;
+  if (full) return e;
+  with_words(e, [&](auto& words) {
+    const std::int64_t slot = std::ssize(words) / (B * M);
+    for (std::int64_t b = 0; b < B; ++b)
+      std::fill(words.begin() + (b * M + end(b)) * slot, words.begin() + (b + 1) * M * slot,
+                unwritten<typename std::remove_reference_t<decltype(words)>::value_type>());
+  });
+  return e;
+}
+
+/// The best logit of each of C equal blocks of the vocabulary, the first of equals: value or index.
+/// A block of padding has none.
+Expected candidates(const oracle::Answer& answer, const std::string& id, const std::string& pass,
+                    std::int64_t C, bool index, const DimPadding& padding) {
+  const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
+  const std::int64_t B = logits.shape[0];
+  const std::int64_t V = logits.shape[1];
+  const std::int64_t width = padding.placed('V', V) / C;
+  Expected e{{{B, C}, {}, index}, id};
+  std::vector<std::uint32_t> bits;
+  if (padding.pads('V')) e.padding.assign(static_cast<std::size_t>(B * C), false);
+  for (std::int64_t i = 0; i < B * C; ++i) {
+    const float* const row = logits.data.data() + i / C * V;
+    const std::int64_t first = i % C * width;
+    if (first >= V) {
+      e.padding[static_cast<std::size_t>(i)] = true;
+      bits.push_back(0);
+      continue;
+    }
+    std::int64_t best = first;
+    for (std::int64_t v = first; v < std::min(first + width, V); ++v)
+      if (row[v] > row[best]) best = v;
+    bits.push_back(index ? static_cast<std::uint32_t>(best)
+                         : std::bit_cast<std::uint32_t>(row[best]));
+  }
+  e.bits = std::move(bits);
+  return e;
+}
+
+/// The same of the field regime.
+Expected candidates(const oracle::field::Answer& answer, const std::string& id,
+                    const std::string& pass, std::int64_t C, bool index,
+                    const DimPadding& padding) {
+  const std::int64_t V = answer.config.V;
+  const std::int64_t placed = padding.placed('V', V);
+  Expected e =
+      expect(id, index ? answer.indices(pass, C, placed) : answer.candidates(pass, C, placed));
+  e.integer = index;
+  if (padding.pads('V'))
+    for (std::size_t i = 0; i < e.numbers.size(); ++i)
+      e.padding.push_back(static_cast<std::int64_t>(i) % C * (placed / C) >= V);
+  return e;
+}
+
+/// What follows from the logits and the random numbers.
+Expected drawing(const oracle::Answer& answer, const std::string& id, const std::string& pass,
+                 const ValueRow& row, const Shape& shape, const DimPadding& padding) {
+  const std::int64_t blocks = row.dims.find('C') == row.dims.npos ? 1 : shape.at(1);
+  const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
+  return {sampling_value(row.name, logits, answer.draws.at(pass), blocks,
+                         padding.placed('V', logits.shape[1])),
+          id};
+}
+/// The field samples greedily.
+Expected drawing(const oracle::field::Answer&, const std::string& id, const std::string&,
+                 const ValueRow&, const Shape&, const DimPadding&) {
+  throw Error("oracle_id", fmt::format("{:?} is not a value of the field regime", id));
+}
+
+Expected token(const oracle::Answer& answer, const std::string& id) {
+  return expect(id, answer.tokens.at(id));
+}
+Expected token(const oracle::field::Answer& answer, const std::string& id) {
+  Expected e = expect(id, answer.checkpoints.at(id));
+  e.integer = true;
+  return e;
+}
+
+/// The pass whose caches hold all of the prefixes: the last of those over them; empty without.
+std::string last_of_prefixes(const std::vector<std::string>& passes) {
+  std::string last;
+  for (std::int64_t i = 0; i < std::ssize(passes); ++i)
+    if (passes[static_cast<std::size_t>(i)] == prefix_pass(i)) last = prefix_pass(i);
+  return last;
+}
+
+std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
+  const ValueRow* const row = value_row(name);
+  if (row != nullptr && row->kind == ValueKind::layer_input)
+    return scope.layer == 0 ? checkpoint_id(pass, 0, "embed")
+                            : checkpoint_id(pass, scope.layer - 1, "out");
+  return checkpoint_id(pass, scope.layer, name);
+}
+
+/// What weights must be, of the run or of the oracle's answer, and the constant of that name.
+const Tensor& weight_of(const Weights& weights, const std::string& id) { return weights.at(id); }
+const oracle::field::Tensor& weight_of(const oracle::field::Answer& answer, const std::string& id) {
+  return answer.weight(id);
+}
+Tensor constant_of(const Weights& weights, const std::string&) {
+  return constant_tensor(weights.config());
+}
+const oracle::field::Tensor& constant_of(const oracle::field::Answer& answer,
+                                         const std::string& name) {
+  return answer.weight(name);
+}
+
+template <class Answer, class Given>
+Expected whole_value(const Answer& answer, const Given& weights, const Scope& scope,
+                     const Role& role, const Shape& shape, const DimPadding& padding) {
+  const std::string id = full_checkpoint(scope, scope.pass, role.name);
+  const ValueRow* const row = value_row(role);
+  const bool cache = row != nullptr && row->cache;
+  switch (role.kind) {
+    case Role::Kind::checkpoint:
+      if (row != nullptr && row->integer) return token(answer, id);
+      if (cache)
+        return with_unwritten_slots(expect(id, answer.checkpoints.at(id)),
+                                    answer.written.at(scope.pass));
+      return expect(id, answer.checkpoints.at(id));
+    case Role::Kind::raw:
+      return expect("raw " + id, answer.raw_of(id));
+    case Role::Kind::scaled:
+      return expect("scaled " + id, answer.scaled_of(id));
+    case Role::Kind::unstored:
+      return expect("unstored " + id, answer.unstored_of(id));
+    case Role::Kind::stat:
+      if (row != nullptr && row->per_block)
+        return candidates(answer, "stat " + id, scope.pass, shape.back(), row->integer, padding);
+      if (row != nullptr && row->drawing)
+        return drawing(answer, "stat " + id, scope.pass, *row, shape, padding);
+      return expect("stat " + id, answer.stats.at(id));
+    case Role::Kind::weight: {
+      const std::string name = weight_id(scope.layer, role.name);
+      return expect("weight " + name, weight_of(weights, name));
+    }
+    case Role::Kind::constant:
+      return expect("constant " + role.name, constant_of(weights, role.name));
+    case Role::Kind::input:
+      return expect("input " + id, answer.inputs.at(id));
+    case Role::Kind::previous: {
+      if (scope.previous.empty()) {  // nothing is cached before the first pass
+        Shape empty = shape;
+        if (empty.size() > 1) empty[1] = 0;
+        return {{empty, {}, false}, "previous " + role.name};
+      }
+      const std::string before = full_checkpoint(scope, scope.previous, role.name);
+      Expected held = expect("previous " + before, answer.checkpoints.at(before));
+      return cache ? with_unwritten_slots(std::move(held), answer.written.at(scope.previous))
+                   : held;
+    }
+    case Role::Kind::prefix: {
+      // [B,M,K,Q] of the prefixes' own passes is [N,T,K,Q] to those that read it.
+      const std::string filled = last_of_prefixes(answer.passes);
+      const std::string made = full_checkpoint(scope, filled, role.name);
+      return with_unwritten_slots(expect("prefix " + made, answer.checkpoints.at(made)),
+                                  answer.written.at(filled));
+    }
+  }
+  return {};
+}
+
+/// Of a value with `last` the rows' last tokens; with its padding, if it is a value of the pass.
+template <class Answer>
+Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, Expected whole) {
+  Expected kept =
+      role.last ? last_tokens(std::move(whole), answer.last.at(scope.pass)) : std::move(whole);
+  const auto tokens = answer.tokens_in.find(scope.pass);
+  if (tokens == answer.tokens_in.end()) return kept;
+  const std::vector<std::int32_t>& samples = answer.samples.at(scope.pass).data;
+  const std::vector<bool> of_rows = row_padding(
+      role, kept.shape,
+      {{tokens->second.data.begin(), tokens->second.data.end()}, {samples.begin(), samples.end()}});
+  if (kept.padding.empty()) kept.padding = of_rows;
+  // Of candidates blocks without an id are padding, too.
+  for (std::size_t i = 0; i < of_rows.size(); ++i)
+    if (of_rows[i]) kept.padding[i] = true;
+  return kept;
+}
+
+}  // namespace
+
+Expected expected_value(const oracle::Answer& answer, const Weights& weights, const Scope& scope,
+                        const Role& role, const Shape& shape, const DimPadding& padding) {
+  return kept_rows(answer, scope, role, whole_value(answer, weights, scope, role, shape, padding));
+}
+
+Expected expected_value(const oracle::field::Answer& answer, const Scope& scope, const Role& role,
+                        const Shape& shape, const DimPadding& padding) {
+  return kept_rows(answer, scope, role, whole_value(answer, answer, scope, role, shape, padding));
+}
+
+Expected as_placed(Expected e, const Role& role, std::string_view letters,
+                   const DimPadding& padding) {
+  if (padding.none() || letters.size() != e.shape.size()) return e;
+  const Shape shape = padding.placed(letters, e.shape);
+  if (shape == e.shape) return e;
+  const WeightRow* const weight = role.kind == Role::Kind::weight ? weight_row(role.name) : nullptr;
+  const bool scale = weight != nullptr && weight->kind == WeightKind::scale;
+  // The one of the field, which depends on its lanes, is not told here.
+  const bool known = weight != nullptr && !(scale && !e.numbers.empty());
+  if (!known) {
+    // Beside what is padding already, of rows that have ended.
+    if (e.padding.empty()) e.padding.resize(static_cast<std::size_t>(element_count(e.shape)));
+    e.padding = with_padding(e.padding, e.shape, shape, true);
+  }
+  if (e.numbers.empty())
+    e.bits = with_padding(e.bits.copy(), e.shape, shape,
+                          std::bit_cast<std::uint32_t>(scale ? 1.0F : 0.0F));
+  else
+    e.numbers = with_padding(e.numbers.copy(), e.shape, shape, FieldElement{});
+  e.shape = shape;
+  return e;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,182 @@
+#include "golden/trace/claim/claim.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/run/dim_padding.h"
+#include "golden/trace/claim/declared.h"
+#include "weights/base/detail/words.h"
+#include "weights/model/softmax.h"
+
+namespace shardproof::candidate {
+namespace {
+
+class Reader {
+ public:
+  explicit Reader(const dump::Attributes& attributes) : attributes_(attributes) {}
+
+  const std::string* text(std::string_view name) const {
+    const auto at = attributes_.find(name);
+    return at == attributes_.end() ? nullptr : &at->second;
+  }
+  /// Which of the words the attribute is; the first without it.
+  std::size_t word(std::string_view name, const std::vector<std::string_view>& words) const {
+    const std::string* const given = text(name);
+    if (given == nullptr) return 0;
+    const auto at = std::find(words.begin(), words.end(), *given);
+    if (at == words.end()) {
+      std::string legal;
+      for (const std::string_view w : words)
+        if (!w.empty()) legal += fmt::format("{}{}", legal.empty() ? "" : ", ", w);
+      reject(name, *given, fmt::format("legal: {}", legal));
+    }
+    return static_cast<std::size_t>(at - words.begin());
+  }
+  [[noreturn]] static void reject(std::string_view name, std::string_view value,
+                                  std::string_view why) {
+    reject_attribute(name, value, why);
+  }
+
+ private:
+  const dump::Attributes& attributes_;
+};
+
+void differ(std::string_view key, const std::string& asked, const std::string& found) {
+  if (asked != found)
+    throw Error("compare_case",
+                fmt::format("the trace is of {0}={2}, not of {0}={1}", key, asked, found));
+}
+
+std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
+  std::vector<std::int64_t> heads;
+  std::vector<bool> seen(static_cast<std::size_t>(H), false);
+  for (const std::string_view word : split(text, ",")) {
+    std::int64_t head = -1;
+    const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), head);
+    if (error != std::errc() || at != word.data() + word.size() || head < 0 || head >= H)
+      Reader::reject("heads", text, fmt::format("{:?} is not a head; legal: 0 to {}", word, H - 1));
+    if (seen[static_cast<std::size_t>(head)])
+      Reader::reject("heads", text, fmt::format("head {} is named twice", head));
+    seen[static_cast<std::size_t>(head)] = true;
+    heads.push_back(head);
+  }
+  if (std::ssize(heads) != H)
+    Reader::reject("heads", text, fmt::format("{} heads, of {}", heads.size(), H));
+  return heads;
+}
+
+std::vector<std::int64_t> rows_of(const std::string& text, std::int64_t batch) {
+  std::vector<std::int64_t> rows;
+  for (const std::string_view word : split(text, ",")) {
+    const char* const end = word.data() + word.size();
+    const auto [at, error] = std::from_chars(word.data(), end, rows.emplace_back());
+    if (word.empty() || error != std::errc() || at != end)
+      Reader::reject("rows", text, fmt::format("{:?} is not a whole number", word));
+  }
+  if (std::ssize(rows) != batch)
+    Reader::reject("rows", text, fmt::format("{} rows, of batch={}", rows.size(), batch));
+  return rows;
+}
+
+}  // namespace
+
+void require_same_values(const Case& given, const Case& theirs) {
+  differ("model", print_model(given.model), print_model(theirs.model));
+  differ("weights", std::string(to_string(given.numerics.weights)),
+         std::string(to_string(theirs.numerics.weights)));
+  differ("act", std::string(to_string(given.numerics.act)),
+         std::string(to_string(theirs.numerics.act)));
+  differ("batch", std::to_string(given.batch), std::to_string(theirs.batch));
+  differ("prompt", std::to_string(given.prompt), std::to_string(theirs.prompt));
+  differ("chunk", std::to_string(given.chunk), std::to_string(theirs.chunk));
+  const auto lengths = [](const Case& c) {
+    return fmt::format(
+        "{}",
+        fmt::join(lengths_of_rows(c.lengths, c.seed, c.batch, c.prompt, c.prefix.length), ","));
+  };
+  differ("seed", std::to_string(given.seed), std::to_string(theirs.seed));
+  const auto prefix = [](const Case& c) {
+    return c.prefix.given() ? c.prefix.to_string() : std::string("none");
+  };
+  differ("prefix", prefix(given), prefix(theirs));
+  if (given.lengths != theirs.lengths) differ("lengths", lengths(given), lengths(theirs));
+  differ("gen", std::to_string(given.gen), std::to_string(theirs.gen));
+  const auto sampling = [](const Case& c) {
+    const std::string text = print_sampling(c.sampling);
+    return text.empty() ? std::string(to_string(c.sampling.sample))
+                        : text.substr(text.find('=') + 1);
+  };
+  differ("sample", sampling(given), sampling(theirs));
+}
+
+Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line) {
+  const Reader reader(attributes);
+  const std::string* const format = reader.text("format");
+  if (format == nullptr || *format != "shardproof trace")
+    throw Error("dump_format", "the attribute format is not \"shardproof trace\"");
+  const std::string* const version = reader.text("version");
+  if (version == nullptr || *version != "1")
+    throw Error("dump_format", fmt::format("the trace has version {}, this build reads 1",
+                                           version == nullptr ? "none" : version->substr(0, 40)));
+  const std::string* const own = reader.text("case");
+  if (own == nullptr && !line)
+    throw Error("compare_case", "the trace has no case; say it with --case LINE");
+  Claim claim;
+  claim.given = parse_case(line ? *line : *own);
+  require_one_torus(claim.given, "a trace");
+  if (own != nullptr && line) {
+    const Case theirs = parse_case(*own);
+    differ("torus", claim.given.torus.to_string(), theirs.torus.to_string());
+    require_same_values(claim.given, theirs);
+    // No value depends on it, but the arrays are as long as it says.
+    if (claim.given.pad_heads == 0) claim.given.pad_heads = theirs.pad_heads;
+    if (claim.given.pad_vocab == 0) claim.given.pad_vocab = theirs.pad_vocab;
+  }
+  require_padding(claim.given);
+
+  const bool bf16 = claim.given.numerics.act == ActType::bf16;
+  const Arithmetic arithmetic =
+      read_arithmetic(attributes, bf16 ? bounds::Format::bf16 : bounds::Format::f32);
+  claim.declared = arithmetic.bounds;
+  claim.exact = arithmetic.exact;
+  claim.arithmetic_said = arithmetic.said;
+  claim.weights_of_file = reader.word("weights", {"seed", "file"}) == 1;
+  claim.masked_any = reader.word("masked", {"", "any"}) == 1;
+  // Without the attribute the base is the model's own.
+  const auto unit = [&](std::string_view name) {
+    const std::size_t stated = reader.word(name, {"", "e", "2"});
+    const bool base2 = claim.given.model.softmax == Softmax::base2;
+    if (stated == 0 || (stated == 2) == base2) return 1.0;
+    return base2 ? kLog2E : kLn2;
+  };
+  claim.score_unit = unit("score_base");
+  claim.logits_unit = unit("logits_base");
+  claim.gain_folded = reader.word("norm_gain", {"", "folded"}) == 1;
+  // Each is one more rounding of a factor.
+  claim.declared.folded += claim.gain_folded ? 1 : 0;
+  const ModelConfig& model = claim.given.model;
+  if (const std::string* const pairs = reader.text("rope_pairs")) {
+    const Rope theirs =
+        reader.word("rope_pairs", {"half", "interleaved"}) == 0 ? Rope::half : Rope::interleaved;
+    if (model.rope != Rope::half && model.rope != Rope::interleaved)
+      Reader::reject("rope_pairs", *pairs, "the model rotates nothing");
+    if (theirs != model.rope) claim.pairs = theirs;
+  }
+  if (const std::string* const heads = reader.text("heads"))
+    claim.heads = heads_of(*heads, model.H);
+  if (const std::string* const rows = reader.text("rows"))
+    claim.rows = rows_of(*rows, claim.given.batch);
+  if (const std::string* const given = reader.text("given"))
+    for (const std::string_view pattern : split(*given, ",")) claim.operands.emplace_back(pattern);
+  const std::string* const mesh = reader.text("mesh");
+  claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.given.torus);
+  if (claim.exact && (claim.score_unit != 1.0 || claim.logits_unit != 1.0 || claim.gain_folded))
+    Reader::reject("arithmetic", "exact",
+                   "values in other units have other bits; legal: f32, f64, bf16");
+  return claim;
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,210 @@
+#include "golden/trace/layout/subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "engine/program/program.h"
+#include "golden/bounds/value/replay.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::candidate {
+namespace {
+
+constexpr std::string_view kProbs = "probs";
+
+/// The values of a pass as one is made of another.
+constexpr std::string_view kOrder[] = {
+    "ids",    "embed",   "norm",      "q",     "k",          "v",      "q_rot",
+    "k_rot",  "k_cache", "v_cache",   "score", "max",        "exp",    "denom",
+    kProbs,   "attn",    "attn_out",  "mid",   "norm2",      "gate",   "up",
+    "hidden", "ffn_out", "block_out", "out",   "final_norm", "logits", "token"};
+
+std::string_view word_of(Meaning meaning) {
+  switch (meaning) {
+    case Meaning::raw:
+      return "raw ";
+    case Meaning::scaled:
+      return "scaled ";
+    case Meaning::unstored:
+      return "unstored ";
+    case Meaning::stat:
+    case Meaning::candidates:
+    case Meaning::indices:
+    case Meaning::drawing:
+      return "stat ";
+    default:
+      return "";
+  }
+}
+
+/// The pass whose caches a value of this one means: of those before it the last that has them, or
+/// of the prefixes; -1 if there is none.
+std::int64_t pass_meant(const Role& role, std::int64_t pass, const Passes& passes) {
+  const bool of_prefixes = role.kind == Role::Kind::prefix;
+  if (!of_prefixes && role.kind != Role::Kind::previous) return pass;
+  const std::string previous = passes.at(pass).previous;
+  for (std::int64_t i = passes.size() - 1; i >= 0; --i)
+    if (const PassPlan other = passes.at(i);
+        of_prefixes ? other.phase == Phase::prefix : other.name == previous)
+      return i;
+  return -1;
+}
+
+std::optional<Subject> of_weight(std::string_view id, const ModelConfig& config, WeightType kept) {
+  for (const WeightSpec& spec : weight_specs(config, kept))
+    if (spec.name == id)
+      return Subject{Meaning::weight, false, "", 0, spec.name, spec.name, spec.dims, spec.shape};
+  return std::nullopt;
+}
+
+/// What a role of this name means; none if the model has no such value.
+std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
+  if (role.name == kProbs && role.kind == Role::Kind::checkpoint) return Meaning::probs;
+  const ValueRow* const row = value_row(role.name);
+  const bool named = row != nullptr && (!row->in_model || row->in_model(config));
+  if (row == nullptr || !(named || bounds::is_block_term(role.name, config))) return std::nullopt;
+  const bool plain = role.kind == Role::Kind::checkpoint;
+  if (row->kind == ValueKind::input && (plain || role.kind == Role::Kind::input))
+    return role.name == "ids" ? Meaning::ids : Meaning::positions;
+  if (row->kind == ValueKind::stat && (plain || role.kind == Role::Kind::stat))
+    return row->drawing      ? Meaning::drawing
+           : !row->per_block ? Meaning::stat
+           : row->integer    ? Meaning::indices
+                             : Meaning::candidates;
+  if (row->kind != ValueKind::checkpoint) return std::nullopt;
+  if (row->integer) return plain ? std::optional(Meaning::token) : std::nullopt;
+  switch (role.kind) {
+    case Role::Kind::checkpoint:
+    case Role::Kind::previous:
+    case Role::Kind::prefix:
+      return Meaning::checkpoint;
+    case Role::Kind::raw:
+      return Meaning::raw;
+    case Role::Kind::scaled:
+      return Meaning::scaled;
+    case Role::Kind::unstored:
+      return Meaning::unstored;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string Subject::title() const {
+  return fmt::format("{}{}{}", word_of(meaning), last ? "last " : "", id);
+}
+
+Subject Subject::whole() const {
+  Subject s = *this;
+  if (!last) return s;
+  s.last = false;
+  s.dims.insert(1, 1, 'L');
+  s.shape.clear();
+  return s;
+}
+
+std::int64_t pass_of(std::string_view name, const Passes& passes) {
+  const std::size_t dot = name.find('.', name.find('.') + 1);
+  if (dot == std::string_view::npos) return -1;
+  for (std::int64_t i = 0; i < passes.size(); ++i)
+    if (passes.at(i).name == name.substr(0, dot)) return i;
+  return -1;
+}
+
+std::optional<Subject> subject(std::string_view id, std::string_view meaning,
+                               const ModelConfig& config, const Passes& passes, WeightType kept) {
+  std::int64_t at = pass_of(id, passes);
+  if (at < 0) return meaning.empty() ? of_weight(id, config, kept) : std::nullopt;
+  std::string_view rest = id.substr(passes.at(at).name.size() + 1);
+  Subject s;
+  // The head is given the last layer's result.
+  const bool of_head = rest.starts_with("head.") && !meaning.empty();
+  bool of_layer = of_head;
+  if (of_head) s.layer = config.layers - 1;
+  if (rest.starts_with("layer")) {
+    const char* const end = rest.data() + rest.size();
+    const std::size_t number = rest.starts_with("layers.") ? 7 : 5;
+    const auto [dot, error] = std::from_chars(rest.data() + number, end, s.layer);
+    if (error != std::errc() || dot == end || *dot != '.' || s.layer < 0 ||
+        s.layer >= config.layers)
+      return std::nullopt;
+    rest = std::string_view(dot + 1, static_cast<std::size_t>(end - dot - 1));
+    of_layer = true;
+  }
+  Role role = Role::parse(meaning.empty() ? rest : meaning);
+  if (role.kind == Role::Kind::weight)
+    return of_weight(weight_id(s.layer, role.name), config, kept);
+  if (of_layer && role.name == "in") {
+    of_layer = s.layer > 0;
+    role.name = s.layer > 0 ? "out" : "embed";
+    s.layer = std::max<std::int64_t>(s.layer - 1, 0);
+  }
+  const auto means = meaning_of(role, config);
+  if (!means) return std::nullopt;
+  s.meaning = *means;
+  s.name = role.name;
+  s.last = role.last;
+  const ValueRow* const row = value_row(s.name);
+  const bool per_layer = row == nullptr || row->per_layer;  // probs
+  // A layer is given the positions, too.
+  if (per_layer != of_layer && !of_head && !(of_layer && s.meaning == Meaning::positions))
+    return std::nullopt;
+  at = pass_meant(role, at, passes);
+  if (at < 0) return std::nullopt;
+  const PassPlan pass = passes.at(at);
+  s.pass = pass.name;
+  s.id = per_layer ? fmt::format("{}.layer{}.{}", s.pass, s.layer, s.name)
+                   : fmt::format("{}.{}", s.pass, s.name);
+  if (!per_layer) s.layer = 0;
+  s.dims = row == nullptr ? "BLHM" : row->dims;
+  if (role.kind == Role::Kind::prefix) {
+    if (!row->cache) return std::nullopt;
+    s.dims.replace(0, 2, "NT");  // of [BMKQ] of the prefixes' own passes
+  }
+  if (s.last && !s.dims.starts_with("BL")) return std::nullopt;
+  if (s.last) s.dims.erase(1, 1);
+  PassExtents extents = extents_of(pass, row == nullptr ? *value_row("score") : *row);
+  extents.N = extents.B, extents.T = extents.M;  // of a pass over prefixes
+  for (const char letter : s.dims)
+    s.shape.push_back(letter == 'C'   ? 0
+                      : letter == 'W' ? row->words
+                                      : shape_of(std::string(1, letter), config, extents)[0]);
+  return s;
+}
+
+std::int64_t count_checkpoints(const ModelConfig& config, const Passes& passes) {
+  std::int64_t a_pass = 0, all = 0;
+  for (const CheckpointSpec& spec : checkpoint_specs(config))
+    a_pass += spec.integer ? 0 : spec.per_layer ? config.layers : 1;
+  for (const Passes::Group& group : passes.groups())
+    for (std::int64_t i = group.first; i <= group.last; ++i)
+      all += a_pass + (passes.at(i).sample ? 1 : 0);
+  return all;
+}
+
+std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes& passes) {
+  if (s.meaning == Meaning::weight) return -1;
+  const ValueRow* const row = value_row(s.name);
+  const bool of_norm = row != nullptr && !row->norm.empty();
+  const bool of_sampling = s.meaning == Meaning::candidates || s.meaning == Meaning::indices ||
+                           s.meaning == Meaning::drawing;
+  const std::string_view as = of_norm                           ? row->norm
+                              : of_sampling                     ? "token"
+                              : s.meaning == Meaning::positions ? "ids"
+                                                                : std::string_view(s.name);
+  const auto rank = std::find(std::begin(kOrder), std::end(kOrder), as) - std::begin(kOrder);
+  const bool head = s.id == checkpoint_id(s.pass, -1, s.name) && rank > 2;
+  const std::int64_t layer = rank <= 1 ? 0 : head ? config.layers + 1 : s.layer + 1;
+  const auto width = static_cast<std::int64_t>(std::size(kOrder)) * 2;
+  // What a value is rounded from comes before it.
+  const bool before = s.meaning == Meaning::raw || s.meaning == Meaning::scaled ||
+                      s.meaning == Meaning::unstored || of_norm || of_sampling;
+  return (pass_of(s.id, passes) * (config.layers + 2) + layer) * width + rank * 2 +
+         (before ? 0 : 1);
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,110 @@
+#include "golden/trace/read/detail/json_attributes.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "golden/trace/read/detail/allowance.h"
+
+namespace shardproof::dump {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDeepest = 32;
+
+[[noreturn]] void refuse(std::string_view label, const std::string& why) {
+  throw Error(label, fmt::format("its member \"shardproof\" {}", why));
+}
+
+/// Throws what a document must not have before it is built: a name twice, a depth that would take
+/// the stack of whoever walks it.
+class Watch {
+ public:
+  bool operator()(int depth, json::parse_event_t event, const json& parsed) {
+    if (depth > kDeepest) refuse("dump_format", fmt::format("is nested deeper than {}", kDeepest));
+    switch (event) {
+      case json::parse_event_t::object_start:
+        names_.emplace_back();
+        break;
+      case json::parse_event_t::object_end:
+        names_.pop_back();
+        break;
+      case json::parse_event_t::key:
+        if (!names_.back().insert(parsed.get<std::string>()).second)
+          refuse("dump_format", fmt::format("names {} twice", parsed.dump()));
+        break;
+      default:
+        break;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> names_;
+};
+
+json parse(std::string_view text) {
+  try {
+    // By reference: the parser copies its callback.
+    Watch watch;
+    return json::parse(text, [&](int depth, json::parse_event_t event, json& parsed) {
+      return watch(depth, event, parsed);
+    });
+  } catch (const json::exception& error) {
+    std::string why = error.what();
+    for (char& c : why)
+      if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    refuse("dump_format", fmt::format("is no JSON: {}", why.substr(0, 300)));
+  }
+}
+
+std::string text_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  constexpr double kExact = 0x1p53;
+  if (value.is_number_float())  // 1.0 is 1
+    if (const auto number = value.get<double>();
+        number >= -kExact && number <= kExact && number == std::trunc(number))
+      return fmt::format("{}", static_cast<std::int64_t>(number));
+  return value.dump();
+}
+
+void put(Attributes& attributes, const std::string& name, const json& value) {
+  if (value.is_null()) return;
+  std::string text = text_of(value);
+  if (text.size() > kLongestText || name.size() > kLongestText)
+    refuse("dump_value",
+           fmt::format("has {:?} of more than {} bytes", name.substr(0, 80), kLongestText));
+  attributes.insert_or_assign(name, std::move(text));
+}
+
+}  // namespace
+
+JsonAttributes parse_json_attributes(std::string_view text) {
+  const json document = parse(text);
+  if (!document.is_object())
+    refuse("dump_format", "holds no JSON object, as json.dumps({...}) makes");
+  JsonAttributes out;
+  for (const auto& [name, value] : document.items())
+    if (name != "values") put(out.file, name, value);
+  const auto values = document.find("values");
+  if (values == document.end()) return out;
+  if (!values->is_object()) refuse("dump_value", "has values that are no object");
+  for (const auto& [id, attributes] : values->items()) {
+    if (!attributes.is_object())
+      refuse("dump_value", fmt::format("says of {:?} what is no object; legal: its attributes, as "
+                                       "{{\"layout\": \"BLE\"}}",
+                                       id));
+    Attributes& of = out.values[id];
+    for (const auto& [name, value] : attributes.items()) put(of, name, value);
+  }
+  return out;
+}
+
+}  // namespace shardproof::dump

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "golden/trace/read/dump.h"
+
+namespace shardproof::dump {
+
+/// Takes what a reader finds in a file, in the file's order.
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  virtual ~Sink() = default;
+
+  virtual void attribute(std::string_view name, std::string_view text) = 0;
+  /// An array under its path in the file, "ID" or "chips/0_0_1/ID"; its bytes follow, in one or in
+  /// several pieces, none of them empty.
+  virtual void array(std::string_view path, const Attributes& attributes, Encoding encoding,
+                     const Shape& shape) = 0;
+  virtual void bytes(std::span<const std::byte> piece) = 0;
+  /// An array whose elements are of no type that is read, and why: nothing follows.
+  virtual void unread(std::string_view path, const Attributes& attributes,
+                      std::string_view why) = 0;
+  /// Something that is no value: a group other than chips.
+  virtual void ignored(std::string_view name) = 0;
+};
+
+}  // namespace shardproof::dump

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "golden/trace/read/detail/allowance.h"
+#include "golden/trace/read/detail/sink.h"
+
+namespace shardproof::dump {
+
+/// Writes what a reader finds to a pipe: records, each a byte that says which it is, then numbers
+/// of 8 bytes and texts of a length and so many bytes; an array is followed by its pieces, between
+/// which an error may come. Throws std::runtime_error when the pipe
+/// breaks.
+class StreamWriter : public Sink {
+ public:
+  explicit StreamWriter(int pipe) : pipe_(pipe) {}
+
+  void attribute(std::string_view name, std::string_view text) override;
+  void array(std::string_view path, const Attributes& attributes, Encoding encoding,
+             const Shape& shape) override;
+  void bytes(std::span<const std::byte> piece) override;
+  void unread(std::string_view path, const Attributes& attributes, std::string_view why) override;
+  void ignored(std::string_view name) override;
+
+  /// The last record: that all is said, or why not.
+  void end();
+  void end(const Error& error);
+
+ private:
+  void number(std::uint64_t value);
+  void text(std::string_view value);
+  void kind(char value);
+  void all(const Attributes& attributes);
+  void raw(const void* bytes, std::size_t size);
+  void send(const char* bytes, std::size_t size) const;
+  void flush();
+
+  int pipe_;
+  std::vector<char> buffer_;
+};
+
+/// The stream is not what a StreamWriter writes, or nothing comes.
+struct BrokenStream : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// It ends before its last record: its writer is gone.
+struct EndOfStream : BrokenStream {
+  using BrokenStream::BrokenStream;
+};
+
+/// Reads such a stream to its end and puts the trace together. No length in it is believed: each
+/// must fit in the allowance. Throws BrokenStream, EndOfStream; Error as the writer was told, or
+/// "dump_value" (a value twice, both whole and in shards, shards that are described otherwise, a
+/// chip group that is not X_Y_Z), "dump_size".
+class StreamReader {
+ public:
+  /// Waits at most `seconds` for each piece of the stream.
+  StreamReader(int pipe, std::uint64_t allowance, int seconds);
+
+  Dump read();
+
+ private:
+  bool record(Dump& dump);
+  void array(Dump& dump);
+  void unread(Dump& dump);
+  Attributes attributes();
+  void pieces(std::span<std::byte> rest);
+  [[noreturn]] void error();
+  /// Whether the attributes were kept.
+  bool place(Dump& dump, const std::string& path, Attributes attributes, Stored stored);
+  std::uint64_t number();
+  std::string text(std::size_t longest = kLongestText);
+  void raw(void* bytes, std::size_t size);
+  std::size_t some(void* bytes, std::size_t size) const;
+
+  int pipe_;
+  int seconds_;
+  Allowance allowance_;
+  std::vector<char> buffer_;
+  std::size_t at_ = 0, filled_ = 0;
+};
+
+}  // namespace shardproof::dump

@@ -1,0 +1,125 @@
+#include "golden/trace/read/dump.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "golden/trace/read/detail/hdf5_trace.h"
+#include "golden/trace/read/detail/npz_trace.h"
+#include "golden/trace/read/detail/process.h"
+#include "weights/base/detail/stable_sort.h"
+
+namespace shardproof::dump {
+namespace {
+
+using Container = void (*)(const std::filesystem::path&, std::uint64_t, Sink&);
+
+[[noreturn]] void refuse(std::string_view label, const std::filesystem::path& path,
+                         std::string_view why) {
+  throw Error(label, fmt::format("{:?}: {}", path.string(), why));
+}
+
+/// An open file, closed when it goes.
+class File {
+ public:
+  explicit File(const std::filesystem::path& path)
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (number_ < 0 || ::fstat(number_, &status) != 0) {
+      const std::string why = std::strerror(errno);
+      close();
+      refuse("dump_open", path, why);
+    }
+    if (!S_ISREG(status.st_mode)) {
+      close();
+      refuse("dump_open", path, "is not a regular file");
+    }
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() { close(); }
+
+  std::uint64_t size() const { return size_; }
+
+  bool begins(std::string_view with, std::uint64_t at) const {
+    char found[8] = {};
+    return ::pread(number_, found, with.size(), static_cast<off_t>(at)) ==
+               static_cast<ssize_t>(with.size()) &&
+           std::equal(with.begin(), with.end(), found);
+  }
+
+ private:
+  void close() {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
+  }
+
+  int number_;
+  std::uint64_t size_ = 0;
+};
+
+Container container_of(const File& file, const std::filesystem::path& path) {
+  if (file.begins("PK\3\4", 0) || file.begins("PK\5\6", 0)) return read_npz;
+  // HDF5's signature follows a block of the user's, of 512 bytes or twice, four times ... that.
+  for (std::uint64_t at = 0; at < file.size(); at = at == 0 ? 512 : 2 * at)
+    if (file.begins("\x89HDF\r\n\x1a\n", at)) return read_hdf5;
+  // The number with which torch.save began before it made archives, pickled.
+  if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) refuse("dump_open", path, kOfTorch);
+  if (file.begins("\x93NUMPY", 0))
+    refuse("dump_open", path, "is one array; legal: an HDF5 file, or an npz of numpy.savez");
+  refuse("dump_open", path, file.size() == 0 ? "is empty" : "is no HDF5 file and no NumPy archive");
+}
+
+}  // namespace
+
+std::optional<std::int64_t> place_in_run(const Value& value) {
+  const auto given = value.attributes.find("order");
+  if (given == value.attributes.end()) return std::nullopt;
+  std::int64_t place = 0;
+  const char* const end = given->second.data() + given->second.size();
+  const auto [at, error] = std::from_chars(given->second.data(), end, place);
+  return error == std::errc() && at == end ? std::optional(place) : std::nullopt;
+}
+
+std::vector<std::string> in_order(const Dump& dump) {
+  std::vector<std::pair<std::int64_t, std::string>> names;
+  for (const std::string& name : dump.order) {
+    const auto place = place_in_run(dump.values.find(name)->second);
+    names.emplace_back(place.value_or(std::numeric_limits<std::int64_t>::max()), name);
+  }
+  stable_sort(names, [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> sorted;
+  for (auto& [order, name] : names) sorted.push_back(std::move(name));
+  return sorted;
+}
+
+Dump read_dump(const std::filesystem::path& path, Unread unread) {
+  std::optional<Limits> limits;
+  Container container = nullptr;
+  {
+    const File file(path);
+    limits = limits_of(file.size());
+    container = container_of(file, path);
+  }
+  try {
+    Dump dump = read_in_child([&](Sink& sink) { container(path, limits->bytes, sink); }, *limits);
+    for (const auto& [name, value] : dump.values)
+      if (unread == Unread::refused && !value.unread.empty())
+        throw Error("dump_value", fmt::format("{:?} {}", name, value.unread));
+    return dump;
+  } catch (const Error& error) {
+    refuse(error.label(), path, error.message());
+  }
+}
+
+}  // namespace shardproof::dump

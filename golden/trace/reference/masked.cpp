@@ -1,0 +1,25 @@
+#include "golden/trace/reference/masked.h"
+
+#include "golden/trace/value/last_rows.h"
+
+namespace shardproof::candidate {
+
+Masked::Masked(const Held& held, const Claim& claim, Reference& reference) {
+  const Subject& s = held.subject;
+  if (!claim.masked_any || (s.name != "score" && s.name != "exp" && s.name != "probs")) return;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  const bounds::Replay& replay = reference.replay();
+  const PassPlan& pass = replay.pass(s.pass);
+  masked_.resize(at(element_count(s.shape)));
+  const std::size_t H = at(s.shape.end()[-2]), M = at(s.shape.end()[-1]);
+  const Shape whole{s.shape[0], pass.L};
+  const std::vector<std::size_t> tokens =
+      s.last ? last_elements(whole, pass) : std::vector<std::size_t>();
+  for (std::size_t i = 0; i < masked_.size(); ++i) {
+    const std::size_t n = s.last ? tokens[i / M / H] : i / M / H;
+    masked_[i] =
+        static_cast<std::int64_t>(i % M) > replay.position(pass, n / at(pass.L), n % at(pass.L));
+  }
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,54 @@
+#include "golden/trace/value/all_positions.h"
+
+#include <algorithm>
+#include <map>
+
+#include "golden/trace/value/last_rows.h"
+
+namespace shardproof::candidate {
+namespace {
+
+PassPlan pass_named(const std::string& name, const Passes& passes) {
+  PassPlan pass;
+  for (std::int64_t i = 0; i < passes.size() && pass.name != name; ++i) pass = passes.at(i);
+  return pass;
+}
+
+}  // namespace
+
+bool has_all_positions(const Subject& subject, const dump::Value& value, const Mesh& mesh) {
+  if (subject.name != "logits" || subject.dims != "BV") return false;
+  if (const auto layout = value.attributes.find("layout"); layout != value.attributes.end())
+    return layout->second.find('L') != std::string::npos;
+  const std::size_t dims =
+      value.in_shards() ? value.chips.begin()->second.shape.size() : value.whole.shape.size();
+  const bool stacked = value.attributes.contains("spec") && !value.in_shards();
+  return dims == 3 || (stacked && dims == 3 + mesh.order().size());
+}
+
+Subject at_all_positions(const Subject& subject, const Passes& passes) {
+  Subject all = subject;
+  all.dims = "BLV";
+  all.shape.insert(all.shape.begin() + 1, pass_named(subject.pass, passes).L);
+  return all;
+}
+
+void take_last_positions(Held& held, const Passes& passes) {
+  const PassPlan pass = pass_named(held.subject.pass, passes);
+  std::vector<std::int64_t> places(static_cast<std::size_t>(element_count(held.subject.shape)),
+                                   Held::kNone);
+  std::int64_t place = 0;
+  for (const std::size_t element : last_elements(held.subject.shape, pass))
+    places[element] = place++;
+  for (std::vector<std::int64_t>& chip : held.places)
+    for (std::int64_t& at : chip)
+      if (at != Held::kNone) at = places[static_cast<std::size_t>(at)];
+  held.subject.dims = "BV";
+  held.subject.shape.erase(held.subject.shape.begin() + 1);
+  std::vector<Layout::Dim> dims = held.layout.dims();
+  std::erase_if(dims, [](const Layout::Dim& dim) { return dim.letter == 'L'; });
+  held.layout = Layout(std::move(dims), held.layout.partial());
+  held.note = "of all positions; each row's last one is judged";
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,213 @@
+#include "golden/trace/verdict/alone.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "golden/bounds/number/rounding.h"
+#include "golden/compare/reach_meter.h"
+#include "golden/rerun/exact.h"
+#include "golden/trace/value/detail/each_number.h"
+#include "golden/trace/value/last_rows.h"
+
+namespace shardproof::candidate {
+namespace {
+
+constexpr int kRuns = 32;
+
+rerun::Kept kept(bounds::Format format) {
+  switch (format) {
+    case bounds::Format::bf16:
+      return rerun::Kept::bf16;
+    case bounds::Format::f16:
+      return rerun::Kept::f16;
+    case bounds::Format::f64:
+      return rerun::Kept::f64;
+    case bounds::Format::f32:
+      break;
+  }
+  return rerun::Kept::f32;
+}
+
+/// As a declaration of `rounding` says; what it leaves open each run draws.
+rerun::Places places_of(const bounds::Declared& declared) {
+  rerun::Places places;
+  for (const rerun::PlaceRow& row : rerun::all_places()) {
+    // Logits are no formula of `rounding`: who rounds each addition of the outputs rounds them.
+    const bool logits = row.place == rerun::Place::logits;
+    const bounds::Way way = bounds::declared_way(logits ? "out" : row.formula, declared);
+    const bounds::Rounds rounds = way.rounds(logits ? "each" : row.key);
+    if (rounds != bounds::Rounds::none) places.set(row.place, rounds == bounds::Rounds::some);
+  }
+  return places;
+}
+
+rerun::Arithmetic arithmetic_of(const bounds::Declared& declared) {
+  return {.values = kept(declared.values),
+          .places = places_of(declared),
+          .sums = kept(declared.of_matrix_product().sums),
+          .wire_roundings = declared.wire_roundings,
+          .wire = kept(declared.wire)};
+}
+
+/// Whether runs that are made again have all errors that are declared: not those of functions with
+/// more ulp than usual, of adders that cut off, and of constants folded into factors.
+bool is_drawn(const bounds::Declared& by) {
+  const bounds::Ulp usual;
+  const bool functions = by.ulp.exp <= usual.exp && by.ulp.erf <= usual.erf &&
+                         by.ulp.tanh <= usual.tanh && by.ulp.sigmoid <= usual.sigmoid &&
+                         by.ulp.rsqrt <= usual.rsqrt;
+  return functions && !by.adding.truncates() && by.folded == 0;
+}
+
+/// Whether the row was held against a bound that shows nothing of it, because what it is made of is
+/// missing: not because what there is of it differs from chip to chip.
+bool is_alone(const Row& row, const Subject& subject) {
+  return (row.fit == Fit::near || row.fit == Fit::not_judged) &&
+         subject.meaning == Meaning::checkpoint && !row.incomplete && row.unknown == 0 &&
+         !row.needs.empty() && row.extent.worst > 0 && !(row.extent.worst < row.extent.scale);
+}
+
+/// How far a value is from exact, and where most.
+struct Furthest {
+  double drift = 0.0;
+  WrongElement at;
+};
+
+class Weighing {
+ public:
+  Weighing(const Values& values, const Claim& claim, Reference& reference)
+      : values_(values), claim_(claim), reference_(reference), passes_(claim.given.passes()) {
+    for (std::int64_t i = 0; i < passes_.size(); ++i)
+      ids_[passes_.at(i).name] = reference.ids(passes_.at(i).name);
+  }
+
+  void weigh(std::vector<Row>& rows) {
+    std::vector<Row*> alone;
+    std::vector<rerun::Asked> all;
+    for (Row& row : rows) {
+      const Held& held = values_.held[row.held];
+      if (!is_alone(row, held.subject)) continue;
+      rerun::Asked a = asked(held);
+      if (a.exact == nullptr) continue;
+      alone.push_back(&row);
+      all.push_back(std::move(a));
+    }
+    if (alone.empty()) return;
+    rerun::Arithmetic arithmetic = arithmetic_of(claim_.declared);
+    const auto theirs = distances(arithmetic, all);
+    std::vector<std::vector<double>> by_chance(all.size());
+    arithmetic.by_chance = rerun::rounds_coarsely(arithmetic, claim_.given.model);
+    if (arithmetic.by_chance) by_chance = distances(arithmetic, all);
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      if (!theirs[i].empty()) settle(*alone[i], all[i], theirs[i], by_chance[i]);
+  }
+
+ private:
+  rerun::Question question(const rerun::Arithmetic& arithmetic) const {
+    return {reference_.weights(), passes_, ids_, arithmetic};
+  }
+  std::vector<std::vector<double>> distances(const rerun::Arithmetic& arithmetic,
+                                             const std::vector<rerun::Asked>& all) {
+    return rerun::distances(question(arithmetic), all, kRuns, claim_.given.seed, threads_);
+  }
+
+  /// The whole value, of which the elements count that the trace has.
+  rerun::Asked asked(const Held& held) {
+    const Subject& s = held.subject;
+    rerun::Asked a{s.id, exact(s), held.padding};
+    if (!s.last || a.exact == nullptr) return a;
+    a.left_out.assign(a.exact->data.size(), true);
+    std::size_t row = 0;
+    for (const std::size_t element :
+         last_elements(a.exact->shape, reference_.replay().pass(s.pass)))
+      a.left_out[element] = held.padded(static_cast<std::int64_t>(row++));
+    return a;
+  }
+
+  /// The exact regime's value over the trace's ids.
+  const Tensor* exact(const Subject& s) {
+    if (reference_.on_same_ids(s.pass)) return reference_.exact(s.last ? s.whole() : s);
+    if (!other_) other_ = rerun::exact_of(question({}), claim_.given.numerics, thread_count());
+    const auto found = other_->checkpoints.find(s.id);
+    return found == other_->checkpoints.end() ? nullptr : &found->second;
+  }
+
+  Furthest furthest(const Held& held, const rerun::Asked& asked) const {
+    std::vector<std::size_t> elements;  // of the whole value, those that a last one has
+    if (held.subject.last)
+      elements = last_elements(asked.exact->shape, reference_.replay().pass(held.subject.pass));
+    Furthest most;
+    double distance = -1.0;
+    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
+      const auto i = static_cast<std::size_t>(place);
+      const auto exact = static_cast<double>(asked.exact->data[elements.empty() ? i : elements[i]]);
+      double d = std::abs(v * held.unit(place) - exact);
+      if (!std::isfinite(d)) d = std::numeric_limits<double>::infinity();
+      if (d <= distance) return;
+      distance = d;
+      most.at = {chips[0], global_index(held.subject.shape, place), exact / held.unit(place),
+                 exact / held.unit(place), v};
+    });
+    const double scale = rerun::root_mean_square(asked);
+    most.drift = distance > 0 ? distance / scale : 0.0;
+    return most;
+  }
+
+  void settle(Row& row, const rerun::Asked& asked, const std::vector<double>& theirs,
+              const std::vector<double>& by_chance) const {
+    using Says = rerun::Evidence::Says;
+    const Held& held = values_.held[row.held];
+    const Furthest most = furthest(held, asked);
+    row.drift = most.drift;
+    row.evidence = rerun::weigh(most.drift, theirs, by_chance);
+    // Runs made again are of functions, adders and factors as usual.
+    if (row.evidence->says == Says::not_rounding && !is_drawn(claim_.declared))
+      row.evidence->says = Says::unclear;
+    switch (row.evidence->says) {
+      case Says::rounding:
+        row.fit = Fit::near;
+        row.why.clear();
+        break;
+      case Says::unclear:
+        row.fit = Fit::not_judged;
+        row.why = "operands are missing";
+        break;
+      case Says::not_rounding:
+        row.fit = Fit::unlikely;
+        row.why = "it is further from exact than rounding takes it";
+        row.first = row.worst = most.at;
+        break;
+    }
+  }
+
+  static int thread_count() {
+    return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  }
+
+  const Values& values_;
+  const Claim& claim_;
+  Reference& reference_;
+  Passes passes_;
+  std::map<std::string, IntTensor> ids_;
+  std::optional<oracle::Answer> other_;
+  Threads threads_{thread_count()};
+};
+
+}  // namespace
+
+void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
+                 std::vector<Row>& rows) {
+  // Where an earlier value is wrong, how far later ones are from exact is no evidence of their own.
+  const bool wrong = std::any_of(rows.begin(), rows.end(),
+                                 [](const Row& row) { return row.fit == Fit::different; });
+  const bool any = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return is_alone(row, values.held[row.held].subject);
+  });
+  if (any && !wrong) Weighing(values, claim, reference).weigh(rows);
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,181 @@
+#include "golden/trace/verdict/diff.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "golden/trace/claim/claim.h"
+#include "golden/trace/write/detail/copies.h"
+
+namespace shardproof {
+namespace {
+
+using dump::Stored;
+using dump::Value;
+
+const std::string* find(const Value& value, std::string_view name) {
+  const auto at = value.attributes.find(name);
+  return at == value.attributes.end() ? nullptr : &at->second;
+}
+
+/// One trace's value: the array that holds it, and its layout.
+class View {
+ public:
+  View(const dump::Dump& dump, const std::string& name, const Torus& torus)
+      : name_(name), torus_(torus), value_(&dump.values.find(name)->second) {
+    if (const std::string* const layout = find(*value_, "layout");
+        layout != nullptr && layout->find(',') == std::string::npos)
+      layout_ = Layout::parse(*layout);
+    const std::string* const once = find(*value_, "replicas");
+    once_ = once != nullptr && *once == "identical";
+    if (const std::string* const same = find(*value_, "same_as")) {
+      const auto other = dump.values.find(*same);
+      if (other != dump.values.end()) value_ = &other->second;
+    }
+  }
+
+  bool in_shards() const { return value_->in_shards(); }
+  const Stored& whole() const { return value_->whole; }
+  bool summands() const { return layout_ && layout_->is_partial(); }
+
+  /// The shard of a chip, or of one that holds a copy; null where the file has neither.
+  const Stored* shard(int chip) const {
+    const auto on = [&](int c) {
+      const auto at = value_->chips.find(judged_coordinates(torus_, c));
+      return at == value_->chips.end() ? nullptr : &at->second;
+    };
+    if (const Stored* const own = on(chip)) return own;
+    return once_ && layout_ ? on(first_copy(*layout_, torus_, chip)) : nullptr;
+  }
+
+  /// Which elements of a whole value a chip holds, in its order.
+  std::vector<std::size_t> block(int chip) const {
+    const Shape& shape = whole().shape;
+    if (!layout_ || layout_->is_partial() || !judged_divides(*layout_, shape, torus_))
+      throw Error("dump_layout", fmt::format("{}: a whole value [{}] has no blocks of its layout",
+                                             name_, fmt::join(shape, ",")));
+    std::vector<std::size_t> elements;
+    judged_elements(*layout_, shape, torus_, chip, [&](std::int64_t, std::int64_t global) {
+      elements.push_back(static_cast<std::size_t>(global));
+      return false;
+    });
+    return elements;
+  }
+
+ private:
+  const std::string& name_;
+  const Torus& torus_;
+  const Value* value_;
+  std::optional<Layout> layout_;
+  bool once_ = false;
+};
+
+bool same(const Stored& a, std::size_t i, const Stored& b, std::size_t j) {
+  if (a.encoding == b.encoding) {
+    const std::size_t size = dump::bytes_of(a.encoding);
+    return std::memcmp(a.bytes.data() + i * size, b.bytes.data() + j * size, size) == 0;
+  }
+  return std::bit_cast<std::uint64_t>(a.at(i)) == std::bit_cast<std::uint64_t>(b.at(j));
+}
+
+Shape index_of(const Shape& shape, std::size_t element) {
+  Shape index(shape.size(), 0);
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const auto extent = static_cast<std::size_t>(shape[d]);
+    index[d] = static_cast<std::int64_t>(element % extent);
+    element /= extent;
+  }
+  return index;
+}
+
+/// Of arrays of one shape.
+std::optional<TraceDifference> arrays(const Stored& a, const Stored& b) {
+  if (a.shape != b.shape)
+    return TraceDifference{.why = fmt::format("shapes [{}] and [{}]", fmt::join(a.shape, ","),
+                                              fmt::join(b.shape, ","))};
+  if (a.encoding == b.encoding && a.bytes == b.bytes) return std::nullopt;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!same(a, i, b, i))
+      return TraceDifference{.index = index_of(a.shape, i), .a = a.at(i), .b = b.at(i)};
+  return std::nullopt;
+}
+
+/// A whole value's block and a shard of it.
+std::optional<TraceDifference> block_and_shard(const View& whole, const Stored& shard, int chip,
+                                               bool whole_is_a) {
+  const std::vector<std::size_t> elements = whole.block(chip);
+  if (elements.size() != shard.size())
+    return TraceDifference{.why = fmt::format("{} elements and {}",
+                                              whole_is_a ? elements.size() : shard.size(),
+                                              whole_is_a ? shard.size() : elements.size())};
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    if (!same(whole.whole(), elements[i], shard, i)) {
+      const double w = whole.whole().at(elements[i]), s = shard.at(i);
+      return TraceDifference{
+          .index = index_of(shard.shape, i), .a = whole_is_a ? w : s, .b = whole_is_a ? s : w};
+    }
+  return std::nullopt;
+}
+
+std::optional<TraceDifference> difference(const View& a, const View& b, const Torus& torus) {
+  if (!a.in_shards() && !b.in_shards()) return arrays(a.whole(), b.whole());
+  if (a.summands() != b.summands())
+    return TraceDifference{.why = "summands in one, complete in the other"};
+  for (int chip = 0; chip < torus.chips(); ++chip) {
+    const Stored* const in_a = a.in_shards() ? a.shard(chip) : nullptr;
+    const Stored* const in_b = b.in_shards() ? b.shard(chip) : nullptr;
+    std::optional<TraceDifference> found;
+    if (a.in_shards() && b.in_shards()) {
+      if (in_a == nullptr && in_b == nullptr) continue;
+      found = in_a == nullptr   ? TraceDifference{.why = "only in the second"}
+              : in_b == nullptr ? TraceDifference{.why = "only in the first"}
+                                : arrays(*in_a, *in_b);
+    } else if (const Stored* const shard = a.in_shards() ? in_a : in_b) {
+      found = block_and_shard(a.in_shards() ? b : a, *shard, chip, !a.in_shards());
+    }
+    if (found) {
+      found->chip = chip;
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int TraceDiff::exit_code() const {
+  return equal > 0 && different.empty() && only_a.empty() && only_b.empty() ? 0 : 1;
+}
+
+TraceDiff diff_traces(const dump::Dump& a, const dump::Dump& b) {
+  const auto line = a.attributes.find("case");
+  std::optional<std::string> of_a;
+  if (line != a.attributes.end()) of_a = line->second;
+  TraceDiff found;
+  found.torus = candidate::read_claim(a.attributes, std::nullopt).given.torus;
+  candidate::read_claim(b.attributes, of_a);
+  for (const std::string& name : dump::in_order(a)) {
+    if (!b.values.contains(name)) {
+      found.only_a.push_back(name);
+      continue;
+    }
+    auto one = difference(View(a, name, found.torus), View(b, name, found.torus), found.torus);
+    if (!one) {
+      ++found.equal;
+      continue;
+    }
+    found.different.push_back(name);
+    one->name = name;
+    if (!found.first) found.first = std::move(one);
+  }
+  for (const std::string& name : dump::in_order(b))
+    if (!a.values.contains(name)) found.only_b.push_back(name);
+  return found;
+}
+
+}  // namespace shardproof

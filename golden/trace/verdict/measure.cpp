@@ -1,0 +1,204 @@
+#include "golden/trace/verdict/measure.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <set>
+
+#include "golden/compare/reach_meter.h"
+#include "golden/trace/value/detail/each_number.h"
+#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/verdict/wrong_box.h"
+#include "weights/base/detail/stable_sort.h"
+
+namespace shardproof::candidate {
+namespace {
+
+using bounds::Format;
+using bounds::Interval;
+using bounds::Number;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// A number of the model in the writer's units, whose one more operation is an error of its own.
+Number in_units(const Number& number, double unit, const bounds::Declared& by) {
+  if (unit == 1.0) return number;
+  const double center = number.center / unit;
+  const double own = 2 * (by.operations.unit + 0x1p-51) * std::abs(center);
+  return {center, number.worst / std::abs(unit) + own, number.likely / std::abs(unit) + own};
+}
+
+/// Each summand was rounded when it was stored, and may be larger than the sum.
+Number with_rounded_summands(const Held& held, Number number, double size, Format format) {
+  const double count = static_cast<double>(held.summands) *
+                       static_cast<double>(held.torus.size(held.layout.partial()));
+  if (count == 1) return number;
+  const double own = bounds::unit_of(format) * size + count * bounds::least_of(format);
+  number.worst += own, number.likely += own;
+  return number;
+}
+
+/// What the numbers of one value come to, one by one.
+class Meter {
+ public:
+  Meter(const Held& held, const Expected& expected, const bounds::Declared& by, Format summand,
+        Row& row)
+      : held_(held),
+        expected_(expected),
+        by_(by),
+        summand_(summand),
+        row_(row),
+        wrong_places_(at(element_count(held.subject.shape)), false) {}
+
+  void see(double v, const std::vector<int>& chips, std::int64_t place, double size) {
+    row_.elements += std::ssize(chips);
+    ++numbers_;
+    if (std::isfinite(v)) squares_ += v * v;
+    Interval ends;
+    const bool right = expected_.bits != nullptr ? has_bits(v, place, ends)
+                                                 : is_inside(v, chips[0], place, size, ends);
+    if (!right) note_wrong(v, chips, place, ends);
+  }
+
+  /// Whether any number was seen.
+  bool finish() {
+    row_.wrong_chips = static_cast<int>(wrong_chips_.size());
+    row_.box = wrong_box(held_.subject.shape, wrong_places_, held_.padding);
+    row_.slack = slack_.slack();
+    row_.extent.outside = row_.wrong > 0;
+    row_.extent.scale =
+        std::sqrt(squares_ / static_cast<double>(std::max<std::int64_t>(numbers_, 1)));
+    return numbers_ > 0;
+  }
+  std::vector<Outlier> outliers(std::size_t most) {
+    const auto beyond = [](const Outlier& o) {
+      return std::abs(o.actual - o.allowed.center) - o.allowed.likely;
+    };
+    stable_sort(outliers_,
+                [&](const Outlier& a, const Outlier& b) { return beyond(a) > beyond(b); });
+    if (outliers_.size() > most) outliers_.resize(most);
+    return std::move(outliers_);
+  }
+
+ private:
+  bool has_bits(double v, std::int64_t place, Interval& ends) const {
+    ends.low = ends.high = static_cast<double>(expected_.bits->data[at(place)]);
+    return same_bits(v, ends.low);
+  }
+
+  bool is_inside(double v, int chip, std::int64_t place, double size, Interval& ends) {
+    const double unit = held_.unit(place);
+    const Number number = with_rounded_summands(
+        held_, in_units(expected_.bound->number(at(place)), unit, by_), size, summand_);
+    const double exact = (expected_.exact ? expected_.exact->center[at(place)]
+                                          : expected_.bound->center[at(place)]) /
+                         unit;
+    const Format format = expected_.format;
+    ends = bounds::values(number.interval(), format);
+    bounds::Extent& e = row_.extent;
+    e.worst = bounds::farther(e.worst, number.worst);
+    e.likely = bounds::farther(e.likely, number.likely);
+    if (!bounds::holds(ends, format, v)) return false;
+    slack_.see(number.interval(), format, v);
+    e.found = bounds::farther(e.found, bounds::distance(v, format, exact));
+    if (v != bounds::nearest(exact, format)) ++row_.unequal;
+    if (!bounds::holds(bounds::values(number.likely_interval(), format), format, v))
+      outliers_.push_back({place, chip, v, exact, number}), ++row_.outliers;
+    return true;
+  }
+
+  void note_wrong(double v, const std::vector<int>& chips, std::int64_t place,
+                  const Interval& ends) {
+    row_.wrong += std::ssize(chips);
+    wrong_chips_.insert(chips.begin(), chips.end());
+    wrong_places_[at(place)] = true;
+    const WrongElement element{chips[0], global_index(held_.subject.shape, place), ends.low,
+                               ends.high, v};
+    if (!row_.first) row_.first = element;
+    double distance = std::max(ends.low - v, v - ends.high);
+    if (!(distance >= 0)) distance = HUGE_VAL;  // NaN
+    if (distance > most_) most_ = distance, row_.worst = element;
+  }
+
+  const Held& held_;
+  const Expected& expected_;
+  const bounds::Declared& by_;
+  Format summand_;
+  Row& row_;
+  std::vector<bool> wrong_places_;
+  std::set<int> wrong_chips_;
+  bounds::Slack slack_;
+  std::vector<Outlier> outliers_;
+  double squares_ = 0.0, most_ = -1.0;
+  std::int64_t numbers_ = 0;
+};
+
+}  // namespace
+
+std::vector<Outlier> measure(const Held& held, const Expected& expected, const Masked& masked,
+                             const bounds::Declared& by, Format summand, Row& row,
+                             std::size_t outliers) {
+  Meter meter(held, expected, by, summand, row);
+  each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double size) {
+    if (masked(place)) return;
+    const bool known = expected.unknown.empty() || !expected.bound ||
+                       std::isfinite(expected.bound->radius[at(place)]);
+    if (known)
+      meter.see(v, chips, place, size);
+    else
+      row.unknown += std::ssize(chips), row.why = expected.unknown;
+  });
+  const bool any = meter.finish();
+  row.fit = !any                                        ? Fit::not_judged
+            : row.wrong > 0 || expected.bits == nullptr ? bounds::fit_of(row.extent)
+                                                        : Fit::equal;
+  if (!any && row.unknown == 0) row.why = "it holds no number of the model's";
+  row.copies_differ = !held.layout.is_partial() && copies_differ(held);
+  return meter.outliers(outliers);
+}
+
+std::optional<RoundingReport> report_rounding(
+    const Held& held, const Masked& masked, Format format,
+    const std::vector<bounds::Replay::Variant>& variants) {
+  if (variants.size() < 2) return std::nullopt;
+  std::vector<std::int64_t> misses(variants.size(), 0);
+  // Of all that a way leaves open: what the model lacks, a mean or a bias, makes several ways one.
+  std::vector<std::uint64_t> prints(variants.size(), 0);
+  RoundingReport report;
+  each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
+    if (masked(place)) return;
+    ++report.elements;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      const Interval ends = bounds::values(variants[i].value.number(at(place)).interval(), format);
+      if (!bounds::holds(ends, format, v)) ++misses[i];
+      for (const double end : {ends.low, ends.high})
+        prints[i] = (prints[i] ^ std::bit_cast<std::uint64_t>(end + 0.0)) * 0x9e3779b97f4a7c15U;
+    }
+  });
+  if (std::equal(prints.begin() + 1, prints.end(), prints.begin())) return std::nullopt;
+  const std::size_t best =
+      static_cast<std::size_t>(std::min_element(misses.begin(), misses.end()) - misses.begin());
+  report.best = variants[best].words;
+  report.misses = misses[best];
+  report.others = report.elements;
+  for (std::size_t i = 0; i < misses.size(); ++i)
+    if (prints[i] != prints[best]) report.others = std::min(report.others, misses[i]);
+  return report;
+}
+
+bool copies_differ(const Held& held) {
+  std::vector<double> first(at(element_count(held.subject.shape)));
+  std::vector<bool> seen(first.size(), false);
+  for (std::size_t chip = 0; chip < held.shards.size(); ++chip)
+    for (std::size_t i = 0; i < held.shards[chip].size(); ++i) {
+      const std::int64_t place = held.places[chip][i];
+      if (place == Held::kNone) continue;
+      if (seen[at(place)] && !same_bits(first[at(place)], held.shards[chip][i])) return true;
+      first[at(place)] = held.shards[chip][i];
+      seen[at(place)] = true;
+    }
+  return false;
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,128 @@
+#include "golden/trace/verdict/notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "golden/compare/reach_meter.h"
+#include "golden/trace/value/detail/each_number.h"
+#include "golden/trace/verdict/other_ids.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::candidate {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// "a, b and 3 more hold".
+std::string subjects_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 2;
+  const std::size_t named = std::min(names.size(), kNamed);
+  std::string text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+  if (names.size() > named) text += fmt::format(" and {} more", names.size() - named);
+  return text + (names.size() == 1 ? " holds" : " hold");
+}
+
+/// Of values that are judged as f32 though they are no f32.
+std::optional<std::string> finer(const Values& values, const Claim& claim) {
+  if (claim.arithmetic_said) return std::nullopt;
+  std::vector<std::string> names;
+  for (const Held& held : values.held)
+    if (!held.declared && held.why_not.empty() && held.subject.meaning != Meaning::weight &&
+        held.finer_than_f32())
+      names.push_back(held.name);
+  if (names.empty()) return std::nullopt;
+  return fmt::format(
+      "{} numbers that are no f32: without arithmetic they are judged as what claims "
+      "least, f32; declare arithmetic=f64",
+      subjects_of(names));
+}
+
+/// Of a number that lies where it should and is none of its format.
+std::optional<std::string> no_number_of_format(const Values& values, const Verdict& verdict) {
+  if (!verdict.first) return std::nullopt;
+  const Row& row = verdict.rows[*verdict.first];
+  const Held& held = values.held[row.held];
+  if (!row.first || held.encoding != dump::Encoding::f64 || !held.finer_than_f32())
+    return std::nullopt;
+  const WrongElement& e = *row.worst;
+  if (!(e.low <= e.actual && e.actual <= e.high)) return std::nullopt;
+  return fmt::format(
+      "{:.17g} of {} is within its bound, and no f32 number, which arithmetic=f32 "
+      "claims: declare arithmetic=f64",
+      e.actual, row.title);
+}
+
+/// Of tokens and ids that are none of the vocabulary.
+void say_no_ids(const Values& values, std::int64_t V, std::vector<std::string>& notes) {
+  for (const Held& held : values.held) {
+    const Meaning meaning = held.subject.meaning;
+    if (meaning != Meaning::token && meaning != Meaning::ids) continue;
+    std::optional<double> none;
+    each_number(held, [&](double v, const std::vector<int>&, std::int64_t, double) {
+      if (!none && !(v >= 0 && v < static_cast<double>(V) && v == std::floor(v))) none = v;
+    });
+    if (none)
+      notes.push_back(
+          fmt::format("{}: {} {}", held.subject.title(), *none, what_no_id_is(*none, V)));
+  }
+}
+
+/// The layout by which a weight is right, if two of its dims that are equally long change places.
+std::optional<std::string> right_by(const Held& held, const Tensor& right) {
+  const auto whole = assembled_value(held);
+  if (!whole) return std::nullopt;
+  const Shape& shape = right.shape;
+  for (std::size_t a = 0; a < shape.size(); ++a)
+    for (std::size_t b = a + 1; b < shape.size(); ++b) {
+      if (shape[a] != shape[b] || shape[a] < 2) continue;
+      bool same = true;
+      for (std::size_t i = 0; i < whole->size() && same; ++i) {
+        Shape index = global_index(shape, static_cast<std::int64_t>(i));
+        std::swap(index[a], index[b]);
+        std::int64_t place = 0;
+        for (std::size_t d = 0; d < shape.size(); ++d) place = place * shape[d] + index[d];
+        same = whole->center[i] == static_cast<double>(right.data[at(place)]);
+      }
+      if (!same) continue;
+      std::string dims = held.layout.letters();
+      std::swap(dims[dims.find(held.subject.dims[a])], dims[dims.find(held.subject.dims[b])]);
+      return dims;
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string what_no_id_is(double number, std::int64_t V) {
+  if (number >= static_cast<double>(V) && number == std::floor(number))
+    return fmt::format("is a padding id: the vocabulary has {}", V);
+  return "is no token id";
+}
+
+std::vector<std::string> notes_of(const Values& values, const Claim& claim, Reference& reference,
+                                  const Verdict& verdict) {
+  std::vector<std::string> notes;
+  const auto add = [&](std::optional<std::string> note) {
+    if (note) notes.push_back(std::move(*note));
+  };
+  for (const Held& held : values.held)
+    if (!held.note.empty()) notes.push_back(fmt::format("{}: {}", held.subject.title(), held.note));
+  say_no_ids(values, claim.given.model.V, notes);
+  add(finer(values, claim));
+  add(no_number_of_format(values, verdict));
+  add(other_ids(values, claim, reference, verdict));
+  for (const Row& row : verdict.rows) {
+    const Held& held = values.held[row.held];
+    if (row.fit != Fit::different || held.subject.meaning != Meaning::weight) continue;
+    if (const auto dims = right_by(held, *reference.exact(held.subject)))
+      notes.push_back(fmt::format("{} is transposed: declare layout={}", row.title, *dims));
+  }
+  return notes;
+}
+
+}  // namespace shardproof::candidate

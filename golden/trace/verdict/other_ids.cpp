@@ -1,0 +1,132 @@
+#include "golden/trace/verdict/other_ids.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "weights/model/registry.h"
+
+namespace shardproof::candidate {
+namespace {
+
+constexpr std::int64_t kShown = 6;  // ids that a sentence has room for
+/// Two rows of numbers rounded to bf16 have 1 − cosine below 2^-16; unlike ones of a model do not.
+constexpr double kAlike = 1 - 0x1p-12;
+
+using Numbers = std::vector<double>;
+
+/// A row of a norm's result without gain and bias, or a row of the table without its mean.
+Numbers centered(Numbers row) {
+  double sum = 0.0;
+  for (const double v : row) sum += v;
+  for (double& v : row) v -= sum / static_cast<double>(row.size());
+  return row;
+}
+
+double cosine(const Numbers& a, const Numbers& b) {
+  double ab = 0.0, aa = 0.0, bb = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0.0;
+}
+
+/// Which token's row of the table a value's row is made of.
+class Lookup {
+ public:
+  Lookup(const Weights& weights, bool normed)
+      : weights_(weights),
+        table_(weights.at("embed")),
+        normed_(normed),
+        mean_(normed && weights.config().norm == Norm::layernorm) {}
+
+  std::optional<std::int64_t> id_of(Numbers row) const {
+    if (normed_) undo_norm(row);
+    for (std::int64_t id = 0; id < weights_.config().V; ++id)
+      if (cosine(row, table_row(id)) > kAlike) return id;
+    return std::nullopt;
+  }
+
+ private:
+  void undo_norm(Numbers& row) const {
+    const Tensor& gain = weights_.at(weight_id(0, "norm"));
+    const std::string bias = weight_id(0, "norm_bias");
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (weights_.all().contains(bias)) row[i] -= static_cast<double>(weights_.at(bias).data[i]);
+      row[i] = gain.data[i] == 0.0F ? 0.0 : row[i] / static_cast<double>(gain.data[i]);
+    }
+  }
+  Numbers table_row(std::int64_t id) const {
+    const auto E = weights_.config().E;
+    const auto begin = table_.data.begin() + id * E;
+    Numbers row(begin, begin + E);
+    return mean_ ? centered(std::move(row)) : row;
+  }
+
+  const Weights& weights_;
+  const Tensor& table_;
+  bool normed_, mean_;
+};
+
+/// Of the first tokens of a value [B,L,E]; nothing where one of them is no token's.
+std::vector<std::int64_t> ids_of(const Held& held, const Weights& weights) {
+  const auto whole = assembled_value(held);
+  if (!whole) return {};
+  const Lookup lookup(weights, held.subject.name == "norm");
+  const auto E = weights.config().E;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t token = 0; token < std::min(kShown, element_count(whole->shape) / E); ++token) {
+    const auto begin = whole->center.begin() + token * E;
+    const auto id = lookup.id_of(Numbers(begin, begin + E));
+    if (!id) return {};
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+bool has_ids(const Values& values) {
+  return std::any_of(values.held.begin(), values.held.end(),
+                     [](const Held& h) { return h.subject.meaning == Meaning::ids; });
+}
+
+/// Whether nothing of the trace stands between the ids and this value.
+bool follows_ids(const Subject& s, Reference& reference) {
+  if (s.meaning != Meaning::checkpoint && s.meaning != Meaning::raw) return false;
+  if (s.name == "embed") return true;
+  constexpr std::string_view kFirst[] = {"norm", "q", "k", "v", "gate", "up"};
+  if (std::find(std::begin(kFirst), std::end(kFirst), s.name) == std::end(kFirst)) return false;
+  return s.layer == 0 && reference.replay().pass(s.pass).phase != Phase::decode &&
+         !reference.has(s.pass + ".embed") &&
+         (s.name == "norm" || !reference.has(checkpoint_id(s.pass, 0, "norm")));
+}
+
+}  // namespace
+
+std::optional<std::string> other_ids(const Values& values, const Claim& claim, Reference& reference,
+                                     const Verdict& verdict) {
+  if (has_ids(values) || !verdict.first || claim.ids_are_given) return std::nullopt;
+  const Row& row = verdict.rows[*verdict.first];
+  const Held& held = values.held[row.held];
+  if (!follows_ids(held.subject, reference) || 2 * row.wrong < row.elements) return std::nullopt;
+  const std::string& pass = held.subject.pass;
+  const bool readable = held.subject.meaning == Meaning::checkpoint && !held.subject.last &&
+                        (held.subject.name == "embed" || held.subject.name == "norm");
+  const std::vector<std::int64_t> ids =
+      readable ? ids_of(held, reference.weights()) : std::vector<std::int64_t>();
+  const IntTensor& assumed = reference.ids(pass);
+  if (ids.empty())
+    return fmt::format(
+        "the trace has no ids, and is judged as of the seed's prompt; if it is of "
+        "another, put {}.ids in",
+        pass);
+  if (std::equal(ids.begin(), ids.end(), assumed.data.begin())) return std::nullopt;
+  return fmt::format(
+      "the trace has no ids, and {} is of other ids than the seed's prompt, {}, ...; "
+      "put {}.ids in",
+      row.title, fmt::join(ids, ", "), pass);
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,579 @@
+#include "golden/trace/verdict/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "golden/bounds/number/emulation.h"
+#include "golden/bounds/number/sum_bounds.h"
+#include "golden/compare/block_map.h"
+#include "golden/compare/reach_meter.h"
+#include "golden/compare/row_padding.h"
+#include "golden/judge/sampling_value.h"
+#include "golden/trace/reference/masked.h"
+#include "golden/trace/value/choice.h"
+#include "golden/trace/value/coarse.h"
+#include "golden/trace/value/detail/each_number.h"
+#include "golden/trace/value/last_rows.h"
+#include "golden/trace/verdict/alone.h"
+#include "golden/trace/verdict/measure.h"
+#include "golden/trace/verdict/not_shown.h"
+#include "golden/trace/verdict/sign_tests.h"
+#include "oracle/model/detail/sampling.h"
+#include "weights/base/detail/stable_sort.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::candidate {
+namespace {
+
+using bounds::Carried;
+using bounds::Format;
+using bounds::Number;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+constexpr const char* kNothing = "it holds no number of the model's";
+
+class Judging {
+ public:
+  Judging(const Claim& claim, Reference& reference) : claim_(claim), reference_(reference) {}
+
+  Row judge(const Held& held, std::size_t number) {
+    Row row;
+    row.name = held.name;
+    row.title = held.subject.title();
+    row.held = number;
+    row.chips = held.torus.chips();
+    const Meaning meaning = held.subject.meaning;
+    row.of_run =
+        meaning != Meaning::weight && meaning != Meaning::ids && meaning != Meaning::positions;
+    row.weight = meaning == Meaning::weight;
+    row.incomplete = !held.complete();
+    if (meaning == Meaning::token) keep_token(held);
+    if (!held.why_not.empty()) {
+      row.why = held.why_not;
+      return row;
+    }
+    if (meaning == Meaning::ids) return ids(held, std::move(row));
+    const bool random = claim_.given.sampling.sample == Sample::random;
+    // Bits are those of the unsharded model only where all its tokens are known.
+    const bool exact = held.exact && reference_.unknown(held.subject.pass).empty();
+    if (!exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
+      return drawn(held, std::move(row));
+    if (!exact && (meaning == Meaning::token || meaning == Meaning::indices))
+      return chosen(held, std::move(row));
+    if (const auto parts = partial_sums(held)) return summands(held, *parts, std::move(row));
+    const Expected expected = expectation(held);
+    if (!expected.any()) {
+      row.why = expected.why;
+      return row;
+    }
+    const std::vector<Outlier> outliers = hold(held, expected, row);
+    if (row.fit == Fit::different && expected.bits != nullptr) {
+      // By its own operands, too: then the fault is an earlier value's.
+      if (const auto bound = bound_of(held.subject)) {
+        const Expected by_operands{.bound = bound, .format = format_of(held)};
+        Row again;
+        hold(held, by_operands, again);
+        row.follows = again.fit != Fit::different;
+      }
+      return row;
+    }
+    if (row.fit != Fit::different) row.drift = drift(held);
+    if (expected.bits == nullptr) explain(held, outliers, row);
+    if (expected.bound && row.fit <= Fit::near) row.signs = signs_of(held, *expected.bound);
+    return row;
+  }
+
+ private:
+  std::optional<Carried> bound_of(const Subject& s) {
+    bounds::Replay& replay = reference_.replay();
+    if (s.last) {
+      // Of a value that the trace has whole they are these numbers.
+      const bool moved = s.meaning == Meaning::checkpoint && reference_.has(s.id);
+      const auto whole = moved ? std::optional(replay.value(s.id)) : bound_of(s.whole());
+      if (!whole) return std::nullopt;
+      return last_rows(*whole, replay.pass(s.pass));
+    }
+    switch (s.meaning) {
+      case Meaning::checkpoint:
+      case Meaning::unstored:
+        return replay.expected(s.id);
+      case Meaning::raw:
+        return replay.expected_raw(s.id);
+      case Meaning::scaled:
+        return replay.expected_scaled(s.id);
+      case Meaning::stat:
+        return replay.expected_statistic({s.pass, s.layer, s.name});
+      case Meaning::probs:
+        return replay.expected_probs(s.pass, s.layer);
+      case Meaning::candidates:
+        return Choice(replay.value(s.pass + ".logits"), at(s.shape[1]), at(s.block)).largest();
+      default:
+        return std::nullopt;
+    }
+  }
+
+  Format format_of(const Held& held) const {
+    const bool rounded = !held.layout.is_partial() && held.summands == 1 &&
+                         (held.units.empty() || without_gain(held));
+    return rounded ? own_format(held) : Format::f64;
+  }
+  /// A norm whose gain is in the next weight: what was rounded is x·r.
+  bool without_gain(const Held& held) const {
+    return claim_.gain_folded && bounds::formula_of(held.subject.name) == "norm" &&
+           held.subject.meaning != Meaning::weight;
+  }
+  Format own_format(const Held& held) const {
+    const Subject& s = held.subject;
+    const bounds::Declared& declared = held.declared_or(claim_.declared);
+    const ValueRow* const row = value_row(s.name);
+    // A cache is not stored: it is made of what is.
+    const bool stored = s.meaning == Meaning::checkpoint ||
+                        (s.meaning == Meaning::unstored && row != nullptr && row->cache);
+    return stored ? bounds::format_of(s.name, claim_.given.model, declared) : declared.unstored();
+  }
+
+  Expected expectation(const Held& held) {
+    Expected e;
+    const Subject& s = held.subject;
+    e.format = format_of(held);
+    e.unknown = reference_.unknown(s.pass);
+    if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) {
+      e.bits = reference_.exact(s);
+    } else if (held.exact && !held.layout.is_partial() && held.summands == 1 && e.unknown.empty()) {
+      e.bits = reference_.exact(s);
+      if (e.bits == nullptr) e.why = "the unsharded model has no such value";
+    } else {
+      e.bound = bound_of(s);
+      if (!e.bound) e.why = "the model has no such value";
+      if (e.bound && s.meaning != Meaning::candidates) {
+        reference_.replay().make_exactly(true);
+        e.exact = bound_of(s);
+        reference_.replay().make_exactly(false);
+      }
+      // What is rounded to a format before it is brought to other units.
+      if (e.bound && held.summands == 1 && !held.units.empty() && !without_gain(held))
+        e.bound = e.bound->rounded(own_format(held));
+      // What claims nothing claims the least: f64 numbers that are no f32 are near one.
+      if (e.bound && !claim_.arithmetic_said && !held.declared && e.format == Format::f32 &&
+          held.finer_than_f32()) {
+        for (std::size_t i = 0; i < e.bound->size(); ++i)
+          e.bound->widen(i, bounds::unit_of(Format::f32) *
+                                    (std::abs(e.bound->center[i]) + e.bound->radius[i]) +
+                                bounds::least_of(Format::f32));
+        e.format = Format::f64;
+      }
+      if (e.bound) coarsen(held, *e.bound, e.format);
+    }
+    return e;
+  }
+
+  /// As the file has them, with fewer digits.
+  static void coarsen(const Held& held, Carried& bound, Format& format) {
+    if (!held.coarser_than(format)) return;
+    format = Format::f64;
+    const Coarse coarse = coarse_of(held.encoding);
+    for (std::size_t i = 0; i < bound.size(); ++i)
+      bound.widen(i, coarse.unit * (std::abs(bound.center[i]) + bound.radius[i]) + coarse.least);
+  }
+
+  const bounds::Declared& declared(const Subject& s) {
+    return reference_.replay().declared({s.pass, s.layer, s.name});
+  }
+
+  std::vector<Outlier> hold(const Held& held, const Expected& expected, Row& row) {
+    const Masked masked(held, claim_, reference_);
+    return measure(held, expected, masked, held.declared_or(claim_.declared), own_format(held),
+                   row);
+  }
+
+  /// What is to be said of a value beside its bounds: why it is unlikely, which way of rounding it
+  /// has, and what would judge it better.
+  void explain(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
+    const Subject& s = held.subject;
+    bounds::Replay& replay = reference_.replay();
+    if (row.elements == 0) return;
+    if (row.fit != Fit::different && !outliers.empty()) {
+      row.extent.outside_likely = !explained(held, outliers, row);
+      if (!row.extent.outside_likely) row.extent.likely = row.extent.worst;  // some lie beyond
+      row.fit = bounds::fit_of(row.extent);
+      if (row.fit == Fit::unlikely) {
+        const Outlier& o = outliers.front();
+        const bounds::Interval in = o.allowed.likely_interval();
+        row.first = row.worst =
+            WrongElement{o.chip, global_index(s.shape, o.place), in.low, in.high, o.actual};
+      }
+    }
+    if (s.meaning != Meaning::checkpoint || s.last) return;
+    if (bounds::narrow_storage(declared(s).values) && row.fit != Fit::different) {
+      const Masked masked(held, claim_, reference_);
+      row.rounding = report_rounding(held, masked, format_of(held), replay.variants(s.id));
+    }
+    const bool wide = !(row.extent.worst < row.extent.scale) && row.extent.worst > 0;
+    if (row.fit != Fit::not_judged && row.fit != Fit::loose && !(row.fit == Fit::near && wide))
+      return;
+    add_missing(s.id, row.needs);
+    if (row.fit == Fit::not_judged)
+      row.why = !row.needs.empty() ? "operands are missing"
+                : std::isfinite(row.extent.worst)
+                    ? "copies of an operand differ, or it is known too little"
+                    : "an operand is not finite";
+  }
+
+  /// Of sums in f32 all of whose operands the trace has.
+  std::vector<std::string> signs_of(const Held& held, const Carried& bound) {
+    const Subject& s = held.subject;
+    const ValueRow* const row = value_row(s.name);
+    if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
+        !held.units.empty() || held.summands > 1 || held.layout.is_partial() ||
+        format_of(held) != Format::f32)
+      return {};
+    for (const std::string& operand : reference_.replay().operands(s.id))
+      if (!reference_.has(operand)) return {};
+    const auto products = reference_.replay().products(s.id, 0);
+    return products ? sign_tests(held, bound, products->size()) : std::vector<std::string>();
+  }
+
+  /// The values that are missing between this one and those that the trace has.
+  void add_missing(const std::string& id, std::vector<std::string>& missing) {
+    constexpr std::size_t kMost = 8;
+    for (const std::string& operand : reference_.replay().operands(id)) {
+      if (reference_.replay().dumped(operand) || missing.size() >= kMost) continue;
+      if (std::find(missing.begin(), missing.end(), operand) != missing.end()) continue;
+      missing.push_back(operand);
+      add_missing(operand, missing);
+    }
+  }
+
+  /// Whether elements that only the worst case allows are explained: by what their products leave
+  /// when they are rounded (T5), or by a way of adding.
+  bool explained(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
+    const Subject& s = held.subject;
+    if (s.meaning != Meaning::checkpoint || s.last || declared(s).sums != Format::f32) return true;
+    for (const Outlier& o : outliers) {
+      const auto products = reference_.replay().products(s.id, at(o.place));
+      // Only of sums of known products anything is unlikely.
+      if (!products) return true;
+      double value = 0.0, size = 0.0;
+      for (const auto& [a, b] : *products) value += a * b, size += std::abs(a * b);
+      const double audit =
+          bounds::residue_audit(*products, 0.5 * (size + std::abs(value))) * (1 + 0x1p-20);
+      Number allowed = o.allowed;
+      allowed.likely = std::min(allowed.worst, allowed.likely + audit);
+      const Format format = format_of(held);
+      if (bounds::holds(bounds::values(allowed.likely_interval(), format), format, o.actual))
+        continue;
+      const auto way = bounds::explained_by(*products, o.actual - o.exact);
+      if (!way) return false;
+      if (!way->declaration.empty())
+        row.why = "explained by " + way->words + ": declare " + way->declaration;
+    }
+    return true;
+  }
+
+  /// What each chip's partial sum must be, of a value that the trace has as such, where the layouts
+  /// of its operands say which products each has.
+  std::optional<std::vector<Carried>> partial_sums(const Held& held) {
+    const Subject& s = held.subject;
+    if (held.exact || s.meaning != Meaning::raw || s.last || held.summands > 1) return std::nullopt;
+    const Axes axes = significant(held.layout.partial(), held.torus);
+    if (axes.empty() || !held.units.empty()) return std::nullopt;
+    return reference_.replay().expected_partials(s.id, axes);
+  }
+  static Axes significant(const Axes& axes, const Torus& torus) {
+    Axes of;
+    for (const Axis a : axes)
+      if (torus.size(a) > 1) of = of.with(a);
+    return of.sorted();
+  }
+
+  /// Each partial sum by its own products.
+  Row summands(const Held& held, const std::vector<Carried>& parts, Row row) {
+    const Axes axes = significant(held.layout.partial(), held.torus);
+    bool any = false;
+    double squares = 0.0, numbers = 0.0;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      Held one = held;
+      one.layout = held.layout.with_partial(Axes());
+      for (int chip = 0; chip < held.torus.chips(); ++chip)
+        if (held.torus.block(chip, axes) != static_cast<int>(part)) {
+          one.shards[at(chip)].clear();
+          one.places[at(chip)].clear();
+        }
+      Expected e;
+      e.bound = parts[part];
+      e.unknown = reference_.unknown(held.subject.pass);
+      e.format = held.declared_or(claim_.declared).unstored();
+      const bounds::Declared& by = declared(held.subject);
+      if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
+      if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // moved to another chip
+      coarsen(held, *e.bound, e.format);
+      Row of = row;
+      hold(one, e, of);
+      if (of.elements == 0) continue;
+      any = true;
+      const auto count = static_cast<double>(of.elements);
+      squares += of.extent.scale * of.extent.scale * count, numbers += count;
+      add(of, row);
+    }
+    if (!any) {
+      row.why = kNothing;
+      return row;
+    }
+    row.extent.scale = std::sqrt(squares / numbers);
+    row.fit = bounds::fit_of(row.extent);
+    return row;
+  }
+  static void may_round(Carried& bound, Format format) {
+    for (std::size_t i = 0; i < bound.size(); ++i)
+      bound.set(i, bounds::rounded_if(bound.number(i), bounds::Rounds::some, format));
+  }
+  /// One part's measure to that of all.
+  static void add(const Row& part, Row& row) {
+    bounds::Extent& e = row.extent;
+    e.outside = e.outside || part.extent.outside;
+    e.worst = bounds::farther(e.worst, part.extent.worst);
+    e.likely = bounds::farther(e.likely, part.extent.likely);
+    e.found = bounds::farther(e.found, part.extent.found);
+    row.elements += part.elements;
+    row.wrong += part.wrong;
+    row.unequal += part.unequal;
+    row.wrong_chips += part.wrong_chips;
+    if (row.slack == 0 || (part.slack > 0 && part.slack < row.slack)) row.slack = part.slack;
+    if (!row.first) row.first = part.first, row.worst = part.worst, row.box = part.box;
+    row.copies_differ = row.copies_differ || part.copies_differ;
+  }
+
+  double drift(const Held& held) {
+    const Subject& s = held.subject;
+    if (s.meaning == Meaning::positions) return -1.0;
+    if (s.meaning != Meaning::weight && !reference_.on_same_ids(s.pass)) return -1.0;
+    const Tensor* const exact = reference_.exact(s);
+    if (exact == nullptr) return -1.0;
+    const Masked masked(held, claim_, reference_);
+    double most = 0.0, squares = 0.0;
+    each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
+      if (masked(place)) return;
+      most = std::max(most,
+                      std::abs(v * held.unit(place) - static_cast<double>(exact->data[at(place)])));
+    });
+    double numbers = 0.0;
+    for (std::size_t i = 0; i < exact->data.size(); ++i) {
+      if (held.padded(static_cast<std::int64_t>(i))) continue;
+      const auto v = static_cast<double>(exact->data[i]);
+      squares += v * v;
+      ++numbers;
+    }
+    const double mean = std::sqrt(squares / std::max(numbers, 1.0));
+    return mean > 0 ? most / mean : 0.0;
+  }
+
+  /// The ids of a decode step are the tokens of the pass before it.
+  Row ids(const Held& held, Row row) {
+    const Subject& s = held.subject;
+    const PassPlan& pass = reference_.replay().pass(s.pass);
+    row.why = "an input";
+    if (const auto bad = reference_.no_id(s.pass)) row.why = fmt::format("{} is no token id", *bad);
+    if (pass.phase != Phase::decode && claim_.ids_are_given) {
+      const IntTensor& given = reference_.case_ids(s.pass);
+      Tensor expected(given.shape);
+      std::copy(given.data.begin(), given.data.end(), expected.data.begin());
+      row.why.clear();
+      hold(held, {.bits = &expected}, row);
+      return row;
+    }
+    if (pass.phase != Phase::decode) return row;
+    std::string why;
+    const Tensor expected = tokens_before(pass, why);
+    if (why.empty() || !reference_.no_id(s.pass)) row.why = why;
+    if (row.why.empty()) hold(held, {.bits = &expected}, row);
+    return row;
+  }
+
+  /// Of each row the token that the trace has of the last pass before that sampled it; or why there
+  /// is none.
+  Tensor tokens_before(const PassPlan& pass, std::string& why) const {
+    Tensor tokens(Shape{pass.batch(), pass.L});
+    why.clear();
+    for (const PassPlan& before : reference_.replay().passes()) {
+      if (before.name == pass.name) break;
+      if (!before.sample) continue;
+      const auto found = tokens_.find(before.name);
+      const RowsOfPass rows(before);
+      for (std::size_t b = 0; b < rows.samples.size(); ++b)
+        if (rows.samples[b] && found != tokens_.end()) tokens.data[b] = found->second.data[b];
+      // A later pass that samples all of these rows makes up for it.
+      const bool all =
+          std::find(rows.samples.begin(), rows.samples.end(), false) == rows.samples.end();
+      if (all) why.clear();
+      if (found == tokens_.end())
+        why = fmt::format("an input: the trace has no {}.token", before.name);
+    }
+    return tokens;
+  }
+
+  /// Whether each token may be the largest logit, the first of equals; of indices likewise in their
+  /// block.
+  Row chosen(const Held& held, Row row) {
+    const Subject& s = held.subject;
+    const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
+    const Choice choice(reference_.replay().value(s.pass + ".logits"), blocks, at(s.block));
+    std::set<int> wrong;
+    row.fit = Fit::not_judged;
+    row.why = kNothing;
+    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
+      row.elements += std::ssize(chips);
+      if (row.fit == Fit::not_judged) row.fit = Fit::within;
+      row.why.clear();
+      switch (choice.of(at(place), v)) {
+        case Choice::May::alone:
+          return;
+        case Choice::May::among_others:  // what lies inside proves little
+          row.fit = Fit::loose;
+          return;
+        case Choice::May::not_be:
+          break;
+      }
+      row.wrong += std::ssize(chips);
+      wrong.insert(chips.begin(), chips.end());
+      const auto best = static_cast<double>(choice.best(at(place)));
+      const WrongElement e{chips[0], global_index(s.shape, place), best, best, v};
+      if (!row.first) row.first = row.worst = e;
+    });
+    if (row.wrong > 0) row.fit = Fit::different;
+    row.wrong_chips = static_cast<int>(wrong.size());
+    return row;
+  }
+  /// Random sampling says of the f32 logits which token there is, bit for bit. Logits that are
+  /// known less well than that say nothing.
+  Row drawn(const Held& held, Row row) {
+    const Subject& s = held.subject;
+    const Draws* const draws = reference_.draws(s.pass);
+    const bool token = s.meaning == Meaning::token;
+    if (draws == nullptr || (!token && !has_drawing(*draws, s.name))) {
+      row.why = "the model has no such value";
+      return row;
+    }
+    const std::string id = s.pass + ".logits";
+    const Carried& carried = reference_.replay().value(id);
+    Tensor logits(carried.shape);
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      logits.data[i] = static_cast<float>(carried.center[i]);
+      if (carried.radius[i] == 0 && static_cast<double>(logits.data[i]) == carried.center[i])
+        continue;
+      row.why = fmt::format("random sampling is of f32 logits, and {}",
+                            reference_.has(id) ? "the trace has others" : "the trace has none");
+      return row;
+    }
+    Tensor expected(s.shape);
+    if (token) {
+      const IntTensor tokens = oracle::sampled(logits, *draws);
+      std::copy(tokens.data.begin(), tokens.data.end(), expected.data.begin());
+    } else {
+      const std::size_t C = s.dims.find('C');
+      const ExpectedBits bits =
+          sampling_value(s.name, logits, *draws, C == s.dims.npos ? 1 : s.shape[C],
+                         C == s.dims.npos ? 0 : s.shape[C] * s.block);
+      for (std::size_t i = 0; i < expected.data.size(); ++i)
+        expected.data[i] =
+            bits.integer ? static_cast<float>(bits.bits[i]) : std::bit_cast<float>(bits.bits[i]);
+    }
+    hold(held, {.bits = &expected}, row);
+    return row;
+  }
+  void keep_token(const Held& held) {
+    const auto whole = assembled_value(held);
+    if (!whole) return;
+    Tensor& kept = tokens_[held.subject.pass] = Tensor(whole->shape);
+    for (std::size_t i = 0; i < kept.data.size(); ++i)
+      kept.data[i] = static_cast<float>(whole->center[i]);
+  }
+
+  const Claim& claim_;
+  Reference& reference_;
+  std::map<std::string, Tensor> tokens_;  // of the trace, by pass
+};
+
+}  // namespace
+
+std::int64_t Verdict::count(Fit fit) const {
+  return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.fit == fit; });
+}
+
+bool Verdict::proves() const {
+  // Weights by themselves are judged, too.
+  const bool of_run = std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.of_run; });
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return (of_run ? row.of_run : row.weight) && !row.incomplete && row.fit <= Fit::near;
+  });
+}
+
+std::optional<std::size_t> Verdict::first_from(Fit fit) const {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].fit >= fit && rows[i].fit != Fit::not_judged) return i;
+  return std::nullopt;
+}
+
+bool Verdict::lacks_operands() const {
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.fit == Fit::not_judged && !row.needs.empty() &&
+           (row.evidence || row.title.ends_with(".out"));
+  });
+}
+
+int Verdict::exit_code(Fit fail_on) const {
+  return proves() && misfits == 0 && !lacks_operands() && !first_from(fail_on) ? 0 : 1;
+}
+
+namespace {
+
+bool diverges(const Row& row) { return row.fit == Fit::different || row.fit == Fit::unlikely; }
+
+}  // namespace
+
+Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
+  const Passes passes = claim.given.passes();
+  std::vector<std::size_t> order(values.held.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::int64_t> place;
+  for (const Held& held : values.held)
+    place.push_back(order_of(held.subject, claim.given.model, passes));
+  stable_sort(order, [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
+  Verdict verdict;
+  verdict.unknown = values.unknown;
+  verdict.copies = values.copies;
+  Judging judging(claim, reference);
+  for (const std::size_t i : order) verdict.rows.push_back(judging.judge(values.held[i], i));
+  weigh_alone(values, claim, reference, verdict.rows);
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < verdict.rows.size(); ++i) {
+    const Row& row = verdict.rows[i];
+    const Held& held = values.held[row.held];
+    const Meaning meaning = held.subject.meaning;
+    const bool checkpoint = (meaning == Meaning::checkpoint &&
+                             !bounds::is_block_term(held.subject.name, claim.given.model)) ||
+                            meaning == Meaning::token;
+    // Of final_norm a layer needs no other positions.
+    const bool all =
+        (!held.subject.last || value_row(held.subject.name)->last_rows) && row.unknown == 0;
+    const bool of_no_ids = meaning == Meaning::ids && row.fit == Fit::not_judged &&
+                           reference.no_id(held.subject.pass).has_value();
+    verdict.misfits += held.misfit || of_no_ids ? 1 : 0;
+    if (row.fit != Fit::not_judged && checkpoint && all && held.complete())
+      seen.insert(held.subject.id);
+    if (diverges(row) && !row.follows && !verdict.first) verdict.first = i;
+  }
+  for (std::size_t i = 0; i < verdict.rows.size() && !verdict.first; ++i)
+    if (diverges(verdict.rows[i])) verdict.first = i;
+  verdict.compared = std::ssize(seen);
+  verdict.whole = count_checkpoints(claim.given.model, passes);
+  verdict.not_shown = not_shown(claim, values, reference.weights());
+  return verdict;
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,61 @@
+#include "golden/trace/write/detail/arithmetic.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/program/ops.h"
+
+namespace shardproof {
+namespace {
+
+/// Of the results of one program, along their operands that are partial sums.
+int roundings(const Program& program, const Torus& torus, const Numerics& numerics) {
+  std::map<std::string, int> of;  // values whose parts were rounded so often, at most
+  int most = 0;
+  for (const Op& op : program.ops) {
+    int before = 0;
+    bool partial = false;
+    for (const std::string& arg : op.args)
+      if (program.declared(arg).layout.is_partial()) {
+        partial = true;
+        before = std::max(before, of[arg]);
+      }
+    const int chips = torus.size(op.axes);
+    int here = 0;
+    if (partial && chips > 1 && is_collective(op.kind) &&
+        partial_wire_type(op.results[0].role, numerics) == FloatType::bf16) {
+      const bool rings = numerics.schedule == Schedule::ring ||
+                         numerics.schedule == Schedule::biring || op.loop != Loop::none;
+      here = op_row(op.kind).reduces && rings ? chips - 1 : 1;
+      if (op.kind == OpKind::all_reduce) ++here;  // the finished chunk, which goes round
+    }
+    for (const ValueDecl& result : op.results) {
+      most = std::max(most, before + here);
+      if (result.layout.is_partial()) of[result.name] = before + here;
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+std::string_view claimed_arithmetic(const Numerics& numerics) {
+  return numerics.regime == Regime::exact ? "exact" : "f32";
+}
+
+int wire_roundings(const RunPlan& plan) {
+  const Numerics& numerics = plan.given.numerics;
+  if (numerics.regime != Regime::f32) return 0;
+  int most = 0;
+  std::vector<const PhasePrograms*> phases{&plan.prefill, &plan.decode};
+  if (plan.passes.prefix().given()) phases.push_back(&plan.prefix);
+  if (numerics.wire == FloatType::bf16)
+    for (const PhasePrograms* phase : phases)
+      for (const Program* program : {&phase->embed, &phase->layer, &phase->head})
+        most = std::max(most, roundings(*program, phase->torus, numerics));
+  return most;
+}
+
+}  // namespace shardproof

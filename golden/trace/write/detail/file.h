@@ -1,0 +1,86 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "golden/compare/dim_padding.h"
+#include "golden/trace/write/trace.h"
+#include "weights/base/error.h"
+#include "weights/hdf5/detail/writer.h"
+
+namespace shardproof {
+
+/// The file of a trace while it is being built (docs/trace-format.md). What HDF5 or the disk
+/// refuses is thrown as Error("trace_c1", ...).
+class TraceFile {
+ public:
+  /// `needed`: what the run and its trace take, in bytes, if all copies of values agree.
+  TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given, double needed);
+
+  /// The next op's output; of a program's inputs (`op` is null) the weights, ids and caches. Throws
+  /// Error("trace_c2", ...) where copies of values that differ make the trace too large.
+  void add(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
+           const Sharded& value);
+
+  /// As Trace::expect.
+  void expect(const std::string& id, const OracleMemo::Known& known);
+
+  /// Writes the file; to be called once.
+  void write(std::string_view ended);
+
+ private:
+  struct Entry {
+    std::string id;
+    const Layout& layout;
+    std::string meaning;  ///< empty where the id says it
+    std::string op;
+    std::string dtype;
+    const Sharded& value;
+    std::string like;  ///< the id of a value that this one may be the same as
+  };
+
+  /// What an op's output was declared to be.
+  struct Step {
+    Scope scope;
+    ValueDecl declared;
+    std::string op;
+    Shape shape;
+    int order;
+  };
+
+  void input(const Scope& scope, const Program& program, const ValueDecl& declared,
+             const Sharded& value);
+  void put(const Entry& entry);
+  template <class T>
+  void put_chips(const Entry& entry, const ChipArrays<T>& chips);
+  template <class T>
+  bool put_whole(const Entry& entry, const ChipArrays<T>& chips);
+  void put_partial(const Entry& entry);
+  template <class T>
+  std::vector<std::pair<int, Hdf5Writer::Object>> put_shards(const Entry& entry,
+                                                             const ChipArrays<T>& chips);
+  template <class T>
+  Hdf5Writer::Object made(const Hdf5Writer::Object& parent, const Entry& entry, const Shape& shape,
+                          const T& data) const;
+  void need_more(double bytes);
+
+  Numerics numerics_;
+  ModelConfig config_;
+  DimPadding padding_;
+  double needed_;
+  Hdf5Writer file_;
+  std::vector<Hdf5Writer::Object> chips_;  // their groups
+  int order_ = 0;
+  std::map<std::string, Step> steps_;  // by id
+  std::set<std::string> resident_;     // weights, by layout, that are in the file
+  std::set<std::string> of_prefixes_;  // passes over them
+  /// By layer and name, the id of the newest, and of the newest of the prefixes.
+  std::map<std::string, std::string> caches_, prefixes_;
+  std::map<std::string, std::string> same_as_;  // by id
+};
+
+}  // namespace shardproof

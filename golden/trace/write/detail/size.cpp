@@ -1,0 +1,124 @@
+#include "golden/trace/write/detail/size.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <string>
+
+#include "engine/run/memory.h"
+#include "golden/trace/write/trace.h"
+#include "weights/base/error.h"
+#include "weights/base/memory.h"
+#include "weights/model/registry.h"
+
+namespace shardproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What HDF5 needs for a dataset, its link and its attributes, texts aside.
+constexpr double kDatasetBytes = 700.0;
+
+double count(const Shape& shape) {
+  double n = 1.0;
+  for (std::int64_t extent : shape) n *= static_cast<double>(extent);
+  return n;
+}
+
+/// Chips that hold a part of their own: copies are written once.
+double parts(const Layout& layout, const Torus& torus) {
+  double count = 1.0;
+  for (const Axis axis : {Axis::x, Axis::y, Axis::z})
+    if (layout.used().has(axis)) count *= torus.size(axis);
+  return count;
+}
+
+/// Bytes of a value of any kind.
+double bytes_of(const Type& type, const Torus& torus, Regime regime, std::size_t texts) {
+  const double described = kDatasetBytes + static_cast<double>(texts);
+  if (!type.layout.is_partial()) return 4.0 * count(type.shape) + described;
+  const double size = regime == Regime::exact ? 8.0 : 4.0;
+  return parts(type.layout, torus) *
+         (size * count(local_shape(type.layout, type.shape, torus)) + described);
+}
+
+/// Bytes of what the ops of one program yield in one pass, and of the caches and ids that it is
+/// given. Its weights are in the file once, and so are the prefixes' caches.
+double bytes_of(const Program& program, const ValueTypes& types, const Torus& torus,
+                Regime regime) {
+  double bytes = 0.0;
+  for (const ValueDecl& input : program.inputs) {
+    if (input.role.kind == Role::Kind::previous || input.role.kind == Role::Kind::input)
+      bytes += bytes_of(types.at(input.name), torus, regime, 2 * input.name.size());
+    if (input.role.kind == Role::Kind::prefix)
+      bytes += kDatasetBytes + static_cast<double>(2 * input.name.size());
+  }
+  for (const Op& op : program.ops)
+    for (const ValueDecl& r : op.results) {
+      const std::size_t texts = 2 * (op.to_string().size() + r.name.size());
+      const Type& type = types.at(r.name);
+      // What moves stands once.
+      const bool moves = op_row(op.kind).only_moves && !type.layout.is_partial() &&
+                         type.shape == types.at(op.args[0]).shape;
+      bytes +=
+          moves ? kDatasetBytes + static_cast<double>(texts) : bytes_of(type, torus, regime, texts);
+    }
+  return bytes;
+}
+
+double bytes_of(const PhasePrograms& phase, const PassTypes& types, const Case& c) {
+  const auto of = [&](const Program& program, const ValueTypes& its) {
+    return bytes_of(program, its, phase.torus, c.numerics.regime);
+  };
+  return static_cast<double>(c.model.layers) * of(phase.layer, types.layer) +
+         of(phase.embed, types.embed) + of(phase.head, types.head) + of(phase.sample, types.sample);
+}
+
+}  // namespace
+
+double estimated_trace_bytes(const TypedPlan& typed) {
+  if (!typed.types) return 0.0;
+  const Case& c = typed.plan.given;
+  constexpr double kFile = 1 << 20;
+  double bytes = kFile + 2000.0 * c.torus.chips();
+  const Passes& all = typed.plan.passes;
+  for (const WeightSpec& spec : weight_specs(typed.plan.placed, c.numerics.weights))
+    bytes += 4.0 * count(spec.shape) + 2 * kDatasetBytes;
+  // A pass grows linearly in M, from the first to the last of a group.
+  for (const TypedPasses& passes : typed.types->passes) {
+    const PhasePrograms& programs = typed.plan.programs(passes.phase);
+    bytes += static_cast<double>(passes.count) / 2.0 *
+             (bytes_of(programs, passes.first, c) + bytes_of(programs, passes.last, c));
+  }
+  const auto hand_over = [&](const Program& program, const ValueTypes& types) {
+    bytes += static_cast<double>(c.model.layers) *
+             bytes_of(program, types, typed.plan.prefill.torus, c.numerics.regime);
+  };
+  if (all.decodes()) hand_over(typed.plan.hand_over, typed.types->hand_over);
+  if (!all.prefix().given()) return bytes;
+  hand_over(typed.plan.prefix_hand_over, typed.types->prefix_hand_over);
+  if (all.decodes()) hand_over(typed.plan.prefix_to_decode, typed.types->prefix_to_decode);
+  return bytes;
+}
+
+double require_trace_room(const TypedPlan& typed, const fs::path& folder) {
+  const double bytes = estimated_trace_bytes(typed);
+  const double run = typed.types ? cost::estimated_bytes(typed.plan, *typed.types) : 0.0;
+  try {
+    require_memory(bytes + run, "both need about");
+  } catch (const Error& error) {
+    const std::string why = std::string(error.what()).substr(error.label().size() + 2);
+    throw Error("trace_c2",
+                fmt::format("the trace takes about {}, built in memory beside the run: {}",
+                            show_bytes(bytes), why));
+  }
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0) return bytes + run;  // the writing will tell
+  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  if (bytes > free)
+    throw Error("trace_c2", fmt::format("the trace takes about {}, the disk under {:?} has {} left",
+                                        show_bytes(bytes), folder.string(), show_bytes(free)));
+  return bytes + run;
+}
+
+}  // namespace shardproof

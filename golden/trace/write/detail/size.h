@@ -1,0 +1,14 @@
+#pragma once
+
+#include <filesystem>
+
+#include "engine/run/plan_types.h"
+#include "weights/base/error.h"
+
+namespace shardproof {
+
+/// Throws Error("trace_c2", ...) if the trace of a run has no room in memory beside the run, or on
+/// the disk under `folder`; the size is named. Returns the bytes of both.
+double require_trace_room(const TypedPlan& typed, const std::filesystem::path& folder);
+
+}  // namespace shardproof

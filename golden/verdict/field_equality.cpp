@@ -1,0 +1,87 @@
+#include "golden/verdict/field_equality.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace shardproof {
+namespace {
+
+/// A seed has 64 bits, and no more than 60 of them are relied on.
+constexpr double kLeast = -60.0;
+
+/// The greatest a, and of each layer the greatest e, of all degrees.
+class Greatest {
+ public:
+  void see(std::int64_t a) { a_ = std::max(a_, a); }
+  void see(int layer, std::int64_t e) { e_[layer] = std::max(e_[layer], e); }
+
+  /// Of the numerators where there are so many denominators in each layer.
+  std::int64_t degree(const std::map<int, std::int64_t>& inverted) const {
+    std::int64_t d = a_;
+    for (const auto& [layer, e] : e_)
+      if (const auto at = inverted.find(layer); at != inverted.end()) d += e * 2 * at->second;
+    return d;
+  }
+
+ private:
+  std::int64_t a_ = 1;
+  std::map<int, std::int64_t> e_;
+};
+
+}  // namespace
+
+int FieldEquality::exponent() const { return static_cast<int>(std::floor(-log2_miss)); }
+
+std::string FieldEquality::to_string() const {
+  return fmt::format(
+      "equal for {}, as formulas: all weights, tables, scales (this torus, these sizes, lengths, "
+      "positions; {} of {} ids looked up{}); a program with another formula passes with "
+      "probability < 2^-{} over the seed",
+      distinct_ids ? "all inputs" : "these ids", ids_met, ids,
+      distinct_ids ? "" : ", tokens share some", exponent());
+}
+
+void add_counts(FieldCounts& counts, const FieldCounts& more) {
+  for (const auto& [name, times] : more.applied) counts.applied[name] += times;
+  for (const auto& [layer, times] : more.inverted) counts.inverted[layer] += times;
+  counts.degrees.insert(more.degrees.begin(), more.degrees.end());
+}
+
+FieldCounts counts_of(const oracle::field::Answer& answer) {
+  FieldCounts counts{answer.applied, answer.inverted, {}};
+  for (const oracle::field::Degree& of : answer.degrees) {
+    FieldDegree degree{.a = of.a, .e = {}};
+    for (std::size_t layer = 0; layer < of.e.size(); ++layer)
+      if (of.e[layer] != 0) degree.e[static_cast<int>(layer)] = of.e[layer];
+    counts.degrees.insert(std::move(degree));
+  }
+  return counts;
+}
+
+FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& counts) {
+  FieldEquality result;
+  result.seed = setting.seed;
+  Greatest greatest;
+  for (const FieldDegree& degree : counts.degrees) {
+    greatest.see(degree.a);
+    for (const auto& [layer, e] : degree.e) greatest.see(layer, e);
+  }
+  result.degree = greatest.degree(counts.inverted);
+  double pairs = 1.0;
+  for (const auto& [name, times] : counts.applied) {
+    result.applications += times;
+    const auto N = static_cast<double>(times);
+    pairs += N * (N + 1.0) / 2.0;
+  }
+  const double log2_p = std::log2(static_cast<double>((std::uint64_t{1} << setting.bits) - 1));
+  const double root = std::log2(static_cast<double>(std::max<std::int64_t>(result.degree, 1)));
+  // A second draw was a second try.
+  result.log2_counted = std::log2(pairs) + setting.lanes * (root - log2_p) + setting.draw;
+  result.log2_miss = std::max(result.log2_counted, kLeast);
+  return result;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "weights/base/error.h"
+
+namespace shardproof::oracle {
+
+/// Floats as integers times one power of two: v = integer·2^exponent, |integer| < 2^bits. The
+/// exponent is the place of the lowest bit that any of them has; of zeros alone there are no bits.
+struct Scale {
+  int exponent = 0;
+  int bits = 0;
+
+  /// Whether the integers fit 64 bits, and the product of two a f64's range.
+  bool fits() const { return bits <= 62; }
+};
+
+/// Whether a sum of so many products of such integers fits 127 bits and a sign.
+inline bool sum_fits(Scale x, Scale y, std::size_t length) {
+  return x.fits() && y.fits() && x.bits + y.bits + static_cast<int>(std::bit_width(length)) <= 127;
+}
+
+/// Throws Error("oracle_finite", ...) of an infinity or NaN.
+Scale scale_of(std::span<const float> floats);
+
+/// The integer of one of the floats that a scale which fits was made of.
+std::int64_t integer_of(float v, Scale scale);
+
+/// Vectors of one length, the rows or the columns of a product, each with its scale. Element k of
+/// vector i is at data()[i·vector_step() + k·element_step()]; one of the two steps is 1.
+class Vectors {
+ public:
+  /// Copies: element k of vector i is at(i, k). Throws Error("oracle_finite", ...) of an infinity
+  /// or NaN, as every function here.
+  template <class At>
+  Vectors(std::size_t count, std::size_t length, At at) : count_(count), length_(length) {
+    own_.reserve(count * length);
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t k = 0; k < length; ++k) own_.push_back(at(i, k));
+    view(own_, length, 1);
+  }
+
+  /// The rows of a row-major matrix, or its columns, `count` of them. Views: the floats must
+  /// outlive them and not change.
+  static Vectors rows_of(std::span<const float> matrix, std::size_t count);
+  static Vectors columns_of(std::span<const float> matrix, std::size_t count);
+  /// The same of a matrix of their own.
+  static Vectors rows_of(std::vector<float>&& matrix, std::size_t count);
+  static Vectors columns_of(std::vector<float>&& matrix, std::size_t count);
+
+  Vectors(Vectors&&) = default;
+  Vectors& operator=(Vectors&&) = default;
+  Vectors(const Vectors&) = delete;
+  Vectors& operator=(const Vectors&) = delete;
+  ~Vectors() = default;
+
+  std::size_t count() const { return count_; }
+  std::size_t length() const { return length_; }
+  Scale scale(std::size_t i) const { return scales_[i]; }
+
+  const float* data() const { return data_.data(); }
+  std::size_t vector_step() const { return vector_step_; }
+  std::size_t element_step() const { return element_step_; }
+  float at(std::size_t i, std::size_t k) const {
+    return data_[i * vector_step_ + k * element_step_];
+  }
+
+ private:
+  Vectors(std::size_t count, std::size_t length, std::vector<float>&& own)
+      : count_(count), length_(length), own_(std::move(own)) {}
+  /// Sees these floats, and measures them.
+  void view(std::span<const float> data, std::size_t vector_step, std::size_t element_step);
+
+  std::size_t count_, length_;
+  std::vector<float> own_;
+  std::span<const float> data_;
+  std::size_t vector_step_ = 0, element_step_ = 0;
+  std::vector<Scale> scales_;
+};
+
+}  // namespace shardproof::oracle

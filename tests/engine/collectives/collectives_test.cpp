@@ -1,0 +1,323 @@
+// Each collective on integers small enough to follow by eye. Chips are listed by their number
+// (x·Y + y)·Z + z; tensors hold 0, 1, 2, ...
+#include "engine/collectives/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/collectives/faults.h"
+#include "engine/collectives/moves.h"
+#include "engine/collectives/transfer.h"
+#include "tests/engine/run_program.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+using Chips = ChipArrays<float>;
+
+const Axes x = Axes::parse("x");
+const Axes y = Axes::parse("y");
+const Axes z = Axes::parse("z");
+const Axes yz = Axes::parse("yz");
+const Axes zy = Axes::parse("zy");
+
+Sharded iota(const char* layout, const Shape& shape, const Torus& torus) {
+  return shard(tensor_of(shape), Layout::parse(layout), torus);
+}
+
+/// Elements received, chip by chip, by the only collective of a program.
+class Traffic : public Observer {
+ public:
+  void observe(const Scope&, const Program&, const Op*, const ValueDecl&, const Sharded&) override {
+  }
+  void moved(const Scope&, const Program&, const Op&, std::int64_t n) override { total += n; }
+  std::int64_t total = 0;
+};
+
+TEST(AllGather, JoinsBlocksInTheOrderOfTheSubscript) {
+  const Torus torus(1, 2, 3);
+  const Sharded t = iota("E_zy", {6}, torus);
+  ASSERT_EQ(t.f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
+  EXPECT_EQ(all_gather(t, 'E', y).f32(), (Chips{{0, 1}, {2, 3}, {4, 5}, {0, 1}, {2, 3}, {4, 5}}));
+  EXPECT_EQ(all_gather(t, 'E', zy).f32(), Chips(6, {0, 1, 2, 3, 4, 5}));
+}
+
+TEST(AllGather, OfAnInnerDimInterleavesRows) {
+  // 0 1 2
+  // 3 4 5
+  const Sharded t = iota("BE_x", {2, 3}, Torus(3, 2, 1));
+  ASSERT_EQ(t.f32(), (Chips{{0, 3}, {0, 3}, {1, 4}, {1, 4}, {2, 5}, {2, 5}}));
+  EXPECT_EQ(all_gather(t, 'E', x).f32(), Chips(6, {0, 1, 2, 3, 4, 5}));
+}
+
+/// A product of unsharded operands, laid out as the spec's operands say.
+Sharded product(const char* spec, const Torus& torus, const char* a_layout, const Tensor& a,
+                const char* b_layout, const Tensor& b) {
+  return run_op(std::string("einsum(") + spec + "; a, b)",
+                {shared(shard(a, Layout::parse(a_layout), torus)),
+                 shared(shard(b, Layout::parse(b_layout), torus))});
+}
+
+/// a is 1, 10, 100 over z; every chip's product is its own a times (1, 2, 3).
+Sharded partial_gate() {
+  return product("BLE,EF->BLF", Torus(1, 1, 3), "BLE_z", tensor_of({1, 1, 3}, {1, 10, 100}), "E_zF",
+                 tensor_of({3, 3}, {1, 2, 3, 1, 2, 3, 1, 2, 3}));
+}
+
+TEST(AllReduce, SumsTheGroup) {
+  const Sharded p = partial_gate();
+  EXPECT_EQ(p.layout().to_string(), "BLF partialsum-z");
+  EXPECT_EQ(p.partial().values, (ChipArrays<double>{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
+  const Sharded r = all_reduce(p, z);
+  EXPECT_EQ(r.layout().to_string(), "BLF");
+  EXPECT_EQ(r.f32(), Chips(3, {111, 222, 333}));
+}
+
+TEST(AllReduce, OfOneAxisLeavesTheOther) {
+  // Squares 1, 4, 9, 16 over (x,z); their sums over z stay partial over x.
+  const Tensor a = tensor_of({1, 1, 4}, {1, 2, 3, 4});
+  const Sharded ss = product("BLE,BLE->BL", Torus(2, 1, 2), "BLE_xz", a, "BLE_xz", a);
+  const Sharded over_z = all_reduce(ss, z);
+  EXPECT_EQ(over_z.layout().to_string(), "BL partialsum-x");
+  EXPECT_EQ(over_z.partial().values, (ChipArrays<double>{{5}, {5}, {25}, {25}}));
+  EXPECT_EQ(all_reduce(over_z, x).f32(), Chips(4, {30}));
+}
+
+TEST(ReduceScatter, LeavesEachChipItsBlockOfTheSum) {
+  const Sharded r = reduce_scatter(partial_gate(), 'F', z);
+  EXPECT_EQ(r.layout().to_string(), "BLF_z");
+  EXPECT_EQ(r.f32(), (Chips{{111}, {222}, {333}}));
+}
+
+TEST(ReduceScatter, GivesTheFirstAxisTheMajorBlocks) {
+  // Six chips of 1x2x3 add 1, 10, ..., 100000 to each of six columns of ones, times 1..6.
+  Tensor columns({6, 6});
+  for (std::size_t i = 0; i < 36; ++i) columns.data[i] = static_cast<float>(i % 6 + 1);
+  const Sharded p =
+      product("BLE,EF->BLF", Torus(1, 2, 3), "BLE_yz",
+              tensor_of({1, 1, 6}, {1, 10, 100, 1000, 10000, 100000}), "E_yzF", columns);
+  const float one = 111111;
+  EXPECT_EQ(reduce_scatter(p, 'F', yz).f32(),
+            (Chips{{one}, {2 * one}, {3 * one}, {4 * one}, {5 * one}, {6 * one}}));
+  EXPECT_EQ(reduce_scatter(p, 'F', zy).f32(),
+            (Chips{{one}, {3 * one}, {5 * one}, {2 * one}, {4 * one}, {6 * one}}));
+  // Of y=0 the terms 1, 10, 100, of y=1 the others; columns two by two over z.
+  EXPECT_EQ(reduce_scatter(p, 'F', z).partial().values, (ChipArrays<double>{{111, 222},
+                                                                            {333, 444},
+                                                                            {555, 666},
+                                                                            {111000, 222000},
+                                                                            {333000, 444000},
+                                                                            {555000, 666000}}));
+}
+
+TEST(AllToAll, TradesOneDimForAnother) {
+  // 0 1 2    rows over z: chip z holds row z; then columns over z.
+  // 3 4 5
+  // 6 7 8
+  const Sharded t = iota("B_zE", {3, 3}, Torus(1, 1, 3));
+  ASSERT_EQ(t.f32(), (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
+  EXPECT_EQ(all_to_all(t, 'B', 'E', z).f32(), (Chips{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}));
+}
+
+TEST(AllToAll, AppendsTheAxesInTheOrderAsked) {
+  const Torus torus(1, 2, 3);
+  const Tensor rows = tensor_of({6, 6});  // element 6·row + column
+  const Sharded t = shard(rows, Layout::parse("B_zyE"), torus);
+  const auto columns = [](const Sharded& moved) {
+    std::vector<float> first_row;
+    for (const auto& chip : moved.f32()) first_row.push_back(chip[0]);
+    return first_row;  // element (0, column) is the column's number
+  };
+  EXPECT_EQ(columns(all_to_all(t, 'B', 'E', zy)), (std::vector<float>{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(columns(all_to_all(t, 'B', 'E', zy, yz)), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(PermuteAxes, RenamesTheOrderOfABlock) {
+  const Sharded t = iota("E_zy", {6}, Torus(1, 2, 3));
+  ASSERT_EQ(t.f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
+  EXPECT_EQ(permute_axes(t, 'E', zy, yz).f32(), (Chips{{0}, {1}, {2}, {3}, {4}, {5}}));
+  // Three axes on 3x2x1: chip (x,y,0) holds block y·3+x of E_yzx, then block x·2+y of E_xyz.
+  const Sharded u = iota("E_yzx", {6}, Torus(3, 2, 1));
+  ASSERT_EQ(u.f32(), (Chips{{0}, {3}, {1}, {4}, {2}, {5}}));
+  EXPECT_EQ(permute_axes(u, 'E', Axes::parse("yzx"), Axes::parse("xyz")).f32(),
+            (Chips{{0}, {1}, {2}, {3}, {4}, {5}}));
+}
+
+TEST(Slice, KeepsTheChipsOwnBlock) {
+  const Sharded t = iota("E", {6}, Torus(1, 2, 3));
+  EXPECT_EQ(slice(t, 'E', zy).f32(), (Chips{{0}, {2}, {4}, {1}, {3}, {5}}));
+  EXPECT_EQ(slice(t, 'E', y).f32(),
+            (Chips{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {3, 4, 5}, {3, 4, 5}, {3, 4, 5}}));
+}
+
+TEST(Last, KeepsTheLastPositionOfEachRow) {
+  // Two rows of three positions of two channels, the channels over z.
+  const Sharded t = iota("BLE_z", {2, 3, 2}, Torus(1, 1, 2));
+  const Sharded out = last(t);
+  EXPECT_EQ(out.layout().to_string(), "BE_z");
+  EXPECT_EQ(out.f32(), (Chips{{4, 10}, {5, 11}}));
+}
+
+TEST(Views, KeepTheMemory) {
+  // H_zy is z·2+y: S the three blocks of z, R the rest.
+  const Sharded t = iota("H_zy", {12}, Torus(1, 2, 3));
+  const Sharded split = split_dim(t, 'H', Layout::parse("S_zR_y"));
+  EXPECT_EQ(split.layout().to_string(), "S_zR_y");
+  EXPECT_EQ(split.shape(), (Shape{3, 4}));
+  EXPECT_EQ(split.f32(), t.f32());
+  const Sharded merged = merge_dim(split, "SR", 'H');
+  EXPECT_EQ(merged.type(), t.type());
+  EXPECT_EQ(merged.f32(), t.f32());
+}
+
+TEST(Collectives, TakeIntegers) {
+  IntTensor ids({6});
+  for (std::size_t i = 0; i < 6; ++i) ids.data[i] = static_cast<std::int32_t>(i);
+  const Sharded t = shard(ids, Layout::parse("B_zy"), Torus(1, 2, 3));
+  EXPECT_EQ(all_gather(t, 'B', zy).i32(), ChipArrays<std::int32_t>(6, {0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(label_of([&] { all_reduce(t, z); }), "all_reduce_c2");
+}
+
+TEST(Collectives, CheckTheirOwnTypingRules) {
+  const Sharded t = iota("BE_zy", {6, 6}, Torus(1, 2, 3));
+  const Sharded p = partial_gate();
+  const Sharded three = iota("BLE", {2, 0, 6}, Torus(1, 2, 3));
+  const Sharded long_s = iota("S_zR", {6, 2}, Torus(1, 1, 3));
+  const auto split = [&](const char* parts) { split_dim(t, 'E', Layout::parse(parts)); };
+  const std::pair<const char*, std::function<void()>> broken[] = {
+      {"all_gather_c1", [&] { all_gather(t, 'F', z); }},
+      {"all_gather_c1", [&] { all_gather(t, 'E', Axes()); }},
+      {"all_gather_c2", [&] { all_gather(t, 'E', x); }},
+      {"all_gather_c3", [&] { all_gather(t, 'E', z); }},
+      {"reduce_scatter_c1", [&] { reduce_scatter(p, 'E', z); }},
+      {"reduce_scatter_c2", [&] { reduce_scatter(p, 'F', x); }},
+      {"reduce_scatter_c2", [&] { reduce_scatter(t, 'B', z); }},
+      {"all_reduce_c1", [&] { all_reduce(p, Axes()); }},
+      {"all_reduce_c2", [&] { all_reduce(t, z); }},
+      {"all_to_all_c1", [&] { all_to_all(t, 'E', 'E', zy); }},
+      {"all_to_all_c2", [&] { all_to_all(t, 'B', 'E', y); }},
+      {"all_to_all_c3", [&] { all_to_all(t, 'E', 'B', z); }},
+      {"all_to_all_c4", [&] { all_to_all(t, 'E', 'B', zy, z); }},
+      {"permute_axes_c1", [&] { permute_axes(t, 'F', zy, yz); }},
+      {"permute_axes_c2", [&] { permute_axes(t, 'E', yz, zy); }},
+      {"permute_axes_c3", [&] { permute_axes(t, 'E', zy, z); }},
+      {"slice_c1", [&] { slice(t, 'F', x); }},
+      {"slice_c2", [&] { slice(t, 'B', y); }},
+      {"last_c1", [&] { last(t); }},
+      {"last_c2",
+       [&] {
+         last(iota("BL_zE", {2, 3, 2}, Torus(1, 1, 3)));
+       }},
+      {"last_c3", [&] { last(three); }},
+      {"split_dim_c1", [&] { split_dim(t, 'H', Layout::parse("S_zR_y")); }},
+      {"split_dim_c2", [&] { split("S_zy"); }},
+      {"split_dim_c3", [&] { split("S_yR_z"); }},
+      {"merge_dim_c1", [&] { merge_dim(t, "SR", 'H'); }},
+      {"merge_dim_c1", [&] { merge_dim(t, "S", 'H'); }},
+      {"merge_dim_c2", [&] { merge_dim(t, "EB", 'H'); }},
+      {"merge_dim_c3", [&] { merge_dim(long_s, "SR", 'H'); }},
+      {"local_c1", [&] { slice(iota("E", {6}, Torus(4, 1, 1)), 'E', x); }},
+      {"local_c1",
+       [&] {
+         all_to_all(iota("B_zE", {3, 4}, Torus(1, 1, 3)), 'B', 'E', z);
+       }},
+  };
+  for (const auto& [label, call] : broken) EXPECT_EQ(label_of(call), label);
+  // The message is the one of the type check.
+  EXPECT_EQ(message_of([&] { all_gather(t, 'E', z); }),
+            "all_gather_c3: z is not the minor-most suffix of E_zy, whose axes are removed from "
+            "the right");
+}
+
+TEST(Collectives, GiveTheSameOnManyThreads) {
+  Threads three(3);
+  const Sharded t = iota("B_zE", {6, 6}, Torus(1, 2, 3));
+  EXPECT_EQ(all_to_all(t, 'B', 'E', z, three).f32(), all_to_all(t, 'B', 'E', z).f32());
+  EXPECT_EQ(all_reduce(partial_gate(), z, Schedule::group, three).f32(),
+            all_reduce(partial_gate(), z).f32());
+}
+
+/// What is left of a collective's result when no chip receives anything from another.
+Sharded lost(const Sharded& t, const Moves& moves, const Sharded& like) {
+  const Moves plan = without_transfer(moves);
+  Threads& one = calling_thread();
+  return t.holds_partial() ? reduce(t, plan, like.layout(), like.shape(), one)
+                           : transfer(t, plan, like.layout(), like.shape(), one);
+}
+
+TEST(WithoutTransfer, FillsTheShapeFromTheChipsOwnShard) {
+  const Sharded t = iota("E_z", {3}, Torus(1, 1, 3));
+  EXPECT_EQ(lost(t, all_gather_moves(t.torus(), {1}, 0, z), all_gather(t, 'E', z)).f32(),
+            (Chips{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
+  const Sharded u = iota("E_zy", {6}, Torus(1, 2, 3));
+  EXPECT_EQ(lost(u, permute_axes_moves(u.torus(), {1}, zy, yz), permute_axes(u, 'E', zy, yz)).f32(),
+            u.f32());
+}
+
+TEST(WithoutTransfer, OfASumLeavesTheChipsOwnTerm) {
+  const Sharded p = partial_gate();
+  EXPECT_EQ(lost(p, all_reduce_moves(p.torus(), p.local(), z), all_reduce(p, z)).f32(),
+            (Chips{{1, 2, 3}, {10, 20, 30}, {100, 200, 300}}));
+  EXPECT_EQ(
+      lost(p, reduce_scatter_moves(p.torus(), p.local(), 2, z), reduce_scatter(p, 'F', z)).f32(),
+      (Chips{{1}, {20}, {300}}));
+}
+
+TEST(Reduce, OfSumsThatStayPartialTakesEquallyManyPieces) {
+  const Tensor a = tensor_of({1, 1, 4}, {1, 2, 3, 4});
+  const Sharded ss = product("BLE,BLE->BL", Torus(2, 1, 2), "BLE_xz", a, "BLE_xz", a);
+  const Sharded right = all_reduce(ss, z);
+  const auto reduced = [&](const Moves& plan) {
+    return reduce(ss, plan, right.layout(), right.shape(), calling_thread());
+  };
+  Moves plan = all_reduce_moves(ss.torus(), ss.local(), z);
+  plan.pieces[3].push_back(plan.pieces[3][0]);
+  EXPECT_EQ(label_of([&] { reduced(plan); }), "transfer_c2");
+  for (auto& pieces : plan.pieces) pieces.resize(3, pieces[0]);  // 1, 4, 1 and 9, 16, 9
+  EXPECT_EQ(reduced(plan).partial().values, (ChipArrays<double>{{6}, {6}, {34}, {34}}));
+}
+
+TEST(WithoutTransfer, OfAllToAllKeepsTheBlocksInTheirOwnOrder) {
+  const Sharded t = iota("B_zE", {3, 3}, Torus(1, 1, 3));
+  EXPECT_EQ(
+      lost(t, all_to_all_moves(t.torus(), {1, 3}, 0, 1, z, z), all_to_all(t, 'B', 'E', z)).f32(),
+      (Chips{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
+  // Whatever order the blocks would have been received in.
+  const Sharded u = iota("B_zyE", {6, 6}, Torus(1, 2, 3));
+  const Sharded like = all_to_all(u, 'B', 'E', zy, yz);
+  EXPECT_EQ(lost(u, all_to_all_moves(u.torus(), {1, 6}, 0, 1, zy, yz), like).f32(), u.f32());
+}
+
+TEST(Traffic, CountsWhatCrossesBetweenChips) {
+  // Shards of 4 elements before all_gather and all_to_all, of 12 before the reductions.
+  const Torus torus(1, 2, 3);
+  const auto received = [&](const Moves& moves) {
+    std::int64_t total = 0;
+    for (int chip = 0; chip < torus.chips(); ++chip) total += moves.received(chip);
+    return total;
+  };
+  EXPECT_EQ(received(all_gather_moves(torus, {4}, 0, zy)), 6 * 5 * 4);
+  EXPECT_EQ(received(without_transfer(all_gather_moves(torus, {4}, 0, zy))), 0);
+  EXPECT_EQ(received(reduce_scatter_moves(torus, {12}, 0, z)), 6 * 2 * 4);
+  EXPECT_EQ(received(all_reduce_moves(torus, {12}, z)), 6 * 2 * 12);
+  EXPECT_EQ(received(all_to_all_moves(torus, {2, 6}, 0, 1, z, z)), 6 * 2 * 4);
+  EXPECT_EQ(received(slice_moves(torus, {12}, 0, z)), 0);
+  // zy -> yz on 2 x 3: blocks 0 and 5 stay, four chips get one of 4 elements.
+  EXPECT_EQ(received(permute_axes_moves(torus, {4}, zy, yz)), 4 * 4);
+
+  Traffic traffic;
+  Threads one(1);
+  const Program program = parse_program(
+      "test", "input x : BLE_zy is in\nxg : BLE_z = all_gather(x, E, y) is in\noutput xg");
+  execute(program, {{"x", shared(iota("BLE_zy", {1, 1, 24}, torus))}},
+          any_execution(one, &traffic));
+  EXPECT_EQ(traffic.total, 6 * 4);
+}
+
+}  // namespace
+}  // namespace shardproof

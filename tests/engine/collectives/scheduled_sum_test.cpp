@@ -1,0 +1,263 @@
+// The orders of the f32 regime, written out by hand for rings of 1 to 5 chips.
+#include "engine/collectives/scheduled_sum.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "engine/collectives/moves.h"
+#include "engine/collectives/transfer.h"
+#include "engine/ops/einsum.h"
+#include "tests/engine/run_program.h"
+
+namespace shardproof {
+namespace {
+
+// Chosen so that any two orders of five of them differ in most cases: sizes far apart, full
+// significands.
+constexpr float p0 = 1.2345678F;
+constexpr float p1 = -7.654321e3F;
+constexpr float p2 = 3.1415927e-2F;
+constexpr float p3 = 9.87654e5F;
+constexpr float p4 = -2.7182817e5F;
+constexpr float kParts[] = {p0, p1, p2, p3, p4};
+
+std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
+
+float sum(const Summation& how, int K, std::int64_t chunk, ChunkPart part = ChunkPart::whole) {
+  std::vector<const float*> terms;
+  for (int i = 0; i < K; ++i) terms.push_back(&kParts[i]);
+  float out = NAN;
+  scheduled_sum(how, terms, chunk, part, 1, &out);
+  return out;
+}
+
+TEST(ScheduledSum, GroupTakesThemInOrder) {
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 1, 0)), bits(p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 2, 1)), bits(p0 + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 3, 2)), bits((p0 + p1) + p2));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 4, 0)), bits(((p0 + p1) + p2) + p3));
+  EXPECT_EQ(bits(sum({.order = Schedule::group}, 5, 0)), bits((((p0 + p1) + p2) + p3) + p4));
+}
+
+TEST(ScheduledSum, RingStartsBehindTheOwnerAndEndsOnIt) {
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 1, 0)), bits(p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 2, 0)), bits(p1 + p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 0)), bits((p1 + p2) + p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 1)), bits((p2 + p0) + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 2)), bits((p0 + p1) + p2));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 4, 1)), bits(((p2 + p3) + p0) + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p3 + p4) + p0) + p1) + p2));
+  EXPECT_NE(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p1 + p0) + p4) + p3) + p2))
+      << "other way";
+}
+
+TEST(ScheduledSum, BiringTakesTheSecondHalfTheOtherWay) {
+  const auto first = [](int K, std::int64_t chunk) {
+    return bits(sum({.order = Schedule::biring}, K, chunk, ChunkPart::first_half));
+  };
+  const auto second = [](int K, std::int64_t chunk) {
+    return bits(sum({.order = Schedule::biring}, K, chunk, ChunkPart::second_half));
+  };
+  EXPECT_EQ(first(1, 0), bits(p0));
+  EXPECT_EQ(second(1, 0), bits(p0));
+  EXPECT_EQ(first(2, 0), bits(p1 + p0));
+  EXPECT_EQ(second(2, 0), bits(p1 + p0));
+  EXPECT_EQ(first(3, 1), bits((p2 + p0) + p1));
+  EXPECT_EQ(second(3, 1), bits((p0 + p2) + p1));
+  EXPECT_EQ(first(5, 2), bits((((p3 + p4) + p0) + p1) + p2));
+  EXPECT_EQ(second(5, 2), bits((((p1 + p0) + p4) + p3) + p2));
+  EXPECT_NE(first(5, 2), second(5, 2));
+}
+
+TEST(ScheduledSum, BothFullMeetsOnTheOwner) {
+  const auto full = [](int K, std::int64_t chunk) {
+    return bits(sum({.order = Schedule::tree, .loop = Loop::both_full}, K,
+                    chunk));  // whatever the schedule
+  };
+  EXPECT_EQ(full(1, 0), bits(p0));
+  EXPECT_EQ(full(2, 0), bits(p1 + p0));
+  EXPECT_EQ(full(3, 0), bits((p2 + p0) + p1));
+  EXPECT_EQ(full(4, 1), bits(((p3 + p0) + p1) + p2));
+  EXPECT_EQ(full(5, 2), bits(((p0 + p1) + p2) + (p4 + p3)));
+  EXPECT_EQ(full(5, 0), bits(((p3 + p4) + p0) + (p2 + p1)));
+}
+
+TEST(ScheduledSum, TreePassesAnOddLastOneUp) {
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 1, 0)), bits(p0));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 2, 0)), bits(p0 + p1));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 3, 0)), bits((p0 + p1) + p2));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 4, 0)), bits((p0 + p1) + (p2 + p3)));
+  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 5, 0)), bits(((p0 + p1) + (p2 + p3)) + p4));
+  EXPECT_NE(bits(sum({.order = Schedule::tree}, 5, 0)), bits((p0 + p1) + ((p2 + p3) + p4)))
+      << "early";
+}
+
+/// Chip i holds kParts[i]·(1 + element) on a ring of K chips along y.
+Sharded partial(int K, std::int64_t F) {
+  ChipArrays<float> chips;
+  for (int i = 0; i < K; ++i) {
+    chips.push_back({});
+    for (std::int64_t f = 0; f < F; ++f)
+      chips.back().push_back(kParts[i] * static_cast<float>(1 + f));
+  }
+  return {Torus(1, K, 1), Layout::parse("BF partialsum-y"), {1, F}, std::move(chips)};
+}
+
+/// The same by one loop over the ring index, of the elements [begin, end).
+std::vector<float> ring_by_hand(const Sharded& t, int K, int chunk, std::int64_t begin,
+                                std::int64_t end) {
+  std::vector<float> out;
+  for (std::int64_t f = begin; f < end; ++f) {
+    const auto part = [&](int i) {
+      return t.f32()[static_cast<std::size_t>(i % K)][static_cast<std::size_t>(f)];
+    };
+    float total = part(chunk + 1);
+    for (int i = chunk + 2; i <= chunk + K; ++i) total += part(i);
+    out.push_back(total);
+  }
+  return out;
+}
+
+TEST(ScheduledSum, ReduceScatterGivesEveryChipItsChunk) {
+  Threads one(1);
+  for (int K = 1; K <= 5; ++K) {
+    const Sharded t = partial(K, 2 * K);
+    const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
+    const Sharded r =
+        reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, {.order = Schedule::ring});
+    for (int c = 0; c < K; ++c)
+      EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], ring_by_hand(t, K, c, 2 * c, 2 * c + 2))
+          << "chip " << c << " of " << K;
+  }
+}
+
+/// The other way round.
+std::vector<float> biring_by_hand(const Sharded& t, int K, int chunk, std::int64_t begin,
+                                  std::int64_t end) {
+  std::vector<float> out;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const auto part = [&](int chip) {
+      return t.f32()[static_cast<std::size_t>((chip + K) % K)][static_cast<std::size_t>(i)];
+    };
+    float total = part(chunk - 1);
+    for (int n = 2; n <= K; ++n) total += part(chunk + (K - 1) * n);
+    out.push_back(total);
+  }
+  return out;
+}
+
+TEST(ScheduledSum, BiringHalvesTheScatteredDim) {
+  Threads one(1);
+  for (int K = 1; K <= 5; ++K)
+    for (std::int64_t n : {1, 2, 3}) {  // of a chunk: ⌈n/2⌉ go one way
+      const Sharded t = partial(K, n * K);
+      const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
+      const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one,
+                               {.order = Schedule::biring, .dim = 1});
+      for (int c = 0; c < K; ++c) {
+        const std::int64_t half = c * n + (n + 1) / 2;
+        std::vector<float> expected = ring_by_hand(t, K, c, c * n, half);
+        for (float v : biring_by_hand(t, K, c, half, (c + 1) * n)) expected.push_back(v);
+        EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], expected) << "chip " << c << " of " << K;
+      }
+    }
+}
+
+TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
+  Threads one(1);
+  // Chunks of ⌊i·K/n⌋: 7 elements on 3 chips are 3 + 2 + 2, on 5 chips 2 + 1 + 2 + 1 + 1.
+  const std::vector<std::vector<std::int64_t>> begins{
+      {0, 7}, {0, 4, 7}, {0, 3, 5, 7}, {0, 2, 4, 6, 7}, {0, 2, 3, 5, 6, 7}};
+  for (int K = 1; K <= 5; ++K) {
+    const Sharded t = partial(K, 7);
+    const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
+    const Sharded r =
+        reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::ring});
+    std::vector<float> expected;
+    const auto& of_K = begins[static_cast<std::size_t>(K - 1)];
+    for (int c = 0; c < K; ++c)
+      for (float v : ring_by_hand(t, K, c, of_K[static_cast<std::size_t>(c)],
+                                  of_K[static_cast<std::size_t>(c + 1)]))
+        expected.push_back(v);
+    for (const auto& chip : r.f32()) EXPECT_EQ(chip, expected) << K << " chips";
+  }
+}
+
+TEST(ScheduledSum, AllReduceHalvesItsChunksByElements) {
+  Threads one(1);
+  // 7 elements on 3 chips are 3 + 2 + 2: halves of 2 + 1, 1 + 1, 1 + 1.
+  const Sharded t = partial(3, 7);
+  const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
+  const Sharded r =
+      reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::biring});
+  std::vector<float> expected;
+  const auto add = [&](const std::vector<float>& part) {
+    expected.insert(expected.end(), part.begin(), part.end());
+  };
+  add(ring_by_hand(t, 3, 0, 0, 2)), add(biring_by_hand(t, 3, 0, 2, 3));
+  add(ring_by_hand(t, 3, 1, 3, 4)), add(biring_by_hand(t, 3, 1, 4, 5));
+  add(ring_by_hand(t, 3, 2, 5, 6)), add(biring_by_hand(t, 3, 2, 6, 7));
+  for (const auto& chip : r.f32()) EXPECT_EQ(chip, expected);
+}
+
+/// A reduction over some of the partial axes leaves an f32 partial, and threads change nothing.
+RC_GTEST_PROP(ScheduledSum, StaysPartialOverTheOtherAxes, ()) {
+  const Torus torus(3, 2, 2);
+  ChipArrays<float> chips(12);
+  std::minstd_rand random(*rc::gen::arbitrary<unsigned>());
+  for (auto& chip : chips)
+    for (int i = 0; i < 6; ++i) chip.push_back(static_cast<float>(random()) * 0x1p-20F - 0x1p9F);
+  const Sharded t{torus, Layout::parse("BF partialsum-xz"), {1, 6}, chips};
+  const Moves moves = all_reduce_moves(torus, t.local(), Axes::parse("x"));
+  const Schedule schedule = *rc::gen::element(Schedule::group, Schedule::ring, Schedule::tree);
+  Threads one(1), three(3);
+  const Layout layout = Layout::parse("BF partialsum-z");
+  const Sharded r = reduce(t, moves, layout, t.shape(), one, {.order = schedule});
+  RC_ASSERT(same_bits(r, reduce(t, moves, layout, t.shape(), three, {.order = schedule})));
+  for (int chip = 0; chip < 12; ++chip)
+    for (std::size_t i = 0; i < 6; ++i) {
+      float part[3];
+      for (int x = 0; x < 3; ++x) part[x] = chips[static_cast<std::size_t>(x * 4 + chip % 4)][i];
+      const std::size_t c = schedule == Schedule::ring ? (i / 2 + 1) % 3 : 0;
+      const float expected = (part[c] + part[(c + 1) % 3]) + part[(c + 2) % 3];
+      RC_ASSERT(bits(r.f32()[static_cast<std::size_t>(chip)][i]) == bits(expected));
+    }
+}
+
+/// Two terms, two contracted letters: one chain over the chip's block, H slow and Q fast, then F.
+TEST(F32Einsum, IsOneChainOverTheOwnBlock) {
+  const Torus torus(2, 1, 3);
+  std::minstd_rand random(7);
+  const auto drawn = [&](const Shape& shape) {
+    Tensor t(shape);
+    for (float& v : t.data) v = static_cast<float>(random()) * 0x1p-31F - 0.5F;
+    return t;
+  };
+  const Tensor a = drawn({1, 1, 4, 2}), w = drawn({4, 2, 5}), h = drawn({1, 1, 6}),
+               u = drawn({6, 5});
+  const auto value = [&](const Tensor& t, const char* layout) {
+    return shared(shard(t, Layout::parse(layout), torus));
+  };
+  Threads one(1);
+  const Sharded out =
+      einsum(EinsumSpec::parse("BLHQ,HQE->BLE + BLF,FE->BLE"),
+             {{value(a, "BLH_xQ"), value(w, "H_xQE")}, {value(h, "BLF_x"), value(u, "F_xE")}},
+             Layout::parse("BLE partialsum-x"), {1, 1, 5}, one, Regime::f32);
+  for (int chip = 0; chip < 6; ++chip)
+    for (std::size_t e = 0; e < 5; ++e) {
+      const auto x = static_cast<std::size_t>(chip / 3);
+      float chain = 0.0F;
+      for (std::size_t k = 4 * x; k < 4 * x + 4; ++k)
+        chain = std::fma(a.data[k], w.data[k * 5 + e], chain);
+      for (std::size_t k = 3 * x; k < 3 * x + 3; ++k)
+        chain = std::fma(h.data[k], u.data[k * 5 + e], chain);
+      EXPECT_EQ(bits(out.f32()[static_cast<std::size_t>(chip)][e]), bits(chain));
+    }
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,293 @@
+#include "engine/cost/plan/split.h"
+
+#include <gtest/gtest.h>
+// gtest first
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/collectives/crossing.h"
+#include "tests/engine/random_layout.h"
+#include "weights/base/error.h"
+
+namespace shardproof::cost {
+namespace {
+
+ModelConfig model_of(std::int64_t layers, std::int64_t K, std::int64_t Q) {
+  ModelConfig model;
+  model.layers = layers, model.K = K, model.Q = Q;
+  return model;
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+std::string label(const std::function<void()>& call) {
+  const std::string what = refusal(call);
+  return what.substr(0, what.find(':'));
+}
+
+// ---- Bytes ----
+
+/// OPT-66B, 64 layers of 72 heads of 128, keeps 512 tokens in 1.13 GiB of bf16.
+TEST(SplitCost, CachesOfAPublishedModel) {
+  EXPECT_EQ(cache_bytes(model_of(64, 72, 128), 1, 512, 2.0), 2.0 * 64 * 72 * 128 * 512 * 2);
+  EXPECT_NEAR(cache_bytes(model_of(64, 72, 128), 1, 512, 2.0) / (1 << 30), 1.13, 0.005);
+}
+
+TEST(SplitCost, ReplicasAreSentOnceEach) {
+  const ModelConfig model = model_of(3, 1, 8);
+  const Torus two(2, 1, 1), six(2, 3, 1);
+  const Layout whole = Layout::parse("BMKQ"), rows = Layout::parse("B_yMKQ");
+  const double once = cache_bytes(model, 6, 4, 2.0);
+  EXPECT_EQ(crossing_of(model, 6, 4, 2.0, two, whole, six, whole).bytes, 6 * once);
+  const Crossing cut = crossing_of(model, 6, 4, 2.0, two, whole, six, rows);
+  EXPECT_EQ(cut.bytes, 2 * once);
+  EXPECT_EQ(cut.senders, 2);
+  EXPECT_EQ(cut.receivers, 6);
+  // One row is on the two chips that have its block.
+  const Crossing one = crossing_of(model, 1, 4, 2.0, two, whole, six, rows);
+  EXPECT_EQ(one.bytes, 2 * once / 6);
+  EXPECT_EQ(one.receivers, 2);
+  EXPECT_EQ(transfer_seconds(one, 8.0), once / 6 / 8.0);
+}
+
+/// What the engine's crossing of one layer's keys pulls and sends.
+RC_GTEST_PROP(SplitCost, BytesAreThoseThatTheEngineMoves, ()) {
+  const Torus source = draw_torus(), target = draw_torus();
+  const Layout from = draw_layout("BMKQ"), to = draw_layout("BMKQ");
+  Shape shape;
+  for (std::size_t d = 0; d < from.rank(); ++d)
+    shape.push_back(std::lcm(source.size(from.dims()[d].axes), target.size(to.dims()[d].axes)) *
+                    draw_int(1, 2));
+  const Moves moves = crossing_moves(source, from, target, to, shape);
+  const Crossing crossing = crossing_of(model_of(1, shape[2], shape[3]), shape[0], shape[1], 1.0,
+                                        source, from, target, to);
+  const auto of_keys = crossing.bytes / 2.0;
+  RC_ASSERT(of_keys == static_cast<double>(pulled(moves)));
+  RC_ASSERT(crossing.receivers == target.chips());
+  RC_ASSERT(crossing.senders == source.chips());
+  std::int64_t busiest = 0;
+  for (int chip = 0; chip < source.chips(); ++chip) busiest = std::max(busiest, sent(moves, chip));
+  RC_ASSERT(static_cast<double>(busiest) >= of_keys / crossing.senders);
+}
+
+// ---- Seconds ----
+
+/// Parts go through two stages one after the other, each as soon as it may.
+double pipelined(double prefill, double transfer, std::int64_t parts) {
+  double computed = 0.0, sent = 0.0;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    computed += prefill / static_cast<double>(parts);
+    sent = std::max(sent, computed) + transfer / static_cast<double>(parts);
+  }
+  return sent;
+}
+
+RC_GTEST_PROP(SplitCost, OverlapIsThatOfTwoStages, ()) {
+  const std::int64_t parts = draw_int(1, 40);
+  // Multiples of the number of parts, so that no division rounds.
+  const double prefill = static_cast<double>(parts * draw_int(1, 1000));
+  const double transfer = static_cast<double>(parts * draw_int(0, 1000));
+  const double seconds = overlapped_seconds(prefill, transfer, parts);
+  RC_ASSERT(seconds == pipelined(prefill, transfer, parts));
+  RC_ASSERT(seconds <= serial_seconds(prefill, transfer));
+  RC_ASSERT(overlapped_seconds(prefill, transfer, 1) == serial_seconds(prefill, transfer));
+}
+
+TEST(SplitCost, TheQueueAsItsFormulasAreWritten) {
+  const double D = 0.5, R = 1.25, K = 1.5;
+  EXPECT_DOUBLE_EQ(average_ttft(D, R), D + R * D * D / (2 * (1 - R * D)));
+  EXPECT_DOUBLE_EQ(average_ttft_of_stages(D, R, 2), D + R * D * D / (4 * (2 - R * D)));
+  EXPECT_DOUBLE_EQ(average_ttft_sped_up(D, R, K), D / K + R * D * D / (2 * K * (K - R * D)));
+  EXPECT_EQ(average_ttft(D, 0.0), D);
+  EXPECT_DOUBLE_EQ(average_ttft_sped_up(D, R, K), average_ttft(D / K, R));
+  EXPECT_EQ(refusal([] { average_ttft(0.5, 2.0); }),
+            "split_c1: rate=2 requests/s, of which each takes 0.5 s: the queue grows without end; "
+            "the nearest feasible: below 2 requests/s");
+  EXPECT_EQ(label([] { average_ttft_of_stages(0.5, 4.0, 2); }), "split_c1");
+  EXPECT_EQ(label([] { average_ttft_sped_up(0.5, 3.0, 1.5); }), "split_c1");
+  EXPECT_EQ(label([] { average_ttft(0.5, -1.0); }), "split_c3");
+  EXPECT_EQ(label([] { average_ttft(0.0, 1.0); }), "split_c3");
+}
+
+RC_GTEST_PROP(SplitCost, TheHighestRateIsWhereTheGoalIsJustMet, ()) {
+  const double D = draw_int(1, 100) / 8.0, goal = D * (1.0 + draw_int(1, 100) / 16.0);
+  const double rate = highest_rate(D, goal);
+  RC_ASSERT(std::abs(average_ttft(D, rate) / goal - 1.0) <
+            1000 * std::numeric_limits<double>::epsilon());
+  RC_ASSERT(highest_rate(D, D) == 0.0);
+}
+
+// ---- Two slices ----
+
+/// Twice the chips take half the time.
+std::vector<PrefillSlice> prefills() {
+  std::vector<PrefillSlice> all;
+  for (const int n : {1, 2, 4, 8}) all.push_back({Torus(n, 1, 1), Layout::parse("BMKQ"), 8.0 / n});
+  return all;
+}
+std::vector<DecodeSlice> decodes() {
+  std::vector<DecodeSlice> all;
+  for (const int n : {1, 2, 4, 8})
+    all.push_back({Torus(1, n, 1), Layout::parse("B_yMKQ"), 0.8 / n, 8});
+  return all;
+}
+
+/// Two layers, one byte an element: 2·2·1·4·16 = 256 bytes, 1 s from chip to chip.
+const ModelConfig kModel = model_of(2, 1, 4);
+const SplitGoal kGoal{
+    .ttft = 4.0, .tpot = 0.5, .context = 16, .steps = 8, .cache_bytes = 1.0, .bandwidth = 256.0};
+
+TEST(Split, TakesTheFewestChips) {
+  const Split split = plan_split(kModel, prefills(), decodes(), kGoal);
+  EXPECT_EQ(split.prefill.torus, Torus(2, 1, 1));
+  // 0.4 s a step, and of the second on its way one half of it is not overlapped.
+  EXPECT_EQ(split.decode.torus, Torus(1, 2, 1));
+  EXPECT_EQ(split.chips(), 4);
+  EXPECT_EQ(split.ttft, 4.0);
+  EXPECT_EQ(split.transfer, 1.0);
+  EXPECT_EQ(split.exposed, 0.5);
+  EXPECT_DOUBLE_EQ(split.tpot, 0.4 + 0.5 / 8);
+}
+
+/// A harder goal of one phase is met by a larger slice of this phase, and by no other.
+TEST(Split, EachGoalDecidesItsOwnSlice) {
+  SplitGoal sooner = kGoal;
+  sooner.ttft = 2.0;
+  const Split first = plan_split(kModel, prefills(), decodes(), sooner);
+  EXPECT_EQ(first.prefill.torus, Torus(4, 1, 1));
+  EXPECT_EQ(first.decode.torus, Torus(1, 2, 1));
+  SplitGoal faster = kGoal;
+  faster.tpot = 0.4;  // as long as a step of two chips, but for the transfer's share
+  const Split further = plan_split(kModel, prefills(), decodes(), faster);
+  EXPECT_EQ(further.prefill.torus, Torus(2, 1, 1));
+  EXPECT_EQ(further.decode.torus, Torus(1, 4, 1));
+}
+
+TEST(Split, OfAsManyChipsTakesTheSoonerFirstTokenThenTheFasterStep) {
+  const Layout whole = Layout::parse("BMKQ");
+  // The faster prefill hides less of the second that the caches take: 0.75 s are left, not 0.5 s.
+  const std::vector<PrefillSlice> alike{{Torus(2, 1, 1), whole, 2.0}, {Torus(1, 2, 1), whole, 0.5}};
+  const std::vector<DecodeSlice> steps{{Torus(1, 1, 1), whole, 0.4, 8}};
+  EXPECT_EQ(plan_split(kModel, alike, steps, kGoal).ttft, 0.5);
+  const std::vector<DecodeSlice> slow_first{{Torus(2, 1, 1), whole, 0.4, 8},
+                                            {Torus(1, 2, 1), whole, 0.3, 8}};
+  EXPECT_EQ(plan_split(kModel, prefills(), slow_first, kGoal).decode.seconds, 0.3);
+}
+
+TEST(Split, ARateNeedsMoreChips) {
+  SplitGoal goal = kGoal;
+  goal.rate = 0.2;
+  const Split split = plan_split(kModel, prefills(), decodes(), goal);
+  EXPECT_EQ(split.prefill.torus, Torus(4, 1, 1));
+  EXPECT_DOUBLE_EQ(split.ttft, average_ttft(2.0, 0.2));
+  EXPECT_DOUBLE_EQ(split.highest_rate, 0.5);
+}
+
+/// Prefills of a tenth of a second are too many for a transfer of one.
+TEST(Split, TheTransferKeepsUpToo) {
+  const std::vector<PrefillSlice> fast{{Torus(1, 1, 1), Layout::parse("BMKQ"), 0.1}};
+  SplitGoal goal = kGoal;
+  goal.rate = 0.75;
+  EXPECT_EQ(plan_split(kModel, fast, decodes(), goal).highest_rate, 1.0);
+  goal.rate = 1.5;
+  EXPECT_EQ(label([&] { plan_split(kModel, fast, decodes(), goal); }), "split_c2");
+}
+
+/// One row at a time, taken for the eight steps of a request: 1/(8·0.2) a second of four chips.
+TEST(Split, TheDecodeKeepsUpToo) {
+  std::vector<DecodeSlice> one_row = decodes();
+  for (DecodeSlice& slice : one_row) slice.rows = 1;
+  SplitGoal goal = kGoal;
+  goal.rate = 0.5;
+  const std::vector<PrefillSlice> fast{{Torus(1, 1, 1), Layout::parse("BMKQ"), 0.1}};
+  const Split split = plan_split(kModel, fast, one_row, goal);
+  EXPECT_EQ(split.decode.torus, Torus(1, 4, 1));
+  EXPECT_DOUBLE_EQ(split.highest_rate, 0.625);
+}
+
+TEST(Split, SaysTheNearestFeasible) {
+  const auto asked = [](const std::function<void(SplitGoal&)>& change) {
+    SplitGoal goal = kGoal;
+    change(goal);
+    return refusal([&] { plan_split(kModel, prefills(), decodes(), goal); });
+  };
+  EXPECT_EQ(asked([](SplitGoal& g) { g.tpot = 0.1; }),
+            "split_c2: no two slices reach ttft=4 s and tpot=0.1 s; the nearest feasible: ttft=4 s "
+            "and tpot=0.1625 s, prefill on 2x1x1, decode on 1x8x1");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.rate = 2.0; }),
+            "split_c2: no two slices keep up with 2 requests/s; the nearest feasible: below 1 "
+            "requests/s, prefill on 8x1x1, decode on 1x1x1");
+}
+
+TEST(Split, RefusesWhatIsNoNumber) {
+  const auto asked = [](const std::function<void(SplitGoal&)>& change) {
+    SplitGoal goal = kGoal;
+    change(goal);
+    return label([&] { plan_split(kModel, prefills(), decodes(), goal); });
+  };
+  EXPECT_EQ(asked([](SplitGoal&) {}), "none");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.ttft = 0.0; }), "split_c3");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.tpot = -1.0; }), "split_c3");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.tpot = std::nan(""); }), "split_c3");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.rate = -1.0; }), "split_c3");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.bandwidth = 0.0; }), "split_c3");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.context = 0; }), "split_c3");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.steps = 0; }), "split_c3");
+  EXPECT_EQ(asked([](SplitGoal& g) { g.cache_bytes = 0.0; }), "split_c3");
+  EXPECT_EQ(label([] { plan_split(kModel, {}, decodes(), kGoal); }), "split_c3");
+  EXPECT_EQ(label([] { plan_split(kModel, prefills(), {}, kGoal); }), "split_c3");
+  EXPECT_EQ(label([] { overlapped_seconds(1.0, 1.0, 0); }), "split_c3");
+}
+
+/// Against all pairs, in whatever order they are given.
+RC_GTEST_PROP(Split, NoPairThatMeetsTheGoalHasFewerChips, ()) {
+  std::vector<PrefillSlice> first;
+  std::vector<DecodeSlice> second;
+  for (int i = draw_int(1, 6); i > 0; --i)
+    first.push_back({draw_torus(), draw_layout("BMKQ"), draw_int(1, 40) / 8.0});
+  for (int i = draw_int(1, 6); i > 0; --i)
+    second.push_back({draw_torus(), draw_layout("BMKQ"), draw_int(1, 40) / 64.0, draw_int(1, 9)});
+  SplitGoal goal = kGoal;
+  goal.ttft = draw_int(1, 50) / 8.0, goal.tpot = draw_int(1, 50) / 64.0;
+  goal.rate = draw_int(0, 8) / *rc::gen::element(4.0, 16.0);
+  int least = std::numeric_limits<int>::max();
+  for (const PrefillSlice& a : first)
+    for (const DecodeSlice& b : second) {
+      const double transfer = transfer_seconds(
+          crossing_of(kModel, 1, 16, 1.0, a.torus, a.cache, b.torus, b.cache), goal.bandwidth);
+      const double exposed = overlapped_seconds(a.seconds, transfer, 2) - a.seconds;
+      const bool keeps_up = goal.rate * a.seconds < 1.0 && goal.rate * transfer < 1.0 &&
+                            goal.rate * 8.0 * b.seconds < static_cast<double>(b.rows);
+      if (keeps_up && average_ttft(a.seconds, goal.rate) <= goal.ttft &&
+          b.seconds + exposed / 8.0 <= goal.tpot)
+        least = std::min(least, a.torus.chips() + b.torus.chips());
+    }
+  const bool feasible = least != std::numeric_limits<int>::max();
+  RC_CLASSIFY(feasible, "feasible");
+  if (!feasible) {
+    RC_ASSERT(label([&] { plan_split(kModel, first, second, goal); }) == "split_c2");
+    return;
+  }
+  const Split split = plan_split(kModel, first, second, goal);
+  RC_ASSERT(split.chips() == least);
+  RC_ASSERT(split.ttft <= goal.ttft);
+  RC_ASSERT(split.tpot <= goal.tpot);
+  RC_ASSERT(split.highest_rate > goal.rate);
+}
+
+}  // namespace
+}  // namespace shardproof::cost

@@ -1,0 +1,252 @@
+// Reductions of partial sums that are sent with fewer digits: what every named one comes to, made
+// here in f32 chip by chip, is inside of the hull; a partial sum that is wrong, missing or counted
+// twice is outside.
+#include "golden/bounds/value/reduction.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardproof::bounds {
+namespace {
+
+using Floats = std::vector<float>;
+
+float narrowed(float v, Format wire) {
+  return static_cast<float>(nearest(static_cast<double>(v), wire));
+}
+
+/// A reduction onto one chip of a ring; `own` are the partial sums as their chips have them.
+struct Named {
+  std::string name;
+  Reduction kind;
+  std::function<float(const Floats& own, std::size_t to, Format wire)> sum;
+};
+
+/// What chip `to` receives over `hops` hops from the chips that lie `step` apart.
+float received(const Floats& own, std::size_t to, int step, std::size_t hops, Format wire) {
+  const auto n = static_cast<int>(own.size());
+  const auto chip = [&](std::size_t away) {
+    const int place = static_cast<int>(to) - step * static_cast<int>(away);
+    return static_cast<std::size_t>((place % n + n) % n);
+  };
+  float sum = narrowed(own[chip(hops)], wire);
+  for (std::size_t away = hops - 1; away > 0; --away) sum = narrowed(sum + own[chip(away)], wire);
+  return sum;
+}
+
+float ring(const Floats& own, std::size_t to, int step, Format wire) {
+  return received(own, to, step, own.size() - 1, wire) + own[to];
+}
+
+float arcs(const Floats& own, std::size_t to, std::size_t before, int step, Format wire) {
+  const std::size_t after = own.size() - 1 - before;
+  const float sum = before > 0 ? received(own, to, step, before, wire) + own[to] : own[to];
+  return after > 0 ? sum + received(own, to, -step, after, wire) : sum;
+}
+
+/// Neighbours pair up, or chips half the ring apart; of each pair one sends.
+float tree(const Floats& own, bool far_first, bool left_sends, Format wire) {
+  Floats sums = own;
+  while (sums.size() > 1) {
+    const std::size_t half = (sums.size() + 1) / 2;
+    Floats next;
+    for (std::size_t i = 0; i < half; ++i) {
+      const std::size_t a = far_first ? i : 2 * i, b = far_first ? i + half : 2 * i + 1;
+      if (b >= sums.size())
+        next.push_back(sums[a]);
+      else if (left_sends)
+        next.push_back(narrowed(sums[a], wire) + sums[b]);
+      else
+        next.push_back(sums[a] + narrowed(sums[b], wire));
+    }
+    sums = next;
+  }
+  return sums[0];
+}
+
+float group(const Floats& own, std::size_t to, bool backwards, Format wire) {
+  float sum = 0.0F;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::size_t chip = backwards ? own.size() - 1 - i : i;
+    sum += chip == to ? own[chip] : narrowed(own[chip], wire);
+  }
+  return sum;
+}
+
+std::vector<Named> named() {
+  std::vector<Named> all;
+  for (const int step : {1, -1})
+    all.push_back(
+        {fmt::format("ring {}", step), Reduction::ring,
+         [=](const Floats& p, std::size_t to, Format w) { return ring(p, to, step, w); }});
+  for (const int step : {1, -1}) {
+    all.push_back({fmt::format("arcs {}, the longer first", step), Reduction::ring,
+                   [=](const Floats& p, std::size_t to, Format w) {
+                     return arcs(p, to, p.size() / 2, step, w);
+                   }});
+    all.push_back({fmt::format("arcs {}, the shorter first", step), Reduction::ring,
+                   [=](const Floats& p, std::size_t to, Format w) {
+                     return arcs(p, to, (p.size() - 1) / 2, step, w);
+                   }});
+  }
+  for (const bool left : {false, true}) {
+    all.push_back(
+        {fmt::format("tree of neighbours {}", left), Reduction::tree,
+         [=](const Floats& p, std::size_t, Format w) { return tree(p, false, left, w); }});
+    all.push_back({fmt::format("tree of halves {}", left), Reduction::tree,
+                   [=](const Floats& p, std::size_t, Format w) {
+                     return tree(p, std::has_single_bit(p.size()), left, w);
+                   }});
+    all.push_back(
+        {fmt::format("group {}", left), Reduction::group,
+         [=](const Floats& p, std::size_t to, Format w) { return group(p, to, left, w); }});
+  }
+  return all;
+}
+
+Floats drawn(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> gauss;
+  Floats p(n);
+  for (float& v : p) v = gauss(random);
+  if (seed % 4 == 1) p.front() *= 64;  // one chip's is the most, the first's or the last's
+  if (seed % 4 == 2) p.back() *= 64;
+  return p;
+}
+
+Partials partials_of(const Floats& p, std::vector<int> extents) {
+  Partials of{std::move(extents), {}};
+  for (const float v : p) of.numbers.push_back({static_cast<double>(v), 0.0, 0.0});
+  return of;
+}
+
+bool inside(float v, const Number& of) {
+  const Interval in = of.interval();
+  return in.low <= static_cast<double>(v) && static_cast<double>(v) <= in.high;
+}
+
+// Every chip's result, of every kind, with what chips add of their own rounded or as it is, and
+// with the result rounded or as it is.
+TEST(Reduced, HoldsEachNamedReduction) {
+  for (const Format wire : {Format::bf16, Format::f16})
+    for (const std::size_t n : {2U, 3U, 4U, 5U, 6U, 8U, 16U})
+      for (unsigned seed = 0; seed < 12; ++seed) {
+        const Floats p = drawn(n, seed);
+        Floats rounded = p;
+        for (float& v : rounded) v = narrowed(v, wire);
+        for (const Named& kind : named()) {
+          Declared pinned;
+          pinned.reduction = kind.kind;
+          const std::vector<int> one{static_cast<int>(n)};
+          const Number of_all = reduced(partials_of(p, one), {}, wire);
+          const Number of_kind = reduced(partials_of(p, one), pinned, wire);
+          for (std::size_t to = 0; to < n; ++to)
+            for (const Floats* own : {&std::as_const(p), &std::as_const(rounded)}) {
+              const float sum = kind.sum(*own, to, wire);
+              for (const float v : {sum, narrowed(sum, wire)}) {
+                EXPECT_TRUE(inside(v, of_all)) << kind.name << " of " << n << " on " << to;
+                EXPECT_TRUE(inside(v, of_kind)) << kind.name << " of " << n << " on " << to;
+              }
+            }
+        }
+      }
+}
+
+// Over two axes, one after the other in either order, and all at once.
+TEST(Reduced, HoldsOneAxisAfterAnother) {
+  for (const auto& [Y, Z] : {std::pair{2, 3}, {3, 2}, {4, 2}, {1, 5}})
+    for (unsigned seed = 0; seed < 12; ++seed) {
+      const auto n = static_cast<std::size_t>(Y * Z);
+      const Floats p = drawn(n, seed);
+      const Number of = reduced(partials_of(p, {Y, Z}), {}, Format::bf16);
+      for (const bool y_first : {false, true}) {
+        const int outer = y_first ? Z : Y, inner = y_first ? Y : Z;
+        Floats sums;
+        for (int o = 0; o < outer; ++o) {
+          Floats chips;
+          for (int i = 0; i < inner; ++i)
+            chips.push_back(p[static_cast<std::size_t>(y_first ? i * Z + o : o * Z + i)]);
+          sums.push_back(inner > 1 ? ring(chips, chips.size() - 1, 1, Format::bf16) : chips[0]);
+        }
+        const float sum = sums.size() > 1 ? ring(sums, 0, 1, Format::bf16) : sums[0];
+        EXPECT_TRUE(inside(sum, of)) << Y << "x" << Z << " y first: " << y_first;
+      }
+      EXPECT_TRUE(inside(ring(p, n - 1, 1, Format::bf16), of)) << Y << "x" << Z;
+    }
+}
+
+// At each chip: a partial sum that is left out, counted twice or has the other sign, where that is
+// more than all roundings of two reductions come to.
+TEST(Reduced, FaultsOfEachChipAreOutside) {
+  int seen = 0, all = 0;
+  for (const std::size_t n : {2U, 3U, 8U})
+    for (unsigned seed = 0; seed < 40; ++seed)
+      for (std::size_t chip = 0; chip < n; ++chip)
+        for (const float times : {0.0F, 2.0F, -1.0F}) {
+          const Floats right = drawn(n, seed);
+          Floats wrong = right;
+          wrong[chip] *= times;
+          const Number of = reduced(partials_of(right, {static_cast<int>(n)}), {}, Format::bf16);
+          float size = 0.0F;
+          for (const float v : right) size += std::abs(v);
+          const float roundings = 2.0F * static_cast<float>(n) * 0x1p-8F * size;
+          if (std::abs(wrong[chip] - right[chip]) <= roundings) continue;
+          ++all;
+          seen += inside(ring(wrong, 0, 1, Format::bf16), of) ? 0 : 1;
+        }
+  EXPECT_EQ(seen, all);
+  EXPECT_GT(all, 90);
+}
+
+// `wire` leaves out what rounds more often: of 8 chips a ring rounds 7 times, arcs 4 times, a tree
+// 3 times, a group once.
+TEST(Reduced, GoesByTheRoundingsThatAreDeclared) {
+  const Floats p = drawn(8, 4);
+  const auto width = [&](int roundings) {
+    Declared by;
+    by.wire_roundings = roundings;
+    return reduced(partials_of(p, {8}), by, Format::bf16).worst;
+  };
+  EXPECT_EQ(width(1), width(2));
+  EXPECT_LE(width(2), width(3));
+  EXPECT_LE(width(3), width(4));
+  EXPECT_LE(width(4), width(7));
+  EXPECT_LT(width(1), width(7));
+  EXPECT_EQ(width(7), width(0));
+}
+
+// What a pinned kind excludes: of 8 chips a ring's rounding is outside of a group's in some sums.
+TEST(Reduced, OfOneKindExcludesOthers) {
+  int outside = 0;
+  for (unsigned seed = 0; seed < 40; seed += 4) {
+    const Floats p = drawn(8, seed);
+    Declared of_group;
+    of_group.reduction = Reduction::group;
+    outside +=
+        inside(ring(p, 3, 1, Format::bf16), reduced(partials_of(p, {8}), of_group, Format::bf16))
+            ? 0
+            : 1;
+  }
+  EXPECT_GT(outside, 0);
+}
+
+// A partial sum of which nothing is known leaves nothing known of the sum.
+TEST(Reduced, OfTheUnknownIsUnknown) {
+  for (const std::size_t chip : {std::size_t{0}, std::size_t{2}}) {
+    Partials p = partials_of({1.0F, 2.0F, 3.0F}, {3});
+    p.numbers[chip] = {0.0, kInfinity, kInfinity};
+    const Number of = reduced(p, {}, Format::bf16);
+    EXPECT_FALSE(of.worst < kInfinity);
+  }
+}
+
+}  // namespace
+}  // namespace shardproof::bounds

@@ -1,0 +1,275 @@
+// Replay over the oracle's own values: an exact run is within, in whatever arithmetic is declared,
+// what the dump lacks is replayed, and what that leaves too wide is loose.
+#include "golden/bounds/value/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "engine/run/plan.h"
+#include "golden/memo/oracle_memo.h"
+#include "tests/weights/expect_error.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::bounds {
+namespace {
+
+/// An answer of the oracle as somebody's dump.
+class Dumped {
+ public:
+  explicit Dumped(const std::string& keys)
+      : plan_(make_plan(parse_case("torus=1x1x1 prefill=ws1d decode=ws1d batch=2 prompt=4 chunk=3 "
+                                   "gen=3 seed=2 " +
+                                   keys))),
+        known_(memo_.get(plan_.given)) {
+    for (const auto& [id, tensor] : known_->answer.checkpoints) {
+      Array<double> wide(tensor.shape);
+      for (std::size_t i = 0; i < wide.data.size(); ++i)
+        wide.data[i] = static_cast<double>(tensor.data[i]);
+      dump[id] = std::move(wide);
+    }
+    for (const auto& [id, ids] : known_->answer.inputs)
+      if (id.ends_with(".ids")) ids_[id.substr(0, id.size() - 4)] = ids;
+    if (plan_.given.numerics.act == ActType::bf16) declared.values = Format::bf16;
+  }
+
+  Judged judge(const std::string& id) {
+    return Replay(changed_ ? *changed_ : known_->stored, plan_.passes, ids_, dump, declared)
+        .judge(id);
+  }
+  Replay replay() const { return {known_->stored, plan_.passes, ids_, dump, declared}; }
+  void without(const std::set<std::string>& names) {
+    std::erase_if(dump, [&](const auto& entry) {
+      return names.contains(entry.first.substr(entry.first.rfind('.') + 1));
+    });
+  }
+
+  /// From now on one element of a weight is another than in the run.
+  template <class To>
+  void change(const std::string& weight, std::size_t i, To&& to) {
+    std::map<std::string, Tensor> tensors(known_->stored.all().begin(), known_->stored.all().end());
+    float& v = tensors.at(weight).data.at(i);
+    v = to(v);
+    changed_.emplace(known_->stored.config(), std::move(tensors), known_->stored.kept());
+  }
+
+  Replay::Dump dump;
+  Declared declared;
+
+ private:
+  OracleMemo memo_;
+  RunPlan plan_;
+  std::shared_ptr<const OracleMemo::Known> known_;
+  std::map<std::string, IntTensor> ids_;
+  std::optional<Weights> changed_;
+};
+
+const std::string kModel = "model=palm-tiny,layers=2,E=32,F=48,H=4,K=2,Q=8,V=24";
+
+TEST(Replay, OfTheOracleIsWithin) {
+  for (const char* keys : {"", ",norm=layernorm,bias=all", ",ffn=geglu", ",ffn=gelu",
+                           ",ffn=gelu-erf", ",rope=alibi", ",rope=interleaved,rotary=0.5",
+                           ",rope=none", ",tied=false,unembed_bias=true", ",embed_scale=1.7",
+                           " block=serial", " act=bf16", " weights=bf16 act=bf16", ",cache=bf16"}) {
+    Dumped d(kModel + keys);
+    std::size_t judged = 0;
+    for (const auto& [id, value] : d.dump) {
+      const Judged j = d.judge(id);
+      // Of bf16 every way of rounding is open, which is more than a hundredth of small values.
+      const bool of_bf16 = d.declared.values == Format::bf16;
+      ASSERT_LE(j.fit, of_bf16 ? Fit::near : Fit::within)
+          << keys << " " << id << " " << j.actual << " in [" << j.expected.low << ", "
+          << j.expected.high << "]";
+      ++judged;
+    }
+    EXPECT_GT(judged, 100U) << keys;
+  }
+}
+
+// Each way of rounding by itself is what follows where the file pins that one.
+TEST(Replay, VariantsAreThePinnedWays) {
+  for (const char* keys : {",bias=all", ",ffn=geglu", " weights=int8"}) {
+    Dumped d(kModel + keys);
+    d.declared.values = Format::bf16;
+    for (const std::string name : {"norm", "q", "v", "attn", "gate", "block_out", "out"}) {
+      const std::string id = checkpoint_id("decode.1", 1, name);
+      Replay replay = d.replay();
+      const std::vector<Replay::Variant> variants = replay.variants(id);
+      const std::string_view formula = formula_of(name);
+      const auto ways = ways_of(formula, d.declared);
+      ASSERT_EQ(variants.size(), ways.size()) << id;
+      for (std::size_t w = 0; w < variants.size(); ++w) {
+        std::string places;
+        for (const RoundingPlace& place : rounding_places())
+          if (place.formula == formula && ways[w].rounds(place.key) == Rounds::each)
+            places += (places.empty() ? "" : "+") + std::string(place.key);
+        Dumped pinned(kModel + keys);
+        pinned.declared = d.declared;
+        pinned.declared.rounding = std::string(formula) + ":" + places;
+        const Carried expected = pinned.replay().expected(id);
+        EXPECT_EQ(variants[w].value.center, expected.center) << id << " " << variants[w].words;
+        EXPECT_EQ(variants[w].value.radius, expected.radius) << id << " " << variants[w].words;
+      }
+    }
+  }
+}
+
+TEST(Replay, FindsAWrongValueAndBlamesNoLaterOne) {
+  Dumped d(kModel);
+  for (const char* name : {"embed", "norm", "q", "k_rot", "v_cache", "score", "max", "exp", "denom",
+                           "attn", "gate", "up", "hidden", "block_out", "out", "logits"}) {
+    const std::string id = checkpoint_id("decode.1", 1, name);
+    double& v = d.dump.at(id).center.at(1);
+    const double was = v;
+    v = v * 1.01 + 0.01;
+    const Judged j = d.judge(id);
+    EXPECT_EQ(j.fit, Fit::different) << id;
+    EXPECT_EQ(j.actual, v);
+    EXPECT_EQ(j.index.back(), 1) << id;
+    EXPECT_TRUE(j.expected.low <= was && was <= j.expected.high);
+    EXPECT_EQ(d.judge(checkpoint_id("decode.2", 1, "gate")).fit, Fit::within);
+    v = NAN;
+    EXPECT_EQ(d.judge(id).fit, Fit::different) << id;
+    v = was;
+  }
+}
+
+TEST(Replay, CarriesOverWhatTheDumpLacks) {
+  Dumped d(kModel);
+  const Judged forced = d.judge("decode.1.layer1.attn");
+  d.without({"score", "max", "exp", "denom", "q", "q_rot"});
+  const Judged replayed = d.judge("decode.1.layer1.attn");
+  EXPECT_EQ(replayed.fit, Fit::within);
+  EXPECT_GT(replayed.reach, forced.reach);
+  // A wrong operand of a value that is absent is seen in the next one that is there.
+  d.dump.at("decode.1.layer1.norm").center[3] += 0.5;
+  EXPECT_EQ(d.judge("decode.1.layer1.attn").fit, Fit::different);
+}
+
+// A cache of bf16 holds rounded values whether it is in the dump or not.
+TEST(Replay, CachesOfBf16ThatTheDumpLacksAreRounded) {
+  for (const std::set<std::string>& absent : std::vector<std::set<std::string>>{
+           {"k_cache"}, {"v_cache"}, {"k_cache", "v_cache"}, {"k_cache", "k_rot", "v"}}) {
+    Dumped d(kModel + ",cache=bf16");
+    d.without(absent);
+    for (const auto& [id, value] : d.dump) {
+      const Judged j = d.judge(id);
+      EXPECT_NE(j.fit, Fit::different)
+          << id << " " << j.actual << " in [" << j.expected.low << ", " << j.expected.high << "]";
+    }
+  }
+}
+
+TEST(Replay, WiderThanAHundredthIsLoose) {
+  Dumped d(kModel + " act=bf16");
+  const std::string id = "decode.1.layer1.block_out";
+  EXPECT_EQ(d.judge(id).fit, Fit::within);
+  d.without({"gate", "up", "hidden", "norm"});
+  const Judged j = d.judge(id);
+  EXPECT_EQ(j.fit, Fit::loose);
+  EXPECT_GT(j.reach, 0.01);
+  // The name of what it cannot say: a value outside of even that is different.
+  for (double& v : d.dump.at(id).center) v += 100.0;
+  EXPECT_EQ(d.judge(id).fit, Fit::different);
+}
+
+/// Codes as they are stored, and a scale a column: the oracle's own values are within.
+TEST(Replay, OfInt8WeightsIsWithin) {
+  for (const char* keys : {"", " act=bf16", " block=serial", ",norm=layernorm,bias=all"}) {
+    Dumped d(kModel + keys + " weights=int8");
+    for (const auto& [id, value] : d.dump) {
+      const Judged j = d.judge(id);
+      // Of bf16 every way of rounding is open, which is more than a hundredth of small values.
+      const bool of_bf16 = d.declared.values == Format::bf16;
+      ASSERT_LE(j.fit, of_bf16 ? Fit::near : Fit::within)
+          << keys << " " << id << " " << j.actual << " in [" << j.expected.low << ", "
+          << j.expected.high << "]";
+    }
+    // And with what the matrices' products are made of replayed.
+    d.without({"norm", "norm2", "attn", "gate", "up", "hidden"});
+    for (const auto& [id, value] : d.dump) EXPECT_NE(d.judge(id).fit, Fit::different) << id;
+  }
+}
+
+/// One code more in one place: of a value of every matrix that is kept so, seen on its own column.
+TEST(Replay, SeesOneCodeOffByOne) {
+  const std::map<std::string, std::string> values{
+      {"wq", "q"},    {"wk", "k"},         {"wv", "v"},           {"w_gate", "gate"},
+      {"w_up", "up"}, {"wo", "block_out"}, {"w_out", "block_out"}};
+  for (const auto& [matrix, value] : values)
+    for (const bool replayed : {false, true}) {
+      Dumped d(kModel + " weights=int8");
+      const std::string id = "decode.1.layer1." + value;
+      ASSERT_EQ(d.judge(id).fit, Fit::within);
+      d.change("layer1." + matrix, 5, [](float code) { return code < 127 ? code + 1 : code - 1; });
+      // Its operands as dumped, or what they are made of.
+      if (replayed) d.without({"norm", "attn", "hidden"});
+      EXPECT_EQ(d.judge(id).fit, Fit::different) << matrix << " " << replayed;
+      EXPECT_EQ(d.judge("decode.1.layer0." + value).fit, Fit::within) << matrix;
+    }
+  // A scale that is off by one unit in its last place of bf16, too.
+  Dumped d(kModel + " weights=int8");
+  d.change("layer1.w_gate_scale", 0, [](float scale) { return scale * (1 + 0x1p-8F); });
+  EXPECT_EQ(d.judge("decode.1.layer1.gate").fit, Fit::different);
+}
+
+TEST(Replay, AValueOfBf16HasItsDigits) {
+  Dumped d(kModel + " act=bf16");
+  const std::string id = "decode.1.layer1.block_out";
+  d.without({"gate", "up", "hidden", "norm"});
+  ASSERT_EQ(d.judge(id).fit, Fit::loose);
+  // Far inside of a wide interval, but no bf16.
+  double& v = d.dump.at(id).center.at(3);
+  v *= 1 + 0x1p-20;
+  ASSERT_EQ(d.judge(id).fit, Fit::different);
+  EXPECT_EQ(d.judge(id).index.back(), 3);
+}
+
+TEST(Replay, NothingIsWithinThatIsNotFinite) {
+  Dumped d(kModel);
+  // The sum of these two overflows, as f32.
+  for (const char* name : {"decode.1.layer0.out", "decode.1.layer1.block_out"})
+    d.dump.at(name).center.at(2) = static_cast<double>(3e38F);
+  double& sum = d.dump.at("decode.1.layer1.out").center.at(2);
+  sum = INFINITY;
+  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::not_judged);
+  sum = static_cast<double>(3e38F);
+  EXPECT_EQ(d.judge("decode.1.layer1.out").fit, Fit::different);
+  // Of an operand that is none, nothing follows; what it is itself shows on it alone.
+  d.dump.at("decode.1.layer0.denom").center.at(0) = 0.0;
+  EXPECT_EQ(d.judge("decode.1.layer0.denom").fit, Fit::different);
+  EXPECT_EQ(d.judge("decode.1.layer0.attn").fit, Fit::not_judged);
+}
+
+TEST(Replay, RefusesWhatItCannotJudge) {
+  Dumped d(kModel);
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer1.nonsense"); }), "bounds_c1");
+  EXPECT_EQ(label_of([&] { d.judge("decode.9.layer1.gate"); }), "bounds_c1");
+  d.dump["decode.1.layer0.gate"].shape = {1};
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.hidden"); }), "bounds_c1");
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.gate"); }), "bounds_c1");
+  d.dump.erase("decode.1.layer0.up");
+  EXPECT_EQ(label_of([&] { d.judge("decode.1.layer0.up"); }), "bounds_c1");
+}
+
+// What sums of matrices are kept as is another thing than those of attention and norms.
+TEST(Replay, SumsOfMatricesAreDeclaredByThemselves) {
+  Dumped d(kModel);
+  d.declared.matrix_sums = Format::bf16;
+  const std::set<std::string> products{"q",  "k",        "v",       "gate",
+                                       "up", "attn_out", "ffn_out", "block_out"};
+  for (const char* const name :
+       {"q", "k", "v", "gate", "up", "attn_out", "ffn_out", "block_out", "norm", "score", "denom",
+        "attn", "hidden", "out", "logits", "embed", "no value"})
+    EXPECT_EQ(is_matrix_product(name), products.contains(name)) << name;
+  for (const std::string name : {"q", "norm", "attn"})
+    EXPECT_EQ(d.replay().declared({"prefill.c0", 0, name}).sums,
+              products.contains(name) ? Format::bf16 : Format::f32);
+}
+
+}  // namespace
+}  // namespace shardproof::bounds

@@ -1,0 +1,386 @@
+// What a writer does in another way, declared: right. Undeclared: different.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/golden/trace/written.h"
+
+namespace shardproof::candidate {
+namespace {
+
+/// Changes the numbers of all values of some names.
+template <class Change>
+std::vector<Written> changed(const ExactRun& run, const std::vector<std::string>& names,
+                             Change&& by) {
+  std::vector<Written> values = run.values();
+  for (Written& w : values)
+    for (const std::string& name : names)
+      if (w.name.ends_with("." + name)) by(w);
+  return values;
+}
+
+/// Right with the attribute in any layout, different without it.
+void expect_needed(const ExactRun& run, const std::vector<Written>& values, const std::string& name,
+                   const std::string& attribute, const std::string& arithmetic) {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    std::mt19937_64 random(seed);
+    dump::Dump d = run.trace(values, arithmetic, seed == 0 ? nullptr : &random);
+    d.attributes[name] = attribute;
+    const Verdict right = run.judged(d);
+    EXPECT_EQ(right.count(Fit::different), 0) << name << " " << seed;
+    EXPECT_EQ(right.compared, right.whole);
+    d.attributes.erase(name);
+    EXPECT_GT(run.judged(d).count(Fit::different), 0) << name;
+  }
+}
+
+TEST(Conventions, HeadsInAnotherOrder) {
+  const ExactRun run(kLine);
+  const std::int64_t order[] = {4, 2, 0, 5, 1, 3};
+  const std::vector<Written> values =
+      changed(run, {"q", "q_rot", "score", "max", "exp", "denom", "attn"}, [&](Written& w) {
+        const Written from = w;
+        for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+          Shape index = global_index(w.shape, static_cast<std::int64_t>(i));
+          index[2] = order[index[2]];
+          std::int64_t at = 0;
+          for (std::size_t d = 0; d < index.size(); ++d) at = at * w.shape[d] + index[d];
+          w.numbers[i] = from.numbers[static_cast<std::size_t>(at)];
+        }
+      });
+  for (const char* arithmetic : {"exact", "f32"})
+    expect_needed(run, values, "heads", "4,2,0,5,1,3", arithmetic);
+}
+
+TEST(Conventions, InterleavedChannels) {
+  const ExactRun run(kLine);
+  const std::vector<Written> values =
+      changed(run, {"q", "k", "q_rot", "k_rot", "k_cache"}, [&](Written& w) {
+        const Written from = w;
+        const std::size_t Q = 4;
+        for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+          const std::size_t c = i % Q;
+          w.numbers[i] = from.numbers[i - c + (c % 2 * Q / 2 + c / 2)];
+        }
+      });
+  expect_needed(run, values, "rope_pairs", "interleaved", "exact");
+}
+
+TEST(Conventions, BaseTwo) {
+  const ExactRun run(kLine);
+  const auto scaled = [](Written& w) {
+    for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * 1.4426950408889634));
+  };
+  expect_needed(run, changed(run, {"score", "max"}, scaled), "score_base", "2", "f32");
+  expect_needed(run, changed(run, {"logits"}, scaled), "logits_base", "2", "f32");
+}
+
+TEST(Conventions, BaseEOfABaseTwoModel) {
+  std::string line = kLine;
+  line.insert(line.find(" batch"), ",softmax=base2");
+  const ExactRun run(line);
+  const auto scaled = [](Written& w) {
+    for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * 0.6931471805599453));
+  };
+  expect_needed(run, changed(run, {"score", "max"}, scaled), "score_base", "e", "f32");
+  expect_needed(run, changed(run, {"logits"}, scaled), "logits_base", "e", "f32");
+  // Base 2 is its own: said or not, and with the bits of the exact regime.
+  dump::Dump own = run.trace(run.values(), "exact", nullptr);
+  EXPECT_EQ(run.judged(own).count(Fit::different), 0);
+  own.attributes["score_base"] = own.attributes["logits_base"] = "2";
+  EXPECT_EQ(run.judged(own).count(Fit::different), 0);
+}
+
+TEST(Conventions, GainsFoldedIntoTheNextWeight) {
+  const ExactRun run(kLine);
+  const std::vector<Written> values = changed(run, {"norm", "final_norm"}, [&](Written& w) {
+    const bool last = w.name.ends_with("final_norm");
+    const std::size_t at = w.name.find("layer");
+    const Tensor& gain =
+        run.weights().at(last ? "final_norm" : w.name.substr(at, w.name.rfind('.') - at) + ".norm");
+    for (std::size_t i = 0; i < w.numbers.size(); ++i)
+      w.numbers[i] = static_cast<double>(
+          static_cast<float>(w.numbers[i] / static_cast<double>(gain.data[i % gain.data.size()])));
+  });
+  expect_needed(run, values, "norm_gain", "folded", "f32");
+}
+
+TEST(Conventions, MaskedSlotsOfAnything) {
+  const ExactRun run(kLine);
+  const std::vector<Written> values = changed(run, {"score", "exp"}, [&](Written& w) {
+    const std::size_t H = 6, M = static_cast<std::size_t>(w.shape[3]);
+    for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+      const std::size_t token = i / M / H % static_cast<std::size_t>(w.shape[1]);
+      const std::size_t before = M - static_cast<std::size_t>(w.shape[1]);
+      if (i % M > before + token) w.numbers[i] = -1e30;
+    }
+  });
+  expect_needed(run, values, "masked", "any", "exact");
+}
+
+/// A value longer than the model's along a dim, with something in the rest.
+Written padded(const Written& w, char letter, std::int64_t by) {
+  Written out = w;
+  const std::size_t dim = w.dims.find(letter);
+  out.shape[dim] += by;
+  out.numbers.assign(static_cast<std::size_t>(element_count(out.shape)), 77.0);
+  for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+    const Shape index = global_index(w.shape, static_cast<std::int64_t>(i));
+    std::int64_t at = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) at = at * out.shape[d] + index[d];
+    out.numbers[static_cast<std::size_t>(at)] = w.numbers[i];
+  }
+  return out;
+}
+
+TEST(Conventions, PaddedDims) {
+  const ExactRun run(kLine);
+  for (const auto& [name, letter] :
+       {std::pair{"k_cache", 'M'}, std::pair{"v_cache", 'M'}, std::pair{"score", 'M'},
+        std::pair{"gate", 'B'}, std::pair{"attn", 'H'}, std::pair{"logits", 'V'}})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      std::vector<Written> values;
+      for (const Written& w : run.values())
+        if (w.name.ends_with("." + std::string(name))) {
+          values.push_back(padded(w, letter, 6));
+          values.back().attributes["padded"] = std::string(1, letter);
+        }
+      std::mt19937_64 random(seed);
+      const dump::Dump d = run.trace(values, "exact", seed == 0 ? nullptr : &random);
+      const Verdict v = run.judged(d);
+      EXPECT_EQ(v.count(Fit::equal), std::ssize(values)) << name;
+      EXPECT_EQ(v.exit_code(), 0);
+    }
+}
+
+TEST(Conventions, FusedValues) {
+  const ExactRun run(kLine);
+  // [B, L, 6 + 2 + 2 heads, Q]
+  Written fused{"decode.1.layer0.qkv", "BLHQ", {6, 1, 10, 4}, {}, {}};
+  const Tensor q = run.value("decode.1.layer0.q"), k = run.value("decode.1.layer0.k"),
+               v = run.value("decode.1.layer0.v");
+  for (std::size_t b = 0; b < 6; ++b) {
+    const auto put = [&](const Tensor& t, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i)
+        fused.numbers.push_back(static_cast<double>(t.data[b * count + i]));
+    };
+    put(q, 24);
+    put(k, 8);
+    put(v, 8);
+  }
+  fused.attributes = {{"fused", "q,k,v"}, {"along", "H"}, {"layout", "BLHQ, BLKQ, BLKQ"}};
+  const Verdict whole = run.judged(run.trace({fused}, "exact"));
+  EXPECT_EQ(whole.count(Fit::equal), 3);
+  EXPECT_EQ(whole.compared, 3);
+  // On chips: heads and key heads over z, each chip's shard a row of shards.
+  dump::Dump d = run.trace({}, "exact");
+  dump::Value value;
+  value.attributes = {{"fused", "q,k,v"}, {"along", "H"}, {"layout", "BLH_zQ, BLK_zQ, BLK_zQ"}};
+  for (int x = 0; x < 3; ++x)
+    for (int z = 0; z < 2; ++z) {
+      std::vector<double> shard;
+      for (std::size_t b = 0; b < 6; ++b)
+        for (const auto& [t, heads] : {std::pair{&q, 3u}, std::pair{&k, 1u}, std::pair{&v, 1u}})
+          for (std::size_t i = 0; i < heads * 4; ++i)
+            shard.push_back(static_cast<double>(
+                t->data[(b * 2 + static_cast<std::size_t>(z)) * heads * 4 + i]));
+      value.chips[{x, 0, z}] = stored({6, 1, 5, 4}, shard);
+    }
+  d.values.emplace(fused.name, value);
+  d.order.push_back(fused.name);
+  EXPECT_EQ(run.judged(d).count(Fit::equal), 3);
+  // A head of the keys in the place of one of the values.
+  d.values.find(fused.name)->second.attributes["fused"] = "q,v,k";
+  EXPECT_EQ(run.judged(d).count(Fit::different), 2);
+}
+
+TEST(Conventions, AResidualInTwoParts) {
+  const ExactRun run(kLine);
+  std::vector<Written> values;
+  for (const Written& w : run.values())
+    if (w.name == "decode.2.layer0.out") {
+      Written first = w, second = w;
+      first.name += "_a";
+      second.name += "_b";
+      for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+        first.numbers[i] = static_cast<double>(static_cast<float>(w.numbers[i] * 0.25));
+        second.numbers[i] = w.numbers[i] - first.numbers[i];
+      }
+      first.attributes["summand_of"] = second.attributes["summand_of"] = "out";
+      values = {first, second};
+    }
+  const Verdict v = run.judged(run.trace(values, "f32"));
+  EXPECT_EQ(v.rows.size(), 1u);
+  EXPECT_EQ(v.compared, 1);
+  EXPECT_EQ(v.exit_code(), 0);
+  values.pop_back();
+  EXPECT_EQ(run.judged(run.trace(values, "f32")).exit_code(), 1);
+}
+
+/// Each part is rounded by itself, and is larger than the sum.
+TEST(Conventions, PartsThatAreLargerThanTheirSum) {
+  const ExactRun run(kLine);
+  const std::string layer = "decode.2.layer0.";
+  const Tensor x = run.value("decode.2.embed"), y = run.value(layer + "block_out");
+  std::vector<Written> values;
+  for (Written& w : run.values()) {
+    if (w.name != layer + "out") {
+      values.push_back(w);
+      continue;
+    }
+    Written first = w, second = w;
+    first.name += "_a";
+    second.name += "_b";
+    for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+      first.numbers[i] = static_cast<double>(x.data[i] + 24.0f);
+      second.numbers[i] = static_cast<double>(y.data[i] - 24.0f);
+    }
+    first.attributes["summand_of"] = second.attributes["summand_of"] = "out";
+    values.insert(values.end(), {first, second});
+  }
+  const Verdict right = run.judged(run.trace(values, "f32"));
+  EXPECT_EQ(right.count(Fit::different), 0);
+  EXPECT_EQ(right.compared, right.whole);
+  for (Written& w : values)
+    if (w.name == layer + "out_b") w.numbers[7] += 0x1p-16;
+  const Verdict wrong = run.judged(run.trace(values, "f32"));
+  ASSERT_TRUE(wrong.first.has_value());
+  EXPECT_EQ(wrong.rows[*wrong.first].title, layer + "out");
+}
+
+/// A trace that has gate as partial sums: what comes next was made of their sum, rounded.
+TEST(Conventions, OperandsInPartialSums) {
+  const ExactRun run(kLine + " act=bf16");
+  const std::string layer = "decode.1.layer1.";
+  const Tensor t = run.answer().raw_of(layer + "gate");
+  dump::Value parts;
+  parts.attributes = {{"layout", "BLF partialsum-x"}};
+  for (int x = 0; x < 3; ++x)
+    for (int z = 0; z < 2; ++z) {
+      std::vector<double> shard;
+      for (const float v : t.data) shard.push_back((x == 0 ? 0.5 : 0.25) * static_cast<double>(v));
+      parts.chips[{x, 0, z}] = stored(t.shape, shard);
+    }
+  const auto fit_of_hidden = [&](const dump::Dump& d) {
+    const Verdict v = run.judged(d);
+    for (const Row& row : v.rows)
+      if (row.title == layer + "hidden") return row.fit;
+    return Fit::not_judged;
+  };
+  dump::Dump d = run.trace(run.values(), "bf16");
+  dump::Value whole = d.values.at(layer + "gate");
+  d.values.at(layer + "gate") = parts;
+  // It may be of any number that rounds to the same bf16.
+  EXPECT_EQ(fit_of_hidden(d), Fit::near);
+  // If it stands there as one number, too, that is what it is made of, in whatever order they are.
+  whole.attributes["meaning"] = "gate";
+  d.order.push_back(layer + "gate_stored");
+  d.values.emplace(layer + "gate_stored", whole);
+  EXPECT_LE(fit_of_hidden(d), Fit::near);
+}
+
+TEST(Conventions, PartialSums) {
+  const ExactRun run(kLine);
+  const Tensor t = run.answer().raw_of("decode.1.layer1.gate");
+  {
+    dump::Dump d = run.trace(run.values(), "f32");
+    dump::Value value;
+    value.attributes = {{"layout", "BLF_z partialsum-x"}, {"meaning", "raw gate"}};
+    for (int x = 0; x < 3; ++x)
+      for (int z = 0; z < 2; ++z) {
+        std::vector<double> shard;
+        for (std::size_t b = 0; b < 6; ++b)
+          for (std::size_t f = 0; f < 18; ++f) {
+            const auto v =
+                static_cast<double>(t.data[b * 36 + static_cast<std::size_t>(z) * 18 + f]);
+            shard.push_back(x == 0 ? 0.5 * v : 0.25 * v);
+          }
+        value.chips[{x, 0, z}] = stored({6, 1, 18}, shard);
+      }
+    d.values.emplace("decode.1.layer1.g0", value);
+    d.order.push_back("decode.1.layer1.g0");
+    EXPECT_EQ(run.judged(d).exit_code(), 0);
+    dump::Stored& shard = d.values.find("decode.1.layer1.g0")->second.chips.at({2, 0, 1});
+    const double wrong = shard.at(3) + 5.0;
+    std::memcpy(shard.bytes.data() + 3 * sizeof wrong, &wrong, sizeof wrong);
+    const Verdict v = run.judged(d);
+    ASSERT_TRUE(v.first.has_value());
+    EXPECT_EQ(v.rows[*v.first].title, "raw decode.1.layer1.gate");
+    EXPECT_EQ(v.rows[*v.first].wrong_chips, 3);  // the group
+    EXPECT_EQ(v.rows[*v.first].wrong, 3);
+  }
+}
+
+TEST(Conventions, Probs) {
+  const ExactRun run(kLine);
+  std::vector<Written> values;
+  for (const Written& w : run.values())
+    if (w.name.ends_with(".exp")) {
+      Written p = w;
+      p.name = w.name.substr(0, w.name.size() - 3) + "probs";
+      const Tensor Z = run.value(w.name.substr(0, w.name.size() - 3) + "denom");
+      const std::size_t M = static_cast<std::size_t>(w.shape[3]);
+      for (std::size_t i = 0; i < p.numbers.size(); ++i)
+        p.numbers[i] = static_cast<double>(
+            static_cast<float>(w.numbers[i] / static_cast<double>(Z.data[i / M])));
+      values.push_back(p);
+    } else if (!w.name.ends_with(".denom")) {
+      values.push_back(w);
+    }
+  for (const char* arithmetic : {"exact", "f32"}) {
+    EXPECT_EQ(run.judged(run.trace(values, arithmetic)).exit_code(), 0) << arithmetic;
+    std::vector<Written> wrong = values;
+    for (Written& w : wrong)
+      if (w.name == "prefill.c1.layer1.probs") w.numbers[5] += 0.25;
+    const Verdict v = run.judged(run.trace(wrong, arithmetic));
+    ASSERT_TRUE(v.first.has_value());
+    EXPECT_EQ(v.rows[*v.first].title, "prefill.c1.layer1.probs");
+  }
+}
+
+/// A trace whose arrays have fewer digits than the run had.
+TEST(Conventions, ValuesRoundedInTheFile) {
+  const ExactRun run(kLine);
+  for (const dump::Encoding encoding :
+       {dump::Encoding::f16, dump::Encoding::bf16, dump::Encoding::f32}) {
+    dump::Dump d = run.trace({}, encoding == dump::Encoding::f32 ? "f64" : "f32");
+    for (const Written& w : run.values()) {
+      if (w.name.ends_with("ids") || w.name.ends_with("token")) continue;
+      dump::Value value;
+      value.whole = stored(w.shape, w.numbers, encoding);
+      d.values.emplace(w.name, value);
+      d.order.push_back(w.name);
+    }
+    const Verdict right = run.judged(d);
+    EXPECT_EQ(right.count(Fit::different), 0) << to_string(encoding);
+    // Twice a value is no rounding.
+    for (const char* name : {"prefill.c1.layer0.gate", "decode.1.layer1.attn", "decode.2.logits"}) {
+      dump::Dump wrong = d;
+      for (const Written& w : run.values())
+        if (w.name == name) {
+          std::vector<double> twice = w.numbers;
+          for (double& v : twice) v *= 2;
+          wrong.values.find(name)->second.whole = stored(w.shape, twice, encoding);
+        }
+      const Verdict v = run.judged(wrong);
+      ASSERT_TRUE(v.first.has_value()) << name;
+      EXPECT_EQ(v.rows[*v.first].title, name);
+    }
+  }
+}
+
+TEST(Conventions, WeightsTransposed) {
+  const ExactRun run(kLine);
+  const Tensor t = run.weights().at("layer1.wq");
+  Written w{"layer1.wq", "EHQ", t.shape, {t.data.begin(), t.data.end()}, {}};
+  for (const char* dims : {"EHQ", "HQE", "QEH"}) {
+    Written theirs = transposed(w, dims);
+    theirs.attributes["layout"] = dims;
+    EXPECT_EQ(run.judged(run.trace({theirs}, "f32")).count(Fit::equal), 1) << dims;
+    theirs.numbers[10] += 1.0;
+    EXPECT_EQ(run.judged(run.trace({theirs}, "f32")).count(Fit::different), 1);
+  }
+}
+
+}  // namespace
+}  // namespace shardproof::candidate

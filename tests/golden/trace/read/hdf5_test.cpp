@@ -1,0 +1,393 @@
+// HDF5 traces: every type of element, way of storing and kind of attribute, and what is refused.
+#include <gtest/gtest.h>
+// gtest first
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "golden/trace/read/dump.h"
+#include "tests/golden/trace/read/hdf5_file.h"
+#include "tests/weights/expect_error.h"
+#include "weights/hdf5/detail/writer.h"
+
+namespace shardproof::dump {
+namespace {
+
+/// Reads what `fill` writes.
+template <class Fill>
+Dump read(Fill&& fill, bool is_trace = true) {
+  const Folder folder;
+  const fs::path path = folder / "a.h5";
+  {
+    const Hdf5Silence silence;
+    const Hdf5File file(path, is_trace);
+    fill(file);
+  }
+  return read_dump(path);
+}
+
+template <class Fill>
+std::string refused(Fill&& fill, bool is_trace = true) {
+  return label_of([&] { read(fill, is_trace); });
+}
+
+std::vector<double> numbers(const Stored& stored) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < stored.size(); ++i) out.push_back(stored.at(i));
+  return out;
+}
+
+template <class T>
+void expect_three(hid_t type, const std::vector<T>& elements, Encoding encoding,
+                  const std::vector<double>& right, const char* declared = nullptr) {
+  const Dump dump = read([&](const Hdf5File& file) {
+    file.dataset("v", type, {3}, elements.data());
+    if (declared != nullptr) file.text("v", "encoding", declared);
+  });
+  const Stored& v = dump.values.at("v").whole;
+  EXPECT_EQ(v.encoding, encoding);
+  EXPECT_EQ(v.shape, Shape{3});
+  EXPECT_EQ(numbers(v), right);
+}
+
+Hdf5Handle f16_type(hid_t like = H5T_IEEE_F32LE) {
+  Hdf5Handle type(H5Tcopy(like), H5Tclose);
+  H5Tset_fields(type.get(), 15, 10, 5, 0, 10);
+  H5Tset_size(type.get(), 2);
+  H5Tset_ebias(type.get(), 15);
+  return type;
+}
+
+Hdf5Handle bool_type() {
+  Hdf5Handle type(H5Tenum_create(H5T_NATIVE_INT8), H5Tclose);
+  const std::int8_t no = 0, yes = 1;
+  H5Tenum_insert(type.get(), "FALSE", &no);
+  H5Tenum_insert(type.get(), "TRUE", &yes);
+  return type;
+}
+
+TEST(Hdf5Trace, HasEveryTypeOfElement) {
+  expect_three<double>(H5T_IEEE_F64LE, {1, -2.5, 1e300}, Encoding::f64, {1, -2.5, 1e300});
+  expect_three<float>(H5T_IEEE_F32LE, {1, -2.5, 0.1F}, Encoding::f32, {1, -2.5, 0.1F});
+  expect_three<std::uint16_t>(f16_type().get(), {0x3C00, 0xC100, 1}, Encoding::f16,
+                              {1, -2.5, 0x1p-24});
+  expect_three<std::int8_t>(H5T_STD_I8LE, {1, -2, -128}, Encoding::int8, {1, -2, -128});
+  expect_three<std::int32_t>(H5T_STD_I32LE, {1, -2, 1 << 30}, Encoding::int32, {1, -2, 1 << 30});
+  expect_three<std::int64_t>(H5T_STD_I64LE, {1, -2, 1 << 30}, Encoding::int64, {1, -2, 1 << 30});
+  expect_three<std::uint16_t>(H5T_STD_U16LE, {0x3F80, 0xC020, 0x7F00}, Encoding::bf16,
+                              {1, -2.5, 0x1p127}, "bf16");
+  expect_three<float>(H5T_IEEE_F32LE, {1, 2, 3}, Encoding::f32, {1, 2, 3}, "f32");
+}
+
+TEST(Hdf5Trace, WidensOtherIntegersAndTurnsBigEndianOnes) {
+  expect_three<std::uint8_t>(H5T_STD_U8LE, {1, 2, 255}, Encoding::int32, {1, 2, 255});
+  expect_three<std::int16_t>(H5T_STD_I16LE, {1, -2, -32768}, Encoding::int32, {1, -2, -32768});
+  expect_three<std::uint32_t>(H5T_STD_U32LE, {1, 2, ~0U}, Encoding::int64, {1, 2, 4294967295.0});
+  expect_three<std::uint64_t>(H5T_STD_U64LE, {1, 2, 3}, Encoding::int64, {1, 2, 3});
+  expect_three<std::int8_t>(bool_type().get(), {0, 1, 1}, Encoding::int8, {0, 1, 1});
+  expect_three<std::uint32_t>(H5T_IEEE_F32BE, {0x803FU, 0xC0U, 0}, Encoding::f32, {1, -2, 0});
+  expect_three<std::uint16_t>(f16_type(H5T_IEEE_F32BE).get(), {0x3C, 0xC0, 0}, Encoding::f16,
+                              {1, -2, 0});
+  expect_three<std::uint32_t>(H5T_STD_I32BE, {0x01000000U, 0xFEFFFFFFU, 0}, Encoding::int32,
+                              {1, -2, 0});
+  EXPECT_EQ(refused([](const Hdf5File& file) {
+              const std::uint64_t most = ~std::uint64_t{0};
+              file.dataset("v", H5T_STD_U64LE, {}, &most);
+            }),
+            "dump_value");
+}
+
+TEST(Hdf5Trace, LeavesOtherElementsUnreadIfAskedTo) {
+  const Folder folder;
+  {
+    const Hdf5File file(folder / "a.h5");
+    const std::vector<char> zeros(1024);
+    file.dataset("v", H5T_STD_U16LE, {3}, zeros.data());
+    file.dataset("chips/0_0_1/u", H5T_NATIVE_LDOUBLE, {3}, zeros.data());
+    file.dataset("w", H5T_IEEE_F32LE, {3}, zeros.data());
+    file.text("v", "layout", "BLE");
+  }
+  const Dump dump = read_dump(folder / "a.h5", Unread::left);
+  EXPECT_NE(dump.values.at("v").unread.find("uint16"), std::string::npos);
+  EXPECT_EQ(dump.values.at("v").attributes.at("layout"), "BLE");
+  EXPECT_NE(dump.values.at("u").unread.find("another type"), std::string::npos);
+  EXPECT_EQ(dump.values.at("w").unread, "");
+  EXPECT_EQ(dump.values.at("w").whole.size(), 3U);
+}
+
+TEST(Hdf5Trace, RefusesOtherElements) {
+  const auto of = [](hid_t type, const char* declared = nullptr) {
+    return refused([&](const Hdf5File& file) {
+      const std::vector<char> zeros(1024);
+      file.dataset("v", type, {3}, zeros.data());
+      if (declared != nullptr) file.text("v", "encoding", declared);
+    });
+  };
+  EXPECT_EQ(of(H5T_STD_U16LE), "dump_value");
+  EXPECT_EQ(of(H5T_IEEE_F32LE, "bf16"), "dump_value");
+  EXPECT_EQ(of(H5T_IEEE_F32LE, "f64"), "dump_value");
+  EXPECT_EQ(of(H5T_NATIVE_LDOUBLE), "dump_value");
+  const Hdf5Handle text(H5Tcopy(H5T_C_S1), H5Tclose);
+  EXPECT_EQ(of(text.get()), "dump_value");
+  const Hdf5Handle pair(H5Tcreate(H5T_COMPOUND, 8), H5Tclose);
+  H5Tinsert(pair.get(), "r", 0, H5T_IEEE_F32LE);
+  H5Tinsert(pair.get(), "i", 4, H5T_IEEE_F32LE);
+  EXPECT_EQ(of(pair.get()), "dump_value");
+  const Hdf5Handle odd(H5Tcopy(H5T_STD_I32LE), H5Tclose);  // 20 bits, somewhere within 32
+  H5Tset_precision(odd.get(), 20);
+  EXPECT_EQ(of(odd.get()), "dump_value");
+}
+
+RC_GTEST_PROP(Hdf5Trace, IsTheSameHoweverItIsStored, ()) {
+  const auto extents = *rc::gen::container<std::vector<hsize_t>>(
+      *rc::gen::inRange<std::size_t>(1, 4), rc::gen::inRange<hsize_t>(1, 7));
+  Hdf5File::Storage storage;
+  for (const hsize_t extent : extents)
+    storage.chunk.push_back(*rc::gen::inRange<hsize_t>(1, extent + 1));
+  if (*rc::gen::inRange(0, 4) == 0) storage.chunk.clear();
+  if (!storage.chunk.empty()) {
+    storage.gzip = *rc::gen::arbitrary<bool>();
+    storage.shuffle = *rc::gen::arbitrary<bool>();
+    storage.fletcher32 = *rc::gen::arbitrary<bool>();
+  }
+  std::size_t count = 1;
+  for (const hsize_t e : extents) count *= e;
+  const auto values = *rc::gen::container<std::vector<float>>(count, rc::gen::arbitrary<float>());
+  const Dump dump = read([&](const Hdf5File& file) {
+    file.dataset("v", H5T_IEEE_F32LE, extents, values.data(), storage);
+  });
+  RC_ASSERT(dump.values.at("v").whole.shape == Shape(extents.begin(), extents.end()));
+  RC_ASSERT(numbers(dump.values.at("v").whole) ==
+            std::vector<double>(values.begin(), values.end()));
+}
+
+TEST(Hdf5Trace, IsReadInManyPieces) {
+  std::vector<float> many(3000 * 1001);  // three pieces of 4 MiB, the last not whole
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>(i);
+  for (const bool chunked : {false, true}) {
+    const Dump dump = read([&](const Hdf5File& file) {
+      Hdf5File::Storage storage;
+      if (chunked) storage.chunk = {700, 500};
+      file.dataset("v", H5T_IEEE_F32LE, {3000, 1001}, many.data(), storage);
+    });
+    EXPECT_EQ(numbers(dump.values.at("v").whole), std::vector<double>(many.begin(), many.end()));
+  }
+}
+
+TEST(Hdf5Trace, MayLackDimsOrElements) {
+  const Dump dump = read([](const Hdf5File& file) {
+    file.floats("scalar", {}, {7});
+    file.floats("none", {0, 5}, {});
+    file.dataset("unwritten", H5T_IEEE_F32LE, {2}, nullptr);
+  });
+  EXPECT_EQ(dump.values.at("scalar").whole.shape, Shape());
+  EXPECT_EQ(numbers(dump.values.at("scalar").whole), std::vector<double>{7});
+  EXPECT_EQ(dump.values.at("none").whole.shape, (Shape{0, 5}));
+  EXPECT_EQ(numbers(dump.values.at("unwritten").whole), (std::vector<double>{0, 0}));
+}
+
+TEST(Hdf5Trace, HasEveryKindOfAttribute) {
+  const Dump dump = read([](const Hdf5File& file) {
+    for (const bool variable : {false, true})
+      for (const H5T_cset_t set : {H5T_CSET_ASCII, H5T_CSET_UTF8})
+        file.text("/", fmt::format("text {} {}", variable, static_cast<int>(set)).c_str(),
+                  set == H5T_CSET_UTF8 ? "zwölf" : "twelve", variable, set);
+    file.text("/", "spaces", "a b  ", false, H5T_CSET_ASCII, H5T_STR_SPACEPAD);
+    file.text("/", "empty", "", true);
+    file.text("/", "long", std::string(64 << 10, 'x'), true);
+    file.number("/", "int8", H5T_STD_I8LE, H5T_NATIVE_INT, -5);
+    file.number("/", "uint64", H5T_STD_U64LE, H5T_NATIVE_UINT64, ~std::uint64_t{0});
+    file.number("/", "int16", H5T_STD_I16BE, H5T_NATIVE_INT, -300);
+    file.number("/", "f32", H5T_IEEE_F32LE, H5T_NATIVE_DOUBLE, 0.5);
+    file.number("/", "whole", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 8.0);
+    file.number("/", "f16", f16_type().get(), H5T_NATIVE_DOUBLE, -1.5);
+    file.number("/", "one", H5T_STD_I32LE, H5T_NATIVE_INT, 4, {1});
+    file.number("/", "three", H5T_STD_I32LE, H5T_NATIVE_INT, 4, {3});
+    const std::int8_t bools[] = {1, 0};
+    file.attribute("/", "bool", bool_type().get(), bool_type().get(), {}, bools);
+    file.attribute("/", "bools", bool_type().get(), bool_type().get(), {2}, bools);
+    const Hdf5Handle texts(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(texts.get(), H5T_VARIABLE);
+    const char* const axes[] = {"data", "model"};
+    file.attribute("/", "texts", texts.get(), texts.get(), {2}, axes);
+    file.attribute("/", "one text", texts.get(), texts.get(), {1}, axes);
+    const Hdf5Handle fixed(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(fixed.get(), 4);
+    file.attribute("/", "fixed", fixed.get(), fixed.get(), {2}, "x\0\0\0yz\0\0");
+    // A writer's own, which a trace does not have.
+    file.number("/", "matrix", H5T_STD_I32LE, H5T_NATIVE_INT, 4, {2, 2});
+    const Hdf5Handle pair(H5Tcreate(H5T_COMPOUND, 8), H5Tclose);
+    H5Tinsert(pair.get(), "r", 0, H5T_IEEE_F32LE);
+    file.attribute("/", "pair", pair.get(), pair.get(), {}, "1234567");
+    file.floats("v", {1}, {1});
+    file.text("v", "layout", "BLE");
+  });
+  EXPECT_EQ(dump.attributes, (Attributes{{"format", "shardproof trace"},
+                                         {"version", "1"},
+                                         {"text false 0", "twelve"},
+                                         {"text true 0", "twelve"},
+                                         {"text false 1", "zwölf"},
+                                         {"text true 1", "zwölf"},
+                                         {"spaces", "a b"},
+                                         {"empty", ""},
+                                         {"long", std::string(64 << 10, 'x')},
+                                         {"int8", "-5"},
+                                         {"uint64", "18446744073709551615"},
+                                         {"int16", "-300"},
+                                         {"f32", "0.5"},
+                                         {"whole", "8"},
+                                         {"f16", "-1.5"},
+                                         {"one", "4"},
+                                         {"three", "[4,4,4]"},
+                                         {"bool", "true"},
+                                         {"bools", "[true,false]"},
+                                         {"texts", R"(["data","model"])"},
+                                         {"one text", R"(["data"])"},
+                                         {"fixed", R"(["x","yz"])"}}));
+  EXPECT_EQ(dump.values.at("v").attributes, (Attributes{{"layout", "BLE"}}));
+  EXPECT_EQ(refused([](const Hdf5File& file) {
+              file.text("/", "long", std::string((64 << 10) + 1, 'x'), true);
+            }),
+            "dump_value");
+  EXPECT_EQ(refused([](const Hdf5File& file) {
+              file.number("/", "many", H5T_STD_I8LE, H5T_NATIVE_INT8, std::int8_t{0}, {50});
+            }),
+            "");
+}
+
+TEST(Hdf5Trace, MustSayWhatItIs) {
+  const auto says = [](const char* format, const char* version, int number = -1) {
+    return refused(
+        [&](const Hdf5File& file) {
+          if (format != nullptr) file.text("/", "format", format);
+          if (version != nullptr) file.text("/", "version", version);
+          if (number >= 0) file.number("/", "version", H5T_STD_I64LE, H5T_NATIVE_INT, number);
+        },
+        false);
+  };
+  EXPECT_EQ(says("shardproof trace", nullptr, 1), "");
+  EXPECT_EQ(says("shardproof trace", "1"), "");
+  EXPECT_EQ(says("shardproof trace", nullptr), "dump_format");
+  EXPECT_EQ(says("shardproof trace", nullptr, 0), "dump_format");
+  EXPECT_EQ(says("shardproof trace", nullptr, 2), "dump_format");
+  EXPECT_EQ(says("shardproof-weights", nullptr, 1), "dump_format");
+  EXPECT_EQ(says(nullptr, nullptr, 1), "dump_format");
+  EXPECT_EQ(says(nullptr, nullptr), "dump_format");
+}
+
+TEST(Hdf5Trace, HasShards) {
+  const Dump dump = read([](const Hdf5File& file) {
+    for (const char* chip : {"0_0_0", "1_0_2"}) {
+      const std::string path = fmt::format("chips/{}/prefill.c0.out", chip);
+      file.floats(path, {1}, {chip[0] == '1' ? 5.0F : 4.0F});
+      file.text(path, "layout", "B_x", chip[0] == '1');
+      file.number(path, "own", H5T_STD_I32LE, H5T_NATIVE_INT, chip[0] - '0');
+    }
+    file.floats("whole", {2}, {1, 2});
+    file.floats("expected/whole", {2}, {1, 2});
+  });
+  const Value& value = dump.values.at("prefill.c0.out");
+  EXPECT_TRUE(value.in_shards());
+  EXPECT_EQ(value.attributes.at("layout"), "B_x");
+  EXPECT_EQ(value.chips.at({1, 0, 2}).at(0), 5.0);
+  EXPECT_EQ(value.chips.at({0, 0, 0}).at(0), 4.0);
+  EXPECT_FALSE(dump.values.at("whole").in_shards());
+  EXPECT_EQ(dump.values.size(), 2U);
+  EXPECT_EQ(dump.ignored, std::vector<std::string>{"expected"});
+}
+
+TEST(Hdf5Trace, RefusesGroupsOfChipsAndLinks) {
+  const auto of = [](auto fill) { return refused(fill); };
+  for (const char* group : {"chips/0_0", "chips/a", "chips/0_0_0_0", "chips/00_0_0"})
+    EXPECT_EQ(of([&](const Hdf5File& file) { file.floats(fmt::format("{}/v", group), {1}, {1}); }),
+              "dump_value")
+        << group;
+  EXPECT_EQ(of([](const Hdf5File& file) { file.floats("chips", {1}, {1}); }), "dump_value");
+  EXPECT_EQ(of([](const Hdf5File& file) { file.floats("chips/0_0_0", {1}, {1}); }), "dump_value");
+  EXPECT_EQ(of([](const Hdf5File& file) {
+              file.floats("v", {1}, {1});
+              file.floats("chips/0_0_0/v", {1}, {1});
+            }),
+            "dump_value");
+  EXPECT_EQ(of([](const Hdf5File& file) {
+              H5Lcreate_soft("/v", file.id(), "s", H5P_DEFAULT, H5P_DEFAULT);
+            }),
+            "dump_value");
+  EXPECT_EQ(of([](const Hdf5File& file) {
+              H5Lcreate_external("/etc/passwd", "/v", file.id(), "e", H5P_DEFAULT, H5P_DEFAULT);
+            }),
+            "dump_value");
+  EXPECT_EQ(of([](const Hdf5File& file) {
+              file.group("chips");
+              H5Lcreate_soft("/", file.id(), "chips/0_0_0", H5P_DEFAULT, H5P_DEFAULT);
+            }),
+            "dump_value");
+  // A loop of groups.
+  EXPECT_EQ(of([](const Hdf5File& file) {
+              file.group("chips");
+              H5Lcreate_hard(file.id(), "chips", file.id(), "chips/0_0_0", H5P_DEFAULT,
+                             H5P_DEFAULT);
+            }),
+            "");
+}
+
+TEST(Hdf5Trace, RefusesDataThatLieElsewhere) {
+  const Folder folder;
+  const std::string other = (folder / "other").string();
+  write_bytes(other, std::vector<char>(400));
+  EXPECT_EQ(refused([&](const Hdf5File& file) {
+              const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+              H5Pset_external(options.get(), other.c_str(), 0, 400);
+              file.dataset_with("v", H5T_IEEE_F32LE, {100}, nullptr, options.get());
+            }),
+            "dump_value");
+  EXPECT_EQ(refused([&](const Hdf5File& file) {
+              const hsize_t extent = 4;
+              const Hdf5Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
+              const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+              H5Pset_virtual(options.get(), space.get(), other.c_str(), "v", space.get());
+              file.dataset_with("v", H5T_IEEE_F32LE, {4}, nullptr, options.get());
+            }),
+            "dump_value");
+  EXPECT_EQ(refused([&](const Hdf5File& file) {  // a filter other than those three
+              const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+              const hsize_t chunk = 100;
+              H5Pset_chunk(options.get(), 1, &chunk);
+              H5Pset_scaleoffset(options.get(), H5Z_SO_INT, 4);
+              const std::vector<std::int32_t> zeros(100);
+              file.dataset_with("v", H5T_STD_I32LE, {100}, zeros.data(), options.get());
+            }),
+            "dump_open");
+}
+
+TEST(Hdf5Trace, OfOurOwnWriterIsRead) {
+  const Folder folder;
+  Hdf5Writer writer(folder / "a.h5", "trace_c1");
+  writer.root().put("format", "shardproof trace");
+  writer.root().put("version", 1);
+  const std::vector<float> values = {1, 2, 3, 4};
+  writer.dataset(writer.root(), "v", {2, 2}, std::span<const float>(values),
+                 Hdf5Writer::Storage::checked);
+  writer.write();
+  EXPECT_EQ(numbers(read_dump(folder / "a.h5").values.at("v").whole),
+            (std::vector<double>{1, 2, 3, 4}));
+}
+
+TEST(Hdf5Trace, MayFollowABlockOfTheWritersOwn) {
+  const Folder folder;
+  const Hdf5Handle options(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  H5Pset_userblock(options.get(), 1024);
+  {
+    const Hdf5Handle file(
+        H5Fcreate((folder / "a.h5").c_str(), H5F_ACC_TRUNC, options.get(), H5P_DEFAULT), H5Fclose);
+    ASSERT_TRUE(file);
+  }
+  EXPECT_EQ(label_of([&] { read_dump(folder / "a.h5"); }), "dump_format");
+}
+
+}  // namespace
+}  // namespace shardproof::dump

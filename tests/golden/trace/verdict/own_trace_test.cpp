@@ -1,0 +1,221 @@
+// Traces that Shardproof writes: each of their values has a verdict, and no change of one stays
+// unseen, of summands, statistics, last positions and positions, too.
+#include "tests/golden/trace/own_trace.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/golden/trace/written.h"
+#include "tests/sanitized.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof::candidate {
+namespace {
+
+const std::string kOwn =
+    "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:heads "
+    "decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2 seed=5 ";
+
+const std::string kLayernorm =
+    "torus=2x1x3 model=falcon,layers=1,E=12,F=12,H=6,K=1,Q=2,V=12,bias=all prefill=wg-x "
+    "decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2 seed=5 weights=int8 act=bf16 ";
+
+/// Of heads and ids some are padding.
+const std::string kPadded =
+    "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=4,K=2,Q=2,V=7 prefill=ws2d:heads "
+    "decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2 seed=5 pad_heads=6 pad_vocab=12 ";
+
+std::string in_base_two(std::string line) {
+  return line.insert(line.find(" prefill"), ",softmax=base2");
+}
+
+const std::string kRandom = "top_k=7 top_p=0.8 temperature=0.3";
+
+/// Chunks in which some rows go on, some end and some have no token.
+const std::string kRagged =
+    "torus=1x1x2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws1d decode=ws1d batch=6 "
+    "prompt=6 lengths=3,5,6,2,6,5 chunk=4 gen=3 seed=5 ";
+
+/// Summands of int8 products that are sent to other chips before they are added up.
+const std::string kMoved =
+    "torus=2x2x2 model=palm-tiny,layers=1,E=16,F=32,H=8,K=8,Q=4,V=32 prefill=wg-xy:batch "
+    "decode=ws2d:pre-y block=serial weights=int8 batch=8 prompt=3 chunk=2 gen=2 seed=5 ";
+
+/// Of f32 and i32 the last bit; `far`: as much as the largest number there, and one more.
+void change_one(dump::Stored& s, std::mt19937_64& random, bool far) {
+  const std::size_t i = random() % s.size();
+  double most = 0.0;
+  for (std::size_t k = 0; k < s.size(); ++k) most = std::max(most, std::abs(s.at(k)));
+  const double v = s.at(i) + most + 1.0;
+  const auto put = [&](auto x) { std::memcpy(s.bytes.data() + i * sizeof x, &x, sizeof x); };
+  if (s.encoding == dump::Encoding::f64) {
+    put(v);
+  } else if (s.encoding == dump::Encoding::int32) {
+    put(static_cast<std::int32_t>(s.at(i)) ^ 1);
+  } else if (far) {
+    put(static_cast<float>(v));
+  } else {
+    put(std::bit_cast<std::uint32_t>(static_cast<float>(s.at(i))) ^ 1U);
+  }
+}
+
+TEST(OwnTrace, EachValueHasAVerdict) {
+  for (const std::string& line :
+       {kOwn, kOwn + "weights=int8 act=bf16", kOwn + "regime=f32",
+        kOwn + "regime=f32 act=bf16 wire=bf16", kLayernorm, kLayernorm + "regime=f32", kPadded,
+        kPadded + "regime=f32", kPadded + "weights=int8 act=bf16", in_base_two(kOwn),
+        in_base_two(kLayernorm), in_base_two(kOwn) + "regime=f32", kOwn + kRandom,
+        kOwn + "regime=f32 " + kRandom, kRagged + kRandom, kRagged + "regime=f32 " + kRandom}) {
+    const ExactRun run(line);
+    const Verdict v = run.judged(own_trace(line));
+    EXPECT_EQ(v.compared, v.whole) << line;
+    EXPECT_TRUE(v.unknown.empty()) << line << ": " << v.unknown[0].name;
+    EXPECT_EQ(v.count(Fit::different), 0) << line;
+    for (const Row& row : v.rows) EXPECT_TRUE(row.fit != Fit::not_judged || row.why == "an input");
+  }
+}
+
+/// Every schedule, loop, format of sums and of what is sent: none is different from what it claims.
+TEST(OwnTrace, OfEveryWayToAddIsRight) {
+  OneInN take(7, "ways");
+  for (const std::string& line : {kOwn, kLayernorm, kPadded, kMoved})
+    for (const char* const order :
+         {"schedule=group", "schedule=ring", "schedule=tree", "schedule=biring", "loop=one-way",
+          "loop=both-full", "loop=both-half"})
+      for (const char* const format : {"acc=f32", "acc=bf16", "wire=bf16", "acc=bf16 wire=bf16"}) {
+        if (!take()) continue;
+        const std::string f32 = fmt::format("{} regime=f32 {} {}", line, order, format);
+        const ExactRun run(f32);
+        const Verdict v = run.judged(own_trace(f32));
+        EXPECT_EQ(v.count(Fit::different), 0)
+            << f32 << ": " << (v.first ? v.rows[*v.first].title : std::string());
+        EXPECT_EQ(v.count(Fit::unlikely), 0) << f32;
+      }
+}
+
+/// Each schedule is of the kind of reduction that its name says.
+TEST(OwnTrace, OfASchedulePinsItsReduction) {
+  OneInN take(5, "schedules");
+  for (const std::string& line : {kOwn, kMoved})
+    for (const auto& [order, reduction] : {std::pair{"schedule=group", "group"},
+                                           {"schedule=ring", "ring"},
+                                           {"schedule=tree", "tree"},
+                                           {"schedule=biring", "ring"},
+                                           {"loop=one-way", "ring"},
+                                           {"loop=both-full", "ring"},
+                                           {"loop=both-half", "ring"}}) {
+      if (!take()) continue;
+      const std::string f32 = fmt::format("{} regime=f32 wire=bf16 {}", line, order);
+      dump::Dump d = own_trace(f32);
+      d.attributes["reduction"] = reduction;
+      const Verdict v = ExactRun(f32).judged(d);
+      EXPECT_EQ(v.count(Fit::different), 0)
+          << f32 << ": " << (v.first ? v.rows[*v.first].title : std::string());
+    }
+}
+
+/// Of each meaning in either phase a value, of which one number is changed on one chip: its row is
+/// different.
+void expect_each_change_seen(const std::string& line, bool exact) {
+  const ExactRun run(line);
+  const dump::Dump right = own_trace(line);
+  std::uint64_t seed = 0;
+  std::set<std::string> done;
+  for (const auto& [name, value] : right.values) {
+    const auto meaning = value.attributes.find("meaning");
+    if (value.attributes.contains("same_as") || name.ends_with(".ids")) continue;
+    const bool partial = value.attributes.at("layout").find("partialsum") != std::string::npos;
+    const std::string what = (meaning == value.attributes.end() ? "" : meaning->second) +
+                             (partial ? " in summands of " : " of ") + name.substr(0, 6);
+    if (!done.insert(what).second) continue;
+    std::mt19937_64 random(++seed);
+    dump::Dump d = right;
+    dump::Value& changed = d.values.find(name)->second;
+    dump::Stored* s = &changed.whole;
+    if (changed.in_shards())
+      s = &std::next(changed.chips.begin(),
+                     static_cast<std::ptrdiff_t>(random() % changed.chips.size()))
+               ->second;
+    change_one(*s, random, !exact || partial);
+    const Verdict v = run.judged(d);
+    EXPECT_EQ(v.exit_code(), 1) << what;
+    bool seen = false;
+    for (const Row& row : v.rows) seen = seen || (row.name == name && row.fit == Fit::different);
+    EXPECT_TRUE(seen) << what;
+  }
+}
+
+TEST(OwnTrace, OfAnExactRunShowsEachChangedBit) {
+  expect_each_change_seen(kOwn, true);
+  expect_each_change_seen(kLayernorm, true);
+  expect_each_change_seen(kOwn + kRandom, true);
+}
+
+TEST(OwnTrace, OfAnF32RunShowsEachChange) {
+  expect_each_change_seen(kOwn + "regime=f32", false);
+  expect_each_change_seen(kLayernorm + "regime=f32", false);
+  expect_each_change_seen(kOwn + "regime=f32 " + kRandom, false);
+}
+
+/// Of random sampling what there is without f32 logits has no verdict, and says why.
+TEST(OwnTrace, WithoutItsLogitsHasNoTokensJudged) {
+  const std::string line = kOwn + "regime=f32 " + kRandom;
+  dump::Dump d = own_trace(line);
+  for (auto at = d.values.begin(); at != d.values.end();)
+    at = at->first.find(".head.logits") != std::string::npos ||
+                 at->first.find(".head.z") != std::string::npos
+             ? d.values.erase(at)
+             : std::next(at);
+  const Verdict v = ExactRun(line).judged(d);
+  int tokens = 0;
+  for (const Row& row : v.rows) {
+    if (!row.title.ends_with(".token")) continue;
+    ++tokens;
+    EXPECT_EQ(row.fit, Fit::not_judged) << row.title;
+    EXPECT_EQ(row.why, "random sampling is of f32 logits, and the trace has none");
+  }
+  EXPECT_EQ(tokens, 2);
+}
+
+/// Rows that draw by other numbers have other tokens; the trace says by which.
+TEST(OwnTrace, SaysWhatItsRowsDrawBy) {
+  const std::string line = kOwn + "temperature=3";
+  dump::Dump d = own_trace(line);
+  d.attributes["rows"] = "5,4,3,2,1,0";
+  EXPECT_EQ(ExactRun(line).judged(d).exit_code(), 1);
+  d.attributes["rows"] = "0,1,2,3,4,5";
+  EXPECT_EQ(ExactRun(line).judged(d).exit_code(), 0);
+  for (const char* bad : {"0,1", "0,1,2,3,4,x", ""}) {
+    d.attributes["rows"] = bad;
+    EXPECT_EQ(label_of([&] { ExactRun(line).judged(d); }), "dump_attribute") << bad;
+  }
+}
+
+/// Padding is said of each value, and by the case; what stands there means nothing.
+TEST(OwnTrace, OfPaddedDimsIsJudgedWithoutPadding) {
+  const ExactRun run(kPadded);
+  dump::Dump d = own_trace(kPadded);
+  EXPECT_EQ(d.values.find("decode.1.layer0.q")->second.attributes.at("padded"), "H");
+  EXPECT_EQ(d.values.find("decode.1.layer0.kc")->second.attributes.at("padded"), "K");
+  EXPECT_EQ(d.values.find("embed")->second.attributes.at("padded"), "V");
+  EXPECT_FALSE(d.values.find("decode.1.layer0.out")->second.attributes.contains("padded"));
+  // By the case alone.
+  for (auto& [name, value] : d.values) value.attributes.erase("padded");
+  const Verdict by_case = run.judged(d);
+  EXPECT_EQ(by_case.count(Fit::different), 0);
+  EXPECT_EQ(by_case.compared, by_case.whole);
+  // The last logit is a padded id's, that of id 6 the model's last.
+  dump::Stored& logits = d.values.find("decode.1.head.logits")->second.whole;
+  ASSERT_EQ(logits.shape, (Shape{6, 12}));
+  const float large = 1e6F;
+  std::memcpy(logits.bytes.data() + 11 * sizeof large, &large, sizeof large);
+  EXPECT_EQ(run.judged(d).count(Fit::different), 0);
+  std::memcpy(logits.bytes.data() + 6 * sizeof large, &large, sizeof large);
+  EXPECT_GT(run.judged(d).count(Fit::different), 0);
+}
+
+}  // namespace
+}  // namespace shardproof::candidate

@@ -1,0 +1,211 @@
+#pragma once
+
+// Traces as somebody might write them: of the oracle's own values, in any form.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "golden/compare/block_map.h"
+#include "golden/compare/reach_meter.h"
+#include "golden/memo/oracle_memo.h"
+#include "golden/trace/verdict/verdict.h"
+#include "weights/base/bf16.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::candidate {
+
+/// The bits of the nearest f16.
+inline std::uint16_t half(double v) {
+  const int sign = std::signbit(v) ? 0x8000 : 0;
+  const double a = std::abs(v);
+  const int e = std::max(a > 0 ? std::ilogb(a) : -14, -14);
+  if (e > 15) return static_cast<std::uint16_t>(sign | 0x7c00);
+  // Below 2^10 of a subnormal; 2^11 is the next power's first.
+  const auto m = static_cast<int>(std::nearbyint(std::ldexp(a, 10 - e)));
+  return static_cast<std::uint16_t>(sign | ((e + 14) * 1024 + m));
+}
+
+/// Numbers as a file stores them.
+inline dump::Stored stored(Shape shape, const std::vector<double>& numbers,
+                           dump::Encoding encoding = dump::Encoding::f64) {
+  dump::Stored s{std::move(shape), encoding, {}};
+  for (const double v : numbers) {
+    const auto put = [&](auto x) {
+      const auto* const from = reinterpret_cast<const std::byte*>(&x);
+      s.bytes.insert(s.bytes.end(), from, from + sizeof x);
+    };
+    if (encoding == dump::Encoding::bf16)
+      put(static_cast<std::uint16_t>(
+          std::bit_cast<std::uint32_t>(round_to_bf16(static_cast<float>(v))) >> 16));
+    else if (encoding == dump::Encoding::f16)
+      put(half(v));
+    else if (encoding == dump::Encoding::f32)
+      put(static_cast<float>(v));
+    else if (encoding == dump::Encoding::int32)
+      put(static_cast<std::int32_t>(v));
+    else
+      put(v);
+  }
+  return s;
+}
+
+/// One value on its way into a trace.
+struct Written {
+  std::string name;
+  std::string dims;             ///< of the numbers
+  Shape shape;                  ///< global
+  std::vector<double> numbers;  ///< row-major in `dims`
+  dump::Attributes attributes;
+};
+
+/// The numbers with dims in another order.
+inline Written transposed(const Written& w, const std::string& dims) {
+  Written out{w.name, dims, {}, std::vector<double>(w.numbers.size()), w.attributes};
+  std::vector<std::size_t> from;
+  for (const char letter : dims) from.push_back(w.dims.find(letter));
+  for (const std::size_t d : from) out.shape.push_back(w.shape[d]);
+  for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+    const Shape index = global_index(w.shape, static_cast<std::int64_t>(i));
+    std::int64_t at = 0;
+    for (std::size_t d = 0; d < from.size(); ++d) at = at * out.shape[d] + index[from[d]];
+    out.numbers[static_cast<std::size_t>(at)] = w.numbers[i];
+  }
+  return out;
+}
+
+/// A model's exact run, and traces of it.
+class ExactRun {
+ public:
+  explicit ExactRun(const std::string& line)
+      : given(parse_case(line)), known_(memo_.get(given)), passes(given.passes()) {}
+
+  Tensor value(const std::string& id) const { return known_->answer.checkpoints.at(id); }
+  const oracle::Answer& answer() const { return known_->answer; }
+  const Weights& weights() const { return known_->stored; }
+
+  /// All checkpoints, tokens and ids.
+  std::vector<Written> values() const {
+    std::vector<Written> all;
+    for (std::int64_t i = 0; i < passes.size(); ++i) {
+      const std::string pass = passes.at(i).name;
+      const auto add = [&](const std::string& id, const std::string& dims, const auto& tensor) {
+        all.push_back({id, dims, tensor.shape, {tensor.data.begin(), tensor.data.end()}, {}});
+      };
+      add(pass + ".ids", "BL", answer().inputs.at(pass + ".ids"));
+      for (std::int64_t layer = -1; layer < given.model.layers; ++layer)
+        for (const CheckpointSpec& spec : checkpoint_specs(given.model)) {
+          if (spec.per_layer != (layer >= 0)) continue;
+          const std::string id = checkpoint_id(pass, layer, spec.name);
+          if (!spec.integer)
+            add(id, spec.dims, value(id));
+          else if (passes.at(i).sample)
+            add(id, spec.dims, answer().tokens.at(id));
+        }
+    }
+    return all;
+  }
+
+  /// A trace of them. `random`: each in a layout and a form of its own; else all whole.
+  dump::Dump trace(const std::vector<Written>& values, const std::string& arithmetic,
+                   std::mt19937_64* random = nullptr) const {
+    dump::Dump d;
+    d.attributes = {{"format", "shardproof trace"},
+                    {"version", "1"},
+                    {"case", print_case(given)},
+                    {"arithmetic", arithmetic}};
+    static const char* const kMeshes[] = {"x y z", "z y x", "y z x", "data=z model=x seq=y"};
+    std::string mesh = kMeshes[0];
+    if (random != nullptr) mesh = kMeshes[(*random)() % 4];
+    d.attributes["mesh"] = mesh;
+    for (const Written& w : values) add(d, w, Mesh::parse(mesh, given.torus), random);
+    return d;
+  }
+
+  /// Adds a value that stands whole, or in a random layout and form.
+  void add(dump::Dump& d, Written w, const Mesh& mesh, std::mt19937_64* random) const {
+    dump::Value value;
+    value.attributes = w.attributes;
+    if (random == nullptr || w.attributes.contains("layout")) {
+      value.whole = stored(w.shape, w.numbers);
+    } else {
+      std::string dims = w.dims;
+      std::shuffle(dims.begin(), dims.end(), *random);
+      w = transposed(w, dims);
+      const Layout layout = any_layout(w, *random);
+      value.attributes["layout"] = layout.to_string();
+      put(value, w, layout, mesh, (*random)() % 3);
+    }
+    d.order.push_back(w.name);
+    d.values.emplace(w.name, std::move(value));
+  }
+
+  /// Shards by the layout: 0 whole, 1 stacked, 2 by chip.
+  void put(dump::Value& value, const Written& w, const Layout& layout, const Mesh& mesh,
+           std::uint64_t form) const {
+    if (form == 0) {
+      value.whole = stored(w.shape, w.numbers);
+      return;
+    }
+    const Torus& torus = given.torus;
+    const Shape block = judged_block(layout, w.shape, torus);
+    Shape stacked = mesh.shape(torus);
+    std::vector<double> all;
+    for (std::int64_t place = 0; place < torus.chips(); ++place) {
+      const int chip = form == 1 ? mesh.chip(torus, place) : static_cast<int>(place);
+      std::vector<double> shard(static_cast<std::size_t>(element_count(block)));
+      judged_elements(layout, w.shape, torus, chip, [&](std::int64_t local, std::int64_t global) {
+        shard[static_cast<std::size_t>(local)] = w.numbers[static_cast<std::size_t>(global)];
+        return false;
+      });
+      if (form == 2)
+        value.chips[judged_coordinates(torus, chip)] = stored(block, shard);
+      else
+        all.insert(all.end(), shard.begin(), shard.end());
+    }
+    stacked.insert(stacked.end(), block.begin(), block.end());
+    if (form == 1) value.whole = stored(stacked, all);
+  }
+
+  Verdict judged(const dump::Dump& d) const {
+    const Claim claim = read_claim(d.attributes, std::nullopt);
+    const Values values = read_values(d, claim, weights());
+    Reference reference(values, claim, weights());
+    return judge(values, claim, reference);
+  }
+
+  Case given;
+
+ private:
+  Layout any_layout(const Written& w, std::mt19937_64& random) const {
+    std::vector<Layout::Dim> dims;
+    for (const char letter : w.dims) dims.push_back({letter, Axes()});
+    std::string axes = "xyz";
+    std::shuffle(axes.begin(), axes.end(), random);
+    for (const char axis : axes) {
+      const std::size_t d = random() % (dims.size() + 1);
+      if (d == dims.size()) continue;  // copies along it
+      const Axes more = dims[d].axes.with(Axes::parse(std::string(1, axis)));
+      if (w.shape[d] % given.torus.size(more) == 0) dims[d].axes = more;
+    }
+    return Layout(std::move(dims), Axes());
+  }
+
+  mutable OracleMemo memo_;
+  std::shared_ptr<const OracleMemo::Known> known_;
+
+ public:
+  Passes passes;
+};
+
+inline const std::string kLine =
+    "torus=3x1x2 model=palm-tiny,layers=2,E=24,F=36,H=6,K=2,Q=4,V=30 batch=6 prompt=5 chunk=3 "
+    "gen=3 seed=5";
+
+}  // namespace shardproof::candidate

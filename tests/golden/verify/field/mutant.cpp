@@ -1,0 +1,133 @@
+#include "tests/golden/verify/field/mutant.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "tests/golden/compare/one_term_each.h"
+#include "weights/base/error.h"
+
+namespace shardproof {
+namespace {
+
+Sharded::Data summands(const ChipArrays<float>& values) {
+  Partial partial;
+  for (const auto& chip : values) {
+    partial.values.push_back({});
+    partial.values.back().assign(chip.begin(), chip.end());
+  }
+  partial.bounds.resize(values.size());
+  partial.origins.resize(values.size());
+  auto terms = std::make_shared<OneTermEach>();
+  for (const auto& chip : values) terms->of_chip.emplace_back(chip.begin(), chip.end());
+  partial.source = std::move(terms);
+  return partial;
+}
+
+ChipArrays<float> as_complete(const Partial& partial) {
+  ChipArrays<float> values(partial.values.size());
+  for (std::size_t chip = 0; chip < values.size(); ++chip)
+    for (const double v : partial.values[chip]) values[chip].push_back(static_cast<float>(v));
+  return values;
+}
+
+template <class T>
+void append_bits(const ChipArrays<T>& chips, std::vector<std::uint64_t>& bits) {
+  for (const auto& chip : chips)
+    for (const T& v : chip)
+      if constexpr (std::is_same_v<T, FieldElement>)
+        bits.insert(bits.end(), v.lane.begin(), v.lane.end());
+      else
+        bits.push_back(std::bit_cast<std::uint32_t>(v));
+}
+
+std::vector<std::uint64_t> bits_of(const Sharded& value) {
+  std::vector<std::uint64_t> bits;
+  if (value.holds_field())
+    append_bits(value.field().values, bits);
+  else if (value.holds_integers())
+    append_bits(value.i32(), bits);
+  else
+    append_bits(value.f32(), bits);
+  return bits;
+}
+
+/// Whether the text had it.
+bool replace_all(std::string& text, const std::string& from, const std::string& to) {
+  bool found = false;
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+    found = true;
+  }
+  return found;
+}
+
+}  // namespace
+
+void Shown::observe(const Scope&, const Program&, const Op*, const ValueDecl& declared,
+                    const Sharded& value) {
+  latest_[declared.name] = std::make_shared<Sharded>(value);
+  const Role& role = declared.role;
+  if (role.kind == Role::Kind::checkpoint && (role.name == "logits" || role.name == "token"))
+    outputs_.push_back(bits_of(value));
+}
+
+Case small_case(const std::string& line) {
+  std::string model = "palm-tiny,layers=1,E=24,F=24,H=12,K=1,Q=4,V=48,positions=16";
+  if (const auto at = line.find("K="); at != std::string::npos)
+    model.replace(model.find("K=1"), 3, line.substr(at, line.find(' ', at) - at));
+  std::string rest = line;
+  if (const auto at = line.find("K="); at != std::string::npos)
+    rest.erase(at, line.find(' ', at) - at);
+  return parse_case("model=" + model + " batch=12 prompt=2 gen=3 seed=7 " + rest);
+}
+
+void edit_layers(RunPlan& plan, const Edits& edits) {
+  std::string of_prefill = print_program(plan.prefill.layer);
+  std::string of_decode = print_program(plan.decode.layer);
+  for (const auto& [from, to] : edits) {
+    const bool first = replace_all(of_prefill, from, to);
+    const bool second = replace_all(of_decode, from, to);
+    EXPECT_TRUE(first || second) << from << "\n" << of_prefill;
+  }
+  plan.prefill.layer = parse_program("layer", of_prefill);
+  plan.decode.layer = parse_program("layer", of_decode);
+}
+
+void believe(const ValueDecl& declared, Sharded& value) {
+  const Layout& layout = declared.layout;
+  if (value.layout() == layout) return;
+  Shape shape = value.local();
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    shape[d] *= value.torus().size(layout.dims()[d].axes);
+  if (value.holds_partial() && !layout.is_partial())
+    value = {value.torus(), layout, shape, as_complete(value.partial())};
+  else if (std::holds_alternative<ChipArrays<float>>(value.data()) && layout.is_partial())
+    value = {value.torus(), layout, shape, summands(value.f32())};
+  else
+    value = value.relabelled(layout, shape);
+}
+
+Outcome run_with(const Mutant* mutant, const Case& c, OracleMemo& memo, const Weights* weights) {
+  Shown shown;
+  VerifyOptions options;
+  options.weights = weights;
+  options.check_types = false;
+  options.observer = &shown;
+  options.until = Findings::Until::all;
+  FaultHooks own;
+  if (mutant != nullptr) {
+    if (mutant->hooks) mutant->hooks(c, shown, own);
+    options.mutate = [&](RunPlan& plan) { edit_layers(plan, mutant->planted); };
+    options.faults = own;
+    options.faults.result = [&](const Scope& scope, const Program& program, const Op& op,
+                                const ValueDecl& declared, Sharded& value) {
+      if (own.result) own.result(scope, program, op, declared, value);
+      believe(declared, value);
+    };
+  }
+  const Judgement judgement = verify_case(c, memo, options);
+  return {judgement, shown.outputs()};
+}
+
+}  // namespace shardproof

@@ -1,0 +1,277 @@
+// The verb `golden`, and `compare --golden`: what they print and write, and what they refuse.
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "golden/corpus/detail/stacked.h"
+#include "tests/golden/corpus/goldens.h"
+#include "tests/sanitized.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+const std::string kCase =
+    "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12,positions=8 "
+    "prefill=wg-xyz:batch decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2";
+const std::string kCorpus = SHARDPROOF_SOURCE "/golden/v1";
+
+class GoldenVerb : public Cli {
+ protected:
+  void golden(const std::string& what, const std::string& name) const {
+    const Outcome o = run("golden write " + what + " --out " + name);
+    ASSERT_EQ(o.code, 0) << what << "\n" << o.out << o.err;
+  }
+  void model(const std::string& name, const std::string& keys = "") const {
+    golden("--case '" + kCase + " " + keys + "'", name);
+  }
+  /// One bit of the number at this place of a value of a golden.
+  void flip(const std::string& name, const std::string& of, std::size_t element) const {
+    using namespace shardproof;
+    corpus::save(corpus::flipped(dump::read_dump(path(name)), of, element), path(name));
+  }
+};
+
+TEST_F(GoldenVerb, ChecksTheReleasedCorpus) {
+  if (shardproof::kSanitized) GTEST_SKIP() << "under a sanitizer: long, and of no other code";
+  const Outcome o = run("golden check '" + kCorpus + "' --released --quiet");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(o.out, "57 of 57 goldens equal, 4853 values; released as version 1\n");
+  const json all = json::parse(run("golden check '" + kCorpus + "' --json").out);
+  EXPECT_EQ(all["verdict"], "equal");
+  EXPECT_EQ(all["version"], 1);
+  EXPECT_EQ(all["goldens"].size(), 57U);
+  EXPECT_EQ(all["equal"], 57);
+  EXPECT_EQ(all["values"], 4853);
+}
+
+/// Seen before anything is computed: it takes no time.
+TEST_F(GoldenVerb, AFlippedByteOfTheReleasedCorpus) {
+  fs::copy(kCorpus, path("v1"), fs::copy_options::recursive);
+  for (const char* name : {"CASES", "l0/layouts-4x2x3.h5", "l3/llama.h5"}) {
+    const std::string before = slurp(path("v1") / name);
+    std::string bytes = before;
+    bytes[bytes.size() / 2] ^= 4;
+    write(std::string("v1/") + name, bytes);
+    expect_refused("golden check v1 --released", "corpus_checksum: \"v1/" + std::string(name));
+    expect_refused("golden check v1 --json", "corpus_checksum");
+    write(std::string("v1/") + name, before);
+  }
+  std::string manifest = slurp(path("v1/MANIFEST.sha256"));
+  manifest[0] = manifest[0] == '0' ? '1' : '0';
+  write("v1/MANIFEST.sha256", manifest);
+  expect_refused("golden check v1", "corpus_checksum: ");
+}
+
+TEST_F(GoldenVerb, CheckRefuses) {
+  expect_refused("golden check none", "corpus_open: ");
+  expect_refused("golden check", "corpus_open: ");  // golden/v1, which is not here
+  expect_refused("golden check '" + write("text.h5", "text") + "'", "dump_open: ");
+  expect_refused("golden", "verb_c1: golden needs a verb: write, check");
+  golden("--layouts 1x1x2", "g.h5");
+  expect_refused("golden check g.h5 --released", "flag_c6: --released is of a corpus");
+}
+
+TEST_F(GoldenVerb, WritesAndChecksEachKind) {
+  struct Kind {
+    const char *flag, *kind;
+    std::string of;
+    int values;
+  };
+  for (const Kind& kind :
+       {Kind{"--layouts", "layouts", "2x1x3", 106},
+        Kind{"--collectives", "collectives", "1x2x1", 608}, Kind{"--case", "model", kCase, 80}}) {
+    const std::string count = std::to_string(kind.values) + " values";
+    const Outcome o =
+        run(std::string("golden write ") + kind.flag + " '" + kind.of + "' --out g.h5");
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, "g.h5: " + count + "\n");
+    const Outcome checked = run("golden check g.h5");
+    EXPECT_EQ(checked.code, 0) << checked.err;
+    EXPECT_EQ(checked.out, "g.h5: " + count + " equal\n");
+    const json said = json::parse(run("golden check g.h5 --json").out);
+    EXPECT_EQ(said["golden"], kind.kind);
+    EXPECT_EQ(said["verdict"], "equal");
+    EXPECT_EQ(said["values"], kind.values);
+    EXPECT_EQ(run("compare g.h5 --golden g.h5").code, 0);
+  }
+}
+
+TEST_F(GoldenVerb, AChangedValueIsSeen) {
+  model("g.h5");
+  flip("g.h5", "decode.1.layer0.gate", 7);
+  const Outcome o = run("golden check g.h5");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_EQ(o.out.find("g.h5: decode.1.layer0.gate [0,0,7] is "), 0U) << o.out;
+  const json said = json::parse(run("golden check g.h5 --json").out);
+  EXPECT_EQ(said["verdict"], "different");
+  EXPECT_NE(said["fault"].get<std::string>().find("decode.1.layer0.gate"), std::string::npos);
+}
+
+TEST_F(GoldenVerb, WritesACorpus) {
+  write("cases", "# two\na/one layouts 1x1x2\ntwo collectives 1x1x1\n");
+  const Outcome o = run("golden write --list cases --out v0");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "a/one: 106 values\ntwo: 608 values\nv0: 2 goldens, 714 values\n");
+  EXPECT_EQ(std::system(("cd '" + path("v0").string() +
+                         "' && sha256sum --quiet --strict -c MANIFEST.sha256")
+                            .c_str()),
+            0);
+  EXPECT_EQ(slurp(path("v0/CASES")), slurp(path("cases")));
+  const Outcome checked = run("golden check v0");
+  EXPECT_EQ(checked.code, 0);
+  EXPECT_NE(checked.out.find("2 of 2 goldens equal, 714 values; not a released corpus\n"),
+            std::string::npos)
+      << checked.out;
+  const Outcome released = run("golden check v0 --released --quiet");
+  EXPECT_EQ(released.code, 1);
+  EXPECT_NE(released.out.find("v0: it is no released corpus"), std::string::npos) << released.out;
+  expect_refused("golden write --list cases --out v0", "golden_write: ");
+}
+
+TEST_F(GoldenVerb, WriteRefuses) {
+  write("cases", "a layouts 1x1x2\n");
+  expect_refused("golden write --out g.h5", "flag_c7: golden write needs one of --case");
+  expect_refused("golden write --layouts 1x1x2", "--out");
+  const std::string flags[] = {"--case '" + kCase + "'", "--layouts 1x1x2", "--collectives 1x1x2",
+                               "--list cases"};
+  for (const std::string& a : flags)
+    for (const std::string& b : flags)
+      if (a != b)
+        expect_refused("golden write " + a + " " + b + " --out g.h5", "exclude each other");
+  for (const std::string& what : {flags[1], flags[2], flags[3]})
+    expect_refused("golden write " + what + " --weights w.h5 --out g.h5",
+                   "flag_c6: --weights has an effect with --case only");
+  expect_refused("golden write --layouts 1x2 --out g.h5", "torus_c0");
+  expect_refused("golden write --case 'torus=2x1x3 regime=f32' --out g.h5", "golden_case: ");
+  expect_refused("golden write --list none --out v0", "corpus_open: ");
+  expect_refused("golden write --list '" + write("empty", "# none\n") + "' --out v0",
+                 "corpus_cases: no golden is named");
+  expect_refused("golden write --layouts 1x1x2 --out none/g.h5", "golden_write: ");
+  fs::create_directory(path("folder"));
+  expect_refused("golden write --layouts 1x1x2 --out folder", "golden_write: ");
+}
+
+TEST_F(GoldenVerb, WeightsOfAFile) {
+  ASSERT_EQ(run("weights generate --model palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12,positions=8 "
+                "--seed 5 --out w.h5")
+                .code,
+            0);
+  golden("--case '" + kCase + "' --weights w.h5", "g.h5");
+  EXPECT_EQ(run("golden check g.h5").code, 0);
+  EXPECT_EQ(run("compare g.h5 --golden g.h5").code, 0);
+  flip("g.h5", "prefill.c0.embed", 0);
+  EXPECT_EQ(run("golden check g.h5").code, 1);
+}
+
+TEST_F(GoldenVerb, CompareWithAModel) {
+  model("g.h5");
+  const Outcome same = run("compare g.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(same.code, 0) << same.out << same.err;
+  EXPECT_NE(same.out.find(" 0 different"), std::string::npos) << same.out;
+  model("mine.h5");
+  flip("mine.h5", "decode.1.layer0.gate", 7);
+  const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_NE(o.out.find("first divergence: decode.1.layer0.gate"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("first [0,0,7]: "), std::string::npos) << o.out;
+  // By a golden that is damaged nobody is judged.
+  expect_refused("compare g.h5 --golden mine.h5", "golden_value: mine.h5 is damaged: ");
+}
+
+TEST_F(GoldenVerb, CompareWithOtherIds) {
+  model("g.h5");
+  model("mine.h5");
+  flip("mine.h5", "prefill.c0.ids", 3);
+  const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(o.code, 1) << o.out << o.err;
+  EXPECT_NE(o.out.find("prefill.c0.ids"), std::string::npos) << o.out;
+}
+
+TEST_F(GoldenVerb, CompareWithOtherWeights) {
+  model("g.h5");
+  model("mine.h5");
+  flip("mine.h5", "layer0.wq", 3);
+  const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(o.code, 1) << o.out << o.err;
+  EXPECT_NE(o.out.find("layer0.wq"), std::string::npos) << o.out;
+}
+
+TEST_F(GoldenVerb, CompareRefuses) {
+  model("g.h5");
+  expect_refused("compare g.h5 --golden g.h5 --case '" + kCase + "'", "exclude each other");
+  expect_refused("compare g.h5 --golden g.h5 --weights w.h5", "exclude each other");
+  expect_refused("compare g.h5 --golden none.h5", "dump_open: \"none.h5\"");
+  model("seed.h5", "seed=2");
+  expect_refused("compare seed.h5 --golden g.h5", "compare_case: ");
+  model("act.h5", "act=bf16");
+  expect_refused("compare act.h5 --golden g.h5", "compare_case: ");
+  ASSERT_EQ(run("run --case '" + kCase + "' --trace t.h5").code, 0);
+  expect_refused("compare g.h5 --golden t.h5", "golden_kind: ");
+}
+
+/// A trace of our own run, stacked in layouts of its own on a torus of its own.
+TEST_F(GoldenVerb, CompareARunOnAnotherTorus) {
+  model("g.h5");
+  std::string other = kCase;
+  other.replace(other.find("2x1x3"), 5, "1x3x2");
+  other.replace(other.find("wg-xyz:batch"), 12, "ws2d:heads");
+  ASSERT_EQ(run("run --case '" + other + "' --trace t.h5").code, 0);
+  const Outcome o = run("compare t.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_NE(o.out.find(" 0 different"), std::string::npos) << o.out;
+}
+
+/// Values of somebody's own layouts, stacked.
+TEST_F(GoldenVerb, CompareStackedValues) {
+  using namespace shardproof;
+  model("g.h5");
+  dump::Dump file = dump::read_dump(path("g.h5"));
+  std::string other = kCase;
+  other.replace(other.find("2x1x3"), 5, "1x3x2");
+  file.attributes["case"] = other;
+  const Torus torus(1, 3, 2);
+  dump::Value& gate = file.values.find("decode.1.layer0.gate")->second;
+  const Shape shape = gate.whole.shape;
+  std::vector<float> whole;
+  for (std::size_t i = 0; i < gate.whole.size(); ++i)
+    whole.push_back(static_cast<float>(gate.whole.at(i)));
+  const Layout layout = Layout::parse("B_yLF_z");
+  const std::vector<float> shards = corpus::stacked<float>(
+      layout, shape, torus, [&](int) -> const auto& { return whole; });
+  gate.attributes["layout"] = layout.to_string();
+  gate.whole.shape = corpus::stacked_shape(torus, judged_block(layout, shape, torus));
+  gate.whole.bytes.resize(shards.size() * sizeof(float));
+  std::memcpy(gate.whole.bytes.data(), shards.data(), gate.whole.bytes.size());
+  corpus::save(file, path("mine.h5"));
+  const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  flip("mine.h5", "decode.1.layer0.gate", 71);
+  EXPECT_NE(run("compare mine.h5 --golden g.h5 --quiet").out.find("on chip (0,2,1)"),
+            std::string::npos);
+}
+
+TEST_F(GoldenVerb, CompareWithLayoutsAndCollectives) {
+  golden("--layouts 2x1x3", "g.h5");
+  golden("--layouts 2x1x3", "mine.h5");
+  EXPECT_EQ(run("compare mine.h5 --golden g.h5 --quiet").out,
+            "106 of 106 values compared; 106 rows: 106 equal, 0 different\n");
+  flip("mine.h5", "BLE_xz", 9);
+  const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_NE(o.out.find("first divergence: BLE_xz\n"), std::string::npos) << o.out;
+  const json said = json::parse(run("compare mine.h5 --golden g.h5 --json").out);
+  EXPECT_EQ(said["verdict"], "different");
+  EXPECT_EQ(said["golden"], "g.h5");
+  EXPECT_EQ(said["case"], "layouts 2x1x3");
+  EXPECT_EQ(said["first"]["name"], "BLE_xz");
+  EXPECT_EQ(said["first"]["first"]["chip"], "(0,0,1)");
+  EXPECT_EQ(said["compared"], 106);
+  expect_refused("compare g.h5 --golden mine.h5", "golden_value: the golden is damaged: BLE_xz");
+  golden("--collectives 2x1x3", "c.h5");
+  const Outcome none = run("compare g.h5 --golden c.h5 --quiet");
+  EXPECT_EQ(none.code, 1) << "a file of other values proves nothing";
+}
+
+}  // namespace

@@ -1,0 +1,95 @@
+#include "tools/plan/plan_proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "weights/base/error.h"
+
+namespace shardproof::tools {
+namespace {
+
+/// The strategies that a run has, each with its torus.
+using ProvenPhases = std::vector<std::pair<Strategy, Torus>>;
+
+std::int64_t blocks_of(char dim, const ProvenPhases& phases) {
+  std::int64_t unit = 1;
+  for (const auto& [strategy, torus] : phases)
+    for (const ShardedDim& one : sharded_dims(strategy))
+      if (one.dim == dim) unit = std::lcm(unit, std::int64_t{torus.size(one.axes)});
+  return unit;
+}
+
+/// Whether a model may have so many channels: an even whole number of them must rotate.
+bool may_have_channels(ModelConfig model, std::int64_t Q) {
+  model.Q = Q;
+  try {
+    validate(model);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+/// Few channels that the strategies divide: 16 do for most shares that rotate, those of 0.4
+/// need 20.
+std::int64_t channels_of(const ModelConfig& model, std::int64_t blocks) {
+  constexpr std::int64_t kChannels = 16;
+  for (std::int64_t Q = std::lcm(blocks, kChannels); Q < model.Q; Q += blocks)
+    if (may_have_channels(model, Q)) return Q;
+  return std::lcm(blocks, std::max(kChannels, model.Q));
+}
+
+/// The model with one layer and few channels, and dims that the strategies divide.
+ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
+  const auto unit = [&](char dim) { return blocks_of(dim, phases); };
+  const std::int64_t group = model.K == 1 ? 1 : model.H / model.K;
+  const std::int64_t H = std::lcm(unit('H'), group);
+  ModelConfig small = with_dims(model, std::lcm(unit('E'), std::int64_t{8}), unit('F'), H,
+                                model.K == 1 ? 1 : H / group, std::lcm(unit('V'), std::int64_t{8}));
+  small.layers = 1;
+  small.Q = channels_of(model, unit('Q'));
+  return small;
+}
+
+/// The command of the first phase as prefill and the last as decode.
+std::string command_of(const ProvenPhases& phases, const ModelConfig& model, WeightType weights,
+                       const std::string& layouts_file, const std::string& decode_torus = "") {
+  const std::int64_t positions = blocks_of('L', phases);
+  const auto& [prefill, torus] = phases.front();
+  return fmt::format(
+      "shardproof verify --model {} --torus {}{} --prefill {} --decode {}{} --weights {} "
+      "--act bf16 --wire bf16 --batch {} --prompt {}",
+      print_model(small_model(model, phases)), torus.to_string(), decode_torus, prefill.to_string(),
+      phases.back().first.to_string(), layouts_file.empty() ? "" : " --layouts " + layouts_file,
+      to_string(weights), blocks_of('B', phases), positions == 1 ? 3 : positions);
+}
+
+}  // namespace
+
+ProvenStrategies proven_strategies(const cost::Choice& choice) {
+  if (choice.prefill && choice.decode) return {choice.prefill->strategy, choice.decode->strategy};
+  const Strategy& own = choice.main().strategy;
+  if (choice.decode) return {own, own};
+  if (choice.beside) return {own, *choice.beside};
+  return {own, decodes(own) ? own : Strategy()};
+}
+
+std::string proof_command(const cost::Choice& choice, const ModelConfig& model,
+                          const std::string& layouts_file) {
+  const ProvenStrategies both = proven_strategies(choice);
+  return command_of({{both.prefill, choice.torus()}, {both.decode, choice.torus()}}, model,
+                    choice.weights(), layouts_file);
+}
+
+std::string split_proof_command(const cost::Choice& prefill, const cost::Choice& decode,
+                                const ModelConfig& model, const std::string& layouts_file) {
+  return command_of(
+      {{prefill.main().strategy, prefill.torus()}, {decode.main().strategy, decode.torus()}}, model,
+      decode.weights(), layouts_file, " --decode-torus " + decode.torus().to_string());
+}
+
+}  // namespace shardproof::tools

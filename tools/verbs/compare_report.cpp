@@ -1,0 +1,306 @@
+#include "tools/verbs/compare_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/text/json_text.h"
+#include "tools/text/wrapped.h"
+#include "tools/verbs/rounding_report.h"
+
+namespace shardproof::tools {
+namespace {
+
+using candidate::Fit;
+using candidate::Row;
+using candidate::WrongElement;
+
+constexpr std::size_t kWidth = 80;
+
+/// Where an element is wrong, as launchers count chips, too.
+std::string chip_name(const Comparison& of, const candidate::Held& held, int chip) {
+  if (held.whole) return "";
+  return fmt::format(" on chip {}, rank {}", held.torus.name(chip),
+                     of.claim.mesh.rank(held.torus, chip));
+}
+
+std::string number(double v) { return fmt::format("{:.9g}", v); }
+
+std::string element(const Comparison& of, const candidate::Held& held, const WrongElement& e) {
+  std::string actual = number(e.actual), low = number(e.low), high = number(e.high);
+  if (actual == low || actual == high) {  // digits of f64
+    actual = fmt::format("{:.17g}", e.actual);
+    low = fmt::format("{:.17g}", e.low);
+    high = fmt::format("{:.17g}", e.high);
+  }
+  return fmt::format("[{}]{}: {}, expected {}", fmt::join(e.index, ","),
+                     chip_name(of, held, e.chip), actual,
+                     e.low == e.high ? low : fmt::format("{} to {}", low, high));
+}
+
+/// Columns of numbers: how far from exact, how far at most, and of all steps so far.
+std::string numbers(const Row& row) {
+  const auto text = [](double v, bool any) { return any ? fmt::format("{:.1e}", v) : "-"; };
+  return fmt::format(" {:>7} {:>7} {:>7}", text(row.found(), row.found() > 0),
+                     text(row.allowed(), row.allowed() > 0), text(row.drift, row.drift >= 0));
+}
+
+/// The last parts of ids, each once.
+std::vector<std::string> names_of(const std::vector<std::string>& ids) {
+  std::vector<std::string> names;
+  for (const std::string& id : ids) {
+    std::string name = id.substr(id.rfind('.') + 1);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
+  }
+  return names;
+}
+
+/// What stands behind the verdict of a row.
+std::string rest_of(const Row& row) {
+  if (row.fit == Fit::not_judged) {
+    if (row.needs.empty()) return " " + row.why;
+    return fmt::format(" {}: {}", row.why, fmt::join(names_of(row.needs), ", "));
+  }
+  if (row.fit == Fit::unlikely && row.outliers > 0)
+    return fmt::format(" {:>9} {} outside 2^-41", row.elements, row.outliers);
+  if (row.fit == Fit::different)
+    return fmt::format(" {:>9} {} wrong{}", row.elements, row.wrong,
+                       row.follows ? "; follows" : "");
+  return fmt::format(" {:>9}{}", row.elements, numbers(row));
+}
+
+bool is_right(const Row& row) { return row.fit <= Fit::near; }
+
+std::string table(const Comparison& of, bool quiet) {
+  constexpr std::size_t kStep = 31;  // wider titles have a line of their own
+  std::string out;
+  bool copies_differ = false, incomplete = false;
+  std::string unknown;
+  std::size_t widest = 4;
+  for (const Row& row : of.verdict.rows) widest = std::max(widest, row.title.size());
+  widest = std::min(widest, kStep);
+  for (const Row& row : of.verdict.rows) {
+    const bool input = row.fit == Fit::not_judged && !row.of_run;
+    if (quiet && (input || (is_right(row) && !row.incomplete))) continue;
+    if (out.empty())
+      out = fmt::format("{:<{}} {:<14} {:>9} {:>7} {:>7} {:>7}\n", "step", widest, "verdict",
+                        "elements", "found", "allowed", "drift");
+    const std::string own = row.title.size() > widest ? row.title + "\n" : "";
+    std::string line = fmt::format("{:<{}} {:<14}{}", own.empty() ? row.title : "", widest,
+                                   bounds::to_string(row.fit), rest_of(row));
+    if (row.incomplete && row.fit != Fit::not_judged) line += " +", incomplete = true;
+    if (row.copies_differ) line += " *", copies_differ = true;
+    if (row.unknown > 0 && row.fit != Fit::not_judged) line += " -", unknown = row.why;
+    out += own + wrapped(line, kWidth, "  ") + "\n";
+    if (row.fit != Fit::not_judged && row.unknown == 0 && !row.why.empty())
+      out += wrapped("  " + row.why, kWidth, "    ") + "\n";
+    if (row.evidence) out += wrapped("  " + row.evidence->text(), kWidth, "    ") + "\n";
+    for (const std::string& text : row.signs) out += wrapped("  " + text, kWidth, "    ") + "\n";
+  }
+  if (incomplete) out += "+ not every element is there\n";
+  if (!unknown.empty())
+    out +=
+        wrapped(fmt::format("- of elements that are not judged: {}", unknown), kWidth, "  ") + "\n";
+  if (copies_differ) out += "* its copies differ from chip to chip\n";
+  return out;
+}
+
+std::int64_t count_given(const Comparison& of) {
+  return std::count_if(of.verdict.rows.begin(), of.verdict.rows.end(), [&](const Row& row) {
+    return row.fit == Fit::not_judged && of.values.held[row.held].given;
+  });
+}
+
+/// How many rows have each verdict: together all.
+std::string counts(const Comparison& of) {
+  const auto& v = of.verdict;
+  std::string text =
+      fmt::format("{} of {} values compared; {} rows:", v.compared, v.whole, v.rows.size());
+  bool any = false;
+  for (const Fit fit : {Fit::equal, Fit::within, Fit::likely_within, Fit::near, Fit::loose,
+                        Fit::unlikely, Fit::different, Fit::not_judged})
+    if (const std::int64_t n = v.count(fit); n > 0 || fit == Fit::different) {
+      text += fmt::format("{} {} {}", any ? "," : "", n, bounds::to_string(fit));
+      any = true;
+    }
+  if (const std::int64_t given = count_given(of); given > 0)
+    text += fmt::format(", of which {} given", given);
+  if (v.misfits > 0) text += fmt::format("; {} of no form of the model's", v.misfits);
+  if (v.copies > 0) text += fmt::format("; {} the same as another", v.copies);
+  if (!v.unknown.empty()) text += fmt::format("; {} unknown names", v.unknown.size());
+  if (!v.proves() && v.count(Fit::different) == 0)
+    text += "; none equal, within or near: nothing is proved";
+  return wrapped(text, kWidth, "  ") + "\n";
+}
+
+/// "M 3; H 0 to 3, 8": of the dims of which not all is wrong.
+std::string box_text(const candidate::Subject& subject, const Row& row) {
+  std::string out;
+  for (std::size_t d = 0; d < row.box.size(); ++d) {
+    const std::vector<std::int64_t>& indices = row.box[d];
+    if (std::ssize(indices) == subject.shape[d]) continue;
+    std::string list;
+    for (std::size_t i = 0; i < indices.size();) {
+      std::size_t end = i + 1;
+      while (end < indices.size() && indices[end] == indices[end - 1] + 1) ++end;
+      list += list.empty() ? " " : ", ";
+      list += end - i > 1 ? fmt::format("{} to {}", indices[i], indices[end - 1])
+                          : fmt::format("{}", indices[i]);
+      i = end;
+    }
+    out += fmt::format("{}{}{}", out.empty() ? "" : "; ", subject.dims[d], list);
+  }
+  return out;
+}
+
+std::string divergence(const Comparison& of) {
+  const Row& row = of.verdict.rows[*of.verdict.first];
+  const candidate::Held& held = of.values.held[row.held];
+  std::string out = fmt::format("first divergence: {}\n", row.title);
+  if (row.name != row.title)
+    out += wrapped(fmt::format("  in the file: {}", row.name), kWidth, "    ") + "\n";
+  out += fmt::format("  {}{} of {} elements\n",
+                     held.whole ? ""
+                                : fmt::format("{}, {} of {} chips, ", held.layout.to_string(),
+                                              row.wrong_chips, row.chips),
+                     row.fit == Fit::unlikely ? row.outliers : row.wrong, row.elements);
+  if (!row.box.empty())
+    out += wrapped("  wrong is exactly " + box_text(held.subject, row), kWidth, "    ") + "\n";
+  out += wrapped("  first " + element(of, held, *row.first), kWidth, "    ") + "\n";
+  out += wrapped("  worst " + element(of, held, *row.worst), kWidth, "    ") + "\n";
+  if (row.follows) out += "  it follows from the trace's own operands: an earlier value is wrong\n";
+  out += "diagnosis:";
+  if (of.diagnosis.empty()) return out + " none of the known faults explains it\n";
+  out += of.diagnosis.front().explains ? "\n" : " none of the known faults explains it; nearest:\n";
+  int rank = 0;
+  for (const diagnosis::Hypothesis& h : of.diagnosis)
+    out +=
+        wrapped(fmt::format("  {}. {}: {} ({}residual {:.2g})", ++rank, h.fault, h.detail,
+                            h.explains ? "explains it; "
+                                       : fmt::format("leaves {:.2g} of the difference; ", h.left),
+                            h.residual),
+                kWidth, "     ") +
+        "\n";
+  return out;
+}
+
+nlohmann::json finite(double v) {
+  if (std::isfinite(v)) return v;
+  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+}
+
+nlohmann::json as_json(const Comparison& of, const candidate::Held& held, const WrongElement& e) {
+  nlohmann::json out{{"index", e.index},
+                     {"actual", finite(e.actual)},
+                     {"expected", {finite(e.low), finite(e.high)}}};
+  if (!held.whole) {
+    out["chip"] = held.torus.name(e.chip);
+    out["rank"] = of.claim.mesh.rank(held.torus, e.chip);
+  }
+  return out;
+}
+
+nlohmann::json as_json(const rerun::Evidence& e) {
+  constexpr const char* kSays[] = {"rounding", "unclear", "not rounding"};
+  return {{"drift", finite(e.drift)},   {"runs", e.runs},
+          {"least", finite(e.least)},   {"most", finite(e.most)},
+          {"limit", finite(e.limit())}, {"says", kSays[static_cast<std::size_t>(e.says)]}};
+}
+
+}  // namespace
+
+std::string text_report(const Comparison& of, bool quiet) {
+  std::string out = table(of, quiet);
+  for (const candidate::Unknown& u : of.verdict.unknown)
+    out += wrapped(fmt::format("unknown: {}: {}", u.name, u.why), kWidth, "  ") + "\n";
+  out += counts(of);
+  for (const std::string& note : of.notes) out += wrapped("note: " + note, kWidth, "  ") + "\n";
+  for (const std::string& line : quiet ? std::vector<std::string>() : rounding_lines(of.verdict))
+    out += wrapped("rounding: " + line, kWidth, "  ") + "\n";
+  if (of.verdict.first) out += divergence(of);
+  for (const std::string& lack : quiet ? std::vector<std::string>() : of.verdict.not_shown)
+    out += wrapped("not shown by this run: " + lack, kWidth, "  ") + "\n";
+  return out;
+}
+
+std::string json_report(const Comparison& of) {
+  const candidate::Verdict& v = of.verdict;
+  nlohmann::json out{{"file", of.file},
+                     {"case", of.of},
+                     {"exact", of.claim.exact},
+                     {"compared", v.compared},
+                     {"of", v.whole},
+                     {"values", nlohmann::json::array()},
+                     {"unknown", nlohmann::json::array()},
+                     {"verdict", v.exit_code(of.fail_on) == 0 ? "right"
+                                 : v.first                    ? "different"
+                                                              : "not judged"}};
+  if (!of.golden.empty()) out["golden"] = of.golden;
+  out["notes"] = of.notes;
+  out["rows"] = v.rows.size();
+  out["given"] = count_given(of);
+  for (const Row& row : v.rows) {
+    nlohmann::json value{{"id", row.title},
+                         {"name", row.name},
+                         {"fit", bounds::to_string(row.fit)},
+                         {"elements", row.elements},
+                         {"wrong", row.wrong},
+                         {"slack", finite(row.slack)},
+                         {"found", finite(row.found())},
+                         {"allowed", finite(row.allowed())},
+                         {"allowed_likely", finite(row.allowed_likely())},
+                         {"unequal", row.unequal}};
+    if (row.drift >= 0) value["drift"] = finite(row.drift);
+    if (!row.why.empty()) value["why"] = row.why;
+    if (!row.needs.empty()) value["needs"] = row.needs;
+    if (row.outliers > 0) value["outliers"] = row.outliers;
+    if (row.rounding)
+      value["rounding"] = {{"way", row.rounding->best},
+                           {"misses", row.rounding->misses},
+                           {"others_miss", row.rounding->others},
+                           {"elements", row.rounding->elements}};
+    if (row.evidence) value["evidence"] = as_json(*row.evidence);
+    if (!row.signs.empty()) value["signs"] = row.signs;
+    if (row.copies_differ) value["copies_differ"] = true;
+    if (row.incomplete) value["incomplete"] = true;
+    if (row.unknown > 0) value["unknown"] = row.unknown;
+    if (of.values.held[row.held].given) value["given"] = true;
+    if (row.follows) value["follows"] = true;
+    out["values"].push_back(value);
+  }
+  for (const candidate::Unknown& u : v.unknown)
+    out["unknown"].push_back({{"name", u.name}, {"why", u.why}});
+  out["first"] = nullptr;
+  if (v.first) {
+    const Row& row = v.rows[*v.first];
+    const candidate::Held& held = of.values.held[row.held];
+    out["first"] = {{"step", row.title},
+                    {"name", row.name},
+                    {"chips", row.chips},
+                    {"wrong_chips", row.wrong_chips},
+                    {"elements", row.elements},
+                    {"wrong", row.wrong},
+                    {"first", as_json(of, held, *row.first)},
+                    {"worst", as_json(of, held, *row.worst)}};
+    for (std::size_t d = 0; d < row.box.size(); ++d)
+      if (std::ssize(row.box[d]) != held.subject.shape[d])
+        out["first"]["exactly"][std::string(1, held.subject.dims[d])] = row.box[d];
+    if (!held.whole) out["first"]["layout"] = held.layout.to_string();
+  }
+  out["not_shown"] = v.not_shown;
+  out["diagnosis"] = nlohmann::json::array();
+  for (const diagnosis::Hypothesis& h : of.diagnosis)
+    out["diagnosis"].push_back({{"fault", h.fault},
+                                {"detail", h.detail},
+                                {"axes", h.axes},
+                                {"explains", h.explains},
+                                {"left", finite(h.left)},
+                                {"residual", finite(h.residual)}});
+  return json_text(out) + "\n";
+}
+
+}  // namespace shardproof::tools

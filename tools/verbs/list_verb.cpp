@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/cost/chip/chip.h"
+#include "engine/strategies/strategy.h"
+#include "tools/command/verbs.h"
+#include "tools/text/json_text.h"
+#include "tools/text/wrapped.h"
+#include "tools/verbs/rules.h"
+#include "weights/model/model_config.h"
+#include "weights/model/presets.h"
+
+namespace shardproof::tools {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kStrategyColumn = 22;
+
+/// "NAME   TEXT", the text broken and indented after a name of at most `column` characters.
+void print_entry(const std::string& name, const std::string& text, std::size_t column) {
+  const std::string indent(column, ' ');
+  const bool fits = name.size() + 1 < column;
+  fmt::print("{:<{}}{}{}\n", name, fits ? column : 0, fits ? "" : "\n" + indent,
+             wrapped(text, kWidth - column, indent));
+}
+
+void print_object(const char* name, nlohmann::json entries) {
+  fmt::print("{}\n", json_text({{name, std::move(entries)}}));
+}
+
+int list_strategies(bool json) {
+  nlohmann::json entries = nlohmann::json::array();
+  if (!json)
+    fmt::print(
+        "Strategies, of the prefill and of the decode. On a torus XxYxZ these products of\n"
+        "its sizes must divide the model's dims, the batch B and the positions L of each\n"
+        "pass; K divides H, and is sharded over as many of H's axes as divide it. What\n"
+        "shards L is a prefill only: a decode step has one position.\n\n");
+  for (const Strategy& strategy : all_strategies()) {
+    std::map<char, std::string> by_dim;
+    // "XYZ divides E F H V", in the order in which the products are met.
+    std::vector<std::pair<std::string, std::string>> groups;
+    for (const ShardedDim& one : sharded_dims(strategy)) {
+      const std::string product = product_name(one.axes);
+      std::string& of_dim = by_dim[one.dim];
+      of_dim += (of_dim.empty() ? "" : " ") + product;
+      const auto group = std::find_if(groups.begin(), groups.end(),
+                                      [&](const auto& other) { return other.first == product; });
+      if (group == groups.end())
+        groups.emplace_back(product, std::string(1, one.dim));
+      else
+        group->second += std::string(" ") + one.dim;
+    }
+    std::string conditions;
+    for (const auto& [product, dims] : groups)
+      conditions += fmt::format("{}{} divides {}", conditions.empty() ? "" : ", ", product, dims);
+    if (!decodes(strategy)) conditions += " (prefill only)";
+    nlohmann::json divisible = nlohmann::json::object();
+    for (const auto& [dim, products] : by_dim) divisible[std::string(1, dim)] = products;
+    if (json)
+      entries.push_back({{"strategy", strategy.to_string()},
+                         {"description", strategy.table().description},
+                         {"decodes", decodes(strategy)},
+                         {"divisible", divisible}});
+    else
+      print_entry(strategy.to_string(), strategy.table().description, kStrategyColumn),
+          print_entry("", conditions, kStrategyColumn);
+  }
+  if (json)
+    print_object("strategies", entries);
+  else
+    fmt::print(
+        "\nws1d and ws2d alone mean ws1d:heads and ws2d:heads; wg-x, wg-xy and wg-xyz\n"
+        "alone the :natural ones. What one does: shardproof explain NAME --layouts.\n"
+        "Example: shardproof verify --prefill wg-xyz:batch --decode ws2d:batch\n");
+  return 0;
+}
+
+int list_models(bool json) {
+  nlohmann::json presets = nlohmann::json::array(), keys = nlohmann::json::array();
+  if (!json)
+    fmt::print("Presets\n{:<13}{:>7}{:>7}{:>7}{:>6}{:>6}{:>6}{:>8}\n", "name", "layers", "E", "F",
+               "H", "K", "Q", "V");
+  for (const Preset& m : all_presets())
+    if (json)
+      presets.push_back({{"preset", m.name},
+                         {"layers", m.layers},
+                         {"E", m.E},
+                         {"F", m.F},
+                         {"H", m.H},
+                         {"K", m.K},
+                         {"Q", m.Q},
+                         {"V", m.V},
+                         {"keys", m.keys}});
+    else
+      fmt::print("{:<13}{:>7}{:>7}{:>7}{:>6}{:>6}{:>6}{:>8}\n", m.name, m.layers, m.E, m.F, m.H,
+                 m.K, m.Q, m.V);
+  if (!json)
+    fmt::print(
+        "E d_model, F d_ff, H query heads, K key/value heads (1 multiquery, H multihead),\n"
+        "Q d_head, V vocabulary.\n\n"
+        "Keys of a preset that are not the defaults\n");
+  for (const Preset& m : all_presets()) {
+    std::string words(m.keys);
+    std::replace(words.begin(), words.end(), ',', ' ');  // so that lines can be broken
+    if (!json && !words.empty()) print_entry(std::string(m.name), words, 13);
+  }
+  if (!json)
+    fmt::print(
+        "\nKeys, after the preset as ,KEY=VALUE; what is left out is as the preset has it,\n"
+        "and the default where that says nothing.\n"
+        "{:<14}{:<15}{}\n",
+        "key", "default", "values");
+  for (const ModelKey& key : model_keys()) {
+    const std::string usual = key.default_value.empty() ? "the preset's" : key.default_value;
+    if (json)
+      keys.push_back({{"key", key.name}, {"values", key.values}, {"default", usual}});
+    else
+      fmt::print("{:<14}{:<15}{}\n", key.name, usual, key.values);
+  }
+  if (json)
+    fmt::print("{}\n", json_text({{"presets", presets}, {"keys", keys}}));
+  else
+    fmt::print("\nExample: shardproof verify --model palm-tiny,K=24,norm=layernorm,bias=all\n");
+  return 0;
+}
+
+int list_ops(bool json) {
+  nlohmann::json entries = nlohmann::json::array();
+  if (!json)
+    fmt::print(
+        "Ops of layer programs, each with an example of its form (docs/program.md). Its\n"
+        "rules: shardproof explain --rule OP_c1.\n\n");
+  for (const OpText& op : all_op_texts()) {
+    if (json)
+      entries.push_back({{"op", op.name},
+                         {"form", op.form},
+                         {"does", op.does},
+                         {"result", op.result},
+                         {"example", op.example}});
+    else
+      fmt::print("{}\n    {}\n", wrapped(op.form, kWidth, "  "),
+                 wrapped(op.does, kWidth - 4, "    "));
+  }
+  if (json) print_object("ops", entries);
+  return 0;
+}
+
+int list_chips(bool json) {
+  nlohmann::json entries = nlohmann::json::array();
+  if (!json) fmt::print("# Chips, as a file of your own has them (docs/cost.md).\n");
+  for (const cost::Chip& chip : cost::all_chips()) {
+    if (!json) {
+      fmt::print("\n{}", cost::print_chip(chip));
+      continue;
+    }
+    nlohmann::json peaks = nlohmann::json::object();
+    for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8})
+      if (chip.has_peak(type)) peaks[std::string(to_string(type))] = chip.peak(type);
+    entries.push_back({{"chip", chip.name},
+                       {"description", chip.description},
+                       {"peaks", peaks},
+                       {"hbm", chip.hbm},
+                       {"hbm_bandwidth", chip.hbm_bandwidth},
+                       {"bandwidth", chip.bandwidth},
+                       {"axis_bandwidth", chip.axis_bandwidth},
+                       {"hop_latency", chip.hop_latency},
+                       {"all_to_all", chip.all_to_all},
+                       {"host", chip.host},
+                       {"host_bandwidth", chip.host_bandwidth},
+                       {"min_axis", chip.min_axis},
+                       {"max_chips", chip.max_chips}});
+  }
+  if (json) print_object("chips", entries);
+  return 0;
+}
+
+int list_rules(bool json) {
+  nlohmann::json entries = nlohmann::json::array();
+  if (!json)
+    fmt::print(
+        "What each label of an error says must hold. One of them, with its context:\n"
+        "shardproof explain --rule LABEL\n\n");
+  for (const Rule& rule : all_rules()) {
+    if (json)
+      entries.push_back({{"label", rule.label},
+                         {"of", rule.subject},
+                         {"says", rule.says},
+                         {"document", rule.document}});
+    else
+      print_entry(rule.label, rule.subject.empty() ? rule.says : rule.subject + ": " + rule.says,
+                  21);
+  }
+  if (json) print_object("rules", entries);
+  return 0;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Action& chosen) {
+  struct Subject {
+    const char *name, *text;
+    int (*list)(bool json);
+  };
+  CLI::App* verb = app.add_subcommand("list", "List strategies, models, chips, ops or rules");
+  verb->require_subcommand(1);
+  verb->footer(
+      "Example: shardproof list strategies\n"
+      "         shardproof list rules --json");
+  for (const Subject& subject :
+       {Subject{"strategies", "Strategies, and what must divide for each", list_strategies},
+        Subject{"models", "Presets, and the keys of a model", list_models},
+        Subject{"chips", "Chips of the cost model", list_chips},
+        Subject{"ops", "Ops of the program language, with their forms", list_ops},
+        Subject{"rules", "Labels of errors, and what each says", list_rules}}) {
+    CLI::App* one = verb->add_subcommand(subject.name, subject.text);
+    const auto json = std::make_shared<bool>(false);
+    one->add_flag("--json", *json, "Print JSON (docs/json.md)");
+    one->footer(fmt::format("Example: shardproof list {}", subject.name));
+    one->callback(
+        [&chosen, json, list = subject.list] { chosen = [json, list] { return list(*json); }; });
+  }
+}
+
+}  // namespace shardproof::tools

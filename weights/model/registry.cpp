@@ -1,0 +1,210 @@
+#include "weights/model/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "weights/base/detail/word_table.h"
+
+namespace shardproof {
+namespace {
+
+std::int64_t extent(char letter, const ModelConfig& c, const PassExtents& pass) {
+  switch (letter) {
+    case 'B':
+      return pass.B;
+    case 'L':
+      return pass.L;
+    case 'M':
+      return pass.M;
+    case 'N':
+      return pass.N;
+    case 'T':
+      return pass.T;
+    case 'E':
+      return c.E;
+    case 'F':
+      return c.F;
+    case 'H':
+      return c.H;
+    case 'K':
+      return c.K;
+    case 'Q':
+      return c.Q;
+    case 'V':
+      return c.V;
+    case 'P':
+      return c.positions;
+    default:  // J, the rotated pairs
+      return static_cast<std::int64_t>(c.rotary * static_cast<double>(c.Q)) / 2;
+  }
+}
+
+WeightSpec spec_of(const WeightRow& row, std::int64_t layer, const ModelConfig& config) {
+  WeightSpec spec{.name = weight_id(layer, row.name),
+                  .dims = std::string(row.dims),
+                  .shape = shape_of(row.dims, config),
+                  .matrix = row.kind == WeightKind::matrix,
+                  .int8 = scale_of(config, row.name) != nullptr,
+                  .scale = row.kind == WeightKind::scale};
+  for (std::size_t d = 0; d < static_cast<std::size_t>(row.contracted); ++d)
+    spec.fan_in *= spec.shape[d];
+  return spec;
+}
+
+}  // namespace
+
+std::string_view to_string(Section section) {
+  switch (section) {
+    case Section::norm:
+      return "norm";
+    case Section::attention:
+      return "attention";
+    case Section::ffn:
+      return "FFN";
+    case Section::output:
+      return "output";
+    case Section::none:
+      break;
+  }
+  return "";
+}
+
+std::string_view to_string(WireType type) {
+  switch (type) {
+    case WireType::f32:
+      return "f32";
+    case WireType::bf16:
+      return "bf16";
+    case WireType::int8:
+      return "int8";
+    case WireType::int32:
+      return "int32";
+  }
+  return "";
+}
+
+int bytes_of(WireType type) {
+  switch (type) {
+    case WireType::int8:
+      return 1;
+    case WireType::bf16:
+      return 2;
+    case WireType::f32:
+    case WireType::int32:
+      break;
+  }
+  return 4;
+}
+
+namespace {
+
+bool is_of(const WeightRow& scale, std::string_view matrix) {
+  return scale.kind == WeightKind::scale && !matrix.empty() &&
+         std::find(scale.scaled.begin(), scale.scaled.end(), matrix) != scale.scaled.end();
+}
+
+/// Whether weights=int8 keeps the matrix as codes, in whatever model.
+bool has_codes(std::string_view matrix) {
+  return std::any_of(all_weights().begin(), all_weights().end(),
+                     [&](const WeightRow& row) { return is_of(row, matrix); });
+}
+
+}  // namespace
+
+WireType ValueRow::wire(const Numerics& numerics, const ModelConfig& config) const {
+  if (integer) return WireType::int32;
+  if (cache && config.cache != CacheType::as_act)
+    return config.cache == CacheType::bf16 ? WireType::bf16 : WireType::f32;
+  return stored && numerics.act == ActType::bf16 ? WireType::bf16 : WireType::f32;
+}
+
+WireType WeightRow::wire(const Numerics& numerics) const {
+  if (kind != WeightKind::matrix) return WireType::f32;
+  if (numerics.weights == WeightType::int8 && has_codes(name)) return WireType::int8;
+  return numerics.weights == WeightType::bf16 ? WireType::bf16 : WireType::f32;
+}
+
+const ValueRow* value_row(std::string_view name) { return row_named(all_values(), name); }
+const WeightRow* weight_row(std::string_view name) { return row_named(all_weights(), name); }
+
+const ValueRow& statistic_row(std::string_view norm, std::string_view statistic) {
+  for (const ValueRow& row : all_values())
+    if (row.kind == ValueKind::stat && row.norm == norm && row.statistic == statistic) return row;
+  throw std::logic_error(fmt::format("{} has no statistic {}", norm, statistic));
+}
+
+namespace {
+
+bool has(const ModelConfig& config, const WeightRow& row, WeightType kept) {
+  return row.in_model(config) && (row.kind != WeightKind::scale || kept == WeightType::int8);
+}
+
+}  // namespace
+
+bool has_weight(const ModelConfig& config, std::string_view name, WeightType kept) {
+  const WeightRow* const row = weight_row(name);
+  return row != nullptr && has(config, *row, kept);
+}
+
+const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix) {
+  for (const WeightRow& row : all_weights())
+    if (row.in_model(config) && is_of(row, matrix)) return &row;
+  return nullptr;
+}
+
+std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType kept) {
+  const std::span<const WeightRow> rows = all_weights();
+  const auto of_layer = [](const WeightRow& row) { return row.per_layer; };
+  const auto first = std::find_if(rows.begin(), rows.end(), of_layer);
+  const auto after = std::find_if_not(first, rows.end(), of_layer);
+  std::vector<WeightSpec> specs;
+  const auto add = [&](auto begin, auto end, std::int64_t layer) {
+    for (auto row = begin; row != end; ++row)
+      if (has(config, *row, kept)) specs.push_back(spec_of(*row, layer, config));
+  };
+  add(rows.begin(), first, -1);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) add(first, after, layer);
+  add(after, rows.end(), -1);
+  return specs;
+}
+
+std::string weight_id(std::int64_t layer, std::string_view name) {
+  const WeightRow* const row = weight_row(name);
+  return row != nullptr && row->per_layer ? fmt::format("layer{}.{}", layer, name)
+                                          : std::string(name);
+}
+
+std::vector<CheckpointSpec> checkpoint_specs(const ModelConfig& config) {
+  std::vector<CheckpointSpec> specs;
+  for (const ValueRow& row : all_values())
+    if (row.kind == ValueKind::checkpoint && row.in_model(config))
+      specs.push_back({std::string(row.name), std::string(row.dims), row.per_layer, row.integer});
+  return specs;
+}
+
+Shape shape_of(std::string_view dims, const ModelConfig& config, const PassExtents& pass) {
+  Shape shape;
+  for (char letter : dims) shape.push_back(extent(letter, config, pass));
+  return shape;
+}
+
+PassExtents extents_of(const PassPlan& pass, const ValueRow& value) {
+  const std::int64_t slots = pass.cached + pass.L;
+  return {pass.batch(), pass.L, value.cache ? slots : pass.prefix.length + slots, pass.prefix.rows,
+          pass.prefix.length};
+}
+
+Tensor constant_tensor(const ModelConfig& config) {
+  return Tensor(shape_of(value_row("ones")->dims, config), 1.0F);
+}
+
+std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name) {
+  const ValueRow* const row = value_row(name);
+  std::string id(pass);
+  if (layer >= 0 && (row == nullptr || row->per_layer)) id += ".layer" + std::to_string(layer);
+  return (id += '.') += name;
+}
+
+}  // namespace shardproof
