@@ -83,9 +83,9 @@ Links built_libraries() {
   Links libraries;
   for (const char* folder : {"weights", "oracle", "engine", "golden", "tools"}) {
     const std::string text = content(std::string(folder) + "/CMakeLists.txt");
-    const std::regex call("shardproof_(?:program_)?library\\(([a-z_]+)\\s([^)]*)\\)");
+    const std::regex call("shardproof_(?:program_)?library\\(([a-z0-9_]+)\\s([^)]*)\\)");
     for (std::sregex_iterator at(text.begin(), text.end(), call), end; at != end; ++at) {
-      const std::vector<std::string> links = all_matches((*at)[2], "shardproof::([a-z_]+)");
+      const std::vector<std::string> links = all_matches((*at)[2], "shardproof::([a-z0-9_]+)");
       libraries[(*at)[1]] = Names(links.begin(), links.end());
     }
   }
@@ -96,7 +96,7 @@ Links built_libraries() {
 Links listed_libraries(const std::string& page) {
   Links libraries;
   std::istringstream lines(page);
-  const std::regex row("\\| `([a-z_]+)` \\| `[^|]+` \\|[^|]+\\|([^|]*)\\|");
+  const std::regex row("\\| `([a-z0-9_]+)` \\| `[^|]+` \\|[^|]+\\|([^|]*)\\|");
   for (std::string line; std::getline(lines, line);)
     if (std::smatch cells; std::regex_match(line, cells, row)) {
       const std::vector<std::string> links = quoted(cells[2]);
@@ -109,7 +109,7 @@ Links listed_libraries(const std::string& page) {
 Names not_downward(const std::string& page) {
   const Links links = listed_libraries(page);
   Names wrong, above{"weights", "oracle", "cost", "golden"};  // names for several
-  for (const std::string& library : all_matches(page, "\n\\| `([a-z_]+)` \\| `[^|]+/` \\|")) {
+  for (const std::string& library : all_matches(page, "\n\\| `([a-z0-9_]+)` \\| `[^|]+/` \\|")) {
     for (const std::string& below : links.at(library))
       if (!above.contains(below)) wrong.insert(library);
     above.insert(library);
@@ -217,7 +217,7 @@ Names in_circles(const Links& links) {
 std::map<std::string, std::string> listed_rooms(const std::string& page) {
   std::map<std::string, std::string> rooms;
   std::istringstream lines(page);
-  const std::regex row("\\| `([a-z_]+)` \\| `([^`]+)/` \\|.*");
+  const std::regex row("\\| `([a-z0-9_]+)` \\| `([^`]+)/` \\|.*");
   for (std::string line; std::getline(lines, line);)
     if (std::smatch cells; std::regex_match(line, cells, row)) rooms[cells[1]] = cells[2];
   return rooms;
@@ -291,9 +291,9 @@ Names unlinked(const Links& included, const Links& built,
 Links with_groups(Links links) {
   for (const char* top : {"weights", "oracle", "engine", "golden"}) {
     const std::string text = content(std::string(top) + "/CMakeLists.txt");
-    const std::regex call("shardproof_group\\(([a-z_]+) ([^)]*)\\)");
+    const std::regex call("shardproof_group\\(([a-z0-9_]+) ([^)]*)\\)");
     for (std::sregex_iterator at(text.begin(), text.end(), call), end; at != end; ++at) {
-      const std::vector<std::string> members = all_matches((*at)[2], "shardproof::([a-z_]+)");
+      const std::vector<std::string> members = all_matches((*at)[2], "shardproof::([a-z0-9_]+)");
       links[(*at)[1]] = Names(members.begin(), members.end());
     }
   }

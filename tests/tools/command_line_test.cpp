@@ -55,9 +55,9 @@ std::vector<Verb> all_verbs() {
 
 bool takes_value(const Flag& flag) {
   static const std::set<std::string> none{
-      "--help",   "--version",      "--json",     "--text",  "--paper",   "--checkpoints",
-      "--quiet",  "--all-findings", "--released", "--alone", "--skipped", "--capacity",
-      "--pareto", "--search",       "--split",    "--fit"};
+      "--help",     "--version", "--json",         "--text",     "--paper", "--checkpoints",
+      "--quiet",    "--all",     "--all-findings", "--released", "--alone", "--skipped",
+      "--capacity", "--pareto",  "--search",       "--split",    "--fit"};
   return !none.contains(flag.name);
 }
 

@@ -110,7 +110,7 @@ Row matrix_row(const std::string& program) {
           .start = [=] {
             return [=] {
               const auto count = static_cast<double>(cases::standard_matrix().size());
-              const Cost cost = run_child(program, {"verify", "--quiet"}).cost;
+              const Cost cost = run_child(program, {"verify", "--all", "--quiet"}).cost;
               return Sample{cost, {}, {cost.processor / count, cost.wall / count}};
             };
           }};

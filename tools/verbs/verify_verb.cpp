@@ -5,6 +5,7 @@
 #include <random>
 
 #include "golden/cases/cases.h"
+#include "golden/cases/quick_matrix.h"
 #include "golden/trace/write/trace.h"
 #include "golden/verify/verify.h"
 #include "tools/command/case_flags.h"
@@ -32,6 +33,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool all_findings = false;
+  bool all = false;
   std::string hazards = "shared";
   std::optional<std::string> trace;
 };
@@ -77,12 +79,22 @@ int verify_random(const Options& o, int threads) {
     throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
   if (o.line || o.files.any() || o.flags.given_besides("seed"))
     throw Error("verify_c3", "--cases draws its own cases: give it --seed only");
+  if (o.all) throw Error("verify_c6", "--all is the whole standard matrix: give it no --cases");
   const std::uint64_t seed = o.flags.parse().seed;
   CaseSource source;
   source.alone = common_of(o).hazards.alone;
   Verification verification(source, *o.cases, report_of(o, source, *o.cases));
   const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
   return verification.run_random(seed, threads, common_of(o)) ? 0 : 1;
+}
+
+std::string what_all_adds() {
+  return fmt::format(
+      "the quick matrix: each strategy with each regime, block, kind of heads, type of\n"
+      "weights and activations, and loop. --all: {} cases, on more tori and in\n"
+      "pairs of strategies, with the rest of the model family, schedules, rows of\n"
+      "unequal length, shared prefixes and padded dims\n",
+      cases::standard_matrix().size());
 }
 
 int verify(Options& o) {
@@ -101,15 +113,18 @@ int verify(Options& o) {
   Selection selected;
   std::vector<Case>& list = selected.cases;
   const Weights* weights = o.flags.weights();
+  const bool matrix = !o.files.any() && !o.line && !o.flags.given() && weights == nullptr;
+  if (o.all && !matrix)
+    throw Error("verify_c6", "--all is the whole standard matrix: give it no case");
   if (o.files.any())
     list = {load_given_case(o.files, o.flags, o.line.value_or(""))};
   else if (!o.line && !o.flags.names_a_case() && weights != nullptr)
     selected = every_strategy([&](const std::string& line) { return o.flags.parse(line); },
                               common_of(o).until);
-  else if (o.line || o.flags.given())
+  else if (!matrix)
     list = {o.flags.parse(o.line.value_or(""))};
   else
-    list = cases::standard_matrix();
+    list = o.all ? cases::standard_matrix() : cases::quick_matrix();
   if (selected.plans.empty()) {
     selected.plans.resize(list.size());
     Threads(threads).for_each(std::ssize(list), [&](std::int64_t i) {
@@ -139,7 +154,9 @@ int verify(Options& o) {
     }
     if (trace) trace->write(ended ? "complete" : j.explanation());
   });
-  return verification.finish(skipped) ? 0 : 1;
+  const bool passed = verification.finish(skipped);
+  if (matrix && !o.all && !o.json) fmt::print("{}", what_all_adds());
+  return passed ? 0 : 1;
 }
 
 }  // namespace
@@ -160,6 +177,9 @@ void add_verify(CLI::App& app, Action& chosen) {
                    "computes by itself, and replicas are\n"
                    "compared [shared]")
       ->type_name("MODE");
+  verb->add_flag("--all", options->all,
+                 "The whole standard matrix, in place of the\n"
+                 "quick one");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->add_flag("--quiet", options->quiet, "Rows only of cases that are not equal");
   verb->add_flag("--all-findings", options->all_findings,
@@ -173,7 +193,9 @@ void add_verify(CLI::App& app, Action& chosen) {
       ->type_name("FILE");
   options->flags.add_to(*verb);
   verb->footer(strategies_text() +
-               "Without arguments the standard matrix runs: every strategy with multiquery,\n"
+               "Without arguments the quick matrix runs: each strategy with each regime, block,\n"
+               "kind of heads, type of weights and activations, and loop. --all runs the\n"
+               "standard matrix: every strategy with multiquery,\n"
                "grouped and multihead attention on four tori, and on 64 chips; five of them on\n"
                "six tori, in every pair, in the f32 regime and with the rest of the model\n"
                "family; every strategy with int8 weights, with bf16 sums, looped, as the other\n"

@@ -59,7 +59,7 @@ TEST_F(VerifyEnds, AnInterruptPrintsTheTotalsSoFar) {
   const auto some_rows = [](const std::string& said) { return rows(said) >= 3; };
   const std::string all = std::to_string(shardproof::cases::standard_matrix().size());
   for (const auto& [arguments, of, signal, code, name] :
-       {std::tuple{std::string("verify"), all, SIGINT, 130, "SIGINT"},
+       {std::tuple{std::string("verify --all"), all, SIGINT, 130, "SIGINT"},
         {kEndless, "1000000", SIGINT, 130, "SIGINT"},
         {kEndless, "1000000", SIGTERM, 143, "SIGTERM"},
         {kEndless, "1000000", SIGHUP, 129, "SIGHUP"}}) {
