@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "engine/cost/chip/quantity.h"
 #include "tools/plan/estimate_notes.h"
-#include "tools/plan/plan_chart.h"
 #include "tools/text/wrapped.h"
 #include "weights/base/memory.h"
 
@@ -45,19 +43,6 @@ void for_points(const FrontierReport& report, const Write& write) {
     }
 }
 
-std::string point_label(const Choice& choice) {
-  return fmt::format("{} chips, batch {}", choice.torus().chips(), choice.batch());
-}
-
-ChartPoint chart_point(const Choice& choice) {
-  return {
-      choice.latency, choice.cost, point_label(choice),
-      fmt::format("{}, {}, {} weights, {}: {}, {:.4g} chip-seconds a token", point_label(choice),
-                  choice.torus().to_string(), to_string(choice.weights()),
-                  choice.main().strategy.to_string(),
-                  cost::rounded_quantity(choice.latency, cost::Measure::seconds, 3), choice.cost)};
-}
-
 }  // namespace
 
 std::string frontier_csv(const FrontierReport& report) {
@@ -74,35 +59,6 @@ std::string frontier_csv(const FrontierReport& report) {
                        utilization_of(report, one), one.memory.total(), best ? 1 : 0);
   });
   return out;
-}
-
-std::string frontier_page(const FrontierReport& report) {
-  const cost::PlanRequest& r = *report.request;
-  std::vector<ChartPanel> panels;
-  for (const FrontierReport::Phase& phase : report.phases) {
-    const bool prefills = phase.prefills;
-    ChartPanel panel{prefills ? fmt::format("Prefill of {} tokens a row", r.prompt)
-                              : fmt::format("Decode at a context of {}", r.context),
-                     prefills ? "latency of the prefill" : "latency of a step",
-                     {}};
-    for (const WeightType weights : r.weights) {
-      ChartSeries series{std::string(to_string(weights)), {}, {}};
-      const std::vector<const Choice*> points = of_weights(phase.points, weights);
-      for (const Choice* point : points) series.points.push_back(chart_point(*point));
-      for (const Choice* point : cost::frontier(points))
-        series.frontier.push_back(chart_point(*point));
-      panel.series.push_back(std::move(series));
-    }
-    panels.push_back(std::move(panel));
-  }
-  std::vector<std::string> notes{
-      "Each small mark is the fastest layout of a number of chips and a batch, by the",
-      "estimate; a line joins those that nothing faster undercuts in cost."};
-  std::istringstream more(estimate_notes(r));
-  for (std::string note; std::getline(more, note);) notes.push_back(note);
-  return plan_page(panels,
-                   fmt::format("{} on {}: cost against latency", print_model(r.model), r.chip.name),
-                   notes);
 }
 
 std::string frontier_text(const FrontierReport& report) {
@@ -125,14 +81,13 @@ std::string frontier_text(const FrontierReport& report) {
                            point->cost, 100.0 * utilization_of(report, point->main()));
       out += "\n";
     }
-  return out + fmt::format("{}: every point; {}: the chart\n", report.csv, report.html);
+  return out + fmt::format("{}: every point\n", report.csv);
 }
 
 nlohmann::json frontier_json(const FrontierReport& report) {
   nlohmann::json out{{"model", print_model(report.request->model)},
                      {"chip", report.request->chip.name},
                      {"csv", report.csv},
-                     {"html", report.html},
                      {"points", nlohmann::json::array()}};
   add_estimate_notes(*report.request, out);
   for_points(report, [&](const FrontierReport::Phase& phase, const Choice& choice, bool best) {

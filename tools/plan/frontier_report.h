@@ -17,12 +17,11 @@ struct FrontierReport {
   };
   const cost::PlanRequest* request = nullptr;
   std::vector<Phase> phases;
-  std::string csv, html;    ///< the files' names
+  std::string csv;          ///< the file's name
   double parameters = 0.0;  ///< N
 };
 
 std::string frontier_csv(const FrontierReport& report);
-std::string frontier_page(const FrontierReport& report);
 std::string frontier_text(const FrontierReport& report);
 nlohmann::json frontier_json(const FrontierReport& report);
 

@@ -60,7 +60,6 @@ void refuse_idle_flags(const PlanOptions& o) {
   const std::vector<IdleFlag> rows{
       {"--cache-share", !o.cache_share.empty(), !capacity, "without --capacity"},
       {"--csv", !o.csv.empty(), !pareto, "without --pareto"},
-      {"--html", !o.html.empty(), !pareto, "without --pareto"},
       {"--out", !o.out.empty(), !o.search, "without --search"},
       {"--ttft", !o.ttft.empty(), !split, "without --split"},
       {"--tpot", !o.tpot.empty(), !split, "without --split"},

@@ -21,7 +21,7 @@ struct PlanOptions {
   int threads = 0;
   bool alone = false, skipped = false, json = false;
   bool capacity = false, pareto = false, search = false, split = false;
-  std::string cache_share, csv, html, out, ttft, tpot, rate, link;
+  std::string cache_share, csv, out, ttft, tpot, rate, link;
 };
 
 /// Throws Error: "flag_c6" (a flag that has no effect), "flag_c7" (no chips), "flag_c11" (a word

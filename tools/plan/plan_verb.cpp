@@ -40,17 +40,10 @@ int show_capacity(const PlanOptions& o, const cost::PlanRequest& request) {
 }
 
 int show_frontier(const PlanOptions& o, const cost::PlanRequest& request) {
-  FrontierReport report{
-      &request, {}, o.csv.empty() ? "plan.csv" : o.csv, o.html.empty() ? "plan.html" : o.html};
-  const std::initializer_list<NamedFile> inputs{{"--layouts", o.layouts},
-                                                {"--chips-file", o.chips_file}};
-  require_not_input({"--csv", report.csv}, inputs);
-  require_not_input(
-      {"--html", report.html},
-      {{"--layouts", o.layouts}, {"--chips-file", o.chips_file}, {"--csv", report.csv}});
-  if (report.csv == report.html)
-    throw Error("output_c2", fmt::format("--csv and --html are one file, {}", report.csv));
-  for (const std::string& file : {report.csv, report.html}) require_replaceable(file, "file_write");
+  FrontierReport report{&request, {}, o.csv.empty() ? "plan.csv" : o.csv};
+  require_not_input({"--csv", report.csv},
+                    {{"--layouts", o.layouts}, {"--chips-file", o.chips_file}});
+  require_replaceable(report.csv, "file_write");
   cost::PlanRequest by_phase = request;
   if (request.phase == cost::PlanPhase::both) by_phase.phase = cost::PlanPhase::each;
   const cost::Plan found = planned(by_phase);
@@ -61,7 +54,6 @@ int show_frontier(const PlanOptions& o, const cost::PlanRequest& request) {
     if (!points.empty()) report.phases.push_back({prefills, std::move(points)});
   }
   replace_file(report.csv, frontier_csv(report), "file_write");
-  replace_file(report.html, frontier_page(report), "file_write");
   if (o.json)
     fmt::print("{}\n", json_text(frontier_json(report)));
   else
@@ -157,10 +149,9 @@ void add_plan(CLI::App& app, Action& chosen) {
   text("--cache-share", o->cache_share,
        "With --capacity: the share of a chip's memory\nthat caches have [what is left]", "SHARE");
   verb->add_flag("--pareto", o->pareto,
-                 "Write cost against latency as a table and a\nchart instead")
+                 "Write cost against latency as a table instead\n(docs/cost.md draws it)")
       ->excludes(capacity);
   text("--csv", o->csv, "With --pareto: the table [plan.csv]", "FILE");
-  text("--html", o->html, "With --pareto: the chart [plan.html]", "FILE");
   verb->add_flag(
           "--search", o->search,
           "Search all tables of layouts over the best\nchoice's torus, for each of its phases")

@@ -123,11 +123,9 @@ TEST_F(PlanVerb, PrintsTheLongestContexts) {
 }
 
 TEST_F(PlanVerb, WritesCostAgainstLatency) {
-  const Outcome o =
-      run("plan --chips 8,16 --batch 1,16 --model palm-8b --pareto --csv a.csv "
-          "--html b.html");
+  const Outcome o = run("plan --chips 8,16 --batch 1,16 --model palm-8b --pareto --csv a.csv");
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(files(), 2U);
+  EXPECT_EQ(files(), 1U);
   std::istringstream csv(slurp(path("a.csv")));
   std::string line;
   std::getline(csv, line);
@@ -145,10 +143,9 @@ TEST_F(PlanVerb, WritesCostAgainstLatency) {
   EXPECT_GE(best, 4);
   EXPECT_EQ(keys,
             (std::set<std::string>{"decode,bf16", "decode,int8", "prefill,bf16", "prefill,int8"}));
-  EXPECT_TRUE(slurp(path("b.html")).starts_with("<!DOCTYPE html>"));
   const nlohmann::json one = plan("--chips 8 --batch 1 --model palm-8b --pareto --phase decode");
   EXPECT_EQ(one["points"].size(), 2U);
-  EXPECT_TRUE(fs::exists(path("plan.csv")) && fs::exists(path("plan.html")));
+  EXPECT_TRUE(fs::exists(path("plan.csv")));
 }
 
 TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
@@ -184,7 +181,6 @@ TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   expect_refused("plan --chips 8 --capacity --weights bf16", "plan_c1");
   expect_refused("plan --torus 1x1x1 --capacity --cache-share 0.3 --batch 1 --weights bf16",
                  "plan_c1: with a context of 1: nothing fits");
-  expect_refused("plan --chips 64 --pareto --csv a.csv --html a.csv", "output_c2");
   expect_refused("plan --chips 8 --batch 64 --pareto", "chips hold it");
 }
 
@@ -227,8 +223,7 @@ TEST_F(PlanVerb, RefusesFlagsWithoutEffect) {
 /// Elsewhere than on the chip of the fit every report says so, and only there.
 TEST_F(PlanVerb, SaysOnWhichChipsItsEstimatesAreAGuess) {
   const std::string guess = "constants fitted on tpu-v4; for tpu-v4-axes a guess";
-  const std::string files =
-      " --csv " + path("a.csv").string() + " --html " + path("b.html").string();
+  const std::string files = " --csv " + path("a.csv").string();
   for (const std::string& form : {std::string("--phase decode"), "--pareto" + files,
                                   std::string("--split --ttft 10s --tpot 1s --context 64")}) {
     const std::string asked = "plan --chips 8 --model palm-8b " + form;
@@ -240,7 +235,6 @@ TEST_F(PlanVerb, SaysOnWhichChipsItsEstimatesAreAGuess) {
     ASSERT_EQ(json.code, 0) << json.err;
     EXPECT_EQ(nlohmann::json::parse(json.out)["guess"], guess) << form;
   }
-  EXPECT_NE(slurp(path("b.html")).find("a guess"), std::string::npos);
 }
 
 /// What it says a prefill takes at least is no more than what the causal mask leaves takes.

@@ -162,42 +162,42 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
                 .code,
             0);
   std::ofstream(program) << said("explain ws1d --text" + small).text;
-  const std::vector<std::string> calls{"verify --json" + small,
-                                       "verify --json --regime f32" + small,
-                                       "verify --json --cases 2",
-                                       "verify --json --weights '" + weights + "'",
-                                       "run --json --checkpoints" + small,
-                                       "run --json --lengths 3,1 --batch 2 --stop 3" + small,
-                                       "explain ws2d:batch --json" + small,
-                                       "explain ws2d:batch --json --lengths ragged" + small,
-                                       "explain ws2d:batch --prefill ws1d --json" + small,
-                                       "explain wg-xy --layouts --json" + small,
-                                       "explain --json --layouts '" + tables + "'" + small,
-                                       "run --json --layouts '" + tables + "'" + small,
-                                       "verify --json --layouts '" + tables + "'" + small,
-                                       "verify --json --program-prefill '" + program + "'" + small,
-                                       "explain --rule case_c1 --json",
-                                       "weights inspect --json '" + weights + "'",
-                                       "plan --json --skipped --chips 8 --model palm-tiny",
-                                       "plan --json --chips 8 --model palm-tiny --phase prefill "
-                                       "--volumes paper",
-                                       "plan --json --chips 8 --model palm-tiny --capacity",
-                                       "plan --json --chips 8 --model palm-tiny --pareto --csv '" +
-                                           weights + ".csv' --html '" + weights + ".html'",
-                                       "plan --json --chips 8 --model palm-tiny --split --ttft 1s "
-                                       "--tpot 1s --context 48",
-                                       "paper --json",
-                                       "list strategies --json",
-                                       "list models --json",
-                                       "list chips --json",
-                                       "intensity --json",
-                                       "cost parameters --json",
-                                       "cost pipeline --stages 3 --json",
-                                       "cost experts --json",
-                                       "cost offload --model phi-2 --json",
-                                       "cost speculation --json",
-                                       "list ops --json",
-                                       "list rules --json"};
+  const std::vector<std::string> calls{
+      "verify --json" + small,
+      "verify --json --regime f32" + small,
+      "verify --json --cases 2",
+      "verify --json --weights '" + weights + "'",
+      "run --json --checkpoints" + small,
+      "run --json --lengths 3,1 --batch 2 --stop 3" + small,
+      "explain ws2d:batch --json" + small,
+      "explain ws2d:batch --json --lengths ragged" + small,
+      "explain ws2d:batch --prefill ws1d --json" + small,
+      "explain wg-xy --layouts --json" + small,
+      "explain --json --layouts '" + tables + "'" + small,
+      "run --json --layouts '" + tables + "'" + small,
+      "verify --json --layouts '" + tables + "'" + small,
+      "verify --json --program-prefill '" + program + "'" + small,
+      "explain --rule case_c1 --json",
+      "weights inspect --json '" + weights + "'",
+      "plan --json --skipped --chips 8 --model palm-tiny",
+      "plan --json --chips 8 --model palm-tiny --phase prefill "
+      "--volumes paper",
+      "plan --json --chips 8 --model palm-tiny --capacity",
+      "plan --json --chips 8 --model palm-tiny --pareto --csv '" + weights + ".csv'",
+      "plan --json --chips 8 --model palm-tiny --split --ttft 1s "
+      "--tpot 1s --context 48",
+      "paper --json",
+      "list strategies --json",
+      "list models --json",
+      "list chips --json",
+      "intensity --json",
+      "cost parameters --json",
+      "cost pipeline --stages 3 --json",
+      "cost experts --json",
+      "cost offload --model phi-2 --json",
+      "cost speculation --json",
+      "list ops --json",
+      "list rules --json"};
   for (const std::string& call : calls) {
     const Said o = said(call);
     ASSERT_EQ(o.code, 0) << call << o.text;
@@ -209,8 +209,7 @@ TEST(Json, HasASchemaAndItsMembersAreDocumented) {
       EXPECT_NE(document.find("`" + name + "`"), std::string::npos)
           << call << " prints the member " << name << ", which docs/json.md does not name";
   }
-  for (const std::string& made : {weights, tables, program, weights + ".csv", weights + ".html"})
-    fs::remove(made);
+  for (const std::string& made : {weights, tables, program, weights + ".csv"}) fs::remove(made);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The closed forms against what the programs of the engine ask, and by eye against the paper.
-#include "engine/cost/formulas/closed_forms.h"
+#include "tests/engine/cost/formulas/closed_forms.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cost/formulas/detail/closed_form_rows.h"
 #include "engine/cost/work/work.h"
+#include "tests/engine/cost/formulas/closed_form_rows.h"
 #include "tests/engine/cost/rounding.h"
 #include "tests/weights/expect_error.h"
 #include "weights/model/registry.h"

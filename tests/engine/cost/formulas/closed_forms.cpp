@@ -1,4 +1,4 @@
-#include "engine/cost/formulas/closed_forms.h"
+#include "tests/engine/cost/formulas/closed_forms.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,8 +9,8 @@
 #include <map>
 #include <utility>
 
-#include "engine/cost/formulas/detail/closed_form_rows.h"
 #include "engine/strategies/strategy.h"
+#include "tests/engine/cost/formulas/closed_form_rows.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::cost {

@@ -1,4 +1,4 @@
-#include "engine/cost/formulas/detail/closed_form_rows.h"
+#include "tests/engine/cost/formulas/closed_form_rows.h"
 
 #include <fmt/format.h>
 

@@ -40,7 +40,7 @@ std::vector<std::string> closed_tables();
 /// The closed form of a shipped table. It holds where all chips divide H (of ws2d:few-heads and
 /// ws2d:few-heads-batch Z does, of the latter XY divides Q) and, where attention shards the batch,
 /// B; of ws2d:pre-* and ws2d:released-*, besides, where K is 1, or X is above 1 and all chips
-/// divide K. Throws Error: "closed_c0" (a line of engine/cost/formulas/closed_forms.txt has
+/// divide K. Throws Error: "closed_c0" (a line of tests/engine/cost/formulas/closed_forms.txt has
 /// another form), "closed_c1" (the table has none), "closed_c2" (it does not hold, with
 /// what does not divide), and what require_legal throws.
 ClosedWork closed_form(std::string_view table, const ModelConfig& model, const Numerics& numerics,

@@ -11,7 +11,7 @@
 
 namespace shardproof::cost {
 
-/// The text of engine/cost/formulas/closed_forms.txt, compiled in.
+/// The text of tests/engine/cost/formulas/closed_forms.txt, compiled in.
 extern const std::string_view kClosedForms;
 
 /// What the elements of a buffer are.
@@ -32,7 +32,7 @@ struct FormRows {
 };
 
 /// Reads a text of forms for a table; nothing in it if no line is the table's. Throws Error:
-/// "closed_c0" on a line of another form than engine/cost/formulas/closed_forms.txt says.
+/// "closed_c0" on a line of another form than tests/engine/cost/formulas/closed_forms.txt says.
 FormRows parse_forms(std::string_view text, std::string_view table);
 
 }  // namespace shardproof::cost
