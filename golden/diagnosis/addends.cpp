@@ -1,4 +1,4 @@
-// How often a residual, a bias or a term is added.
+// Counts how often a residual, a bias or a term is added.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,17 +12,17 @@
 namespace shardproof::diagnosis {
 namespace {
 
-/// What a value is a sum of, and how often it should count.
+/// One addend of a value, and how often it should count.
 struct Addend {
   std::string name;
   std::function<bounds::Evaluated(std::size_t global)> at;
   int right = 1;
-  int bias = -1;  ///< of the contraction's
+  int bias = -1;  ///< index in the contraction's biases; -1: not a bias
 };
 
 struct Addends {
   std::vector<Addend> all;
-  std::shared_ptr<const Contraction> sum;  ///< null of mid and out
+  std::shared_ptr<const Contraction> sum;  ///< null for mid and out
 };
 
 Addend operand(const Question& q, const std::string& id, int right) {
@@ -34,7 +34,7 @@ Addend operand(const Question& q, const std::string& id, int right) {
           right};
 }
 
-/// The block's input, which is added to what a block's contraction makes.
+/// Returns the id of the block's input, which is added to the result of the block's contraction.
 std::string residual_of(const Question& q) {
   const bounds::Replay::Place& p = q.place();
   if (q.name() == "ffn_out" && q.config().block == Block::serial)
@@ -71,7 +71,8 @@ Addends addends_of(const Question& q) {
   return a;
 }
 
-/// The axes with so many chips, as whose group something was added on each; none if there are none.
+/// Returns the sets of axes with n chips, over which something may have been added once per chip; a
+/// single empty set if there are none.
 std::vector<Axes> axes_of(const Question& q, int n) {
   std::vector<Axes> all;
   for (const Axes& set : q.sets())
@@ -80,7 +81,7 @@ std::vector<Axes> axes_of(const Question& q, int n) {
   return all;
 }
 
-/// Whether a sum that belongs to this value goes over these axes, as the dump declares operands.
+/// Returns whether the dump declares operands whose sum goes over these axes.
 Site site_of(const Question& q, const Addends& a, const Axes& set) {
   std::vector<std::pair<std::string, std::string>> summed{{"attn", "H"}, {"hidden", "F"}};
   if (q.name() == "mid") summed.pop_back();
@@ -95,19 +96,19 @@ Site site_of(const Question& q, const Addends& a, const Axes& set) {
   return Site::unknown;
 }
 
-/// The value with these counts, of all addends.
+/// Returns the value with each addend counted as often as `counts` says.
 bounds::Evaluated counted(const Addends& a, const std::vector<int>& counts, std::size_t g,
                           const bounds::Declared& by, bounds::Format kept) {
   bounds::Evaluated v;
   if (a.sum == nullptr) {
-    // One addition of two values: its only rounding is the value's own, unless more are made.
+    // A single addition of two values is rounded only as the value itself.
     for (std::size_t i = 0; i < a.all.size(); ++i) {
       const bounds::Evaluated x = a.all[i].at(g);
       if (counts[i] == 0) continue;
       const bounds::Evaluated more = counts[i] == 1 ? x : times(x, counts[i]);
       v = {v.center + more.center, v.radius + more.radius, 0.0};
     }
-    // What is added again was a value in between.
+    // Every extra addition rounds an intermediate result.
     const double unit = std::max(by.operations.unit, bounds::unit_of(kept));
     int extra = 0;
     for (const int count : counts) extra += std::max(std::abs(count) - 1, 0);
@@ -181,7 +182,7 @@ void try_addends(const Question& q, Search& search) {
     if (*least == *most && *most > 1) sets = axes_of(q, *most);
   }
   if (parameters == 0) return;
-  // A multiple of the only product is a matter of scales and sums, and not of addends.
+  // A multiple of the only product is left to scales and sums.
   if (a->sum != nullptr && a->sum->terms.size() == 1)
     for (int chip = 0; chip < q.chips(); ++chip)
       if (counts[static_cast<std::size_t>(chip)][0] != 1) return;

@@ -1,4 +1,4 @@
-// Positions, and the order of heads and channels.
+// Faults of positions, and of the order of heads and channels.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -88,7 +88,7 @@ class Attention {
                       .axes = "",
                       .parameters = 3,
                       .at = q_.logical(q_.value(operand))});
-    // Rotated once more.
+    // Rotation applied twice.
     try {
       change("position off", "rotated twice", 6, {.values = {{operand, q_.expected()}}});
     } catch (const Error& e) {
@@ -96,7 +96,8 @@ class Attention {
     }
   }
 
-  /// By how much positions may be off: a few, the lengths of prompt, prefix and pass, the start.
+  /// Returns candidate offsets of positions: small numbers, the lengths of pass and prefix, and the
+  /// first positions of this pass and of the decode.
   std::set<std::int64_t> offsets() const {
     std::set<std::int64_t> all{1, 2, 3, 4, 5, 6, 7, 8, pass_.L, pass_.prefix.length};
     all.insert(pass_.rows[0].start);
@@ -109,7 +110,7 @@ class Attention {
     return all;
   }
 
-  /// Rows of B that read other prefixes than ⌊b·N/B⌋.
+  /// Rows of B that read a prefix other than ⌊b·N/B⌋.
   void prefixes() {
     const PassPlan* const filled = q_.replay().prefix_of(pass_);
     const std::int64_t B = pass_.batch(), N = pass_.prefix.rows;
@@ -117,7 +118,7 @@ class Attention {
     prefix_of_rows("all rows read prefix 0", 0, [](std::int64_t) { return 0; });
     prefix_of_rows("row b reads prefix b mod N, not ⌊b·N/B⌋", 1,
                    [N](std::int64_t b) { return b % N; });
-    // Rows that are counted from a chip's first one on.
+    // Rows counted from the chip's first row.
     std::set<std::int64_t> blocks;
     for (const Axes& set : q_.sets()) blocks.insert(q_.torus().size(set));
     for (const std::int64_t n : blocks)
@@ -147,7 +148,7 @@ class Attention {
                       .parameters = parameters,
                       .at = q_.logical(std::move(y))});
   }
-  /// The value with the prefixes' rows moved: prefix r is the one that belongs at r + by.
+  /// Returns the value computed with the prefixes' rows moved: prefix r holds prefix r + by.
   const bounds::Carried& of_prefixes_further(std::int64_t by) {
     if (const auto known = prefixes_.find(by); known != prefixes_.end()) return known->second;
     const std::string id = checkpoint_id(q_.replay().prefix_of(pass_)->name, q_.place().layer,
@@ -162,13 +163,13 @@ class Attention {
     return prefixes_[by] = q_.under({.values = {{id, std::move(moved)}}});
   }
 
-  /// Query heads that read other kv heads than h·K/H.
+  /// Query heads that read a kv head other than h·K/H.
   void groups() {
     const std::int64_t H = q_.config().H, K = q_.config().K;
     if (K == 1 || K == H) return;
     reading("query head h reads kv head h mod K, not h·K/H", 0,
             [K](std::int64_t h) { return h % K; });
-    // The same with the heads that a chip has, of its own kv heads.
+    // Heads counted within a chip, which reads its own kv heads.
     std::set<std::int64_t> sizes;
     for (const Axes& set : q_.sets()) sizes.insert(q_.torus().size(set));
     for (const std::int64_t chips : sizes)
@@ -200,7 +201,7 @@ class Attention {
                       .parameters = parameters,
                       .at = q_.logical(std::move(y))});
   }
-  /// The value with the caches' heads moved: kv head k is the one that belongs at k + by.
+  /// Returns the value computed with the caches' heads moved: kv head k holds kv head k + by.
   const bounds::Carried& of_kv_heads_further(std::int64_t by) {
     if (const auto known = further_.find(by); known != further_.end()) return known->second;
     const std::size_t K = at(q_.config().K), Q = at(q_.config().Q);
@@ -218,7 +219,7 @@ class Attention {
     return further_[by] = q_.under(c);
   }
 
-  /// Channels in the other convention of pairs.
+  /// Channels in the other convention of rotary pairs.
   void channels() {
     const std::string& n = q_.name();
     if (!rotates(q_.config()) ||
@@ -226,13 +227,14 @@ class Attention {
       return;
     const auto Q = at(q_.config().Q), J = at(q_.weight("rope_cos")->shape[1]);
     const bool half = q_.config().rope == Rope::half;
-    // Where the model has what a writer of the other convention keeps in channel c.
+    // Maps channel c of a writer with the other convention to the model's channel.
     const auto from = [Q, J, half](std::size_t g) {
       const std::size_t c = g % Q;
       if (c >= 2 * J) return g;
       return g - c + (half ? c / 2 + (c % 2) * J : (c < J ? 2 * c : 2 * (c - J) + 1));
     };
-    // Rotated ones are made of what is right as the model has it.
+    // If the operands are dumped, a rotated value follows from operands that are right in the
+    // model's order, so the fault is not the convention.
     const std::vector<std::string> operands = q_.operands();
     if (n != "q" && n != "k" &&
         std::any_of(operands.begin(), operands.end(),
@@ -251,7 +253,7 @@ class Attention {
     if (right_if_declared(q_, places)) consider_places(q_, search_, std::move(candidate), from);
   }
 
-  /// Whether the value is right with its elements in other places.
+  /// Returns whether the value is right after moving element from(g) to g.
   template <class From>
   bool moved_alike(From&& from) const {
     for (int chip = 0; chip < q_.chips(); ++chip)
@@ -260,7 +262,7 @@ class Attention {
     return true;
   }
 
-  /// Each head holds what belongs to another one.
+  /// Heads in another order.
   void heads() {
     const std::size_t d = q_.layout().letters().find_first_of("HK");
     if (d == std::string::npos || q_.shape()[d] == 1) return;
@@ -274,7 +276,7 @@ class Attention {
     std::vector<std::size_t> held;
     for (std::size_t h = 0; h < count; ++h) {
       std::optional<std::size_t> found;
-      // Its own first: heads may be equal.
+      // Tries the head's own place first: heads may be equal.
       for (std::size_t k = 0; k < count && !found; ++k) {
         const std::size_t other = (h + k) % count;
         const bool all = std::all_of(of[h].begin(), of[h].end(), [&](const auto& e) {
@@ -287,7 +289,7 @@ class Attention {
       if (!found) return;
       held.push_back(*found);
     }
-    // A head that is there twice is another chip's, or read of another kv head.
+    // A head that occurs twice belongs to another chip, or was read from another kv head.
     if (std::set<std::size_t>(held.begin(), held.end()).size() != count) return;
     const bool declared = q_.layout().dims()[d].letter == 'H' && right_in(held);
     consider_places(q_, search_,
@@ -303,11 +305,11 @@ class Attention {
                     });
   }
 
-  /// Whether all that has to do with heads is right in this order, of kv heads, too, where each
+  /// Returns whether every value with heads is right in this order; it includes kv heads if each
   /// query head has its own.
   bool right_in(const std::vector<std::size_t>& held) const {
     if (q_.raw()) return false;
-    // An operand with heads is right as the model has them.
+    // A dumped operand with heads is right in the model's order, so the order is not the writer's.
     for (const std::string& operand : q_.operands())
       if (q_.replay().dumped(operand) &&
           value_row(q_.replay().place_of(operand).name)->dims.find('H') != std::string_view::npos)

@@ -1,4 +1,4 @@
-// Which block of the right value a chip holds, and the order of the pieces within it.
+// Faults of which block of the right value a chip holds, and of the order of pieces within it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +13,7 @@
 namespace shardproof::diagnosis {
 namespace {
 
-/// The right value, but from another place: of another chip's shard, as declared.
+/// Predicts that each chip holds the right shard of another chip, as declared.
 Prediction from_chip(const Question& q, std::vector<int> source) {
   return [&q, source = std::move(source)](int chip, std::size_t local) {
     return q.expected_at(q.global(source[static_cast<std::size_t>(chip)], local));
@@ -27,7 +27,7 @@ Prediction from_place(const Question& q, Place place) {
   };
 }
 
-/// The axes in another order, or others of the same sizes.
+/// Cuts over the same axes in another order, or over other axes of the same sizes.
 class OtherLayouts {
  public:
   OtherLayouts(const Question& q, Search& search) : q_(q), search_(search), axes_(q.rank()) {
@@ -65,7 +65,7 @@ class OtherLayouts {
       note(axes_[d], declared);
       note(declared, axes_[d]);
     }
-    // All of them are taken, or another dim's would be refused on the way.
+    // First removes all axes: otherwise axes still held by another dim would be rejected.
     for (std::size_t d = 0; d < q_.rank(); ++d) held = held.with_axes(d, Axes());
     for (std::size_t d = 0; d < q_.rank(); ++d) held = held.with_axes(d, axes_[d]);
     if (changed.empty()) return;
@@ -90,7 +90,7 @@ class OtherLayouts {
   std::vector<Axes> axes_;
 };
 
-/// Blocks of a dim whose axes are in the layout: each chip has one.
+/// Reorders the blocks of a dim cut over the layout's axes; each chip has one block.
 void try_rings_of_blocks(const Question& q, Search& search) {
   for (const Axes& list : q.lists()) {
     const int n = q.torus().size(list);
@@ -114,8 +114,8 @@ void try_rings_of_blocks(const Question& q, Search& search) {
   }
 }
 
-/// Of n chunks of a dim, which one each of them holds, on all wrong chips; empty where one holds
-/// none, or each its own.
+/// Returns, for each of n chunks of a dim, which chunk it holds on all wrong chips; empty if some
+/// chunk holds none, or if each holds its own.
 std::vector<int> chunks_held(const Question& q, std::size_t d, int n) {
   const std::int64_t length = q.local_shape()[d] / n;
   std::vector<std::vector<bool>> possible(static_cast<std::size_t>(n),
@@ -142,14 +142,14 @@ std::vector<int> chunks_held(const Question& q, std::size_t d, int n) {
     const auto& of = possible[static_cast<std::size_t>(p)];
     const auto found = std::find(of.begin(), of.end(), true);
     if (found == of.end()) return {};
-    // Its own where it may be: chunks may be equal.
+    // Prefers the chunk's own index: chunks may be equal.
     held.push_back(of[static_cast<std::size_t>(p)] ? p : static_cast<int>(found - of.begin()));
     moved = moved || held.back() != p;
   }
   return moved ? held : std::vector<int>();
 }
 
-/// Whether the operands are cut over these axes in this order, as the dump declares them.
+/// Returns whether the dump declares operands that are cut over these axes in this order.
 Site site_of_cut(const Question& q, char letter, const Axes& axes) {
   Site site = Site::unknown;
   for (const std::string& operand : q.operands())
@@ -160,11 +160,12 @@ Site site_of_cut(const Question& q, char letter, const Axes& axes) {
   return site;
 }
 
-/// Chunks are put together as if they were cut over `by`, and are cut over `cut`.
+/// Describes chunks cut over `cut` that are gathered as if they were cut over `by`.
 std::string gathered_words(const Question& q, char letter, const Axes& by, const Axes& cut) {
   std::string words = fmt::format("{0} is gathered as {0}_{1}; right is {0}_{2}", letter,
                                   by.to_string(), cut.to_string());
-  // Of axes of one size the two orders are each other's inverse, and the same.
+  // If the two orders are each other's inverse, as for axes of equal size, they are
+  // indistinguishable.
   bool inverse = true;
   for (int p = 0; p < q.torus().size(by); ++p)
     inverse = inverse && q.torus().block(with_block(q.torus(), 0, by, p), cut) ==
@@ -173,12 +174,13 @@ std::string gathered_words(const Question& q, char letter, const Axes& by, const
   return words;
 }
 
-/// Chunks of a dim that was gathered: each chip has all.
+/// Reorders the chunks of a gathered dim, all of which each chip holds.
 void try_gathered_chunks(const Question& q, Search& search) {
   for (std::size_t d = 0; d < q.rank(); ++d)
     for (const Axes& list : q.lists()) {
       const int n = q.torus().size(list);
-      // What chips have of it may come from chips that differ in what they have of other dims.
+      // `list` may share axes with the cuts of other dims: chunks may come from chips that hold
+      // other blocks of those dims.
       if (list.has_any(q.layout().dims()[d].axes) || q.local_shape()[d] % n != 0) continue;
       const std::int64_t length = q.local_shape()[d] / n;
       const auto chunk = [&](std::string_view fault, const std::string& detail, int parameters,
@@ -217,7 +219,7 @@ void try_gathered_chunks(const Question& q, Search& search) {
       if (dim != 'L' && dim != 'M' && list == list.sorted())
         if (const std::vector<int> held = chunks_held(q, d, n); !held.empty()) {
           const bool moved = is_permutation(held);
-          // Single heads in any order are an order of heads.
+          // A permutation of single heads is left to the order of heads.
           if (moved && (dim == 'H' || dim == 'K') && length == 1) continue;
           chunk(moved ? "chunks in another order" : "another chip's block",
                 fmt::format("{}{}", where, fmt::join(held, ",")), list.size() * 100 + n + 1,
@@ -239,14 +241,14 @@ void try_gathered_chunks(const Question& q, Search& search) {
     }
 }
 
-/// A dim that is dealt to the chips in turn, in place of cut into blocks.
+/// A dim dealt to the chips round-robin instead of cut into blocks.
 void try_round_robin(const Question& q, Search& search) {
   for (std::size_t d = 0; d < q.rank(); ++d) {
     const char letter = q.layout().dims()[d].letter;
-    if (letter == 'H' || letter == 'K') continue;  // orders of heads
+    if (letter == 'H' || letter == 'K') continue;  // left to the order of heads
     const Axes axes = significant(q.layout().dims()[d].axes, q.torus());
     for (const Axes& list : q.lists()) {
-      // Of a whole value by any axes.
+      // A whole value may have been cut over any axes.
       if (q.whole() ? list != list.sorted() : list != axes) continue;
       const std::int64_t n = q.torus().size(list), extent = q.shape()[d];
       const std::int64_t length = (extent + n - 1) / n;
@@ -264,7 +266,7 @@ void try_round_robin(const Question& q, Search& search) {
                for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
                const std::int64_t owner = i[d] / length, place = i[d] % length;
                i[d] = (place / piece * n + owner) * piece + place % piece;
-               // Behind the last one there is padding.
+               // Padding follows the last element.
                if (i[d] >= extent) return bounds::Evaluated{0.0, bounds::kInfinity, 0.0};
                return q.expected_at(q.flat(i));
              }});
@@ -273,7 +275,7 @@ void try_round_robin(const Question& q, Search& search) {
   }
 }
 
-/// All chips of a group hold the block of one of them; or a chip that of whichever fits.
+/// All chips of a group hold the block of one; or each wrong chip any block that fits.
 void try_other_chips(const Question& q, Search& search) {
   const Axes used = q.layout().used();
   for (const Axes& set : q.sets()) {
@@ -326,7 +328,7 @@ void try_other_chips(const Question& q, Search& search) {
                    .at = from_chip(q, std::move(source))});
 }
 
-/// The pieces of an all_to_all that was to cut dim `a` over `list` and to put dim `b` together.
+/// The pieces of an all_to_all that should have cut dim `a` over `list` and concatenated dim `b`.
 void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_t b,
                     const Axes& list) {
   const int n = q.torus().size(list);
@@ -350,7 +352,7 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
              for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
              return q.flat(i);
            });
-  // Both dims are cut: of what a chip has of dim b each sends a piece, with all of dim a.
+  // Both dims are cut: each chip sends a piece of its part of dim b, with all of dim a.
   if (q.local_shape()[b] % (static_cast<std::int64_t>(n) * n) == 0)
     consider(
         fmt::format("{} is cut and {} put together", dims[b].letter, dims[a].letter), 1,
@@ -369,7 +371,7 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
           for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
           return q.flat(i);
         });
-  // The pieces as they arrive are a dim of their own, which belongs before dim b.
+  // The received pieces form a dim of their own, which belongs before dim b.
   for (std::size_t before = 0; before <= q.rank(); ++before) {
     if (before == b) continue;
     consider(before < q.rank() ? fmt::format("the pieces are put together before {}, not {}",

@@ -1,4 +1,4 @@
-// Which slot of a cache holds what.
+// Faults of the contents of cache slots.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// What a slot of a row may hold: a vector of some tensor, or zeros.
+/// A candidate for the contents of a row's slot: a vector of some tensor, or zeros.
 struct Source {
   std::string words;
   std::shared_ptr<const bounds::Carried> tensor;  ///< null: zeros
-  std::size_t begin = 0;                          ///< of the vector
+  std::size_t begin = 0;                          ///< first element of the vector
   bool unrotated = false;
 };
 
-/// What is right, as far as something is said of it.
+/// Returns the right value, with unknown numbers where elements are not judged.
 std::shared_ptr<const bounds::Carried> opened(const Question& q) {
   bounds::Carried right = q.expected();
   for (std::size_t i = 0; i < right.size(); ++i) right.set(i, q.expected_at(i));
@@ -38,9 +38,9 @@ class Caches {
         cells_(B_ * M_) {}
 
   void run() {
-    // Slots that are dealt to chips in another order are all there.
+    // Slots dealt to the chips in another order are already explained.
     if (search_.explained_everywhere()) return;
-    // Chips that have the right slots say nothing of those that have not.
+    // Skips right chips: they say nothing about the slots of wrong ones.
     for (int chip = 0; chip < q_.chips(); ++chip)
       for (std::size_t i = 0; !q_.right(chip) && i < q_.elements(); ++i)
         cells_[q_.global(chip, i) / width_].emplace_back(chip, i);
@@ -97,7 +97,7 @@ class Caches {
     const auto one = [&](std::string words, std::shared_ptr<const bounds::Carried> tensor,
                          std::size_t begin, bool unrotated = false) {
       if (found || (tensor != nullptr && begin + width_ > tensor->size())) return;
-      // What stands in padding comes from nowhere.
+      // Padding is never a source.
       if (tensor != nullptr && open({tensor->center[begin], tensor->radius[begin], 0.0})) return;
       Source s{std::move(words), std::move(tensor), begin, unrotated};
       if (holds(b * M_ + m, s)) found = std::move(s);
@@ -113,14 +113,14 @@ class Caches {
                          bool unrotated = false) {
       const bool cache = name.ends_with("_cache");
       std::string id = checkpoint_id(pass.name, layer, name);
-      // A cache that is made later is so far that of the pass before.
+      // A cache that this pass has yet to append to still equals that of the preceding pass.
       if (cache && !q_.source(id) && !pass.previous.empty())
         id = checkpoint_id(pass.previous, layer, name);
       const auto tensor = value(id);
       if (tensor == nullptr) return;
       const std::size_t M = at(tensor->shape[1]);
       if (cache && m >= M) return;
-      // The slot of the row's first token: those of its prefix are elsewhere.
+      // Slot of the row's first token; tokens of its prefix are in another cache.
       const std::int64_t start = q_.replay().position(pass, b, 0) - pass.prefix.length;
       if (cache) return one(words + id, tensor, (b * M + m) * width_);
       const auto token = static_cast<std::int64_t>(m) - start;
@@ -147,7 +147,7 @@ class Caches {
   const Question& q_;
   Search& search_;
   std::size_t B_, M_, width_;
-  std::vector<std::vector<std::pair<int, std::size_t>>> cells_;  // their elements
+  std::vector<std::vector<std::pair<int, std::size_t>>> cells_;  // elements of each slot
   std::shared_ptr<const bounds::Carried> expected_ = opened(q_);
   std::map<std::string, std::shared_ptr<const bounds::Carried>> values_;
 };

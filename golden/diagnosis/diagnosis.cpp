@@ -8,7 +8,7 @@
 namespace shardproof::diagnosis {
 namespace {
 
-/// Whether a fault has to do with chips, so that of a whole tensor every cut is tried.
+/// Tries the families that depend on chips; for a whole tensor they are tried under every cut.
 void try_of_chips(const Question& question, Search& search) {
   try_blocks(question, search);
   try_sums(question, search);
@@ -27,7 +27,7 @@ void try_as_given(const Question& question, Search& search) {
   try_rounding(question, search);
 }
 
-/// What explains the value must be true of others of its name, too, or is of this place alone.
+/// Tries the explanations at other values of the same name, which confirm or refute them.
 void hold_against(bounds::Replay& replay, const std::vector<Wrong>& others, Search& search) {
   const std::vector<std::string> names = search.names();
   if (names.empty()) return;
@@ -43,9 +43,8 @@ void hold_against(bounds::Replay& replay, const std::vector<Wrong>& others, Sear
 }  // namespace
 
 const std::vector<std::string>& faults() {
-  // In the order in which those that explain a value are listed: what was not made at all, what
-  // only moves blocks, then
-  // what changes sums, operands, functions, and at last what rounds.
+  // In the order in which explanations of a value are listed: never computed, blocks moved, then
+  // sums, operands and functions changed, and last roundings.
   static const std::vector<std::string> kinds{"never written",
                                               "convention",
                                               "axes in another order",
@@ -78,7 +77,7 @@ std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong,
   const Question question(replay, wrong);
   if (question.right()) return {};
   Search search(question);
-  // What is not there at all equals whatever else is not.
+  // A value that was never written equals any other that was not.
   try_never_written(question, search);
   if (search.explained()) return search.ranked();
   try_as_given(question, search);

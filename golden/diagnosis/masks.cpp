@@ -1,4 +1,4 @@
-// Which keys a query sees.
+// Faults of masks: the keys that a query sees.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Masks {
   void run() {
     const std::string& n = q_.name();
     if (n != "score" && n != "max" && n != "exp" && n != "denom" && n != "attn") return;
-    // The positions are those of ALiBi, too.
+    // With ALiBi, moving the positions would also move the biases.
     if (q_.name() == "score" && q_.config().rope == Rope::alibi) return;
     const std::int64_t M = pass_.prefix.length + pass_.cached + pass_.L;
     const auto mask = [&](std::string detail, int parameters, auto&& start) {
@@ -63,8 +63,8 @@ class Masks {
     return at(q_.replay().position(pass_, b, l));
   }
 
-  /// Whether the dump's exponentials are 0 where a query sees no key, and not all 0 where it sees
-  /// one that it should not.
+  /// Returns whether the dump's exponentials agree with a mask: 0 where a query sees no key, and
+  /// not all 0 where it sees a key that it should not.
   template <class Sees>
   bool exponentials_agree(Sees&& sees) const {
     if (q_.name() == "exp" || !q_.replay().dumped(id("exp"))) return true;
@@ -84,7 +84,7 @@ class Masks {
     return !more || there;
   }
 
-  /// The value with its element of key m at query (b, l) made of f(b, l, m, element).
+  /// Returns the expected value after f(b, l, m, i, value) for element i, key m of query (b, l).
   template <class F>
   bounds::Carried each_key(F&& f) const {
     bounds::Carried y = q_.expected();
@@ -100,7 +100,8 @@ class Masks {
                       .at = q_.logical(std::move(y))});
   }
 
-  /// A pass from position 0 on, whose first query then sees no key, or its own all the same.
+  /// Hides each query's own key in a pass from position 0. The first query then sees no key, or
+  /// with `but_the_first` still its own.
   void own_key_masked(bool but_the_first) {
     if (q_.name() != "score" && q_.name() != "exp") return;
     if (std::none_of(pass_.rows.begin(), pass_.rows.end(),
@@ -126,7 +127,7 @@ class Masks {
       return m == own_key(b, l);
     };
     if (!exponentials_agree(sees)) return;
-    // Its score is the largest then.
+    // The own score is then the maximum, so its exponential is 1.
     const bool one = q_.name() == "exp" && !q_.replay().dumped(id("max"));
     mask_of("a query sees its own key alone", 4,
             each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
@@ -135,8 +136,8 @@ class Masks {
             }));
   }
 
-  /// A cache that is read before the pass's own tokens are in it, so that their slots hold zeros.
-  /// Nothing else than a mask, unless the exponentials are there.
+  /// Reads a cache before the pass's own tokens are appended: their slots hold zeros. Without
+  /// exponentials that contradict it, a mask explains the same numbers.
   void before_append() {
     if (q_.name() != "score" && q_.name() != "attn") return;
     const auto sees_old = [&](std::size_t b, std::size_t, std::size_t m) {

@@ -1,4 +1,4 @@
-// What holds one number where a value should be.
+// Faults that leave one number where a value should be.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace shardproof::diagnosis {
 namespace {
 
-using Box = std::vector<std::set<std::int64_t>>;  // of each dim some local indices
+using Box = std::vector<std::set<std::int64_t>>;  // per dim, a set of local indices
 
 class NeverWritten {
  public:
@@ -34,7 +34,7 @@ class NeverWritten {
     return true;
   }
 
-  /// Every wrong element holds the same; at least two do.
+  /// Requires that all wrong elements hold the same number, and that there are at least two.
   bool one_number() {
     for (int chip = 0; chip < q_.chips(); ++chip)
       for (std::size_t i = 0; i < q_.elements() && !q_.right(chip); ++i) {
@@ -50,7 +50,8 @@ class NeverWritten {
     return q_.fits(chip, i, q_.expected_at(q_.global(chip, i)), std::nullopt);
   }
 
-  /// On all wrong chips all of some indices of each dim hold it, but for what it leaves right.
+  /// Requires that the wrong elements are a box of indices on all wrong chips, except where the
+  /// number happens to be right.
   bool one_box() {
     box_.resize(q_.rank());
     for (const auto& [chip, i] : wrong_)
@@ -63,7 +64,7 @@ class NeverWritten {
            whole_blocks();
   }
 
-  /// Slots are a matter of masks and of caches, and rows of a lookup that are zeros one of sums.
+  /// Leaves partly written slots to masks and caches, and zero rows of a lookup to sums.
   bool whole_blocks() const {
     if (q_.name() == "embed" || value_row(q_.name())->cache) return all_wrong();
     for (std::size_t d = 0; d < q_.rank(); ++d)
@@ -77,7 +78,7 @@ class NeverWritten {
   }
   bool complete(std::size_t d) const { return std::ssize(box_[d]) == q_.local_shape()[d]; }
 
-  /// Zeros are; another number is where it should not be the same anyway.
+  /// Zeros are evidence; another number only if the right values there differ.
   bool telling() const {
     const auto expected = [&](const auto& e) {
       return q_.expected_at(q_.global(e.first, e.second)).center;

@@ -1,4 +1,4 @@
-// Norms: statistics of a part of the row, gains and constants.
+// Faults of norms: statistics of a part of the row, gains and constants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
   const double c = x_->center[global] - s.mu.center;
   const double r = x_->radius[global] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
   const bounds::NormScale scale = bounds::norm_scale(s.ss.center, s.extent, eps, d.operations);
-  // The statistic is a value of its own, also where sums are exact.
+  // The statistic is materialized, also where sums are exact.
   const double kept = std::max(bounds::unit_of(d.sums), bounds::unit_of(d.unstored()));
   const double inside = 0.5 * (s.ss.radius + kept * s.ss.center) / (s.ss.center + s.extent * eps);
   const std::size_t e = global % E_;
@@ -73,14 +73,14 @@ bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
 
 namespace {
 
-/// Each chip's statistics are of the channels whose block over `set` is its own, channels being cut
-/// over `list`.
+/// Each chip takes its statistics from the channels whose block over `set` is its own; channels are
+/// cut over `list`.
 void try_local(const Question& q, Search& search, const Axes& list, const Axes& set) {
   const Torus& torus = q.torus();
   const auto E = static_cast<std::size_t>(q.config().E);
   const Axes over = list.without(list.without(set));
   const auto length = E / static_cast<std::size_t>(torus.size(list));
-  // A norm that was gathered has each block by the statistics of the chip that made it.
+  // In a gathered norm each block has the statistics of the chip that computed it.
   for (const bool gathered : {false, true})
     for (const bool divided_by_part : {true, false}) {
       const double extent = static_cast<double>(E) / (divided_by_part ? torus.size(over) : 1);

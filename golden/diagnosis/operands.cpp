@@ -1,4 +1,4 @@
-// Other matrices, other layers' and passes' values, other functions of them.
+// Faults of operands: other matrices, values of other layers and passes, other functions of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ void try_other_matrices(const Question& q, Search& search, const Contraction& c)
                           static_cast<int>(std::abs(layer - q.place().layer)),
             .at = {}};
         consider_sum(q, search, candidate, other);
-        // With what belongs to it.
+        // Also swaps the scales and biases that belong to the other weight.
         bool more = false;
         if (!c.scales.empty())
           if (const WeightRow* const s = scale_of(q.config(), row.name))
@@ -105,7 +105,7 @@ void try_other_matrices(const Question& q, Search& search, const Contraction& c)
   }
 }
 
-/// The values of the dump that this one may come from and that have the shape of `like`.
+/// Returns the values of the dump that this one may come from and that have the shape `like`.
 std::vector<std::string> sources_like(const Question& q, const Shape& like) {
   std::vector<std::string> ids;
   for (const PassPlan& pass : q.replay().passes())

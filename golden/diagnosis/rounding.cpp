@@ -1,4 +1,4 @@
-// What is rounded to bf16, or not.
+// Missing and extra roundings to bf16.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using bounds::Format;
 
-/// A number as bf16: the one it is rounded to where its bounds leave but one.
+/// Returns a number rounded to bf16; exact if its bounds round to a single value.
 bounds::Evaluated rounded(const bounds::Evaluated& v) {
   const bounds::Interval to = bounds::values(bounds::around(v.center, v.radius), Format::bf16);
   return {0.5 * (to.low + to.high), 0.5 * (to.high - to.low), 0.0};
@@ -34,7 +34,7 @@ class Rounding {
 
   void run() {
     const Format own = q_.format();
-    // Summands are rounded each for itself.
+    // Partial sums are rounded separately.
     if (own != Format::bf16 && q_.summed().empty())
       of_result(Format::bf16, "the result is rounded to bf16", 5);
     if (own == Format::f64 && q_.summed().empty())
@@ -64,7 +64,7 @@ class Rounding {
                                q_.logical([&q = q_](std::size_t g) { return q.expected_at(g); }),
                                format));
     if (format != Format::bf16) return;
-    // And so is each operation before.
+    // Then also rounds every operation before the result.
     bounds::Declared by = q_.declared();
     by.sums = Format::bf16;
     of_arithmetic("sums are kept as bf16", 20, by);
@@ -80,7 +80,7 @@ class Rounding {
                     {.declared = by});
   }
 
-  /// With the result rounded, too, or not.
+  /// Tries a prediction with and without a rounded result.
   void both(const std::string& detail, int parameters, const Prediction& at) {
     search_.consider(candidate(detail, parameters, at));
     if (q_.format() != Format::bf16 && q_.summed().empty())
@@ -121,7 +121,7 @@ class Rounding {
       }
   }
 
-  /// With the contracted dim of the first term cut over `list` and that of the last over `last`.
+  /// Cuts the contracted dim of the first term over `list` and that of the last over `last`.
   void of_summands(const Contraction& c, const Axes& list, const Axes& last) {
     std::vector<std::vector<int>> blocks;
     for (const Contraction::Term& t : c.terms)
@@ -172,7 +172,7 @@ class Rounding {
     }
     of_change("the operands are rounded to bf16", ids.size() > 1 ? 3 : 0, all);
     if (q_.name() != "attn") return;
-    // The weights of the mean, rounded once they are divided.
+    // The weights of the mean, rounded after the division.
     const bounds::Carried& e = q_.value(ids[0]);
     const bounds::Carried& Z = q_.value(ids[1]);
     bounds::Carried weights = e, one(Z.shape);

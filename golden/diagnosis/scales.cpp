@@ -1,4 +1,4 @@
-// Constants and gains that scale: once too few, once too often, or in another base.
+// Faults of constant scales and gains: missing, doubled, or in another base.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,7 +113,7 @@ class Scales {
     change("local statistics",
            model.norm == Norm::layernorm ? "the mean is subtracted" : "the mean is not subtracted",
            5, {.weights = q_.weights_with({}, model)});
-    // Not the root of the mean but of the sum.
+    // The root of the sum in place of the root of the mean.
     const double extent = std::sqrt(static_cast<double>(q_.config().E));
     if (q_.weight(bias) == nullptr) {
       model = q_.config();
@@ -128,7 +128,7 @@ class Scales {
     }
   }
 
-  /// A dumped norm with its gain put back.
+  /// Returns a dumped norm with its gain put back.
   bounds::Carried with_gain(const std::string& norm) const {
     const bounds::Replay::Place place = q_.replay().place_of(norm);
     const Tensor& g = *q_.weight(shardproof::weight_id(place.layer, place.name));
@@ -143,7 +143,7 @@ class Scales {
     return with;
   }
 
-  /// Whether every norm of the pass is right with its gain put back: all are folded, or none.
+  /// Returns whether all norms of the pass are right with gain: writers fold all or none.
   bool all_folded() const {
     for (std::int64_t layer = 0; layer < q_.config().layers; ++layer)
       for (const char* name : {"norm", "norm2", "final_norm"}) {
@@ -159,7 +159,7 @@ class Scales {
     return true;
   }
 
-  /// Whether what is made of the norm follows if the gain is put back.
+  /// Returns whether the values that follow from the norm are right with the gain put back.
   bool folded() const {
     if (!q_.replay().dumped(q_.id()) || !all_folded()) return false;
     const bounds::Carried with = with_gain(q_.id());
@@ -205,7 +205,7 @@ class Scales {
            .at = q_.logical(
                [&q = q_, o = std::make_shared<const Contraction>(std::move(other))](std::size_t g) {
                  const bounds::Evaluated v = o->at(g, q.declared());
-                 // A bias times a constant rounds, too.
+                 // Scaling a bias rounds, too.
                  return bounds::Evaluated{v.center,
                                           v.radius + 0x1p-50 * std::abs(v.center) +
                                               2 * q.declared().operations.unit * std::abs(v.center),
@@ -226,7 +226,7 @@ class Scales {
 
   const char* other_base() const { return base2_ ? "e" : "2"; }
 
-  /// Whether the dump's scores are in units of the other base than the model's.
+  /// Returns whether the dump's scores are in units of the base that the model does not use.
   bool scores_of_other_base() const {
     return q_.replay().dumped(id("score")) &&
            holds(q_, id("score"),
@@ -235,7 +235,7 @@ class Scales {
 
   void score() {
     const double root = std::sqrt(static_cast<double>(q_.config().Q));
-    // In the other base if the exponentials are right all the same.
+    // A convention only if the exponentials are right in those units.
     if (follows_in_other_units())
       times("convention", fmt::format("declare score_base={}", other_base()), 0, to_other_base_);
     if (base2_)
@@ -253,7 +253,7 @@ class Scales {
       change("addend not added once", "the ALiBi term is subtracted", 3,
              {.weights = q_.weights_with(
                   {{"alibi_slopes", changed(slopes, [](float v) { return -v; })}})});
-      // The scale is of the product alone.
+      // The scale applies to the product alone, not to the ALiBi term.
       const auto of_product = [&](std::string_view fault, double factor) {
         const std::string operand = q_.operands()[0];
         change(fault, "1/sqrt(Q)", 0,
@@ -262,15 +262,17 @@ class Scales {
       if (!base2_) of_product("scale missing", root);
       of_product("scale doubled", 1 / root);
     }
-    if (!base2_) times("scale missing", "1/sqrt(Q)", 0, root);  // else what wq lacks shows in q
+    if (!base2_)
+      times("scale missing", "1/sqrt(Q)", 0,
+            root);  // in base 2 wq has the scale, and its absence shows in q
     times("scale doubled", "1/sqrt(Q)", 0, 1 / root);
     if (base2_) return;
     times("scale doubled", "1/sqrt(E) in place of 1/sqrt(Q)", 9,
           root / std::sqrt(static_cast<double>(q_.config().E)));
   }
 
-  /// Whether the first that is there of what is made of the scores is right with them, and their
-  /// maxima, in the other units.
+  /// Returns whether the first dumped value of exp, denom, attn follows from the scores and maxima
+  /// in the other units.
   bool follows_in_other_units() const {
     if (!q_.replay().dumped(id("score"))) return false;
     const auto& by = q_.declared();
@@ -340,7 +342,7 @@ class Scales {
          [&](std::size_t) { return c->scales[0]; });
   }
 
-  /// Divided by the number of chips, as by a mean in place of a sum.
+  /// Divides by the number of chips, as a mean in place of a sum does.
   void sums_as_means() {
     for (const Axes& set : q_.sets()) {
       const int n = q_.torus().size(set);
@@ -353,13 +355,13 @@ class Scales {
     }
   }
 
-  /// From units of the other base to the model's.
+  /// Factor from units of the other base to the model's.
   double back() const { return 1 / to_other_base_; }
 
   const Question& q_;
   Search& search_;
   bool base2_;
-  double to_other_base_;  // what its units are multiplied by
+  double to_other_base_;  // factor from the model's units to those of the other base
 };
 
 }  // namespace

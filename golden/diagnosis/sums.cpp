@@ -1,4 +1,4 @@
-// How often each summand of a contraction is counted, and over which chips it is summed.
+// Faults of the multiplicity of partial sums, and of the chips that they are summed over.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,21 +14,21 @@
 namespace shardproof::diagnosis {
 namespace {
 
-/// A contraction whose terms are cut over axes, each or only one of them.
+/// A contraction whose terms are cut over axes: all of them, or only one.
 struct Cut {
   struct Part {
     char letter = 0;
-    Axes axes;               ///< none: the term is not cut
-    std::vector<int> block;  ///< of each contracted index
+    Axes axes;               ///< empty: the term is not cut
+    std::vector<int> block;  ///< per contracted index
   };
-  std::vector<Part> parts;  ///< of each term
+  std::vector<Part> parts;  ///< per term
   Site site = Site::unknown;
 
   bool whole() const {
     return std::none_of(parts.begin(), parts.end(), [](const Part& p) { return p.axes.empty(); });
   }
   Axes axes() const { return parts[0].axes.empty() ? parts.back().axes : parts[0].axes; }
-  /// "E_xy", "H_yz, F_zy".
+  /// Returns "E_xy" or "H_yz, F_zy".
   std::string to_string() const {
     std::string text;
     for (const Part& p : parts)
@@ -46,7 +46,7 @@ class Sums {
   void run() {
     const std::vector<std::shared_ptr<const Cut>> cuts = all_cuts();
     for (const auto& cut : cuts) {
-      // Where the layouts leave no room for it, only if nothing else is known.
+      // Cuts that the layouts leave no room for are tried only if nothing else explains the value.
       if (cut->site == Site::none && search_.explained_everywhere()) break;
       try_counts(cut);
       if (!q_.whole()) try_other_axes(cut);
@@ -58,7 +58,7 @@ class Sums {
   }
 
  private:
-  /// How often block r is counted on a chip, both by their indices over some axes; 0 to n.
+  /// Returns how often block r counts on a chip, 0 to n; both are indices over some axes.
   using Count = std::function<int(int own, int r)>;
 
   std::vector<std::shared_ptr<const Cut>> all_cuts() const {
@@ -96,7 +96,7 @@ class Sums {
     return cuts;
   }
 
-  /// Where an operand is cut over more axes than these, it may have been gathered before.
+  /// An operand that is cut over more axes than these may have been gathered before.
   Site site_of(const std::vector<Cut::Part>& parts) const {
     Site site = Site::declared;
     for (std::size_t t = 0; t < parts.size(); ++t)
@@ -127,7 +127,7 @@ class Sums {
     return all;
   }
 
-  /// Made once a chip: predictions ask chip by chip.
+  /// Computes the counts once per chip: predictions are evaluated chip by chip.
   Prediction predicted(std::shared_ptr<const Cut> cut,
                        std::function<Contraction::Counts(int)> of) const {
     struct Last {
@@ -157,7 +157,7 @@ class Sums {
   void try_counts(const std::shared_ptr<const Cut>& cut) {
     for (const Axes& set : q_.sets()) {
       if (!cut->axes().has_all(set)) continue;
-      // Blocks over a part of the axes, in the order of the cut.
+      // Blocks over a subset of the axes, in the order of the cut.
       const Axes over = cut->axes().without(cut->axes().without(set));
       const int n = q_.torus().size(over);
       const std::string along = words_of(over);
@@ -167,7 +167,7 @@ class Sums {
                  [](int own, int r) { return own == r ? 1 : 0; });
       for (int k = 0; k < n; ++k) {
         const std::string which = fmt::format("block {} of {} over {}", k, n, along);
-        // If all chips of two hold it, the other one's was left out.
+        // If both chips hold the same one of two blocks, the other block was left out.
         if (n > 2 || q_.whole())
           consider(cut, over, "reduction missing", "holds the summand of " + which, 100 + k,
                    [k](int, int r) { return r == k ? 1 : 0; });
@@ -188,7 +188,7 @@ class Sums {
                    fmt::format("over {}: each chip holds {}", along, from), 50 + k,
                    [k, n](int own, int r) { return r == (own + k) % n ? 1 : 0; });
       }
-      // All terms, or it is a term that is not added once.
+      // Only if all terms are cut; otherwise a term is not added once, which is another fault.
       if (cut->whole())
         consider(cut, over, "reduction twice",
                  fmt::format("summed over {} once more, but biases are not", along), 1,
@@ -196,14 +196,14 @@ class Sums {
     }
   }
 
-  /// Summed, or summed and scattered, over other axes than those that the summands lie along.
+  /// Sums, or reduce_scatters, over axes other than those that the partial sums lie along.
   void try_other_axes(const std::shared_ptr<const Cut>& cut) {
     const Axes right = cut->axes();
     const int n = q_.torus().size(right);
     const auto whole = std::make_shared<const Contraction>(*sum_);
     for (const Axes& over : q_.lists()) {
       if (over.sorted() == right.sorted()) continue;
-      // More copies of the same sum: it is summed twice.
+      // Summing extra replicas of the same sum is "reduction twice".
       if (over.has_all(right) && !over.without(right).has_any(q_.layout().used())) continue;
       const auto piece = [&](std::string detail, int parameters, auto&& element) {
         search_.consider(
@@ -232,7 +232,7 @@ class Sums {
         piece("summed over", 0,
               [&q = q_](int, int other, std::size_t local) { return q.global(other, local); });
       for (std::size_t d = 0; d < q_.rank(); ++d) {
-        // Before it was scattered dim d lacked these axes.
+        // Axes that the reduce_scatter added to dim d.
         const Axes scattered =
             last_axes(significant(q_.layout().dims()[d].axes, q_.torus()), right);
         if (scattered.empty()) continue;
@@ -243,7 +243,7 @@ class Sums {
                   return q.global(with_block(q.torus(), other, scattered, own), local);
                 });
         if (q_.torus().size(over) != n) continue;
-        // The piece is that of the other axes.
+        // The chip's piece is chosen by its index over the wrong axes.
         piece("summed and scattered over", 2,
               [&q = q_, scattered, over](int chip, int other, std::size_t local) {
                 const int own = q.torus().block(chip, over);
@@ -253,7 +253,7 @@ class Sums {
     }
   }
 
-  /// The last of a dim's axes if they are these, in any order; else none.
+  /// Returns the last of a dim's axes if they are `these` in any order; otherwise none.
   static Axes last_axes(const Axes& of, const Axes& these) {
     Axes last = of;
     while (last.size() > these.size()) last = last.without(Axes().with(*last.begin()));
@@ -271,7 +271,7 @@ class Sums {
       Contraction::Counts counts =
           this->counts(*cut, cut->axes(), chip, [](int, int) { return 1; });
       if (!q_.right(chip)) {
-        // As many equations again, so that what fits says something.
+        // Twice as many equations as unknowns, so that a fit is evidence.
         const std::vector<std::size_t> judged = q_.judged(chip);
         if (judged.size() < 2 * unknowns) return;
         const std::size_t samples = std::min(judged.size(), 4 * unknowns);
@@ -280,7 +280,7 @@ class Sums {
         for (std::size_t s = 0; s < samples; ++s) {
           const std::size_t local = judged[s * judged.size() / samples], g = q_.global(chip, local);
           const double scale = sum_->scales.empty() ? 1.0 : sum_->scales[g % sum_->columns];
-          // What is not cut is as it must be: only differences are fitted.
+          // Fits only differences: terms that are not cut are right.
           right.push_back((q_.shard(chip)[local] - q_.expected().center[g]) / scale);
           rows.emplace_back();
           for (std::size_t t = 0; t < cut->parts.size(); ++t)
@@ -321,7 +321,7 @@ class Sums {
 
 namespace {
 
-/// Of one more sum over these axes: the first one's axes, or those of copies.
+/// Returns whether an extra sum over these axes is possible: the first sum's, or replicas'.
 Site site_of_sum(const Question& q, const Contraction& c, const Axes& set) {
   Axes summed, used = q.layout().used();
   bool known = true;
@@ -344,7 +344,7 @@ void try_sums(const Question& q, Search& search) {
   if (!c) return;
   for (const Axes& set : q.sets()) {
     const int n = q.torus().size(set);
-    // A sum over chips that hold different blocks would not be a multiple.
+    // A sum over chips that hold different blocks is not a multiple of the value.
     if (set.has_any(q.layout().used()) && !q.layout().used().has_all(set)) continue;
     search.consider(
         {.fault = "reduction twice",

@@ -1,4 +1,4 @@
-// Which block of a weight meets which block of its operand, and makes which columns.
+// Faults of which block of a weight meets which block of its operand, and of its columns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,10 +29,10 @@ class WeightBlocks {
       }
     for (std::size_t b = 0; b < sum_->biases.size(); ++b) bias(b);
     int8_scales();
-    // Without these a column is a column of the value.
+    // Without biases and scales a column of the weight is a column of the value.
     if (!sum_->biases.empty() || !sum_->scales.empty())
       for (std::size_t t = 0; t < sum_->terms.size(); ++t) columns_of_weight(t);
-    // One chip's columns: the others of its group have theirs.
+    // One chip of a group may have computed other columns than the rest.
     if (!q_.whole() && !q_.right() && !search_.explained())
       for (std::size_t t = 0; t < sum_->terms.size(); ++t)
         for (const char letter : sum_->terms[t].letters)
@@ -47,7 +47,7 @@ class WeightBlocks {
     search_.consider(std::move(candidate));
   }
 
-  /// The operand's block r of a contracted dim meets the weight's block held[r].
+  /// Block r of a contracted dim of the operand meets block held[r] of the weight.
   void contracted(std::size_t t, char letter, const Axes& list) {
     const Contraction::Term& term = sum_->terms[t];
     const int n = q_.torus().size(list);
@@ -58,13 +58,13 @@ class WeightBlocks {
     for (std::size_t d = place + 1; d < term.extents.size(); ++d) inner *= term.extents[d];
     const std::int64_t length = term.extents[place] / n * inner;
     const std::optional<Axes> declared = q_.declared_axes(term.operand, letter);
-    // Where the operand is cut over more, it may have been gathered before.
+    // An operand that is cut over more axes may have been gathered before.
     const bool gathered = !declared || declared->empty() || declared->starts_with(list);
     const Site site = declared == list ? Site::declared : gathered ? Site::unknown : Site::none;
-    // Operands that are cut say how the weight is.
+    // The operand's cut determines the weight's.
     if (site == Site::none) return;
-    // The rows of a table that is looked up are nowhere gathered, and nothing declares the order of
-    // the axes that cut them: in each order other chips have neighbouring blocks.
+    // The rows of a lookup table are gathered nowhere, and nothing declares the order of the axes
+    // that cut them: each order gives neighbouring blocks to other chips.
     const bool looked_up = term.operand == "ids";
     for (const Exchange& e :
          exchanges(q_, list, !looked_up && (!declared || declared->empty()),
@@ -102,7 +102,7 @@ class WeightBlocks {
     }
   }
 
-  /// A bias whose columns are in other places, or that is another layer's.
+  /// A bias with its columns moved, or that of another layer.
   void bias(std::size_t b) {
     const Contraction::Bias& own = sum_->biases[b];
     const auto with = [&](Candidate candidate, std::vector<double> values) {
@@ -128,7 +128,7 @@ class WeightBlocks {
     });
   }
 
-  /// Scales of columns that are in other places, or another layer's.
+  /// Scales with their columns moved, or those of another layer.
   void int8_scales() {
     const WeightRow* const row = q_.replay().weights().kept() == WeightType::int8
                                      ? scale_of(q_.config(), sum_->terms[0].matrix)
@@ -166,7 +166,7 @@ class WeightBlocks {
         });
   }
 
-  /// Calls with(candidate, of each column which one is in its place).
+  /// Calls with(candidate, from), where from[c] is the column found in place of column c.
   template <class With>
   void each_order_of_columns(const std::string& name, With&& with) {
     auto inner = static_cast<std::int64_t>(sum_->columns);
@@ -205,7 +205,7 @@ class WeightBlocks {
     }
   }
 
-  /// One summand of a group is of another block of columns than the others.
+  /// One partial sum of a group belongs to another block of columns than the others.
   void columns(std::size_t t, char letter, const Axes& set) {
     const Contraction::Term& term = sum_->terms[t];
     const std::optional<Axes> declared = q_.declared_axes(term.operand, letter);
@@ -219,7 +219,7 @@ class WeightBlocks {
       const auto& dim = q_.layout().dims()[d];
       const Axes cut = significant(dim.axes, q_.torus()).without(over);
       if (dim.letter == 'B' || dim.letter == 'L' || cut.empty()) continue;
-      // What was scattered is cut last.
+      // The axes of a reduce_scatter come last in a dim.
       if (!significant(dim.axes, q_.torus()).starts_with(cut)) continue;
       const int blocks = q_.torus().size(cut), own = q_.torus().block(wrong, cut);
       const std::int64_t length = q_.shape()[d] / blocks;

@@ -8,9 +8,10 @@ namespace shardproof::bounds {
 /// The factors of each product of a sum, in the order of the sum.
 using Products = std::vector<std::pair<double, double>>;
 
-/// What T5 adds to the likely bound of an f32 sum whose partial sums are at most `largest` in size:
-/// for each binade that they go through, the range of the prefix sums of what rounding to that
-/// binade's units changes of each product. No bound where the largest is 0 or no number: 0.
+/// Returns the term of T5 that widens the likely bound of an f32 sum whose partial sums are at most
+/// `largest` in magnitude: per binade, the range of the prefix sums of the products' residues when
+/// rounded to that binade's unit, summed over ten binades. 0 unless `largest` is positive and
+/// finite.
 double residue_audit(const Products& products, double largest);
 
 }  // namespace shardproof::bounds

@@ -12,9 +12,10 @@
 
 namespace shardproof::bounds {
 
-/// Real numbers known to within a radius each: dumped ones with none, replayed ones with what
-/// their own operands and operations leave open. `likely` is the radius that holds but for a
-/// probability of 2^-71 a number; it is never larger. An infinite radius: nothing is known.
+/// A tensor of real numbers, each known to within a radius: 0 for dumped numbers; for replayed ones
+/// the uncertainty of their operands and operations. `likely` is the radius that holds except with
+/// probability 2^-71 per number, and is never larger than `radius`. An infinite radius means that
+/// nothing is known.
 struct Carried {
   Shape shape;
   std::vector<double> center, radius, likely;
@@ -26,7 +27,7 @@ struct Carried {
   std::size_t size() const { return center.size(); }
   Interval at(std::size_t i) const { return around(center[i], radius[i]); }
   Number number(std::size_t i) const { return {center[i], radius[i], likely[i]}; }
-  /// What is no number, or is known to within none, is unknown.
+  /// Marks the number as unknown (infinite radius) if the center is NaN or the radius not finite.
   void set(std::size_t i, const Number& v) {
     const bool known = std::isfinite(v.worst) && !std::isnan(v.center);
     center[i] = v.center;
@@ -34,35 +35,35 @@ struct Carried {
     likely[i] = known && v.likely <= v.worst ? v.likely : radius[i];
   }
   void set(std::size_t i, const Evaluated& v) { set(i, Number{v.center, v.radius, v.radius}); }
-  /// What is left open grows by as much.
+  /// Adds `by` to both radii.
   void widen(std::size_t i, double by) { radius[i] += by, likely[i] += by; }
 
-  /// As values of a format: each number's own rounding is part of it, which leaves one number where
-  /// the interval rounds to one.
+  /// Returns the numbers after rounding to `format`. Each radius includes the number's own
+  /// rounding; it is 0 if the whole interval rounds to one value.
   Carried rounded(Format format) const;
-  /// The same numbers with the likely radius alone.
+  /// Returns a copy whose radius is the likely radius.
   Carried with_likely_radius() const;
 };
 
-/// All numbers of both, element by element, and all between them.
+/// Returns, element by element, the smallest number whose interval contains both intervals.
 Carried hull(const Carried& a, const Carried& b);
 
-/// Σ a_k·b_k while it is added up, in twice f64's digits, k in the order of the sum.
+/// Accumulates Σ a_k·b_k in twice f64's precision, with k in the order of the sum.
 class CarriedSum {
  public:
   void add(double a, double b, double radius_of_a = 0.0, double radius_of_b = 0.0) {
     add({a, radius_of_a, radius_of_a}, {b, radius_of_b, radius_of_b});
   }
   void add(const Number& a, const Number& b);
-  /// Of the sum of an evaluation as declared: its center and radii.
+  /// Returns center and radii of the sum under the declared arithmetic.
   Number value(const Declared& declared, const Depth& depth = {}) const;
   Sum sum() const;
 
  private:
   double high_ = 0.0, low_ = 0.0;
-  double size_ = 0.0;                  ///< Σ of the products' sizes
-  double worst_ = 0.0, likely_ = 0.0;  ///< what the factors' radii make of the sum
-  double least_ = 0.0, most_ = 0.0;    ///< of the prefix sums
+  double size_ = 0.0;                  ///< Σ of the magnitudes of the products
+  double worst_ = 0.0, likely_ = 0.0;  ///< effect of the factors' radii on the sum
+  double least_ = 0.0, most_ = 0.0;    ///< smallest and largest prefix sum
   std::int64_t count_ = 0;
 };
 

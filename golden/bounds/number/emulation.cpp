@@ -11,7 +11,7 @@
 namespace shardproof::bounds {
 namespace {
 
-/// An f32 adder of products: with fma, or the product rounded first.
+/// Adds products in f32, either fused (fma) or with each product rounded first.
 struct Chain {
   bool fused;
   float next(float sum, const std::pair<double, double>& p) const {
@@ -52,8 +52,8 @@ float in_pairs(std::span<const std::pair<double, double>> products, const Chain&
 
 double cut_off(double v, double quantum) { return std::trunc(v / quantum) * quantum; }
 
-/// T7: a block of products and the sum, aligned at the largest one's exponent with so many bits
-/// more, cut off, and the sum cut off to f32.
+/// T7: aligns each block of products and the sum at the largest exponent, keeps `extra` more bits,
+/// truncates, and truncates the sum to f32.
 double truncating(std::span<const std::pair<double, double>> products, std::size_t block,
                   int extra) {
   constexpr int kDigits = 24;
@@ -66,7 +66,7 @@ double truncating(std::span<const std::pair<double, double>> products, std::size
     for (const double t : terms) largest = std::max(largest, std::abs(t));
     if (!(largest > 0) || !std::isfinite(largest)) continue;
     const double quantum = std::ldexp(1.0, std::ilogb(largest) - (kDigits - 1) - extra);
-    double exact = 0.0;  // of multiples of the quantum
+    double exact = 0.0;  // exact in f64: all terms are multiples of the quantum
     for (const double t : terms) exact += cut_off(t, quantum);
     sum = exact == 0 ? 0.0 : cut_off(exact, std::ldexp(1.0, std::ilogb(exact) - (kDigits - 1)));
   }

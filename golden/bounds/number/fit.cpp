@@ -30,7 +30,7 @@ std::optional<Fit> parse_fit(std::string_view word) {
 }
 
 bool narrow(double distance, double scale) {
-  return std::isfinite(scale) && distance <= kNarrow * scale;  // of NaN it is not
+  return std::isfinite(scale) && distance <= kNarrow * scale;  // false for NaN
 }
 
 double relative(double distance, double scale) {
@@ -44,7 +44,7 @@ Fit fit_of(const Extent& e) {
   if (narrow(e.worst, e.scale)) return Fit::within;
   if (narrow(e.likely, e.scale)) return Fit::likely_within;
   if (narrow(e.found, e.scale)) return Fit::near;
-  // As wide as the value itself it would take anything.
+  // A bound as wide as the value itself would accept anything.
   return std::isfinite(e.scale) && e.worst < e.scale ? Fit::loose : Fit::not_judged;
 }
 

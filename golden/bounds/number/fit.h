@@ -5,40 +5,39 @@
 
 namespace shardproof::bounds {
 
-/// What a judge says of a value, from best to worst.
+/// Verdicts on a value, from best to worst.
 enum class Fit {
   equal,          ///< the bits are right
-  within,         ///< inside of the worst-case bound, which is narrow
-  likely_within,  ///< inside of the bound of probability 1-2^-41, which is narrow
-  near,           ///< inside of a wide bound, and found near exact
-  loose,          ///< inside of a wide bound, and not found near
-  unlikely,       ///< inside of the worst case alone, and no way of adding explains it
-  different,      ///< outside of what any evaluation comes to
+  within,         ///< inside the worst-case bound, which is narrow
+  likely_within,  ///< inside the bound of probability 1-2^-41, which is narrow
+  near,           ///< inside a wide bound, and close to the exact value
+  loose,          ///< inside a wide bound, and not close to the exact value
+  unlikely,       ///< inside the worst-case bound only, and no order of additions explains it
+  different,      ///< outside the result of every possible evaluation
   not_judged
 };
 std::string_view to_string(Fit fit);
-/// None if there is no such word.
+/// Returns nullopt if `word` is not a verdict.
 std::optional<Fit> parse_fit(std::string_view word);
 
-/// One hundredth of a value's root mean square: what is narrower, or nearer, shows something.
+/// One hundredth of a value's root mean square: bounds and distances below it are informative.
 inline constexpr double kNarrow = 0.01;
 
-/// What is known of a value that was held against its bounds. Distances are of the largest element.
+/// How a value compares with its bounds. Each distance is the largest over the elements.
 struct Extent {
-  bool outside = false;         ///< some element lies outside of the worst-case bound
-  bool outside_likely = false;  ///< or of the likely one, where nothing explains it
-  double worst = 0.0;           ///< how far the worst-case bound reaches
-  double likely = 0.0;          ///< and the likely one
-  double found = 0.0;           ///< from exact to the numbers that are rounded to the element
+  bool outside = false;         ///< some element is outside the worst-case bound
+  bool outside_likely = false;  ///< some element is outside the likely bound, unexplained
+  double worst = 0.0;           ///< reach of the worst-case bound
+  double likely = 0.0;          ///< reach of the likely bound
+  double found = 0.0;           ///< from the exact number to the numbers that round to the element
   double scale = 0.0;           ///< the value's root mean square
 };
-/// By the rule of docs/bounds.md section 7.
+/// Returns the verdict by the rule of docs/bounds.md section 7.
 Fit fit_of(const Extent& extent);
 
-/// Whether a distance is at most one hundredth of a scale. Not where one of these is infinite or no
-/// number.
+/// Returns whether `distance` is at most scale / 100; false if either is infinite or NaN.
 bool narrow(double distance, double scale);
-/// A distance over a scale; 0 of no distance, infinite over no scale.
+/// Returns distance / scale: 0 for a distance of 0, infinite for a scale of 0.
 double relative(double distance, double scale);
 
 }  // namespace shardproof::bounds

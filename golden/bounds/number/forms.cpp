@@ -10,16 +10,16 @@ namespace {
 constexpr double kRootOfTwoOverPi = 0.7978845608028654, kCubic = 0.044715;
 constexpr double kHalfRoot = 0.7071067811865476;
 
-/// What exp loses where it overflows, or where an f32 library flushes its result to 0.
+/// Error of exp where it overflows, or where an f32 library flushes its result to 0.
 constexpr double kFlushed = 0x1p-126;
 
-/// The operations of a formula, each stored as it is said.
+/// The operations of a formula, each rounded to the storage format as `rounds` says.
 class Form {
  public:
   Form(const Operations& by, Rounds rounds, Format storage)
       : by_(by), rounds_(rounds), storage_(storage) {}
 
-  /// What overflows is as it was: whatever follows is the same of it as of infinity.
+  /// A number that overflows is left unrounded: later operations treat it like infinity.
   Number keep(const Number& x) const { return overflows(x) ? x : rounded_if(x, rounds_, storage_); }
   bool overflows(const Number& x) const {
     return rounds_ != Rounds::none && std::isfinite(x.worst) &&
@@ -29,12 +29,12 @@ class Form {
   Number plus(const Number& a, const Number& b) const { return keep(by_.plus(a, b)); }
   Number times(const Number& a, const Number& b) const { return keep(by_.times(a, b)); }
 
-  /// 0.5·x·(1 + inner), whose product alone is not stored yet. Halving is exact.
+  /// 0.5·x·(1 + inner); only the final product is not rounded to storage. Halving is exact.
   Number half_of(const Number& x, const Number& inner) const {
     const Number half{0.5 * x.center, 0.5 * x.worst, 0.5 * x.likely};
     return by_.times(half, plus({1.0, 0.0, 0.0}, inner));
   }
-  /// sqrt(2/pi)·(x + 0.044715·x³), x³ by two products.
+  /// sqrt(2/pi)·(x + 0.044715·x³), with x³ as two products.
   Number cubic(const Number& x) const {
     const Number cube = times(times(x, x), x);
     return times(constant(kRootOfTwoOverPi), plus(x, times(constant(kCubic), cube)));
@@ -56,7 +56,8 @@ class Form {
     const Number y = by_.over(x, plus({1.0, 0.0, 0.0}, keep(e)));
     return overflows(e) ? hull(y, {0.0, 0.0, 0.0}) : y;
   }
-  /// By sigmoid, by tanh(w/2), and by exp but where it is so large that the sum is it.
+  /// Hull of the sigmoid, tanh(w/2) and quotient forms. Below w = −80 the quotient is left out:
+  /// exp(−w) is so large that adding 1 does not change it.
   Number swish(const Number& x, const Number& w) const {
     const Number half{0.5 * w.center, 0.5 * w.worst, 0.5 * w.likely};
     const Number both = hull(sigmoid_form(x, w), half_of(x, keep(by_.tanh(half))));
@@ -100,7 +101,7 @@ Number exponential_forms(Softmax softmax, const Number& score, const Number& top
                          const Operations& by, const Operations& of_values, Rounds difference,
                          Format storage) {
   Number x = rounded_if(of_values.minus(score, top), difference, storage);
-  // exp2 of scores in units of ln 2: each of both is multiplied by a constant first.
+  // exp2 of scores in units of ln 2: score and max are first multiplied by a constant each.
   const double scaled = 2 * by.unit() * (std::abs(score.center) + std::abs(top.center));
   x.worst += scaled, x.likely += scaled;
   if (softmax == Softmax::base2) x = {kLn2 * x.center, kLn2 * x.worst, kLn2 * x.likely};

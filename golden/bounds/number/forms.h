@@ -5,22 +5,21 @@
 
 namespace shardproof::bounds {
 
-/// Whether the elementary operations of a formula are rounded to the format that values are stored
-/// in: none, each, or some of them and nobody says which.
+/// Which operations of a formula round to the storage format: none, each, or an unknown subset.
 enum class Rounds { none, each, some };
 
-/// The activation of an FFN, before the product with `up` where it is gated: the numbers of every
-/// form in which textbooks and libraries write it (docs/bounds.md section 5).
+/// Returns the hull over all forms in which textbooks and libraries write the activation of an FFN
+/// (docs/bounds.md section 5), before the product with `up` in gated FFNs.
 Number activation_forms(Ffn ffn, Softmax softmax, const Number& x, const Operations& by,
                         Rounds rounds, Format storage);
 
-/// e of a softmax in this base, of score − max, which is a value: as exp, or as exp2 of scaled
-/// scores.
+/// Returns the exponential of score − max in a softmax of this base, where the difference is a
+/// value of its own: computed as exp, or as exp2 of scaled scores.
 Number exponential_forms(Softmax softmax, const Number& score, const Number& top,
                          const Operations& by, const Operations& of_values, Rounds difference,
                          Format storage);
 
-/// The number, rounded to a format or not, as it is said.
+/// Returns x, rounded to `storage`, unrounded, or the hull of both, as `rounds` says.
 Number rounded_if(const Number& x, Rounds rounds, Format storage);
 
 }  // namespace shardproof::bounds

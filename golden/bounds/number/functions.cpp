@@ -8,34 +8,34 @@ namespace shardproof::bounds {
 namespace {
 
 constexpr Arithmetic kOwn{};
-/// What is lost where an f64 underflows, as exp(-750) does; far below every f32.
+/// Error where an f64 underflows, as in exp(-750); far below every f32.
 constexpr double kVanishing = 0x1p-1000;
 constexpr double kAlpha = 0.7978845608028654, kBeta = 0.044715;
 
-/// Of the value both that computed here and any other is within `relative` of the real one, in
-/// their arithmetic. The sum of both, and what second-order terms add.
+/// Both our f64 result and the other evaluation are within their own relative error of the real
+/// value: adds the two, with second-order terms.
 Evaluated evaluated(double center, double ours, double theirs, double slope) {
   const double relative = (ours + theirs) * (1 + ours + theirs) * (1 + 0x1p-20);
   return {center, std::abs(center) * relative + kVanishing, slope};
 }
 
-/// x/(1+exp(−w)) with w given to within `argument` of itself, relative to the quotient. Error of
-/// exp: `function`, and |w|·argument of its argument; they count as far as exp is part of the sum.
+/// Relative error of x/(1+exp(−w)) with w known to a relative error of `argument`. exp errs by
+/// `function` plus |w|·argument, weighted by the share of exp in the denominator.
 double of_quotient(double w, double argument, const Arithmetic& by) {
   const double e = std::exp(-w);
   const double share = std::isinf(e) ? 1.0 : e / (1 + e);
   return share * (by.function + std::abs(w) * argument) + 2 * by.unit;
 }
 
-/// 2z of gelu: three roundings of the cubic term, one of the sum, one of the product by alpha;
-/// doubling is exact.
+/// Relative error of 2z of gelu: three roundings of the cubic term, one of the sum, one of the
+/// product by alpha; doubling is exact.
 double of_gelu(double x, const Arithmetic& by) {
   const double w = 2 * kAlpha * (x + kBeta * x * x * x);
   return of_quotient(w, 5 * by.unit, by);
 }
 
-/// 0.5·x·erfc(y), y = −x/sqrt(2) with two roundings. The condition of erfc, |y·erfc'(y)/erfc(y)|,
-/// is at most 2y²+1 for y > 0, and below 1 for y < 0.
+/// Relative error of 0.5·x·erfc(y), y = −x/sqrt(2) with two roundings. The condition number of
+/// erfc, |y·erfc'(y)/erfc(y)|, is at most 2y²+1 for y > 0, and below 1 for y < 0.
 double of_gelu_erf(double x, const Arithmetic& by) {
   const double y = x / std::sqrt(2.0);
   const double condition = x < 0 ? 2 * y * y + 1 : 1.0;
@@ -70,7 +70,7 @@ Evaluated swish(double x, const Arithmetic& by) {
 }
 
 Evaluated swish2(double x, const Arithmetic& by) {
-  // Doubling is exact, so that this is swish of another number.
+  // Doubling is exact, so swish2(x) = swish(2x).
   Evaluated v = swish(2 * x, by);
   v.slope *= 2;
   return v;
@@ -105,7 +105,7 @@ Evaluated activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by) {
 }
 
 NormScale norm_scale(double ss, double E, double eps, const Arithmetic& by) {
-  // Half of the quotient's rounding and the sum's, then the root's and the reciprocal's.
+  // Half the roundings of the quotient and the sum, then those of the root and the reciprocal.
   const double roundings = 3;
   return {1 / std::sqrt(ss / E + eps), roundings * (kOwn.unit + by.unit)};
 }

@@ -5,39 +5,39 @@
 
 namespace shardproof::bounds {
 
-/// How a formula is evaluated: every operation is within `unit` of itself, exp and erfc within
-/// `function`.
+/// Error of a formula's operations: each has a relative error of at most `unit`; exp and erfc of at
+/// most `function`.
 struct Arithmetic {
   double unit = 0x1p-53;
   double function = 0x1p-49;  ///< 8 ulp of f64 (docs/spec.md section 1.4)
 
-  /// With all operations of that format, and functions of so many ulp.
+  /// Returns the arithmetic whose operations are in `format` and whose functions err by `ulp` ulp.
   static Arithmetic of(Format format, double ulp = 8);
 };
 
-/// The number that a formula of docs/spec.md section 2 stands for, computed in f64, and how far any
-/// evaluation in an arithmetic may be from what is computed (docs/numerics.md section 10.4).
+/// The value of a formula of docs/spec.md section 2, computed in f64, and the maximum distance of
+/// an evaluation in some arithmetic from it (docs/numerics.md section 10.4).
 struct Evaluated {
   double center = 0.0, radius = 0.0;
-  double slope = 0.0;  ///< the derivative, of a function of one number
+  double slope = 0.0;  ///< the derivative, for a function of one number
 };
 
 Evaluated exp_of(double x, const Arithmetic& by);
 Evaluated exp2_of(double x, const Arithmetic& by);
-/// e of a softmax in this base.
+/// exp or exp2, whichever the softmax uses.
 Evaluated exponential(Softmax softmax, double x, const Arithmetic& by);
 Evaluated swish(double x, const Arithmetic& by);
 /// swish(2x).
 Evaluated swish2(double x, const Arithmetic& by);
 Evaluated gelu(double x, const Arithmetic& by);
 Evaluated gelu_erf(double x, const Arithmetic& by);
-/// That of the FFN, before the product with `up` where it is gated.
+/// The activation of the FFN, before the product with `up` in gated FFNs.
 Evaluated activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by);
 
-/// A norm's element of x (or x − mu): x·r·gain + bias with r = 1/sqrt(ss/E + eps).
+/// A norm's element for x (or x − mu): x·r·gain + bias with r = 1/sqrt(ss/E + eps).
 struct NormScale {
   double r = 0.0;
-  double relative = 0.0;  ///< of an evaluated r, from this one
+  double relative = 0.0;  ///< relative error of r in an evaluation
 };
 NormScale norm_scale(double ss, double E, double eps, const Arithmetic& by);
 Evaluated norm(double x, const NormScale& scale, double gain, const double* bias,

@@ -8,18 +8,18 @@
 namespace shardproof::bounds {
 namespace {
 
-/// A format of 16 bits.
+/// A 16-bit format.
 struct Short {
-  int digits;           ///< of the significand, the implicit one included
-  double infinite;      ///< the least number that is too large for it
+  int digits;           ///< significand bits, the implicit one included
+  double infinite;      ///< smallest number that is too large for the format
   double least_normal;  ///< below it all numbers are multiples of the least one
-  double shift;         ///< the least f64 whose neighbours are as far apart as those multiples
+  double shift;         ///< smallest f64 with the spacing of those multiples
 };
 constexpr Short kBf16{8, 0x1p128, 0x1p-126, 0x1p-81};
 constexpr Short kF16{11, 0x1p16, 0x1p-14, 0x1p28};
 
-/// The number of a short format nearest to an f64, in one rounding; infinite beyond the largest.
-/// By the f64's own bits: bounds round most of their numbers so.
+/// Rounds an f64 to the nearest number of a 16-bit format in one step; infinite beyond the largest.
+/// Works on the f64's bits for speed: bounds do most of their rounding here.
 double to_short(double v, const Short& format) {
   if (v == 0 || !std::isfinite(v)) return v;
   const double size = std::abs(v);
@@ -30,7 +30,7 @@ double to_short(double v, const Short& format) {
     const int dropped = 53 - format.digits;
     const std::uint64_t unit = std::uint64_t{1} << dropped;
     auto bits = std::bit_cast<std::uint64_t>(size);
-    bits += unit / 2 - 1 + ((bits >> dropped) & 1U);  // a tie goes to the even one
+    bits += unit / 2 - 1 + ((bits >> dropped) & 1U);  // ties to even
     rounded = std::bit_cast<double>(bits & ~(unit - 1));
   }
   return std::copysign(rounded < format.infinite ? rounded : kInfinity, v);
@@ -38,13 +38,12 @@ double to_short(double v, const Short& format) {
 
 double to_f32(double v) {
   auto rounded = static_cast<float>(v);
-  // g++ 12 at -O2 and above makes two such conversions side by side a copy of the f64; this keeps
-  // them.
+  // Prevents g++ 12 at -O2 from turning two such conversions side by side into an f64 copy.
   asm("" : "+m"(rounded));
   return static_cast<double>(rounded);
 }
 
-/// Both ways to a short format: at once, and by f32.
+/// Hull of both roundings to a 16-bit format: direct, and through f32.
 Interval both_ways(const Interval& of, const Short& format) {
   return {std::min(to_short(of.low, format), to_short(to_f32(of.low), format)),
           std::max(to_short(of.high, format), to_short(to_f32(of.high), format))};
@@ -77,7 +76,7 @@ double least_of(Format format) {
     case Format::f64:
       break;
   }
-  return 0.0;  // no f64 is that small that anybody computes with; an exact zero stays one
+  return 0.0;  // real computations never underflow f64; an exact zero stays zero
 }
 
 double nearest(double number, Format format) {
@@ -127,7 +126,7 @@ void Slack::see(const Interval& of, Format format, double value) {
   const double error = std::abs(value - middle);
   if (!(error > error_) || std::isinf(error)) return;
   error_ = error;
-  // A value differs from its number by half a unit in its last place, too.
+  // The value also differs from its unrounded number by half a unit in its last place.
   bound_ = 0.5 * (of.high - of.low) + unit_of(format) * std::abs(value) + least_of(format);
 }
 

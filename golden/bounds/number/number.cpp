@@ -6,17 +6,17 @@
 namespace shardproof::bounds {
 namespace {
 
-/// Of operations in f64 that compute centers and radii here.
+/// Unit of the f64 operations that compute centers and radii here.
 constexpr double kOwn = 0x1p-53;
-/// exp, erf, tanh of the C library: within 4 ulp (docs/spec.md section 1.4 counts 8).
+/// exp, erf and tanh of the C library are within 4 ulp (docs/spec.md section 1.4 counts 8).
 constexpr double kOwnFunction = 8 * kOwn;
 
-/// What f32 loses where a result is subnormal or is flushed to zero.
+/// Absolute error of an operation whose result is subnormal or flushed to zero.
 double least_of_operations(const Declared& by) {
   return by.operations.unit >= 0x1p-30 ? 0x1p-126 : 0x1p-1000;
 }
 
-/// The interval [low, high] around a center that is given.
+/// Returns the radius around `center` that covers the interval.
 double radius_of(double center, const Interval& of) {
   if (!std::isfinite(of.low) || !std::isfinite(of.high)) return kInfinity;
   return std::max({of.high - center, center - of.low, 0.0});
@@ -25,7 +25,7 @@ double radius_of(double center, const Interval& of) {
 }  // namespace
 
 Number hull(const Number& a, const Number& b) {
-  if (a.center == b.center && a.worst == 0 && b.worst == 0) return a;  // of infinity, too
+  if (a.center == b.center && a.worst == 0 && b.worst == 0) return a;  // also for infinity
   const Interval x = a.interval(), y = b.interval();
   const Interval all{std::min(x.low, y.low), std::max(x.high, y.high)};
   const double center = 0.5 * (all.low + all.high);
@@ -104,7 +104,7 @@ Number Operations::over(const Number& a, const Number& b) const {
 
 template <class Slope>
 Number Operations::function(double center, const Number& x, double ulp, Slope&& slope) const {
-  // An ulp is counted as twice the unit.
+  // One ulp counts as twice the unit.
   const double of_function = (2 * ulp * operation_unit_ + kOwnFunction) * std::abs(center) + least_;
   const auto error = [&](double radius) {
     return std::isfinite(radius) ? slope(radius) * radius + of_function : kInfinity;
@@ -119,7 +119,7 @@ Number Operations::exp(const Number& x) const {
 
 namespace {
 
-/// The point of [x−r, x+r] that is nearest to 0.
+/// Returns the smallest magnitude in [x−r, x+r].
 double innermost(double x, double r) { return std::max(std::abs(x) - r, 0.0); }
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }

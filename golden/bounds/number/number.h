@@ -9,40 +9,42 @@
 
 namespace shardproof::bounds {
 
-/// A real number of somebody's evaluation, known to within a radius: `worst` whatever happened,
-/// `likely` but for a probability of 2^-71 (docs/bounds.md, T3). likely <= worst.
+/// A real number of another program's evaluation, known to within a radius: `worst` always holds,
+/// `likely` except with probability 2^-71 (docs/bounds.md, T3). likely <= worst.
 struct Number {
   double center = 0.0, worst = 0.0, likely = 0.0;
 
   Interval interval() const { return around(center, worst); }
   Interval likely_interval() const { return around(center, likely); }
-  /// With the likely radius.
+  /// Converts with the likely radius.
   operator Evaluated() const {
     return {center, likely, 0.0};
   }  // NOLINT(google-explicit-constructor)
 };
 
-/// A number with both radii made by `radius(pointer to the member to read of operands)`.
+/// Returns a number whose two radii are radius(&Number::worst) and radius(&Number::likely); the
+/// argument selects the radius to read from the operands.
 template <class Radius>
 Number with_radii(double center, Radius&& radius) {
   return {center, radius(&Number::worst), radius(&Number::likely)};
 }
 
-/// The numbers of both: their intervals and all between them.
+/// Returns the smallest number whose intervals contain those of both.
 Number hull(const Number& a, const Number& b);
 
-/// As a value of a format: a number without radius where the interval rounds to one (T9).
+/// Returns x rounded to `format`; the radius is 0 if the interval rounds to one value (T9).
 Number stored(const Number& x, Format format);
 
-/// A sum that is a value of its own before something follows.
+/// Adds the rounding of a sum that is materialized before the next operation.
 Number as_value(Number sum, const Declared& by);
 
-/// Elementary operations of somebody's arithmetic: each is within `unit` of what its operands make
-/// it, and of numbers near 0 within `least` (running errors: docs/bounds.md section 5).
+/// Elementary operations of another program's arithmetic, with running errors (docs/bounds.md
+/// section 5): each result has a relative error of `unit`, and an absolute error of `least` near 0.
 class Operations {
  public:
   explicit Operations(const Declared& declared);
-  /// Of results that are values of their own, in whatever the operations are in, or f32.
+  /// Returns operations whose results are values of their own: in the format of the operations or
+  /// of unstored values, whichever is coarser.
   static Operations of_values(Declared declared);
 
   Number constant(double v) const;  ///< rounded once
@@ -59,7 +61,7 @@ class Operations {
 
  private:
   Number rounded(double center, double error_worst, double error_likely) const;
-  /// f(x), `slope(t)` the largest |f'| over [x−t, x+t], with a library's `ulp`.
+  /// Returns f(x); slope(t) is the maximum of |f'| over [x−t, x+t], the library errs by `ulp`.
   template <class Slope>
   Number function(double center, const Number& x, double ulp, Slope&& slope) const;
 

@@ -10,7 +10,7 @@
 namespace shardproof::bounds {
 namespace {
 
-/// The places of a formula, in the table's order.
+/// Returns the rounding places of a formula, in the table's order.
 std::vector<const RoundingPlace*> places_of(std::string_view formula) {
   std::vector<const RoundingPlace*> of;
   for (const RoundingPlace& place : rounding_places())
@@ -38,8 +38,8 @@ std::uint32_t bit_of(std::string_view text, std::string_view formula, std::strin
   reject(text, fmt::format("{:?} is not a place of {}; legal: {}", key, formula, names(legal)));
 }
 
-/// The places that a declaration says of a formula; none where it leaves them open. A set first,
-/// then formulas, of which the last one counts.
+/// Returns the set of places that a declaration pins for a formula, as bits; nullopt if it leaves
+/// them open. A later set or formula overrides an earlier one.
 std::optional<std::uint32_t> pinned(std::string_view text, std::string_view formula) {
   std::optional<std::uint32_t> said;
   for (const std::string_view word : split(text, ",")) {

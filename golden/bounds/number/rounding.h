@@ -11,19 +11,19 @@
 
 namespace shardproof::bounds {
 
-/// A place of a formula where an engine may round to the format that values are stored in.
+/// A place in a formula where an engine may round to the storage format.
 struct RoundingPlace {
   std::string_view formula;  ///< "norm", "hidden", "rope", "score", "exp", "attn", "out", "sum"
-  std::string_view key;      ///< "xr", as `rounding` names it
+  std::string_view key;      ///< the name in a `rounding` declaration: "xr"
   std::string_view words;    ///< "x·r is rounded"
-  bool hf;                   ///< whether the set "hf" has it
+  bool hf;                   ///< whether the set "hf" includes it
 };
 const std::vector<RoundingPlace>& rounding_places();
 
-/// The formula that a named value follows from, "" where it has no such place.
+/// Returns the formula that computes a named value, or "" if that formula has no rounding places.
 std::string_view formula_of(std::string_view name);
 
-/// One way of rounding a formula: which of its places do; or of some of them nobody says it.
+/// One way of rounding a formula: the places that round, and the places where that is unknown.
 class Way {
  public:
   Way(std::string_view formula, std::uint32_t places, std::uint32_t open = 0)
@@ -37,16 +37,15 @@ class Way {
   std::uint32_t places_, open_;
 };
 
-/// What a declaration says of a formula: each of its places rounds, or not, or may. Where values
-/// are not stored with fewer digits than sums none does. Throws what require_rounding throws.
+/// Returns what the declaration says of a formula: each place rounds, does not, or may. No place
+/// rounds if values are stored in as many digits as sums. Throws what require_rounding throws.
 Way declared_way(std::string_view formula, const Declared& declared);
-/// All ways that it leaves open, that without any rounding first.
+/// Returns all ways that the declaration leaves open, the one without roundings first.
 std::vector<Way> ways_of(std::string_view formula, const Declared& declared);
 
-/// Of a declaration `rounding`: a set ("any", "spec", "hf"), or formulas with the places that
-/// round, "norm:xr,hidden:act+inner,rope:"; what is not named is open. Throws
-/// Error("dump_attribute",
-/// ...) naming what it does not know.
+/// Checks a `rounding` declaration: a set ("any", "spec", "hf"), or formulas with the places that
+/// round, "norm:xr,hidden:act+inner,rope:"; formulas not named are open. Throws
+/// Error("dump_attribute", ...) naming the unknown word.
 void require_rounding(std::string_view text);
 
 }  // namespace shardproof::bounds

@@ -14,7 +14,7 @@ namespace {
 constexpr double kSeen = 10.0;  // t of T3's λ: 2^-71
 constexpr const char* kTail = "below what a right order could hide, but not by chance";
 
-/// Σw·r, against what it would be with signs of chance.
+/// Σw·r, compared with its distribution under random signs.
 struct Test {
   double sum = 0.0, squares = 0.0, weights = 0.0;
 
@@ -24,13 +24,13 @@ struct Test {
     weights += weight * weight;
   }
   double t() const { return squares > 0 ? std::abs(sum) / std::sqrt(squares) : 0.0; }
-  /// The multiple of w that is in r.
+  /// Returns the least-squares factor of w in r.
   double slope() const { return weights > 0 ? sum / weights : 0.0; }
 };
 
-/// Σ of squares of errors, each over its standard deviation or more. Of such squares the sum of n
-/// is beyond n + 2√(n·x) + 2x with a probability of at most exp(−x), as a chi-square is (Laurent
-/// and Massart 2000, lemma 1); x = t²/2.
+/// Sum of n squared errors, each divided by at least its standard deviation. As for a chi-square it
+/// exceeds n + 2√(n·x) + 2x with a probability of at most exp(−x) (Laurent and Massart 2000, lemma
+/// 1); x = t²/2.
 struct Energy {
   double sum = 0.0, count = 0.0;
 
@@ -44,18 +44,18 @@ struct Energy {
   }
 };
 
-/// Of what the test is: "", "head 3: ", "row 5: ".
+/// A test and where it was made: "", "head 3: ", "row 5: ".
 struct Found {
   std::string where;
   Test test;
 };
 
-/// Rows or columns as they are: two with the same bits are one.
+/// Returns whether two rows (or columns) have the same bits.
 template <class At>
 bool repeat(std::size_t count, std::size_t length, At&& exact) {
   std::set<std::uint64_t> seen;
   for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t hash = 0xcbf29ce484222325;  // of FNV-1a, by words
+    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
     for (std::size_t k = 0; k < length; ++k) {
       hash = (hash ^ std::bit_cast<std::uint64_t>(exact(i, k))) * 0x100000001b3;
       hash ^= hash >> 29;
@@ -69,7 +69,8 @@ class Tests {
  public:
   explicit Tests(const Residues& of) : of_(of) {}
 
-  /// The test that stands out most of the whole, of heads, rows and columns; w of an element.
+  /// Returns the test with the largest t over the whole value, its heads, rows and columns;
+  /// weight(i) is the w of element i.
   template <class Weight>
   Found most(Weight&& weight) const {
     Found best{"", {}};
@@ -89,7 +90,7 @@ class Tests {
     return best;
   }
 
-  /// The row or column whose errors are furthest beyond what any order leaves.
+  /// Describes the row or column whose errors most exceed what any order allows, or returns "".
   std::string energy() const {
     const Loudest row = loudest(true), column = loudest(false);
     const bool of_row = row.t >= column.t;

@@ -6,27 +6,27 @@
 
 namespace shardproof::bounds {
 
-/// What a whole value differs by from the exact one of its own operands, row-major.
+/// Differences of a whole value from the exact one of its own operands, row-major.
 struct Residues {
   std::size_t rows = 0, columns = 0;
-  std::vector<double> residue;  ///< the value less the exact one, before the exact one's rounding
+  std::vector<double> residue;  ///< the value minus the exact one, before the exact one is rounded
   std::vector<double> exact;
-  /// What each element's standard deviation is at most, in any order: C/λ of T3 (docs/bounds.md);
-  /// empty: the errors of rows and columns are not looked at by their sizes.
+  /// Upper bound of each element's standard deviation in any order: C/λ of T3 (docs/bounds.md).
+  /// Empty: the sizes of row and column errors are not tested.
   std::vector<double> deviation;
-  std::size_t head = 0;  ///< columns of a head; 0: no heads
-  /// The most that sums which truncate may lose, relative to their size: 2u·n/b of n terms, b at a
-  /// time (T7 of docs/bounds.md).
+  std::size_t head = 0;  ///< columns per head; 0: no heads
+  /// Maximum relative loss of truncating sums: 2u·n/b for n terms, b at a time (T7 of
+  /// docs/bounds.md).
   double truncation = 0.0;
 };
 
-/// Where a value is within, and still not by chance: that it, or a head, a row or a column of it,
-/// has another scale, or something is added to it, by signs of errors that should be fair coins; or
-/// that the errors of a row or a column are as a whole beyond what any order leaves. One line each,
-/// only where chance would do it with at most 2·exp(−t²/2), t > 10. By signs a head, row or column
-/// of n elements has t ≤ √n. Nothing of a value with two equal rows or two equal columns, whose
-/// errors are the same, nor of one of a single row or column. Evidence, and no gate: sums that
-/// truncate are legal, and their signs are not fair.
+/// Reports systematic errors of a value that is within its bounds, one line each. A scale or bias
+/// of the value, of a head, a row or a column shows in the signs of errors, which should be fair
+/// coins; a row or column whose errors are as a whole larger than any order allows shows in their
+/// squares. Reports only what chance produces with a probability of at most 2·exp(−t²/2), t > 10;
+/// the sign test of a head, row or column of n elements has t ≤ √n. Returns nothing for a value
+/// with two equal rows or columns, whose errors repeat, or with a single row or column. It is
+/// evidence and never fails a run: truncating sums are legal, and their signs are biased.
 std::vector<std::string> signs(const Residues& of);
 
 }  // namespace shardproof::bounds

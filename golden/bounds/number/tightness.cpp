@@ -16,7 +16,7 @@ void Tightness::add(const std::string& step, Kind kind, const Extent& extent, do
   } else {
     ++(fit == Fit::near ? near : loose);
   }
-  // Of one right value there is nothing but its own rounding.
+  // A value with one right answer errs only by its own rounding: its slack says nothing.
   if (kind != Kind::running || extent.worst == 0 || slack == 0) return;
   slacks.push_back(slack);
   if (least_slack != 0 && slack >= least_slack) return;

@@ -18,7 +18,7 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 double wide(float v) { return static_cast<double>(v); }
 Interval exactly(double v) { return {v, v}; }
 
-/// One query's head: of q [BLHQ], the caches [BMKQ], those of the prefixes [NTKQ] and pos [BL].
+/// One head of one query. Shapes: q [BLHQ], caches [BMKQ], caches of the prefixes [NTKQ], pos [BL].
 struct Head {
   std::size_t b, token, h, kv, visible;
 };
@@ -36,7 +36,7 @@ class Attention {
         own_slots_(at(args[1]->shape[1])),
         K_(at(args[1]->shape[2])) {
     std::size_t next = 3;
-    if (args.size() > 5) {  // attend has no more
+    if (args.size() > 5) {  // attend has at most 5
       prefix_ = {args[3], args[4]};
       T_ = at(args[3]->shape[1]);
       next = 5;
@@ -48,25 +48,25 @@ class Attention {
 
   std::size_t heads() const { return q_.whole().size() / Q_; }
   std::size_t channels() const { return Q_; }
-  /// Of the prefix and the row's own.
+  /// Slots of the prefix plus the row's own.
   std::size_t slots() const { return T_ + own_slots_; }
 
   Head head(std::size_t n) const {
     Head of{n / H_ / L_, n / H_, n % H_, n % H_ / (H_ / K_), 0};
     const std::int64_t position = pos_->ints[of.token];
-    // A row's padding sees none but the row's tokens.
+    // Padding of a row sees only the row's own tokens.
     const std::int64_t end = ends_.empty() ? position + 1 : std::min(position + 1, ends_.at(of.b));
     of.visible = std::min(slots(), at(std::max<std::int64_t>(end, 0)));
     return of;
   }
   enum Cache { of_keys, of_values };
-  /// The channels of a cached head at a position.
+  /// Returns the channels of a cached head at a position.
   const float* cached(Cache which, const Head& head, std::size_t position) const {
     const auto channels = [&](const Value& cache, std::size_t row, std::size_t slot) {
       return cache.whole().data() + ((row * at(cache.shape[1]) + slot) * K_ + head.kv) * Q_;
     };
     if (position >= T_) return channels(*own_[which], head.b, position - T_);
-    // Of N prefixes for B rows.
+    // B rows share N prefixes.
     const std::size_t row = head.b * at(prefix_[which]->shape[0]) / at(own_[which]->shape[0]);
     return channels(*prefix_[which], row, position);
   }
@@ -78,7 +78,7 @@ class Attention {
         values(chain(
                    Q_, [&](std::size_t c) { return q[c]; }, [&](std::size_t c) { return k[c]; }),
                Format::f32);
-    // What follows is f64, every operation monotone: ends go to ends.
+    // The rest is f64 and monotone, so the ends of the interval map to ends.
     const double scale = scale_of_scores(softmax_, static_cast<double>(Q_));
     const auto end = [&](double s) {
       const double scaled = s * scale;
@@ -100,8 +100,8 @@ class Attention {
   const Value* slopes_ = nullptr;
   Softmax softmax_;
   std::size_t L_, H_, Q_, own_slots_, K_;
-  std::size_t T_ = 0;               // positions of a prefix
-  std::vector<std::int64_t> ends_;  // of the rows' tokens
+  std::size_t T_ = 0;               // length of a prefix
+  std::vector<std::int64_t> ends_;  // end of each row's tokens
 };
 
 }  // namespace
@@ -117,7 +117,7 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
   const std::size_t of_head = result == 0 || result == 2 ? M : result == 4 ? Q : 1;
   std::vector<Interval>& all = bounds.parts.emplace_back(attention.heads() * of_head);
   const auto of = [&](std::size_t which, std::size_t i) { return results[which]->whole()[i]; };
-  constexpr std::size_t kHeads = 64;  // of a thread at a time
+  constexpr std::size_t kHeads = 64;  // per thread and step
   const std::size_t heads = attention.heads();
   const auto look_at = [&](std::size_t n) {
     const Head head = attention.head(n);
@@ -160,7 +160,7 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
         }
     }
   };
-  // Fewer are done before other threads have woken.
+  // With fewer heads the calling thread is done before the others have woken.
   (heads < 2 * kHeads ? calling_thread() : threads)
       .for_each(static_cast<std::int64_t>((heads + kHeads - 1) / kHeads), [&](std::int64_t part) {
         const std::size_t from = at(part) * kHeads;

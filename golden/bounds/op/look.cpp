@@ -10,16 +10,16 @@
 namespace shardproof::bounds {
 namespace {
 
-/// The place of a float among all, −0 before +0; a NaN's is beyond both infinities'.
+/// Maps floats to integers in ascending order, −0 before +0; NaNs map beyond both infinities.
 std::int32_t place_among_floats(float v) {
   const auto bits = std::bit_cast<std::int32_t>(v);
   return bits < 0 ? std::numeric_limits<std::int32_t>::min() - bits - 1 : bits;
 }
 
-/// Bits that are zero in every value.
+/// Returns the mask of the bits that are zero in every value of the format.
 std::uint32_t cut_of(Format format) { return format == Format::bf16 ? 0xffffU : 0U; }
 
-/// A range of a part's elements, looked at by one thread.
+/// Checks a range of a part's elements, on one thread.
 class Range {
  public:
   Range(const Bounds& of, const scalar::Value& held, const std::vector<bool>& padding,
@@ -46,7 +46,7 @@ class Range {
 
   bool judged(std::size_t i) const { return padding_.empty() || !padding_[i]; }
 
-  /// Whether these elements surely are what they may be; where not, they are looked at one by one.
+  /// Returns true if all elements are certainly allowed; if false, each is checked on its own.
   bool all_between(std::size_t from, std::size_t n) const {
     std::array<float, kBlock> low, high;
     if (of_.format == Format::f32) {
@@ -66,7 +66,7 @@ class Range {
       const std::int32_t place = place_among_floats(v);
       wrong |= place < place_among_floats(low[i]) ? 1U : 0U;
       wrong |= place > place_among_floats(high[i]) ? 1U : 0U;
-      // An end that is NaN is not known; beyond all numbers is not beyond it.
+      // NaN ends mean unknown, although they map beyond all numbers: check one by one.
       wrong |= low[i] == low[i] && high[i] == high[i] ? 0U : 1U;
       wrong |= std::bit_cast<std::uint32_t>(v) & cut;
     }
@@ -79,7 +79,7 @@ class Range {
   }
 
   void measure(std::size_t from, std::size_t n) {
-    // Lane by lane, so that elements are measured side by side; of NaN none is the largest.
+    // One accumulator per lane lets the compiler vectorize; comparisons with NaN are false.
     std::array<double, kLanes> errors{};
     const auto see = [&](std::size_t i, std::size_t lane) {
       const double error = error_of(i), reach = 0.5 * (in_[i].high - in_[i].low);
@@ -94,7 +94,7 @@ class Range {
         for (std::size_t lane = 0; lane < kLanes; ++lane) see(i + lane, lane);
     for (; i < from + n; ++i)
       if (judged(i)) see(i, i % kLanes);
-    // An infinite error, where a value overflows, is none that says how tight a bound is.
+    // An infinite error (overflow) says nothing about how tight a bound is.
     if (const double most = *std::max_element(errors.begin(), errors.end()); most > look_.error)
       for (std::size_t e = from; e < from + n; ++e)
         if (const double error = error_of(e);

@@ -9,25 +9,26 @@
 
 namespace shardproof::bounds {
 
-/// Whether an element of a value may be `v`: as bounds::holds has it, but with signs of zeros,
-/// which the f32 regime defines.
+/// Returns whether an element may be `v`. Like bounds::holds, but +0 and −0 differ, because the f32
+/// regime defines signs of zeros.
 bool allows(const Bounds& of, std::size_t part, std::size_t i, float v);
 
-/// What a look at all elements of a value found.
+/// Result of checking all elements of a value.
 struct Look {
-  bool outside = false;  ///< some element may not be what it is
-  /// The first of those furthest from the middle of their intervals; none where all are there.
+  bool outside = false;  ///< some element is not allowed
+  /// The first of the elements furthest from the middle of their intervals; nullopt if every
+  /// element is in the middle.
   struct Furthest {
     std::size_t part, i;
   };
   std::optional<Furthest> furthest;
-  double error = 0.0;    ///< how far that is
-  double reach = 0.0;    ///< the most that an element may be off
-  double squares = 0.0;  ///< Σ of the elements' squares
+  double error = 0.0;    ///< distance of `furthest` from its middle
+  double reach = 0.0;    ///< maximum error that an element may have
+  double squares = 0.0;  ///< Σ of the squared elements
 };
 
-/// Looks once at each element that is no padding (of a part's elements, or none where all count),
-/// by these threads; what it finds does not depend on them. `held` has the sizes of `of`.
+/// Checks each element that is not padding, on `threads`; the result does not depend on them.
+/// `padding` flags the elements of a part; empty: no padding. `held` has the sizes of `of`.
 Look look(const Bounds& of, const scalar::Value& held, const std::vector<bool>& padding,
           Threads& threads);
 

@@ -18,7 +18,8 @@ using scalar::Value;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 double wide(float v) { return static_cast<double>(v); }
 
-/// A complete value of t's shape, element i in interval(i): in ascending order, or by threads.
+/// Returns bounds for a complete value of t's shape, element i in interval(i): in ascending order,
+/// or on `threads`.
 template <class IntervalOf>
 Allowed each(const Value& t, IntervalOf&& interval, Threads* threads = nullptr) {
   Allowed a;
@@ -35,8 +36,8 @@ Allowed each(const Value& t, IntervalOf&& interval, Threads* threads = nullptr) 
   return a;
 }
 
-/// The same of numbers that the formula leaves no choice of: one operation, or several that every
-/// machine rounds alike. An f64 sum or product of two f32, rounded once more, is the f32 one.
+/// Bounds of elements that have one right value: the result of one operation, or of several that
+/// every machine rounds alike. An f64 sum or product of two f32 rounds to the f32 one.
 template <class NumberOf>
 Allowed each_number(const Value& t, NumberOf&& number) {
   Allowed a = each(t, [&](std::size_t i) {
@@ -47,7 +48,7 @@ Allowed each_number(const Value& t, NumberOf&& number) {
   return a;
 }
 
-/// For every element of t the element of s, whose dims are some of t's.
+/// Broadcasts s, whose dims are a subset of t's, to the elements of t.
 class Spread {
  public:
   Spread(const Value& t, const Value& s) : values_(s.whole()), of_(t.whole().size(), 0) {
@@ -93,7 +94,7 @@ Allowed normed(const std::vector<const Value*>& args, double eps) {
   });
 }
 
-/// A pair (a, b) at an angle is (a·c − b·s, b·c + a·s): products exact, one f64 operation.
+/// Rotates a pair (a, b) to (a·c − b·s, b·c + a·s): exact products, one f64 addition.
 Allowed rotated(bool interleaved, const std::vector<const Value*>& args) {
   const Value& t = *args[0];
   const std::size_t Q = at(t.shape[3]), heads = at(t.shape[2]), pairs = at(args[2]->shape[1]);
@@ -110,7 +111,7 @@ Allowed rotated(bool interleaved, const std::vector<const Value*>& args) {
   });
 }
 
-/// The function of the first operand, times the second where there is one, in f32.
+/// Bounds of the activation of the first operand, times the second if there is one, in f32.
 Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting& setting) {
   const Arithmetic f64;
   const auto interval = [&](std::size_t i) {
@@ -119,7 +120,7 @@ Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting&
     if (args.size() == 1) return in;
     const Interval f32 = values(in, Format::f32);
     const double up = wide(args[1]->whole()[i]);
-    // A negative factor turns the ends round, of −0 and +0, too.
+    // A negative factor swaps the ends, also of −0 and +0.
     const Interval product{f32.low * up, f32.high * up};
     return std::signbit(up) ? Interval{product.high, product.low} : product;
   };

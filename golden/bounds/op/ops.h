@@ -9,15 +9,15 @@
 
 namespace shardproof::bounds {
 
-/// What a result of an op must be: the very bits, of ops that move, choose or round, else
-/// intervals.
+/// Allowed results of an op: exact bits for ops that move, choose or round, otherwise intervals.
 struct Allowed {
   std::optional<scalar::Value> bits;
   Bounds bounds;
 };
 
-/// What result number `result` of an op must be, in the f32 regime, by the op's own operands as the
-/// run had them. `results` are those of the same op before it. Throws what scalar::apply throws.
+/// Returns what result number `result` of an op may be in the f32 regime, given the op's operands
+/// as the run had them. `results` are the preceding results of the same op. Throws what
+/// scalar::apply throws.
 Allowed allowed(const Op& op, std::size_t result, const std::vector<const scalar::Value*>& args,
                 const std::vector<const scalar::Value*>& results, const scalar::Setting& setting);
 

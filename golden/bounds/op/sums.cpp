@@ -19,28 +19,28 @@ using scalar::Value;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-constexpr std::size_t kColumns = 64;  // chains side by side
+constexpr std::size_t kColumns = 64;  // chains computed side by side
 
-/// Whether no chain of these products comes to 2^126, together with its error.
+/// Returns whether no chain of these products, its error included, can reach 2^126.
 bool stays_finite(const Op& op, const std::vector<const Value*>& args, const Step& step) {
-  double products = 0.0;  // of a chain, at most
+  double products = 0.0;  // maximum per chain
   for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
     double of_term = 1.0;
     for (const char letter : EinsumSpec::contracted(op.spec.terms[t]))
       of_term *= static_cast<double>(scalar::extent(*args[2 * t], letter));
     products += of_term;
   }
-  std::uint32_t largest = 0;  // the bits of the largest factor, or of one that is no number
+  std::uint32_t largest = 0;  // bits of the largest factor, or of a NaN or infinity
   for (const Value* const arg : args)
     for (const float v : arg->whole())
       largest = std::max(largest, std::bit_cast<std::uint32_t>(v) & 0x7fffffffU);
   const double factor = static_cast<double>(std::bit_cast<float>(largest));
-  // The error of n roundings is below the sum of the sizes where n·unit is at most a half.
+  // The error of n roundings is below the sum of the magnitudes if n·unit is at most a half.
   return products * step.unit <= 0.5 && 4 * products * factor * factor < 0x1p126;
 }
 
-/// Chains with their errors, added up side by side: bounds::chain's operations, several of them at
-/// once where the first does not round, so that the intervals are the very same.
+/// Several chains with their errors, side by side; performs the same operations as bounds::chain,
+/// so the intervals are identical.
 template <Overflow kOverflow>
 class SideBySide {
  public:
@@ -77,8 +77,8 @@ class SideBySide {
   std::array<double, kColumns> sums_, errors_;
 };
 
-/// Elements side by side whose sums grow in one order, each by itself: as Growing has it, of which
-/// all wait for the same rounding.
+/// Elements whose sums grow in the same order, side by side: an array of Growing that share one
+/// pending rounding.
 struct Neighbours {
   static constexpr std::size_t kMost = 32;
 
@@ -88,7 +88,7 @@ struct Neighbours {
   Growing of(std::size_t i) const { return {{sums[i], errors[i]}, waits}; }
 };
 
-/// GrowingSums on each of them.
+/// Applies GrowingSums to each element.
 struct SumsOfNeighbours {
   GrowingSums each;
 
@@ -120,7 +120,7 @@ struct SumsOfNeighbours {
   }
 
  private:
-  /// body(waits) as a constant, so that a loop over elements asks nothing.
+  /// Calls body(waits) with a compile-time constant: the loop over elements does not branch.
   template <class Body>
   static void with_waits(Growing::Waits waits, Body&& body) {
     using Waits = Growing::Waits;
@@ -159,7 +159,7 @@ Bounds bounds_of_reduction(const Op& op, const Value& t, const scalar::Setting& 
   const std::int64_t K = torus.size(op.axes);
   const Loop way = scalar::way_round(op, setting);
   const bool sent = setting.wire_bf16 && K > 1;
-  const bool rounded = sent && op.kind == OpKind::all_reduce;  // when it goes round
+  const bool rounded = sent && op.kind == OpKind::all_reduce;  // by its all_gather
   const scalar::Adding<Neighbours, SumsOfNeighbours> adding{
       {{setting.acc_bf16, sent && way != Loop::none}}};
   Bounds bounds{{}, K > 1 && (setting.acc_bf16 || rounded) ? Format::bf16 : Format::f32};

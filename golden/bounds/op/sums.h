@@ -8,15 +8,15 @@
 
 namespace shardproof::bounds {
 
-/// The intervals of a value's elements, part after part as scalar::Value has them.
+/// Intervals of a value's elements, in the parts of scalar::Value.
 struct Bounds {
   std::vector<std::vector<Interval>> parts;
   Format format = Format::f32;
   Kind kind = Kind::running;
 };
 
-/// einsum and reductions of the f32 regime from their own operands, with the running bound over
-/// the declared order (docs/numerics.md section 10.2). Throw Error("scalar_c2", ...) where no order
+/// Bounds of an einsum or a reduction of the f32 regime, given its operands: the running bound over
+/// the declared order (docs/numerics.md section 10.2). Throws Error("scalar_c2", ...) if no order
 /// is defined.
 Bounds bounds_of_contraction(const Op& op, const std::vector<const scalar::Value*>& args,
                              const scalar::Setting& setting);

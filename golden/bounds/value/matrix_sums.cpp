@@ -7,9 +7,9 @@
 namespace shardproof::bounds {
 namespace {
 
-constexpr std::size_t kColumns = 16;  // side by side
+constexpr std::size_t kColumns = 16;  // columns summed side by side
 
-/// CarriedSum of neighbouring columns, one factor of which is exact.
+/// CarriedSum of several neighbouring columns; the matrix factor is exact.
 struct Columns {
   std::array<double, kColumns> high{}, low{}, size{}, worst{}, likely{}, least{}, most{};
   std::int64_t count = 0;
@@ -44,7 +44,7 @@ struct Columns {
   }
 };
 
-/// Row k of a term's matrix, from a column on; 0 beyond the last.
+/// Copies row k of a term's matrix, from column `first` on; entries past the last column stay 0.
 void read_columns(const MatrixTerm& term, std::size_t k, std::size_t first, std::size_t count,
                   std::size_t columns, double* to) {
   const float* const from = term.matrix->data();

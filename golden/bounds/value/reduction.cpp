@@ -17,7 +17,7 @@ class Reducing {
   Reducing(const Declared& declared, Format wire)
       : declared_(declared), operations_(declared), wire_(wire) {}
 
-  /// Of one ring of chips, by every kind that is open.
+  /// Sums over one ring of chips, as the hull of every reduction that the declaration allows.
   Number of_ring(const Numbers& terms) const {
     if (terms.size() == 1) return terms[0];
     Numbers sent;
@@ -27,7 +27,7 @@ class Reducing {
       const Number both = hull(sum, stored(sum, wire_));
       all = all ? hull(*all, both) : both;
     };
-    // What a chip adds of its own may be as it is, or as it would be sent.
+    // A chip may add its own partial sum as it is, or rounded as if it had been sent.
     for (const Numbers* own : std::array<const Numbers*, 2>{&terms, &sent}) {
       if (own == &sent && same(terms, sent)) break;
       each_sum(*own, sent, see);
@@ -45,7 +45,7 @@ class Reducing {
   template <class See>
   void each_sum(const Numbers& own, const Numbers& sent, See&& see) const {
     const auto n = static_cast<int>(own.size());
-    // A tree's partial sums may be rounded once, and added in f32.
+    // A tree may round its partial sums once and add them in f32, which is a group.
     if (open(Reduction::group, 1) || declared_.reduction == Reduction::tree) group(own, sent, see);
     if (open(Reduction::ring, n - 1)) rings(own, see);
     if (open(Reduction::ring, n / 2)) arcs(own, see);
@@ -55,13 +55,13 @@ class Reducing {
     }
   }
 
-  /// Whether a sum may be of this kind, in which a partial sum is rounded so often on its way.
+  /// Returns whether a reduction is allowed that rounds a partial sum `roundings` times.
   bool open(Reduction kind, int roundings) const {
     if (declared_.reduction != Reduction::named) return declared_.reduction == kind;
     return declared_.wire_roundings == 0 || roundings <= declared_.wire_roundings;
   }
 
-  /// Each chip adds what the others send to its own, in whatever order.
+  /// Each chip adds what the others send to its own partial sum, in any order.
   template <class See>
   void group(const Numbers& own, const Numbers& sent, See&& see) const {
     const double n = static_cast<double>(own.size());
@@ -77,8 +77,8 @@ class Reducing {
       see({center, worst + of_sum, likely + of_sum});
     }
   }
-  /// What comes to the chip `to` from the `hops` before it, `step` chips apart, each of which adds
-  /// its own; as it is received, which is rounded.
+  /// Returns what chip `to` receives, rounded, from the `hops` chips before it, `step` apart, each
+  /// of which adds its own partial sum.
   Number received(const Numbers& own, std::size_t to, std::size_t step, std::size_t hops) const {
     const std::size_t n = own.size();
     const auto chip = [&](std::size_t hop) { return (to + (n - step) * (hops - hop)) % n; };
@@ -86,7 +86,7 @@ class Reducing {
     for (std::size_t i = 1; i < hops; ++i) sum = stored(operations_.plus(sum, own[chip(i)]), wire_);
     return sum;
   }
-  /// One sum goes from chip to chip, each of which adds its own.
+  /// One sum travels from chip to chip; each adds its own partial sum.
   template <class See>
   void rings(const Numbers& own, See&& see) const {
     const std::size_t n = own.size();
@@ -96,7 +96,7 @@ class Reducing {
       if (n == 2) break;  // both ways round are one
     }
   }
-  /// Two sums go, one each way round, and meet on a chip.
+  /// Two sums travel in opposite directions and meet on a chip.
   template <class See>
   void arcs(const Numbers& own, See&& see) const {
     const std::size_t n = own.size();
@@ -109,7 +109,7 @@ class Reducing {
         if (n % 2 == 0) see(operations_.plus(operations_.plus(shorter, own[to]), longer));
       }
   }
-  /// Neighbours pair up; of each pair one is sent to the other.
+  /// Pairs neighbours; one of each pair is sent to the other.
   Number tree(Numbers own) const {
     while (own.size() > 1) {
       Numbers half;
@@ -123,7 +123,7 @@ class Reducing {
     }
     return own[0];
   }
-  /// The order in which a tree of neighbours pairs chip i with the one half the ring further.
+  /// Returns the order in which a tree of neighbours pairs chips half the ring apart.
   static Numbers half_apart(const Numbers& terms) {
     const std::size_t n = terms.size();
     if (n % 2 != 0) return terms;
@@ -140,7 +140,7 @@ class Reducing {
   Format wire_;
 };
 
-/// The sums over one axis of partials, which leaves those over the others.
+/// Sums over one axis; the result has the remaining axes.
 Partials over_axis(const Partials& of, std::size_t axis, const Reducing& by) {
   std::size_t inner = 1;
   for (std::size_t d = axis + 1; d < of.extents.size(); ++d)
@@ -157,7 +157,7 @@ Partials over_axis(const Partials& of, std::size_t axis, const Reducing& by) {
   return left;
 }
 
-/// Over one axis after another, in every order.
+/// Sums over one axis after another, in every order of the axes.
 void each_order(const Partials& of, const Reducing& by, std::optional<Number>& found) {
   if (of.extents.empty()) {
     found = found ? hull(*found, of.numbers[0]) : of.numbers[0];
@@ -167,7 +167,7 @@ void each_order(const Partials& of, const Reducing& by, std::optional<Number>& f
     each_order(over_axis(of, axis, by), by, found);
 }
 
-/// The partials with their axes in another order.
+/// Returns the partial sums with their axes permuted.
 Numbers in_order(const Partials& of, const std::vector<std::size_t>& axes) {
   Numbers numbers;
   for (std::size_t i = 0; i < of.numbers.size(); ++i) {
@@ -190,7 +190,7 @@ Number reduced(const Partials& partials, const Declared& declared, Format wire) 
   const Reducing by(declared, wire);
   std::optional<Number> found;
   if (partials.extents.size() > 1) each_order(partials, by, found);
-  // Chips of one ring stand in the order of some of the axes' orders.
+  // A single ring over all chips follows one of the orders of the axes.
   std::vector<std::size_t> axes(partials.extents.size());
   std::iota(axes.begin(), axes.end(), std::size_t{0});
   do {

@@ -22,7 +22,7 @@ void require_shape(const std::string& id, const Carried& value, const Shape& sha
                                        fmt::join(value.shape, ","), fmt::join(shape, ",")));
 }
 
-/// Where the sums of prefix and suffix of an id are cut: "decode.1" of "decode.1.layer0.q".
+/// Returns whether the id belongs to the pass: "decode.1.layer0.q" to "decode.1".
 bool is_of_pass(const std::string& id, const std::string& pass) {
   return id.size() > pass.size() && id.starts_with(pass) && id[pass.size()] == '.';
 }
@@ -187,7 +187,7 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
     return known_[id] = dumped->second;
   }
   const Place place{of.pass, of.layer, std::string(name)};
-  const bool exactly = std::exchange(exactly_, false);  // operands are as they are
+  const bool exactly = std::exchange(exactly_, false);  // operands stay as dumped or declared
   Carried before = derived(place);
   Carried made = before.rounded(format_at(place));
   exactly_ = exactly;
@@ -226,7 +226,7 @@ std::vector<std::string> Replay::operands(const std::string& of) const {
     if (!previous.empty()) ids.push_back(checkpoint_id(previous, p.layer, n));
     return ids;
   }
-  // Attention reads the prefixes' caches, too.
+  // Attention also reads the caches of the prefixes.
   const auto with_prefix = [&](std::vector<std::string> ids, std::string_view cache) {
     ids.push_back(id(cache));
     if (const PassPlan* const filled = prefix_of(pass(p.pass)))
@@ -251,7 +251,7 @@ std::vector<std::string> Replay::operands(const std::string& of) const {
                  : std::vector{before(p), id("block_out")};
   }
   if (n == "logits") return {id("final_norm")};
-  return {};  // embed: of ids alone
+  return {};  // embed: depends on ids only
 }
 
 Judged Replay::judge(const std::string& id) {
@@ -362,13 +362,13 @@ Carried Replay::embedded(const Making& m, Stage stage) const {
     if (id < 0 || id >= config_.V)
       throw Error("bounds_c1", fmt::format("{} has no token {}", p.pass, id));
     Number row{static_cast<double>(table.data[at(id) * E + i % E]), 0.0, 0.0};
-    // A lookup adds a row and zeros: what is rounded again on the wire is the same number.
+    // A sharded lookup adds a row and zeros: rounding it again on the wire changes nothing.
     if (m.by.wire_roundings > 0) row = rounded_if(row, Rounds::some, m.by.wire);
     if (stage == Stage::raw) {
       x.set(i, row);
       continue;
     }
-    // The product has no other rounding than the value.
+    // The product is rounded only as the value itself.
     const auto radius = [&](double of_row, double of_scale) {
       return std::abs(row.center) * of_scale + std::abs(scale.center) * of_row + of_row * of_scale;
     };
@@ -389,7 +389,7 @@ Carried Replay::hidden(const Making& m) {
     for (std::size_t i = first; i < std::min(first + 4096, y.size()); ++i) {
       Number w = activation_forms(config_.ffn, config_.softmax, gate.number(i), by,
                                   m.way.rounds("inner"), m.by.values);
-      // w is a value of its own.
+      // In gated FFNs w is a value of its own.
       if (gated)
         w = by.times(rounded_if(as_value(w, m.by), m.way.rounds("act"), m.by.values),
                      up->number(i));
@@ -406,7 +406,8 @@ Carried Replay::added(const Making& m) {
   const Carried& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
   const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
   const Carried& y = fusible(p, term);
-  // A sum that nobody saw may have begun with x on one chip, whose partial sum the others add to.
+  // If the dump lacks the other term, one chip's partial sum may have started from x, so that later
+  // additions rounded x too.
   const bool open = !exactly_ && torus_ && !is_given(checkpoint_id(p.pass, p.layer, term));
   const double first = open ? torus_->chips() * m.by.operations.unit : 0.0;
   Carried sum(x.shape);
@@ -418,8 +419,8 @@ Carried Replay::added(const Making& m) {
   return sum;
 }
 
-/// out of a parallel block whose two terms are values of their own, in every order of additions; or
-/// of one sum of both, where neither is in the dump.
+/// Computes out of a parallel block: from its two terms as separate values, added in every order;
+/// or also from their joint sum, if the dump has neither.
 Carried Replay::added_terms(const Making& m) {
   const Place& p = m.at;
   const Carried& x = stream(p);

@@ -13,7 +13,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// A value that is not stored as specified, but that an engine may store all the same.
+/// Widens a value that the specification does not store but an engine may.
 void may_be_stored(Carried& y, const Declared& by) {
   if (!narrow_storage(by.values)) return;
   for (std::size_t i = 0; i < y.size(); ++i)
@@ -119,7 +119,7 @@ Number Replay::score(const Making& m, const CarriedSum& sum, std::size_t head, s
                      std::int64_t query, Rounds qk) const {
   const Operations by(m.by);
   Number s = rounded_if(as_value(sum.value(m.by), m.by), qk, m.by.values);
-  // The scale's root and reciprocal.
+  // Two roundings: of the scale's root and of its reciprocal.
   Number scale = by.constant(scale_of_scores(config_.softmax, static_cast<double>(config_.Q)));
   scale.worst *= 2, scale.likely *= 2;
   s = by.times(s, scale);
@@ -222,8 +222,8 @@ Carried Replay::mean(const Making& making, Stage stage) {
     const std::string id = checkpoint_id(p.pass, p.layer, name);
     return is_given(id);
   };
-  // As others have it: of the quotients, where the dump has them and not what they are made of; of
-  // queries and keys, where it has nothing that is made of these.
+  // Uses the operands that the dump has: quotients (probs) if it lacks exp; queries and keys if it
+  // has none of exp, score and probs.
   const bool raw = stage == Stage::raw;
   const auto quotients = !raw && !in_dump("exp")
                              ? dump_.find(fmt::format("{}.layer{}.probs", p.pass, p.layer))

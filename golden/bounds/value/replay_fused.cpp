@@ -1,5 +1,5 @@
-// Replay: attention of queries and caches alone, as a fused kernel makes it (docs/bounds.md
-// section 5): how errors of scores come to those of the mean, by the softmax's Jacobian.
+// Replay: attention from queries and caches alone, as in a fused kernel (docs/bounds.md section 5).
+// Errors of scores propagate to the mean by the softmax's Jacobian.
 #include <algorithm>
 #include <cmath>
 
@@ -12,15 +12,15 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// One query's weights of its keys: exp(s − max), with what each may be off relative to itself.
+/// One query's weights for its keys, exp(s − max), with their relative errors.
 struct KeyWeights {
   std::vector<double> p;
   std::vector<double> worst, likely;
   double sum = 0.0;
-  std::int64_t rescaled = 0;  ///< how often a running maximum grows
+  std::int64_t rescaled = 0;  ///< times that the running maximum grows
 };
 
-/// `base` is ln 2 of scores in units of it.
+/// `base` is ln 2 if scores are in units of it, otherwise 1.
 KeyWeights weights_of(const std::vector<Number>& scores, double base, const Operations& by,
                       double ulp, double unit) {
   KeyWeights w;
@@ -34,13 +34,13 @@ KeyWeights weights_of(const std::vector<Number>& scores, double base, const Oper
     const double x = base * (s.center - top);
     w.p.push_back(std::exp(x));
     w.sum += w.p.back();
-    // exp of the difference, or exp2 of scaled scores; and of each rescaling that follows it, the
-    // errors of exp and of two roundings. Maxima in other orders grow as often, but for a few.
+    // Errors of exp of the difference, or exp2 of scaled scores; and per later rescaling those of
+    // exp and of two roundings. Maxima in other orders grow about as often.
     const double made = by.unit() * (std::abs(x) + 2 * base * size) + 2 * ulp * unit;
     const double rescaling = static_cast<double>(w.rescaled + 8) * (2 * ulp + 3) * by.unit();
     const auto relative = [&](double radius) {
       const double d = base * radius + made + rescaling;
-      return d * (1 + d);  // of exp(d) − 1, for d below 1
+      return d * (1 + d);  // bounds exp(d) − 1 for d below 1
     };
     w.worst.push_back(s.worst < 0.25 ? relative(s.worst) : kInfinity);
     w.likely.push_back(s.likely < 0.25 ? relative(s.likely) : kInfinity);
@@ -48,7 +48,7 @@ KeyWeights weights_of(const std::vector<Number>& scores, double base, const Oper
   return w;
 }
 
-/// Σ p·v / Σ p, and what its errors come to. Values are in the order of the keys.
+/// Σ p·v / Σ p with its error. Values are in the order of the keys.
 class Mean {
  public:
   Mean(const KeyWeights& w, const std::vector<Number>& v, const Declared& by)
@@ -79,7 +79,7 @@ class Mean {
       rounded += rounding;
       squares += rounding * rounding;
     }
-    // The mean of any weights lies among the values.
+    // A mean with any weights lies among the values.
     const double jacobian = most < 0.5 ? moved / (1 - most) : kInfinity;
     double all = std::min(jacobian, farthest) + values + sums(of_value == &Number::likely);
     if (of_weights != Rounds::none)
@@ -88,7 +88,7 @@ class Mean {
                  : rounded;
     return all * (1 + 0x1p-40);
   }
-  /// Of the numerator and of the denominator, with up to two rescalings of both for each key.
+  /// Errors of the sums in numerator and denominator, with up to two rescalings of both per key.
   double sums(bool likely) const {
     Declared by = declared_;
     by.wire_roundings = 0;
@@ -106,7 +106,7 @@ class Mean {
   double center_ = 0.0, size_ = 0.0;
 };
 
-/// What a place may do, where nobody says it one after the other.
+/// Expands a place whose rounding is unknown into both possibilities.
 std::vector<Rounds> choices(Rounds rounds) {
   if (rounds == Rounds::some) return {Rounds::none, Rounds::each};
   return {rounds};
@@ -129,7 +129,7 @@ Carried Replay::attended(const Making& making) {
     const std::size_t n = at(query), b = n / H / L, h = n % H;
     const std::int64_t t = position(plan, b, n / H % L);
     const std::size_t seen = std::min(M, visible(plan, b, n / H % L));
-    // All scores of a query are rounded in one way: each that is open by itself.
+    // All scores of a query round in the same way, so each open way is a case of its own.
     const auto weights = [&](Rounds qk, Rounds whole) {
       std::vector<Number> of;
       for (std::size_t j = 0; j < seen; ++j) {

@@ -12,11 +12,11 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The matrices, biases and inputs of a projection, and the letters that it contracts.
+/// Operands, matrices, biases and contracted letters of a projection.
 struct Projection {
-  std::vector<std::pair<std::string, std::string>> terms;  // operand, matrix
+  std::vector<std::pair<std::string, std::string>> terms;  // (operand, matrix)
   std::vector<std::string> biases;
-  std::vector<std::string> letters;  // of each term
+  std::vector<std::string> letters;  // per term
 };
 
 Projection projection_of(std::string_view name, const ModelConfig& c) {
@@ -33,8 +33,8 @@ Projection projection_of(std::string_view name, const ModelConfig& c) {
   return {{{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"}, {"HQ", "F"}};  // block_out
 }
 
-/// Of each contracted index of an operand cut so, which block over `axes` it is in, by the chips'
-/// coordinates on these in their own order.
+/// Returns, for each contracted index of an operand with this layout, its block over `axes`: the
+/// chips' coordinates on these axes, row-major in the order of `axes`.
 std::vector<int> chips_of(const Layout& layout, const std::string& letters, const Shape& extents,
                           const Axes& axes, const Torus& torus) {
   std::vector<int> chips(at(element_count(extents)));
@@ -54,10 +54,10 @@ std::vector<int> chips_of(const Layout& layout, const std::string& letters, cons
   return chips;
 }
 
-/// Sums of chips over some of their axes alone, those over the others added up.
+/// Sums per chip along some axes, added up over the other axes.
 struct Grouped {
   std::vector<int> extents;
-  Sums sums;  ///< `terms` of each chip
+  Sums sums;  ///< `terms` sums per chip
 };
 Grouped group(const Sums& sums, const std::vector<int>& extents, std::size_t terms, unsigned some) {
   Grouped of;
@@ -90,8 +90,8 @@ int Replay::Product::chips() const {
   return n;
 }
 
-/// The axes that cut an operand's contracted dims, in the order x, y, z; nothing where no layout of
-/// it is declared.
+/// Returns the axes that cut an operand's contracted dims, in the order x, y, z; nullopt if its
+/// layout is not declared.
 std::optional<Axes> Replay::axes_that_cut(const Place& p, const std::string& operand,
                                           const std::string& letters) const {
   const auto found = layouts_.find(checkpoint_id(p.pass, p.layer, operand));
@@ -103,7 +103,7 @@ std::optional<Axes> Replay::axes_that_cut(const Place& p, const std::string& ope
   return of.sorted();
 }
 
-/// Which chips have which products, where all terms are cut over the same axes.
+/// Assigns products to chips, if all terms are cut over the same axes.
 void Replay::cut(const Place& p, Product& product, const std::vector<std::string>& operands,
                  const std::vector<std::string>& letters, const Declared& by) const {
   std::optional<Axes> over;
@@ -145,7 +145,7 @@ Replay::Product Replay::product_of(const Place& p, const Declared& by) {
     if (!product.rows.empty()) continue;
     for (std::size_t row = 0; row < rows; ++row) product.rows.push_back(row);
   }
-  if (logits) {  // of a row without a token any place will do
+  if (logits) {  // a row without tokens may read any place
     const std::size_t L = at(product.terms[0].x->shape[1]);
     product.rows.clear();
     for (const PassRows& group : pass(p.pass).rows)
@@ -181,8 +181,8 @@ Number Replay::partial(const Product& product, std::span<const Sum> terms, const
   return hull(whole, operations.plus(term(0), term(1)));
 }
 
-/// The S of one element: of partial sums by the reductions that are open, where they are sent with
-/// fewer digits.
+/// Returns S of one element; if partial sums are sent with fewer digits, as the hull over the
+/// reductions left open.
 Number Replay::summed(const Product& product, const Sums& sums, const Declared& by,
                       const Epilogue& epilogue) const {
   const auto followed = [&](const Number& partial, bool first) {
@@ -199,7 +199,7 @@ Number Replay::summed(const Product& product, const Sums& sums, const Declared& 
     return partial(product, std::span(sums).subspan(chip * terms, terms), unsent, Rounds::some);
   };
   if (!product.of_chips) return terms == 1 ? whole : hull(whole, of_chip(0));
-  // Over some of the axes an operand may have been gathered before.
+  // The operands may have been gathered over some of the axes before.
   Number all_ways = followed(whole, true);
   for (unsigned some = 1; some < 1U << product.extents.size(); ++some) {
     const Grouped grouped = group(sums, product.extents, terms, some);
@@ -222,7 +222,7 @@ std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::
   const Place& p = m.at;
   const Projection of = projection_of(p.name, config_);
   Product product = product_of(p, m.by);
-  // Of sums that are kept with fewer digits than what is sent no order is known.
+  // If sums are kept with fewer digits than what is sent, no order is known.
   split(product, m.by,
         m.by.reduction != Reduction::any && !narrow_storage(m.by.sums) &&
             (m.by.wire_roundings > 0 || narrow_storage(m.by.values)));
@@ -243,14 +243,14 @@ std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::
   std::vector<Rounds> rounds;
   for (const Way& way : ways) rounds.push_back(way.rounds("s"));
   const Operations by(m.by);
-  // Whether something follows S, which then is a value of its own.
+  // A scale or bias follows S, so S is a value of its own.
   const bool scaled = stage != Stage::raw && (scale_row != nullptr || logits);
   each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
            [&](std::size_t row, std::size_t c, const Sums& sums) {
              const double scale = !scaled ? 1.0 : logits ? logit_scale : scales.center[c];
              const Number sum = summed(product, sums, m.by);
-             // A chip may scale its partial sum, and the first one add the biases, before it is
-             // sent.
+             // A chip may scale its partial sum before it is sent, and the first chip may add the
+             // biases.
              std::optional<Number> sent;
              if (product.of_chips && (scaled || !biases.empty()))
                sent = summed(product, sums, m.by, [&](Number part, bool first) {
@@ -276,7 +276,7 @@ std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::
                by_way[w].set(row * product.columns + c, v);
              }
            });
-  // Unstored values may be stored all the same.
+  // Engines may store logits although the specification does not.
   if (logits && stage == Stage::finished && narrow_storage(m.by.values))
     for (Carried& y : by_way)
       for (std::size_t i = 0; i < y.size(); ++i)
@@ -349,7 +349,7 @@ std::optional<Carried> Replay::expected_raw(const std::string& id) {
   if (p.name == "score") return scores(m, Stage::raw);
   if (p.name == "attn") return mean(m, Stage::raw);
   if (row->acc || p.name == "logits") return projected(m, Stage::raw);
-  return made(m);  // denom: nothing follows its sum
+  return made(m);  // denom: nothing follows the sum
 }
 
 std::optional<Carried> Replay::expected_scaled(const std::string& id) {

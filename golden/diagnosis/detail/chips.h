@@ -4,13 +4,13 @@
 
 namespace shardproof::diagnosis {
 
-/// The chip with that block index over `axes`, else where `chip` is.
+/// Returns the chip with that block index over `axes` and the coordinates of `chip` on all others.
 int with_block(const Torus& torus, int chip, const Axes& axes, int block);
 
-/// The axes with more than one chip, in their order.
+/// Returns the axes with more than one chip, in their order.
 Axes significant(const Axes& axes, const Torus& torus);
 
-/// Whether a list's axes stand in another's in the same order, perhaps with others between them.
+/// Returns whether the axes of `list` occur in `of` in the same order, not always adjacent.
 bool is_sublist(const Axes& list, const Axes& of);
 
 }  // namespace shardproof::diagnosis

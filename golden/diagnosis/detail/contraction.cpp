@@ -57,7 +57,7 @@ Contraction projection(const Question& q,
   return c;
 }
 
-/// The table's rows, chosen by an operand of zeros and a one.
+/// Rows of the table, selected by a one-hot operand.
 Contraction lookup(const Question& q) {
   const Tensor& table = *q.weight("embed");
   const bounds::Carried& right = q.expected();
@@ -137,7 +137,7 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
                                   const bounds::Declared& by) const {
   const std::size_t row = rows[global / columns], column = global % columns;
   bounds::CarriedSum sum;
-  std::int64_t more = 0;  // additions beyond those of each product once
+  std::int64_t more = 0;  // additions beyond one per product
   for (std::size_t t = 0; t < terms.size(); ++t) {
     const Term& term = terms[t];
     const double* const x = term.x->center.data() + row * term.width;
@@ -154,7 +154,7 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
       most = std::max(most, std::abs(count));
       sum.add(x[k], w[meets == nullptr ? k : meets[k]] * count, r[k]);
     }
-    // Each block is added as a whole, as often as it counts; and w·count may round.
+    // Each block is added as a whole, as often as it counts; w·count may round as well.
     if (most > 1)
       for (const int count : counts.of_blocks[t]) more += std::max(std::abs(count) - 1, 0) + 1;
   }

@@ -9,11 +9,11 @@
 
 namespace shardproof::diagnosis {
 
-/// A value that is a sum of products with a matrix, or two, times a scale, plus biases: any element
-/// of it can be made alone, with each product counted as often as one likes. By docs/spec.md
-/// section 2, as bounds::Replay reads it.
+/// A value that is a sum of products with one matrix or two, times a scale, plus biases. Computes
+/// single elements, with any multiplicity of each product. By docs/spec.md section 2, as in
+/// bounds::Replay.
 struct Contraction {
-  /// One operand and its matrix. The contracted index is that of `letters`, row-major.
+  /// One operand and its matrix; `letters` are the contracted dims, row-major.
   struct Term {
     std::string operand, matrix;  ///< their names
     std::string letters = {};     ///< "E", "HQ", "F", "V"
@@ -21,49 +21,50 @@ struct Contraction {
     std::size_t width = 0;
     std::shared_ptr<const bounds::Carried> x = {};      ///< [rows, width]
     std::shared_ptr<const std::vector<double>> w = {};  ///< [columns, width]
-    /// Of each contracted index of x that of w which it meets; null: its own.
+    /// meets[k]: index of w that multiplies index k of x; null: k itself.
     std::shared_ptr<const std::vector<std::size_t>> meets = {};
-    /// Of each column that of w which is in its place; null: its own.
+    /// takes[c]: column of w used for column c; null: c itself.
     std::shared_ptr<const std::vector<std::size_t>> takes = {};
   };
   struct Bias {
     std::string name;
-    std::vector<double> values;  ///< of each column
+    std::vector<double> values;  ///< per column
   };
   std::vector<Term> terms;
   std::size_t columns = 0;
-  std::vector<std::size_t> rows;  ///< of x, of each row of the value
-  std::vector<double> scales;     ///< of each column; empty where there are none
+  std::vector<std::size_t> rows;  ///< rows[r]: row of x for row r of the value
+  std::vector<double> scales;     ///< per column; empty: no scales
   std::vector<Bias> biases;
-  bool likely = false;  ///< whether likely bounds of sums are taken, or those that always hold
+  bool likely = false;  ///< likely bounds of sums in place of the worst case
 
-  /// How often each product and each bias is counted: of term t's contracted index k
-  /// counts[t][block[t][k]], or once where counts[t] is empty.
+  /// Multiplicity of products and biases: index k of term t counts of_blocks[t][block[t][k]] times,
+  /// or once if of_blocks[t] is empty.
   struct Counts {
     std::vector<std::vector<int>> of_blocks;
     std::vector<const std::vector<int>*> block;
     std::vector<int> of_biases;
   };
   bounds::Evaluated at(std::size_t global, const Counts& counts, const bounds::Declared& by) const;
-  /// A sum of products as it is added up, in which there are `more` additions beside those of each.
+  /// Returns the rounded sum of products, with `more` additions beyond one per product.
   bounds::Evaluated added(const bounds::CarriedSum& products, const bounds::Declared& by,
                           std::int64_t more = 0) const;
-  /// As it must be.
+  /// Returns the right element.
   bounds::Evaluated at(std::size_t global, const bounds::Declared& by) const;
-  /// Of one term, the summand of a block without scale or bias.
+  /// Returns the contribution of block `which` of one term, without scale or bias.
   bounds::Evaluated summand(std::size_t global, std::size_t term, const std::vector<int>& block,
                             int which, const bounds::Declared& by) const;
 };
 
-/// None where the value is no such sum.
+/// Returns nullopt if the value is not such a sum.
 std::optional<Contraction> contraction_of(const Question& question);
 
-/// A weight as the columns of a term: [columns, width], of a matrix [width, columns] or transposed.
+/// Returns a weight as the columns of a term, [columns, width], from a matrix [width, columns], or
+/// from a table [columns, width].
 std::shared_ptr<const std::vector<double>> columns_of(const Tensor& matrix, std::size_t width,
                                                       bool table = false);
 
-/// The block over `blocks` equal ones along one letter of a term, of each contracted index; empty
-/// where they do not divide it.
+/// Returns, for each contracted index of a term, its block when `letter` is cut into `blocks` equal
+/// blocks; empty if they do not divide it.
 std::vector<int> blocks_of(const Contraction::Term& term, char letter, int blocks);
 
 }  // namespace shardproof::diagnosis

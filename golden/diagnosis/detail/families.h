@@ -4,33 +4,32 @@
 
 namespace shardproof::diagnosis {
 
-// Each tries the faults of its kind that the value can have.
+// Each function tries the faults of one family that the value can have.
 
-/// What holds one number where a value should be.
+/// One number in every place of a value or of a part of it.
 void try_never_written(const Question& question, Search& search);
-/// Which block of the right value a chip holds, and in what order.
+/// Wrong blocks of the right value, or blocks in a wrong order.
 void try_blocks(const Question& question, Search& search);
-/// Which block of a weight meets which block of its operand.
+/// Blocks of a weight that meet wrong blocks of the operand.
 void try_weight_blocks(const Question& question, Search& search);
-/// How often each summand of a contraction is counted.
+/// Wrong multiplicities of a contraction's partial sums.
 void try_sums(const Question& question, Search& search);
-/// The same, with whatever whole numbers come nearest, which are many: for what nothing else
-/// explains.
+/// Multiplicities fitted as whole numbers: a large family, for when nothing else explains.
 void try_fitted_sums(const Question& question, Search& search);
-/// How often a residual, a bias or a term is added.
+/// Wrong multiplicities of residuals, biases and terms.
 void try_addends(const Question& question, Search& search);
-/// Other matrices, other layers' and passes' values, other functions.
+/// Other matrices, values of other layers and passes, other functions.
 void try_operands(const Question& question, Search& search);
-/// Which keys a query sees.
+/// Wrong masks: the keys that a query sees.
 void try_masks(const Question& question, Search& search);
-/// Positions, heads, channels.
+/// Wrong positions, heads, channels.
 void try_attention(const Question& question, Search& search);
-/// Gains, statistics, and constants that scale.
+/// Wrong gains, statistics, and constant scales.
 void try_norms(const Question& question, Search& search);
 void try_scales(const Question& question, Search& search);
-/// Slots of k_cache and v_cache.
+/// Wrong slots of k_cache and v_cache.
 void try_caches(const Question& question, Search& search);
-/// What is rounded to bf16.
+/// Roundings to bf16, missing or extra.
 void try_rounding(const Question& question, Search& search);
 
 }  // namespace shardproof::diagnosis

@@ -10,8 +10,8 @@ std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<doub
                                               const std::vector<double>& right) {
   if (rows.empty() || rows.size() < rows[0].size()) return std::nullopt;
   const std::size_t n = rows[0].size();
-  // Normal equations: a weight is off by far less than one half unless the rows nearly repeat, and
-  // what is predicted with it is judged as everything else.
+  // Normal equations: the weights are off by far less than one half unless the rows are nearly
+  // dependent, and the resulting prediction is checked like any other.
   std::vector<std::vector<double>> a;
   for (std::size_t i = 0; i < n; ++i) a.emplace_back(n + 1, 0.0);
   for (std::size_t r = 0; r < rows.size(); ++r)
@@ -34,7 +34,7 @@ std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<doub
   std::vector<int> weights;
   for (std::size_t i = 0; i < n; ++i) {
     const double w = a[i][n] / a[i][i];
-    // No torus has more chips.
+    // Larger than the chip count of any torus.
     if (!(std::abs(w) <= 4096)) return std::nullopt;
     weights.push_back(static_cast<int>(std::lround(w)));
   }

@@ -5,8 +5,8 @@
 
 namespace shardproof::diagnosis {
 
-/// The whole numbers nearest to the w with the least Σ(rows·w − right)². None where the rows do not
-/// determine them, or they are no number.
+/// Returns the whole numbers nearest to the w that minimizes Σ(rows·w − right)²; nullopt if the
+/// rows do not determine w, or w is not finite.
 std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<double>>& rows,
                                               const std::vector<double>& right);
 

@@ -7,16 +7,16 @@
 
 namespace shardproof::diagnosis {
 
-/// A norm, element by element, with statistics that one may choose.
+/// A norm computed element by element, with chosen statistics.
 class NormRow {
  public:
   explicit NormRow(const Question& question);
 
   struct Statistics {
     bounds::Evaluated mu, ss;
-    double extent = 0.0;  ///< what sums are divided by
+    double extent = 0.0;  ///< divisor of the sums
   };
-  /// Of the channels of a row for which `part` says so.
+  /// Returns the statistics over the channels of a row for which `part` is true.
   Statistics statistics(std::size_t row, const std::function<bool(std::size_t)>& part,
                         double extent) const;
   bounds::Evaluated at(std::size_t global, const Statistics& statistics) const;

@@ -8,33 +8,33 @@
 
 namespace shardproof::diagnosis {
 
-/// Chunks of a ring of n, by the index that should be where another one is.
+/// A reordering of the chunks of a ring of n: index() returns the chunk found at `place`.
 struct Order {
   std::string words;
   int (*index)(int own, int place, int n, int k);
   int k = 0;
 };
-/// Reversed, rotated, with the ring's sign changed.
+/// Returns the orders reversed, ring sign changed, and rotated.
 std::vector<Order> orders(int n);
 
-/// Whether each of 0 to n-1 is there once.
+/// Returns whether 0 to n-1 each occur once.
 bool is_permutation(const std::vector<int>& held);
 
-/// Blocks of one thing, cut over a list of axes, in place of each other.
+/// A reordering of the blocks of a dim that is cut over a list of axes.
 struct Exchange {
   std::string_view fault;
   std::string words;  ///< "the blocks are reversed"
   std::string axes;
   int parameters = 0;
-  std::vector<int> held;  ///< for each block, which one is there in its place
+  std::vector<int> held;  ///< held[r]: the block found in place of block r
 };
-/// Axes in another order, chunks in another order, one block for all, one block for another.
-/// `gathered`: each chip has all of them. Of several lists of the same axes, where only their
-/// order is tried (`order_alone`), the others are the same blocks again.
+/// Returns the candidate reorderings: axes in another order, chunks in another order, one block
+/// everywhere, one block in place of another. `gathered`: each chip has all blocks. `order_alone`:
+/// only axes in another order; another list of the same axes has the rest.
 std::vector<Exchange> exchanges(const Question& question, const Axes& list, bool gathered,
                                 bool order_alone);
 
-/// Orders of heads, by what is there in the place of each: rotated, reversed, and group by group.
+/// Returns orders of heads (the head in each place): reversed, rotated, across groups.
 std::vector<std::pair<std::string, std::vector<int>>> head_orders(int heads);
 
 }  // namespace shardproof::diagnosis

@@ -18,13 +18,13 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The values of a pass, as one is made of another.
+/// The values of a pass in order of computation.
 constexpr std::string_view kRun[] = {
     "embed", "norm",   "q",       "k",         "v",    "q_rot",      "k_rot", "k_cache", "v_cache",
     "score", "max",    "exp",     "denom",     "attn", "attn_out",   "mid",   "norm2",   "gate",
     "up",    "hidden", "ffn_out", "block_out", "out",  "final_norm", "logits"};
 
-/// Every list of distinct axes that have more than one chip, short ones first.
+/// Every list of distinct axes that have more than one chip, short lists first.
 std::vector<Axes> lists_of(const Torus& torus) {
   std::vector<Axes> lists{Axes()};
   for (std::size_t i = 0; i < lists.size(); ++i)
@@ -83,7 +83,7 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
       throw Error("diagnosis_c1", fmt::format("{} has a shard of {} elements, {} has {}", id_,
                                               shard.size(), wrong.layout.to_string(), size));
   if (!summed_.empty()) {
-    // Each summand was rounded for itself, and their sum here is of f64.
+    // Each partial sum was rounded on its own; their sum here is in f64.
     const std::vector<std::vector<double>> summands = std::move(shards_);
     shards_.assign(summands.size(), std::vector<double>(size, 0.0));
     slack_ = shards_;
@@ -228,7 +228,7 @@ bool Question::fits(int chip, std::size_t local, const bounds::Evaluated& number
                     std::optional<bounds::Format> format) const {
   if (padded(chip, local)) return true;
   const double radius = number.radius + (slack_.empty() ? 0.0 : slack_[at(chip)][local]);
-  // A sum of summands here has no format of its own.
+  // The sum of partial sums has no storage format of its own.
   const bounds::Format f = slack_.empty() ? format.value_or(format_) : format_;
   return bounds::holds(bounds::values(bounds::around(number.center, radius), f), f,
                        shards_[at(chip)][local]);

@@ -19,132 +19,130 @@ namespace shardproof::diagnosis {
 /// The index of an element, dim by dim.
 using Index = std::array<std::int64_t, 8>;
 
-/// What a fault makes of an element of a chip's local shard: the number that it is rounded from.
+/// Maps an element of a chip's local shard to its number before rounding, under a fault.
 using Prediction = std::function<bounds::Evaluated(int chip, std::size_t local)>;
 
-/// A place where a fault can be, by the layouts that the dump declares: there is one; nothing is
-/// said of it; there is none.
+/// A place for a fault in the layouts that the dump declares: there is one, unknown, there is none.
 enum class Site { declared, unknown, none };
 
-/// Whether a prediction leaves a number open: it takes it from where nothing is said of anything,
-/// as from padding.
+/// Returns whether a prediction leaves a number open: its source, as padding, is not judged.
 inline bool open(const bounds::Evaluated& number) {
   return !std::isfinite(number.center) || !std::isfinite(number.radius);
 }
 
-/// One fault with its parameters, not tried yet.
+/// A fault with its parameters, not yet tried.
 struct Candidate {
   std::string_view fault;
   std::string detail, axes;
-  int parameters = 0;  ///< of those of one kind that explain, the one with the least comes first
+  int parameters = 0;  ///< of explanations of one kind, the one with the lowest number comes first
   Prediction at;
-  /// What the prediction is rounded to, where it is not what the value is.
+  /// Format that the prediction is rounded to, if not the value's own.
   std::optional<bounds::Format> format = std::nullopt;
-  /// Whether the layouts of the operands leave room for it.
+  /// How far the operands' layouts leave room for the fault.
   Site site = Site::declared;
-  /// Of what only changes the order of blocks: chips that differ along these axes alone have it
-  /// together, or none of them has it.
+  /// For reordered blocks: chips that differ only along these axes all have the fault, or none.
   Axes together = {};
-  /// Whether numbers of it were fitted to the value: then it may leave no more open than what was
-  /// expected allows, however large the value is, or a large enough one is explained by any.
+  /// Parameters were fitted to the value: its openness is measured against the expected scale even
+  /// if the value is larger, because anything would explain a large enough value.
   bool fitted = false;
 };
 
-/// A wrong value and what a search for its fault needs of it. Chips are those whose shards there
-/// are: one, with number 0, where the value is whole.
+/// A wrong value, with all that a search for its fault needs. Chips are those whose shards the dump
+/// has; a whole value has one chip, number 0.
 class Question {
  public:
-  /// Of a partial layout each chip stands for the sum of its group, as a complete value. Throws
-  /// what replay.expected throws, and Error("diagnosis_c1", ...) where layout, torus and shards do
-  /// not fit the value.
+  /// With a partial layout each shard is replaced by the sum over its group, a complete value.
+  /// Throws what replay.expected throws, and Error("diagnosis_c1", ...) if layout, torus and shards
+  /// do not fit the value.
   Question(bounds::Replay& replay, const Wrong& wrong);
-  /// The same value, which must be whole, as if it were cut so; operands stay those of `whole`.
+  /// Cuts a whole value by `cut`; its operands stay those of `whole`.
   Question(const Question& whole, const Layout& cut);
 
   bounds::Replay& replay() const { return *replay_; }
-  /// How this value is computed.
+  /// Returns the arithmetic of this value.
   const bounds::Declared& declared() const { return replay_->declared(place_); }
-  /// Whether likely bounds are held against the value, in place of what holds whatever happened.
+  /// Returns whether the value is compared with likely bounds in place of the worst case.
   bool likely() const { return likely_; }
   const ModelConfig& config() const { return replay_->weights().config(); }
   const std::string& id() const { return id_; }
   const bounds::Replay::Place& place() const { return place_; }
   const std::string& name() const { return place_.name; }
   const Torus& torus() const { return torus_; }
-  const Layout& layout() const { return layout_; }  ///< complete
-  /// The axes over which the shards given were summands.
+  const Layout& layout() const { return layout_; }  ///< without partial axes
+  /// Axes over which the given shards were partial sums.
   const Axes& summed() const { return summed_; }
   const Shape& shape() const { return expected_->shape; }
   const Shape& local_shape() const { return local_; }
   std::size_t rank() const { return local_.size(); }
-  /// Whether it is a contraction's sum before scales and biases.
+  /// Returns whether the value is a contraction's sum before scales and biases.
   bool raw() const { return raw_; }
   const bounds::Carried& expected() const { return *expected_; }
-  /// Another value, as the dump has it or as it follows; open where nothing is said of it.
+  /// Returns another value, as dumped or derived; unknown numbers where it is not judged.
   const bounds::Carried& value(const std::string& id) const;
-  /// Which elements of a value nothing is said of: padding, and masked slots where the dump says
-  /// so; empty: none.
+  /// Flags elements that are not judged: padding, and masked slots if the dump declares them
+  /// meaningless; empty: none.
   std::vector<bool> unspoken(const bounds::Replay::Place& place, const Shape& shape) const;
-  /// Whether this value may come from there: the dump has it, it is earlier in the run, and it is
-  /// what it must be in its own place.
+  /// Returns whether a wrong value may have been taken from `id`: the dump has it, it is computed
+  /// earlier in the run, and it is itself right.
   bool source(const std::string& id) const;
   bounds::Format format() const { return format_; }
 
   int chips() const { return static_cast<int>(shards_.size()); }
-  /// Whether there is one tensor for all chips.
+  /// Returns whether one tensor stands for all chips.
   bool whole() const { return chips() == 1 && torus_.chips() > 1; }
   std::size_t elements() const { return static_cast<std::size_t>(element_count(local_)); }
   const std::vector<double>& shard(int chip) const {
     return shards_[static_cast<std::size_t>(chip)];
   }
-  /// The element of the logical tensor that a chip has there.
+  /// Returns the element of the logical tensor at an element of a chip's shard.
   std::size_t global(int chip, std::size_t local) const {
     return globals_[static_cast<std::size_t>(chip)][local];
   }
-  Index index(std::size_t local) const;         ///< in the local shard
-  std::size_t flat(const Index& global) const;  ///< of the logical tensor
-  /// Where a chip's block begins under a layout of the value's dims.
+  Index index(std::size_t local) const;         ///< index in the local shard
+  std::size_t flat(const Index& global) const;  ///< flat index in the logical tensor
+  /// Returns where a chip's block begins under a layout of the value's dims.
   Index offset(const Layout& layout, int chip) const;
 
-  /// The axes that cut a dim of an operand of the same layer, or of any value, as the dump declares
-  /// it; none where it does not.
+  /// Returns the axes that cut a dim of an operand of the same layer, or of any value by id, as the
+  /// dump declares; nullopt if it declares none.
   std::optional<Axes> declared_axes(const std::string& operand, char letter) const;
   std::optional<Axes> declared_axes_of(const std::string& id, char letter) const;
 
-  /// Whether nothing is said of what a chip has there.
+  /// Returns whether an element of a chip is not judged.
   bool padded(int chip, std::size_t local) const {
     return !padding_.empty() && padding_[global(chip, local)];
   }
-  /// The elements of a chip that something is said of.
+  /// Returns the judged elements of a chip.
   std::vector<std::size_t> judged(int chip) const;
-  /// Whether an element as given may be rounded from that number; of padding whatever it is.
+  /// Returns whether an element as given may round from `number`; always true for padding.
   bool fits(int chip, std::size_t local, const bounds::Evaluated& number,
             std::optional<bounds::Format> format) const;
-  /// Whether all of a chip is what it must be.
+  /// Returns whether all elements of a chip are right.
   bool right(int chip) const { return right_[static_cast<std::size_t>(chip)]; }
   bool right() const;
-  /// Open where nothing is said of it.
+  /// Returns the right number; unknown if the element is not judged.
   bounds::Evaluated expected_at(std::size_t global) const {
     if (!padding_.empty() && padding_[global]) return {0.0, bounds::kInfinity, 0.0};
     return {expected_->center[global], expected_->radius[global], 0.0};
   }
-  /// The root mean square of what is expected, and whether its bounds are narrow.
+  /// scale(): root mean square of the expected value; narrow(): whether its bounds are narrow.
   double scale() const { return scale_; }
-  /// The root mean square of what is there; 0 where something is not finite.
+  /// Root mean square of the given value; 0 if an element is not finite.
   double scale_as_given() const { return given_; }
   bool narrow() const { return narrow_; }
-  /// The axes with more than one chip, as every list of some of them in every order, short first.
+  /// Every list of some of the axes with more than one chip, in every order, short lists first.
   const std::vector<Axes>& lists() const { return lists_; }
-  /// Likewise as sets.
+  /// Every set of some of the axes with more than one chip.
   const std::vector<Axes>& sets() const { return sets_; }
 
-  /// A prediction that is the same logical tensor on all chips, cut as declared.
+  /// Predicts the same logical tensor on all chips, cut as declared.
   Prediction logical(bounds::Carried tensor) const;
   Prediction logical(std::function<bounds::Evaluated(std::size_t global)> element) const;
 
-  /// The ids of what the value is made of.
+  /// Returns the ids of the value's operands.
   std::vector<std::string> operands() const;
-  /// What follows with other weights, values, positions or arithmetic in this one step.
+  /// Replacements in this one step: weights, values, positions or arithmetic. under() returns the
+  /// value that follows.
   struct Change {
     std::optional<Weights> weights = std::nullopt;
     std::vector<std::pair<std::string, bounds::Carried>> values = {};
@@ -152,11 +150,11 @@ class Question {
     std::optional<bounds::Declared> declared = std::nullopt;
   };
   bounds::Carried under(const Change& change) const;
-  /// The weights that this step may read, with some changed by name ("layer0.wq").
+  /// Returns the weights that this step may read, with some replaced by name ("layer0.wq").
   Weights weights_with(const std::vector<std::pair<std::string, Tensor>>& changed,
                        const std::optional<ModelConfig>& config = std::nullopt) const;
   const Tensor* weight(std::string_view id) const;  ///< null if there is none
-  /// Of this layer: "layer1.wq".
+  /// Returns the weight's id in this layer: "layer1.wq".
   std::string weight_id(std::string_view name) const;
 
  private:
@@ -173,12 +171,12 @@ class Question {
   bool masked_any_, likely_;
   std::function<bool(const std::string&)> sound_;
   std::vector<bool> padding_;
-  std::shared_ptr<std::map<std::string, bounds::Carried>> values_;  // with what is open
+  std::shared_ptr<std::map<std::string, bounds::Carried>> values_;  // unknown where not judged
   std::shared_ptr<const bounds::Carried> expected_;
   bounds::Format format_;
   Shape local_;
   std::vector<std::vector<double>> shards_;
-  std::vector<std::vector<double>> slack_;  // what the roundings of summands leave open
+  std::vector<std::vector<double>> slack_;  // effect of the roundings of partial sums
   std::vector<std::vector<std::size_t>> globals_;
   std::vector<bool> right_;
   double scale_ = 0.0, given_ = 0.0;
@@ -186,10 +184,10 @@ class Question {
   std::vector<Axes> lists_, sets_;
 };
 
-/// "x", "x and y", "x, y and z".
+/// Returns "x", "x and y", or "x, y and z".
 std::string words_of(const Axes& axes);
 
-/// Bounds of what is made of numbers with bounds: a whole multiple; a sum, rounded as declared.
+/// Arithmetic on numbers with bounds: a whole multiple; a sum, rounded as declared.
 bounds::Evaluated times(const bounds::Evaluated& a, double factor);
 bounds::Evaluated plus(const bounds::Evaluated& a, const bounds::Evaluated& b,
                        const bounds::Declared& by);

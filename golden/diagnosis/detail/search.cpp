@@ -14,7 +14,7 @@
 namespace shardproof::diagnosis {
 namespace {
 
-/// How many candidates are kept until it is known which are nearest: some predict the same numbers.
+/// Candidates kept until the nearest are known: some predict the same numbers.
 constexpr std::size_t kKept = 25;
 
 std::size_t kind_of(std::string_view fault) {
@@ -30,7 +30,7 @@ std::string named(const Question& q, const std::vector<int>& chips) {
   return names;
 }
 
-/// "decode.1.layer0", "decode.1".
+/// Returns "decode.1.layer0" or "decode.1".
 std::string where(const Question& q) { return q.id().substr(0, q.id().rfind('.')); }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -39,7 +39,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// What a candidate is called at other values, too: without its own pass and layer.
+/// Returns a name without the candidate's own pass and layer, valid for other values, too.
 std::string name_of(const Question& q, const Candidate& c) {
   const std::string detail = replaced(c.detail, q.place().pass + ".", "pass.");
   return fmt::format("{}: {} [{}]", c.fault,
@@ -63,7 +63,7 @@ Search::Search(const Question& question, std::vector<std::string> names) : Searc
   only_ = std::move(names);
 }
 
-/// Of each wrong chip some wrong elements become probes, the first and the last among them.
+/// Chooses wrong elements of each wrong chip as probes, the first and the last included.
 void Search::find_wrong() {
   const Question& q = *question_;
   const std::size_t most = q.chips() == 1 ? 64 : 6;
@@ -101,12 +101,12 @@ bool Search::wants(const Candidate& candidate) const {
 
 double Search::difference(const Question& q, const Candidate& candidate,
                           const bounds::Evaluated& number, int chip, std::size_t local) const {
-  // Of a number that is rounded on the way it is the rounded one that would be there.
+  // If the fault rounds on the way, the rounded number would be found in the dump.
   double center = number.center;
   if (candidate.format && *candidate.format != q.format())
     center = bounds::values({center, center}, *candidate.format).low;
   const double d = std::abs(q.shard(chip)[local] - center);
-  // Of what is no number nothing is near.
+  // NaN: every candidate is infinitely far.
   if (std::isnan(d)) return bounds::kInfinity;
   return d;
 }
@@ -136,7 +136,7 @@ std::optional<Search::Measured> Search::measure(const Question& q, const Candida
     }
     if (!fits && !q.right(chip) && !all) return std::nullopt;
     found.fits.push_back(fits);
-    if (!fits && !all) continue;  // a right chip, which does not have it
+    if (!fits && !all) continue;  // a right chip without the fault
     found.residual = std::max(found.residual, of_chip.residual);
     found.excess = std::max(found.excess, of_chip.excess);
     found.reach = std::max(found.reach, of_chip.reach);
@@ -167,7 +167,7 @@ void Search::consider(Candidate candidate) {
   if (nearest_.size() > kKept) nearest_.pop_back();
 }
 
-/// Of a right value it holds if it leaves all as it is.
+/// On a right value a candidate holds if its prediction fits all chips.
 void Search::try_here(const Candidate& candidate) {
   const Question& q = *question_;
   const Measured found = *measure(q, candidate, true);
@@ -179,17 +179,17 @@ void Search::try_here(const Candidate& candidate) {
   known = known || holds;
 }
 
-/// Of what is wrong it must say something.
+/// Requires that the prediction determines at least a tenth of the wrong elements.
 bool Search::predicts_enough(const Measured& found) {
   const auto closed = static_cast<double>(found.closed), open = static_cast<double>(found.open);
   return closed > 0 && closed >= kLeft * (closed + open);
 }
 
-/// What leaves more open than the value itself does explains anything. Of a value that is much
-/// larger than it should be it may leave as much more, if nothing of it was fitted to the value.
-/// Where the value's own bound is no better, what it leaves open and what it leaves unexplained may
-/// be as much as of what is listed where nothing explains. Digits of bf16 say something only
-/// besides.
+/// Rejects predictions that leave too much open, because those explain anything. A prediction may
+/// leave open what is narrow at the scale of the expected value, or, if nothing was fitted, of a
+/// larger given value. If the value's own bound is not narrow, it may leave open and unexplained as
+/// much as the nearest candidates that are listed when nothing explains the value. The rounding of
+/// the value itself does not count as unexplained.
 bool Search::says_enough(const Candidate& candidate, const Measured& found) const {
   const Question& q = *question_;
   if (!predicts_enough(found)) return false;
@@ -277,13 +277,13 @@ std::vector<Hypothesis> Search::ranked() {
   std::vector<Hypothesis> all;
   for (Found& found : explaining_) {
     const bool refuted = found.tier() == 2 || !found.unchanged.empty();
-    // Where something holds everywhere, what is refuted does not.
+    // Once a candidate holds everywhere, refuted ones are dropped.
     if ((best == 0 && refuted) || (best < 2 && found.tier() == 2)) continue;
     Hypothesis& h = found.hypothesis;
     const bool known = std::any_of(all.begin(), all.end(), [&](const Hypothesis& other) {
       return other.fault == h.fault && other.axes == h.axes;
     });
-    if (known) continue;  // of one fault about the same axes the simplest is enough
+    if (known) continue;  // one explanation per fault and axes: the simplest
     if (found.tier() == 2) {
       h.explains = false;
       h.detail += fmt::format("; but {} is wrong in another way", found.otherwise);
@@ -324,7 +324,7 @@ std::vector<Hypothesis> Search::nearest() {
     for (std::size_t i = 0; i < all.size() && !known; ++i) {
       if (all[i].fault != one.candidate.fault) continue;
       known = all[i].axes == one.candidate.axes || numbers[i] == own;
-      // Axes of one size.
+      // Axes of equal size predict the same numbers.
       if (all[i].axes != one.candidate.axes && known)
         all[i].detail += fmt::format("; likewise over {}", one.candidate.axes);
     }

@@ -10,38 +10,37 @@
 
 namespace shardproof::diagnosis {
 
-/// Tries candidates and keeps those that explain the value, and the nearest of the others.
+/// Tries candidates; keeps those that explain the value, and the nearest of the others.
 class Search {
  public:
-  /// How many are listed that explain nothing, and the share of the difference that each of them
-  /// leaves at most.
+  /// How many candidates are listed if none explains the value, and the largest share of the
+  /// difference that each may leave.
   static constexpr std::size_t kNearest = 5;
   static constexpr double kLeft = 0.1;
-  /// Of candidates, by name: whether they hold of a value. Those of which it cannot be told are not
-  /// there.
+  /// Results of candidates at another value, by name: whether they hold. Undecided ones are absent.
   using Trials = std::map<std::string, bool>;
 
-  /// Looks at `question` until told otherwise; it must outlive what is tried with it.
+  /// Searches `question` until turn_to() changes it; it must outlive all candidates tried with it.
   explicit Search(const Question& question);
-  /// Tries only candidates of these names, and keeps of each whether it holds of the value, right
-  /// or wrong.
+  /// Tries only candidates of these names, and records for each whether it holds for the value,
+  /// right or wrong.
   Search(const Question& question, std::vector<std::string> names);
-  /// The same value, cut otherwise.
+  /// Continues with the same value under another cut.
   void turn_to(const Question& question);
-  /// Again as given.
+  /// Returns to the value as given.
   void turn_back(const Question& question);
 
-  /// Whether a candidate is to be considered at all: making its prediction may be dear.
+  /// Returns whether a candidate is to be tried; check it first if its prediction is expensive.
   bool wants(const Candidate& candidate) const;
   void consider(Candidate candidate);
-  /// Whether something explains the value, on all chips or on the wrong ones.
+  /// Returns whether a candidate explains the value, on all chips or on the wrong ones only.
   bool explained() const { return !explaining_.empty(); }
-  /// On all chips.
+  /// Returns whether a candidate explains the value on all chips.
   bool explained_everywhere() const;
-  /// The names of what explains the value as it was given, which other values may hold or refute.
+  /// Returns the names of the explanations as given, which other values may confirm or refute.
   std::vector<std::string> names() const;
   const Trials& trials() const { return trials_; }
-  /// What became of these names where they were tried with another value.
+  /// Records the results of trials at another value.
   void see(const Question& other, const Trials& trials);
   std::vector<Hypothesis> ranked();
 
@@ -49,32 +48,32 @@ class Search {
   struct Found {
     Hypothesis hypothesis;
     std::string name;
-    bool everywhere = true;  ///< or only on some chips, and the others are right
+    bool everywhere = true;  ///< false: only on some chips, and the others are right
     Site site = Site::declared;
     std::size_t kind = 0;
     int parameters = 0;
-    // Of other values: it holds of wrong ones; would change right ones; is not what wrong ones are.
+    // Trials at other values: it explains a wrong one; it would change a right one; it does not
+    // explain a wrong one.
     bool confirmed = false;
-    std::string unchanged, otherwise;  ///< where; "" nowhere
-    /// 0: it holds wherever else the value is; 1: it is not known to; 2: another one is wrong in
-    /// another way.
+    std::string unchanged, otherwise;  ///< where; "" if nowhere
+    /// 0: holds at all other values tried; 1: not known to; 2: another is wrong in another way.
     int tier() const;
   };
   struct Near {
     const Question* question;
     Candidate candidate;
-    double residual;  ///< of the probes
+    double residual;  ///< at the probes
   };
-  /// A prediction held against the value.
+  /// A prediction compared with the value.
   struct Measured {
-    std::vector<bool> fits;  ///< by chip
+    std::vector<bool> fits;  ///< per chip
     double residual = 0.0, reach = 0.0;
-    double excess = 0.0;               ///< residual beyond what the value's own rounding makes
+    double excess = 0.0;               ///< residual beyond the value's own rounding
     std::size_t closed = 0, open = 0;  ///< wrong elements that are predicted, and those left open
   };
   void find_wrong();
   void try_here(const Candidate& candidate);
-  /// Nothing where it fails on a wrong chip and `all` is not asked for.
+  /// Returns nullopt if the candidate fails on a wrong chip and `all` is false.
   std::optional<Measured> measure(const Question& question, const Candidate& candidate,
                                   bool all) const;
   bool explains(const Candidate& candidate);
@@ -87,13 +86,13 @@ class Search {
   std::vector<double> predicted(const Near& near) const;
 
   const Question* question_;
-  std::vector<std::vector<bool>> wrong_;             // elements, by chip
-  std::vector<std::pair<int, std::size_t>> probes_;  // some of the wrong elements
-  Measured none_;                                    // of no fault
+  std::vector<std::vector<bool>> wrong_;             // wrong elements, per chip
+  std::vector<std::pair<int, std::size_t>> probes_;  // a sample of the wrong elements
+  Measured none_;                                    // without a fault
   std::vector<Found> explaining_;
   std::vector<Near> nearest_;
-  bool cut_ = false;                              // otherwise than given
-  std::optional<std::vector<std::string>> only_;  // the names that are tried
+  bool cut_ = false;                              // under another cut than given
+  std::optional<std::vector<std::string>> only_;  // if set, only these names are tried
   Trials trials_;
 };
 

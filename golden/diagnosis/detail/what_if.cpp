@@ -63,11 +63,11 @@ bool holds(const Question& q, const std::string& id, const bounds::Carried& actu
   return true;
 }
 
-/// What attention is made of, as one is made of another.
+/// The values of attention in order of computation.
 const std::string kAttention[] = {"q",     "k",   "v",   "q_rot", "k_rot", "k_cache",  "v_cache",
                                   "score", "max", "exp", "denom", "attn",  "attn_out", "block_out"};
 
-/// One layer's values in the model's order.
+/// One layer's values, reordered from the writer's order to the model's.
 class InModelsOrder {
  public:
   InModelsOrder(const Question& q, const Places& places, std::int64_t layer)
@@ -81,7 +81,8 @@ class InModelsOrder {
     }
   }
 
-  /// Whether a value follows; nothing where the dump lacks it, or it has to do with none of these.
+  /// Returns whether a value follows in the model's order; nullopt if the dump lacks it, or if it
+  /// belongs to keys or values and the order does not apply to it.
   std::optional<bool> right(const std::string& name) {
     const std::string id = checkpoint_id(q_.place().pass, layer_, name);
     if (!q_.replay().dumped(id)) return std::nullopt;

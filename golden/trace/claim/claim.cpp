@@ -22,7 +22,7 @@ class Reader {
     const auto at = attributes_.find(name);
     return at == attributes_.end() ? nullptr : &at->second;
   }
-  /// Which of the words the attribute is; the first without it.
+  /// Returns the index of the attribute's word; 0 if the attribute is absent.
   std::size_t word(std::string_view name, const std::vector<std::string_view>& words) const {
     const std::string* const given = text(name);
     if (given == nullptr) return 0;
@@ -131,7 +131,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     const Case theirs = parse_case(*own);
     differ("torus", claim.given.torus.to_string(), theirs.torus.to_string());
     require_same_values(claim.given, theirs);
-    // No value depends on it, but the arrays are as long as it says.
+    // Values do not depend on the padding, but the arrays' lengths do.
     if (claim.given.pad_heads == 0) claim.given.pad_heads = theirs.pad_heads;
     if (claim.given.pad_vocab == 0) claim.given.pad_vocab = theirs.pad_vocab;
   }
@@ -155,7 +155,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   claim.score_unit = unit("score_base");
   claim.logits_unit = unit("logits_base");
   claim.gain_folded = reader.word("norm_gain", {"", "folded"}) == 1;
-  // Each is one more rounding of a factor.
+  // Folding the gain rounds a factor once more.
   claim.declared.folded += claim.gain_folded ? 1 : 0;
   const ModelConfig& model = claim.given.model;
   if (const std::string* const pairs = reader.text("rope_pairs")) {

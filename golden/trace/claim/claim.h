@@ -13,33 +13,33 @@
 
 namespace shardproof::candidate {
 
-/// What the writer of a trace says of it as a whole (docs/trace-format.md).
+/// The writer's declarations about a trace as a whole (docs/trace-format.md).
 struct Claim {
   Case given;
-  bool exact = false;            ///< the bits of the exact regime are claimed
-  bool arithmetic_said = false;  ///< else the least is claimed
+  bool exact = false;            ///< claims the bits of the exact regime
+  bool arithmetic_said = false;  ///< false: the weakest claim is assumed
   bounds::Declared declared;
   Mesh mesh;
   bool weights_of_file = false;
   bool masked_any = false;
-  std::optional<Rope> pairs;  ///< the order of rotated channels, where it is not the model's
-  double score_unit = 1.0;    ///< what scores and maxima are multiplied by to be the model's
-  double logits_unit = 1.0;   ///< likewise logits
+  std::optional<Rope> pairs;  ///< writer's order of rotated channels, if not the model's
+  double score_unit = 1.0;    ///< factor from the writer's scores and maxima to the model's
+  double logits_unit = 1.0;   ///< factor from the writer's logits to the model's
   bool gain_folded = false;
-  bool ids_are_given = false;         ///< the prompt is the case's own, so that ids are judged
-  std::vector<std::int64_t> rows;     ///< what each row draws its tokens by; empty: its number
-  std::vector<std::int64_t> heads;    ///< the model's head of each of the writer's; empty: the same
-  std::vector<std::string> operands;  ///< patterns of names whose values are given, not judged
+  bool ids_are_given = false;       ///< the prompt is the case's own, so ids are judged
+  std::vector<std::int64_t> rows;   ///< number that each row draws its tokens by; empty: its index
+  std::vector<std::int64_t> heads;  ///< the model's head for each of the writer's; empty: the same
+  std::vector<std::string> operands;  ///< patterns of names of given values, which are not judged
 };
 
-/// Reads the attributes of a trace. `line` replaces the case of the trace, or must agree with it
-/// in all that the values depend on. Throws Error: "dump_format" (format or version),
-/// "compare_case" (no case; another one than the trace's, the key named), "dump_attribute" (an
-/// attribute that cannot mean anything: name and value), what parse_case and Mesh::parse throw.
+/// Reads the attributes of a trace. `line` replaces the case of the trace, or must agree with it in
+/// everything that the values depend on. Throws Error: "dump_format" (format or version),
+/// "compare_case" (no case; or one that differs from the trace's, naming the key), "dump_attribute"
+/// (a meaningless attribute, by name and value), and what parse_case and Mesh::parse throw.
 Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line);
 
-/// That two cases agree in what the values of a run depend on: neither torus nor strategies, nor
-/// how sums are made. Throws Error("compare_case", ...) naming the key.
+/// Checks that two cases agree in everything that the values of a run depend on, which excludes
+/// torus, strategies and the order of sums. Throws Error("compare_case", ...) naming the key.
 void require_same_values(const Case& given, const Case& theirs);
 
 }  // namespace shardproof::candidate

@@ -21,13 +21,13 @@ using bounds::Format;
 constexpr int kMostUlp = 1 << 20, kMostWire = 1 << 14, kMostFolded = 1 << 10, kMostLanes = 1 << 16;
 constexpr int kMostDepth = std::numeric_limits<int>::max();
 
-/// A text that is read; `name` is the attribute's.
+/// The text of attribute `name`.
 struct Text {
   std::string_view name, text;
-  bool of_value = false;  ///< or of the file
+  bool of_value = false;  ///< false: of the file
 
   [[noreturn]] void reject(std::string_view why) const { reject_attribute(name, text, why); }
-  /// What a table of words says of it.
+  /// Returns the table's entry for the text; rejects words that the table lacks.
   template <class Table>
   auto word(const Table& table) const {
     std::vector<std::string_view> legal;
@@ -37,7 +37,7 @@ struct Text {
     }
     reject(fmt::format("legal: {}", fmt::join(legal, ", ")));
   }
-  /// What follows "KEY:", if that is how it begins.
+  /// Returns the text after "KEY:", or nullopt if it does not begin so.
   std::optional<std::string_view> after(std::string_view key) const {
     if (!text.starts_with(key) || text.substr(key.size(), 1) != ":") return std::nullopt;
     return text.substr(key.size() + 1);
@@ -61,7 +61,7 @@ void read_format(const Text& of, Arithmetic& a) {
   a.said = true;
 }
 
-/// Of the file: of products with the layers' matrices; of a value: of its sum.
+/// For a file: accumulators of products with the layers' matrices; for a value: of its sum.
 void read_sums(const Text& of, Arithmetic& a) {
   const Format sums = of.word(std::array<std::pair<std::string_view, Format>, 3>{
       {{"f32", Format::f32}, {"bf16", Format::bf16}, {"f16", Format::f16}}});
@@ -142,7 +142,7 @@ void read_adding(const Text& of, Arithmetic& a) {
                        whole_number(of.name, numbers->substr(comma + 1), 0, 64)};
     return;
   }
-  // The cores of docs/bounds.md.
+  // The tensor cores of docs/bounds.md.
   a.bounds.adding = of.word(std::array<std::pair<std::string_view, bounds::Adding>, 4>{
       {{"nearest", {}}, {"v100", {4, 0}}, {"a100", {8, 1}}, {"h100", {16, 2}}}});
 }
@@ -155,7 +155,7 @@ void read_confidence(const Text& of, Arithmetic& a) {
 struct Key {
   std::string_view name;
   void (*read)(const Text&, Arithmetic&);
-  bool of_value = true;  ///< a value may say it, too
+  bool of_value = true;  ///< allowed on a value, too
 };
 constexpr std::array kKeys{Key{"arithmetic", read_format},
                            Key{"sums", read_sums},
@@ -169,7 +169,7 @@ constexpr std::array kKeys{Key{"arithmetic", read_format},
                            Key{"adding", read_adding},
                            Key{"confidence", read_confidence, false}};
 
-/// Of a value `order` may also be its place in the run, a number.
+/// On a value, `order` may also be a number, its place in the run.
 bool says(const Key& key, std::string_view text, bool of_value) {
   if (!of_value) return true;
   const bool place = key.name == "order" && text.find_first_not_of("-0123456789") == text.npos;

@@ -9,25 +9,25 @@
 
 namespace shardproof::candidate {
 
-/// What a trace, or one of its values, says of arithmetic (docs/trace-format.md).
+/// The arithmetic that a trace, or one of its values, declares (docs/trace-format.md).
 struct Arithmetic {
   bounds::Declared bounds;
-  bool exact = false;  ///< the bits of the exact regime are claimed
-  bool said = false;   ///< `arithmetic` is there: else the least is claimed
+  bool exact = false;  ///< claims the bits of the exact regime
+  bool said = false;   ///< `arithmetic` is declared; otherwise the weakest claim is assumed
 };
 
-/// Of a trace whose case keeps values as `act`. Throws Error("dump_attribute", ...): name and value
-/// of what cannot mean anything, and what is legal.
+/// Reads the declarations of a trace whose case stores values as `act`. Throws
+/// Error("dump_attribute", ...) with a meaningless attribute's name and value, and the legal ones.
 Arithmetic read_arithmetic(const dump::Attributes& file, bounds::Format act);
-/// Of a value: what it says in place of what the trace says.
+/// Reads the declarations of a value, which override those of the trace.
 Arithmetic read_arithmetic(const dump::Attributes& value, Arithmetic of_trace);
-/// Whether a value says anything of its own.
+/// Returns whether a value declares arithmetic of its own.
 bool says_arithmetic(const dump::Attributes& value);
 
-/// An attribute that cannot mean anything.
+/// Throws Error("dump_attribute", ...) for a meaningless attribute.
 [[noreturn]] void reject_attribute(std::string_view name, std::string_view value,
                                    std::string_view why);
-/// A whole number from `least` to `most`; rejects others.
+/// Reads a whole number from `least` to `most`; rejects anything else.
 int whole_number(std::string_view name, std::string_view value, int least, int most);
 
 }  // namespace shardproof::candidate

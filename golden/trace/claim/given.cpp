@@ -9,7 +9,7 @@
 namespace shardproof::candidate {
 namespace {
 
-/// Greedy, and back to the last star where that was too much.
+/// Matches greedily; backtracks to the last star on a mismatch.
 bool is_of(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = pattern.npos, after_star = 0;
   while (t < text.size()) {
@@ -34,7 +34,7 @@ bool is_of_tail(std::string_view pattern, std::string_view name) {
   return dot != name.npos && is_of_tail(pattern, name.substr(dot + 1));
 }
 
-/// "layer3" as "layers.3".
+/// Rewrites "layer3" as "layers.3".
 std::string with_dot(std::string_view name) {
   std::string text(name);
   for (std::size_t at = text.find("layer"); at != text.npos; at = text.find("layer", at + 5))

@@ -9,19 +9,19 @@
 
 namespace shardproof::candidate {
 
-/// Whether a name, or its tail after a dot, is of a pattern, in which `*` stands for any letters
-/// and
-/// `?` for one. A layer may be spelled `layer3` or `layers.3` in both.
+/// Returns whether a name, or its tail after a dot, matches a pattern: `*` stands for any
+/// characters, `?` for one. A layer may be spelled `layer3` or `layers.3` in both.
 bool matches(std::string_view pattern, std::string_view name);
 
-/// Which values of a trace are given: operands of what follows, and not judged.
+/// Decides which values of a trace are given: operands of later values, and not judged.
 class Given {
  public:
-  /// By these patterns, and by what values say of themselves.
+  /// Takes the patterns of the trace; values may also declare themselves given.
   explicit Given(const std::vector<std::string>& patterns);
-  /// Throws Error("dump_attribute", ...) on an attribute `given` that is not true or false.
+  /// Returns whether a value is given. Throws Error("dump_attribute", ...) if its attribute `given`
+  /// is not true or false.
   bool operator()(const std::string& name, const dump::Attributes& attributes);
-  /// Throws Error("compare_given", ...) naming a pattern that no name was of.
+  /// Throws Error("compare_given", ...) naming a pattern that matched no name.
   void require_all_met() const;
 
  private:

@@ -7,14 +7,14 @@
 namespace shardproof::candidate {
 namespace {
 
-/// Of an element of a weight: as generated, as stored for the run, and as a replay rounds it.
+/// Bytes per weight element: as generated, as stored for the run, and as rounded by a replay.
 constexpr double kBytesOfWeight = 3 * sizeof(float);
-/// Of an element of a checkpoint: itself and its raw value, the trace's own and what is expected,
-/// each of these with a radius.
+/// Bytes per checkpoint element: its value and raw value, and the trace's own and the expected
+/// number, each with a radius.
 constexpr double kBytesOfValue = 2 * sizeof(float) + 2 * 2 * sizeof(double);
-/// Of a row whose length is its own, in each pass, where it stands.
+/// Bytes per row of its own length, in each pass.
 constexpr double kBytesOfRow = 2 * sizeof(PassRows);
-constexpr double kEnough = 1e15;  // no machine has that much: nothing more needs to be counted
+constexpr double kEnough = 1e15;  // more than any machine has: counting may stop
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void require_memory(const Case& c) {
   };
   const ModelConfig placed = placed_model(c);
   double bytes = 0.0;
-  if (c.lengths.given()) {  // before the rows are made
+  if (c.lengths.given()) {  // checked before the rows are allocated
     const double chunks = static_cast<double>(c.prompt) / static_cast<double>(c.chunk) + 1.0;
     bytes += kBytesOfRow * static_cast<double>(c.batch) * (chunks + static_cast<double>(c.gen));
     require(bytes);
@@ -34,13 +34,13 @@ void require_memory(const Case& c) {
            placed, c.numerics.weights == WeightType::int8 ? WeightType::int8 : WeightType::f32))
     bytes += kBytesOfWeight * static_cast<double>(element_count(spec.shape));
   const Passes passes = c.passes();
-  // Rows that are not of one length or go on from prefixes run alone, and are then put together.
+  // Rows of different lengths, or with prefixes, run alone and are then assembled.
   const SharedPrefix prefix = passes.prefix();
   const bool alone = !passes.full() || prefix.given();
   const std::vector<CheckpointSpec> specs = checkpoint_specs(c.model);
   for (std::int64_t i = 0; i < passes.size() && bytes < kEnough; ++i) {
     const PassPlan pass = passes.at(i);
-    // Each row has its prefix's values, too.
+    // Each row also holds the values of its prefix.
     const double copies = pass.phase == Phase::prefix ? static_cast<double>(passes.batch()) /
                                                             static_cast<double>(prefix.rows)
                                                       : 1.0;

@@ -5,9 +5,9 @@
 
 namespace shardproof::candidate {
 
-/// Throws Error("memory_c1", ...) where the weights of the case and the values that its traces are
+/// Throws Error("memory_c1", ...) if the weights of the case and the values that its traces are
 /// judged by need more memory than this process may take (weights/base/memory.h): a few bytes of a
-/// file can ask for any model.
+/// file can request any model.
 void require_memory(const Case& c);
 
 }  // namespace shardproof::candidate

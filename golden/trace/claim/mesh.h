@@ -10,24 +10,24 @@
 
 namespace shardproof::candidate {
 
-/// The mesh of a trace's writer: the order in which stacked values have its dims, and the writer's
-/// names of the torus's axes (docs/trace-format.md, `mesh`).
+/// The writer's device mesh: the order in which stacked values have its dims, and the writer's
+/// names for the torus's axes (docs/trace-format.md, `mesh`).
 class Mesh {
  public:
-  /// "x y z", "z x" or "data=x model=y"; axes that it does not name have one chip. Throws
-  /// Error("dump_mesh", ...) naming what is wrong.
+  /// Parses "x y z", "z x" or "data=x model=y"; axes not named must have one chip. Throws
+  /// Error("dump_mesh", ...) naming the fault.
   static Mesh parse(std::string_view text, const Torus& torus);
 
-  /// Of the stacked dims.
+  /// Axes of the stacked dims.
   const std::vector<Axis>& order() const { return order_; }
-  /// The stacked dims' extents.
+  /// Extents of the stacked dims.
   Shape shape(const Torus& torus) const;
-  /// The chip of a place in the stacked dims, row-major.
+  /// Returns the chip at a row-major index into the stacked dims.
   int chip(const Torus& torus, std::int64_t place) const;
-  /// The place of a chip in the stacked dims, row-major: its rank, as launchers count.
+  /// Returns the row-major index of a chip in the stacked dims: its rank, as launchers count.
   int rank(const Torus& torus, int chip) const;
-  /// The layout that a JSON list of names for each dim says, `[null, "model", ["seq", "data"]]`,
-  /// of dims with these letters, and a JSON list of the axes of partial sums or "". Throws
+  /// Parses a layout from a JSON list of mesh names per dim, `[null, "model", ["seq", "data"]]`,
+  /// for dims with these letters, and from a JSON list of the axes of partial sums, or "". Throws
   /// Error("dump_layout", ...).
   Layout layout(std::string_view letters, std::string_view spec, std::string_view partial) const;
 

@@ -12,13 +12,13 @@
 
 namespace shardproof::candidate {
 
-/// The arrays of a value of a file, by chip; a whole one as of a torus of one chip.
+/// The arrays of a value in a file, by chip; a whole value counts as that of a one-chip torus.
 struct Arrays {
   /// One array in the local shape of a chip, after the stacked dims.
   struct Shard {
     int chip = 0;
     const dump::Stored* stored = nullptr;
-    std::size_t first = 0;  ///< element of the array
+    std::size_t first = 0;  ///< first element in the array
   };
 
   bool whole = false;
@@ -28,9 +28,9 @@ struct Arrays {
   dump::Encoding encoding = dump::Encoding::f32;
 };
 
-/// Of a value with `rank` dims, whose stacked form has the dims of `mesh` before them. `value`
-/// outlives it. Throws Error("dump_layout", ...) naming the value: a chip that is not on the torus,
-/// shards of several shapes, an array that is neither whole nor stacked.
+/// Returns the arrays of a value with `rank` dims; in stacked form the dims of `mesh` precede them.
+/// `value` outlives the result. Throws Error("dump_layout", ...) naming the value: a chip that is
+/// not on the torus, shards of different shapes, an array that is neither whole nor stacked.
 Arrays arrays_of(const std::string& name, const dump::Value& value, const Mesh& mesh,
                  const Torus& torus, std::size_t rank);
 

@@ -10,12 +10,12 @@
 namespace shardproof::candidate {
 namespace {
 
-/// The writer's channel of a head is the model's of this place, by their orders of rotated pairs.
+/// Maps the writer's channel of a head to the model's, by their orders of rotated pairs.
 std::int64_t channel(std::int64_t theirs, const ModelConfig& config, Rope pairs) {
   const std::int64_t rotated = std::llround(static_cast<double>(config.Q) * config.rotary);
   if (theirs >= rotated) return theirs;
   const std::int64_t half = rotated / 2;
-  // The pair and its half, as they count, and then as the model does.
+  // Splits the channel into pair and half in one order, and recombines them in the other.
   if (pairs == Rope::interleaved) return theirs / 2 + theirs % 2 * half;
   return theirs % half * 2 + theirs / half;
 }
@@ -59,7 +59,7 @@ std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights
   const auto all = [&](double unit) {
     return std::vector<double>(static_cast<std::size_t>(element_count(s.shape)), unit);
   };
-  // A sum has them once it is scaled.
+  // Units apply only after the scale: a raw sum is in the model's units.
   if (s.meaning == Meaning::raw) return {};
   if (claim.score_unit != 1.0 && (s.name == "score" || s.name == "max"))
     return all(claim.score_unit);

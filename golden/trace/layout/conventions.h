@@ -11,16 +11,17 @@
 
 namespace shardproof::candidate {
 
-/// Which element of the model's value a number of the writer's is, by the writer's order of dims,
-/// heads and rotated channels, and its padding.
+/// Maps the writer's elements to the model's, by the writer's order of dims, heads and rotated
+/// channels, and its padding.
 class Place {
  public:
-  static constexpr std::int64_t kNone = -1;  ///< padded: it means nothing
+  static constexpr std::int64_t kNone = -1;  ///< padding
 
-  /// `layout` has the value's dims in the writer's order, `padded` their extents. What is given
-  /// outlives this.
+  /// `layout` has the value's dims in the writer's order, `padded` their extents. All arguments
+  /// outlive the object.
   Place(const Layout& layout, const Subject& subject, const Claim& claim, const Shape& padded);
-  /// `theirs`: row-major in the writer's global shape.
+  /// Returns the row-major element of the model's value, or kNone. `theirs` is row-major in the
+  /// writer's global shape.
   std::int64_t operator()(std::int64_t theirs);
 
  private:
@@ -28,10 +29,10 @@ class Place {
   const Claim& claim_;
   const Shape& padded_;
   Shape index_;
-  std::vector<std::size_t> dim_;  // of the writer's, by the model's
+  std::vector<std::size_t> dim_;  // index of each of the model's dims in the writer's order
 };
 
-/// What the writer's numbers are multiplied by to be the model's, by element; empty: 1.
+/// Returns the factors from the writer's numbers to the model's, by element; empty: all 1.
 std::vector<double> units_of(const Subject& subject, const Claim& claim, const Weights& weights);
 
 }  // namespace shardproof::candidate

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Axis kAxes[] = {Axis::x, Axis::y, Axis::z};
 
-/// The torus on which the one axis that cuts K is two: one that cuts it, and one of its copies.
+/// Suggests a torus that splits the axis that cuts K in two: one for K, and one for replicas.
 std::string on_two_axes(const Axes& axes, const Torus& torus, std::int64_t K) {
   if (axes.size() != 1 || K < 2) return "";
   const Axis cut = *axes.begin();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kProbs = "probs";
 
-/// The values of a pass as one is made of another.
+/// The values of a pass in order of computation.
 constexpr std::string_view kOrder[] = {
     "ids",    "embed",   "norm",      "q",     "k",          "v",      "q_rot",
     "k_rot",  "k_cache", "v_cache",   "score", "max",        "exp",    "denom",
@@ -40,8 +40,8 @@ std::string_view word_of(Meaning meaning) {
   }
 }
 
-/// The pass whose caches a value of this one means: of those before it the last that has them, or
-/// of the prefixes; -1 if there is none.
+/// Returns the pass whose caches a value of `pass` refers to: the last preceding one that has them,
+/// or that of the prefixes; -1 if there is none.
 std::int64_t pass_meant(const Role& role, std::int64_t pass, const Passes& passes) {
   const bool of_prefixes = role.kind == Role::Kind::prefix;
   if (!of_prefixes && role.kind != Role::Kind::previous) return pass;
@@ -60,7 +60,7 @@ std::optional<Subject> of_weight(std::string_view id, const ModelConfig& config,
   return std::nullopt;
 }
 
-/// What a role of this name means; none if the model has no such value.
+/// Returns the meaning of a role; nullopt if the model has no such value.
 std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
   if (role.name == kProbs && role.kind == Role::Kind::checkpoint) return Meaning::probs;
   const ValueRow* const row = value_row(role.name);
@@ -121,7 +121,7 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   if (at < 0) return meaning.empty() ? of_weight(id, config, kept) : std::nullopt;
   std::string_view rest = id.substr(passes.at(at).name.size() + 1);
   Subject s;
-  // The head is given the last layer's result.
+  // The head's input is the last layer's output.
   const bool of_head = rest.starts_with("head.") && !meaning.empty();
   bool of_layer = of_head;
   if (of_head) s.layer = config.layers - 1;
@@ -149,8 +149,8 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   s.name = role.name;
   s.last = role.last;
   const ValueRow* const row = value_row(s.name);
-  const bool per_layer = row == nullptr || row->per_layer;  // probs
-  // A layer is given the positions, too.
+  const bool per_layer = row == nullptr || row->per_layer;  // null for probs
+  // Positions are also an input of a layer.
   if (per_layer != of_layer && !of_head && !(of_layer && s.meaning == Meaning::positions))
     return std::nullopt;
   at = pass_meant(role, at, passes);
@@ -163,12 +163,12 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   s.dims = row == nullptr ? "BLHM" : row->dims;
   if (role.kind == Role::Kind::prefix) {
     if (!row->cache) return std::nullopt;
-    s.dims.replace(0, 2, "NT");  // of [BMKQ] of the prefixes' own passes
+    s.dims.replace(0, 2, "NT");  // prefix caches are [BMKQ] in their own passes
   }
   if (s.last && !s.dims.starts_with("BL")) return std::nullopt;
   if (s.last) s.dims.erase(1, 1);
   PassExtents extents = extents_of(pass, row == nullptr ? *value_row("score") : *row);
-  extents.N = extents.B, extents.T = extents.M;  // of a pass over prefixes
+  extents.N = extents.B, extents.T = extents.M;  // a pass over prefixes has them as B and M
   for (const char letter : s.dims)
     s.shape.push_back(letter == 'C'   ? 0
                       : letter == 'W' ? row->words
@@ -200,7 +200,7 @@ std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes&
   const bool head = s.id == checkpoint_id(s.pass, -1, s.name) && rank > 2;
   const std::int64_t layer = rank <= 1 ? 0 : head ? config.layers + 1 : s.layer + 1;
   const auto width = static_cast<std::int64_t>(std::size(kOrder)) * 2;
-  // What a value is rounded from comes before it.
+  // The unrounded form of a value precedes it.
   const bool before = s.meaning == Meaning::raw || s.meaning == Meaning::scaled ||
                       s.meaning == Meaning::unstored || of_norm || of_sampling;
   return (pass_of(s.id, passes) * (config.layers + 2) + layer) * width + rank * 2 +

@@ -11,7 +11,7 @@
 
 namespace shardproof::candidate {
 
-/// What a value of a trace is.
+/// Kinds of values in a trace.
 enum class Meaning {
   checkpoint,
   raw,
@@ -19,9 +19,9 @@ enum class Meaning {
   unstored,
   stat,
   probs,
-  candidates,  ///< the largest logit of each block of the vocabulary
-  indices,     ///< their ids
-  drawing,     ///< of random sampling: it follows from logits and random numbers
+  candidates,  ///< largest logit of each block of the vocabulary
+  indices,     ///< their token ids
+  drawing,     ///< of random sampling: follows from logits and random numbers
   token,
   ids,
   positions,
@@ -31,34 +31,34 @@ enum class Meaning {
 /// A value of a model's run, as a trace may name it.
 struct Subject {
   Meaning meaning = Meaning::checkpoint;
-  bool last = false;  ///< of every row its last position only, without the dim L
-  std::string pass;   ///< empty of a weight
+  bool last = false;  ///< only the last position of each row, without dim L
+  std::string pass;   ///< empty for a weight
   std::int64_t layer = 0;
-  std::string name;        ///< of the checkpoint, statistic or weight
-  std::string id;          ///< "decode.1.layer0.gate", or the weight's
-  std::string dims;        ///< letters; C is blocks of the vocabulary, W words
-  Shape shape;             ///< C is 0: the array says how many there are
-  std::int64_t block = 0;  ///< ids of a block of the vocabulary, once the array has said it
+  std::string name;        ///< name of the checkpoint, statistic or weight
+  std::string id;          ///< "decode.1.layer0.gate", or the weight's id
+  std::string dims;        ///< dim letters; C: blocks of the vocabulary, W: words
+  Shape shape;             ///< C is 0 until the array's shape is known
+  std::int64_t block = 0;  ///< ids per block of the vocabulary; 0 until the array's shape is known
 
-  /// As reports name it: "raw decode.1.layer0.gate", "last decode.1.layer1.out".
+  /// Name in reports: "raw decode.1.layer0.gate", "last decode.1.layer1.out".
   std::string title() const;
-  /// The same of all positions; of one that was of the last alone the shape is left out.
+  /// Returns the subject with all positions; if this has only the last, the result has no shape.
   Subject whole() const;
 };
 
-/// The value that a trace calls `id` and says to mean `meaning` (a role of programs, "raw gate",
-/// "last out", "previous k_cache"; empty: by its name); none if the model has no such value.
+/// Returns the value that a trace calls `id` and declares to mean `meaning` (a role of programs:
+/// "raw gate", "last out", "previous k_cache"; empty: by its name); nullopt if the model has no
+/// such value.
 std::optional<Subject> subject(std::string_view id, std::string_view meaning,
                                const ModelConfig& config, const Passes& passes, WeightType kept);
 
-/// The pass that a name begins with, by its number; -1 if none.
+/// Returns the number of the pass that a name begins with; -1 if none.
 std::int64_t pass_of(std::string_view name, const Passes& passes);
 
-/// How many values a whole trace of checkpoints has, tokens included.
+/// Returns how many values a complete trace of checkpoints has, tokens included.
 std::int64_t count_checkpoints(const ModelConfig& config, const Passes& passes);
 
-/// Where a value stands in the run: by pass, layer, and as one value
-/// is made of another.
+/// Returns a sort key of a value's place in the run: by pass, layer, and order of computation.
 std::int64_t order_of(const Subject& subject, const ModelConfig& config, const Passes& passes);
 
 }  // namespace shardproof::candidate

@@ -28,7 +28,7 @@ using Container = void (*)(const std::filesystem::path&, std::uint64_t, Sink&);
   throw Error(label, fmt::format("{:?}: {}", path.string(), why));
 }
 
-/// An open file, closed when it goes.
+/// An open file, closed on destruction.
 class File {
  public:
   explicit File(const std::filesystem::path& path)
@@ -70,10 +70,10 @@ class File {
 
 Container container_of(const File& file, const std::filesystem::path& path) {
   if (file.begins("PK\3\4", 0) || file.begins("PK\5\6", 0)) return read_npz;
-  // HDF5's signature follows a block of the user's, of 512 bytes or twice, four times ... that.
+  // HDF5's signature may follow a user block of 512 bytes, or 512 times a power of two.
   for (std::uint64_t at = 0; at < file.size(); at = at == 0 ? 512 : 2 * at)
     if (file.begins("\x89HDF\r\n\x1a\n", at)) return read_hdf5;
-  // The number with which torch.save began before it made archives, pickled.
+  // Older torch.save files are not archives; they begin with this pickled number.
   if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) refuse("dump_open", path, kOfTorch);
   if (file.begins("\x93NUMPY", 0))
     refuse("dump_open", path, "is one array; legal: an HDF5 file, or an npz of numpy.savez");

@@ -9,12 +9,12 @@
 
 namespace shardproof::candidate {
 
-/// Which slots of a value no query sees: of score, exp and probs, where the trace says that what
-/// stands there means nothing (`masked`).
+/// The slots of score, exp and probs that no query sees, if the trace declares their contents
+/// meaningless (`masked`).
 class Masked {
  public:
   Masked(const Held& held, const Claim& claim, Reference& reference);
-  /// `place`: an element of the model's value, row-major.
+  /// `place`: row-major element of the model's value.
   bool operator()(std::int64_t place) const {
     return !masked_.empty() && masked_[static_cast<std::size_t>(place)];
   }

@@ -26,7 +26,7 @@ bool is_id(double v, std::int64_t V) {
   return v >= 0 && v < static_cast<double>(V) && v == std::floor(v);
 }
 
-/// Whole numbers of a value, as ids are; kUnknownId for what is none.
+/// Returns a value as token ids; kUnknownId for numbers that are not a valid id.
 std::optional<IntTensor> integers(const Held& held, std::int64_t V) {
   const auto whole = assembled_value(held);
   if (!whole) return std::nullopt;
@@ -47,7 +47,7 @@ const Held* find(const Values& values, Meaning meaning, const std::string& pass)
   return nullptr;
 }
 
-/// Whether the file has values of the pass's layers, beside caches of it that others are handed.
+/// Returns whether the file has values of the pass's layers, besides caches of later inputs.
 bool has_layers(const Values& values, const std::string& pass) {
   return std::any_of(values.held.begin(), values.held.end(), [&](const Held& held) {
     const ValueRow* const row = value_row(held.subject.name);
@@ -57,7 +57,7 @@ bool has_layers(const Values& values, const std::string& pass) {
 }
 
 /// Calls see(place in the ids [BL] of a pass, place in the prompt) for each token of a pass before
-/// the decode, without padding: of a prefix's once for each row of the prompt that has it.
+/// the decode, without padding; a prefix's token once per row of the prompt that shares it.
 template <class See>
 void each_token(const PassPlan& pass, const SharedPrefix& prefix, const IntTensor& prompt,
                 See&& see) {
@@ -73,7 +73,7 @@ void each_token(const PassPlan& pass, const SharedPrefix& prefix, const IntTenso
       }
 }
 
-/// The ids of a pass before the decode, [BL], out of a prompt; 0 at padding.
+/// Returns the ids [BL] of a pass before the decode, taken from a prompt; 0 at padding.
 IntTensor ids_of(const PassPlan& pass, const SharedPrefix& prefix, const IntTensor& prompt) {
   IntTensor ids(Shape{pass.batch(), pass.L});
   each_token(pass, prefix, prompt, [&](std::size_t place, std::size_t in_prompt) {
@@ -82,12 +82,12 @@ IntTensor ids_of(const PassPlan& pass, const SharedPrefix& prefix, const IntTens
   return ids;
 }
 
-/// Of how many numbers of the trace one number of the value is the sum.
+/// Returns how many numbers of the trace add up to one number of the value.
 std::int64_t parts_of(const Held& held) {
   return std::int64_t{held.summands} * held.torus.size(held.layout.partial());
 }
 
-/// The sum of their sizes, by element.
+/// Returns the sum of the parts' magnitudes, by element.
 std::vector<double> sizes_of_parts(const Held& held) {
   std::vector<double> sizes(at(element_count(held.subject.shape)), 0.0);
   each_number(held, [&](double, const std::vector<int>&, std::int64_t place, double size) {
@@ -108,7 +108,7 @@ std::optional<bounds::Carried> assembled_value(const Held& held) {
     double& radius = whole.radius[at(place)];
     if (!seen[at(place)])
       center = v;
-    else if (v != center)  // NaN, too
+    else if (v != center)  // also for NaN
       radius = std::isnan(v) ? v : std::max(radius, std::abs(v - center));
     seen[at(place)] = true;
     if (held.unit(place) != 1.0) radius = std::max(radius, 0x1p-52 * std::abs(center));
@@ -129,8 +129,8 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
   fill_last_rows(values);
 }
 
-/// The prompt first, from the passes before the decode; then the unsharded model, whose tokens are
-/// the ids of a decode step that the trace says nothing of.
+/// First the prompt, from the passes before the decode; then the unsharded model, whose tokens are
+/// the ids of decode steps that the trace lacks.
 void Reference::find_ids(const Values& values) {
   find_prompt(values);
   Numerics numerics = claim_.given.numerics;
@@ -142,7 +142,7 @@ void Reference::find_ids(const Values& values) {
   find_decoded(values);
 }
 
-/// A trace that has ids of any pass is of no prompt of the case's: what it does not say is unknown.
+/// If a trace has ids of any pass, its prompt is not the case's: ids that it lacks are unknown.
 void Reference::find_prompt(const Values& values) {
   const bool any = !claim_.ids_are_given &&
                    std::any_of(values.held.begin(), values.held.end(), [](const Held& held) {
@@ -174,8 +174,10 @@ void Reference::find_prompt(const Values& values) {
 
 void Reference::find_decoded(const Values& values) {
   bool same = true, known = true;
-  for (const Held& held : values.held) known = known && !held.given;  // other models' tokens
-  std::vector<std::string> sampled_in(at(passes_.batch()));  // of each row, the last pass so far
+  for (const Held& held : values.held)
+    known = known && !held.given;  // given values may come from another model's tokens
+  std::vector<std::string> sampled_in(
+      at(passes_.batch()));  // per row: the last pass so far that sampled it
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
     if (pass.phase == Phase::decode) {
@@ -186,14 +188,14 @@ void Reference::find_decoded(const Values& values) {
     known = known && !has_unknown(ids_[pass.name]);
     same = same && known;
     same_ids_[pass.name] = same;
-    const RowsOfPass rows(pass);  // of prefixes fewer, which sample nothing
+    const RowsOfPass rows(pass);  // passes over prefixes have fewer rows, which sample nothing
     for (std::size_t row = 0; row < rows.samples.size(); ++row)
       if (rows.samples[row]) sampled_in[row] = pass.name;
   }
 }
 
-/// The trace's own; else the tokens that it has of the passes before; else, where all before is
-/// `known`, the unsharded model's.
+/// Returns the trace's own ids; else its tokens of the preceding passes; else, if everything before
+/// is `known`, the unsharded model's tokens.
 IntTensor Reference::decoded_ids(const Values& values, const PassPlan& pass,
                                  const std::vector<std::string>& sampled_in, bool known) const {
   const std::int64_t V = claim_.given.model.V;
@@ -216,7 +218,7 @@ IntTensor Reference::decoded_ids(const Values& values, const PassPlan& pass,
   return ids;
 }
 
-/// Padding may hold anything.
+/// Records a number that is not a valid token id; padding may hold anything.
 void Reference::note_no_id(const Held& held, const PassPlan& pass) {
   each_number(held, [&](double v, const std::vector<int>&, std::int64_t, double) {
     if (!is_id(v, claim_.given.model.V)) no_ids_.emplace(pass.name, v);
@@ -229,7 +231,7 @@ std::optional<double> Reference::no_id(const std::string& pass) const {
 }
 
 std::string Reference::unknown(const std::string& name) const {
-  if (name.empty()) return "";  // of a weight
+  if (name.empty()) return "";  // a weight
   std::vector<std::string> without;
   std::string none;
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
@@ -245,10 +247,11 @@ std::string Reference::unknown(const std::string& name) const {
                      without.size() > 1 ? " to " + without.back() : "");
 }
 
-/// Of the arrays of one value the first says how it is computed; sums before it where it does not.
+/// If a value has several arrays, the first stored one declares its arithmetic; if none does, the
+/// first of its raw sums.
 void Reference::declare(const Values& values) {
-  // What claims bits is judged by bounds where they are not known: the exact regime's values of f32
-  // lie within those of f32 arithmetic.
+  // If ids are unknown, a trace that claims bits is judged by bounds: f32 values of the exact
+  // regime lie within the bounds of f32 arithmetic.
   if (claim_.exact && !unknown(replay_->passes().back().name).empty()) {
     bounds::Declared f32 = claim_.declared;
     f32.sums = bounds::Format::f32;
@@ -269,15 +272,15 @@ void Reference::declare(const Values& values) {
   }
 }
 
-/// Where arrays of one value lie otherwise, or a chip's block is none of the model's, nothing is
-/// said: the next step may take any of them.
+/// Declares nothing for a value whose arrays have different layouts, or whose chips do not hold
+/// blocks of the model's value: the next step may read any of them.
 void Reference::lay_out(const Values& values) {
   std::map<std::string, Layout> layouts;
   std::set<std::string> several;
   for (const Values::Laid& laid : values.laid) {
     const Subject& s = laid.subject;
     if (s.meaning != Meaning::checkpoint || s.last || laid.layout.is_partial()) continue;
-    if (s.dims != value_row(s.name)->dims) continue;  // of the prefixes' rows
+    if (s.dims != value_row(s.name)->dims) continue;  // laid out by the prefixes' rows
     const Layout& first = layouts.emplace(s.id, laid.layout).first->second;
     const bool alike = std::all_of(s.dims.begin(), s.dims.end(), [&](char dim) {
       return first.axes(dim) == laid.layout.axes(dim);
@@ -288,11 +291,11 @@ void Reference::lay_out(const Values& values) {
   replay_->lay_out(layouts, claim_.given.torus);
 }
 
-/// As the writer's next steps had it; nothing where an element is missing.
+/// Returns the value as later steps of the writer read it; nullopt if an element is missing.
 std::optional<bounds::Carried> Reference::as_operand(const Held& held) const {
   auto whole = assembled_value(held);
   if (!whole) return std::nullopt;
-  // They had the writer's own number, not the one that the file rounds it to.
+  // Later steps read the writer's own number, not the one that the file rounds it to.
   if (held.coarser_than(bounds::format_of(held.subject.name, claim_.given.model,
                                           held.declared_or(claim_.declared)))) {
     const Coarse coarse = coarse_of(held.encoding);
@@ -302,8 +305,8 @@ std::optional<bounds::Carried> Reference::as_operand(const Held& held) const {
   return parts_of(held) > 1 ? added_up(held, std::move(*whole)) : whole;
 }
 
-/// Of several arrays of one value it is what is given; else the first, as it is made and not as it
-/// is moved later; what is still to be added up, only where nothing else is there.
+/// Chooses among several arrays of one value: a given one; else the first, before it is moved;
+/// partial sums only if there is nothing else.
 void Reference::fill_dump(const Values& values) {
   const auto turn = [](const Held& held) { return held.given ? 0 : parts_of(held) > 1 ? 2 : 1; };
   for (const int now : {0, 1, 2})
@@ -315,8 +318,8 @@ void Reference::fill_dump(const Values& values) {
     }
 }
 
-/// Where the trace has a value's last positions and not all of it, what is made of it is made of
-/// these, and of what follows for the others.
+/// If the trace has only the last positions of a value, later values are derived from these, and
+/// from derived numbers at the other positions.
 void Reference::fill_last_rows(const Values& values) {
   std::vector<const Held*> last;
   for (const Held& held : values.held)
@@ -341,12 +344,12 @@ void Reference::fill_last_rows(const Values& values) {
   }
 }
 
-/// A value that the trace has in parts, as the writer has it once they are added, in some order.
+/// Returns the sum of a value's parts as the writer has it, in any order of additions.
 bounds::Carried Reference::added_up(const Held& held, bounds::Carried whole) const {
   const std::int64_t parts = parts_of(held);
   bounds::Declared declared = held.declared_or(claim_.declared);
   if (bounds::is_matrix_product(held.subject.name)) declared = declared.of_matrix_product();
-  // Values of 16 bits travel as such, whether it is said or not.
+  // 16-bit values are sent as such, whether declared or not.
   if (declared.wire_roundings == 0 && bounds::narrow_storage(declared.values)) {
     declared.wire = declared.values;
     declared.wire_roundings = static_cast<int>(parts);
@@ -417,7 +420,7 @@ const Tensor* Reference::whole_exact(const Subject& s) {
     case Meaning::candidates:
     case Meaning::indices: {
       const DimPadding padding = dim_padding(claim_.given);
-      // With those of padding, which the value is without.
+      // Counts the blocks of padding, which the value lacks.
       const std::int64_t all = padding.placed('V', claim_.given.model.V) / s.block;
       const Expected blocks =
           expected_value(answer_, weights_, {s.pass, "", 0}, Role::parse("stat " + s.name),

@@ -13,8 +13,8 @@
 
 namespace shardproof::candidate {
 
-/// What a trace is judged by: the unsharded model's answer for its weights and its token ids, and
-/// the replay of each step from the trace's own operands.
+/// The basis on which a trace is judged: the unsharded model's answer for its weights and token
+/// ids, and the replay of each step from the trace's own operands.
 class Reference {
  public:
   /// `values` and `claim` outlive it. `weights` as stored for the run. Throws what oracle::run
@@ -22,24 +22,24 @@ class Reference {
   Reference(const Values& values, const Claim& claim, Weights weights);
 
   const Weights& weights() const { return weights_; }
-  /// The ids of a pass, [BL]: the trace's; else, where it has none of any pass, the case's prompt,
-  /// and the tokens before. Replay::kUnknownId where nothing says them, or the trace's is none.
+  /// Returns the ids [BL] of a pass: the trace's; if it has none of any pass, the case's prompt and
+  /// the preceding tokens. Replay::kUnknownId for unknown or invalid ids.
   const IntTensor& ids(const std::string& pass) const { return ids_.at(pass); }
-  /// Those of the case itself, of a pass before the decode.
+  /// Returns the case's own ids of a pass before the decode.
   const IntTensor& case_ids(const std::string& pass) const { return case_ids_.at(pass); }
-  /// Whether the unsharded model had the same ids in this pass and all before it.
+  /// Returns whether the unsharded model had the same ids in this pass and all before it.
   bool on_same_ids(const std::string& pass) const { return same_ids_.at(pass); }
-  /// Why tokens of this pass or of one before are not known; "" where all are.
+  /// Returns why tokens of this pass or of a preceding one are unknown; "" if all are known.
   std::string unknown(const std::string& pass) const;
-  /// An id of the trace's in this pass that is none of the vocabulary.
+  /// Returns a number among the trace's ids of this pass that is outside of the vocabulary.
   std::optional<double> no_id(const std::string& pass) const;
-  /// What the tokens of a pass are drawn by; null where it samples none.
+  /// Returns the random draws of a pass's tokens; null if it samples none.
   const Draws* draws(const std::string& pass) const;
   bounds::Replay& replay() { return *replay_; }
-  /// Whether the trace has all of a checkpoint.
+  /// Returns whether the trace has all of a checkpoint.
   bool has(const std::string& id) const { return dump_.contains(id) && !in_part_.contains(id); }
 
-  /// The exact regime's f32 value; null where it has none of that kind. Of tokens and ids as f32.
+  /// Returns the exact regime's f32 value, tokens and ids as f32; null if it has none of that kind.
   const Tensor* exact(const Subject& subject);
 
  private:
@@ -67,14 +67,14 @@ class Reference {
   std::map<std::string, bool> same_ids_;
   std::map<std::string, double> no_ids_;
   bounds::Replay::Dump dump_;
-  std::set<std::string> in_part_;  // of the dump: the last positions alone are the trace's
+  std::set<std::string> in_part_;  // dumped values of which the trace has only the last positions
   std::unique_ptr<bounds::Replay> replay_;
-  std::map<std::string, Tensor> made_;  // values that the answer does not have as f32
+  std::map<std::string, Tensor> made_;  // values that the answer lacks in f32
 };
 
-/// The whole value in the model's units and order, put together from the chips: sums of partial
-/// sums; else of copies the lowest-numbered chip's, and as the radius how far the others are from
-/// it. Nothing where an element is missing.
+/// Returns the whole value in the model's units and order, assembled from the chips. Partial sums
+/// are added; of replicas the lowest-numbered chip's is taken, with the others' distance from it as
+/// the radius. Returns nullopt if an element is missing.
 std::optional<bounds::Carried> assembled_value(const Held& held);
 
 }  // namespace shardproof::candidate

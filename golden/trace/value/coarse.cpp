@@ -14,7 +14,7 @@ Coarse coarse_of(dump::Encoding encoding) {
     case Encoding::f16:
       return {0x1p-11, 0x1p-25};
     default:
-      return {};  // f64, and whole numbers, which are what they are
+      return {};  // f64 and integers are exact
   }
 }
 

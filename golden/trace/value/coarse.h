@@ -4,7 +4,7 @@
 
 namespace shardproof::candidate {
 
-/// What rounding to an encoding changes: |RN(x) − x| is at most unit·|x|, or least.
+/// Error of rounding to an encoding: |RN(x) − x| is at most unit·|x|, or least.
 struct Coarse {
   double unit = 0.0, least = 0.0;
 };

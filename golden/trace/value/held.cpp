@@ -35,7 +35,7 @@ const std::string* find(const dump::Attributes& attributes, std::string_view nam
 
 std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-/// The layouts that a value declares, one for each that is fused in it.
+/// Returns the layouts that a value declares, one per value fused in it.
 std::vector<Layout> layouts_of(const std::string& name, const dump::Value& value,
                                const Claim& claim, const std::vector<Subject>& subjects) {
   std::vector<Layout> layouts;
@@ -70,8 +70,7 @@ std::vector<Layout> layouts_of(const std::string& name, const dump::Value& value
   return layouts;
 }
 
-/// The subjects of a value of the file: one, or those that are fused in it; none of an unknown
-/// name.
+/// Returns the subjects of a file's value: one, or those fused in it; none if unknown.
 std::vector<Subject> subjects_of(const std::string& name, const dump::Value& value,
                                  const Claim& claim, const Passes& passes, WeightType kept) {
   const ModelConfig& model = claim.given.model;
@@ -96,7 +95,7 @@ std::vector<Subject> subjects_of(const std::string& name, const dump::Value& val
   return subjects;
 }
 
-/// The place of the dim that fused values stand in one after the other.
+/// Returns the index of the dim along which fused values are concatenated.
 std::size_t along(const std::string& name, const dump::Value& value, const Layout& first,
                   std::size_t values) {
   if (values == 1) return 0;
@@ -107,8 +106,8 @@ std::size_t along(const std::string& name, const dump::Value& value, const Layou
   return *first.find((*letter)[0]);
 }
 
-/// The writer's global shape, from a chip's: model extents, longer where they are padded, as the
-/// value says or the case.
+/// Returns the writer's global shape, given a chip's: the model's extents, or larger ones in dims
+/// that the value or the case declares as padded.
 Shape padded_shape(const std::string& name, const dump::Value& value, const Layout& layout,
                    const Subject& subject, const Torus& torus, const Shape& local, const Case& c) {
   const DimPadding padding = dim_padding(c);
@@ -134,7 +133,7 @@ Shape padded_shape(const std::string& name, const dump::Value& value, const Layo
   return theirs;
 }
 
-/// Those of value number `which` of a chip's fused shard.
+/// Returns one value's numbers from a chip's fused shard; it starts at `first` in the fused dim.
 std::vector<double> numbers_of(const Arrays::Shard& shard, const Shape& fused, std::size_t dim,
                                std::int64_t first, const Shape& local) {
   std::vector<double> numbers(static_cast<std::size_t>(element_count(local)));
@@ -150,8 +149,8 @@ std::vector<double> numbers_of(const Arrays::Shard& shard, const Shape& fused, s
   return numbers;
 }
 
-/// Of what there is one a block of the vocabulary: how many blocks the array has, those apart that
-/// the case's padding alone is in.
+/// For a value with one element per block of the vocabulary: sets the number of blocks, without
+/// those that hold only the case's padding.
 void set_blocks(const std::string& name, Subject& subject, const Layout& layout,
                 const Arrays& arrays, const Case& c) {
   const std::int64_t V = dim_padding(c).placed('V', c.model.V);
@@ -165,14 +164,14 @@ void set_blocks(const std::string& name, Subject& subject, const Layout& layout,
   subject.shape[dim] = (c.model.V + subject.block - 1) / subject.block;
 }
 
-/// A layout of a value that stands whole, without its axes: nothing of it is cut.
+/// Returns the layout of a whole value, without axes: nothing is cut.
 Layout uncut(const Layout& layout) {
   std::vector<Layout::Dim> dims = layout.dims();
   for (Layout::Dim& dim : dims) dim.axes = Axes();
   return Layout(std::move(dims), Axes());
 }
 
-/// What rows leave that are shorter than others; empty: nothing.
+/// Flags the padding of rows that are shorter than others; empty: none.
 std::vector<bool> padding_of(const Subject& subject, const Passes& passes) {
   if (subject.meaning == Meaning::weight || passes.full()) return {};
   for (std::int64_t i = 0; i < passes.size(); ++i)
@@ -185,7 +184,7 @@ std::vector<bool> padding_of(const Subject& subject, const Passes& passes) {
   return {};
 }
 
-/// Tokens of all rows in one dim are no value's form.
+/// Rejects arrays with the tokens of all rows in one dim.
 void require_rows(const std::string& name, const dump::Value& value, const Mesh& mesh,
                   const Subject& subject) {
   const Shape& shape = value.in_shards() ? value.chips.begin()->second.shape : value.whole.shape;
@@ -199,7 +198,7 @@ void require_rows(const std::string& name, const dump::Value& value, const Mesh&
                                            text(shape), subject.dims, hint));
 }
 
-/// What the value says of itself beside its array.
+/// Reads the value's own attributes.
 void describe(Held& held, const dump::Value& value, const Claim& claim) {
   Arithmetic arithmetic{claim.declared, claim.exact, claim.arithmetic_said};
   if (says_arithmetic(value.attributes)) {
@@ -211,7 +210,8 @@ void describe(Held& held, const dump::Value& value, const Claim& claim) {
   held.own_wire = find(value.attributes, "wire") != nullptr;
 }
 
-/// Whether padding, or another order of heads or channels, leaves chips with other blocks.
+/// Returns whether each chip holds a block of the model's value; padding and other orders of heads
+/// or channels prevent that.
 bool is_plain(const Shape& padded, const Layout& layout, const Subject& subject,
               const Claim& claim) {
   bool plain = claim.heads.empty() && !claim.pairs;
@@ -238,7 +238,7 @@ void add(Values& to, const std::string& name, const dump::Value& value,
     for (Layout& layout : layouts) layout = uncut(layout);
   set_blocks(name, subjects[0], layouts[0], arrays, claim.given);
   const std::size_t dim = along(name, value, layouts[0], subjects.size());
-  // What each of the values takes of the fused dim, on a chip.
+  // Local shapes of the values in the fused dim.
   std::vector<Shape> locals;
   std::int64_t taken = 0;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
@@ -304,7 +304,7 @@ void add(Values& to, const std::string& name, const dump::Value& value,
   }
 }
 
-/// A value of which nothing but its name is taken, and why.
+/// Returns a value that has only a name, and the reason.
 Held misfit(const std::string& name, const Subject& subject, std::string_view why) {
   Held held;
   held.name = name;
@@ -321,7 +321,7 @@ Held misfit(const std::string& name, const Subject& subject, std::string_view wh
   return held;
 }
 
-/// The values that an array holds, or that it does not fit.
+/// Returns the values that an array holds, or misfits if it does not fit.
 Values held_in(const std::string& name, const dump::Value& value,
                const std::vector<Subject>& subjects, const Claim& claim, const Weights& weights,
                const Passes& passes) {
@@ -336,8 +336,8 @@ Values held_in(const std::string& name, const dump::Value& value,
   return of;
 }
 
-/// As the file's `order` says; what says none, then, by passes: an HDF5 file has its names in the
-/// order of the alphabet, the decode before the prefill.
+/// Returns the names by the file's `order`; names without one follow, by passes, because an HDF5
+/// file lists them alphabetically, the decode before the prefill.
 std::vector<std::string> names_in_order(const dump::Dump& dump, const Passes& passes) {
   std::vector<std::pair<std::int64_t, std::string>> sorted;
   for (std::string& name : dump::in_order(dump)) {
@@ -352,7 +352,7 @@ std::vector<std::string> names_in_order(const dump::Dump& dump, const Passes& pa
   return names;
 }
 
-/// Adds another summand of the same value.
+/// Adds another part of the same value.
 void add_summand(Held& sum, const Held& other) {
   if (sum.misfit) return;
   if (other.misfit || !(sum.layout == other.layout) || sum.places != other.places) {
@@ -411,7 +411,7 @@ bool Held::complete() const {
 
 namespace {
 
-/// That what is said to be the same is the same value: nothing else judges it.
+/// Checks that an array declared the same as another is the same value: nothing else judges it.
 void require_same_value(const dump::Dump& dump, const std::string& name, const dump::Value& value,
                         const std::string& same, const Claim& claim, const Passes& passes,
                         WeightType kept) {
@@ -431,7 +431,7 @@ void require_same_value(const dump::Dump& dump, const std::string& name, const d
                             mine, theirs.empty() ? "no value of the model" : theirs));
 }
 
-/// Caches of a pass that the file has nothing else of are what they are; and so is what is given.
+/// Marks as operands given values, and caches of a pass of which the file has nothing else.
 void say_operands(std::vector<Held>& held, const Passes& passes) {
   std::set<std::string> in_file;
   const auto handed_in = [&](const Held& h) {

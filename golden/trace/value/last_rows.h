@@ -9,11 +9,11 @@
 
 namespace shardproof::candidate {
 
-/// Of a value [B, L, ...] of a pass, the elements of every row's last position, in order; of a row
-/// without a token those of its first place, which mean nothing.
+/// Returns the elements of every row's last position in a value [B, L, ...] of a pass, in order;
+/// for a row without tokens those of its first position, which are meaningless.
 std::vector<std::size_t> last_elements(const Shape& whole, const PassPlan& pass);
 
-/// These elements, as [B, ...].
+/// Returns these elements as [B, ...].
 Tensor last_rows(const Tensor& whole, const PassPlan& pass);
 bounds::Carried last_rows(const bounds::Carried& whole, const PassPlan& pass);
 

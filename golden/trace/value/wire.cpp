@@ -10,9 +10,9 @@
 namespace shardproof::candidate {
 namespace {
 
-/// What a value is a sum over, and of what. Of a norm: of its statistics.
+/// The operands, weights and contracted dims of a sum; for a norm, those of its statistics.
 struct Sum {
-  std::string_view name, operands, weights;  ///< names with blanks between
+  std::string_view name, operands, weights;  ///< space-separated names
   std::string_view over;                     ///< dims
 };
 constexpr std::array kSums{Sum{"embed", "", "embed", "V"},
@@ -47,7 +47,7 @@ bool cut(const Layout& layout, std::string_view dims, const Torus& torus) {
          });
 }
 
-/// Whether `other` is what the value is made of: of its pass and its layer, or the layer before.
+/// Returns whether `other` is an operand of the value: of its pass, and its layer or earlier.
 bool is_operand(const Sum& sum, const Subject& value, const Subject& other) {
   if (other.meaning == Meaning::weight) {
     const std::string name = other.name.substr(other.name.rfind('.') + 1);
@@ -59,7 +59,7 @@ bool is_operand(const Sum& sum, const Subject& value, const Subject& other) {
   return earlier || other.layer == value.layer;
 }
 
-/// Whether its chips have partial sums, as far as the trace shows it.
+/// Returns whether the value's chips have partial sums, as far as the trace shows it.
 bool may_travel(const Held& value, const std::vector<Values::Laid>& all, const Torus& torus) {
   const auto* const sum = std::find_if(kSums.begin(), kSums.end(),
                                        [&](const Sum& s) { return s.name == value.subject.name; });

@@ -4,10 +4,10 @@
 
 namespace shardproof::candidate {
 
-/// The roundings of partial sums that a trace declares as a whole count where chips have partial
-/// sums: of a product whose declared operands, or the value itself, are cut or partial along what
-/// it sums over. All other values are declared without them, unless they say how many
-/// themselves. A product of whose operands no layout is known keeps them.
+/// Restricts the wire roundings that a trace declares as a whole to values with partial sums on
+/// chips: products whose declared operands, or which themselves, are cut or partial along the
+/// contracted dims. Removes them from all other values, unless these declare their own number. A
+/// product keeps them if the layouts of its operands are unknown.
 void leave_out_wire(Values& values, const Claim& claim);
 
 }  // namespace shardproof::candidate

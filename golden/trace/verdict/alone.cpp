@@ -32,11 +32,11 @@ rerun::Kept kept(bounds::Format format) {
   return rerun::Kept::f32;
 }
 
-/// As a declaration of `rounding` says; what it leaves open each run draws.
+/// Returns the rounding places that `rounding` declares; each run draws those left open.
 rerun::Places places_of(const bounds::Declared& declared) {
   rerun::Places places;
   for (const rerun::PlaceRow& row : rerun::all_places()) {
-    // Logits are no formula of `rounding`: who rounds each addition of the outputs rounds them.
+    // `rounding` has no formula for logits: they round if each addition of the outputs does.
     const bool logits = row.place == rerun::Place::logits;
     const bounds::Way way = bounds::declared_way(logits ? "out" : row.formula, declared);
     const bounds::Rounds rounds = way.rounds(logits ? "each" : row.key);
@@ -53,8 +53,8 @@ rerun::Arithmetic arithmetic_of(const bounds::Declared& declared) {
           .wire = kept(declared.wire)};
 }
 
-/// Whether runs that are made again have all errors that are declared: not those of functions with
-/// more ulp than usual, of adders that cut off, and of constants folded into factors.
+/// Returns whether reruns have every declared error: they have none of functions with more ulp than
+/// usual, of truncating adders, or of constants folded into factors.
 bool is_drawn(const bounds::Declared& by) {
   const bounds::Ulp usual;
   const bool functions = by.ulp.exp <= usual.exp && by.ulp.erf <= usual.erf &&
@@ -63,15 +63,15 @@ bool is_drawn(const bounds::Declared& by) {
   return functions && !by.adding.truncates() && by.folded == 0;
 }
 
-/// Whether the row was held against a bound that shows nothing of it, because what it is made of is
-/// missing: not because what there is of it differs from chip to chip.
+/// Returns whether a row's bound is uninformative because operands are missing, and not because the
+/// replicas of an operand differ.
 bool is_alone(const Row& row, const Subject& subject) {
   return (row.fit == Fit::near || row.fit == Fit::not_judged) &&
          subject.meaning == Meaning::checkpoint && !row.incomplete && row.unknown == 0 &&
          !row.needs.empty() && row.extent.worst > 0 && !(row.extent.worst < row.extent.scale);
 }
 
-/// How far a value is from exact, and where most.
+/// Largest distance of a value from the exact one, and where it is.
 struct Furthest {
   double drift = 0.0;
   WrongElement at;
@@ -115,7 +115,7 @@ class Weighing {
     return rerun::distances(question(arithmetic), all, kRuns, claim_.given.seed, threads_);
   }
 
-  /// The whole value, of which the elements count that the trace has.
+  /// Asks for the whole value; only elements that the trace has count.
   rerun::Asked asked(const Held& held) {
     const Subject& s = held.subject;
     rerun::Asked a{s.id, exact(s), held.padding};
@@ -128,7 +128,7 @@ class Weighing {
     return a;
   }
 
-  /// The exact regime's value over the trace's ids.
+  /// Returns the exact regime's value for the trace's ids.
   const Tensor* exact(const Subject& s) {
     if (reference_.on_same_ids(s.pass)) return reference_.exact(s.last ? s.whole() : s);
     if (!other_) other_ = rerun::exact_of(question({}), claim_.given.numerics, thread_count());
@@ -137,7 +137,7 @@ class Weighing {
   }
 
   Furthest furthest(const Held& held, const rerun::Asked& asked) const {
-    std::vector<std::size_t> elements;  // of the whole value, those that a last one has
+    std::vector<std::size_t> elements;  // indices of the last positions, if held
     if (held.subject.last)
       elements = last_elements(asked.exact->shape, reference_.replay().pass(held.subject.pass));
     Furthest most;
@@ -164,7 +164,7 @@ class Weighing {
     const Furthest most = furthest(held, asked);
     row.drift = most.drift;
     row.evidence = rerun::weigh(most.drift, theirs, by_chance);
-    // Runs made again are of functions, adders and factors as usual.
+    // Reruns have only usual functions, adders and factors.
     if (row.evidence->says == Says::not_rounding && !is_drawn(claim_.declared))
       row.evidence->says = Says::unclear;
     switch (row.evidence->says) {
@@ -201,7 +201,7 @@ class Weighing {
 
 void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
                  std::vector<Row>& rows) {
-  // Where an earlier value is wrong, how far later ones are from exact is no evidence of their own.
+  // After a wrong value, the drift of later values is not independent evidence.
   const bool wrong = std::any_of(rows.begin(), rows.end(),
                                  [](const Row& row) { return row.fit == Fit::different; });
   const bool any = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {

@@ -8,11 +8,11 @@
 
 namespace shardproof::candidate {
 
-/// Of values whose bound would take anything, as the trace lacks what they are made of (logits or
-/// outputs alone): the run is made again in the trace's arithmetic, and their drift stands beside
-/// the runs' (docs/bounds.md). As far as the furthest run or less: near. Beyond 10 times their root
-/// mean square: unlikely. Between these a row stays what it is. Rows are of `values`, judged, with
-/// their drift.
+/// Weighs values whose bound would accept anything because the trace lacks their operands (only
+/// logits or outputs): the run is repeated in the trace's arithmetic, and the drift of a value is
+/// compared with those of the repeated runs (docs/bounds.md section 8). Up to the largest of them:
+/// near. Beyond 10 times their root mean square: unlikely. Between these the row is left as it is.
+/// Rows are of `values`, judged, and get their drift.
 void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
                  std::vector<Row>& rows);
 

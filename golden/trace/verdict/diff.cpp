@@ -43,7 +43,7 @@ class View {
   const Stored& whole() const { return value_->whole; }
   bool summands() const { return layout_ && layout_->is_partial(); }
 
-  /// The shard of a chip, or of one that holds a copy; null where the file has neither.
+  /// Returns the shard of a chip, or of a replica; null if the file has neither.
   const Stored* shard(int chip) const {
     const auto on = [&](int c) {
       const auto at = value_->chips.find(judged_coordinates(torus_, c));
@@ -53,7 +53,7 @@ class View {
     return once_ && layout_ ? on(first_copy(*layout_, torus_, chip)) : nullptr;
   }
 
-  /// Which elements of a whole value a chip holds, in its order.
+  /// Returns the elements of a whole value that a chip holds, in its order.
   std::vector<std::size_t> block(int chip) const {
     const Shape& shape = whole().shape;
     if (!layout_ || layout_->is_partial() || !judged_divides(*layout_, shape, torus_))
@@ -93,7 +93,7 @@ Shape index_of(const Shape& shape, std::size_t element) {
   return index;
 }
 
-/// Of arrays of one shape.
+/// Compares two arrays of one shape.
 std::optional<TraceDifference> arrays(const Stored& a, const Stored& b) {
   if (a.shape != b.shape)
     return TraceDifference{.why = fmt::format("shapes [{}] and [{}]", fmt::join(a.shape, ","),
@@ -105,7 +105,7 @@ std::optional<TraceDifference> arrays(const Stored& a, const Stored& b) {
   return std::nullopt;
 }
 
-/// A whole value's block and a shard of it.
+/// Compares a whole value's block with a shard.
 std::optional<TraceDifference> block_and_shard(const View& whole, const Stored& shard, int chip,
                                                bool whole_is_a) {
   const std::vector<std::size_t> elements = whole.block(chip);

@@ -21,7 +21,7 @@ using bounds::Number;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// A number of the model in the writer's units, whose one more operation is an error of its own.
+/// Converts a number to the writer's units; the extra operation adds an error.
 Number in_units(const Number& number, double unit, const bounds::Declared& by) {
   if (unit == 1.0) return number;
   const double center = number.center / unit;
@@ -29,7 +29,7 @@ Number in_units(const Number& number, double unit, const bounds::Declared& by) {
   return {center, number.worst / std::abs(unit) + own, number.likely / std::abs(unit) + own};
 }
 
-/// Each summand was rounded when it was stored, and may be larger than the sum.
+/// Adds the rounding of each stored part, which may be larger than the sum.
 Number with_rounded_summands(const Held& held, Number number, double size, Format format) {
   const double count = static_cast<double>(held.summands) *
                        static_cast<double>(held.torus.size(held.layout.partial()));
@@ -39,7 +39,7 @@ Number with_rounded_summands(const Held& held, Number number, double size, Forma
   return number;
 }
 
-/// What the numbers of one value come to, one by one.
+/// Accumulates the comparison of one value's numbers.
 class Meter {
  public:
   Meter(const Held& held, const Expected& expected, const bounds::Declared& by, Format summand,
@@ -61,7 +61,7 @@ class Meter {
     if (!right) note_wrong(v, chips, place, ends);
   }
 
-  /// Whether any number was seen.
+  /// Completes the row; returns whether any number was seen.
   bool finish() {
     row_.wrong_chips = static_cast<int>(wrong_chips_.size());
     row_.box = wrong_box(held_.subject.shape, wrong_places_, held_.padding);
@@ -117,7 +117,7 @@ class Meter {
                                ends.high, v};
     if (!row_.first) row_.first = element;
     double distance = std::max(ends.low - v, v - ends.high);
-    if (!(distance >= 0)) distance = HUGE_VAL;  // NaN
+    if (!(distance >= 0)) distance = HUGE_VAL;  // also for NaN
     if (distance > most_) most_ = distance, row_.worst = element;
   }
 
@@ -163,7 +163,8 @@ std::optional<RoundingReport> report_rounding(
     const std::vector<bounds::Replay::Variant>& variants) {
   if (variants.size() < 2) return std::nullopt;
   std::vector<std::int64_t> misses(variants.size(), 0);
-  // Of all that a way leaves open: what the model lacks, a mean or a bias, makes several ways one.
+  // Hashes of each way's results: ways are equal if the model lacks what distinguishes them, such
+  // as a mean or a bias.
   std::vector<std::uint64_t> prints(variants.size(), 0);
   RoundingReport report;
   each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {

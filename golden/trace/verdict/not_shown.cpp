@@ -16,12 +16,12 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// What a run is, as far as that hides anything.
+/// The properties of a run that may hide faults.
 struct Run {
   const Claim& claim;
   const Values& values;
   const Weights& weights;
-  std::vector<PassPlan> passes;  ///< of which the trace has a value
+  std::vector<PassPlan> passes;  ///< those of which the trace has a value
 };
 
 const ModelConfig& model(const Run& run) { return run.weights.config(); }
@@ -32,7 +32,7 @@ std::string joined(const Names& names, const char* with) {
   return text;
 }
 
-/// "layer0.bq, layer0.bk and 3 more": a sentence is a line.
+/// Returns "layer0.bq, layer0.bk and 3 more", short enough for one line.
 std::string some(const Names& names) {
   constexpr std::size_t kNamed = 2;
   if (names.size() <= kNamed + 1) return joined(names, ", ");
@@ -43,7 +43,7 @@ const WeightRow* row_of(const std::string& weight) {
   return weight_row(weight.substr(weight.rfind('.') + 1));
 }
 
-/// The weights of these kinds of which it holds.
+/// Returns the weights of these kinds for which `holds` is true.
 template <class Holds>
 Names weights_that(const Run& run, std::initializer_list<WeightKind> kinds, Holds&& holds) {
   Names names;
@@ -78,7 +78,7 @@ Names equal_biases(const Run& run) {
                       [](const auto& t) { return t.size() > 1 && !all(t, 0.0F) && all(t, t[0]); });
 }
 
-/// Of each index of a dim a hash of what stands there; two that are equal repeat.
+/// Returns, per dim, how many of its slices repeat another one, compared by hash.
 std::vector<std::size_t> repeats_by_dim(const Tensor& t) {
   std::vector<std::vector<std::uint64_t>> hashes;
   for (const std::int64_t extent : t.shape)
@@ -101,7 +101,7 @@ std::vector<std::size_t> repeats_by_dim(const Tensor& t) {
   return repeats;
 }
 
-/// "layer0.wq along H": of a matrix; what is zero is said elsewhere.
+/// Returns repeated slices of matrices, "layer0.wq along H"; zero matrices are reported elsewhere.
 Names equal_slices(const Run& run) {
   Names names;
   for (const WeightSpec& spec : weight_specs(model(run), run.weights.kept())) {
@@ -115,7 +115,7 @@ Names equal_slices(const Run& run) {
   return names;
 }
 
-/// "0 and 1": rows whose ids in the trace are the same before the decode.
+/// Returns "0 and 1": rows with the same ids before the decode.
 Names equal_rows(const Run& run) {
   std::map<std::vector<double>, Names> rows;
   std::vector<std::vector<double>> ids(static_cast<std::size_t>(run.claim.given.batch));
@@ -164,7 +164,7 @@ Names one_token_a_pass(const Run& run) {
                            [](const PassPlan& p) { return p.L == 1; }));
 }
 
-/// Its axes x, y, z with so many chips.
+/// Returns the axes x, y, z by number of chips.
 std::map<int, Names> axes_by_size(const Run& run) {
   std::map<int, Names> axes;
   for (const char axis : {'x', 'y', 'z'})
@@ -184,8 +184,8 @@ Names equal_axes(const Run& run) {
   return names;
 }
 
-/// Whether the tables are those of the model's theta, as f32 has them: with an angle that was
-/// rounded, and its factors, four times in all, and the function.
+/// Returns the model's theta if the rotary tables differ from it in f32. Allows four roundings of
+/// the angle and its factors, and the error of the function.
 Names foreign_tables(const Run& run) {
   if (!run.claim.weights_of_file || !rotates(model(run))) return {};
   const Tensor& cosines = run.weights.at("rope_cos");
@@ -205,10 +205,10 @@ Names foreign_tables(const Run& run) {
   return {};
 }
 
-/// What hides something: the names of where it is so, none where it is not, and what is said.
+/// A property that hides faults: where it holds (empty: nowhere), and the sentence for the report.
 struct Lack {
   Names (*found)(const Run& run);
-  const char* words;  ///< {} are the names, where it has some
+  const char* words;  ///< {}: the names, if any
 };
 
 constexpr Lack kLacks[] = {

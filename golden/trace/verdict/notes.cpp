@@ -17,7 +17,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// "a, b and 3 more hold".
+/// Returns "a, b and 3 more hold".
 std::string subjects_of(const std::vector<std::string>& names) {
   constexpr std::size_t kNamed = 2;
   const std::size_t named = std::min(names.size(), kNamed);
@@ -27,7 +27,7 @@ std::string subjects_of(const std::vector<std::string>& names) {
   return text + (names.size() == 1 ? " holds" : " hold");
 }
 
-/// Of values that are judged as f32 though they are no f32.
+/// Notes values judged as f32 whose numbers are not representable in f32.
 std::optional<std::string> finer(const Values& values, const Claim& claim) {
   if (claim.arithmetic_said) return std::nullopt;
   std::vector<std::string> names;
@@ -42,7 +42,7 @@ std::optional<std::string> finer(const Values& values, const Claim& claim) {
       subjects_of(names));
 }
 
-/// Of a number that lies where it should and is none of its format.
+/// Notes a number that is within its bound but not representable in its format.
 std::optional<std::string> no_number_of_format(const Values& values, const Verdict& verdict) {
   if (!verdict.first) return std::nullopt;
   const Row& row = verdict.rows[*verdict.first];
@@ -57,7 +57,7 @@ std::optional<std::string> no_number_of_format(const Values& values, const Verdi
       e.actual, row.title);
 }
 
-/// Of tokens and ids that are none of the vocabulary.
+/// Notes tokens and ids outside of the vocabulary.
 void say_no_ids(const Values& values, std::int64_t V, std::vector<std::string>& notes) {
   for (const Held& held : values.held) {
     const Meaning meaning = held.subject.meaning;
@@ -72,7 +72,7 @@ void say_no_ids(const Values& values, std::int64_t V, std::vector<std::string>& 
   }
 }
 
-/// The layout by which a weight is right, if two of its dims that are equally long change places.
+/// Returns the layout with two equal dims swapped under which a weight is right, if any.
 std::optional<std::string> right_by(const Held& held, const Tensor& right) {
   const auto whole = assembled_value(held);
   if (!whole) return std::nullopt;

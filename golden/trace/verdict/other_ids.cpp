@@ -13,13 +13,13 @@
 namespace shardproof::candidate {
 namespace {
 
-constexpr std::int64_t kShown = 6;  // ids that a sentence has room for
-/// Two rows of numbers rounded to bf16 have 1 − cosine below 2^-16; unlike ones of a model do not.
+constexpr std::int64_t kShown = 6;  // ids listed in a sentence
+/// Equal rows rounded to bf16 have 1 − cosine below 2^-16; different rows of a model do not.
 constexpr double kAlike = 1 - 0x1p-12;
 
 using Numbers = std::vector<double>;
 
-/// A row of a norm's result without gain and bias, or a row of the table without its mean.
+/// Returns a row minus its mean.
 Numbers centered(Numbers row) {
   double sum = 0.0;
   for (const double v : row) sum += v;
@@ -34,7 +34,7 @@ double cosine(const Numbers& a, const Numbers& b) {
   return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0.0;
 }
 
-/// Which token's row of the table a value's row is made of.
+/// Finds the token whose row of the embedding table a row of the value comes from.
 class Lookup {
  public:
   Lookup(const Weights& weights, bool normed)
@@ -71,7 +71,7 @@ class Lookup {
   bool normed_, mean_;
 };
 
-/// Of the first tokens of a value [B,L,E]; nothing where one of them is no token's.
+/// Returns the ids of the first tokens of a value [B,L,E]; empty if a row belongs to no token.
 std::vector<std::int64_t> ids_of(const Held& held, const Weights& weights) {
   const auto whole = assembled_value(held);
   if (!whole) return {};
@@ -92,7 +92,7 @@ bool has_ids(const Values& values) {
                      [](const Held& h) { return h.subject.meaning == Meaning::ids; });
 }
 
-/// Whether nothing of the trace stands between the ids and this value.
+/// Returns whether the trace has no value between the ids and this one.
 bool follows_ids(const Subject& s, Reference& reference) {
   if (s.meaning != Meaning::checkpoint && s.meaning != Meaning::raw) return false;
   if (s.name == "embed") return true;

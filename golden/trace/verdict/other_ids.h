@@ -7,8 +7,8 @@
 
 namespace shardproof::candidate {
 
-/// Of a trace without ids whose first divergence lies where the ids come in: that they may be
-/// others than the seed's prompt, and which, as far as its embedding or first norm shows them.
+/// For a trace without ids that diverges where ids enter: notes that its ids may differ from the
+/// seed's prompt, and which they are, if its embedding or first norm shows them.
 std::optional<std::string> other_ids(const Values& values, const Claim& claim, Reference& reference,
                                      const Verdict& verdict);
 

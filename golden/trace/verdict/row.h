@@ -13,55 +13,55 @@ namespace shardproof::candidate {
 
 using bounds::Fit;
 
-/// A number that is not what it must be, in the writer's units.
+/// A wrong number, in the writer's units.
 struct WrongElement {
   int chip = 0;
   Shape index;                   ///< in the model's value
-  double low = 0.0, high = 0.0;  ///< what it may be
+  double low = 0.0, high = 0.0;  ///< allowed range
   double actual = 0.0;
 };
 
-/// How many elements of a value each way of rounding misses that its formula leaves open.
+/// How many elements of a value each way of rounding misses, over the ways its formula leaves open.
 struct RoundingReport {
-  std::string best;         ///< the way in words that misses the fewest
-  std::int64_t misses = 0;  ///< of that way
-  std::int64_t others = 0;  ///< the fewest of every way that is another for this model
+  std::string best;         ///< the way with the fewest misses, in words
+  std::int64_t misses = 0;  ///< misses of `best`
+  std::int64_t others = 0;  ///< fewest misses of any way that differs for this model
   std::int64_t elements = 0;
 };
 
-/// One value of a trace, judged.
+/// The verdict on one value of a trace.
 struct Row {
-  std::string name;   ///< in the file
+  std::string name;   ///< name in the file
   std::string title;  ///< "raw decode.1.layer0.gate"
   std::size_t held = 0;
   Fit fit = Fit::not_judged;
-  std::string why;        ///< of what is not judged, and what else is to be said of a verdict
-  bounds::Extent extent;  ///< what the verdict follows from
-  std::vector<std::string> needs = {};  ///< names of values whose dump would judge it better
+  std::string why;                      ///< why it is not judged, or a remark on the verdict
+  bounds::Extent extent;                ///< the basis of the verdict
+  std::vector<std::string> needs = {};  ///< values to dump for a better verdict
   std::optional<RoundingReport> rounding = {};
-  std::optional<rerun::Evidence> evidence = {};  ///< of a value whose bound would take anything
-  std::vector<std::string> signs = {};  ///< what the signs of all its errors say; no verdict
-  std::int64_t outliers = 0;  ///< numbers outside of the likely bound and inside of the worst case
-  std::int64_t unequal = 0;   ///< numbers that are not the exact one rounded once
-  double slack = 0.0;         ///< as of bounds::Judged
-  /// The largest difference from the exact regime's value, over its root mean square; below 0 where
-  /// it is not known. Never judged.
+  std::optional<rerun::Evidence> evidence = {};  ///< for a value whose bound accepts anything
+  std::vector<std::string> signs = {};           ///< findings from the errors' signs; no verdict
+  std::int64_t outliers = 0;  ///< numbers outside the likely bound but inside the worst case
+  std::int64_t unequal = 0;   ///< numbers that differ from the exact one rounded once
+  double slack = 0.0;         ///< as in bounds::Judged
+  /// The largest difference from the exact regime's value, over its root mean square; negative if
+  /// unknown. Never judged.
   double drift = -1.0;
   bool of_run = true;                    ///< neither a weight nor an input
-  bool weight = false;                   ///< it is handed in, and judged by its bits
-  bool incomplete = false;               ///< not every element is there
+  bool weight = false;                   ///< an input, judged by its bits
+  bool incomplete = false;               ///< some elements are missing
   std::int64_t elements = 0, wrong = 0;  ///< numbers on all chips
-  std::int64_t unknown = 0;  ///< of which nothing is known (`why`): neither judged nor counted
+  std::int64_t unknown = 0;              ///< nothing known (`why`): neither judged nor counted
   int chips = 0, wrong_chips = 0;
   std::optional<WrongElement> first, worst;
-  /// Which elements are wrong, where these are all of some indices of each dim (wrong_box).
+  /// Indices of the wrong elements per dim, if these form a box (wrong_box).
   std::vector<std::vector<std::int64_t>> box;
-  /// Of a value with other bits than the exact regime's: it follows from the trace's own operands,
-  /// so that the fault is in an earlier one.
+  /// The bits differ from the exact regime's, but the value follows from the trace's own operands:
+  /// the fault is in an earlier value.
   bool follows = false;
-  bool copies_differ = false;  ///< copies on several chips have different bits
+  bool copies_differ = false;  ///< replicas on several chips have different bits
 
-  /// Over the root mean square: the largest distance from exact, and what is allowed at most.
+  /// Over the root mean square: the largest distance from exact, and the largest allowed.
   double found() const { return bounds::relative(extent.found, extent.scale); }
   double allowed() const { return bounds::relative(extent.worst, extent.scale); }
   double allowed_likely() const { return bounds::relative(extent.likely, extent.scale); }

@@ -21,7 +21,7 @@ std::vector<std::string> sign_tests(const Held& held, const bounds::Carried& bou
   each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
     const auto i = static_cast<std::size_t>(place);
     of.residue[i] = v * held.unit(place) - bound.center[i];
-    // Where the likely radius is the worst case it is no multiple of a standard deviation.
+    // A likely radius equal to the worst case is not a multiple of a standard deviation.
     if (bound.likely[i] < bound.radius[i]) of.deviation[i] = bound.likely[i] / bounds::kLambda;
   });
   return bounds::signs(of);

@@ -8,9 +8,9 @@
 
 namespace shardproof::candidate {
 
-/// What the signs of a whole value's errors say that its bounds do not
-/// (golden/bounds/number/signs.h), of a sum of `terms` products a number [BL…] whose operands are
-/// known. `bound` is what follows for it.
+/// Returns what the signs of a whole value's errors show beyond its bounds
+/// (golden/bounds/number/signs.h), for sums [BL…] of `terms` products each whose operands are
+/// known. `bound` is what the operands imply.
 std::vector<std::string> sign_tests(const Held& held, const bounds::Carried& bound,
                                     std::size_t terms);
 

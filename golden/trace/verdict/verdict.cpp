@@ -60,7 +60,7 @@ class Judging {
     }
     if (meaning == Meaning::ids) return ids(held, std::move(row));
     const bool random = claim_.given.sampling.sample == Sample::random;
-    // Bits are those of the unsharded model only where all its tokens are known.
+    // Bits can be compared with the unsharded model's only if all tokens are known.
     const bool exact = held.exact && reference_.unknown(held.subject.pass).empty();
     if (!exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
       return drawn(held, std::move(row));
@@ -74,7 +74,7 @@ class Judging {
     }
     const std::vector<Outlier> outliers = hold(held, expected, row);
     if (row.fit == Fit::different && expected.bits != nullptr) {
-      // By its own operands, too: then the fault is an earlier value's.
+      // If the value follows from its own operands, the fault is in an earlier value.
       if (const auto bound = bound_of(held.subject)) {
         const Expected by_operands{.bound = bound, .format = format_of(held)};
         Row again;
@@ -93,7 +93,7 @@ class Judging {
   std::optional<Carried> bound_of(const Subject& s) {
     bounds::Replay& replay = reference_.replay();
     if (s.last) {
-      // Of a value that the trace has whole they are these numbers.
+      // If the trace has the whole value, its last positions must be these numbers.
       const bool moved = s.meaning == Meaning::checkpoint && reference_.has(s.id);
       const auto whole = moved ? std::optional(replay.value(s.id)) : bound_of(s.whole());
       if (!whole) return std::nullopt;
@@ -123,7 +123,7 @@ class Judging {
                          (held.units.empty() || without_gain(held));
     return rounded ? own_format(held) : Format::f64;
   }
-  /// A norm whose gain is in the next weight: what was rounded is x·r.
+  /// If the gain is folded into the next weight, the writer rounded x·r.
   bool without_gain(const Held& held) const {
     return claim_.gain_folded && bounds::formula_of(held.subject.name) == "norm" &&
            held.subject.meaning != Meaning::weight;
@@ -132,7 +132,7 @@ class Judging {
     const Subject& s = held.subject;
     const bounds::Declared& declared = held.declared_or(claim_.declared);
     const ValueRow* const row = value_row(s.name);
-    // A cache is not stored: it is made of what is.
+    // An unstored cache is not rounded itself, but consists of stored values.
     const bool stored = s.meaning == Meaning::checkpoint ||
                         (s.meaning == Meaning::unstored && row != nullptr && row->cache);
     return stored ? bounds::format_of(s.name, claim_.given.model, declared) : declared.unstored();
@@ -156,10 +156,10 @@ class Judging {
         e.exact = bound_of(s);
         reference_.replay().make_exactly(false);
       }
-      // What is rounded to a format before it is brought to other units.
+      // The writer rounds before converting to other units.
       if (e.bound && held.summands == 1 && !held.units.empty() && !without_gain(held))
         e.bound = e.bound->rounded(own_format(held));
-      // What claims nothing claims the least: f64 numbers that are no f32 are near one.
+      // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
       if (e.bound && !claim_.arithmetic_said && !held.declared && e.format == Format::f32 &&
           held.finer_than_f32()) {
         for (std::size_t i = 0; i < e.bound->size(); ++i)
@@ -173,7 +173,7 @@ class Judging {
     return e;
   }
 
-  /// As the file has them, with fewer digits.
+  /// Widens a bound by the file's rounding, if its encoding has fewer digits.
   static void coarsen(const Held& held, Carried& bound, Format& format) {
     if (!held.coarser_than(format)) return;
     format = Format::f64;
@@ -192,15 +192,16 @@ class Judging {
                    row);
   }
 
-  /// What is to be said of a value beside its bounds: why it is unlikely, which way of rounding it
-  /// has, and what would judge it better.
+  /// Adds to a row why the value is unlikely, its way of rounding, and which values would allow a
+  /// better verdict.
   void explain(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
     const Subject& s = held.subject;
     bounds::Replay& replay = reference_.replay();
     if (row.elements == 0) return;
     if (row.fit != Fit::different && !outliers.empty()) {
       row.extent.outside_likely = !explained(held, outliers, row);
-      if (!row.extent.outside_likely) row.extent.likely = row.extent.worst;  // some lie beyond
+      if (!row.extent.outside_likely)
+        row.extent.likely = row.extent.worst;  // some exceed the likely bound
       row.fit = bounds::fit_of(row.extent);
       if (row.fit == Fit::unlikely) {
         const Outlier& o = outliers.front();
@@ -225,7 +226,7 @@ class Judging {
                     : "an operand is not finite";
   }
 
-  /// Of sums in f32 all of whose operands the trace has.
+  /// Runs the sign tests on f32 sums whose operands are all in the trace.
   std::vector<std::string> signs_of(const Held& held, const Carried& bound) {
     const Subject& s = held.subject;
     const ValueRow* const row = value_row(s.name);
@@ -239,7 +240,7 @@ class Judging {
     return products ? sign_tests(held, bound, products->size()) : std::vector<std::string>();
   }
 
-  /// The values that are missing between this one and those that the trace has.
+  /// Adds the values that the trace lacks between this one and those that it has.
   void add_missing(const std::string& id, std::vector<std::string>& missing) {
     constexpr std::size_t kMost = 8;
     for (const std::string& operand : reference_.replay().operands(id)) {
@@ -250,14 +251,14 @@ class Judging {
     }
   }
 
-  /// Whether elements that only the worst case allows are explained: by what their products leave
-  /// when they are rounded (T5), or by a way of adding.
+  /// Returns whether elements that only the worst case allows are explained: by the residues of
+  /// their rounded products (T5), or by an order of additions.
   bool explained(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
     const Subject& s = held.subject;
     if (s.meaning != Meaning::checkpoint || s.last || declared(s).sums != Format::f32) return true;
     for (const Outlier& o : outliers) {
       const auto products = reference_.replay().products(s.id, at(o.place));
-      // Only of sums of known products anything is unlikely.
+      // Only sums of known products can be unlikely.
       if (!products) return true;
       double value = 0.0, size = 0.0;
       for (const auto& [a, b] : *products) value += a * b, size += std::abs(a * b);
@@ -276,8 +277,8 @@ class Judging {
     return true;
   }
 
-  /// What each chip's partial sum must be, of a value that the trace has as such, where the layouts
-  /// of its operands say which products each has.
+  /// Returns what each chip's partial sum must be, if the trace has partial sums and the layouts of
+  /// the operands determine each chip's products.
   std::optional<std::vector<Carried>> partial_sums(const Held& held) {
     const Subject& s = held.subject;
     if (held.exact || s.meaning != Meaning::raw || s.last || held.summands > 1) return std::nullopt;
@@ -292,7 +293,7 @@ class Judging {
     return of.sorted();
   }
 
-  /// Each partial sum by its own products.
+  /// Judges each partial sum by its own products.
   Row summands(const Held& held, const std::vector<Carried>& parts, Row row) {
     const Axes axes = significant(held.layout.partial(), held.torus);
     bool any = false;
@@ -311,7 +312,7 @@ class Judging {
       e.format = held.declared_or(claim_.declared).unstored();
       const bounds::Declared& by = declared(held.subject);
       if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
-      if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // moved to another chip
+      if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // if sent to another chip
       coarsen(held, *e.bound, e.format);
       Row of = row;
       hold(one, e, of);
@@ -333,7 +334,7 @@ class Judging {
     for (std::size_t i = 0; i < bound.size(); ++i)
       bound.set(i, bounds::rounded_if(bound.number(i), bounds::Rounds::some, format));
   }
-  /// One part's measure to that of all.
+  /// Merges the result of one partial sum into the row.
   static void add(const Row& part, Row& row) {
     bounds::Extent& e = row.extent;
     e.outside = e.outside || part.extent.outside;
@@ -373,7 +374,7 @@ class Judging {
     return mean > 0 ? most / mean : 0.0;
   }
 
-  /// The ids of a decode step are the tokens of the pass before it.
+  /// The ids of a decode step must be the tokens of the preceding pass.
   Row ids(const Held& held, Row row) {
     const Subject& s = held.subject;
     const PassPlan& pass = reference_.replay().pass(s.pass);
@@ -395,8 +396,8 @@ class Judging {
     return row;
   }
 
-  /// Of each row the token that the trace has of the last pass before that sampled it; or why there
-  /// is none.
+  /// Returns, for each row, the trace's token from the last preceding pass that sampled it; sets
+  /// `why` if one is missing.
   Tensor tokens_before(const PassPlan& pass, std::string& why) const {
     Tensor tokens(Shape{pass.batch(), pass.L});
     why.clear();
@@ -407,7 +408,7 @@ class Judging {
       const RowsOfPass rows(before);
       for (std::size_t b = 0; b < rows.samples.size(); ++b)
         if (rows.samples[b] && found != tokens_.end()) tokens.data[b] = found->second.data[b];
-      // A later pass that samples all of these rows makes up for it.
+      // A later pass that samples all rows makes earlier tokens irrelevant.
       const bool all =
           std::find(rows.samples.begin(), rows.samples.end(), false) == rows.samples.end();
       if (all) why.clear();
@@ -417,8 +418,8 @@ class Judging {
     return tokens;
   }
 
-  /// Whether each token may be the largest logit, the first of equals; of indices likewise in their
-  /// block.
+  /// Judges whether each token may be the largest logit, the first of equals; indices likewise,
+  /// within their block.
   Row chosen(const Held& held, Row row) {
     const Subject& s = held.subject;
     const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
@@ -433,7 +434,7 @@ class Judging {
       switch (choice.of(at(place), v)) {
         case Choice::May::alone:
           return;
-        case Choice::May::among_others:  // what lies inside proves little
+        case Choice::May::among_others:  // several candidates: weak evidence
           row.fit = Fit::loose;
           return;
         case Choice::May::not_be:
@@ -449,8 +450,8 @@ class Judging {
     row.wrong_chips = static_cast<int>(wrong.size());
     return row;
   }
-  /// Random sampling says of the f32 logits which token there is, bit for bit. Logits that are
-  /// known less well than that say nothing.
+  /// Random sampling determines tokens from f32 logits, bit for bit; logits known less exactly
+  /// determine nothing.
   Row drawn(const Held& held, Row row) {
     const Subject& s = held.subject;
     const Draws* const draws = reference_.draws(s.pass);
@@ -496,7 +497,7 @@ class Judging {
 
   const Claim& claim_;
   Reference& reference_;
-  std::map<std::string, Tensor> tokens_;  // of the trace, by pass
+  std::map<std::string, Tensor> tokens_;  // tokens of the trace, by pass
 };
 
 }  // namespace
@@ -506,7 +507,7 @@ std::int64_t Verdict::count(Fit fit) const {
 }
 
 bool Verdict::proves() const {
-  // Weights by themselves are judged, too.
+  // A trace of weights alone is judged by its weights.
   const bool of_run = std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.of_run; });
   return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
     return (of_run ? row.of_run : row.weight) && !row.incomplete && row.fit <= Fit::near;
@@ -558,7 +559,7 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     const bool checkpoint = (meaning == Meaning::checkpoint &&
                              !bounds::is_block_term(held.subject.name, claim.given.model)) ||
                             meaning == Meaning::token;
-    // Of final_norm a layer needs no other positions.
+    // For final_norm the last positions are all that the model has.
     const bool all =
         (!held.subject.last || value_row(held.subject.name)->last_rows) && row.unknown == 0;
     const bool of_no_ids = meaning == Meaning::ids && row.fit == Fit::not_judged &&

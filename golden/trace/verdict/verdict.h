@@ -15,24 +15,25 @@ namespace shardproof::candidate {
 struct Verdict {
   std::vector<Row> rows;  ///< in the order of the run
   std::vector<Unknown> unknown;
-  std::int64_t copies = 0;   ///< values that stand in the trace as the same as another
-  std::int64_t misfits = 0;  ///< arrays that are no value of the model's form
-  /// Whole values of the model that have a verdict, and all that there are.
+  std::int64_t copies = 0;   ///< values declared the same as another
+  std::int64_t misfits = 0;  ///< arrays that are not in the form of a value of the model
+  /// Whole values of the model that have a verdict, and their total.
   std::int64_t compared = 0, whole = 0;
-  /// The first row that is different and does not follow from what it is made of.
+  /// First row that diverges and does not follow from its operands; else first that diverges.
   std::optional<std::size_t> first;
-  std::vector<std::string> not_shown = {};  ///< what no value of the run could have shown
+  std::vector<std::string> not_shown = {};  ///< faults that no value of the run could have shown
 
   std::int64_t count(Fit fit) const;
-  /// Whether some whole value of the run, or of a trace of weights alone some weight, is equal,
-  /// within or near: loose ones prove nothing.
+  /// Returns whether some whole value of the run (in a trace of weights alone: some weight) is
+  /// equal, within or near; loose values prove nothing.
   bool proves() const;
-  /// The first row that is no better than a verdict, none judged apart; none.
+  /// Returns the first judged row whose verdict is `fit` or worse; nullopt if there is none.
   std::optional<std::size_t> first_from(Fit fit) const;
-  /// Whether a layer's out is not judged because what it is made of is missing.
+  /// Returns whether a layer's out, or a value weighed by its drift alone, is not judged because
+  /// operands are missing.
   bool lacks_operands() const;
-  /// 0: it proves something, every array is of a form, no layer's out lacks operands, and no row is
-  /// as bad as `fail_on` or worse; else 1.
+  /// Returns 0 if the verdict proves something, all arrays fit the model, no operands are lacking,
+  /// and no row is as bad as `fail_on` or worse; otherwise 1.
   int exit_code(Fit fail_on = Fit::unlikely) const;
 };
 

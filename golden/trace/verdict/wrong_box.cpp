@@ -36,7 +36,7 @@ std::vector<std::vector<std::int64_t>> wrong_box(const Shape& shape, const std::
       inside = inside && met[d][static_cast<std::size_t>(index[d])];
     combinations -= inside ? 1 : 0;
   }
-  // The wrong elements are among the combinations, each once.
+  // All wrong elements are among the combinations, so equal counts mean a full box.
   if (combinations != count) box.clear();
   return box;
 }

@@ -7,10 +7,9 @@
 
 namespace shardproof::candidate {
 
-/// Of each dim of a value the indices at which it is wrong, where it is wrong at all combinations
-/// of them and nowhere else, as if whole heads, columns or slots of a cache are. Empty where it is
-/// not so, where one element is wrong, and where all are. Padding, where there is any, counts
-/// neither as wrong nor as right.
+/// Returns, for each dim, the indices at which a value is wrong, if it is wrong at all combinations
+/// of them and nowhere else, as when whole heads, columns or cache slots are wrong. Empty
+/// otherwise, and if one element or all are wrong. Padding counts neither as wrong nor as right.
 std::vector<std::vector<std::int64_t>> wrong_box(const Shape& shape, const std::vector<bool>& wrong,
                                                  const std::vector<bool>& padding = {});
 

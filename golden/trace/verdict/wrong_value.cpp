@@ -11,14 +11,14 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The writer's layout with dims in the model's order.
+/// Returns the writer's layout with dims in the model's order.
 Layout in_order(const Layout& layout, const std::string& letters) {
   std::vector<Layout::Dim> dims;
   for (const char letter : letters) dims.push_back({letter, layout.axes(letter)});
   return Layout(std::move(dims), layout.partial());
 }
 
-/// The shards by the model's order; nothing where they are no blocks of it.
+/// Returns the shards in the model's order; nullopt if they are not blocks of the model's value.
 std::optional<std::vector<std::vector<double>>> blocks(const Held& held, const Layout& layout) {
   const Shape& shape = held.subject.shape;
   if (!judged_divides(layout, shape, held.torus)) return std::nullopt;
@@ -52,14 +52,14 @@ std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& valu
                                             const Torus& torus) {
   const Subject& s = held.subject;
   const bool raw = s.meaning == Meaning::raw;
-  // Products with a matrix are replayed, and no other sums.
+  // Among sums before their scale, only products with a matrix are replayed.
   const bool known =
       s.meaning == Meaning::checkpoint || (raw && (s.name == "logits" || value_row(s.name)->acc));
   if (!known || s.last || !held.complete()) return std::nullopt;
   diagnosis::Wrong wrong{held.subject.id, torus, in_order(held.layout, held.subject.dims), {}, {}};
   wrong.padding = held.padding;
   wrong.raw = raw;
-  // Of several arrays of one value the last is what the next step takes.
+  // If a value has several arrays, the next step reads the last.
   for (const Held& other : values.held)
     if (other.subject.meaning == Meaning::checkpoint && !other.subject.last && !other.whole &&
         !other.layout.is_partial())
@@ -78,14 +78,14 @@ std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& valu
 
 namespace {
 
-/// How many values of one name the first is held against, of wrong ones and of right ones.
+/// Number of other values of the name to compare with, wrong and right ones each.
 constexpr std::size_t kMost = 3;
 
 using Sound = std::function<bool(const std::string&)>;
 
 bool is_wrong(const Row& row) { return row.fit == Fit::different || row.fit == Fit::unlikely; }
 
-/// Whether a value follows from what it is made of, by the verdict.
+/// Returns a predicate: whether a value follows from its operands, by the verdict.
 Sound sound(const Verdict& verdict, const Values& values) {
   std::set<std::string> wrong;
   for (const Row& row : verdict.rows)
@@ -93,9 +93,9 @@ Sound sound(const Verdict& verdict, const Values& values) {
   return [wrong = std::move(wrong)](const std::string& id) { return !wrong.contains(id); };
 }
 
-/// Later values of the first one's name, made in the same way: of the same phase, cut likewise, and
-/// not of the first one itself, as a cache is. Wrong ones before right ones, those of its layer
-/// before those of others.
+/// Returns later values of the first one's name that are computed alike: of the same phase and
+/// layout, and, for caches, of another layer. Wrong ones precede right ones; those of the same
+/// layer precede others.
 std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
                                   const bounds::Replay& replay) {
   const Held& wrong_one = values.held[verdict.rows[*verdict.first].held];

@@ -9,17 +9,17 @@
 
 namespace shardproof::candidate {
 
-/// A value as the diagnosis takes it: in the model's units, with dims and elements in the model's
-/// order. Where the writer's padding or order of heads or channels leaves a chip with other
-/// elements than a block of the model's value, it is the whole value, without its chips. Nothing
-/// of a value that is neither a checkpoint nor the S of a product, or of which a part is missing.
+/// Converts a value for the diagnosis: in the model's units, with dims and elements in the model's
+/// order. If the writer's padding or order of heads or channels means that a chip does not hold a
+/// block of the model's value, the result is the whole value, without chips. Returns nullopt if the
+/// value is neither a checkpoint nor the S of a product, or is incomplete.
 std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& values,
                                             const Torus& torus);
 
-/// What explains the first divergence: nothing where there is none, or none that the diagnosis
-/// takes. Only values that the verdict does not find wrong are taken for its source, and what
-/// explains it is held against some later values of its name. `values`, `claim` and `reference` are
-/// those of the verdict.
+/// Returns explanations of the first divergence; empty if there is none, or the diagnosis does not
+/// cover it. Only values that the verdict does not find wrong are offered as its source, and
+/// explanations are checked against some later values of the name. `values`, `claim` and
+/// `reference` are those of the verdict.
 std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
                                              const Claim& claim, Reference& reference);
 

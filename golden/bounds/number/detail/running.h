@@ -10,45 +10,45 @@
 
 namespace shardproof::bounds {
 
-/// A sum of the f32 regime before its last rounding: at most `error` from the f64 number `sum`.
+/// A sum of the f32 regime before its last rounding: within `error` of the f64 number `sum`.
 struct Running {
   double sum = 0.0, error = 0.0;
 };
 
-/// The largest power of two that is not above x; 0 of 0.
+/// Returns the largest power of two that is at most x, and 0 for 0.
 inline double power_below(double x) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7ff0000000000000U);
 }
 
-/// Whether a sum may come to 2^126, together with its error. Where it surely does not, the same
-/// comes out without a look at what overflows.
+/// States whether a sum plus its error may reach 2^126. If it cannot, skipping the overflow checks
+/// gives the same result.
 enum class Overflow { possible, excluded };
 
-/// One rounding of the f32 regime: to f32, or with acc=bf16 on to bf16. Of a number of [p, 2p), p a
-/// power of two, it is off by at most unit·p, or by `least` (docs/numerics.md section 10.2); by
-/// anything where it overflows.
+/// One rounding of the f32 regime: to f32, or with acc=bf16 to f32 and then bf16. The error is at
+/// most unit·p for a number in [p, 2p), p a power of two, or `least` (docs/numerics.md section
+/// 10.2); it is unbounded on overflow.
 struct Step {
   double unit = 0x1p-24;
   double least = 0x1p-150;
 
   static Step f32() { return {}; }
-  /// The units of both roundings, and more than the least of both.
+  /// The units of both roundings added, and a bound on the least error of both.
   static Step bf16() { return {0x1p-8 + 0x1p-24, 0x1p-133}; }
 
-  /// The error once the sum is rounded. 2^-51 pays for the f64 roundings of the sum, here and in
-  /// the sum that it becomes part of.
+  /// Returns the error after the sum is rounded. 2^-51 accounts for the f64 roundings of this sum
+  /// and of the sum that it becomes part of.
   template <Overflow kOverflow = Overflow::possible>
   double rounded(double sum, double error) const {
-    // A number that a rounding makes infinite is at least (1 − unit)·2^128.
+    // A number that rounds to infinity is at least (1 − unit)·2^128.
     const double most = (std::abs(sum) + error) * (1 + 2 * unit);
-    // Infinite from 2^128 on, which no f32 is.
+    // Makes the power infinite from 2^128 on, beyond the range of f32.
     constexpr double kScale = kOverflow == Overflow::possible ? 0x1p896 : 1.0;
     const double power = power_below(most) * kScale;
-    // Products by powers of two are exact, so that fma rounds the sums alone.
+    // Products by powers of two are exact, so fma rounds only the sums.
     return error + std::fma(unit / kScale, power, std::fma(0x1p-51, most, least));
   }
 
-  /// The next term of a chain: its sum's last rounding, then the product, which is exact.
+  /// Adds the next term of a chain: first the rounding of the sum so far, then the exact product.
   template <Overflow kOverflow = Overflow::possible>
   void next(double a, double b, Running& x) const {
     x.error = rounded<kOverflow>(x.sum, x.error);
@@ -56,14 +56,15 @@ struct Step {
   }
 };
 
-/// The interval of a sum of n terms, n − 1 of whose roundings are in the error.
+/// Returns the interval of a sum of n terms; the error includes the first n − 1 roundings.
 inline Interval interval_of(const Running& x, double n) {
   if (n < 2) return {x.sum, x.sum};
-  // The sum's own last rounding; and the error's, five operations a term.
+  // Adds the f64 rounding of the sum, and those of the error: five operations per term.
   return around(x.sum, (x.error + 0x1p-53 * std::abs(x.sum)) * (1 + n * 0x1p-50));
 }
 
-/// The chain c = fma(a_k, b_k, c) from +0 of n terms, by its factors a(k) and b(k).
+/// Returns the interval of the chain c = fma(a_k, b_k, c) of n terms, starting from +0, with
+/// factors a(k) and b(k).
 template <class A, class B>
 Interval chain(std::size_t n, A&& a, B&& b, const Step& step = {}) {
   Running x;
@@ -72,17 +73,17 @@ Interval chain(std::size_t n, A&& a, B&& b, const Step& step = {}) {
   return interval_of(x, static_cast<double>(n));
 }
 
-/// A sum of partial sums while it grows: its last rounding waits until it is used, since the
-/// interval of a value is rounded with it.
+/// A growing sum of partial sums. Its last rounding is deferred until the sum is used, because the
+/// interval of a value includes that rounding.
 struct Growing {
   enum class Waits { nothing, f32, bf16 };
   Running x;
   Waits waits = Waits::nothing;
 };
 
-/// Additions of the f32 regime on such sums, for scalar::Adding.
+/// Addition and hop operations of the f32 regime on Growing, for scalar::Adding.
 struct GrowingSums {
-  bool rounds_sums = false;  ///< to bf16
+  bool rounds_sums = false;  ///< to bf16, not f32
   bool rounds_hops = false;
 
   static Running settled(const Growing& g) {

@@ -7,10 +7,10 @@
 
 namespace shardproof::dump {
 
-/// A text in a trace, a name too, is at most this long.
+/// Longest text in a trace, including names.
 constexpr std::size_t kLongestText = std::size_t{64} << 10;
 
-/// How many bytes may still be taken from a file. Child and parent each have one of their own.
+/// Bytes that may still be taken from a file. Child and parent have one each.
 class Allowance {
  public:
   explicit Allowance(std::uint64_t bytes) : whole_(bytes), left_(bytes) {}
@@ -18,7 +18,7 @@ class Allowance {
   std::uint64_t whole() const { return whole_; }
   std::uint64_t left() const { return left_; }
 
-  /// Throws Error("dump_size", ...) if fewer are left; `what` declares them: "value \"a\"".
+  /// Throws Error("dump_size", ...) if fewer are left; `what` names their origin: "value \"a\"".
   void take(std::uint64_t bytes, std::string_view what);
 
  private:

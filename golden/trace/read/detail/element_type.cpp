@@ -37,7 +37,7 @@ std::optional<Encoding> own_encoding(const ElementType& type) {
       if (type.bytes == 8) return Encoding::int64;
       return std::nullopt;
     case Kind::unsigned_integer:
-      // A uint16 may be a bf16 whose declaration was forgotten.
+      // A uint16 may be bf16 with its declaration missing.
       if (type.bytes == 1) return Encoding::int32;
       if (type.bytes == 4 || type.bytes == 8) return Encoding::int64;
       return std::nullopt;
@@ -51,7 +51,7 @@ bool may_be_bf16(const ElementType& type) {
   return type.bytes == 2 && (type.kind == Kind::unsigned_integer || type.kind == Kind::opaque);
 }
 
-/// An element's bits, an integer's with its sign in all 64.
+/// Returns an element's bits; integers are sign-extended to 64 bits.
 std::uint64_t load(std::span<const std::byte> element, const ElementType& type) {
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < type.bytes; ++i) {
@@ -63,7 +63,7 @@ std::uint64_t load(std::span<const std::byte> element, const ElementType& type) 
   return bits;
 }
 
-/// Whether the elements are the same bytes.
+/// Returns whether conversion leaves the bytes unchanged.
 bool stays(const ElementType& type, Encoding encoding) {
   return type.bytes == bytes_of(encoding) && (!type.big_endian || type.bytes == 1) &&
          !(type.kind == Kind::unsigned_integer && type.bytes == 8);
@@ -111,7 +111,7 @@ void convert(std::span<const std::byte> elements, const ElementType& type, Encod
     if (!elements.empty()) sink.bytes(elements);
     return;
   }
-  // In pieces: the whole, once more, might not fit in the memory that there is.
+  // Converts piece by piece: a second copy of the whole might not fit in memory.
   const std::size_t bytes = bytes_of(encoding), most = kPiece / type.bytes * type.bytes;
   std::vector<std::byte> out;
   while (!elements.empty()) {

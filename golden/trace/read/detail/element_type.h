@@ -11,7 +11,7 @@
 
 namespace shardproof::dump {
 
-/// What an array's elements are in a file, before it is known what they mean.
+/// Element type of an array in a file, before its encoding is decided.
 struct ElementType {
   enum class Kind { floating, signed_integer, unsigned_integer, boolean, opaque };
   Kind kind = Kind::floating;
@@ -21,17 +21,17 @@ struct ElementType {
   std::string to_string() const;  ///< "f32", "big-endian uint16", "2 opaque bytes"
 };
 
-/// How elements are read, or why they are not.
+/// The encoding of elements, or why they cannot be read.
 struct EncodingOrNot {
   std::optional<Encoding> encoding;
   std::string why;
 };
-/// Of a value that has the attribute `encoding`, or none. Integers of other widths are widened,
-/// booleans are int8.
+/// Returns the encoding of a value, given its attribute `encoding` if any. Integers of other widths
+/// are widened, booleans become int8.
 EncodingOrNot encoding_of(const ElementType& type, std::optional<std::string_view> declared);
 
-/// Gives whole elements of that type to `sink` as elements of that encoding. Throws
-/// Error("dump_value", ...) on a uint64 that is no int64.
+/// Passes whole elements to `sink`, converted to `encoding`. Throws Error("dump_value", ...) for a
+/// uint64 that does not fit in int64.
 void convert(std::span<const std::byte> elements, const ElementType& type, Encoding encoding,
              std::string_view value, Sink& sink);
 

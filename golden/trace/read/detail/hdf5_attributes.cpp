@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostItems = 4096;  // of a list
-// Of a list of texts that are filled up to one length.
+constexpr std::size_t kMostItems = 4096;  // per list
+// Limit of a list of fixed-length texts.
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
 class Attribute {
@@ -32,7 +32,7 @@ class Attribute {
     needed(space_);
   }
 
-  /// Nothing if it is no text, number or list of them.
+  /// Returns nullopt unless it is a text, a number or a list of them.
   std::optional<std::string> text() const {
     const H5S_class_t kind = H5Sget_simple_extent_type(space_.get());
     if (kind != H5S_SCALAR && kind != H5S_SIMPLE) return std::nullopt;
@@ -42,7 +42,7 @@ class Attribute {
       refuse(fmt::format("has {} items; legal: at most {}", count, kMostItems));
     const std::optional<json> items = list(static_cast<std::size_t>(count));
     if (!items) return std::nullopt;
-    // One number is that number also where its writer made an array of it.
+    // An array of one number is read as that number.
     const bool one = kind == H5S_SCALAR || (count == 1 && !items->front().is_string());
     const json& value = one ? items->front() : *items;
     std::string text = value.is_string()
@@ -118,7 +118,7 @@ class Attribute {
 
   template <class T>
   json numbers(std::size_t count, hid_t in_memory) const {
-    // HDF5 reads beyond an element whose bits lie outside of it.
+    // HDF5 reads out of bounds if an element's bits lie outside of it.
     const std::size_t size = H5Tget_size(type_.get());
     if (size > sizeof(T) || H5Tget_precision(type_.get()) > 8 * size ||
         H5Tget_offset(type_.get()) != 0)
@@ -141,7 +141,7 @@ class Attribute {
     return value;
   }
 
-  /// As h5py has a bool: an int8 whose 0 is FALSE and whose 1 is TRUE.
+  /// h5py's bool: an int8 enum with FALSE = 0 and TRUE = 1.
   std::optional<json> booleans(std::size_t count) const {
     if (!is_boolean(type_.get())) return std::nullopt;
     std::vector<std::int8_t> values(count);

@@ -20,9 +20,9 @@
 namespace shardproof::dump {
 namespace {
 
-// HDF5 keeps about this much for each chunk of a dataset that it reads.
+// Approximate bookkeeping of HDF5 per chunk of a dataset that it reads.
 constexpr std::uint64_t kChunkKeeping = 4096;
-// It doubles its room for what is inflated, and keeps it beside what is stored.
+// HDF5 doubles its buffer while inflating, and keeps it beside the stored chunk.
 constexpr std::uint64_t kChunkRooms = 3;
 constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
 
@@ -36,7 +36,7 @@ void need(bool held, std::string_view what) {
   throw Error(label, fmt::format("{:?} {}", path, why));
 }
 
-/// f16 as h5py writes it: HDF5 1.10 has no name for it.
+/// f16 as h5py writes it: HDF5 1.10 has no predefined type for it.
 Hdf5Handle f16_type(hid_t like) {
   Hdf5Handle type(H5Tcopy(like), H5Tclose);
   need(type && H5Tset_fields(type.get(), 15, 10, 5, 0, 10) >= 0 &&
@@ -45,8 +45,8 @@ Hdf5Handle f16_type(hid_t like) {
   return type;
 }
 
-/// Nothing for another type. One that is equal has its bits where they must be: HDF5 would read
-/// beyond the element of one that says otherwise.
+/// Returns nullopt for other types. Requires equality with a known type, because HDF5 reads out of
+/// bounds if a type declares its bits elsewhere.
 std::optional<ElementType> element_type(hid_t type) {
   using Kind = ElementType::Kind;
   const Hdf5Handle f16 = f16_type(H5T_IEEE_F32LE), big_f16 = f16_type(H5T_IEEE_F32BE);
@@ -82,7 +82,7 @@ std::optional<ElementType> element_type(hid_t type) {
 
 struct Link {
   std::string name;
-  bool hard;  ///< not a link to elsewhere
+  bool hard;  ///< false: a link to another place
 };
 
 std::vector<Link> links_of(hid_t group, std::string_view what) {
@@ -164,7 +164,7 @@ class Dataset {
     }
   }
 
-  /// That the data lie in this file, and that chunks take no more memory than there is.
+  /// Checks that the data lie in this file, and that chunks fit in the allowed memory.
   void check_storage(std::size_t element_bytes, const Allowance& allowance) {
     const H5D_layout_t layout = H5Pget_layout(options_.get());
     if ((layout != H5D_CHUNKED && layout != H5D_CONTIGUOUS && layout != H5D_COMPACT) ||
@@ -194,7 +194,7 @@ class Dataset {
   void read_pieces(const ElementType& type, Encoding encoding, Sink& sink) const {
     const std::int64_t rows = shape_.empty() ? 1 : shape_.front();
     const std::uint64_t row_bytes = product(shape_, type.bytes) / static_cast<std::uint64_t>(rows);
-    // Whole chunks, so that none is inflated twice.
+    // Reads whole chunks, so that none is inflated twice.
     const std::int64_t least = std::min(rows, chunk_rows_);
     const auto fitting = static_cast<std::int64_t>(kPiece / std::min(row_bytes, kPiece));
     const std::int64_t at_once = std::min(rows, std::max<std::int64_t>(1, fitting / least) * least);
@@ -218,7 +218,7 @@ class Dataset {
     extents.front() = static_cast<hsize_t>(count);
     const int rank = static_cast<int>(shape_.size());
     const Hdf5Handle memory(H5Screate_simple(rank, extents.data(), nullptr), H5Sclose);
-    // In the file's own type: HDF5 converts nothing.
+    // Reads in the file's own type, so HDF5 converts nothing.
     hold(memory &&
          H5Sselect_hyperslab(space_.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(),
                              nullptr) >= 0 &&

@@ -7,9 +7,9 @@
 
 namespace shardproof::dump {
 
-/// Reads an HDF5 file, to be called in a child process: Debian's HDF5 crashes on some damaged
-/// files. Before an array is read, all that it declares was counted against `allowance`. Throws
-/// Error: "dump_open" (what HDF5 cannot read), and as read_dump does.
+/// Reads an HDF5 file; call it in a child process, because Debian's HDF5 crashes on some damaged
+/// files. Counts everything that an array declares against `allowance` before reading it. Throws
+/// Error: "dump_open" (HDF5 cannot read it), and as read_dump does.
 void read_hdf5(const std::filesystem::path& path, std::uint64_t allowance, Sink& sink);
 
 }  // namespace shardproof::dump

@@ -23,8 +23,8 @@ constexpr int kDeepest = 32;
   throw Error(label, fmt::format("its member \"shardproof\" {}", why));
 }
 
-/// Throws what a document must not have before it is built: a name twice, a depth that would take
-/// the stack of whoever walks it.
+/// Rejects a document while it is parsed: duplicate names, and a depth that would overflow the
+/// stack of recursive readers.
 class Watch {
  public:
   bool operator()(int depth, json::parse_event_t event, const json& parsed) {
@@ -52,7 +52,7 @@ class Watch {
 
 json parse(std::string_view text) {
   try {
-    // By reference: the parser copies its callback.
+    // Captured by reference: the parser copies its callback.
     Watch watch;
     return json::parse(text, [&](int depth, json::parse_event_t event, json& parsed) {
       return watch(depth, event, parsed);
@@ -68,7 +68,7 @@ json parse(std::string_view text) {
 std::string text_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   constexpr double kExact = 0x1p53;
-  if (value.is_number_float())  // 1.0 is 1
+  if (value.is_number_float())  // 1.0 becomes 1
     if (const auto number = value.get<double>();
         number >= -kExact && number <= kExact && number == std::trunc(number))
       return fmt::format("{}", static_cast<std::int64_t>(number));

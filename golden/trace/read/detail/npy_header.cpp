@@ -17,7 +17,7 @@ constexpr std::size_t kMostDims = 64;  // NumPy's own limit
   throw Error("dump_value", fmt::format("{:?} {}", member, why));
 }
 
-/// The few forms of Python that a header has.
+/// Parses the subset of Python literals that headers use.
 class Dict {
  public:
   Dict(std::string_view text, std::string_view member) : text_(text), member_(member) {}
@@ -74,7 +74,7 @@ class Dict {
                                   "or V2",
                                   dtype.substr(0, 80)));
     const auto read = std::from_chars(word.data(), word.data() + word.size(), header_.count);
-    // Of texts the empty one has no bytes.
+    // Only the empty text has no bytes.
     if (read.ec != std::errc() || read.ptr != word.data() + word.size() ||
         header_.count > (std::size_t{1} << 40) || (header_.count == 0 && !header_.is_text()))
       bad();
@@ -95,7 +95,7 @@ class Dict {
       const auto read = std::from_chars(from, text_.data() + text_.size(), extent);
       if (read.ec != std::errc() || extent < 0 || header_.shape.size() == kMostDims) bad();
       at_ += static_cast<std::size_t>(read.ptr - from);
-      take('L');  // of Python 2
+      take('L');  // Python 2
       header_.shape.push_back(extent);
       if (!take(',') && peek() != ')') bad();
     }

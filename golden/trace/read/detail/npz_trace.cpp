@@ -23,26 +23,26 @@ namespace {
 constexpr std::string_view kEnding = ".npy";
 constexpr std::string_view kDescription = "shardproof";
 constexpr std::size_t kPiece = std::size_t{1} << 20;
-// A parsed JSON document takes many times its text.
+// A parsed JSON document takes many times the memory of its text.
 constexpr std::uint64_t kJsonShare = 64;
 
 [[noreturn]] void refuse(std::string_view label, std::string_view name, std::string_view why) {
   throw Error(label, fmt::format("{:?} {}", name, why));
 }
 
-/// torch.save makes a zip archive, too.
+/// torch.save also writes a zip archive.
 bool is_of_torch(const std::vector<std::string>& names) {
   return std::any_of(names.begin(), names.end(), [](std::string_view name) {
     return name == "data.pkl" || name.ends_with("/data.pkl");
   });
 }
 
-/// An array of the archive, its header read.
+/// An array of the archive whose header has been read.
 class Array {
  public:
   Array(ZipArchive::Member member, std::string name)
       : member_(std::move(member)), name_(std::move(name)) {
-    // The shortest header of version 1.0 has more bytes than this.
+    // Every header, also the shortest of version 1.0, is longer than this prefix.
     std::array<std::byte, kNpyPrefix> prefix{};
     member_.read(prefix);
     const std::size_t whole = npy_header_bytes(prefix, name_);
@@ -61,7 +61,7 @@ class Array {
 
   const NpyHeader& header() const { return header_; }
 
-  /// Of so many bytes each.
+  /// Returns the array's size in bytes, given the bytes per element.
   std::uint64_t size(std::size_t element_bytes) const {
     std::uint64_t bytes = count_;
     if (__builtin_mul_overflow(bytes, std::uint64_t{element_bytes}, &bytes)) huge();
@@ -75,7 +75,7 @@ class Array {
     return bytes;
   }
 
-  /// In pieces of whole elements, row-major, whatever order they have in the file.
+  /// Passes on pieces of whole elements in row-major order, whatever the order in the file.
   template <class Take>
   void pieces(Take&& take) {
     const std::size_t element = header_.element_bytes();
@@ -130,7 +130,7 @@ class Array {
   std::uint64_t count_ = 1;
 };
 
-/// The JSON text: one text of bytes or of characters, or an array of bytes.
+/// Returns the JSON text, stored as one text of bytes or characters, or as an array of bytes.
 std::string description(Array array, std::uint64_t most) {
   const NpyHeader& header = array.header();
   const bool bytes = (header.kind == 'u' || header.kind == 'i') && header.count == 1;
@@ -145,7 +145,7 @@ std::string description(Array array, std::uint64_t most) {
   } else {
     for (const std::byte b : all) text.push_back(static_cast<char>(b));
   }
-  text.erase(text.find_last_not_of('\0') + 1);  // NumPy fills up with them
+  text.erase(text.find_last_not_of('\0') + 1);  // NumPy pads with zeros
   return text;
 }
 
@@ -181,7 +181,7 @@ class Npz {
     const std::string& name = archive_.names()[member];
     if (name.size() > kLongestText)
       throw Error("dump_value", fmt::format("has a name of {} bytes", name.size()));
-    if (name.ends_with('/')) return;  // a folder by itself
+    if (name.ends_with('/')) return;  // an entry of a folder
     const std::string_view folder = folder_of(name);
     if (!name.ends_with(kEnding) || (folder != "chips" && name.find('/') != std::string::npos)) {
       allowance_.take(name.size(), "a name");

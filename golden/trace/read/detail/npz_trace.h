@@ -8,15 +8,15 @@
 
 namespace shardproof::dump {
 
-/// What is said of a file that torch.save wrote, which is a zip archive, too.
+/// The message for a file of torch.save, which is also a zip archive.
 inline constexpr std::string_view kOfTorch =
     "is a PyTorch file of torch.save; convert it: numpy.savez(\"mine.npz\", **{name: "
     "tensor.float().cpu().numpy() for ...}, shardproof=json.dumps({...})) (docs/compare.md)";
 
-/// Reads a NumPy archive, a zip file of .npy files, to be called in a child process. Before an
-/// array is read, what it declares was counted against `allowance`. Throws Error: "dump_open" (what
-/// is no zip file, damaged, encrypted, or compressed otherwise than by deflate; a member twice),
-/// and as read_dump does.
+/// Reads a NumPy archive, a zip file of .npy files; call it in a child process. Counts what an
+/// array declares against `allowance` before reading it. Throws Error: "dump_open" (not a zip file,
+/// damaged, encrypted, compressed other than by deflate, or a duplicate member), and as read_dump
+/// does.
 void read_npz(const std::filesystem::path& path, std::uint64_t allowance, Sink& sink);
 
 }  // namespace shardproof::dump

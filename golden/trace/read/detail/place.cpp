@@ -9,7 +9,7 @@ namespace shardproof::dump {
 namespace {
 
 constexpr std::string_view kChips = "chips";
-// What docs/trace-format.md says of values.
+// The attributes of values in docs/trace-format.md.
 constexpr std::array<std::string_view, 19> kKnown = {
     "layout", "spec",       "partial",  "encoding",  "meaning", "padded",     "fused",
     "along",  "summand_of", "replicas", "same_as",   "given",   "arithmetic", "wire",
@@ -39,7 +39,7 @@ std::array<int, 3> chip_of(std::string_view group) {
   bool right = true;
   for (std::size_t axis = 0; axis < chip.size() && right; ++axis) {
     if (axis > 0) right = at != end && *at++ == '_';
-    // No sign, and no leading zero: two names of one chip would be two chips.
+    // No sign, no leading zero: otherwise one chip would have two names.
     right = right && at != end && *at >= '0' && *at <= '9' &&
             (*at != '0' || at + 1 == end || at[1] == '_');
     if (!right) break;

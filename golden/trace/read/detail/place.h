@@ -9,27 +9,27 @@
 
 namespace shardproof::dump {
 
-/// What the path of an array in a file says: whose shard it is, and of which value.
+/// The chip and the value that the path of an array in a file names.
 struct Place {
   std::optional<std::array<int, 3>> chip;
   std::string id;
 };
 
-/// Of "ID" or "chips/X_Y_Z/ID". Throws Error("dump_value", ...) for any other path under chips, and
-/// for a name that is empty or has control characters.
+/// Parses "ID" or "chips/X_Y_Z/ID". Throws Error("dump_value", ...) for any other path under chips,
+/// and for a name that is empty or has control characters.
 Place place_of(std::string_view path);
 
-/// The coordinates of a chip's group, "X_Y_Z". Throws Error("dump_value", ...).
+/// Parses the coordinates in a chip group's name, "X_Y_Z". Throws Error("dump_value", ...).
 std::array<int, 3> chip_of(std::string_view group);
 
-/// The first folder of a path, "" if it has none.
+/// Returns the first folder of a path, "" if it has none.
 std::string_view folder_of(std::string_view path);
 
-/// That attributes of two shards say the same. What a writer added of its own may differ. Throws
-/// Error("dump_value", ...), which names the second by its path.
+/// Checks that two shards have the same attributes; those not in the format may differ. Throws
+/// Error("dump_value", ...) naming the second shard's path.
 void require_same(const Attributes& one, const Attributes& other, std::string_view path);
 
-/// That the attributes of a file are those of a trace of version 1. Throws
+/// Checks that the attributes of a file are those of a trace of version 1. Throws
 /// Error("dump_format", ...).
 void require_trace(const Attributes& attributes);
 

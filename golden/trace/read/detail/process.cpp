@@ -36,8 +36,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// All signals are held back while it lives, so that none of this process's handlers runs in a
-/// fresh child.
+/// Blocks all signals while it lives: none of this process's handlers runs in a fresh child.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -53,7 +52,7 @@ class SignalsHeld {
   sigset_t before_{};
 };
 
-/// A child that is never left behind: it is killed, if it still runs, and waited for.
+/// A child process that is always killed and reaped at the end.
 class Child {
  public:
   explicit Child(pid_t id) : id_(id) {}
@@ -66,8 +65,8 @@ class Child {
     }
   }
 
-  /// How it ended, its pipe being closed. Nothing is known where this process ignores SIGCHLD, and
-  /// nobody waits for one that goes on.
+  /// Says how the child ended after its pipe was closed. Handles a process that ignores SIGCHLD,
+  /// where that is unknown, and does not wait for a child that keeps running.
   std::string end() {
     constexpr int kMostWaits = 5000;
     int status = 0;
@@ -107,7 +106,7 @@ void limit(__rlimit_resource resource, rlim_t most) {
   ::setrlimit(resource, &now);
 }
 
-/// Of this process, in bytes; 0 if it is not told.
+/// Returns the address space of this process in bytes; 0 if unknown.
 rlim_t address_space() {
   std::FILE* const file = std::fopen("/proc/self/statm", "re");
   if (file == nullptr) return 0;
@@ -128,7 +127,7 @@ void close_all_but(int kept) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int standard = 0; standard <= (kSanitized ? 1 : 2); ++standard)
     if (nothing >= 0 && standard != kept) ::dup2(nothing, standard);
-  // Others may be above 65536 where a process has so many; a reader does nothing with them.
+  // File numbers above 65536 may stay open; a reader does not use them.
   const int highest = static_cast<int>(std::min<long>(::sysconf(_SC_OPEN_MAX), 1 << 16));
   for (int number = 3; number < highest; ++number)
     if (number != kept) ::close(number);
@@ -181,7 +180,7 @@ Dump read_in_child(const Reader& reader, const Limits& limits) {
     throw Error("dump_open", fmt::format("no pipe to a reader: {}", std::strerror(errno)));
   Descriptor reading(ends[0]), writing(ends[1]);
 #ifdef F_SETPIPE_SZ
-  ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);  // fewer turns, where the system allows it
+  ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);  // fewer switches, if the system allows it
 #endif
   pid_t id = 0;
   {

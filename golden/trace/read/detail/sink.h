@@ -8,7 +8,7 @@
 
 namespace shardproof::dump {
 
-/// Takes what a reader finds in a file, in the file's order.
+/// Receives what a reader finds in a file, in the file's order.
 class Sink {
  public:
   Sink() = default;
@@ -17,15 +17,15 @@ class Sink {
   virtual ~Sink() = default;
 
   virtual void attribute(std::string_view name, std::string_view text) = 0;
-  /// An array under its path in the file, "ID" or "chips/0_0_1/ID"; its bytes follow, in one or in
-  /// several pieces, none of them empty.
+  /// Begins an array under its path in the file, "ID" or "chips/0_0_1/ID"; its bytes follow, in one
+  /// or more pieces, none of them empty.
   virtual void array(std::string_view path, const Attributes& attributes, Encoding encoding,
                      const Shape& shape) = 0;
   virtual void bytes(std::span<const std::byte> piece) = 0;
-  /// An array whose elements are of no type that is read, and why: nothing follows.
+  /// Reports an array whose element type is not supported, and why; no bytes follow.
   virtual void unread(std::string_view path, const Attributes& attributes,
                       std::string_view why) = 0;
-  /// Something that is no value: a group other than chips.
+  /// Reports something that is not a value: a group other than chips.
   virtual void ignored(std::string_view name) = 0;
 };
 

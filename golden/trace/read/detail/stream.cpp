@@ -19,11 +19,11 @@ namespace {
 constexpr char kAttribute = 'A', kArray = 'V', kPiece = 'P', kUnread = 'U', kIgnored = 'I',
                kError = 'E', kEnd = 'Z';
 constexpr std::size_t kBlock = std::size_t{1} << 16;
-// What a node of a map takes beside its texts.
+// Overhead of a map node beside its texts.
 constexpr std::uint64_t kNode = 128;
 constexpr std::uint64_t kMostDims = 64;
 
-/// What a process says that a file may have taken over.
+/// Sanitizes a message from a child process that a malicious file may control.
 std::string printable(std::string message) {
   for (char& c : message)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -211,7 +211,7 @@ void StreamReader::array(Dump& dump) {
   allowance_.take(bytes, fmt::format("{:?}", path));
   stored.bytes.resize(bytes);
   pieces(stored.bytes);
-  // Of further shards they are compared, not kept.
+  // Attributes of further shards are compared, not kept.
   if (!place(dump, path, std::move(said), std::move(stored))) {
     allowance_ = before_attributes;
     allowance_.take(bytes, fmt::format("{:?}", path));
@@ -234,7 +234,7 @@ void StreamReader::pieces(std::span<std::byte> rest) {
 void StreamReader::error() {
   const std::string label = text();
   std::string message = text();
-  // From a process that a file may have taken over.
+  // A malicious file may control the child process that sends this.
   constexpr std::array kLabels = {"dump_open", "dump_format", "dump_value", "dump_size"};
   if (std::find(kLabels.begin(), kLabels.end(), label) == kLabels.end())
     throw BrokenStream("ended with an unknown error");

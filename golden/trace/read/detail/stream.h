@@ -13,10 +13,9 @@
 
 namespace shardproof::dump {
 
-/// Writes what a reader finds to a pipe: records, each a byte that says which it is, then numbers
-/// of 8 bytes and texts of a length and so many bytes; an array is followed by its pieces, between
-/// which an error may come. Throws std::runtime_error when the pipe
-/// breaks.
+/// Writes a reader's output to a pipe. Each record is a byte for its kind, then numbers of 8 bytes,
+/// and texts as length and bytes; an array is followed by its pieces, between which an error record
+/// may come. Throws std::runtime_error if the pipe breaks.
 class StreamWriter : public Sink {
  public:
   explicit StreamWriter(int pipe) : pipe_(pipe) {}
@@ -28,7 +27,7 @@ class StreamWriter : public Sink {
   void unread(std::string_view path, const Attributes& attributes, std::string_view why) override;
   void ignored(std::string_view name) override;
 
-  /// The last record: that all is said, or why not.
+  /// Writes the last record: success, or the error.
   void end();
   void end(const Error& error);
 
@@ -45,20 +44,20 @@ class StreamWriter : public Sink {
   std::vector<char> buffer_;
 };
 
-/// The stream is not what a StreamWriter writes, or nothing comes.
+/// The stream was not written by a StreamWriter, or it stalled.
 struct BrokenStream : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// It ends before its last record: its writer is gone.
+/// The stream ends before its last record: the writer died.
 struct EndOfStream : BrokenStream {
   using BrokenStream::BrokenStream;
 };
 
-/// Reads such a stream to its end and puts the trace together. No length in it is believed: each
-/// must fit in the allowance. Throws BrokenStream, EndOfStream; Error as the writer was told, or
-/// "dump_value" (a value twice, both whole and in shards, shards that are described otherwise, a
-/// chip group that is not X_Y_Z), "dump_size".
+/// Reads such a stream to its end and assembles the trace. Trusts no length in it: each must fit in
+/// the allowance. Throws BrokenStream, EndOfStream; the writer's Error, or "dump_value" (a
+/// duplicate value, a value both whole and in shards, shards with different attributes, a chip
+/// group that is not X_Y_Z), "dump_size".
 class StreamReader {
  public:
   /// Waits at most `seconds` for each piece of the stream.
@@ -73,7 +72,7 @@ class StreamReader {
   Attributes attributes();
   void pieces(std::span<std::byte> rest);
   [[noreturn]] void error();
-  /// Whether the attributes were kept.
+  /// Returns whether the attributes were kept.
   bool place(Dump& dump, const std::string& path, Attributes attributes, Stored stored);
   std::uint64_t number();
   std::string text(std::size_t longest = kLongestText);

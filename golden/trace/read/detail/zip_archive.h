@@ -13,16 +13,16 @@
 
 namespace shardproof::dump {
 
-/// A zip file of anybody's: its members, by name, stored or deflated. What libzip cannot read is
-/// thrown as Error("dump_open", ...).
+/// An untrusted zip file: its members by name, stored or deflated. Throws Error("dump_open", ...)
+/// for what libzip cannot read.
 class ZipArchive {
  public:
-  /// Reads one member from its begin to its end.
+  /// Reads one member from start to end.
   class Member {
    public:
-    /// Exactly as many bytes as `out` has.
+    /// Reads exactly as many bytes as `out` has.
     void read(std::span<std::byte> out);
-    /// That nothing follows, and that the checksum of all that was read is right.
+    /// Checks that nothing follows, and that the checksum of everything read is right.
     void end();
 
    private:
@@ -36,7 +36,7 @@ class ZipArchive {
     std::unique_ptr<zip_file_t, Close> file_;
   };
 
-  /// Also throws on a member that is encrypted, compressed otherwise, or there twice.
+  /// Also throws for a member that is encrypted, compressed in another way, or duplicated.
   explicit ZipArchive(const std::filesystem::path& path);
 
   const std::vector<std::string>& names() const { return names_; }

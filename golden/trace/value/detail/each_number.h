@@ -8,8 +8,8 @@
 
 namespace shardproof::candidate {
 
-/// Calls see(number, chips that hold it, place, size) for each number of the value: of partial sums
-/// their sum, in twice f64's digits, on the first chip of the group, and the sum of their sizes.
+/// Calls see(number, chips that hold it, place, size) for each number of the value. Adds partial
+/// sums in twice f64's precision; `size` is the sum of their magnitudes.
 template <class See>
 void each_number(const Held& held, See&& see) {
   for (int chip = 0; chip < held.torus.chips(); ++chip) {

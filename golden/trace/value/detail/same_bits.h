@@ -8,7 +8,7 @@
 
 namespace shardproof::candidate {
 
-/// -0 is not +0; one NaN is as good as another, as no format of a file keeps which it is.
+/// -0 differs from +0; all NaNs are equal, because file formats do not preserve their payload.
 template <std::floating_point T>
 bool same_bits(T a, T b) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;

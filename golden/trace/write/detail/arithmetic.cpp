@@ -10,9 +10,9 @@
 namespace shardproof {
 namespace {
 
-/// Of the results of one program, along their operands that are partial sums.
+/// Returns the most wire roundings of a program's results, added up along partial operands.
 int roundings(const Program& program, const Torus& torus, const Numerics& numerics) {
-  std::map<std::string, int> of;  // values whose parts were rounded so often, at most
+  std::map<std::string, int> of;  // most roundings so far of each partial value
   int most = 0;
   for (const Op& op : program.ops) {
     int before = 0;
@@ -29,7 +29,7 @@ int roundings(const Program& program, const Torus& torus, const Numerics& numeri
       const bool rings = numerics.schedule == Schedule::ring ||
                          numerics.schedule == Schedule::biring || op.loop != Loop::none;
       here = op_row(op.kind).reduces && rings ? chips - 1 : 1;
-      if (op.kind == OpKind::all_reduce) ++here;  // the finished chunk, which goes round
+      if (op.kind == OpKind::all_reduce) ++here;  // the all_gather of the finished chunk
     }
     for (const ValueDecl& result : op.results) {
       most = std::max(most, before + here);

@@ -10,7 +10,7 @@
 
 namespace shardproof {
 
-/// Whether each chip's shard is of the size that the layout says.
+/// Returns whether each chip's shard has the size that the layout implies.
 template <class Chips>
 bool fits(const Layout& layout, const Shape& shape, const Torus& torus, const Chips& chips) {
   if (shape.empty() || !judged_divides(layout, shape, torus)) return false;
@@ -19,8 +19,8 @@ bool fits(const Layout& layout, const Shape& shape, const Torus& torus, const Ch
                      [&](const auto& chip) { return std::ssize(chip) == size; });
 }
 
-/// Whether each chip holds just its block of the whole tensor, bit for bit: then the whole and the
-/// layout say all of it.
+/// Returns whether each chip holds its block of the whole tensor, bit for bit, so that the whole
+/// tensor and the layout are sufficient.
 template <class T, class Chips>
 bool are_blocks_of(const std::vector<T>& whole, const Layout& layout, const Shape& shape,
                    const Torus& torus, const Chips& chips) {
@@ -36,11 +36,10 @@ bool are_blocks_of(const std::vector<T>& whole, const Layout& layout, const Shap
   return true;
 }
 
-/// The lowest-numbered of the chips that hold copies of what `chip` holds: those along the axes
-/// that the layout does not name.
+/// Returns the lowest-numbered replica of `chip`, along the axes that the layout lacks.
 int first_copy(const Layout& layout, const Torus& torus, int chip);
 
-/// Whether all copies of a shard are the same bits.
+/// Returns whether all replicas of a shard have the same bits.
 template <class Chips>
 bool copies_agree(const Layout& layout, const Torus& torus, const Chips& chips) {
   for (int chip = 0; chip < torus.chips(); ++chip) {

@@ -30,7 +30,8 @@ constexpr std::string_view kMap =
     "replicas; along the axes of partialsum they hold summands. A value that stands whole is held "
     "so by the chips, bit for bit.";
 
-/// Of f32 arrays: bf16 where st() has rounded them, as of a stored checkpoint in any layout.
+/// Returns the dtype attribute. f32 arrays count as bf16 if st() has rounded them, as a stored
+/// checkpoint in any layout.
 std::string dtype_of(const ValueDecl& declared, const Sharded& value, const Numerics& numerics,
                      const ModelConfig& config) {
   if (value.holds_partial()) return "f64 partial";
@@ -42,7 +43,7 @@ std::string dtype_of(const ValueDecl& declared, const Sharded& value, const Nume
   return kept && wire_type(declared, numerics, config) == WireType::bf16 ? "bf16" : "f32";
 }
 
-/// The user's layer programs, if the run has any.
+/// Writes the user's layer programs, if the run has any.
 void put_programs(const Hdf5Writer::Object& root, const Case& c) {
   const Program* prefill = c.prefill.program();
   const Program* decode = c.decode.program();
@@ -58,7 +59,7 @@ bool is_own_table(const Strategy& strategy) {
   return strategy.program() == nullptr && !strategy.ships();
 }
 
-/// The user's tables of layouts, if the case names any.
+/// Writes the user's tables of layouts, if the case names any.
 void put_tables(const Hdf5Writer::Object& root, const Case& c) {
   std::string text;
   for (const Strategy* strategy : {&c.prefill, &c.decode})
@@ -67,7 +68,7 @@ void put_tables(const Hdf5Writer::Object& root, const Case& c) {
   if (!text.empty()) root.put_text("layouts", text);
 }
 
-/// Without tables that only their user knows: what must be does not depend on them.
+/// Returns the case without its user's own tables: the right values do not depend on them.
 std::string case_of_all(const Case& c) {
   const std::string printed = print_case(c);
   std::string text;
@@ -152,8 +153,8 @@ void TraceFile::add(const Scope& scope, const Program& program, const Op* op,
   }
 }
 
-/// What a program is given by no other: weights once for each of their layouts, ids, and the
-/// caches of the pass before and of the prefixes.
+/// Writes the inputs of a program that no program computes: weights once per layout, ids, and the
+/// caches of the preceding pass and of the prefixes.
 void TraceFile::input(const Scope& scope, const Program& program, const ValueDecl& declared,
                       const Sharded& value) {
   const Role& role = declared.role;
@@ -166,7 +167,7 @@ void TraceFile::input(const Scope& scope, const Program& program, const ValueDec
     if (!resident_.insert(resident).second) return;
     if (resident_.insert(id).second)
       put({id, value.layout(), "", "input", dtype, value, ""});
-    else  // in another layout: two phases, or the embedding's table as the head has it
+    else  // another layout: of another phase, or the embedding table as the head has it
       put({step, value.layout(), role.to_string(), "input", dtype, value, id});
   } else if (role.kind == Role::Kind::input && role.name == "ids") {
     put({scope.pass + ".ids", value.layout(), "", "input", dtype, value, ""});
@@ -189,7 +190,7 @@ void TraceFile::expect(const std::string& id, const OracleMemo::Known& known) {
                               step.shape, padding_);
   } catch (const std::out_of_range&) {
     return;
-  } catch (const Error&) {  // no value of the model
+  } catch (const Error&) {  // not a value of the model
     return;
   }
   const Hdf5Writer::Object group = file_.group(file_.root(), "expected");
@@ -251,14 +252,14 @@ template <class T>
 void TraceFile::put_chips(const Entry& entry, const ChipArrays<T>& chips) {
   if (put_whole(entry, chips)) return;
   for (const auto& [chip, shard] : put_shards(entry, chips)) {
-    // Only where chips that should hold the same do not: no estimate has them.
+    // Extra bytes only for replicas that differ; the estimate does not include these.
     if (!entry.layout.is_partial())
       need_more(bytes_of(chips[static_cast<std::size_t>(chip)].size(), sizeof(T)));
   }
 }
 
-/// As one array, or as the one that is there already. False where the chips do not hold just its
-/// blocks: a wrong program's replicas, and summands.
+/// Writes one whole array, or a reference to an equal one already written. Returns false if the
+/// chips do not hold exactly its blocks: differing replicas of a wrong program, or partial sums.
 template <class T>
 bool TraceFile::put_whole(const Entry& entry, const ChipArrays<T>& chips) {
   const Sharded& value = entry.value;
@@ -278,8 +279,8 @@ bool TraceFile::put_whole(const Entry& entry, const ChipArrays<T>& chips) {
   return true;
 }
 
-/// The shards of every chip, or of copies that agree the lowest-numbered chip's; flat, where they
-/// are not what the layout says.
+/// Writes the shards of every chip, or only the lowest-numbered chip's if replicas agree; flat if
+/// their sizes do not match the layout.
 template <class T>
 std::vector<std::pair<int, Hdf5Writer::Object>> TraceFile::put_shards(const Entry& entry,
                                                                       const ChipArrays<T>& chips) {
@@ -299,7 +300,7 @@ std::vector<std::pair<int, Hdf5Writer::Object>> TraceFile::put_shards(const Entr
   return put;
 }
 
-/// Summands of the exact regime; as f32 where they are such, as rows of a table.
+/// Writes partial sums of the exact regime; as f32 if all are f32 numbers, as rows of a table.
 void TraceFile::put_partial(const Entry& entry) {
   const Partial& partial = entry.value.partial();
   ChipArrays<float> narrow;

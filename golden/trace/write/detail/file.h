@@ -14,36 +14,36 @@
 
 namespace shardproof {
 
-/// The file of a trace while it is being built (docs/trace-format.md). What HDF5 or the disk
-/// refuses is thrown as Error("trace_c1", ...).
+/// The file of a trace while it is being built (docs/trace-format.md). Throws Error("trace_c1",
+/// ...) if HDF5 or the disk fails.
 class TraceFile {
  public:
-  /// `needed`: what the run and its trace take, in bytes, if all copies of values agree.
+  /// `needed`: bytes of the run and its trace, if all replicas agree.
   TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given, double needed);
 
-  /// The next op's output; of a program's inputs (`op` is null) the weights, ids and caches. Throws
-  /// Error("trace_c2", ...) where copies of values that differ make the trace too large.
+  /// Adds the next op's output, or a program's input (`op` is null): weights, ids and caches.
+  /// Throws Error("trace_c2", ...) if differing replicas make the trace too large.
   void add(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
            const Sharded& value);
 
-  /// As Trace::expect.
+  /// See Trace::expect.
   void expect(const std::string& id, const OracleMemo::Known& known);
 
-  /// Writes the file; to be called once.
+  /// Writes the file; call it once.
   void write(std::string_view ended);
 
  private:
   struct Entry {
     std::string id;
     const Layout& layout;
-    std::string meaning;  ///< empty where the id says it
+    std::string meaning;  ///< empty if the id implies it
     std::string op;
     std::string dtype;
     const Sharded& value;
-    std::string like;  ///< the id of a value that this one may be the same as
+    std::string like;  ///< id of a value that this one may be equal to
   };
 
-  /// What an op's output was declared to be.
+  /// The declaration of an op's output.
   struct Step {
     Scope scope;
     ValueDecl declared;
@@ -73,12 +73,12 @@ class TraceFile {
   DimPadding padding_;
   double needed_;
   Hdf5Writer file_;
-  std::vector<Hdf5Writer::Object> chips_;  // their groups
+  std::vector<Hdf5Writer::Object> chips_;  // the chips' groups
   int order_ = 0;
   std::map<std::string, Step> steps_;  // by id
-  std::set<std::string> resident_;     // weights, by layout, that are in the file
-  std::set<std::string> of_prefixes_;  // passes over them
-  /// By layer and name, the id of the newest, and of the newest of the prefixes.
+  std::set<std::string> resident_;     // weights already in the file, by layout
+  std::set<std::string> of_prefixes_;  // passes over prefixes
+  /// By layer and name: id of the newest cache, and of the newest cache of the prefixes.
   std::map<std::string, std::string> caches_, prefixes_;
   std::map<std::string, std::string> same_as_;  // by id
 };

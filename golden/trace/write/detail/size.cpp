@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What HDF5 needs for a dataset, its link and its attributes, texts aside.
+/// Bytes of HDF5 per dataset for its link and attributes, texts excluded.
 constexpr double kDatasetBytes = 700.0;
 
 double count(const Shape& shape) {
@@ -25,7 +25,7 @@ double count(const Shape& shape) {
   return n;
 }
 
-/// Chips that hold a part of their own: copies are written once.
+/// Returns the number of chips with a part of their own: replicas are written once.
 double parts(const Layout& layout, const Torus& torus) {
   double count = 1.0;
   for (const Axis axis : {Axis::x, Axis::y, Axis::z})
@@ -42,8 +42,8 @@ double bytes_of(const Type& type, const Torus& torus, Regime regime, std::size_t
          (size * count(local_shape(type.layout, type.shape, torus)) + described);
 }
 
-/// Bytes of what the ops of one program yield in one pass, and of the caches and ids that it is
-/// given. Its weights are in the file once, and so are the prefixes' caches.
+/// Bytes of one program's op outputs in one pass, with the caches and ids that it is given. Its
+/// weights, and the prefixes' caches, are in the file once.
 double bytes_of(const Program& program, const ValueTypes& types, const Torus& torus,
                 Regime regime) {
   double bytes = 0.0;
@@ -57,7 +57,7 @@ double bytes_of(const Program& program, const ValueTypes& types, const Torus& to
     for (const ValueDecl& r : op.results) {
       const std::size_t texts = 2 * (op.to_string().size() + r.name.size());
       const Type& type = types.at(r.name);
-      // What moves stands once.
+      // Outputs of ops that only move data are stored once.
       const bool moves = op_row(op.kind).only_moves && !type.layout.is_partial() &&
                          type.shape == types.at(op.args[0]).shape;
       bytes +=
@@ -84,7 +84,7 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   const Passes& all = typed.plan.passes;
   for (const WeightSpec& spec : weight_specs(typed.plan.placed, c.numerics.weights))
     bytes += 4.0 * count(spec.shape) + 2 * kDatasetBytes;
-  // A pass grows linearly in M, from the first to the last of a group.
+  // The size of a pass is linear in M within a group, from the first pass to the last.
   for (const TypedPasses& passes : typed.types->passes) {
     const PhasePrograms& programs = typed.plan.programs(passes.phase);
     bytes += static_cast<double>(passes.count) / 2.0 *
@@ -113,7 +113,8 @@ double require_trace_room(const TypedPlan& typed, const fs::path& folder) {
                             show_bytes(bytes), why));
   }
   struct statvfs disk {};
-  if (::statvfs(folder.c_str(), &disk) != 0) return bytes + run;  // the writing will tell
+  if (::statvfs(folder.c_str(), &disk) != 0)
+    return bytes + run;  // writing will fail if there is no room
   const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   if (bytes > free)
     throw Error("trace_c2", fmt::format("the trace takes about {}, the disk under {:?} has {} left",

@@ -7,8 +7,8 @@
 
 namespace shardproof {
 
-/// Throws Error("trace_c2", ...) if the trace of a run has no room in memory beside the run, or on
-/// the disk under `folder`; the size is named. Returns the bytes of both.
+/// Throws Error("trace_c2", ...), stating the size, if the trace of a run does not fit in memory
+/// beside the run, or on the disk under `folder`. Returns the bytes of both.
 double require_trace_room(const TypedPlan& typed, const std::filesystem::path& folder);
 
 }  // namespace shardproof
