@@ -10,7 +10,7 @@
 namespace shardproof {
 namespace {
 
-/// Spreads the bits of a number over a table's places.
+/// Hashes a number for the table's indices.
 std::uint64_t mixed(std::uint64_t number) {
   number ^= number >> 32;
   number *= 0x9E3779B97F4A7C15U;
@@ -55,7 +55,7 @@ void ChipGroups::split(const Moves& moves, const Sharded& value) {
   };
   std::vector<std::uint64_t> numbers;
   std::unordered_map<const void*, std::uint64_t>
-      of_list;  // one that several chips have is read once
+      of_list;  // a list that several chips share is read once
   for (std::size_t chip = 0; chip < of_chip_.size(); ++chip) {
     std::uint64_t& number = of_list[moves.pieces.identity(chip)];
     if (number == 0) {
@@ -84,7 +84,7 @@ void ChipGroups::split_by(const std::vector<std::uint64_t>& numbers,
   if (all_alone()) return;
   constexpr std::uint32_t kFree = ~std::uint32_t{0};
   const std::size_t places = std::bit_ceil(2 * of_chip_.size());
-  std::vector<std::uint32_t> table(places, kFree);  // of new groups, by their number and old group
+  std::vector<std::uint32_t> table(places, kFree);  // new groups, hashed by number and old group
   std::vector<int> first;
   std::vector<std::uint32_t> of_chip(of_chip_.size());
   for (std::size_t chip = 0; chip < of_chip_.size(); ++chip) {

@@ -15,18 +15,18 @@
 
 namespace shardproof {
 
-/// Which chips share one result of an op: those that read the very same buffers, and for which all
-/// else that the op depends on is the same, too (docs/spec.md section 3.2). What a layout promises
-/// plays no part: an op begins with all chips in one group and splits by every operand and by every
-/// argument that depends on a chip's place. Where the threads do not share (Threads::share) each
-/// chip is a group of its own.
+/// Partitions the chips into groups that share one result of an op: chips that read the same
+/// buffers, and for which everything else that the op depends on is equal (docs/spec.md section
+/// 3.2). Layouts play no part: an op begins with all chips in one group and splits by every operand
+/// and by every argument that depends on a chip's place. Where the threads do not share
+/// (Threads::share) each chip is a group of its own.
 class ChipGroups {
  public:
   ChipGroups(const Torus& torus, const Threads& threads);
-  /// Of whatever threads.
+  /// Groups chips whether or not the threads share results.
   explicit ChipGroups(const Torus& torus);
 
-  /// Apart are the chips for which number(chip) differs: a block's place, an offset.
+  /// Separates chips for which number(chip) differs: a block's index, an offset.
   template <std::invocable<int> Number>
   void split(Number&& number) {
     if (all_alone()) return;
@@ -35,7 +35,7 @@ class ChipGroups {
       numbers[chip] = static_cast<std::uint64_t>(number(static_cast<int>(chip)));
     split_by(numbers, [](std::size_t, std::size_t) { return true; });
   }
-  /// Apart are the chips that do not hold the very same buffers of a value.
+  /// Separates chips that do not hold the same buffers of a value.
   void split(const Sharded& value);
   template <class V>
   void split(const PerChip<V>& held) {
@@ -43,10 +43,9 @@ class ChipGroups {
       return reinterpret_cast<std::uintptr_t>(held.identity(static_cast<std::size_t>(chip)));
     });
   }
-  /// Apart are the chips that receive other pieces of a value, by the very buffers that these come
-  /// from.
+  /// Separates chips that receive different pieces of a value, by the buffers they come from.
   void split(const Moves& moves, const Sharded& value);
-  /// Apart are the chips whose numbers differ, and those of which same(chip, other) is false.
+  /// Separates chips whose numbers differ, and those for which same(chip, other) is false.
   void split_by(const std::vector<std::uint64_t>& numbers,
                 const std::function<bool(std::size_t, std::size_t)>& same);
 
@@ -61,7 +60,7 @@ class ChipGroups {
       body(static_cast<std::int64_t>(first_[static_cast<std::size_t>(group)]));
     });
   }
-  /// Every chip gets what the first of its group holds.
+  /// Gives every chip what the first chip of its group holds.
   template <class V>
   void share(PerChip<V>& made) const {
     if (all_alone()) return;
@@ -71,11 +70,11 @@ class ChipGroups {
   }
 
  private:
-  std::vector<std::uint32_t> of_chip_;  // the number of its group
-  std::vector<int> first_;              // of each group
+  std::vector<std::uint32_t> of_chip_;  // group number of each chip
+  std::vector<int> first_;              // first chip of each group
 };
 
-/// An empty V of its own for each group, held in common by its chips: what they would share.
+/// One empty V per group, shared by the group's chips.
 template <class V>
 PerChip<V> empty_by(const ChipGroups& groups, std::size_t chips) {
   PerChip<V> all(chips);
@@ -84,8 +83,8 @@ PerChip<V> empty_by(const ChipGroups& groups, std::size_t chips) {
   return all;
 }
 
-/// What every chip makes: fill(chip, its buffer) on the first chip of each group, `count` elements
-/// each, shared by the others.
+/// The arrays filled by fill(chip, buffer) on the first chip of each group, `count` elements each,
+/// and shared by the group's other chips.
 template <class T, class Fill>
 ChipArrays<T> made_by(const ChipGroups& groups, std::size_t chips, std::size_t count,
                       Threads& threads, Fill&& fill) {

@@ -8,7 +8,7 @@ namespace {
 using typing::named;
 using typing::OpRules;
 
-/// Removes `axes` from the minor end of `dim`: constraints n (presence) and n + 1 (suffix, order).
+/// Removes `axes` from the minor end of `dim`. Throws constraint n (presence), n + 1 (order).
 Layout take_suffix(const OpRules& rules, const Layout& layout, std::size_t dim, const Axes& axes,
                    int n) {
   const Axes& has = layout.dims()[dim].axes;
@@ -19,7 +19,7 @@ Layout take_suffix(const OpRules& rules, const Layout& layout, std::size_t dim, 
   return layout.with_axes(dim, has.without(axes));
 }
 
-/// Removes `axes` from the partialsum: constraint n.
+/// Removes `axes` from the partialsum. Throws constraint n.
 Layout reduced(const OpRules& rules, const Type& t, const Axes& axes, int n) {
   rules.require(!t.integer, n, "{} is int32; only f32 partial sums are added up", t.layout);
   for (Axis a : axes)

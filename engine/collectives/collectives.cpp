@@ -7,10 +7,10 @@
 namespace shardproof {
 namespace {
 
-/// The operand's place of a dim that its typing rule has found there.
+/// The index of a dim that the typing rules have found in the operand.
 std::size_t place(const Sharded& t, char dim) { return t.layout().find(dim).value(); }
 
-/// The result's type, whose dims divide.
+/// Returns the type; throws if its dims do not divide.
 Type divided(Type type, const Torus& torus) {
   local_shape(type.layout, type.shape, torus);
   return type;

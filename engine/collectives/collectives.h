@@ -9,44 +9,43 @@
 
 namespace shardproof {
 
-// The collectives of the paper (§3.1, Fig A.1) on a tensor laid out on a torus, and the local ops
+// The collectives of the paper (§3.1, Fig A.1) on a tensor sharded over a torus, and the local ops
 // that take any operand. `all_gather(t, 'E', axes)` is the all_gather(t, E, zy) of a program:
 // layout and shape of the result follow from the operand's (docs/typing.md). t may be f32, int32
-// (the reductions excepted) or partial sums. A dim is a letter of t's layout; axes are given major
-// to minor.
+// (not in reductions) or partial sums. A dim is a letter of t's layout; axes are given major to
+// minor.
 //
-// All throw Error with the label of the typing rule that is broken, the op's name and a number,
-// e.g. "all_gather_c3", and "local_c1" (the new axes do not divide the dim's extent). t is
-// unchanged.
+// All throw Error with the label of the broken typing rule, the op's name and a number, e.g.
+// "all_gather_c3", and "local_c1" (the new axes do not divide the dim's extent). t is unchanged.
 
-/// A chip's blocks of `dim` along `axes`, the minor-most of the dim's, joined: E_xzy becomes E_x.
+/// Concatenates the blocks of `dim` along `axes`, the minor-most of the dim: E_xzy becomes E_x.
 Sharded all_gather(const Sharded& t, char dim, const Axes& axes,
                    Threads& threads = calling_thread());
-/// Partial sums added up over `axes`; each chip keeps its block of `dim`, which gets the axes as
-/// its minor-most. Exact sums are rounded once, when no partial axis is left; those of the f32
-/// regime are added in the order of `schedule`.
+/// Sums partial sums over `axes`; each chip keeps its block of `dim`, to which the axes are
+/// appended as the minor-most. Exact sums are rounded once, when no partial axis is left; f32
+/// partial sums are added in the order of `schedule`.
 Sharded reduce_scatter(const Sharded& t, char dim, const Axes& axes,
                        Schedule schedule = Schedule::group, Threads& threads = calling_thread());
-/// Partial sums added up over `axes`, likewise; every chip gets the whole sum.
+/// Sums partial sums over `axes`, rounded and ordered as in reduce_scatter, on every chip.
 Sharded all_reduce(const Sharded& t, const Axes& axes, Schedule schedule = Schedule::group,
                    Threads& threads = calling_thread());
-/// `axes`, the minor-most of dim `from`, become the minor-most of dim `to`, in the order `as`.
+/// Moves `axes`, the minor-most of dim `from`, to the minor end of dim `to`, in the order `as`.
 Sharded all_to_all(const Sharded& t, char from, char to, const Axes& axes, const Axes& as,
                    Threads& threads = calling_thread());
-/// The same in the order they had.
+/// all_to_all that keeps the order of `axes`.
 Sharded all_to_all(const Sharded& t, char from, char to, const Axes& axes,
                    Threads& threads = calling_thread());
-/// `dim` has the subscript `from` and gets `to`, another order of the same axes.
+/// Changes the subscript of `dim` from `from` to `to`, another order of the same axes.
 Sharded permute_axes(const Sharded& t, char dim, const Axes& from, const Axes& to,
                      Threads& threads = calling_thread());
 
-/// Without traffic: each chip keeps its block of `dim` along `axes`, which t does not use.
+/// No traffic: each chip keeps its block of `dim` along `axes`, which t does not use.
 Sharded slice(const Sharded& t, char dim, const Axes& axes, Threads& threads = calling_thread());
-/// Without traffic: of L its last position, and L is gone.
+/// No traffic: keeps the last position of L and drops the dim.
 Sharded last(const Sharded& t, Threads& threads = calling_thread());
-/// A view: H_zyx becomes `parts`, S_zR_yx; the first of them has the extent of its blocks.
+/// A view: H_zyx becomes `parts`, S_zR_yx; the extent of the first is its number of blocks.
 Sharded split_dim(const Sharded& t, char dim, const Layout& parts);
-/// The inverse: the neighbours S_zR_yx, as `parts` "SR", become H_zyx.
+/// A view, inverse of split_dim: the neighbours S_zR_yx, given as `parts` "SR", become H_zyx.
 Sharded merge_dim(const Sharded& t, std::string_view parts, char dim);
 
 }  // namespace shardproof

@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-/// The chips of a torus by the block that they hold of a tensor, as one number over all dims.
+/// Maps each block of a tensor, numbered over all dims, to the chips of a torus that hold it.
 class Holders {
  public:
   Holders(const Torus& torus, const Layout& layout) {
@@ -30,7 +30,7 @@ class Holders {
     }
   }
 
-  /// Whose turn it is to send of this block.
+  /// The holder whose turn it is to send this block.
   int next(std::int64_t block) {
     const auto number = static_cast<std::size_t>(block);
     return chips_[number][turns_[number]++ % chips_[number].size()];
@@ -41,10 +41,10 @@ class Holders {
   std::vector<std::size_t> turns_;
 };
 
-/// How one dim is cut on both sides.
+/// How one dim is cut on the source and on the target.
 struct Cut {
   std::int64_t blocks_there;
-  std::int64_t units_there, units_here;  // in a block
+  std::int64_t units_there, units_here;  // units per block
 };
 
 void require_crosses(const Layout& from, const Layout& to) {
@@ -77,8 +77,8 @@ Moves crossing_moves(const Torus& source, const Layout& from, const Torus& targe
               PerChip<std::vector<Piece>>(static_cast<std::size_t>(target.chips()))};
   for (int chip = 0; chip < target.chips(); ++chip) {
     std::vector<Piece>& pieces = moves.pieces[static_cast<std::size_t>(chip)];
-    std::map<std::int64_t, int> senders;  // of the blocks that this chip pulls from
-    Shape index(shape.size(), 0);         // of a unit, in the chip's own block
+    std::map<std::int64_t, int> senders;  // sender of each block that this chip pulls from
+    Shape index(shape.size(), 0);         // index of a unit in the chip's own block
     for (bool more = true; more;) {
       std::int64_t block = 0;
       Piece piece{0, 0, 0};

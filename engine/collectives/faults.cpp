@@ -12,10 +12,10 @@ Moves without_transfer(Moves plan) {
     const int self = static_cast<int>(chip);
     std::vector<Piece>& own = plan.pieces[chip];
     if (plan.block == plan.to_local) {
-      // A piece is a whole shard: of a sum one summand is left.
+      // Each piece covers the whole new shard: one addend of the sum remains.
       if (!pieces[chip].empty()) own = {pieces[chip].front()};
     } else {
-      // The blocks that the chip would have sent, in its own order, in place of those it gets.
+      // The blocks that the chip would have sent, in its own order, replace those it would receive.
       own = pieces[chip];
       std::vector<std::int64_t> sent;
       for (const Piece& piece : own) {

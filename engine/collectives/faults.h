@@ -4,8 +4,8 @@
 
 namespace shardproof {
 
-/// The fault of a missing transfer: no chip receives anything from another, and each fills the
-/// shape of its new shard from its own old one.
+/// Returns the plan with the fault of a missing transfer: no chip receives anything from another,
+/// and each fills its new shard from its own old one.
 Moves without_transfer(Moves plan);
 
 }  // namespace shardproof

@@ -7,7 +7,7 @@
 namespace shardproof {
 namespace {
 
-/// The index of the element at `offset` of dim `dim` and 0 of the others.
+/// The index of the element at `offset` in dim `dim` and 0 in the others.
 std::int64_t at(const Shape& shape, std::size_t dim, std::int64_t offset) {
   for (std::size_t d = dim + 1; d < shape.size(); ++d) offset *= shape[d];
   return offset;
@@ -17,13 +17,13 @@ Moves empty_moves(const Torus& torus, const Shape& from, const Shape& to, const 
   return {from, to, block, PerChip<std::vector<Piece>>(static_cast<std::size_t>(torus.chips()))};
 }
 
-/// For moves in which all chips of a group along `axes` receive the same: piece(j, the group's
-/// member j).
+/// For moves in which all chips of a group along `axes` receive the same: sets piece j to piece(j,
+/// member j of the group).
 template <class MakePiece>
 void for_each_group(const Torus& torus, const Axes& axes, Moves& moves, MakePiece&& piece) {
   for (int chip = 0; chip < torus.chips(); ++chip) {
     if (moves.pieces.identity(static_cast<std::size_t>(chip)) != nullptr) continue;
-    const std::vector<int> group = torus.group(chip, axes);  // the same of each of its members
+    const std::vector<int> group = torus.group(chip, axes);  // the same for each of its members
     auto all = std::make_shared<std::vector<Piece>>();
     all->reserve(group.size());
     for (std::size_t j = 0; j < group.size(); ++j)
@@ -129,7 +129,7 @@ Moves permute_axes_moves(const Torus& torus, const Shape& from, const Axes& old_
                          const Axes& new_axes) {
   Moves moves = empty_moves(torus, from, from, from);
   for (int chip = 0; chip < torus.chips(); ++chip) {
-    // The chip whose block by the old order is this chip's block by the new one.
+    // The chip whose block in the old order is this chip's block in the new one.
     const std::vector<int> by_old_block = torus.group(chip, old_axes);
     const int source = by_old_block[static_cast<std::size_t>(torus.block(chip, new_axes))];
     moves.pieces[static_cast<std::size_t>(chip)].push_back({source, 0, 0});
@@ -149,7 +149,7 @@ Moves slice_moves(const Torus& torus, const Shape& from, std::size_t dim, const 
 
 Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim,
                  const std::optional<KeptPlaces>& kept) {
-  // The kept place keeps its dim, with extent 1; the caller's layout drops it.
+  // The dim stays, with extent 1; the caller's layout drops it.
   Shape to = from;
   to[dim] = 1;
   Shape block = to;

@@ -11,16 +11,16 @@
 
 namespace shardproof {
 
-/// One block that a chip receives: from which chip, and the index of the block's first element in
-/// the shard there and here.
+/// One block that a chip receives: the sending chip, and the index of the block's first element in
+/// the sender's and in the receiver's shard.
 struct Piece {
   int from_chip;
   std::int64_t from;
   std::int64_t to;
 };
 
-/// What every chip receives in a collective or a slice: the pieces of its new shard. In a plain
-/// move they tile the shard; in a reduction each covers all of it and they are summed.
+/// The plan of a collective or a slice: the pieces of every chip's new shard. In a plain move they
+/// tile the shard; in a reduction each covers all of it and they are summed.
 struct Moves {
   Shape from_local;
   Shape to_local;
@@ -31,15 +31,15 @@ struct Moves {
   std::int64_t received(int chip) const;
 };
 
-/// Throws Error("transfer_c1", ...) unless `changed` is a plan between the same shards as `plan`,
-/// every piece of which is inside the shard there and here.
+/// Throws Error("transfer_c1", ...) unless `changed` is a plan between the same shard shapes as
+/// `plan` and every piece lies inside both shards.
 void require_executable(const Moves& changed, const Moves& plan);
-/// The same of what the chips of a torus with `senders` chips send to those of another.
+/// Throws Error("transfer_c1", ...) as above, for a plan from `senders` chips to another torus.
 void require_executable(const Moves& changed, const Moves& plan, int senders);
 
-/// How each collective routes blocks (paper §3.1, Fig A.1). `from` and `to` are the local shapes
-/// before and after; dims are places in the layout. Groups are the chips along `axes`, in the block
-/// order of the subscript.
+/// The plan of each collective (paper §3.1, Fig A.1). `from` and `to` are the local shapes before
+/// and after; dims are indices in the layout. Groups are the chips along `axes`, in the block order
+/// of the subscript.
 Moves all_gather_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes);
 Moves reduce_scatter_moves(const Torus& torus, const Shape& from, std::size_t dim,
                            const Axes& axes);
@@ -51,13 +51,13 @@ Moves permute_axes_moves(const Torus& torus, const Shape& from, const Axes& old_
                          const Axes& new_axes);
 /// No traffic: each chip keeps its own block.
 Moves slice_moves(const Torus& torus, const Shape& from, std::size_t dim, const Axes& axes);
-/// Which place of a dim each row of the batch keeps.
+/// The index of a dim that each row of the batch keeps.
 struct KeptPlaces {
-  std::size_t batch;                 ///< B's place in the layout
-  Axes axes;                         ///< of B
-  std::vector<std::int64_t> of_row;  ///< of every row of the whole batch
+  std::size_t batch;                 ///< index of B in the layout
+  Axes axes;                         ///< axes of B
+  std::vector<std::int64_t> of_row;  ///< for every row of the global batch
 };
-/// No traffic: of dim `dim` (unsharded) only the last place is kept, or each row's own.
+/// No traffic: keeps only the last index of dim `dim` (unsharded), or each row's index in `kept`.
 Moves last_moves(const Torus& torus, const Shape& from, std::size_t dim,
                  const std::optional<KeptPlaces>& kept = {});
 

@@ -3,7 +3,7 @@
 namespace shardproof {
 namespace {
 
-/// Chunks that come from behind, and from ahead, of a ring both ways round.
+/// Chunks of a two-way ring that come from chips chip−i (forward) and chip+i (backward).
 std::int64_t forward(std::int64_t K) { return K / 2; }
 std::int64_t backward(std::int64_t K) { return (K - 1) / 2; }
 

@@ -9,9 +9,9 @@
 
 namespace shardproof {
 
-/// A dim that a looped einsum takes chunk by chunk, as they come round the ring of the chips along
-/// `axes` (paper §3.5). Chunk c is the block with index c over the axes, major to minor; so is chip
-/// c of the ring.
+/// A dim that a looped einsum takes chunk by chunk as the chunks travel around the ring of the
+/// chips along `axes` (paper §3.5). Chunk c is the block with index c over the axes, major to
+/// minor; so is chip c of the ring.
 struct Ring {
   char dim = 0;
   Axes axes = {};
@@ -19,15 +19,15 @@ struct Ring {
   bool operator==(const Ring&) const = default;
 };
 
-/// What of a chunk a chip works on at once: all of it, or of n indices of the looped dim the first
-/// ⌈n/2⌉ or the rest.
+/// The part of a chunk that a chip works on at once: all of it, or, of n indices of the looped dim,
+/// the first ⌈n/2⌉ or the others.
 enum class ChunkPart { whole, first_half, second_half };
 
 /// A chunk of a ring, or a half of one, in the order in which a chip uses it or adds to it.
 struct RingChunk {
   std::int64_t chunk = 0;
   ChunkPart part = ChunkPart::whole;
-  std::int64_t round = 0;  ///< 0 is before anything has moved
+  std::int64_t round = 0;  ///< 0 precedes the first move
   bool operator==(const RingChunk&) const = default;
 };
 
@@ -39,23 +39,23 @@ struct RingChunk {
 /// Without a loop 0, 1, …, K−1.
 std::vector<RingChunk> gathered_chunks(Loop loop, std::int64_t K, std::int64_t chip);
 
-/// einsum and reduce_scatter: a chunk's sum is that of the partials of chips `first`, one after the
-/// other, plus that of `second`, which comes the other way round; `second` may be empty.
+/// einsum and reduce_scatter: a chunk's sum is the chain of the partial sums of chips `first`, plus
+/// the chain of `second`, which travels the other way round; `second` may be empty.
 struct RingSum {
   std::vector<std::int64_t> first, second;
 };
-/// The chips whose partials of chunk c are added, in their order, of a ring of K. Of both-half the
-/// order of the part; the others have one for the whole chunk.
+/// The chips of a ring of K whose partial sums of chunk c are added, in order. both-half has one
+/// order for each half; the other loops have one for the whole chunk.
 ///   one-way    c+1, c+2, …, c: the sum moves to the next chip after each round and ends on c
 ///   both-full  (c−⌈(K−1)/2⌉, …, c−1, c) + (c+⌊(K−1)/2⌋, …, c+1)
 ///   both-half  the first half as one-way, the second c−1, c−2, …, c
 RingSum scattered_sum(Loop loop, std::int64_t K, std::int64_t chunk, ChunkPart part);
 
-/// The chunk that chip `chip` adds its partial to in each round, of the sums that move on: the
+/// The chunk, of the travelling sums, that chip `chip` adds its partial sum to in each round: the
 /// inverse of scattered_sum.
 std::vector<RingChunk> scattered_chunks(Loop loop, std::int64_t K, std::int64_t chip);
 
-/// How many of n indices are in the first half.
+/// The number of the first half's indices, of n.
 inline std::int64_t first_half(std::int64_t n) { return (n + 1) / 2; }
 
 }  // namespace shardproof

@@ -11,12 +11,12 @@ float rounded(FloatType to, float value) {
   return to == FloatType::bf16 ? round_to_bf16(value) : value;
 }
 
-/// What is done to an addition's result, to what a hop of a ring takes along, and to every term.
+/// Rounding of an addition's result, of a sum that hops along a ring, and of every term.
 struct Rounding {
   FloatType sum = FloatType::f32, hop = FloatType::f32, term = FloatType::f32;
 };
 
-/// The terms of one element, neighbours added level by level.
+/// Adds the terms of one element, neighbours pairwise, level by level.
 float tree(std::vector<float>& level, const Rounding& to) {
   for (std::size_t width = level.size(); width > 1; width = (width + 1) / 2) {
     for (std::size_t j = 0; 2 * j + 1 < width; ++j)
@@ -26,7 +26,7 @@ float tree(std::vector<float>& level, const Rounding& to) {
   return level[0];
 }
 
-/// One chip after the other.
+/// Adds the terms of one element in the order of `chips`.
 float chain(const std::vector<float>& terms, const std::vector<std::int64_t>& chips,
             const Rounding& to) {
   float total = terms[static_cast<std::size_t>(chips[0])];
@@ -51,7 +51,7 @@ void scheduled_sum(const Summation& how, const std::vector<const float*>& terms,
   const bool as_tree = how.ring() == Loop::none && how.order == Schedule::tree;
   const RingSum order = scattered_sum(how.ring(), static_cast<std::int64_t>(K), chunk, part);
   if (!how.rounds() && !as_tree && order.second.empty()) {
-    // Term after term, all elements at once.
+    // Adds each term to all elements at once.
     std::copy_n(terms[static_cast<std::size_t>(order.first[0])], n, out);
     for (std::size_t j = 1; j < K; ++j) {
       const float* const term = terms[static_cast<std::size_t>(order.first[j])];
@@ -68,7 +68,7 @@ void scheduled_sum(const Summation& how, const std::vector<const float*>& terms,
       continue;
     }
     out[i] = chain(of_element, order.first, to);
-    // The other way round, this sum travels to the owner too.
+    // The sum that travels the other way round hops to the owner too.
     if (!order.second.empty())
       out[i] = rounded(to.sum, out[i] + rounded(to.hop, chain(of_element, order.second, to)));
   }

@@ -16,15 +16,15 @@
 namespace shardproof {
 namespace {
 
-/// Where a piece's block begins, there and here.
+/// Where a piece's block begins in the source and target buffers.
 template <class T>
 struct Copy {
   const T* from;
   T* to;
 };
 
-/// Copies of a length known to the compiler, for the short runs of many chips: run by run, and of
-/// each the pieces in turn, whose targets lie side by side in a gather.
+/// Copies short runs of a compile-time length. Iterates over runs first, then pieces: in a gather
+/// the pieces' targets are adjacent.
 template <std::size_t N, class T>
 void copy_runs(const std::vector<Run>& runs, const std::vector<Copy<T>>& copies) {
   for (const Run& run : runs)
@@ -74,7 +74,7 @@ bool any_filled(const auto& arrays) {
   return std::any_of(arrays.begin(), arrays.end(), [](const auto& a) { return !a.empty(); });
 }
 
-/// `given`, and where a chip has none fill(chip, its buffer), once for chips with the same values.
+/// Returns `given` with missing buffers filled by fill(chip, buffer), once per set of values.
 template <class T, class Fill>
 ChipArrays<T> written_out(const ChipArrays<T>& given, const ChipArrays<double>& values,
                           Fill&& fill) {
@@ -91,7 +91,7 @@ ChipArrays<T> written_out(const ChipArrays<T>& given, const ChipArrays<double>& 
   return all;
 }
 
-/// Origins and bounds written out, so that blocks of different chips can lie side by side.
+/// Writes out implicit origins and bounds, so that blocks of different chips can share a shard.
 ChipArrays<Origin> explicit_origins(const Partial& partial) {
   return written_out(partial.origins, partial.values, [&](std::size_t c, Buffer<Origin>& origins) {
     origins.reserve(partial.values[c].size());

@@ -39,7 +39,7 @@ Layout::Layout(std::vector<Dim> dims, const Axes& partial)
 }
 
 Layout Layout::parse(std::string_view text) {
-  // Shown escaped: a message is one line, also where a file's attribute is read as a layout.
+  // Escaped: a message must stay one line, also where a file's attribute is read as a layout.
   if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }))
     throw Error("layout_c0", fmt::format("{:?} is not a valid layout: it has control bytes", text));
   std::string_view rest = text;

@@ -14,8 +14,8 @@ namespace shardproof {
 /// How a logical tensor is sharded over the torus, in the paper's notation (§3.1): `B_xLE_yz`,
 /// `BLE_x partialsum-yz`. Every dim letter carries an ordered list of axes, major to minor: in
 /// `F_yzx` chip (x,y,z) holds block (y·Z+z)·X+x. An axis appears at most once, in one dim or in
-/// partialsum; an axis that is absent means replicas. Shapes are no part of a layout: the local one
-/// is derived from it, the global shape and the torus.
+/// partialsum; an absent axis means replicas. Shapes are not part of a layout: the local shape is
+/// derived from it, the global shape and the torus.
 ///
 /// Dim letters: B batch, L query length, M cached length, N prefixes that rows of the batch share,
 /// T their length, E d_model, F d_ff, H query heads, K key/value heads, Q d_head, V vocabulary, C
@@ -33,28 +33,27 @@ class Layout {
   /// Throws Error: "layout_c1" (no dim letter), "layout_c2" (a letter twice), "layout_c3" (an axis
   /// twice, partialsum included).
   Layout(std::vector<Dim> dims, const Axes& partial);
-  /// The inverse of to_string. Throws as the constructor does, and "layout_c0" on any other text.
+  /// Parses the output of to_string. Throws as the constructor does, and "layout_c0" on any other
+  /// text.
   static Layout parse(std::string_view text);
 
   const std::vector<Dim>& dims() const { return dims_; }
   std::size_t rank() const { return dims_.size(); }
-  /// The axes over which shards are still summands, in x, y, z order.
+  /// The axes over which shards are partial sums, in x, y, z order.
   const Axes& partial() const { return partial_; }
   bool is_partial() const { return !partial_.empty(); }
   /// "BLE".
   std::string letters() const;
-  /// The place of a dim letter, if the layout has it.
+  /// The index of a dim letter, if the layout has it.
   std::optional<std::size_t> find(char letter) const;
-  /// The subscript of a letter that the layout has. Throws Error("layout_c4", ...) if there is
-  /// none.
+  /// The subscript of a letter. Throws Error("layout_c4", ...) if the layout does not have it.
   Axes axes(char letter) const;
-  /// The same, but no axes if the letter is absent: where a dim that is not there counts as one
-  /// that is not sharded.
+  /// The subscript of a letter; no axes if the letter is absent, as if the dim were unsharded.
   Axes axes_or_none(char letter) const;
   /// Every axis in use, in dims or partialsum, in x, y, z order.
   Axes used() const;
 
-  /// Throw as the constructor does.
+  /// Copies with one subscript, or the partialsum, replaced. Throw as the constructor does.
   Layout with_axes(std::size_t dim, const Axes& axes) const;
   Layout with_partial(const Axes& partial) const;
 
@@ -66,8 +65,8 @@ class Layout {
   Axes partial_;
 };
 
-/// The shape of one chip's shard. Throws Error("local_c1", ...) naming dim, extent and axes where
-/// the product of a dim's axes does not divide its extent.
+/// The shape of one chip's shard. Throws Error("local_c1", ...) naming dim, extent and axes if the
+/// product of a dim's axes does not divide its extent.
 Shape local_shape(const Layout& layout, const Shape& shape, const Torus& torus);
 
 }  // namespace shardproof

@@ -31,15 +31,15 @@ class Axes {
   bool has(Axis axis) const;
   bool has_all(const Axes& other) const;
   bool has_any(const Axes& other) const;
-  /// Whether `tail` is the minor-most suffix, in its order: `yx` of `zyx`.
+  /// Returns true if `tail` is the minor-most suffix, in order: `yx` of `zyx`.
   bool ends_with(const Axes& tail) const;
-  /// Whether `head` is the major-most prefix, in its order: `z` of `zyx`.
+  /// Returns true if `head` is the major-most prefix, in order: `z` of `zyx`.
   bool starts_with(const Axes& head) const;
 
-  /// `minor` appended. Throws Error("axes_c2", ...) if it is present.
+  /// Appends `minor`. Throws Error("axes_c2", ...) if it is present.
   Axes with(Axis minor) const;
   Axes with(const Axes& minor) const;    ///< all of `minor` appended
-  Axes without(const Axes& gone) const;  ///< the rest, in order
+  Axes without(const Axes& gone) const;  ///< the other axes, in order
   Axes sorted() const;                   ///< as a set: in x, y, z order
 
   std::string to_string() const;

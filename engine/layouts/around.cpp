@@ -35,7 +35,7 @@ Program head(ProgramWriter w, const Layout& residual, const ModelConfig& config)
              layout("BV_zyx"));
   const std::string scaled = fmt::format("scale_by({}, logit_scale)", z.name);
   if (!config.unembed_bias) return w.finish({w.step("logits", z.layout, scaled, "logits").name});
-  // Once: the logits are complete, and each chip has the bias of its block of the vocabulary.
+  // Once: the logits are complete, and each chip adds the bias of its block of the vocabulary.
   const WrittenValue s = w.step("zs", z.layout, scaled, "scaled logits");
   const Layout own({{'V', z.layout.axes('V')}}, {});
   const WrittenValue b = w.input("ub", own, "weight unembed_bias");
@@ -46,10 +46,10 @@ Program head(ProgramWriter w, const Layout& residual, const ModelConfig& config)
 const ValueDecl& input_of(const Program& program, std::string_view role) {
   for (const ValueDecl& input : program.inputs)
     if (input.role.to_string() == role) return input;
-  return program.declared(role);  // throws: require_layer saw to it
+  return program.declared(role);  // throws; cannot happen after require_layer
 }
 
-/// A hand-over: its name, and the word before the names of the caches in their roles.
+/// A hand-over: the program's name, and the word before "k_cache" and "v_cache" in its roles.
 struct HandOver {
   std::string_view program, word;
 };
@@ -104,8 +104,8 @@ PhasePrograms programs_around(Program layer, const ModelConfig& config, const Ex
 }
 
 Program sampling_program(const Sampling& sampling) {
-  // What is gathered is in the order of the vocabulary: of equal logits the lowest id wins, and a
-  // chip's block begins where the blocks before it end.
+  // Gathered blocks are in vocabulary order: of equal logits the lowest id wins, and a chip's block
+  // begins where the blocks before it end.
   std::string text =
       "input logits : BV_zyx is logits\n"
       "cv : BC_zyx, ci : BC_zyx = local_argmax(logits) is stat candidates, "

@@ -20,7 +20,7 @@ class Fusing {
  public:
   Fusing(PartitionedLayer& made, BrokenRule broken) : layer_(made.layer), broken_(broken) {}
 
-  /// Why the arrow cannot be looped; empty where it now is.
+  /// Loops the arrow. Returns the reason if it cannot be looped, otherwise "".
   std::string fuse(const Arrow& arrow, Loop loop) {
     Op& first = layer_.ops[arrow.begin];
     Op& last = layer_.ops[arrow.end - 1];

@@ -44,12 +44,12 @@ class Partitioner {
   }
 
  private:
-  /// The latest of a value's copies.
+  /// The most recent copy of a value.
   const WrittenValue& current(const std::string& value) const { return copies_.at(value).back(); }
 
   // ---- moving values ----
 
-  /// The value in a layout: a copy that there is, or the cheapest path from one.
+  /// The value in a layout: an existing copy, or the cheapest path from one.
   WrittenValue bring(const std::string& value, const LayoutStep& to, const Line& line,
                      const std::string& use) {
     std::optional<Path> best;
@@ -65,7 +65,7 @@ class Partitioner {
     return walk(value, *from, *best, {value, use, to.loop, line});
   }
 
-  /// What an arrow is, beside its path.
+  /// The fields of an arrow other than its path.
   struct Purpose {
     const std::string& value;
     std::string use;
@@ -89,7 +89,7 @@ class Partitioner {
                     to_string(*purpose.loop)));
   }
 
-  /// A note on an arrow that is written already, for another use: one ring is looped one way.
+  /// Applies a note to an arrow written for another use: one gather is looped in one way only.
   void note_on_copy(const Purpose& purpose, const Layout& layout) {
     if (!purpose.loop) return;
     const auto made = std::find_if(arrows_.begin(), arrows_.end(), [&](const Arrow& arrow) {
@@ -118,16 +118,16 @@ class Partitioner {
     return now;
   }
 
-  /// The value through the steps of a line, each from the one before it.
+  /// Moves the value through the layouts of a line in order.
   WrittenValue pass(const std::string& value, const LayoutLine& line) {
     const LayoutStep& first = line.steps[0];
     const std::size_t copies = copies_.at(value).size();
     WrittenValue now = bring(value, first, line.line, "");
-    // A note on the first layout of the stream or of hidden is on the arrow that has led there.
+    // The first note of `in` or hidden applies to the arrow that already led to that layout.
     const bool led = line.value == "in" || value == "hidden";
     if (copies == copies_.at(value).size() && !led)
       note_on_copy({value, "", first.loop, line.line}, now.layout);
-    // One on all matrices is on those of keys and values where there is something to gather.
+    // A note on all matrices applies to those of keys and values only if they are gathered.
     const bool lenient = line.value == "weights" && (value == "wk" || value == "wv");
     for (std::size_t i = 1; i < line.steps.size(); ++i)
       now = walk(value, now, rules_.path(value, now.layout, line.steps[i], line.line),
@@ -180,7 +180,7 @@ class Partitioner {
       const Path path =
           i == 0 ? layouts.first
                  : rules_.path(op.result, now.layout, layouts.steps[i], rules_.line_of(op.result));
-      // A note on attend is q's; keys and values have it where they can.
+      // A note on attend applies to q; it applies to keys and values only where they can be looped.
       const bool last = i + 1 == layouts.steps.size();
       const Purpose purpose{op.result, last ? layouts.use : "", layouts.steps[i].loop,
                             rules_.line_of(last ? layouts.use : op.result),
@@ -216,8 +216,8 @@ class Partitioner {
     return pass(name, line).name;
   }
 
-  /// An input that is multiplied or added to a value, channel by channel, resident in the layout of
-  /// that: it is small.
+  /// A per-channel input that multiplies or is added to a value. It is small, so it is resident in
+  /// the layout of that value.
   std::string channels(const std::string& name, const WrittenValue& value, BrokenRule rule) {
     const auto& dims = value.layout.dims();
     const Layout own({dims.begin() + 2, dims.end()}, {});
@@ -251,11 +251,11 @@ class Partitioner {
     return layout;
   }
 
-  /// An op on values of one layout, its result stored.
+  /// An op on values of one layout, with its result stored.
   void elementwise(const std::string& result, std::string_view kind,
                    const std::vector<std::string>& operands, const std::string& name) {
     std::vector<std::string> args;
-    // What an add takes is in the residual's layout: the first copy of the stream is.
+    // An add takes operands in the residual's layout, which the first copy of the stream has.
     for (const std::string& one : operands)
       args.push_back(kind == "add" ? copies_.at(one)[0].name : current(one).name);
     const Layout& layout = kind == "add" ? rules_.residual : current(operands[0]).layout;
@@ -265,7 +265,7 @@ class Partitioner {
                   result)};
   }
 
-  /// The value through its own line, and on to the contraction that takes it.
+  /// Moves the value through its own line and on to the contractions that take it.
   void hand_on(const std::string& value) {
     if (const LayoutLine* line = table_.find(value)) pass(value, *line);
     for (const LogicalOp& op : ops_)
@@ -307,7 +307,7 @@ class Partitioner {
         caches += ", " + w_.input("p" + name, *rules_.prefix, "prefix " + name + "_cache").name;
     }
     std::string slopes;
-    if (has_weight(config_, "alibi_slopes"))  // each chip has those of its heads
+    if (has_weight(config_, "alibi_slopes"))  // each chip has the slopes of its heads
       slopes = ", " + w_.input("slopes", Layout({d[2]}, {}), "weight alibi_slopes").name;
     w_.line(
         fmt::format("s : {0}M, m : {0}, e : {0}M, d : {0}, o : {1} = {6}({2}, {7}, {3}{5}) "
@@ -317,7 +317,7 @@ class Partitioner {
     hand_on("attn");
   }
 
-  /// The stored rotation of queries or keys; the value itself in a model without.
+  /// The stored rotation of queries or keys; the value itself in a model without rotation.
   std::string rotated(const std::string& value, const std::string& pos) {
     const WrittenValue& from = current(value);
     if (!rotates(config_)) return from.name;
@@ -340,7 +340,7 @@ class Partitioner {
   ProgramWriter w_;
   Loop loop_;
   BrokenRule broken_;
-  Layout rows_;  // B and L of the stream, where the contractions take it
+  Layout rows_;  // axes of B and L of the stream, as contractions take it
   std::map<std::string, std::vector<WrittenValue>> copies_;
   std::map<std::string, ContractionLayouts> contractions_;
   std::vector<Arrow> arrows_;

@@ -13,44 +13,44 @@ namespace shardproof {
 /// A change of a value's layout: an arrow of its line, or one that the rules add.
 struct Arrow {
   std::string value;  ///< "attn"
-  std::string use;    ///< where to, if no line says it: "block_out", "attend", "in"; else empty
+  std::string use;    ///< destination not in a line: "block_out", "attend", "in"; or empty
   Layout from, to;
-  std::size_t begin = 0, end = 0;  ///< the ops of the program that are the path
-  std::optional<Loop> loop = {};   ///< what a note says of it
-  bool lenient = false;            ///< a note that is another value's as well: it holds if it can
-  Line line = {};                  ///< of the note
+  std::size_t begin = 0, end = 0;  ///< range of the program's ops that form the path
+  std::optional<Loop> loop = {};   ///< the loop that a note demands
+  bool lenient = false;  ///< a note shared with another value: ignored if it cannot be looped
+  Line line = {};        ///< line of the note
 };
 
 /// A layer under a table of layouts.
 struct PartitionedLayer {
   Program layer;
-  Layout residual;      ///< of the stream between layers
-  Layout cache;         ///< of the K and V caches
-  Layout prefix_cache;  ///< NTKQ, of those of prefixes that the rows go on from; else without dims
+  Layout residual;      ///< layout of the stream between layers
+  Layout cache;         ///< layout of the K and V caches
+  Layout prefix_cache;  ///< NTKQ, of the prefixes that rows continue; otherwise without dims
   std::vector<Arrow> arrows;
 };
 
-/// Test hook: a rule of the partitioner that is broken, so that a test can show that it is seen.
+/// Test hook: one broken rule of the partitioner, so that a test can show that it is detected.
 enum class BrokenRule {
   none,
   kv_prefix,     ///< K is sharded over the last axis of H that divides it, not over a prefix
   weight_order,  ///< the resident layouts of weights have their axes in reverse order
-  bias_layout,   ///< those of biases have
-  scale_layout,  ///< those of int8 scales have
+  bias_layout,   ///< the resident layouts of biases have their axes in reverse order
+  scale_layout,  ///< the resident layouts of int8 scales have their axes in reverse order
   axes_once,     ///< an axis may be used twice by the operands of a contraction
   loop_replicas  ///< a loop may leave replicas that differ
 };
 
 /// Lowers a layer of the model to a program, by the table and the rules of docs/layouts.md; every
-/// path between two layouts is the cheapest there is. `extents` of one phase's passes: where they
-/// have N, its rows go on from prefixes, whose caches attention reads, too.
+/// path between two layouts is the cheapest. `extents` are those of one phase's passes: if they
+/// have N, its rows continue prefixes, whose caches attention also reads.
 ///
 /// Throws Error, with file and line of the table: "layouts_c4" (an arrow has no path: a dim does
 /// not divide), "layouts_c5" (a value's line is missing), "layouts_c6" (the operands of a
 /// contraction use one axis twice), "layouts_c7" (the terms of a parallel block are partial over
 /// different axes), "layouts_c8" (keys and values, or those of prefixes, do not have the layouts
 /// that attend needs), "layouts_c9" (an arrow marked [strict] takes more than one op),
-/// "layouts_c10" (one marked [loop ...] cannot be looped).
+/// "layouts_c10" (an arrow marked [loop ...] cannot be looped).
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
                            const Extents& extents, const Torus& torus, const Numerics& numerics,
                            BrokenRule broken = BrokenRule::none);

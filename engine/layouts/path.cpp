@@ -21,15 +21,15 @@ const Torus& price_torus() {
   static const Torus torus(4, 4, 4);
   return torus;
 }
-constexpr std::int64_t kExtent = 64;  // of each dim on the price torus: every layout divides it
+constexpr std::int64_t kExtent = 64;  // per dim on the price torus: every layout divides it
 constexpr std::size_t kMostDims = 8;
 
-/// An ordered list of axes, and what it is as a set.
+/// An ordered list of axes, and the same axes sorted.
 struct Run {
   Axes axes, set;
 };
 
-/// Every one but the empty one.
+/// All non-empty ordered lists of axes.
 const std::vector<Run>& all_runs() {
   static const std::vector<Run> runs = [] {
     std::vector<Run> all;
@@ -41,15 +41,15 @@ const std::vector<Run>& all_runs() {
   return runs;
 }
 
-/// A subscript as a number below 64: two bits an axis, in their order.
+/// Encodes a subscript as a number below 64: two bits per axis, in order.
 std::size_t word(const Axes& axes) {
   std::size_t word = 0;
   for (Axis a : axes) word = word << 2 | (static_cast<std::size_t>(a) + 1);
   return word;
 }
 
-/// How many chips of the price torus send their block where subscript `axes` becomes `as`: asked
-/// for every step of every search, and always of these few pairs.
+/// How many chips of the price torus send their block when subscript `axes` becomes `as`.
+/// Precomputed, since every step of every search asks for one of these few pairs.
 std::int64_t permuted(const Axes& axes, const Axes& as) {
   static const auto chips = [] {
     std::array<std::array<std::int64_t, 64>, 64> all{};
@@ -68,7 +68,7 @@ struct State {
   std::array<Axes, kMostDims> dims;
   Axes partial;
 
-  /// Six bits a subscript.
+  /// Packs six bits per subscript.
   std::uint64_t key(std::size_t rank) const {
     std::uint64_t bits = 0;
     for (std::size_t d = 0; d < rank; ++d) bits = bits << 6 | word(dims[d]);
@@ -83,7 +83,7 @@ State state_of(const Layout& layout) {
   return state;
 }
 
-/// An op from a state to another. `d` and `e` are places of dims.
+/// An op from one state to another. `d` and `e` are dim indices.
 struct Edge {
   OpKind kind{};
   std::size_t d = 0, e = 0;
@@ -119,7 +119,7 @@ class Search {
       if (node.done) continue;
       node.done = true;
       if (key == last) return walked(first, last);
-      const Node at = node;  // entering others may move it
+      const Node at = node;  // a copy: entering other nodes may move it
       leave(at, key);
     }
     return std::nullopt;
@@ -143,7 +143,7 @@ class Search {
     return key;
   }
 
-  /// What all chips of the price torus send where a chip's larger buffer has these subscripts.
+  /// Elements that all chips of the price torus send; `larger` is the state of the larger buffer.
   std::int64_t sent(const Edge& edge, const State& larger) const {
     std::int64_t buffer = total_;
     for (std::size_t d = 0; d < rank_; ++d) buffer /= price_torus().size(larger.dims[d]);
@@ -151,7 +151,7 @@ class Search {
     return moved_elements(edge.kind, edge.axes, edge.as, buffer, price_torus());
   }
 
-  /// Every op that is legal on the state.
+  /// Follows every op that is legal in the state.
   void leave(const Node& node, std::uint64_t key) {
     const State& now = node.state;
     Axes used = now.partial;
@@ -233,8 +233,8 @@ class Search {
   int entered_ = 0;
 };
 
-/// All that a search depends on: the subscripts, and of shape and torus which sets of axes divide
-/// the extent of each dim that changes, a bit a set.
+/// The key of a search: the subscripts, and, for shape and torus, one bit per set of axes that
+/// divides the extent of a dim that changes.
 struct Question {
   std::string letters;
   std::uint64_t from = 0, to = 0;
@@ -266,11 +266,11 @@ Question question(const Layout& from, const Layout& to, const Shape& shape, cons
   return q;
 }
 
-/// The paths that were asked for: the programs of many cases ask for the same ones. Of a thread
-/// alone, so that nothing is locked.
+/// Cache of searched paths, since the programs of many cases ask for the same ones. One per thread,
+/// so no lock is needed.
 class KnownPaths {
  public:
-  /// None where no sequence of ops leads there.
+  /// Returns nullopt if no sequence of ops leads there.
   std::optional<Path> get(const Layout& from, const Layout& to, const Shape& shape,
                           const Torus& torus) {
     Question q = question(from, to, shape, torus);

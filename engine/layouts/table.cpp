@@ -16,15 +16,15 @@ namespace {
 
 constexpr std::string_view kDoc = " (docs/layouts.md)";
 constexpr std::string_view kTable = "layouts ";
-// What a table can say something of beside named values and weights.
+// Names a table can give layouts, beside values and weights.
 constexpr std::string_view kWeights = "weights", kAttend = "attend", kPrefix = "prefix";
-// What a person writes is far below; a file that is not one's own ends soon.
+// Far above what a person writes; bounds the work on a file from elsewhere.
 constexpr std::size_t kMostName = 40, kMostSteps = 16, kMostTables = 1000;
 
-/// Whether `weights` is said of it.
+/// Returns true if the line `weights` applies to the weight.
 bool of_weights(const WeightRow& row) { return row.per_layer && row.kind == WeightKind::matrix; }
 
-/// The letters that they have.
+/// The dim letters of all weights that `weights` applies to.
 std::string_view matrix_dims() {
   static const std::string letters = [] {
     std::string all;
@@ -43,7 +43,7 @@ const LayoutValue* find_value(std::string_view name) {
   return nullptr;
 }
 
-/// The value, and then those whose line holds for it.
+/// The value, then the values whose lines apply to it, in order of precedence.
 std::vector<std::string_view> lineage(std::string_view name) {
   std::vector<std::string_view> names;
   for (; !name.empty(); name = find_value(name)->same_as) names.push_back(name);
@@ -79,7 +79,7 @@ class Reader {
     return table;
   }
 
-  /// One line of the table for each value and use that the text names.
+  /// One LayoutLine for each value and use that the text names.
   std::vector<LayoutLine> lines() const {
     const auto colon = text_.find(':');
     if (colon == std::string_view::npos)
@@ -112,7 +112,7 @@ class Reader {
   }
 
  private:
-  /// Caches lie somewhere: no arrow of the layer leads there.
+  /// The caches of prefixes have one layout: no arrow of the layer leads there.
   void require_place(const LayoutLine& line) const {
     const LayoutStep& first = line.steps[0];
     if (line.steps.size() > 1 || first.strict || first.loop)
@@ -139,12 +139,12 @@ class Reader {
               : fmt::format("'{} for {}': no such use; legal: {}", value.name, use, value.uses));
   }
 
-  /// "loop one-way".
+  /// Parses "loop one-way".
   static Loop loop_of(std::string_view note) {
     constexpr std::string_view kLoop = "loop ";
     try {
       if (note.starts_with(kLoop)) return parse_loop(trim(note.substr(kLoop.size())));
-    } catch (const Error&) {  // no word for a loop
+    } catch (const Error&) {  // not a loop: reported below
     }
     throw Error(
         "layouts_c1",
@@ -222,7 +222,7 @@ const std::vector<LayoutValue>& layout_values() {
     std::vector<LayoutValue> values;
     const auto add = [&](std::string_view name, std::string_view same_as, std::string_view uses) {
       const ValueRow& row = *value_row(name);
-      // attend computes attn whole; what other contractions return may be a partial sum.
+      // attend returns complete values; the results of other contractions may be partial sums.
       values.push_back({name, row.dims, same_as, uses, row.contraction && name != "attn"});
     };
     add("in", "", "");
@@ -318,7 +318,7 @@ std::string print_layouts(const LayoutTable& table) {
     text += line.value + (line.use.empty() ? "" : " for " + line.use) + " :";
     for (const LayoutStep& step : line.steps) {
       std::string layout = step.layout.to_string();
-      if (line.value == kWeights) {  // one word a letter
+      if (line.value == kWeights) {  // one word per letter
         layout.clear();
         for (const Layout::Dim& dim : step.sharded)
           layout += (layout.empty() ? "" : " ") + Layout({dim}, Axes()).to_string();
@@ -339,7 +339,7 @@ LayoutTable without_batch(LayoutTable table) {
   for (LayoutLine& line : table.lines)
     for (LayoutStep& step : line.steps) {
       if (const auto batch = step.layout.find('B')) step.layout = step.layout.with_axes(*batch, {});
-      // The arrow that a note is on may be gone.
+      // The arrow that a note is on may no longer exist.
       step.strict = false;
       if (step.loop != Loop::none) step.loop.reset();
     }

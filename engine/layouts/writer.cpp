@@ -9,7 +9,7 @@ namespace shardproof {
 
 Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L,
                    const SharedPrefix& prefix) {
-  // M and T are sharded in no layout there is.
+  // No layout shards M or T.
   Extents all{{'B', batch},    {'L', L},        {'M', 1},        {'E', config.E}, {'F', config.F},
               {'H', config.H}, {'K', config.K}, {'Q', config.Q}, {'V', config.V}};
   if (prefix.given()) all.insert({{'N', prefix.rows}, {'T', 1}});
@@ -85,7 +85,7 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
   std::vector<Layout::Dim> row_dims = x.layout.dims();
   row_dims.pop_back();
   const Layout row(row_dims, {}), of_e({{'E', e}}, {});
-  // A sum over E of a value times another, whole on every chip.
+  // The sum over E of the product of two values, complete on every chip.
   const auto sum = [&](const std::string& name, const std::string& base, const char* of,
                        const WrittenValue& a, const WrittenValue& b) {
     const WrittenValue s = w.step(
@@ -98,7 +98,7 @@ WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const Writt
               stat(of))
         .name;
   };
-  // Gains and biases are resident unsharded; a chip takes its own part.
+  // Gains and biases are resident unsharded; a chip slices out its own part.
   const auto part = [&](const std::string& name, const char* weight) {
     return w
         .lead(w.input(name + n, Layout::parse("E"), fmt::format("weight {}{}", norm, weight)), of_e)

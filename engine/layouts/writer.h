@@ -13,10 +13,10 @@
 
 namespace shardproof {
 
-/// What the subscripts of a phase's values must divide: of L, which differs from pass to pass, the
-/// greatest common divisor.
+/// The extents that the subscripts of a phase's values must divide. L differs from pass to pass:
+/// its entry is the greatest common divisor.
 using Extents = std::map<char, std::int64_t>;
-/// With prefixes that rows go on from N is among them, which is how a layer is known to read the
+/// The extents of a phase. N is present iff `prefix` is given; by this a layer is known to read the
 /// prefixes' caches.
 Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L,
                    const SharedPrefix& prefix = {});
@@ -26,12 +26,12 @@ struct WrittenValue {
   std::string name;
   Layout layout;
   std::string role;  ///< "raw q", "stat ss"
-  std::string base;  ///< what the names of its moves begin with
+  std::string base;  ///< prefix of the names of its moves
 };
 
-/// A program being written line by line. A move is named by its value and a letter for what was
-/// done: `xg` gathered, `qr` reduce-scattered, `sa` all-reduced, `qt` by all_to_all, `ko` permuted,
-/// `xs` sliced; a number is added to a name that is taken.
+/// A program being written line by line. A move is named by its value and a letter for its op: `xg`
+/// gathered, `qr` reduce-scattered, `sa` all-reduced, `qt` by all_to_all, `ko` permuted, `xs`
+/// sliced; a number is added if the name is taken.
 class ProgramWriter {
  public:
   ProgramWriter(std::string name, ActType act, Extents extents, const Torus& torus)
@@ -40,24 +40,24 @@ class ProgramWriter {
         torus_(torus),
         bf16_(act == ActType::bf16) {}
 
-  /// `base` is the name itself if it is empty.
+  /// Adds an input. An empty `base` means `name`.
   WrittenValue input(const std::string& name, const Layout& layout, const std::string& role,
                      const std::string& base = "");
-  /// `call` is the op with its arguments: "norm(xg, sa, gs)".
+  /// Adds a step. `call` is the op with its arguments: "norm(xg, sa, gs)".
   WrittenValue step(const std::string& name, const Layout& layout, const std::string& call,
                     const std::string& role, const std::string& base = "");
-  /// A whole line, of an op with several results; their names are not taken.
+  /// Adds a whole line, for an op with several results; their names are not reserved.
   void line(const std::string& text);
   WrittenValue move(const WrittenValue& value, const Move& move);
-  /// The value after the cheapest path to `to`.
+  /// Moves the value to `to` by the cheapest path.
   WrittenValue lead(WrittenValue value, const Layout& to);
   Path path(const Layout& from, const Layout& to) const;
 
-  /// What a contraction returns before scale, bias and st: the checkpoint itself when none follows.
+  /// Role of a contraction's result before scale, bias and st; the checkpoint if none follows.
   std::string raw(const std::string& checkpoint, bool changed) const {
     return (bf16_ || changed ? "raw " : "") + checkpoint;
   }
-  /// What an elementwise op returns before st.
+  /// Role of an elementwise op's result before st.
   std::string unstored(const std::string& checkpoint) const {
     return (bf16_ ? "unstored " : "") + checkpoint;
   }
@@ -77,13 +77,13 @@ class ProgramWriter {
   std::map<std::string, int> taken_;
 };
 
-/// Which of a model's norms is written.
+/// Selects one of a model's norms.
 struct NormNames {
   std::string prefix = "", suffix = "";  ///< "final_" and ""; "" and "2"
-  bool last = false;                     ///< of every row the last position only
+  bool last = false;                     ///< the norm of each row's last position only
 };
 
-/// The norm of x, stored: statistics summed over E's axes, gain and bias sliced by them.
+/// Writes the norm of x, stored: statistics summed over E's axes, gain and bias sliced by them.
 WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const WrittenValue& x,
                         const NormNames& names);
 

@@ -16,8 +16,8 @@ constexpr int kNaN = 0xFF;
 /// Free memory that is kept whatever the high-water mark is.
 constexpr std::int64_t kAlwaysKept = 1 << 20;
 
-// Under the address sanitizer every block is its own and as large as asked for: a read after it was
-// returned, or past its end, must be seen.
+// Under the address sanitizer every block is a separate allocation of exactly the requested size:
+// reads after its return, or past its end, must be detected.
 #ifdef __has_feature  // clang++; g++ defines __SANITIZE_ADDRESS__
 #if __has_feature(address_sanitizer)
 #define SHARDPROOF_ADDRESS_SANITIZER
@@ -31,7 +31,7 @@ constexpr bool kRecycled = false;
 constexpr bool kRecycled = true;
 #endif
 
-/// Eight sizes an octave, so that a block is at most an eighth larger than what was asked for.
+/// Eight sizes per octave, so that a block is at most an eighth larger than requested.
 std::size_t rounded_up(std::size_t bytes) {
   if (!kRecycled) return bytes;
   if (bytes <= 8 * kAlign) return (bytes + kAlign - 1) / kAlign * kAlign;
@@ -39,14 +39,14 @@ std::size_t rounded_up(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-/// The place of a rounded size in the table of free lists.
+/// The index of a rounded size in the table of free lists.
 std::size_t size_class(std::size_t rounded) {
   const auto octave = static_cast<std::size_t>(std::bit_width(rounded - 1));
   const std::size_t step = octave > 3 ? std::size_t{1} << (octave - 4) : 1;
   return octave * 8 + (rounded - 1) / step % 8;
 }
 
-/// The inverse.
+/// The inverse of size_class.
 std::int64_t size_of_class(std::size_t c) {
   const std::size_t octave = c / 8;
   const std::size_t step = octave > 3 ? std::size_t{1} << (octave - 4) : 1;
@@ -55,7 +55,7 @@ std::int64_t size_of_class(std::size_t c) {
 
 struct FreeBlock {
   void* at;
-  bool nan;  ///< full of NaN, to its rounded size
+  bool nan;  ///< filled with NaN up to its rounded size
 };
 
 struct FreeList {
@@ -100,7 +100,7 @@ class Memory {
         list.blocks.push_back({block, fill});
         return;
       } catch (const std::bad_alloc&) {
-        // No room to remember it: to the system, then.
+        // The free list cannot grow: return the block to the system.
       }
     }
     held_.fetch_sub(shrunk, std::memory_order_relaxed);
@@ -122,7 +122,7 @@ class Memory {
     }
   }
 
-  /// What live and free blocks together may take.
+  /// The limit of live and free blocks together.
   std::int64_t most_held() const {
     const std::int64_t mark = peak_live_.load(std::memory_order_relaxed);
     return mark + std::max(mark / 8, kAlwaysKept);
@@ -146,7 +146,7 @@ class Memory {
   std::atomic<std::int64_t> live_{0}, held_{0}, peak_live_{0}, peak_held_{0};
 };
 
-/// Never destroyed: shards of static storage may outlive any order of destruction.
+/// Never destroyed: static shards may outlive any other static object.
 Memory& memory() {
   static Memory& shared = *new Memory;
   return shared;

@@ -13,31 +13,31 @@
 
 namespace shardproof {
 
-/// The memory that chips' shards live in: blocks of their own, returned to free lists by size and
-/// taken from there again, so that a run that repeats itself asks the system for nothing. Free
-/// blocks are kept only as far as live and free ones together stay below the live blocks'
-/// high-water mark and an eighth of it. Safe to use from many threads.
+/// The memory of chips' shards: blocks returned to free lists by size and taken from there again,
+/// so that a run that repeats itself asks the system for nothing. Free blocks are kept only while
+/// live and free ones together stay below the live blocks' high-water mark plus an eighth of it.
+/// Thread-safe.
 namespace chip_memory {
 
-/// A block of at least `bytes`, aligned to 64, with whatever it held before; filled with 0xFF (NaN
-/// as f32 and f64, -1 as int32) while a Hostile is alive.
+/// Returns a block of at least `bytes`, aligned to 64, with whatever it held before; filled with
+/// 0xFF (NaN as f32 and f64, -1 as int32) while a Hostile is alive.
 void* take(std::size_t bytes);
 void give_back(void* block, std::size_t bytes) noexcept;
 
-/// Whether returned blocks are used again; not under the address sanitizer, which is to see every
-/// read of one.
+/// Returns true if returned blocks are reused; not under the address sanitizer, which must see
+/// every read of one.
 bool recycles();
 
-/// Bytes of blocks in use, in use at most, and at most held from the system, since the last reset.
+/// Bytes of blocks in use, their peak, and the peak held from the system, since the last reset.
 struct Usage {
   std::int64_t live, peak_live, peak_held;
 };
 Usage usage();
-/// Frees the blocks that are in free lists, and starts the peaks anew.
+/// Frees the blocks in free lists, and restarts the peaks.
 void reset_peaks();
 
-/// While one is alive, fresh blocks are full of NaN, and blocks are filled with it as they are
-/// given back: for every thread of the process.
+/// While one is alive, fresh blocks (`fresh`) and blocks given back (`returned`) are filled with
+/// NaN, for every thread of the process.
 class Hostile {
  public:
   Hostile(bool fresh, bool returned);
@@ -51,7 +51,7 @@ class Hostile {
 
 }  // namespace chip_memory
 
-/// Takes chip memory, and leaves it uninitialised where std::allocator would write zeros.
+/// Allocates chip memory, and leaves it uninitialised where std::allocator would write zeros.
 template <class T>
 struct ChipAllocator {
   using value_type = T;
@@ -75,8 +75,8 @@ struct ChipAllocator {
   bool operator==(const ChipAllocator&) const { return true; }
 };
 
-/// One chip's numbers. Its elements are *not* zero until written: Buffer<float>(n) has n values of
-/// no meaning. The norms of what is read again and again, a weight, stay with it.
+/// One chip's numbers. Its elements are *not* zero until written: Buffer<float>(n) has n
+/// indeterminate values. Norms of a matrix that is read repeatedly (a weight) are cached with it.
 template <class T>
 class Buffer : public std::vector<T, ChipAllocator<T>> {
   using Base = std::vector<T, ChipAllocator<T>>;
@@ -85,7 +85,7 @@ class Buffer : public std::vector<T, ChipAllocator<T>> {
   using Base::Base;
   using Base::operator=;
   Buffer(const std::vector<T>& values) : Base(values.begin(), values.end()) {}
-  /// Of the numbers as they are since forget_norms() was called last.
+  /// Norms of the numbers as of the last call of forget_norms().
   ColumnNorms& norms(const KeptNorms::Place& place) const { return norms_.of(place); }
   void forget_norms() noexcept { norms_.forget(); }
 

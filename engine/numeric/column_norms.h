@@ -7,12 +7,12 @@
 
 namespace shardproof {
 
-/// Norms |b_j|₂ of the columns of a matrix b[K,N], for the bounds of its products; those that are
-/// not zero are raised so far that a bound made of two is a normal f32. Made when they are first
-/// asked for, once for all products with the matrix; safe from many threads.
+/// Norms |b_j|₂ of the columns of a matrix b[K,N], for the bounds of its products; nonzero norms
+/// are raised so far that the bound of a product of two is a normal f32. Computed on first use,
+/// once for all products with the matrix. Thread-safe.
 class ColumnNorms {
  public:
-  /// Of the same matrix each time.
+  /// Must be called with the same matrix each time.
   const std::vector<double>& of(const float* b, std::int64_t K, std::int64_t N);
 
  private:
@@ -20,16 +20,16 @@ class ColumnNorms {
   std::vector<double> norms_;
 };
 
-/// Raises norms that are not zero so far that a bound made of two is a normal f32.
+/// Raises nonzero norms so far that the bound of a product of two is a normal f32.
 void raise_tiny_norms(std::vector<double>& norms);
 
-/// The norms of the matrices that a buffer's numbers are, kept with the buffer. Whoever has changed
-/// the numbers, or may have, forgets them; what is copied or moved begins without. Safe from many
-/// threads, but to forget, copy or move is not while others ask.
+/// The norms of the matrices in a buffer, cached with it. Whoever changes the numbers, or may have,
+/// must call forget(); copies and moves start without norms. Thread-safe, except that forget, copy
+/// and move must not run beside other calls.
 class KeptNorms {
  public:
-  /// How a matrix lies in its buffer: extent and stride of each letter of K, the outermost first,
-  /// then 0, then the same of N.
+  /// The place of a matrix in its buffer: extent and stride of each letter of K, the outermost
+  /// first, then 0, then the same of N.
   using Place = std::vector<std::int64_t>;
 
   KeptNorms() = default;
@@ -52,7 +52,7 @@ class KeptNorms {
   }
 
  private:
-  struct Matrix;  // of a list, as a buffer is seldom more than one
+  struct Matrix;  // list node: a buffer seldom holds more than one matrix
   void forget_all() noexcept;
 
   std::atomic<Matrix*> first_{nullptr};

@@ -17,8 +17,8 @@ namespace shardproof {
 
 namespace {
 
-/// Runs the products between a clear and a read of the inexact flag; a function of its own, so that
-/// no floating-point work moves across them.
+/// Runs the products between clearing and reading the inexact flag. Not inlined, so that no
+/// floating-point operation moves across either.
 __attribute__((noinline)) bool run_exactly(std::int64_t M, std::int64_t N,
                                            const std::vector<Term>& terms, double* c) {
   const auto kernel = kernels_in_use().f64;
@@ -36,7 +36,7 @@ void require_provable(std::int64_t products) {
 }
 
 std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
-  // Side by side, so that additions need not wait for each other.
+  // Independent sums, so that additions need not wait for each other.
   constexpr std::int64_t kSums = 16;
   std::vector<double> norms(static_cast<std::size_t>(M));
   for (std::int64_t i = 0; i < M; ++i) {
@@ -56,7 +56,7 @@ std::vector<double> row_norms(const float* a, std::int64_t M, std::int64_t K) {
   return norms;
 }
 
-// Numbers side by side, which the compiler keeps in registers, as it would not an array.
+// Vector types: the compiler keeps them in registers, unlike arrays.
 constexpr std::int64_t kLanes = 4;
 using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
 using FloatLanes = float __attribute__((vector_size(kLanes * sizeof(float))));
@@ -74,7 +74,7 @@ struct Sums {
   }
 };
 
-/// The first `count` of kLanes numbers, `stride` apart; the others are 0.
+/// Loads the first `count` of kLanes numbers, `stride` apart; the others are 0.
 FloatLanes load(const float* from, std::int64_t stride, std::int64_t count = kLanes) {
   FloatLanes lanes{};
   if (stride == 1 && count == kLanes)
@@ -84,9 +84,9 @@ FloatLanes load(const float* from, std::int64_t stride, std::int64_t count = kLa
   return lanes;
 }
 
-/// Of pairs, all of one column b.
+/// Sums of all pairs with one column of b.
 Sums sums_of_one(std::span<const Pairs> parts, std::int64_t column) {
-  // Two, so that additions need not wait for each other.
+  // Two sums, so that additions need not wait for each other.
   Sums even, odd;
   for (const auto& [a, stride_a, first, stride_b, pairs] : parts) {
     if (pairs == 0) continue;  // an empty part may have no b
@@ -107,7 +107,7 @@ Sums sums_of_one(std::span<const Pairs> parts, std::int64_t column) {
 
 double total(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
 
-/// Of kVectors vectors of neighbouring columns, of the last `count` columns.
+/// Sums for kVectors vectors of neighbouring columns; the last vector has `count` columns.
 template <std::int64_t kVectors>
 void sums_of_columns(std::span<const Pairs> parts, std::int64_t column, std::int64_t count,
                      double* sum, double* magnitude) {
@@ -223,7 +223,7 @@ void bf16_chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, 
   std::fill_n(c, M * N, 0.0F);
   for (const Term& term : terms)
     for (std::int64_t k = 0; k < term.K; ++k) {
-      // One step of every chain, which the kernel interrupts without a trace.
+      // One step of every chain: stopping and continuing the kernel changes no bit.
       kernel(M, N, 1, term.a + k, term.K, term.b + k * N, N, c, N, false);
       for (std::int64_t i = 0; i < M * N; ++i) c[i] = round_to_bf16(c[i]);
     }

@@ -14,7 +14,7 @@ struct Term {
   const float* a;
   const float* b;
   std::int64_t K;
-  ColumnNorms* norms = nullptr;  ///< of b, where it stands in several products
+  ColumnNorms* norms = nullptr;  ///< norms of b, if it is in several products
 };
 
 /// C[M,N] as f64 sums of the terms' products, and per element a bound on |C − exact|.
@@ -35,13 +35,12 @@ struct Pairs {
   std::int64_t stride_b;
   std::int64_t n;
 };
-/// A correctly rounded dot product of all pairs, wherever they lie: (float)RN64(Σ a·b), +0 when it
-/// is zero.
+/// The correctly rounded dot product of all pairs: (float)RN64(Σ a·b), +0 if it is zero.
 float exact_dot(std::span<const Pairs> parts);
-/// The same with each of N columns b, `apart` from each other, of which the parts name the first:
-/// out[c] = exact_dot of the parts with b + c·apart.
+/// Correctly rounded dot products with N columns of b, `apart` from each other, of which the parts
+/// name the first: out[c] = exact_dot of the parts with b + c·apart.
 void exact_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out);
-/// In their place what the f32 regime defines: of every column one chain of f32 fma, part after
+/// The f32 regime's counterpart of exact_dots: for every column one chain of f32 fma, part after
 /// part, from +0.
 void chain_dots(std::span<const Pairs> parts, std::int64_t N, std::int64_t apart, float* out);
 inline float exact_dot(const float* a, std::int64_t stride_a, const float* b, std::int64_t stride_b,
@@ -50,10 +49,11 @@ inline float exact_dot(const float* a, std::int64_t stride_a, const float* b, st
   return exact_dot({&all, 1});
 }
 
-/// C[M,N] as the f32 regime defines it: of every element one chain of f32 fma over the concatenated
-/// terms, k ascending, from +0 (docs/spec.md section 1.2). `c` has room for M·N elements.
+/// C[M,N] as the f32 regime defines it: for every element one chain of f32 fma over the
+/// concatenated terms, k ascending, from +0 (docs/spec.md section 1.2). `c` has room for M·N
+/// elements.
 void chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c);
-/// The same chains with acc=bf16: c is rounded to bf16 after each f32 fma.
+/// The f32 regime's chains with acc=bf16: c is rounded to bf16 after each f32 fma.
 void bf16_chain(std::int64_t M, std::int64_t N, const std::vector<Term>& terms, float* c);
 
 }  // namespace shardproof

@@ -3,7 +3,7 @@
 #include "engine/numeric/contract_kernel.inl"
 #include "engine/numeric/detail/kernels.h"
 
-// 16 registers: 12 accumulators in a tile at most.
+// 16 registers: at most 12 accumulators in a tile.
 namespace {
 
 constexpr int vectors_for(int rows) { return rows <= 1 ? 8 : rows <= 3 ? 4 : 2; }

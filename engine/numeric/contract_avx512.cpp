@@ -3,7 +3,7 @@
 #include "engine/numeric/contract_kernel.inl"
 #include "engine/numeric/detail/kernels.h"
 
-// 32 registers: 24 accumulators in a tile at most, two for the row of b, one for a.
+// 32 registers: at most 24 accumulators in a tile, two for the row of b, one for a.
 namespace {
 
 constexpr int vectors_for(int rows) { return rows <= 2 ? 8 : rows <= 3 ? 6 : rows <= 6 ? 4 : 2; }

@@ -1,6 +1,6 @@
-// The fallback for any processor: one accumulator at a time in the code, whatever the compiler
-// makes of it. Compiled with -ffp-contract=fast for the twin's sake: a product of f32 is exact in
-// f64, so fusing it changes no bit. The f32 chain does not rely on that: its fma is explicit.
+// The fallback for any processor: one accumulator at a time in the source, whatever the compiler
+// generates. Compiled with -ffp-contract=fast for the f64 kernel: a product of f32 is exact in f64,
+// so fusing it changes no bit. The f32 chain does not rely on that: its fma is explicit.
 #include "engine/numeric/contract_kernel.inl"
 #include "engine/numeric/detail/kernels.h"
 

@@ -1,5 +1,5 @@
-// Compiled for the plainest processor, whatever the rest is compiled for. So it includes no C++
-// header: of an inline function the linker would keep any file's copy.
+// Compiled for the baseline processor, whatever the other files are compiled for. It includes no
+// C++ header: the linker may keep any file's copy of an inline function.
 #include "engine/numeric/cpu.h"
 
 #include "engine/numeric/detail/cpu_needs.h"
@@ -10,7 +10,7 @@
 namespace shardproof {
 namespace {
 
-// XCR0: the registers that the operating system keeps for each task; none if it does not say.
+// XCR0: the registers that the operating system saves for each task; 0 if it does not say.
 unsigned saved_state() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kOsUsesXsave = 1u << 27;
@@ -42,7 +42,7 @@ const char* missing_cpu_feature() noexcept {
 
 #else
 
-// Elsewhere the baseline is the compiler's, which every machine of its kind has.
+// On other architectures the compiler's baseline is available on every machine.
 namespace shardproof {
 const char* missing_cpu_feature() noexcept { return nullptr; }
 }  // namespace shardproof

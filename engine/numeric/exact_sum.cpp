@@ -60,7 +60,7 @@ double ExactSum::rounded64() const {
   while (top >= 0 && digits[static_cast<std::size_t>(top)] == 0) --top;
   if (top < 0) return 0.0;
 
-  // The three leading digits hold at least 65 bits from the first set one; the rest is sticky.
+  // The three leading digits hold at least 65 bits from the first set one; lower bits are sticky.
   Wide lead = 0;
   for (int i = 0; i < 3; ++i) {
     const int at = top - i;

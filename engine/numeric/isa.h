@@ -9,14 +9,14 @@ namespace shardproof {
 enum class Isa { scalar, avx2, avx512 };
 std::string_view to_string(Isa isa);
 
-/// Whether this build has kernels for `isa` and this machine can run them; scalar always.
+/// Returns true if this build has kernels for `isa` and this machine runs them; scalar always.
 bool has_isa(Isa isa);
 
-/// The one in use: the best the machine has, unless a ForcedIsa says otherwise.
+/// The instruction set in use: the best the machine has, unless a ForcedIsa overrides it.
 Isa isa_in_use();
 
-/// Test hook: all products run on `isa` as long as this lives. Not while other threads work; does
-/// not nest. Throws std::invalid_argument unless has_isa(isa).
+/// Test hook: all products run on `isa` during its lifetime. Must not be used while other threads
+/// work; does not nest. Throws std::invalid_argument unless has_isa(isa).
 class ForcedIsa {
  public:
   explicit ForcedIsa(Isa isa);

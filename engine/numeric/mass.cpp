@@ -9,7 +9,7 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Both sides of a comparison: 192 bits times fewer than 64.
+// Holds both sides of a comparison: 192 bits times fewer than 64.
 constexpr int kBits = 256;
 using Product = std::array<std::uint64_t, kBits / 64>;
 
@@ -33,7 +33,7 @@ int bit_length(const std::array<std::uint64_t, N>& number) {
   return 0;
 }
 
-/// By fewer than kBits, and no bit is lost.
+/// Shifts by fewer than kBits; no bit may be lost.
 template <std::size_t N>
 Product shifted(const std::array<std::uint64_t, N>& number, int by) {
   Product all{};

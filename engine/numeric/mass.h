@@ -6,28 +6,27 @@
 
 namespace shardproof {
 
-/// An exact sum of floats from 0 to 1, as softmax weights are: a natural number of 192 bits that
-/// counts units of 2^-149, the smallest float. It holds 2^42 of them. Sums that chips work out of
-/// their own shares travel as words of 16 bits each, which int32 adds up over any number of chips
-/// without a carry.
+/// An exact sum of floats from 0 to 1, as softmax weights are: a 192-bit natural number in units of
+/// 2^-149, the smallest float. It holds 2^42 of them. Partial masses travel between chips as words
+/// of 16 bits each, which int32 adds over any number of chips without a carry.
 class Mass {
  public:
   static constexpr int kWords = 12;
   using Words = std::array<std::int32_t, kWords>;
 
-  /// Adds v ≥ 0. What is no such number adds nothing, what is above 2^31 adds 2^31.
+  /// Adds v ≥ 0. NaN and negative values add nothing; values above 2^31 add 2^31.
   void add(float v);
   /// Adds words, or sums of words.
   void add(std::span<const std::int32_t, kWords> words);
   Words words() const;
 
-  /// Whether it is at least p·total, as real numbers; 0 < p <= 1.
+  /// Returns true if the mass is at least p·total, as real numbers; 0 < p <= 1.
   bool at_least(double p, const Mass& total) const;
-  /// Whether it is more than r/2^24 of the total, as real numbers; r < 2^24.
+  /// Returns true if the mass is more than r/2^24 of the total, as real numbers; r < 2^24.
   bool more_than(std::uint32_t r, const Mass& total) const;
 
-  /// Adds floats until the sum is more than r/2^24 of the total: how many it takes before the one
-  /// with which it is; all of them if it never is.
+  /// Adds floats until the sum exceeds r/2^24 of the total, and returns the index of the float that
+  /// exceeds it; the number of floats if none does.
   std::int64_t falls_on(std::span<const float> e, std::uint32_t r, const Mass& total);
 
  private:

@@ -22,12 +22,12 @@ class Threads {
   /// first exception a body throws is rethrown here.
   void for_each(std::int64_t n, const std::function<void(std::int64_t)>& body);
 
-  /// From now on for_each visits in a random order, a new one each time, all from this seed; or in
-  /// ascending order again. A hazard: results never depend on it.
+  /// Makes for_each visit in a random order, a new one each time, all from this seed; or, with
+  /// nullopt, in ascending order. A hazard: results never depend on it.
   void shuffle(std::optional<std::uint64_t> seed) { order_ = seed; }
 
-  /// Whether chips that read the very same buffers share one result
-  /// (engine/collectives/chip_groups.h); they do unless it is said here that they do not.
+  /// Sets whether chips that read the same buffers share one result
+  /// (engine/collectives/chip_groups.h); the default is true.
   void share(bool results) { shares_ = results; }
   bool shares() const { return shares_; }
 
@@ -36,8 +36,8 @@ class Threads {
 
   struct Pool;
   bool shares_ = true;
-  std::optional<std::uint64_t> order_;  // the random state, moving on with every for_each
-  std::unique_ptr<Pool> pool_;          // none for one thread
+  std::optional<std::uint64_t> order_;  // the random state, advanced by every for_each
+  std::unique_ptr<Pool> pool_;          // null for one thread
 };
 
 /// A pool of the calling thread alone.

@@ -11,7 +11,7 @@
 namespace shardproof {
 namespace {
 
-/// A chip's keys and values of so many slots, [rows, slots, K, Q].
+/// A chip's keys and values with `slots` slots, [rows, slots, K, Q].
 template <class Number>
 struct LocalCache {
   const Number* k = nullptr;
@@ -19,13 +19,13 @@ struct LocalCache {
   std::int64_t slots = 0;
 };
 
-/// Which prefix a chip's rows go on from: of its first row, and of all.
+/// Maps a chip's rows to the prefixes that they continue.
 struct LocalPrefixes {
   SharedPrefix of_batch;
   std::int64_t batch = 0, first_row = 0;
-  std::int64_t first = 0, count = 0;  ///< those that the chip has
+  std::int64_t first = 0, count = 0;  ///< the prefixes resident on the chip
 
-  /// The place on the chip of the prefix of its row b.
+  /// The chip-local index of the prefix of its row b.
   std::int64_t of_row(std::int64_t b) const {
     const std::int64_t at = (first_row + b) * of_batch.rows / batch - first;
     if (at < 0 || at >= count)
@@ -35,22 +35,22 @@ struct LocalPrefixes {
   }
 };
 
-/// One chip's operands and results of attention, with local extents. Position t of a row lies in
-/// its prefix's cache if that has so many slots, else in its own behind it.
+/// One chip's operands and results of attention, with local extents. Position t of a row is in its
+/// prefix's cache if t is below that cache's slots, otherwise in the row's own cache, after it.
 template <class Number>
 struct LocalAttention {
   std::int64_t B, L, H, Q, K;
   const Number* q;
-  LocalCache<Number> prefix, own;  // the first without slots where rows have no prefixes
+  LocalCache<Number> prefix, own;  // prefix has no slots where rows have no prefixes
   LocalPrefixes prefixes;
   const std::int32_t* pos;
-  const std::int64_t* ends;  // of the rows' tokens; null without padding
-  const Number* slopes;      // of ALiBi, one for each head; null without
+  const std::int64_t* ends;  // ends of the rows' tokens; null without padding
+  const Number* slopes;      // ALiBi slopes, one per head; null without ALiBi
   Number *score, *max, *exp, *denom, *attn;
 
   std::int64_t positions() const { return prefix.slots + own.slots; }
 
-  /// What a query reads of one of the caches: the kv head's first key and value, slots K·Q apart.
+  /// A query's view of one cache: the kv head's first key and value; slots are K·Q apart.
   struct Read {
     const Number *k, *v;
     std::int64_t visible, apart;
@@ -103,7 +103,7 @@ struct Operands {
   const RowTokens* rows;
 };
 
-/// attend() of numbers that have these formulas.
+/// attend() for the number type of these formulas.
 template <class Formulas>
 Attention attended(const Formulas& f, const Operands& of, Threads& threads, Softmax softmax) {
   using Number = typename Formulas::Number;
@@ -122,7 +122,7 @@ Attention attended(const Formulas& f, const Operands& of, Threads& threads, Soft
   const auto formulas = f.attend(query[3], softmax);
   const std::int64_t row_count = query[0] * query[1] * query[2];
   ChipArrays<Number> score(chips), exp(chips), max(chips), denom(chips), attn(chips);
-  // Of what lies on a chip the first, counted over all chips.
+  // The global index of the first element of a dim that is resident on a chip.
   const auto first_on = [&](const Sharded& value, char letter, std::int64_t chip) {
     const std::size_t dim = value.layout().find(letter).value();
     return q.torus().block(static_cast<int>(chip), value.layout().dims()[dim].axes) *

@@ -50,7 +50,7 @@ class Contraction : public PartialSource, public Summands {
     return all;
   }
 
-  /// Whether tiles of the result can be made one by one at no more than the whole costs.
+  /// Returns true if the result can be computed tile by tile at no more than the cost of the whole.
   bool by_rows() const {
     return std::all_of(terms_.begin(), terms_.end(),
                        [](const LocalTerm& term) { return term.by_rows(); });
@@ -86,8 +86,8 @@ class Contraction : public PartialSource, public Summands {
     return all;
   }
 
-  /// One chip's result shard in the field regime, where sums have no order but the chunks of a ring
-  /// may yet be the wrong ones.
+  /// One chip's result shard in the field regime. Field sums do not depend on order, but the chunks
+  /// of a ring may be the wrong ones.
   Buffer<FieldElement> field_sums(int chip) const {
     Buffer<FieldElement> all(static_cast<std::size_t>(count()));
     const std::int64_t M = terms_[0].M();
@@ -118,7 +118,7 @@ class Contraction : public PartialSource, public Summands {
       terms_[t].add_terms(a(t, chip), b(t, chip), batch, m, n, sum);
   }
 
-  /// The terms with their contracted elements in the order of their rings; none without rings.
+  /// The terms with their contracted elements in ring order; empty without rings.
   std::vector<LocalTerm> in_ring_order(int chip) const {
     if (rings_.empty()) return {};
     std::vector<LocalTerm> terms = terms_;
@@ -130,8 +130,8 @@ class Contraction : public PartialSource, public Summands {
     return terms;
   }
 
-  /// Calls body(batch, matrices) with the terms' matrices for each batch index. Matrices is Term,
-  /// or FieldTerm.
+  /// Calls body(batch, matrices) with the terms' matrices for each batch index. Matrices is Term or
+  /// FieldTerm.
   template <class Matrices, class Body>
   void for_each_batch(const std::vector<LocalTerm>& terms, int chip, Body&& body) const {
     using Number = std::remove_cvref_t<decltype(*Matrices::a)>;
@@ -152,7 +152,7 @@ class Contraction : public PartialSource, public Summands {
     }
   }
 
-  /// Those of a matrix b that is all of its buffer, kept with the buffer.
+  /// The column norms of a matrix b that fills its buffer, cached with the buffer.
   ColumnNorms* norms_of(std::size_t term, int chip) const {
     if (terms_[term].batch() != 1) return nullptr;
     return &operands_[term].second->f32()[static_cast<std::size_t>(chip)].norms(

@@ -34,17 +34,19 @@ struct EinsumSpec {
 
 using SharedValue = std::shared_ptr<const Sharded>;
 
-/// Executes a contraction chip by chip, once for chips that read the very same buffers. `rings`:
-/// none, or of every term one. Operands are f32. In the exact regime, if `layout` is partial, the
-/// result carries f64 summands with bounds, and keeps the operands alive as the source of its
-/// origins; otherwise every element is rounded once (docs/spec.md section 4). In the f32 regime an
-/// element, partial or not, is one f32 fma chain over the chip's own block: contracted letters
-/// row-major in the order of EinsumSpec::contracted, terms one after the other. A term with a ring
-/// whose dim it contracts takes the chunks of that dim in the order in which they reach the chip
-/// (gathered_chunks), and inside a chunk, or a half of one, the order is as before. With acc=bf16
-/// the chain is rounded to bf16 after each fma.
-/// In the exact regime, with values = may_be_unmade, partial sums are not computed here but by the
+/// Executes a contraction chip by chip, once for chips that read the same buffers. `rings` is empty
+/// or has one ring per term. Operands are f32.
+///
+/// In the exact regime, if `layout` is partial, the result carries f64 partial sums with bounds,
+/// and keeps the operands alive as the source of its origins; otherwise every element is rounded
+/// once (docs/spec.md section 4). With values = may_be_unmade the partial sums are left to the
 /// reduction that reads them (Partial::unmade), unless a tile would need a copy of an operand.
+///
+/// In the f32 regime an element, partial or not, is one f32 fma chain over the chip's own block:
+/// contracted letters row-major in the order of EinsumSpec::contracted, terms one after the other.
+/// A term with a ring whose dim it contracts takes the chunks of that dim in the order in which
+/// they reach the chip (gathered_chunks); inside a chunk, or a half of one, the order is unchanged.
+/// With acc=bf16 the chain is rounded to bf16 after each fma.
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,

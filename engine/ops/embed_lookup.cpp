@@ -16,7 +16,7 @@
 namespace shardproof {
 namespace {
 
-/// The rows of the table that a chip holds, looked up.
+/// Looks up rows of the table in a chip's own block.
 template <class Formulas>
 class Rows {
  public:
@@ -33,7 +33,7 @@ class Rows {
       first_row_.push_back(table_->torus().block(chip, axes) * rows_);
   }
 
-  /// All that a chip looks up, one row after the other.
+  /// Writes all rows that a chip looks up, one after the other.
   template <class To>
   void fill(int chip, std::int64_t count, To* to) const {
     for (std::int64_t i = 0; i < count; i += width_, to += width_) {
@@ -45,7 +45,7 @@ class Rows {
     }
   }
 
-  /// Adds those of its rows that the chip has: the others are zeros.
+  /// Adds the rows that are in the chip's block; all others are zeros.
   void add_to(TileSum& sum, int chip, std::int64_t begin) const {
     std::vector<double> values(static_cast<std::size_t>(width_));
     for (std::int64_t i = 0; i < sum.size(); i += width_) {
@@ -64,7 +64,7 @@ class Rows {
   }
 
  private:
-  /// Of token i the row of the table; null where another chip has it.
+  /// The table row of token i; null where another chip holds it.
   const Number* row_of(int chip, std::int64_t i) const {
     const std::int64_t row = ints_of(ids_, chip)[i] - first_row_[static_cast<std::size_t>(chip)];
     return row < 0 || row >= rows_ ? nullptr : numbers_of(f_, *table_, chip) + row * width_;
@@ -74,10 +74,10 @@ class Rows {
   std::shared_ptr<const Sharded> table_;
   Sharded ids_;
   std::int64_t width_, rows_;
-  std::vector<std::int64_t> first_row_;  // of the table, by chip
+  std::vector<std::int64_t> first_row_;  // first table row of each chip's block
 };
 
-/// The source of embed_lookup's partial sums, and they themselves where they are left unmade.
+/// The source of embed_lookup's partial sums; where they are unmade, it also computes them.
 class Lookup : public PartialSource, public Summands {
  public:
   explicit Lookup(Rows<FloatFormulas> rows) : rows_(std::move(rows)) {}

@@ -6,7 +6,7 @@ void field_contract(const Field& field, std::int64_t M, std::int64_t N,
                     const std::vector<FieldTerm>& terms, FieldElement* c) {
   std::int64_t K = 0;
   for (const FieldTerm& term : terms) K += term.K;
-  // Terms side by side, and a column of b in one piece: an element is one dot product.
+  // Concatenates the terms and copies each column of b, so that an element is one dot product.
   std::vector<FieldElement> rows, column(static_cast<std::size_t>(K));
   const FieldElement* a = terms.front().a;
   if (terms.size() > 1) {

@@ -5,10 +5,10 @@
 
 namespace shardproof {
 
-/// f32 weights as int8 (docs/spec.md section 2.4), made by the quantizer of engine/ops/quantize.h
-/// on one chip: codes in place of the matrices that have scales, and the scales. No code is -0, so
-/// that a file gives back the same bits. Throws Error("weights_int8", ...) on weights that are kept
-/// as int8 already.
+/// Quantizes f32 weights to int8 (docs/spec.md section 2.4) with the quantizer of
+/// engine/ops/quantize.h on one chip: matrices that have scales become codes, and the scales are
+/// added. No code is -0, so a file returns the same bits. Throws Error("weights_int8", ...) if the
+/// weights are int8 already.
 Weights int8_weights(const Weights& weights);
 
 }  // namespace shardproof

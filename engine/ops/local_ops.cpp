@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-/// The same shape as t: each(chip, element) of t and of the other operands.
+/// Returns a value of t's shape with elements each(chip, element index).
 template <class Formulas, class F>
 Sharded elementwise(const Formulas& f, const Sharded& t, std::initializer_list<const Sharded*> all,
                     Threads& threads, F&& each) {
@@ -23,7 +23,7 @@ Sharded elementwise(const Formulas& f, const Sharded& t, std::initializer_list<c
                    });
 }
 
-/// each(formulas, the element) of t.
+/// Applies each_of(formulas) to every element of t.
 template <class F>
 Sharded unary(const Sharded& t, Threads& threads, F&& each_of) {
   return with_formulas(t, [&](const auto& f) {
@@ -34,7 +34,7 @@ Sharded unary(const Sharded& t, Threads& threads, F&& each_of) {
   });
 }
 
-/// each(formulas)(the elements) of a and b, which are of one layout.
+/// Applies each_of(formulas) to the elements of a and b, which have one layout.
 template <class F>
 Sharded binary(const Sharded& a, const Sharded& b, Threads& threads, F&& each_of) {
   return with_formulas(a, [&](const auto& f) {

@@ -2,8 +2,8 @@
 
 namespace shardproof {
 
-/// Whether an op makes the values of the partial sums that it yields, or may leave that to the one
-/// reduction that reads them (Partial::unmade): where nothing else looks at them.
+/// made: an op computes the values of the partial sums it returns. may_be_unmade: it may leave them
+/// to the one reduction that reads them (Partial::unmade), since nothing else does.
 enum class PartialValues { made, may_be_unmade };
 
 }  // namespace shardproof

@@ -9,7 +9,7 @@
 namespace shardproof {
 namespace {
 
-/// A value of f32 buffers, each made by `of_chip(chip)`.
+/// An f32 value whose shards are computed by `of_chip(chip)`.
 template <class F>
 Sharded by_chip(const Torus& torus, const Layout& layout, const Shape& shape, F&& of_chip) {
   ChipArrays<float> chips;
@@ -18,8 +18,8 @@ Sharded by_chip(const Torus& torus, const Layout& layout, const Shape& shape, F&
   return {torus, layout, shape, std::move(chips)};
 }
 
-/// f(chip, i) for each element of a's shards, which also reads b's; once for chips that hold the
-/// very same ones.
+/// f(chip, i) for each element of the shards of a and b; once for chips that hold the same buffers
+/// of both.
 template <class F>
 Sharded elementwise(const Sharded& a, const Sharded& b, F&& f) {
   ChipGroups groups(a.torus(), calling_thread());
@@ -83,7 +83,7 @@ Sharded codes(const Sharded& w, const Sharded& scale) {
     const Buffer<float>& scales = of(scale, chip);
     const double code = std::nearbyint(static_cast<double>(of(w, chip)[i]) /
                                        static_cast<double>(scales[i % scales.size()]));
-    return static_cast<float>(std::clamp(code, -127.0, 127.0)) + 0.0F;  // of -0 the code is 0
+    return static_cast<float>(std::clamp(code, -127.0, 127.0)) + 0.0F;  // + 0.0F turns -0 into 0
   });
 }
 

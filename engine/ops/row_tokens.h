@@ -7,9 +7,9 @@
 
 namespace shardproof {
 
-/// Of a pass in which rows have fewer tokens than L, for every row of the whole batch: its tokens
-/// in the pass, and the position after its last one so far. What stands after a row's tokens is
-/// padding: it is not cached, and as a query it sees none but the row's tokens.
+/// The rows of a pass in which some have fewer tokens than L, for every row of the global batch:
+/// its tokens in the pass, and the position after its last token so far. Elements after a row's
+/// tokens are padding: they are not cached, and as queries see only the row's tokens.
 struct RowTokens {
   std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> ends;

@@ -18,7 +18,7 @@ namespace {
 
 static_assert(Mass::kWords == kSumWords);
 
-/// t of docs/spec.md section 2.10, of a logit in this unit.
+/// t of docs/spec.md section 2.10; `unit` is the unit of the logit.
 float tempered(float logit, double unit, double temperature) {
   const auto t = static_cast<float>(static_cast<double>(logit) * unit / temperature);
   if (!std::isfinite(t))
@@ -34,7 +34,7 @@ T* shard_of(ChipArrays<T>& chips, std::int64_t chip, std::size_t size) {
   return own.data();
 }
 
-/// The dims of a value [B, ...] without those after the first `kept`, and then these.
+/// The layout with its first `kept` dims followed by `more`.
 Layout with_dims(const Layout& layout, std::size_t kept, const std::vector<Layout::Dim>& more) {
   std::vector<Layout::Dim> dims(layout.dims().begin(),
                                 layout.dims().begin() + static_cast<std::ptrdiff_t>(kept));
@@ -42,7 +42,7 @@ Layout with_dims(const Layout& layout, std::size_t kept, const std::vector<Layou
   return Layout(std::move(dims), Axes());
 }
 
-/// The sum of what a chip receives.
+/// The sum of the pieces that a chip receives.
 std::vector<std::int32_t> received(const ChipArrays<std::int32_t>& words, const Moves& reduce,
                                    std::int64_t chip) {
   std::vector<std::int32_t> sum(static_cast<std::size_t>(element_count(reduce.to_local)), 0);
@@ -55,7 +55,7 @@ std::vector<std::int32_t> received(const ChipArrays<std::int32_t>& words, const 
   return sum;
 }
 
-/// The elements of a row from a threshold on: how many, of which at least k must be kept.
+/// Rule of top_k: counts a row's elements that are at least a threshold; at least k must be kept.
 struct Counting {
   static constexpr std::size_t kWords = kCountWords;
   static constexpr bool kTotalFirst = false;
@@ -69,7 +69,8 @@ struct Counting {
   bool enough(const std::int32_t* words, const std::int32_t*) const { return words[0] >= k; }
 };
 
-/// Their exact sum, of which at least p times that of the whole row.
+/// Rule of top_p: sums a row's elements that are at least a threshold, exactly; at least p times
+/// the whole row's sum must be kept.
 struct Summing {
   static constexpr std::size_t kWords = kSumWords;
   static constexpr bool kTotalFirst = true;
@@ -90,15 +91,15 @@ struct Summing {
       if (std::bit_cast<std::uint32_t>(row[i]) >= least) sum.add(row[i]);
     put(sum, words);
   }
-  /// Sums of words become the words of the sum.
+  /// Normalizes sums of words into the words of the sum.
   static void normalize(std::int32_t* words) { put(mass(words), words); }
   bool enough(const std::int32_t* words, const std::int32_t* total) const {
     return mass(words).at_least(p, mass(total));
   }
 };
 
-/// Floats from 0 on are in the order of their bits. The largest threshold that keeps enough is
-/// found bit by bit: a bit is set if what is left with it is still enough.
+/// Finds the largest threshold that keeps enough, bit by bit: a bit is set if enough elements
+/// remain with it. Works because floats ≥ 0 are ordered by their bits.
 template <class Rule>
 Threshold search(const Sharded& e, const Rule& rule, const Moves& reduce, Threads& threads) {
   constexpr std::size_t kWords = Rule::kWords;
@@ -154,7 +155,7 @@ Threshold search(const Sharded& e, const Rule& rule, const Moves& reduce, Thread
           {e.torus(), e.layout(), e.shape(), std::move(kept)}};
 }
 
-/// [BC...] of a value [BV], a block of the vocabulary each.
+/// The layout [BC] of per-block results of a value [BV], or [BCW] with words.
 Layout of_blocks(const Sharded& e, bool words) {
   std::vector<Layout::Dim> more{{'C', e.layout().axes('V')}};
   if (words) more.push_back({'W', Axes()});
@@ -166,7 +167,7 @@ Layout of_blocks(const Sharded& e, bool words) {
 Sharded weigh(const Sharded& z, const Sharded& best, double temperature, Threads& threads,
               double unit, std::int64_t V) {
   const std::int64_t rows = z.local()[0], width = z.local()[1], C = best.local()[1];
-  // Blocks that have an id of the model's.
+  // Blocks with at least one id that is not padding.
   const std::int64_t blocks = V > 0 ? std::min(C, (V * C + z.shape()[1] - 1) / z.shape()[1]) : C;
   ChipArrays<float> chips(static_cast<std::size_t>(z.torus().chips()));
   threads.for_each(z.torus().chips(), [&](std::int64_t chip) {
@@ -239,10 +240,10 @@ Drawn draw(const Sharded& e, const Sharded& masses, const Draws& draws, Threads&
       const std::uint32_t r = counter_random(draws.seed, "sample", number)[0] >> 8;
       hit[b] = 0.0F;
       token[b] = static_cast<std::int32_t>(mine * width);
-      if (before.more_than(r, total)) continue;  // it falls before this block
+      if (before.more_than(r, total)) continue;  // the random number falls before this block
       const std::span<const float> row(own + b * width, static_cast<std::size_t>(width));
       const std::int64_t v = before.falls_on(row, r, total);
-      if (v == width) continue;  // after it
+      if (v == width) continue;  // the random number falls after this block
       hit[b] = 1.0F;
       token[b] += static_cast<std::int32_t>(v);
     }

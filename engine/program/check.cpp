@@ -12,13 +12,13 @@
 namespace shardproof {
 namespace {
 
-/// A split head dim stands for the whole one.
+/// Replaces a split head dim by the whole one.
 std::string unsplit(std::string letters) {
   if (const auto at = letters.find("SR"); at != std::string::npos) letters.replace(at, 2, "H");
   return letters;
 }
 
-/// Whether two layouts differ by the order of axes alone.
+/// Returns true if two layouts differ at most by the order of axes.
 bool same_sets(const Layout& a, const Layout& b) {
   if (a.letters() != b.letters() || !(a.partial() == b.partial())) return false;
   for (std::size_t i = 0; i < a.rank(); ++i)
@@ -58,7 +58,7 @@ class Typing {
   }
 
  private:
-  /// Whether `rules` throw nothing; what they throw is a finding, unless the run has ended.
+  /// Returns true if `rules` does not throw; reports an Error as a finding unless the run ended.
   template <class Rules>
   bool holds(const std::string& value, const std::string& op, const Line& line, Rules&& rules) {
     if (findings_.ended()) return false;
@@ -78,7 +78,7 @@ class Typing {
     }
   }
 
-  /// What follows from these values says nothing of its own.
+  /// Marks the results as untyped: errors that follow from them are not reported.
   void fail(std::span<const ValueDecl> results) {
     for (const ValueDecl& result : results)
       if (!types_.contains(result.name)) unknown_.insert(result.name);
@@ -144,7 +144,7 @@ class Typing {
   const Torus& torus_;
   Findings& findings_;
   std::map<std::string, Type> types_;
-  std::set<std::string> unknown_;  // values that a finding left without a type
+  std::set<std::string> unknown_;  // values without a type because of a finding
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace shardproof {
 namespace {
 
-/// A constant that a program names: which op takes it, and what it is of a model.
+/// A constant that a program can name: the op that takes it, and its value in a model.
 struct Constant {
   std::string_view name;
   OpKind op;

@@ -36,7 +36,7 @@ class Counter {
     const Type& type = types_.at(value);
     return element_count(local_shape(type.layout, type.shape, torus_));
   }
-  /// Of an element in a chip's memory, where partial sums are f32 however they travel.
+  /// Bytes of an element in a chip's memory, where partial sums are f32 however they travel.
   int bytes(const std::string& value) const {
     const ValueDecl& declared = *declared_.at(value);
     if (declared.layout.is_partial()) return bytes_of(WireType::f32);
@@ -57,10 +57,10 @@ class Counter {
     cost.moved = moved_elements(op.kind, op.axes, op.as, cost.buffer, torus_);
   }
 
-  /// On one chip; those of contractions only.
+  /// FLOPs on one chip; only contractions count.
   std::int64_t flops(const Op& op) const {
     if (!op_row(op.kind).multiplies) return 0;
-    if (is_attention(op.kind))  // scores, and the values that they weigh
+    if (is_attention(op.kind))  // the products for the scores and for the weighted values
       return 4 * elements(op.results[0].name) * extent(op.args[0], 'Q');
     std::int64_t total = 0;
     for (std::size_t t = 0; t < op.spec.terms.size(); ++t) {
@@ -119,7 +119,7 @@ std::int64_t moved_elements(OpKind kind, const Axes& axes, const Axes& as, std::
       if (torus.block(chip, axes) != torus.block(chip, as)) moved += buffer;
     return moved;
   }
-  // D(K−1)/K a chip; over all n chips a whole number, since K divides n.
+  // D(K−1)/K per chip; a whole number over all n chips, since K divides n.
   const int group = torus.size(axes);
   return times_sent(kind) * buffer * (group - 1) * (n / group);
 }

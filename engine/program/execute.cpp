@@ -24,7 +24,7 @@ bool is_activation(const Role& m) {
          m.kind != Role::Kind::constant && m.kind != Role::Kind::prefix;
 }
 
-/// What ended a step by an exception, as a finding; memory that ran out is none.
+/// Converts the exception that ended a step to a finding; rethrows std::bad_alloc.
 Finding broken_step(const Scope& scope, const Program& program, const Op& op) {
   Finding found{.detector = Detector::run};
   found.pass = scope.pass;
@@ -35,21 +35,21 @@ Finding broken_step(const Scope& scope, const Program& program, const Op& op) {
   } catch (const Error& error) {
     found.label = error.label();
     found.message = error.message();
-    // Only where the type check is off is it the run that finds what does not fit.
+    // These labels are the type check's; the run reports them only if the type check is off.
     if (found.label == "engine_types" || found.label == "sharded_c1")
       found.detector = Detector::types;
     if (found.label == "field_zero")
       found.message = fmt::format("{} = {}: {}", found.step, found.op, error.what());
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& error) {  // an error of the engine's own: say where
+  } catch (const std::exception& error) {  // an internal error: say where
     found.message = fmt::format("{} = {}: {}", found.step, found.op, error.what());
   }
   return found;
 }
 
-/// Shows a hook what each chip that computed by itself made of a step's result, to be changed where
-/// it lies: chips that share a result share its change.
+/// Shows a hook what each chip that computed by itself has of a step's result, to be changed in
+/// place: chips that share a result share the change.
 void show_to_chips(const FaultHooks& hooks, const Scope& scope, const Program& program,
                    const Op& op, const ValueDecl& declared, const Sharded& value) {
   const auto bytes = [](const auto& buffer) {
@@ -68,8 +68,8 @@ void show_to_chips(const FaultHooks& hooks, const Scope& scope, const Program& p
   }
 }
 
-/// Whether nothing but the program's own ops looks at the elements of partial sums, or is to meet
-/// them where they were made.
+/// Returns true if nothing but the program's own ops reads the elements of partial sums, and no
+/// hazard or fault hook needs them where they are computed.
 bool partials_unseen(const Execution& execution) {
   const Hazards& h = execution.hazards;
   const FaultHooks* const f = execution.faults;
@@ -78,7 +78,7 @@ bool partials_unseen(const Execution& execution) {
          !h.order && !h.replicas && !h.alone;
 }
 
-/// The one op that reads the result of op i, where that is a reduction; else null.
+/// The only reader of the result of op i if it is a reduction; otherwise null.
 const Op* only_reduction(const Program& program, std::size_t i) {
   if (program.ops[i].results.size() != 1) return nullptr;
   const ValueDecl& result = program.ops[i].results[0];
@@ -121,7 +121,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
     execution.findings->add(std::move(found));
   };
   const auto ended = [&] { return execution.findings != nullptr && execution.findings->ended(); };
-  // Whether the run goes on.
+  // Observes and checks a value. Returns false if the run has ended.
   const auto seen = [&](const Op* op, const ValueDecl& declared, const Sharded& value) {
     if (execution.observer != nullptr)
       execution.observer->observe(execution.scope, program, op, declared, value);
@@ -164,13 +164,13 @@ std::map<std::string, SharedValue> execute(const Program& program,
       std::rethrow_exception(hook.error);
     } catch (...) {
       report(broken_step(execution.scope, program, op));
-      execution.findings->end();  // it has no value to go on with
+      execution.findings->end();  // there is no value to continue with
       return {};
     }
     if (execution.observer != nullptr && is_collective(op.kind))
       execution.observer->moved(execution.scope, program, op, step.received());
     for (std::size_t r = 0; r < results.size(); ++r) {
-      // What only has another layout than its operand no chip computes.
+      // No chip computes a result that is only relabelled.
       const bool relabelled = op.kind == OpKind::split_dim || op.kind == OpKind::merge_dim;
       if (execution.faults != nullptr && execution.faults->computed && !relabelled)
         show_to_chips(*execution.faults, execution.scope, program, op, op.results[r], results[r]);
@@ -185,7 +185,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
       if (last_use.at(name) == i) values.erase(name);
     for (const ValueDecl& result : op.results)
       if (!last_use.contains(result.name)) values.erase(result.name);
-    // What is past its last use may still be referred to, but not read.
+    // A value past its last use may still be referenced, but not read.
     std::erase_if(poisonable, [&](const auto& made) {
       if (live.needed.at(made.first) > i) return false;
       if (const auto value = made.second.lock()) value->poison();

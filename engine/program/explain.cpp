@@ -21,7 +21,7 @@ std::string kilo(double value) {
   return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value);
 }
 
-/// Text in lines of at most 80 columns, broken at spaces, the first line indented by `first`.
+/// Wraps text at spaces to lines of at most 80 columns; the first line is indented by `first`.
 std::string wrapped(std::string rest, std::size_t first, std::size_t others) {
   std::string text;
   std::size_t indent = first;
@@ -35,7 +35,7 @@ std::string wrapped(std::string rest, std::size_t first, std::size_t others) {
   return text + std::string(indent, ' ') + rest + "\n";
 }
 
-/// "NAME : LAYOUT = OP(...)", broken before '=' where 80 columns demand it.
+/// "NAME : LAYOUT = OP(...)", broken before '=' if it exceeds 80 columns.
 std::string statement(const Op& op) {
   std::string left;
   for (const ValueDecl& r : op.results)
@@ -52,7 +52,7 @@ std::string explain(const Program& program, const std::map<std::string, Type>& t
                     const ExplainOptions& options) {
   const Ledger ledger = count(program, types, torus, numerics, config);
   std::string text;
-  // Long names take room from the layouts, as far as those leave any.
+  // Long names take space from the layouts as far as possible.
   std::size_t name = 7, layout = 0;
   for (const ValueDecl& input : program.inputs) {
     name = std::max(name, input.name.size());

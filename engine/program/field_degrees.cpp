@@ -21,14 +21,14 @@ FieldDegree greater(FieldDegree a, const FieldDegree& b) {
   return a;
 }
 
-/// Of an input or of what a function returns.
+/// The degree of an input or of a function's result.
 FieldDegree one() { return {1, {}}; }
 
-/// Of what attention returns: score, max, exp, denom, attn.
+/// The degree of a result of attention: score, max, exp, denom, attn.
 FieldDegree of_attention(const std::vector<SharedValue>& operands, bool prefix, std::size_t r,
                          int layer) {
   const auto of = [&](std::size_t i) { return operands.at(i)->field().degree; };
-  // Of both caches, keys or values: of a row's own and of its prefix.
+  // The degree of keys or of values, over a row's own cache and its prefix's.
   const auto cached = [&](std::size_t i) { return prefix ? greater(of(i), of(i + 2)) : of(i); };
   const std::size_t slopes = prefix ? 6 : 4;
   const FieldDegree exp{2, {}};  // two functions' product
@@ -65,7 +65,7 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
     case OpKind::last:
     case OpKind::split_dim:
     case OpKind::merge_dim:
-      return results.at(r).field().degree;  // the operand's, or a function's
+      return results.at(r).field().degree;  // degree of the operand, or of a function's result
     case OpKind::einsum: {
       FieldDegree most = product(of(0), of(1));
       for (std::size_t i = 2; i + 1 < operands.size(); i += 2)
@@ -108,12 +108,13 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
     case OpKind::attend_prefix:
       return of_attention(operands, op.kind == OpKind::attend_prefix, r, layer);
     case OpKind::local_argmax: {
-      // The list's last term, of width w, has ρ^(w−1) and a function; its index one more.
+      // The list's last term, for width w, is ρ^(w−1) times a function; the index has a factor
+      // more.
       const std::int64_t width = operands.at(0)->local()[1];
       return {width + static_cast<std::int64_t>(r), {}};
     }
     case OpKind::argmax:
-    case OpKind::weigh:  // the field samples greedily
+    case OpKind::weigh:  // the field regime samples greedily
     case OpKind::top_k:
     case OpKind::top_p:
     case OpKind::masses:
@@ -125,14 +126,14 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
 
 void count_field(const Op& op, const std::vector<SharedValue>& operands,
                  std::vector<Sharded>& results, int layer, std::int64_t V) {
-  constexpr std::size_t kDenom = 3;  // of what attention returns
+  constexpr std::size_t kDenom = 3;  // index among attention's results
   for (std::size_t r = 0; r < results.size(); ++r) {
     Sharded& made = results[r];
     if (!made.holds_field()) continue;
     const Field& field = *made.field().field;
     made.set_field_degree(field_degree(op, operands, results, r, layer));
     field.met(made.field().degree);
-    // The arguments of argmax's own functions: the lists of all the vocabulary.
+    // The arguments of argmax's own functions: lists of the whole vocabulary.
     if (op.kind == OpKind::argmax) field.met({V + 1, {}});
     if (is_attention(op.kind) && r == kDenom)
       field.inverted(layer, element_count(made.local()) * made.torus().chips());

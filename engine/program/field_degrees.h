@@ -10,21 +10,20 @@
 
 namespace shardproof {
 
-/// The degree of result `r` of an op whose operands are numbers of the field regime, from theirs,
-/// in layer `layer` (docs/field.md section 2): a product adds degrees, a sum takes the greater,
-/// what a function returns has degree 1, a division by a softmax denominator adds one of its
-/// layer's. Operands that are ids or positions have none. `results` are all that the op returns.
+/// The degree of result `r` of an op in layer `layer`, from the degrees of its operands, which are
+/// numbers of the field regime (docs/field.md section 2): a product adds degrees, a sum takes the
+/// greater, a function's result has degree 1, a division by a softmax denominator adds one of its
+/// layer's. Operands that are ids or positions have none. `results` are all results of the op.
 FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
                          const std::vector<Sharded>& results, std::size_t r, int layer);
 
-/// Gives the results of a step their degrees, and tells their field what it computed: the degrees
-/// that it met, and the softmax denominators that it inverted. `V` of the model. Of values that are
-/// no numbers of a field it does nothing.
+/// Sets the degrees of a step's results and reports to their field the degrees met and the softmax
+/// denominators inverted. `V` is the model's. Does nothing for values outside the field regime.
 void count_field(const Op& op, const std::vector<SharedValue>& operands,
                  std::vector<Sharded>& results, int layer, std::int64_t V);
 
-/// Operands of another sort than the op is about become numbers (docs/field.md section 1.4). Moves
-/// and reductions take every sort.
+/// Converts operands of a sort that the op does not take to numbers (docs/field.md section 1.4).
+/// Moves and reductions take every sort.
 void operands_of_sort(const Op& op, std::vector<SharedValue>& operands, Threads& threads);
 
 }  // namespace shardproof

@@ -8,17 +8,17 @@
 namespace shardproof {
 namespace {
 
-/// A value, and until when it is needed.
+/// A value and how long it is needed, in op indices.
 struct Value {
   std::string_view name;
-  bool partial = false;   ///< carries summands when the program runs; a declaration may lie in a
-                          ///< program that is run without a type check
-  bool asked = false;     ///< made by an op, read by one, or an output
-  std::size_t read = 0;   ///< until when its own numbers are needed
-  std::size_t terms = 0;  ///< until when what a partial is a sum of is
+  bool partial = false;   ///< a partial sum at run time; the declaration may be wrong in a program
+                          ///< that is run without a type check
+  bool asked = false;     ///< result of an op, read by one, or an output
+  std::size_t read = 0;   ///< last op that needs its own numbers
+  std::size_t terms = 0;  ///< for a partial sum: last op that may need its terms
 };
 
-/// The values of a program by number, and each op's operands and results as such.
+/// The values of a program by number, and the operands and results of each op as such numbers.
 class Values {
  public:
   explicit Values(const Program& program) {
@@ -67,7 +67,7 @@ std::map<std::string, std::size_t> needed_until(const Program& program) {
     values.of(name).terms = end;
   }
   for (std::size_t i = end; i-- > 0;) {
-    std::size_t until = i;  // until when this op's operands are needed
+    std::size_t until = i;  // last op that needs this op's operands
     for (const std::size_t result : values.results[i]) {
       Value& value = values.all[result];
       read(value, i);

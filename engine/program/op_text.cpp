@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kLoops =
     "write AXES, or AXES loop LOOP with one of one-way, both-full, both-half";
 
-/// The parameters of a form, as a message says them.
+/// The parameters of a form, as messages print them.
 std::string_view form_text(Parameters form) {
   switch (form) {
     case Parameters::dim_axes:
@@ -40,7 +40,7 @@ std::string_view form_text(Parameters form) {
   return "";
 }
 
-/// After the first operand.
+/// The number of parameters after the first operand.
 std::size_t parameter_count(Parameters form) {
   switch (form) {
     case Parameters::dim_axes:
@@ -53,7 +53,7 @@ std::size_t parameter_count(Parameters form) {
   }
 }
 
-/// What follows the first operand: parameters, or more operands.
+/// Reads what follows the first operand: parameters or more operands.
 void read_parameters(const Statement& statement, Op& op,
                      const std::vector<std::string_view>& args) {
   const Parameters form = op_row(op.kind).parameters;
@@ -118,7 +118,7 @@ void read_parameters(const Statement& statement, Op& op,
   }
 }
 
-/// "x", or "loop x": the operand whose chunks come round a ring.
+/// Reads "x", or "loop x" for an operand whose chunks travel around a ring.
 void read_operand(const Statement& statement, Op& op, std::string_view text) {
   constexpr std::string_view kLoop = "loop ";
   if (text.starts_with(kLoop)) {
@@ -128,7 +128,7 @@ void read_operand(const Statement& statement, Op& op, std::string_view text) {
   op.args.push_back(statement.name(text));
 }
 
-/// "BLE,EF->BLF; x, w", a pair of operands for each term.
+/// Reads "BLE,EF->BLF; x, w", a pair of operands per term.
 void read_contraction(const Statement& statement, Op& op, std::string_view inside) {
   const auto parts = split(inside, ";");
   op.spec = EinsumSpec::parse(parts[0]);

@@ -72,7 +72,7 @@ constexpr auto kOps = std::to_array<OpRow>({
      .name = "embed_lookup",
      .operands = {2, 2},
      .integer_operand = 0,
-     .depends_on_place = true},  // its block of the vocabulary
+     .depends_on_place = true},  // by its block of the vocabulary
     {.kind = OpKind::add, .name = "add", .operands = {2, 2}},
     {.kind = OpKind::scale, .name = "scale", .operands = {2, 2}},
     {.kind = OpKind::scale_by, .name = "scale_by", .parameters = Parameters::constant},
@@ -96,19 +96,19 @@ constexpr auto kOps = std::to_array<OpRow>({
      .operands = {4, 5},
      .results = 5,
      .integer_operand = 3,
-     .depends_on_place = true,  // which of its kv heads its query heads read
+     .depends_on_place = true,  // by which of its kv heads its query heads read
      .multiplies = true},
     {.kind = OpKind::attend_prefix,
      .name = "attend_prefix",
      .operands = {6, 7},
      .results = 5,
      .integer_operand = 5,
-     .depends_on_place = true,  // likewise, and which of its prefixes its rows go on from
+     .depends_on_place = true,  // by its kv heads, and by which of its prefixes its rows continue
      .multiplies = true},
     {.kind = OpKind::local_argmax,
      .name = "local_argmax",
      .results = 2,
-     .depends_on_place = true},  // its block of the vocabulary
+     .depends_on_place = true},  // by its block of the vocabulary
     {.kind = OpKind::argmax, .name = "argmax", .operands = {2, 2}, .integer_operand = 1},
     {.kind = OpKind::weigh, .name = "weigh", .operands = {2, 2}},
     {.kind = OpKind::top_k,
@@ -117,7 +117,7 @@ constexpr auto kOps = std::to_array<OpRow>({
      .results = 3,
      .collective = true,
      .searches = true,
-     .depends_on_place = true},  // what it keeps of its own block
+     .depends_on_place = true},  // by what it keeps of its own block
     {.kind = OpKind::top_p,
      .name = "top_p",
      .parameters = Parameters::axes,
@@ -131,7 +131,7 @@ constexpr auto kOps = std::to_array<OpRow>({
      .operands = {2, 2},
      .results = 2,
      .integer_operand = 1,
-     .depends_on_place = true},  // its block of the vocabulary
+     .depends_on_place = true},  // by its block of the vocabulary
 });
 
 constexpr bool in_order() {

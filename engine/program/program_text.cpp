@@ -1,4 +1,4 @@
-// Programs as text, a statement a line.
+// Programs as text, one statement per line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

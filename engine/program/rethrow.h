@@ -7,8 +7,8 @@
 
 namespace shardproof {
 
-/// The same rule broken, said with its place in front and, at the end, where the rule is
-/// documented.
+/// Rethrows the error under its label, with the place before its message and a suffix, where the
+/// rule is documented, after it.
 [[noreturn]] inline void rethrow_about(const Error& error, std::string_view where,
                                        std::string_view suffix = "") {
   throw Error(error.label(), std::string(where) + error.message() + std::string(suffix));

@@ -14,8 +14,8 @@
 
 namespace shardproof {
 
-/// What the operands make of it. The declared layouts play no part: without the type check they may
-/// be what no data fits.
+/// Infers the result types from the operands. Declared layouts play no part: without the type check
+/// they may fit no data.
 std::vector<Type> Step::inferred() const {
   if (to_string(op_.kind).empty()) throw std::logic_error("this op is not implemented");
   std::vector<Type> operands;
@@ -55,7 +55,7 @@ Moves Step::moves() const {
   }
 }
 
-/// What moves() returns, which may be known from operands of the same types.
+/// The result of moves(), from the memo if it has it.
 std::shared_ptr<const Moves> Step::plan() {
   if (memo_ != nullptr && memo_->plan() != nullptr) return memo_->plan();
   auto made = std::make_shared<const Moves>(moves());
@@ -63,7 +63,7 @@ std::shared_ptr<const Moves> Step::plan() {
   return made;
 }
 
-/// The plan with the fault that is planted in it, if there is one.
+/// The plan, changed by the fault hook if there is one.
 std::shared_ptr<const Moves> Step::as_executed(std::shared_ptr<const Moves> plan) {
   if (execution_.faults != nullptr && execution_.faults->plan) {
     Moves changed = *plan;
@@ -85,14 +85,14 @@ Sharded Step::collective() {
   const Summation how = summation();
   if (op_row(op_.kind).reduces) return reduce(arg(0), m, to().layout, to().shape, threads_, how);
   Sharded moved = transfer(arg(0), m, to().layout, to().shape, threads_);
-  // Every element, also one that stays on its chip.
+  // All elements are rounded, including those that stay on their chip.
   const bool rounds = how.wire == FloatType::bf16 && is_collective(op_.kind) &&
                       arg(0).layout().is_partial() && !arg(0).holds_partial() &&
                       arg(0).torus().size(op_.axes) > 1;
   return rounds ? store(moved, threads_) : std::move(moved);
 }
 
-/// How sums of what the op yields are made in the f32 regime.
+/// How sums of the op's result are computed in the f32 regime.
 Summation Step::summation() const {
   const Role& role = op_.results[0].role;
   const bool scatters = op_row(op_.kind).reduces && op_row(op_.kind).depends_on_place;
@@ -100,7 +100,7 @@ Summation Step::summation() const {
           partial_wire_type(role, execution_.numerics), op_.loop, scatters ? dim(op_.dim) : 0};
 }
 
-/// Whether a row has fewer tokens than the pass.
+/// Returns true if some row has fewer tokens than the pass.
 bool Step::has_padding(std::int64_t L) const {
   return std::any_of(execution_.rows.begin(), execution_.rows.end(),
                      [L](const PassRows& group) { return group.tokens != L; });
@@ -116,8 +116,8 @@ std::optional<RowTokens> Step::row_tokens(std::int64_t L) const {
   return all;
 }
 
-/// The places of the rows' last tokens; none where they are the last of L. A row without a token
-/// keeps its first place, of which nothing is asked.
+/// The indices of the rows' last tokens; nullopt if all are the last of L. A row without tokens
+/// keeps index 0, whose result nothing uses.
 std::optional<KeptPlaces> Step::last_tokens() const {
   const auto batch = arg(0).layout().find('B');
   const std::int64_t L = arg(0).shape()[dim('L')];
@@ -148,7 +148,7 @@ Sharded Step::product() const {
                 partial_values());
 }
 
-/// Over one cache, or over a prefix's and the row's own.
+/// Attention over one cache, or over a prefix's and the row's own.
 Attention Step::attention() {
   const Regime regime = execution_.numerics.regime;
   const Softmax softmax = execution_.config.softmax;
@@ -161,7 +161,7 @@ Attention Step::attention() {
                        slopes(6), rows, softmax);
 }
 
-/// A search's sums, floor and what is kept. Each round is one sum over the group by the one plan.
+/// The sums, floor and kept elements of a search. Every round sums over the group by one plan.
 Threshold Step::threshold() {
   const bool counts = op_.kind == OpKind::top_k;
   const Shape round{arg(0).local()[0], counts ? kCountWords : std::int64_t{kSumWords}};
@@ -174,7 +174,7 @@ Threshold Step::threshold() {
   return counts ? top_k(arg(0), how.top_k, m, threads_) : top_p(arg(0), how.top_p, m, threads_);
 }
 
-/// The biases, after the first operand.
+/// The biases: all operands after the first.
 std::vector<const Sharded*> Step::vectors() const {
   std::vector<const Sharded*> all;
   for (std::size_t i = 1; i < args_.size(); ++i) all.push_back(args_[i].get());
@@ -183,7 +183,7 @@ std::vector<const Sharded*> Step::vectors() const {
 
 namespace {
 
-/// Moved into a vector; braces would copy every shard.
+/// Moves values into a vector; an initializer list would copy every shard.
 template <class... Value>
 std::vector<Sharded> results(Value&&... values) {
   std::vector<Sharded> all;

@@ -18,15 +18,15 @@
 
 namespace shardproof {
 
-/// A fault hook's own exception, which is the caller's and no finding of the step it ends.
+/// Wraps a fault hook's own exception: it goes to the caller and is not a finding of the step.
 struct HookFailed {
   std::exception_ptr error;
 };
 
-/// One op of a program being run: what execute() does with it.
+/// The execution of one op by execute().
 class Step {
  public:
-  /// `memo` of this op, or null.
+  /// `memo` is this op's, or null.
   Step(const Program& program, const Op& op, std::vector<SharedValue> args,
        const Execution& execution, OpMemo* memo = nullptr)
       : program_(program),
@@ -36,8 +36,7 @@ class Step {
         memo_(memo),
         threads_(execution.threads) {}
 
-  /// From now on partial sums that it yields may be left unmade if a reduction over these axes
-  /// completes them.
+  /// Lets the op leave its partial sums unmade if a reduction over these axes completes them.
   void leave_unmade_for(const Axes& axes) { reduced_ = axes; }
   std::vector<Sharded> run();
 
@@ -52,7 +51,7 @@ class Step {
   }
   std::size_t dim(char letter) const { return arg(0).layout().find(letter).value(); }
   std::int64_t V() const { return execution_.config.V; }
-  /// Ids that a candidate is the best of, padded ones included.
+  /// Number of ids in the block of a candidate, padding included.
   std::int64_t block_of_ids() const {
     return (execution_.placed == nullptr ? V() : execution_.placed->V) / arg(0).local()[1];
   }
@@ -78,9 +77,9 @@ class Step {
   const Op& op_;
   std::vector<SharedValue> args_;
   const Execution& execution_;
-  OpMemo* memo_;  ///< of the operands' types as soon as it runs; null: none, or types are given
+  OpMemo* memo_;  ///< of the operands' types once run() begins; null: none, or types are given
   Threads& threads_;
-  std::vector<Type> types_;  ///< of the results, where they are inferred and there is no memo
+  std::vector<Type> types_;  ///< result types, if they are inferred and there is no memo
   std::optional<Axes> reduced_;
   std::int64_t received_ = 0;
 };

@@ -7,11 +7,11 @@
 namespace shardproof {
 namespace {
 
-/// Pieces of a plan that is kept, at most: 400 KB.
+/// The most pieces of a plan that is kept: 400 KB.
 constexpr std::size_t kMostPieces = 1 << 14;
 
 std::size_t pieces_held(const Moves& plan) {
-  std::unordered_set<const void*> lists;  // one that several chips have is held once
+  std::unordered_set<const void*> lists;  // a list that several chips share is counted once
   std::size_t pieces = 0;
   for (std::size_t chip = 0; chip < plan.pieces.size(); ++chip)
     if (lists.insert(plan.pieces.identity(chip)).second) pieces += plan.pieces[chip].size();

@@ -12,20 +12,20 @@
 
 namespace shardproof {
 
-/// What one op of a program makes of operands of these types on this torus: the types of its
-/// results and, of a collective or slice, the plan by which pieces move. Of the types that it met
-/// last: layers have the same, and so have most ops of one pass and the next.
+/// Memo of one op for operands of given types on a torus: the types of its results and, for a
+/// collective or slice, its transfer plan. Holds the last types only: all layers have the same, and
+/// so do most ops of consecutive passes.
 class OpMemo {
  public:
-  /// Whether it is of operands of these types.
+  /// Returns true if the memo is for operands of these types.
   bool is_of(const std::vector<SharedValue>& args) const;
-  /// From now on it is of these.
+  /// Restarts the memo for operands of these types.
   void begin(const std::vector<SharedValue>& args, std::vector<Type> results);
 
   const std::vector<Type>& results() const { return results_; }
-  /// Null where none is kept.
+  /// Returns null if no plan is kept.
   const std::shared_ptr<const Moves>& plan() const { return plan_; }
-  /// A plan of many pieces, which cost more memory than time, is not kept.
+  /// Keeps the plan unless it has so many pieces that it costs more memory than it saves time.
   void keep(const std::shared_ptr<const Moves>& plan);
 
  private:
@@ -34,11 +34,11 @@ class OpMemo {
   std::shared_ptr<const Moves> plan_;
 };
 
-/// Those of all ops of one program, for a program that runs often: a run after the other.
+/// The memos of all ops of one program that runs often; its runs must not overlap.
 struct ProgramMemo {
   explicit ProgramMemo(const Program& program) : ops(program.ops.size()) {}
 
-  std::vector<OpMemo> ops;  ///< in the order of the program's
+  std::vector<OpMemo> ops;  ///< in the order of the program's ops
 };
 
 }  // namespace shardproof

@@ -25,7 +25,7 @@ std::string wanted(OpKind kind) {
   return fmt::format("{} or {}", takes.least, takes.most);
 }
 
-/// The types of the results, once the rules of the table of ops hold.
+/// The result types, once the rules of the table of ops hold.
 std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
                                const std::vector<Type>& args, const Torus& torus) {
   using namespace typing;

@@ -11,25 +11,25 @@
 
 namespace shardproof {
 
-/// The types of an op's results, from its operands alone; the declared layouts play no part. Throws
-/// Error with the label of the broken typing rule, e.g. "all_gather_c3" (docs/typing.md lists them
-/// all), and "program_c4" (wrong number of operands).
+/// The types of an op's results, from its operands alone; declared layouts play no part. Throws
+/// Error with the label of the broken typing rule, e.g. "all_gather_c3" (all are listed in
+/// docs/typing.md), and "program_c4" (wrong number of operands).
 std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus);
 
 /// Throws Error("program_c5", ...) unless the layout's letters are the dims of the value's role,
 /// in that order.
 void check_dims(const ValueDecl& result);
 
-/// Types every value of the program, given its inputs' global shapes, before anything runs.
-/// Throws what the first finding says: what infer throws, naming the step, and: "program_c1" (a
-/// value used before it is defined), "program_c2" (a name defined twice), "program_c3" (a declared
-/// layout that is not what the op returns), "program_c4" (wrong number of operands or results),
-/// "program_c5" (a layout whose letters are not those of the value's role), "local_c1"
-/// (a dim that does not divide).
+/// Types every value of the program, given its inputs' global shapes, before anything runs. Throws
+/// the first finding: what infer throws, naming the step, and "program_c1" (a value used before it
+/// is defined), "program_c2" (a name defined twice), "program_c3" (a declared layout that is not
+/// what the op returns), "program_c4" (wrong number of operands or results), "program_c5" (a layout
+/// whose letters are not those of the value's role), "local_c1" (a dim that does not divide).
 std::map<std::string, Type> check(const Program& program,
                                   const std::map<std::string, Shape>& inputs, const Torus& torus);
-/// The same with findings of the detector "types" in place of Errors: the first, or of all steps
-/// whose operands have types. The types of the values that have one.
+/// Types every value of the program, with findings of the detector "types" in place of Errors: the
+/// first, or those of all steps whose operands have types. Returns the types of the values that
+/// have one.
 std::map<std::string, Type> check(const Program& program,
                                   const std::map<std::string, Shape>& inputs, const Torus& torus,
                                   Findings& findings);

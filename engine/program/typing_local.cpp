@@ -1,4 +1,4 @@
-// The local ops on complete operands.
+// Typing of the local ops on complete operands.
 #include <fmt/ranges.h>
 
 #include "engine/program/detail/typing_rules.h"
@@ -70,7 +70,7 @@ Types append(const Rules& rules, const Type& cache, const Type& t) {
 
 namespace {
 
-/// Which kv heads a chip has: those of its query heads.
+/// Requires that a chip has the kv heads of its query heads.
 void kv_heads(const Rules& rules, int prefix, int divides, const Type& q, const Type& k) {
   rules.require(q.layout.axes('H').starts_with(k.layout.axes('K')), prefix,
                 "the kv heads' subscript of {} is not a prefix of the heads' of {}", rules.text(1),
@@ -79,7 +79,7 @@ void kv_heads(const Rules& rules, int prefix, int divides, const Type& q, const 
                 "H={} is not divisible by K={}", q.shape[2], k.shape[2]);
 }
 
-/// score, max, exp, denom and attn of so many keys.
+/// Types of score, max, exp, denom and attn over `keys` keys.
 Types of_attention(const Type& q, std::int64_t keys) {
   const auto& dims = q.layout.dims();
   const Type row{
@@ -131,7 +131,7 @@ Types attend_prefix(const Rules& rules, bool slopes) {
   rules.aligned(5, 1, 3);
   if (slopes) rules.aligned(5, 0, 6);
   kv_heads(rules, 6, 7, q, k);
-  // Then the rows of a chip go on from prefixes that it has.
+  // With these rules a chip has the prefixes that its rows continue.
   rules.require(q.layout.axes('B').starts_with(of_prefix.layout.axes('N')), 8,
                 "the prefixes' subscript of {} is not a prefix of the batch's of {}", rules.text(3),
                 rules.text(0));

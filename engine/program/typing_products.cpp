@@ -1,11 +1,11 @@
-// Contractions and the table lookup: the ops that make partial sums.
+// Typing of contractions and the table lookup: the ops that yield partial sums.
 #include <algorithm>
 
 #include "engine/program/detail/typing_rules.h"
 
 namespace shardproof::typing {
 
-/// One term of a contraction: contracted axes become partialsum.
+/// Types one term of a contraction: contracted axes become partialsum.
 static Type einsum_term(const Rules& rules, const EinsumSpec::Term& term, std::size_t a,
                         std::size_t b) {
   rules.letters(2, a, term.a);

@@ -1,4 +1,4 @@
-// The rules of the choice of a token: greedy, and at random.
+// Typing of the ops that choose a token: greedy and random.
 #include "engine/program/detail/typing_rules.h"
 #include "weights/model/sampling.h"
 

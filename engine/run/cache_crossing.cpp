@@ -58,7 +58,7 @@ SharedValue CacheCrossing::of(const SharedValue& cache, const std::string& role)
     found.step = execution_.scope.step(program_, as.name);
     found.op = "crossing";
     execution_.findings->add(std::move(found));
-    execution_.findings->end();  // there is no value to go on with
+    execution_.findings->end();  // there is no value to continue with
     return nullptr;
   }
 }

@@ -63,7 +63,7 @@ std::map<std::string, std::string> split_keys(std::string_view line) {
                   key, value, shorthand, expanded));
 }
 
-/// Sets all that the value of `numerics` is short for.
+/// Sets all keys that the value of `numerics` is short for.
 void expand(std::string_view shorthand, Case& c) {
   if (shorthand != kReleased)
     throw Error("case_numerics", fmt::format("numerics={:?}; legal: {}", shorthand, kReleased));
@@ -106,7 +106,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   c.decode = get("decode") ? Strategy::parse(*get("decode"), own) : c.prefill;
   if (const auto* v = get("block")) {
     const Block block = parse_block(*v);
-    // Twice alike is harmless: a refused case's nearest legal model names its block.
+    // An equal value twice is allowed: a refusal's nearest legal model includes its block.
     if (const auto* m = get("model");
         m != nullptr && m->find(",block=") != std::string::npos && block != c.model.block)
       throw Error("case_c2",
@@ -118,7 +118,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
     if (const auto* v = get(std::string(key.name).c_str())) {
       const std::string_view expanded = key.get(c.numerics);
       key.set(key.name, c.numerics, *v);
-      // A loop is an order, which the shorthand leaves open.
+      // The shorthand does not set the loop, which is an order of addition.
       if (get("numerics") != nullptr && key.name != "loop" && key.get(c.numerics) != expanded)
         refuse_beside(*get("numerics"), key.name, *v, expanded);
     }
@@ -195,7 +195,7 @@ double multiply_adds(const Case& c) {
   const bool gated = m.ffn == Ffn::swiglu || m.ffn == Ffn::geglu;
   const double per_token =
       2.0 * d(m.E) * d(m.Q) * d(m.H + m.K) + (gated ? 3.0 : 2.0) * d(m.E) * d(m.F) + 2.0 * d(m.E);
-  const double attention = tokens * tokens * d(m.H) * d(m.Q);  // causal: half of 2·H·Q·M a token
+  const double attention = tokens * tokens * d(m.H) * d(m.Q);  // causal: half of 2·H·Q·M per token
   return rows * (d(m.layers) * (tokens * per_token + attention) + passes * d(m.E) * d(m.V));
 }
 

@@ -18,26 +18,26 @@
 
 namespace shardproof {
 
-/// One case: a model on a torus, prefill under one strategy, decode under another. A line of text
-/// says everything that a run of it depends on (docs/spec.md section 6), a user's files apart.
+/// One case: a model on a torus, prefill under one strategy, decode under another. One line of text
+/// holds everything that a run of it depends on (docs/spec.md section 6), except a user's files.
 struct Case {
   Torus torus{2, 2, 2};
   ModelConfig model;
-  Strategy prefill, decode;  ///< that ship, or a user's tables or layer programs
+  Strategy prefill, decode;  ///< shipped ones, or a user's tables or layer programs
   Numerics numerics;
   std::int64_t batch = 1;
-  std::int64_t prompt = 4;  ///< tokens of the longest row, its prefix among them
-  RowLengths lengths;       ///< of the rows, where they may be shorter
-  SharedPrefix prefix;      ///< that the rows begin with, where there are such
+  std::int64_t prompt = 4;  ///< tokens of the longest row, including its prefix
+  RowLengths lengths;       ///< lengths of the rows, if they may be shorter
+  SharedPrefix prefix;      ///< prefixes that the rows begin with, if any
   std::int64_t chunk = 4;   ///< prefill chunk length, prompt for one chunk
   std::int64_t gen = 2;     ///< tokens to generate
   std::uint64_t seed = 1;
-  /// What H and V are padded to where they are placed on chips; 0 where they are not
+  /// The extents that H and V are padded to on the chips; 0 for no padding
   /// (engine/run/dim_padding.h).
   std::int64_t pad_heads = 0, pad_vocab = 0;
   Sampling sampling = {};
-  /// Of the chips that decode, where they are a slice of their own beside `torus`, which prefills:
-  /// the caches go from the one to the other (docs/split.md).
+  /// The torus that decodes, if it is a slice of its own beside `torus`, which prefills: the caches
+  /// go from one to the other (docs/split.md).
   std::optional<Torus> decode_torus = {};
 
   const Torus& torus_of(Phase phase) const {
@@ -48,34 +48,33 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-/// The keys of a case line, in the order they are printed; `numerics`, which stands for others, is
-/// not.
+/// The keys of a case line, in the order they are printed. `numerics` is left out: it is short for
+/// other keys.
 const std::vector<std::string>& case_keys();
 
 /// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;
-/// what is left out takes its default (batch: the smallest legal one, of at least the prefixes;
-/// prompt: the smallest legal one of at least 4, behind a prefix if there is one). `own` are
-/// strategies beside those that ship. Throws Error: "case_c0" (no key=value), "case_c1" (unknown
+/// missing keys take their defaults (batch: the smallest legal one, at least the number of
+/// prefixes; prompt: the smallest legal one of at least 4, plus the length of a prefix). `own` are
+/// strategies beside the shipped ones. Throws Error: "case_c0" (no key=value), "case_c1" (unknown
 /// key, the nearest named), "case_c2" (repeated key), "case_c3" (a value that is not a number or is
-/// out of range), "case_numerics" (an unknown word for `numerics`, a key beside it that says
-/// another value); and what parse_row_lengths, parse_prefix, parse_model, parse_block, Torus,
-/// Strategy and the setters of numerics_keys() throw.
+/// out of range), "case_numerics" (an unknown word for `numerics`, or another key that contradicts
+/// it); and what parse_row_lengths, parse_prefix, parse_model, parse_block, Torus, Strategy and the
+/// setters of numerics_keys() throw.
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
-/// Every key in one fixed order, those of the decode's torus, lengths, prefixes and padding only
-/// where they are given;
-/// parse_case(print_case(c)) == c. The phase of a layer program is left out, as is the decode's
-/// after a prefill's program without decode steps.
+/// Prints every key in one fixed order; decode's torus, lengths, prefixes, padding and sampling
+/// only if given. parse_case(print_case(c)) == c. Phases that are layer programs are left out, and
+/// so is decode after a prefill program without decode steps.
 std::string print_case(const Case& c);
 
 /// Throws Error("case_split", ...) if the case decodes on a torus of its own, which `what` ("a
-/// trace") cannot say.
+/// trace") does not support.
 void require_one_torus(const Case& c, std::string_view what);
 
-/// Whether a phase is a user's layer program.
+/// Returns true if a phase is a user's layer program.
 bool has_program(const Case& c);
 
-/// Multiply-adds of the unsharded model over the whole case: what the oracle must do.
+/// Multiply-adds of the unsharded model over the whole case: the oracle's work.
 double multiply_adds(const Case& c);
 
 }  // namespace shardproof

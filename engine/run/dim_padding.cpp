@@ -8,8 +8,8 @@
 namespace shardproof {
 namespace {
 
-/// Query heads that share a kv head and stay together; 1 where all of them share one, since they
-/// do so whatever their number is.
+/// Query heads per kv head, which stay together; 1 where all query heads share one kv head, which
+/// holds for any number of them.
 std::int64_t group_size(const ModelConfig& model) { return model.K == 1 ? 1 : model.H / model.K; }
 
 void require_at_least(std::string_view key, std::int64_t given, char dim, std::int64_t own) {

@@ -11,20 +11,20 @@
 namespace shardproof {
 
 // Dims that are longer on chips than in the model, so that a torus divides them (docs/spec.md
-// section 6.7). What a value means is the model's; where its blocks begin is the placed model's.
+// section 6.7). Values mean what the given model says; the placed model's extents cut the blocks.
 
-/// The model as chips hold it: H and V at least as long as the case pads them to, K with H so that
-/// a group of query heads keeps its size. Of a case that pads nothing the model itself.
+/// The model as chips hold it: H and V padded as the case says, K with H so that a group of query
+/// heads keeps its size. Without padding, the model itself.
 ModelConfig placed_model(const Case& c);
 
-/// "pad_heads=24 pad_vocab=264", what is given of it; empty where nothing is.
+/// "pad_heads=24 pad_vocab=264", only the keys that are given; empty without padding.
 std::string padding_text(const Case& c);
 
 /// Throws Error("case_pad", ...) naming the nearest legal value: pad_heads or pad_vocab below the
-/// model's own dim, heads that are no whole groups, or a model too large to count.
+/// model's own dim, heads that do not form whole groups, or a model too large to count.
 void require_padding(const Case& c);
 
-/// The tensor at the beginning of one of a shape that is as long or longer, behind it `rest`.
+/// Pads a tensor at the end of each dim to `shape` with the value `rest`.
 template <class T>
 Array<T> padded(const Array<T>& tensor, const Shape& shape, const T& rest) {
   if (tensor.shape == shape) return tensor;
@@ -41,8 +41,8 @@ Array<T> padded(const Array<T>& tensor, const Shape& shape, const T& rest) {
   return longer;
 }
 
-/// What stands behind the model's own elements of a weight: zeros, so that a padded head adds
-/// nothing to a sum over heads; of scales 1, the scale of a channel of zeros.
+/// The padding value of a weight: 0, so that a padded head adds nothing to a sum over heads; for
+/// scales 1, the scale of a channel of zeros.
 inline float padding_of(WeightKind kind) { return kind == WeightKind::scale ? 1.0F : 0.0F; }
 
 }  // namespace shardproof

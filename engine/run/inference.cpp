@@ -14,9 +14,9 @@
 namespace shardproof {
 namespace {
 
-/// The tokens of a pass, int32 [B, L]: of a prefill out of the prompt, token 0 where a row has
-/// none, and of a prefix out of the first of its rows; of a decode step those sampled last, int32
-/// [B], or out of the prompt if none are given.
+/// The tokens of a pass, int32 [B, L]. Prefill: from the prompt, token 0 where a row has none.
+/// Prefix: from the first of its rows. Decode step: those sampled last, int32 [B], or from the
+/// prompt if none are given.
 IntTensor tokens_of(const PassPlan& pass, const SharedPrefix& prefix, const IntTensor& prompt,
                     const IntTensor* sampled) {
   IntTensor ids({pass.batch(), pass.L});
@@ -35,7 +35,7 @@ IntTensor tokens_of(const PassPlan& pass, const SharedPrefix& prefix, const IntT
   return ids;
 }
 
-/// The position of each of these tokens, int32 [B, L].
+/// The position of each token of a pass, int32 [B, L].
 IntTensor positions_of(const PassPlan& pass) {
   IntTensor positions({pass.batch(), pass.L});
   auto to = positions.data.begin();
@@ -49,7 +49,7 @@ struct Caches {
   SharedValue k, v;
 };
 
-/// A cache that the passes over prefixes have filled, as the rows that go on from them read it.
+/// Relabels a cache filled by the passes over prefixes as the rows that continue them read it.
 SharedValue prefix_cache(const SharedValue& cache) {
   return std::make_shared<Sharded>(cache->relabelled(as_prefixes(cache->layout()), cache->shape()));
 }
@@ -79,11 +79,11 @@ class Runner {
     draw_by_ = {plan.given.sampling, plan.given.seed, {}, natural_logit(plan.given.model, 1.0F)};
   }
 
-  /// Whether the findings ended the run: then nothing that a pass returns is to be used.
+  /// Returns true if the findings ended the run: then no result of a pass may be used.
   bool ended() const { return findings_ != nullptr && findings_->ended(); }
 
-  /// One pass over new ids [B, L]; returns the sampled tokens if the plan wants them. `generated`
-  /// tokens each row has so far.
+  /// Runs one pass over new ids [B, L]; returns the sampled tokens if the plan wants them.
+  /// `generated`: tokens that each row has so far.
   SharedValue pass(const PassPlan& pass, const IntTensor& ids,
                    const std::vector<std::int64_t>& generated) {
     pass_ = &pass;
@@ -122,7 +122,7 @@ class Runner {
     return run(programs.sample, layers() - 1, {{"logits", logits}})["token"];
   }
 
-  /// After the last pass of a phase, before the first of the next.
+  /// Moves the caches after the last pass of a phase, before the first of the next.
   void hand_over(const PassPlan& last) {
     pass_ = &last;
     if (last.phase == Phase::prefix) {
@@ -137,18 +137,18 @@ class Runner {
   }
 
  private:
-  /// What is known of a program that runs again and again.
+  /// Results cached for a program that runs repeatedly.
   struct Kept {
     explicit Kept(const Program& program) : liveness(program), memo(program) {}
 
     Liveness liveness;
     ProgramMemo memo;
-    std::map<int, std::map<std::string, SharedValue>> weights;  // and constants, of each layer
+    std::map<int, std::map<std::string, SharedValue>> weights;  // and constants, by layer
   };
 
   int layers() const { return static_cast<int>(plan_.given.model.layers); }
 
-  /// Those that a phase begins with.
+  /// Sets the empty caches that a phase begins with.
   void empty_caches(const PhasePrograms& phase, std::int64_t batch) {
     const Shape none{batch, 0, plan_.placed.K, plan_.placed.Q};
     const auto empty = std::make_shared<Sharded>(
@@ -158,8 +158,9 @@ class Runner {
     caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
   }
 
-  /// Caches through a hand-over, which calls them this and "k_cache", "v_cache"; first, if they
-  /// `cross`, to the torus of the decode, where also a program without ops shows what arrived.
+  /// Moves caches through a hand-over that names them word + "k_cache", word + "v_cache"; if
+  /// `cross`, first to the decode's torus. Then a program without ops runs too, so that observers
+  /// see what arrived.
   void lead(std::vector<Caches>& caches, const Program& program, const std::string& word,
             bool cross) {
     if (program.ops.empty() && !cross) return;
@@ -177,8 +178,8 @@ class Runner {
     }
   }
 
-  /// Runs a program on values by what they are ("previous k_cache"), and returns its outputs so;
-  /// none where the findings ended it.
+  /// Runs a program on values keyed by role ("previous k_cache"). Returns its outputs keyed by
+  /// role; empty if the findings ended it.
   std::map<std::string, SharedValue> run(const Program& program, int layer,
                                          const std::map<std::string, SharedValue>& given) {
     Kept& kept = kept_.try_emplace(&program, program).first->second;
@@ -224,13 +225,13 @@ class Runner {
   Findings* findings_;
   std::shared_ptr<const Field> field_;
   std::vector<Caches> caches_;
-  std::vector<Caches> prefixes_;         // that the rows go on from; none before they are filled
-  const PassPlan* pass_ = nullptr;       // that runs
-  Draws draw_by_;                        // what the tokens of the pass are drawn by
-  std::map<const Program*, Kept> kept_;  // of the plan's programs
+  std::vector<Caches> prefixes_;         // of the prefixes that rows continue; empty until filled
+  const PassPlan* pass_ = nullptr;       // the running pass
+  Draws draw_by_;                        // how the tokens of the pass are drawn
+  std::map<const Program*, Kept> kept_;  // for the plan's programs
 };
 
-/// What the rows of a run have generated so far.
+/// The tokens that the rows of a run have generated so far.
 class Generated {
  public:
   Generated(std::int64_t batch, std::int64_t gen, const std::optional<Stop>& stop)
@@ -243,7 +244,7 @@ class Generated {
     if (stop) std::fill(tokens.data.begin(), tokens.data.end(), kNoToken);
   }
 
-  /// The pass without the rows that have ended: each a row of padding behind its own tokens.
+  /// The pass with each ended row replaced by a row of padding after its own tokens.
   PassPlan of_rows_that_go_on(PassPlan pass) const {
     if (std::find(ended_.begin(), ended_.end(), true) == ended_.end()) return pass;
     std::vector<PassRows> rows;
@@ -258,7 +259,7 @@ class Generated {
     return pass;
   }
 
-  /// The tokens that a pass has sampled, int32 [B], of the rows whose they are.
+  /// Adds the tokens that a pass has sampled, int32 [B], for the rows that it samples.
   void add(const PassPlan& pass, const IntTensor& sampled) {
     std::size_t b = 0;
     for (const PassRows& group : pass.rows)
@@ -272,7 +273,7 @@ class Generated {
         ends_[b] = group.end();
       }
   }
-  /// Whether every row that counts has ended.
+  /// Returns true if every row that counts has ended.
   bool all_ended() const {
     if (!stop_) return false;
     const auto end = stop_->rows == 0 ? ended_.end() : ended_.begin() + stop_->rows;
@@ -280,12 +281,12 @@ class Generated {
   }
 
   IntTensor tokens;                  ///< int32 [B, gen]
-  IntTensor next;                    ///< int32 [B], what each row's next decode step reads
-  std::vector<std::int64_t> counts;  ///< of each row's tokens
+  IntTensor next;                    ///< int32 [B], input of each row's next decode step
+  std::vector<std::int64_t> counts;  ///< number of each row's tokens
 
  private:
   std::optional<Stop> stop_;
-  std::vector<std::int64_t> ends_;  // of the tokens of rows that have ended
+  std::vector<std::int64_t> ends_;  // end of the tokens of each ended row
   std::vector<bool> ended_;
 };
 

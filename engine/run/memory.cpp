@@ -19,15 +19,15 @@ double count(const Shape& shape) {
   return n;
 }
 
-/// What the layer of one phase holds, in bytes over all chips.
+/// Bytes that the layer of one phase holds, over all chips.
 struct LayerBytes {
   double placed = 0.0;  ///< weights and caches of all layers
-  double live = 0.0;    ///< values of one layer that live at once
+  double live = 0.0;    ///< values of one layer that are live at once
   double scalar = 0.0;  ///< values of all layers as the scalar model holds them, unsharded
 };
 
-/// Of each value that is a matrix of contractions, by its name: the columns of a chip's shard.
-/// Their norms, in f64, are kept with it.
+/// For each value that is a matrix of a contraction, by name: the columns of a chip's shard, whose
+/// norms are kept with it in f64.
 std::unordered_map<std::string_view, double> columns_of_matrices(const Program& layer,
                                                                  const ValueTypes& types,
                                                                  const Torus& torus) {
@@ -51,7 +51,7 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
   const Program& layer = programs.layer;
   const Torus& torus = programs.torus;
   const auto layers = static_cast<double>(model.layers);
-  // On all chips: each buffer once where replicas share one.
+  // Buffers over all chips: one per block where replicas share it.
   const auto buffers = [&](const Type& type) {
     if (replicas == Replicas::own) return static_cast<double>(torus.chips());
     double n = torus.size(type.layout.partial());
@@ -67,7 +67,7 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
     const auto at = columns.find(name);
     return at == columns.end() ? 0.0 : 8.0 * at->second * buffers(types.at(name));
   };
-  // A value as carried: f64 and an f32 bound while it is partial.
+  // Bytes of a value in memory: f64 and an f32 bound while it is partial.
   const auto carried = [&](const Type& type) {
     return (type.layout.is_partial() ? 12.0 : 4.0) * of_chips(type);
   };
@@ -76,13 +76,13 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
     if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous ||
         input.role.kind == Role::Kind::prefix)
       bytes.placed += layers * (4.0 * of_chips(types.at(input.name)) + norms(input.name));
-  // Of each op the values that nothing after it uses.
+  // For each op, the values that no later op reads.
   std::vector<std::vector<std::string_view>> ends(layer.ops.size());
   std::unordered_set<std::string_view> used;
   for (std::size_t i = layer.ops.size(); i-- > 0;)
     for (const std::string& arg : layer.ops[i].args)
       if (used.insert(arg).second) ends[i].push_back(arg);
-  std::unordered_map<std::string_view, double> made;  // by the ops, in bytes
+  std::unordered_map<std::string_view, double> made;  // bytes of the ops' results
   double now = 0.0;
   for (std::size_t i = 0; i < layer.ops.size(); ++i) {
     for (const ValueDecl& r : layer.ops[i].results) {
@@ -98,8 +98,8 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
   return bytes;
 }
 
-/// The oracle's checkpoints of all passes, each with the caches of the last; of those over prefixes
-/// the last is that of theirs.
+/// The oracle's checkpoints of all passes, counting each with the cache length of the last pass
+/// (for passes over prefixes, the last of those).
 double checkpoint_bytes(const RunPlan& plan) {
   const ModelConfig& m = plan.given.model;
   double bytes = 0.0;
@@ -121,12 +121,12 @@ double checkpoint_bytes(const RunPlan& plan) {
 double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas replicas) {
   const Case& c = plan.given;
   double bytes = checkpoint_bytes(plan);
-  // Given, stored for the run and as the oracle keeps them (4 bytes each), and in the oracle's
-  // model (12).
+  // Weights as given, as stored for the run and as kept by the oracle (4 bytes each), and in the
+  // oracle's model (12).
   for (const WeightSpec& spec : weight_specs(c.model)) bytes += 24.0 * count(spec.shape);
-  // The plain model's answer, too, which a base-2 model's is reported against.
+  // A base-2 model is also reported against the plain model's answer.
   if (c.model.softmax == Softmax::base2 && c.numerics.regime != Regime::field) bytes *= 2.0;
-  std::map<Phase, double> placed;  // of each phase its largest pass
+  std::map<Phase, double> placed;  // largest pass of each phase
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {
     const LayerBytes of = layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model,
@@ -137,7 +137,7 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas rep
   }
   for (const auto& [phase, most] : placed) bytes += most;
   if (c.numerics.regime == Regime::f32) live += scalar;
-  // An element of the field has three words, where floats are four bytes.
+  // A field element has three 8-byte words, a float four bytes.
   if (c.numerics.regime == Regime::field) return (bytes + live) * sizeof(FieldElement) / 4.0;
   return bytes + live;
 }

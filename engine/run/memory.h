@@ -4,9 +4,9 @@
 
 namespace shardproof::cost {
 
-/// Bytes that the run and the oracle's answer to it hold, about: weights, unsharded and placed,
-/// caches, every checkpoint of every pass, and the values of a layer that live at once; in the f32
-/// regime also what its judge holds. `types` of the plan.
+/// Approximate bytes that the run and the oracle's answer to it hold: weights, unsharded and
+/// placed, caches, every checkpoint of every pass, and the values of a layer that are live at once;
+/// in the f32 regime also what its judge holds. `types` are the plan's.
 double estimated_bytes(const RunPlan& plan, const PlanTypes& types,
                        Replicas replicas = Replicas::shared);
 

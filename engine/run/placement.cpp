@@ -26,7 +26,7 @@ Sharded PlacedWeights::shards_of(std::string_view name, const Place& place,
                place.torus, replicas_);
 }
 
-/// The scale of an output channel, from what the chips have of its matrices.
+/// The scale of each output channel, from the chips' shards of its matrices.
 const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
   std::string key = weight_id(place.layer, row.name) + " on " + place.torus.to_string();
   for (std::string_view name : row.scaled)

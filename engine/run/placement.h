@@ -16,11 +16,11 @@ namespace shardproof {
 /// Resident weights on the chips, by name, layout and torus: placed once for all phases that agree.
 class PlacedWeights {
  public:
-  /// `weights` as stored_as() returns them for `type`; they, `placed`, the model as chips hold it,
-  /// and `faults` outlive this. `replicas`: whether chips with the same block of a weight hold one
-  /// buffer of it. With
-  /// weights=int8 that are not kept so, the chips make codes and scales of their own shards. With a
-  /// field all are its inputs, whatever `weights` hold (docs/field.md section 1.2).
+  /// `weights` are as stored_as() returns them for `type`; `placed` is the model as chips hold it.
+  /// They and `faults` must outlive this object. `replicas`: whether chips with the same block of a
+  /// weight share one buffer. With weights=int8, if `weights` are not int8 yet, the chips quantize
+  /// their own shards. With a field, every weight is a stream of field inputs, whatever `weights`
+  /// hold (docs/field.md section 1.2).
   PlacedWeights(const Weights& weights, const ModelConfig& placed, WeightType type,
                 const FaultHooks& faults, std::shared_ptr<const Field> field = nullptr,
                 Replicas replicas = Replicas::shared)
@@ -32,16 +32,16 @@ class PlacedWeights {
         field_(std::move(field)),
         replicas_(replicas) {}
 
-  /// Places all that a phase's programs ask for. Throws what supply() throws.
+  /// Places all weights that a phase's programs take. Throws what supply() throws.
   void place(const PhasePrograms& programs);
 
-  /// The weights and constants that a program on this torus declares among its inputs, for layer
-  /// `layer`, by the inputs' names. Throws Error("weights_name", ...) if there is no such weight.
+  /// Adds to `inputs`, by input name, the weights and constants that a program on this torus takes
+  /// for layer `layer`. Throws Error("weights_name", ...) if there is no such weight.
   void supply(const Program& program, const Torus& torus, int layer,
               std::map<std::string, SharedValue>& inputs);
 
  private:
-  /// Who asks: a program, its torus, a layer.
+  /// The request: a program, its torus, a layer.
   struct Place {
     const Program& program;
     const Torus& torus;
@@ -53,11 +53,11 @@ class PlacedWeights {
   Sharded made_of_field(const std::string& name, const Place& place, const Layout& layout);
   const Tensor& scale(const WeightRow& row, const Place& place);
 
-  /// A weight of the model, with its padding.
+  /// Shards a weight of the model, with its padding.
   Sharded shards_of(std::string_view name, const Place& place, const Layout& layout) const;
 
   const Weights& weights_;
-  const ModelConfig& model_;  // as placed
+  const ModelConfig& model_;  // the placed model
   WeightType type_;
   bool quantizes_;
   const FaultHooks& faults_;

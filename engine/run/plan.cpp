@@ -46,7 +46,7 @@ void require_numbers(const Case& c) {
                     rotates(c.model) ? "RoPE tables have" : "model has", c.model.positions));
 }
 
-/// A layer program says how it attends to one cache.
+/// A layer program attends to one cache only.
 void require_one_cache(const Case& c) {
   if (!c.prefix.given()) return;
   for (const Strategy* phase : {&c.prefill, &c.decode})
@@ -58,7 +58,7 @@ void require_one_cache(const Case& c) {
                       c.prefix.to_string(), phase->to_string()));
 }
 
-/// The lengths of a phase's passes that differ.
+/// The distinct lengths of a phase's passes.
 std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
   std::vector<std::int64_t> lengths;
   for (const Passes::Group& group : passes.groups())
@@ -67,8 +67,7 @@ std::vector<std::int64_t> lengths_of(const Passes& passes, Phase phase) {
   return lengths;
 }
 
-/// Layer programs are checked here, where file and line are known, and not where moves are
-/// written around them.
+/// Checks layer programs here, where file and line are known, before moves are added around them.
 void require_programs(const Case& c, const ModelConfig& placed, const Passes& passes,
                       Findings::Until until) {
   Findings findings(until);
@@ -111,7 +110,7 @@ void require_legal(const Case& c, const ModelConfig& placed, const Passes& passe
     require_lengths(c.prefill, c.torus, c.prompt, c.chunk, c.prefix);
 }
 
-/// What the passes of a phase have in common.
+/// The extents common to the passes of a phase.
 Extents extents(const ModelConfig& model, const Passes& passes, Phase phase) {
   std::int64_t L = 0;
   for (std::int64_t length : lengths_of(passes, phase)) L = std::gcd(L, length);
@@ -121,8 +120,8 @@ Extents extents(const ModelConfig& model, const Passes& passes, Phase phase) {
                                 : extents_of(model, passes.batch(), L, prefix);
 }
 
-/// The strategy's layer in a phase. There are few prefixes, and a table need not divide them: where
-/// it does not, every chip has all of them.
+/// The strategy's layer in a phase. There are few prefixes, and a table need not divide them: if it
+/// does not, every chip holds all of them.
 PartitionedLayer layer_of(const Case& c, const Strategy& strategy, Phase phase,
                           const Extents& all) {
   const Torus& torus = c.torus_of(phase);
@@ -160,7 +159,7 @@ RunPlan make_plan(const Case& c, Findings::Until until) {
   plan.passes = c.passes();
   require_legal(c, plan.placed, plan.passes, until);
   plan.prefill = phase_programs(c, plan.placed, plan.passes, Phase::prefill);
-  // A program that shards no L is the same for every length.
+  // A program that does not shard L is the same for every length.
   const bool same_torus = c.torus_of(Phase::decode) == c.torus;
   const bool shared =
       !plan.passes.decodes() || (c.prefill == c.decode && decodes(c.decode) && same_torus);

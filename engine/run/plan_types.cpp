@@ -44,7 +44,7 @@ ValueTypes check(const Program& program, const ModelConfig& model, const Torus& 
 
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
   const std::vector<Passes::Group> groups = plan.passes.groups();
-  // The last pass over the prefixes, and of the prefill, the one that samples.
+  // The names of the last pass over the prefixes and of the last prefill pass, which samples.
   std::string prefixed, prefilled;
   for (const Passes::Group& group : groups) {
     const PassPlan pass = plan.passes.at(group.last);
@@ -59,7 +59,7 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
           program, in, programs.torus,
           {pass.batch(), pass.L, pass.cached, pass.prefix.rows, pass.prefix.length});
     };
-    // In this order, which says what is found first.
+    // The order decides which finding comes first.
     PassTypes types;
     types.layer = of(programs.layer, pass.name);
     types.embed = of(programs.embed, pass.name);

@@ -20,46 +20,47 @@ struct PassTypes {
   ValueTypes embed, layer, head, sample;
 };
 
-/// Passes of one phase and one L: they differ by M, which grows from the first to the last.
+/// Passes of one phase and one L: they differ only in M, which grows from the first to the last.
 struct TypedPasses {
   Phase phase;
   std::int64_t L, count;
   PassTypes first, last;
 };
 
-/// The types of a run, computed once: for the verdict "types", for the estimates of memory.
+/// The types of a run, computed once for the verdict "types" and the memory estimates.
 struct PlanTypes {
   std::vector<TypedPasses> passes;
   ValueTypes hand_over;
-  ValueTypes prefix_hand_over, prefix_to_decode;  ///< none of a run without prefixes
+  ValueTypes prefix_hand_over, prefix_to_decode;  ///< empty without prefixes
 };
 
-/// Type-checks one program of a case for a pass over L positions with M own cached ones before it
-/// (hand-over: caches of length M), not one over its prefixes, and returns the types of its values.
-/// Throws what check() of one program throws (engine/program/typing.h).
+/// Type-checks one program of a case for a pass over L positions after M cached ones of the row's
+/// own (hand-over: caches of length M), not for one over its prefixes, and returns the types of its
+/// values. Throws what check() of one program throws (engine/program/typing.h).
 ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int64_t M);
-/// The same with findings in place of Errors; their steps are names of values. `model` as placed.
+/// Type-checks one program for a pass, with findings in place of Errors; their steps are names of
+/// values. `model` is the placed model.
 ValueTypes check(const Program& program, const ModelConfig& model, const Torus& torus,
                  const PassExtents& pass, Findings& findings);
 
-/// Type-checks every program of the plan for the shapes it will meet. Throws likewise.
+/// Type-checks every program of the plan for all shapes it will run with. Throws the first finding.
 PlanTypes check(const RunPlan& plan);
-/// The same with findings in place of Errors; no types where there are any. A fault of a step is
-/// found once, however many passes run the program, and in the first of them.
+/// Type-checks every program of the plan, with findings in place of Errors; returns nullopt if
+/// there are any. A fault of a step is found once, in the first of the passes that run the program.
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings);
 
-/// A plan and its types, made once for all who ask. A plan that was changed is typed again, by
+/// A plan and its types, computed once for all users. A plan that was changed is typed again by
 /// make_typed_plan(RunPlan).
 struct TypedPlan {
   RunPlan plan;
   std::optional<PlanTypes> types;
-  std::vector<Finding> findings;  ///< of the type check, where there are no types
+  std::vector<Finding> findings;  ///< findings of the type check, if there are no types
 };
-/// Throws what make_plan throws, and what check() finds in a case with a user's layer program,
-/// which is the caller's to mend, as a FindingsError of the first or of all; of a program that the
-/// library built it keeps what was found.
+/// Builds and types a case's plan. Throws what make_plan throws, and, if the case has a user's
+/// layer program, type errors as a FindingsError: the first or all. Type errors in programs that
+/// the library built are kept in `findings`.
 TypedPlan make_typed_plan(const Case& c, Findings::Until until = Findings::Until::first);
-/// The same of a plan that is made already.
+/// Types a given plan. Throws a FindingsError as make_typed_plan(Case) does.
 TypedPlan make_typed_plan(RunPlan plan, Findings::Until until = Findings::Until::first);
 
 }  // namespace shardproof

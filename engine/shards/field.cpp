@@ -8,7 +8,7 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-/// v mod 2^bits − 1, of any v: 2^bits counts as 1.
+/// v mod 2^bits − 1, for any v: 2^bits counts as 1.
 std::uint64_t reduced(Wide v, int bits, std::uint64_t p) {
   while (v > p) v = (v & p) + (v >> bits);
   return v == p ? 0 : static_cast<std::uint64_t>(v);
@@ -95,7 +95,7 @@ FieldElement Field::dot(const FieldElement* a, std::int64_t stride_a, const Fiel
   // A product is below 2^122: a sum of 32, and what was folded before, is below 2^128.
   constexpr std::int64_t kAtOnce = 32;
   std::array<Wide, 3> sums{};
-  std::uint64_t all = 0;  // of what was never written the highest bit is set, of no number
+  std::uint64_t all = 0;  // bit 63 is set in unwritten elements and in no number
   for (std::int64_t begin = 0; begin < n; begin += kAtOnce) {
     const std::int64_t end = begin + kAtOnce < n ? begin + kAtOnce : n;
     for (std::int64_t i = begin; i < end; ++i) {

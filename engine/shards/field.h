@@ -16,8 +16,8 @@
 
 namespace shardproof {
 
-/// A number of the field regime (docs/field.md section 1.1): three lanes, of which those that are
-/// not in use are 0. One that was never written is no number.
+/// A number of the field regime (docs/field.md section 1.1): three lanes, of which unused ones are
+/// 0. An element that was never written is not a number.
 struct FieldElement {
   std::array<std::uint64_t, 3> lane;
   bool operator==(const FieldElement&) const = default;
@@ -26,9 +26,9 @@ struct FieldElement {
 /// "0x0123456789abcdef:0x...:0x...".
 std::string to_string(const FieldElement& element);
 
-/// An element as a rational function: its numerator has at most the degree a + Σ_l e[l]·D_l over
-/// the denominator Π_l Δ_l^e[l], where Δ_l, of degree D_l, is the product of the softmax
-/// denominators of layer l (docs/field.md section 2).
+/// The degree of an element as a rational function: its numerator has at most the degree a + Σ_l
+/// e[l]·D_l over the denominator Π_l Δ_l^e[l], where Δ_l, of degree D_l, is the product of the
+/// softmax denominators of layer l (docs/field.md section 2).
 struct FieldDegree {
   std::int64_t a = 1;
   std::map<int, std::int64_t> e;
@@ -38,14 +38,14 @@ struct FieldDegree {
   }
 };
 
-/// What a run of the field regime asked for: what the bound of docs/field.md section 2 is made of.
+/// Counts of a run of the field regime, for the bound of docs/field.md section 2.
 struct FieldCounts {
-  std::map<std::string, std::int64_t> applied;  ///< of each function, how often
-  std::map<int, std::int64_t> inverted;         ///< softmax denominators by layer
-  std::set<FieldDegree> degrees;                ///< of all values and arguments of functions
+  std::map<std::string, std::int64_t> applied;  ///< applications of each function
+  std::map<int, std::int64_t> inverted;         ///< inverted softmax denominators, by layer
+  std::set<FieldDegree> degrees;  ///< degrees of all values and arguments of functions
 };
 
-/// A random function, or a stream of inputs, of the field regime, and how often it was asked.
+/// A random function, or a stream of inputs, of the field regime, with a count of its applications.
 class FieldFunction {
  public:
   explicit FieldFunction(std::string_view name);
@@ -57,18 +57,17 @@ class FieldFunction {
   mutable std::atomic<std::int64_t> applied_{0};
 };
 
-/// The engine's arithmetic on these numbers. Anything computed of what is no number is none either.
-/// Safe to use from many threads.
+/// Thread-safe arithmetic on field elements. A result is not a number if an operand is not.
 class Field {
  public:
-  /// Throws Error("field_setting", ...) if p = 2^bits − 1 is no prime of at most 61 bits, or lanes
-  /// are not 1 to 3.
+  /// Throws Error("field_setting", ...) if p = 2^bits − 1 is not a prime of at most 61 bits, or
+  /// lanes are not 1 to 3.
   explicit Field(const FieldSetting& setting);
 
   const FieldSetting& setting() const { return setting_; }
   std::uint64_t p() const { return p_; }
 
-  /// What fresh and poisoned memory holds.
+  /// The content of fresh and poisoned memory.
   static constexpr FieldElement unwritten() {
     return {{~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}}};
   }
@@ -83,21 +82,21 @@ class Field {
   /// Throws Error("field_zero", ...) if a lane in use is 0.
   FieldElement inverse(const FieldElement& v) const;
   FieldElement power(const FieldElement& v, std::int64_t exponent) const;
-  /// Σ a_i·b_i over n pairs that lie `stride_a` and `stride_b` apart.
+  /// Σ a_i·b_i over n pairs at strides `stride_a` and `stride_b`.
   FieldElement dot(const FieldElement* a, std::int64_t stride_a, const FieldElement* b,
                    std::int64_t stride_b, std::int64_t n) const;
 
   /// The function of this name; it lives as long as the field.
   const FieldFunction& function(std::string_view name) const;
   FieldElement apply(const FieldFunction& f, const FieldElement& v) const;
-  /// The same, but 0 of 0: of swish, swish2, gelu, gelu_erf and bf16.
+  /// Applies a function that maps 0 to 0: swish, swish2, gelu, gelu_erf and bf16.
   FieldElement apply_from_zero(const FieldFunction& f, const FieldElement& v) const;
   /// Element i of the stream of inputs of this name.
   FieldElement input(const FieldFunction& stream, std::uint64_t i) const;
-  /// The one element of a stream of one.
+  /// The only element of a stream of one.
   FieldElement constant(std::string_view name) const { return input(FieldFunction(name), 0); }
 
-  /// To be told by whoever computes: a degree that is met, and inverses of softmax denominators.
+  /// Record a degree that was met, and inverses of softmax denominators.
   void met(const FieldDegree& degree) const;
   void inverted(int layer, std::int64_t times) const;
   FieldCounts counts() const;
@@ -109,7 +108,7 @@ class Field {
   std::uint64_t p_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::unique_ptr<FieldFunction>, std::less<>> functions_;
-  mutable FieldCounts counts_;  // but for the applications, which the functions count
+  mutable FieldCounts counts_;  // without the applications, which the functions count
 };
 
 }  // namespace shardproof

@@ -9,10 +9,10 @@
 
 namespace shardproof {
 
-/// What the elements of a value of the field regime are (docs/field.md section 1.4).
+/// The kind of a field value's elements (docs/field.md section 1.4).
 enum class FieldSort { number, max, candidate, index, token };
 
-/// Shards of field elements: complete, or the summands of a partial sum.
+/// Shards of field elements: complete values or partial sums.
 struct FieldShards {
   ChipArrays<FieldElement> values;
   std::shared_ptr<const Field> field;

@@ -9,8 +9,8 @@
 namespace shardproof {
 namespace {
 
-/// The lowest-numbered chip with this one's coordinates along the axes in use; by the chip's number
-/// (x·Y + y)·Z + z alone, so that an error in the layouts' arithmetic is not shared.
+/// The lowest-numbered chip with this one's coordinates along the axes in use. Computed from the
+/// chip's number (x·Y + y)·Z + z alone, independently of the layouts' arithmetic.
 int first_replica(const Torus& torus, const Layout& layout, int chip) {
   const int Y = torus.size(Axis::y);
   const int Z = torus.size(Axis::z);
@@ -24,12 +24,12 @@ int first_replica(const Torus& torus, const Layout& layout, int chip) {
   return (at[0] * Y + at[1]) * Z + at[2];
 }
 
-/// NaNs and both zeros included, which == would judge otherwise.
+/// Bitwise: == would treat NaNs and signed zeros differently.
 bool same_bits(const void* a, const void* b, std::size_t bytes) {
   return std::memcmp(a, b, bytes) == 0;
 }
 
-/// "0x3f800000": an element as the comparison sees it.
+/// "0x3f800000": an element's bits.
 template <class T>
 std::string bits_of(const T& element) {
   std::array<unsigned char, sizeof(T)> bytes{};

@@ -12,17 +12,17 @@
 
 namespace shardproof {
 
-/// What a run does to its own memory and order, so that an op that works by accident fails. None of
-/// it changes a bit of a right program's results. The default is none. `verify --hazards shared`,
-/// the default, and tests run with all but `alone`, `--hazards full` with all.
+/// Hostile treatment of a run's own memory and order, so that an op that is right only by accident
+/// fails. None of it changes a bit of a correct program's results. The default is none. `verify
+/// --hazards shared`, the default there, and tests use all but `alone`, `--hazards full` all.
 struct Hazards {
-  bool fresh_nan = false;  ///< fresh buffers are full of NaN, so that a forgotten element shows
-  bool poison = false;  ///< values are full of NaN after their last use, and buffers when the last
-                        ///< reference to them goes, so that a late read shows
+  bool fresh_nan = false;  ///< fill fresh buffers with NaN, to expose elements never written
+  bool poison = false;  ///< values are filled with NaN after their last use, and buffers when the
+                        ///< last reference goes, to expose late reads
   std::optional<std::uint64_t> order;  ///< chips are visited in a random order from this seed
   bool replicas = false;               ///< chips that hold the same block are compared, bit for bit
-  /// Every chip computes by itself, on buffers of its own. Without it chips that read the very same
-  /// buffers share one result (engine/collectives/chip_groups.h).
+  /// Every chip computes by itself, on its own buffers. If false, chips that read the same buffers
+  /// share one result (engine/collectives/chip_groups.h).
   bool alone = false;
 
   static Hazards hostile(std::uint64_t seed = 1) { return {true, true, seed, true, false}; }
@@ -32,7 +32,7 @@ struct Hazards {
   Replicas placed() const { return alone ? Replicas::own : Replicas::shared; }
 };
 
-/// Sets the memory, and order and sharing of `threads`, for as long as it lives.
+/// Applies the hazards to the memory and to the order and sharing of `threads` during its lifetime.
 class HazardScope {
  public:
   HazardScope(const Hazards& hazards, Threads& threads)
@@ -53,8 +53,9 @@ class HazardScope {
 };
 
 /// Compares the chips that hold the same block by the declared layout: those that differ only in
-/// axes that it does not use. Of partial sums, values and bounds. The first difference, of the rule
-/// "hazard_replicas": it names step, both chips and the first local element that differs.
+/// axes that it does not use. For partial sums, compares values and bounds. Returns the first
+/// difference, with the rule "hazard_replicas": it names step, both chips and the first local
+/// element that differs.
 std::optional<Finding> replica_difference(const std::string& step, const Layout& declared,
                                           const Sharded& value);
 

@@ -12,11 +12,11 @@
 
 namespace shardproof {
 
-/// One V for each chip, held by reference: chips may hold the very same one, and then it exists
-/// once. To read it is free; whoever changes what a chip holds first gives that chip a V of its
-/// own, so that no other chip sees the change. Copies of a PerChip hold the same Vs.
+/// One V per chip, held by reference: chips may share one V, which then exists once. Reading is
+/// free; a non-const access first gives the chip a V of its own (copy on write), so that no other
+/// chip sees the change. Copies of a PerChip share the same Vs.
 ///
-/// To change what chips hold from several threads is safe where no two of them hold the same V.
+/// Concurrent writes for different chips are safe if no two of the chips share a V.
 template <class V>
 class PerChip {
   template <class Owner, class Value>
@@ -72,7 +72,7 @@ class PerChip {
     static const V none{};
     return held_[chip] ? *held_[chip] : none;
   }
-  /// To be changed: the chip's own, of which nothing that was made of its numbers is kept.
+  /// Non-const access: gives the chip a V of its own and drops cached norms of its numbers.
   V& operator[](std::size_t chip) {
     std::shared_ptr<V>& held = held_[chip];
     if (!held)
@@ -95,12 +95,12 @@ class PerChip {
   const V& back() const { return (*this)[size() - 1]; }
   V& back() { return (*this)[size() - 1]; }
 
-  /// What two chips have in common iff they hold the very same V, or both an empty one.
+  /// Equal for two chips iff they share one V, or both hold an empty one.
   const void* identity(std::size_t chip) const { return held_[chip].get(); }
   bool shares(std::size_t chip, std::size_t other) const {
     return identity(chip) == identity(other);
   }
-  /// From now on `chip` holds what `other` holds.
+  /// Makes `chip` share what `other` holds.
   void share(std::size_t chip, std::size_t other) { held_[chip] = held_[other]; }
   void put(std::size_t chip, std::shared_ptr<V> value) { held_[chip] = std::move(value); }
 
@@ -117,10 +117,9 @@ class PerChip {
   std::vector<std::shared_ptr<V>> held_;  // null: an empty V
 };
 
-/// One buffer per chip, row-major in the shard's local shape. A chip's op reads its own buffer, and
-/// only collectives read another chip's. Chips hold the very same buffer only where one result was
-/// made for all of them (engine/collectives/chip_groups.h), or where they were given the same
-/// block.
+/// One buffer per chip, row-major in the shard's local shape. A chip's op reads its own buffer;
+/// only collectives read another chip's. Chips share a buffer only if one result was computed for
+/// all of them (engine/collectives/chip_groups.h), or if they were given the same block.
 template <class T>
 using ChipArrays = PerChip<Buffer<T>>;
 

@@ -8,18 +8,18 @@
 
 namespace shardproof {
 
-/// How far a difference reaches over one value: where it is wrong, and by how much at most.
+/// The extent of a difference over one value: where it is wrong, and by how much at most.
 struct Reach {
-  /// Whether the chips that hold the same element hold the same bits of it.
+  /// Bitwise agreement of the chips that hold the same element.
   enum class Replicas { none, agree, differ };
 
-  int chips = 0, of_chips = 0;  ///< chips that hold a wrong element (of a partial: add to one)
-  /// Elements of the global tensor that are wrong on some chip; replicas count once. Of f32 partial
-  /// sums each partial sum counts by itself.
+  int chips = 0, of_chips = 0;  ///< chips with a wrong element (of a partial: a wrong addend)
+  /// Elements of the global tensor that are wrong on some chip; replicas count once. Among f32
+  /// partial sums each partial sum counts by itself.
   std::int64_t elements = 0, of_elements = 0;
   Replicas replicas = Replicas::none;
-  /// The element farthest from what it must be; NaN and infinity are farther than any number, and
-  /// of equals the first counts.
+  /// The element farthest from its expected value; NaN and infinity are farther than any number,
+  /// and the first of equals counts.
   std::string worst_chip;
   Shape worst_index;  ///< global
   std::string worst_expected, worst_actual;

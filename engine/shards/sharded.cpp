@@ -28,7 +28,7 @@ ChipArrays<T> blocks(const Array<T>& tensor, const Layout& layout, const Torus& 
   const Shape local = local_shape(layout, tensor.shape, torus);
   const Shape zero(local.size(), 0);
   ChipArrays<T> chips(static_cast<std::size_t>(torus.chips()));
-  std::map<Shape, std::size_t> first;  // the first chip that was given the block at this offset
+  std::map<Shape, std::size_t> first;  // first chip that was given the block at this offset
   for (int c = 0; c < torus.chips(); ++c) {
     const auto chip = static_cast<std::size_t>(c);
     const Shape offset = block_offset(layout, local, torus, c);
@@ -79,7 +79,7 @@ Shape local_or_unfit(const Layout& layout, const Shape& shape, const Torus& toru
   }
 }
 
-/// One buffer a chip; of each `count` numbers, or none where that may be.
+/// Requires one buffer per chip, each of `count` numbers, or empty if `or_none`.
 template <class T>
 void require_buffers(const Layout& layout, const Shape& shape, const Torus& torus,
                      std::string_view what, const ChipArrays<T>& chips, std::size_t count,

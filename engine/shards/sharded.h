@@ -22,36 +22,36 @@ namespace shardproof {
 
 class CompensatedSum;
 
-/// Where the exact terms of partial sums can be recomputed from: the contraction that produced
-/// them, with every chip's operand buffers as they were executed. Never the global tensors: those
-/// would heal a missing collective (docs/spec.md section 4).
+/// Recomputes the exact terms of partial sums: the contraction that produced them, with every
+/// chip's operand buffers as they were executed. Never reads global tensors: those would hide a
+/// missing collective (docs/spec.md section 4).
 class PartialSource {
  public:
   virtual ~PartialSource() = default;
-  /// Adds to `sum` the products that element `index` of `chip`'s result shard stands for.
+  /// Adds to `sum` the products that make up element `index` of `chip`'s result shard.
   virtual void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const = 0;
   virtual void add_terms(int chip, std::int64_t index, ExactSum& sum) const = 0;
 };
 
-/// The chip and local index at which a term of a partial sum was produced.
+/// The chip and local index at which a term of a partial sum was computed.
 struct Origin {
   std::int32_t chip;
   std::uint32_t index;
 };
 
-/// Shards that are summands (exact regime). An element is an f64 value, a bound on its distance
-/// from the exact sum (f32, rounded up), and the multiset of its origins; one term that arrives
-/// twice counts twice.
+/// Shards of partial sums (exact regime). An element is an f64 value, a bound on its distance from
+/// the exact sum (f32, rounded up), and the multiset of its origins: a term that arrives twice
+/// counts twice.
 struct Partial {
   ChipArrays<double> values;
-  ChipArrays<float> bounds;  ///< a chip's is empty where its values are exact
-  /// `terms` origins per element. A chip's is empty while the shard is where it was computed:
-  /// then element i of chip c has the one origin (c, i).
+  ChipArrays<float> bounds;  ///< empty for a chip whose values are exact
+  /// `terms` origins per element. Empty for a chip whose shard is where it was computed: element i
+  /// of chip c then has the one origin (c, i).
   ChipArrays<Origin> origins;
   int terms = 1;
   std::shared_ptr<const PartialSource> source;
-  /// Where the values are not made but left to the one reduction that reads them: every chip's
-  /// buffers are empty then, and chips that would share their values hold the same empty buffer.
+  /// Set if the values are left to the one reduction that reads them: every chip's buffers are then
+  /// empty, and chips that would share values share the empty buffer.
   std::shared_ptr<const Summands> unmade;
 
   double bound(int chip, std::int64_t index) const {
@@ -61,17 +61,17 @@ struct Partial {
   /// Appends the origins of one element.
   void append_origins(const Element& element, Buffer<Origin>& out) const;
 
-  /// (float)RN64 of the exact sum of the elements: by the rounding test, or for the rare undecided
-  /// sum from the origins' own terms.
+  /// (float)RN64 of the exact sum of the elements: by the rounding test, or, for the rare undecided
+  /// sum, from the terms of their origins.
   float rounded_sum(const std::vector<Element>& elements) const;
-  /// The same from the origins alone, whatever values and bounds say.
+  /// (float)RN64 of the exact sum of the elements, from their origins alone, not values and bounds.
   float sum_of_origins(const std::vector<Element>& elements) const;
 };
 
-/// A logical tensor laid out on a torus: layout, global shape, one buffer per chip. f32 or int32
-/// data is complete; Partial data is what a layout with a partialsum carries, in the f32 regime f32
-/// summands; in the field regime all but ids and positions is FieldShards, complete or summands.
-/// Whatever is done to it, data, layout and shape fit together.
+/// A logical tensor sharded over a torus: layout, global shape, one buffer per chip. f32 and int32
+/// data are complete; a layout with a partialsum has Partial data, or f32 data in the f32 regime.
+/// In the field regime all values but ids and positions are FieldShards, complete or partial. Data,
+/// layout and shape always fit together.
 class Sharded {
  public:
   using Data = std::variant<ChipArrays<float>, ChipArrays<std::int32_t>, Partial, FieldShards>;
@@ -95,24 +95,24 @@ class Sharded {
   const FieldShards& field() const { return std::get<FieldShards>(data_); }
   bool holds_integers() const { return std::holds_alternative<ChipArrays<std::int32_t>>(data_); }
   bool holds_field() const { return std::holds_alternative<FieldShards>(data_); }
-  /// int32, or what the field regime has in their place: indices and tokens.
+  /// Returns true for int32, and for indices and tokens of the field regime.
   bool stands_for_integers() const;
 
-  /// The same data, held in common, under another layout and shape of as many elements a chip.
-  /// Throws as the constructor does.
+  /// Shares the data under another layout and shape with as many elements per chip. Throws as the
+  /// constructor does.
   Sharded relabelled(Layout layout, Shape shape) const;
 
-  /// One chip's numbers, to be changed for this value and chip alone; how many there are stays. Of
-  /// a partial the values, and the bounds, none where the values are exact.
+  /// Mutable access to one chip's numbers, for this value and chip alone; the size is fixed. For a
+  /// partial sum the values, and the bounds, which are empty if the values are exact.
   std::span<float> f32_of(int chip);
   std::span<std::int32_t> i32_of(int chip);
   std::span<double> partial_values_of(int chip);
   std::span<float> partial_bounds_of(int chip);
   std::span<FieldElement> field_of(int chip);
-  /// Every chip's numbers become NaN (-1 in integers), and all chips hold one buffer of them: what
-  /// another value holds of the old ones stays.
+  /// Replaces every chip's numbers by one shared buffer of NaN (-1 in integers); other values that
+  /// share the old buffers keep them.
   void poison();
-  /// What a step knows of the value that it made, beside its elements (field regime).
+  /// Sets the degree that a step computed for its result (field regime).
   void set_field_degree(FieldDegree degree);
 
  private:
@@ -123,21 +123,21 @@ class Sharded {
   Data data_;
 };
 
-/// Whether chips that are given the same block of a tensor hold one buffer of it, or each its own.
+/// shared: chips that are given the same block of a tensor share one buffer; own: each has its own.
 enum class Replicas { shared, own };
 
-/// Makes the shards of an unsharded tensor: chip c gets, of every dim, the block its layout says.
-/// Throws Error("local_c1", ...) if a dim does not divide.
+/// Shards a global tensor: chip c gets, of every dim, the block that its layout says. Throws
+/// Error("local_c1", ...) if a dim does not divide.
 Sharded shard(const Tensor& tensor, const Layout& layout, const Torus& torus,
               Replicas replicas = Replicas::shared);
 Sharded shard(const IntTensor& tensor, const Layout& layout, const Torus& torus,
               Replicas replicas = Replicas::shared);
-/// Of numbers of the field regime.
+/// Shards a tensor of field elements.
 Sharded shard(const Array<FieldElement>& tensor, const Layout& layout, const Torus& torus,
               std::shared_ptr<const Field> field, Replicas replicas = Replicas::shared);
 
-/// The inverse: the unsharded tensor, each element from the lowest-numbered chip that holds it.
-/// The value must be complete (no partialsum).
+/// The inverse of shard: the global tensor, each element from the lowest-numbered chip that holds
+/// it. The value must be complete (no partialsum).
 Tensor assemble(const Sharded& value);
 IntTensor assemble_int(const Sharded& value);
 

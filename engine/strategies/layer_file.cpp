@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kDoc = " (docs/program.md)";
 
-/// The checks of one layer, each refusal with file and line.
+/// The checks of one layer; every Error names file and line.
 class Layer {
  public:
   Layer(const Program& program, const ModelConfig& config, const Numerics& numerics)
@@ -71,7 +71,7 @@ class Layer {
                          caches[0]->layout.to_string()));
   }
 
-  /// What comes in and goes out: its dims are what the path to other layouts is found by.
+  /// Checks the dims of inputs and outputs: paths to other layouts rely on them.
   void require_dims() const {
     const auto require = [&](const ValueDecl& result) {
       try {
@@ -120,7 +120,7 @@ class Layer {
   }
 
  private:
-  /// Whether a layer of the model has a value of this name.
+  /// Returns true if a layer of the model has a value of this name.
   bool has(const Role& m) const {
     if (m.kind == Role::Kind::weight) return has_weight(config_, m.name, numerics_.weights);
     const ValueRow* const row = value_row(m);
@@ -132,7 +132,7 @@ class Layer {
     return row->kind == ValueKind::constant || (row->per_layer && row->in_model(config_));
   }
 
-  /// Whether a layer gets it, weights aside.
+  /// Returns true if the value is an input of a layer; weights are not considered.
   static bool is_layer_input(const Role& m) {
     const ValueRow* const row = value_row(m);
     const bool made =
@@ -141,7 +141,7 @@ class Layer {
            (m.kind == Role::Kind::previous) == row->cache;
   }
 
-  /// The weights a layer may ask for.
+  /// The weights that a layer may take.
   std::vector<std::string> weights() const {
     std::vector<std::string> all;
     for (const WeightRow& row : all_weights())

@@ -15,9 +15,9 @@ namespace shardproof {
 /// 1 MiB); and what parse_program throws, with file and line.
 Program load_layer(const std::string& path);
 
-/// Throws, with file and line, unless the program is a layer of this model: Error "layer_c1" (its
-/// inputs: one `in` and one of each `previous` cache, complete and before the first step, positions
-/// as BL, weights that the model has, ones, and nothing else), "layer_c2" (its outputs: `out`,
+/// Throws Error, with file and line, unless the program is a layer of this model: "layer_c1"
+/// (inputs: one `in` and one of each `previous` cache, complete and before the first step;
+/// positions as BL; weights that the model has; ones; nothing else), "layer_c2" (outputs: `out`,
 /// `k_cache` and `v_cache`, complete, each once), "layer_c3" (the two caches are supplied in one
 /// layout), "layer_c4" (store lines, if and only if act=bf16; scales with weights=int8), "layer_c5"
 /// (the role of a step is a value that a layer of this model does not have), "program_c5" (an input

@@ -28,7 +28,7 @@ std::int64_t below(std::int64_t value, std::int64_t divisor) {
   return std::max(value / divisor * divisor, divisor);
 }
 
-/// The multiple of `divisor` nearest to `value`, of two the smaller.
+/// The multiple of `divisor` nearest to `value`; of two equally near the smaller.
 std::int64_t nearest_multiple(std::int64_t value, std::int64_t divisor) {
   const std::int64_t least = below(value, divisor);
   return value - least > least + divisor - value ? least + divisor : least;
@@ -43,7 +43,7 @@ std::int64_t nearest_divisor(std::int64_t K, std::int64_t H) {
   return best;
 }
 
-/// What a dim must be divisible by, for all phases, and the axes that say so.
+/// The divisor that all phases need of a dim, and the axes that it comes from.
 struct Need {
   char dim;
   std::int64_t value;
@@ -91,7 +91,7 @@ std::int64_t unit_of(char dim, const std::vector<Need>& needs) {
   return unit;
 }
 
-/// The smallest multiple of `unit` that the model's rotation can have as Q: rotary·Q is even.
+/// The smallest multiple of `unit` that the model's rotation allows as Q: rotary·Q is even.
 std::int64_t unit_of_channels(const ModelConfig& config, std::int64_t unit) {
   if (!rotates(config)) return unit;
   for (std::int64_t n = 1; n < config.Q; ++n) {
@@ -101,20 +101,20 @@ std::int64_t unit_of_channels(const ModelConfig& config, std::int64_t unit) {
   return config.Q * unit;
 }
 
-/// The model with every dim at a legal value: the nearest, or the next below where the nearest
-/// makes it too large. Empty where neither is a model.
+/// The model with every dim at a legal value: the nearest, or the next below if the nearest makes
+/// it too large. Returns nullopt if neither is a valid model.
 std::optional<ModelConfig> legal_model(const ModelConfig& config, const ModelConfig& placed,
                                        const std::vector<Need>& needs) {
   for (const auto& choose : {nearest_multiple, below}) {
     const auto legal = [&](char dim, std::int64_t value) {
       const std::int64_t unit = unit_of(dim, needs);
-      // What is padded is mended by other padding.
+      // A padded dim is corrected by other padding.
       if ((dim == 'H' && placed.H != config.H) || (dim == 'V' && placed.V != config.V))
         return value;
       return value % unit == 0 ? value : choose(value, unit);
     };
     const std::int64_t H = legal('H', config.H);
-    const bool multihead = config.K == config.H && config.K > 1;  // and stays so
+    const bool multihead = config.K == config.H && config.K > 1;  // and must stay multihead
     const std::int64_t K = multihead ? H : nearest_divisor(config.K, H);
     ModelConfig next =
         with_dims(config, legal('E', config.E), legal('F', config.F), H, K, legal('V', config.V));
@@ -130,8 +130,8 @@ std::optional<ModelConfig> legal_model(const ModelConfig& config, const ModelCon
   return std::nullopt;
 }
 
-/// " --pad-heads 24 --pad-vocab 264": the least padding that divides the dims that are not divided;
-/// heads come in whole groups.
+/// " --pad-heads 24 --pad-vocab 264": the least padding that makes the undivided dims divide; heads
+/// are padded in whole groups.
 std::string least_padding(const ModelConfig& config, const std::vector<Need>& needs) {
   const auto broken = [&](char dim) {
     return std::any_of(needs.begin(), needs.end(),
@@ -155,8 +155,8 @@ std::int64_t smallest(char dim, const Strategy& strategy, const Torus& torus) {
   return unit;
 }
 
-/// "my.layouts line 3: ", the line of a user's table that shards a dim so, or the table's own where
-/// it is the rules that shard it; "" of a strategy that ships.
+/// "my.layouts line 3: ": the line of a user's table that shards the dim over these axes, or the
+/// table's own line if the rules do; "" for a shipped strategy.
 std::string where(const std::vector<Strategy>& phases, char dim, const Axes& axes) {
   for (const Strategy& phase : phases) {
     if (phase.program() != nullptr || phase.ships()) continue;
@@ -197,7 +197,7 @@ Strategy::Strategy(LayoutTable table)
 Strategy::Strategy(Program layer) : program_(std::make_shared<const Program>(std::move(layer))) {}
 
 bool Strategy::operator==(const Strategy& other) const {
-  // Two files of programs are two, whatever they hold.
+  // Two program files differ, whatever they hold.
   if (program_ != nullptr || other.program_ != nullptr) return program_ == other.program_;
   return *table_ == *other.table_;
 }
@@ -215,7 +215,7 @@ const std::vector<Strategy>& all_strategies() {
 std::vector<Strategy> load_strategies(const std::string& path) {
   std::vector<Strategy> strategies;
   for (LayoutTable& table : load_layouts(path)) {
-    std::string shipped;  // of this name, or for short
+    std::string shipped;  // shipped strategy of this name or short name
     try {
       shipped = Strategy::parse(table.name).to_string();
     } catch (const Error&) {
@@ -274,7 +274,7 @@ std::vector<ShardedDim> sharded_dims(const Strategy& strategy) {
       see(step.layout.dims());
       see(step.sharded);
     }
-  return largest(dims);  // without K and N
+  return largest(dims);  // K and N are left out
 }
 
 std::string product_name(const Axes& axes) {
@@ -298,7 +298,7 @@ void require_decodes(const Strategy& strategy) {
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
                      std::int64_t chunk, const SharedPrefix& prefix) {
   const std::int64_t unit = smallest_length(strategy, torus);
-  // The longest pass there can be: over the prefixes, or over the prompt behind them.
+  // The longest possible pass: over the prefixes, or over the prompt after them.
   const std::int64_t longest = std::max(prefix.length, prompt - prefix.length);
   const bool whole = chunk >= longest;
   const bool of_prefix = prefix.length % unit != 0, of_prompt = prompt % unit != 0;
@@ -331,7 +331,7 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
                    const Torus& torus, std::int64_t batch, const ModelConfig* padded) {
   const ModelConfig& placed = padded == nullptr ? config : *padded;
   std::vector<std::string> broken;  // "E=96, F=384 divisible by XYZ=5"
-  std::string at;                   // of the first
+  std::string at;                   // where the first of them is given
   bool model = false, rows = false;
   const std::vector<Need> all = needs(phases, placed, torus, batch);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -339,7 +339,7 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
     if (!need.broken()) continue;
     (need.dim == 'B' ? rows : model) = true;
     if (at.empty()) at = where(phases, need.dim, need.axes);
-    // One phrase for each divisor, where it is met first.
+    // One phrase per divisor, at its first need.
     const auto same = [&](const Need& other) { return other.broken() && other.axes == need.axes; };
     if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
     std::vector<std::string> dims;
@@ -365,7 +365,7 @@ void require_legal(const std::vector<Strategy>& phases, const ModelConfig& confi
   const std::string pads = least_padding(config, all);
   if (model) {
     const auto next = legal_model(config, placed, all);
-    if (next && print_model(*next) == print_model(config))  // it is the padding that is wrong
+    if (next && print_model(*next) == print_model(config))  // only the padding is wrong
       legal = "the nearest legal:" + pads;
     else
       legal = next ? "the nearest legal: --model " + print_model(*next)

@@ -15,8 +15,8 @@
 
 namespace shardproof {
 
-/// How one phase is partitioned: a named table of layouts, e.g. `ws2d:batch`, or a layer program
-/// that a user wrote out.
+/// How one phase is partitioned: by a named table of layouts, e.g. `ws2d:batch`, or by a layer
+/// program that a user wrote.
 class Strategy {
  public:
   Strategy();  ///< ws2d:heads
@@ -29,26 +29,26 @@ class Strategy {
 
   /// The layer program, or null where there is a table.
   const Program* program() const { return program_.get(); }
-  /// To be asked only where there is no program.
+  /// Requires that there is no program.
   const LayoutTable& table() const { return *table_; }
   /// The table's name, or the program's file.
   const std::string& to_string() const {
     return program_ != nullptr ? program_->source.file : table_->name;
   }
-  /// Whether it is one of all_strategies(), not a user's.
+  /// Returns true if the strategy is one of all_strategies(), not a user's.
   bool ships() const { return program_ == nullptr && table_->source.file.empty(); }
   bool operator==(const Strategy& other) const;
 
  private:
-  std::shared_ptr<const LayoutTable> table_;  // one of the two
+  std::shared_ptr<const LayoutTable> table_;  // exactly one of table_ and program_ is set
   std::shared_ptr<const Program> program_;
 };
 
 /// Every strategy that ships (engine/strategies/strategies.layouts), in the order of the paper.
 const std::vector<Strategy>& all_strategies();
 
-/// Those of a file of tables. Throws what load_layouts throws, and Error("layouts_c2", ...) where a
-/// table has the name of one that ships.
+/// Reads the strategies of a file of tables. Throws what load_layouts throws, and
+/// Error("layouts_c2", ...) if a table has the name of a shipped one.
 std::vector<Strategy> load_strategies(const std::string& path);
 
 /// A dim that a strategy shards over the chips along `axes`, which must divide it.
@@ -56,25 +56,25 @@ struct ShardedDim {
   char dim;   ///< B is the batch, L the positions of a pass
   Axes axes;  ///< in x, y, z order
 };
-/// Every dim that must divide, in the order E F H Q V B L: what the table's layouts (or those of
-/// the layer program's values) say of them, and of E and V the table `V_zyE_x` and the logits
-/// `BV_zyx`. Of several of one dim the largest. K and N are none: they are sharded over as many of
-/// their axes as divide them.
+/// Every dim that must divide, in the order E F H Q V B L: as the table's layouts (or those of the
+/// layer program's values) shard them; E and V also as the table `V_zyE_x` and the logits `BV_zyx`
+/// do. If a dim is sharded in several ways, the largest. K and N are left out: they are sharded
+/// over as many of their axes as divide them.
 std::vector<ShardedDim> sharded_dims(const Strategy& strategy);
-/// "XYZ" of xyz: the product of the sizes, as messages write it.
+/// "XYZ" for xyz: the product of the sizes, as messages print it.
 std::string product_name(const Axes& axes);
 
-/// The smallest batch that the strategy can shard, and the smallest number of positions.
+/// The smallest batch, and the smallest number of positions, that the strategy can shard.
 std::int64_t smallest_batch(const Strategy& strategy, const Torus& torus);
 std::int64_t smallest_length(const Strategy& strategy, const Torus& torus);
-/// Whether it can decode: a decode step has one position, which cannot be sharded.
+/// Returns true if the strategy can decode: the one position of a decode step is not shardable.
 bool decodes(const Strategy& strategy);
 
-/// Throws Error("strategy_c3", ...) if dims are not divisible as the strategies of the phases need,
-/// layer programs apart, whose types say it: all of them at once, with the nearest legal model (and
-/// batch), and the least padding of H and V that divides; Error("strategy_c4", ...) if the batch
-/// alone is too small. `placed` is the model with its dims as chips hold them, null where they are
-/// the model's own.
+/// Throws Error("strategy_c3", ...) if dims do not divide as the strategies of the phases need: all
+/// of them at once, with the nearest legal model (and batch), and the least padding of H and V that
+/// divides. Throws Error("strategy_c4", ...) if only the batch is too small. Layer programs are
+/// skipped: their types check this. `placed` is the model with its dims as chips hold them; null if
+/// they are the model's own.
 void require_legal(const std::vector<Strategy>& phases, const ModelConfig& config,
                    const Torus& torus, std::int64_t batch, const ModelConfig* placed = nullptr);
 void require_legal(const Strategy& strategy, const ModelConfig& config, const Torus& torus,
@@ -82,8 +82,8 @@ void require_legal(const Strategy& strategy, const ModelConfig& config, const To
 
 /// Throws Error("strategy_c2", ...) unless the strategy can decode, naming some that can.
 void require_decodes(const Strategy& strategy);
-/// Throws Error("strategy_c5", ...) unless its blocks of L divide every pass over the prompt: with
-/// prefixes those over them, and those over what comes behind them.
+/// Throws Error("strategy_c5", ...) unless the strategy's blocks of L divide every pass over the
+/// prompt; with prefixes, the passes over them and those over what follows them.
 void require_lengths(const Strategy& strategy, const Torus& torus, std::int64_t prompt,
                      std::int64_t chunk, const SharedPrefix& prefix = {});
 

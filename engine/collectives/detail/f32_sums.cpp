@@ -49,7 +49,7 @@ struct PartRun {
   std::int64_t end = 0;  ///< the first element of another part
 };
 
-/// Of the chunk that a reduce_scatter leaves on a chip: halves of the scattered dim.
+/// In the chunk that a reduce_scatter leaves on a chip, the halves are those of the scattered dim.
 PartRun scattered_part(const Shape& local, std::size_t dim, std::int64_t element) {
   std::int64_t stride = 1;
   for (std::size_t d = dim + 1; d < local.size(); ++d) stride *= local[d];
@@ -60,7 +60,7 @@ PartRun scattered_part(const Shape& local, std::size_t dim, std::int64_t element
   return {ChunkPart::second_half, begin + row};
 }
 
-/// Of a chunk of an all_reduce, whose shards keep their size: halves of its elements.
+/// In a chunk of an all_reduce, whose shards keep their size, the halves are those of its elements.
 PartRun shard_part(std::int64_t chunk, std::int64_t count, std::int64_t K, std::int64_t element) {
   const std::int64_t begin = chunk_begin(chunk, count, K);
   const std::int64_t end = chunk_begin(chunk + 1, count, K);
@@ -71,9 +71,9 @@ PartRun shard_part(std::int64_t chunk, std::int64_t count, std::int64_t K, std::
 
 }  // namespace
 
-// In an all_reduce, whose shards keep their size, the ring's chunks are the shard's own elements in
-// K runs, their halves those of the runs; in a reduce_scatter a chip receives the chunk that is its
-// block, and the halves are those of the scattered dim.
+// In an all_reduce, whose shards keep their size, the ring's chunks are K runs of the shard's
+// elements, and their halves those of the runs. In a reduce_scatter a chip receives the chunk that
+// is its block, and the halves are those of the scattered dim.
 ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const Summation& how,
                            ChipGroups groups, Threads& threads) {
   const bool whole = moves.from_local == moves.to_local;
@@ -82,7 +82,7 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
   const bool halves = how.ring() == Loop::both_half;
   const std::int64_t count = element_count(moves.to_local);
   const Runs runs(moves);
-  // Which of its pieces is the chip's own: of a reduce_scatter the place of its chunk in the ring.
+  // The index of the chip's own piece: in a reduce_scatter, the index of its chunk in the ring.
   const auto own_place = [&](std::int64_t chip) {
     const std::vector<Piece>& pieces = moves.pieces[static_cast<std::size_t>(chip)];
     std::int64_t place = 0;
@@ -90,7 +90,7 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
       if (pieces[j].from_chip == chip) place = static_cast<std::int64_t>(j);
     return place;
   };
-  // One order for all of them: what chips sum together they do not sum each by itself.
+  // All chips add in one order: sums shared by several chips are computed once.
   if (group && !how.rounds() && threads.shares() && sums_are_joint(moves, groups))
     return joint_f32_sums(from, moves, groups, threads);
   if (!whole) groups.split(own_place);
@@ -99,7 +99,7 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
     const auto K = static_cast<std::int64_t>(pieces.size());
     const std::int64_t mine = own_place(chip);
     if (!how.rounds() && (group || (one_way && !whole))) {
-      // One order for the whole shard: term after term is added to all of it.
+      // One order for the whole shard: each term is added to all of it.
       const std::int64_t first = one_way ? (mine + 1) % K : 0;
       for (std::int64_t j = 0; j < K; ++j) {
         const Piece& piece = pieces[static_cast<std::size_t>((first + j) % K)];
@@ -125,7 +125,7 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
         scheduled_sum(how, terms, chunk, part.part, length, to + at);
         done += length;
       }
-    // In an all_reduce the finished chunks travel, too.
+    // In an all_reduce the finished chunks travel as well.
     if (whole && K > 1 && how.wire == FloatType::bf16)
       std::transform(to, to + count, to, round_to_bf16);
   };

@@ -8,7 +8,7 @@
 
 namespace shardproof {
 
-/// Every chip's f32 sums of the pieces it receives: partials of the f32 regime. `groups`: of chips
+/// Every chip's f32 sums of the pieces it receives: partial sums of the f32 regime. `groups`: chips
 /// that receive the same pieces.
 ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, const Summation& how,
                            ChipGroups groups, Threads& threads);

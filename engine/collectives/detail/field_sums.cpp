@@ -32,7 +32,7 @@ FieldShards as_numbers(const FieldShards& from, Threads& threads) {
   if (from.sort == FieldSort::number) return from;
   const FieldFunction& f = from.field->function(function_of(from.sort));
   FieldShards to{ChipArrays<FieldElement>(from.values.size()), from.field, FieldSort::number, {}};
-  // Of buffers, which chips may hold in common, each once.
+  // Converts each buffer once, since chips may share buffers.
   std::map<const void*, std::size_t> first;
   std::vector<std::size_t> firsts;
   for (std::size_t chip = 0; chip < from.values.size(); ++chip)

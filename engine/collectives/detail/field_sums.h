@@ -7,14 +7,13 @@
 
 namespace shardproof {
 
-/// Every chip's sums of the pieces it receives, of numbers of the field regime; sums of another
-/// sort are sums of numbers made of them first (docs/field.md section 1.4). `groups`: of chips that
-/// receive the same pieces.
+/// Every chip's sums of the field elements it receives; elements of another sort are converted by
+/// as_numbers first (docs/field.md section 1.4). `groups`: chips that receive the same pieces.
 FieldShards field_sums(const FieldShards& from, const Moves& moves, const ChipGroups& groups,
                        Threads& threads);
 
-/// The same elements as numbers: of another sort than numbers by its function (docs/field.md
-/// section 1.4).
+/// Converts elements to the sort `number`: elements of another sort by that sort's function
+/// (docs/field.md section 1.4).
 FieldShards as_numbers(const FieldShards& from, Threads& threads);
 
 }  // namespace shardproof

@@ -22,7 +22,7 @@ std::int64_t first_of(const Moves& moves, int chip) {
   return moves.pieces[static_cast<std::size_t>(chip)].front().from;
 }
 
-/// Empty where a chip has no pieces, or pieces from different places of their shards.
+/// Returns an empty list if a chip has no pieces, or pieces at different offsets of their shards.
 std::vector<Joint> joints(const Moves& moves, const ChipGroups& groups) {
   std::vector<Joint> all;
   std::map<std::vector<int>, std::size_t> of_sources;
@@ -41,8 +41,8 @@ std::vector<Joint> joints(const Moves& moves, const ChipGroups& groups) {
   return all;
 }
 
-/// Of a tile [begin, begin + n) of the senders' shards what lies in the block that begins at
-/// `block`.
+/// Copies the elements of a tile [begin, begin + n) of the senders' shards that are in the block
+/// beginning at `block`.
 void put(const Runs& runs, std::int64_t block, std::int64_t begin, std::int64_t n,
          const float* sums, float* to) {
   const auto after =
@@ -56,7 +56,7 @@ void put(const Runs& runs, std::int64_t block, std::int64_t begin, std::int64_t 
   }
 }
 
-/// Elements of a tile, as many as stay in a core's caches.
+/// Elements of a tile: few enough to stay in a core's caches.
 constexpr std::int64_t kTile = 4096;
 
 }  // namespace
@@ -100,7 +100,7 @@ ChipArrays<float> joint_tiles(const Moves& moves, const ChipGroups& groups, std:
 
 ChipArrays<float> joint_sums(const Summands& from, const Moves& moves, const ChipGroups& groups,
                              Threads& threads) {
-  constexpr std::int64_t kRows = 32;  // enough for a product
+  constexpr std::int64_t kRows = 32;  // enough rows for an efficient product
   const std::int64_t tile = from.row() * std::max(kRows, kTile / from.row());
   const auto make = [&](const std::vector<int>& sources, std::int64_t begin, std::int64_t n,
                         float* sums) {

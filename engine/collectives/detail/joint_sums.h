@@ -11,27 +11,27 @@
 
 namespace shardproof {
 
-// Sums of the pieces that chips receive, made together for all chips that receive from the same
-// chips in the same order: in a reduce_scatter each of them takes its block of the one sum of their
-// whole shards, which is made tile by tile, side by side in memory.
+// Joint sums: chips that receive from the same chips in the same order share one computation. In a
+// reduce_scatter each of them takes its block of the one sum of the senders' whole shards, which is
+// computed tile by tile, contiguous in memory.
 
-/// Whether every chip's pieces lie at one place of their shards, so that sums can be made together,
-/// and the chips that share a sum take no less of it than it holds, so that nothing is summed in
-/// vain.
+/// Returns true if every chip's pieces are at one offset of their shards, so that sums can be
+/// computed jointly, and the chips that share a sum take at least as many elements as it has, so
+/// that no work is wasted.
 bool sums_are_joint(const Moves& moves, const ChipGroups& groups);
 
-/// Makes sums[0..n) of the elements [begin, begin + n) of these chips' shards.
+/// Computes sums[0..n) of the elements [begin, begin + n) of the sources' shards.
 using MakeTile = std::function<void(const std::vector<int>& sources, std::int64_t begin,
                                     std::int64_t n, float* sums)>;
-/// Every chip's sums, made in tiles of `tile` elements. Throws std::logic_error where some chip's
-/// pieces lie at different places of their shards.
+/// Every chip's sums, in tiles of `tile` elements. Throws std::logic_error if some chip's pieces
+/// are at different offsets of their shards.
 ChipArrays<float> joint_tiles(const Moves& moves, const ChipGroups& groups, std::int64_t tile,
                               Threads& threads, const MakeTile& make);
 
-/// The exact sums, each rounded once.
+/// Exact sums, each rounded once.
 ChipArrays<float> joint_sums(const Summands& from, const Moves& moves, const ChipGroups& groups,
                              Threads& threads);
-/// The f32 sums in the order of the group, from the first summand.
+/// f32 sums in group order, starting from the first partial sum.
 ChipArrays<float> joint_f32_sums(const ChipArrays<float>& from, const Moves& moves,
                                  const ChipGroups& groups, Threads& threads);
 

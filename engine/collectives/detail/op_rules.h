@@ -25,7 +25,7 @@ struct fmt::formatter<shardproof::Axes> : fmt::formatter<std::string_view> {
 
 namespace shardproof::typing {
 
-/// A dim as a rule names it: "H_zyx", or "H" where there are no axes.
+/// A dim as printed in messages: "H_zyx", or "H" without axes.
 struct Named {
   char letter;
   Axes axes;
@@ -44,20 +44,20 @@ struct fmt::formatter<shardproof::typing::Named> : fmt::formatter<std::string_vi
 
 namespace shardproof::typing {
 
-/// The typing rules of one op (docs/typing.md), as they are reported.
+/// Reports violations of the typing rules of one op (docs/typing.md).
 class OpRules {
  public:
   explicit OpRules(std::string_view op) : op_(op) {}
 
-  /// Constraint number `n` of this op; `why` is built only if it is broken. Layouts, axes and dims
-  /// are given as they are: every step of every run asks these rules, and hardly one is broken.
+  /// Throws constraint number `n` of this op unless `holds`. Layouts, axes and dims are passed
+  /// unformatted: every step of every run checks these rules, and they rarely fail.
   template <class... T>
   void require(bool holds, int n, fmt::format_string<T...> why, T&&... values) const {
     if (!holds)
       throw Error(fmt::format("{}_c{}", op_, n), fmt::format(why, std::forward<T>(values)...));
   }
 
-  /// The place of a dim that the operand must have.
+  /// Returns the index of a dim; throws constraint `n` if the operand does not have it.
   std::size_t dim(int n, const Layout& layout, char letter) const {
     const auto at = layout.find(letter);
     require(at.has_value(), n, "{} has no dim {}", layout, letter);
@@ -68,7 +68,7 @@ class OpRules {
     require(!axes.empty(), n, "no axes are given for {}", layout);
   }
 
-  /// Of the dims `which`, those that the operand has are not sharded.
+  /// Requires that the operand's dims among `which` are not sharded.
   void unsharded(int n, const Layout& layout, std::string_view which) const {
     for (const Layout::Dim& dim : layout.dims())
       require(dim.axes.empty() || which.find(dim.letter) == std::string_view::npos, n,

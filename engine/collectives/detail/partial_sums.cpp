@@ -27,7 +27,7 @@ void for_each_sum(const Moves& moves, const Runs& runs, std::int64_t chip, Visit
     }
 }
 
-/// The shards of partial sums that lie in memory.
+/// Shards of partial sums that are in memory.
 class HeldSummands : public Summands {
  public:
   explicit HeldSummands(const Partial& partial) : partial_(partial) {}
@@ -51,14 +51,14 @@ constexpr std::int64_t kBlock = 128;
 /// Up to kBlock elements of a block: a part of one run, or several short runs.
 struct RunBlock {
   const Run* first;
-  std::int64_t runs, length;  ///< how many, and the elements of each
-  std::int64_t skipped;       ///< elements of the run before these
+  std::int64_t runs, length;  ///< number of runs, and elements in each
+  std::int64_t skipped;       ///< elements of the run that precede these
 
   std::int64_t elements() const { return runs * length; }
-  /// The place of element i from the block's first element, there.
+  /// The offset of element i from the block's first element in the source shard.
   std::int64_t from(std::int64_t i) const { return first[i / length].from + skipped + i % length; }
 
-  /// The elements side by side, copied only if they lie otherwise.
+  /// The elements, contiguous; copied only if they are not.
   template <class T>
   const T* beside(const T* data, T* copy) const {
     if (runs == 1) return data + first->from + skipped;
@@ -118,7 +118,7 @@ void for_each_block(const Runs& runs, Visit&& visit) {
 ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
                                Threads& threads) {
   if (from.unmade != nullptr) return joint_sums(*from.unmade, moves, groups, threads);
-  // What chips sum together they do not sum each by itself.
+  // Sums shared by several chips are computed once.
   if (threads.shares() && sums_are_joint(moves, groups))
     return joint_sums(HeldSummands(from), moves, groups, threads);
   const Runs runs(moves);

@@ -7,12 +7,12 @@
 
 namespace shardproof {
 
-/// Every chip's exact sums of the pieces it receives, each rounded once. `groups`: of chips that
+/// Every chip's exact sums of the pieces it receives, each rounded once. `groups`: chips that
 /// receive the same pieces.
 ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
                                Threads& threads);
 
-/// The same sums, still partial: values and bounds added, origins concatenated.
+/// Every chip's sums of its pieces, still partial: values and bounds added, origins concatenated.
 Partial partial_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
                      Threads& threads);
 

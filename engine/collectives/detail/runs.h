@@ -8,12 +8,13 @@
 
 namespace shardproof {
 
-/// A contiguous run of a block's elements, from the block's first element there and here.
+/// A contiguous run of a block's elements: its offsets from the block's first element in the source
+/// and target shards.
 struct Run {
   std::int64_t from, to;
 };
 
-/// The runs that every piece of the moves has; all of one length.
+/// The runs common to all pieces of the moves; all of one length.
 struct Runs {
   std::vector<Run> all;
   std::int64_t length = 0;
@@ -28,8 +29,7 @@ struct Runs {
   }
 };
 
-/// Asks the caches for a run a few runs before its turn: runs lie apart, which no hardware
-/// foresees.
+/// Prefetches a run several runs ahead: runs are not contiguous, so no hardware foresees them.
 template <class T>
 void prefetch_ahead(const Runs& runs, std::size_t now, const T* from) {
   constexpr std::size_t kAhead = 4;

@@ -7,9 +7,9 @@
 
 namespace shardproof {
 
-/// Calls run(from_index, to_index, length) for each contiguous run of elements of the box of
-/// `extent` that lies at `from_offset` in a row-major array of `from_shape` and at `to_offset` in
-/// one of `to_shape`.
+/// Calls run(from_index, to_index, length) for each contiguous run of elements of a box of extents
+/// `extent` at `from_offset` in a row-major array of `from_shape` and at `to_offset` in one of
+/// `to_shape`.
 template <class Run>
 void for_each_run(const Shape& extent, const Shape& from_shape, const Shape& from_offset,
                   const Shape& to_shape, const Shape& to_offset, Run&& run) {

@@ -10,7 +10,7 @@ TableRules::TableRules(const LayoutTable& table, const Extents& extents, const T
     : table_(table), extents_(extents), torus_(torus), broken_(broken) {
   residual = required("in").steps[0].layout;
   queries = required("attend").steps[0].layout;
-  // Where keys and values are appended: as the queries, K as H, every position on its chip.
+  // Keys and values are appended, unless given otherwise, in the queries' layout with K as H.
   const LayoutLine* own = table.find("attend", "k");
   const LayoutLine* of_v = table.find("attend", "v");
   keys =
@@ -36,8 +36,8 @@ TableRules::TableRules(const LayoutTable& table, const Extents& extents, const T
   prefix = shortened(Layout({{'N', written}, {'T', {}}, keys.dims()[2], keys.dims()[3]}, {}), 'N');
 }
 
-/// A chip has the prefixes of its rows where N is cut as B is, if not as often; and the heads that
-/// it has of its rows' own keys.
+/// A chip holds the prefixes that its rows continue iff N's axes are a prefix of B's, and heads
+/// matching its rows' own keys iff K's axes are none or those of the keys.
 void TableRules::require_prefixes(const LayoutLine& line) const {
   const Layout& written = line.steps[0].layout;
   const Axes heads = written.axes('K');
@@ -61,8 +61,8 @@ const LayoutLine& TableRules::required(std::string_view value) const {
                 fmt::format("{} has no line '{} : LAYOUT'", table_.name, value));
 }
 
-/// K is sharded as it (or H) is written, by the longest prefix that gives more than one block; and
-/// so is N.
+/// Shortens the axes of K (whose table entry may be H's), or of N, to the longest prefix that
+/// divides the extent.
 Layout TableRules::shortened(const Layout& layout, char letter) const {
   const auto at = layout.find(letter);
   if (!at) return layout;
@@ -134,8 +134,8 @@ Line TableRules::line_of(const std::string& value) const {
   return table_.line;
 }
 
-/// As its use says, else with the weight's subscripts on the letters they share and the stream's on
-/// the rows.
+/// The layout from the line for this use; otherwise the stream's axes on its rows and the weight's
+/// on the shared letters.
 Layout TableRules::operand(const LogicalOp& op, std::size_t term, const Layout& rows,
                            const Layout& weight, const Line& line) const {
   const std::string& value = op.operands[2 * term];
@@ -183,10 +183,10 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
   return Layout(dims, partial);
 }
 
-/// Where a product is wanted.
+/// The destination of a product.
 LayoutStep TableRules::destination(const std::string& result, const ContractionLayouts& made,
                                    const Layout* gate) const {
-  // Notes of the arrow to a layout are on its line.
+  // Notes on the arrow to a layout are on that layout's line.
   const auto noted = [](const Layout& layout, const LayoutStep& step) {
     return LayoutStep{layout, step.strict, step.loop};
   };
@@ -231,7 +231,7 @@ ContractionLayouts TableRules::contraction(const LogicalOp& op, const Layout& ro
   const bool wide = op.result == "gate" || op.result == "up";
   made.use = projected ? "attend" : wide ? "hidden" : "in";
   if (made.product == made.steps[0].layout) return made;
-  // A path that begins with a slice of rows takes it of the operands: less work, the same values.
+  // If the path begins with a slice of rows, slice the operands instead: less work, same values.
   made.first = path(op.result, made.product, made.steps[0], line_of(op.result));
   std::vector<Move>& moves = made.first.moves;
   while (!moves.empty() && moves[0].op.kind == OpKind::slice &&

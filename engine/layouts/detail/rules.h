@@ -10,36 +10,36 @@
 
 namespace shardproof {
 
-/// The layouts of a contraction: of the operands and weights of each term, of the product, and
-/// those that the product passes through until it is where it is wanted.
+/// The layouts of a contraction: of each term's operand, of the product, and of the steps that the
+/// product passes through up to its destination.
 struct ContractionLayouts {
   std::vector<Layout> operands;
   Layout product;
   std::vector<LayoutStep> steps;
-  std::string use;  ///< what the last of the steps is for: "attend"
-  Path first;       ///< to the first of them
+  std::string use;  ///< the use that the last step is for: "attend"
+  Path first;       ///< path from the product to the first step
 };
 
-/// What a table says of a layer's values, by the rules of docs/layouts.md. Throws what partition()
-/// throws.
+/// The layouts of a layer's values, from a table and the rules of docs/layouts.md. Throws what
+/// partition() throws.
 class TableRules {
  public:
   TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus,
              BrokenRule broken);
 
   Layout residual, queries, keys, cache;
-  std::optional<Layout> prefix;  ///< of the prefixes' caches, where the extents have prefixes
+  std::optional<Layout> prefix;  ///< of the prefixes' caches, if the extents have prefixes
 
   const LayoutLine& required(std::string_view value) const;
-  /// The layouts of a weight: its resident layout, ..., that of its use.
+  /// The layouts of a weight, from its resident layout to the layout it is used in.
   LayoutLine weight(const std::string& name) const;
-  /// Those of a contraction where the stream's rows are `rows` (its B and L) and, of `up`, where
-  /// the gate has gone to `gate`.
+  /// The layouts of a contraction. `rows` holds the axes of B and L of the stream; for `up`, `gate`
+  /// is the layout of the gate's result.
   ContractionLayouts contraction(const LogicalOp& op, const Layout& rows, const Layout* gate) const;
-  /// The cheapest path, or a refusal that blames the line.
+  /// The cheapest path. Throws an Error that names `line` if there is none.
   Path path(const std::string& value, const Layout& from, const LayoutStep& to,
             const Line& line) const;
-  /// The line to blame where a value cannot go where it is wanted.
+  /// The line that an Error names if a value cannot reach its destination.
   Line line_of(const std::string& value) const;
 
  private:

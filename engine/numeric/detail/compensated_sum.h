@@ -11,9 +11,9 @@
 namespace shardproof {
 
 /// A sum of products of f32 pairs in about twice the precision of f64 (Sum2 of Ogita, Rump and
-/// Oishi, 2005): what the additions lose is summed, too, and what that sum may lose is bounded. It
-/// decides nearly every sum that the bound of plain f64 sums leaves undecided, at a fraction of an
-/// ExactSum's price (docs/numerics.md section 5).
+/// Oishi, 2005): the rounding errors of the additions are summed as well, and the error of that sum
+/// is bounded. It decides nearly every sum that the bound of plain f64 sums leaves undecided, at a
+/// fraction of an ExactSum's cost (docs/numerics.md section 5).
 class CompensatedSum {
  public:
   /// Adds a·b. Both must be finite.
@@ -36,7 +36,7 @@ class CompensatedSum {
     const double high = sum_ + lost_;
     const double virtual_lost = high - sum_;
     const double low = (sum_ - (high - virtual_lost)) + (lost_ - virtual_lost);
-    // Widened by what low ± bound may round by.
+    // Widened by the rounding error of low ± bound.
     const double bound = (sum_bound(static_cast<double>(count_), magnitude_) +
                           2.0 * kUnitRoundoff64 * std::abs(low)) *
                          (1.0 + 0x1p-50);
@@ -51,13 +51,13 @@ class CompensatedSum {
   static constexpr std::int64_t kProvable = std::int64_t{1} << 30;
 
   double sum_ = 0.0;
-  double lost_ = 0.0;       // Σ of what the additions to sum_ lost
-  double magnitude_ = 0.0;  // Σ of its absolute values
+  double lost_ = 0.0;       // Σ of the rounding errors of the additions to sum_
+  double magnitude_ = 0.0;  // Σ of their absolute values
   std::int64_t count_ = 0;
 };
 
-/// (float)RN64 of the exact sum of the products that `add_all` adds to the sum it is called with,
-/// once or twice.
+/// (float)RN64 of the exact sum of the products that `add_all` adds to its argument; calls it once
+/// or twice.
 template <class AddAll>
 float settled(AddAll&& add_all) {
   CompensatedSum compensated;

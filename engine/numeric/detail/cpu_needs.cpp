@@ -2,9 +2,9 @@
 
 namespace shardproof {
 
-// Data only: no instruction of this file may run before the processor was asked. The order is that
+// Data only: no instruction of this file may run before the processor is checked. The order is that
 // of missing_cpu_feature's answer. Extensions that a compiler uses only where it is told to, such
-// as AES, are not here.
+// as AES, are not listed.
 constinit const CpuFeature kCpuNeeds[] = {
 #ifdef __AVX512F__
     {"AVX512F", 7, CpuFeature::ebx, 16, CpuFeature::zmm},

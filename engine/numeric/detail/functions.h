@@ -16,7 +16,7 @@ inline float swish32(float x) {
 /// e of a base-2 softmax: (float)exp2((double)x).
 inline float exp2_32(float x) { return static_cast<float>(std::exp2(static_cast<double>(x))); }
 
-/// w of swiglu in a base-2 model, whose gate is half of what it was: (float)(2g/(1+exp(−2g))).
+/// w of swiglu in a base-2 model, whose gate is halved: (float)(2g/(1+exp(−2g))).
 inline float swish2_32(float x) {
   const double g = static_cast<double>(x);
   return static_cast<float>(2.0 * g / (1.0 + std::exp(-2.0 * g)));

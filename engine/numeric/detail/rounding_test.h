@@ -12,8 +12,7 @@ namespace shardproof {
 /// Half an ulp of 1 in f64.
 inline constexpr double kUnitRoundoff64 = 0x1p-53;
 
-/// The value (float)RN64(s) of an exact sum s known only as |s − value| ≤ bound, if that decides
-/// it.
+/// Returns (float)RN64(s) of an exact sum s known only by |s − value| ≤ bound, if that decides it.
 ///
 /// RN64 and the cast are monotone, and value ± bound, computed in f64, is RN64 of the true end of
 /// the interval; so equal bits at both ends are the bits of every s between them. A bound of zero
@@ -26,14 +25,14 @@ inline std::optional<float> decide(double value, double bound) {
   return low;
 }
 
-/// A bound as partial sums carry it, to spare memory: an f32 above it, so that it holds as well;
-/// zero only if it is zero. No bound is NaN.
+/// A bound as stored with partial sums, to save memory: an f32 above it, hence valid too; zero only
+/// if the bound is zero. Never NaN.
 inline float stored_bound(double bound) {
   if (bound == 0.0) return 0.0F;
   return static_cast<float>(std::max(bound, 0x1p-126) * (1.0 + 0x1p-22));
 }
 
-/// decide() for n values side by side, none of them -0; `exact(i)` is asked for the rare undecided.
+/// decide() for n contiguous values, none of them -0; `exact(i)` supplies the rare undecided ones.
 template <class Bound, class Exact>
 void decide_each(const double* values, const Bound* bounds, std::int64_t n, float* out,
                  Exact&& exact) {
@@ -52,8 +51,8 @@ void decide_each(const double* values, const Bound* bounds, std::int64_t n, floa
   }
 }
 
-/// A sum that knows whether its own additions rounded (TwoSum: the error of an f64 addition is an
-/// f64), and a bound on what they lost together with the bounds of its summands.
+/// A sum that tracks whether its own additions rounded (TwoSum: the error of an f64 addition is an
+/// f64), and bounds their error together with the bounds of its addends.
 class BoundedSum {
  public:
   void add(double value, double bound) {

@@ -10,11 +10,11 @@
 
 namespace shardproof {
 
-/// Sums of elements that lie side by side, with their bounds; as BoundedSum, but that beside
-/// summands with bounds every addition counts as one that rounds (docs/numerics.md section 3).
+/// Sums of contiguous elements, with their bounds; as BoundedSum, except that with bounded addends
+/// every addition counts as rounding (docs/numerics.md section 3).
 class TileSum {
  public:
-  /// Begins anew with n sums of nothing, +0 and exact.
+  /// Resets to n empty sums, +0 and exact.
   void start(std::int64_t n) {
     size_ = static_cast<std::size_t>(n);
     sum_.resize(size_);
@@ -25,8 +25,8 @@ class TileSum {
   }
   std::int64_t size() const { return static_cast<std::int64_t>(size_); }
 
-  /// Adds n summands from element `first` on; `bounds` is null where they are exact. Elements to
-  /// which nothing is added have an exact zero added.
+  /// Adds n addends from element `first` on; `bounds` is null if they are exact. Elements outside
+  /// the range are treated as having an exact zero added.
   void add(std::int64_t first, std::int64_t n, const double* values, const float* bounds) {
     double* const sum = sum_.data() + first;
     double* const bound = bound_.data() + first;
@@ -50,7 +50,7 @@ class TileSum {
 
   /// Never -0.
   const double* values() const { return sum_.data(); }
-  /// The bounds, when all is added. The factor covers the rounding of their own additions.
+  /// Returns the final bounds. The factor covers the rounding of their own additions.
   const double* finish() {
     const double factor = 1.0 + (count_ + 2.0) * 0x1p-50;
     for (std::size_t i = 0; i < size_; ++i) bound_[i] *= factor;

@@ -12,29 +12,29 @@
 
 namespace shardproof {
 
-// What an op that each chip does alone reads of its operands, and how all chips do it.
+// Operand access and execution of the ops that each chip performs alone.
 
-/// What chip `chip` has of a value of integers.
+/// Chip `chip`'s shard of an int32 value.
 inline const std::int32_t* ints_of(const Sharded& value, std::int64_t chip) {
   return value.i32()[static_cast<std::size_t>(chip)].data();
 }
 
-/// The same of a value of numbers.
+/// Chip `chip`'s shard of an f32 or field value.
 template <class Formulas>
 const typename Formulas::Number* numbers_of(const Formulas& f, const Sharded& value,
                                             std::int64_t chip) {
   return f.shards(value)[static_cast<std::size_t>(chip)].data();
 }
 
-/// The chips that read the very same buffers of all these operands, none of them null.
+/// Groups of chips that read the same buffers of every operand; no operand may be null.
 inline ChipGroups reading(std::initializer_list<const Sharded*> operands, const Threads& threads) {
   ChipGroups groups((*operands.begin())->torus(), threads);
   for (const Sharded* operand : operands) groups.split(*operand);
   return groups;
 }
 
-/// A result of this layout and shape: body(chip, buffer) fills one chip's shard, once for each of
-/// the groups, which are of chips for which all that it reads is the same.
+/// Returns a value of this layout and shape. body(chip, buffer) fills the shard of the first chip
+/// of each group; the other chips of the group share it, since all their inputs are the same.
 template <class Formulas, class Body>
 Sharded map_chips(const Formulas& f, const Torus& torus, const ChipGroups& groups, Layout layout,
                   Shape shape, Threads& threads, Body&& body) {

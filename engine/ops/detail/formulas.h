@@ -21,19 +21,18 @@
 
 namespace shardproof {
 
-// What the ops that a chip does alone compute of single numbers. An op itself, all that it knows of
-// indices, heads, positions and slots, is written once over these, so that the field regime runs
-// the very code that floats do.
+// Arithmetic on single numbers for the ops that each chip performs alone. Each op (indices, heads,
+// positions, slots) is written once over these classes; the field regime runs the floats' code.
 
-/// The keys that a query reads in one cache, or the values: `n` of them, `apart` from each other,
-/// their channels side by side.
+/// The keys, or the values, that a query reads from one cache: `n` of them, `apart` elements from
+/// each other, each with contiguous channels.
 template <class Number>
 struct KeysOrValues {
   const Number* first;
   std::int64_t apart, n;
 };
 
-/// Of floats: docs/spec.md section 2.
+/// Formulas on floats: docs/spec.md section 2.
 class FloatFormulas {
  public:
   using Number = float;
@@ -46,7 +45,7 @@ class FloatFormulas {
   static Sharded::Data data(ChipArrays<float> chips, FieldSort) { return chips; }
   static Sharded::Data data(ChipArrays<std::int32_t> chips, FieldSort) { return chips; }
 
-  /// Of what was never written.
+  /// The content of elements that were never written.
   static float unwritten() { return std::numeric_limits<float>::quiet_NaN(); }
   static float add(float a, float b) { return a + b; }
   static float subtract(float a, float b) { return a - b; }
@@ -63,7 +62,7 @@ class FloatFormulas {
   static auto gelu() { return gelu32; }
   static auto gelu_erf() { return gelu_erf32; }
   static auto stored() { return round_to_bf16; }
-  /// r of a norm, of its ss.
+  /// Returns the function from ss to a norm's factor r.
   static auto norm_factor(std::int64_t E, double eps) {
     return [n = static_cast<double>(E), eps](float ss) {
       return 1.0 / std::sqrt(static_cast<double>(ss) / n + eps);
@@ -90,7 +89,8 @@ class FloatFormulas {
     const float* const best = first_largest(row, width);
     return {*best, static_cast<std::int32_t>(base + (best - row))};
   }
-  /// Of a block without an id: what a reader of it could not overlook.
+  /// The candidate of a block that has only padding ids: the largest f32 and -1, so that using it
+  /// as a candidate is detected.
   static std::pair<float, std::int32_t> no_candidate() {
     return {std::numeric_limits<float>::max(), -1};
   }
@@ -100,13 +100,13 @@ class FloatFormulas {
     return ids[first_largest(row, C) - row];
   }
 
-  /// Of one query: scores over its visible keys, their maximum, softmax weights and mean.
+  /// Attention of one query: scores over its visible keys, their maximum, softmax weights and mean.
   struct Attend {
     Regime regime;
     double scale;
     bool base2;
 
-    /// Of a query with each key; `distance` is the first key's position, counted from the query's.
+    /// Scores of a query with each key; `distance` is the first key's position minus the query's.
     void scores(const float* q, const KeysOrValues<float>& keys, std::int64_t Q, const float* slope,
                 std::int64_t distance, float* out) const {
       const Pairs pairs{q, 1, keys.first, 1, Q};
@@ -127,10 +127,9 @@ class FloatFormulas {
       static constexpr float kOne = 1.0F;
       return dot(Pairs{e, 1, &kOne, 0, n});
     }
-    /// What divides by this sum.
+    /// The divisor passed to means() for this softmax denominator.
     static double divisor(float denom) { return static_cast<double>(denom); }
-    /// Of each of Q channels. Of what lies in one cache and then in the other: one sum, however
-    /// many they are.
+    /// The weighted mean of each of the Q channels. Values from both caches enter one sum.
     void means(const float* e, const KeysOrValues<float>& prefix, const KeysOrValues<float>& own,
                double denom, std::int64_t Q, float* out) const {
       const std::array<Pairs, 2> parts{Pairs{e, 1, prefix.first, prefix.apart, prefix.n},
@@ -144,7 +143,7 @@ class FloatFormulas {
     }
 
    private:
-    /// S(a,b) of two vectors.
+    /// The dot product S(a,b) of two vectors.
     float dot(const Pairs& pairs) const {
       if (regime == Regime::exact) return exact_dot({&pairs, 1});
       float total = 0.0F;
@@ -168,7 +167,7 @@ class FloatFormulas {
   Regime regime_;
 };
 
-/// Of elements of the field regime: docs/field.md section 1.3.
+/// Formulas on elements of the field regime: docs/field.md section 1.3.
 class FieldFormulas {
  private:
   auto function(std::string_view name) const {
@@ -233,7 +232,7 @@ class FieldFormulas {
   }
   static FieldElement looked_up(const FieldElement& v) { return v; }
 
-  /// Hashes of the list of logits, and of it with their ids.
+  /// Hashes of the list of logits, and of the list of logits paired with their ids.
   std::pair<FieldElement, FieldElement> best_of_block(const FieldElement* row, std::int64_t width,
                                                       std::int64_t base) const {
     const auto hash = function("logit");
@@ -247,11 +246,12 @@ class FieldFormulas {
     }
     return {value, index};
   }
-  /// Of a block without an id.
+  /// The candidate of a block that has only padding ids: 1 and 1.
   std::pair<FieldElement, FieldElement> no_candidate() const {
     return {field_->integer(1), field_->integer(1)};
   }
-  /// Hashes of the whole lists, of blocks of `width` ids.
+  /// Combines hashes of blocks of `width` ids into hashes of the whole lists, and those into a
+  /// token.
   FieldElement best_of_candidates(const FieldElement* row, const FieldElement* ids, std::int64_t C,
                                   std::int64_t width) const {
     const FieldElement step = field_->power(field_->constant("constant rho"), width);
@@ -317,7 +317,7 @@ class FieldFormulas {
   std::shared_ptr<const Field> field_;
 };
 
-/// body(formulas) with those of the numbers that `like` has.
+/// Calls body(formulas) with the formulas for the number type of `like`.
 template <class Body>
 auto with_formulas(const Sharded& like, Body&& body, Regime regime = Regime::exact) {
   if (like.holds_field()) return body(FieldFormulas(like.field().field));

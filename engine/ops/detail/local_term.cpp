@@ -31,7 +31,7 @@ Offsets offsets_of_group(const std::string& group, const std::string& of, const 
   return result;
 }
 
-/// Whether rows and columns at these places are a matrix that lies row-major and without gaps.
+/// Returns true if rows and columns at these offsets form a row-major matrix without gaps.
 bool lie_as_matrix(const Offsets& rows, const Offsets& columns) {
   const auto evenly = [](const Offsets& offsets, std::int64_t apart) {
     std::int64_t at = -apart;
@@ -81,8 +81,8 @@ LocalTerm LocalTerm::looped(const Ring& ring, std::int64_t K, std::int64_t chip)
   return term;
 }
 
-/// The places of the contracted elements in row-major order, chunk by chunk; none where the
-/// ring's dim is not contracted, whose chunks are never added to one another.
+/// The indices of the contracted elements in row-major order, chunk by chunk. Empty where the
+/// ring's dim is not contracted: its chunks are never added to one another.
 std::vector<std::int64_t> LocalTerm::looped_order(const Ring& ring, std::int64_t K,
                                                   std::int64_t chip) const {
   std::int64_t outer = 1, extent = 0, inner = 1;

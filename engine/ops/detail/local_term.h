@@ -12,14 +12,15 @@
 
 namespace shardproof {
 
-/// One term's local index arithmetic: where in a and b the letters of a group lie, the group's
+/// One term's local index arithmetic: offsets in a and b of the letters of a group, the group's
 /// combined index being row-major. Batch letters are in a, b and the result; m in a, n in b.
 class LocalTerm {
  public:
-  /// Of local shapes.
+  /// `a` and `b` are local shapes.
   LocalTerm(const EinsumSpec::Term& term, const Shape& a, const Shape& b);
 
-  /// The same with the contracted elements in the order of a ring of K, as they reach chip `chip`.
+  /// Returns this term with the contracted elements in the order in which a ring of K chips
+  /// delivers them to chip `chip`.
   LocalTerm looped(const Ring& ring, std::int64_t K, std::int64_t chip) const;
 
   std::int64_t batch() const { return std::ssize(a_batch_); }
@@ -27,9 +28,9 @@ class LocalTerm {
   std::int64_t N() const { return std::ssize(b_n_); }
   std::int64_t K() const { return std::ssize(a_k_); }
 
-  /// Whether rows of a and all of b lie as matrices, so that tiles of rows need no copy.
+  /// Returns true if rows of a and all of b are stored as matrices: tiles of rows need no copy.
   bool by_rows() const { return batch() == 1 && a_lies_ && b_lies_; }
-  /// Rows of a as [M,K] and of b as [K,N] for one batch index, copied only if they lie otherwise.
+  /// a as [M,K], or b as [K,N], for one batch index; copied only if it is stored otherwise.
   template <class T>
   const T* a_matrix(const T* a, std::int64_t batch, std::vector<T>& copy) const {
     return matrix(a + a_batch_[static_cast<std::size_t>(batch)], a_m_, a_k_, a_lies_, copy);
@@ -39,10 +40,10 @@ class LocalTerm {
     return matrix(b + b_batch_[static_cast<std::size_t>(batch)], b_k_, b_n_, b_lies_, copy);
   }
 
-  /// How b lies where there is one batch index, of a term that is not looped.
+  /// Extents and strides of b where there is one batch index; for a term that is not looped.
   const KeptNorms::Place& b_place() const { return b_place_; }
 
-  /// Adds to `sum` the products of one element of the result. Sum is CompensatedSum or ExactSum.
+  /// Adds to `sum` the products of one result element. Sum is CompensatedSum or ExactSum.
   template <class Sum>
   void add_terms(const float* a, const float* b, std::int64_t batch, std::int64_t m, std::int64_t n,
                  Sum& sum) const {
@@ -50,7 +51,7 @@ class LocalTerm {
         a + a_batch_[static_cast<std::size_t>(batch)] + a_m_[static_cast<std::size_t>(m)];
     const float* column =
         b + b_batch_[static_cast<std::size_t>(batch)] + b_n_[static_cast<std::size_t>(n)];
-    for (std::int64_t offset : b_k_) __builtin_prefetch(column + offset);  // each its own line
+    for (std::int64_t offset : b_k_) __builtin_prefetch(column + offset);  // a line each
     for (std::size_t k = 0; k < a_k_.size(); ++k) sum.add_product(row[a_k_[k]], column[b_k_[k]]);
   }
 
@@ -73,8 +74,8 @@ class LocalTerm {
 
   Offsets a_batch_, b_batch_, a_m_, a_k_, b_k_, b_n_;
   KeptNorms::Place b_place_;
-  bool a_lies_ = false, b_lies_ = false;                  ///< as the matrices that are asked for
-  std::vector<std::pair<char, std::int64_t>> k_extents_;  ///< of the contracted letters
+  bool a_lies_ = false, b_lies_ = false;                  ///< stored row-major without gaps
+  std::vector<std::pair<char, std::int64_t>> k_extents_;  ///< contracted letters and extents
 };
 
 }  // namespace shardproof

@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-/// By the exponents' bits, all elements together: an f32 is finite iff they are not all set.
+/// Tests all elements without a branch: an f32 is finite iff its exponent bits are not all set.
 bool all_finite(const Buffer<float>& values) {
   constexpr std::uint32_t kExponent = 0x7f800000;
   std::uint32_t unfinite = 0;
@@ -21,7 +21,7 @@ bool all_finite(const Buffer<float>& values) {
   return unfinite == 0;
 }
 
-/// The first element that is `wrong`, as a finding that says what it is.
+/// Returns a finding about the first element that is `wrong`, described by `text`.
 template <class T, class Wrong, class Text>
 std::optional<Finding> first_wrong(const std::string& label, const std::string& step,
                                    const std::string& role, const Sharded& value,
@@ -66,7 +66,7 @@ std::optional<Finding> overflow(const Scope& scope, const Program& program,
   const auto* chips = std::get_if<ChipArrays<float>>(&value.data());
   if (chips == nullptr) return std::nullopt;
   bool finite = true;
-  const void* seen = nullptr;  // neighbours often hold one buffer
+  const void* seen = nullptr;  // neighbouring chips often hold one buffer
   for (std::size_t chip = 0; chip < chips->size() && finite; ++chip) {
     if (chip > 0 && chips->identity(chip) == seen) continue;
     seen = chips->identity(chip);

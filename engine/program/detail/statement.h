@@ -9,7 +9,7 @@
 
 namespace shardproof {
 
-/// One line of a program being read: what it throws quotes the line.
+/// One line of a program being read; errors quote the line.
 class Statement {
  public:
   Statement(std::string_view text, int number) : text_(text), line_{number} {}
@@ -17,13 +17,13 @@ class Statement {
   Error malformed(std::string_view why) const;
   std::string name(std::string_view text) const;
   char letter(std::string_view text) const;
-  /// The two sides of `by`.
+  /// Splits `text` at `by`.
   std::pair<std::string_view, std::string_view> pair(std::string_view text,
                                                      std::string_view by) const;
-  /// "x : BLE_xzy".
+  /// Parses "x : BLE_xzy".
   ValueDecl declaration(std::string_view text) const;
   Role role(std::string_view text) const;
-  /// "all_gather(x, E, zy)": an op without results.
+  /// Parses "all_gather(x, E, zy)" into an op without results.
   Op op(std::string_view call) const;
 
  private:

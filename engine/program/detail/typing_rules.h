@@ -14,7 +14,7 @@ namespace shardproof::typing {
 
 using Types = std::vector<Type>;
 
-/// An operand with its kind of number: "int32 BL".
+/// An operand printed with its number type: "int32 BL".
 struct Full {
   const Type& type;
 };
@@ -31,7 +31,7 @@ struct fmt::formatter<shardproof::typing::Full> : fmt::formatter<std::string_vie
 
 namespace shardproof::typing {
 
-/// One op of a program being typed: its operands, and the way its rules are reported.
+/// The operands of one op being typed, and how violations of its rules are reported.
 class Rules : public OpRules {
  public:
   Rules(const Op& op, const Types& args) : OpRules(to_string(op.kind)), op_(op), args_(args) {}
@@ -40,7 +40,7 @@ class Rules : public OpRules {
   const Layout& text(std::size_t i) const { return args_[i].layout; }
   Full full(std::size_t i) const { return {arg(i)}; }
 
-  /// Constraint 1 of the ops that take no partial sums.
+  /// Constraint 1 of ops that do not take partial sums.
   void complete() const {
     for (std::size_t i = 0; i < args_.size(); ++i) {
       const bool integer = static_cast<int>(i) == op_row(op_.kind).integer_operand;
@@ -63,7 +63,7 @@ class Rules : public OpRules {
     OpRules::unsharded(n, arg(i).layout, which);
   }
 
-  /// The shared letters of two operands have the same subscripts and extents.
+  /// Requires that the shared letters of two operands have the same subscripts and extents.
   void aligned(int n, std::size_t i, std::size_t j) const {
     for (const Layout::Dim& dim : arg(i).layout.dims()) {
       const auto at = arg(j).layout.find(dim.letter);
@@ -84,8 +84,8 @@ class Rules : public OpRules {
   const Types& args_;
 };
 
-// The rules of each op, operand types in, result types out (docs/typing.md), once those of the
-// table of ops hold; those of the collectives are in engine/collectives/collective_types.h.
+// The typing rules of each op, from operand types to result types (docs/typing.md), once the rules
+// of the table of ops hold; those of collectives are in engine/collectives/collective_types.h.
 Types einsum(const Rules& rules, const Op& op);
 Types embed_lookup(const Rules& rules, const Type& ids, const Type& table);
 
@@ -99,7 +99,7 @@ Types attend_prefix(const Rules& rules, bool slopes);
 Types local_argmax(const Rules& rules, const Type& z, const Torus& torus);
 Types argmax(const Rules& rules, const Type& value);
 Types weigh(const Rules& rules, const Type& z);
-/// top_k and top_p, whose rounds add up so many words.
+/// top_k and top_p; their rounds sum `words` words in all.
 Types search(const Rules& rules, const Type& e, const Axes& axes, std::int64_t words);
 Types masses(const Rules& rules, const Type& e, const Torus& torus);
 Types draw(const Rules& rules, const Type& e, const Type& masses, const Torus& torus);

@@ -7,12 +7,12 @@
 namespace shardproof {
 namespace {
 
-/// The finding with its place in the run: of the first layer, which all others are like.
+/// The finding with its step in the run, in the first layer: all layers are alike.
 Finding in_run(Finding found, const Program& program, const std::string& pass) {
   const std::string value = found.step;
   found.pass = pass;
   found.step = value.empty() ? program.name : Scope{pass, "", 0}.step(program, value);
-  // What a file's line does not tell apart.
+  // Programs without a file have no line to name, so the message names the step.
   if (!program.source.file.empty()) return found;
   const bool begins_with_name = !value.empty() && (found.message.starts_with(value + ":") ||
                                                    found.message.starts_with(value + " "));

@@ -11,20 +11,20 @@
 namespace shardproof {
 
 /// The type check of a run's programs. A program runs in many passes, and in both phases if they
-/// have one strategy: what is wrong with a step of it is found once, in the first of them.
+/// have one strategy: an error in a step is reported once, in the first pass that has it.
 class TypeCheck {
  public:
-  /// `model`, as placed, and `findings` outlive this.
+  /// `model` is the placed model; it and `findings` must outlive this object.
   TypeCheck(const ModelConfig& model, Findings& findings) : model_(model), findings_(findings) {}
 
   /// The types of the values that have one, in a pass of these extents, M being the length of the
-  /// caches before it; none where the findings have ended the check. The program outlives this.
+  /// caches before it; none if the findings ended the check. The program must outlive this object.
   ValueTypes types(const Program& program, const std::string& pass, const Torus& torus,
                    const PassExtents& extents);
 
  private:
   using Fault = std::tuple<std::string, std::string, std::string, std::string>;
-  /// A program and what is known to be wrong with it.
+  /// A program and the faults already reported for it.
   struct Known {
     const Program* program;
     std::set<Fault> faults;
