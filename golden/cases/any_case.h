@@ -1,7 +1,7 @@
 #pragma once
 
-// For tests by RapidCheck. It alone of the public headers needs it, and no library of ours links to
-// it: who includes this links to rapidcheck.
+// For tests that use RapidCheck. This is the only public header that needs it, and none of our
+// libraries links to it: a target that includes this header links to rapidcheck.
 #include <rapidcheck.h>
 
 #include <ostream>
@@ -10,12 +10,12 @@
 
 namespace shardproof {
 
-/// How RapidCheck prints a counterexample: as the line that reproduces it.
+/// Prints a RapidCheck counterexample as the command line that reproduces it.
 inline void showValue(const Case& c, std::ostream& os) {
   os << "shardproof verify --case \"" << print_case(c) << "\"";
 }
 
-/// A random case of the library's own stream, of any regime, shrunk by the library's own steps.
+/// Generates a random case of any regime from the library's own stream, shrunk by its own steps.
 inline rc::Gen<Case> any_case() {
   return [](const rc::Random& random, int) {
     rc::Random source = random;

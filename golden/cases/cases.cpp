@@ -16,8 +16,8 @@
 namespace shardproof::cases {
 namespace {
 
-/// A stream of choices, a function of (seed, case, attempt). Of a stream of its own is what came
-/// later and leaves the rest of a case as it was.
+/// A stream of random choices, a function of (seed, case, attempt). Choices added later use a
+/// stream of their own, which leaves the rest of a case unchanged.
 class Choices {
  public:
   Choices(std::uint64_t seed, std::uint64_t index, std::string_view stream = "case")
@@ -46,7 +46,7 @@ class Choices {
 
 std::int64_t chips(const Torus& torus) { return torus.chips(); }
 
-/// What a dim must be a multiple of for both phases.
+/// Returns the number that a dim must be a multiple of for both phases.
 std::int64_t unit(const Case& c, char dim) {
   std::int64_t unit = 1;
   for (const Strategy* phase : {&c.prefill, &c.decode})
@@ -55,12 +55,12 @@ std::int64_t unit(const Case& c, char dim) {
   return unit;
 }
 
-/// A multiple of `unit` of about `around` at most.
+/// Returns a random multiple of `unit`, at most about `around`.
 std::int64_t stretched(Choices& choose, std::int64_t unit, std::int64_t around) {
   return unit * choose.between(1, std::max<std::int64_t>(1, around / unit));
 }
 
-/// What divides n, but for 1 and itself.
+/// Returns the divisors of n except 1 and n.
 std::vector<std::int64_t> divisors_of(std::int64_t n) {
   std::vector<std::int64_t> divisors;
   for (std::int64_t k = 2; k < n; ++k)
@@ -68,7 +68,7 @@ std::vector<std::int64_t> divisors_of(std::int64_t n) {
   return divisors;
 }
 
-/// H and K as the kind wants them; false if this H has no such K.
+/// Chooses H and K of this kind. Returns false if the chosen H has no such K.
 bool choose_heads(Choices& choose, strata::Heads heads, std::int64_t unit, ModelConfig& m) {
   m.H = stretched(choose, unit, 12);
   const std::vector<std::int64_t> divisors = divisors_of(m.H);
@@ -88,12 +88,12 @@ bool choose_heads(Choices& choose, strata::Heads heads, std::int64_t unit, Model
   return false;
 }
 
-/// The keys of the model family, but for those that the stratum says.
+/// Chooses the keys of the model family that the stratum does not fix.
 void choose_formulas(Choices& choose, ModelConfig& m) {
   if (choose.percent(20)) m.theta = 100.0;
   if (choose.percent(20) && m.Q >= 4) m.rotary = 0.5;
   if (choose.percent(20)) m.embed_scale = choose.of<float>({0.75F, 2.0F, 9.5F});
-  if (choose.percent(30) && m.E > 1) m.norm = Norm::layernorm;  // of one channel it is zero
+  if (choose.percent(30) && m.E > 1) m.norm = Norm::layernorm;  // of one channel layernorm is zero
   if (choose.percent(40)) m.ffn = choose.of({Ffn::geglu, Ffn::gelu, Ffn::gelu_erf});
   if (choose.percent(40))
     m.bias = choose.of({Bias::norm, Bias::qkv, Bias::ffn, Bias::all, Bias::all});
@@ -105,12 +105,12 @@ void choose_formulas(Choices& choose, ModelConfig& m) {
   m.unembed_bias = choose.percent(25);
 }
 
-/// H or V are fewer than divide, and padded to what does: to as many as H was drawn, or to more.
+/// Chooses a padding of H or V: a smaller H padded to the drawn one, or a larger extent.
 void choose_padding(Choices& choose, Case& c) {
   ModelConfig& m = c.model;
   if (choose.percent(20)) {
     const std::int64_t group = m.K == 1 ? 1 : m.H / m.K;
-    const std::int64_t least = m.K == 1 ? 1 : 2;  // of groups; what is grouped stays so
+    const std::int64_t least = m.K == 1 ? 1 : 2;  // number of groups; grouped heads stay grouped
     const std::int64_t groups = m.H / group;
     if (groups > least && choose.percent(75)) {
       c.pad_heads = m.H;
@@ -127,7 +127,7 @@ void choose_padding(Choices& choose, Case& c) {
   }
 }
 
-/// Random sampling, of logits that differ by less than one at temperature 1.
+/// Chooses random sampling, of logits that differ by less than one at temperature 1.
 void choose_sampling(Choices& choose, Case& c) {
   Sampling& s = c.sampling;
   s.sample = Sample::random;
@@ -136,7 +136,7 @@ void choose_sampling(Choices& choose, Case& c) {
   if (choose.percent(60)) s.top_p = choose.of({0.9, 0.5, 0.1, 0.999, 1e-9});
 }
 
-/// A torus of the class, of at most 48 chips.
+/// Chooses a torus of the class with at most 48 chips.
 Torus choose_torus(Choices& choose, strata::TorusClass wanted) {
   if (wanted == strata::TorusClass::one_chip) return {1, 1, 1};
   if (wanted == strata::TorusClass::equal) {
@@ -148,15 +148,15 @@ Torus choose_torus(Choices& choose, strata::TorusClass wanted) {
     return ones ? choose.of<int>({1, 1, 2, 2, 3, 3, 4, 5, 7}) : choose.of<int>({2, 2, 3, 3, 4, 5});
   };
   for (;;) {
-    // One after the other: the order of arguments is the compiler's, and a seed means the same
-    // cases everywhere.
+    // Separate statements: the compiler chooses the evaluation order of arguments, and a seed must
+    // give the same cases everywhere.
     const int z = axis(), y = axis(), x = axis();
     const Torus torus(x, y, z);
     if (chips(torus) <= 48 && strata::class_of(torus) == wanted) return torus;
   }
 }
 
-/// Rows that are shorter than the prompt, as drawn or as listed.
+/// Chooses rows that are shorter than the prompt, drawn or listed.
 RowLengths choose_lengths(Choices& choose, const Case& c) {
   if (choose.percent(50)) return {true, {}};
   RowLengths lengths;
@@ -165,9 +165,9 @@ RowLengths choose_lengths(Choices& choose, const Case& c) {
   return lengths;
 }
 
-/// Prefixes that rows share, where the prompt has room for them and a token of each row's own: of
-/// as many positions as the prefill can shard, one, as many as rows, or any number of them. Listed
-/// lengths are beyond them.
+/// Chooses prefixes that rows share, if the prompt has room for them and a token of each row's own.
+/// Their number is what the prefill can shard, one, the number of rows, or any. Listed lengths
+/// exceed them.
 void choose_prefix(Choices& choose, Case& c) {
   const std::int64_t L = smallest_length(c.prefill, c.torus);
   const std::int64_t most = (c.prompt - 1) / L;
@@ -183,7 +183,7 @@ void choose_prefix(Choices& choose, Case& c) {
   for (std::int64_t& length : c.lengths.cycle) length = std::max(length, c.prefix.length + 1);
 }
 
-/// A case of the stratum, if the choices make one.
+/// Returns a case of the stratum if the choices give one.
 std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   Case c;
   c.torus = choose_torus(choose, stratum.kind.torus);
@@ -222,7 +222,7 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   c.chunk = kind.chunked ? L * choose.between(1, blocks - 1) : c.prompt;
   c.gen = stratum.hands_over() ? choose.of<std::int64_t>({2, 3, 3, 3, 4, 4, 5})
                                : choose.of<std::int64_t>({1, 2, 3, 3, 3, 4, 4, 5});
-  // In the field an answer for all ids needs as many as there are tokens; some cases have fewer.
+  // A field result for all inputs needs as many ids as tokens; some cases have fewer.
   if (kind.regime == Regime::field && choose.percent(75))
     m.V = std::max(m.V, (c.batch * (c.prompt + c.gen - 1) + n - 1) / n * n);
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
@@ -232,7 +232,7 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
   if (of_palm && choose.percent(20)) m.eps = choose.percent(50) ? 1e-5 : 0.5;
   if (choose.percent(20)) m.softmax = Softmax::base2;
-  if (choose.percent(20)) m.positions = 2 * (c.prompt + c.gen);  // not many more than there are
+  if (choose.percent(20)) m.positions = 2 * (c.prompt + c.gen);  // not many more than needed
   if (choose.percent(30)) c.lengths = choose_lengths(choose, c);
   choose_padding(choose, c);
   if (kind.regime != Regime::field && choose.percent(35)) choose_sampling(choose, c);
@@ -267,7 +267,7 @@ RunPlan draw_plan(std::uint64_t seed, std::uint64_t index) {
   }
 }
 
-/// The model's dims at the next multiples below of what the case's torus asks for, where there are.
+/// Rounds the model's dims down to multiples of what the case's torus requires.
 static void round_down(Case& c) {
   ModelConfig& m = c.model;
   const bool multihead = m.K == m.H;
@@ -277,7 +277,7 @@ static void round_down(Case& c) {
   if (m.E > 0) m.logit_scale = usual_logit_scale(m);
 }
 
-/// Lengths and prefixes of a case whose prompt or batch became less are as much as it has room for.
+/// Shrinks lengths and prefixes to fit a prompt or batch that became smaller.
 static void fit_rows(Case& c) {
   auto& lengths = c.lengths.cycle;
   if (std::ssize(lengths) > c.batch) lengths.resize(static_cast<std::size_t>(c.batch));
@@ -307,7 +307,7 @@ std::vector<Case> simpler(const Case& c) {
         int sizes[3] = {c.torus.size(Axis::x), c.torus.size(Axis::y), c.torus.size(Axis::z)};
         sizes[static_cast<std::size_t>(axis)] = size;
         next.torus = Torus(sizes[0], sizes[1], sizes[2]);
-        // The batch follows if it was the least.
+        // The batch shrinks, too, if it was minimal.
         if (c.batch == unit(c, 'B')) next.batch = unit(next, 'B');
         if (!legal(next)) round_down(next);
       });
@@ -330,8 +330,7 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) {
     if (!next.lengths.cycle.empty()) next.lengths.cycle.pop_back();
   });
-  // Nothing is padded where the model's own dims do; or they are as long as what they are padded
-  // to.
+  // Drop the padding, either with the model's own dims or with dims as long as the padded ones.
   propose([](Case& next) { next.pad_heads = 0; });
   propose([](Case& next) {
     if (next.pad_heads == 0) return;
@@ -342,7 +341,7 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) {
     if (next.pad_vocab != 0) next.model.V = std::exchange(next.pad_vocab, 0);
   });
-  // One slice; or the smallest that decodes.
+  // One slice, or the smallest that decodes.
   propose([](Case& next) { next.decode_torus.reset(); });
   propose([](Case& next) {
     if (next.decode_torus) next.decode_torus = Torus(1, 1, 1);
@@ -351,8 +350,8 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.model.layers = std::min<std::int64_t>(2, next.model.layers); });
   propose([](Case& next) { next.gen = std::max<std::int64_t>(1, next.gen - 1); });
   propose([](Case& next) { next.gen = std::min<std::int64_t>(2, next.gen); });
-  // The prompt in steps of what the prefill shards it by; what has several chunks keeps them where
-  // it can, or has one.
+  // Shorten the prompt in steps of the prefill's blocks; a chunked prompt stays chunked if it can,
+  // or becomes one chunk.
   propose([&](Case& next) { next.prompt = next.chunk = std::min(c.prompt, L); });
   propose([](Case& next) { next.chunk = next.prompt; });
   if (c.chunk < c.prompt) {
@@ -382,7 +381,7 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.decode = next.prefill; });
   propose([](Case& next) { next.prefill = next.decode; });
   const std::int64_t n = chips(c.torus);
-  // Only downwards, so that repeating ends.
+  // Only downwards, so that repetition terminates.
   propose([&, unit = unit(c, 'E')](Case& next) {
     next.model.E = std::min(c.model.E, unit);
     next.model.logit_scale = usual_logit_scale(next.model);
@@ -404,7 +403,7 @@ std::vector<Case> simpler(const Case& c) {
   propose([](Case& next) { next.model.rope = Rope::half; });
   propose([](Case& next) { next.model.tied = true; });
   propose([](Case& next) { next.model.unembed_bias = false; });
-  propose([](Case& next) {  // its keys stay as they are
+  propose([](Case& next) {  // the other keys stay
     next.model.preset = ModelConfig().preset;
     next.model.logit_scale = usual_logit_scale(next.model);
   });

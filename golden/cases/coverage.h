@@ -9,25 +9,25 @@
 
 namespace shardproof::cases {
 
-/// What a set of cases covered.
+/// Measures the coverage of a set of cases.
 class Coverage {
  public:
   void add(const Case& c);
 
-  /// One aligned line for each requirement: share and least share.
+  /// Returns one aligned line for each requirement: its share and the least share required.
   std::string to_string() const;
-  /// What was covered too little: at least 50 % with axes not all three equal, 30 % with 12 chips
-  /// or more, 50 % with gen ≥ 3, 20 % with an axis of 3 or 5 or a larger odd number, 15 % with
-  /// regime=f32 and 2 % with each schedule, acc, wire and cache of bf16 in their shares, every part
-  /// of the model family in its share; half of the cases at most 5·10^6 multiply-adds; of
-  /// kAllValues cases or more every value of every key (golden/cases/key_values.h); and as many
-  /// cells of golden/cases/strata.h met as there are cases, or all of them where these are a round.
-  /// Empty if all hold, else the first that does not. Of fewer than kLeastCases, shares say
-  /// nothing: then nothing is required.
+  /// Returns the first requirement that does not hold, "" if all hold: at least 50 % with axes not
+  /// all three equal, 30 % with 12 chips or more, 50 % with gen ≥ 3, 20 % with an axis of 3 or 5 or
+  /// a larger odd number, 15 % with regime=f32 and 2 % with each schedule; acc, wire and cache of
+  /// bf16 in their shares, every part of the model family in its share; half of the cases at most
+  /// 5·10^6 multiply-adds; of kAllValues cases or more every value of every key
+  /// (golden/cases/key_values.h); and as many cells of golden/cases/strata.h met as there are
+  /// cases, or all of them if the cases are a round. Fewer than kLeastCases cases always pass,
+  /// since their shares mean little.
   static constexpr std::int64_t kLeastCases = 100;
   static constexpr std::int64_t kAllValues = 500;
   std::string shortfall() const;
-  /// The values of keys that no case had.
+  /// Returns the values of keys that no case had.
   std::vector<std::string> missing_values() const;
 
  private:
@@ -42,7 +42,7 @@ class Coverage {
 
   std::int64_t cases_ = 0;
   std::map<std::string, std::int64_t> counts_;
-  std::map<std::string, std::int64_t> cells_;  // of those that were met
+  std::map<std::string, std::int64_t> cells_;  // cells that were met
   std::map<std::string, std::int64_t> values_;
   std::vector<double> multiply_adds_;
 };

@@ -8,7 +8,7 @@
 namespace shardproof::cases {
 namespace {
 
-/// Not golden/cases/strata.h's: what is drawn by those words is held against these.
+/// Independent of golden/cases/strata.h, whose draws are checked against these words.
 std::string torus_of(const Torus& torus) {
   std::array sizes{torus.size(Axis::x), torus.size(Axis::y), torus.size(Axis::z)};
   std::sort(sizes.begin(), sizes.end());
@@ -35,8 +35,7 @@ void add_model(const ModelConfig& m, std::vector<std::string>& all) {
   add("cache", m.cache == CacheType::as_act ? "as act" : to_string(m.cache));
   add("softmax", to_string(m.softmax));
   add_either(m.positions == usual.positions, "positions=2048", "another positions");
-  if (m.preset != usual.preset)
-    return;  // the preset's formulas come together and count as it alone
+  if (m.preset != usual.preset) return;  // a preset's formulas count as one value
   add("ffn", to_string(m.ffn));
   add("norm", to_string(m.norm));
   add("bias", to_string(m.bias));
@@ -124,7 +123,7 @@ std::vector<std::string> key_values_of(const Case& c) {
                    : m.K == 1       ? "pad_heads>H, K=1"
                    : m.K == m.H     ? "pad_heads>H, K=H"
                                     : "pad_heads>H, 1<K<H");
-  // Where blocks of the vocabulary have no id.
+  // Padding may leave blocks of the vocabulary without any id.
   const std::int64_t block = c.pad_vocab / c.torus.chips();
   all.emplace_back(c.pad_vocab == 0                       ? "pad_vocab=none"
                    : m.V <= block * (c.torus.chips() - 1) ? "pad_vocab>V, whole blocks"

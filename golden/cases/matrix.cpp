@@ -9,7 +9,7 @@
 namespace shardproof::cases {
 namespace {
 
-/// Those that every torus, pair and regime is tried on.
+/// The strategies that are combined with every torus, pair and regime.
 const std::vector<Strategy>& first_strategies() {
   static const std::vector<Strategy> all = [] {
     std::vector<Strategy> strategies;
@@ -64,7 +64,7 @@ std::vector<Case> standard_matrix() {
       all.back().numerics.schedule =
           std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule++ % 3];
     }
-  // The rest of the model family, in every strategy.
+  // The other members of the model family, in every strategy.
   for (const Strategy& s : first_strategies()) {
     for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
       add(torus, "palm-tiny", s, s, 24, 7, 4, "serial");
@@ -81,7 +81,7 @@ std::vector<Case> standard_matrix() {
     if (!strata::runs(s, own)) own = own == Block::serial ? Block::parallel : Block::serial;
     const char* const block = own == Block::serial ? "serial" : "parallel";
     if (decodes(s)) return add(torus, model, s, s, batch, prompt, 3, block);
-    // A prefill alone hands over to a strategy that asks nothing of the batch.
+    // A strategy without a decode hands over to one without constraints on the batch.
     const auto L = static_cast<int>(smallest_length(s, Torus::parse(torus)));
     add(torus, model, s, Strategy::parse("ws2d:heads"), 2, L, 3, block);
   };
@@ -89,8 +89,8 @@ std::vector<Case> standard_matrix() {
     for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "1x4x2"})
       for (const Strategy& s : all_strategies()) add_table(torus, model, s, 24, 4);
   for (const Strategy& s : all_strategies()) add_table("4x4x4", "palm-mini", s, 64, 2);
-  // And with int8 weights: for all heads, with biases after the scale, with bf16 activations, and
-  // under each schedule of the f32 regime.
+  // Every table with int8 weights: for all kinds of heads, with biases after the scale, with bf16
+  // activations, and under each schedule of the f32 regime.
   for (const char* model : {"palm-tiny", "palm-tiny,K=6,bias=all,norm=layernorm", "palm-tiny,K=24"})
     for (const char* torus : {"4x2x3", "3x2x2"})
       for (const Strategy& s : all_strategies()) {
@@ -105,8 +105,8 @@ std::vector<Case> standard_matrix() {
         numerics.schedule =
             std::array{Schedule::ring, Schedule::tree, Schedule::group}[schedule / 3 % 3];
       }
-  // The other models of the family: in the exact regime, and in f32 with other weights and
-  // activations by turns.
+  // The other models of the family: in the exact regime, and in f32 with weights and activations in
+  // turn.
   for (const char* model :
        {"llama", "gptj", "falcon", "palm-tiny,K=6,rope=alibi,unembed_bias=true"})
     for (const Strategy& s : all_strategies()) {
@@ -133,7 +133,7 @@ std::vector<Case> standard_matrix() {
         return;
       case 2:
         numerics.act = ActType::bf16;
-        numerics.wire = FloatType::bf16;  // of which exact sums take no notice
+        numerics.wire = FloatType::bf16;  // which does not affect exact sums
         all.back().model.cache = CacheType::f32;
         return;
       case 3:
@@ -150,8 +150,8 @@ std::vector<Case> standard_matrix() {
     if (decodes(s) && strata::runs(s, Block::parallel)) add_bf16("4x2x3", "palm-tiny,K=6", s, 24);
   for (const Strategy& s : first_strategies())
     add_bf16("1x5x2", "palm-tiny,E=80,F=160,H=20,V=40", s, 10);
-  // Looped: every table under each loop, in f32, where the order shows; weights, activations, sums
-  // and wire of all types, blocks of both kinds and every schedule by turns.
+  // Loops: every table under each loop, in f32, where the order shows; all types of weights,
+  // activations, sums and wire, both kinds of blocks and every schedule in turn.
   const auto looped = [&](Case& c, Loop loop, std::size_t turn) {
     Numerics& numerics = c.numerics;
     numerics = {
@@ -178,8 +178,8 @@ std::vector<Case> standard_matrix() {
       looped(all.back(), loop, turn++);
     }
   }
-  // Random sampling: every table, in the exact regime and in f32, with each way to cut off what is
-  // unlikely; on one chip, too, and where one axis alone shards the vocabulary.
+  // Random sampling: every table, in the exact regime and in f32, with each way to cut off unlikely
+  // ids; also on one chip, and with the vocabulary sharded over a single axis.
   turn = 0;
   const auto random = [&](const char* torus, const Strategy& s) {
     add_table(torus, std::array{"palm-tiny", "palm-tiny,K=24"}[turn % 2], s, 24, 4);
@@ -195,8 +195,8 @@ std::vector<Case> standard_matrix() {
   for (const Strategy& s : all_strategies()) random("4x2x3", s);
   for (const Strategy& s : first_strategies())
     for (const char* torus : {"1x1x1", "3x2x2", "1x4x2", "1x2x1"}) random(torus, s);
-  // For all inputs: every table on every torus in the field regime; heads, weights, activations,
-  // loops, blocks and the family by turns.
+  // The field regime: every table on every torus; heads, types, loops, blocks and the family in
+  // turn.
   turn = 0;
   for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "1x4x2", "4x1x2"})
     for (const Strategy& s : all_strategies()) {
@@ -219,8 +219,8 @@ std::vector<Case> standard_matrix() {
           .wire = FloatType::f32};
       if (turn++ % 5 < 2 && strata::runs(s, Block::serial)) c.model.block = Block::serial;
     }
-  // Rows of unequal length: every table, in chunks where its prefill can have them, regimes,
-  // weights and activations by turns.
+  // Rows of unequal length: every table, chunked if possible; regimes, weights and activations in
+  // turn.
   turn = 0;
   for (const char* torus : {"4x2x3", "3x1x2"})
     for (const Strategy& s : all_strategies()) {
@@ -245,8 +245,8 @@ std::vector<Case> standard_matrix() {
             std::array{Schedule::ring, Schedule::tree, Schedule::group}[turn / 4 % 3];
       if (turn++ % 5 < 2 && strata::runs(s, Block::serial)) c.model.block = Block::serial;
     }
-  // Constants folded into the weights: the family in base 2, in every regime, weights and
-  // activations by turns; as the paper's code rounds; and int8 through the hand-over of caches.
+  // Constants folded into the weights: the family in base 2, in every regime, with weights and
+  // activations in turn; with the paper's rounding; and int8 through the hand-over of caches.
   turn = 0;
   for (const char* model :
        {"palm-tiny,K=6", "llama", "gptj", "falcon", "palm-tiny,K=6,bias=all,unembed_bias=true",
@@ -270,9 +270,9 @@ std::vector<Case> standard_matrix() {
   all.push_back(
       parse_case("torus=4x2x3 model=palm-tiny,softmax=base2 prefill=wg-xyz decode=ws2d:batch "
                  "weights=int8 batch=24 prompt=7 chunk=2 gen=4 seed=5"));
-  // Padded heads and ids: every table on two tori, with heads of all kinds, models of both blocks,
-  // and by turns every regime, weights, activations and sums. Of 264 ids on 24 chips the last block
-  // of 250 is padding alone.
+  // Padded heads and ids: every table on two tori, with all kinds of heads, models of both blocks,
+  // and every regime, weights, activations and sums in turn. With 250 ids padded to 264 on 24
+  // chips, the last block is only padding.
   turn = 0;
   for (const char* torus : {"4x2x3", "3x2x2"})
     for (const Strategy& s : all_strategies()) {
@@ -298,10 +298,10 @@ std::vector<Case> standard_matrix() {
       }
       ++turn;
     }
-  // Rows that share prefixes: every table with 12 prefixes or one for each row, which 4x2x3 cuts
-  // wherever the table asks for that; heads, chunks, lengths, regimes, weights and activations by
-  // turns. On another torus one prefix, as many as rows, and 5, which divide neither it nor the
-  // batch.
+  // Rows that share prefixes: every table with 12 prefixes or one for each row, which 4x2x3 shards
+  // wherever the table requires it; heads, chunks, lengths, regimes, weights and activations in
+  // turn. On another torus one prefix, as many as rows, and 5, which divides neither the torus nor
+  // the batch.
   turn = 0;
   const auto shares = [&](const char* torus, const Strategy& s, std::int64_t prefixes) {
     const char* const model =
@@ -330,7 +330,7 @@ std::vector<Case> standard_matrix() {
   for (const Strategy& s : all_strategies()) shares("4x2x3", s, std::array{12, 24}[turn % 2]);
   for (const Strategy& s : first_strategies())
     for (const int prefixes : {1, 24, 5}) shares("3x1x2", s, prefixes);
-  // Handed over in chips' blocks and whole, and one for another.
+  // Hand-overs in chips' blocks and whole, and of one for another.
   for (const char* phases :
        {"prefill=ws2d:heads decode=ws2d:batch", "prefill=wg-xyz:batch decode=ws1d:heads",
         "prefill=wg-xyz decode=ws2d:batch", "prefill=ws1d:batch decode=wg-xyz:batch"})

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array kWeightTypes{WeightType::f32, WeightType::bf16, WeightType::int8};
 constexpr std::array kActTypes{ActType::f32, ActType::bf16};
-constexpr std::array kRegimes{Regime::exact, Regime::f32};  // whose strata have all other choices
+constexpr std::array kRegimes{Regime::exact, Regime::f32};  // these strata take all other choices
 constexpr std::array kLoops{Loop::none, Loop::one_way, Loop::both_full, Loop::both_half};
 constexpr std::array kTori{TorusClass::one_chip, TorusClass::axis_of_1, TorusClass::equal,
                            TorusClass::two_equal, TorusClass::different};
@@ -40,8 +40,8 @@ void shuffle(std::vector<T>& all, std::uint64_t stream) {
     std::swap(all[i - 1], all[counter_random(stream, "strata", i)[0] % i]);
 }
 
-/// One half of the kinds: of act and regime, by turns of the others, either equal or different
-/// values. So all values of any four of the five are together in some kind.
+/// Returns one half of the kinds: act and regime are equal or different depending on the other
+/// three. So any four of the five take all combinations of their values.
 std::vector<Kind> kinds_of(std::uint64_t round) {
   std::vector<Kind> all;
   for (std::size_t w = 0; w < kWeightTypes.size(); ++w)
@@ -59,7 +59,7 @@ std::vector<Kind> kinds_of(std::uint64_t round) {
   return all;
 }
 
-/// By its programs.
+/// Returns true if the strategy has programs for this kind of block.
 bool partitions(const Strategy& strategy, Block block) {
   Case c;
   c.torus = Torus(1, 1, 1);
@@ -72,7 +72,7 @@ bool partitions(const Strategy& strategy, Block block) {
   }
 }
 
-/// Which of the strategies that ship have programs for this kind of block, in their order.
+/// Returns, for each shipped strategy, whether it has programs for this kind of block.
 template <Block block>
 const std::vector<bool>& shipped_that_run() {
   static const std::vector<bool> found = [] {
@@ -83,15 +83,15 @@ const std::vector<bool>& shipped_that_run() {
   return found;
 }
 
-/// Serial blocks where a strategy has programs for no others; for these all that ship have some.
+/// Switches to serial blocks, which all shipped strategies run, if a strategy runs no others.
 void settle_block(Stratum& stratum) {
   if (stratum.kind.block == Block::serial) return;
   for (const Strategy* one : {&stratum.prefill, &stratum.decode})
     if (!runs(*one, stratum.kind.block)) stratum.kind.block = Block::serial;
 }
 
-/// Of one kind: a prefill alone hands over to one that decodes, so do `kPairs` more; the others run
-/// by themselves.
+/// Adds the strata of one kind: strategies without a decode hand over to one that decodes, as do
+/// `kPairs` more; the others run alone.
 void add_strata(const Kind& kind, std::uint64_t stream, std::vector<Stratum>& strata) {
   constexpr std::size_t kPairs = 8;
   std::vector<Strategy> both, prefills;
@@ -107,8 +107,8 @@ void add_strata(const Kind& kind, std::uint64_t stream, std::vector<Stratum>& st
   for (; next < both.size(); ++next) add(both[next], both[next]);
 }
 
-/// Of each kind one case in the field, by turns of one strategy alone and of one that hands over to
-/// another: so each strategy is there both ways, and the kinds are more than the strategies.
+/// Adds one field case for each kind, alternately with one strategy alone and with one that hands
+/// over to another. There are more kinds than strategies, so each strategy occurs both ways.
 void add_field_strata(const std::vector<Kind>& kinds, std::uint64_t stream,
                       std::vector<Stratum>& strata) {
   std::vector<Strategy> all = all_strategies(), both;
@@ -118,7 +118,7 @@ void add_field_strata(const std::vector<Kind>& kinds, std::uint64_t stream,
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const Strategy& decode = both[(i / 2) % both.size()];
     Stratum stratum{i % 2 == 0 ? decode : all[(i / 2) % all.size()], decode, kinds[i]};
-    // The two lists go round differently; where they meet, the next one decodes.
+    // The two lists cycle differently; where they meet, the next strategy decodes.
     if (i % 2 == 1 && !stratum.hands_over()) stratum.decode = both[(i / 2 + 1) % both.size()];
     stratum.kind.regime = Regime::field;
     settle_block(stratum);
@@ -126,7 +126,7 @@ void add_field_strata(const std::vector<Kind>& kinds, std::uint64_t stream,
   }
 }
 
-/// The words of the five properties whose fours are cells.
+/// Returns the words of the five properties whose fours are cells.
 std::array<std::string, 5> words_of(const Kind& kind) {
   return {fmt::format("weights={}", shardproof::to_string(kind.weights)),
           fmt::format("act={}", shardproof::to_string(kind.act)),
@@ -140,7 +140,7 @@ std::string shape_words(const Kind& kind) {
                      kind.chunked ? " chunked" : "");
 }
 
-/// Every four of the five; in the field the one without the regime.
+/// Returns every four of the five; in the field only the one without the regime.
 std::vector<std::string> fours_of(const Kind& kind) {
   constexpr std::size_t kRegime = 2;
   const std::array<std::string, 5> words = words_of(kind);
@@ -206,7 +206,7 @@ const std::vector<Stratum>& all_strata(std::uint64_t round) {
     for (std::size_t i = 0; i < kinds.size(); ++i)
       add_strata(kinds[i], which * kinds.size() + i, all);
     add_field_strata(kinds, 2 * kinds.size() + which, all);
-    // So that a short run of cases is spread over all.
+    // Spread a short run of cases over all strata.
     shuffle(all, which);
     return all;
   };
@@ -251,7 +251,7 @@ const std::vector<std::string>& legal_cells() {
               add(shape_words({.block = block, .heads = heads, .chunked = chunked}));
       for (Regime regime : {Regime::exact, Regime::f32, Regime::field})
         for (bool hands_over : {false, true})
-          // A prefill alone that hands nothing over would be a case of one token.
+          // A prefill that hands nothing over would be a case of one token.
           if (hands_over || decodes(s)) add(hand_over_words(regime, hands_over));
     }
     return all;

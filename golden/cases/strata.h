@@ -8,16 +8,16 @@
 
 namespace shardproof::cases::strata {
 
-/// How the key/value heads are shared.
+/// How query heads share key/value heads.
 enum class Heads { multiquery, grouped, multihead };
 Heads heads_of(const ModelConfig& model);
 
-/// What the axes of a torus are: one chip; an axis of 1, but several chips; all equal; two equal;
-/// pairwise different.
+/// Classes of tori: one chip; several chips with an axis of 1; all axes equal; two equal; pairwise
+/// different.
 enum class TorusClass { one_chip, axis_of_1, equal, two_equal, different };
 TorusClass class_of(const Torus& torus);
 
-/// What a random case is drawn to be, but for the strategies.
+/// The drawn properties of a random case, apart from its strategies.
 struct Kind {
   WeightType weights = WeightType::f32;
   ActType act = ActType::f32;
@@ -32,8 +32,8 @@ struct Kind {
 Kind kind_of(const Case& c);
 std::string to_string(const Kind& kind);
 
-/// Whether the strategy has programs for blocks of this kind: mixed:1d-2d has none for parallel
-/// ones.
+/// Returns true if the strategy has programs for blocks of this kind: mixed:1d-2d has none for
+/// parallel blocks.
 bool runs(const Strategy& strategy, Block block);
 
 /// A stratum: the strategies of one random case, and its kind.
@@ -43,23 +43,23 @@ struct Stratum {
   bool hands_over() const { return !(prefill == decode); }
 };
 
-/// The strata of a round, of two rounds by turns, in a fixed order that looks random. The kinds of
-/// a round are one half of weights × act × regime × loop × torus class, in which every four of
-/// these have all their values together; block, heads and chunks go round with them. Of every kind
-/// each strategy is in one case, alone or handing over to another, by turns. Besides, each kind is
-/// in one case with the field as its regime.
+/// The strata of a round, in a fixed pseudo-random order; two rounds alternate. The kinds of a
+/// round are one half of weights × act × regime × loop × torus class, chosen so that any four of
+/// these take all combinations of their values; block, heads and chunks cycle through them. Each
+/// kind has one case for each strategy, which alternates between running alone and handing over to
+/// another. In addition, each kind has one case with regime=field.
 const std::vector<Stratum>& all_strata(std::uint64_t round);
 
-/// The stratum of a stream's case. The first all_strata(0).size() cases of a stream are one round,
-/// the next the other.
+/// Returns the stratum of case `index` of a stream. The first all_strata(0).size() cases of a
+/// stream are one round, the next ones the other.
 const Stratum& stratum_of(std::uint64_t seed, std::uint64_t index);
 
-/// The cells of a case, of each of its strategies: with every four of weights, act, regime, loop
-/// and torus class; with block, heads and chunks; with the regime, alone or handing over. All five
-/// of the former are 8,880 cells for 37 strategies, more than 3,000 cases with two strategies can
-/// meet.
+/// Returns the cells of a case, for each of its strategies: with every four of weights, act,
+/// regime, loop and torus class; with block, heads and chunks; with the regime, alone or handing
+/// over. All five of the former together would be 8,880 cells for 37 strategies, more than 3,000
+/// cases with two strategies can meet.
 std::vector<std::string> cells_of(const Case& c);
-/// Every cell that some legal case is in: a round meets them all.
+/// Returns every cell that some legal case is in; a round covers them all.
 const std::vector<std::string>& legal_cells();
 
 }  // namespace shardproof::cases::strata

@@ -9,15 +9,15 @@
 
 namespace shardproof {
 
-/// The global tensor, row-major, put together from the chips' blocks by the judge's map; of
-/// replicas the lowest-numbered chip's counts. shard_of(chip) is a chip's block, or empty where it
-/// has none to give.
+/// Assembles the global tensor, row-major, from the chips' blocks by the judge's map; of replicas
+/// the lowest-numbered chip's is used. shard_of(chip) returns a chip's block, or an empty one if
+/// the chip provides none.
 template <class T, class ShardOf>
 std::vector<T> assembled(const Layout& layout, const Shape& shape, const Torus& torus,
                          ShardOf&& shard_of) {
   std::vector<T> whole(static_cast<std::size_t>(element_count(shape)));
   const JudgedBlocks blocks(layout, shape, torus);
-  std::set<std::int64_t> filled;  // blocks by where they begin
+  std::set<std::int64_t> filled;  // first elements of the blocks that were copied
   for (int chip = 0; chip < torus.chips(); ++chip) {
     const auto& shard = shard_of(chip);
     if (shard.empty() || !filled.insert(blocks.first(chip)).second) continue;

@@ -43,7 +43,7 @@ Shape judged_block(const Layout& layout, const Shape& shape, const Torus& torus)
 JudgedBlocks::JudgedBlocks(const Layout& layout, const Shape& shape, const Torus& torus) {
   const Shape block = judged_block(layout, shape, torus);
   elements_ = element_count(block);
-  // The last dims that a block has whole, and its share of the one before them.
+  // A run covers the last dims that a block holds whole, and its share of the dim before them.
   std::size_t outer = block.size();
   while (outer > 0) {
     run_ *= block[--outer];

@@ -5,7 +5,7 @@
 
 namespace shardproof {
 
-/// What a case pads, as the judges read it.
+/// Returns the padding of a case, as the judges derive it.
 inline DimPadding dim_padding(const Case& c) { return {c.model, c.pad_heads, c.pad_vocab}; }
 
 }  // namespace shardproof

@@ -14,7 +14,7 @@
 namespace shardproof {
 namespace {
 
-/// So many elements are read by one thread at a time, and fewer by the calling thread alone.
+/// Elements that one thread reads at a time; below twice that, the calling thread reads all.
 constexpr std::int64_t kAtATime = 1 << 14;
 
 /// Word is std::uint32_t, an element's bits, or FieldElement.
@@ -66,8 +66,8 @@ class Comparer {
     return {declared, value.shape(), value.torus()};
   }
 
-  /// The chips in groups of `size`, one group after the other: each holds a block, alone or, of
-  /// exact partial sums, as a sum.
+  /// The chips in groups of `size`, concatenated: each group holds a block, as a single chip or,
+  /// for exact partial sums, as a total.
   struct Groups {
     std::vector<int> chips;
     std::size_t size = 1;
@@ -91,7 +91,8 @@ class Comparer {
       groups.size *= static_cast<std::size_t>(value_.torus().size(a));
     const auto chips = static_cast<std::size_t>(value_.torus().chips());
     groups.chips.resize(chips);
-    std::vector<std::size_t> next(chips);  // of each group's first chip, where its next member goes
+    std::vector<std::size_t> next(
+        chips);  // for each group's first chip: where its next member goes
     std::size_t begun = 0;
     for (int chip = 0; chip < value_.torus().chips(); ++chip) {
       const auto first = static_cast<std::size_t>(judged_first(layout_, value_.torus(), chip));
@@ -101,9 +102,9 @@ class Comparer {
     return groups;
   }
 
-  /// What a group must hold: a block of one of the expected tensors.
+  /// The block that a group must hold, in one of the expected tensors.
   struct Block {
-    std::int64_t first;   ///< its first element's number in that tensor
+    std::int64_t first;   ///< index of its first element in that tensor
     std::int64_t before;  ///< elements of the tensors before that
 
     bool operator==(const Block&) const = default;
@@ -115,9 +116,9 @@ class Comparer {
     return {blocks_.first(chip), part * element_count(value_.shape())};
   }
 
-  /// Calls see(local element, element, n) for all elements of a block from local element `from` to
-  /// `to` that are compared, n that lie side by side at a time and elements counted through all
-  /// parts, until it returns true.
+  /// Calls see(local element, element, n) for all compared elements of a block from local element
+  /// `from` to `to`, in pieces of n adjacent ones, until it returns true. `element` counts through
+  /// all parts.
   template <class See>
   void each_piece(const Block& block, std::int64_t from, std::int64_t to, See&& see) const {
     const std::int64_t run = blocks_.run();
@@ -142,8 +143,8 @@ class Comparer {
     }
   }
 
-  /// Of each group the first one that reads the same memory for the same block: by what tells them
-  /// apart, not because the layout makes them replicas.
+  /// Returns, for each group, the first group that reads the same memory for the same block, as
+  /// identify() tells, not because the layout makes them replicas.
   template <class Shards>
   std::vector<std::size_t> leads(const Groups& groups, const Shards& shards) const {
     std::vector<std::uintptr_t> marks;
@@ -168,13 +169,13 @@ class Comparer {
     return lead;
   }
 
-  /// A part of a group's block, for one thread, and what was found there.
+  /// A part of a group's block, read by one thread, and the result.
   struct Stretch {
     std::size_t group;
     std::int64_t from, to;
-    bool apart = false;  ///< the memory is read for another group; what it does not show is not
-    std::int64_t elements = 0;  ///< compared, up to the first that is wrong
-    std::int64_t local = -1;    ///< of that one, and its number
+    bool apart = false;         ///< another group reads the memory; only look_apart() is left
+    std::int64_t elements = 0;  ///< compared, up to the first wrong one
+    std::int64_t local = -1;    ///< local and global index of the wrong one
     std::int64_t element = -1;
   };
 
@@ -199,7 +200,7 @@ class Comparer {
                });
   }
 
-  /// Compares each group's block. Where something differs, all is read, for the reach.
+  /// Compares each group's block. If something differs, all is read, to measure the reach.
   template <class Shards>
   Comparison compare(const Groups& groups, const Shards& shards) const {
     Comparison result;
@@ -228,7 +229,7 @@ class Comparer {
           read(groups, shards, stretches[static_cast<std::size_t>(i)]);
         });
 
-    // In ascending order, whoever was first.
+    // Report the first in ascending order, whichever thread finished first.
     std::vector<std::int64_t> compared(groups.count(), 0);
     const auto wrong = std::ranges::find_if(stretches, [&](const Stretch& s) {
       compared[s.group] += s.elements;

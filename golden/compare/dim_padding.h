@@ -12,39 +12,39 @@
 
 namespace shardproof {
 
-/// The judge's own reading of padded dims (docs/spec.md section 6.7): which dims of a value are
-/// longer on chips than in the model, by their letters. What lies behind the model's extent belongs
-/// to nobody.
+/// The judge's own derivation of padded dims (docs/spec.md section 6.7): the dims, by letter, that
+/// are longer on chips than in the model. Elements beyond the model's extent are padding.
 class DimPadding {
  public:
-  DimPadding() = default;  ///< of a case that pads nothing
-  /// H and V padded to these extents, 0 where they are not. K follows H, a group of query heads
-  /// being as large as before, where several kv heads are.
+  DimPadding() = default;  ///< for a case without padding
+  /// Pads H and V to these extents; 0 means no padding. With several kv heads, K grows with H, so
+  /// that a group of query heads keeps its size.
   DimPadding(const ModelConfig& model, std::int64_t pad_heads, std::int64_t pad_vocab);
 
   bool none() const { return extents_.empty(); }
-  /// Whether a dim of this letter is padded.
+  /// Returns true if a dim of this letter is padded.
   bool pads(char letter) const { return extents_.contains(letter); }
-  /// The extent on chips of a dim that the model has with `own`.
+  /// Returns the extent on chips of a dim whose extent in the model is `own`.
   std::int64_t placed(char letter, std::int64_t own) const;
-  /// The same of a shape, by its letters.
+  /// Returns the shape on chips of a value whose dims have these letters and, in the model, the
+  /// shape `own`.
   Shape placed(std::string_view letters, const Shape& own) const;
 
  private:
-  std::map<char, std::int64_t> extents_;  // of what is padded, on chips
+  std::map<char, std::int64_t> extents_;  // padded dims and their extents on chips
 };
 
-/// The letters of a layout with a split head dim put together again: S and R are H.
+/// Returns the letters of a layout with a split head dim merged again: S and R become H.
 std::string whole_letters(const Layout& layout);
 
-/// Calls see(element, of own) for the elements of a tensor of shape `placed` in
-/// row-major order: the second is the number of the same element in one of shape `own`, which is as
-/// long or shorter in every dim; −1 of padding.
+/// Calls see(element, of own) for the elements of a tensor of shape `placed` in row-major order.
+/// The second argument is the index of the same element in a tensor of shape `own`, which is
+/// nowhere longer than `placed`; −1 for padding.
 template <class See>
 void each_placed(const Shape& own, const Shape& placed, See&& see) {
   const std::int64_t count = element_count(placed);
   const std::size_t outer = placed.empty() ? 0 : placed.size() - 1;
-  const std::int64_t of_row = placed.empty() ? 1 : own[outer];  // the others of a row are padding
+  const std::int64_t of_row = placed.empty() ? 1 : own[outer];  // the rest of a row is padding
   const std::int64_t width = placed.empty() ? 1 : placed[outer];
   Shape index(outer, 0);
   for (std::int64_t element = 0; element < count;) {
@@ -57,7 +57,7 @@ void each_placed(const Shape& own, const Shape& placed, See&& see) {
   }
 }
 
-/// The elements of a tensor as chips hold it, `rest` where there is padding.
+/// Returns the elements of a tensor as chips hold it, with `rest` as padding.
 template <class T>
 std::vector<T> with_padding(const std::vector<T>& elements, const Shape& own, const Shape& placed,
                             const T& rest) {
@@ -69,7 +69,7 @@ std::vector<T> with_padding(const std::vector<T>& elements, const Shape& own, co
   return all;
 }
 
-/// The reverse: the model's own elements of a tensor as chips hold it.
+/// Returns the model's own elements of a tensor as chips hold it, without its padding.
 template <class T>
 std::vector<T> without_padding(const std::vector<T>& elements, const Shape& own,
                                const Shape& placed) {

@@ -13,18 +13,18 @@
 
 namespace shardproof {
 
-// How the comparison reads what a group of chips holds of a block: one chip its own elements, the
-// chips of a partialsum what their summands come to. Of each kind of shards:
+// How the comparison reads the block that a group of chips holds: the elements of a single chip, or
+// the total of the chips' partial sums. Every kind of shards has:
 //
-// size(chip): how many elements a chip holds.
-// identify(chips, to): appends what tells the memory read for a group of chips from all other.
-// kApart: whether the group is also read for what that memory does not show, by look_apart.
-// Reader(shards, chips): reads one group's elements, by one thread.
-//   wrong(local, want, n): of n elements from `local` on, which must be the words at `want`, the
-//     first that is not what it must be; n if all are.
-//   at(local, want): an element as it is, to be told of.
+// size(chip): the number of elements that a chip holds.
+// identify(chips, to): appends values that identify the memory read for a group of chips.
+// kApart: true if look_apart must also check the group for what that memory does not show.
+// Reader(shards, chips): reads one group's elements, on one thread.
+//   wrong(local, want, n): returns the index of the first of n elements, from `local` on, that
+//     differs from the words at `want`; n if all are right.
+//   at(local, want): returns an element's actual value, for the report.
 
-/// Of n words at two places, the first that differs; n if none does.
+/// Returns the index of the first of n words that differs between two arrays; n if all are equal.
 template <class Word>
 std::int64_t first_difference(const std::byte* a, const std::byte* b, std::int64_t n) {
   const auto bytes = static_cast<std::size_t>(n) * sizeof(Word);
@@ -38,7 +38,7 @@ std::int64_t first_difference(const std::byte* a, const std::byte* b, std::int64
   return n;
 }
 
-/// Complete values, and summands that are judged one by one.
+/// Complete values, and partial sums that are judged individually.
 template <class T, class Of>
 struct HeldShards {
   using Word = Of;
@@ -65,15 +65,15 @@ struct HeldShards {
   };
 };
 
-/// Exact partial sums by their sum: every element by value and bound, and a few of each group by
-/// the origins too, which a later step may need.
+/// Exact partial sums, judged by their total: every element by value and bound, and a few of each
+/// group also by their origins, which a later step may need.
 struct SummedShards {
   using Word = std::uint32_t;
-  /// Where origins are not told, the terms are those that each chip multiplied itself: by operands
-  /// that memory which chips share says nothing of.
+  /// Without explicit origins, the terms are those that each chip multiplied itself. Their operands
+  /// are not identified by the memory that chips share.
   static constexpr bool kApart = true;
   const Partial& partial;
-  std::int64_t block;  ///< elements of a chip's
+  std::int64_t block;  ///< elements of a chip's shard
 
   std::size_t size(int chip) const { return partial.values[static_cast<std::size_t>(chip)].size(); }
   void identify(std::span<const int> group, std::vector<std::uintptr_t>& to) const {
@@ -94,8 +94,8 @@ struct SummedShards {
       for (const int chip : group) elements_.push_back({chip, 0});
     }
     std::int64_t wrong(std::int64_t local, const std::byte* want, std::int64_t n);
-    /// The same of those elements alone whose origins are looked at, where the group's values and
-    /// bounds are known to be right.
+    /// Returns the index of the first wrong element among those whose origins are checked, for a
+    /// group whose values and bounds are already known to be right; n if there is none.
     std::int64_t look_apart(std::int64_t local, const std::byte* want, std::int64_t n);
     Word at(std::int64_t local, Word want);
 
@@ -104,13 +104,13 @@ struct SummedShards {
 
     const Partial& partial_;
     std::int64_t block_, every_;
-    std::vector<Element> elements_;  // of each chip the one that is read
+    std::vector<Element> elements_;  // the current element of each chip
     BlockSums sums_;
-    std::int64_t from_ = 0, to_ = 0;  // what they are the sums of
+    std::int64_t from_ = 0, to_ = 0;  // range of elements that sums_ covers
   };
 };
 
-/// Partial sums of the field regime by their sum; one that is no number makes none.
+/// Partial sums of the field regime, judged by their total; an invalid partial sum is the total.
 struct SummedNumbers {
   using Word = FieldElement;
   static constexpr bool kApart = false;

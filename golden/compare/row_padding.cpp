@@ -27,7 +27,7 @@ std::vector<bool> row_padding(std::string_view dims, const Shape& shape, bool of
   const auto judged = [&](std::size_t b) -> std::int64_t {
     return of_sampling ? (rows.samples[b] ? 1 : 0) : std::min(rows.tokens[b], L);
   };
-  std::vector<bool> padding;  // none until a row has some: most passes have rows of one length
+  std::vector<bool> padding;  // stays empty without padding: most passes have rows of one length
   for (std::size_t b = 0; b < B; ++b) {
     if (judged(b) == L) continue;
     if (padding.empty()) padding.resize(static_cast<std::size_t>(element_count(shape)), false);
@@ -60,7 +60,7 @@ std::vector<bool> padding_in_trace(std::string_view dims, const Shape& shape, bo
   std::int64_t row = 0;
   for (const PassRows& group : pass.rows)
     for (std::int64_t n = 0; n < group.rows; ++n, ++row) {
-      // Slots are of the row's own tokens.
+      // Slots hold the row's own tokens.
       const std::int64_t end = std::min(group.end() - pass.prefix.length, M);
       any = any || end < M;
       std::fill(padding.begin() + (row * M + end) * slot, padding.begin() + (row + 1) * M * slot,

@@ -12,8 +12,8 @@
 
 namespace shardproof {
 
-/// How many tokens each row has in a pass, and which rows' logits become tokens. What is left of L
-/// is padding: nothing is said of its values (docs/spec.md section 2.7).
+/// The number of tokens of each row in a pass, and the rows whose logits become tokens. The rest of
+/// L is padding, with undefined values (docs/spec.md section 2.7).
 struct RowsOfPass {
   std::vector<std::int64_t> tokens;
   std::vector<bool> samples;
@@ -23,19 +23,19 @@ struct RowsOfPass {
   explicit RowsOfPass(const PassPlan& pass);
 };
 
-/// The elements, row-major, of a value with these dims and this shape that are padding: of "BLE..."
-/// a row's places from its number of tokens on; of a value without L all that is of a row without
-/// tokens; of a value of sampling (the token, and what it
-/// is chosen from) all of a row that does not sample. Of caches, "BMKQ", none is: a slot that
-/// no token has reached is known to hold NaN. Empty where there is no padding.
+/// Returns a mask, row-major, of the padding in a value with these dims and this shape: for
+/// "BLE..." a row's positions from its number of tokens on; for a value without L all of a row
+/// without tokens; for a value of sampling (the token, and what it is chosen from) all of a row
+/// that does not sample. Caches, "BMKQ", have none: slots that no token has reached must hold NaN.
+/// Empty if there is no padding.
 std::vector<bool> row_padding(std::string_view dims, const Shape& shape, bool of_sampling,
                               const RowsOfPass& rows);
-/// The same of a value of the pass that a program declares to be this; of the pass before, of
-/// prefixes, weights and constants none is.
+/// Returns the padding mask of a value with this role in the pass. Values of the previous pass,
+/// prefixes, weights and constants have none.
 std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOfPass& rows);
 
-/// What nothing is said of in a trace of anybody's (docs/trace-format.md): the same, and of caches
-/// the slots after the end of a row's tokens, which no query sees.
+/// Returns the mask of undefined elements in any trace (docs/trace-format.md): the padding of
+/// row_padding, and in caches the slots after the end of a row's tokens, which no query sees.
 std::vector<bool> padding_in_trace(std::string_view dims, const Shape& shape, bool of_sampling,
                                    const PassPlan& pass);
 

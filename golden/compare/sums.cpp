@@ -7,8 +7,8 @@
 namespace shardproof {
 namespace {
 
-/// `bound`, or +0 where nothing was lost. By a mask: of a choice g++ makes a branch, and of a loop
-/// with a branch no vectors.
+/// Returns `bound`, or +0 if nothing was lost. Uses a mask: g++ turns a conditional into a branch,
+/// and does not vectorize a loop with a branch.
 double unless_zero(double lost, double bound) {
   const std::uint64_t mask = std::bit_cast<std::uint64_t>(lost) << 1 != 0 ? ~std::uint64_t{0} : 0;
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(bound) & mask);

@@ -6,21 +6,21 @@
 
 namespace shardproof {
 
-/// The judge's sums of the summands of many elements that lie side by side, each with a bound on
-/// its distance from the exact sum: what BoundedSum (engine/numeric/detail/rounding_test.h) makes
-/// of one element after the other, operation by operation.
+/// Sums the partial sums of many adjacent elements, each with a bound on its distance from the
+/// exact sum. Does the same operations as BoundedSum (engine/numeric/detail/rounding_test.h) does
+/// for one element at a time.
 class BlockSums {
  public:
   static constexpr std::int64_t kMost = 256;  ///< elements at a time
 
-  /// Begins anew, with n elements.
+  /// Restarts with n elements.
   void clear(std::int64_t n);
-  /// Adds one chip's summands; `bounds` is null where they are exact.
+  /// Adds one chip's partial sums; `bounds` is null if they are exact.
   void add(const double* values, const float* bounds);
-  /// After the last: both ends that every sum may be rounded to.
+  /// Call after the last add(): computes both ends of the interval that each sum may round to.
   void finish();
 
-  /// Whether the n sums from `from` on are decided, and are what they must be.
+  /// Returns true if the n sums from `from` on round unambiguously and equal the words at `want`.
   bool are(const std::byte* want, std::int64_t from, std::int64_t n) const;
 
  private:

@@ -11,21 +11,21 @@
 
 namespace shardproof {
 
-/// The elements of a tensor as words to be compared, row-major: mostly those of somebody else's
-/// tensor, which are not copied. Word is std::uint32_t, the bits of an f32 or an int32, or a number
-/// of the field regime. Copies of it refer to the same words, which nobody can change through it.
+/// The elements of a tensor as words to compare, row-major. Usually a view of another object's
+/// tensor, which is not copied. Word is std::uint32_t, the bits of an f32 or an int32, or a number
+/// of the field regime. Copies refer to the same words and cannot change them.
 template <class Word>
 class Words {
  public:
   Words() = default;
-  /// Words of its own.
+  /// Owns its words.
   Words(std::vector<Word> own)  // NOLINT(google-explicit-constructor): the same words
       : own_(std::make_shared<const std::vector<Word>>(std::move(own))),
         first_(bytes_of(*own_)),
         size_(own_->size()) {}
   Words(std::initializer_list<Word> own) : Words(std::vector<Word>(own)) {}
 
-  /// Those of a tensor that outlives it, whose elements are as large as a Word.
+  /// Refers to a tensor, which must outlive the result and have elements as large as a Word.
   template <class T>
   static Words of(const std::vector<T>& tensor) {
     Words words;
@@ -35,7 +35,7 @@ class Words {
   }
   template <class T>
   static Words of(std::vector<T>&& tensor) = delete;
-  /// Those of several such tensors of one size, one after the other.
+  /// Refers to several tensors of one size, concatenated, which must outlive the result.
   template <class T>
   static Words of_parts(const std::vector<std::vector<T>>& parts) {
     if (parts.size() == 1) return of(parts[0]);
@@ -56,7 +56,7 @@ class Words {
     std::memcpy(&word, from(i), sizeof word);
     return word;
   }
-  /// The bytes of a word, and of those that follow it in its tensor.
+  /// Returns a pointer to the bytes of word i and of those after it in its tensor.
   const std::byte* from(std::size_t i) const {
     if (parts_.empty() || size_ == 0) return first_ + i * sizeof(Word);
     const std::size_t of_part = size_ / parts_.size();

@@ -31,7 +31,7 @@ const std::string* find(const dump::Attributes& attributes, std::string_view nam
   return at == attributes.end() ? nullptr : &at->second;
 }
 
-/// A golden's value: its layout, its global shape, and what each chip holds.
+/// A golden's value: layout, global shape, and the shard of each chip.
 struct Right {
   Layout layout;
   Shape shape;
@@ -55,7 +55,7 @@ Right right_value(const dump::Value& value, const Torus& torus) {
   return right;
 }
 
-/// What a value says of itself that a golden of this kind has no room for; "" if nothing.
+/// Returns an attribute of a value that goldens of this kind do not support; "" if there is none.
 std::string other_meaning(const dump::Value& value) {
   for (const std::string_view said :
        {"same_as", "summand_of", "fused", "along", "padded", "meaning"})
@@ -64,7 +64,7 @@ std::string other_meaning(const dump::Value& value) {
   return partial && find(value.attributes, "spec") == nullptr ? "partial without spec" : "";
 }
 
-/// That a file is of the golden's torus, where it says one.
+/// Throws Error("compare_case", ...) if a file names another torus than the golden's.
 void require_torus(const dump::Attributes& attributes, const Torus& torus) {
   const std::string* const line = find(attributes, "case");
   const std::string* const text = find(attributes, "torus");
@@ -75,7 +75,7 @@ void require_torus(const dump::Attributes& attributes, const Torus& torus) {
                                               theirs.to_string(), torus.to_string()));
 }
 
-/// That a value says no other layout than the golden's.
+/// Throws Error("dump_layout", ...) if a value declares another layout than the golden's.
 void require_layout(const std::string& name, const dump::Value& value, const candidate::Mesh& mesh,
                     const Layout& layout) {
   const std::string* const given = find(value.attributes, "layout");
@@ -190,7 +190,7 @@ Against judge_against(const dump::Dump& golden, const dump::Dump& file) {
     verdict.rows.push_back(
         judged(against.values.held.back(), right, against.values.held.size() - 1));
     Row& row = verdict.rows.back();
-    // Copies that the file says to be identical stand in it once.
+    // A file that declares its replicas identical stores them once.
     if (const std::string* const copies = find(value.attributes, "replicas");
         copies != nullptr && *copies == "identical")
       row.incomplete = !against.values.held.back().complete();

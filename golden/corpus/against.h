@@ -9,22 +9,22 @@
 
 namespace shardproof::corpus {
 
-/// Somebody's shards, held against a golden of layouts or of collectives.
+/// A foreign file's shards, judged against a golden of layouts or of collectives.
 struct Against {
   candidate::Values values;
   candidate::Verdict verdict;
-  /// Of the first that is different: under which other layout, or with which other summands, every
-  /// chip would hold just this.
+  /// For the first different value: another layout, or other partial sums, under which every chip
+  /// would hold these bits.
   std::vector<diagnosis::Hypothesis> diagnosis;
 };
 
-/// Judges the values of `file` that the golden has, by their names and bit for bit on every chip,
-/// in the golden's order; what they are, stacked or as shards, and in which order of the mesh,
-/// `file` says as any trace does. A value needs no layout: it is the golden's. Operands are judged,
-/// too, and count as inputs. A value that says to be something else (summand_of, padded) is
-/// unknown. Throws Error: "compare_case" (the file is of another torus), "dump_mesh", "dump_layout"
-/// (another layout than the golden's, or other shards than that has), "golden_value" (the golden
-/// itself is not as it must be), and what check() and Layout::parse throw.
+/// Judges the values of `file` that the golden has, by name and bit for bit on every chip, in the
+/// golden's order; as in any trace, `file` states whether they are stacked or shards, and the order
+/// of the mesh. A value needs no layout: the golden's applies. Operands are judged, too, and count
+/// as inputs. A value with another declared meaning (summand_of, padded) is unknown. Throws Error:
+/// "compare_case" (the file has another torus), "dump_mesh", "dump_layout" (another layout than the
+/// golden's, or shards that do not fit it), "golden_value" (the golden itself is faulty), and what
+/// check() and Layout::parse throw.
 Against judge_against(const dump::Dump& golden, const dump::Dump& file);
 
 }  // namespace shardproof::corpus

@@ -43,7 +43,7 @@ void make_folder(const fs::path& folder) {
   if (error) throw Error("golden_write", fmt::format("{:?}: {}", folder.string(), error.message()));
 }
 
-/// A corpus's cases and files are the same, and each file is the golden of its case.
+/// Checks that the cases and the listed files name the same goldens.
 void require_cases(const std::vector<Entry>& entries, const std::vector<Listed>& files) {
   std::set<std::string> paths;
   for (const Listed& file : files) paths.insert(file.path);
@@ -58,7 +58,7 @@ void require_cases(const std::vector<Entry>& entries, const std::vector<Listed>&
                                             *paths.begin(), kCases));
 }
 
-/// Whether a line of cases asks for this golden.
+/// Returns how a golden differs from its line of cases; "" if it does not.
 std::string line_difference(const Entry& entry, const dump::Dump& golden) {
   try {
     const std::string asked = full_line(entry.line), found = line_of(golden);
@@ -126,7 +126,7 @@ CheckedCorpus check_corpus(const fs::path& folder, const Progress& progress) {
       parse_cases(text_of(folder / kCases, "list of the cases of a corpus"));
   require_cases(entries, files);
   CheckedCorpus found;
-  const std::string sum = sha256_of(folder / kManifest);  // of its bytes
+  const std::string sum = sha256_of(folder / kManifest);  // sum of its bytes
   for (const Released& release : released())
     if (release.manifest == sum) found.release = &release;
   for (const Entry& entry : entries) {

@@ -14,51 +14,51 @@
 
 namespace shardproof::corpus {
 
-/// The file of a corpus that says which goldens it has.
+/// The file that lists a corpus's goldens.
 inline constexpr std::string_view kCases = "CASES";
 
 /// A golden of a corpus: ID.h5.
 struct Entry {
   std::string id;    ///< "l2/ws2d-heads"
-  std::string line;  ///< what made_golden() takes
+  std::string line;  ///< argument of made_golden()
 };
 
-/// Reads a text of one "ID LINE" a line; empty lines and those that begin with # are skipped.
-/// Throws Error("corpus_cases", ...) naming the line: an id that is not of small letters, digits,
-/// '-', '.' and '/' or stands twice, no golden after it, none at all.
+/// Reads a text of lines "ID LINE"; empty lines and those that begin with # are skipped. Throws
+/// Error("corpus_cases", ...) naming the line: an id that is not of lower-case letters, digits,
+/// '-', '.' and '/' or occurs twice, an id without a golden, no line at all.
 std::vector<Entry> parse_cases(std::string_view text);
 
-/// Of each golden, as it is done.
+/// Called for each golden when it is done.
 using Progress = std::function<void(const Entry&, const Checked&)>;
 
 /// Makes every golden of `cases` and writes them with the text itself and the manifest into
-/// `folder`, which is empty or not there yet. Throws Error: "golden_write" (a folder that holds
-/// files; what the disk refuses), and what parse_cases and made_golden throw.
+/// `folder`, which must be empty or absent. Throws Error: "golden_write" (a folder that holds
+/// files, or a failed write), and what parse_cases and made_golden throw.
 void write_corpus(std::string_view cases, const std::filesystem::path& folder,
                   const Progress& progress);
 
-/// What a corpus that was released is known by.
+/// The identity of a released corpus.
 struct Released {
   int version;
   std::string_view manifest;  ///< its sha256
   std::int64_t goldens, values;
 };
-/// Every version that was: it never changes again.
+/// Every released version; entries never change.
 const std::vector<Released>& released();
 
-/// What a check of a whole corpus found.
+/// The result of checking a whole corpus.
 struct CheckedCorpus {
-  const Released* release = nullptr;  ///< null if its manifest is no released one
+  const Released* release = nullptr;  ///< null if its manifest is not a released one
   std::int64_t goldens = 0, equal = 0, values = 0;
-  std::string fault;  ///< of the corpus as a whole: other counts than were released
+  std::string fault;  ///< of the corpus as a whole: counts differ from the release
 
-  /// 0 if every golden is equal and there is one, else 1.
+  /// Returns 0 if there is a golden and every one is equal, otherwise 1.
   int exit_code() const;
 };
 
 /// Checks the sums of all files, then every golden. Throws Error: what parse_manifest and
 /// require_listed throw, "corpus_open" (no manifest, no cases), what parse_cases throws,
-/// "corpus_cases" (the cases and the files are not the same), what read_dump throws.
+/// "corpus_cases" (the cases and the files do not match), what read_dump throws.
 CheckedCorpus check_corpus(const std::filesystem::path& folder, const Progress& progress);
 
 }  // namespace shardproof::corpus

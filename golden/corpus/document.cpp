@@ -35,7 +35,7 @@ void put_array(dump::Dump& golden, const std::string& name, const Shape& shape,
   golden.order.push_back(name);
 }
 
-/// Small whole numbers as such, all others as text.
+/// Writes `order` and `version` as integers, all other attributes as text.
 void put_attributes(const Hdf5Writer::Object& object, const Attributes& attributes) {
   for (const auto& [name, value] : attributes)
     if (name == "order" || name == "version")
@@ -54,7 +54,7 @@ Hdf5Writer::Object dataset(const Hdf5Writer& file, const Hdf5Writer::Object& roo
 
 std::string in_brackets(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-/// "gate [0,1,2]".
+/// Returns for example "gate [0,1,2]".
 std::string place(const std::string& name, const Shape& shape, std::size_t element) {
   Shape index(shape.size());
   auto rest = static_cast<std::int64_t>(element);

@@ -25,8 +25,8 @@ dump::Dump expected(const dump::Dump& golden, Kind kind) {
 
 struct Asked {
   Kind kind = Kind::model;
-  Torus torus;  ///< of layouts and collectives
-  Case named;   ///< of a model
+  Torus torus;  ///< for layouts and collectives
+  Case named;   ///< for a model
 };
 
 Asked read_line(std::string_view line) {

@@ -38,7 +38,7 @@ std::vector<Listed> parse_manifest(std::string_view text) {
       throw Error("corpus_manifest",
                   fmt::format("line {}: {:?}: {}", number, line.substr(0, 200), why));
     };
-    // Two blanks, or of a binary file a blank and a star.
+    // Two blanks, or for a binary file a blank and a star.
     if (line.size() < kDigits + 3 || !is_sum(line.substr(0, kDigits)) || line[kDigits] != ' ' ||
         (line[kDigits + 1] != ' ' && line[kDigits + 1] != '*'))
       refuse("no sum of 64 hexadecimal digits, two blanks and a path");

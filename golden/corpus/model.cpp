@@ -19,8 +19,8 @@ namespace {
 
 using dump::Attributes;
 
-/// The layers that the case's strategies lower to, as programs of their own: then what the golden
-/// says stays true when strategies are lowered otherwise one day.
+/// The layers that the case's strategies lower to, stored as programs: the golden stays valid even
+/// if strategies are lowered differently one day.
 struct Layers {
   Program prefill, decode;
 };
@@ -31,13 +31,13 @@ Layers layers_of(const Case& named) {
 }
 
 Case with_layers(Case c, const Layers& layers) {
-  c.numerics.loop = Loop::none;  // the programs say it themselves
+  c.numerics.loop = Loop::none;  // the programs contain the loops
   c.prefill = Strategy(layers.prefill);
   if (c.gen > 1) c.decode = Strategy(layers.decode);
   return c;
 }
 
-/// The first complete layout of each checkpoint and weight, by id without its pass.
+/// Returns the first complete layout of each checkpoint and weight, by id without its pass.
 std::map<std::string, Layout> layouts_of(const PhasePrograms& programs, std::int64_t layers) {
   std::map<std::string, Layout> layouts;
   const auto see = [&](const Program& program, const ValueDecl& value) {
@@ -83,7 +83,7 @@ void put_weights(dump::Dump& golden, const Weights& weights,
   }
 }
 
-/// That a sharded run has every value equal.
+/// Throws NotEqual unless a sharded run has every value equal.
 void require_equal(const TypedPlan& typed, OracleMemo& memo, const Weights* given) {
   VerifyOptions options;
   options.weights = given;
@@ -122,7 +122,7 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
     const auto put_checkpoint = [&](std::int64_t layer, const CheckpointSpec& spec) {
       const std::string id = checkpoint_id(pass.name, layer, spec.name);
       const std::string key = checkpoint_id("", layer, spec.name);
-      // Not every pass has every value.
+      // Some passes lack some values.
       if (const auto token = answer.tokens.find(id); token != answer.tokens.end()) {
         put(golden, id, token->second.shape, std::span<const std::int32_t>(token->second.data),
             at_layout(layouts, key, token->second.shape.size()));
@@ -133,7 +133,7 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
         ++checkpoints;
       }
     };
-    // In the order of the run: what comes before the layers, the layers, what comes after.
+    // In the order of the run: values before the layers, the layers, values after them.
     const std::vector<CheckpointSpec> specs = checkpoint_specs(c.model);
     const auto first = std::find_if(specs.begin(), specs.end(),
                                     [](const CheckpointSpec& spec) { return spec.per_layer; });

@@ -16,7 +16,7 @@
 namespace shardproof {
 namespace {
 
-/// A tensor of the oracle's, which outlives what is expected: its words are not copied.
+/// Expects a tensor of the oracle, which outlives the result: its words are not copied.
 template <class T>
 Expected expect(std::string id, const Array<T>& tensor) {
   return {{tensor.shape, Words<std::uint32_t>::of(tensor.data), std::is_same_v<T, std::int32_t>},
@@ -27,7 +27,7 @@ Expected expect(std::string id, const oracle::field::Tensor& tensor) {
   return {{tensor.shape, {}, false, Words<FieldElement>::of(tensor.data)}, std::move(id)};
 }
 
-/// A tensor that was made for the purpose.
+/// Expects a temporary tensor, whose words the result owns.
 template <class T>
 Expected expect(std::string id, Array<T>&& made) {
   Expected e = expect(std::move(id), std::as_const(made));
@@ -38,7 +38,7 @@ Expected expect(std::string id, Array<T>&& made) {
   return e;
 }
 
-/// Calls body(a copy of the bits or the numbers), whichever it has, to change it.
+/// Calls body(words) to change a copy of the bits or the numbers, whichever exist.
 template <class Body>
 void with_words(Expected& e, Body&& body) {
   const auto changed = [&](auto& words) {
@@ -52,7 +52,7 @@ void with_words(Expected& e, Body&& body) {
     changed(e.numbers);
 }
 
-/// Of a tensor [B, L, ...] the last token of every row, at these places: [B, ...].
+/// Returns the last token of every row of a tensor [B, L, ...], at the positions `last`: [B, ...].
 Expected last_tokens(Expected e, const IntTensor& last) {
   const std::int64_t B = e.shape[0];
   const std::int64_t L = e.shape[1];
@@ -84,11 +84,10 @@ Word unwritten() {
     return std::bit_cast<Word>(std::numeric_limits<float>::quiet_NaN());
 }
 
-/// A cache [B, M, K, Q] as chips hold it: NaN in the slots that no token of their row has reached,
-/// which rows leave that are shorter than others. The oracle files +0 there, all its
-/// values being finite; append() leaves the one NaN (docs/spec.md section 2.2). That NaN is
-/// compared like any value: to leave these slots out would not show a token in a slot of no row's,
-/// nor what a buffer held before.
+/// Returns a cache [B, M, K, Q] as chips hold it: NaN in the slots that no token of their row has
+/// reached, which exist if other rows are longer. The oracle stores +0 there, since all its values
+/// are finite; append() leaves the one NaN (docs/spec.md section 2.2). That NaN is compared like
+/// any value: otherwise a token in a slot of no row, or a buffer's former contents, would pass.
 Expected with_unwritten_slots(Expected e, const IntTensor& written) {
   const std::int64_t B = e.shape[0];
   const std::int64_t M = e.shape[1];
@@ -107,8 +106,8 @@ Expected with_unwritten_slots(Expected e, const IntTensor& written) {
   return e;
 }
 
-/// The best logit of each of C equal blocks of the vocabulary, the first of equals: value or index.
-/// A block of padding has none.
+/// Returns the best logit of each of C equal blocks of the vocabulary, the first of equal ones: its
+/// value or its index. A block of padding has none.
 Expected candidates(const oracle::Answer& answer, const std::string& id, const std::string& pass,
                     std::int64_t C, bool index, const DimPadding& padding) {
   const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
@@ -136,7 +135,7 @@ Expected candidates(const oracle::Answer& answer, const std::string& id, const s
   return e;
 }
 
-/// The same of the field regime.
+/// Returns the field regime's best logit of each of C blocks of the vocabulary: value or index.
 Expected candidates(const oracle::field::Answer& answer, const std::string& id,
                     const std::string& pass, std::int64_t C, bool index,
                     const DimPadding& padding) {
@@ -151,7 +150,7 @@ Expected candidates(const oracle::field::Answer& answer, const std::string& id,
   return e;
 }
 
-/// What follows from the logits and the random numbers.
+/// Returns a value of random sampling, from the logits and the random numbers.
 Expected drawing(const oracle::Answer& answer, const std::string& id, const std::string& pass,
                  const ValueRow& row, const Shape& shape, const DimPadding& padding) {
   const std::int64_t blocks = row.dims.find('C') == row.dims.npos ? 1 : shape.at(1);
@@ -160,7 +159,7 @@ Expected drawing(const oracle::Answer& answer, const std::string& id, const std:
                          padding.placed('V', logits.shape[1])),
           id};
 }
-/// The field samples greedily.
+/// Throws Error("oracle_id", ...): the field samples greedily.
 Expected drawing(const oracle::field::Answer&, const std::string& id, const std::string&,
                  const ValueRow&, const Shape&, const DimPadding&) {
   throw Error("oracle_id", fmt::format("{:?} is not a value of the field regime", id));
@@ -175,7 +174,7 @@ Expected token(const oracle::field::Answer& answer, const std::string& id) {
   return e;
 }
 
-/// The pass whose caches hold all of the prefixes: the last of those over them; empty without.
+/// Returns the pass whose caches hold all prefixes: the last prefix pass; "" if there is none.
 std::string last_of_prefixes(const std::vector<std::string>& passes) {
   std::string last;
   for (std::int64_t i = 0; i < std::ssize(passes); ++i)
@@ -191,7 +190,7 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
   return checkpoint_id(pass, scope.layer, name);
 }
 
-/// What weights must be, of the run or of the oracle's answer, and the constant of that name.
+/// weight_of and constant_of return the expected tensor, from the run's weights or the oracle.
 const Tensor& weight_of(const Weights& weights, const std::string& id) { return weights.at(id); }
 const oracle::field::Tensor& weight_of(const oracle::field::Answer& answer, const std::string& id) {
   return answer.weight(id);
@@ -249,7 +248,7 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
                    : held;
     }
     case Role::Kind::prefix: {
-      // [B,M,K,Q] of the prefixes' own passes is [N,T,K,Q] to those that read it.
+      // [B,M,K,Q] of the prefix passes is read as [N,T,K,Q] by later passes.
       const std::string filled = last_of_prefixes(answer.passes);
       const std::string made = full_checkpoint(scope, filled, role.name);
       return with_unwritten_slots(expect("prefix " + made, answer.checkpoints.at(made)),
@@ -259,7 +258,8 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
   return {};
 }
 
-/// Of a value with `last` the rows' last tokens; with its padding, if it is a value of the pass.
+/// Returns the rows' last tokens for a role with `last`, otherwise the whole value, with its
+/// padding.
 template <class Answer>
 Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, Expected whole) {
   Expected kept =
@@ -271,7 +271,7 @@ Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, E
       role, kept.shape,
       {{tokens->second.data.begin(), tokens->second.data.end()}, {samples.begin(), samples.end()}});
   if (kept.padding.empty()) kept.padding = of_rows;
-  // Of candidates blocks without an id are padding, too.
+  // Blocks of candidates without an id are padding already.
   for (std::size_t i = 0; i < of_rows.size(); ++i)
     if (of_rows[i]) kept.padding[i] = true;
   return kept;
@@ -296,10 +296,10 @@ Expected as_placed(Expected e, const Role& role, std::string_view letters,
   if (shape == e.shape) return e;
   const WeightRow* const weight = role.kind == Role::Kind::weight ? weight_row(role.name) : nullptr;
   const bool scale = weight != nullptr && weight->kind == WeightKind::scale;
-  // The one of the field, which depends on its lanes, is not told here.
+  // The field's padding of a scale depends on its lanes and is not known here.
   const bool known = weight != nullptr && !(scale && !e.numbers.empty());
   if (!known) {
-    // Beside what is padding already, of rows that have ended.
+    // Keep the existing padding of ended rows.
     if (e.padding.empty()) e.padding.resize(static_cast<std::size_t>(element_count(e.shape)));
     e.padding = with_padding(e.padding, e.shape, shape, true);
   }

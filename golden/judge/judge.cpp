@@ -13,7 +13,7 @@
 namespace shardproof {
 namespace {
 
-/// What the oracle says the value is. A program may ask for what this run does not have.
+/// Returns the oracle's value. Throws Error("judge_c1", ...) if this run has no such value.
 template <class ExpectedOf>
 Expected known_value(ExpectedOf&& expected_of, const Scope& scope, const Program& program,
                      const ValueDecl& declared, const Shape& shape) {
@@ -28,8 +28,7 @@ Expected known_value(ExpectedOf&& expected_of, const Scope& scope, const Program
                           program.where(declared.line), declared.name, declared.role.to_string()));
 }
 
-/// The global shape that a declared layout can have: the checkpoint's, or that with H split in S,
-/// R.
+/// Returns true if the actual shape is the expected one, or that with H split into S, R.
 bool fits(const Shape& expected, const Layout& declared, const Shape& actual) {
   if (declared.rank() != actual.size()) return false;
   if (expected == actual) return true;

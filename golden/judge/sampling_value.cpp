@@ -13,7 +13,7 @@
 namespace shardproof {
 namespace {
 
-/// Of one row what random sampling makes of its logits.
+/// The values of random sampling that follow from one row of logits.
 struct Row {
   Row(std::span<const float> logits, const Draws& draws)
       : chances(oracle::chances(logits, draws.sampling.temperature, draws.unit)),
@@ -38,7 +38,7 @@ void put(std::vector<std::uint32_t>& bits, std::span<const float> numbers) {
   for (const float v : numbers) bits.push_back(std::bit_cast<std::uint32_t>(v));
 }
 
-/// Of blocks of so many ids; the last ones may have fewer, or none.
+/// Returns a value's bits for one row. Blocks have `width` ids; the last may have fewer, or none.
 std::vector<std::uint32_t> of_row(std::string_view name, const Row& row, const Draws& draws,
                                   std::size_t b, std::int64_t blocks, std::int64_t width) {
   std::vector<std::uint32_t> bits;

@@ -10,16 +10,16 @@
 
 namespace shardproof {
 
-/// Whether this sampling has a value of that name: a greedy one has none, and those of a threshold
-/// only where one is asked for.
+/// Returns true if this sampling has a value of that name: greedy sampling has none, and thresholds
+/// exist only if requested.
 bool has_drawing(const Draws& draws, std::string_view name);
 
-/// What a value of random sampling must be, "chances" or "top_p_sums", given the logits [BV] that
-/// it follows from; of what there is one a block of the vocabulary, of so many blocks, which have
-/// `placed_V` ids where that is more than the logits are (0: as many). Thresholds
-/// are found by sorting (oracle/model/detail/sampling.h), and what the rounds of a search added up
-/// follows from the threshold that they found. Throws what the oracle's chances() throws, and
-/// std::out_of_range for a value that this sampling has not.
+/// Returns the expected value "chances", "top_p_sums" or another of random sampling, given the
+/// logits [BV] that it follows from. `blocks` is the number of blocks of the vocabulary, for values
+/// that have one element per block; the blocks have `placed_V` ids together, if that is more than
+/// the logits have (0: as many). Thresholds are found by sorting (oracle/model/detail/sampling.h);
+/// the sums of a search's rounds follow from the threshold found. Throws what the oracle's
+/// chances() throws, and std::out_of_range if this sampling has no such value.
 ExpectedBits sampling_value(std::string_view name, const Tensor& logits, const Draws& draws,
                             std::int64_t blocks, std::int64_t placed_V = 0);
 

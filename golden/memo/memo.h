@@ -13,14 +13,14 @@
 
 namespace shardproof {
 
-/// Answers that were computed for a key and passes, the latest few. Safe to share between threads;
-/// one that is being computed is waited for.
+/// A cache of the most recent answers, by key and passes. Safe to share between threads; a thread
+/// that asks for an answer in computation waits for it.
 template <class Known>
 class Memo {
  public:
   explicit Memo(std::size_t kept) : kept_(kept) {}
 
-  /// Throws what make() throws, each time.
+  /// Returns the cached answer, or that of make(). Throws what make() throws, each time.
   template <class Make>
   std::shared_ptr<const Known> get(const std::string& key, const Passes& passes, Make&& make) {
     std::promise<std::shared_ptr<const Known>> promise;
@@ -51,7 +51,7 @@ class Memo {
 
  private:
   struct Entry {
-    std::string key;  ///< what the answer depends on besides
+    std::string key;  ///< what the answer depends on besides the passes
     Passes passes;
     std::shared_future<std::shared_ptr<const Known>> known;
   };

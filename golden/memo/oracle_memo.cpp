@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-/// What the oracle's answer depends on besides the passes.
+/// Returns a key of everything, apart from the passes, that the oracle's answer depends on.
 std::string oracle_key(const Case& c, const std::vector<std::int64_t>& row_ids,
                        const Weights* given) {
   return fmt::format("{} {} {} {} {} {}{} {}", fmt::ptr(given), print_model(c.model),
@@ -24,14 +24,14 @@ std::string oracle_key(const Case& c, const std::vector<std::int64_t>& row_ids,
 std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes& passes,
                                                     const std::vector<std::int64_t>& row_ids,
                                                     const Weights* given, int threads) {
-  // The case's model: of a weights file's it may differ in what is no matter of weights.
+  // Use the case's model: a weights file's may differ in keys that do not affect weights.
   Weights weights =
       given != nullptr ? Weights(c.model, {given->all().begin(), given->all().end()}, given->kept())
                        : generated_weights(c);
   IntTensor prompt =
       generate_prompt(c.model, c.seed, passes.batch(), passes.prompt(), passes.prefix());
   Numerics numerics = c.numerics;
-  numerics.regime = Regime::exact;  // of an f32 case the oracle is what drift is measured from
+  numerics.regime = Regime::exact;  // for an f32 case, drift is measured from the oracle
   validate(weights);
   Weights stored = oracle::as_stored(weights, numerics.weights);
   oracle::Answer answer =

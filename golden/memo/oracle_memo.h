@@ -14,32 +14,32 @@
 
 namespace shardproof {
 
-/// The oracle's answers, computed once for all cases that ask the same: they do not depend on the
-/// torus or a strategy. Keeps the latest few. Safe to share between threads.
+/// The oracle's answers, computed once for all cases with the same question, since they do not
+/// depend on the torus or a strategy. Keeps the most recent ones. Safe to share between threads.
 class OracleMemo {
  public:
   struct Known {
     Weights weights;  ///< as stored for the run
-    Weights stored;   ///< as the oracle keeps them, which weights of a run must be
+    Weights stored;   ///< as the oracle keeps them; a run's weights must equal these
     IntTensor prompt;
     oracle::Answer answer;
   };
 
-  /// The answer for the passes of the plan. `given` replaces the generated weights; the same object
-  /// for every call. `threads` share the work where it is not done yet; nothing depends on them.
-  /// Throws what the generator and oracle::run throw.
+  /// Returns the answer for the passes of the plan. `given` replaces the generated weights and must
+  /// be the same object in every call. `threads` share the work if it is not cached; the result
+  /// does not depend on them. Throws what the generator and oracle::run throw.
   std::shared_ptr<const Known> get(const RunPlan& plan, const Weights* given = nullptr,
                                    int threads = 1);
-  /// The same of a case that is not planned: for its own passes.
+  /// Returns the answer of a case without a plan, for its own passes.
   std::shared_ptr<const Known> get(const Case& c, const Weights* given = nullptr);
 
-  /// What the field regime knows of a case: its ids and the unsharded model's values.
+  /// The field regime's ids and unsharded values for a case.
   struct OfField {
     IntTensor ids;
     oracle::field::Answer answer;
   };
-  /// Of the plan's passes and model with numbers of this setting. Throws what generate_ids and
-  /// oracle::field::run throw.
+  /// Returns the field regime's answer for the plan's passes and model, with numbers of this
+  /// setting. Throws what generate_ids and oracle::field::run throw.
   std::shared_ptr<const OfField> of_field(const RunPlan& plan, const FieldSetting& setting,
                                           int threads = 1);
 

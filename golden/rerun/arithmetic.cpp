@@ -10,7 +10,7 @@
 namespace shardproof::rerun {
 namespace {
 
-/// By adding a number whose last bit is the f16's: what lies below it is rounded off.
+/// Rounds by adding a number whose last bit is the f16's: the bits below it are rounded off.
 float round_to_f16(float v) {
   constexpr std::uint32_t kExponent = 0x7f800000;
   constexpr float kLeastNormal = 0x1p-14F, kOverflow = 65520.0F;

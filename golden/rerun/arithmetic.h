@@ -8,11 +8,10 @@
 
 namespace shardproof::rerun {
 
-/// What a number is kept as.
+/// The format of a stored number.
 enum class Kept { f32, bf16, f16, f64 };
 
-/// A place of a formula that may round to what values are kept as, besides where docs/spec.md
-/// stores.
+/// A step of a formula that may round to the format of values, besides the stores of docs/spec.md.
 enum class Place : std::uint8_t {
   embed_scale,
   mean,
@@ -35,12 +34,12 @@ enum class Place : std::uint8_t {
 };
 struct PlaceRow {
   Place place;
-  std::string_view formula, key;  ///< "norm", "xr": as a declaration of `rounding` names it
-  bool hf;                        ///< whether a common public library rounds there
+  std::string_view formula, key;  ///< "norm", "xr": names in a `rounding` declaration
+  bool hf;                        ///< true if a common public library rounds there
 };
 std::span<const PlaceRow> all_places();
 
-/// Which places round, and which each run draws.
+/// The places that round (`on`), and those that each run draws (`drawn`).
 struct Places {
   std::uint32_t on = 0, drawn = 0;
 
@@ -49,33 +48,34 @@ struct Places {
     (each_run_draws ? drawn : on) |= 1U << static_cast<unsigned>(p);
   }
 };
-/// None: those of docs/spec.md alone; those of that library; each drawn.
+/// The three sets: no place (docs/spec.md alone); those of PlaceRow::hf; every one, drawn by each
+/// run.
 inline Places spec_places() { return {}; }
 Places hf_places();
 Places any_places();
 
-/// How a run is made again. Sums and all operations are f32, or f64 where values are.
+/// The arithmetic of a rerun. Sums and all operations are f32, or f64 if values are.
 struct Arithmetic {
   Kept values = Kept::f32;
   Places places = {};
-  Kept sums = Kept::f32;  ///< of W matrices: what each addition is rounded to
-  /// How often a partial sum of a W matrix is rounded on its way, and to what.
+  Kept sums = Kept::f32;  ///< of W matrices: rounding of each addition
+  /// How often a partial sum of a W matrix is rounded when it is sent, and to which format.
   int wire_roundings = 0;
   Kept wire = Kept::bf16;
-  /// Whether a number that is kept in fewer digits than f32 goes up or down by chance, as likely as
-  /// it is near. A run that rounds to nearest has most such numbers as the exact regime has them,
-  /// and few in the other direction: of those a few runs may have none, where another has one.
+  /// True if a number kept in fewer digits than f32 rounds up or down at random, with probability
+  /// by distance. A run that rounds to nearest gives most such numbers as the exact regime does,
+  /// and few to the other side; a few runs may give none of those, where another gives one.
   bool by_chance = false;
 };
 
-/// Whether some number of a run is kept in fewer digits than sums are.
+/// Returns true if some number of a run is kept in fewer digits than sums are.
 bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config);
 
-/// The distance of neighbours of the format around v; 0 of f32 and f64.
+/// Returns the spacing of the format around v; 0 for f32 and f64.
 double step_of(double v, Kept kept);
-/// To nearest even. f16 has its subnormals, and its overflow to infinity.
+/// Rounds to nearest even. f16 includes subnormals and overflow to infinity.
 float rounded(float v, Kept kept);
-/// Of f64 alone another than the f32's.
+/// Rounds as for f32; only Kept::f64 differs.
 double rounded(double v, Kept kept);
 
 }  // namespace shardproof::rerun

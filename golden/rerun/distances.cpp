@@ -15,7 +15,7 @@ bool counts(const Asked& asked, std::size_t i) {
   return asked.left_out.empty() || !asked.left_out[i];
 }
 
-/// A value that is asked for, and how large it is.
+/// A requested value and its root mean square.
 struct Scaled {
   const Asked& asked;
   double scale;
@@ -32,7 +32,7 @@ double distance(const Scaled& of, const std::vector<double>& numbers) {
   return most == 0 ? 0.0 : most / of.scale;
 }
 
-/// Of one run.
+/// Collects the distances of one run.
 class Distances : public Watch {
  public:
   explicit Distances(const std::vector<Scaled>& of) : of_(of), found_(of.size(), -1.0) {}
@@ -45,7 +45,7 @@ class Distances : public Watch {
       if (of_[i].asked.id == id && of_[i].asked.exact->data.size() == numbers.size())
         found_[i] = distance(of_[i], numbers);
   }
-  /// By place; below 0 of what the run did not make.
+  /// Distances by index; below 0 for values that the run did not compute.
   const std::vector<double>& found() const { return found_; }
 
  private:
@@ -53,7 +53,7 @@ class Distances : public Watch {
   std::vector<double> found_;
 };
 
-/// Whether a run can make the pass of what is given.
+/// Returns true if a run can compute the pass from the given ids.
 bool can_run(const Question& question, const PassPlan& pass) {
   const ModelConfig& config = question.weights.config();
   const auto ids = question.ids.find(pass.name);
@@ -65,7 +65,7 @@ bool can_run(const Question& question, const PassPlan& pass) {
                      [&](std::int32_t id) { return id >= 0 && id < config.V; });
 }
 
-/// All passes up to the last one of which a value is asked for.
+/// Returns all passes up to the last one with a requested value.
 std::vector<PassPlan> passes_to_run(const Question& question, const std::vector<Asked>& asked) {
   std::vector<PassPlan> passes = runnable(question);
   const auto is_asked = [&](const PassPlan& pass) {

@@ -13,34 +13,34 @@
 
 namespace shardproof::rerun {
 
-/// A checkpoint whose distance is asked for: embed, a norm, q to v, rotated ones, a cache, attn, of
-/// a block's outputs and FFN, or logits.
+/// A checkpoint whose distance is requested: embed, a norm, q to v, rotated ones, a cache, attn, a
+/// block's or the FFN's output, or logits.
 struct Asked {
   std::string id;                   ///< "decode.1.layer0.out"
-  const Tensor* exact = nullptr;    ///< the exact regime's, which outlives the runs
-  std::vector<bool> left_out = {};  ///< elements that do not count; empty: none
+  const Tensor* exact = nullptr;    ///< value of the exact regime; must outlive the runs
+  std::vector<bool> left_out = {};  ///< elements to skip; empty: none
 };
 
-/// Of the exact value, over the elements that count.
+/// Returns the root mean square of the exact value over the elements that count.
 double root_mean_square(const Asked& asked);
 
-/// What a case's runs are made of.
+/// The inputs of a case's runs.
 struct Question {
-  const Weights& weights;  ///< as stored for the run; of int8 codes and scales
+  const Weights& weights;  ///< as stored for the run; for int8 codes and scales
   const Passes& passes;
-  const std::map<std::string, IntTensor>& ids;  ///< [BL] of each pass, by pass
+  const std::map<std::string, IntTensor>& ids;  ///< [BL], by pass
   Arithmetic arithmetic = {};
 };
 
-/// The passes that a run can make, from the first on: those before one that has no ids, some that
-/// are outside the vocabulary, or positions beyond the RoPE tables.
+/// Returns the leading passes that a run can compute: those before the first one without ids, with
+/// ids outside the vocabulary, or with positions beyond the RoPE tables.
 std::vector<PassPlan> runnable(const Question& question);
 
-/// The logical model, unsharded, run `runs` times in this arithmetic, each sum in an order of its
-/// own: of each value that is asked for (by its place there) and of each run the largest distance
-/// from the exact value, over the root mean square of that; infinity where the run is not finite.
-/// An asked value has no distances where no run makes it, or its pass is not runnable. Nothing
-/// depends on the threads.
+/// Runs the unsharded model `runs` times in this arithmetic, with a different summation order each
+/// time. Returns, for each requested value (by index) and each run, the largest distance from the
+/// exact value over that value's root mean square; infinity if the run is not finite. A requested
+/// value has no distances if no run computes it or its pass is not runnable. The result does not
+/// depend on the threads.
 std::vector<std::vector<double>> distances(const Question& question,
                                            const std::vector<Asked>& asked, int runs,
                                            std::uint64_t seed, Threads& threads);

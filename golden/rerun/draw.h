@@ -8,8 +8,8 @@
 
 namespace shardproof::rerun {
 
-/// Random numbers of one purpose of one run. They depend on (seed, run, purpose) alone, so that it
-/// does not matter who draws first.
+/// Random numbers of one purpose of one run. They depend on (seed, run, purpose) alone, so the
+/// order of draws between purposes does not matter.
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t run, std::string_view purpose) {
@@ -24,9 +24,9 @@ class Draw {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
     return z ^ (z >> 31);
   }
-  /// From 0 to n−1.
+  /// Returns a number from 0 to n−1.
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
-  /// From 0 to below 1.
+  /// Returns a number in [0, 1).
   double fraction() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   bool coin() { return (next() >> 63) != 0; }
 

@@ -10,7 +10,7 @@
 namespace shardproof::rerun {
 namespace {
 
-/// "1.1e-6": two digits, no zeros before those of the exponent.
+/// Formats two digits, and the exponent without leading zeros: "1.1e-6".
 std::string scientific(double v) {
   std::string text = fmt::format("{:.1e}", v);
   const std::size_t exponent = text.find('e');
@@ -24,7 +24,7 @@ std::string scientific(double v) {
              : fmt::format("{}e{}{}", text.substr(0, exponent), negative ? "-" : "", digits);
 }
 
-/// "1.4 million", "35".
+/// Formats a factor: "1.4 million", "35".
 std::string in_words(double times) {
   if (times >= 1e12) return scientific(times);
   if (times >= 999.5e6) return fmt::format("{:.2g} billion", times / 1e9);

@@ -8,7 +8,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Puts the ids of a pass where they stand in the rows; a prefix's in all rows that have it.
+/// Copies the ids of a pass to their positions in the rows; a prefix's to all rows that share it.
 void put(const PassPlan& pass, const IntTensor& ids, const SharedPrefix& prefix,
          IntTensor& prompt) {
   const std::int64_t B = prompt.shape[0];

@@ -7,12 +7,12 @@
 
 namespace shardproof::rerun {
 
-/// The model's weights as every run reads them, as numbers of its arithmetic. Real is float or
-/// double.
+/// The model's weights in the arithmetic of the runs. Real is float or double.
 template <class Real>
 struct Model {
   using Vector = std::vector<Real>;
-  /// A W matrix, row-major [inputs, columns], and what follows its sum; empty: nothing.
+  /// A W matrix, row-major [inputs, columns], and the scales and bias applied to its sum; empty if
+  /// there are none.
   struct Matrix {
     Vector numbers, scales, bias;
     std::size_t columns = 0;
@@ -26,7 +26,7 @@ struct Model {
     Matrix q, k, v, gate, up, attn_out, ffn_out;
   };
 
-  /// `weights` as stored for the run; of int8 the codes and scales.
+  /// `weights` as stored for the run; for int8 the codes and scales.
   explicit Model(const Weights& weights);
 
   ModelConfig config;
@@ -34,7 +34,7 @@ struct Model {
   Norm final_norm;
   Vector table;                   ///< [VE]
   Matrix unembed;                 ///< [EV]
-  Vector cosines, sines, slopes;  ///< empty where the model has none
+  Vector cosines, sines, slopes;  ///< empty if the model has none
   Real eps, score_scale, logit_scale;
 };
 

@@ -10,37 +10,35 @@
 
 namespace shardproof::rerun {
 
-/// In which order the n terms of a sum are added up, drawn.
+/// A randomly drawn order for adding n terms.
 struct Order {
   Order(std::size_t n, Draw draw);
 
-  /// 0 … n−1 as they come, as most programs take them, or in a random permutation.
+  /// 0 … n−1 in sequence, as in most programs, or in a random permutation.
   std::vector<std::uint32_t> terms;
-  /// So many of which in a row have a sum of their own: n, n/2, n/4, … or 1.
+  /// The number of consecutive terms that form a block with its own sum: n, n/2, n/4, … or 1.
   std::size_t block = 1;
-  bool pairs = false;  ///< these sums pair up, level by level; else one after the other
-  bool fused = false;  ///< a product is not rounded
+  bool pairs = false;  ///< blocks are added pairwise, level by level; otherwise in sequence
+  bool fused = false;  ///< products are not rounded (fma)
 };
 
-/// What the sums of a contraction are rounded to: no more than the additions are, unless it is
-/// said.
+/// How the sums of a contraction round; by default only as the additions themselves do.
 struct Sums {
-  Kept kept = Kept::f64;   ///< each addition
-  int wire_roundings = 0;  ///< of what is added up so far, at as many places
+  Kept kept = Kept::f64;   ///< format of each addition
+  int wire_roundings = 0;  ///< how often the running sum is rounded to `wire`
   Kept wire = Kept::bf16;
 };
 
-/// Adds up sums, `columns` side by side. Real is float or double, which additions and products are
-/// of.
+/// Computes `columns` sums together. Real, float or double, is the type of additions and products.
 template <class Real>
 class Adder {
  public:
-  /// out[c] = Σ factor(k)·row(k)[c] over the order's terms k; +0 of none.
+  /// out[c] = Σ factor(k)·row(k)[c] over the order's terms k; +0 if there are none.
   template <class Factor, class Row>
   void add_up(const Order& order, const Sums& sums, std::size_t columns, Factor&& factor, Row&& row,
               Real* out) {
     const std::size_t n = order.terms.size();
-    // The parts between which the sum so far is on its way.
+    // The running sum is sent, and rounded, between parts.
     const std::size_t parts = static_cast<std::size_t>(sums.wire_roundings) + 1;
     for (std::size_t c = 0; c < columns; ++c) out[c] = Real{0};
     for (std::size_t part = 0, begin = 0; part < parts; ++part) {
@@ -75,7 +73,7 @@ class Adder {
   static void round(Real* sum, std::size_t columns, Kept kept) {
     for (std::size_t c = 0; c < columns; ++c) sum[c] = rounded(sum[c], kept);
   }
-  /// The next block's sums, 0 so far, on top of those that wait.
+  /// Pushes the next block's sums, initially 0, onto the stack of unmerged ones.
   Real* open(std::size_t columns) {
     const std::size_t first = levels_.size() * columns;
     if (open_.size() < first + columns) open_.resize(first + columns);
@@ -84,7 +82,7 @@ class Adder {
     for (std::size_t c = 0; c < columns; ++c) sum[c] = Real{0};
     return sum;
   }
-  /// In pairs: those of one level; else the block is added to what there is.
+  /// With `pairs` merges sums of equal level; otherwise adds the block to the running sum.
   void close(std::size_t columns, bool pairs, Kept kept) {
     while (levels_.size() > 1 && (!pairs || levels_.back() == levels_[levels_.size() - 2]))
       merge(columns, kept);
@@ -98,7 +96,7 @@ class Adder {
   }
 
   std::vector<Real> open_;   // sums of blocks
-  std::vector<int> levels_;  // how often each of them was paired
+  std::vector<int> levels_;  // level of each in the pairwise tree
 };
 
 }  // namespace shardproof::rerun

@@ -48,7 +48,7 @@ void Run<Real>::begin(const PassPlan& plan) {
   }
 }
 
-/// A row's cache is one, with that of its prefix first.
+/// A row has a single cache, which starts with that of its prefix.
 template <class Real>
 void Run<Real>::start_from_prefixes(const PassPlan& plan) {
   for (std::size_t layer = 0; layer < caches_.size(); ++layer)
@@ -181,7 +181,7 @@ auto Run<Real>::ffn(std::size_t layer, const Vector& x) -> Vector {
 
 template <class Real>
 auto Run<Real>::project(std::string_view name, Inputs inputs) -> Vector {
-  // The terms of one sum, behind one another: where each stands in a row, and its row of weights.
+  // The terms of one sum, concatenated: the position of each in a row, and its row of weights.
   struct Term {
     const Real* x;
     std::size_t width;

@@ -16,26 +16,26 @@
 
 namespace shardproof::rerun {
 
-/// Is told the values of a run.
+/// Receives the values of a run.
 class Watch {
  public:
   virtual ~Watch() = default;
-  /// Whether it asks for the checkpoint of this id.
+  /// Returns true if the checkpoint of this id is wanted.
   virtual bool wants(const std::string& id) const = 0;
-  /// All of it, row-major; 0 at padding and in slots that no token has reached.
+  /// Receives a whole checkpoint, row-major; 0 at padding and in slots that no token has reached.
   virtual void see(const std::string& id, const std::vector<double>& numbers) = 0;
 };
 
-/// The logical model, unsharded, run once: in f32 or (Real = double) f64, with sums in drawn orders
-/// and formulas in drawn forms.
+/// One run of the unsharded model in f32 or (Real = double) f64, with randomly drawn summation
+/// orders and forms of formulas.
 template <class Real>
 class Run {
  public:
-  /// `model` and `watch` outlive it.
+  /// `model` and `watch` must outlive it.
   Run(const Model<Real>& model, const Arithmetic& arithmetic, std::uint64_t seed,
       std::uint64_t number, Watch& watch);
 
-  /// The next pass, over ids [BL] of the vocabulary at positions that the RoPE tables have.
+  /// Runs the next pass, over ids [BL] of the vocabulary at positions within the RoPE tables.
   void pass(const PassPlan& plan, const IntTensor& ids);
 
  private:
@@ -43,7 +43,7 @@ class Run {
   using Matrix = typename Model<Real>::Matrix;
   using Inputs = std::initializer_list<std::pair<const Vector*, const Matrix*>>;
 
-  /// A token that is no padding: its row, its place in [BL], its position.
+  /// A token that is not padding: its row, its place in [BL], its position.
   struct Token {
     std::size_t row, place, position;
   };
@@ -53,18 +53,18 @@ class Run {
   };
   using Caches = std::vector<std::vector<Cache>>;  // by layer, by row
 
-  /// How the formulas are written that textbooks write in several ways.
+  /// The drawn forms of formulas that textbooks write in several ways.
   struct Forms {
     bool sigmoid = false;     ///< x·sigmoid(x), not x/(1+exp(−x))
     bool one_plus = false;    ///< gelu by 1+erf and 1+tanh
-    bool quotients = false;   ///< attention is a mean of exp/denom
-    std::size_t addends = 0;  ///< which two of x, attn_out and ffn_out are added first
+    bool quotients = false;   ///< attention averages with exp/denom
+    std::size_t addends = 0;  ///< selects which two of x, attn_out and ffn_out are added first
   };
 
   Draw draw(std::string_view purpose) const { return {seed_, number_, purpose}; }
   Real kept(Real v) { return kept_as(v, arithmetic_.values); }
   Real kept(Real v, Place place) { return places_.has(place) ? kept(v) : v; }
-  /// Up or down by chance: by half a step at most before it is rounded to nearest.
+  /// For random rounding adds a random offset of at most half a step before rounding to nearest.
   Real kept_as(Real v, Kept kept) {
     if (!arithmetic_.by_chance) return rounded(v, kept);
     return rounded(
@@ -81,21 +81,21 @@ class Run {
   Vector attention(std::size_t layer, const Vector& x);
   void rotate(std::string_view name, Vector& x);
   void append(std::size_t layer, Vector k, Vector v);
-  /// One head of one token: `keys` and `values` are the first of its kv head, KQ apart.
+  /// Computes attention for one head of one token.
   void attend(const Token& token, std::size_t head, const Real* q, const Cache& cache, Real* out);
   Vector ffn(std::size_t layer, const Vector& x);
   Real activation(Real gate);
   Vector outputs(std::size_t layer, const Vector& x, const Vector& attn, const Vector& hidden);
   void unembed(const Vector& x);
 
-  /// S over all terms, the scale, the biases; stored.
+  /// Computes the sum S over all terms, then scale and biases, and stores the result.
   Vector project(std::string_view name, Inputs inputs);
   Vector add(std::string_view name, const Vector& x, const Vector& y);
-  /// The order of the sums of a value of this layer, of n terms each.
+  /// Returns the order of the sums, of n terms each, for a value of this layer.
   const Order& order(std::string_view name, std::size_t n);
 
   std::string id(std::string_view name) const;
-  /// A value [BL…] or, of the last tokens alone, [B…].
+  /// Shows a value [BL…] or, with `last`, [B…] for the last tokens alone.
   void show(std::string_view name, const Vector& rows, bool last = false);
   void show_cache(std::size_t layer, std::string_view name, Vector Cache::*part);
 
@@ -103,18 +103,18 @@ class Run {
   const Arithmetic& arithmetic_;
   std::uint64_t seed_, number_;
   Watch& watch_;
-  Draw chance_;  // of roundings
+  Draw chance_;  // for random roundings
   Places places_;
   Forms forms_;
   Adder<Real> adder_;
   Caches caches_, prefixes_;
-  // Of the pass:
+  // State of the current pass:
   PassPlan plan_;
   std::vector<Token> tokens_;
-  std::vector<std::size_t> last_;  // of tokens_, each row's last one
+  std::vector<std::size_t> last_;  // indices into tokens_ of each row's last token
   std::int64_t layer_ = 0;
-  std::map<std::pair<std::string, std::size_t>, Order> orders_;  // of the layer
-  Vector scores_;                                                // of one query
+  std::map<std::pair<std::string, std::size_t>, Order> orders_;  // for the current layer
+  Vector scores_;                                                // for one query
 };
 
 }  // namespace shardproof::rerun

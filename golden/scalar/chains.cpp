@@ -10,14 +10,14 @@ namespace shardproof::scalar {
 namespace {
 
 /// A result's elements as a matrix: rows by the dims of the left operands, columns by the right
-/// ones'. Where some dim is of both, or the rows do not come first, every element is a row and a
-/// column of its own.
+/// ones'. If a dim belongs to both, or the rows do not come first, every element is its own row and
+/// column.
 struct Matrix {
   bool separable = true;
   std::int64_t rows = 1, columns = 1;
 
   Matrix(const EinsumSpec& spec, const Shape& shape) {
-    std::size_t left = 0;  // leading dims that are of the left operands
+    std::size_t left = 0;  // leading dims of the left operands
     const auto& result = spec.terms[0].result;
     const auto of = [](const std::string& letters, char c) {
       return letters.find(c) != std::string::npos;
@@ -31,7 +31,7 @@ struct Matrix {
   }
 };
 
-/// Rows, or columns, whose chips are at one place, by that place.
+/// Rows, or columns, by the place of their chips.
 using Groups = std::map<std::array<std::int64_t, 3>, std::vector<std::int64_t>>;
 
 std::array<std::int64_t, 3> coordinates(const Place& place) {
@@ -65,7 +65,7 @@ Chains::Chains(const Op& op, const std::vector<const Value*>& args, const Settin
     }
 }
 
-/// Who adds up an element, where that matters.
+/// Returns the place whose chip computes an element; the origin if that does not matter.
 Place Chains::place_of(std::int64_t element) const {
   return looped_ ? holder(op_.results[0].layout, shape_, torus_, element) : Place{};
 }

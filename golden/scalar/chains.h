@@ -13,42 +13,42 @@
 
 namespace shardproof::scalar {
 
-/// The chains of an einsum at one place on its result's partial axes, one of each element of the
-/// result: who adds up which terms in which order (docs/spec.md section 1.2). Where the elements
-/// are rows and columns of a matrix, chains of one row whose terms come in the same order lie side
-/// by side, so that they can be added up side by side, each in its own order.
+/// The chains of an einsum at one place on its result's partial axes, one for each element of the
+/// result: which chip adds which terms in which order (docs/spec.md section 1.2). If the elements
+/// form rows and columns of a matrix, chains of one row whose terms come in the same order are
+/// adjacent, so that several can be computed together, each in its own order.
 class Chains {
  public:
-  /// All outlive it. `shape` is the result's.
+  /// All references must outlive it. `shape` is the result's.
   Chains(const Op& op, const std::vector<const Value*>& args, const Setting& setting,
          const Place& place, const Shape& shape);
 
-  /// Adds up all chains, at most kColumns side by side. A Sum is made by `make()` for each thread
-  /// and is told, row after row: start(width); add(n, left, right, width), the next n factors of
-  /// the row and of each of its columns, right[k * width + column]; and finish(row, columns), where
-  /// the sums go: that of column c belongs to element row + columns[c]. Factor is float or double,
-  /// as which `right` comes.
+  /// Computes all chains, at most kColumns together. make() creates a Sum for each thread, which
+  /// gets for each row: start(width); add(n, left, right, width) with the next n factors of the row
+  /// and of each of its columns, right[k * width + column]; and finish(row, columns), to store the
+  /// sums: column c's belongs to element row + columns[c]. Factor, float or double, is the type of
+  /// `right`.
   template <class Factor, std::size_t kColumns, class Make>
   void each(Threads& threads, Make&& make) const;
 
  private:
-  /// A chain's rows, or columns, whose terms come in one order.
+  /// Rows and columns whose chains take their terms in one order.
   struct Block {
     std::vector<const Owned*> owned;  // by term
     std::vector<std::int64_t> rows, columns;
-    std::size_t terms = 0;  // of a chain, of all terms of the spec
+    std::size_t terms = 0;  // terms of a chain, over all terms of the spec
   };
 
   Place place_of(std::int64_t element) const;
   void add_block(const Place& chip, std::vector<std::int64_t> rows,
                  std::vector<std::int64_t> columns);
-  /// The first factor that an element has in an operand.
+  /// Returns the first factor of an element in an operand.
   const float* factors(std::size_t operand, std::int64_t element) const;
-  /// The right factors of columns [from, from + width), term after term.
+  /// Writes the right factors of columns [from, from + width), term after term.
   template <class Factor>
   void pack(const Block& block, std::size_t from, std::size_t width, Factor* to) const;
-  /// The left factors of a row and a term: as they lie in the operand where they lie side by side,
-  /// or copied to `copy`.
+  /// Returns the left factors of a row and a term: in place if they are contiguous in the operand,
+  /// otherwise copied to `copy`.
   const float* row_of(const Block& block, std::size_t term, std::int64_t row,
                       std::vector<float>& copy) const;
   std::size_t terms_of(const Block& block, std::size_t term) const {
@@ -66,7 +66,7 @@ class Chains {
 
 template <class Factor>
 void Chains::pack(const Block& block, std::size_t from, std::size_t width, Factor* to) const {
-  // Of a row and a column that are one element each is at the place of that.
+  // If row and column are one element, both are addressed by that element.
   const bool single = block.rows.size() == 1 && block.columns.size() == 1;
   for (std::size_t t = 0; t < block.owned.size(); ++t) {
     const std::vector<std::int64_t>& b = block.owned[t]->b;
@@ -91,7 +91,7 @@ void Chains::pack(const Block& block, std::size_t from, std::size_t width, Facto
 
 template <class Factor, std::size_t kColumns, class Make>
 void Chains::each(Threads& threads, Make&& make) const {
-  constexpr std::size_t kRows = 64;  // read for columns that were packed once
+  constexpr std::size_t kRows = 64;  // rows that reuse columns packed once
   struct Part {
     const Block* block;
     std::size_t row, column;
@@ -103,7 +103,7 @@ void Chains::each(Threads& threads, Make&& make) const {
     for (std::size_t c = 0; c < block.columns.size(); c += kColumns)
       for (std::size_t r = 0; r < block.rows.size(); r += kRows) parts.push_back({&block, r, c});
   }
-  // Fewer are done before other threads have woken.
+  // Fewer products are done before other threads have woken.
   constexpr std::size_t kWorthAThread = 1 << 15;
   Threads& by = products < kWorthAThread ? calling_thread() : threads;
   by.for_each(std::ssize(parts), [&](std::int64_t p) {

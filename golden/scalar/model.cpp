@@ -21,7 +21,7 @@ Shared of_ints(const Shape& shape, std::vector<std::int32_t> ints) {
   return std::make_shared<const Value>(Value{{}, shape, {}, std::move(ints)});
 }
 
-/// The same value in this layout.
+/// Returns the value in another layout.
 Shared in_layout(const Layout& layout, Value value) {
   value.layout = layout;
   return std::make_shared<const Value>(std::move(value));
@@ -30,16 +30,16 @@ Shared in_layout(const Layout& layout, const Shared& value) {
   return value->layout == layout ? value : in_layout(layout, *value);
 }
 
-/// Whether it is S of a W matrix (docs/spec.md section 1.2): those that acc is about. The lookup of
-/// embed adds nothing up, the table of logits is none, and statistics and attention have no
-/// weights.
+/// Returns true if the value is a sum S of a W matrix (docs/spec.md section 1.2), to which acc
+/// applies. The lookup of embed adds nothing up, the table of logits is not a W matrix, and
+/// statistics and attention have no weights.
 bool multiplies_weights(const Role& role) {
   static const std::set<std::string> all{"q",  "k",         "v",        "gate",
                                          "up", "block_out", "attn_out", "ffn_out"};
   return all.contains(role.name);
 }
 
-/// Which of its tokens a row draws in the pass: as many as passes before it gave it one.
+/// Returns the index of each row's token in the pass: the number of tokens from earlier passes.
 Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
   const bool base2 = plan.given.model.softmax == Softmax::base2;
   Draws draws{plan.given.sampling, plan.given.seed, {}, base2 ? 0.6931471805599453 : 1.0};
@@ -48,7 +48,7 @@ Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
     draws.rows.push_back({plan.row_id(b), 0});
   for (std::int64_t i = 0; plan.passes.at(i).name != pass.name; ++i) {
     const PassPlan before = plan.passes.at(i);
-    if (!before.sample) continue;  // of prefixes there are fewer rows
+    if (!before.sample) continue;  // prefix passes have fewer rows
     auto row = draws.rows.begin();
     for (const PassRows& group : before.rows)
       for (std::int64_t n = 0; n < group.rows; ++n, ++row)
@@ -200,7 +200,7 @@ bool ScalarModel::next_pass() {
 void ScalarModel::hand_over(Phase next) {
   const auto through = [&](const Program& program, std::vector<Known>& caches,
                            bool crossed = false) {
-    // What has crossed to another torus is shown there also where no op follows.
+    // Values that crossed to another torus are shown there even if no op follows.
     if (program.ops.empty() && !crossed) return;
     for (std::size_t l = 0; l < caches.size(); ++l)
       caches[l] = run(program, static_cast<int>(l), caches[l]);

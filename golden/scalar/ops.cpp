@@ -21,8 +21,8 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 double wide(float v) { return static_cast<double>(v); }
 
-/// Calls body(from, to) for ranges of [0, n), at most `most` long, by these threads; by the calling
-/// one where there are few, which are done before others have woken.
+/// Calls body(from, to) for ranges of [0, n), at most `most` long, on these threads; a few ranges
+/// run on the calling thread, since they are done before others have woken.
 template <class Body>
 void each_range(std::size_t n, std::size_t most, Threads& threads, Body&& body) {
   const std::size_t ranges = (n + most - 1) / most;
@@ -33,7 +33,7 @@ void each_range(std::size_t n, std::size_t most, Threads& threads, Body&& body) 
       });
 }
 
-/// f(i) for every element of a complete value, by these threads.
+/// Returns f(i) for every element of a complete value, on these threads.
 template <class F>
 Value map(const Value& t, Threads& threads, F&& f) {
   Value out{{}, t.shape, {}, {}};
@@ -44,7 +44,7 @@ Value map(const Value& t, Threads& threads, F&& f) {
   return out;
 }
 
-/// What an op returns, moved there: a list of values in braces would be copied.
+/// The results of an op, moved: a braced list of values would be copied.
 struct Results {
   std::vector<Value> all;
 
@@ -53,7 +53,7 @@ struct Results {
       : all(std::move(several)) {}
 };
 
-/// For element i of t the element of s, which has some of t's dims.
+/// Returns the element of s, which has some of t's dims, that belongs to element i of t.
 float spread(const Value& t, const Value& s, std::size_t i) {
   std::int64_t place[26] = {};
   auto rest = static_cast<std::int64_t>(i);
@@ -65,18 +65,18 @@ float spread(const Value& t, const Value& s, std::size_t i) {
   return s.whole()[at(element)];
 }
 
-/// The same numbers elsewhere; in the ring of a loop, if the op has one.
+/// Returns the same numbers after a move; marked with the ring of a loop, if the op has one.
 Value moved(const Op& op, const Value& t) {
   Value out{{}, t.shape, t.parts, t.ints};
   if (op.loop != Loop::none) out.ring_dim = op.dim, out.ring = op.axes, out.loop = op.loop;
   return out;
 }
 
-/// Of every row its last token in the pass.
+/// Returns the last token of every row in the pass.
 Value last_token(const Value& t, const std::vector<PassRows>& rows) {
   const std::size_t L = t.layout.find('L').value();
   std::vector<std::int64_t> last;
-  for (const PassRows& group : rows)  // of a row without a token any place will do
+  for (const PassRows& group : rows)  // for a row without a token any position will do
     last.insert(last.end(), at(group.rows), std::max<std::int64_t>(group.tokens - 1, 0));
   const auto place = [&](std::int64_t element, std::size_t dim) {
     for (std::size_t d = t.shape.size(); d-- > dim + 1;) element /= t.shape[d];
@@ -96,7 +96,7 @@ Value last_token(const Value& t, const std::vector<PassRows>& rows) {
   return out;
 }
 
-/// The same elements under another shape: H as S·R, or back.
+/// Returns the same elements in another shape: H as S·R, or back.
 Value reshaped(const Op& op, const Value& t, const Torus& torus) {
   Value out = t;
   const Layout& to = op.results[0].layout;
@@ -113,8 +113,8 @@ Value reshaped(const Op& op, const Value& t, const Torus& torus) {
   return out;
 }
 
-/// The same elements after a move between the chips of a group: of partial sums with wire=bf16
-/// every one is rounded, wherever it comes from, unless the group is one chip.
+/// Returns the same elements after a move between the chips of a group. With wire=bf16 every
+/// partial sum is rounded, wherever it comes from, unless the group is one chip.
 Value travelled(const Op& op, const Value& t, const Setting& setting) {
   Value out = moved(op, t);
   if (setting.wire_bf16 && t.layout.is_partial() && setting.torus.size(op.axes) > 1)
@@ -158,7 +158,7 @@ Value rope(bool interleaved, const std::vector<const Value*>& args) {
   const std::int64_t heads = t.shape[2];
   const std::int64_t Q = t.shape[3];
   const std::int64_t J = args[2]->shape[1];
-  // One thread, so that of several positions that are outside the first is told.
+  // One thread, so that the error names the first of several illegal positions.
   return map(t, calling_thread(), [&](std::size_t i) {
     const auto element = static_cast<std::int64_t>(i);
     const std::int64_t channel = element % Q;
@@ -177,7 +177,7 @@ Value rope(bool interleaved, const std::vector<const Value*>& args) {
   });
 }
 
-/// The group of a row of the batch; null where nothing is known of rows.
+/// Returns the group of a row of the batch; null if no rows are given.
 const PassRows* group_of(std::int64_t b, const std::vector<PassRows>& rows) {
   for (const PassRows& group : rows) {
     if (b < group.rows) return &group;
@@ -212,8 +212,8 @@ Value append(const Value& cache, const Value& t, const Value& pos, CacheType kep
   return out;
 }
 
-/// Keys or values as a row's queries read them, by position: those of the row's prefix, where there
-/// is one, then its own.
+/// Keys or values by position, as a row's queries read them: those of the row's prefix, if it has
+/// one, then its own.
 struct Cached {
   const Value* own;
   const Value* prefix = nullptr;
@@ -223,7 +223,7 @@ struct Cached {
   float number(std::int64_t b, std::int64_t position, std::int64_t kv, std::int64_t c) const {
     const bool shared = position < before();
     const Value& from = shared ? *prefix : *own;
-    // As many neighbours have each prefix as there are rows for it.
+    // Each prefix belongs to the same number of adjacent rows.
     const std::int64_t row = shared ? b * prefix->shape[0] / own->shape[0] : b;
     const std::int64_t slot = shared ? position : position - before();
     return from
@@ -231,7 +231,7 @@ struct Cached {
   }
 };
 
-/// score, max, exp, denom, attn; `slopes` is null without ALiBi.
+/// Returns score, max, exp, denom, attn; `slopes` is null without ALiBi.
 std::vector<Value> attend(const Value& q, const Cached& k, const Cached& v, const Value& pos,
                           const Value* slopes, const std::vector<PassRows>& of_pass,
                           const oracle::Constants& constants, Threads& threads) {
@@ -298,8 +298,8 @@ std::vector<Value> attend(const Value& q, const Cached& k, const Cached& v, cons
   return results;
 }
 
-/// The best logit of each block of the vocabulary, and its id; the first of equals. Ids from V on
-/// are padding; a block of nothing else has the largest f32 and −1.
+/// Returns the best logit of each block of the vocabulary, and its id; the first of equal ones. Ids
+/// from V on are padding; a block of padding alone has the largest f32 and −1.
 std::vector<Value> candidates(const Value& z, const Torus& torus, std::int64_t V) {
   const std::int64_t B = z.shape[0];
   const std::int64_t C = torus.size(z.layout.axes('V'));
@@ -322,14 +322,14 @@ std::vector<Value> candidates(const Value& z, const Torus& torus, std::int64_t V
   return {best, ids};
 }
 
-/// How many of C blocks have an id.
+/// Returns how many of C blocks have an id.
 std::int64_t blocks_of_ids(std::int64_t C, const Setting& setting) {
   if (setting.placed_V == 0) return C;
   const std::int64_t width = setting.placed_V / C;
   return (setting.config.V + width - 1) / width;
 }
 
-/// Of `blocks` blocks with an id.
+/// Returns the id of the best logit over the first `blocks` blocks, those with an id.
 Value argmax(const Value& best, const Value& ids, std::int64_t blocks) {
   Value token{{}, {best.shape[0]}, {}, {}};
   for (std::int64_t b = 0; b < best.shape[0]; ++b) {

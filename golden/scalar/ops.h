@@ -13,29 +13,29 @@
 
 namespace shardproof::scalar {
 
-/// What the ops of a run have in common.
+/// Settings shared by the ops of a run.
 struct Setting {
   const ModelConfig& config;
   Torus torus;
   Schedule schedule = Schedule::group;
-  /// Of the pass: `last` takes their last tokens, `append` and `attend` leave out their padding.
-  /// Without them every row has L tokens.
+  /// The rows of the pass: `last` takes their last tokens, `append` and `attend` skip their
+  /// padding. If empty, every row has L tokens.
   std::vector<PassRows> rows = {};
   std::int64_t prefix = 0;     ///< positions before the first slot of the rows' own caches
-  bool acc_bf16 = false;       ///< of this op's sums: rounded after every fma and addition
-  bool wire_bf16 = false;      ///< of this op's partial sums: rounded where they travel
-  std::int64_t placed_V = 0;   ///< ids of the table with its padding; 0: as many as the model has
-  Draws draws = {};            ///< of a pass that samples
-  Threads* threads = nullptr;  ///< that compute it, or the calling one; results do not depend on it
+  bool acc_bf16 = false;       ///< this op's sums round to bf16 after every fma and addition
+  bool wire_bf16 = false;      ///< this op's partial sums round to bf16 where they are sent
+  std::int64_t placed_V = 0;   ///< ids of the padded table; 0: as many as in the model
+  Draws draws = {};            ///< for a pass that samples
+  Threads* threads = nullptr;  ///< null: the calling thread; results do not depend on it
 
   Threads& by() const { return threads != nullptr ? *threads : calling_thread(); }
 };
 
-/// The results of one op in the f32 regime (docs/spec.md section 1.2), by plain scalar loops and
-/// std::fma on whole tensors. Shares nothing with the engine but the program's notation. Throws
-/// Error: "scalar_c1" (an op kind that the model does not know), "scalar_c2" (layouts under which
-/// no order is defined), "rope_range", "append_range" (a position that the RoPE table or the cache
-/// does not have), and what constant_of throws.
+/// Returns the results of one op in the f32 regime (docs/spec.md section 1.2), computed by plain
+/// scalar loops and std::fma on whole tensors. Shares nothing with the engine but the program's
+/// notation. Throws Error: "scalar_c1" (an op kind that the model does not know), "scalar_c2"
+/// (layouts under which no order is defined), "rope_range", "append_range" (a position outside the
+/// RoPE table or the cache), and what constant_of throws.
 std::vector<Value> apply(const Op& op, const std::vector<const Value*>& args,
                          const Setting& setting);
 

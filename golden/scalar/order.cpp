@@ -13,10 +13,10 @@
 namespace shardproof::scalar {
 namespace {
 
-/// Elements side by side that are added up in one order, each by itself.
+/// Adjacent elements that are each summed in the same order.
 using Neighbours = std::array<float, 32>;
 
-/// Additions on f32, and what a hop takes along.
+/// Additions in f32, and the rounding of values that a ring sends.
 struct Rounded {
   bool rounds_sums = false;  ///< to bf16
   bool rounds_hops = false;
@@ -34,7 +34,7 @@ struct Rounded {
   }
 };
 
-/// Chains of fma from +0 that are added up side by side.
+/// Chains of fma from +0, computed together.
 class SideBySide {
  public:
   static constexpr std::size_t kMost = 64;
@@ -44,7 +44,7 @@ class SideBySide {
   void start(std::size_t) { sums_.fill(0.0F); }
   void add(std::size_t n, const float* left, const float* right, std::size_t width) {
     std::size_t k = 0;
-    // Four terms of each chain, one after the other, before its sum goes back to memory.
+    // Add four terms of each chain, in order, before its sum goes back to memory.
     for (; k + 4 <= n && !acc_bf16_; k += 4, right += 4 * width) {
       const float a0 = left[k], a1 = left[k + 1], a2 = left[k + 2], a3 = left[k + 3];
       const float* const b1 = right + width;
@@ -96,7 +96,7 @@ Value reduction(const Op& op, const Value& t, const Setting& setting) {
   const std::int64_t K = torus.size(op.axes);
   Value out{{}, t.shape, {}, {}};
   const Loop way = way_round(op, setting);
-  // On the wire are what each hop of a ring takes along, else all terms; of one chip nothing.
+  // A ring sends the sum at each hop, other schedules all terms; a group of one chip nothing.
   const bool sent = setting.wire_bf16 && K > 1;
   const Adding<Neighbours, Rounded> adding{{setting.acc_bf16, sent && way != Loop::none}};
   for_each_place(op.results[0].layout.partial(), torus, [&](const Place& place) {
@@ -110,7 +110,7 @@ Value reduction(const Op& op, const Value& t, const Setting& setting) {
                      if (sent && way == Loop::none) terms[m] = Rounded::rounded(terms[m]);
                    }
                    Neighbours sums = adding.sum(terms, way, setting.schedule, at);
-                   // The second half of an all_reduce hands the finished sum round.
+                   // The second phase of an all_reduce sends the finished sum.
                    if (sent && op.kind == OpKind::all_reduce) sums = Rounded::rounded(sums);
                    std::copy_n(sums.begin(), n, part.begin() + from);
                  });

@@ -40,7 +40,7 @@ InRing in_ring(const Op& op, const Shape& shape, const Torus& torus, std::int64_
     n *= held;
   }
   const std::int64_t chunk = i * K / n;
-  // The least i with i·K ≥ chunk·n, and that of the next chunk.
+  // The least i with i·K ≥ chunk·n, and the count up to that of the next chunk.
   const std::int64_t from = (chunk * n + K - 1) / K;
   const std::int64_t alike = (chunk * n + n + K - 1) / K - from;
   return {chunk, i - from >= alike - alike / 2};

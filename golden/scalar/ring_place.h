@@ -8,26 +8,27 @@
 
 namespace shardproof::scalar {
 
-/// The places on the axes of a layout whose chips hold a global element.
+/// Returns the coordinates, on the axes of a layout, of the chips that hold a global element.
 Place holder(const Layout& layout, const Shape& shape, const Torus& torus, std::int64_t element);
 
-/// The block that a place has over some axes, major to minor.
+/// Returns the index of the block of a place over some axes, major to minor.
 std::int64_t block_over(const Axes& axes, const Torus& torus, const Place& place);
 
-/// Where a global element is in the ring of a reduction.
+/// The position of a global element in the ring of a reduction.
 struct InRing {
   std::int64_t chunk = 0;
   bool second_half = false;
   bool operator==(const InRing&) const = default;
 };
 
-/// Of a reduce_scatter the block it goes to, and the half of that; of an all_reduce ⌊i·K/n⌋ for its
-/// place i among the n elements of a shard, and the half of those with the same.
+/// For a reduce_scatter returns the block that an element goes to, and the half of that block; for
+/// an all_reduce chunk ⌊i·K/n⌋ of its index i among a shard's n elements, and the half of that
+/// chunk.
 InRing in_ring(const Op& op, const Shape& shape, const Torus& torus, std::int64_t K,
                std::int64_t element);
 
-/// Calls body(from, n, place in the ring) for all elements of a value, at most `most` that lie side
-/// by side and have one place at a time, by all threads.
+/// Calls body(from, n, position in the ring) for all elements of a value, on all threads, in pieces
+/// of at most `most` adjacent elements with one position.
 template <class Body>
 void each_in_ring(const Op& op, const Shape& shape, const Setting& setting, Loop way,
                   std::int64_t most, Body&& body) {
@@ -48,11 +49,11 @@ void each_in_ring(const Op& op, const Shape& shape, const Setting& setting, Loop
   });
 }
 
-/// The way round a ring in which a reduction adds; none where the schedule knows no ring.
+/// Returns the direction of a reduction round its ring; none if the schedule uses no ring.
 Loop way_round(const Op& op, const Setting& setting);
 
-/// What a reduction adds up for a place on its result's partial axes: the parts of its K chips, in
-/// the order of their block over its axes.
+/// Returns the terms of a reduction for a place on its result's partial axes: the partial sums of
+/// its K chips, in the order of their block over its axes.
 std::vector<const std::vector<float>*> members(const Op& op, const Value& t, const Torus& torus,
                                                Place place);
 

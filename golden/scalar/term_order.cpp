@@ -10,15 +10,15 @@
 namespace shardproof::scalar {
 namespace {
 
-/// The chunks of a looped dim, or halves of them, as they come to chip j of a ring of K: `n`
-/// indices each.
+/// Returns the chunks of a looped dim, `n` indices each, or their halves, in the order in which
+/// they reach chip j of a ring of K.
 std::vector<Range> as_they_come(Loop loop, std::int64_t K, std::int64_t j, std::int64_t n) {
   std::vector<Range> order{{j * n, j * n + n}};
   const std::int64_t half = n - n / 2;
-  std::int64_t left = (j + K - 1) % K;  // whose chunk came from the left last
+  std::int64_t left = (j + K - 1) % K;  // owner of the chunk that last came from the left
   std::int64_t right = (j + 1) % K;
   for (std::int64_t used = 1; used < K; left = (left + K - 1) % K, right = (right + 1) % K) {
-    if (loop == Loop::both_half) {  // each chunk comes in halves, from two sides
+    if (loop == Loop::both_half) {  // each chunk arrives in halves, from two sides
       order.push_back({left * n, left * n + half});
       order.push_back({right * n + half, right * n + n});
       ++used;

@@ -11,16 +11,16 @@
 
 namespace shardproof::scalar {
 
-/// A logical tensor of the scalar model. A complete value has one part, the global tensor: shards
-/// are a matter of who holds what, and gathering, slicing or exchanging them changes nothing. A
+/// A logical tensor of the scalar model. A complete value has one part, the global tensor: sharding
+/// only decides who holds what, so gathering, slicing or exchanging shards changes nothing. A
 /// partial value has one global tensor for each combination of coordinates on its partial axes, in
 /// x, y, z order, z fastest.
 struct Value {
-  Layout layout;  ///< as declared; says which chip owns what where an order depends on it
+  Layout layout;  ///< as declared; determines which chip owns what if an order depends on it
   Shape shape;    ///< global
   std::vector<std::vector<float>> parts;
-  std::vector<std::int32_t> ints;  ///< instead of parts, of an integer value
-  /// Of what a looped all_gather returns, the ring whose chunks its einsums take.
+  std::vector<std::int32_t> ints;  ///< instead of parts, for integer values
+  /// For the result of a looped all_gather: the ring whose chunks its einsums consume.
   char ring_dim = 0;
   Axes ring = {};
   Loop loop = Loop::none;
@@ -29,14 +29,14 @@ struct Value {
   const std::vector<float>& whole() const { return parts.at(0); }
 };
 
-/// Coordinates on the three axes.
+/// Coordinates on the three torus axes.
 struct Place {
   std::int64_t at[3] = {0, 0, 0};
   std::int64_t& operator[](Axis axis) { return at[static_cast<std::size_t>(axis)]; }
   std::int64_t operator[](Axis axis) const { return at[static_cast<std::size_t>(axis)]; }
 };
 
-/// The part of a value with these partial axes that belongs to a place.
+/// Returns the index of the part, of a value with these partial axes, that belongs to a place.
 inline std::size_t part_of(const Axes& partial, const Torus& torus, const Place& place) {
   std::int64_t part = 0;
   for (Axis a : {Axis::x, Axis::y, Axis::z})

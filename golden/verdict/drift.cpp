@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-/// Of a tensor [B, L, ...] the last token of every row, at these places.
+/// Returns the last token of every row of a tensor [B, L, ...], at the positions `last`.
 std::vector<float> last_tokens(const Tensor& t, const IntTensor& last) {
   const auto L = static_cast<std::size_t>(t.shape[1]);
   const std::size_t row = t.data.size() / static_cast<std::size_t>(t.shape[0]) / L;
@@ -25,7 +25,7 @@ std::vector<float> last_tokens(const Tensor& t, const IntTensor& last) {
   return rows;
 }
 
-/// Cache slots that no token reached, NaN in the run, do not count, nor does padding.
+/// Skips padding, and cache slots that no token reached, which are NaN in the run.
 double relative_distance(const std::vector<float>& f32, const std::vector<float>& exact,
                          const std::vector<bool>& padding) {
   double squares = 0.0, most = 0.0, count = 0.0;

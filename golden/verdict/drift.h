@@ -11,16 +11,17 @@ namespace shardproof {
 
 class ScalarModel;
 
-/// How far an f32 run is from the exact one: reported, never judged. Only passes count whose inputs
-/// are the exact run's, that is, those up to the first that samples another token.
+/// The distance of an f32 run from the exact one: reported, never judged. Only passes with the
+/// exact run's inputs count, that is, all up to the first one that samples another token.
 struct Drift {
-  /// By checkpoint name: the largest |f32 − exact|, over the root mean square of that tensor.
+  /// By checkpoint name: max |f32 − exact| over the root mean square of the exact tensor.
   std::map<std::string, double> relative;
   std::int64_t equal_tokens = 0, tokens = 0;
 
-  /// The checkpoint that drifts most, and how far; "" if nothing was compared.
+  /// Returns the checkpoint with the largest drift, and that drift; "" if nothing was compared.
   std::pair<std::string, double> worst() const;
-  /// "drift from exact (not judged): worst attn 3.1e-06, logits 8.0e-07; 72 of 72 tokens agree".
+  /// Returns "drift from exact (not judged): worst attn 3.1e-06, logits 8.0e-07; 72 of 72 tokens
+  /// agree".
   std::string to_string() const;
   void add(const Drift& other);
 };
@@ -30,7 +31,7 @@ class DriftMeter {
  public:
   explicit DriftMeter(const oracle::Answer& exact) : exact_(exact) {}
 
-  /// After each ScalarModel::next_pass().
+  /// Call after each ScalarModel::next_pass().
   void measure(const ScalarModel& model);
   const Drift& drift() const { return drift_; }
 

@@ -12,13 +12,13 @@ namespace {
 /// A seed has 64 bits, and no more than 60 of them are relied on.
 constexpr double kLeast = -60.0;
 
-/// The greatest a, and of each layer the greatest e, of all degrees.
+/// The maximum of a, and for each layer the maximum of e, over all degrees.
 class Greatest {
  public:
   void see(std::int64_t a) { a_ = std::max(a_, a); }
   void see(int layer, std::int64_t e) { e_[layer] = std::max(e_[layer], e); }
 
-  /// Of the numerators where there are so many denominators in each layer.
+  /// Returns the degree of the numerators with the given numbers of denominators by layer.
   std::int64_t degree(const std::map<int, std::int64_t>& inverted) const {
     std::int64_t d = a_;
     for (const auto& [layer, e] : e_)
@@ -78,7 +78,7 @@ FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& cou
   }
   const double log2_p = std::log2(static_cast<double>((std::uint64_t{1} << setting.bits) - 1));
   const double root = std::log2(static_cast<double>(std::max<std::int64_t>(result.degree, 1)));
-  // A second draw was a second try.
+  // A second draw is a second chance to miss a fault.
   result.log2_counted = std::log2(pairs) + setting.lanes * (root - log2_p) + setting.draw;
   result.log2_miss = std::max(result.log2_counted, kLeast);
   return result;

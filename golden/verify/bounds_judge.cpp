@@ -23,8 +23,7 @@ using scalar::Value;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// What the chips hold, part after part; nothing if it is no value of the declared layout in the
-/// f32 regime.
+/// Returns what the chips hold, by part; nothing unless it is an f32-regime value of the layout.
 std::optional<Value> as_held(const Layout& layout, const Sharded& value) {
   const Torus& torus = value.torus();
   if (value.holds_partial() || !judged_divides(layout, value.shape(), torus)) return std::nullopt;
@@ -50,7 +49,7 @@ std::optional<Value> as_held(const Layout& layout, const Sharded& value) {
   return held;
 }
 
-/// The first element on some chip for which `wrong(part, global element, value)` says so.
+/// The first element on any chip for which `wrong(part, global element, value)` returns true.
 struct Outside {
   int chip;
   std::size_t part;
@@ -72,7 +71,7 @@ std::optional<Outside> first_outside(const Layout& layout, const Shape& shape, c
   return std::nullopt;
 }
 
-/// Whether every chip holds its block of what was put together of them, bit for bit, padding apart.
+/// Returns true if every chip holds its block of the assembled value, bit for bit, except padding.
 bool same_on_all_chips(const Layout& layout, const Sharded& value, const Value& held,
                        const std::vector<bool>& padding, Threads& threads) {
   const ExpectedBits whole{.shape = held.shape,
@@ -132,7 +131,7 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
     return;
   }
   std::vector<const Value*> args, results;
-  // What was found to be other data above is not there, nor what is made of it.
+  // Values rejected above as other data are missing, and so are values computed from them.
   const auto known = [&](const std::string& name) {
     const auto at_name = values_.find(name);
     return at_name == values_.end() ? nullptr : &at_name->second;
@@ -191,7 +190,7 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
     const auto wrong = [&](std::size_t part, std::size_t i, float v) {
       return judged(i) && !bounds::allows(allowed.bounds, part, i, v);
     };
-    // Most often every chip has what was put together, of which each element is looked at once.
+    // Usually every chip matches the assembled value, so that each element is checked once.
     const bounds::Look look = bounds::look(allowed.bounds, *held, padding, setting.by());
     if (!same_everywhere() || look.outside)
       outside = first_outside(declared.layout, held->shape, torus, value.f32(), wrong);

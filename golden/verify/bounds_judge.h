@@ -11,15 +11,15 @@
 
 namespace shardproof {
 
-/// Watches an f32 run and holds every result of an op against the interval that follows from the
-/// op's own operands, as the chips had them: on every chip, replicas and partial sums included.
-/// Nothing of an interval comes from another run, so an error of one step blames no later one.
+/// Observes an f32 run and checks every result of an op against the interval that follows from the
+/// op's own operands as the chips held them: on every chip, replicas and partial sums included. No
+/// interval depends on another run, so an error in one step is not blamed on later ones.
 class BoundsJudge : public Observer {
  public:
-  /// Both outlive the judge. What lies outside is added to `findings`.
+  /// Both references must outlive the judge. Values outside are added to `findings`.
   BoundsJudge(const RunPlan& plan, Findings& findings);
 
-  /// From now on bounds are made by these threads, between the steps of the run; they outlive it.
+  /// From now on these threads compute bounds, between the steps of the run; they must outlive it.
   void use(Threads& threads) { threads_ = &threads; }
 
   /// Throws what bounds::allowed throws.
@@ -35,8 +35,8 @@ class BoundsJudge : public Observer {
   Findings& findings_;
   PassPlan pass_;
   std::int64_t next_ = 0;                        // pass
-  std::string program_;                          // that is running, by layer
-  std::map<std::string, scalar::Value> values_;  // of it, as the chips have them
+  std::string program_;                          // the running program and its layer
+  std::map<std::string, scalar::Value> values_;  // its values, as the chips hold them
   bounds::Tightness tightness_;
   Threads* threads_ = nullptr;
 };

@@ -17,8 +17,8 @@ bool is_zero(const Tensor& tensor) {
   return std::all_of(tensor.data.begin(), tensor.data.end(), [](float x) { return x == 0.0F; });
 }
 
-/// Whether the tensor has the same bits at every index of dim d, which has several. Where it has
-/// not, the first elements show it.
+/// Returns true if the tensor has the same bits at every index of dim d, which has several. If not,
+/// the first few elements usually show it.
 bool equal_along(const Tensor& tensor, std::size_t d) {
   std::int64_t inner = 1;
   for (std::size_t i = d + 1; i < tensor.shape.size(); ++i) inner *= tensor.shape[i];
@@ -31,7 +31,7 @@ bool equal_along(const Tensor& tensor, std::size_t d) {
   return !tensor.data.empty() && tensor.shape[d] > 1;
 }
 
-/// "layer0.wq, layer1.wq and 3 more": a model has many layers, a note is a line.
+/// Returns "layer0.wq, layer1.wq and 3 more", so that a note fits on a line.
 std::string some(const std::vector<std::string>& names) {
   constexpr std::size_t kNamed = 2;
   if (names.size() <= kNamed + 1) return fmt::format("{}", fmt::join(names, ", "));
@@ -43,7 +43,7 @@ std::string_view is_or_are(const std::vector<std::string>& names) {
   return names.size() == 1 ? "is" : "are";
 }
 
-/// What the notes are made of.
+/// The data that the notes are about.
 struct Found {
   std::vector<std::string> zero;
   std::map<char, std::vector<std::string>> weights;  ///< equal along a dim, by its letter
@@ -65,7 +65,7 @@ void look_at_weights(const Weights& weights, const std::vector<std::string>& not
   }
 }
 
-/// Whether this holds of a value, "layer0.norm", in all passes of a phase, which run one program.
+/// Returns true if `holds` is true for a value, "layer0.norm", in all passes of a phase.
 template <class Holds>
 bool in_all_passes(const oracle::Answer& answer, std::string_view phase, const std::string& name,
                    Holds&& holds) {
@@ -80,8 +80,8 @@ bool in_all_passes(const oracle::Answer& answer, std::string_view phase, const s
   return met;
 }
 
-/// Values over the model's channels: the statistics of attention may well be zero. Rows whose
-/// logits are equal are so throughout.
+/// Looks only at values over the model's channels: the statistics of attention may well be zero.
+/// Rows with equal logits are equal throughout.
 void look_at_values(const ModelConfig& model, const oracle::Answer& answer, Found& found) {
   for (const std::string phase : {"prefix", "prefill", "decode"}) {
     for (const CheckpointSpec& spec : checkpoint_specs(model)) {

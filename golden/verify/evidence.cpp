@@ -14,14 +14,14 @@
 namespace shardproof {
 namespace {
 
-/// How many different blocks the layout shards the tensor into.
+/// Returns the number of different blocks into which the layout shards the tensor.
 std::int64_t block_count(const Layout& layout, const Torus& torus) {
   std::int64_t blocks = 1;
   for (const Layout::Dim& dim : layout.dims()) blocks *= torus.size(dim.axes);
   return blocks;
 }
 
-/// Whether two blocks of a tensor hold the same bits, by where they begin.
+/// Returns true if the two blocks that begin at `a` and `b` hold the same bits.
 bool same_block(const Tensor& tensor, const Shape& block, const Shape& a, const Shape& b) {
   Shape index(block.size(), 0);
   const std::int64_t count = element_count(block);
@@ -50,13 +50,13 @@ bool all_blocks_alike(const Tensor& tensor, const Layout& layout, const Torus& t
   return true;
 }
 
-/// How a weight is cut into blocks that are all alike.
+/// A layout that cuts a weight into identical blocks.
 struct Alike {
   Layout layout;
   std::int64_t blocks;
 };
 
-/// The weights whose blocks are all alike, by name.
+/// Returns the weights whose blocks are all alike, by name.
 std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) {
   std::map<std::string, Alike> found;
   std::set<std::string> looked_at;
@@ -98,8 +98,9 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
   return found;
 }
 
-/// Whether a pass has a row of which this holds; of the prefill alone, or of all. A group's last
-/// pass stands furthest, its first where a list of passes begins anew.
+/// Returns true if `holds` is true for a row of some pass, or of some prefill pass. A group's first
+/// and last pass are enough: the last has the highest positions, the first is where a list
+/// restarts.
 template <class Holds>
 bool has_row(const Passes& passes, bool prefill_only, Holds&& holds) {
   for (const Passes::Group& group : passes.groups())
@@ -111,8 +112,8 @@ bool has_row(const Passes& passes, bool prefill_only, Holds&& holds) {
   return false;
 }
 
-/// Whether a row goes on after tokens of an earlier pass: only then are its queries to see slots
-/// that were filled before. A row that begins anew at position 0 sees its own tokens alone.
+/// Returns true if a row continues after tokens of an earlier pass: only then must its queries see
+/// slots that were filled before. A row that restarts at position 0 sees only its own tokens.
 bool reads_filled_cache(const Passes& passes, bool prefill_only) {
   return has_row(passes, prefill_only, [](const PassRows& rows) { return rows.start > 0; });
 }
@@ -176,9 +177,9 @@ std::vector<std::string> notes_of_passes(const RunPlan& plan) {
 std::string missing_of_decode(const RunPlan& plan) {
   const Case& c = plan.given;
   const Passes& passes = plan.passes;
-  // A layer that is the prefill's alone says nothing of decoding.
+  // A layer of the prefill alone proves nothing about decoding.
   if (c.decode.program() == nullptr) return "";
-  // One that is the decode's alone runs in decode steps only.
+  // A layer of the decode alone runs only in decode steps.
   if (!(c.prefill == c.decode) && !passes.decodes())
     return "not judged as decode: no pass runs it (gen=1)";
   std::string missing;

@@ -14,7 +14,7 @@
 namespace shardproof {
 namespace {
 
-/// One try with its numbers.
+/// One run with one draw of the field's numbers.
 class FieldRun {
  public:
   FieldRun(const RunPlan& plan, const VerifyOptions& options, const FieldSetting& setting)
@@ -23,12 +23,12 @@ class FieldRun {
         field_(std::make_shared<const Field>(setting)),
         weights_(plan.given.model, {}),
         findings_(options.until) {
-    // Sums of the field have one value, which no schedule and no dtype of sums changes.
+    // Field sums are exact, so schedule and dtype of sums have no effect.
     Numerics& n = plan_.given.numerics;
     n.regime = Regime::field;
     n.schedule = Schedule::group;
     n.acc = n.wire = FloatType::f32;
-    // Nor is anything drawn at random.
+    // The field samples greedily.
     if (plan.given.sampling.sample == Sample::random) {
       plan_.given.sampling = {};
       plan_.prefix.sample = plan_.prefill.sample = plan_.decode.sample = sampling_program({});
@@ -60,13 +60,13 @@ class FieldRun {
   }
 
  private:
-  /// Those of a prefix count once, whatever rows have it.
+  /// Returns the number of tokens; those of a prefix count once, however many rows share it.
   std::int64_t tokens_of(const IntTensor& ids) const {
     const SharedPrefix prefix = plan_.passes.prefix();
     return ids.shape[0] * (ids.shape[1] - prefix.length) + prefix.rows * prefix.length;
   }
 
-  /// The passes look up some ids; one more lookup of each phase, of all.
+  /// Looks up all ids once more in each phase, since the passes look up only some.
   void look_up_all_ids(Judgement& result) {
     std::vector<Phase> phases{Phase::prefill};
     if (plan_.passes.prefix().given()) phases.push_back(Phase::prefix);
@@ -76,7 +76,7 @@ class FieldRun {
       const Case& c = plan_.given;
       const std::int64_t B =
           phase == Phase::prefix ? plan_.passes.prefix().rows : plan_.passes.batch();
-      // Enough for every id, and a multiple of whatever the length may be cut into.
+      // Long enough for every id, and a multiple of every possible number of blocks.
       const std::int64_t chips = programs.torus.chips();
       const std::int64_t L = ((c.model.V + B - 1) / B + chips - 1) / chips * chips;
       IntTensor ids({B, L});
@@ -123,7 +123,7 @@ class FieldRun {
   std::shared_ptr<const Field> field_;
   Weights weights_;
   Findings findings_;
-  FieldCounts of_all_ids_;  // what the unsharded model was asked for besides
+  FieldCounts of_all_ids_;  // additional counts of the unsharded model
 };
 
 bool met_zero(const Judgement& judgement) {

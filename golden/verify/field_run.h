@@ -6,12 +6,12 @@
 
 namespace shardproof {
 
-/// Runs the plan in the field regime, whatever the case's is, and compares every value with the
-/// unsharded model's; besides, one lookup of every id of the vocabulary. An element without an
-/// inverse makes it draw once again; the second is a finding. The verdict is of this regime alone.
-/// acc, wire and schedule of the case are about sums of floats and have no effect. `bits` and
-/// `lanes` of `setting` are for tests of the bound; its seed is not used, but that of the options
-/// or the case's.
+/// Runs the plan in the field regime, whatever the case's regime is, and compares every value with
+/// the unsharded model's, plus one lookup of every id of the vocabulary. If an element has no
+/// inverse, the numbers are drawn once again; a second failure is a finding. The verdict covers
+/// this regime alone. acc, wire and schedule of the case concern sums of floats and have no effect.
+/// `bits` and `lanes` of `setting` are for tests of the bound; its seed is ignored in favour of the
+/// options' or the case's.
 Judgement judge_in_field(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options,
                          FieldSetting setting = {});
 

@@ -8,8 +8,8 @@
 
 namespace shardproof {
 
-/// Several observers of one run: each sees every value, in the order they are given. One that ends
-/// the run by an exception hides that value from those after it.
+/// Several observers of one run: each sees every value, in the given order. If one ends the run by
+/// an exception, those after it do not see that value.
 class Observers : public Observer {
  public:
   explicit Observers(std::vector<Observer*> all) : all_(std::move(all)) {}

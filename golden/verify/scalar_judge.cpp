@@ -11,7 +11,7 @@
 namespace shardproof {
 namespace {
 
-/// A value of the scalar model, which outlives it, as the comparison takes it: part after part.
+/// Returns a value of the scalar model, which must outlive the result, part after part.
 ExpectedBits bits_of(const scalar::Value& value) {
   return {.shape = value.shape,
           .bits = value.integer() ? Words<std::uint32_t>::of(value.ints)

@@ -10,17 +10,17 @@
 
 namespace shardproof {
 
-/// Watches an f32 run and compares every value with the scalar model's, bit for bit, on every chip:
-/// a complete value by the chip's block of the tensor, a partial one by the block of the part that
-/// the chip's place on the partial axes stands for.
+/// Observes an f32 run and compares every value with the scalar model's, bit for bit, on every
+/// chip: a complete value with the chip's block of the tensor, a partial sum with the block of the
+/// part at the chip's coordinates on the partial axes.
 class ScalarJudge : public Observer {
  public:
-  /// All outlive the judge. `exact` is what drift is measured from; what differs is added to
-  /// `findings`.
+  /// All references must outlive the judge. Drift is measured from `exact`; differences are added
+  /// to `findings`.
   ScalarJudge(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
               const oracle::Answer& exact, Findings& findings);
 
-  /// From now on values are made and compared by these threads, between the steps of the run; they
+  /// From now on these threads compute and compare values, between the steps of the run; they must
   /// outlive it.
   void use(Threads& threads) {
     threads_ = &threads;
@@ -32,7 +32,7 @@ class ScalarJudge : public Observer {
                const Sharded& value) override;
   void observe_generated(const IntTensor& generated);
 
-  /// Not judged unless every value of the model was met.
+  /// Returns the verdict: not judged unless every value of the model was met.
   Judgement finish();
 
  private:

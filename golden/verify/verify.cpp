@@ -23,15 +23,15 @@
 namespace shardproof {
 namespace {
 
-/// Shows another observer what it sees, and calls fault hooks. An error of theirs is the caller's,
+/// Forwards a run to another observer, and calls fault hooks. An error of theirs is the caller's,
 /// not the case's: it ends the run and is kept.
 class Guarded : public Observer {
  public:
-  struct Failed {};  // thrown in place of the error, and no std::exception
+  struct Failed {};  // thrown in place of the error; not a std::exception
 
   explicit Guarded(Observer* guarded) : guarded_(guarded) {}
 
-  /// The same hooks; `hooks` and this outlive them.
+  /// Returns guarded hooks; `hooks` and this must outlive them.
   FaultHooks faults(const FaultHooks& hooks) {
     return {.plan = hook(hooks.plan),
             .crossing = hook(hooks.crossing),
@@ -78,7 +78,7 @@ class Guarded : public Observer {
   std::exception_ptr error_;
 };
 
-/// A run under a judge, and under the options' observer if it is the case's own.
+/// Runs under a judge, and under the options' observer if the run is the case's own.
 template <class JudgeOfRun>
 Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptions& options,
                  bool own, Findings& findings, JudgeOfRun&& judge) {
@@ -91,14 +91,13 @@ Judgement judged(const RunPlan& plan, const OracleMemo::Known& known, const Veri
                                               options.hazards, options.faults, &findings);
     if (!findings.ended()) judge.observe_generated(generated);
   } catch (const std::exception&) {
-    // What was found before decides; without it the exception does.
+    // Earlier findings decide; without any the exception does.
     if (findings.all().empty()) throw;
   }
   return judge.finish();
 }
 
-/// An f32 run under both of its judges: its bits by the scalar model, its arithmetic by the bounds
-/// of each op from its own operands.
+/// Judges an f32 run twice: its bits by the scalar model, its ops by bounds from their operands.
 class FloatJudge : public Observer {
  public:
   FloatJudge(const RunPlan& plan, const OracleMemo::Known& known, Findings& findings)
@@ -128,7 +127,7 @@ class FloatJudge : public Observer {
   Findings& findings_;
 };
 
-/// Ends a run at one step, having shown it that step.
+/// Ends a run at one step, after observers have seen that step.
 class Until : public Observer {
  public:
   Until(std::string step, Findings& findings) : step_(std::move(step)), findings_(findings) {}
@@ -142,23 +141,23 @@ class Until : public Observer {
   Findings& findings_;
 };
 
-/// Shows the options' observer a run of the f32 regime as far as the step where the exact one of
-/// the same programs went wrong, or to its end if it never did.
+/// Shows the options' observer an f32 run to the step where the exact one went wrong, or the end.
 void show(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptions& options,
           const Judgement& layouts) {
   Threads threads(options.threads);
-  Findings findings;  // what else goes wrong on the way is known to
+  Findings findings;  // discarded: further errors on the way are not reported
   Until until(layouts.difference() != nullptr ? layouts.difference()->step : "", findings);
   Observers both({options.observer, &until});
   try {
     run_inference(plan, known.weights, known.prompt, threads, &both, options.hazards,
                   options.faults, &findings);
   } catch (const std::exception&) {
-    // The run may end before the step that was found wrong.
+    // The run may end before the wrong step.
   }
 }
 
-/// What the same formula needs besides being met: the passes that show it.
+/// Adds notes on what an equal run's passes leave unproved; not judged if a user's layer is
+/// unproved as decode.
 void add_notes(Judgement& judgement, const RunPlan& plan) {
   if (judgement.verdict != Verdict::equal) return;
   for (std::string& note : notes_of_passes(plan)) judgement.notes.push_back(std::move(note));
@@ -166,7 +165,7 @@ void add_notes(Judgement& judgement, const RunPlan& plan) {
   if (!judgement.missing.empty()) judgement.verdict = Verdict::not_judged;
 }
 
-/// What of the case's arithmetic the field leaves out though it rounds: ", but for ...".
+/// Returns the case's rounding that the field leaves out: ", but for ...".
 std::string left_out(const Numerics& n) {
   std::vector<std::string_view> keys;
   if (n.acc == FloatType::bf16) keys.emplace_back("acc=bf16");
@@ -174,7 +173,7 @@ std::string left_out(const Numerics& n) {
   return keys.empty() ? "" : fmt::format(", but for what {} rounds", fmt::join(keys, " and "));
 }
 
-/// What equal or different bits and formulas say together (docs/field.md section 3).
+/// Returns the joint meaning of equal or different bits and formulas (docs/field.md section 3).
 std::string reading(const Numerics& numerics, Verdict bits, const Judgement& formulas) {
   const bool same_bits = bits == Verdict::equal;
   const bool same_formula = formulas.verdict == Verdict::equal;
@@ -191,8 +190,8 @@ std::string reading(const Numerics& numerics, Verdict bits, const Judgement& for
          "(docs/field.md)";
 }
 
-/// Whether a case is not judged for its weights alone: of these the field, which draws its numbers,
-/// needs none. What its passes leave out the field leaves out, too.
+/// Returns true if a case is not judged only because of its weights. The field draws its numbers
+/// and does not need them, but it shares the gaps of the passes.
 bool by_its_data(const Judgement& own, const RunPlan& plan, OracleMemo& memo,
                  const VerifyOptions& options) {
   const auto known = memo.get(plan, options.weights, options.threads);
@@ -201,7 +200,7 @@ bool by_its_data(const Judgement& own, const RunPlan& plan, OracleMemo& memo,
          !(has_program(plan.given) && !missing_of_decode(plan).empty());
 }
 
-/// The answer of the case's own regime, and what the field says besides.
+/// Combines the verdict of the case's own regime with that of the field.
 Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
                      const VerifyOptions& options) {
   const bool shows_little =
@@ -209,7 +208,7 @@ Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
   if (own.verdict != Verdict::equal && own.verdict != Verdict::different && !shows_little)
     return own;
   VerifyOptions quiet = options;
-  quiet.observer = nullptr;  // it sees the case's own run
+  quiet.observer = nullptr;  // it sees only the case's own run
   const Judgement formulas = judge_in_field(plan, memo, quiet);
   if (formulas.verdict == Verdict::refused || formulas.verdict == Verdict::not_judged) {
     own.reading = "not judged in the field regime: " + formulas.reason();
@@ -228,7 +227,7 @@ Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
   own.elements += formulas.elements;
   if (formulas.verdict == Verdict::different) {
     own.verdict = formulas.verdict;
-    // Those of the case's own regime come first; they are most often the same steps.
+    // Findings of the case's own regime come first; usually they are about the same steps.
     if (own.findings.empty())
       own.findings = formulas.findings;
     else if (options.until == Findings::Until::all)
@@ -237,7 +236,7 @@ Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
   return own;
 }
 
-/// A plan whose programs are type-checked.
+/// Runs and judges a plan whose programs are type-checked.
 Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options) {
   const Case& c = plan.given;
   if (c.numerics.regime == Regime::field) {
@@ -295,7 +294,7 @@ Judgement found(std::vector<Finding> findings) {
 }  // namespace
 
 void require_memory(const TypedPlan& typed, int at_once, bool also_field, Replicas replicas) {
-  // The estimate needs types. A built program without them is verify_plan's to report.
+  // The estimate needs types. verify_plan reports a built program without them.
   if (!typed.types) return;
   double bytes = cost::estimated_bytes(typed.plan, *typed.types, replicas);
   if (also_field) {
@@ -348,7 +347,7 @@ Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOpti
     watching.rethrow();
     throw;
   } catch (const Error& error) {
-    // Only the run shows that a program asks for what the model has not.
+    // Only the run shows that a program asks for a value that the model lacks.
     if (has_program(typed.plan.given) && error.label() == "judge_c1") throw;
     return ended_by(std::current_exception());
   } catch (...) {

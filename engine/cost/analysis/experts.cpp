@@ -15,7 +15,7 @@ namespace {
 
 double real_number(std::int64_t value) { return static_cast<double>(value); }
 
-/// The largest divisor of a number that is at most `most`.
+/// Returns the largest divisor of a number that is at most `most`.
 std::int64_t divisor_up_to(std::int64_t number, std::int64_t most) {
   for (std::int64_t d = std::min(number, most); d > 1; --d)
     if (number % d == 0) return d;
@@ -65,8 +65,8 @@ ExpertsCost experts_cost(const ModelConfig& model, const Experts& x, const Eleme
   const double slots = std::min(std::ceil(x.capacity * top * tokens / experts), tokens);
   cost.slots = static_cast<std::int64_t>(slots);
   cost.slot_flops = 2.0 * ffn * slots * experts;
-  // Of a power near 1 the difference to 1 would cancel. Where every token goes to all experts, the
-  // logarithm is -inf, and expm1 of that is -1.
+  // If the power is near 1, its difference to 1 would cancel. If every token goes to all experts,
+  // the logarithm is -inf, and expm1 of that is -1.
   cost.touched = -experts * std::expm1(tokens * std::log1p(-top / experts));
   cost.weight_bytes = ffn * experts / chips * bytes.weights;
   if (x.chips > 1) {

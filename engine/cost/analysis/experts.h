@@ -9,34 +9,34 @@
 
 namespace shardproof::cost {
 
-/// The FFN of each layer as a mixture of experts: each is an FFN of the model's E and F, a router
-/// sends each token to `top` of them, and the experts are spread evenly over the chips, as are the
-/// tokens.
+/// The FFN of each layer as a mixture of experts: each expert is an FFN of the model's E and F, a
+/// router sends each token to `top` of them, and the experts are spread evenly over the chips, as
+/// are the tokens.
 struct Experts {
   std::int64_t experts = 1;
-  std::int64_t top = 1;   ///< experts of a token
-  double capacity = 1.0;  ///< slots of an expert over what it has if all have as many tokens
+  std::int64_t top = 1;   ///< experts per token
+  double capacity = 1.0;  ///< slots of an expert over its tokens under perfect balance
   std::int64_t chips = 1;
-  std::int64_t tokens = 1;  ///< of a pass, on all chips
+  std::int64_t tokens = 1;  ///< of a pass, on all chips together
 };
 
-/// Of one layer. FLOPs are those of all chips.
+/// The cost of one layer. FLOPs are those of all chips.
 struct ExpertsCost {
   double router_flops = 0.0;  ///< 2·E·experts a token
-  double dense_flops = 0.0;   ///< of one FFN of that size for all tokens
-  double token_flops = 0.0;   ///< of the experts that tokens are sent to: top times the dense ones
-  /// Tokens that an expert takes, ⌈capacity·top·tokens/experts⌉, at most all; what is not filled is
-  /// computed all the same, what does not fit is dropped.
+  double dense_flops = 0.0;   ///< one dense FFN of that size for all tokens
+  double token_flops = 0.0;   ///< the experts of all tokens: top · dense_flops
+  /// Tokens that an expert takes, ⌈capacity·top·tokens/experts⌉, at most all; unfilled slots are
+  /// computed all the same, tokens beyond them are dropped.
   std::int64_t slots = 1;
-  double slot_flops = 0.0;  ///< of all slots of all experts
-  /// How many experts have a token, where each token goes to any `top` as likely as to any other:
-  /// experts·(1 − (1 − top/experts)^tokens). Their weights are read.
+  double slot_flops = 0.0;  ///< all slots of all experts
+  /// The expected number of experts with at least one token, if every set of `top` experts is
+  /// equally likely for a token: experts·(1 − (1 − top/experts)^tokens). Their weights are read.
   double touched = 1.0;
-  double weight_bytes = 0.0;  ///< of the experts on one chip
-  /// Sent by one chip in one all-to-all, to the experts or back: the slots of its share of the
-  /// tokens, experts·slots/chips of E elements, times the chip's all_to_all·(K−1)/K.
+  double weight_bytes = 0.0;  ///< the experts on one chip
+  /// Bytes sent by one chip in one all-to-all, to the experts or back: the slots of its share of
+  /// the tokens, experts·slots/chips of E elements, times the chip's all_to_all·(K−1)/K.
   double all_to_all_bytes = 0.0;
-  double both_ways_seconds = 0.0;  ///< of the two all-to-alls of a layer
+  double both_ways_seconds = 0.0;  ///< the two all-to-alls of a layer
 };
 
 /// Throws Error: "experts_c1" (a number below 1, or a capacity that is not above 0 and finite),

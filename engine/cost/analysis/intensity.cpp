@@ -26,7 +26,7 @@ void require_extents(const IntensityPass& pass) {
                             pass.tokens, pass.context, pass.context));
 }
 
-/// k and m of a matrix: what it contracts, and the rest.
+/// Returns k and m of a matrix: the extents that it contracts, and the others.
 std::pair<double, double> sides_of(const WeightRow& row, const ModelConfig& model) {
   std::pair<double, double> sides{1.0, 1.0};
   int dim = 0;

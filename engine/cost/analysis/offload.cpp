@@ -15,13 +15,13 @@ namespace {
 
 std::string bytes_text(double bytes) { return rounded_quantity(bytes, Measure::bytes); }
 
-/// How many things of `bytes` each fit where the chip has this room, and something beside them.
+/// Returns how many items of `bytes` bytes fit in `room` and leave some of the chip's memory free.
 double fitting(double bytes, double room, const Chip& chip) {
   const double n = std::floor(room / bytes);
   return n * bytes < chip.hbm ? n : n - 1.0;
 }
 
-/// Of caches that leave no room: what does, with weights that the host's memory holds.
+/// Suggests a legal context or batch, given the weights that the host's memory holds.
 std::string legal_caches(const OffloadSetting& s, const OffloadCost& cost, const Chip& chip) {
   const auto batch = static_cast<double>(s.batch), context = static_cast<double>(s.context);
   const auto tokens = static_cast<double>(s.tokens);
@@ -40,7 +40,7 @@ std::string legal_caches(const OffloadSetting& s, const OffloadCost& cost, const
   return "no context and no batch fits; it takes a smaller model, or a larger chip or host";
 }
 
-/// On one chip all strategies are the same.
+/// Any strategy will do: on one chip all are the same.
 Work work_of_one_chip(const OffloadSetting& s) {
   Numerics numerics = released_numerics(s.weights);
   numerics.act = s.act;

@@ -19,7 +19,7 @@ WeightType type_of(ActType act) {
   return act == ActType::bf16 ? WeightType::bf16 : WeightType::f32;
 }
 
-/// The divisor of a number, at most `most`, that is nearest to `asked`, of two the smaller.
+/// Returns the divisor of a number, at most `most`, nearest to `asked`, the smaller of two.
 std::int64_t nearest_divisor(std::int64_t asked, std::int64_t number, std::int64_t most) {
   std::int64_t best = 1;
   const auto offer = [&](std::int64_t d) {
@@ -96,7 +96,7 @@ PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
   cost.joined = cost.chips <= chip.max_chips;
   cost.layers_of_stage = (s.model.layers + s.pipeline.stages - 1) / s.pipeline.stages;
   cost.bubble = s.pipeline.bubble();
-  // The unembedding counts to the largest stage, of which the last may be one.
+  // The unembedding counts to the largest stage, which may also be the last.
   const double layers = real(cost.layers_of_stage) / real(s.model.layers);
   // Keys and values, and their matrices, are cut only into whole heads.
   const double of_heads = real(std::gcd(s.tensor, s.model.K));
@@ -112,13 +112,12 @@ PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
   }
   cost.slot.memory = (cost.weight_bytes + cost.cache_bytes) / chip.hbm_bandwidth;
   cost.cache_bytes *= real(s.pipeline.microbatches);
-  // A stage that is first and last has both tables where they are two; the embedding's rows alone
-  // are read.
+  // A single stage holds both tables if they are untied, but reads only rows of the embedding.
   if (s.pipeline.stages == 1 && !s.model.tied)
     cost.weight_bytes += real(s.model.V) * real(s.model.E) * bytes.embeddings / tensor;
   const double activations = real(rows) * real(s.tokens) * real(s.model.E) * bytes.activations;
   if (s.tensor > 1) {
-    // Behind each block a sum over the chips, an all-reduce: twice D·(K−1)/K, twice K − 1 hops.
+    // After each block an all-reduce over the chips: twice D·(K−1)/K, twice K − 1 hops.
     const double sums = real(cost.layers_of_stage) * (s.model.block == Block::serial ? 2.0 : 1.0);
     cost.slot.communication = sums * 2.0 * activations * (tensor - 1.0) / tensor / chip.sends(1);
     cost.slot.hops = sums * 2.0 * (tensor - 1.0) * chip.hop_latency;

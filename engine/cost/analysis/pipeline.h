@@ -10,50 +10,49 @@
 
 namespace shardproof::cost {
 
-/// The layers cut into stages, each on chips of its own; a batch cut into microbatches, which go
-/// through the stages one behind the other. `steps` passes follow each other: a microbatch begins
-/// its next one when it has come out of the last stage, as the decode steps of one text must.
+/// A pipeline: the layers are cut into stages, each on its own chips, and a batch into microbatches
+/// that pass through the stages in sequence. `steps` passes follow each other: a microbatch starts
+/// its next one after the last stage, as the decode steps of a text must.
 struct Pipeline {
   std::int64_t stages = 1;        ///< p
   std::int64_t microbatches = 1;  ///< m
   std::int64_t steps = 1;         ///< s
 
-  /// From the first microbatch's begin to the last one's end, in units of one microbatch on one
-  /// stage: (s − 1)·max(m, p) + m + p − 1.
+  /// Time from the first microbatch's start to the last one's end, in units of one microbatch on
+  /// one stage: (s − 1)·max(m, p) + m + p − 1.
   double slots() const;
-  /// The share of that time in which a stage waits: 1 − s·m/slots, (p − 1)/(m + p − 1) of one pass.
+  /// The share of slots() in which a stage idles: 1 − s·m/slots, (p − 1)/(m + p − 1) for one pass.
   double bubble() const;
 };
 
-/// A model in stages, each of which is partitioned over `tensor` chips as ws1d:heads is: heads and
-/// F over the chips, activations reduced over them behind each block. K over as many of them as
-/// whole heads go into, gcd(tensor, K); the other chips hold and compute the same keys and values.
+/// A model in stages, each partitioned over `tensor` chips like ws1d:heads: heads and F are sharded
+/// over the chips, and activations are all-reduced over them after each block. K is sharded over
+/// gcd(tensor, K) chips, so that heads stay whole; the others hold and compute replicas.
 struct PipelineSetting {
   ModelConfig model;
   WeightType weights = WeightType::bf16;
   ActType act = ActType::bf16;
   std::int64_t batch = 1;    ///< sequences, all microbatches together
-  std::int64_t tokens = 1;   ///< new positions of each in a pass
-  std::int64_t context = 1;  ///< positions attended to, the new ones among them
+  std::int64_t tokens = 1;   ///< new positions per sequence in a pass
+  std::int64_t context = 1;  ///< positions attended to, including the new ones
   std::int64_t tensor = 1;   ///< chips of a stage
   Pipeline pipeline;
 };
 
-/// What a pipeline costs: each slot is taken as long as on the stage that has most layers, and the
-/// unembedding counts to it.
+/// The cost of a pipeline. Every slot takes as long as on the largest stage plus the unembedding.
 struct PipelineCost {
   std::int64_t chips = 1;
-  /// One interconnect joins all chips. Else it does those of a stage, and activations are taken to
-  /// go from one stage to the next as fast as over it.
+  /// True if one interconnect joins all chips. Otherwise it joins only those of a stage, and
+  /// transfers between stages are assumed to run at its speed.
   bool joined = true;
   std::int64_t layers_of_stage = 1;  ///< ⌈layers/p⌉
-  Seconds slot;                      ///< of one microbatch on one stage, without what it sends on
-  double transfer = 0.0;             ///< of its activations to the next stage; 0 of one stage
+  Seconds slot;                      ///< one microbatch on one stage, without transfers
+  double transfer = 0.0;             ///< seconds of activations to the next stage; 0 for one stage
   double bubble = 0.0;
   double weight_bytes = 0.0;  ///< on one chip of the largest stage
-  double cache_bytes = 0.0;   ///< on one chip, of all microbatches
-  double lower = 0.0;         ///< of all steps, transfers hidden and each slot overlapped perfectly
-  double additive = 0.0;      ///< of all steps, nothing hidden
+  double cache_bytes = 0.0;   ///< on one chip, all microbatches
+  double lower = 0.0;         ///< all steps; transfers hidden, each slot overlapped perfectly
+  double additive = 0.0;      ///< all steps; nothing hidden
 
   bool fits(const Chip& chip) const { return weight_bytes + cache_bytes <= chip.hbm; }
 };

@@ -16,7 +16,7 @@ double tokens_of_round(const Speculation& s, std::int64_t gamma) {
                 fmt::format("gamma={}: must be at least 1; nearest legal: 1", gamma));
   const auto tokens = static_cast<double>(gamma + 1);
   if (s.acceptance == 1.0) return tokens;
-  // Of a^n near 1 the difference to 1 would cancel. Where a is 0 the logarithm is -inf, and expm1
+  // If a^n is near 1, its difference to 1 would cancel. If a is 0, the logarithm is -inf, and expm1
   // of that is -1.
   return -std::expm1(tokens * std::log(s.acceptance)) / (1.0 - s.acceptance);
 }

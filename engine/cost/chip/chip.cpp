@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kDoc = " (docs/cost.md)";
 constexpr std::size_t kMostName = 40, kMostChips = 1000;
 
-/// A key of the text.
+/// A key of a text of chips.
 struct ChipKey {
   std::string_view name;
   Measure measure;
@@ -62,7 +62,7 @@ ChipKey count_key(std::string_view name, std::int64_t Chip::*member) {
           {1.0, double{Torus::kMaxChips}}};
 }
 
-/// In the order in which they are printed.
+/// The keys, in print order.
 const std::vector<ChipKey>& chip_keys() {
   static const std::vector<ChipKey> all{
       peak_key(WeightType::f32),
@@ -93,11 +93,11 @@ const ChipKey& key_named(std::string_view name) {
                                      fmt::join(legal, " ")));
 }
 
-/// Of which chip, line and key a text says what.
+/// A chip with the lines of its text, for error messages.
 struct ChipText {
   Chip chip;
   int line = 0;
-  std::map<std::string_view, int> lines;  // of each key given
+  std::map<std::string_view, int> lines;  // line of each given key
 
   bool has(std::string_view key) const { return lines.contains(key); }
 };
@@ -167,7 +167,7 @@ class ChipReader {
     }
   }
 
-  /// Of all chips; each is whole.
+  /// Returns all chips after checking that each is complete and consistent.
   std::vector<Chip> chips() const {
     std::vector<Chip> all;
     for (const ChipText& text : texts_) {

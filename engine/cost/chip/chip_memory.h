@@ -2,14 +2,14 @@
 
 namespace shardproof::cost {
 
-/// Bytes of one chip's memory, by what they hold.
+/// Bytes of one chip's memory, by content.
 struct ChipMemory {
-  double weights = 0.0;  ///< as this phase needs them to rest
-  /// What the other phase's weights need besides, where both phases share the chips and their
-  /// strategies do not rest a weight alike.
+  double weights = 0.0;  ///< resident for this phase
+  /// Additional weights of the other phase, if both phases share the chips and their strategies
+  /// keep a weight in different layouts.
   double other_weights = 0.0;
   double caches = 0.0;  ///< K and V of all rows, at their longest
-  double live = 0.0;    ///< the most that activations and gathered weights need at one time
+  double live = 0.0;    ///< peak of activations and gathered weights
 
   double total() const { return weights + other_weights + caches + live; }
 };

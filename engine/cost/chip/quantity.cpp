@@ -16,7 +16,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// Powers of 1000, powers of 1024, or another name that is read but never printed.
+/// A unit's names: powers of 1000, powers of 1024, or an alias that is read but never printed.
 enum class Style { decimal, binary, alias };
 
 struct Unit {
@@ -27,7 +27,7 @@ struct Unit {
 
 constexpr double kKi = 1024.0, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
 
-// Of each measure the largest unit first.
+// The units of each measure, largest first.
 constexpr std::array kBytes{Unit{"TB", 1e12},
                             Unit{"GB", 1e9},
                             Unit{"MB", 1e6},
@@ -112,7 +112,7 @@ std::string written(double value, const Unit& unit) {
   return unit.name.empty() ? fmt::format("{}", value) : fmt::format("{} {}", value, unit.name);
 }
 
-/// A number whose text is beyond the doubles: infinite, or the one nearest to 0.
+/// Returns a number outside the range of double: infinity, or the smallest one above 0.
 double beyond_doubles(const std::string& number) {
   const double value = std::strtod(number.c_str(), nullptr);
   return value == 0.0 ? std::numeric_limits<double>::denorm_min() : value;
@@ -133,7 +133,7 @@ double parse_quantity(std::string_view text, Measure measure, const QuantityLimi
   if (result >= limits.least && result <= limits.most) return result;
   const std::string least = print_quantity(limits.least, measure);
   const std::string most = print_quantity(limits.most, measure);
-  // In place of what is not above 0 one of the unit that was meant.
+  // For a value that is not above 0, suggest 1 of the unit that was given.
   throw Error("quantity_c2", fmt::format("'{}': {} is from {} to {}; nearest legal: {}", text,
                                          name_of(measure), least, most,
                                          result > limits.most ? most

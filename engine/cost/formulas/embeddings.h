@@ -7,16 +7,16 @@
 
 namespace shardproof::cost {
 
-/// What embedding and unembedding are kept as where W matrices are kept as `weights`: as they are,
-/// and beside int8 codes bf16, as in the paper's runs. The engine's own arithmetic has f32 there
-/// (docs/spec.md section 2.4), and its ledger counts that.
+/// Returns the type of embedding and unembedding if W matrices have type `weights`: the same type,
+/// but bf16 beside int8 codes, as in the paper's runs. The engine's own arithmetic uses f32 there
+/// (docs/spec.md section 2.4), and its ledger counts f32.
 WeightType embeddings_beside(WeightType weights);
 
-/// Bytes of an element in a chip's memory where W matrices are kept as `weights`.
+/// Returns the bytes per element of a weight in a chip's memory if W matrices have type `weights`.
 int bytes_of_weight(const WeightRow& row, WeightType weights);
 
-/// "int8 weights: embedding and unembedding are bf16, as in the paper's runs"; empty where they are
-/// kept as the matrices are.
+/// Returns "int8 weights: embedding and unembedding are bf16, as in the paper's runs"; "" if they
+/// have the type of the matrices.
 std::string embeddings_note(WeightType weights);
 
 }  // namespace shardproof::cost

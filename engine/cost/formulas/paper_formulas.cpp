@@ -18,7 +18,7 @@ Extent extent_of(const Torus& torus) {
           static_cast<double>(torus.size(Axis::z)), static_cast<double>(torus.chips())};
 }
 
-/// Rows, times heads, whose K and V one chip holds.
+/// Returns rows times heads whose K and V one chip holds.
 double held_rows(const CacheSizes& sizes, CacheLayout layout, int chips, std::int64_t B) {
   const auto rows = static_cast<double>(B);
   const auto n = static_cast<double>(chips);

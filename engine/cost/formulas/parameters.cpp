@@ -5,7 +5,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// The group that a weight counts to; null where it is no parameter.
+/// Returns the group that a weight counts to; null if it is not a parameter.
 std::int64_t Parameters::*group_of(const WeightRow& row) {
   switch (row.kind) {
     case WeightKind::gain:

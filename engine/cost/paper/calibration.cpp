@@ -13,13 +13,13 @@
 namespace shardproof::cost {
 namespace {
 
-/// What an estimate is linear in: 1/compute, 1/interconnect, time_of_layer.
+/// The estimate is linear in three unknowns: 1/compute, 1/interconnect, time_of_layer.
 constexpr std::size_t kUnknowns = 3;
 using Unknowns = std::array<double, kUnknowns>;
-/// No share is above 1 and no time below 0.
+/// Lower bounds of the unknowns: no share is above 1 and no time below 0.
 constexpr Unknowns kLeast{1.0, 1.0, 0.0};
 
-/// A relative residual: the coefficients of the unknowns, and what is left where they are 0.
+/// A relative residual: the coefficients of the unknowns, and its value where they are 0.
 struct LinearResidual {
   Unknowns of{};
   double rest = 0.0;
@@ -41,7 +41,7 @@ double determinant(const NormalRows& m) {
 }
 
 /// Solves the normal equations of the free unknowns by Cramer's rule, whose rounding is easy to
-/// bound; nothing where they are singular.
+/// bound. Returns nothing if they are singular.
 std::optional<Unknowns> least_squares(const std::vector<LinearResidual>& residuals,
                                       const std::array<bool, kUnknowns>& fixed) {
   NormalRows rows{};
@@ -54,7 +54,7 @@ std::optional<Unknowns> least_squares(const std::vector<LinearResidual>& residua
     }
     for (const LinearResidual& r : residuals) {
       right.at(i) -= r.of.at(i) * r.rest;
-      // Fixed unknowns go to the other side, so that they come out as they are, without rounding.
+      // Fixed unknowns move to the right side, so that they keep their values without rounding.
       for (std::size_t j = 0; j < kUnknowns; ++j)
         if (fixed.at(j))
           right.at(i) -= r.of.at(i) * r.of.at(j) * kLeast.at(j);
@@ -142,7 +142,7 @@ Efficiency fit(const std::vector<CalibrationPoint>& points) {
                                               points.size(), kUnknowns, kUnknowns));
   std::vector<LinearResidual> residuals;
   for (const CalibrationPoint& point : points) residuals.push_back(linear_residual(point));
-  // The least in the ranges is the least with some unknowns held at their bounds: try every set.
+  // The constrained minimum is the minimum with some unknowns fixed at their bounds: try every set.
   Unknowns best = kLeast;
   double least = squares(residuals, best);
   for (unsigned held = 0; held < 1U << kUnknowns; ++held) {

@@ -9,56 +9,56 @@
 
 namespace shardproof::cost {
 
-/// The arithmetic of the paper's runs: the released code's rounding points, so that activations,
-/// caches and partial sums are bf16, with weights of this type.
+/// Returns the numerics of the paper's runs: the released code's rounding points, with activations,
+/// caches and partial sums in bf16 and weights of the given type.
 Numerics released_numerics(WeightType weights);
 
-/// The bounds of a pass under a strategy on the paper's chip, tpu-v4. Throws what WorkFormulas and
-/// bounds_of throw.
+/// Returns the bounds of a pass under a strategy on the paper's chip, tpu-v4. Throws what
+/// WorkFormulas and bounds_of throw.
 Bounds paper_bounds(const ModelConfig& model, const Torus& torus, const Strategy& strategy,
                     const Pass& pass, WeightType weights);
 
-/// The strategy of a pass as it was measured.
+/// Returns the strategy of a measured pass.
 Strategy strategy_of(FfnLayout ffn, AttentionLayout attention);
-/// One pass of it: the prefill, or the step in the middle of the decode steps, whose time is linear
-/// in the cached positions.
+/// Returns one pass of a measurement: the prefill, or the middle decode step, since the time of a
+/// step is linear in the number of cached positions.
 Pass pass_of(const MeasuredPass& measured);
 
-/// A measured time beside what the model has for it.
+/// A measured time and the model's bounds for it.
 struct CalibrationPoint {
   std::string name;
-  Bounds bounds;         ///< of one pass
-  int passes = 1;        ///< that were run one after another
-  double seconds = 0.0;  ///< of all of them
+  Bounds bounds;         ///< for one pass
+  int passes = 1;        ///< passes run in sequence
+  double seconds = 0.0;  ///< measured, all passes together
 
   double estimated(const Efficiency& efficiency) const;
   /// Estimated over measured, less 1.
   double residual(const Efficiency& efficiency) const;
 };
-/// Tables 2 and 3, all that the constants are fitted on.
+/// Returns the points of Tables 2 and 3, which the constants are fitted on.
 std::vector<CalibrationPoint> table_points();
 
-/// The constants with the least sum of squares of the residuals, in their ranges. The estimate is
-/// linear in 1/compute, 1/interconnect and time_of_layer, so that the least is solved for, not
-/// searched. Throws Error("calibration_c1", ...) where fewer than three points leave it open.
+/// Returns the constants in their ranges that minimize the sum of squared residuals. The estimate
+/// is linear in 1/compute, 1/interconnect and time_of_layer, so the minimum is solved for directly.
+/// Throws Error("calibration_c1", ...) if fewer than three points leave it underdetermined.
 Efficiency fit(const std::vector<CalibrationPoint>& points);
 
-/// A fit and how good it is.
+/// A fit and its quality.
 struct Calibration {
   std::vector<CalibrationPoint> points;
-  Efficiency efficiency;          ///< rounded to the digits that its text has
-  std::vector<double> residuals;  ///< of each point
-  std::vector<double> left_out;   ///< the residual of each, of a fit on the others
+  Efficiency efficiency;          ///< rounded to the digits of its printed form
+  std::vector<double> residuals;  ///< for each point
+  std::vector<double> left_out;   ///< residual of each point under a fit on the others
 
   double rms() const;
   double left_out_rms() const;
-  /// The largest of left_out, without its sign.
+  /// The largest absolute value in left_out.
   double worst_left_out() const;
 };
 Calibration calibrate(std::vector<CalibrationPoint> points);
-/// That of table_points(), made once.
+/// Returns the calibration on table_points(), computed once.
 const Calibration& table_calibration();
-/// The text of engine/cost/work/efficiency.txt that follows.
+/// Returns the text of engine/cost/work/efficiency.txt for this calibration.
 std::string print_calibration(const Calibration& calibration);
 
 }  // namespace shardproof::cost

@@ -32,7 +32,7 @@ constexpr std::array<SectionMaker, 13> kSections{{{"table-1", compared_table_1},
                                                   {"figure-8", compared_figure_8},
                                                   {"serial", compared_serial}}};
 
-/// With as many decimals as what is printed, and so many more.
+/// Formats a number with `more` decimals beyond those of the printed one.
 std::string shown(Printed published, double number, int more) {
   const auto point = published.text.find('.');
   const auto decimals =

@@ -11,25 +11,25 @@
 
 namespace shardproof::cost {
 
-/// What is said of a published number beside the model's.
+/// The verdict on the model's number against a published one.
 enum class Verdict {
   exact,        ///< the same number
-  rounding,     ///< the model's rounds to what is printed
-  percent,      ///< within 2 %, as Table 1 is asked to be
+  rounding,     ///< the model's number rounds to the printed one
+  percent,      ///< within 2 %, the requirement for Table 1
   holds,        ///< the same choice, or the same order
-  near,         ///< an estimate no farther off than the fit's worst point that was left out
-  unexplained,  ///< another number, choice or order; `why` says what the model lacks
-  failed        ///< the same, of what must hold, or where nothing is known of why
+  near,         ///< an estimate no farther off than the fit's worst left-out point
+  unexplained,  ///< a different number, choice or order; `why` explains it
+  failed        ///< a difference that must not be, or has no explanation
 };
 /// "exact", "rounding", "within 2 %", "holds", "near", "not explained", "FAILED".
 std::string_view to_string(Verdict verdict);
 
 struct ComparedRow {
   std::string what;
-  std::string published, ours;      ///< as they are printed
-  std::optional<double> deviation;  ///< ours over published, less 1, of numbers
+  std::string published, ours;      ///< in printed form
+  std::optional<double> deviation;  ///< ours/published − 1, for numbers only
   Verdict verdict = Verdict::exact;
-  std::string why;  ///< of an unexplained one
+  std::string why;  ///< why an unexplained row differs
 };
 
 /// One figure or table.
@@ -40,14 +40,14 @@ struct ComparedSection {
   std::vector<std::string> notes;
 };
 
-/// The names of all sections, in the order of the report.
+/// Returns the names of all sections, in the order of the report.
 std::vector<std::string> section_names();
-/// Estimates are by these constants; how near is near is told by the fit, whatever they are.
-/// Throws Error("comparison_c1", ...) on an unknown name, naming the nearest.
+/// Compares one section with the model. Estimates use `efficiency`; the tolerance of `near` always
+/// comes from the fit. Throws Error("comparison_c1", ...), naming the nearest, on an unknown name.
 ComparedSection compared(std::string_view section,
                          const Efficiency& efficiency = fitted_efficiency());
 
-/// How many rows of the sections have each verdict's meaning.
+/// The number of rows of the sections, by outcome.
 struct ComparedTotals {
   int rows = 0, hold = 0, unexplained = 0, failed = 0;
 };

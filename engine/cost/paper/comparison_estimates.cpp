@@ -1,4 +1,4 @@
-// What the calibrated estimate says of times, layouts and orders that the paper measured.
+// Sections that compare the calibrated estimate with the paper's times, layouts and orders.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double seconds_of(const std::string& model, int chips, std::string_view strategy
                   efficiency);
 }
 
-/// Between which two sizes, one after the other, something begins to hold.
+/// The two consecutive sizes between which a property begins to hold.
 struct Change {
   std::int64_t before = 0, after = 0;
 
@@ -61,7 +61,7 @@ ComparedSection compared_times(const Efficiency& efficiency) {
                                       ms(WeightType::int8)));
   section.rows.push_back(estimate_row("540B step, B=64, bf16, in ms", headline("bf16 step").number,
                                       ms(WeightType::bf16)));
-  // The conversation's 64 new tokens go in at batch 1, and 64 tokens come out.
+  // The conversation's 64 new tokens are prefilled at batch 1, and 64 tokens are generated.
   const double in =
       estimate(paper_bounds(model, torus, heads, {Phase::prefill, 1, 64, 1920}, WeightType::int8),
                efficiency);
@@ -146,7 +146,7 @@ ComparedSection compared_figure_7(const Efficiency& efficiency) {
 ComparedSection compared_figure_8(const Efficiency& efficiency) {
   ComparedSection section;
   section.title = "Figure 8: ms of a step of 8 layers, 64 chips, batch 256, by context";
-  // The layers alone: of the model's ends the figure says nothing.
+  // Only the layers: the figure does not include the model's ends.
   const auto layers_ms = [&](const char* model, const char* strategy, const Pass& step) {
     const Bounds bounds = paper_bounds(parse_model(model), released_torus(64),
                                        Strategy::parse(strategy), step, WeightType::bf16);

@@ -1,4 +1,4 @@
-// What follows from the paper's formulas alone, or from its own printed numbers.
+// Sections that follow from the paper's formulas alone, or from its own printed numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ double paper_peak() { return paper_chip().peak(WeightType::bf16); }
 
 double matrices_of(std::string_view model) { return matrix_parameters(parse_model(model)); }
 
-/// The numbers of chips that divide n: over how many an axis can go.
+/// Returns the divisors of n: the possible lengths of an axis.
 std::vector<int> divisors(int n) {
   std::vector<int> all;
   for (int d = 1; d <= n; ++d)
@@ -35,7 +35,7 @@ double figure_3_gigabytes(FfnLayout layout, double tokens) {
 constexpr FfnLayout kDrawn[] = {FfnLayout::ws2d, FfnLayout::wg_x, FfnLayout::wg_xy,
                                 FfnLayout::wg_xyz};
 
-/// "ws2d wg-x" where both move as much and none moves less.
+/// Returns the layouts that move least: "ws2d wg-x" if both do.
 std::string least_of_figure_3(double tokens) {
   double least = std::numeric_limits<double>::infinity();
   for (const FfnLayout layout : kDrawn) least = std::min(least, figure_3_gigabytes(layout, tokens));
@@ -46,8 +46,8 @@ std::string least_of_figure_3(double tokens) {
   return names;
 }
 
-/// The same quantity of two printed numbers: whatever rounds to the one agrees with something that
-/// rounds to the other.
+/// Compares one quantity derived from two printed numbers: some number that rounds to the one must
+/// agree with some number that rounds to the other.
 template <class OfLeft, class OfRight>
 ComparedRow between_row(std::string what, Printed left, const OfLeft& of_left, Printed right,
                         const OfRight& of_right) {
@@ -67,7 +67,7 @@ ComparedRow between_row(std::string what, Printed left, const OfLeft& of_left, P
   return row;
 }
 
-/// The X among the divisors of n at which 2D moves least.
+/// Returns the X among the divisors of n at which 2D moves least.
 int searched_x(int n, double E, double F) {
   int best = 1;
   const auto moved = [&](int x) { return E / x + F * x / n; };
@@ -76,14 +76,14 @@ int searched_x(int n, double E, double F) {
   return best;
 }
 
-/// The most chips on which 2D at its best still moves no less than 1D.
+/// Returns the most chips on which 2D at its best still moves no less than 1D.
 int chips_of_1d(double E, double F) {
   int n = 1;
   while (least_ws2d(n + 1, E, F) >= 2.0 * E) ++n;
   return n;
 }
 
-/// The N among the divisors of n to gather weights over.
+/// Returns the N among the divisors of n over which gathering weights moves least.
 int searched_gathering(int n, double E, double F, double tokens) {
   int best = 1;
   const auto moved = [&](int N) { return 2.0 * E * F * N / n + 2.0 * tokens * E / N; };
@@ -113,7 +113,7 @@ ComparedSection compared_table_1(const Efficiency&) {
   }
   section.rows.push_back(rounded_row(
       "over batch / multihead", headline("longer than multihead").number, optimised / multihead));
-  // The 500B+ multihead model of section 2.1, whose d_head is 128.
+  // The 500B+ multihead model of section 2.1, with d_head 128.
   const CacheSizes large{model.layers, model.H, 128, kBf16Bytes};
   section.rows.push_back(
       rounded_row("500B multihead caches, in TB", headline("large cache").number,
@@ -153,7 +153,7 @@ ComparedSection compared_optima(const Efficiency&) {
     section.rows.push_back(exact_row(fmt::format("X of {} chips: the least", one.chips), one.X,
                                      searched_x(one.chips, E, F)));
   }
-  // Where 4·sqrt(EF/n) is 2E.
+  // The n at which 4·sqrt(EF/n) is 2E.
   section.rows.push_back(
       exact_row("1D moves no more up to chips", headline("1d chips").number, chips_of_1d(E, F)));
   section.rows.push_back(exact_row("2D of 64 chips, 8E/sqrt(n): E", headline("2d of 64").number,

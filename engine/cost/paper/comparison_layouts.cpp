@@ -23,8 +23,7 @@ double volume_bytes(const MeasuredPass& measured, FfnLayout layout) {
              bytes_of_type(WeightType::bf16));
 }
 
-/// The layout that moves least of those that the batch allows; of two that move as much the one
-/// that was measured.
+/// Returns the layout that moves least of those that the batch allows; ties go to the measured one.
 FfnLayout least_volume(const MeasuredPass& measured) {
   FfnLayout least = measured.ffn;
   for (const FfnLayout layout : kFfnLayouts)
@@ -34,7 +33,7 @@ FfnLayout least_volume(const MeasuredPass& measured) {
   return least;
 }
 
-/// Layouts of a pass with their seconds by the estimate.
+/// Layouts of a pass and their estimated seconds.
 struct Timed {
   FfnLayout ffn = FfnLayout::ws2d;
   AttentionLayout attention = AttentionLayout::heads;
@@ -43,7 +42,7 @@ struct Timed {
   std::string to_string() const { return strategy_of(ffn, attention).to_string(); }
 };
 
-/// Infinitely many where the batch is too small for the layouts.
+/// Returns the layouts with their estimated seconds, infinite if the batch is too small for them.
 Timed timed(const MeasuredPass& measured, FfnLayout ffn, AttentionLayout attention,
             const Efficiency& efficiency) {
   const Strategy strategy = strategy_of(ffn, attention);
@@ -66,7 +65,7 @@ Timed fastest_layouts(const MeasuredPass& measured, const Efficiency& efficiency
   return fastest;
 }
 
-/// Why the estimate may choose other layouts than the paper.
+/// Returns why the estimate may choose other layouts than the paper.
 std::string why_other(const MeasuredPass& measured, const Timed& fastest,
                       const Efficiency& efficiency) {
   const std::string seconds =
@@ -83,7 +82,7 @@ std::string why_other(const MeasuredPass& measured, const Timed& fastest,
   return "";
 }
 
-/// Elements that one chip sends in a layer of the whole model.
+/// Returns the elements that one chip sends in a layer of the whole model.
 double layer_elements(const MeasuredPass& measured, std::string_view strategy) {
   const Work work =
       work_of(parse_model(measured.run_as), released_numerics(measured.weights),

@@ -153,7 +153,7 @@ constexpr std::array<CrossoverRow, 3> kFigure3Crossovers{{
     {FfnLayout::wg_xy, FfnLayout::wg_xyz, {"786432"}},
 }};
 
-// Its caption says 64 chips; the axis of the figure is the number of chips.
+// The caption of Figure 6 says 64 chips, but its axis is the number of chips.
 constexpr std::array<StationaryRow, 3> kFigure6{{
     {64, {"92.0"}, {"96.0"}},
     {128, {"73.0"}, {"93.9"}},
@@ -177,7 +177,7 @@ constexpr std::array<AttentionRow, 4> kFigure8{{
 constexpr std::array<ParametersRow, 4> kParameters{{
     {"palm-8b", {"8.63"}, "PaLM Table 1"},
     {"palm-62b", {"62.50"}, "PaLM Table 1"},
-    // What is printed counts a vocabulary of 256,000; the released code has 256,128.
+    // The printed number counts a vocabulary of 256,000; the released code has 256,128.
     {"palm-540b,V=256000", {"540.35"}, "PaLM Table 1"},
     {"mt-nlg-530b", {"530"}, "Table D.1"},
 }};
@@ -244,9 +244,9 @@ double Printed::half_unit() const {
 }
 
 bool Printed::rounds(double number) const {
-  // A half is rounded either way, and a number that is one need not be exact in binary: it, what is
-  // printed, the half and their difference are each off by half an epsilon of it at most. As much
-  // again is for the few products and quotients that make such a number of others.
+  // A half may be rounded either way, and need not be exact in binary: the number, the printed
+  // value, the half unit and the difference are each off by at most half an epsilon of the number.
+  // As much again covers the few products and quotients that produce such a number.
   constexpr double kBinary = 4 * std::numeric_limits<double>::epsilon();
   return std::abs(number - value()) <= half_unit() + kBinary * std::abs(number);
 }

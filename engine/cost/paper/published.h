@@ -15,14 +15,14 @@ namespace shardproof::cost {
 /// The numbers that "Efficiently Scaling Transformer Inference" (Pope et al., arXiv 2211.05102v1)
 /// publishes. Measured ones hold for TPU v4.
 
-/// A number as it is printed, or read from a figure's curve to as many digits.
+/// A number as printed, or as read from a figure's curve with as many digits.
 struct Printed {
   std::string_view text;  ///< "0.29", "43000"
 
   double value() const;
-  /// Half of the last digit's unit: how far what was rounded may be from it.
+  /// Half a unit of the last digit: the largest distance of a number that rounds to the text.
   double half_unit() const;
-  /// Whether `number` rounds to the text.
+  /// Returns true if `number` rounds to the text.
   bool rounds(double number) const;
 };
 
@@ -41,11 +41,11 @@ std::span<const ContextRow> table_1();
 struct MeasuredPass {
   std::string_view table;   ///< "Table 2"
   std::string_view column;  ///< "low-latency prefill"
-  std::string_view model;   ///< the preset that its parameters are counted of
-  std::string_view run_as;  ///< the model as it was run: heads padded from 48 to 64
-  double parameters;        ///< nominal, as MFU counts: 540e9
+  std::string_view model;   ///< preset whose parameters are counted
+  std::string_view run_as;  ///< model as run: heads padded from 48 to 64
+  double parameters;        ///< nominal number that MFU uses: 540e9
   Phase phase;
-  std::string_view torus;  ///< as released_torus() of its chips
+  std::string_view torus;  ///< released_torus() of its number of chips
   std::int64_t B;
   FfnLayout ffn;
   AttentionLayout attention;
@@ -54,24 +54,24 @@ struct MeasuredPass {
   Printed seconds;  ///< of the prefill, or of all steps
   int steps;
 
-  /// B·2048 tokens of the prefill, or B·64.
+  /// B·2048 tokens for the prefill, B·64 for the decode steps.
   double tokens() const;
 };
 std::span<const MeasuredPass> tables_2_and_3();
 inline constexpr std::int64_t kMeasuredContext = 2048;
 
-/// The torus of a slice of so many chips in the released code (partitioning.py). Throws
-/// Error("published_c1", ...) on a number that it does not name.
+/// Returns the torus of a slice of `chips` chips in the released code (partitioning.py). Throws
+/// Error("published_c1", ...) if the code does not name that number.
 Torus released_torus(int chips);
 
-/// Section 3.2, of 2D weight-stationary layouts at F = 4E: the best X is 0.5·sqrt(n).
+/// Section 3.2, for 2D weight-stationary layouts at F = 4E: the best X is 0.5·sqrt(n).
 struct BestXRow {
   int chips;
   Printed X;
 };
 std::span<const BestXRow> best_x_rows();
-/// Section A.2, of weight-gathered layouts on 64 chips at F = 65536: the best number of chips that
-/// weights are gathered over is sqrt(BL·n/F).
+/// Section A.2, for weight-gathered layouts on 64 chips at F = 65536: the best number of chips to
+/// gather weights over is sqrt(BL·n/F).
 struct BestGatheredRow {
   double tokens;
   Printed N;
@@ -83,10 +83,10 @@ std::span<const BestGatheredRow> best_gathered_rows();
 struct VolumeRow {
   std::int64_t tokens;
   Printed ws, wg_x, wg_xy, wg_xyz;
-  std::string_view least;  ///< "ws2d", or "ws2d wg-x" where they move as much
+  std::string_view least;  ///< "ws2d", or "ws2d wg-x" if equal
 };
 std::span<const VolumeRow> figure_3();
-/// The tokens at which the least changes.
+/// The number of tokens at which the layout that moves least changes from `below` to `above`.
 struct CrossoverRow {
   FfnLayout below, above;
   Printed tokens;
@@ -100,7 +100,7 @@ struct StationaryRow {
 };
 std::span<const StationaryRow> figure_6();
 
-/// Figure 7: MFU in percent of prefills of 2048 tokens of PaLM 540B on 64 chips.
+/// Figure 7: MFU, in percent, of prefills of 2048 tokens of PaLM 540B on 64 chips.
 struct PrefillRow {
   std::int64_t B;
   Printed ws2d, wg_xyz;
@@ -116,20 +116,20 @@ std::span<const AttentionRow> figure_8();
 
 /// Parameters in billions (Table D.1; PaLM paper, Table 1).
 struct ParametersRow {
-  std::string_view preset;  ///< with what it has to be counted with to give the printed number
+  std::string_view preset;  ///< with the overrides that give the printed number
   Printed billions;
   std::string_view source;
 };
 std::span<const ParametersRow> parameter_counts();
 
-/// Numbers of the abstract and of the text.
+/// A number from the abstract or the text.
 struct Headline {
   std::string_view name;
   std::string_view what;
   Printed number;
   std::string_view source;
 };
-/// Throws std::logic_error if there is none of this name.
+/// Throws std::logic_error if there is no headline of this name.
 const Headline& headline(std::string_view name);
 std::span<const Headline> headlines();
 

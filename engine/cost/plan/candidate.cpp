@@ -16,7 +16,7 @@ double weights_besides(const std::map<std::string, double>& own,
   double bytes = 0.0;
   for (const auto& [weight, size] : other) {
     const auto same = own.find(weight);
-    // Of two paddings the longer holds both.
+    // If the two paddings differ, the longer one holds both.
     bytes += same == own.end() ? size : std::max(0.0, size - same->second);
   }
   return bytes;

@@ -13,26 +13,25 @@
 
 namespace shardproof::cost {
 
-/// What a phase costs under one strategy on one torus. All seconds are those of the phase's whole
-/// batch: of a prefill all its passes, of a decode one step.
+/// The cost of one phase under one strategy on one torus. All seconds cover the phase's whole
+/// batch: all passes of a prefill, one step of a decode.
 struct Candidate {
   Strategy strategy;
   Torus torus;
   WeightType weights = WeightType::bf16;
   ModelConfig placed;  ///< the model as chips hold it, heads and vocabulary padded
-  /// One pass. A prefill may take its rows a part at a time, for want of memory; a decode step's M
+  /// One pass. A prefill may split its rows over several passes to save memory; a decode step's M
   /// is the mean over the steps.
   Pass pass;
-  std::int64_t batch = 1;  ///< rows of all passes
-  Bounds bounds;           ///< of one pass
+  std::int64_t batch = 1;  ///< rows, all passes together
+  Bounds bounds;           ///< for one pass
 
-  double lower = 0.0;     ///< seconds, if all overlaps perfectly
-  double estimate = 0.0;  ///< seconds, as engines run
-  double additive = 0.0;  ///< seconds, if nothing overlaps
+  double lower = 0.0;     ///< seconds with perfect overlap
+  double estimate = 0.0;  ///< seconds by the calibrated estimate
+  double additive = 0.0;  ///< seconds with no overlap
   ChipMemory memory;
-  std::map<std::string, double>
-      sent;                     ///< bytes that one chip sends, by the axes they are sent over
-  double layer_elements = 0.0;  ///< elements that one chip sends for one layer, all passes
+  std::map<std::string, double> sent;     ///< bytes that one chip sends, by collective axes
+  double layer_elements = 0.0;            ///< elements one chip sends per layer, all passes
   std::map<std::string, double> resting;  ///< WorkFormulas::resting
 
   std::int64_t passes() const { return batch / pass.B; }
@@ -47,7 +46,7 @@ struct Candidate {
   }
 };
 
-/// Bytes of those weights of `other` that `own` does not rest in the same layout.
+/// Bytes of the weights in `other` that `own` does not keep resident in the same layout.
 double weights_besides(const std::map<std::string, double>& own,
                        const std::map<std::string, double>& other);
 

@@ -17,7 +17,7 @@ namespace {
 /// More positions than any memory holds.
 constexpr std::int64_t kMostContext = std::int64_t{1} << 50;
 
-/// The largest number that has the property, which all smaller ones have; 0 if 1 has it not.
+/// Returns the largest number with the property, which must be monotonic; 0 if 1 lacks it.
 template <class Property>
 std::int64_t largest_with(const Property& property) {
   std::int64_t has = 0, has_not = kMostContext;
@@ -52,7 +52,7 @@ std::optional<Capacity> capacity_of(const PlanRequest& request, const Strategy& 
   return found;
 }
 
-/// A share of three digits or fewer that has room for so many bytes.
+/// Returns a share of at most three digits that is enough for `bytes` bytes.
 double share_for(double bytes, double hbm) {
   double step = 1.0;
   while (bytes < 100.0 * step * hbm) step /= 10.0;

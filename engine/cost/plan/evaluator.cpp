@@ -11,7 +11,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// Bytes of the residual stream on one chip, which lies there throughout a layer.
+/// Bytes of the residual stream on one chip, which is live throughout a layer.
 double stream_bytes(const Strategy& strategy, const ModelConfig& model, const Torus& torus,
                     const Pass& pass) {
   const Layout& layout = strategy.table().find("in")->steps.front().layout;

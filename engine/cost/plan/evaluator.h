@@ -11,18 +11,18 @@
 
 namespace shardproof::cost {
 
-/// What a plan takes for the bytes that chips send, and with it the rest of the model: all that
-/// the engine's programs do, or what the paper's section 2 and its formulas of section 3.2 count,
-/// 2N FLOPs a token, weights and caches read once, and the FFN's volumes (paper_volumes.h).
+/// How a plan counts traffic and work. full: everything the engine's programs do. paper: the counts
+/// of the paper's section 2 and its formulas of section 3.2, which are 2N FLOPs a token, weights
+/// and caches read once, and the FFN's volumes (paper_volumes.h).
 enum class Volumes { full, paper };
 
-/// Why the strategy has no pass of so many rows and positions: a dim that its blocks do not divide,
-/// or positions sharded in a decode. Empty if it has one.
+/// Returns the reason why the strategy has no pass with these rows and positions: a dim that its
+/// blocks do not divide, or positions sharded in a decode. Returns "" if it has one.
 std::string why_no_pass(const Strategy& strategy, const ModelConfig& placed, const Torus& torus,
                         const Pass& pass);
 
-/// Works out candidates on one torus, with one weight type and the model as chips hold it. Makes
-/// the formulas of each strategy once.
+/// Computes candidates on one torus, with one weight type and the model as padded for the chips.
+/// Builds each strategy's formulas once.
 class Evaluator {
  public:
   struct Setting {
@@ -35,12 +35,13 @@ class Evaluator {
   };
   explicit Evaluator(Setting setting) : setting_(std::move(setting)) {}
 
-  /// A prefill of `batch` rows, each of `prompt` tokens, `rows` of them a pass. Embedding and head
-  /// take them a few at a time, as many as the strategy's blocks of the batch are: what they hold
-  /// is no reason for smaller passes.
+  /// Returns the candidate of a prefill of `batch` rows of `prompt` tokens each, `rows` of them per
+  /// pass. Embedding and head process a few rows at a time, as many as the strategy has blocks of
+  /// the batch, so their memory never forces smaller passes.
   Candidate prefill(const Strategy& strategy, std::int64_t batch, std::int64_t rows,
                     std::int64_t prompt);
-  /// A step of `gen` that end with caches of `context` positions, at their mean length.
+  /// Returns the candidate of one of `gen` decode steps, at their mean length; after the last one
+  /// the caches have `context` positions.
   Candidate decode(const Strategy& strategy, std::int64_t batch, std::int64_t context,
                    std::int64_t gen);
 

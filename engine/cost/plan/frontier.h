@@ -6,12 +6,12 @@
 
 namespace shardproof::cost {
 
-/// Of choices of one phase, a prefill or a decode, those that are the fastest, or of equals the
-/// cheapest, of their number of chips, batch and weight type.
+/// Returns the fastest choice for each number of chips, batch and weight type, the cheapest of
+/// equally fast ones; `prefills` selects the choices with a prefill, otherwise those without one.
 std::vector<const Choice*> fastest_of_each(const std::vector<Choice>& choices, bool prefills);
 
-/// Of those the Pareto frontier of cost against latency: by growing latency, each cheaper than all
-/// that are faster.
+/// Returns the Pareto frontier of cost against latency: by growing latency, each choice cheaper
+/// than every faster one.
 std::vector<const Choice*> frontier(std::vector<const Choice*> choices);
 
 }  // namespace shardproof::cost

@@ -19,7 +19,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// "ws2d:batch on 4x4x4 with int8 weights".
+/// Returns for example "ws2d:batch on 4x4x4 with int8 weights".
 std::string named(const Strategy& strategy, const Torus& torus, WeightType weights) {
   return fmt::format("{} on {} with {} weights", strategy.to_string(), torus.to_string(),
                      to_string(weights));
@@ -27,7 +27,7 @@ std::string named(const Strategy& strategy, const Torus& torus, WeightType weigh
 
 std::string phase_name(Phase phase) { return phase == Phase::decode ? "decode" : "prefill"; }
 
-/// The best choice of a request, whatever its latency; nothing where it has none.
+/// Returns the best choice of a request, ignoring its latency limit; nothing if it has none.
 std::optional<Choice> best_of(PlanRequest request) {
   request.progress = nullptr;
   request.latency.reset();
@@ -36,7 +36,7 @@ std::optional<Choice> best_of(PlanRequest request) {
   return std::move(plan.choices.front());
 }
 
-/// The numbers of chips of slices that can hold the weights.
+/// Returns the sizes of the slices that can hold the weights.
 std::vector<int> roomy_slices(const PlanRequest& request) {
   const auto most =
       static_cast<int>(std::min<std::int64_t>(request.chip.max_chips, Torus::kMaxChips));
@@ -48,7 +48,7 @@ std::vector<int> roomy_slices(const PlanRequest& request) {
   return sizes;
 }
 
-/// The fewest chips of a slice, more than were tried, on which something fits; 0 if none does.
+/// Returns the fewest chips, above those tried, of a slice on which something fits; 0 if none does.
 int fewest_chips(PlanRequest request) {
   int tried = 0;
   for (const Torus& torus : request.tori) tried = std::max(tried, torus.chips());
@@ -60,7 +60,7 @@ int fewest_chips(PlanRequest request) {
   return 0;
 }
 
-/// How far a number is from the nearest of some.
+/// Returns the distance of a number from the nearest of `numbers`.
 template <class Numbers>
 std::int64_t distance(std::int64_t number, const Numbers& numbers) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -68,7 +68,7 @@ std::int64_t distance(std::int64_t number, const Numbers& numbers) {
   return least;
 }
 
-/// The best choice on the slice whose chips are nearest in number to those that were tried.
+/// Returns the best choice on the slice whose size is nearest to those tried.
 std::optional<Choice> on_nearest_slice(PlanRequest request) {
   std::vector<int> tried;
   for (const Torus& torus : request.tori) tried.push_back(torus.chips());
@@ -81,7 +81,7 @@ std::optional<Choice> on_nearest_slice(PlanRequest request) {
   return std::nullopt;
 }
 
-/// The best choice on the same tori with the nearest number of rows that some strategy divides.
+/// Returns the best choice on the same tori with the nearest batch that some strategy divides.
 std::optional<Choice> with_nearest_batch(PlanRequest request) {
   std::set<std::int64_t> dividing;
   for (const Torus& torus : request.tori)
@@ -105,7 +105,7 @@ std::optional<Choice> with_nearest_batch(PlanRequest request) {
   return std::nullopt;
 }
 
-/// What of the nearest can be planned, as flags of `plan`.
+/// Describes the nearest feasible plans, as flags of `plan`.
 std::string nearest_feasible(const PlanRequest& request) {
   const auto what = [](const Choice& choice) {
     return named(choice.main().strategy, choice.torus(), choice.weights());

@@ -14,35 +14,35 @@
 namespace shardproof::cost {
 
 enum class Goal { latency, cost };
-/// Which phases a plan is of: one alone, both one after the other on the same chips, or each for
-/// itself, so that a choice is of either.
+/// The phases that a plan covers: one alone, both in sequence on the same chips, or each
+/// independently, so that every choice covers one phase.
 enum class PlanPhase { prefill, decode, both, each };
 
-/// What a plan chooses among and by.
+/// The search space and the objective of a plan.
 struct PlanRequest {
   ModelConfig model;
   Chip chip;
   std::vector<Torus> tori;
   std::vector<std::int64_t> batches{1};  ///< rows
-  std::int64_t prompt = 2048;            ///< tokens of a row that the prefill takes
+  std::int64_t prompt = 2048;            ///< tokens per row in the prefill
   std::int64_t context = 2048;           ///< positions in the caches after the last step
   std::int64_t gen = 1;                  ///< decode steps
   std::vector<WeightType> weights{WeightType::bf16};
   PlanPhase phase = PlanPhase::both;
   Goal goal = Goal::latency;
-  std::optional<double> latency;  ///< seconds, the most; of Choice::latency
-  bool pad_heads = true;          ///< else a strategy that does not divide the heads is left out
-  bool alone = false;             ///< chips hold the weights of this phase's strategy only
+  std::optional<double> latency;  ///< limit on Choice::latency, in seconds
+  bool pad_heads = true;  ///< otherwise strategies that do not divide the heads are left out
+  bool alone = false;     ///< chips hold only this phase's weights
   Volumes volumes = Volumes::full;
-  std::vector<Strategy> strategies;  ///< with tables
+  std::vector<Strategy> strategies;  ///< the strategies to search, with tables
   int threads = 1;
   std::function<void()> progress;  ///< called after each of plan_parts(), by any thread
 };
 
-/// What one may choose: a phase's candidate, or those of both on the same chips.
+/// One option of a plan: a candidate for one phase, or one for each phase on the same chips.
 struct Choice {
   std::optional<Candidate> prefill, decode;
-  /// Of a prefill alone: the decode whose weights rest on the same chips.
+  /// For a prefill alone: the decode strategy whose weights are resident on the same chips.
   std::optional<Strategy> beside;
   double latency =
       0.0;            ///< seconds of a prefill, of a decode step, or of the prefill and all steps
@@ -54,7 +54,7 @@ struct Choice {
   std::int64_t batch() const { return main().batch; }
   double lower() const { return sum(&Candidate::lower); }
   double additive() const { return sum(&Candidate::additive); }
-  /// Bytes of one chip in the phase that needs more.
+  /// Bytes of one chip in the phase that needs more memory.
   double memory() const;
   std::int64_t steps = 1;  ///< decode steps of both phases together
 
@@ -62,7 +62,7 @@ struct Choice {
   double sum(double Candidate::*what) const;
 };
 
-/// What was left out, and why.
+/// A strategy that was left out, and the reason.
 struct LeftOut {
   Strategy strategy;
   Torus torus;
@@ -70,29 +70,29 @@ struct LeftOut {
   Phase phase;
   std::int64_t batch;
   std::string why;
-  double memory = 0.0;    ///< bytes that it needs, where they are too many; else 0
-  double estimate = 0.0;  ///< seconds that it would take, likewise
+  double memory = 0.0;    ///< bytes needed, if left out for memory; otherwise 0
+  double estimate = 0.0;  ///< seconds it would take, if left out for memory; otherwise 0
 };
 
 struct Plan {
-  std::vector<Choice> choices;  ///< that fit, best first, whatever latency is asked for
+  std::vector<Choice> choices;  ///< options that fit, best first, whatever the latency limit
   std::vector<LeftOut> left_out;
   double parameters = 0.0;  ///< N
-  std::size_t met = 0;      ///< how many of `choices` have the latency that is asked for: the first
+  std::size_t met = 0;      ///< the first `met` of `choices` meet the latency limit
 };
 
-/// How many parts of the search report progress.
+/// Returns how many parts of the search report progress.
 std::int64_t plan_parts(const PlanRequest& request);
 
-/// All choices, ranked by the goal: the least latency or cost; where a latency is asked for those
-/// that meet it first. Of equals the one whose strategy ships first.
-/// Where both phases share chips, weights that do not rest alike are there twice.
+/// Returns all choices, ranked by the goal (least latency or least cost); if a latency limit is
+/// given, those that meet it come first. Ties go to the strategy that is listed first. If both
+/// phases share chips, weights that they keep in different layouts are resident twice.
 Plan make_plan(const PlanRequest& request);
 
-/// Throws Error: "plan_c1" (nothing fits: what comes nearest, and the fewest chips that hold it),
-/// "plan_c2" (nothing meets the latency: the least that there is), "plan_c3" (no strategy divides
-/// the model and the batch: why not, and the nearest slice and the nearest batch that are
-/// feasible).
+/// Throws Error: "plan_c1" (nothing fits; the message names the nearest option and the fewest chips
+/// that hold it), "plan_c2" (nothing meets the latency; the message names the least achievable),
+/// "plan_c3" (no strategy divides the model and the batch; the message names the reason, and the
+/// nearest feasible slice and batch).
 void require_choice(const Plan& plan, const PlanRequest& request);
 
 }  // namespace shardproof::cost

@@ -17,7 +17,7 @@ void require_above_0(std::string_view what, double value) {
     throw Error("split_c3", fmt::format("{}={}: a number above 0 is expected", what, value));
 }
 
-/// Where requests arrive faster than `servers` times one a prefill, the queue has no end.
+/// Throws Error("split_c1", ...) unless fewer than `servers` requests arrive in a prefill's time.
 void require_queue(double prefill, double rate, double servers) {
   require_above_0("prefill seconds", prefill);
   if (rate != 0.0) require_above_0("rate", rate);
@@ -28,7 +28,7 @@ void require_queue(double prefill, double rate, double servers) {
                           rate, prefill / servers, servers / prefill));
 }
 
-/// Into how many blocks a layout cuts B, and all dims.
+/// The number of blocks into which a layout cuts B, and all dims together.
 struct Blocks {
   double of_batch = 1.0, all = 1.0;
 };
@@ -43,12 +43,13 @@ Blocks blocks_of(const Layout& layout, const Torus& torus) {
   return blocks;
 }
 
-/// The chips that have one of these rows.
+/// Returns the number of chips that hold at least one of these rows.
 double taking_part(const Torus& torus, const Blocks& blocks, std::int64_t rows) {
   return torus.chips() * std::min(static_cast<double>(rows), blocks.of_batch) / blocks.of_batch;
 }
 
-/// What two slices reach under a goal but for the queue, which its rate may overrun.
+/// Returns what two slices achieve for a goal; the TTFT is infinite if they cannot keep up with its
+/// rate.
 Split reached(const ModelConfig& model, const PrefillSlice& prefill, const DecodeSlice& decode,
               const SplitGoal& goal) {
   Split split{.prefill = prefill, .decode = decode};
@@ -60,7 +61,7 @@ Split reached(const ModelConfig& model, const PrefillSlice& prefill, const Decod
       overlapped_seconds(prefill.seconds, split.transfer, model.layers) - prefill.seconds;
   const auto steps = static_cast<double>(goal.steps);
   split.tpot = decode.seconds + split.exposed / steps;
-  // A row of the decode is taken for all steps of a request.
+  // A request occupies one row of the decode for all its steps.
   split.highest_rate = std::min({1.0 / prefill.seconds, 1.0 / split.transfer,
                                  static_cast<double>(decode.rows) / (steps * decode.seconds)});
   const bool keeps_up = goal.rate < split.highest_rate;
@@ -69,7 +70,7 @@ Split reached(const ModelConfig& model, const PrefillSlice& prefill, const Decod
   return split;
 }
 
-/// How far from the goal: at most 1 where it is met.
+/// Returns the distance from the goal: at most 1 if it is met.
 double distance(const Split& split, const SplitGoal& goal) {
   return std::max(split.ttft / goal.ttft, split.tpot / goal.tpot);
 }

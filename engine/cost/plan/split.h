@@ -10,96 +10,95 @@
 
 namespace shardproof::cost {
 
-// Prefill and decode on slices of their own: what crosses between them, how long that takes, and
-// which two slices meet a goal (docs/cost.md, "Phase splitting"; paper §4.4, Splitwise, DistServe).
+// Prefill and decode on separate slices: bytes and time of the crossing between them, and the pair
+// of slices that meets a goal (docs/cost.md, "Phase splitting"; paper §4.4, Splitwise, DistServe).
 
-/// The caches of all layers, in bytes: 2·layers·K·Q·B·ctx·bytes. `rows` is B, `context` the cached
-/// positions, `bytes` those of one element. `model` as placed on chips.
+/// Bytes of the caches of all layers: 2·layers·K·Q·B·ctx·bytes. `rows` is B, `context` the number
+/// of cached positions, `bytes` the bytes per element; `model` is the model as placed on chips.
 double cache_bytes(const ModelConfig& model, std::int64_t rows, std::int64_t context, double bytes);
 
-/// The caches on their way from one slice to another.
+/// A transfer of the caches from one slice to another.
 struct Crossing {
-  double bytes = 0.0;      ///< that all chips of the target pull, what several hold once for each
-  double senders = 1.0;    ///< chips that send at once, if each sends as much
+  double bytes = 0.0;      ///< received by all target chips, replicas counted separately
+  double senders = 1.0;    ///< chips that send at once, in equal shares
   double receivers = 1.0;  ///< chips that receive at once
 };
 
-/// What the engine's hand-over between two tori moves (engine/collectives/crossing.h), in bytes:
-/// the caches once for each chip of the target that holds them. `rows` may be fewer than the blocks
-/// of B: then only the chips whose block has one of these rows take part. Throws Error("split_c3",
-/// ...) on rows, a context or bytes below 1 (bytes: not above 0).
+/// Returns the bytes that the engine's hand-over between two tori moves
+/// (engine/collectives/crossing.h): the caches once for each chip of the target that holds them. If
+/// `rows` is below the number of blocks of B, only the chips whose block holds one of these rows
+/// take part. Throws Error("split_c3", ...) if rows or context is below 1, or bytes is not above 0.
 Crossing crossing_of(const ModelConfig& model, std::int64_t rows, std::int64_t context,
                      double bytes, const Torus& source, const Layout& from, const Torus& target,
                      const Layout& to);
 
-/// Seconds that a crossing takes where every chip sends and receives at most `bandwidth` bytes/s
-/// between the slices. Throws Error("split_c3", ...) on a bandwidth that is not above 0.
+/// Seconds of a crossing in which every chip sends and receives at most `bandwidth` bytes/s between
+/// the slices. Throws Error("split_c3", ...) if the bandwidth is not above 0.
 double transfer_seconds(const Crossing& crossing, double bandwidth);
 
-/// Seconds from the begin of the prefill until all caches are there, if the transfer begins when
-/// the prefill has ended.
+/// Seconds from the start of the prefill until all caches have arrived, sent after the prefill.
 double serial_seconds(double prefill, double transfer);
-/// The same if each part goes as soon as it is there, while the next is computed: of two stages
-/// with equal parts max(prefill, transfer) and one part of the shorter of both, which nothing
-/// overlaps. `parts` is the number of layers, of a prefill in chunks times the number of chunks.
-/// Throws Error("split_c3", ...) on parts below 1.
+/// Seconds from the start of the prefill until all caches have arrived, if each part is sent while
+/// the next one is computed: max(prefill, transfer) plus one part of the shorter, which nothing
+/// overlaps. `parts` is the number of layers, times the number of chunks for a prefill in chunks.
+/// Throws Error("split_c3", ...) if parts is below 1.
 double overlapped_seconds(double prefill, double transfer, std::int64_t parts);
 
-/// The average seconds from a request's arrival to its first token, where `rate` requests a second
-/// arrive at random (M/D/1) and each takes `prefill` seconds: D + R·D²/(2(1 − R·D)).
-/// Throws Error("split_c1", ...) naming the highest rate, where the queue would grow without end.
+/// Average seconds from a request's arrival to its first token, if `rate` requests a second arrive
+/// at random (M/D/1) and each takes `prefill` seconds: D + R·D²/(2(1 − R·D)). Throws
+/// Error("split_c1", ...), naming the highest rate, if the queue would grow without bound.
 double average_ttft(double prefill, double rate);
-/// The same with so many stages one after the other, each of 1/stages of the model:
-/// D + R·D²/(2n(n − R·D)), of two stages D + R·D²/(4(2 − R·D)).
+/// Average time to the first token with a pipeline of `stages` stages, each 1/stages of the model:
+/// D + R·D²/(2n(n − R·D)); with two stages D + R·D²/(4(2 − R·D)).
 double average_ttft_of_stages(double prefill, double rate, std::int64_t stages);
-/// The same with the layers cut over more chips, by which a prefill is `speedup` times as fast:
-/// D/K + R·D²/(2K(K − R·D)).
+/// Average time to the first token if partitioning over more chips makes a prefill `speedup` times
+/// as fast: D/K + R·D²/(2K(K − R·D)).
 double average_ttft_sped_up(double prefill, double rate, double speedup);
-/// The highest rate at which average_ttft() is at most `goal`; 0 if the prefill alone takes that.
+/// Returns the highest rate at which average_ttft() is at most `goal`; 0 if the prefill exceeds it.
 double highest_rate(double prefill, double goal);
 
-/// A slice that could prefill: one request at a time, in so many seconds.
+/// A candidate slice for prefill: one request at a time, each taking `seconds`.
 struct PrefillSlice {
   Torus torus;
-  Layout cache;  ///< as the prefill leaves it
+  Layout cache;  ///< layout in which the prefill leaves the cache
   double seconds = 0.0;
 };
 
-/// A slice that could decode: one step of `rows` rows takes so many seconds.
+/// A candidate slice for decode: one step of `rows` rows takes `seconds`.
 struct DecodeSlice {
   Torus torus;
-  Layout cache;  ///< as decode steps take it
+  Layout cache;  ///< layout in which decode steps read the cache
   double seconds = 0.0;
   std::int64_t rows = 1;
 };
 
-/// What is asked of two slices.
+/// The targets that a pair of slices must meet.
 struct SplitGoal {
-  double ttft = 0.0;         ///< seconds to the first token, on the average, at most
-  double tpot = 0.0;         ///< seconds of each further token, on the average, at most
-  double rate = 0.0;         ///< requests a second; 0: one request alone
-  std::int64_t context = 1;  ///< tokens of a request's prompt, which are cached
+  double ttft = 0.0;         ///< maximum average seconds to the first token
+  double tpot = 0.0;         ///< maximum average seconds per further token
+  double rate = 0.0;         ///< requests a second; 0: a single request
+  std::int64_t context = 1;  ///< prompt tokens of a request, all cached
   std::int64_t steps = 1;    ///< further tokens of a request
   double cache_bytes = 2.0;  ///< bytes of one element of a cache
   double bandwidth = 0.0;    ///< bytes/s that a chip sends and receives between the slices
 };
 
-/// Two slices, and what they reach.
+/// A pair of slices and its predicted performance.
 struct Split {
   PrefillSlice prefill;
   DecodeSlice decode;
-  double transfer = 0.0;  ///< seconds of a request's caches on their way
-  double exposed = 0.0;   ///< of these, what the prefill does not overlap
+  double transfer = 0.0;  ///< seconds to transfer a request's caches
+  double exposed = 0.0;   ///< seconds of the transfer not hidden by the prefill
   double ttft = 0.0;
-  double tpot = 0.0;          ///< of a step, with the share of what is exposed
-  double highest_rate = 0.0;  ///< that prefill, transfer and decode can each keep up with
+  double tpot = 0.0;          ///< seconds per step, plus its share of `exposed`
+  double highest_rate = 0.0;  ///< requests a second that every stage sustains
   int chips() const { return prefill.torus.chips() + decode.torus.chips(); }
 };
 
-/// The two slices of the fewest chips that meet the goal, of equals those of the smaller TTFT, then
-/// TPOT. Throws Error: "split_c2" (none meets it: the message names the nearest feasible rate, or
-/// the nearest TTFT and TPOT, with its slices), "split_c3" (no candidates, or a number that is not
-/// above 0).
+/// Returns the pair of slices with the fewest chips that meets the goal; of equals the one with the
+/// smaller TTFT, then TPOT. Throws Error: "split_c2" (no pair meets it; the message names the
+/// nearest feasible rate, or the nearest TTFT and TPOT, with their slices), "split_c3" (no
+/// candidates, or a number that is not above 0).
 Split plan_split(const ModelConfig& model, const std::vector<PrefillSlice>& prefills,
                  const std::vector<DecodeSlice>& decodes, const SplitGoal& goal);
 

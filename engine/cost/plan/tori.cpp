@@ -17,7 +17,7 @@ bool every_axis(const Torus& torus, const Test& test) {
 }  // namespace
 
 std::vector<Torus> all_tori(int chips) {
-  static_cast<void>(Torus(chips, 1, 1));  // refuses what no torus has
+  static_cast<void>(Torus(chips, 1, 1));  // throws if no torus has so many chips
   std::vector<Torus> tori;
   for (int X = 1; X <= chips; ++X) {
     if (chips % X != 0) continue;

@@ -20,16 +20,15 @@ namespace shardproof::cost {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// A floor adds the seconds of a pass in another order than its programs do. Neither takes more
-/// than 512 rounded operations one after another: a layer's program has fewer than 256 ops, each
-/// adds one term, and a term is a product of fewer than 32 factors. Of values that are not
-/// negative, each operation is off by half an epsilon at most, so that two orders agree to this
-/// share.
+/// The relative tolerance between two summation orders: a floor adds the seconds of a pass in
+/// another order than its programs do. Neither takes more than 512 rounded operations in sequence:
+/// a layer's program has fewer than 256 ops, each adds one term, and a term is a product of fewer
+/// than 32 factors. On nonnegative values each operation is off by at most half an epsilon.
 constexpr double kAddedOtherwise = 512 * std::numeric_limits<double>::epsilon();
 
-/// The choices of one kind under one stream or matrix, with their floors.
+/// The attends or hiddens for one stream and matrix, with their floors.
 struct Choices {
-  std::vector<std::pair<std::size_t, Floor>> floors;  ///< by number of the layout
+  std::vector<std::pair<std::size_t, Floor>> floors;  ///< by index of the layout
   Floor least;
 };
 
@@ -39,13 +38,13 @@ Choices choices_of(std::vector<std::pair<std::size_t, Floor>> floors) {
   return choices;
 }
 
-/// What one choice after another has been made of: 0 stream and weights, 1 attend, 2 hidden.
+/// A node of the search tree; choices made: 0 stream and weights, 1 attend, 2 hidden.
 struct Node {
   double floor = 0.0;
   int made = 0;
   std::size_t stream = 0, weights = 0, attend = 0, hidden = 0;
 
-  /// The most promising first; of equal ones the most made, then the first.
+  /// Orders by least floor, then by most choices made, then by position.
   auto rank() const { return std::tuple(floor, -made, stream, weights, attend, hidden); }
   bool operator>(const Node& other) const { return rank() > other.rank(); }
 };
@@ -108,7 +107,7 @@ class TableSearch {
     return objective_(hops_as_communication(bounds));
   }
 
-  /// Of the residual stream on one chip, which a layer is given.
+  /// Bytes of the residual stream on one chip, the layer's input.
   double stream_bytes(const Layout& in) const {
     double bytes = bytes_of(value_row("out")->wire(numerics_, model_));
     for (const std::int64_t extent : {pass_.B, pass_.L, model_.E})
@@ -117,7 +116,7 @@ class TableSearch {
     return bytes;
   }
 
-  /// Keeps the table if it is better than all so far. Whether it is.
+  /// Keeps the table if it fits and is better than all so far. Returns true if it was kept.
   bool keep(const LayoutTable& table, const Work& work) {
     const double bytes = chip_bytes(work) + stream_bytes(table.find("in")->steps[0].layout);
     least_bytes_ = std::min(least_bytes_, bytes);
@@ -152,8 +151,8 @@ class TableSearch {
         }
   }
 
-  /// The ends of the model depend on the stream's layout alone, so any table with it has them; null
-  /// if there is none.
+  /// Returns the work of a table with this stream, whose ends are those of all such tables, since
+  /// they depend on the stream's layout alone; nullopt if there is none.
   const std::optional<Work>& ends(const Layout& in) {
     const auto [at, is_new] = ends_.try_emplace(in.to_string());
     if (is_new) {
@@ -197,7 +196,7 @@ class TableSearch {
                        e.sorted().to_string(), wide.to_string());
   }
 
-  /// Opens a set of tables, or one, unless its floor shows that it holds none that is better.
+  /// Queues a set of tables, or a single one, unless its floor shows that none of it is better.
   void open(Node node, const Floor& layer) {
     ++result_.end.bounded;
     if (!(layer.communication < kNever)) return;
@@ -211,7 +210,8 @@ class TableSearch {
     if (can_be_better(node.floor)) open_.push(node);
   }
 
-  /// Choices that none of the attends or hiddens can follow have no floor.
+  /// Adds the floors of a layer's three parts. Infinite communication in one part keeps the sum
+  /// from being opened.
   static Floor sum(Floor of_stream, const Floor& of_attention, const Floor& of_ffn) {
     of_stream += of_attention;
     of_stream += of_ffn;

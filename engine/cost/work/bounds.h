@@ -7,17 +7,17 @@
 
 namespace shardproof::cost {
 
-/// Seconds of one chip, by what they are spent on, each at the chip's full speed.
+/// Seconds of one chip, by resource, each at the chip's full speed.
 struct Seconds {
-  double compute = 0.0;        ///< FLOPs at peak, as programs do them: of attention the square
+  double compute = 0.0;        ///< FLOPs at peak; attention counts the full square
   double memory = 0.0;         ///< weights and caches read from HBM once (paper section 2)
   double communication = 0.0;  ///< bytes sent at the interconnect's bandwidth (paper section A.1)
-  double hops = 0.0;           ///< latency of the rings' steps; 0 where the chip states none
-  double needed = 0.0;         ///< of compute what no run does without (PartWork::needed_flops)
+  double hops = 0.0;           ///< latency of ring steps; 0 if the chip states none
+  double needed = 0.0;         ///< compute that no run can skip (PartWork::needed_flops)
 
-  /// Perfect overlap: the longest alone, of compute what is needed. No run is faster.
+  /// Perfect overlap: the maximum of the resources, with `needed` as compute. No run is faster.
   double lower() const;
-  /// No overlap: one after the other.
+  /// No overlap: the sum of the resources.
   double additive() const { return compute + memory + communication + hops; }
 };
 
@@ -27,20 +27,20 @@ struct Bounds {
   Seconds ends;   ///< embedding, unembedding and sampling
   int layers = 1;
 
-  /// All overlaps, whatever part it is of: the ends' weights may be read while layers compute.
+  /// Perfect overlap across parts: the ends' weights may be read while layers compute.
   double lower() const { return total().lower(); }
   double additive() const { return layers * layer.additive() + ends.additive(); }
   Seconds total() const;
 };
 
-/// Seconds of one collective: bytes over bandwidth, hops apart; 0 of a group of one chip. Throws
-/// what bounds_of throws.
+/// Seconds of one collective: bytes over bandwidth, without hop latency; 0 for a group of one chip.
+/// Throws what bounds_of throws.
 double communication_seconds(const Traffic& traffic, const Chip& chip);
 
-/// Seconds of one pass. Activations of type `act` are what products compute in: int8 weights are
-/// widened first, so that the chip's peak is that of the activations (paper section 3.6).
-/// Throws what Chip::peak throws, and Error("bounds_c1", ...) on a chip without an interconnect
-/// where chips send anything.
+/// Returns the seconds of one pass. Products compute in the activation type `act`: int8 weights are
+/// widened first, so the chip's peak for activations applies (paper section 3.6). Throws what
+/// Chip::peak throws, and Error("bounds_c1", ...) if chips send anything and the chip has no
+/// interconnect.
 Bounds bounds_of(const Work& work, const Chip& chip, ActType act);
 
 }  // namespace shardproof::cost

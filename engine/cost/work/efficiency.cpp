@@ -15,11 +15,11 @@
 namespace shardproof::cost {
 namespace {
 
-/// One constant, as a text names it.
+/// One constant and its name in a text.
 struct Constant {
   std::string_view name;
   double Efficiency::*value;
-  bool share;  ///< above 0, at most 1; else 0 or more seconds
+  bool share;  ///< above 0, at most 1; otherwise 0 or more seconds
 };
 
 constexpr std::array<Constant, 3> kConstants{

@@ -13,7 +13,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// Two matrices, in a block of their own, so that what is sent for them can be told apart.
+/// Returns the model with an FFN of two matrices in a block of its own, to separate its traffic.
 ModelConfig paper_model(ModelConfig model) {
   model.block = Block::serial;
   model.ffn = Ffn::gelu;
@@ -22,7 +22,7 @@ ModelConfig paper_model(ModelConfig model) {
   return model;
 }
 
-/// A collective, or several of one kind one after the other, which the paper writes as one.
+/// A collective, or several of one kind in sequence, which the paper writes as one.
 struct Chain {
   OpKind kind;
   double elements;  ///< D, the largest buffer

@@ -7,11 +7,11 @@
 
 namespace shardproof::cost {
 
-/// The elements that one chip sends for the FFN of one layer, as the paper counts them (sections
-/// 3.2, A.2): an FFN of two matrices without biases; D of each collective without the factor
-/// (K−1)/K; gathers of one weight over several axes are one gather; without the sums of the norm,
-/// which are one number a token. Under ws2d:batch 2BL(E/X + F/YZ), under wg-xyz 2EF.
-/// Throws what partition() throws.
+/// Returns the elements that one chip sends for the FFN of one layer, counted as in the paper
+/// (sections 3.2, A.2): an FFN of two matrices without biases; D for each collective, without the
+/// factor (K−1)/K; gathers of one weight over several axes count as one; the norm's sums, one
+/// number a token, are left out. ws2d:batch gives 2BL(E/X + F/YZ), wg-xyz 2EF. Throws what
+/// partition() throws.
 double paper_volume(const Strategy& strategy, const ModelConfig& model, const Torus& torus,
                     const Pass& pass);
 

@@ -23,7 +23,7 @@ namespace shardproof::cost {
 struct TrafficFormula {
   Traffic traffic;              ///< its step, kind and group
   Monomial buffer;              ///< elements
-  double sent = 0.0, of = 1.0;  ///< for so many elements of its buffer one chip sends so many
+  double sent = 0.0, of = 1.0;  ///< one chip sends `sent` elements per `of` of its buffer
   int wire_bytes = 4;
 };
 
@@ -60,7 +60,7 @@ struct PartFormulas {
 
 namespace {
 
-/// Adds up what one program asks of one chip.
+/// Adds up one chip's work and memory for one program.
 class ProgramCosts {
  public:
   ProgramCosts(const Program& program, const ValueTypes& types, const Torus& torus,
@@ -76,8 +76,8 @@ class ProgramCosts {
       for (const ValueDecl& result : op.results) declared_[result.name] = &result;
   }
 
-  /// To `part`, but weights that all layers share to `ends`. `held` are the bytes of the weights
-  /// that rest on the chip already, of all layers.
+  /// Adds the costs to `part`, but weights that all layers share to `ends`. `held` maps each
+  /// resident weight counted so far to its bytes on the chip, all layers.
   void add_to(PartFormulas& part, PartFormulas& ends, std::map<std::string, double>& held) const {
     for (const ValueDecl& input : program_.inputs) {
       if (input.role.kind != Role::Kind::weight) continue;
@@ -100,8 +100,9 @@ class ProgramCosts {
   Monomial elements(const std::string& value) const {
     return local_elements(types_.at(value), torus_, like_);
   }
-  /// As the ledger counts them: partial sums are f32 however they travel. But embeddings beside
-  /// int8 matrices, which the engine keeps as f32, are what chips would keep them as.
+  /// Bytes per element as the ledger counts them: partial sums are f32 whatever their wire type.
+  /// Only the embeddings beside int8 matrices, which the engine keeps as f32, count in the type
+  /// that chips would keep.
   int element_bytes(const std::string& value) const {
     const ValueDecl& decl = declared(value);
     if (decl.layout.is_partial()) return bytes_of(WireType::f32);
@@ -124,7 +125,7 @@ class ProgramCosts {
   void add_op(PartFormulas& part, const Op& op) const {
     if (is_collective(op.kind)) part.traffic.push_back(traffic_of(op));
     add_flops(part, op);
-    // Of the embedding and of RoPE's tables the rows of a pass are read, which are few.
+    // A pass reads only a few rows of the embedding and of RoPE's tables.
     const bool reads_rows = op.kind == OpKind::embed_lookup || op.kind == OpKind::rope ||
                             op.kind == OpKind::rope_interleaved;
     for (const std::string& arg : op.args) {
@@ -150,7 +151,7 @@ class ProgramCosts {
     }
   }
 
-  /// Attention need not hold its scores: it can go through the cache block by block.
+  /// Attention need not store its scores: it can process the cache block by block.
   static bool is_written(const Op& op, std::size_t result) {
     return !is_attention(op.kind) || result + 1 == op.results.size();
   }
@@ -186,8 +187,7 @@ class ProgramCosts {
     const bool result = op.kind == OpKind::all_gather || op_row(op.kind).searches;
     formula.buffer = elements(result ? op.results[0].name : op.args[0]);
     formula.wire_bytes = bytes_of(wire_type(declared(op.args[0]), numerics_, model_));
-    // What all chips send for a buffer of as many elements as there are chips in a group, so that
-    // D(K−1)/K is whole.
+    // Counting for a buffer of one element per chip of the group keeps D(K−1)/K whole.
     const std::int64_t unit = t.group;
     const std::int64_t moved = moved_elements(op.kind, op.axes, op.as, unit, torus_);
     formula.sent = static_cast<double>(moved);
@@ -197,8 +197,8 @@ class ProgramCosts {
     return formula;
   }
 
-  /// What lives after each op: values that the ops made and that something after them uses, and
-  /// outputs. A complete value counts as it is stored, not as the f32 that it is rounded from.
+  /// Records the live bytes after each op: results that a later op uses, and outputs. A complete
+  /// value counts in its stored type, not as the f32 that it is rounded from.
   void add_live(PartFormulas& part) const {
     std::unordered_map<std::string_view, std::size_t> last_use;
     for (std::size_t i = 0; i < program_.ops.size(); ++i)
@@ -237,7 +237,7 @@ class ProgramCosts {
   std::unordered_map<std::string, const ValueDecl*> declared_;
 };
 
-/// Which products of axes' sizes divide B and L: what the paths between layouts depend on.
+/// Returns which products of axes' sizes divide B and L: the paths between layouts depend on that.
 std::array<bool, 14> divisibility(const Torus& torus, const Pass& pass) {
   std::array<bool, 14> divides{};
   std::size_t i = 0;

@@ -21,7 +21,7 @@ class Samples {
         add("reduce_scatter", one(rest, moved), one(whole, {}), moved);
         if (moved == moved.sorted()) add("all_reduce", one(rest, moved), one(rest, {}), moved);
       }
-      for (const Axes& other : lists) {  // that stay summands
+      for (const Axes& other : lists) {  // axes of partial sums that stay
         if (other.empty() || other != other.sorted() || other.has_any(moved)) continue;
         const Axes both = moved.with(other);
         add("reduce_scatter", one({}, both), one(moved, other), moved);
@@ -37,7 +37,7 @@ class Samples {
  private:
   static bool same_set(const Axes& a, const Axes& b) { return a.sorted() == b.sorted(); }
 
-  /// The dim that the next op is about, E or B, with these axes.
+  /// Returns a layout whose dim for the next op, E or B, has these axes.
   Layout one(const Axes& axes, const Axes& partial) const {
     const bool last = in_turn_ % 2 == 0;
     return {{{'B', last ? Axes() : axes}, {'E', last ? axes : Axes()}}, partial.sorted()};
@@ -64,8 +64,8 @@ class Samples {
     const std::string call = moved == as ? fmt::format("all_to_all(t, B->E, {})", moved.to_string())
                                          : fmt::format("all_to_all(t, B->E, {} as {})",
                                                        moved.to_string(), as.to_string());
-    for (const Axes& before : lists)    // axes of B that stay
-      for (const Axes& rest : lists) {  // axes that E had
+    for (const Axes& before : lists)    // axes that stay on B
+      for (const Axes& rest : lists) {  // axes already on E
         if (before.has_any(moved) || rest.has_any(moved) || rest.has_any(before)) continue;
         if (!(moved == as) && !(before.empty() && rest.empty())) continue;
         samples_.push_back({{{{'B', before.with(moved)}, {'E', rest}}, Axes()},
@@ -73,7 +73,7 @@ class Samples {
                             "all_to_all",
                             call});
       }
-    for (const Axes& other : lists)  // that stay summands
+    for (const Axes& other : lists)  // axes of partial sums that stay
       if (moved == as && other.size() == 1 && !other.has_any(moved))
         samples_.push_back({{{{'B', moved}, {'E', Axes()}}, other},
                             {{{'B', Axes()}, {'E', moved}}, other},

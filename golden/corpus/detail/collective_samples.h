@@ -14,9 +14,9 @@ struct CollectiveSample {
   std::string call;  ///< "all_gather(t, E, zy)"
 };
 
-/// Every collective over every ordered list of axes that it may have, on BE: where the dim of the
-/// op had other axes before, and where others are partial sums or the other dim's. The dim is E and
-/// B in turn. all_to_all goes from B to E, also into another order of its axes.
+/// Returns every collective on BE over every ordered list of axes that it may have: with other axes
+/// already on the op's dim, and with others as partial sums or on the other dim. The op's dim is E
+/// and B in turn. all_to_all goes from B to E, also into another order of its axes.
 std::vector<CollectiveSample> collective_samples();
 
 }  // namespace shardproof::corpus

@@ -44,7 +44,7 @@ Sharded engine_result(const Op& op, const Sharded& t) {
   }
 }
 
-/// The one op as a program.
+/// Returns a program of a single op.
 Program program_of(const std::string& name, const std::string& call, const Layout& operand,
                    const Layout& result) {
   Program program =
@@ -87,8 +87,8 @@ void put_collective(dump::Dump& golden, const std::string& name, const std::stri
       std::span<const float>(shards), {{"layout", layout.to_string()}, {"op", call}});
 }
 
-/// Before anything of the size that the layout asks for is made: chips can gather far more than a
-/// file holds.
+/// Checks the size before anything of the layout's size is allocated: chips can gather far more
+/// than a file holds.
 void require_size(const std::string& name, const dump::Value& value, const Layout& layout,
                   const Shape& shape, const Torus& torus) {
   if (!judged_divides(layout, shape, torus))
@@ -107,8 +107,8 @@ dump::Dump on_torus(const Torus& torus) {
   return golden;
 }
 
-/// An operand of numbers that are all different; of partial sums, whole numbers from 1 to 9 and
-/// their negatives.
+/// Returns an operand of pairwise different numbers; for partial sums, whole numbers from 1 to 9
+/// and their negatives.
 Operand drawn_operand(const CollectiveSample& sample, const Torus& torus, std::mt19937_64& source) {
   Operand operand;
   operand.layout = sample.operand;
@@ -143,7 +143,7 @@ Operand drawn_operand(const CollectiveSample& sample, const Torus& torus, std::m
 
 dump::Dump collectives_golden(const Torus& torus) {
   dump::Dump golden = on_torus(torus);
-  std::mt19937_64 source(1);  // the standard says what it gives
+  std::mt19937_64 source(1);  // the C++ standard fixes its output
   std::map<std::string, int> numbers;
   for (const CollectiveSample& sample : collective_samples())
     put_collective(golden, fmt::format("{}.{}", sample.op, numbers[sample.op]++), sample.call,

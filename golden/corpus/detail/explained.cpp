@@ -17,7 +17,7 @@ namespace {
 using candidate::Held;
 using diagnosis::Hypothesis;
 
-/// Whether the chips hold just these, one after the other; what the file lacks cannot tell.
+/// Returns true if the chips hold these shards; elements that the file lacks match anything.
 template <class T>
 bool holds(const Held& held, const std::vector<T>& shards) {
   const std::size_t block = shards.size() / held.shards.size();
@@ -34,14 +34,14 @@ Hypothesis explanation(std::string fault, std::string detail, const Axes& axes) 
   return {std::move(fault), std::move(detail), axes.to_string(), true, 0.0};
 }
 
-/// The layout without axes of one chip, which cut nothing and sum nothing.
+/// Returns the layout without axes of one chip, which neither shard nor sum anything.
 Layout significant(const Layout& layout, const Torus& torus) {
   std::vector<Layout::Dim> dims = layout.dims();
   for (Layout::Dim& dim : dims) dim.axes = diagnosis::significant(dim.axes, torus);
   return {std::move(dims), diagnosis::significant(layout.partial(), torus)};
 }
 
-/// Every other layout of these dims under which shards have the same local shape.
+/// Returns every other layout of these dims with the same local shape.
 std::vector<Layout> others_like(const Layout& layout, const Shape& shape, const Torus& torus) {
   const Shape block = judged_block(layout, shape, torus);
   const std::vector<Axes> lists = ordered_axes();
@@ -61,7 +61,7 @@ std::vector<Layout> others_like(const Layout& layout, const Shape& shape, const 
   return others;
 }
 
-/// "x=1, z=0": the place on the partial axes of the chips that hold this summand.
+/// Returns "x=1, z=0": the coordinates on the partial axes of the chips with this partial sum.
 std::string place_of(const Layout& layout, const Torus& torus, std::size_t part) {
   for (int chip = 0; chip < torus.chips(); ++chip)
     if (judged_part(layout, torus, chip) == part) {
@@ -93,8 +93,8 @@ void explain_sums(const Operand& operand, const Held& held, std::vector<Hypothes
   const auto would_hold = [&](const Counts& counts) {
     return holds(held, result_of(operand, result, torus, counts));
   };
-  // Over other axes: only summands count that agree with the chip along those left out. Over none
-  // comes first: of few chips a smaller sum can be the same.
+  // Reductions over other axes count only partial sums that agree with the chip along the axes left
+  // out. The one over no axes comes first: with few chips a smaller sum can give the same result.
   const Axes partial = diagnosis::significant(operand.layout.partial(), torus);
   std::vector<Axes> lists{partial};
   for (const Axes& list : ordered_axes())

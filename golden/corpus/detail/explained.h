@@ -8,9 +8,9 @@
 
 namespace shardproof::corpus {
 
-/// What would make every chip hold just these bits in place of a golden's: another layout of the
-/// same tensor; a reduction over other axes or none, with a summand missing or counted twice; else
-/// the operand as it was. Nothing, if none of them does.
+/// Returns hypotheses under which every chip would hold exactly these bits instead of the golden's:
+/// another layout of the same tensor; a reduction over other axes or none, or with a partial sum
+/// missing or counted twice; otherwise the unchanged operand. Empty if none fits.
 std::vector<diagnosis::Hypothesis> explained(const dump::Dump& golden, const candidate::Held& held);
 
 }  // namespace shardproof::corpus

@@ -16,7 +16,7 @@ namespace {
 /// A chip's block of each dim is two elements long, so that an order within it shows, too.
 constexpr std::int64_t kBlock = 2;
 
-/// Whether no axis is in two of the lists.
+/// Returns true if no axis is in two of the lists.
 bool disjoint(const std::vector<Axes>& lists) {
   Axes used;
   for (const Axes& axes : lists) {
@@ -26,7 +26,7 @@ bool disjoint(const std::vector<Axes>& lists) {
   return true;
 }
 
-/// [X, Y, Z, 2, 2, 2].
+/// Returns [X, Y, Z, 2, 2, 2].
 Shape shape_of(const Layout& layout, const Torus& torus) {
   return stacked_shape(torus, Shape(layout.rank(), kBlock));
 }
@@ -93,7 +93,7 @@ dump::Dump expected_layouts(const dump::Dump& golden) {
     const Layout layout = Layout::parse(name);
     if (layout.is_partial() || layout.to_string() != name)
       throw Error("golden_layout", fmt::format("{:?} is no layout without partial sums", name));
-    // Before anything of the size that the name asks for is made.
+    // Check the size before anything of that size is allocated.
     if (golden.values.find(name)->second.whole.shape != shape_of(layout, torus))
       throw Error("golden_layout",
                   fmt::format("{} is not stacked, {} elements of each dim a chip", name, kBlock));

@@ -80,7 +80,7 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
 Counts counts_keeping(const Axes& kept, const Layout& operand, const Torus& torus) {
   return [=](int chip, std::size_t part) {
     const std::array<int, 3> mine = judged_coordinates(torus, chip);
-    // The summand's place on the partial axes, z the fastest.
+    // Decode the partial sum's coordinates on the partial axes, z the fastest.
     const std::array<Axis, 3> axes{Axis::z, Axis::y, Axis::x};
     for (const Axis axis : axes) {
       if (!operand.partial().has(axis)) continue;
@@ -105,7 +105,7 @@ std::vector<float> result_of(const Operand& operand, const Layout& result, const
     std::vector<float>& sum = sums[mine];
     if (!sum.empty()) continue;
     if (std::count(mine.begin(), mine.end(), 0) + 1 == std::ssize(mine) &&
-        std::count(mine.begin(), mine.end(), 1) == 1) {  // moved only: the bits stay
+        std::count(mine.begin(), mine.end(), 1) == 1) {  // only moved: keeps the bits
       sum = operand.parts[static_cast<std::size_t>(std::find(mine.begin(), mine.end(), 1) -
                                                    mine.begin())];
       continue;

@@ -8,9 +8,9 @@
 
 namespace shardproof::corpus {
 
-/// 64 hexadecimal digits.
+/// Returns the SHA-256 as 64 hexadecimal digits.
 std::string sha256(std::string_view bytes);
-/// Of a file. Throws Error("corpus_open", ...) where it cannot be read.
+/// Returns the SHA-256 of a file. Throws Error("corpus_open", ...) if it cannot be read.
 std::string sha256_of(const std::filesystem::path& path);
 
 }  // namespace shardproof::corpus

@@ -8,14 +8,14 @@
 
 namespace shardproof::corpus {
 
-/// [X, Y, Z, *local]: what shards of this local shape stand in, chip after chip.
+/// Returns [X, Y, Z, *local], the shape of the stacked shards of all chips.
 inline Shape stacked_shape(const Torus& torus, const Shape& local) {
   Shape shape{torus.size(Axis::x), torus.size(Axis::y), torus.size(Axis::z)};
   shape.insert(shape.end(), local.begin(), local.end());
   return shape;
 }
 
-/// The shards of all chips one after the other, cut from a whole tensor by the judge's map;
+/// Returns the shards of all chips, concatenated, cut from a whole tensor by the judge's map;
 /// part_of(chip) is the tensor that this chip's shard is a block of.
 template <class T, class PartOf>
 std::vector<T> stacked(const Layout& layout, const Shape& shape, const Torus& torus,
@@ -31,7 +31,7 @@ std::vector<T> stacked(const Layout& layout, const Shape& shape, const Torus& to
   return all;
 }
 
-/// Every ordered list of different axes, the empty one first: 16.
+/// Returns every ordered list of different axes, the empty one first: 16.
 std::vector<Axes> ordered_axes();
 
 }  // namespace shardproof::corpus

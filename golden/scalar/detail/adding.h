@@ -10,12 +10,13 @@
 namespace shardproof::scalar {
 
 /// The orders in which a reduction adds its terms (docs/spec.md section 1.2), for any kind of
-/// number: `number.plus(a, b)` is one addition, `number.hop(a)` what a chip of a ring sends on.
+/// number: `number.plus(a, b)` is one addition, `number.hop(a)` what a chip of a ring sends.
 template <class Number, class Arithmetic>
 struct Adding {
   Arithmetic number;
 
-  /// All terms, in group order, by the way round a ring or else by the schedule.
+  /// Adds all terms, given in group order, along the ring if there is one, otherwise by the
+  /// schedule.
   Number sum(const std::vector<Number>& terms, Loop way, Schedule schedule,
              const InRing& at) const {
     if (way != Loop::none) return ring_sum(way, terms, at.chunk, at.second_half);
@@ -32,8 +33,8 @@ struct Adding {
     return total;
   }
 
-  /// A chunk's sum that goes round a ring and ends on its owner, chip c of K. Halved, the two
-  /// halves go round in opposite ways; both ways at once, two sums meet at the owner.
+  /// Adds up a chunk along a ring that ends at its owner, chip c of K. With both_half, the two
+  /// halves travel in opposite directions; with both_full, two sums meet at the owner.
   Number ring_sum(Loop loop, const std::vector<Number>& terms, std::int64_t c,
                   bool second_half) const {
     const auto K = static_cast<std::int64_t>(terms.size());
@@ -44,7 +45,7 @@ struct Adding {
         order.push_back(chip);
       return in_turn(terms, order);
     }
-    // The owner last of those before it; of an even number of others the odd one is before it.
+    // The first chain ends at the owner. If K is even, it takes the extra chip.
     for (std::int64_t before = K / 2; before >= 0; --before) order.push_back((c + K - before) % K);
     const Number total = in_turn(terms, order);
     order.clear();

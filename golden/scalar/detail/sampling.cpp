@@ -9,7 +9,7 @@
 namespace shardproof::scalar {
 namespace {
 
-/// Row after row of a complete value [B, ...].
+/// Access to the rows of a complete value [B, ...].
 class Rows {
  public:
   explicit Rows(const Value& t)
@@ -27,7 +27,7 @@ void put(const std::vector<std::uint32_t>& words, std::vector<std::int32_t>& to)
   for (const std::uint32_t word : words) to.push_back(static_cast<std::int32_t>(word));
 }
 
-/// Of ids from V on, which are padding, +0.
+/// Returns the chances of the ids; ids from V on are padding and get +0.
 std::vector<Value> weighed(const Value& z, const Draws& draws, std::int64_t V) {
   Value e{{}, z.shape, {{}}, {}};
   const Rows rows(z);

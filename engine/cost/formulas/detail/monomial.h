@@ -8,19 +8,19 @@
 
 namespace shardproof::cost {
 
-/// A number times powers of what differs from pass to pass: c·B^b·L^l·M^m·(M+L)^t·S^s, S the pairs
-/// that the causal mask leaves (Pass::seen). The number is a quotient of whole numbers, so that a
-/// torus axis of 3 chips rounds nothing.
+/// A constant times powers of a pass's extents: c·B^b·L^l·M^m·(M+L)^t·S^s, where S is the number of
+/// pairs that the causal mask leaves (Pass::seen). The constant is a quotient of whole numbers, so
+/// that a torus axis of 3 chips causes no rounding.
 struct Monomial {
   double factor = 1.0, divisor = 1.0;
-  int B = 0, L = 0, M = 0, grown = 0, seen = 0;  ///< the exponents; `grown` that of M + L
+  int B = 0, L = 0, M = 0, grown = 0, seen = 0;  ///< the exponents; `grown` is that of M + L
 
   Monomial times(double by) const;
   Monomial times(const Monomial& other) const;
-  /// Of the square L(M + L), what the causal mask leaves.
+  /// Returns the part of the square L(M + L) that the causal mask leaves.
   Monomial masked() const;
   double at(const Pass& pass) const;
-  /// Whether they differ by their factor alone.
+  /// Returns true if the two differ at most in `factor`.
   bool alike(const Monomial& other) const {
     return divisor == other.divisor && B == other.B && L == other.L && M == other.M &&
            grown == other.grown && seen == other.seen;
@@ -37,10 +37,10 @@ class Polynomial {
   std::vector<Monomial> terms_;
 };
 
-/// The local extent of a dim that the type has, on a chip of the torus: as a formula, of a type
-/// that was worked out for the pass `like`.
+/// Returns the local extent of a dim of the type on a chip of the torus, as a formula; the type was
+/// computed for the pass `like`.
 Monomial dim_extent(const Type& type, char letter, const Torus& torus, const Pass& like);
-/// The elements of one chip's shard.
+/// Returns the number of elements of one chip's shard, as a formula.
 Monomial local_elements(const Type& type, const Torus& torus, const Pass& like);
 
 }  // namespace shardproof::cost

@@ -8,34 +8,34 @@
 
 namespace shardproof::cost {
 
-/// Each makes a row of what is printed and of what the model has. A row that does not hold is
-/// `unexplained` where `why` is given, and else `failed`.
+/// Each function makes a row of a published number and the model's. A row that does not hold is
+/// `unexplained` if `why` is given, otherwise `failed`.
 
-/// The very number.
+/// The two numbers must be equal.
 ComparedRow exact_row(std::string what, Printed published, double ours);
-/// A number that rounds to what is printed.
+/// The model's number must round to the printed one.
 ComparedRow rounded_row(std::string what, Printed published, double ours);
-/// The same of a number that was made of another printed one, which may be anything that rounds to
-/// it: `least` to `most`.
+/// The model's number was derived from another printed one, known only to its last digit, so it
+/// ranges from `least` to `most`; some number in that range must round to the printed one.
 ComparedRow rounded_row(std::string what, Printed published, double ours, double least,
                         double most);
-/// A number within 2 %.
+/// The model's number must be within 2 % of the printed one.
 ComparedRow percent_row(std::string what, Printed published, double ours);
-/// An estimate, near where it is no farther off than the fit's worst point that was left out.
+/// An estimate; `near` if its deviation is at most that of the fit's worst left-out point.
 ComparedRow estimate_row(std::string what, Printed published, double ours, std::string why = "");
-/// A choice or an order.
+/// A choice or an order must be the same.
 ComparedRow choice_row(std::string what, std::string published, std::string ours,
                        std::string why = "");
 
-/// "540B low-latency prefill".
+/// Returns for example "540B low-latency prefill".
 std::string column_name(const MeasuredPass& pass);
 
 /// A name and its number.
 using Named = std::pair<std::string_view, double>;
-/// The name of the lesser number, the first of two that are equal.
+/// Returns the name of the lesser number, the first if both are equal.
 std::string lesser(Named a, Named b);
 
-/// The sections by themselves, with estimates by these constants.
+/// One function for each section of the report; estimates use the given constants.
 ComparedSection compared_table_1(const Efficiency& efficiency);
 ComparedSection compared_figure_3(const Efficiency& efficiency);
 ComparedSection compared_optima(const Efficiency& efficiency);

@@ -12,13 +12,13 @@
 namespace shardproof::cost {
 namespace {
 
-/// The rule that an error names ends at the first "; ", where it goes on with what would be legal.
+/// Cuts an error message after the broken rule: legal values follow the first "; ".
 std::string first_clause(std::string text) {
   if (const auto end = text.find("; "); end != std::string::npos) text.resize(end);
   return text;
 }
 
-/// The numbers of rows that a pass may have, so that all passes are alike, from all rows down.
+/// Returns the numbers of rows per pass that split the batch into equal passes, largest first.
 std::vector<std::int64_t> pass_rows(std::int64_t batch, std::int64_t unit) {
   std::vector<std::int64_t> rows;
   for (std::int64_t passes = 1; passes <= batch / unit; ++passes)
@@ -66,7 +66,8 @@ void TorusSearch::leave_out(const Strategy& strategy, Phase phase, std::int64_t 
 }
 
 bool TorusSearch::takes_heads(const Strategy& strategy, std::int64_t heads, bool least) const {
-  if (!request_.pad_heads) return true;  // what does not divide is left out, and why is said
+  if (!request_.pad_heads)
+    return true;  // strategies that do not divide are rejected later, with the reason
   return least ? padded_heads(strategy, request_.model, torus_) == heads
                : heads_divide(strategy, request_.model, heads, torus_);
 }
@@ -177,7 +178,7 @@ void TorusSearch::both_phases(std::int64_t heads, std::int64_t batch) {
       std::optional<Candidate> one = prefill(
           strategy, heads, batch, request_.alone ? std::map<std::string, double>{} : kind.weights);
       if (!one) continue;
-      // The fastest step that there is room for beside this prefill's weights.
+      // The fastest step that fits beside this prefill's weights.
       for (Candidate step : kind.decodes) {
         if (!request_.alone)
           step.memory.other_weights = weights_besides(step.resting, one->resting);

@@ -20,17 +20,18 @@ class TorusSearch {
   std::vector<LeftOut> left_out;
 
  private:
-  /// Strategies whose phase rests its weights alike.
+  /// Decode candidates that keep the same weights resident in the same layouts.
   struct Resting {
     std::map<std::string, double> weights;
     std::vector<Candidate> decodes;
   };
 
-  /// Choices of a phase alone, each strategy with the fewest heads that it divides.
+  /// Adds choices with one phase each; every strategy gets the fewest heads that it divides.
   void each_phase(std::int64_t batch);
-  /// Choices of both phases, with so many heads.
+  /// Adds choices with both phases on the same chips, the model padded to `heads`.
   void both_phases(std::int64_t heads, std::int64_t batch);
-  /// The decodes that there is room for. What is left out is noted where it is asked for.
+  /// Returns the decode candidates that fit the memory. With `least`, a strategy is tried only at
+  /// its fewest padded heads; with `noted`, rejected strategies are recorded in left_out.
   std::vector<Candidate> decodes(std::int64_t heads, std::int64_t batch, bool least, bool noted);
   std::optional<Candidate> prefill(const Strategy& strategy, std::int64_t heads, std::int64_t batch,
                                    const std::map<std::string, double>& other);

@@ -7,7 +7,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// How a checkpoint travels: partial sums of it, and it itself.
+/// Returns a checkpoint as a value that moves, with its widths as a partial sum and when complete.
 PathFloors::Value travelling(std::string_view checkpoint, std::string letters,
                              std::vector<std::int64_t> extents, std::int64_t behind,
                              const Numerics& numerics, const ModelConfig& model) {
@@ -30,7 +30,7 @@ double product(const std::vector<std::int64_t>& extents) {
   return n;
 }
 
-/// The elements of a layer's biases and int8 scales, those of norms apart.
+/// Returns the elements of a layer's biases and int8 scales, without those of norms.
 double channels_of(const ModelConfig& model, WeightType weights) {
   double channels = 0.0;
   for (const WeightSpec& spec : weight_specs(model, weights)) {
@@ -96,7 +96,7 @@ Seconds TableBounds::seconds(const Floor& floor) const {
           floor.needed_flops * per_flop_};
 }
 
-/// The axes of K where those of H are written: the longest prefix that divides K into more than one
+/// Returns the axes of K for given axes of H: the longest prefix that divides K into more than one
 /// block (docs/layouts.md, rule 4).
 Axes TableBounds::of_heads(const Axes& h) const {
   Axes head, best;
@@ -107,7 +107,7 @@ Axes TableBounds::of_heads(const Axes& h) const {
   return best;
 }
 
-/// The axes of more than one chip that none of these subscripts has.
+/// Returns the axes of more than one chip that are in none of these subscripts.
 Axes TableBounds::unused(const std::vector<Axes>& used) const {
   Axes free;
   for (const Axis a : {Axis::x, Axis::y, Axis::z}) {
@@ -118,20 +118,20 @@ Axes TableBounds::unused(const std::vector<Axes>& used) const {
   return free;
 }
 
-/// Over how many chips something is divided that has these subscripts.
+/// Returns the number of chips that divide a value with these subscripts.
 double TableBounds::shards(const std::vector<Axes>& used) const {
   return static_cast<double>(torus_.chips()) / torus_.size(unused(used));
 }
 
-/// Over how many chips a product is divided at most, on its way from its own rows to others: where
-/// they differ, any axis without use may slice them first.
+/// Returns the largest number of chips that may divide a product on its way from its own rows to
+/// others: if they differ, any unused axis may slice it first.
 double TableBounds::sliced(const std::vector<Axes>& used, const Layout& from,
                            const Layout& to) const {
   const bool same = from.axes('B') == to.axes('B') && from.axes('L') == to.axes('L');
   return same ? shards(used) : static_cast<double>(torus_.chips());
 }
 
-/// The least seconds to a layout, or to one with rows of it that axes without use can slice: a
+/// Returns the least seconds to a layout, or to one whose rows unused axes slice further: a
 /// contraction whose product is sliced takes its operands sliced (docs/layouts.md, rule 6).
 double TableBounds::to_rows(PathFloors& paths, const Layout& from, const Layout& to,
                             const Axes& free) const {
@@ -143,12 +143,12 @@ double TableBounds::to_rows(PathFloors& paths, const Layout& from, const Layout&
   return least;
 }
 
-/// Bytes of a value that an op makes: partial sums over these axes, or complete.
+/// Bytes of an op's result: partial sums over the axes `partial`, or complete if there are none.
 double TableBounds::made(double elements, const Axes& partial) const {
   return elements * (partial.empty() ? bytes_of(value_row("out")->wire(numerics_, model_)) : 4);
 }
 
-/// The statistics of a norm and its gain, where the norm is taken.
+/// Bounds of a norm computed in the layout `at`: its statistics and its gain.
 Floor TableBounds::norm(const Layout& at) const {
   const Axes e = at.axes('E');
   const int statistics = model_.norm == Norm::layernorm ? 2 : 1;
@@ -172,7 +172,7 @@ Floor TableBounds::norm(const Layout& at) const {
   return floor;
 }
 
-/// All W matrices: what rests, what is collected, what is read. Of biases and scales a share.
+/// Bounds of all W matrices: bytes resident, gathered and read, with a share of biases and scales.
 Floor TableBounds::matrices(const WeightChoice& w) {
   Floor floor;
   const double bytes = matrix_bytes(numerics_);
@@ -202,7 +202,7 @@ Floor TableBounds::stream(const StreamChoice& stream, const WeightChoice& weight
   const Axes free = unused({b, l, weights.e, weights.f, weights.h});
   Floor half = norm(stream.norm_first ? stream.in : taken);
   const double collected = stream_.seconds(stream.in, taken);
-  // Where the norm comes first, a copy of it before it was collected may be what is taken on.
+  // If the norm comes first, the contraction may read a copy taken before the gather.
   half.communication += stream.norm_first
                             ? std::max(collected, to_rows(stream_, stream.in, operand, free))
                             : collected + to_rows(stream_, taken, operand, free);
@@ -266,7 +266,7 @@ Floor TableBounds::ffn(const Layout& rows, const Axes& e, const Axes& f, const L
                                      sliced({b, l, e, f}, rows, hidden);
   const double wide = product({pass_.B, pass_.L, model_.F});
   floor.live = made(wide / sliced({b, l, f}, rows, hidden), e);
-  // While up is made the gate waits.
+  // The gate is live while up is computed.
   if (gated_)
     floor.live += made(wide / shards({hidden.axes('B'), hidden.axes('L'), hidden.axes('F')}), {});
   const Layout wide_made({{'B', b}, {'L', l}, {'F', f}}, {});

@@ -13,36 +13,36 @@
 
 namespace shardproof::cost {
 
-/// What a part of a layer asks of one chip at least. Infinite communication: there is no such
-/// program.
+/// Lower bounds on one chip's work for a part of a layer. Infinite communication means that no such
+/// program exists.
 struct Floor {
   double flops = 0.0;
-  double needed_flops = 0.0;   ///< of those (PartWork::needed_flops)
+  double needed_flops = 0.0;   ///< of `flops` (PartWork::needed_flops)
   double reads = 0.0;          ///< bytes of weights and caches
-  double communication = 0.0;  ///< seconds, steps of rings included
-  double held = 0.0;           ///< bytes of weights and caches that rest on the chip
-  double live = 0.0;  ///< the most bytes that values hold at one time: parts have it by turns
+  double communication = 0.0;  ///< seconds, ring steps included
+  double held = 0.0;           ///< bytes of resident weights and caches
+  double live = 0.0;           ///< peak bytes of values; parts hold theirs in turn
 
   Floor& operator+=(const Floor& other);
-  /// The smaller of each.
+  /// Returns the component-wise minimum.
   Floor least(const Floor& other) const;
 };
 
-/// Lower bounds of the parts of a layer under a table. A layer asks for the sum of its three parts,
-/// since each depends on some of the table's choices alone. None is above what the table's program
-/// asks (engine/cost/work/work.h): every value is made, moved and read as the table says, each move
-/// by the fastest sequence there is.
+/// Lower bounds of the parts of a layer under a table. A layer needs the sum of its three parts,
+/// since each depends on only some of the table's choices. No bound exceeds the cost of the table's
+/// program (engine/cost/work/work.h): every value is produced, moved and read as the table says,
+/// and each move takes the fastest sequence of collectives.
 class TableBounds {
  public:
   TableBounds(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
               const Pass& pass, const Chip& chip);
 
-  /// Norms, the stream's moves, weights and the products that end in the stream.
+  /// Bounds of norms, the stream's moves, weights, and the products whose result is in the stream.
   Floor stream(const StreamChoice& stream, const WeightChoice& weights);
-  /// Queries, keys, values, attention and what it hands on, where contractions take the rows as
-  /// `rows` has B and L.
+  /// Bounds of queries, keys, values, attention and its output; the contractions' operands have B
+  /// and L sharded as in `rows`.
   Floor attention(const Layout& rows, const Axes& e, const Axes& h, const Layout& attend);
-  /// Gate, up and hidden.
+  /// Bounds of gate, up and hidden.
   Floor ffn(const Layout& rows, const Axes& e, const Axes& f, const Layout& hidden);
 
   Seconds seconds(const Floor& floor) const;

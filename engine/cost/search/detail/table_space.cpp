@@ -16,14 +16,14 @@ std::vector<Axis> long_axes(const Torus& torus) {
   return axes;
 }
 
-/// Every way to give each axis to one of some subscripts or to none, in every order.
+/// Returns every way to give each axis to one of the subscripts or to none, in every order.
 std::vector<std::vector<Axes>> placements(const std::vector<Axis>& axes, std::size_t subscripts) {
   std::vector<std::vector<Axes>> all{std::vector<Axes>(subscripts)};
   for (const Axis axis : axes) {
     const std::size_t before = all.size();
     for (std::size_t i = 0; i < before; ++i)
       for (std::size_t s = 0; s < subscripts; ++s) {
-        // Into every place of the subscript.
+        // Insert the axis at every position of the subscript.
         const Axes given = all[i][s];
         for (int place = 0; place <= given.size(); ++place) {
           Axes grown;
@@ -40,7 +40,7 @@ std::vector<std::vector<Axes>> placements(const std::vector<Axis>& axes, std::si
   return all;
 }
 
-/// The layouts of `letters` with axes on `sharded` alone that divide every extent.
+/// Returns the layouts of `letters` that shard only the dims in `sharded` and divide every extent.
 std::vector<Layout> layouts_of(const std::string& letters, const std::string& sharded,
                                const Torus& torus, const Extent& extent) {
   std::vector<Layout> layouts;
@@ -57,7 +57,7 @@ std::vector<Layout> layouts_of(const std::string& letters, const std::string& sh
   return layouts;
 }
 
-/// Every prefix of a subscript, itself first.
+/// Returns every prefix of a subscript, the whole one first.
 std::vector<Axes> prefixes(const Axes& axes) {
   std::vector<Axes> all;
   for (int length = axes.size(); length >= 0; --length) {
@@ -81,7 +81,7 @@ std::vector<StreamChoice> all_streams(const std::vector<Layout>& layouts) {
   return streams;
 }
 
-/// The matrices as they are used, with every way to let them rest.
+/// Adds the matrices as used, in every resident layout.
 void add_weights(const WeightChoice& used, const Torus& torus, const Extent& extent,
                  std::vector<WeightChoice>& weights) {
   Axes taken = used.e.with(used.f);

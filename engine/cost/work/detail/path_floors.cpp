@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostFloorDims = 4;
 
-/// Two bits an axis, in their order: a number below 64.
+/// Encodes axes in order, two bits each: a number below 64.
 std::uint64_t floor_word(const Axes& axes) {
   std::uint64_t word = 0;
   for (const Axis a : axes) word = word << 2 | (static_cast<std::uint64_t>(a) + 1);
@@ -64,7 +64,7 @@ PathFloors::Price PathFloors::price(int kind, const Axes& axes, const Axes& as) 
   t.axes = axes;
   t.group = torus_.size(axes);
   t.rings = rings_of(axes, torus_);
-  // What all chips send of as many bytes as there are chips in a group.
+  // With a buffer of one byte per chip of the group, the bytes that all chips send are whole.
   const auto moved = static_cast<double>(moved_elements(t.kind, axes, as, t.group, torus_));
   t.sent_bytes = moved / (static_cast<double>(t.group) * torus_.chips());
   t.hops = t.kind == OpKind::permute_axes ? 1 : times_sent(t.kind) * (t.group - 1);
@@ -105,7 +105,7 @@ PathFloors::Reached PathFloors::search(const State& from) {
     const auto [so_far, key] = open.top();
     open.pop();
     if (so_far > reached.at(key)) continue;
-    const double seconds = so_far;  // no capture of a structured binding
+    const double seconds = so_far;  // clang cannot capture a structured binding
     const State now = states.at(key);
     const bool partial = !now.partial.empty();
     Axes used = now.partial;

@@ -11,14 +11,14 @@
 
 namespace shardproof::cost {
 
-/// The least seconds that any sequence of legal ops needs to take a value from one layout to
-/// another. The path that a program takes is the cheapest in elements on a 4x4x4 torus
-/// (engine/layouts/path.h); on the torus and the chip at hand it is one of these sequences, so none
-/// is faster. All targets of one layout are found by one search, which is kept.
+/// The least seconds in which any sequence of legal ops takes a value from one layout to another. A
+/// program's path is the cheapest in elements on a 4x4x4 torus (engine/layouts/path.h); on the
+/// actual torus and chip it is one of these sequences, so it is never faster. One search finds all
+/// targets of a source layout, and its result is cached.
 class PathFloors {
  public:
-  /// What travels: its dims that can be sharded with their extents, how many elements stand behind
-  /// one place of these, and bytes of an element while it is a partial sum and when it is complete.
+  /// A value that moves: its shardable dims and their extents, the number of elements behind each
+  /// of their index tuples, and bytes per element as a partial sum and when complete.
   struct Value {
     std::string letters;
     std::vector<std::int64_t> extents;
@@ -28,15 +28,15 @@ class PathFloors {
 
   PathFloors(Value value, const Torus& torus, const Chip& chip);
 
-  /// Seconds from a layout to a complete one, steps of rings included; infinite where no sequence
-  /// leads there. Only dims of more than one element can be sharded, over axes of more than one
-  /// chip.
+  /// Seconds from a layout to a complete one, ring steps included; infinite if no sequence leads
+  /// there. Only dims of more than one element can be sharded, over axes of more than one chip.
   double seconds(const Layout& from, const Layout& to);
 
  private:
   using Reached = std::unordered_map<std::uint64_t, double>;
   struct State;
-  /// Of an op: seconds for each byte of the larger of its two buffers, and for its steps.
+  /// The cost of an op: seconds per byte of the larger of its two buffers, and seconds for its
+  /// steps.
   struct Price {
     double per_byte = 0.0, steps = 0.0;
   };

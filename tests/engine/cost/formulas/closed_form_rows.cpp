@@ -61,7 +61,7 @@ FormMove parse_move(std::string_view text, std::string_view line) {
   return move;
 }
 
-/// "k", "k YZ", "flops k YZ" for each value and class of a line's left side.
+/// Returns the keys of a line's left side, one for each value and class: "k", "k YZ", "flops k YZ".
 std::vector<std::string> keys_of(std::string_view left, std::string_view line) {
   std::vector<std::string_view> words = split_at(left, ' ');
   std::string before;

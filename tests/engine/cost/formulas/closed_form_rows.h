@@ -14,13 +14,13 @@ namespace shardproof::cost {
 /// The text of tests/engine/cost/formulas/closed_forms.txt, compiled in.
 extern const std::string_view kClosedForms;
 
-/// What the elements of a buffer are.
+/// The kind of elements in a buffer, which determines their width.
 enum class FormBytes { partial, activation, statistic, weight };
 
 /// A collective of a closed form: `all_gather yz BLE/X activation`.
 struct FormMove {
   OpKind kind{};
-  Axes axes, as;  ///< its group, as a set; of permute_axes the subscript before and after
+  Axes axes, as;  ///< its group, as a set; for permute_axes the subscript before and after
   std::string D;  ///< elements of the larger buffer on one chip
   FormBytes bytes{};
 };
@@ -31,8 +31,8 @@ struct FormRows {
   std::map<std::string, std::string> counts;  ///< "flops ..." and "held ..."
 };
 
-/// Reads a text of forms for a table; nothing in it if no line is the table's. Throws Error:
-/// "closed_c0" on a line of another form than tests/engine/cost/formulas/closed_forms.txt says.
+/// Reads the forms of one table from a text; empty if it has none. Throws Error("closed_c0", ...)
+/// on a line of another format than tests/engine/cost/formulas/closed_forms.txt describes.
 FormRows parse_forms(std::string_view text, std::string_view table);
 
 }  // namespace shardproof::cost

@@ -16,7 +16,7 @@
 namespace shardproof::cost {
 namespace {
 
-/// The axes of more than one chip, in x, y, z order.
+/// Returns the axes of more than one chip, in x, y, z order.
 Axes long_ones(const Axes& axes, const Torus& torus) {
   Axes kept;
   for (const Axis a : axes.sorted())
@@ -24,7 +24,7 @@ Axes long_ones(const Axes& axes, const Torus& torus) {
   return kept;
 }
 
-/// The share of chips whose block changes where a subscript becomes another order of its axes.
+/// Returns the share of chips whose block changes when a subscript's axes are reordered.
 double share_that_moves(const Axes& from, const Axes& to, const Torus& torus) {
   const auto block = [&](const Axes& order, const std::map<Axis, int>& at) {
     int number = 0;
@@ -89,7 +89,7 @@ class ClosedForm {
   }
 
  private:
-  /// "BLE/XY": a product of extents over one of axes' sizes.
+  /// Evaluates "BLE/XY": a product of extents over a product of axis sizes.
   double value(std::string_view formula) const {
     double product = 1.0;
     bool over = false;
@@ -122,7 +122,7 @@ class ClosedForm {
     return 4;
   }
 
-  /// Adds a value's collectives: D(K−1)/K each, of an all-reduce twice that (paper A.1).
+  /// Adds a value's collectives: D(K−1)/K each, twice that for an all-reduce (paper A.1).
   void move(const std::string& name, int times) {
     const auto moves = rows_.moves.find(name);
     if (moves == rows_.moves.end()) return;
@@ -149,8 +149,8 @@ class ClosedForm {
   std::map<std::pair<int, std::string>, std::pair<double, double>> sent_;
 };
 
-/// How far K is divided: the name of its class in the text of forms. Keys that go to the batch go
-/// as one head where the weights' axes of heads, zy, have one chip.
+/// Returns the class name, in the text of forms, of how far K is divided. Keys sharded over the
+/// batch count as "none" if the weights' axes of heads, zy, have one chip.
 std::string class_of(const FormRows& rows, std::int64_t K, const Torus& torus, bool to_batch) {
   const std::int64_t z = torus.size(Axis::z), yz = z * torus.size(Axis::y);
   if (rows.moves.contains("k one") && K == 1) return "one";
