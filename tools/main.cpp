@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kBadInput = 2;
 
-/// One line on stderr, whatever the message holds, even if stderr is closed.
+/// Prints the message as one line on stderr, even if stderr is closed; returns the exit code.
 int refuse(std::string message) {
   shardproof::tools::keep_from_ending();
   constexpr std::size_t kLongest = 800;
@@ -34,7 +34,7 @@ int finish(int code) {
   return refuse("output_c1: standard output cannot be written");
 }
 
-/// Newer releases of CLI11 would break the lines of descriptions and footers anew.
+/// Keeps newer releases of CLI11 from reflowing descriptions and footers.
 template <class Formatter>
 void keep_lines(Formatter& formatter) {
   if constexpr (requires { formatter.enable_footer_formatting(false); }) {
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
     return refuse(error.what());
   } catch (const std::bad_alloc&) {
     return refuse("memory_c1: out of memory; a smaller torus, model, batch or prompt fits");
-  } catch (const std::system_error&) {  // what fmt::print throws
+  } catch (const std::system_error&) {  // thrown by fmt::print
     return refuse("output_c1: standard output cannot be written");
   } catch (const std::exception& error) {
     return refuse(fmt::format("internal error: {}", error.what()));

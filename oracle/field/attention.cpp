@@ -13,8 +13,8 @@ namespace {
 
 using std::size_t;
 
-/// The extents of attention. A query at position t sees the keys 0 ... t of its row, and head h
-/// reads kv head h·K/H.
+/// Extents of attention. A query at position t sees the keys 0 ... t of its row, and head h reads
+/// kv head h·K/H.
 struct Extents {
   Extents(const Pass& of, const Tensor& q, const Tensor& k_cache)
       : pass(of),
@@ -29,13 +29,14 @@ struct Extents {
   size_t B, L, H, Q, M, K;
 
   size_t head(size_t b, size_t i, size_t h) const { return (b * L + i) * H + h; }
-  /// Where the vector of a slot and kv head begins.
+  /// Offset of the vector of a slot and kv head.
   size_t slot(size_t b, size_t p, size_t kv) const { return ((b * M + p) * K + kv) * Q; }
   size_t kv_head(size_t h) const { return h * K / H; }
   size_t visible(size_t b, size_t i) const { return static_cast<size_t>(pass.position(b, i)) + 1; }
 };
 
-/// q_rot or k_rot of x, B x L x heads x Q: rotates the pairs of the first 2·J channels of a head.
+/// Computes q_rot or k_rot of x, B x L x heads x Q: rotates the pairs of each head's first 2·J
+/// channels.
 Value rotate(Pass& pass, int layer, std::string_view name, const Value& x) {
   const Arithmetic& math = pass.math();
   const Tensor& cos = *pass.weight(-1, "rope_cos");
@@ -61,8 +62,8 @@ Value rotate(Pass& pass, int layer, std::string_view name, const Value& x) {
   return pass.store(layer, name, std::move(y));
 }
 
-/// The cache after the pass: what was in it, and each row's new tokens in the slots of their
-/// positions, through the function bf16 if the model says cache=bf16. Other new slots hold 0.
+/// Returns the cache after the pass: the previous cache, and each row's new tokens at their
+/// positions, through the function bf16 if cache=bf16. Other new slots hold 0.
 Value append(Pass& pass, const Value& cache, Value added) {
   if (pass.config().cache == CacheType::bf16) {
     const Function bf16 = pass.function("bf16", added.degree);
@@ -91,7 +92,7 @@ Value append(Pass& pass, const Value& cache, Value added) {
 
 Value scores(Pass& pass, int layer, const Extents& x, const Value& q, const Value& k_cache) {
   const Arithmetic& math = pass.math();
-  const bool base2 = pass.config().softmax == shardproof::Softmax::base2;  // then wq has the scale
+  const bool base2 = pass.config().softmax == shardproof::Softmax::base2;  // wq includes the scale
   const Number scale =
       base2 ? math.integer(1) : pass.constant(fmt::format("attend_scale Q={}", x.Q));
   const Tensor* const slopes = pass.weight(-1, "alibi_slopes");
@@ -125,7 +126,7 @@ struct Softmax {
   Value exp, denom;
 };
 
-/// A maximum is a sum over the keys, and e^(s−m) a product of a function of each.
+/// Models a maximum as a sum over the keys, and e^(s−m) as a product of a function of each.
 Softmax softmax(Pass& pass, int layer, const Extents& x, const Value& score) {
   const Arithmetic& math = pass.math();
   const Shape BLH(score.tensor.shape.begin(), score.tensor.shape.end() - 1);
@@ -157,7 +158,7 @@ Softmax softmax(Pass& pass, int layer, const Extents& x, const Value& score) {
   return result;
 }
 
-/// Σ exp·v / denom; exp of a masked key is 0.
+/// Computes Σ exp·v / denom; exp of a masked key is 0.
 Value mean(Pass& pass, int layer, const Extents& x, const Softmax& of, const Value& v_cache) {
   const Arithmetic& math = pass.math();
   Value raw{Tensor({of.exp.tensor.shape[0], of.exp.tensor.shape[1], of.exp.tensor.shape[2],
@@ -165,7 +166,7 @@ Value mean(Pass& pass, int layer, const Extents& x, const Softmax& of, const Val
             product(of.exp.degree, v_cache.degree)};
   Value attn{raw.tensor, over(raw.degree, layer)};
   each_row(x.B, x.L * x.H * x.M * x.Q, pass.threads(), [&](size_t b) {
-    std::vector<Number> channel(x.M);  // of the values of one row and kv head
+    std::vector<Number> channel(x.M);  // of one row and kv head
     for (size_t h = 0; h < x.H; ++h)
       for (size_t d = 0; d < x.Q; ++d) {
         for (size_t p = 0; p < x.M; ++p)

@@ -19,13 +19,13 @@ namespace {
 
 using std::size_t;
 
-/// "constant NAME", or 1 where the model's scale is 1.
+/// Returns "constant NAME", or 1 if the model's scale is 1.
 Value model_scale(const Pass& pass, const char* name, float of_model) {
   if (of_model == 1.0F) return {Tensor({1}, pass.math().integer(1)), {}};
   return {Tensor({1}, pass.constant(name)), kVariable};
 }
 
-/// Each element times the one of `scale`.
+/// Multiplies each element by the single element of `scale`.
 Value scaled(const Pass& pass, const Value& x, const Value& scale) {
   Value y{x.tensor, product(x.degree, scale.degree)};
   for (Number& v : y.tensor.data) v = pass.math().multiply(v, scale.tensor.data[0]);
@@ -44,7 +44,7 @@ Value embed(Pass& pass, const IntTensor& ids) {
   return checkpoint;
 }
 
-/// The logits of each row's last token in the pass.
+/// Computes the logits of each row's last token in the pass.
 Value unembed(Pass& pass, const Value& x) {
   const ModelConfig& c = pass.config();
   const auto E = static_cast<size_t>(c.E), V = static_cast<size_t>(c.V);
@@ -70,21 +70,21 @@ Value unembed(Pass& pass, const Value& x) {
   return checkpoint;
 }
 
-/// With nothing in it but the weights.
+/// Returns an Answer that contains only the weights.
 Answer opened(const Request& request) {
   const Arithmetic math(request.setting);
   Answer answer;
   answer.config = request.config;
   answer.setting = request.setting;
   const Random random(request.setting);
-  // bf16 and int8 round before the model begins: what is kept is random, however it was made.
+  // bf16 and int8 rounding precede the model: the stored weights are random elements either way.
   for (const WeightSpec& spec : weight_specs(request.config, request.weights))
     answer.weights[spec.name] = random.stream("weight " + spec.name, spec.shape);
   answer.weights["ones"] = Tensor({request.config.E}, math.integer(1));
   return answer;
 }
 
-/// All rows as one batch, each of which has as many tokens as the pass.
+/// Runs all rows as one batch; each row must have L tokens in every pass.
 Answer together(const Request& request) {
   Answer answer = opened(request);
   std::vector<Cache> caches(static_cast<size_t>(request.config.layers));
@@ -104,7 +104,7 @@ Answer together(const Request& request) {
 }  // namespace
 
 Answer run(const Request& request) {
-  const Arithmetic of_setting(request.setting);  // refuses what is no field
+  const Arithmetic of_setting(request.setting);  // throws if the setting is not a field
   check_request(request.config, request.passes, request.ids, IdsOf::all);
   if (is_one_batch(request.passes)) return together(request);
   Answer answer = opened(request);

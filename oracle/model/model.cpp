@@ -28,7 +28,7 @@ class Reader {
     return {&tensor(name), tensor_if_any(name + "_bias")};
   }
 
-  /// The matrices called `names` on top of each other, `outputs` columns wide: one contraction.
+  /// Stacks the matrices called `names`, `outputs` columns wide, as one contraction.
   Matrix matrix(const std::vector<std::string>& names, std::int64_t outputs,
                 const std::string& scale, const std::vector<std::string>& biases) const {
     Matrix m{columns(names, static_cast<size_t>(outputs)), tensor_if_any(scale), {}};

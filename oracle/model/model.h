@@ -9,10 +9,10 @@
 
 namespace shardproof::oracle {
 
-/// A W matrix as numerics.weights stores it, ready to be contracted: one column per output channel.
+/// A W matrix as stored by numerics.weights, ready for contraction: one column per output channel.
 struct Matrix {
   Vectors columns;                    ///< the weights, or the int8 codes
-  const Tensor* scales = nullptr;     ///< of int8, one per column; else null
+  const Tensor* scales = nullptr;     ///< int8 only: one per column; otherwise null
   std::vector<const Tensor*> biases;  ///< added in this order, in f32
 };
 
@@ -22,8 +22,8 @@ struct NormWeights {
   const Tensor* bias = nullptr;
 };
 
-/// Named after the checkpoint each one makes. A parallel block has block_out, a serial one norm2,
-/// attn_out and ffn_out; a plain FFN has no up.
+/// Weights of a layer, named after the checkpoints they produce. A parallel block has block_out, a
+/// serial one norm2, attn_out and ffn_out; a plain FFN has no up.
 struct LayerWeights {
   NormWeights norm;
   std::optional<NormWeights> norm2;
@@ -31,10 +31,10 @@ struct LayerWeights {
   std::optional<Matrix> up, block_out, attn_out, ffn_out;
 };
 
-/// All the weights, as numerics.weights stores them; null where the model has none.
+/// All weights as stored by numerics.weights; null where the model has none.
 struct Model {
-  /// `weights` as as_stored() returns them. They must outlive it: it sees them where they are, but
-  /// for two matrices that are one contraction.
+  /// Views `weights`, as returned by as_stored(), which must outlive the Model; only matrices that
+  /// form one contraction are copied.
   explicit Model(const Weights& weights);
 
   ModelConfig config;
@@ -43,8 +43,8 @@ struct Model {
   NormWeights final_norm;
   Vectors unembed;             ///< one vector of E per token; unscaled
   const Tensor* unembed_bias;  ///< one per token
-  const Tensor *cos, *sin;     ///< position x pair; none without RoPE
-  const Tensor* slopes;        ///< of ALiBi, one per query head; none without
+  const Tensor *cos, *sin;     ///< position x pair; null without RoPE
+  const Tensor* slopes;        ///< ALiBi slopes, one per query head; null without
 };
 
 }  // namespace shardproof::oracle

@@ -31,7 +31,7 @@ const Tensor& embed(Pass& pass, const Model& model, const IntTensor& ids) {
   const auto E = static_cast<size_t>(model.config.E);
   Tensor rows({pass.batch(), pass.length(), model.config.E});
   for (size_t n = 0; n < rows.data.size(); ++n)
-    // A -0 of the table counts as +0, as in any sum over its shards.
+    // Adding +0 turns the table's -0 into +0, as a sum over its shards does.
     rows.data[n] = model.table.data[static_cast<size_t>(ids.data[n / E]) * E + n % E] + 0.0F;
   Tensor x = rows;
   for (float& v : x.data)
@@ -41,7 +41,7 @@ const Tensor& embed(Pass& pass, const Model& model, const IntTensor& ids) {
   return checkpoint;
 }
 
-/// The logits of each row's last token in the pass.
+/// Computes the logits of each row's last token in the pass.
 const Tensor& unembed(Pass& pass, const Model& model, const Tensor& x) {
   const auto E = static_cast<size_t>(model.config.E);
   const auto L = static_cast<size_t>(pass.length());
@@ -64,7 +64,7 @@ const Tensor& unembed(Pass& pass, const Model& model, const Tensor& x) {
   return checkpoint;
 }
 
-/// One pass through the whole model; returns its logits.
+/// Runs one pass through the whole model; returns its logits.
 const Tensor& forward(Pass& pass, const Model& model, const IntTensor& ids,
                       std::vector<Cache>& caches) {
   const Tensor* x = &embed(pass, model, ids);
@@ -74,19 +74,19 @@ const Tensor& forward(Pass& pass, const Model& model, const IntTensor& ids,
   return unembed(pass, model, n);
 }
 
-/// What the pass reads, int32 [B, L]: of a prefill each row's tokens in the prompt, 0 where the row
-/// has none; of a decode step the tokens sampled before it.
+/// Returns the ids that the pass reads, int32 [B, L]: for prefill each row's tokens in the prompt,
+/// 0 for padding; for a decode step the tokens sampled before it.
 IntTensor ids_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor& sampled) {
   return pass.phase == Phase::decode ? sampled : ids_at(pass, prompt);
 }
 
-/// All rows as one batch, each of which has as many tokens as the pass.
+/// Runs all rows as one batch; each row must have L tokens in every pass.
 Answer together(const Model& model, const Request& request) {
   std::vector<Cache> caches(model.layers.size());
   Answer answer;
 
   const auto batch = static_cast<size_t>(request.passes.batch());
-  std::vector<std::int64_t> generated(batch, 0);  // tokens of each row so far
+  std::vector<std::int64_t> generated(batch, 0);  // number of tokens of each row
   IntTensor tokens;
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
@@ -108,7 +108,7 @@ Answer together(const Model& model, const Request& request) {
   return answer;
 }
 
-/// Each row by itself, put together.
+/// Runs each row alone and combines the results.
 Answer one_by_one(const Model& model, const Request& request) {
   const auto B = static_cast<size_t>(request.prompt.shape[0]);
   std::vector<Answer> alone(B);

@@ -20,19 +20,19 @@ namespace {
 
 using std::size_t;
 
-// What stays in a core's caches: the terms of a panel, the columns of a strip, the rows of a block.
+// Tile sizes that fit a core's caches: terms of a panel, columns of a strip, rows of a block.
 constexpr size_t kTerms = 256, kFew = 32, kStrip = 64, kRows = 128;
-// Fewer products than these are not worth a thread.
+// Least number of products worth a thread.
 constexpr size_t kOfAThread = size_t{1} << 20;
 
-/// Computes parts of a product: some rows times a strip of columns. One for each thread, whose
-/// memory serves one strip after the other.
+/// Computes parts of a product: some rows times a strip of columns. Each thread has one object,
+/// which reuses its memory for all its strips.
 class Strips {
  public:
   Strips(const Vectors& rows, const PackedRows& lines, const Vectors& columns, const Limbs& limbs)
       : rows_(rows), lines_(lines), columns_(columns), limbs_(limbs) {}
 
-  /// Writes S of the rows and of columns from `begin` on to the product `out`.
+  /// Writes S of the rows and of the strip of columns from `begin` on to the product `out`.
   void run(size_t begin, float* out) {
     open(begin);
     const size_t length = rows_.length(), block = limbs_.block;
@@ -70,7 +70,8 @@ class Strips {
     packed_.resize(std::min(kTerms, rows_.length()) * step_);
   }
 
-  /// A few terms of all panels before the next ones: a matrix has them side by side.
+  /// Packs a few terms of all panels at a time, because a row-major matrix stores them
+  /// contiguously.
   void pack(size_t from, size_t terms) {
     for (size_t k = 0; k < terms; k += kFew)
       for (size_t p = 0; p < panels_.size(); ++p)
@@ -79,7 +80,7 @@ class Strips {
                         terms * kTileColumns);
   }
 
-  /// Adds the products of limbs of terms [begin, end) of those that are packed, `from` the first.
+  /// Adds the limb products of the packed terms [begin, end), `from` being the first packed term.
   void add(size_t from, size_t begin, size_t end, size_t packed) {
     for (size_t g = 0; g < lines_.groups(); ++g)
       for (size_t c = 0; c < step_; c += kTileColumns) {
@@ -93,14 +94,14 @@ class Strips {
       }
   }
 
-  /// The sums of one limb of a row and one of a panel's columns.
+  /// Returns the sums of one limb of row i and one limb of a panel's columns.
   const double* sums(size_t i, int row_limb, size_t panel, int limb) const {
     const size_t line = lines_.first_line(i) + static_cast<size_t>(row_limb);
     return sums_.data() + line * step_ + offsets_[panel] + static_cast<size_t>(limb) * kTileColumns;
   }
 
-  /// Of one or two sums: what f64 adds up is rounded once, as S must be, and the rest are powers of
-  /// two.
+  /// Rounds S from at most two sums: the f64 addition rounds once, as S requires; the other factors
+  /// are powers of two.
   void round_two(size_t i, size_t panel, float* out) const {
     const Panel& columns = panels_[panel];
     const bool of_row = lines_.limbs(i) == 2;
@@ -116,7 +117,7 @@ class Strips {
     std::copy_n(values.begin(), columns.width(), out);
   }
 
-  /// Of any sums, by 128-bit integers.
+  /// Rounds S from any number of sums, by 128-bit integers.
   void round_all(size_t i, size_t panel, float* out) const {
     const Panel& columns = panels_[panel];
     std::array<Uint128, kTileColumns> total{};  // modulo 2^128
@@ -141,10 +142,10 @@ class Strips {
   const Limbs& limbs_;
 
   std::vector<Panel> panels_;
-  std::vector<size_t> offsets_;  ///< of each panel's sums in a line's
-  size_t step_ = 0;              ///< a line's sums
-  bool split_ = false;           ///< whether they are of blocks, split, and the low parts
-  size_t low_ = 0;               ///< are so far behind the high ones
+  std::vector<size_t> offsets_;  ///< offset of each panel's sums in a line
+  size_t step_ = 0;              ///< number of sums of a line
+  bool split_ = false;           ///< whether sums are of blocks and split
+  size_t low_ = 0;               ///< distance of the low parts from the high ones
   std::vector<double> packed_, sums_;
 };
 
@@ -183,7 +184,7 @@ std::vector<float> contract(const Vectors& rows, const Vectors& columns, int thr
       for (size_t n = next++; n < strips; n = next++) part.run(n * kStrip, out.data());
     });
   }
-  // What did not fit is zero, or wrong, so far.
+  // Recomputes the elements whose sums did not fit: so far they are zero or wrong.
   std::vector<size_t> not_all;
   int most = 0;
   for (size_t j = 0; j < columns.count(); ++j) most = std::max(most, columns.scale(j).bits);

@@ -19,7 +19,7 @@ void each(size_t n, int threads, const std::function<void(size_t)>& body) {
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;
-  size_t failed = n;  // the i that threw it
+  size_t failed = n;  // the i that threw `failure`
   const auto work = [&] {
     for (size_t i = next++; i < n; i = next++) {
       try {

@@ -5,16 +5,16 @@
 
 namespace shardproof::oracle {
 
-/// Calls body(i) once for each i in [0, n), in any order, on up to `threads` threads, the caller's
-/// included, and returns when all are done. Rethrows an exception of the lowest i that threw one.
-/// Outputs are what is divided, never a sum, so that values do not depend on who computes them.
+/// Calls body(i) once for each i in [0, n), in any order, on up to `threads` threads including the
+/// caller's, and returns when all are done. Rethrows the exception of the lowest i that threw. Only
+/// outputs are divided among threads, never a sum, so that values do not depend on the division.
 void each(std::size_t n, int threads, const std::function<void(std::size_t)>& body);
 
-/// Calls body(i) likewise, for rows of so many elements: neighbours together, and a few elements by
-/// the calling thread alone.
+/// Calls body(i) for each row in [0, rows), in parallel as each() does, in contiguous parts; few
+/// elements run on the calling thread alone.
 template <class Body>
 void each_row(std::size_t rows, std::size_t width, int threads, Body&& body) {
-  constexpr std::size_t kElements = 1 << 16;  // are worth a thread
+  constexpr std::size_t kElements = 1 << 16;  // least work of a thread
   const std::size_t part = kElements / (width + 1) + 1;
   each((rows + part - 1) / part, threads, [&](std::size_t p) {
     for (std::size_t i = p * part; i < rows && i < (p + 1) * part; ++i) body(i);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kUnit = -298;  // Sum counts units of 2^kUnit
 
-/// Σ x_k·y_k as an integer, of floats whose scales fit; without `y` Σ x_k.
+/// Returns Σ x_k·y_k as an integer, for floats whose scales fit; Σ x_k if `y` is null.
 Int128 integer_sum(std::span<const float> x, Scale of_x, const float* y, Scale of_y) {
   const double unit_x = power_of_two(-of_x.exponent), unit_y = power_of_two(-of_y.exponent);
   Int128 sum = 0;
@@ -33,14 +33,14 @@ void Sum::add(float a, float b) {
   if (product == 0) return;
   const auto shift = static_cast<unsigned>(x.exponent + y.exponent - kUnit);
   const auto addend = static_cast<Uint128>(static_cast<Int128>(product) << shift % 64);
-  const std::uint64_t sign = product < 0 ? ~std::uint64_t{0} : 0;  // of every word above
+  const std::uint64_t sign = product < 0 ? ~std::uint64_t{0} : 0;  // sign extension
 
   std::size_t w = shift / 64;
   Uint128 carry = Uint128{words_[w]} + static_cast<std::uint64_t>(addend);
   words_[w++] = static_cast<std::uint64_t>(carry);
   carry = Uint128{words_[w]} + static_cast<std::uint64_t>(addend >> 64) + (carry >> 64);
   words_[w++] = static_cast<std::uint64_t>(carry);
-  // Further up, +0 without a carry and -1 with one change nothing.
+  // In higher words, adding 0 without a carry or -1 with a carry changes nothing.
   const unsigned idle = sign == 0 ? 0 : 1;
   for (; w < words_.size() && static_cast<unsigned>(carry >> 64) != idle; ++w) {
     carry = Uint128{words_[w]} + sign + (carry >> 64);
@@ -61,7 +61,7 @@ float Sum::value() const {
   std::size_t top = magnitude.size() - 1;
   while (top > 0 && magnitude[top] == 0) --top;
   if (top == 0) return rounded(negative, magnitude[0], false, kUnit);
-  // The 64 bits from the leading one down, and whether anything lies below them.
+  // The 64 bits from the leading one down, and whether any lower bit is set.
   const int zeros = std::countl_zero(magnitude[top]);
   const Uint128 pair = Uint128{magnitude[top]} << 64 | magnitude[top - 1];
   const auto leading = static_cast<std::uint64_t>(pair << zeros >> 64);

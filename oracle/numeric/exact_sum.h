@@ -9,8 +9,8 @@
 
 namespace shardproof::oracle {
 
-/// S of docs/spec.md section 1, one product at a time: an integer of 640 bits that counts units of
-/// 2^-298, the smallest product of two f32. It holds 2^85 products of the largest f32.
+/// S of docs/spec.md section 1, one product at a time: a 640-bit integer in units of 2^-298, the
+/// smallest product of two f32. It holds 2^85 products of the largest f32.
 class Sum {
  public:
   /// Adds a·b exactly. Throws Error("oracle_finite") if a factor is infinite or NaN.
@@ -22,7 +22,7 @@ class Sum {
   std::array<std::uint64_t, 10> words_{};  // two's complement, least significant first
 };
 
-/// S(x, y) and S(x, 1) of vectors: in 128-bit integers where they fit, else by Sum.
+/// S(x, y) and S(x, 1) of vectors: in 128-bit integers if they fit, otherwise by Sum.
 float sum_of_products(std::span<const float> x, std::span<const float> y);
 float sum_of(std::span<const float> x);
 

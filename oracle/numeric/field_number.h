@@ -7,7 +7,7 @@
 
 namespace shardproof::oracle::field {
 
-/// A number of the field regime (docs/field.md section 1.1): lanes below p, 0 where not in use.
+/// A number of the field regime (docs/field.md section 1.1): lanes below p, 0 if unused.
 struct Number {
   std::array<std::uint64_t, 3> lane{};
   bool operator==(const Number&) const = default;

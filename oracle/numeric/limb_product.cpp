@@ -1,4 +1,4 @@
-// Compiled with -ffp-contract=fast: of whole numbers a product and its sum are exact, fused or not.
+// Compiled with -ffp-contract=fast: with whole numbers, products and sums are exact, fused or not.
 #include "oracle/numeric/limb_product.h"
 
 namespace shardproof::oracle {
@@ -7,18 +7,18 @@ namespace {
 
 constexpr std::size_t kLanes = 4;
 typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double))));
-/// The same where it need not be aligned.
+/// Unaligned Lanes.
 typedef double Loose
     __attribute__((vector_size(kLanes * sizeof(double)), aligned(sizeof(double)), may_alias));
 
 const Loose& lanes(const double* at) { return *reinterpret_cast<const Loose*>(at); }
 Loose& lanes(double* at) { return *reinterpret_cast<Loose*>(at); }
 
-/// Calls end(left, right, r) for each row of the tile's sums.
+/// Computes the tile's sums and calls end(left, right, r) for each row.
 template <class End>
 inline void tile(const double* a, const double* b, std::size_t length, End&& end) {
   static_assert(kTileColumns == 2 * kLanes);
-  // Twelve sums stay in registers, beside the two vectors of b and one element of a.
+  // Keeps twelve sums in registers, with two vectors of b and one element of a.
   Lanes left[kTileRows] = {}, right[kTileRows] = {};
   for (std::size_t k = 0; k < length; ++k) {
     const Lanes of_left = lanes(b), of_right = lanes(b + kLanes);
@@ -45,7 +45,7 @@ void add_tile(const double* a, const double* b, std::size_t length, double* c, s
 
 void add_split_tile(const double* a, const double* b, std::size_t length, double* c,
                     std::size_t step, std::size_t low) {
-  // Added to a whole number below 2^51 and taken away again, it rounds to a whole number.
+  // Adding and subtracting kRound rounds a number below 2^51 to a whole number.
   constexpr double kRound = 0x1.8p52;
   constexpr double kBase = 1 << kSplit;
   tile(a, b, length, [&](const Lanes& left, const Lanes& right, std::size_t r) {

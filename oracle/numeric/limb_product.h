@@ -6,13 +6,13 @@ namespace shardproof::oracle {
 
 inline constexpr std::size_t kTileRows = 6, kTileColumns = 8;
 
-/// c[r·step + j] += Σ_k a[k·kTileRows + r]·b[k·kTileColumns + j], k < length. Whole numbers whose
-/// sums are at most 2^53 on the way: nothing rounds, and neither the order nor fma changes a bit.
+/// c[r·step + j] += Σ_k a[k·kTileRows + r]·b[k·kTileColumns + j], k < length. All intermediate sums
+/// are integers of at most 2^53: nothing rounds, and neither order nor fma changes a bit.
 void add_tile(const double* a, const double* b, std::size_t length, double* c, std::size_t step);
 
-/// The same of sums that may be at most 2^53 by themselves, and more together: each is split into
-/// high·2^kSplit + low, |low| <= 2^(kSplit-1), and added to those of the tile: high to c, and low
-/// `low` behind it. Exact for up to 2^26 of them.
+/// Like add_tile, for sums of at most 2^53 per call but more in total: each sum is split into
+/// high·2^kSplit + rest, |rest| <= 2^(kSplit-1), of which high is added at c and the rest at c +
+/// low. Exact for up to 2^26 calls.
 inline constexpr int kSplit = 26;
 void add_split_tile(const double* a, const double* b, std::size_t length, double* c,
                     std::size_t step, std::size_t low);

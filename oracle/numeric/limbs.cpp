@@ -13,7 +13,8 @@ namespace {
 
 using std::size_t;
 
-// |limb| <= 2^(width-1) on both sides and 2^t terms: at most 2^53 where the three add up to this.
+// With |limb| <= 2^(width-1) on both sides and 2^t terms, sums are at most 2^53 if the two widths
+// and t add up to kBits.
 constexpr int kBits = 55;
 constexpr int kLeastWidth = 12;
 
@@ -24,7 +25,7 @@ int most_bits(const Vectors& vectors) {
   return most;
 }
 
-/// Cuts the lowest limb off a whole number, which becomes what is left.
+/// Removes the lowest limb from a whole number and returns it.
 double cut(double& integer, double base, double one_over_base) {
   const double rest = std::nearbyint(integer * one_over_base);
   const double limb = integer - rest * base;
@@ -48,7 +49,7 @@ Limbs choose_limbs(const Vectors& rows, const Vectors& columns) {
       const int column_width = column_bits / parts + 1;
       const int row_width = kBits - t - column_width;
       if (row_width < kLeastWidth) continue;
-      // Splitting the sums of a block costs about as much as 12 terms, 128-bit sums as 100.
+      // Splitting a block's sums costs about as much as 12 terms, 128-bit sums as 100.
       double cost = 0;
       for (size_t i = 0; i < rows.count(); ++i) {
         if (!rows.scale(i).fits()) continue;
@@ -75,7 +76,7 @@ PackedRows::PackedRows(const Vectors& rows, size_t begin, size_t end, const Limb
   groups_ = (lines + kTileRows - 1) / kTileRows;
   lines_.resize(groups_ * kTileRows * length_);
   const double base = power_of_two(limbs.row_width), one_over_base = 1 / base;
-  if (length_ == 0) return;  // there may be no elements to point at
+  if (length_ == 0) return;  // rows.data() may have no elements
   for (size_t i = begin; i < end; ++i) {
     if (!rows.scale(i).fits()) continue;
     const double unit = power_of_two(-rows.scale(i).exponent);
@@ -114,13 +115,13 @@ void Panel::pack(const Vectors& columns, size_t from, size_t terms, double* pack
   const size_t next = columns.vector_step(), step = columns.element_step();
   const float* term = columns.data() + from * step + begin_ * next;
   const std::array<double, kTileColumns> factors = one_over_units_;
-  if (next == 1 && width_ == kTileColumns && limbs_ == 1) {  // what most weights are
+  if (next == 1 && width_ == kTileColumns && limbs_ == 1) {  // the case of most weights
     for (size_t k = 0; k < terms; ++k, term += step, packed += kTileColumns)
       for (size_t c = 0; c < kTileColumns; ++c)
         packed[c] = static_cast<double>(term[c]) * factors[c];
     return;
   }
-  std::array<double, kTileColumns> integers{};  // columns that are not there are zero
+  std::array<double, kTileColumns> integers{};  // missing columns are zero
   for (size_t k = 0; k < terms; ++k, term += step) {
     for (size_t c = 0; c < width_; ++c)
       integers[c] = static_cast<double>(term[c * next]) * factors[c];

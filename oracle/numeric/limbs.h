@@ -9,33 +9,33 @@
 
 namespace shardproof::oracle {
 
-/// How the integers of a product are cut: into limbs, digits of either sign to the base 2^width,
-/// the size of each at most half of that. Products of two limbs, up to `block` of them one after
-/// the other, add up to 2^53 at most: f64 holds every sum of them, in whatever order.
+/// How the integers of a product are cut into limbs: signed digits in base 2^width, of magnitude at
+/// most half of that. Up to `block` products of two limbs sum to at most 2^53, so f64 holds every
+/// partial sum, in any order.
 struct Limbs {
   int row_width = 1, column_width = 1;
-  std::size_t block = 1;  ///< a power of two; of more terms the sums of blocks are split
+  std::size_t block = 1;  ///< a power of two; longer sums are split by blocks
 };
 
-/// How many limbs hold integers of so many bits, and a sign.
+/// Returns the number of limbs that hold signed integers of this many bits.
 inline int limb_count(int bits, int width) { return bits / width + 1; }
 
-/// What costs least for these rows and columns. Vectors whose scales do not fit are left out.
+/// Returns the cheapest cut for these rows and columns, ignoring vectors whose scales do not fit.
 Limbs choose_limbs(const Vectors& rows, const Vectors& columns);
 
 /// The limbs of rows, each limb a line of doubles, in groups of kTileRows as add_tile reads them.
 class PackedRows {
  public:
-  /// Of the rows [begin, end). Of a row whose scale does not fit the line is zero.
+  /// Packs the rows [begin, end). A row whose scale does not fit has one line of zeros.
   PackedRows(const Vectors& rows, std::size_t begin, std::size_t end, const Limbs& limbs);
 
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return begin_ + first_.size() - 1; }
   std::size_t groups() const { return groups_; }
-  /// The lines of row i, the lowest limb first: [first_line(i), first_line(i + 1)).
+  /// First line of row i. Its lines are [first_line(i), first_line(i + 1)), the lowest limb first.
   std::size_t first_line(std::size_t i) const { return first_[i - begin_]; }
   int limbs(std::size_t i) const { return static_cast<int>(first_line(i + 1) - first_line(i)); }
-  /// Term k of the group's lines.
+  /// Returns term k of the group's lines.
   const double* at(std::size_t group, std::size_t k) const;
 
  private:
@@ -44,8 +44,8 @@ class PackedRows {
   std::vector<double> lines_;
 };
 
-/// Neighbouring columns, kTileColumns of them or what is left, with as many limbs as the one that
-/// has most bits needs. Limb l of column j is column j of plane l.
+/// Up to kTileColumns neighbouring columns, with as many limbs as the column with the most bits
+/// needs. Limb l of column j is column j of plane l.
 class Panel {
  public:
   Panel(const Vectors& columns, std::size_t begin, const Limbs& how);
@@ -53,13 +53,12 @@ class Panel {
   std::size_t begin() const { return begin_; }
   std::size_t width() const { return width_; }
   int limbs() const { return limbs_; }
-  /// Doubles of one term in all planes.
+  /// Number of doubles of one term in all planes.
   std::size_t step() const { return static_cast<std::size_t>(limbs_) * kTileColumns; }
 
-  /// What 1 is worth of each column's integers.
+  /// Value of integer 1 in each column.
   const double* units() const { return units_.data(); }
-  /// Writes the limbs of so many terms as add_tile reads them, those of plane l to packed +
-  /// l·plane.
+  /// Writes the limbs of `terms` terms as add_tile reads them, plane l at packed + l·plane.
   void pack(const Vectors& columns, std::size_t from, std::size_t terms, double* packed,
             std::size_t plane) const;
 

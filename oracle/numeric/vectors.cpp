@@ -14,19 +14,19 @@ constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 
 std::uint32_t magnitude_of(float v) { return std::bit_cast<std::uint32_t>(v) & 0x7fffffff; }
 
-/// The place of an f32's lowest bit, given without its sign; kNone of zero. Without branches, and
-/// in 32 bits, so that a compiler does eight at a time.
+/// Exponent of the lowest set bit of an f32's magnitude; kNone for zero. Branch-free 32-bit code,
+/// so that a compiler vectorizes it eightfold.
 std::int32_t lowest_bit(std::uint32_t magnitude) {
   const auto field = static_cast<std::int32_t>(magnitude >> 23);
   const std::uint32_t hidden = field != 0 ? 0x800000 : 0;
   const auto integer = static_cast<std::int32_t>((magnitude & 0x7fffff) | hidden);
-  // A power of two as a float: its exponent says which.
+  // The float's exponent gives the index of the power of two.
   const std::uint32_t power = std::bit_cast<std::uint32_t>(static_cast<float>(integer & -integer));
   const std::int32_t place = static_cast<std::int32_t>(power >> 23) - 127;
   return magnitude != 0 ? std::max(field, 1) - 150 + place : kNone;
 }
 
-/// Of floats whose lowest bit is here, and the largest of which is this.
+/// Returns the scale of floats with this lowest bit and this largest magnitude.
 Scale scale_of(std::int32_t lowest, std::uint32_t largest) {
   if (largest == 0) return {};
   const Parts p = parts_of(std::bit_cast<float>(largest));

@@ -12,32 +12,32 @@
 namespace shardproof::oracle {
 
 /// Floats as integers times one power of two: v = integer·2^exponent, |integer| < 2^bits. The
-/// exponent is the place of the lowest bit that any of them has; of zeros alone there are no bits.
+/// exponent is that of the lowest set bit of any float; bits is 0 if all are zero.
 struct Scale {
   int exponent = 0;
   int bits = 0;
 
-  /// Whether the integers fit 64 bits, and the product of two a f64's range.
+  /// Returns whether the integers fit 64 bits, and the product of two the range of f64.
   bool fits() const { return bits <= 62; }
 };
 
-/// Whether a sum of so many products of such integers fits 127 bits and a sign.
+/// Returns whether a sum of `length` products of such integers fits 127 bits and a sign.
 inline bool sum_fits(Scale x, Scale y, std::size_t length) {
   return x.fits() && y.fits() && x.bits + y.bits + static_cast<int>(std::bit_width(length)) <= 127;
 }
 
-/// Throws Error("oracle_finite", ...) of an infinity or NaN.
+/// Returns the common scale. Throws Error("oracle_finite", ...) on an infinity or NaN.
 Scale scale_of(std::span<const float> floats);
 
-/// The integer of one of the floats that a scale which fits was made of.
+/// Returns the integer of v, one of the floats from which a fitting scale was computed.
 std::int64_t integer_of(float v, Scale scale);
 
 /// Vectors of one length, the rows or the columns of a product, each with its scale. Element k of
 /// vector i is at data()[i·vector_step() + k·element_step()]; one of the two steps is 1.
 class Vectors {
  public:
-  /// Copies: element k of vector i is at(i, k). Throws Error("oracle_finite", ...) of an infinity
-  /// or NaN, as every function here.
+  /// Copies at(i, k) as element k of vector i. Throws Error("oracle_finite", ...) on an infinity or
+  /// NaN, as do all functions that create Vectors.
   template <class At>
   Vectors(std::size_t count, std::size_t length, At at) : count_(count), length_(length) {
     own_.reserve(count * length);
@@ -46,11 +46,10 @@ class Vectors {
     view(own_, length, 1);
   }
 
-  /// The rows of a row-major matrix, or its columns, `count` of them. Views: the floats must
-  /// outlive them and not change.
+  /// Views the `count` rows or columns of a row-major matrix, which must outlive them unchanged.
   static Vectors rows_of(std::span<const float> matrix, std::size_t count);
   static Vectors columns_of(std::span<const float> matrix, std::size_t count);
-  /// The same of a matrix of their own.
+  /// Take ownership of the matrix and view its `count` rows or columns.
   static Vectors rows_of(std::vector<float>&& matrix, std::size_t count);
   static Vectors columns_of(std::vector<float>&& matrix, std::size_t count);
 
@@ -74,7 +73,7 @@ class Vectors {
  private:
   Vectors(std::size_t count, std::size_t length, std::vector<float>&& own)
       : count_(count), length_(length), own_(std::move(own)) {}
-  /// Sees these floats, and measures them.
+  /// Sets the view and computes the scales.
   void view(std::span<const float> data, std::size_t vector_step, std::size_t element_step);
 
   std::size_t count_, length_;

@@ -15,7 +15,7 @@ namespace {
 
 using std::size_t;
 
-/// Checkpoints that are a contraction, up to scale, bias and st.
+/// Returns whether the checkpoint is a contraction, up to scale, bias and st.
 bool is_contraction(std::string_view id) {
   const ValueRow* const row = value_row(id.substr(id.rfind('.') + 1));
   return row != nullptr && row->contraction;
@@ -45,7 +45,7 @@ const T& Filed<T>::scaled_of(const std::string& id) const {
   if (const auto found = scaled.find(id); found != scaled.end()) return found->second;
   if (!with_scale.contains(id))
     throw Error("oracle_id", fmt::format("{:?} names no contraction that this run scales", id));
-  return unstored_of(id);  // no biases follow
+  return unstored_of(id);  // no bias is added
 }
 
 template <class T>

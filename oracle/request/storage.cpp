@@ -15,8 +15,8 @@ namespace shardproof::oracle {
 
 namespace {
 
-/// Replaces matrices, which have the same output channels, by their codes, and returns the scales:
-/// one for each channel, of all the matrices together.
+/// Replaces matrices with the same output channels by their codes, and returns the scales: one per
+/// channel, over all the matrices.
 std::vector<float> quantize(const std::vector<Tensor*>& matrices, std::size_t channels) {
   std::vector<float> scales(channels);
   for (std::size_t j = 0; j < channels; ++j) {
@@ -30,7 +30,7 @@ std::vector<float> quantize(const std::vector<Tensor*>& matrices, std::size_t ch
       for (std::size_t at = j; at < matrix->data.size(); at += channels) {
         const double code =
             std::nearbyint(static_cast<double>(matrix->data[at]) / static_cast<double>(scales[j]));
-        // A code is an integer: it has no -0.
+        // A code is an integer and has no -0.
         matrix->data[at] = code == 0 ? 0.0F : static_cast<float>(std::clamp(code, -127.0, 127.0));
       }
   }

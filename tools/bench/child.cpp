@@ -43,7 +43,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-/// Starts it with its standard output and error in these files.
+/// Starts a program with standard output and error redirected to these files.
 pid_t spawned(const std::vector<std::string>& words, std::FILE* out, std::FILE* err) {
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);

@@ -9,17 +9,17 @@
 
 namespace shardproof::bench {
 
-/// What a process cost as a whole, its threads and children included, and what it said.
+/// Total cost of a process, including its threads and children, and its output.
 struct Child {
   Cost cost;
-  /// Resident memory at most. The system counts a child's from what its parent held at most until
-  /// then; where it reports no more than that, the child's own cannot be told.
+  /// Peak resident memory. The system starts a child's peak at its parent's peak so far; nullopt if
+  /// the reported value does not exceed that, which hides the child's own.
   std::optional<std::int64_t> peak_bytes;
   std::string text;  ///< its standard output
 };
 
-/// Runs a program with these arguments to its end, with nothing on standard input. Throws
-/// std::runtime_error unless it exits 0, with the last line that it said.
+/// Runs a program with these arguments to its end, with empty standard input. Throws
+/// std::runtime_error, with the last line it printed, unless it exits 0.
 Child run_child(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace shardproof::bench

@@ -1,5 +1,5 @@
-// Collectives on 64 chips, f32 shards, against one memcpy of the bytes that they write, or with a
-// sum, read.
+// Collectives on 64 chips, f32 shards, compared with one memcpy of the bytes that they write, or
+// for sums, read.
 #include <cstring>
 #include <memory>
 
@@ -11,7 +11,7 @@
 namespace shardproof::bench {
 namespace {
 
-/// A collective of [256,1,F], ready to be done.
+/// A prepared collective of [256,1,F].
 struct Collective {
   Sharded value;
   Moves moves;

@@ -11,7 +11,7 @@ std::vector<Cost> contest(const std::vector<std::function<void()>>& sides, Whose
   constexpr double kShortest = 1e-3;
   std::vector<int> times;
   for (const auto& side : sides) {
-    side();  // memory, tables and caches as in the steady state
+    side();  // warms memory, tables and caches
     const Cost start = clocks(whose);
     side();
     const double once = std::max((clocks(whose) - start).processor, 1e-7);

@@ -2,7 +2,7 @@
 
 namespace shardproof::bench {
 
-/// Seconds by both clocks; or a figure made of them, such as a ratio, by either.
+/// Seconds by both clocks, or a figure derived from them, such as a ratio.
 struct Cost {
   double processor = 0.0;  ///< user and system time
   double wall = 0.0;
@@ -11,10 +11,10 @@ struct Cost {
 Cost operator-(Cost a, Cost b);
 Cost operator/(Cost a, Cost b);
 
-/// Whose processor time counts: of the calling thread alone, or of all threads of the process.
+/// Processor time to count: the calling thread's, or that of all threads of the process.
 enum class Whose { thread, process };
 
-/// What both clocks show; meaningful as a difference of two.
+/// Reads both clocks; only differences are meaningful.
 Cost clocks(Whose whose);
 
 }  // namespace shardproof::bench

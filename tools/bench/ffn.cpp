@@ -39,7 +39,7 @@ Tensor normal(const Shape& shape, double scale, std::uint64_t seed) {
   return t;
 }
 
-/// Bytes of a value's shards, over all chips: of those that hold one buffer, once.
+/// Returns the bytes of a value's shards over all chips, counting a shared buffer once.
 std::int64_t bytes(const Sharded& value) {
   std::int64_t total = 0;
   const auto add = [&](const auto& chips) {

@@ -8,8 +8,8 @@
 
 namespace shardproof::bench {
 
-/// The FFN of the comparisons: x [T,1,E] -> x·W1, doubled as the stand-in of an activation, ·W2.
-/// Factors are normally distributed, so that sums are as inexact as a model's.
+/// The FFN of the comparisons: x [T,1,E] -> x·W1, doubled in place of an activation, ·W2. Factors
+/// are normally distributed, so that sums are as inexact as a model's.
 class Ffn {
  public:
   static constexpr std::int64_t E = 512;
@@ -27,20 +27,20 @@ class Ffn {
   Tensor x_, w1_, w2_;
 };
 
-/// The same FFN, 2D weight-stationary (paper §3.2.2) on simulated chips, through the executor: no
-/// hazards, no observer. Weights are placed before; a run takes x in its resident layout (BLE_xzy),
-/// gathers, multiplies, scatters, doubles, gathers, multiplies, scatters, and frees everything it
-/// made.
+/// Runs an Ffn 2D weight-stationary (paper §3.2.2) on simulated chips, through the executor without
+/// hazards or observer. Weights are placed beforehand; a run takes x in its resident layout
+/// (BLE_xzy), gathers, multiplies, scatters, doubles, gathers, multiplies, scatters, and frees all
+/// it allocated.
 class SimulatedFfn {
  public:
   SimulatedFfn(const Ffn& ffn, const Torus& torus, Regime regime, bool activation,
                Threads& threads);
 
-  /// y in its resident layout.
+  /// Runs the FFN; returns y in its resident layout.
   SharedValue run() const;
 
-  /// The most bytes of shards that are alive at once while the program runs, inputs included, as
-  /// the engine carries them: by the program's liveness and what each value holds.
+  /// Peak bytes of live shards in the engine's representation, inputs included, computed from the
+  /// program's liveness and the size of each value.
   std::int64_t peak_bytes() const;
 
  private:
@@ -52,7 +52,7 @@ class SimulatedFfn {
   std::map<std::string, SharedValue> inputs_;
 };
 
-/// The torus of a comparison: x as long as makes both products' shards about square.
+/// Returns the torus of a comparison: x is chosen to make both products' shards about square.
 Torus torus_of(int chips);
 
 }  // namespace shardproof::bench

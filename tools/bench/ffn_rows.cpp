@@ -1,4 +1,5 @@
-// The FFN on simulated chips: against Eigen, against itself in another regime, on several threads.
+// The FFN on simulated chips: compared with Eigen, with itself in another regime, and on several
+// threads.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 namespace shardproof::bench {
 namespace {
 
-/// What a measurement needs, alive as long as it is repeated. The simulations point into it.
+/// State of a measurement, alive while it is repeated. The simulations point into it.
 struct Setting {
   Setting(std::int64_t tokens, int threads) : rivals(tokens), one(1), many(threads) {}
 
@@ -29,7 +30,7 @@ struct Setting {
 using Setup = std::function<void(Setting&)>;
 using Side = std::function<void(Setting&)>;
 
-/// A row of two sides in one setting.
+/// Returns the start function of a row that compares two sides in one setting.
 std::function<std::function<Sample()>()> contest_of(std::int64_t tokens, int threads, Whose whose,
                                                     Setup set_up, Side ours, Side theirs) {
   return [=]() -> std::function<Sample()> {
@@ -51,7 +52,7 @@ std::string chips_and_tokens(int chips, std::int64_t tokens) {
                      tokens == 1 ? "" : "s");
 }
 
-/// f32 on chips over what `theirs` does unsharded.
+/// Returns a row: f32 on chips over the unsharded `theirs`.
 Row f32_row(const std::string& id, const std::string& group, int chips, std::int64_t tokens,
             bool doubled, Side theirs, std::optional<Target> target) {
   const Setup set_up = [=](Setting& setting) {

@@ -2,10 +2,11 @@
 
 namespace shardproof::bench {
 
-/// As many fused multiply-adds as a processor can do: independent chains in registers, no memory.
-/// What a product kernel's speed is a share of. Compiled once per instruction set.
+/// Peak fused multiply-add throughput of a processor: independent chains in registers, no memory;
+/// the reference of kernel speeds. Compiled once per instruction set.
 struct FmaLoop {
-  /// Does at least `count` multiply-adds; returns what comes of them, so that they are done.
+  /// Does at least `count` multiply-adds; returns their result, so that they are not optimized
+  /// away.
   float (*f32)(long count);
   double (*f64)(long count);
 };

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A number, or null for what is none.
+/// Returns a number, or null if it is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json both(Cost cost) {

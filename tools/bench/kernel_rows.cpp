@@ -1,4 +1,4 @@
-// Product kernels against the multiply-adds that the processor can do.
+// Product kernels compared with the processor's peak multiply-add rate.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Size {
   std::int64_t M, K, N;
 };
 
-/// a[M,K]·b[K,N], in either kernel.
+/// The product a[M,K]·b[K,N], in either kernel.
 struct Product {
   explicit Product(Size s)
       : size(s),
@@ -52,8 +52,8 @@ std::vector<FmaLoop> loops() {
   return all;
 }
 
-/// The product in turn with as many multiply-adds of each loop: of these the fastest is the peak,
-/// as a processor may run narrower vectors faster.
+/// Runs the product in turn with the same number of multiply-adds of each loop. The fastest loop is
+/// the peak, because a processor may run narrower vectors faster.
 Sample against_peak(Product& product, bool f64) {
   std::vector<std::function<void()>> sides{[&] { f64 ? product.in_f64() : product.in_f32(); }};
   const long count = product.multiply_adds();

@@ -18,7 +18,7 @@ double load_average() {
   return average;
 }
 
-/// Seconds that all processes together have had a processor.
+/// Returns the processor seconds of all processes together.
 double seconds_of_all() {
   std::ifstream file("/proc/stat");
   std::string cpu;

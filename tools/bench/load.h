@@ -4,18 +4,18 @@
 
 namespace shardproof::bench {
 
-/// What else the machine did while something was measured.
+/// Other load of the machine during a measurement.
 struct Load {
-  double before = 0.0, after = 0.0;  ///< load averages of a minute
+  double before = 0.0, after = 0.0;  ///< one-minute load averages
   int processors = 1;
-  double others = 0.0;  ///< share of all processors' time that other processes took
+  double others = 0.0;  ///< share of all processors' time used by other processes
 };
 
-/// "load average 0.10 before, 0.90 after; others took 1 % of 2 processors"
+/// Prints "load average 0.10 before, 0.90 after; others took 1 % of 2 processors".
 std::string sentence(const Load& load);
 
-/// Watches from its making on; by /proc/loadavg, /proc/stat and what the system says of this
-/// process and its children that have ended.
+/// Measures load since construction, from /proc/loadavg, /proc/stat and the system's accounting of
+/// this process and its ended children.
 class LoadWatch {
  public:
   LoadWatch();

@@ -1,4 +1,4 @@
-// shardproof_bench: what simulating chips costs, with the targets beside the figures.
+// shardproof_bench: the cost of simulating chips, with targets.
 #include <fmt/format.h>
 
 #include <algorithm>

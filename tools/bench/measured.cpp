@@ -23,7 +23,7 @@ Cost medians(const std::vector<Sample>& samples, Part part) {
           median(values(samples, part, &Cost::wall))};
 }
 
-/// Whether the wall clock has a say. Where it does not, what stands in `processor` decides.
+/// Returns whether the wall clock takes part in the decision. Otherwise `processor` decides.
 bool by_wall_clock(Decides decides) { return decides == Decides::wall || decides == Decides::both; }
 
 bool meets(double figure, const Target& target) {

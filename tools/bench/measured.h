@@ -7,28 +7,28 @@
 
 namespace shardproof::bench {
 
-/// When a row has been measured often enough.
+/// Stopping rule of repeated measurements.
 struct Patience {
-  int repeats = 15;      ///< at most
-  double spread = 0.03;  ///< no more than this (statistics.h)
+  int repeats = 15;      ///< maximum number of measurements
+  double spread = 0.03;  ///< sufficient spread (statistics.h)
 };
 
 /// A row with its measurements.
 struct Measured {
   Row row;
   std::vector<Sample> samples = {};
-  std::string error = {};  ///< why there are none
-  double others = 0.0;     ///< share of the machine's time that other processes took meanwhile
+  std::string error = {};  ///< why there are no samples
+  double others = 0.0;     ///< share of machine time used by other processes meanwhile
 
-  /// Medians by either clock.
+  /// Medians of the samples by either clock.
   Cost figure() const;
   Cost ours() const;
   std::optional<Cost> theirs() const;
-  /// Of the figure, by the clock that decides; of both the larger.
+  /// Spread of the figure by the deciding clock; the larger one if both decide.
   double figure_spread() const;
-  /// "met", "missed", "failed", or nothing without a target.
+  /// Returns "met", "missed", "failed", or "" without a target.
   std::string verdict() const;
-  /// Whether its spread was reached, or is none to reach.
+  /// Returns whether the spread is reached or not required.
   bool steady(const Patience& patience) const;
 };
 

@@ -1,4 +1,4 @@
-// What the system gave for shards, at most, against the shards that are alive at once, at most.
+// Peak memory allocated for shards, compared with the peak of live shards.
 #include <cmath>
 #include <limits>
 

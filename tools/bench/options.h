@@ -7,20 +7,20 @@
 
 namespace shardproof::bench {
 
-/// What the command line says.
+/// Options of the command line.
 struct Options {
-  std::string filter = {};   ///< a part of an id; empty: all rows that are not apart
-  std::string program = {};  ///< whose processes are measured
+  std::string filter = {};   ///< part of an id; empty: all rows that are not apart
+  std::string program = {};  ///< the program to measure
   Patience patience = {};
   bool json = false, list = false;
 };
 
-/// A wrong use: one line.
+/// Invalid command line; what() is one line.
 class WrongUse : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-/// --help, its text.
+/// Thrown for --help; what() is its text.
 class HelpAsked : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,4 +1,4 @@
-// Whole processes of the program, as a user starts them: all processors, reading no files.
+// Whole processes of the program, as a user starts them: on all processors, reading no files.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ std::string wide_2d(const char* torus, int batch) {
       torus, batch);
 }
 
-/// Two processes in turn.
+/// Returns the start function of a row that runs two processes in turn.
 std::function<std::function<Sample()>()> processes_of(const std::string& program, Words ours,
                                                       Words theirs) {
   return [=] {
@@ -50,7 +50,7 @@ double peak_of(const Child& child) {
   return static_cast<double>(*child.peak_bytes);
 }
 
-/// A process that is run when first asked for: several rows show what it cost.
+/// Runs a process at its first use; several rows show its cost.
 class Once {
  public:
   Once(std::string program, Words words) : program_(std::move(program)), words_(std::move(words)) {}
@@ -98,8 +98,8 @@ Row memory_row(const std::string& id, const std::string& group, std::shared_ptr<
           }};
 }
 
-/// The whole standard matrix, of which every case costs its share: they have oracles in common, so
-/// that cases taken out of it would cost more.
+/// Returns the row of the whole standard matrix, per case: cases share oracles, so that a subset
+/// would cost more per case.
 Row matrix_row(const std::string& program) {
   return {.id = "matrix",
           .group = "the standard matrix, a case",

@@ -1,4 +1,4 @@
-// Random cases, drawn, run and judged in this process, as `verify --cases` does, by two threads.
+// Random cases, drawn, run and judged in this process by two threads, as `verify --cases` does.
 #include <atomic>
 #include <stdexcept>
 

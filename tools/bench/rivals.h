@@ -7,9 +7,9 @@
 
 namespace shardproof::bench {
 
-/// Unsharded pairs of products that the simulated FFN is held against, for one number of tokens:
-/// x·W1, doubled, ·W2. Eigen's are in the best instruction set that this machine has and that our
-/// kernels have, too.
+/// Unsharded FFNs with which the simulated FFN is compared, for one number of tokens: x·W1,
+/// doubled, ·W2. Eigen uses the best instruction set that both this machine and our kernels
+/// support.
 class Rivals {
  public:
   explicit Rivals(std::int64_t tokens);
@@ -18,10 +18,10 @@ class Rivals {
 
   void eigen_f32(bool doubled = true);
   void eigen_f64();
-  /// Our kernel of the f32 regime.
+  /// Runs the project's kernel of the f32 regime.
   void own_f32();
-  /// Our f64 kernel alone, h rounded to f32 between: what the exact regime's products cost without
-  /// bounds and without the test of their rounding.
+  /// Runs the project's f64 kernel only, h rounded to f32 in between: the cost of the exact
+  /// regime's products without bounds and without the test of their rounding.
   void own_f64();
 
  private:

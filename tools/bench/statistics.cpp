@@ -15,8 +15,8 @@ double median(std::vector<double> values) {
 double spread(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size();
-  double of_count = std::pow(0.5, static_cast<double>(n));  // that k values are below the median
-  double at_most = of_count;                                // that k or fewer are
+  double of_count = std::pow(0.5, static_cast<double>(n));  // P(k values are below the median)
+  double at_most = of_count;                                // P(k or fewer are below it)
   std::size_t k = 0;
   if (at_most > 0.05) return std::numeric_limits<double>::infinity();
   while (true) {

@@ -7,13 +7,13 @@
 namespace shardproof::bench {
 namespace {
 
-/// Three digits.
+/// Formats with three digits.
 std::string digits(double value) {
   const double size = std::abs(value);
   return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
-/// Without zeros at its end, as a target is written.
+/// Formats without trailing zeros, as targets are written.
 std::string shortest(double value) { return fmt::format("{}", value); }
 
 std::string scaled(double value, std::string (*number)(double), Unit unit) {
@@ -34,7 +34,7 @@ std::string spread_text(const Measured& measured, const Patience& patience) {
   return text + (measured.steady(patience) ? "" : "*");
 }
 
-/// By which clock a heading's rows are judged.
+/// Returns the clock by which a heading's rows are judged.
 std::string clock_text(Decides decides) {
   switch (decides) {
     case Decides::processor:
@@ -71,7 +71,7 @@ std::string figure_text(double value, Unit unit) {
 
 std::string target_text(const Row& row) {
   if (!row.target) return "";
-  // Of bytes and seconds in the whole unit, as the targets are stated.
+  // Bytes and seconds use GB and s, as targets are stated.
   const std::string value =
       row.unit == Unit::bytes     ? fmt::format("{:.3g}GB", row.target->value * 1e-9)
       : row.unit == Unit::seconds ? shortest(row.target->value) + "s"

@@ -50,7 +50,7 @@ const std::map<std::string, std::string>& descriptions() {
   return all;
 }
 
-/// What a key's flag says of itself; of a choice of arithmetic with its words, the first of which
+/// Returns the help text of a key's flag; for a key of Numerics with its words, the first of which
 /// is the default.
 std::string description(const std::string& key) {
   const std::string& text = descriptions().at(key);
@@ -66,7 +66,7 @@ bool is_weight_type(const std::string& word) {
   return word == "f32" || word == "bf16" || word == "int8";
 }
 
-/// "palm-tiny,K=24 block=serial": the block said even where it is the preset's.
+/// Prints "palm-tiny,K=24 block=serial", with the block even if it is the preset's.
 std::string model_and_block(ModelConfig model) {
   const Block block = model.block;
   model.block = parse_model(model.preset).block;
@@ -136,8 +136,8 @@ Case CaseFlags::parse(const std::string& line) const {
   }
   Case c = parse_case(text, own_);
   if (!weights_) return c;
-  // What the case says of the model must be what the file holds; what it leaves out is the file's.
-  // The caches are no weights: what the case says of them holds.
+  // The model keys that the case sets must match the file; the file defines the others. The cache
+  // type is not part of the weights: the case's applies.
   ModelConfig held = weights_->config();
   if (c.model.cache != CacheType::as_act) held.cache = c.model.cache;
   ModelConfig asked = held;

@@ -14,7 +14,7 @@
 namespace shardproof::tools {
 namespace {
 
-/// Words that other programs use for what is named otherwise here.
+/// Flags of other programs, and what replaces them here.
 const std::map<std::string, std::string>& other_names() {
   static const std::map<std::string, std::string> all{{"--strategy", "--prefill and --decode"},
                                                       {"--mesh", "--torus"},
@@ -30,14 +30,14 @@ std::string path_of(const CLI::App& verb) {
                                       : path_of(*verb.get_parent()) + " " + verb.get_name();
 }
 
-/// The verb as a message names it: "weights generate"; the program itself where there is none yet.
+/// Returns the verb's name in messages, "weights generate"; the program's if there is no verb yet.
 std::string title_of(const CLI::App& verb) {
   const std::string path = path_of(verb);
   const auto space = path.find(' ');
   return space == std::string::npos ? path : path.substr(space + 1);
 }
 
-/// A word as a message shows it, so that the rest of the line survives a long one.
+/// Truncates a word for a message, so that the rest of the line survives a long one.
 std::string shown(const std::string& word) {
   constexpr std::size_t kLongest = 60;
   return word.size() <= kLongest ? word : word.substr(0, kLongest) + "...";
@@ -53,12 +53,12 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 std::string name_of(const CLI::Option& option) {
   const std::vector<std::string> names = names_of(option);
   if (names.empty()) return option.get_name(true);
-  // "-h,--help" is best known as --help.
+  // Prefers the longest name: --help for "-h,--help".
   return *std::max_element(names.begin(), names.end(),
                            [](const auto& a, const auto& b) { return a.size() < b.size(); });
 }
 
-/// What the value is, as help says it, on one line.
+/// Returns the option's help text on one line.
 std::string meaning_of(const CLI::Option& option) {
   std::string text = option.get_description();
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -84,7 +84,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return near.empty() ? "" : fmt::format(", did you mean {}?", near);
 }
 
-/// Reads the words in order, and where it is among the verbs.
+/// Reads the words in order, and tracks the current verb.
 class Reader {
  public:
   Reader(const CLI::App& app, const std::vector<std::string>& words) : at_(&app), words_(words) {}
@@ -123,7 +123,7 @@ class Reader {
     return all;
   }
 
-  /// "verify" where `name` is a flag of a verb, but not of this one.
+  /// Returns the verbs that have the flag `name`.
   std::vector<std::string> verbs_with(const std::string& name) const {
     const CLI::App* root = at_;
     while (root->get_parent() != nullptr) root = root->get_parent();
@@ -179,7 +179,8 @@ class Reader {
       refuse("flag_c2", fmt::format("the value of {} is empty: {}", name, meaning_of(*option)));
   }
 
-  /// Whether a word cannot be a value. A value that begins with two dashes is written --flag=VALUE.
+  /// Returns whether a word is a flag and not a value. A value that begins with two dashes must be
+  /// written --flag=VALUE.
   bool is_flag(const std::string& word) const {
     return word.starts_with("--") || find(*at_, word) != nullptr;
   }
@@ -205,14 +206,14 @@ class Reader {
     std::string hint;
     const auto equals = word.find('=');
     std::string as_flag = "--" + word.substr(0, equals);
-    std::replace(as_flag.begin(), as_flag.end(), '_', '-');  // of a case line's key
+    std::replace(as_flag.begin(), as_flag.end(), '_', '-');  // keys of case lines have underscores
     if (find(*at_, as_flag) != nullptr)
       hint = fmt::format(", did you mean {}{}?", as_flag,
                          equals == std::string::npos ? "" : " " + shown(word.substr(equals + 1)));
     refuse("flag_c5", fmt::format("{} takes no word '{}'{}", title_of(*at_), shown(word), hint));
   }
 
-  /// Whether all that is needed was given, and nothing that excludes something else.
+  /// Checks that everything required was given, and no two exclusive flags.
   void complete() const {
     if (!verbs_of(*at_).empty())
       refuse("verb_c1",

@@ -10,23 +10,23 @@
 namespace shardproof::tools {
 
 /// Checks the words of the command line, without the program's name, against the verbs and flags of
-/// `app`, before CLI11 reads them: so that every refusal has the project's form and says the same
-/// with every release of CLI11. Throws Error, each naming the word, the nearest legal one and the
-/// verb's help: "verb_c1" (no verb), "verb_c2" (unknown verb), "flag_c1" (unknown flag), "flag_c2"
-/// (no value, an empty one, or one too many), "flag_c4" (given twice), "flag_c5" (a word too many),
-/// "flag_c6" (flags that exclude each other), "flag_c7" (a flag or word that is missing).
+/// `app` before CLI11 reads them, so that errors have the project's form and do not depend on
+/// CLI11's release. Throws Error, each naming the word, the nearest legal one and the verb's help:
+/// "verb_c1" (no verb), "verb_c2" (unknown verb), "flag_c1" (unknown flag), "flag_c2" (no value, an
+/// empty one, or one too many), "flag_c4" (given twice), "flag_c5" (a word too many), "flag_c6"
+/// (mutually exclusive flags), "flag_c7" (a missing flag or word).
 void check_command_line(const CLI::App& app, const std::vector<std::string>& words);
 
-/// "see shardproof weights generate --help".
+/// Returns the reference to a verb's help: "see shardproof weights generate --help".
 std::string help_of(const CLI::App& verb);
 
-/// Reads the whole number that `flag` was given. Throws Error("flag_c3", ...) naming flag, value,
-/// range and the verb's help.
+/// Parses the whole number given to `flag`. Throws Error("flag_c3", ...) naming flag, value, range
+/// and the verb's help.
 std::int64_t whole_number(const CLI::App& verb, std::string_view flag, const std::string& text,
                           std::int64_t least, std::int64_t most);
 
-/// Reads the decimal number that `flag` was given. Throws Error("flag_c8", ...) naming flag, value
-/// and the verb's help.
+/// Parses the decimal number given to `flag`. Throws Error("flag_c8", ...) naming flag, value and
+/// the verb's help.
 double decimal_number(const CLI::App& verb, std::string_view flag, const std::string& text);
 
 /// Adds a flag that takes a decimal number.

@@ -28,7 +28,7 @@ struct State {
   Reports reports;
 };
 
-/// Never destroyed: the watching thread outlives main.
+/// Never destroyed, because the watching thread outlives main.
 State& state() {
   static State* const one = new State;
   return *one;
@@ -47,7 +47,7 @@ void report_and_end(int signal) {
     try {
       (*report)(signal);
     } catch (...) {
-      // What it could print is printed; the process ends all the same.
+      // The report printed what it could; the process ends nevertheless.
     }
   }
   end(signal);
@@ -87,13 +87,13 @@ void watch_interrupts() {
     any = true;
   }
   if (!any) return;
-  // Every thread that starts later inherits the mask, so that only the watching one takes them.
+  // Threads started later inherit the mask, so that only the watching thread takes the signals.
   sigset_t before;
   if (::pthread_sigmask(SIG_BLOCK, &watched, &before) != 0) return;
   state();
   try {
     std::thread(watch, watched).detach();
-  } catch (const std::system_error&) {  // no thread: the signals do what they do by default
+  } catch (const std::system_error&) {  // without the thread, keep the default actions
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return;
   }

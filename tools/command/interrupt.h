@@ -4,17 +4,17 @@
 
 namespace shardproof::tools {
 
-/// To be called first in main, before any thread starts. From then on SIGINT, SIGTERM and SIGHUP,
-/// where they were not ignored already, end the process from a thread that waits for them: it makes
-/// what AtInterrupt holds, removes temporary files and ends by _exit(128 + signal). A second signal
-/// meanwhile ends the process at once, as do a few seconds without an end of the reports. A write
-/// beyond the limit on a file's size fails as any other, instead of raising SIGXFSZ.
+/// Call first in main, before any thread starts. Afterwards SIGINT, SIGTERM and SIGHUP, unless
+/// already ignored, end the process from a thread that waits for them: it runs the reports of
+/// AtInterrupt, removes temporary files and calls _exit(128 + signal). A second signal, or reports
+/// that last longer than a few seconds, end the process at once. A write beyond the file size limit
+/// fails like any other, instead of raising SIGXFSZ.
 void watch_interrupts();
 
-/// While it lives: what is called before an interrupt ends the process. `report` must print and
-/// flush what it has; it may take locks that are held only briefly. It runs on a thread of its own,
-/// beside what the program is doing. The destructor waits for a report that has begun: then the
-/// process ends.
+/// Registers, for its lifetime, a report that runs before an interrupt ends the process. `report`
+/// must print and flush what it has; it may take locks that are held only briefly. It runs on its
+/// own thread, concurrently with the program. The destructor waits for a report that has begun,
+/// after which the process ends.
 class AtInterrupt {
  public:
   explicit AtInterrupt(std::function<void(int signal)> report);
@@ -26,8 +26,8 @@ class AtInterrupt {
   std::function<void(int signal)> report_;
 };
 
-/// To be called in main before it says why it fails: does not return if an interrupt is ending the
-/// process, which may itself be why; later interrupts do not end it before main does.
+/// Call in main before reporting a failure: does not return if an interrupt is ending the process
+/// and may be the cause; later interrupts no longer end the process before main does.
 void keep_from_ending();
 
 }  // namespace shardproof::tools

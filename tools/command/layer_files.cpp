@@ -18,7 +18,7 @@ std::string names_of(const std::vector<Strategy>& tables) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// A phase whose layer is a program has no strategy as well.
+/// Refuses a strategy for a phase whose layer is a program.
 void refuse_named_twice(const LayerFiles& files, const CaseFlags& flags, const std::string& line) {
   if (files.program && (flags.has("prefill", line) || flags.has("decode", line)))
     throw Error("program_f4",
@@ -66,7 +66,7 @@ void name_phases(const LayerFiles& files, CaseFlags& flags, const std::string& l
   };
   if (own.size() > 1) {
     const bool prefill = open("prefill", files.of_prefill());
-    // The decode steps are the prefill's, where that has a name.
+    // decode defaults to the prefill's strategy, if that has a name.
     const bool decode = files.of_prefill() != nullptr && open("decode", files.of_decode());
     if (prefill || decode)
       throw Error("layouts_f4",
@@ -89,7 +89,7 @@ void name_phases(const LayerFiles& files, CaseFlags& flags, const std::string& l
 
 Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::string& line) {
   refuse_named_twice(files, flags, line);
-  std::optional<Strategy> prefill, decode;  // that a program's file is
+  std::optional<Strategy> prefill, decode;  // from program files
   if (const std::string* file = files.of_prefill()) prefill = Strategy(load_layer(*file));
   if (files.program)
     decode = prefill;
@@ -103,7 +103,7 @@ Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::strin
     default_to("model", fmt::format("palm-tiny,embed_scale={}", kProgramEmbedScale));
   name_phases(files, flags, line);
   const bool open_prefill = !prefill && !flags.has("prefill", line);
-  // A prefill of which no decode step is told.
+  // Only a prefill's program is judged, without a decode.
   const bool alone = prefill && !decode && !flags.has("decode", line);
   if (open_prefill && !files.layouts)
     throw Error("program_f5",
@@ -131,7 +131,7 @@ Case load_given_case(const LayerFiles& files, CaseFlags& flags, const std::strin
   }
   if (prefill && !flags.has("prompt", line)) {
     const std::int64_t L = smallest_length(c.prefill, c.torus);
-    constexpr std::int64_t kLeast = 4;  // as of a case without programs
+    constexpr std::int64_t kLeast = 4;  // as in a case without programs
     c.prompt = (kLeast + L - 1) / L * L;
     if (!flags.has("chunk", line)) c.chunk = c.prompt;
   }

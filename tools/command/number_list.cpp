@@ -10,7 +10,7 @@ namespace {
 
 [[noreturn]] void refuse_numbers(std::string_view flag, std::string_view text, std::int64_t most) {
   if (most == 1) throw Error("flag_c10", fmt::format("{} '{}': legal is 1 alone", flag, text));
-  // The examples are legal, too.
+  // The message's examples must be legal, too.
   const bool few = most < 256;
   throw Error(
       "flag_c10",

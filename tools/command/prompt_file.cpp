@@ -19,7 +19,7 @@ namespace {
 constexpr TextFile::Rules kRules{"prompt_c1", "prompt_c6", std::size_t{16} << 20, "prompt"};
 constexpr std::string_view kSpaces = " \t";
 
-/// A place in the file, as messages name it.
+/// A location in the file, for messages.
 struct Place {
   const std::string& path;
   std::size_t line;
@@ -36,7 +36,7 @@ struct Place {
                                        place.path, place.line, model.positions));
 }
 
-/// A word as a message shows it.
+/// Quotes a word for a message, truncated.
 std::string shown(std::string_view word) {
   constexpr std::size_t kMost = 24;
   return fmt::format("{:?}{}", word.substr(0, kMost), word.size() > kMost ? "..." : "");
@@ -97,7 +97,7 @@ void PromptRows::go_on_from(const PromptRows& prefixes) {
 }
 
 PromptRows PromptRows::chosen(const std::vector<std::int64_t>& rows) const {
-  std::vector<std::int64_t> begins;  // of each row's ids
+  std::vector<std::int64_t> begins;  // start of each row's ids
   std::int64_t at = 0;
   for (const std::int64_t length : lengths)
     begins.push_back(std::exchange(at, at + length - prefix_length));
@@ -117,7 +117,7 @@ PromptRows PromptRows::chosen(const std::vector<std::int64_t>& rows) const {
 SharedPrefix PromptRows::prefix(std::int64_t batch) const {
   if (prefix_of.empty()) return {};
   SharedPrefix shared{prefix_length, 1};
-  const auto mixes = [&](std::int64_t row) {  // it is to have another prefix than the one before
+  const auto mixes = [&](std::int64_t row) {  // needs another prefix than the row before
     const auto r = static_cast<std::size_t>(row);
     return prefix_of[r] != prefix_of[r - 1] &&
            shared.of_row(row, batch) == shared.of_row(row - 1, batch);
@@ -160,7 +160,7 @@ IntTensor PromptRows::padded(std::int64_t batch) const {
 PromptRows read_prompt(const std::string& path, PromptText text, const ModelConfig& model,
                        std::optional<std::int64_t> batch) {
   const bool bytes = text == PromptText::bytes;
-  // Room for ids of many digits, and for more than one space between them.
+  // Allows ids of many digits, and several spaces between them.
   const auto longest = static_cast<std::size_t>(model.positions) * (bytes ? 1 : 32) + 1;
   TextFile file(path, kRules);
   PromptRows prompt;
@@ -184,7 +184,7 @@ PromptRows read_prompt(const std::string& path, PromptText text, const ModelConf
 PromptRows read_prefixes(const std::string& path, PromptText text, const ModelConfig& model) {
   PromptRows prefixes = read_prompt(path, text, model, {});
   const std::int64_t length = prefixes.lengths[0];
-  for (std::size_t row = 1; row < prefixes.lengths.size(); ++row)  // no line is empty
+  for (std::size_t row = 1; row < prefixes.lengths.size(); ++row)  // lines are not empty
     if (prefixes.lengths[row] != length)
       throw Error("prompt_c9", fmt::format("{} line {} has {} tokens and line 1 has {}: prefixes "
                                            "are of one length; nearest legal: {}",

@@ -5,11 +5,11 @@
 
 namespace shardproof::tools {
 
-/// What a chosen verb does: returns the exit code, 0 all held, 1 a check failed. Bad input throws
-/// shardproof::Error, which main prints as one line and turns into exit code 2.
+/// Runs the chosen verb: returns the exit code, 0 if all checks held, 1 if one failed. Bad input
+/// throws shardproof::Error, which main prints as one line and turns into exit code 2.
 using Action = std::function<int()>;
 
-/// Each adds its verb to the command line and sets `chosen` when the verb is given.
+/// Each add_* function adds its verb to the command line and sets `chosen` when the verb is given.
 void add_verify(CLI::App& app, Action& chosen);
 void add_explain(CLI::App& app, Action& chosen);
 void add_run(CLI::App& app, Action& chosen);

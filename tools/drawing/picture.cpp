@@ -18,7 +18,7 @@
 namespace shardproof {
 namespace {
 
-/// The part of a layer that a value belongs to, by what it is said to be; "" if that says nothing.
+/// Returns the part of a layer to which the value of a role belongs; "" if unknown.
 std::string_view section(const Role& role) {
   if (role.kind == Role::Kind::weight) {
     const WeightRow* const weight = weight_row(role.name);
@@ -28,8 +28,8 @@ std::string_view section(const Role& role) {
   return value == nullptr ? "" : to_string(value->section);
 }
 
-/// Whether a step only moves or slices an activation: it belongs where it is used, not where its
-/// value is named.
+/// Returns whether a step only moves or slices an activation: it then belongs to the section that
+/// uses the value, not to the one that names it.
 bool only_moves(const Program& program, const Op& op) {
   const Role& role = op.results[0].role;
   return role.kind != Role::Kind::weight && op.args.size() == 1 &&

@@ -7,7 +7,7 @@
 namespace shardproof {
 namespace {
 
-/// A hundredth of a point is finer than any printer.
+/// Formats with two decimals: a hundredth of a point is finer than any printer.
 std::string number(double value) {
   std::string text = fmt::format("{:.2f}", std::round(value * 100) / 100 + 0.0);
   while (text.back() == '0') text.pop_back();

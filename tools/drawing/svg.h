@@ -6,12 +6,12 @@
 
 namespace shardproof {
 
-/// Text as an SVG text node or attribute holds it: & < > " ' escaped, whatever is not printable
-/// ASCII replaced by '?'.
+/// Escapes text for an SVG text node or attribute: & < > " ' escaped, anything but printable ASCII
+/// replaced by '?'.
 std::string escape_xml(std::string_view text);
 
-/// Writes the few elements of SVG 1.1 that pictures here need; lengths in points, y downwards. All
-/// text is monospaced, so that its width is known without any font: kAdvance of its size a letter.
+/// Writes the few SVG 1.1 elements that pictures need; lengths in points, y downwards. All text is
+/// monospaced, so that its width is known without a font: kAdvance times its size per letter.
 class Svg {
  public:
   static constexpr double kAdvance = 0.605;
@@ -21,39 +21,38 @@ class Svg {
 
   struct Text {
     double size = 6;
-    const char* anchor = "start";  ///< start, middle or end; "" is that of the group around
+    const char* anchor = "start";  ///< start, middle or end; "" inherits the group's
 
     const char* fill = "#000";
     bool bold = false;
   };
 
-  /// The baseline is y. Empty text writes nothing.
+  /// Writes text with baseline y; nothing if it is empty.
   void text(double x, double y, std::string_view text, const Text& how);
   void text(double x, double y, std::string_view content) { text(x, y, content, Text{}); }
-  /// A rectangle; `style` is further attributes, written as they are. A `title` is what a viewer
-  /// shows when pointed at.
+  /// Writes a rectangle; `style` is further attributes, written verbatim. `title` is a tooltip.
   void rect(double x, double y, double w, double h, std::string_view style,
             std::string_view title = {});
-  /// Path data of a rectangle, and of a line, for path().
+  /// Return path data of a rectangle and of a line, for path().
   static std::string box(double x, double y, double w, double h);
   static std::string stroke(double x1, double y1, double x2, double y2);
-  /// Writes nothing if there is no data.
+  /// Writes a path; nothing if the data is empty.
   void path(std::string_view data, std::string_view style);
   void line(double x1, double y1, double x2, double y2, std::string_view style);
 
-  /// Text anchored at its middle unless told otherwise, until close().
+  /// Opens a group in which text is centred by default, until close().
   void open_middle() { body_ += "<g text-anchor=\"middle\">\n"; }
-  /// A group; `id` and `kind` (its class) may be empty. Closed by close().
+  /// Opens a group, until close(); `id` and `kind` (its class) may be empty.
   void open(std::string_view id, std::string_view kind, std::string_view title = {});
   void close();
 
-  /// Elements written so far, and everything forgotten.
+  /// Returns the elements written so far and clears them.
   std::string take() { return std::exchange(body_, {}); }
   void append(std::string_view elements) { body_ += elements; }
-  /// What was written, moved by (dx, dy).
+  /// Appends elements moved by (dx, dy).
   void append_at(double dx, double dy, std::string_view elements);
 
-  /// The whole file: an image of w by h points on white.
+  /// Returns the whole file: an image of w by h points on white.
   std::string document(double w, double h, std::string_view title) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace shardproof::tools {
 namespace {
 
-/// The longest of each batch, as many as are shown.
+/// Returns the longest contexts of each batch, up to the number shown.
 std::vector<const cost::Capacity*> shown_capacities(const CapacityReport& report) {
   std::vector<const cost::Capacity*> shown;
   for (const std::int64_t batch : report.request->batches) {

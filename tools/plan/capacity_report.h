@@ -9,12 +9,12 @@
 
 namespace shardproof::tools {
 
-/// What `plan --capacity` prints.
+/// Content of the report of `plan --capacity`.
 struct CapacityReport {
   const cost::PlanRequest* request = nullptr;
   std::vector<cost::Capacity> found;
-  std::optional<double> share;  ///< of a chip's memory that caches have
-  std::size_t top = 5;          ///< of each batch
+  std::optional<double> share;  ///< share of a chip's memory for caches
+  std::size_t top = 5;          ///< results shown per batch
 };
 
 std::string capacity_text(const CapacityReport& report);

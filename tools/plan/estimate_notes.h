@@ -7,15 +7,15 @@
 
 namespace shardproof::tools {
 
-/// What embedding and unembedding are kept as, a line for each type of weights that does not say
-/// so.
+/// Notes on the storage type of embedding and unembedding, one line for each type of weights that
+/// does not imply it.
 std::string embedding_notes(const cost::PlanRequest& request);
-/// What to know of the estimates of a plan, a line each: that they are of another chip than the
-/// constants, or of other volumes. Then embedding_notes. Nothing where none is so.
+/// Notes on a plan's estimates, one per line: that they are for another chip than the constants
+/// were fitted on, or for other volumes; then embedding_notes. May be empty.
 std::string estimate_notes(const cost::PlanRequest& request);
-/// The type of both for each type of weights, as the member `embeddings`.
+/// Adds the type of embedding and unembedding for each type of weights, as member `embeddings`.
 void add_embedding_types(const cost::PlanRequest& request, nlohmann::json& out);
-/// That, and the other notes as the members `guess` and `comparison`.
+/// Adds the embedding types, and the other notes as members `guess` and `comparison`.
 void add_estimate_notes(const cost::PlanRequest& request, nlohmann::json& out);
 
 }  // namespace shardproof::tools

@@ -31,7 +31,7 @@ double utilization_of(const FrontierReport& report, const Candidate& one) {
   return one.flops_utilization(report.parameters, report.request->chip.peak(WeightType::bf16));
 }
 
-/// Calls `write(phase, choice, whether it is on the frontier)` for every point.
+/// Calls `write(phase, choice, on_frontier)` for every point.
 template <class Write>
 void for_points(const FrontierReport& report, const Write& write) {
   for (const FrontierReport::Phase& phase : report.phases)

@@ -8,8 +8,8 @@
 
 namespace shardproof::tools {
 
-/// What `plan --pareto` writes: of each phase the fastest choice of every number of chips, batch
-/// and weight type, and which of them are on the frontier of cost against latency.
+/// Content of the report of `plan --pareto`: for each phase the fastest choice of every number of
+/// chips, batch and weight type, and which of them are on the cost/latency frontier.
 struct FrontierReport {
   struct Phase {
     bool prefills;
@@ -17,7 +17,7 @@ struct FrontierReport {
   };
   const cost::PlanRequest* request = nullptr;
   std::vector<Phase> phases;
-  std::string csv;          ///< the file's name
+  std::string csv;          ///< name of the output file
   double parameters = 0.0;  ///< N
 };
 

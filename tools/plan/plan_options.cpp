@@ -15,7 +15,7 @@
 namespace shardproof::tools {
 namespace {
 
-/// What the paper measured.
+/// Context and steps that the paper measured.
 constexpr std::int64_t kUsualContext = 2048, kUsualSteps = 64;
 constexpr std::int64_t kUsualTop = 5;
 
@@ -23,7 +23,7 @@ std::string either(const std::string& given, const char* usual) {
   return given.empty() ? usual : given;
 }
 
-/// The value of a flag that has one of a few words. Throws Error("flag_c11", ...).
+/// Returns the value of a flag that takes one of a few words. Throws Error("flag_c11", ...).
 template <class T>
 T word_of(std::string_view flag, const std::string& word,
           const std::vector<std::pair<std::string, T>>& words) {
@@ -38,7 +38,7 @@ T word_of(std::string_view flag, const std::string& word,
                                       fmt::join(legal, ", ")));
 }
 
-/// A flag that a form of the report has no use for.
+/// A flag that may have no effect on the requested report, and why.
 struct IdleFlag {
   const char* flag;
   bool given;
@@ -46,7 +46,7 @@ struct IdleFlag {
   const char* why;
 };
 
-/// Throws Error("flag_c6", ...) of the first flag that is given and has no effect.
+/// Throws Error("flag_c6", ...) for the first given flag that has no effect.
 void refuse_idle_flags(const PlanOptions& o) {
   const bool prefill = o.phase == "prefill", decode = o.phase == "decode";
   const bool paper = o.volumes == "paper", other_phase = !o.phase.empty() && o.phase != "both";
@@ -97,7 +97,7 @@ void refuse_idle_flags(const PlanOptions& o) {
                                          row.flag, row.why));
 }
 
-/// Throws Error("plan_c4", ...) where a slice has other numbers of chips.
+/// Returns the requested tori. Throws Error("plan_c4", ...) if no slice has that number of chips.
 std::vector<Torus> tori_of(const PlanOptions& o, const cost::Chip& chip) {
   if (!o.torus.empty()) return {Torus::parse(o.torus)};
   if (o.chips.empty())

@@ -24,19 +24,20 @@ struct PlanOptions {
   std::string cache_share, csv, out, ttft, tpot, rate, link;
 };
 
-/// Throws Error: "flag_c6" (a flag that has no effect), "flag_c7" (no chips), "flag_c11" (a word
-/// that is none of a flag's), "plan_c4" (a number of chips that no slice has), "plan_c5" (a context
-/// shorter than prompt and steps), "plan_c6" (a share that is none); and what parse_model,
-/// parse_numbers, parse_quantity, load_chips, find_chip, load_strategies and Strategy::parse throw.
+/// Builds the request. Throws Error: "flag_c6" (a flag without effect), "flag_c7" (no chips),
+/// "flag_c11" (an illegal word for a flag), "plan_c4" (a number of chips that no slice has),
+/// "plan_c5" (a context shorter than prompt and steps), "plan_c6" (an invalid share); and what
+/// parse_model, parse_numbers, parse_quantity, load_chips, find_chip, load_strategies and
+/// Strategy::parse throw.
 cost::PlanRequest plan_request(const PlanOptions& options);
-/// Of --cache-share; nothing if it is not given.
+/// Returns the share of --cache-share, if given.
 std::optional<double> cache_share(const PlanOptions& options);
 
-/// Of --top, or how many are printed without it.
+/// Returns the number of choices to print: --top, or its default.
 std::size_t shown_choices(const PlanOptions& options);
 
-/// Of --ttft, --tpot, --rate and --link, for plan_two_slices. Throws Error: "flag_c12" (one of the
-/// first two is missing), and what parse_quantity throws.
+/// Reads --ttft, --tpot, --rate and --link for plan_two_slices. Throws Error: "flag_c12" (one of
+/// the first two is missing), and what parse_quantity throws.
 cost::SplitGoal split_goal(const PlanOptions& options, const cost::Chip& chip);
 
 }  // namespace shardproof::tools

@@ -12,7 +12,7 @@
 namespace shardproof::tools {
 namespace {
 
-/// The strategies that a run has, each with its torus.
+/// The strategies of a run, each with its torus.
 using ProvenPhases = std::vector<std::pair<Strategy, Torus>>;
 
 std::int64_t blocks_of(char dim, const ProvenPhases& phases) {
@@ -23,7 +23,7 @@ std::int64_t blocks_of(char dim, const ProvenPhases& phases) {
   return unit;
 }
 
-/// Whether a model may have so many channels: an even whole number of them must rotate.
+/// Returns whether a model may have this d_head: a whole even number of channels must rotate.
 bool may_have_channels(ModelConfig model, std::int64_t Q) {
   model.Q = Q;
   try {
@@ -34,8 +34,8 @@ bool may_have_channels(ModelConfig model, std::int64_t Q) {
   return true;
 }
 
-/// Few channels that the strategies divide: 16 do for most shares that rotate, those of 0.4
-/// need 20.
+/// Returns a small d_head that the strategies divide: 16 suffices for most rotary shares, 0.4 needs
+/// 20.
 std::int64_t channels_of(const ModelConfig& model, std::int64_t blocks) {
   constexpr std::int64_t kChannels = 16;
   for (std::int64_t Q = std::lcm(blocks, kChannels); Q < model.Q; Q += blocks)
@@ -43,7 +43,7 @@ std::int64_t channels_of(const ModelConfig& model, std::int64_t blocks) {
   return std::lcm(blocks, std::max(kChannels, model.Q));
 }
 
-/// The model with one layer and few channels, and dims that the strategies divide.
+/// Returns the model with one layer, few channels, and dims that the strategies divide.
 ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
   const auto unit = [&](char dim) { return blocks_of(dim, phases); };
   const std::int64_t group = model.K == 1 ? 1 : model.H / model.K;
@@ -55,7 +55,7 @@ ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
   return small;
 }
 
-/// The command of the first phase as prefill and the last as decode.
+/// Returns the command with the first phase as prefill and the last as decode.
 std::string command_of(const ProvenPhases& phases, const ModelConfig& model, WeightType weights,
                        const std::string& layouts_file, const std::string& decode_torus = "") {
   const std::int64_t positions = blocks_of('L', phases);

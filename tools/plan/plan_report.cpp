@@ -29,11 +29,11 @@ constexpr std::size_t kWidth = 80;
 std::string seconds(double value) {
   return value == 0.0 ? "0 s" : cost::rounded_quantity(value, Measure::seconds, 3);
 }
-/// Of what is sent, whose rates are powers of 10.
+/// Formats bytes sent, by powers of 10 as interconnect rates are.
 std::string bytes(double value) {
   return value == 0.0 ? "0 B" : cost::rounded_quantity(value, Measure::bytes, 3);
 }
-/// Of memory, which is sold by powers of 2.
+/// Formats bytes of memory, by powers of 2 as memory is sold.
 std::string memory(double value) { return show_bytes(value); }
 std::string percent(double share) { return fmt::format("{:.1f}%", 100.0 * share); }
 
@@ -50,7 +50,7 @@ std::string phase_word(const cost::PlanRequest& request) {
   return fmt::format("prefill and {} decode steps", request.gen);
 }
 
-/// "64", "8 to 256".
+/// Formats a range: "64", "8 to 256".
 template <class T>
 std::string span_of(std::set<T> values) {
   return values.size() == 1 ? fmt::format("{}", *values.begin())
@@ -94,7 +94,8 @@ std::string row(const PlanReport& report, std::size_t place, const char* mark,
 
 bool by_paper(const PlanReport& report) { return report.request->volumes == cost::Volumes::paper; }
 
-/// The paper's volumes take (K-1)/K as 1 and count every token's logits: no bound.
+/// Table of choices. The paper's volumes take (K-1)/K as 1 and count every token's logits, so their
+/// times are not bounds ("overlap", not "at least").
 std::string table_of(const PlanReport& report, std::size_t shown) {
   std::string out = fmt::format("{:>2} {:<21}{:<9}{:<5}{:>6} {:>8} {:>8} {:>6} {:>9}\n", "",
                                 "strategy", "torus", "kept", "rows", "estimate",
@@ -111,7 +112,7 @@ std::string line(const std::string& text) {
   return wrapped("  " + text, kWidth - 4, "    ") + "\n";
 }
 
-/// As the programs compute, and what of it no run does without where that is less.
+/// Formats the compute time of the programs and, if less, the part that every run needs.
 std::string compute_of(const Seconds& s) {
   const std::string all = seconds(s.compute), needed = seconds(s.needed);
   return all == needed ? all : fmt::format("{} ({} needed)", all, needed);
@@ -134,7 +135,8 @@ std::string memory_of(const Candidate& one, const cost::Chip& chip) {
                      memory(m.caches), memory(m.live));
 }
 
-/// Bytes that a chip sends in all layers by the paper's volumes, which the seconds are made of.
+/// Returns the bytes that a chip sends in all layers by the paper's volumes, on which the seconds
+/// are based.
 double sent_by_paper(const Candidate& one) {
   return static_cast<double>(one.placed.layers) * one.layer_elements * bytes_of(WireType::bf16);
 }
@@ -177,14 +179,14 @@ std::string details(const PlanReport& report, const Candidate& one) {
   return out;
 }
 
-/// Seconds of a candidate as the estimate takes them, by term.
+/// Returns the estimated seconds of a candidate, by term.
 Seconds estimated_terms(const Candidate& one) {
   const cost::Efficiency& e = cost::fitted_efficiency();
   const Seconds s = one.seconds();
   return {s.compute / e.compute, s.memory, s.communication / e.interconnect, s.hops};
 }
 
-/// Which term of `b` is the most over that of `a`: "communication takes 1.2 ms more".
+/// Returns the term in which `b` exceeds `a` most: "communication takes 1.2 ms more".
 std::string loss(const Candidate& a, const Candidate& b) {
   const Seconds x = estimated_terms(a), y = estimated_terms(b);
   std::array<std::pair<const char*, double>, 5> terms{
@@ -225,7 +227,7 @@ std::string why_lost(const PlanReport& report, std::size_t shown) {
   return out;
 }
 
-/// Of what does not fit, what would be faster.
+/// Names the fastest option among those that do not fit in memory, if faster.
 std::string faster_if_it_fitted(const PlanReport& report) {
   const cost::LeftOut* fastest = nullptr;
   const Candidate& best = report.plan->choices[0].main();
@@ -241,7 +243,7 @@ std::string faster_if_it_fitted(const PlanReport& report) {
                                 memory(fastest->memory)));
 }
 
-/// What the paper's volumes say of the strategies, against what the programs send.
+/// Compares the strategies' paper volumes with what the programs send.
 std::string volumes_text(const PlanReport& report) {
   if (report.volumes.empty()) return "";
   constexpr std::size_t kShown = 6;

@@ -9,14 +9,14 @@
 
 namespace shardproof::tools {
 
-/// What `plan` prints.
+/// Content of the report of `plan`.
 struct PlanReport {
   const cost::PlanRequest* request = nullptr;
   const cost::Plan* plan = nullptr;
-  std::size_t top = 5;            ///< choices that are shown
-  bool left_out = false;          ///< and what was left out
-  std::string layouts_file = {};  ///< of the user's own tables
-  /// With volumes=paper: what strategies send by either count.
+  std::size_t top = 5;            ///< number of choices shown
+  bool left_out = false;          ///< whether omitted choices are shown, too
+  std::string layouts_file = {};  ///< file of the user's tables
+  /// With volumes=paper: the volumes of strategies by both counts.
   std::vector<cost::VolumeOf> volumes = {};
 };
 

@@ -18,7 +18,7 @@ std::string pass_seconds(double value) {
   return cost::rounded_quantity(value, cost::Measure::seconds, 4);
 }
 
-/// The command that proves the tables, in the file that they were written to.
+/// Returns the command that proves the tables, in the file to which they were written.
 std::string searched_proof(const std::vector<PhaseSearch>& phases, cost::Choice choice,
                            const ModelConfig& model, const std::string& file) {
   for (const PhaseSearch& one : phases)
@@ -35,7 +35,8 @@ std::vector<PhaseSearch> search_choice(const cost::Choice& choice, const cost::C
     if (!*candidate) continue;
     const cost::Candidate& of = **candidate;
     Progress progress(0, "tables tried");
-    // The search counts steps of rings as communication, which the estimate divides by the share.
+    // The search counts ring steps as communication, which the estimate divides by the fitted
+    // interconnect share; scaling compensates.
     cost::Chip scaled = chip;
     scaled.hop_latency *= cost::fitted_efficiency().interconnect;
     PhaseSearch search{

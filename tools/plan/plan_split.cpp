@@ -26,15 +26,15 @@ std::string split_seconds(double value) {
   return cost::rounded_quantity(value, cost::Measure::seconds, 3);
 }
 
-/// The layout of the caches under a candidate, whose strategy is a table.
+/// Returns the layout of the caches under a candidate, whose strategy is a table.
 Layout cache_of(const cost::Candidate& of) {
   return partition(of.strategy.table(), of.placed, extents_of(of.placed, of.pass.B, of.pass.L),
                    of.torus, cost::released_numerics(of.weights))
       .cache;
 }
 
-/// One phase's choices on slices of its own: of each torus, type of weights and number of rows the
-/// fastest.
+/// Returns one phase's choices on separate slices: the fastest of each torus, type of weights and
+/// number of rows.
 std::vector<cost::Choice> fastest_choices(cost::PlanRequest request, cost::PlanPhase phase) {
   request.phase = phase;
   request.goal = cost::Goal::latency;
@@ -49,7 +49,7 @@ std::vector<cost::Choice> fastest_choices(cost::PlanRequest request, cost::PlanP
   return choices;
 }
 
-/// The two slices with weights of one type, if both phases have choices with it.
+/// Choices of both phases with one type of weights.
 struct SlicesOfType {
   std::vector<cost::Choice> prefills, decodes;
 };

@@ -8,19 +8,19 @@
 
 namespace shardproof::tools {
 
-/// What `plan --split` chooses: a slice for the prefill of one request at a time, one for decode
-/// steps of many, and what they reach together (docs/split.md).
+/// Result of `plan --split`: a slice for the prefill of one request at a time, one for decode steps
+/// of many, and their joint performance (docs/split.md).
 struct SplitPlan {
   cost::Choice prefill, decode;
   cost::Split split;
   cost::SplitGoal goal;
-  double cache_bytes = 0.0;  ///< of one request, as they cross
+  double cache_bytes = 0.0;  ///< of one request, as transferred
 };
 
-/// Of the tori of the request, in each phase the fastest choice on each torus with each type of
-/// weights, of decode steps for each number of rows; among these the two slices of fewest chips
-/// that meet the goal. Both phases keep their weights alike. `goal` lacks its context and steps,
-/// which are the request's prompt and gen. Throws what require_choice and plan_split throw.
+/// Chooses the two slices of fewest chips that meet the goal among the fastest choices of each
+/// phase, per torus, type of weights and, for decode, number of rows. Both phases use the same type
+/// of weights. The function sets `goal`'s context and steps to the request's prompt and gen. Throws
+/// what require_choice and plan_split throw.
 SplitPlan plan_two_slices(const cost::PlanRequest& request, cost::SplitGoal goal);
 
 std::string split_text(const SplitPlan& plan, const cost::PlanRequest& request,

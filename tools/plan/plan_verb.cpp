@@ -20,7 +20,7 @@
 namespace shardproof::tools {
 namespace {
 
-/// With a line on the terminal that says how far it is.
+/// Makes the plan while showing progress on the terminal.
 cost::Plan planned(cost::PlanRequest request) {
   Progress progress(cost::plan_parts(request), "tori");
   request.progress = [&progress] { progress.step(); };

@@ -42,7 +42,7 @@ void Batch::run(const std::function<void(std::size_t, const Case&, const Answere
   Threads pool(alone_ ? 1 : threads_);
   std::mutex mutex;
   std::size_t next = 0;
-  std::map<std::size_t, std::pair<Case, Answered>> waiting;  // for one before them
+  std::map<std::size_t, std::pair<Case, Answered>> waiting;  // for an earlier one
   pool.for_each(static_cast<std::int64_t>(size_), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     ToRun one = case_of_(at);

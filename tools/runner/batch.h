@@ -11,30 +11,30 @@
 
 namespace shardproof::tools {
 
-/// The answer to one case of a batch, and what it took.
+/// Judgement of one case of a batch, and its duration.
 struct Answered {
   Judgement judgement;
-  double seconds = 0.0;  ///< by the wall clock
+  double seconds = 0.0;  ///< wall clock
 };
 
-/// Plans of cases, each given up when it has been run.
+/// Plans of cases, each released once it has run.
 using Plans = std::vector<std::shared_ptr<const TypedPlan>>;
 
-/// A case, and its plan where that is made already; else it is planned as it is run.
+/// A case, and its plan if already made; otherwise the case is planned when run.
 struct ToRun {
   Case c;
   std::shared_ptr<const TypedPlan> plan = nullptr;
 };
 
-/// Runs cases, several at once when there are several, and hands each answer over in order. A case
-/// whose run ends by an exception is answered like any other (ended_by), and the batch goes on;
-/// only a caller's mistake in a case that is alone is thrown.
+/// Runs cases, concurrently if there are several, and reports answers in order. A case whose run
+/// throws is answered like any other (ended_by), and the batch continues; only a caller's mistake
+/// in a lone case is rethrown.
 class Batch {
  public:
-  /// Of `size` cases. `case_of` makes each of its number, once, in the thread that runs it; it is
-  /// called by several threads at once, and what it throws is thrown by run(). `common` goes for
-  /// each case; an observer or a layer of its own only for one case alone. `alone`: there are no
-  /// other cases. `command` is what runs a case again, for the report of a crash.
+  /// `case_of` makes each of `size` cases once, in the thread that runs it; it is called
+  /// concurrently, and run() rethrows what it throws. `common` applies to each case; it may have an
+  /// observer or a layer only for a lone case. `alone`: there are no other cases. `command` returns
+  /// the command that reruns a case, for crash reports.
   Batch(std::size_t size, std::function<ToRun(std::size_t)> case_of, VerifyOptions common,
         int threads, bool alone, std::function<std::string(const Case&)> command);
 

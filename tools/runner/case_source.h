@@ -9,35 +9,36 @@
 
 namespace shardproof::tools {
 
-/// "'my file'": a word as a shell reads it back.
+/// Quotes a word for a shell: "'my file'".
 std::string shell_word(const std::string& text);
 
-/// The files of the user's that stand for strategies.
+/// The user's files that replace strategies.
 struct LayerFileNames {
   std::optional<std::string> program;  ///< a layer program, prefill and decode alike
   std::optional<std::string> program_prefill, program_decode;
-  std::optional<std::string> layouts;  ///< tables, which the case names
+  std::optional<std::string> layouts;  ///< tables that the case names
 
   bool any() const { return program || program_prefill || program_decode || layouts; }
-  /// The program's file in place of a phase's strategy, or null.
+  /// Return the program file that replaces the phase's strategy, or null.
   const std::string* of_prefill() const;
   const std::string* of_decode() const;
-  /// Those that are given, by the members that they are in JSON: "program_prefill".
+  /// Returns the given files with their JSON member names: "program_prefill".
   std::vector<std::pair<std::string, std::string>> members() const;
-  /// " --layouts my.layouts --program-prefill p.txt", as a shell reads it.
+  /// Returns the flags as shell words: " --layouts my.layouts --program-prefill p.txt".
   std::string words() const;
 };
 
-/// Where the cases of a run of many come from besides their lines: what a report says of it, and
-/// what the command needs that runs one of them again.
+/// Inputs of a run of many cases besides their case lines, for reports and for the commands that
+/// rerun a case.
 struct CaseSource {
-  LayerFileNames files = {};  ///< in place of strategies, or beside those that ship
+  LayerFileNames files = {};  ///< replace strategies, or add to the shipped ones
   std::string weights = {};   ///< a weights file
-  bool alone = false;         ///< every chip computes by itself: --hazards full
+  bool alone = false;         ///< every chip computes alone: --hazards full
 
-  /// "shardproof verify --case ...": runs this case again.
+  /// Returns the command that reruns this case: "shardproof verify --case ...".
   std::string command(const Case& c) const;
-  /// How a row names prefill and decode: a strategy, a program's file, or "-" where there is none.
+  /// Returns the names of prefill and decode in a row: a strategy, a program's file, or "-" if
+  /// there is none.
   std::pair<std::string, std::string> phases(const Case& c) const;
 };
 

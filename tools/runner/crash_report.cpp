@@ -27,7 +27,7 @@ constexpr std::array<Crash, 5> kCrashes{{{SIGSEGV, "SIGSEGV"},
                                          {SIGABRT, "SIGABRT"}}};
 std::array<struct sigaction, kCrashes.size()> before{};
 
-// Nothing below may take memory or a lock: it runs inside a signal handler.
+// Code below runs in a signal handler: it must not allocate or lock.
 
 void say(const char* text) {
   std::size_t left = std::strlen(text);
@@ -56,12 +56,12 @@ void name_what_runs(int signal) {
     say(other);
     say("\n");
   }
-  // Once this returns, the crash happens again under whatever dealt with it before.
+  // On return, the crash recurs under the previous handler.
   ::sigaction(signal, &before[at], nullptr);
   ::raise(signal);
 }
 
-/// A stack of this thread's own to report on: the other one may be what has run over.
+/// Provides an alternate signal stack for this thread: its own stack may have overflowed.
 void require_signal_stack() {
   stack_t stack{};
   if (::sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;

@@ -5,12 +5,12 @@
 
 namespace shardproof::tools {
 
-/// From now on a crash of the process (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) first writes to
-/// standard error what was running, the crashing thread's own first; then it takes its course.
+/// Installs a report: a crash of the process (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) first
+/// writes to standard error what was running, beginning with the crashing thread, then proceeds.
 void report_crashes();
 
-/// What a thread is running, for as long as this lives: the command that runs it again. A thread
-/// has one at a time; the 1025th thread goes unnamed.
+/// Registers, for its lifetime, the command that reruns what this thread is running. A thread has
+/// one at a time; the 1025th thread is not registered.
 class Running {
  public:
   explicit Running(std::string command);

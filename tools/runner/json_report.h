@@ -7,7 +7,7 @@
 
 namespace shardproof::tools {
 
-/// One JSON object (docs/json.md), at the end.
+/// Reports one JSON object (docs/json.md) at the end.
 class JsonReport : public Report {
  public:
   explicit JsonReport(CaseSource source);

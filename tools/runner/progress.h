@@ -9,21 +9,20 @@
 
 namespace shardproof::tools {
 
-/// A line on standard error that says how far a long run is: "12 of 500 cases, 3 s". It appears
-/// after the first second and goes when the run ends. Where standard error is no terminal, there is
-/// none.
+/// Shows the progress of a long run on standard error, "12 of 500 cases, 3 s", from the first
+/// second until the run ends. Does nothing unless standard error is a terminal.
 class Progress {
  public:
-  /// Of `total` things that are called so, in the plural: "cases"; 0 where nobody knows how many.
+  /// Counts `total` things, 0 if unknown; `what` is their plural: "cases".
   Progress(std::int64_t total, std::string what);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// One more is done.
+  /// Counts one more as done.
   void step();
-  /// Takes the line away, so that something else can be printed; it stays away while the result
-  /// lives, and comes back by itself.
+  /// Hides the line while the result is alive, so that something else can be printed; afterwards it
+  /// reappears by itself.
   [[nodiscard]] std::unique_lock<std::mutex> hide();
 
  private:
@@ -37,7 +36,7 @@ class Progress {
   std::condition_variable changed_;
   bool ended_ = false;
   bool visible_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last: it uses all other members
 };
 
 }  // namespace shardproof::tools

@@ -10,34 +10,34 @@
 
 namespace shardproof::tools {
 
-/// All that a report's end says.
+/// Content of the end of a report.
 struct Ending {
   const Tally& tally;
-  double seconds;  ///< by the wall clock
-  /// Of random cases what they covered; none of others.
+  double seconds;  ///< wall clock
+  /// Coverage of random cases; null for others.
   const cases::Coverage* coverage = nullptr;
-  std::vector<std::string> skipped = {};  ///< cases that are not legal, and why
-  std::string least = {};                 ///< the command of the smallest failure; empty if none
+  std::vector<std::string> skipped = {};  ///< illegal cases, with reasons
+  std::string least = {};                 ///< command of the first failure, shrunk if random; or ""
 
-  /// What random cases should have covered and did not, or "".
+  /// Returns what random cases should have covered and did not, or "".
   std::string shortfall() const { return coverage != nullptr ? coverage->shortfall() : ""; }
   bool held() const { return !tally.first_failure && shortfall().empty(); }
 };
 
-/// How a run of many cases is shown: each function returns what is to be printed next.
+/// Presentation of a run of many cases: each function returns the text to print next.
 class Report {
  public:
   virtual ~Report() = default;
 
   virtual std::string begin() = 0;
-  /// `tally` counts this answer already.
+  /// Reports one answer, which `tally` already includes.
   virtual std::string answered(const Case& c, const Answered& answered, const Tally& tally) = 0;
   virtual std::string end(const Ending& ending) = 0;
-  /// In place of the end, what there is so far.
+  /// Reports the results so far, instead of end().
   virtual std::string interrupted(const Ending& so_far, int signal) = 0;
 };
 
-/// "SIGINT".
+/// Returns the name of a signal: "SIGINT".
 std::string signal_name(int signal);
 
 }  // namespace shardproof::tools

@@ -17,7 +17,7 @@ Selection every_strategy(const std::function<Case(const std::string& line)>& par
         all.plans.push_back(std::make_shared<const TypedPlan>(make_typed_plan(c, until)));
         all.cases.push_back(c);
       } catch (const Error& error) {
-        // Without the legal model that it suggests: here the model is given.
+        // Drops the suggested legal model: here the model is given.
         const std::string why = error.what();
         all.skipped.push_back(why.substr(0, why.find("; the nearest legal")));
       }

@@ -5,8 +5,8 @@
 
 namespace shardproof::tools {
 
-/// The simplest case found that fails as this one does (golden/cases/cases.h shrinks it). `source`
-/// names what runs, should it crash.
+/// Returns the simplest case found that fails in the same way (golden/cases/cases.h shrinks it).
+/// `source` names what is running in case of a crash.
 Case smallest_failure(const Tally::Failure& failure, const CaseSource& source);
 
 }  // namespace shardproof::tools

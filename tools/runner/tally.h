@@ -11,7 +11,7 @@
 
 namespace shardproof::tools {
 
-/// What the answers of a run of many cases add up to.
+/// Totals over the answers of a run of many cases.
 struct Tally {
   struct Failure {
     Case c;
@@ -20,21 +20,21 @@ struct Tally {
 
   std::int64_t equal = 0, different = 0, not_judged = 0, refused = 0;
   std::int64_t tensors = 0, elements = 0;
-  Drift drift;  ///< the worst of all f32 cases
+  Drift drift;  ///< worst of all f32 cases
   std::int64_t drifting = 0;
-  bounds::Tightness bounds;  ///< of all f32 cases
+  bounds::Tightness bounds;  ///< over all f32 cases
   std::int64_t bounded = 0;
-  FromPlain from_plain;  ///< the worst of all base-2 cases
+  FromPlain from_plain;  ///< worst of all base-2 cases
   std::int64_t folded = 0;
-  std::int64_t of_field = 0;             ///< cases found equal as formulas
-  std::int64_t of_these_ids = 0;         ///< those of them whose tokens share ids
-  std::optional<FieldEquality> weakest;  ///< of those the one of the largest bound
-  std::map<std::string, std::vector<std::int64_t>> notes;  ///< with the numbers of their cases
+  std::int64_t of_field = 0;                               ///< cases found equal as formulas
+  std::int64_t of_these_ids = 0;                           ///< formula-equal, tokens share ids
+  std::optional<FieldEquality> weakest;                    ///< field equality of the largest bound
+  std::map<std::string, std::vector<std::int64_t>> notes;  ///< case numbers by note
   std::optional<Failure> first_failure;
 
   std::int64_t cases() const { return equal + different + not_judged + refused; }
   void add(const Case& c, const Judgement& j);
-  /// "676 equal, 0 different, 0 not judged, 0 refused".
+  /// Prints "676 equal, 0 different, 0 not judged, 0 refused".
   std::string to_string() const;
 };
 

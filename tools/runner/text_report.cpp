@@ -10,11 +10,11 @@
 namespace shardproof::tools {
 namespace {
 
-// The widest strategy that ships, and a row is 80 columns wide.
+// Width of the widest shipped strategy, and of a row.
 constexpr std::size_t kStrategyColumn = 20;
 constexpr std::size_t kWidth = 80;
 
-/// A name as its column shows it: of a long one the end, which tells files apart.
+/// Truncates a name to its column, keeping the end, which distinguishes files.
 std::string in_column(const std::string& name) {
   if (name.size() <= kStrategyColumn) return name;
   return "..." + name.substr(name.size() - kStrategyColumn + 3);
@@ -26,7 +26,7 @@ std::string model_text(const Case& c) {
   return print_model(shown);
 }
 
-/// What the table has no column for, where it is not the default: "block=serial act=bf16".
+/// Returns the non-default settings without a column: "block=serial act=bf16".
 std::string beyond_columns(const Case& c) {
   std::string text;
   const auto say = [&](std::string_view key, std::string_view value, std::string_view usual) {
@@ -62,7 +62,8 @@ std::string TextReport::begin() {
                      "prefill", "decode", "B", "L", "gen", "vals", "verdict");
 }
 
-/// The lines above a row: the model, names too long for their column, and what has no column.
+/// Returns the lines above a row: the model, names too long for their column, and settings without
+/// a column.
 std::string TextReport::head_of(const Case& c) const {
   std::string head = fmt::format("     {}\n", model_text(c));
   const auto [prefill, decode] = source_.phases(c);
@@ -86,7 +87,7 @@ std::string TextReport::answered(const Case& c, const Answered& answered, const 
   if (quiet_ && !failed) return "";
   std::string text;
   if (std::string head = head_of(c); head != head_) {
-    // Rows stand under the lines above them until others follow.
+    // These lines apply to all rows until different ones follow.
     text = head;
     head_ = std::move(head);
   }

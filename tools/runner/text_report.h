@@ -7,10 +7,10 @@
 
 namespace shardproof::tools {
 
-/// A table of rows within 80 columns, a row a case, and the totals below it.
+/// Reports a table within 80 columns, one row per case, and the totals below it.
 class TextReport : public Report {
  public:
-  /// Of `cases` cases. `quiet`: rows only of cases that are not equal.
+  /// `cases` is the number of cases; `quiet` omits the rows of equal cases.
   TextReport(CaseSource source, std::int64_t cases, bool quiet);
 
   std::string begin() override;

@@ -41,7 +41,7 @@ void Verification::run(Selection selected, const VerifyOptions& common, int thre
 bool Verification::run_random(std::uint64_t seed, int threads, const VerifyOptions& common) {
   cases::Coverage coverage;
   const auto case_of = [&](std::size_t i) {
-    // A crash while a case is drawn has no case to name yet: the run that ends with it.
+    // While a case is drawn there is no case to name in a crash: name the run up to it.
     const Running running(fmt::format("shardproof verify --cases {} --seed {}", i + 1, seed));
     return random_case(seed, i, common.until);
   };
@@ -79,7 +79,8 @@ bool Verification::end(const cases::Coverage* coverage, const std::vector<std::s
   const auto hidden = progress_.hide();
   const Ending ending{tally_, seconds(), coverage, skipped, least};
   fmt::print(out_, "{}", report_->end(ending));
-  // While no interrupt can come between: main's own flush would be too late for one.
+  // Flushed under the lock, before an interrupt can end the process: main's own flush could be too
+  // late.
   std::fflush(out_);
   return ending.held();
 }
@@ -91,7 +92,7 @@ void Verification::interrupted(int signal) {
     const auto hidden = progress_.hide();
     fmt::print(out_, "{}", report_->interrupted({tally_, seconds()}, signal));
   }
-  std::fflush(out_);  // all may be printed, but not yet written
+  std::fflush(out_);  // printed output may still be buffered
 }
 
 }  // namespace shardproof::tools

@@ -17,27 +17,27 @@
 
 namespace shardproof::tools {
 
-/// A run of many cases under the judge, several at once, which is reported as it goes on and at its
-/// end. Safe to interrupt from another thread. What it prints it throws of as fmt::print does:
-/// std::system_error.
+/// Runs many cases under the judge, concurrently, and reports during the run and at its end. May be
+/// interrupted from another thread. Throws std::system_error on output failure, as fmt::print.
 class Verification {
  public:
-  /// Of `cases` cases, reported to `out`.
+  /// `cases` is the number of all cases; reports go to `out`.
   Verification(CaseSource source, std::int64_t cases, std::unique_ptr<Report> report,
                std::FILE* out = stdout);
 
-  /// Runs these, which may be some of all; `common` goes for each. `judged` is told of each answer,
-  /// in order, before it is reported. Throws what verify_case throws of a case that is alone.
+  /// Runs these cases, possibly a part of all; `common` applies to each. `judged` receives each
+  /// answer, in order, before it is reported. Throws what verify_case throws for a lone case.
   void run(Selection selected, const VerifyOptions& common, int threads,
            const std::function<void(const Judgement&)>& judged = {});
 
-  /// The same of random cases, which are drawn as they are needed; then the end.
+  /// Runs random cases, drawn as needed, and reports the end. Returns whether every case was equal
+  /// and the coverage sufficient.
   bool run_random(std::uint64_t seed, int threads, const VerifyOptions& common = {});
 
-  /// Reports the end; whether every case was equal. `skipped`: cases that are not legal, and why.
+  /// Reports the end; returns whether every case was equal. `skipped`: illegal cases, with reasons.
   bool finish(const std::vector<std::string>& skipped = {});
 
-  /// Reports what there is so far; nothing is reported afterwards.
+  /// Reports the results so far; nothing is reported afterwards.
   void interrupted(int signal);
 
   const Tally& tally() const { return tally_; }

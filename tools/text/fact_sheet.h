@@ -9,12 +9,12 @@
 
 namespace shardproof::tools {
 
-/// Named values, printed one a line or as one JSON object.
+/// Named values, printed one per line or as one JSON object.
 class FactSheet {
  public:
   explicit FactSheet(std::string title) : title_(std::move(title)) {}
 
-  /// `member` is the name in JSON, `label` and `shown` are the line of text.
+  /// Adds a value: `member` is its JSON name, `label` and `shown` form the line of text.
   void add(const std::string& member, const std::string& label, nlohmann::json value,
            const std::string& shown) {
     json_[member] = std::move(value);

@@ -7,7 +7,7 @@
 
 namespace shardproof::tools {
 
-/// At most `digits` digits and a letter for a power of 1000: "2.199T", "512", "0".
+/// Formats with at most `digits` digits and a letter for a power of 1000: "2.199T", "512", "0".
 inline std::string short_number(double value, int digits = 4) {
   constexpr const char* kLetters[] = {"", "k", "M", "G", "T", "P", "E"};
   constexpr int kLast = 6;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kWidth = 80;
 
-/// What a step, an arrow or a layer makes one chip send.
+/// Elements and bytes that one chip sends in a step, an arrow or a layer.
 struct Sent {
   double elements = 0.0, bytes = 0.0;
   void add(const Sent& other) {
@@ -32,19 +32,19 @@ struct Step {
 
 struct CountedArrow {
   Arrow arrow;
-  const LayoutLine* line;  // that wrote it, or null
+  const LayoutLine* line;  // source line, or null
   std::vector<Step> steps;
   Sent sent;
 };
 
-/// A layer with all that it sends, arrow by arrow.
+/// A layer with everything it sends, by arrow.
 struct CountedTable {
   PartitionedLayer made;
   std::vector<CountedArrow> arrows;
   Sent statistics, total;
 };
 
-/// The line of the table that an arrow was read from; null of one that the rules add.
+/// Returns the table line of an arrow; null if the rules add the arrow.
 const LayoutLine* line_of(const LayoutTable& table, const Arrow& arrow) {
   if (!arrow.use.empty()) return nullptr;
   const LayoutLine* line = table.find(arrow.value);
@@ -55,7 +55,7 @@ const LayoutLine* line_of(const LayoutTable& table, const Arrow& arrow) {
   if (line != nullptr && leads_there(*line)) return line;
   for (const LayoutLine& one : table.lines)  // `norm for k : ...`
     if (one.value == arrow.value && !one.use.empty() && leads_there(one)) return &one;
-  return line != nullptr ? line : table.find("weights");  // a weight without a line of its own
+  return line != nullptr ? line : table.find("weights");  // a weight without its own line
 }
 
 CountedTable counted(const TableView& view) {
@@ -77,7 +77,7 @@ CountedTable counted(const TableView& view) {
     CountedArrow one{arrow, line_of(view.strategy->table(), arrow), {}, {}};
     for (std::size_t i = arrow.begin; i < arrow.end; ++i) {
       seen[i] = true;
-      // A bias or a store at the first complete layout is none of the arrow's ops.
+      // A bias or a store at the first complete layout is not one of the arrow's ops.
       if (op_row(layer.ops[i].kind).suffix == 0) continue;
       one.steps.push_back({&layer.ops[i], sent(i)});
       one.sent.add(sent(i));
@@ -95,8 +95,8 @@ std::string number(double value) {
   return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value);
 }
 
-/// "# TEXT      288": the number right-aligned so that it ends in `column`; on a line of its own
-/// where the text reaches that far.
+/// Formats "# TEXT      288" with the number ending in `column`; on a separate line if the text is
+/// too long.
 std::string ledger_line(const std::string& text, const std::string& count, std::size_t column) {
   std::string line = "# " + text;
   std::string out;
@@ -107,7 +107,7 @@ std::string ledger_line(const std::string& text, const std::string& count, std::
   return fmt::format("{}{}{:>{}}\n", out, line, count, column - line.size());
 }
 
-/// An arrow, and below it its ops as the program has them.
+/// Prints an arrow, and below it its ops in program notation.
 std::string arrow_text(const CountedArrow& one) {
   const Arrow& a = one.arrow;
   std::string text =
@@ -129,7 +129,7 @@ std::string table_text(const TableView& view) {
   LayoutTable head = given;
   head.lines.clear();
   std::string text = print_layouts(head);
-  if (text.size() > kWidth + 1) {  // with its newline
+  if (text.size() > kWidth + 1) {  // including the newline
     head.description.clear();
     text = print_layouts(head) + "# " + wrapped(given.description, kWidth - 2, "# ") + "\n";
   }

@@ -9,21 +9,21 @@
 
 namespace shardproof::tools {
 
-/// What a strategy's table is shown for.
+/// A strategy's table, and the case and pass for which it is shown.
 struct TableView {
   Case of;
   const Strategy* strategy;
-  Phase phase;         ///< as a pass of which it is shown
-  std::int64_t L, M;   ///< its positions, and the cached ones before them
-  bool paper = false;  ///< as the paper's formulas count
+  Phase phase;         ///< phase of the shown pass
+  std::int64_t L, M;   ///< its positions, and the cached ones
+  bool paper = false;  ///< count by the paper's formulas
 };
 
-/// The table as a file has it, each arrow with its ops and the elements that one chip sends in a
-/// comment below its line; after them the arrows that the rules add. Throws what partition()
+/// Prints the table in file format, each arrow with its ops and the elements that one chip sends in
+/// a comment below its line, followed by the arrows that the rules add. Throws what partition()
 /// throws.
 std::string table_text(const TableView& view);
 
-/// The same for JSON (docs/json.md).
+/// Returns the table as JSON (docs/json.md).
 nlohmann::json table_json(const TableView& view);
 
 }  // namespace shardproof::tools

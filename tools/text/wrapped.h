@@ -5,7 +5,7 @@
 
 namespace shardproof::tools {
 
-/// `text` broken at spaces into lines of at most `width`, each but the first after `indent`.
+/// Breaks `text` at spaces into lines of at most `width`, each but the first after `indent`.
 inline std::string wrapped(std::string text, std::size_t width, std::string_view indent) {
   std::string out;
   while (text.size() > width) {

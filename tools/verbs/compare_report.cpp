@@ -20,7 +20,7 @@ using candidate::WrongElement;
 
 constexpr std::size_t kWidth = 80;
 
-/// Where an element is wrong, as launchers count chips, too.
+/// Names the chip of a wrong element, with its rank in launcher order.
 std::string chip_name(const Comparison& of, const candidate::Held& held, int chip) {
   if (held.whole) return "";
   return fmt::format(" on chip {}, rank {}", held.torus.name(chip),
@@ -31,7 +31,7 @@ std::string number(double v) { return fmt::format("{:.9g}", v); }
 
 std::string element(const Comparison& of, const candidate::Held& held, const WrongElement& e) {
   std::string actual = number(e.actual), low = number(e.low), high = number(e.high);
-  if (actual == low || actual == high) {  // digits of f64
+  if (actual == low || actual == high) {  // f32 digits do not distinguish them
     actual = fmt::format("{:.17g}", e.actual);
     low = fmt::format("{:.17g}", e.low);
     high = fmt::format("{:.17g}", e.high);
@@ -41,14 +41,14 @@ std::string element(const Comparison& of, const candidate::Held& held, const Wro
                      e.low == e.high ? low : fmt::format("{} to {}", low, high));
 }
 
-/// Columns of numbers: how far from exact, how far at most, and of all steps so far.
+/// Columns of numbers: the distance from exact, its bound, and the drift over all steps so far.
 std::string numbers(const Row& row) {
   const auto text = [](double v, bool any) { return any ? fmt::format("{:.1e}", v) : "-"; };
   return fmt::format(" {:>7} {:>7} {:>7}", text(row.found(), row.found() > 0),
                      text(row.allowed(), row.allowed() > 0), text(row.drift, row.drift >= 0));
 }
 
-/// The last parts of ids, each once.
+/// Returns the last parts of ids, without repetition.
 std::vector<std::string> names_of(const std::vector<std::string>& ids) {
   std::vector<std::string> names;
   for (const std::string& id : ids) {
@@ -59,7 +59,7 @@ std::vector<std::string> names_of(const std::vector<std::string>& ids) {
   return names;
 }
 
-/// What stands behind the verdict of a row.
+/// Returns the text that follows the verdict of a row.
 std::string rest_of(const Row& row) {
   if (row.fit == Fit::not_judged) {
     if (row.needs.empty()) return " " + row.why;
@@ -76,7 +76,7 @@ std::string rest_of(const Row& row) {
 bool is_right(const Row& row) { return row.fit <= Fit::near; }
 
 std::string table(const Comparison& of, bool quiet) {
-  constexpr std::size_t kStep = 31;  // wider titles have a line of their own
+  constexpr std::size_t kStep = 31;  // wider titles get a separate line
   std::string out;
   bool copies_differ = false, incomplete = false;
   std::string unknown;
@@ -115,7 +115,7 @@ std::int64_t count_given(const Comparison& of) {
   });
 }
 
-/// How many rows have each verdict: together all.
+/// Counts the rows of each verdict; the counts sum to all rows.
 std::string counts(const Comparison& of) {
   const auto& v = of.verdict;
   std::string text =
@@ -137,7 +137,7 @@ std::string counts(const Comparison& of) {
   return wrapped(text, kWidth, "  ") + "\n";
 }
 
-/// "M 3; H 0 to 3, 8": of the dims of which not all is wrong.
+/// Lists the wrong indices of each dim that is not entirely wrong: "M 3; H 0 to 3, 8".
 std::string box_text(const candidate::Subject& subject, const Row& row) {
   std::string out;
   for (std::size_t d = 0; d < row.box.size(); ++d) {

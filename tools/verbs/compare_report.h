@@ -8,22 +8,22 @@
 
 namespace shardproof::tools {
 
-/// What `compare` has found of one file.
+/// Result of `compare` for one file.
 struct Comparison {
   std::string file;
-  std::string golden;      ///< that it is judged by, if any
-  std::string of;          ///< the case, or the line of the golden
-  candidate::Claim claim;  ///< of a case
+  std::string golden;      ///< file of the golden it is judged by, if any
+  std::string of;          ///< case, or line of the golden
+  candidate::Claim claim;  ///< what the file claims about its case
   candidate::Values values;
   candidate::Verdict verdict;
-  bounds::Fit fail_on = bounds::Fit::unlikely;   ///< the best verdict of a value that is no success
-  std::vector<std::string> notes;                ///< what a reader should know beside the verdict
-  std::vector<diagnosis::Hypothesis> diagnosis;  ///< of the first divergence
+  bounds::Fit fail_on = bounds::Fit::unlikely;   ///< best verdict that counts as a failure
+  std::vector<std::string> notes;                ///< remarks besides the verdict
+  std::vector<diagnosis::Hypothesis> diagnosis;  ///< causes of the first divergence
 };
 
-/// Lines of at most 80 columns. `quiet`: without the rows of values that are right.
+/// Prints the comparison in at most 80 columns. `quiet` omits the rows of correct values.
 std::string text_report(const Comparison& of, bool quiet);
-/// As docs/json.md says.
+/// Prints the comparison as JSON (docs/json.md).
 std::string json_report(const Comparison& of);
 
 }  // namespace shardproof::tools

@@ -28,7 +28,7 @@ struct Options {
   bool json = false, quiet = false;
 };
 
-/// As stored for the run: of the case's seed, or a file's.
+/// Returns the weights as stored for the run: generated from the case's seed, or a file's.
 Weights weights_of(const Options& o, const candidate::Claim& claim) {
   const Case& c = claim.given;
   if (!o.weights) {
@@ -39,7 +39,7 @@ Weights weights_of(const Options& o, const candidate::Claim& claim) {
   }
   const Weights given = load_weights(*o.weights);
   ModelConfig model = given.config();
-  model.cache = c.model.cache;  // no matter of weights
+  model.cache = c.model.cache;  // not part of the weights
   if (print_model(model) != print_model(c.model))
     throw Error("weights_model", fmt::format("{} is of model {}, the trace of {}", *o.weights,
                                              print_model(given.config()), print_model(c.model)));
@@ -62,7 +62,7 @@ void judge_by_case(const Options& o, Comparison& found, const dump::Dump& file) 
   judge(found, file, weights_of(o, found.claim));
 }
 
-/// By a golden's case, weights and ids. Its values are the unsharded model's own, or it is damaged.
+/// Judges by a golden's case, weights and ids. Throws unless its values are the unsharded model's.
 void judge_by_model(Comparison& found, const dump::Dump& file, const dump::Dump& golden) {
   const dump::Dump made = corpus::expected_model(golden, corpus::By::model);
   if (const auto fault = corpus::first_difference(made, golden))

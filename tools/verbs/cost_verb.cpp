@@ -24,7 +24,7 @@ using cost::Measure;
 constexpr std::int64_t kMost = 1LL << 40;
 constexpr std::int64_t kMostGamma = 1000;
 
-/// What several of the subverbs read.
+/// Options shared by several subverbs.
 struct Options {
   std::string model;
   ChipFlags chip;
@@ -61,7 +61,7 @@ void add_flops(FactSheet& sheet, const std::string& member, const std::string& l
   sheet.add(member, label, flops, short_number(flops));
 }
 
-/// What W matrices, and embedding and unembedding, are kept as.
+/// Adds the storage types of W matrices, embedding and unembedding.
 void add_kept(FactSheet& sheet, WeightType weights) {
   const auto add = [&](const std::string& member, const std::string& label, WeightType type) {
     sheet.add(member, label, to_string(type), std::string(to_string(type)));
@@ -212,7 +212,7 @@ void add_pass(CLI::App& verb, Options& o) {
 
 using Show = int (*)(const Options&, const CLI::App&);
 
-/// A subverb; what its own flags set.
+/// Adds a subverb; returns it with the options that its flags set.
 std::pair<CLI::App*, Options*> add_subject(CLI::App& verb, Action& chosen, const char* name,
                                            const char* text, const char* example, Show show) {
   CLI::App* one = verb.add_subcommand(name, text);
@@ -275,7 +275,7 @@ void add_cost(CLI::App& app, Action& chosen) {
         add_subject(*verb, chosen, "offload", "Weights that rest in the host's memory",
                     "offload --model llama-2-70b --chip a100-80g --batch 8", offload);
     add_model(*one, *o, "llama-2-70b");
-    add_types(*one, *o, "a100-80g");  // one that states a host
+    add_types(*one, *o, "a100-80g");  // a chip with a host
     add_pass(*one, *o);
   }
   {

@@ -4,8 +4,8 @@
 
 namespace shardproof::tools {
 
-/// The documents that the program quotes, built in as they are: docs/typing.md, docs/program.md,
-/// the rules of docs/layouts.md, and section 6.5 of docs/spec.md.
+/// Documents that the program quotes, embedded verbatim: docs/typing.md, docs/program.md, the rules
+/// of docs/layouts.md, and section 6.5 of docs/spec.md.
 extern const std::string_view kTypingDocument;
 extern const std::string_view kProgramDocument;
 extern const std::string_view kLayoutsDocument;

@@ -6,8 +6,8 @@
 
 namespace shardproof::tools {
 
-/// Prints what a rule says, beside the others of its op; the exit code.
-/// Throws Error("explain_c3", ...) if there is none.
+/// Prints a rule's text and the other rules of its op; returns the exit code. Throws
+/// Error("explain_c3", ...) if there is no such rule.
 int explain_rule(const std::string& label, bool json);
 
 }  // namespace shardproof::tools

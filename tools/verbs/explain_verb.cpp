@@ -29,7 +29,7 @@ namespace {
 struct Options {
   std::string strategy;
   std::optional<std::string> program, rule;
-  std::optional<std::string> layouts;  // empty where no file is named
+  std::optional<std::string> layouts;  // "" if given without a file
   CaseFlags flags;
   bool paper = false;
   bool json = false;
@@ -37,15 +37,15 @@ struct Options {
   std::string svg;
 };
 
-/// One program of the phase being explained, type-checked.
+/// A type-checked program of the explained phase.
 struct Explained {
   std::string title;
   const Program* program;
   std::map<std::string, Type> types;
-  std::string without_ops;  ///< what is said of it if it has none
+  std::string without_ops;  ///< text shown if it has no ops
 };
 
-/// "wq E_xH_zyQ, wk ..." of a layer program's resident weights.
+/// Returns the layouts of a layer program's resident weights: "wq E_xH_zyQ, wk ...".
 std::string resident_layouts(const Program& layer) {
   std::string text;
   for (const ValueDecl& input : layer.inputs)
@@ -84,17 +84,17 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
   return {{"program", e.title}, {"steps", steps}};
 }
 
-/// What is explained: a strategy or a program as one pass of a case.
+/// The explained object: a strategy or a program as one pass of a case.
 struct Subject {
-  std::string title;  // the strategy's name, or the program's file
+  std::string title;  // name of the strategy or of the program's file
   std::optional<Strategy> strategy;
   TypedPlan typed;
-  bool prefill = false;  // a pass of the prefill, since L is sharded; else a decode step
+  bool prefill = false;  // a prefill pass, because L is sharded; otherwise a decode step
   bool hands_over = false;
 
   const Case& c() const { return typed.plan.given; }
   Phase phase() const { return prefill ? Phase::prefill : Phase::decode; }
-  /// Positions of the rows' own, behind what they share.
+  /// Number of positions of a row after its prefix.
   std::int64_t own() const { return c().prompt - c().prefix.length; }
   std::int64_t L() const { return prefill ? own() : 1; }
   std::int64_t M() const { return prefill ? 0 : own(); }
@@ -109,24 +109,24 @@ struct Subject {
         "one prefill pass (L is sharded, so it cannot decode): batch {}, {} positions{}", c().batch,
         c().prompt, shared);
   }
-  /// "3 prefixes".
+  /// Returns "3 prefixes".
   std::string prefixes() const {
     return fmt::format("{} prefix{}", c().prefix.rows, c().prefix.rows == 1 ? "" : "es");
   }
-  /// How many tokens each row has; empty where all have the whole prompt.
+  /// Returns the tokens of each row; empty if all have the whole prompt.
   std::vector<std::int64_t> row_lengths() const {
     if (!c().lengths.given()) return {};
     return lengths_of_rows(c().lengths, c().seed, c().batch, c().prompt, c().prefix.length);
   }
 };
 
-/// "palm-tiny,H=20,V=250, pad_heads=24": the model, and what of it is padded.
+/// Returns the model and its padding: "palm-tiny,H=20,V=250, pad_heads=24".
 std::string model_text(const Case& c) {
   const std::string padding = padding_text(c);
   return print_model(c.model) + (padding.empty() ? "" : ", " + padding);
 }
 
-/// Which rows have how many tokens, lines that begin with `indent`; empty where all have the whole
+/// Returns the rows' token counts, in lines that begin with `indent`; empty if all have the whole
 /// prompt.
 std::string rows_text(const Subject& of, std::string_view indent) {
   constexpr std::size_t kShown = 8;
@@ -142,7 +142,7 @@ std::string rows_text(const Subject& of, std::string_view indent) {
          "\n";
 }
 
-/// Draws a layer into a file.
+/// Draws a layer to a file; returns the exit code.
 int draw(const Subject& of, const Explained& layer, const Options& o) {
   const Case& c = of.c();
   const std::string pass =
@@ -169,14 +169,14 @@ int draw(const Subject& of, const Explained& layer, const Options& o) {
   return 0;
 }
 
-/// The layer program alone, as a file that `verify --program` reads.
+/// Prints the layer program only, as a file that `verify --program` reads.
 void print_text(const Program& layer, const Subject& of) {
   const Case& c = of.c();
   std::string cache;
   for (const ValueDecl& input : layer.inputs)
     if (input.role.to_string() == "previous k_cache") cache = input.layout.to_string();
   fmt::print("# One layer of {} as a program (docs/program.md).\n", of.title);
-  // A layer for int8 weights has scales, which others lack.
+  // A layer for int8 weights has scales; others have none.
   const std::string storage =
       fmt::format("{}act={}", c.numerics.weights == WeightType::int8 ? "weights=int8 " : "",
                   to_string(c.numerics.act));
@@ -184,7 +184,7 @@ void print_text(const Program& layer, const Subject& of) {
   fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
              placed_model(c).K, c.torus.to_string(), cache);
   if (of.prefill) fmt::print("# It shards L, so it is a prefill only.\n");
-  // On a model whose embedding is not its table's row, as verify --program has it by default.
+  // Uses a model whose embedding differs from its table's row, as verify --program does by default.
   ModelConfig judged = c.model;
   if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
   const std::string padding = padding_text(c);
@@ -194,7 +194,7 @@ void print_text(const Program& layer, const Subject& of) {
   fmt::print("{}", print_program(layer));
 }
 
-/// A strategy and the case that it is explained on.
+/// Makes the subject of a strategy and the case on which it is explained.
 Subject subject(const Strategy& strategy, CaseFlags flags) {
   Subject of;
   of.title = strategy.to_string();
@@ -215,7 +215,8 @@ Subject subject(const Strategy& strategy, CaseFlags flags) {
   return of;
 }
 
-/// A user's program, likewise: as a prefill where L is sharded on this torus, else as both phases.
+/// Makes the subject of a user's program: as a prefill if L is sharded on this torus, otherwise as
+/// both phases.
 Subject subject(const std::string& program, CaseFlags& flags) {
   if (flags.has("prefill"))
     throw Error("program_f4", fmt::format("--program {} is both prefill and decode; leave prefill "
@@ -229,13 +230,14 @@ Subject subject(const std::string& program, CaseFlags& flags) {
   of.prefill = smallest_length(c.prefill, c.torus) > 1;
   if (!of.prefill) {
     c.decode = c.prefill;
-    c.gen = 3;  // as verify --program judges it
+    c.gen = 3;  // as in verify --program
   }
   of.typed = make_typed_plan(c);
   return of;
 }
 
-/// The layer that makes the caches of prefixes, and where these go before the phase reads them.
+/// Adds the layer that computes the caches of prefixes, and the transfer of these caches to the
+/// phase that reads them.
 void add_prefix_programs(const Subject& of, std::vector<Explained>& parts) {
   const RunPlan& plan = of.typed.plan;
   const std::string by = of.hands_over ? " by " + of.c().prefill.to_string() : "";
@@ -258,7 +260,7 @@ void add_prefix_programs(const Subject& of, std::vector<Explained>& parts) {
           plan.decode.prefix_cache);
 }
 
-/// The steps of one subject, in every form but that of a table.
+/// Prints the steps of one subject, in every form except a table.
 int explain_steps(const Subject& of, const Options& o) {
   const Case& c = of.c();
   const RunPlan& plan = of.typed.plan;
@@ -315,7 +317,7 @@ int explain_steps(const Subject& of, const Options& o) {
   return 0;
 }
 
-/// Tables, one after the other, with what their arrows move.
+/// Prints tables and the volumes that their arrows move.
 int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
   nlohmann::json entries = nlohmann::json::array();
   std::string text;
@@ -345,7 +347,7 @@ int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
   return 0;
 }
 
-/// Refuses what would change nothing of what is printed.
+/// Refuses flags that have no effect on the output.
 void refuse_idle_flags(const Options& o) {
   const auto refuse = [](std::string_view flag, std::string_view what) {
     throw Error("flag_c6",
@@ -363,7 +365,7 @@ void refuse_idle_flags(const Options& o) {
   if (o.text) {
     if (o.paper) refuse("--paper", "--text, which has no formulas");
     if (o.flags.has("wire")) refuse("--wire", "--text, which counts no bytes");
-    if (o.program) return;  // the rest is the case that the program is checked against
+    if (o.program) return;  // the other flags define the case for the check
     for (const char* key : {"prefill", "batch", "prompt", "lengths", "prefix"})
       if (o.flags.has(key)) refuse(CaseFlags::flag_of(key), "--text, which is one layer");
   } else if (o.layouts && o.svg.empty() && o.flags.has("prefill")) {
@@ -372,7 +374,7 @@ void refuse_idle_flags(const Options& o) {
 }
 
 int explain(Options& o) {
-  // `--layouts NAME`: a name that ships, after the flag.
+  // `--layouts NAME`: the name of a shipped strategy follows the flag.
   if (o.layouts && o.strategy.empty() && !std::filesystem::exists(*o.layouts))
     for (const Strategy& shipped : all_strategies())
       if (shipped.to_string() == *o.layouts) o.strategy = std::exchange(*o.layouts, "");
@@ -387,7 +389,7 @@ int explain(Options& o) {
     throw Error("explain_c2", fmt::format("{} has its own form of output; leave {} out",
                                           o.rule ? "--rule" : "--text",
                                           o.rule ? "--text and --svg" : "--json and --svg"));
-  if (o.rule) refuse_idle_flags(o);  // before a file is looked for
+  if (o.rule) refuse_idle_flags(o);  // before any file is opened
   o.flags.load();
   require_not_input({"--svg", o.svg}, {{"--program", o.program.value_or("")},
                                        {"--layouts", o.layouts.value_or("")},
@@ -419,7 +421,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->type_name("");
   verb->add_option("--program", options->program, "A layer program instead (docs/program.md)")
       ->type_name("FILE");
-  // Its value is optional: CLI11 hands over the default, an empty text, where none is given.
+  // The value is optional: CLI11 passes the default, an empty text, if none is given.
   verb->add_option_function<std::string>(
           "--layouts", [options](const std::string& file) { options->layouts = file; },
           "The table of layouts, and what each arrow\n"
@@ -430,7 +432,7 @@ void add_explain(CLI::App& app, Action& chosen) {
                    "What the rule of an error says; see shardproof\n"
                    "list rules")
       ->type_name("LABEL");
-  // No sum is made, so none has a regime.
+  // explain computes no sums, so that it has no regime.
   options->flags.add_to(
       *verb, {"decode_torus", "decode", "chunk", "gen", "seed", "regime", "schedule", "acc"},
       {{"torus", "Chips, XxYxZ [4x2x3]"},

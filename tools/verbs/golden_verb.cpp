@@ -22,7 +22,7 @@ constexpr const char* kReleasedCorpus = "golden/v1";
 
 struct Options {
   std::optional<std::string> line, layouts, collectives, cases, weights;
-  std::string out, folder;  // empty: the released corpus, and it must be one
+  std::string out, folder;  // empty folder: the released corpus, as with --released
   bool json = false, quiet = false, released = false;
 };
 
@@ -63,7 +63,7 @@ int write(const Options& o) {
   return 0;
 }
 
-/// A golden that our own run does not come to is a check that failed.
+/// A golden that this program's run does not reproduce is a failed check: exit code 1.
 int write_or_say(const Options& o) {
   try {
     return write(o);
@@ -82,7 +82,7 @@ nlohmann::json as_json(const corpus::Entry& entry, const corpus::Checked& checke
   return out;
 }
 
-/// A golden that stands alone.
+/// Checks a single golden file.
 int check_file(const Options& o) {
   if (o.released)
     throw Error("flag_c6", fmt::format("--released is of a corpus, {} is a file", o.folder));

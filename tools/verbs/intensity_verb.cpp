@@ -26,13 +26,13 @@ struct Options {
   std::string model = "palm-540b";
   ChipFlags chip;
   std::string dtype = "bf16";
-  std::string weights;  // as dtype where empty
+  std::string weights;  // dtype if empty
   std::int64_t batch = 1, context = 2048;
   std::optional<std::int64_t> tokens;
   bool json = false;
 };
 
-/// What a pass is judged by.
+/// Inputs of the analysis of a pass.
 struct Setting {
   ModelConfig model;
   cost::Chip chip;
@@ -88,11 +88,11 @@ nlohmann::json as_json(const NamedPass& named, const Setting& setting) {
           {"total", as_json(cost::sum_of(products, setting.bytes()), setting)}};
 }
 
-/// FLOPs an element, of at most nine characters.
+/// Formats FLOPs per element in at most nine characters.
 std::string of_element(double value) {
   return value < 1e7 ? fmt::format("{:.7g}", value) : fmt::format("{:.4g}", value);
 }
-/// FLOPs a byte, of at most seven.
+/// Formats FLOPs per byte in at most seven characters.
 std::string of_byte(double value) {
   if (value < 1e4) return fmt::format("{:.4g}", value);
   return value < 9999999.0 ? fmt::format("{:.0f}", value) : fmt::format("{:.1e}", value);

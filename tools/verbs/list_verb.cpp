@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kStrategyColumn = 22;
 
-/// "NAME   TEXT", the text broken and indented after a name of at most `column` characters.
+/// Prints "NAME   TEXT", the text wrapped and indented after a name of at most `column` characters.
 void print_entry(const std::string& name, const std::string& text, std::size_t column) {
   const std::string indent(column, ' ');
   const bool fits = name.size() + 1 < column;
@@ -41,7 +41,7 @@ int list_strategies(bool json) {
         "shards L is a prefill only: a decode step has one position.\n\n");
   for (const Strategy& strategy : all_strategies()) {
     std::map<char, std::string> by_dim;
-    // "XYZ divides E F H V", in the order in which the products are met.
+    // "XYZ divides E F H V", in order of first occurrence of the products.
     std::vector<std::pair<std::string, std::string>> groups;
     for (const ShardedDim& one : sharded_dims(strategy)) {
       const std::string product = product_name(one.axes);
@@ -105,7 +105,7 @@ int list_models(bool json) {
         "Keys of a preset that are not the defaults\n");
   for (const Preset& m : all_presets()) {
     std::string words(m.keys);
-    std::replace(words.begin(), words.end(), ',', ' ');  // so that lines can be broken
+    std::replace(words.begin(), words.end(), ',', ' ');  // allows line breaks
     if (!json && !words.empty()) print_entry(std::string(m.name), words, 13);
   }
   if (!json)

@@ -9,12 +9,12 @@
 namespace shardproof::tools {
 namespace {
 
-/// Values of one kind that the same is said of.
+/// Values of one kind with the same finding.
 struct Group {
   std::int64_t values = 0, elements = 0, misses = 0, others = 0;
 };
 
-/// What is said of a value: the way that misses nothing, if it is the only one.
+/// Returns the finding for a value: the way of rounding without misses, if it is the only one.
 std::string said_of(const candidate::RoundingReport& report) {
   if (report.misses > 0) return "no one way of rounding explains all";
   return report.others == 0 ? "more than one way of rounding explains all" : report.best;

@@ -7,9 +7,9 @@
 
 namespace shardproof::tools {
 
-/// Which way of rounding each kind of value shows, a line a kind and a way: "norm (8 values): x·r
-/// is rounded; every other way misses at least 529 of 2688". Empty where none has more ways than
-/// one.
+/// Reports the way of rounding that each kind of value shows, one line per kind and way: "norm (8
+/// values): x·r is rounded; every other way misses at least 529 of 2688". Empty if no kind has more
+/// than one way.
 std::vector<std::string> rounding_lines(const candidate::Verdict& verdict);
 
 }  // namespace shardproof::tools

@@ -25,7 +25,7 @@ std::string trim(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
 }
 
-/// The cells of every row of every table, without headings' rules.
+/// Returns the cells of every row of every table, without separator rows.
 std::vector<std::vector<std::string>> rows(std::string_view document) {
   std::vector<std::vector<std::string>> all;
   std::istringstream lines{std::string(document)};
@@ -39,7 +39,7 @@ std::vector<std::vector<std::string>> rows(std::string_view document) {
   return all;
 }
 
-/// Markdown as plain text: no backticks, of [a link](target) its words.
+/// Converts Markdown to plain text: no backticks, and [a link](target) becomes its words.
 std::string plain(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -53,7 +53,8 @@ std::string plain(std::string_view text) {
   return out;
 }
 
-/// "all_gather_c3" of "`all_gather_c3`", if that is all there is and it can be a label.
+/// Returns the label "all_gather_c3" of a cell "`all_gather_c3`", if the cell is nothing but a
+/// label.
 std::optional<std::string> label_in(const std::string& cell) {
   if (cell.size() < 4 || cell.front() != '`' || cell.find('`', 1) != cell.size() - 1)
     return std::nullopt;
@@ -65,7 +66,7 @@ std::optional<std::string> label_in(const std::string& cell) {
   return label;
 }
 
-/// "`a_c1` text; `a_c2` text": the rules of one op.
+/// Parses the rules of one op: "`a_c1` text; `a_c2` text".
 std::vector<Rule> rules_of_op(const std::string& cell, const std::string& op) {
   std::vector<Rule> all;
   for (std::size_t at = 0; at < cell.size();) {
@@ -102,7 +103,7 @@ std::vector<Rule> read_rules() {
   for (const auto& row : rows(kErrorsDocument))
     if (const auto label = label_in(row.front()); label && row.size() == 2)
       add({*label, "", plain(row[1]), "docs/spec.md section 6.5"});
-  // "as rope_c2": what that one says.
+  // "as rope_c2" stands for the text of that rule.
   for (Rule& rule : all)
     if (const auto at = known.find(rule.says.substr(std::min<std::size_t>(3, rule.says.size())));
         rule.says.starts_with("as ") && at != known.end())

@@ -5,22 +5,22 @@
 
 namespace shardproof::tools {
 
-/// A rule, as the documents have it.
+/// A rule from the documents.
 struct Rule {
   std::string label;     ///< all_gather_c3
-  std::string subject;   ///< what it is a rule of: an op, "layout", or ""
+  std::string subject;   ///< what the rule constrains: an op, "layout", or ""
   std::string says;      ///< "they are its minor-most suffix, in that order"
   std::string document;  ///< "docs/typing.md"
 };
 
-/// Every rule that an Error is labelled with: of typing.md, program.md, layouts.md and spec.md
+/// Returns every rule that labels an Error: of typing.md, program.md, layouts.md and spec.md
 /// section 6.5, in their order.
 const std::vector<Rule>& all_rules();
 
-/// Throws Error("explain_c3", ...) naming the nearest if there is no such rule.
+/// Returns the rule. Throws Error("explain_c3", ...) naming the nearest if there is none.
 const Rule& find_rule(const std::string& label);
 
-/// What the documents say of an op of the program language.
+/// Documentation of an op of the program language.
 struct OpText {
   std::string name;
   std::string form;     ///< "all_gather(t, E, zy)", alternatives joined by " or "
@@ -29,7 +29,7 @@ struct OpText {
   std::string example;  ///< "xg : BLE_x = all_gather(x, E, zy) is in"
 };
 
-/// Every op that the code knows, in its order.
+/// Returns every op of the code, in its order.
 const std::vector<OpText>& all_op_texts();
 
 }  // namespace shardproof::tools

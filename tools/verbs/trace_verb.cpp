@@ -30,10 +30,10 @@ std::string text_of(const dump::Attributes& attributes, std::string_view name) {
 
 std::string in_brackets(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-/// Of an array, or of the shards of chips.
+/// An array, or one chip's shard and the number of chips.
 struct Form {
   const dump::Stored& array;
-  std::size_t chips;  ///< 0: whole, or stacked
+  std::size_t chips;  ///< 0: whole or stacked
 };
 Form form_of(const dump::Value& value) {
   if (value.in_shards()) return {value.chips.begin()->second, value.chips.size()};

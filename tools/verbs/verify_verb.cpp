@@ -38,7 +38,7 @@ struct Options {
   std::optional<std::string> trace;
 };
 
-/// The trace of the one case that is verified, if one is asked for.
+/// Returns the trace of the single verified case, if requested.
 std::unique_ptr<Trace> trace_of(const Options& o, const Plans& list) {
   if (!o.trace) return nullptr;
   if (o.cases || list.size() != 1)
@@ -62,13 +62,13 @@ Hazards hazards_of(const std::string& word) {
   throw Error("verify_c5", fmt::format("--hazards {}: legal: shared, full", word));
 }
 
-/// What goes for every case.
+/// Returns the options common to all cases.
 VerifyOptions common_of(const Options& o) {
   VerifyOptions common;
   common.hazards = hazards_of(o.hazards);
   if (o.all_findings) common.until = Findings::Until::all;
-  common.also_field = o.files.any();  // a layer of somebody's own: for all inputs, too
-  // Drawn after that was written, unless the user has drawn one.
+  common.also_field = o.files.any();  // a user's layer is also checked for all inputs
+  // Draws the seed after the layer was written, unless the user gives one.
   if (common.also_field && !o.flags.has("seed", o.line.value_or("")))
     common.field_seed = fresh_seed();
   return common;
@@ -149,7 +149,7 @@ int verify(Options& o) {
   verification.run(std::move(selected), common, threads, [&](const Judgement& j) {
     const bool ended = j.verdict == Verdict::equal || j.verdict == Verdict::not_judged;
     if (trace && j.difference() != nullptr && !j.difference()->step.empty()) {
-      OracleMemo memo;  // the unsharded model once more: the judge keeps no values
+      OracleMemo memo;  // reruns the unsharded model: the judge keeps no values
       trace->expect(j.difference()->step, *memo.get(selected_plan->plan, weights));
     }
     if (trace) trace->write(ended ? "complete" : j.explanation());

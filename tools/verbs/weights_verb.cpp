@@ -43,7 +43,7 @@ int generate(const Options& o) {
     throw Error("case_c0", fmt::format("--seed '{}': a value has no spaces", o.seed));
   const std::uint64_t seed = parse_case("seed=" + o.seed).seed;
   require_replaceable(o.out, "weights_write");
-  // The tensors and the image of the file, which is built in memory.
+  // The tensors and the in-memory image of the file.
   double bytes = 0.0;
   for (const WeightSpec& spec : weight_specs(model))
     bytes += 8.0 * static_cast<double>(element_count(spec.shape));
@@ -61,8 +61,8 @@ int quantize(const Options& o) {
     throw Error("weights_int8", fmt::format("{} holds int8 weights already; legal: a file of f32 "
                                             "weights, version {}",
                                             o.file, weights_format(WeightType::f32)));
-  // The tensors before and after; beside them one matrix's shard, codes and what they are assembled
-  // to, with another shard of a parallel block's output, or then the image of the file.
+  // The tensors before and after; in addition one matrix's shard, its codes and their assembly,
+  // with another shard of a parallel block's output, or later the image of the file.
   double bytes = 0.0;
   double largest = 0.0;
   double image = 0.0;

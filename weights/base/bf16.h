@@ -5,8 +5,8 @@
 
 namespace shardproof {
 
-/// `value` rounded to the nearest bf16, ties to even, as f32 (docs/spec.md section 1). Beyond the
-/// largest bf16 it is infinity; a NaN stays a NaN.
+/// Returns `value` rounded to the nearest bf16, ties to even, as f32 (docs/spec.md section 1). A
+/// value beyond the largest bf16 becomes infinity; a NaN stays a NaN.
 inline float round_to_bf16(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return value;

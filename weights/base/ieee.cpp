@@ -10,7 +10,8 @@ namespace shardproof {
 void require_ieee() {
   if (std::fegetround() != FE_TONEAREST)
     throw Error("ieee_c1", "this thread does not round to nearest; fesetround(FE_TONEAREST)");
-  // Volatile: the processor must do it, now. Flushed operands and flushed results both give zero.
+  // Volatile, so that the processor computes it now. Flushed operands and flushed results both give
+  // zero.
   volatile float least = std::numeric_limits<float>::denorm_min();
   volatile float normal = std::numeric_limits<float>::min();
   const float kept = least * 1.0F;

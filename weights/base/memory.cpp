@@ -20,7 +20,7 @@ void lower(MemoryLimit& limit, double bytes, std::string name) {
   if (bytes < limit.bytes) limit = {bytes, std::move(name)};
 }
 
-/// A file that holds a number of bytes; anything else, as "max", is no limit.
+/// Lowers the limit to the number of bytes in a file; anything else, such as "max", is not a limit.
 void lower_by_file(MemoryLimit& limit, const fs::path& file) {
   std::string word;
   if (!(std::ifstream(file) >> word)) return;
@@ -30,20 +30,20 @@ void lower_by_file(MemoryLimit& limit, const fs::path& file) {
   lower(limit, static_cast<double>(bytes), fmt::format("the limit in {} is", file.string()));
 }
 
-/// Of a control group and all its parents up to the mount. In a container the path may be that
-/// outside of it, of which only the mount itself is there.
+/// Lowers the limit by a control group and all its ancestors up to the mount. In a container the
+/// path may be the host's, of which only the mount itself is visible.
 void lower_by_group(MemoryLimit& limit, const fs::path& mount, std::string_view path,
                     const char* file) {
   lower_by_file(limit, mount / file);
   fs::path group = mount;
   for (const fs::path& part : fs::path(path).relative_path()) {
-    if (part == "..") return;  // a group outside of what is mounted
+    if (part == "..") return;  // the group is outside the mount
     group /= part;
     lower_by_file(limit, group / file);
   }
 }
 
-/// Whether a comma-separated list has the word.
+/// Returns whether a comma-separated list contains the word.
 bool lists(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
@@ -58,7 +58,7 @@ void lower_by_groups(MemoryLimit& limit, const fs::path& root) {
   lower_by_file(limit, mounts / "memory.max");
   lower_by_file(limit, mounts / "memory/memory.limit_in_bytes");
   std::ifstream groups(root / "proc/self/cgroup");
-  // ID:CONTROLLERS:PATH; of version 2 the one without controllers.
+  // ID:CONTROLLERS:PATH; the version 2 line has no controllers.
   for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', std::min(first, line.size() - 1) + 1);

@@ -6,7 +6,8 @@
 
 namespace shardproof {
 
-/// The legal word nearest to `word` (least edits), for error messages; empty if none is near.
+/// Returns the legal word nearest to `word` by edit distance, for error messages; empty if none is
+/// near.
 std::string nearest(std::string_view word, const std::vector<std::string>& legal);
 
 }  // namespace shardproof

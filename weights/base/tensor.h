@@ -7,14 +7,14 @@ namespace shardproof {
 
 using Shape = std::vector<std::int64_t>;
 
-/// The product of the extents; 1 for a scalar.
+/// Returns the product of the extents; 1 for a scalar.
 inline std::int64_t element_count(const Shape& shape) {
   std::int64_t n = 1;
   for (std::int64_t extent : shape) n *= extent;
   return n;
 }
 
-/// An unsharded row-major array: what weights files hold and what the oracle computes.
+/// An unsharded row-major array, as weights files hold and the oracle computes.
 template <class T>
 struct Array {
   Shape shape;

@@ -118,7 +118,7 @@ std::string show(std::int64_t value) { return show_number(value); }
 std::string show(double value) { return show_number(value); }
 std::string show(float value) { return show_number(value); }
 
-// What a key may be, in words; of an enum or a bool, its words.
+// The legal values of a key in words; for an enum or a bool, its words.
 template <class Enum>
 std::string values_of(std::string_view, Enum) {
   return fmt::format("{}", fmt::join(words_in(words_of(Enum{})), ", "));
@@ -151,7 +151,7 @@ constexpr Key key(std::string_view name) {
           [](const ModelConfig& config) { return show(config.*Field); }};
 }
 
-// The order print_model writes.
+// All keys, in the order in which print_model writes them.
 constexpr std::array kKeys{key<&ModelConfig::layers>("layers"),
                            key<&ModelConfig::E>("E"),
                            key<&ModelConfig::F>("F"),
@@ -189,7 +189,7 @@ const Key& find_key(std::string_view name) {
                                        did_you_mean(name, legal), fmt::join(legal, " ")));
 }
 
-/// Sets "KEY=VALUE,KEY=VALUE"; `seen` gets the keys.
+/// Applies "KEY=VALUE,KEY=VALUE" and collects the keys in `seen`.
 void set_keys(ModelConfig& config, std::string_view text, std::set<std::string_view>& seen) {
   for (bool more = true; more;) {
     const std::size_t comma = text.find(',');
@@ -238,7 +238,8 @@ void require_positive(std::string_view key, double value, const std::string& sho
 constexpr std::string_view kNothingRotates =
     "has no meaning with rope=alibi and rope=none, leave it out";
 
-// The nearest Q of which an even number of channels rotates; the first above, of two as near.
+// Returns the nearest Q with an even number of rotated channels, the larger one of a tie; 0 if
+// none.
 std::int64_t rotating_Q(const ModelConfig& config) {
   const auto rotates_evenly = [&](std::int64_t Q) {
     const double rotated = config.rotary * static_cast<double>(Q);
@@ -251,7 +252,7 @@ std::int64_t rotating_Q(const ModelConfig& config) {
   return 0;
 }
 
-// Every size derived from the config, the bytes of all weights last, fits in an int64.
+// Checks that every size derived from the config, up to the bytes of all weights, fits in an int64.
 void require_countable(const ModelConfig& config) {
   ModelConfig one_layer = config;
   one_layer.layers = 1;
@@ -287,7 +288,7 @@ std::vector<ModelKey> model_keys() {
   const ModelConfig usual = preset(preset_names().front());
   std::vector<ModelKey> all;
   for (const Key& k : kKeys) {
-    const bool dim = k.name.size() == 1 || k.name == "layers";  // what a preset is
+    const bool dim = k.name.size() == 1 || k.name == "layers";  // defined by the preset
     std::string value = k.name == "logit_scale" ? "1/sqrt(E)" : k.get(usual);
     if (k.name == "cache") value = "as act";
     if (dim) value.clear();
@@ -311,7 +312,7 @@ ModelConfig parse_model(std::string_view text) {
   for (const char* key : {"rotary", "theta"})
     require(rotates(config) || !seen.contains(key), key, find_key(key).get(config),
             kNothingRotates);
-  if (!rotates(config)) {  // nor has the preset's
+  if (!rotates(config)) {  // such a preset has no rotary or theta
     const ModelConfig usual;
     config.rotary = usual.rotary, config.theta = usual.theta;
   }

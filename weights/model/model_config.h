@@ -14,9 +14,9 @@ enum class Block { parallel, serial };
 enum class Ffn { swiglu, geglu, gelu, gelu_erf };
 enum class Norm { rmsnorm, layernorm };
 enum class Bias { none, norm, qkv, ffn, all };
-/// How a score knows positions: q and k are rotated, or each head adds slope·(p−t), or nothing.
+/// Position dependence of a score: q and k are rotated, each head adds slope·(p−t), or none.
 enum class Rope { half, interleaved, alibi, none };
-/// What k_cache and v_cache are kept as: as activations are stored, or as said.
+/// Storage type of k_cache and v_cache: that of activations, or the named one.
 enum class CacheType { as_act, f32, bf16 };
 /// The base of softmax, of swish and of the logits. A base-2 model has its constants folded into
 /// its weights (docs/spec.md section 2.9).
@@ -48,46 +48,44 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// Whether q and k are rotated: there are RoPE tables, q_rot and k_rot.
+/// Returns whether q and k are rotated, so that the model has RoPE tables, q_rot and k_rot.
 inline bool rotates(const ModelConfig& config) {
   return config.rope == Rope::half || config.rope == Rope::interleaved;
 }
-/// The logit_scale of a model that gives none: its preset's, or else (float)(1/sqrt((double)E)).
-/// Throws Error: "model_preset".
+/// Returns the logit_scale of a model that gives none: its preset's, or else
+/// (float)(1/sqrt((double)E)). Throws Error: "model_preset".
 float usual_logit_scale(const ModelConfig& config);
 
-/// The names of the built-in presets, in the order help prints them.
+/// Returns the names of the built-in presets, in the order help prints them.
 const std::vector<std::string>& preset_names();
 
 /// A key of a model text, as help and `shardproof list models` print it.
 struct ModelKey {
   std::string name;
   std::string values;         ///< "swiglu, geglu, gelu, gelu-erf", or a range in words
-  std::string default_value;  ///< empty where the preset says it
+  std::string default_value;  ///< empty if the preset defines it
 };
-/// Every key, in the order print_model writes.
+/// Returns every key, in the order in which print_model writes them.
 std::vector<ModelKey> model_keys();
 
-/// Reads "PRESET[,key=value...]" with the keys of docs/spec.md section 6, e.g. "palm-tiny,K=24".
-/// Keys come in any order; logit_scale is usual_logit_scale() unless it is given.
-/// Throws Error: "model_preset" (unknown preset, the nearest one named; or a model that the keys
-/// cannot say, by its name), "model_key" (unknown or
-/// repeated key), "model_value" (a value that is not a number, is out of range, or breaks a rule:
-/// every dim at least 1, H divisible by K, rotary·Q even, eps and theta finite and positive, no
-/// rotary or theta beside rope=none or rope=alibi, ...).
+/// Parses "PRESET[,key=value...]" with the keys of docs/spec.md section 6 in any order, e.g.
+/// "palm-tiny,K=24"; logit_scale defaults to usual_logit_scale(). Throws Error: "model_preset"
+/// (unknown preset, naming the nearest; or a known model that the keys cannot express), "model_key"
+/// (unknown or repeated key), "model_value" (a value that is not a number, is out of range, or
+/// breaks a rule: every dim at least 1, H divisible by K, rotary·Q even, eps and theta finite and
+/// positive, no rotary or theta with rope=none or rope=alibi, ...).
 ModelConfig parse_model(std::string_view text);
 
-/// The inverse of parse_model: the preset and every key that differs from it, in one fixed order.
-/// parse_model(print_model(c)) == c. `block` is not a model key of a case line that prints it
-/// itself; it is printed only where it differs from the preset's.
+/// Inverse of parse_model, parse_model(print_model(c)) == c: the preset and every key that differs
+/// from it, in a fixed order. `block` appears only if it differs from the preset's; case lines that
+/// print it themselves do not use the model key.
 std::string print_model(const ModelConfig& config);
 
-/// The same model with other dims. A logit_scale that follows from E, 1/sqrt(E), follows it again.
-/// Not validated.
+/// Returns `config` with other dims, not validated. A logit_scale that equals 1/sqrt(E) follows E.
 ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::int64_t H,
                       std::int64_t K, std::int64_t V);
 
-/// Throws Error("model_value", ...) unless the config obeys the rules parse_model states.
+/// Throws Error("model_value", ...) unless the config obeys the rules of parse_model.
 void validate(const ModelConfig& config);
 
 std::string_view to_string(Block);
@@ -96,8 +94,8 @@ std::string_view to_string(Norm);
 std::string_view to_string(Bias);
 std::string_view to_string(Rope);
 std::string_view to_string(Softmax);
-std::string_view to_string(CacheType);  ///< "" of as_act, which no text says
-/// Throws Error("case_block", ...).
+std::string_view to_string(CacheType);  ///< "" for as_act, which no text contains
+/// Parses a Block. Throws Error("case_block", ...).
 Block parse_block(std::string_view word);
 
 }  // namespace shardproof

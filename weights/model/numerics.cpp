@@ -44,7 +44,7 @@ std::string_view word_for(Enum value) {
   return word_in(words_of(value), value);
 }
 
-/// "group, ring, tree".
+/// Returns the words of an enum: "group, ring, tree".
 template <class Enum>
 std::string_view joined() {
   static const std::string text = fmt::format("{}", fmt::join(words_in(words_of(Enum{})), ", "));

@@ -11,18 +11,18 @@ namespace shardproof {
 enum class WeightType { f32, bf16, int8 };
 /// Storage of activations, the rounding st() of docs/spec.md section 1.
 enum class ActType { f32, bf16 };
-/// What numbers and contractions mean: the correctly rounded exact sum, one declared f32 order, or
-/// elements of a finite field in place of floats (docs/field.md).
+/// Meaning of numbers and contractions: the correctly rounded exact sum, one declared f32 order, or
+/// elements of a finite field instead of floats (docs/field.md).
 enum class Regime { exact, f32, field };
 
 /// The order in which a collective adds partial sums in the f32 regime (docs/spec.md section 1.2).
 enum class Schedule { group, ring, tree, biring };
 
-/// Looped collective einsums (paper §3.5): how the chunks go round their ring, one way, both ways
-/// whole, or in halves each its own way (docs/spec.md section 1.2).
+/// Looped collective einsums (paper §3.5), by how the chunks travel round their ring: one way,
+/// whole chunks both ways, or half chunks each in its own direction (docs/spec.md section 1.2).
 enum class Loop { none, one_way, both_full, both_half };
 
-/// What sums are kept as while they grow, and what partial sums travel as.
+/// Type in which sums accumulate, and in which partial sums travel.
 enum class FloatType { f32, bf16 };
 
 /// The choices of arithmetic (docs/spec.md section 1.6).
@@ -30,15 +30,15 @@ struct Numerics {
   WeightType weights = WeightType::f32;
   ActType act = ActType::f32;
   Regime regime = Regime::exact;
-  Schedule schedule = Schedule::group;  ///< of regime=f32
-  Loop loop = Loop::none;               ///< of every arrow of a layer's table that can be one
-  FloatType acc = FloatType::f32;       ///< of regime=f32: the sums of W matrices
-  FloatType wire = FloatType::f32;      ///< partial sums that travel; bits in regime=f32 only
+  Schedule schedule = Schedule::group;  ///< regime=f32 only
+  Loop loop = Loop::none;               ///< every layer arrow that can be looped
+  FloatType acc = FloatType::f32;       ///< regime=f32 only: sums of W matrices
+  FloatType wire = FloatType::f32;      ///< partial sums in transit; bits in regime=f32 only
   bool operator==(const Numerics&) const = default;
 };
 
-/// Throws Error("case_numerics", ...) where the choices do not go together: a schedule other than
-/// group, or acc=bf16, without regime=f32; wire=bf16 with regime=field.
+/// Throws Error("case_numerics", ...) if the choices are incompatible: a schedule other than group,
+/// or acc=bf16, without regime=f32; wire=bf16 with regime=field.
 void validate(const Numerics& numerics);
 
 /// The rounding points of the paper's code, numerics=released; with them goes the model's
@@ -51,7 +51,7 @@ inline constexpr Numerics kReleasedNumerics{.weights = WeightType::bf16,
                                             .acc = FloatType::bf16,
                                             .wire = FloatType::bf16};
 
-/// A key of a case line that is one of these choices.
+/// A key of a case line that sets one field of Numerics.
 struct NumericsKey {
   std::string_view name;
   std::string_view words;  ///< "group, ring, tree"; the first is the default
@@ -59,11 +59,11 @@ struct NumericsKey {
   /// Throws Error("case_numerics", ...) naming the legal words.
   void (*set)(std::string_view key, Numerics& numerics, std::string_view word);
 };
-/// In the order a case line prints them.
+/// Returns the keys in the order in which a case line prints them.
 std::span<const NumericsKey> numerics_keys();
 
-/// Names as a case line writes them. parse_* throw Error("case_numerics", ...) naming the legal
-/// words.
+/// Words as a case line writes them. The parse_* functions throw Error("case_numerics", ...) naming
+/// the legal words.
 std::string_view to_string(WeightType);
 std::string_view to_string(ActType);
 std::string_view to_string(Regime);

@@ -86,7 +86,7 @@ PassPlan Passes::at(std::int64_t i) const {
   pass.L = i < chunks_ ? std::min(chunk_, own - pass.cached) : 1;
   pass.sample = i >= chunks_;
   for (const auto& [rows, length] : rows_) {
-    PassRows group{rows, length + i - chunks_, 1, true};  // of a decode step
+    PassRows group{rows, length + i - chunks_, 1, true};  // a decode step
     if (i < chunks_) {
       group.start = std::min(prefix_.length + pass.cached, length);
       group.tokens = std::min(length - group.start, pass.L);

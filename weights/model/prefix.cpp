@@ -7,7 +7,7 @@
 namespace shardproof {
 namespace {
 
-/// A number of at least 1, or 0 for what is none.
+/// Parses a number of at least 1; returns 0 for anything else.
 std::int64_t count(std::string_view text) {
   constexpr std::int64_t kMost = 1 << 30;
   std::int64_t value = 0;

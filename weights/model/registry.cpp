@@ -105,7 +105,7 @@ bool is_of(const WeightRow& scale, std::string_view matrix) {
          std::find(scale.scaled.begin(), scale.scaled.end(), matrix) != scale.scaled.end();
 }
 
-/// Whether weights=int8 keeps the matrix as codes, in whatever model.
+/// Returns whether weights=int8 stores the matrix as codes in any model.
 bool has_codes(std::string_view matrix) {
   return std::any_of(all_weights().begin(), all_weights().end(),
                      [&](const WeightRow& row) { return is_of(row, matrix); });

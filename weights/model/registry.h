@@ -13,86 +13,87 @@
 
 namespace shardproof {
 
-/// The part of a layer that a value or a weight belongs to; none for embedding, head, sampling,
+/// Part of a layer to which a value or weight belongs; none for embedding, head, sampling,
 /// positions and RoPE tables.
 enum class Section { none, norm, attention, ffn, output };
-/// "norm", "attention", "FFN", "output", or "".
+/// Returns "norm", "attention", "FFN", "output", or "".
 std::string_view to_string(Section section);
 
 enum class ValueKind {
-  checkpoint,   ///< of docs/spec.md section 2
+  checkpoint,   ///< a checkpoint of docs/spec.md section 2
   layer_input,  ///< "in": the checkpoint embed in layer 0, else the previous layer's out
-  stat,         ///< judged, but no checkpoint: of norms and of sampling
-  input,        ///< int32 [BL], of a pass
+  stat,         ///< judged, but not a checkpoint: statistics of norms and sampling
+  input,        ///< int32 [BL], an input of a pass
   constant      ///< a vector of ones
 };
 
-/// What an element of a complete value or of a weight travels as between chips.
+/// Type in which an element of a complete value or of a weight travels between chips.
 enum class WireType { f32, bf16, int8, int32 };
 std::string_view to_string(WireType type);
 int bytes_of(WireType type);
 
-/// What is known of a named value, whatever the model.
+/// Model-independent description of a named value.
 struct ValueRow {
   std::string_view name;
-  std::string_view dims;  ///< letters; "B", "BLE", ...
+  std::string_view dims;  ///< dim letters: "B", "BLE", ...
   ValueKind kind = ValueKind::checkpoint;
-  bool per_layer = true;       ///< else one a pass
-  bool stored = false;         ///< st is applied: act=bf16 rounds it, keeps it and sends it as bf16
-  bool contraction = false;    ///< up to scale, bias and st: it has a raw value
-  bool acc = false;            ///< S of a W matrix: acc says what its sums are kept as
-  bool wire_rounds = false;    ///< its partial sums travel as wire says; all others' as f32
-  bool cache = false;          ///< grows from pass to pass; slots that nothing wrote hold NaN
-  bool program_input = false;  ///< may be an input of a program
-  bool of_layer_input = false;  ///< may be one of a layer; of a cache, as the pass before left it
-  bool last_rows = false;       ///< programs compute the last row of each sequence only
+  bool per_layer = true;        ///< one per layer; otherwise per pass
+  bool stored = false;          ///< st applies: act=bf16 rounds it, and stores and sends it as bf16
+  bool contraction = false;     ///< a contraction up to scale, bias and st: it has a raw value
+  bool acc = false;             ///< S with a W matrix: its sums accumulate in the type of acc
+  bool wire_rounds = false;     ///< its partial sums travel in type wire; all others as f32
+  bool cache = false;           ///< grows from pass to pass; unwritten slots hold NaN
+  bool program_input = false;   ///< may be an input of a program
+  bool of_layer_input = false;  ///< may be a layer's input; a cache as the pass before left it
+  bool last_rows = false;       ///< programs compute only the last row of each sequence
   bool integer = false;         ///< int32
-  bool per_block = false;       ///< one a block of the vocabulary: it follows from the logits
-  bool drawing = false;         ///< of random sampling: it follows from logits and random numbers
-  int words = 0;                ///< extent of dim W, of an exact sum or of those of all rounds
-  std::string_view norm = {};   ///< of a norm's statistic, that norm: "norm2"
-  std::string_view statistic = {};  ///< and which of its statistics: "ss"
+  bool per_block = false;       ///< one per block of the vocabulary; derived from the logits
+  bool drawing = false;         ///< random sampling: derived from logits and random numbers
+  int words = 0;                ///< extent of dim W: words of a sum, or of all rounds
+  std::string_view norm = {};   ///< the norm of a norm's statistic: "norm2"
+  std::string_view statistic = {};  ///< which statistic of that norm: "ss"
   Section section = Section::none;
-  bool (*in_model)(const ModelConfig&) = nullptr;  ///< whether a model has it
+  bool (*in_model)(const ModelConfig&) = nullptr;  ///< whether a model has the value
 
-  /// Complete.
+  /// Returns the type in which the complete value travels.
   WireType wire(const Numerics& numerics, const ModelConfig& config) const;
 };
 
-/// Checkpoints in the order of docs/spec.md's table, and the other values.
+/// Returns all value rows: checkpoints in the order of docs/spec.md's table, then the other values.
 std::span<const ValueRow> all_values();
-/// Null if nothing is called so.
+/// Returns the row of the value `name`, or null.
 const ValueRow* value_row(std::string_view name);
-/// The row of "ss" of "norm2", which is ss2. Throws std::logic_error if there is none.
+/// Returns the row of a norm's statistic: "norm2" and "ss" give ss2. Throws std::logic_error if
+/// there is none.
 const ValueRow& statistic_row(std::string_view norm, std::string_view statistic);
 
 enum class WeightKind {
   matrix,      ///< a W matrix or the table: rounded by weights=bf16, codes if it has a scale
-  gain,        ///< of a norm
-  bias,        ///< of a norm or a contraction
-  scale,       ///< of int8 matrices: one for each output channel
+  gain,        ///< gain of a norm
+  bias,        ///< bias of a norm or a contraction
+  scale,       ///< scale of int8 matrices, one per output channel
   rope_table,  ///< [PJ]
-  slopes       ///< of ALiBi [H], one for each query head
+  slopes       ///< ALiBi slopes [H], one per query head
 };
 
-/// What is known of a named weight, whatever the model.
+/// Model-independent description of a named weight.
 struct WeightRow {
-  std::string_view name;  ///< as programs declare it: "wq"
+  std::string_view name;  ///< name in programs: "wq"
   std::string_view dims;
   WeightKind kind = WeightKind::matrix;
   bool per_layer = true;
-  int contracted = 0;  ///< leading dims that are summed over
+  int contracted = 0;  ///< number of leading dims that are contracted
   Section section = Section::none;
   bool (*in_model)(const ModelConfig&) = nullptr;
-  /// Of a scale the matrices that it belongs to, one or two: with weights=int8 they are codes.
+  /// For a scale, the one or two matrices it applies to, which weights=int8 stores as codes.
   std::array<std::string_view, 2> scaled = {};
 
   WireType wire(const Numerics& numerics) const;
 };
 
-/// In the order files list them: of the model, of a layer, of the model.
+/// Returns all weight rows in file order: of the model, of a layer, of the model.
 std::span<const WeightRow> all_weights();
-/// Null if nothing is called so.
+/// Returns the row of the weight `name`, or null.
 const WeightRow* weight_row(std::string_view name);
 
 /// A weight of the model: its name, its dim letters, its global shape.
@@ -100,28 +101,29 @@ struct WeightSpec {
   std::string name;  ///< "embed", "layer1.w_gate", "final_norm", "rope_cos", ...
   std::string dims;  ///< "VE", "EF", "EHQ", ...; the RoPE tables are "PJ" (position, pair)
   Shape shape;
-  std::int64_t fan_in = 1;  ///< the contracted extent, which scales generated values
+  std::int64_t fan_in = 1;  ///< contracted extent, by which generated values are scaled
   bool matrix = false;      ///< a W matrix or the table: rounded by weights=bf16
-  bool int8 = false;        ///< a W matrix that weights=int8 keeps as codes
-  bool scale = false;       ///< of such matrices
+  bool int8 = false;        ///< a W matrix that weights=int8 stores as codes
+  bool scale = false;       ///< a scale of int8 matrices
 };
 
-/// Every weight of the model, in the order files list them: embed VE (and unembed VE when untied,
-/// unembed_bias V if it has one);
-/// per layer norm E, (serial: norm2 E), wq EHQ, wk EKQ, wv EKQ, wo HQE, w_gate EF, (gated FFN:
-/// w_up EF), w_out FE, and biases where the config has them (norm_bias, norm2_bias E; bq HQ, bk KQ,
-/// bv KQ; bo E, b_gate F, b_up F, b_out E); final_norm E (final_norm_bias E); rope_cos PJ,
-/// rope_sin PJ with J = rotary·Q/2 where q and k are rotated, alibi_slopes H with rope=alibi.
-/// Weights kept as int8 have scales, too, after a layer's biases: wq_scale HQ, wk_scale, wv_scale
-/// KQ, w_gate_scale F, (gated: w_up_scale F), and block_out_scale E, or (serial) wo_scale,
-/// w_out_scale E.
+/// Returns every weight of the model, in file order: embed VE (and unembed VE when untied,
+/// unembed_bias V if it has one); per layer norm E, (serial: norm2 E), wq EHQ, wk EKQ, wv EKQ, wo
+/// HQE, w_gate EF, (gated FFN: w_up EF), w_out FE, and biases where the config has them (norm_bias,
+/// norm2_bias E; bq HQ, bk KQ, bv KQ; bo E, b_gate F, b_up F, b_out E); final_norm E
+/// (final_norm_bias E); rope_cos PJ, rope_sin PJ with J = rotary·Q/2 where q and k are rotated,
+/// alibi_slopes H with rope=alibi. Weights stored as int8 have scales after a layer's biases:
+/// wq_scale HQ, wk_scale, wv_scale KQ, w_gate_scale F, (gated: w_up_scale F), and block_out_scale
+/// E, or (serial) wo_scale, w_out_scale E.
 std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType kept = WeightType::f32);
-/// Whether the model has the weight, "w_up" or "norm2_bias"; scales with weights=int8 alone.
+/// Returns whether the model has the weight, "w_up" or "norm2_bias"; scales only with weights=int8.
 bool has_weight(const ModelConfig& config, std::string_view name,
                 WeightType kept = WeightType::f32);
-/// The scale of a matrix of this model, "block_out_scale" of "wo"; null if it is never int8.
+/// Returns the scale of a matrix of this model, "block_out_scale" for "wo"; null if the matrix is
+/// never int8.
 const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix);
-/// "wq" of layer 0 is "layer0.wq"; a weight of the model has the name that it is declared by.
+/// Returns the id of a weight: "layer0.wq" for "wq" of layer 0; for a weight of the whole model its
+/// name.
 std::string weight_id(std::int64_t layer, std::string_view name);
 
 /// A checkpoint of docs/spec.md section 2: its name and its dim letters, in the table's order.
@@ -132,26 +134,26 @@ struct CheckpointSpec {
   bool integer = false;  ///< token, an int32
 };
 
-/// The checkpoints that a pass of this model has.
+/// Returns the checkpoints of a pass of this model.
 std::vector<CheckpointSpec> checkpoint_specs(const ModelConfig& config);
 
 /// Extents that depend on the pass.
 struct PassExtents {
   std::int64_t B = 0, L = 0, M = 0;
-  std::int64_t N = 0, T = 0;  ///< of the caches of prefixes: how many, and their positions
+  std::int64_t N = 0, T = 0;  ///< prefix caches: their number and positions
 };
-/// The shape of dims "BLE", in this model and pass.
+/// Returns the shape of dims such as "BLE" in this model and pass.
 Shape shape_of(std::string_view dims, const ModelConfig& config, const PassExtents& pass = {});
-/// The extents of a value of this pass: M is the slots of its caches, or, of what attention makes
-/// of them, those and the prefix's.
+/// Returns the extents of a value of this pass. M counts the slots of the rows' caches; for values
+/// that attention derives from caches, also those of the prefix.
 PassExtents extents_of(const PassPlan& pass, const ValueRow& value);
 
-/// The tensor of a constant: ones.
+/// Returns the constant tensor "ones".
 Tensor constant_tensor(const ModelConfig& config);
 
-/// The id of a checkpoint, statistic or input of a pass: "decode.1" and 0 and "gate" make
-/// "decode.1.layer0.gate"; what belongs to no layer has none in its id, "decode.1.embed", whatever
-/// `layer` is, and nothing has where layer < 0.
+/// Returns the id of a checkpoint, statistic or input of a pass: "decode.1", 0 and "gate" give
+/// "decode.1.layer0.gate". The layer is omitted, as in "decode.1.embed", if layer < 0 or if the
+/// value belongs to no layer.
 std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name);
 
 }  // namespace shardproof

@@ -5,7 +5,7 @@
 namespace shardproof {
 namespace {
 
-// Which models have a value or a weight.
+// Predicates in_model of the rows: which models have a value or a weight.
 bool always(const ModelConfig&) { return true; }
 bool serial(const ModelConfig& c) { return c.block == Block::serial; }
 bool parallel(const ModelConfig& c) { return c.block == Block::parallel; }
@@ -13,7 +13,7 @@ bool gated(const ModelConfig& c) { return c.ffn == Ffn::swiglu || c.ffn == Ffn::
 bool alibi(const ModelConfig& c) { return c.rope == Rope::alibi; }
 bool unembed_biased(const ModelConfig& c) { return c.unembed_bias; }
 bool untied(const ModelConfig& c) { return !c.tied; }
-// RMS norms have no bias, whatever `bias` says (docs/spec.md section 2).
+// RMS norms never have a bias, regardless of `bias` (docs/spec.md section 2).
 bool norm_biased(const ModelConfig& c) {
   return c.norm == Norm::layernorm &&
          (c.bias == Bias::norm || c.bias == Bias::ffn || c.bias == Bias::all);
@@ -24,7 +24,7 @@ bool all_biased(const ModelConfig& c) { return c.bias == Bias::all; }
 bool ffn_biased(const ModelConfig& c) { return c.bias == Bias::ffn || c.bias == Bias::all; }
 bool up_biased(const ModelConfig& c) { return ffn_biased(c) && gated(c); }
 
-/// A statistic of a norm; the final one belongs to no layer.
+/// Makes the row of a norm's statistic; the final norm belongs to no layer.
 constexpr ValueRow stat(std::string_view name, std::string_view dims, std::string_view norm,
                         std::string_view statistic) {
   return {.name = name,
@@ -37,7 +37,7 @@ constexpr ValueRow stat(std::string_view name, std::string_view dims, std::strin
           .in_model = always};
 }
 
-/// A value of random sampling.
+/// Makes the row of a value of random sampling.
 constexpr ValueRow drawing(std::string_view name, std::string_view dims, bool integer = false,
                            int words = 0) {
   return {.name = name,
@@ -200,8 +200,8 @@ constexpr ValueRow kValues[] = {
      .section = Section::norm,
      .in_model = always},
 
-    // Of each norm sum = S(x,1), mu = (float)(sum/E) and d = x - mu (layernorm), and ss = S(x,x) or
-    // S(d,d).
+    // Statistics of each norm: sum = S(x,1), mu = (float)(sum/E) and d = x - mu (layernorm), and ss
+    // = S(x,x) or S(d,d).
     stat("sum", "BL", "norm", "sum"),
     stat("sum2", "BL", "norm2", "sum"),
     stat("final_sum", "BL", "final_norm", "sum"),
@@ -214,7 +214,7 @@ constexpr ValueRow kValues[] = {
     stat("ss", "BL", "norm", "ss"),
     stat("ss2", "BL", "norm2", "ss"),
     stat("final_ss", "BL", "final_norm", "ss"),
-    // Of sampling: the best logit of each block of the vocabulary, and its id.
+    // Sampling: the largest logit of each block of the vocabulary, and its id.
     {.name = "candidates",
      .dims = "BC",
      .kind = ValueKind::stat,
@@ -228,9 +228,9 @@ constexpr ValueRow kValues[] = {
      .integer = true,
      .per_block = true,
      .in_model = always},
-    // Of random sampling: e of every token; of each search what its rounds added up over all chips,
-    // the threshold, and e of what it keeps; the exact sum of each block; in which block the
-    // random number falls, and on which token.
+    // Random sampling: e of every token; per search, the results of its rounds summed over all
+    // chips, the threshold, and e of the tokens kept; the exact sum of each block; the block and
+    // the token on which the random number falls.
     drawing("chances", "BV"),
     drawing("top_k_counts", "BW", true, kSearchRounds),
     drawing("top_k_floor", "B"),
@@ -268,8 +268,8 @@ constexpr ValueRow kValues[] = {
 
 constexpr bool kOfModel = false, kOfLayer = true;
 
-// Name, dims, kind, whose it is, contracted dims, section, which models have it. The table is not
-// scaled by its extent: embedding selects rows, and logit_scale scales logits.
+// Name, dims, kind, owner, contracted dims, section, predicate. The table is not scaled by its
+// extent: embedding selects rows, and logit_scale scales logits.
 constexpr WeightRow kWeights[] = {
     {"embed", "VE", WeightKind::matrix, kOfModel, 0, Section::none, always},
     {"unembed", "VE", WeightKind::matrix, kOfModel, 0, Section::none, untied},
@@ -298,7 +298,7 @@ constexpr WeightRow kWeights[] = {
     {"wv_scale", "KQ", WeightKind::scale, kOfLayer, 0, Section::attention, always, {"wv"}},
     {"w_gate_scale", "F", WeightKind::scale, kOfLayer, 0, Section::ffn, always, {"w_gate"}},
     {"w_up_scale", "F", WeightKind::scale, kOfLayer, 0, Section::ffn, gated, {"w_up"}},
-    // One contraction has one scale.
+    // wo and w_out are one contraction, which has one scale.
     {"block_out_scale",
      "E",
      WeightKind::scale,

@@ -4,25 +4,25 @@
 
 namespace shardproof {
 
-// What a base-2 model changes of a model's constants (docs/spec.md section 2.9). Its text has those
-// of the model that it was folded from; what programs compute with is here.
+// Constants that a base-2 model changes (docs/spec.md section 2.9). A model's text states those of
+// the model it was folded from; these functions return those that programs compute with.
 
-/// a of the specification, log2(e), and ln 2.
+/// a = log2(e) of the specification, and ln 2.
 inline constexpr double kLog2E = 1.4426950408889634;
 inline constexpr double kLn2 = 0.6931471805599453;
 
-/// c = (float)(a·logit_scale), which is folded into the weights. Of the constants in the model's
-/// text alone: whatever its softmax.
+/// Returns c = (float)(a·logit_scale), which is folded into the weights. Depends on the model's
+/// logit_scale only, not on its softmax.
 float folded_scale(const ModelConfig& config);
-/// eps of the norms: of the text, or eps·c² where the residual stream is scaled by c, in a base-2
-/// model whose table is tied.
+/// Returns eps of the norms: the text's, or eps·c² in a base-2 model with a tied table, where the
+/// residual stream is scaled by c.
 double eps_of_norms(const ModelConfig& config);
-/// What S of the logits is multiplied by: logit_scale, or 1 where the weights have it.
+/// Returns the factor of S of the logits: logit_scale, or 1 if the weights include it.
 float scale_of_logits(const ModelConfig& config);
-/// What S of a score of `Q` channels is multiplied by: 1/sqrt((double)Q), or 1 where wq has it.
+/// Returns the factor of S of a score over `Q` channels: 1/sqrt((double)Q), or 1 if wq includes it.
 double scale_of_scores(Softmax softmax, double Q);
 
-/// A stored logit in units of base e: itself, or of a base-2 model times ln 2.
+/// Returns a stored logit in base e: unchanged, or times ln 2 in a base-2 model.
 double natural_logit(const ModelConfig& config, float logit);
 
 }  // namespace shardproof

@@ -15,7 +15,7 @@
 namespace shardproof {
 namespace {
 
-/// A weight by its row's name, and what it is multiplied by.
+/// Name of a weight's row, and the factor that is folded into the weight.
 struct Factor {
   std::string_view name;
   double factor;
@@ -27,11 +27,11 @@ std::vector<Factor> factors_of(const ModelConfig& config) {
   std::vector<Factor> all{{"wq", of_queries},
                           {"bq", of_queries},
                           {"alibi_slopes", kLog2E},
-                          {"unembed_bias", kLog2E}};  // it is added after the logits are scaled
+                          {"unembed_bias", kLog2E}};  // added after the logits are scaled
   if (config.ffn == Ffn::swiglu)
     for (const char* name : {"w_gate", "b_gate"}) all.push_back({name, 0.5});
-  // A tied table scales the residual stream, and so must all that is added to it; the norms, whose
-  // eps is scaled likewise, take it out again.
+  // A tied table scales the residual stream, and so must everything added to it; the norms, whose
+  // eps is scaled accordingly, remove the factor.
   if (config.tied)
     for (const char* name : {"embed", "wo", "w_out", "bo", "b_out"}) all.push_back({name, c});
   else
@@ -57,7 +57,7 @@ Weights fold(const Weights& weights) {
   config.softmax = Softmax::base2;
   validate(config);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    // Two matrices of one contraction have one scale, which is folded once.
+    // Two matrices of one contraction share a scale, which is folded once.
     std::set<std::string_view> done;
     for (const Factor& one : factors_of(config)) {
       const WeightRow* row = weight_row(one.name);

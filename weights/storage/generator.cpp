@@ -20,7 +20,7 @@ namespace {
 // multiplier m from [8, 80]. |u·m| < 2^24, so the product is exact in f32.
 constexpr std::int64_t kLeastMultiplier = 8;
 constexpr std::int64_t kMostMultiplier = 80;
-constexpr std::uint64_t kMeanSquareMultiplier = 2380;  // of the integers 8..80, to the nearest
+constexpr std::uint64_t kMeanSquareMultiplier = 2380;  // mean of m² over 8..80, rounded
 constexpr int kElementBits = 17;
 
 std::uint64_t fnv1a(std::string_view text) {
@@ -29,7 +29,7 @@ std::uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-// Of a stream whose name has this hash.
+// Returns the words of the stream whose name has this hash.
 std::array<std::uint32_t, 4> philox_words(std::uint64_t seed, std::uint64_t hash,
                                           std::uint64_t index) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
@@ -40,7 +40,7 @@ std::array<std::uint32_t, 4> philox_words(std::uint64_t seed, std::uint64_t hash
   return {words[0], words[1], words[2], words[3]};
 }
 
-// Words of one stream in order, four to a Philox call.
+// The words of one stream, in order, four per Philox call.
 class Stream {
  public:
   Stream(std::uint64_t seed, std::string_view name) : seed_(seed), hash_(fnv1a(name)) {}
@@ -64,19 +64,19 @@ float scaled(std::int64_t integer, int shift) {
   return std::ldexp(static_cast<float>(integer), -shift);
 }
 
-// Mean square of the result, as a fraction, for inputs of mean square 1.
+// Mean square of a contraction's result, as a fraction, for inputs of mean square 1.
 struct Gain {
   std::uint64_t numerator = 1, denominator = 1;
 };
 
 Gain gain_of(std::string_view name) {
   const std::string_view part = name.substr(name.find('.') + 1);
-  if (part == "wo") return {1, 4};     // with w_out, what a block adds stays below its input
+  if (part == "wo") return {1, 4};     // with w_out: a block's addition stays below its input
   if (part == "w_out") return {1, 2};  // the hidden activations are below 1
   return {};
 }
 
-// R and s for which u·m·2^-s has mean square gain/fan_in; that of u is about R²/3.
+// R and s for which u·m·2^-s has mean square gain/fan_in; the mean square of u is about R²/3.
 struct Scale {
   std::int64_t range = 0;
   int shift = 0;
@@ -108,7 +108,7 @@ Tensor generate_matrix(const WeightSpec& spec, std::uint64_t seed) {
         ranged(multiplier_words[c], kLeastMultiplier, kMostMultiplier);
   }
   const Scale scale = scale_for(spec.fan_in, gain_of(spec.name));
-  // A power of two, by which a product is what ldexp makes of it.
+  // Multiplying by a power of two gives the same result as ldexp.
   const float unit = std::ldexp(1.0F, -scale.shift);
   Stream words(seed, spec.name);
   std::int64_t index = 0;
@@ -123,7 +123,7 @@ Tensor generate_matrix(const WeightSpec& spec, std::uint64_t seed) {
 }
 
 // Norm gains: from 0.5 to 1.5 in steps of 2^-17. The final norm's have either sign: with a tied
-// table, positive ones would make every token predict itself, and a stale input would not show.
+// table, all-positive gains would make every token predict itself, and hide a stale input.
 Tensor generate_gains(const WeightSpec& spec, const WeightRow& row, std::uint64_t seed) {
   Stream words(seed, spec.name);
   const bool signs = !row.per_layer;
@@ -168,8 +168,8 @@ Tensor rope_table(const ModelConfig& config, const WeightSpec& spec, double (*wa
   return table;
 }
 
-// By the rule of ALiBi: of n heads, n a power of two, 2^(-8(i+1)/n). Any other number has those of
-// the power of two below, and then every second one of the power above.
+// ALiBi's rule: n heads, n a power of two, have 2^(-8(i+1)/n). Any other number has the slopes of
+// the next lower power of two, then every second slope of the next higher one.
 Tensor alibi_slopes(const WeightSpec& spec) {
   const std::int64_t heads = spec.shape[0];
   std::int64_t n = 1;
@@ -254,7 +254,7 @@ IntTensor generate_ids(const ModelConfig& config, std::uint64_t seed, std::int64
     const std::uint64_t word = counter_random(seed, "ids", i)[0];
     std::swap(permutation[i], permutation[word % (i + 1)]);
   }
-  // Where they must repeat, rows begin so far apart that no two of V rows have equal ids anywhere.
+  // If ids must repeat, rows start so far apart that no two of V rows agree at any position.
   std::int64_t apart = positions;
   if (batch > config.V / positions)
     while (std::gcd(apart, config.V) != 1) ++apart;

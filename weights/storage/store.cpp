@@ -23,17 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFormatName = "shardproof-weights";
-// What is declared may be this many times the file, and kSpare more: weights of one bit each, in
-// 32, compress by half as much.
+// A file may declare kCompression times its own size plus kSpare bytes: weights with one bit of
+// information in 32 compress by half of kCompression.
 constexpr std::uint64_t kCompression = 64;
 constexpr std::uint64_t kSpare = std::uint64_t{64} << 20;
-// HDF5 keeps about this much for each chunk of a dataset that it reads, however small the chunk is.
+// Approximate bytes that HDF5 holds for each chunk of a dataset being read, of any size.
 constexpr double kChunkKeeping = 4096.0;
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 16;
-// Deflate's best ratio: fewer stored bytes than this share cannot hold what a dataset declares.
+// Deflate's best ratio: a smaller stored share cannot hold the declared bytes.
 constexpr std::uint64_t kBestCompression = 1032;
 
-/// Whether weights that are kept so have it as codes.
+/// Returns whether weights stored as `kept` hold this weight as codes.
 bool is_codes(const WeightSpec& spec, WeightType kept) {
   return spec.int8 && kept == WeightType::int8;
 }
@@ -45,7 +45,7 @@ std::vector<std::int8_t> int8_of(const Tensor& codes) {
   return out;
 }
 
-/// Reads a weights file, each dataset only after all that it declares was found bearable.
+/// Reads a weights file; nothing is read before all declared sizes were found acceptable.
 class WeightsFile {
  public:
   explicit WeightsFile(const fs::path& path) : path_(path.string()), file_(path, "weights_open") {}
@@ -77,7 +77,7 @@ class WeightsFile {
     return std::string(error.what()).substr(error.label().size() + 2);
   }
 
-  /// As what its version keeps the weights.
+  /// Returns the weight type of the file's version.
   WeightType kept() const {
     if (!file_.has("version")) file_.refuse("weights_version", "states no version");
     const std::optional<std::int64_t> version = file_.integer("version");
@@ -99,7 +99,7 @@ class WeightsFile {
     }
   }
 
-  // Every link of the root is one of the model's datasets, stored in this file.
+  // Checks that the root's links are exactly the model's datasets, stored in this file.
   void check_names(const std::vector<WeightSpec>& specs) const {
     std::set<std::string, std::less<>> missing;
     for (const WeightSpec& spec : specs) missing.insert(spec.name);
@@ -117,7 +117,7 @@ class WeightsFile {
                                                missing.size(), specs.size(), *missing.begin()));
   }
 
-  // Of everything that is going to be read, before any of it is.
+  // Checks the sizes of all datasets before any is read.
   void check_sizes(const std::vector<WeightSpec>& specs) const {
     std::uint64_t declared = 0;
     std::uint64_t chunk = 0;
@@ -129,7 +129,7 @@ class WeightsFile {
       const Chunks stored = check_storage(spec, data);
       chunk = std::max(chunk, stored.bytes);
       chunks = std::max(chunks, stored.count);
-      // Codes, too, are f32 in memory.
+      // In memory, codes are f32, too.
       declared += static_cast<std::uint64_t>(element_count(spec.shape)) * sizeof(float);
     }
     declared += chunk;
@@ -141,14 +141,14 @@ class WeightsFile {
                       "{}; no weights compress so far, leave the compression out",
                       declared, file_.size(), kCompression,
                       show_bytes(static_cast<double>(kSpare))));
-    // HDF5 doubles its room for what is inflated, and keeps it beside what is stored.
+    // HDF5 doubles its buffer for inflated data, and holds it beside the stored data.
     require_memory(static_cast<double>(declared) + 3.0 * static_cast<double>(chunk) +
                        kChunkKeeping * static_cast<double>(chunks),
                    fmt::format("{:?} declares weights that need about", path_),
                    "a file of a smaller model fits");
   }
 
-  // Then of every chunk, whether it inflates to what it declares.
+  // Checks, after check_sizes, that every chunk inflates to its declared size at most.
   void check_inflation(const WeightSpec& spec) const {
     const std::string fault = dataset(spec).inflation_fault(spec.shape);
     if (!fault.empty())
@@ -156,11 +156,11 @@ class WeightsFile {
   }
 
   struct Chunks {
-    std::uint64_t bytes = 0;  // of one
+    std::uint64_t bytes = 0;  // of one chunk
     std::uint64_t count = 0;
   };
 
-  /// Whether it is a matrix of codes.
+  /// Returns whether the file holds this weight as a matrix of codes.
   bool is_int8(const WeightSpec& spec) const { return is_codes(spec, kept_); }
 
   std::uint64_t element_bytes(const WeightSpec& spec) const {
@@ -212,8 +212,8 @@ class WeightsFile {
                                                 dims.value_or(""), fmt::join(found, ", ")));
   }
 
-  // Before memory is taken: the data lie in this file, and there are enough of them. The chunks
-  // they lie in, none where they lie in one piece.
+  // Checks, before memory is allocated, that the data are in this file and that enough are stored.
+  // Returns the chunks, none for a contiguous dataset.
   Chunks check_storage(const WeightSpec& spec, const Dataset& data) const {
     if (!data.is_inside())
       file_.refuse("weights_open", fmt::format("stores {} outside of itself", spec.name));
@@ -226,7 +226,7 @@ class WeightsFile {
                                spec.name, stored, file_.size()));
     const std::vector<std::uint64_t> chunk = data.chunk();
     if (chunk.empty()) return {};
-    Chunks chunks{element_bytes(spec), 1};  // HDF5 itself keeps a chunk below 4 GiB
+    Chunks chunks{element_bytes(spec), 1};  // no overflow: HDF5 limits a chunk to below 4 GiB
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       chunks.bytes *= chunk[i];
       chunks.count *= (static_cast<std::uint64_t>(spec.shape[i]) + chunk[i] - 1) / chunk[i];

@@ -13,7 +13,7 @@
 namespace shardproof {
 namespace {
 
-// "[3, 0, 7]" of the flat position `flat` in a row-major array.
+// Formats the row-major position `flat` as an index: "[3, 0, 7]".
 std::string index_text(const Shape& shape, std::size_t flat) {
   auto rest = static_cast<std::int64_t>(flat);
   Shape index(shape.size());

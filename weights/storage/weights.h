@@ -12,18 +12,18 @@
 
 namespace shardproof {
 
-/// A model's weights, unsharded and row-major, by registry name. Kept as int8, the matrices that
-/// have scales are codes: whole numbers from -127 to 127.
+/// A model's weights, unsharded and row-major, by registry name. If stored as int8, the matrices
+/// that have scales hold codes: whole numbers from -127 to 127.
 class Weights {
  public:
-  /// `kept` is f32 or int8.
+  /// Takes the tensors without validating them; `kept` is f32 or int8.
   Weights(ModelConfig config, std::map<std::string, Tensor> tensors,
           WeightType kept = WeightType::f32);
 
   const ModelConfig& config() const { return config_; }
   WeightType kept() const { return kept_; }
-  /// The weight called `name`, e.g. "layer0.wq". Throws Error("weights_name", ...) if there is
-  /// none.
+  /// Returns the weight called `name`, e.g. "layer0.wq". Throws Error("weights_name", ...) if there
+  /// is none.
   const Tensor& at(std::string_view name) const;
   const std::map<std::string, Tensor, std::less<>>& all() const { return tensors_; }
 
@@ -34,15 +34,15 @@ class Weights {
 };
 
 /// Throws Error: "weights_name" (missing or surplus), "weights_shape" (names tensor, expected and
-/// found shape), "weights_value" (a non-finite element, a code that is no whole number from -127 to
-/// 127, a scale that is not above 0: names tensor and index).
+/// found shape), "weights_value" (a non-finite element, a code that is -0 or not a whole number
+/// from -127 to 127, a scale that is not above 0: names tensor and index).
 void validate(const Weights& weights);
 
-/// The weights as the engine takes them: weights=bf16 rounds every W matrix and the table to
-/// nearest even; norms, biases and RoPE tables stay (docs/spec.md section 1). With weights=int8
-/// they stay as they are: each chip makes the codes of its own shards when they are placed
-/// (engine/ops/quantize.h). Throws Error("weights_int8", ...) on another type of weights that are
-/// kept as int8.
+/// Returns the weights as the engine takes them: weights=bf16 rounds every W matrix and the table
+/// to nearest even, but no norms, biases or RoPE tables (docs/spec.md section 1). weights=int8
+/// leaves them unchanged: each chip quantizes its own shards when they are placed
+/// (engine/ops/quantize.h). Throws Error("weights_int8", ...) if int8 weights are asked for as
+/// another type, Error("weights_value", ...) if bf16 overflows.
 Weights stored_as(const Weights& weights, WeightType type);
 
 }  // namespace shardproof

@@ -11,7 +11,8 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-/// Of 0 < x < p, p prime, by Euclid's algorithm: in every step r ≡ t·x modulo p.
+/// Returns 1/x modulo a prime p, 0 < x < p, by Euclid's algorithm, with r ≡ t·x modulo p
+/// throughout.
 std::uint64_t inverse_modulo(std::uint64_t x, std::uint64_t prime) {
   const auto p = static_cast<std::int64_t>(prime);
   std::int64_t r = p, next_r = static_cast<std::int64_t>(x);
@@ -80,8 +81,8 @@ Number Arithmetic::inverse(const Number& x) const {
 }
 
 Number Arithmetic::dot(const Number* x, const Number* y, std::size_t n) const {
-  // A product is below 2^122, so 32 of them fit 128 bits. The halves of such sums are added up by
-  // themselves, so that there is one remainder a sum. Lanes that are not in use add zeros.
+  // A product is below 2^122, so 32 of them fit 128 bits. The halves of such sums are accumulated
+  // separately, so that each sum needs one reduction. Unused lanes add zeros.
   constexpr std::size_t kBlock = 32;
   std::array<Wide, 3> low{}, high{};
   for (std::size_t start = 0; start < n; start += kBlock) {

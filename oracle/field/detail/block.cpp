@@ -14,7 +14,7 @@ namespace {
 
 using std::size_t;
 
-/// "norm E=96 eps=0x1p-20".
+/// Returns the name of the norm function: "norm E=96 eps=0x1p-20".
 std::string norm_function(const ModelConfig& config) {
   char eps[64];
   std::snprintf(eps, sizeof eps, "%a", Constants(config).eps);

@@ -16,10 +16,10 @@ struct Value {
   Degree degree;
 };
 
-/// Of inputs and of the results of functions.
+/// Degree of inputs and of the results of functions.
 inline const Degree kVariable{1, {}};
 
-/// A random function that counts how often it is applied.
+/// A random function that counts its applications.
 class Function {
  public:
   Function(const Random& random, std::string_view name, std::int64_t& applied);
@@ -32,8 +32,8 @@ class Function {
   std::int64_t& applied_;
 };
 
-/// One pass: its place in time, what it computes with, and its pages of the Answer, where every
-/// value is filed under its id. A layer below 0 is no layer ("decode.1.embed").
+/// One pass: its positions, its operands, and its part of the Answer, where every value is filed
+/// under its id. A negative layer means no layer ("decode.1.embed").
 class Pass : public Places {
  public:
   Pass(Answer& answer, const PassPlan& plan, ActType act, const IntTensor& ids, int threads);
@@ -41,26 +41,28 @@ class Pass : public Places {
   const Arithmetic& math() const { return math_; }
   int threads() const { return threads_; }
   const ModelConfig& config() const { return answer_.config; }
-  /// The weight called `name` of the layer, "wq" or "wq_scale"; null if the model has none.
+  /// Returns the weight `name` of the layer, "wq" or "wq_scale"; null if the model has none.
   const Tensor* weight(int layer, std::string_view name) const;
-  /// "constant WHAT".
+  /// Returns the random number "constant WHAT".
   Number constant(std::string_view what) const;
-  /// The function, whose arguments will be of the degree.
+  /// Returns the function of this name, and files the degree of its arguments.
   Function function(std::string_view name, const Degree& argument);
-  /// 1/E. Throws Error("field_zero", ...) if p divides it, and names the statistic it is for.
+  /// Returns 1/E for the statistic `name`. Throws Error("field_zero", ...), naming it, if p divides
+  /// E.
   Number inverse_extent(int layer, std::string_view name, std::int64_t E) const;
-  /// 1/x of element `at` of the layer's denom. Throws Error("field_zero", ...) if there is none.
+  /// Returns 1/x of element `at` of the layer's denom. Throws Error("field_zero", ...) if there is
+  /// none.
   Number inverse_denom(int layer, const Tensor& denom, std::size_t at);
 
-  /// Files the checkpoint st(value), and returns it.
+  /// Files the checkpoint st(value) and returns it.
   Value store(int layer, std::string_view name, Value value);
-  /// Files a checkpoint that st leaves alone: score, max, exp, denom, logits, token and the caches.
+  /// Files a checkpoint without st: score, max, exp, denom, logits, token and the caches.
   Value keep(int layer, std::string_view name, Value value);
-  /// Files the contraction S that a checkpoint, which is filed already, was made of.
+  /// Files the contraction S of a checkpoint that is already filed.
   void raw(int layer, std::string_view name, Value s);
-  /// Notes that an int8 scale multiplies the contraction.
+  /// Records that an int8 scale multiplies the contraction.
   void with_scale(int layer, std::string_view name);
-  /// S times the scale, to which biases are added.
+  /// Files S times the scale, before biases are added.
   void scaled(int layer, std::string_view name, const Value& value);
   void stat(int layer, std::string_view name, const Value& value);
 

@@ -10,7 +10,7 @@ namespace shardproof::oracle::field {
 std::array<std::uint64_t, 4> philox_words(std::array<std::uint64_t, 4> counter,
                                           std::array<std::uint64_t, 2> key);
 
-/// FNV-1a of 64 bits, of the bytes of `text`.
+/// 64-bit FNV-1a hash of the bytes of `text`.
 std::uint64_t fnv1a64(std::string_view text);
 
 }  // namespace shardproof::oracle::field

@@ -12,7 +12,7 @@ namespace {
 
 using std::size_t;
 
-/// Of each block of width places/C: Σ_j ρ^j·A(z_j), or of indices Σ_j ρ^j·A(z_j)·T(id_j).
+/// Returns Σ_j ρ^j·A(z_j), or for indices Σ_j ρ^j·A(z_j)·T(id_j), of each block of width places/C.
 Tensor lists(const Answer& answer, const std::string& pass, std::int64_t C, std::int64_t places,
              bool of_ids) {
   const auto found = answer.hashed_logits.find(pass);
@@ -57,7 +57,8 @@ void sample(Pass& pass, const Value& logits) {
   for (Number& z : hashed.data) z = A(z);
   answer.hashed_logits[pass.name()] = std::move(hashed);
 
-  // All of the vocabulary is one block: what blocks hold, moved by powers of ρ, adds up to this.
+  // The whole vocabulary is one block: the blocks' values, shifted by powers of ρ, sum to its
+  // value.
   const Function f1 = pass.function("candidate to token", {V, {}});  // ρ^(V−1)·A
   const Function f2 = pass.function("index to token", {V + 1, {}});  // ρ^(V−1)·A·T
   const Tensor candidate = answer.candidates(pass.name(), 1);

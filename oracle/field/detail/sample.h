@@ -4,7 +4,7 @@
 
 namespace shardproof::oracle::field {
 
-/// Files the pass's token, [B], of its logits, [BV], and what candidates and indices are made of.
+/// Files the pass's token, [B], from its logits, [BV], and the operands of candidates and indices.
 void sample(Pass& pass, const Value& logits);
 
 }  // namespace shardproof::oracle::field

@@ -21,7 +21,7 @@ using std::size_t;
 
 size_t extent(const Tensor& t, size_t dim) { return static_cast<size_t>(t.shape[dim]); }
 
-/// Row-major element [b, i, h, q] of a tensor of four dims.
+/// Element [b, i, h, q] of a row-major tensor of four dims.
 float at(const Tensor& t, size_t b, size_t i, size_t h, size_t q) {
   return t.data[((b * extent(t, 1) + i) * extent(t, 2) + h) * extent(t, 3) + q];
 }
@@ -29,7 +29,7 @@ float& at(Tensor& t, size_t b, size_t i, size_t h, size_t q) {
   return t.data[((b * extent(t, 1) + i) * extent(t, 2) + h) * extent(t, 3) + q];
 }
 
-/// The rows of several inputs next to each other, each B x L x ...: one row per position.
+/// Concatenates the rows of several inputs, each B x L x ...: one row per position.
 Vectors side_by_side(const std::vector<const Tensor*>& inputs, size_t positions) {
   if (inputs.size() == 1) return Vectors::rows_of(inputs[0]->data, positions);
   std::vector<float> rows;
@@ -42,8 +42,8 @@ Vectors side_by_side(const std::vector<const Tensor*>& inputs, size_t positions)
   return Vectors::rows_of(std::move(rows), positions);
 }
 
-/// y = S(inputs, w), times the int8 scale, plus the biases. Several inputs, each B x L x ..., are
-/// the terms of one contraction. The result is B x L x `channels`.
+/// Computes y = S(inputs, w), times the int8 scale, plus the biases: B x L x `channels`. Several
+/// inputs, each B x L x ..., are the terms of one contraction.
 const Tensor& project(Pass& pass, int layer, std::string_view name,
                       const std::vector<const Tensor*>& inputs, const Matrix& w,
                       const Shape& channels) {
@@ -79,7 +79,8 @@ const Tensor& add(Pass& pass, int layer, std::string_view name, const Tensor& x,
   return pass.store(layer, name, std::move(sum));
 }
 
-/// q_rot or k_rot: rotates the pairs of the first 2·J of each head's channels, J the table's width.
+/// Computes q_rot or k_rot: rotates the pairs of each head's first 2·J channels, J the table's
+/// width.
 const Tensor& rotate(Pass& pass, int layer, std::string_view name, const Tensor& x,
                      const Model& model) {
   const size_t pairs = extent(*model.cos, 1);
@@ -106,16 +107,15 @@ const Tensor& rotate(Pass& pass, int layer, std::string_view name, const Tensor&
   return pass.store(layer, name, std::move(y));
 }
 
-/// What is cached of k_rot or v: itself, as act has stored it, or rounded by cache=bf16.
+/// Returns the cached form of k_rot or v: as act has stored it, or rounded by cache=bf16.
 Tensor cached(Tensor added, const ModelConfig& config) {
   if (config.cache == CacheType::bf16)
     for (float& v : added.data) v = bf16(v);
   return added;
 }
 
-/// The cache after the pass: each row's new tokens in the slots of their positions. A slot that no
-/// token of its row has reached holds +0, as every value of an answer is finite, and no query sees
-/// it.
+/// Returns the cache after the pass: each row's new tokens at their positions. A slot that no token
+/// of its row has reached holds +0, as all values of an answer must be finite; no query sees it.
 Tensor append(const Pass& pass, const Tensor& cache, const Tensor& added) {
   const size_t old_length = cache.data.empty() ? 0 : extent(cache, 1);
   Tensor all({added.shape[0], static_cast<std::int64_t>(old_length) + added.shape[1],
@@ -148,15 +148,15 @@ struct CausalMask {
   size_t B, L, Q, M, K, group;
 
   size_t visible(size_t b, size_t i) const { return static_cast<size_t>(pass.position(b, i)) + 1; }
-  /// The queries that read kv head g, as (i, h) by number, 0 ... L·H/K.
+  /// Number of queries that read kv head g, and query r of them as (i, h), 0 <= r < L·H/K.
   size_t queries() const { return L * group; }
   std::pair<size_t, size_t> query(size_t g, size_t r) const {
     return {r / group, g * group + r % group};
   }
 };
 
-/// The vectors of q, k_cache, v_cache or exp of one row of the batch for the heads of one kv head:
-/// of each token or slot `heads` neighbours from head `first` on, each `width` long.
+/// Copies the vectors of q, k_cache, v_cache or exp of one batch row for the heads of one kv head:
+/// for each token or slot `heads` neighbours from head `first` on, each `width` long.
 std::vector<float> of_heads(const Tensor& t, size_t b, size_t first, size_t heads) {
   const size_t tokens = extent(t, 1), all_heads = extent(t, 2), width = extent(t, 3);
   std::vector<float> vectors;
@@ -185,7 +185,7 @@ const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor
         const float sum = s[p * mask.queries() + r];
         at(raw, b, i, h, p) = sum;
         double value = static_cast<double>(sum) * scale;
-        if (model.slopes != nullptr) {  // ALiBi: the further back the key, the lower its score
+        if (model.slopes != nullptr) {  // ALiBi: a more distant key scores lower
           const double distance = static_cast<double>(p) - static_cast<double>(pass.position(b, i));
           value = value + static_cast<double>(model.slopes->data[h]) * distance;
         }
@@ -198,18 +198,18 @@ const Tensor& scores(Pass& pass, int layer, const CausalMask& mask, const Tensor
   return checkpoint;
 }
 
-/// Files max, exp and denom; returns the last two.
+/// Files max, exp and denom; returns exp and denom.
 std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const CausalMask& mask,
                                                 const Tensor& score, bool base2) {
   const size_t H = extent(score, 2);
   Tensor exp(score.shape);
   Tensor max({score.shape[0], score.shape[1], score.shape[2]});
   Tensor denom(max.shape);
-  pass.each_row(max.data.size(), 8 * mask.M, [&](size_t n) {  // n is (b·L + i)·H + h
+  pass.each_row(max.data.size(), 8 * mask.M, [&](size_t n) {  // n = (b·L + i)·H + h
     const size_t visible = mask.visible(n / H / mask.L, n / H % mask.L);
     const std::span<const float> s{score.data.data() + n * mask.M, visible};
     const std::span<float> e{exp.data.data() + n * mask.M, visible};
-    const float m = *std::max_element(s.begin(), s.end());  // the first of equals
+    const float m = *std::max_element(s.begin(), s.end());  // the first of equal ones
     for (size_t p = 0; p < visible; ++p) e[p] = base2 ? exp2_of(s[p] - m) : exp_of(s[p] - m);
     max.data[n] = m;
     denom.data[n] = sum_of(e);
@@ -219,7 +219,8 @@ std::pair<const Tensor&, const Tensor&> softmax(Pass& pass, int layer, const Cau
   return {e, pass.keep(layer, "denom", std::move(denom))};
 }
 
-/// The values' mean. A masked key's exp is +0, which adds nothing to an exact sum.
+/// Computes the values' weighted mean. A masked key's exp is +0, which adds nothing to an exact
+/// sum.
 const Tensor& mean(Pass& pass, int layer, const CausalMask& mask, const Tensor& exp,
                    const Tensor& denom, const Tensor& v_cache) {
   Tensor raw({exp.shape[0], exp.shape[1], exp.shape[2], v_cache.shape[3]});
@@ -301,8 +302,8 @@ const Tensor& norm(Pass& pass, int layer, std::string_view name, const Tensor& x
   const auto row_of = [E](const Tensor& t, size_t row) {
     return std::span<const float>(t.data).subspan(row * E, E);
   };
-  // Each is filed before the next is made of it, so that one that overflowed is refused by its own
-  // name.
+  // Each statistic is filed before the next one uses it, so that an overflow is reported by the
+  // name of the statistic in which it occurred.
   const auto stat = [&](std::string_view statistic, Tensor value) {
     pass.stat(layer, statistic_row(name, statistic).name, std::move(value));
   };

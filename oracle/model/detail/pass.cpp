@@ -20,7 +20,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 void require_finite(const std::string& id, const Tensor& t) {
-  // Zero times a finite number is zero, times another NaN. Without a branch for each element.
+  // v·0 is zero for finite v, otherwise NaN: a check without a branch for each element.
   bool finite = true;
   for (const float v : t.data) finite &= v * 0.0F == 0.0F;
   if (finite) return;

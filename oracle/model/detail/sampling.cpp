@@ -16,7 +16,7 @@ namespace {
 
 using std::size_t;
 
-/// The token of the largest logit, the lowest of equals.
+/// Returns the token of the largest logit, the lowest token of a tie.
 std::int32_t greedy(std::span<const float> logits) {
   return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
@@ -27,7 +27,7 @@ std::vector<float> descending(std::span<const float> e) {
   return sorted;
 }
 
-/// Calls ask(least) for what each round of the search asks.
+/// Calls ask(threshold) for each round of the search.
 template <class Ask>
 void each_round(float floor, Ask&& ask) {
   const auto found = std::bit_cast<std::uint32_t>(floor);
@@ -69,7 +69,7 @@ float top_p_floor(std::span<const float> e, double p) {
   const auto integer = static_cast<std::uint64_t>(std::ldexp(std::frexp(p, &exponent), 53));
   const Natural wanted = sum_of_chances(e).times(integer);
   const std::vector<float> sorted = descending(e);
-  Natural sum;  // times 2^(53−exponent)
+  Natural sum;  // scaled by 2^(53−exponent)
   for (size_t i = 0; i < sorted.size(); ++i) {
     sum.add(sorted[i], 53 - exponent);
     const bool more_of_it = i + 1 < sorted.size() && sorted[i + 1] == sorted[i];
@@ -123,7 +123,7 @@ std::int32_t drawn(std::span<const float> e, std::uint64_t seed, const Draw& dra
 
 std::int32_t drawn_at(std::span<const float> e, std::uint32_t r) {
   const Natural Z = sum_of_chances(e).times(r);
-  Natural prefix;  // times 2^24
+  Natural prefix;  // scaled by 2^24
   for (size_t v = 0; v < e.size(); ++v) {
     prefix.add(e[v], 24);
     if (prefix > Z) return static_cast<std::int32_t>(v);

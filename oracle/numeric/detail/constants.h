@@ -6,10 +6,10 @@
 
 namespace shardproof::oracle {
 
-/// The numbers that a model's formulas have besides its weights. Of a base-2 model they are in the
-/// weights already, but for eps, which is scaled as the residual stream is where the table is tied:
-/// by c² with c = (float)(log2(e)·logit_scale). Not by weights/model/softmax.h, which the engine
-/// reads.
+/// Constants of a model's formulas besides its weights. A base-2 model has them folded into its
+/// weights, except eps, which with a tied table scales as the residual stream does: by c² with c =
+/// (float)(log2(e)·logit_scale). Deliberately independent of weights/model/softmax.h, which the
+/// engine uses.
 struct Constants {
   explicit Constants(const ModelConfig& config)
       : base2(config.softmax == Softmax::base2),
@@ -23,7 +23,7 @@ struct Constants {
     eps = config.eps * square;
   }
 
-  /// What S(q, k) of so many channels is multiplied by.
+  /// Returns the factor of S(q, k) over Q channels.
   template <class Extent>
   double of_scores(Extent Q) const {
     return base2 ? 1 : 1 / std::sqrt(static_cast<double>(Q));
@@ -31,8 +31,8 @@ struct Constants {
 
   bool base2;
   double eps;          ///< of the norms
-  double of_logits;    ///< what S(final_norm, U) is multiplied by
-  double of_sampling;  ///< and what a logit is, to be of base e: ln 2 of a base-2 model
+  double of_logits;    ///< factor of S(final_norm, U)
+  double of_sampling;  ///< factor of a logit in base e: ln 2 in a base-2 model
 };
 
 }  // namespace shardproof::oracle

@@ -7,9 +7,9 @@
 
 namespace shardproof::oracle {
 
-/// Round to nearest even to bf16: to a multiple of 2^(e-7), for |v| in [2^e, 2^(e+1)), but of no
-/// less than the smallest bf16, 2^-133. In f64, by adding a number whose last bit is that multiple:
-/// what lies below it is rounded off, and the difference is exact.
+/// Rounds to nearest even to bf16: to a multiple of 2^(e-7) for |v| in [2^e, 2^(e+1)), but not
+/// finer than the smallest bf16, 2^-133. Works in f64 by adding a number whose last bit is that
+/// multiple: lower bits are rounded off, and the difference is exact.
 inline float bf16(float v) {
   if (!std::isfinite(v)) return v;
   const auto x = static_cast<double>(v);
@@ -19,10 +19,10 @@ inline float bf16(float v) {
   return static_cast<float>(std::copysign((x + large) - large, x));
 }
 
-/// The functions of docs/spec.md section 2: f64, left to right, of an f32, cast to f32.
+/// The functions of docs/spec.md section 2: f64, left to right, from f32 and cast to f32.
 inline float exp_of(float x) { return static_cast<float>(std::exp(static_cast<double>(x))); }
 
-/// Of base-2 models: 2^x, and swish with the half of its argument in the weights of gate.
+/// Base-2 models: 2^x, and swish of an argument halved in gate's weights.
 inline float exp2_of(float x) { return static_cast<float>(std::exp2(static_cast<double>(x))); }
 inline float swish2(float x) {
   const double g = 2 * static_cast<double>(x);

@@ -17,7 +17,7 @@ void Natural::add(float v, int shift) {
   const Parts parts = parts_of(v);
   const int above = parts.exponent + 149 + shift;
   const auto place = static_cast<size_t>(above);
-  // Digit by digit, with what is carried.
+  // Adds digit by digit, with carry.
   auto rest = static_cast<std::uint64_t>(parts.integer) << (place % 16);
   size_t at = place / 16;
   if (digits_.size() < at) digits_.resize(at, 0);
@@ -40,7 +40,7 @@ void Natural::add(const Natural& other) {
 }
 
 Natural Natural::times(std::uint64_t factor, int shift) const {
-  // Schoolbook, digit by digit of the factor; the shift by whole digits and then by bits.
+  // Schoolbook multiplication by each digit of the factor; shifts by whole digits, then by bits.
   const std::uint64_t bits = std::uint64_t{1} << (shift % 16);
   Natural product;
   product.digits_.assign(digits_.size() + static_cast<size_t>(shift / 16) + 6, 0);

@@ -6,17 +6,17 @@
 
 namespace shardproof::oracle {
 
-/// A natural number of any size, for the comparisons of sampling, which are of real numbers.
+/// A natural number of any size, for sampling's comparisons of real numbers.
 class Natural {
  public:
   Natural() = default;
 
-  /// Adds v·2^(149 + shift) of a float v ≥ 0, a whole number; shift ≥ 0.
+  /// Adds the integer v·2^(149 + shift) of a float v ≥ 0; shift ≥ 0.
   void add(float v, int shift = 0);
   void add(const Natural& other);
-  /// Times factor·2^shift.
+  /// Returns this number times factor·2^shift.
   Natural times(std::uint64_t factor, int shift = 0) const;
-  /// Digit n of base 2^16, of which 0 is the last.
+  /// Digit n in base 2^16; digit 0 is the least significant.
   std::uint32_t digit(std::size_t n) const { return n < digits_.size() ? digits_[n] : 0; }
 
   std::strong_ordering operator<=>(const Natural& other) const;
@@ -25,7 +25,7 @@ class Natural {
  private:
   void trim();
 
-  std::vector<std::uint32_t> digits_;  // below 2^16, the last first, without zeros in front
+  std::vector<std::uint32_t> digits_;  // base 2^16, little-endian, no leading zeros
 };
 
 }  // namespace shardproof::oracle

@@ -17,7 +17,7 @@ namespace {
 
 using std::size_t;
 
-/// What is wrong with the pass by itself.
+/// Checks one pass by itself.
 void check(const ModelConfig& config, const PassPlan& pass, const SharedPrefix& prefix,
            const IntTensor& ids, IdsOf of) {
   const auto refuse = [&](const std::string& why) {
@@ -56,7 +56,7 @@ void check(const ModelConfig& config, const PassPlan& pass, const SharedPrefix& 
   }
 }
 
-/// Ids [B, L] of the vocabulary, which are equal where rows share a prefix.
+/// Checks that ids [B, L] are in the vocabulary and equal where rows share a prefix.
 void check_ids(const ModelConfig& config, const SharedPrefix& prefix, const IntTensor& ids) {
   if (ids.shape.size() != 2 || ids.shape[0] < 1 || ids.shape[1] < 1 ||
       std::cmp_not_equal(ids.data.size(), element_count(ids.shape)))
@@ -100,22 +100,22 @@ void check_request(const ModelConfig& config, const Passes& passes, const IntTen
   check_ids(config, prefix, prompt);
   std::int64_t cached = 0;
   const auto rows = static_cast<size_t>(prompt.shape[0]);
-  std::vector<std::int64_t> ends(rows);  // of the rows' tokens
-  std::vector<bool> sampled(rows);       // by row
+  std::vector<std::int64_t> ends(rows);  // end of each row's tokens
+  std::vector<bool> sampled(rows);       // whether the row was sampled
   std::set<std::string> names;
   std::string previous;
   Phase phase = Phase::prefix;
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     const PassPlan pass = passes.at(i);
     check(config, pass, prefix, prompt, of);
-    if (!names.insert(pass.name).second)  // ids begin with it
+    if (!names.insert(pass.name).second)  // the name prefixes the ids
       throw Error("oracle_range", fmt::format("two passes are called {}", pass.name));
-    if (pass.phase < phase)  // caches are handed over once
+    if (pass.phase < phase)  // caches pass to the next phase once
       throw Error("oracle_range",
                   fmt::format("{}: a {} after {}", pass.name,
                               pass.phase == Phase::prefix ? "pass over prefixes" : "prefill pass",
                               phase == Phase::decode ? previous + ", a decode step" : previous));
-    if (phase == Phase::prefix && pass.phase != Phase::prefix) {  // caches of the rows' own
+    if (phase == Phase::prefix && pass.phase != Phase::prefix) {  // the rows' own caches begin
       if (cached != prefix.length)
         throw Error("oracle_range",
                     fmt::format("{}: its rows go on from prefixes of {} tokens, the passes before "
@@ -133,7 +133,7 @@ void check_request(const ModelConfig& config, const Passes& passes, const IntTen
     if (pass.cached != cached)
       throw Error("oracle_range", fmt::format("{}: {} slots are cached before it, not {}",
                                               pass.name, cached, pass.cached));
-    // Else its queries would see keys of padding, or slots that nothing wrote.
+    // Otherwise its queries would see keys of padding, or unwritten slots.
     size_t row = 0;
     for (const PassRows& group : pass.rows)
       for (std::int64_t n = 0; n < group.rows; ++n, ++row) {

@@ -15,13 +15,13 @@ namespace {
 
 using std::size_t;
 
-/// Copies a row's value [1, ...] into row b of the batch's, element [0, ...] to [b, 0, ...].
+/// Copies a row's value [1, ...] into row b of the batch's value, element [0, ...] to [b, 0, ...].
 template <class T>
 void put(T& whole, const T& row, size_t b) {
   const Shape& to = whole.shape;
   const Shape& from = row.shape;
   const size_t dims = to.size();
-  // The last dims that both have whole, and the row's of the one before them, lie side by side.
+  // Trailing dims of equal extent, and the next dim in the row's extent, are contiguous in both.
   size_t run = 1;
   for (size_t d = dims; d-- > 1;) {
     run *= static_cast<size_t>(from[d]);
@@ -40,7 +40,7 @@ void put(T& whole, const T& row, size_t b) {
   }
 }
 
-/// A row's cache [1, M, K, Q] without its first `slots`, which are those of its prefix.
+/// Returns a row's cache [1, M, K, Q] without its first `slots`, those of its prefix.
 template <class T>
 T behind(T cache, std::int64_t slots) {
   cache.shape[1] -= slots;
@@ -49,13 +49,13 @@ T behind(T cache, std::int64_t slots) {
   return cache;
 }
 
-/// "decode.1.layer0." of "decode.1.layer0.gate", and "gate".
+/// Splits "decode.1.layer0.gate" into "decode.1.layer0." and "gate".
 std::pair<std::string, std::string> split_name(const std::string& id) {
   const size_t dot = id.rfind('.') + 1;
   return {id.substr(0, dot), id.substr(dot)};
 }
 
-/// Puts together one kind of values of one pass. found(row, id) is a row's value, or null.
+/// Combines one kind of values of one pass. found(row, id) returns a row's value, or null.
 template <class T>
 class Together {
  public:
@@ -80,7 +80,7 @@ class Together {
   const ModelConfig& config_;
 };
 
-/// The rows of a pass: those of the batch, or of each prefix the first one that has it.
+/// Returns the rows of a pass: those of the batch, or the first row of each prefix.
 template <class T>
 std::vector<const Filed<T>*> rows_of(const PassPlan& pass, const std::vector<Filed<T>>& rows,
                                      const SharedPrefix& prefix) {
@@ -94,13 +94,13 @@ std::vector<const Filed<T>*> rows_of(const PassPlan& pass, const std::vector<Fil
   return of_pass;
 }
 
-/// Calls body(id) for the ids of a pass that some row has in the map, each once, in order.
+/// Calls body(id) once for each id of a pass that any row has in the map, in order.
 template <class T, class Map, class Body>
 void each_id(const std::vector<const Filed<T>*>& rows, Map Filed<T>::*map, const std::string& pass,
              Body&& body) {
   std::set<std::string> ids;
   for (const Filed<T>* const row : rows) {
-    const auto end = (row->*map).lower_bound(pass + "/");  // '/' comes after '.'
+    const auto end = (row->*map).lower_bound(pass + "/");  // '/' follows '.'
     for (auto at = (row->*map).lower_bound(pass + "."); at != end; ++at) {
       if constexpr (std::is_same_v<Map, std::set<std::string>>)
         ids.insert(*at);
@@ -128,7 +128,7 @@ Passes passes_alone(const Passes& passes, size_t row) {
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     PassPlan pass = passes.at(i);
     const bool over_prefixes = pass.phase == Phase::prefix;
-    // Prefixes are all of the same positions.
+    // All prefixes have the same positions.
     std::int64_t before = over_prefixes ? 0 : static_cast<std::int64_t>(row);
     auto group = pass.rows.begin();
     for (; before >= group->rows; ++group) before -= group->rows;
@@ -179,7 +179,7 @@ void put_together(Filed<T>& whole, const std::vector<Filed<T>>& all_rows, const 
       T value = together.value(id, rows.size(), in(&Filed<T>::checkpoints));
       const auto [before, name] = split_name(id);
       if (const ValueRow* const row = value_row(name); row->cache && !pass.previous.empty()) {
-        // Of rows without a token in this pass.
+        // Rows without a token in this pass keep their cache.
         const T& held =
             whole.checkpoints.at(pass.previous + before.substr(pass.name.size()) + name);
         const auto size_of = [](const T& t) {
@@ -198,7 +198,8 @@ void put_together(Filed<T>& whole, const std::vector<Filed<T>>& all_rows, const 
     });
     each_id(rows, &Filed<T>::with_scale, pass.name,
             [&](const std::string& id) { whole.with_scale.insert(id); });
-    // Where one row's value is not its checkpoint, the batch's is not; the other rows' are theirs.
+    // If one row's value differs from its checkpoint, so does the batch's; other rows contribute
+    // their checkpoints.
     each_id(rows, &Filed<T>::raw, pass.name, [&](const std::string& id) {
       whole.raw[id] = together.value(id, rows.size(), [&](size_t b, const std::string& of) {
         return has_pass(b, of) ? &rows[b]->raw_of(of) : nullptr;

@@ -9,25 +9,23 @@
 
 namespace shardproof::oracle {
 
-/// Whether the rows run as one batch: each has as many tokens as the pass, and none goes on from a
-/// prefix. Else each row runs alone.
+/// Returns whether the rows can run as one batch: each has L tokens in every pass, and none
+/// continues a prefix. Otherwise each row runs alone.
 bool is_one_batch(const Passes& passes);
 
-/// The passes in which row `row` has tokens, of these tokens alone: a batch of one row without
-/// padding, all of whose tokens, those of its prefix first, are in one cache.
+/// Returns the passes in which row `row` has tokens, reduced to these tokens: a batch of one row
+/// without padding and with one cache, which begins with the tokens of its prefix.
 Passes passes_alone(const Passes& passes, std::size_t row);
-/// Of each prefix that rows of a batch have in common the first of them: row b of B has prefix r
-/// where r·B ≤ b·N < (r+1)·B (docs/spec.md section 2.11). Of code of its own: the engine's side has
-/// another.
+/// Returns the first row of each prefix: row b of B has prefix r if r·B ≤ b·N < (r+1)·B
+/// (docs/spec.md section 2.11). Implemented independently of the engine's.
 std::vector<std::int64_t> first_rows(const SharedPrefix& prefix, std::int64_t rows);
-/// The row's ids, int32 [1, P].
+/// Returns the row's ids, int32 [1, P].
 IntTensor ids_alone(const IntTensor& ids, std::size_t row);
 
-/// What rows that ran alone have filed, put together as the batch's: each row's values where its
-/// tokens are, +0 at padding; a cache stays as it was in a pass that has no token of the row. The
-/// values of a pass over prefixes are those of the first rows that have them; of a row that goes on
-/// from one, the slots of its cache behind the prefix are its own.
-/// `T` is as in Filed, of which `whole` becomes the batch's.
+/// Combines the values of rows that ran alone into `whole`, the batch's: each row's values at its
+/// tokens, +0 at padding; a cache is unchanged by a pass with no token of its row. A pass over
+/// prefixes takes the values of the first rows that have them; a row that continues a prefix
+/// contributes only the cache slots after it. `T` as in Filed.
 template <class T>
 void put_together(Filed<T>& whole, const std::vector<Filed<T>>& rows, const ModelConfig& config,
                   const Passes& passes);

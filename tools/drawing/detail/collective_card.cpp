@@ -14,13 +14,13 @@
 namespace shardproof {
 namespace {
 
-// Points. A column has three fields: blocks, a glyph, and a note on one chip.
+// Layout in points. A column has three fields: blocks, a glyph, and a note on one chip.
 constexpr double kPad = 4;
 constexpr double kBlocks = 34, kBlocksWidth = 290;
-constexpr double kMap = 338, kMapWidth = 104;  // who talks
+constexpr double kMap = 338, kMapWidth = 104;  // communicating chips
 constexpr double kNote = 450;
 
-/// "H_zy": the dims of a layout that are sharded, as labels name them.
+/// Returns the sharded dims of a layout, as labels: "H_zy".
 std::vector<std::string> cut_dims(const Layout& layout, const Torus& torus) {
   std::vector<std::string> cut;
   for (const Layout::Dim& dim : layout.dims())
@@ -29,8 +29,8 @@ std::vector<std::string> cut_dims(const Layout& layout, const Torus& torus) {
   return cut;
 }
 
-/// Blocks of one side of a collective, with the dims that are sharded beside or, of a grid, above.
-/// Returns the height.
+/// Draws the blocks of one side of a collective, with the sharded dims beside them or, for a grid,
+/// above. Returns the height.
 double side(const Scene& scene, Svg& svg, double x, double y, double w, const Layout& layout,
             bool grid) {
   const std::vector<std::string> cut = cut_dims(layout, scene.torus);
@@ -59,7 +59,7 @@ std::string groups_text(const Scene& scene, const Op& op) {
                      op.axes.to_string(), size == 1 ? ": nothing moves" : "");
 }
 
-/// Where the example chip's shard goes and whose it gets.
+/// Describes where the example chip's shard goes and which one it receives.
 std::string partners(const Scene& scene, const Op& op) {
   int to = scene.chip, from = scene.chip;
   for (int other : scene.torus.group(scene.chip, op.axes)) {

@@ -7,9 +7,9 @@
 
 namespace shardproof {
 
-/// A collective: its statement and what is sent, the blocks before and after, who talks, what the
-/// example chip had and has, and of a loop which chunk is where in each round. `step` is its place
-/// in the program.
+/// Draws a collective: its statement and what is sent, the blocks before and after, the
+/// communicating chips, the example chip's data before and after, and for a loop the chunks of each
+/// round. `step` is the index of the op in the program.
 Card collective_card(const Scene& scene, const Op& op, std::size_t step);
 
 }  // namespace shardproof

@@ -12,9 +12,10 @@ namespace {
 constexpr int kEvery = -1;
 constexpr int kSum = -2;
 constexpr Axis kAxes[] = {Axis::x, Axis::y, Axis::z};
-constexpr double kLetters = 6;  // size of labels, in points
+constexpr double kLetters = 6;  // font size of labels, in points
 
-/// Light hues that stay apart for the colour-blind and carry black text (Paul Tol, "light").
+/// Light hues that are distinct for the colour-blind and legible under black text (Paul Tol,
+/// "light").
 constexpr std::array<std::array<int, 3>, 8> kHues{{{0x77, 0xaa, 0xdd},
                                                    {0xee, 0x88, 0x66},
                                                    {0xee, 0xdd, 0x88},
@@ -64,7 +65,7 @@ std::string Glyphs::text(const Place& place) const {
   return text;
 }
 
-/// z is the hue, y how pale it is.
+/// Colour of a place: z selects the hue, y the paleness.
 std::string Glyphs::colour(const Place& place) const {
   const int z = place[Axis::z];
   const int y = place[Axis::y];
@@ -119,7 +120,7 @@ void Glyphs::blocks(Svg& svg, double x, double y, double w, double row_height,
   const double cell = w / columns;
   const bool partial = torus_.size(layout.partial()) > 1;
 
-  // The major axis of a bar names runs of blocks where the blocks are too small for a name each.
+  // If blocks are too small for labels, a bar labels runs of blocks by their major axis.
   const Layout::Dim* cut = nullptr;
   for (const Layout::Dim& dim : layout.dims())
     if (torus_.size(dim.axes) > 1) cut = &dim;
@@ -183,7 +184,7 @@ void Glyphs::blocks(Svg& svg, double x, double y, double w, double row_height,
     for (int i = 0; i < torus_.size(major); ++i) {
       const std::string name = fmt::format("{}={}", to_char(major), i);
       const double half = Svg::width(name, kLetters) / 2 + 1;
-      const auto is_free = [&](double at) {  // of the example's outline
+      const auto is_free = [&](double at) {  // not under the example's outline
         return at + half < mine_x || at - half > mine_x + cell;
       };
       const double left = x + run * i + half + 0.5, right = x + run * (i + 1) - half - 0.5;
@@ -199,8 +200,8 @@ void Glyphs::blocks(Svg& svg, double x, double y, double w, double row_height,
 }
 
 struct Glyphs::Map {
-  double w, h;         ///< of one chip
-  double plane, step;  ///< between planes; of one plane and the gap
+  double w, h;         ///< size of one chip
+  double plane, step;  ///< gap between planes; width of a plane and gap
   double x(int x, int z) const { return step * z + w * x; }
 };
 
@@ -234,7 +235,7 @@ double Glyphs::group(Svg& svg, double x, double y, double w, const Axes& axes) c
   for (std::size_t i = 1; i < members.size(); ++i)
     links += Svg::stroke(left(members[i - 1]) + m.w / 2, top(members[i - 1]) + m.h / 2,
                          left(members[i]) + m.w / 2, top(members[i]) + m.h / 2);
-  // A group of every chip needs none.
+  // A group of all chips needs no links.
   if (!others.empty()) svg.path(links, "stroke=\"#0072b2\" stroke-width=\"0.9\"");
   for (int member : members)
     svg.rect(left(member) + gap, top(member) + gap, inner_w, inner_h,

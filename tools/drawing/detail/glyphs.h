@@ -8,45 +8,46 @@
 
 namespace shardproof {
 
-/// The drawn parts of a picture of a program: which chip holds which block, and which chips talk.
-/// One chip is the example, whose block and group stand out.
+/// Draws which chip holds which block, and which chips communicate. The block and group of one
+/// example chip are highlighted.
 class Glyphs {
  public:
   Glyphs(const Torus& torus, int chip) : torus_(torus), chip_(chip) {}
 
-  /// "F[144:160]; 4 summands; 6 copies": what the example chip holds of a value's global index
-  /// ranges (dims that are whole go unsaid, "all" if every one is), over how many chips its block
-  /// is a sum, and how many chips hold the very same block.
+  /// Describes what the example chip holds, "F[144:160]; 4 summands; 6 copies": global index ranges
+  /// (whole dims omitted, "all" if every one is), the number of chips over which its block is a
+  /// partial sum, and the number of chips that hold the same block.
   std::string held(const Type& type) const;
 
-  /// "(1,0,2)" as blocks are labelled: "102", commas between where a coordinate has two digits. A
+  /// Returns the label of a block: "102" for (1,0,2), with commas if a coordinate has two digits. A
   /// replicated axis is '*', a summed one '+'.
   std::string label(const Layout& layout, const std::vector<int>& blocks) const;
 
-  /// Whether two or more dims are sharded, so that the blocks are drawn as a grid.
+  /// Returns whether two or more dims are sharded, so that the blocks are drawn as a grid.
   bool is_grid(const Layout& layout) const;
-  /// Rows of that grid: the blocks of the first dim that is sharded; 1 for a bar.
+  /// Returns the rows of the grid of blocks: the blocks of the first sharded dim; 1 for a bar.
   int rows(const Layout& layout) const;
 
-  /// The global tensor cut into its blocks, in index order, each in the colour of its chips and, if
-  /// there is room, with their label. Hatched: summands. Outlined: the example's.
+  /// Draws the global tensor cut into blocks, in index order, each in the colour of its chips and,
+  /// if there is room, labelled. Hatched: partial sums. Outlined: the example chip's.
   void blocks(Svg& svg, double x, double y, double w, double row_height,
               const Layout& layout) const;
 
-  /// The torus as Z planes of X columns and Y rows, the example's group over `axes` filled and
-  /// numbered in block order. Fits into `w`; returns its height.
+  /// Draws the torus as Z planes of X columns and Y rows, the example's group over `axes` filled
+  /// and numbered in block order. Fits into `w`; returns its height.
   double group(Svg& svg, double x, double y, double w, const Axes& axes) const;
 
-  /// The torus with every chip named and coloured, axes labelled. Returns its height.
+  /// Draws the torus with every chip named and coloured, axes labelled. Returns its height.
   double legend(Svg& svg, double x, double y, double w) const;
 
  private:
-  /// Coordinates of the chips of one block; kEvery and kSum where every one of an axis belongs.
+  /// Coordinates of the chips of one block; kEvery or kSum for an axis whose chips all belong to
+  /// it.
   struct Place;
   Place place(const Layout& layout, const std::vector<int>& blocks) const;
   std::string text(const Place& place) const;
   std::string colour(const Place& place) const;
-  /// Size and gap of chips in a map of the torus that is w by h at most.
+  /// Size and gap of chips in a map of the torus of at most w by h.
   struct Map;
   Map map(double w, double h, double widest, double highest) const;
 

@@ -15,7 +15,7 @@
 namespace shardproof {
 namespace {
 
-/// What a dim letter stands for.
+/// Returns the meaning of a dim letter.
 std::string_view word(char letter) {
   constexpr std::pair<char, std::string_view> kWords[] = {
       {'B', "batch"},      {'L', "positions"},  {'M', "cached"},      {'E', "d_model"},
@@ -27,7 +27,7 @@ std::string_view word(char letter) {
   return "";
 }
 
-/// "B batch=24, E d_model=96": the extents of every dim letter, in order of appearance.
+/// Returns the extents of all dim letters, in order of appearance: "B batch=24, E d_model=96".
 std::string extents(const Scene& scene) {
   std::vector<std::pair<char, std::vector<std::int64_t>>> seen;
   const auto see = [&](const ValueDecl& result) {
@@ -51,7 +51,7 @@ std::string extents(const Scene& scene) {
   return text;
 }
 
-/// A sample cell of a legend line: the blocks of one layout cut to one.
+/// Draws a sample block of a legend line.
 void sample(Svg& svg, double x, double y, const std::string& label, bool hatched, bool outlined) {
   svg.rect(x, y, 14, 7.4, "fill=\"#d6d6d6\" stroke=\"#555\" stroke-width=\"0.4\"");
   if (hatched) svg.rect(x, y, 14, 7.4, "fill=\"url(#summand)\"");

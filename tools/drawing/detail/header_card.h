@@ -5,7 +5,7 @@
 
 namespace shardproof {
 
-/// The head of a picture: title, notes, the totals of what is sent, and the legend.
+/// Draws the head of a picture: title, notes, the totals of what is sent, and the legend.
 Card header_card(const Scene& scene);
 
 }  // namespace shardproof

@@ -8,19 +8,19 @@
 
 namespace shardproof {
 
-/// Sizes and steps between lines, in points.
+/// Font sizes and line spacing, in points.
 inline constexpr double kStatementSize = 7, kNoteSize = 6;
 inline constexpr double kNoteLine = 7.4, kStatementLine = 8.6;
 
-/// Lines of at most `width` points, broken at spaces.
+/// Breaks text at spaces into lines of at most `width` points.
 std::vector<std::string> wrapped(std::string_view text, double width, double size);
 
-/// Writes lines down from `y`, the top of the first; returns the bottom. `hang`: all but the first
-/// are indented.
+/// Writes lines downwards from `y`, the top of the first; returns the bottom. `hang` indents all
+/// but the first.
 double write_lines(Svg& svg, double x, double y, const std::vector<std::string>& lines, double size,
                    double step, bool hang = false);
 
-/// "12", "0.25".
+/// Formats a number: "12", "0.25".
 std::string number_text(double value);
 
 }  // namespace shardproof

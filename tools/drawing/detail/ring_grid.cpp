@@ -14,46 +14,47 @@
 namespace shardproof {
 namespace {
 
-// Points.
+// Layout in points.
 constexpr double kPad = 4;
-constexpr double kLeft = 34, kWidth = kColumn - kPad - kLeft;  // of the cells, right of their names
+constexpr double kLeft = 34, kWidth = kColumn - kPad - kLeft;  // of the cells, beside names
 constexpr double kRow = 8.4;
-constexpr double kBase = kRow / 2 + 0.36 * kNoteSize;  // of letters in a row
+constexpr double kBase = kRow / 2 + 0.36 * kNoteSize;  // baseline of letters in a row
 constexpr double kCaption = 200;                       // least width of a caption beside a grid
 constexpr std::size_t kMostRounds = 16;
 
-/// What a chip works on in one round.
+/// Chunks that a chip works on in one round.
 struct Cell {
   std::string text;
-  bool own = false;  ///< has the example chip's chunk, or a half of it
+  bool own = false;  ///< contains the example chip's chunk, or half of it
 };
 
 struct Drawn {
   const Scene& scene;
   Svg& svg;
   const Op& op;
-  std::vector<int> chips;  ///< of the ring, in its order
-  std::int64_t K, mine;    ///< the ring's size; the example chip's number in it
+  std::vector<int> chips;  ///< chips of the ring, in order
+  std::int64_t K, mine;    ///< size of the ring; the example chip's index
   bool reduces;
 };
 
-/// Whether a chunk, or its sum, goes from each chip to the one before.
+/// Returns whether a chunk, or its sum, travels from each chip to its predecessor.
 bool goes_down(const Drawn& of, std::int64_t chip, const RingChunk& one) {
   if (one.part != ChunkPart::whole) return one.part == ChunkPart::second_half;
-  if (!of.reduces) return false;  // they are in that order
+  if (!of.reduces) return false;  // gathered chunks are already in order
   const std::vector<std::int64_t> down =
       scattered_sum(of.op.loop, of.K, one.chunk, one.part).second;
   return std::find(down.begin(), down.end(), chip) != down.end();
 }
 
-/// The cell of each round.
+/// Returns the cell of each round.
 std::vector<Cell> cells(const Drawn& of, std::int64_t chip) {
   const auto before = [&](const RingChunk& a, const RingChunk& b) {
     return a.round != b.round ? a.round < b.round
                               : !goes_down(of, chip, a) && goes_down(of, chip, b);
   };
   std::vector<RingChunk> chunks;
-  // Not std::stable_sort: libstdc++ 12 has a function in it that clang 19 calls deprecated.
+  // Avoids std::stable_sort, whose libstdc++ 12 implementation calls a function that clang 19 warns
+  // is deprecated.
   for (const RingChunk& one : of.reduces ? scattered_chunks(of.op.loop, of.K, chip)
                                          : gathered_chunks(of.op.loop, of.K, chip))
     chunks.insert(std::upper_bound(chunks.begin(), chunks.end(), one, before), one);
@@ -78,7 +79,7 @@ double widest(const std::vector<Cell>& row) {
   return w;
 }
 
-/// A row of texts, the first of them a name for the others.
+/// Writes a row of texts, preceded by its name.
 void write_row(Svg& svg, const char* kind, double y, double w, std::string_view name,
                const std::vector<std::string>& texts) {
   svg.open("", kind);
@@ -108,7 +109,7 @@ void outline(Svg& svg, double x, double y, double w, double h) {
   svg.rect(x, y, w, h, "fill=\"none\" stroke=\"#000\" stroke-width=\"1.3\"");
 }
 
-/// Every chip of the ring. Returns the bottom.
+/// Draws every chip of the ring. Returns the bottom.
 double draw_ring(const Drawn& of, const std::vector<std::vector<Cell>>& columns, double y,
                  double w) {
   std::vector<std::string> names, numbers;
@@ -131,7 +132,7 @@ double draw_ring(const Drawn& of, const std::vector<std::vector<Cell>>& columns,
   return top + height;
 }
 
-/// The example chip alone, in as many lines as its rounds need. Returns the bottom.
+/// Draws the example chip only, in as many lines as its rounds need. Returns the bottom.
 double draw_chip(const Drawn& of, const std::vector<Cell>& rounds, double y) {
   const double w = std::max(widest(rounds), room(std::to_string(rounds.size())));
   const auto most = static_cast<std::size_t>(kWidth / w);
@@ -148,7 +149,7 @@ double draw_chip(const Drawn& of, const std::vector<Cell>& rounds, double y) {
   return y - 1;
 }
 
-/// How many indices of the looped dim a chunk has.
+/// Returns the extent of a chunk in the looped dim.
 std::int64_t chunk_indices(const Drawn& of) {
   const Type& type =
       of.scene.types.at(of.reduces ? of.op.results.front().name : of.op.args.front());

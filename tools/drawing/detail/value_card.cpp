@@ -11,7 +11,7 @@
 namespace shardproof {
 namespace {
 
-// Points. A row has three fields: statement, glyph, and a note on one chip.
+// Layout in points. A row has three fields: statement, glyph, and a note on one chip.
 constexpr double kPad = 4;
 constexpr double kRowGlyph = 288, kRowGlyphWidth = 106, kRowNote = 402;
 

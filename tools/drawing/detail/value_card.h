@@ -7,12 +7,12 @@
 
 namespace shardproof {
 
-/// One value in one row: its statement, blocks, and what the example chip holds. `before` and
-/// `call` stand around its name and layout.
+/// Draws one value in one row: its statement, blocks, and what the example chip holds. `before`
+/// precedes its name and layout, `call` follows them.
 Card value_card(const Scene& scene, const ValueDecl& result, std::string_view before,
                 std::string_view call = "");
 
-/// The results of an op that moves nothing, a row each.
+/// Draws the results of an op without communication, one row each.
 Card local_card(const Scene& scene, const Op& op);
 
 }  // namespace shardproof

@@ -6,7 +6,7 @@
 
 namespace shardproof {
 
-/// Owns a file descriptor; none if it is below 0.
+/// Owns a file descriptor, or none if the number is negative.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -16,7 +16,7 @@ class Descriptor {
 
   explicit operator bool() const { return number_ >= 0; }
   int get() const { return number_; }
-  /// Whether there was none, or it closed without an error.
+  /// Returns false if close(2) failed; true if it succeeded or no descriptor was open.
   bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
 
  private:

@@ -26,9 +26,9 @@ std::error_code last_error() { return {errno, std::generic_category()}; }
   throw Error(label, fmt::format("{:?}: {}", path.string(), reason));
 }
 
-/// What a chain of symbolic links leads to, also if there is no such file yet.
+/// Follows a chain of symbolic links to its end, which need not exist yet.
 fs::path follow_links(const fs::path& path, std::string_view label) {
-  constexpr int kMost = 40;  // as the kernel has it
+  constexpr int kMost = 40;  // the kernel's limit
   fs::path target = path;
   std::error_code failed;
   for (int links = 0; fs::is_symlink(fs::symlink_status(target, failed)); ++links) {
@@ -36,7 +36,7 @@ fs::path follow_links(const fs::path& path, std::string_view label) {
     if (failed) refuse(path, failed.message(), label);
     if (links == kMost)
       refuse(path, std::make_error_code(std::errc::too_many_symbolic_link_levels).message(), label);
-    target = target.parent_path() / next;  // which is `next` where that is absolute
+    target = target.parent_path() / next;  // equals `next` if that is absolute
   }
   if (!target.has_filename()) refuse(path, "not a file name", label);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
@@ -47,19 +47,19 @@ fs::path follow_links(const fs::path& path, std::string_view label) {
 
 struct Target {
   fs::path path, folder;
-  std::optional<struct stat> replaced;  // the file that is there
+  std::optional<struct stat> replaced;  // status of the existing file
 };
 
 Target target_of(const fs::path& path, std::string_view label) {
   struct stat found {};
-  // Also of what is only reached by its link, as a pipe is by /dev/stdout.
+  // Checked before links are resolved: a pipe may be reachable only by its link, as /dev/stdout.
   if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
     refuse(path, "not a regular file", label);
   Target target;
   target.path = follow_links(path, label);
   target.folder = target.path.parent_path();
   if (::stat(target.path.c_str(), &found) == 0) {
-    // A rename would replace what the user may not write.
+    // A rename would replace even a file that the user may not write.
     if (::faccessat(AT_FDCWD, target.path.c_str(), W_OK, AT_EACCESS) != 0)
       refuse(path, last_error().message(), label);
     target.replaced = found;
@@ -71,7 +71,7 @@ Target target_of(const fs::path& path, std::string_view label) {
   return target;
 }
 
-/// Writes everything and brings it to the disk, with the mode and owner of what it replaces.
+/// Writes all bytes with fsync, and keeps the mode and owner of the replaced file.
 std::error_code fill(const Descriptor& file, std::span<const char> bytes, const Target& target) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t count = ::write(file.get(), bytes.data() + done, bytes.size() - done);
@@ -84,17 +84,17 @@ std::error_code fill(const Descriptor& file, std::span<const char> bytes, const 
     const struct stat& old = *target.replaced;
     mode_t mode = old.st_mode & mode_t{07777};
     if (::fchown(file.get(), old.st_uid, old.st_gid) != 0) {
-      mode &= mode_t{01777};  // set-user-ID of another owner would be another thing
+      mode &= mode_t{01777};  // the set-ID bits must not pass to another owner
       if (::fchown(file.get(), static_cast<uid_t>(-1), old.st_gid) != 0) errno = 0;
     }
     if (::fchmod(file.get(), mode) != 0) return last_error();
   }
-  // A file system that cannot do it says so by EINVAL.
+  // EINVAL: the file system does not support fsync.
   if (::fsync(file.get()) != 0 && errno != EINVAL && errno != EROFS) return last_error();
   return {};
 }
 
-/// Of a file that replaces another, nobody else sees the content before the mode is set.
+/// Mode 0600 hides the content of a replacing file from others until the final mode is set.
 mode_t first_mode(const Target& target) { return target.replaced ? 0600 : 0666; }
 
 std::error_code rename_over(TemporaryName& name, const Target& target) {
@@ -103,8 +103,8 @@ std::error_code rename_over(TemporaryName& name, const Target& target) {
   return {};
 }
 
-/// By a file that has no name until it is whole. Nothing if the system or the file system has no
-/// such files.
+/// Replaces the target by a file that is unnamed until it is complete. Returns nullopt if the
+/// system or the file system does not support such files.
 std::optional<std::error_code> replace_unnamed(const Target& target, std::span<const char> bytes) {
   Descriptor file(
       ::open(target.folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, first_mode(target)));
@@ -131,8 +131,8 @@ std::error_code replace_named(const Target& target, std::span<const char> bytes)
   return rename_over(name, target);
 }
 
-/// Brings the new name to the disk too. Whatever comes of it, the file is whole: the old or the
-/// new.
+/// Syncs the folder, and with it the new name. Errors are ignored: the file is complete either way,
+/// old or new.
 void sync_folder(const Target& target) {
   const Descriptor folder(::open(target.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder && ::fsync(folder.get()) != 0) errno = 0;

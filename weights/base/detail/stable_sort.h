@@ -8,8 +8,8 @@
 
 namespace shardproof {
 
-/// Sorts; equals stay in their order. As std::stable_sort does, which in libstdc++ 12 has a
-/// function in it that clang 19 calls deprecated.
+/// Sorts stably. Replaces std::stable_sort, whose implementation in libstdc++ 12 calls a function
+/// that clang 19 warns is deprecated.
 template <class T, class Less>
 void stable_sort(std::vector<T>& values, Less less) {
   std::vector<std::size_t> order(values.size());

@@ -16,7 +16,7 @@ namespace shardproof {
 namespace {
 
 enum class State { free, taken, creating, there };
-static_assert(std::atomic<State>::is_always_lock_free);  // as a signal handler needs it
+static_assert(std::atomic<State>::is_always_lock_free);  // required in a signal handler
 
 std::atomic<bool> ending{false};
 
@@ -32,7 +32,7 @@ std::uint64_t random_bits() {
 
 }  // namespace
 
-/// One of a list that only grows, so that a signal handler may walk it at any time.
+/// Entry of a list that only grows, so that a signal handler may walk it at any time.
 struct TemporaryName::Slot {
   std::atomic<State> state{State::taken};
   std::string path;  // changes only while the state is taken
@@ -42,7 +42,7 @@ struct TemporaryName::Slot {
 };
 
 TemporaryName::TemporaryName(const std::filesystem::path& folder) : slot_(nullptr) {
-  // Short, whatever the name of the file that it becomes.
+  // Short, independent of the length of the final name.
   std::string name = folder / fmt::format(".shardproof-{:016x}.tmp", random_bits());
   for (Slot* slot = Slot::first; slot != nullptr && slot_ == nullptr; slot = slot->next) {
     State expected = State::free;
@@ -79,8 +79,8 @@ void remove_temporaries() noexcept {
   ending = true;
   using Slot = TemporaryName::Slot;
   for (Slot* slot = Slot::first; slot != nullptr; slot = slot->next) {
-    // Creating is one system call; a handler that has interrupted it waits in vain, then removes
-    // what there may be.
+    // Creating is one system call. A handler that interrupted it waits in vain, then unlinks the
+    // file, if any.
     for (int wait = 0; wait < 1000 && slot->state == State::creating; ++wait) ::poll(nullptr, 0, 1);
     const State state = slot->state;
     if (state == State::creating || state == State::there) ::unlink(slot->path.c_str());

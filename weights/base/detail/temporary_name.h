@@ -4,22 +4,22 @@
 
 namespace shardproof {
 
-/// The name of a temporary file while one is being written: unpredictable, and known to
-/// remove_temporaries. Made and used by one thread; several may have one each.
+/// Unpredictable name of a temporary file that is being written, known to remove_temporaries. An
+/// object belongs to one thread; several threads may have one each.
 class TemporaryName {
  public:
-  /// A new name in `folder`, of which there is no file yet. Throws std::system_error if the system
-  /// gives no random bits.
+  /// Chooses a name in `folder` without creating the file. Throws std::system_error if the system
+  /// provides no random bits.
   explicit TemporaryName(const std::filesystem::path& folder);
   TemporaryName(const TemporaryName&) = delete;
   TemporaryName& operator=(const TemporaryName&) = delete;
-  /// Removes the file, unless it was taken.
+  /// Removes the file unless taken() was called.
   ~TemporaryName();
 
   const char* path() const;
 
-  /// Calls `make(path)`, which is to create the file and to return a negative number if it could
-  /// not, having set errno. Makes nothing, as if it were cancelled, once the process is ending.
+  /// Calls `make(path)`, which creates the file or sets errno and returns a negative number. Once
+  /// the process is ending, returns -1 with errno ECANCELED without calling it.
   template <class Make>
   int create(Make&& make) {
     if (!begin()) return -1;
@@ -28,7 +28,7 @@ class TemporaryName {
     return made;
   }
 
-  /// The file has another name now.
+  /// Marks the file as renamed, so that it is no longer removed.
   void taken() { created(false); }
 
  private:
@@ -41,8 +41,8 @@ class TemporaryName {
   friend void remove_temporaries() noexcept;
 };
 
-/// Removes every temporary file of this process, and lets it make no more: for a process that is
-/// about to end at a signal. May be called in a signal handler, and beside any other thread.
+/// Removes every temporary file of this process and prevents new ones: for a process about to end
+/// at a signal. Safe in a signal handler and concurrently with other threads.
 void remove_temporaries() noexcept;
 
 }  // namespace shardproof

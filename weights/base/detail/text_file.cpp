@@ -35,7 +35,7 @@ void TextFile::fill() {
   at_ = 0;
   block_.resize(kBlock);
   std::size_t size = 0;
-  // A pipe may give single bytes; the mark is looked for in one piece.
+  // A pipe may deliver single bytes, but the byte order mark is compared as a whole.
   do {
     const ssize_t count = ::read(file_, block_.data() + size, kBlock - size);
     if (count == 0) break;

@@ -6,17 +6,17 @@
 
 namespace shardproof {
 
-/// A text that a user wrote, read line by line and block by block: a file, a pipe or a device.
-/// Lines end with a newline, or with a carriage return and a newline; the last needs no end.
+/// Reads a user's text file, pipe or device line by line, in blocks. Lines end with "\n" or "\r\n";
+/// the last line may lack its end.
 class TextFile {
  public:
-  /// What is refused, and how it is said.
+  /// Limits of a text, and the wording of the errors.
   struct Rules {
-    std::string_view unreadable;  ///< the label of a file that cannot be read
-    std::string_view no_text;     ///< the label of one that breaks a rule of texts
-    std::size_t most;             ///< bytes of the whole text, in MiB 2^20
-    std::string_view kind;        ///< what it should be: "layer program"
-    std::string_view more = "";   ///< ends every message about a rule of texts
+    std::string_view unreadable;  ///< error label: the file cannot be read
+    std::string_view no_text;     ///< error label: the text breaks a rule
+    std::size_t most;             ///< largest size of the text in bytes, a multiple of 2^20
+    std::string_view kind;        ///< noun for the text: "layer program"
+    std::string_view more = "";   ///< suffix of every message about a broken rule
   };
 
   /// Opens the file, and waits for a writer if it is a pipe. Throws Error(rules.unreadable, ...).
@@ -25,12 +25,13 @@ class TextFile {
   TextFile& operator=(const TextFile&) = delete;
   ~TextFile();
 
-  /// The next line without its end; false if there is none. A line longer than `longest` bytes is
-  /// given up after one more, for the caller to refuse. Throws Error: rules.unreadable;
-  /// rules.no_text (a byte order mark, a carriage return alone, more bytes than allowed).
+  /// Reads the next line, without its end; returns false at the end of the file. Of a line longer
+  /// than `longest` bytes only `longest` + 1 bytes are read, for the caller to refuse. Throws
+  /// Error(rules.unreadable, ...), or Error(rules.no_text, ...) on a byte order mark, a lone
+  /// carriage return, or more bytes than rules.most.
   bool next(std::string& line, std::size_t longest = std::string::npos);
 
-  /// Of the line that `next` gave last: its number, from 1, and where its first byte stands.
+  /// 1-based number, and byte offset of the first byte, of the line last read by `next`.
   std::size_t number() const { return number_; }
   std::size_t offset() const { return offset_; }
 
@@ -50,7 +51,7 @@ class TextFile {
   std::size_t offset_ = 0;
 };
 
-/// The whole text with every line ended by a newline. Throws as TextFile does, and
+/// Returns the whole text with "\n" after every line. Throws as TextFile does, and
 /// Error(rules.no_text, ...) on a control byte other than a tab.
 std::string read_text(const std::string& path, const TextFile::Rules& rules);
 

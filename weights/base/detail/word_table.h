@@ -9,10 +9,10 @@
 
 namespace shardproof {
 
-// The words that a key's values are written as: an array of (word, value), in the order in which
-// messages name them.
+// Tables of (word, value) pairs: the words by which a key's values are written, in the order in
+// which error messages list them.
 
-/// "" for a value without a word.
+/// Returns the word for `value`, or "" if it has none.
 template <class Table, class Value>
 std::string_view word_in(const Table& table, const Value& value) {
   const auto at = std::find_if(std::begin(table), std::end(table),
@@ -20,7 +20,7 @@ std::string_view word_in(const Table& table, const Value& value) {
   return at == std::end(table) ? std::string_view() : at->first;
 }
 
-/// None for a word without a value.
+/// Returns the value of `word`, or nullopt if the table lacks it.
 template <class Table>
 std::optional<typename Table::value_type::second_type> value_in(const Table& table,
                                                                 std::string_view word) {
@@ -30,7 +30,7 @@ std::optional<typename Table::value_type::second_type> value_in(const Table& tab
   return at->second;
 }
 
-/// All words.
+/// Returns all words of the table, in order.
 template <class Table>
 std::vector<std::string_view> words_in(const Table& table) {
   std::vector<std::string_view> words;
@@ -38,7 +38,7 @@ std::vector<std::string_view> words_in(const Table& table) {
   return words;
 }
 
-/// The row of a table whose `name` it is; null if there is none.
+/// Returns a pointer to the row whose `name` equals `name`, or null.
 template <class Rows>
 auto row_named(const Rows& rows, std::string_view name) -> decltype(&*std::begin(rows)) {
   const auto at = std::find_if(std::begin(rows), std::end(rows),

@@ -5,7 +5,7 @@
 
 namespace shardproof {
 
-/// Without the blanks at both ends.
+/// Returns `text` without leading blanks and tabs and trailing blanks, tabs and carriage returns.
 inline std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
@@ -13,7 +13,7 @@ inline std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// The parts between separators, each trimmed.
+/// Returns the parts between separators, each trimmed.
 inline std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
   std::vector<std::string_view> parts;
   for (;;) {

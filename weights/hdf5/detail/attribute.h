@@ -13,9 +13,9 @@
 
 namespace shardproof {
 
-/// Each writes one attribute of a group or dataset; false if HDF5 refused.
+/// The put_* functions write one attribute of a group or dataset and return false if HDF5 refuses.
 
-/// A string of fixed length.
+/// Writes a fixed-length string attribute.
 inline bool put_attribute(hid_t object, const char* name, std::string_view value) {
   const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   if (!type || H5Tset_size(type.get(), std::max<std::size_t>(1, value.size())) < 0) return false;
@@ -25,7 +25,7 @@ inline bool put_attribute(hid_t object, const char* name, std::string_view value
   return attribute && H5Awrite(attribute.get(), type.get(), value.empty() ? "" : value.data()) >= 0;
 }
 
-/// A string of variable length, UTF-8, without zeros.
+/// Writes a variable-length UTF-8 string attribute; `value` must not contain NUL.
 inline bool put_text_attribute(hid_t object, const char* name, const std::string& value) {
   const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   if (!type || H5Tset_size(type.get(), H5T_VARIABLE) < 0 ||
@@ -38,7 +38,7 @@ inline bool put_text_attribute(hid_t object, const char* name, const std::string
   return attribute && H5Awrite(attribute.get(), type.get(), &text) >= 0;
 }
 
-/// One 32-bit integer.
+/// Writes a 32-bit integer attribute.
 inline bool put_attribute(hid_t object, const char* name, int value) {
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Handle attribute(
@@ -46,7 +46,7 @@ inline bool put_attribute(hid_t object, const char* name, int value) {
   return attribute && H5Awrite(attribute.get(), H5T_NATIVE_INT, &value) >= 0;
 }
 
-/// One f64.
+/// Writes an f64 attribute.
 inline bool put_attribute(hid_t object, const char* name, double value) {
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Handle attribute(
@@ -54,7 +54,7 @@ inline bool put_attribute(hid_t object, const char* name, double value) {
   return attribute && H5Awrite(attribute.get(), H5T_NATIVE_DOUBLE, &value) >= 0;
 }
 
-/// A list of 64-bit integers, not empty.
+/// Writes an attribute of 64-bit integers; `values` must not be empty.
 inline bool put_attribute(hid_t object, const char* name, const std::vector<std::int64_t>& values) {
   const hsize_t size = values.size();
   const Hdf5Handle space(H5Screate_simple(1, &size, nullptr), H5Sclose);

@@ -8,7 +8,7 @@
 
 namespace shardproof {
 
-/// Owns one HDF5 identifier; closes it with the function given.
+/// Owns one HDF5 identifier and closes it with the given function.
 class Hdf5Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -24,7 +24,7 @@ class Hdf5Handle {
   explicit operator bool() const { return id_ >= 0; }
   hid_t get() const { return id_; }
 
-  /// Closes now; false if that failed, which for a file means unwritten data.
+  /// Closes now; returns false on failure, which for a file means unwritten data.
   bool close() { return id_ < 0 || close_(std::exchange(id_, H5I_INVALID_HID)) >= 0; }
 
  private:
@@ -32,9 +32,9 @@ class Hdf5Handle {
   Close close_;
 };
 
-/// Keeps HDF5 from printing its error stack on stderr while it lives, and for good if it ends by an
-/// exception: HDF5 1.10 leaks when it refuses corrupt metadata, its closing at exit then fails, and
-/// printing that failure never ends, or crashes.
+/// Keeps HDF5 from printing its error stack on stderr during its lifetime, and permanently if an
+/// exception ends it: HDF5 1.10 leaks when it refuses corrupt metadata, its closing at exit then
+/// fails, and printing that failure loops forever or crashes.
 class Hdf5Silence {
  public:
   Hdf5Silence() {
@@ -53,8 +53,8 @@ class Hdf5Silence {
   void* data_ = nullptr;
 };
 
-/// What the last failed HDF5 call said: its innermost cause, and whether that lies in a filter
-/// (a checksum or a decompression), which means corrupt data.
+/// Innermost cause of the last failed HDF5 call, and whether a filter (a checksum or a
+/// decompression) failed, which means corrupt data.
 struct Hdf5Failure {
   std::string reason = "unknown HDF5 error";
   bool filter = false;

@@ -10,11 +10,10 @@
 
 namespace shardproof {
 
-/// A new HDF5 file in memory, whose bytes are what a closed file on disk would hold.
-/// HDF5 1.10 crashes at exit after a write that the disk refused, so the disk is left to the
-/// caller; and its H5Fget_file_image leaves a wrong checksum in the superblock of the 1.10 format,
-/// so the memory is taken over when the file closes. Metadata of that format carry checksums of
-/// their own.
+/// A new HDF5 file in memory, with the bytes that a closed file on disk would have. HDF5 1.10
+/// crashes at exit after a failed disk write, so writing to disk is left to the caller; and its
+/// H5Fget_file_image leaves a wrong checksum in the superblock of the 1.10 format, so the memory is
+/// taken over when the file closes. Metadata in that format carry checksums.
 class Hdf5Image {
  public:
   Hdf5Image() : file_(create()) {}
@@ -25,16 +24,17 @@ class Hdf5Image {
     std::free(closed_);
   }
 
-  /// Negative if the file could not be made.
+  /// HDF5 identifier of the file; negative if it could not be created.
   hid_t file() const { return file_.get(); }
 
-  /// Closes the file and returns its bytes, none if that failed. Every object in it must be closed.
+  /// Closes the file and returns its bytes, or nothing on failure. Every object in it must be
+  /// closed.
   std::span<const char> close() {
     constexpr std::size_t kVersionAt = 8, kEndAt = 28;  // in the superblock of version 3
     if (!file_.close() || closed_ == nullptr || size_ < kEndAt + 8) return {};
     const auto* bytes = static_cast<const unsigned char*>(closed_);
     if (bytes[kVersionAt] != 3) return {};
-    std::uint64_t end = 0;  // the memory goes on to a whole increment
+    std::uint64_t end = 0;  // the buffer is a multiple of kIncrement
     for (std::size_t i = 8; i-- > 0;) end = end << 8 | bytes[kEndAt + i];
     if (end > size_) return {};
     return {static_cast<const char*>(closed_), static_cast<std::size_t>(end)};
@@ -47,7 +47,7 @@ class Hdf5Image {
     memory.image_malloc = [](std::size_t size, H5FD_file_image_op_t, void*) {
       return std::malloc(size);
     };
-    // The closing itself may make the file longer, so its length is learnt here.
+    // Closing may still extend the file, so the length is recorded here.
     memory.image_realloc = [](void* old, std::size_t size, H5FD_file_image_op_t, void* self) {
       static_cast<Hdf5Image*>(self)->size_ = size;
       return std::realloc(old, size);
@@ -69,7 +69,7 @@ class Hdf5Image {
         H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
       return {H5I_INVALID_HID, H5Fclose};
     }
-    // The same content gives the same bytes, whenever it is written.
+    // Without times, equal content gives equal bytes.
     const Hdf5Handle options(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
     if (!options || H5Pset_obj_track_times(options.get(), false) < 0)
       return {H5I_INVALID_HID, H5Fclose};

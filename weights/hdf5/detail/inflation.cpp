@@ -12,7 +12,7 @@ namespace shardproof {
 namespace {
 
 struct Filters {
-  int deflate = -1;  ///< its place, -1 for none
+  int deflate = -1;  ///< its index in the pipeline, -1 for none
   std::string fault;
 };
 
@@ -39,7 +39,7 @@ Filters filters_of(hid_t creation) {
   return filters;
 }
 
-/// Whether a zlib stream ends, or is broken, before it has given more than `most` bytes.
+/// Returns whether a zlib stream ends, or breaks, within `most` bytes of output.
 bool inflates_within(std::span<unsigned char> stream, std::uint64_t most) {
   z_stream state{};
   if (::inflateInit(&state) != Z_OK) return false;
@@ -64,7 +64,7 @@ bool inflates_within(std::span<unsigned char> stream, std::uint64_t most) {
   return given <= most;
 }
 
-/// The offset of the next chunk, row-major; false after the last.
+/// Advances to the offset of the next chunk, row-major; returns false after the last.
 bool advance(std::vector<hsize_t>& offset, std::span<const std::int64_t> dims,
              std::span<const hsize_t> chunk) {
   for (std::size_t i = offset.size(); i-- > 0;) {
@@ -81,7 +81,7 @@ std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const s
                                 std::size_t element_bytes) {
   const Filters filters = filters_of(creation);
   if (!filters.fault.empty() || filters.deflate < 0) return filters.fault;
-  constexpr std::uint64_t kChecksums = 64;  // which a filter before deflate may have added
+  constexpr std::uint64_t kChecksums = 64;  // bytes that a filter before deflate may have added
   std::vector<hsize_t> chunk(dims.size());
   if (H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data()) < 0)
     return "has chunks that cannot be read";
@@ -91,7 +91,7 @@ std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const s
   std::vector<hsize_t> offset(dims.size(), 0);
   do {
     hsize_t size = 0;
-    // A chunk that was never written has none; what is broken the reading names.
+    // Size 0: the chunk was never written. Reading reports broken chunks later.
     if (H5Dget_chunk_storage_size(dataset, offset.data(), &size) < 0 || size == 0) continue;
     if (size > chunk_bytes + chunk_bytes / 8 + 4096)
       return fmt::format("stores a chunk of {} bytes in {}", chunk_bytes, size);

@@ -9,11 +9,10 @@
 
 namespace shardproof {
 
-/// Why reading a chunked dataset of these extents and bytes of an element could take more memory
-/// than its chunks declare, or "" if it cannot. HDF5 lets a deflated chunk inflate as far as its
-/// stream goes, and what other filters give depends on parameters in the file; so the filters are
-/// deflate, shuffle and Fletcher32 only, and every deflated chunk is inflated here once, without
-/// keeping it.
+/// Returns why reading a chunked dataset could take more memory than its chunks declare, or "" if
+/// it cannot. HDF5 lets a deflated chunk inflate as far as its stream goes, and the output of other
+/// filters depends on parameters in the file; so only deflate, shuffle and Fletcher32 are accepted,
+/// and every deflated chunk is inflated here once, its output discarded.
 std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const std::int64_t> dims,
                                 std::size_t element_bytes);
 

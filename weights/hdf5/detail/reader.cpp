@@ -93,7 +93,7 @@ std::vector<Hdf5Reader::Link> Hdf5Reader::links() const {
     static_cast<std::vector<Link>*>(out)->push_back({name, link->type == H5L_TYPE_HARD});
     return 0;
   };
-  // In the file's own order: HDF5 1.10 crashes on corrupt metadata when it sorts.
+  // Native order: HDF5 1.10 crashes on corrupt metadata when it sorts.
   need(H5Literate(file_.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, &found) >= 0);
   return found;
 }
@@ -136,8 +136,8 @@ bool Hdf5Reader::Dataset::is_f32() const {
 bool Hdf5Reader::Dataset::is_int8() const {
   const Hdf5Handle type(H5Dget_type(handle_.get()), H5Tclose);
   file_.need(static_cast<bool>(type));
-  // One byte may state either order. A type that is equal has its bits where they must be: HDF5
-  // would read beyond the element of one that says otherwise.
+  // A single byte may state either byte order. H5Tequal also checks the bits' position: HDF5 would
+  // read beyond the element of a type that states otherwise.
   return H5Tequal(type.get(), H5T_STD_I8LE) > 0 || H5Tequal(type.get(), H5T_STD_I8BE) > 0;
 }
 

@@ -14,32 +14,32 @@
 
 namespace shardproof {
 
-/// An HDF5 file of anybody's, read on the assumption that it is hostile: nothing it declares is
-/// believed before the caller has seen it. What HDF5 cannot read is thrown as Error(`label`, ...),
-/// which names the file; HDF5 prints nothing as long as the reader lives.
+/// Reads an HDF5 file that may be hostile: nothing it declares is trusted before the caller has
+/// checked it. Throws Error(`label`, ...), with the file's name, where HDF5 fails. HDF5 prints
+/// nothing during the reader's lifetime.
 class Hdf5Reader {
  public:
-  /// Texts in the file are at most this long; a longer one is refused.
+  /// Longest text attribute that is accepted, in bytes.
   static constexpr std::size_t kLongestText = 4096;
 
   class Dataset {
    public:
-    std::vector<std::uint64_t> shape() const;  ///< none, too, where it has no simple one
-    std::optional<std::string> text(const char* name) const;  ///< as Hdf5Reader::text
+    std::vector<std::uint64_t> shape() const;                 ///< empty if not a simple dataspace
+    std::optional<std::string> text(const char* name) const;  ///< like Hdf5Reader::text
     bool is_f32() const;                                      ///< 32-bit little-endian IEEE floats
     bool is_int8() const;                                     ///< signed 8-bit integers
     std::size_t element_bytes() const;
 
-    /// Whether the data lie in this file, and not in others.
+    /// Returns whether the data are stored in this file, not in external ones.
     bool is_inside() const;
     std::uint64_t stored_bytes() const;
-    /// The extents of a chunk; empty where the data lie in one piece.
+    /// Extents of a chunk; empty if the dataset is not chunked.
     std::vector<std::uint64_t> chunk() const;
-    /// Why reading its chunks could take more memory than they declare, or "" if it cannot: each
-    /// chunk is inflated once (weights/hdf5/detail/inflation.h). `shape` is its own.
+    /// Returns why reading the chunks could take more memory than they declare, or "" if it cannot;
+    /// inflates each chunk once (weights/hdf5/detail/inflation.h). `shape` is the dataset's.
     std::string inflation_fault(const Shape& shape) const;
 
-    /// Reads all elements, floats or integers, as f32; the reason if that failed.
+    /// Reads all elements, floats or integers, as f32; returns the failure, if any.
     std::optional<Hdf5Failure> read(std::span<float> out) const;
 
    private:
@@ -53,25 +53,25 @@ class Hdf5Reader {
 
   struct Link {
     std::string name;
-    bool hard;  ///< not a link to elsewhere
+    bool hard;  ///< not a soft or external link
   };
 
   Hdf5Reader(const std::filesystem::path& path, std::string label);
 
-  std::uint64_t size() const { return size_; }  ///< of the file in bytes
+  std::uint64_t size() const { return size_; }  ///< size of the file in bytes
 
-  /// Attributes of the root. Nothing where there is none of the name, or it is not one string (of
-  /// fixed or variable length), or not one integer.
+  /// Attributes of the root. text() returns nullopt unless the attribute is one string (of fixed or
+  /// variable length), integer() unless it is one integer.
   bool has(const char* attribute) const;
   std::optional<std::string> text(const char* attribute) const;
   std::optional<std::int64_t> integer(const char* attribute) const;
 
-  /// What the root holds, in the file's own order.
+  /// Returns the links of the root, in the file's own order.
   std::vector<Link> links() const;
-  /// Nothing where the name stands for something else than a dataset.
+  /// Returns nullopt if the name is not a dataset.
   std::optional<Dataset> dataset(const std::string& name) const;
 
-  /// Throws Error(`label`, ...) with the file's name before the reason.
+  /// Throws Error(`label`, ...): the file's name, then the reason.
   [[noreturn]] void refuse(std::string_view label, std::string_view reason) const;
 
  private:
@@ -81,7 +81,7 @@ class Hdf5Reader {
 
   std::string path_, label_;
   std::uint64_t size_ = 0;
-  Hdf5Silence silence_;  // before the file, so that its closing is silent, too
+  Hdf5Silence silence_;  // precedes file_, so that closing the file is silent, too
   Hdf5Handle file_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr hsize_t kChunkBytes = hsize_t{1} << 20;
 
-/// How a kind of element lies in the file and in memory.
+/// HDF5 types of an element in the file and in memory.
 struct ElementType {
   hid_t in_file, in_memory;
 };
@@ -26,7 +26,7 @@ ElementType type_of(double) { return {H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE}; }
 ElementType type_of(std::int8_t) { return {H5T_STD_I8LE, H5T_NATIVE_INT8}; }
 ElementType type_of(std::int32_t) { return {H5T_STD_I32LE, H5T_NATIVE_INT32}; }
 
-/// Whole minor dims while they fit, then a share of the next.
+/// Returns the chunk extents: whole minor dims while they fit, then part of the next.
 std::vector<hsize_t> chunk_of(const std::vector<hsize_t>& dims, std::size_t element) {
   std::vector<hsize_t> chunk(dims.size(), 1);
   hsize_t left = kChunkBytes / element;
@@ -96,7 +96,7 @@ void Hdf5Writer::need(bool held) const {
 }
 
 Hdf5Writer::Object Hdf5Writer::root() const {
-  // The file itself: its image closes it.
+  // The file's own identifier, which the image closes.
   return {*this, Hdf5Handle(image_->file(), [](hid_t) -> herr_t { return 0; })};
 }
 

@@ -16,26 +16,26 @@ namespace shardproof {
 class Hdf5Handle;
 class Hdf5Image;
 
-/// An HDF5 file that is built in memory and comes to stand on the disk whole, or not at all. It
-/// holds no times, so that equal content is equal bytes. What HDF5 or the disk refuses is thrown as
-/// Error(`label`, ...), naming the target and the reason; HDF5 prints nothing.
+/// Builds an HDF5 file in memory and writes it to disk whole, or not at all. The file holds no
+/// times, so that equal content gives equal bytes. Throws Error(`label`, ...), naming target and
+/// reason, where HDF5 or the disk fails; HDF5 prints nothing.
 class Hdf5Writer {
  public:
-  /// The root, a group or a dataset. All but the root must be gone before the file is written.
+  /// The root, a group or a dataset. All but the root must be destroyed before write().
   class Object {
    public:
     Object(Object&&) noexcept;
     ~Object();
 
-    /// Each writes one attribute: a string of fixed length, an int32, an f64, int64s (not none).
+    /// Write one attribute: a fixed-length string, an int32, an f64, or a non-empty list of int64.
     void put(const char* name, std::string_view value) const;
     void put(const char* name, int value) const;
     void put(const char* name, double value) const;
     void put(const char* name, const std::vector<std::int64_t>& values) const;
-    /// A string of variable length, UTF-8.
+    /// Writes a variable-length UTF-8 string attribute.
     void put_text(const char* name, std::string_view value) const;
 
-    /// Closes now, which may fail.
+    /// Closes now, so that a failure is thrown.
     void close();
 
    private:
@@ -46,8 +46,8 @@ class Hdf5Writer {
     std::unique_ptr<Hdf5Handle> handle_;
   };
 
-  /// How a dataset lies in the file: in one piece, or in chunks of at most 1 MiB, each with a
-  /// Fletcher32 checksum.
+  /// Storage of a dataset: contiguous, or in chunks of at most 1 MiB, each with a Fletcher32
+  /// checksum.
   enum class Storage { plain, checked };
 
   Hdf5Writer(std::filesystem::path target, std::string label);
@@ -55,7 +55,7 @@ class Hdf5Writer {
 
   Object root() const;
   Object group(const Object& parent, const std::string& name) const;
-  /// A dataset of little-endian f32, f64, int8 or int32, row-major.
+  /// Writes a row-major dataset of little-endian f32, f64, int8 or int32.
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
                  std::span<const float> data, Storage storage = Storage::plain) const;
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
@@ -65,12 +65,11 @@ class Hdf5Writer {
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
                  std::span<const std::int32_t> data, Storage storage = Storage::plain) const;
 
-  /// Whether the root has a dataset of this name, type and shape that holds just these bits.
+  /// Returns whether the root has a dataset of this name, type and shape with exactly these bits.
   bool holds(const std::string& name, const Shape& shape, std::span<const float> data) const;
   bool holds(const std::string& name, const Shape& shape, std::span<const std::int32_t> data) const;
 
-  /// Closes the file and writes it to the disk (weights/base/detail/replace_file.h); to be called
-  /// once.
+  /// Closes the file and writes it to disk (weights/base/detail/replace_file.h). Call it once.
   void write();
 
  private:
