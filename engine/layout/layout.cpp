@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ostream>
 
 #include "weights/base/error.h"
 
@@ -131,6 +132,10 @@ Shape local_shape(const Layout& layout, const Shape& shape, const Torus& torus) 
     local[i] /= blocks;
   }
   return local;
+}
+
+std::ostream& operator<<(std::ostream& out, const Layout& layout) {
+  return out << layout.to_string();
 }
 
 }  // namespace shardproof

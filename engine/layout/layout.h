@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,5 +69,7 @@ class Layout {
 /// The shape of one chip's shard. Throws Error("local_c1", ...) naming dim, extent and axes if the
 /// product of a dim's axes does not divide its extent.
 Shape local_shape(const Layout& layout, const Shape& shape, const Torus& torus);
+
+std::ostream& operator<<(std::ostream& out, const Layout& layout);
 
 }  // namespace shardproof

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ostream>
 
 #include "weights/base/error.h"
 
@@ -161,5 +162,8 @@ std::string Torus::name(int chip) const {
 std::string Torus::to_string() const {
   return fmt::format("{}x{}x{}", size_[0], size_[1], size_[2]);
 }
+
+std::ostream& operator<<(std::ostream& out, const Axes& axes) { return out << axes.to_string(); }
+std::ostream& operator<<(std::ostream& out, const Torus& torus) { return out << torus.to_string(); }
 
 }  // namespace shardproof

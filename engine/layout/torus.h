@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,5 +83,8 @@ class Torus {
  private:
   std::array<int, 3> size_{1, 1, 1};
 };
+
+std::ostream& operator<<(std::ostream& out, const Axes& axes);
+std::ostream& operator<<(std::ostream& out, const Torus& torus);
 
 }  // namespace shardproof

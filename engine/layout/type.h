@@ -1,5 +1,7 @@
 #pragma once
 
+#include <iosfwd>
+
 #include "engine/layout/layout.h"
 #include "weights/base/tensor.h"
 
@@ -12,5 +14,8 @@ struct Type {
   bool integer = false;
   bool operator==(const Type&) const = default;
 };
+
+/// Prints the layout and the global shape, as "BLE_x [4,7,96]", with "int32" if it is.
+std::ostream& operator<<(std::ostream& out, const Type& type);
 
 }  // namespace shardproof

@@ -221,7 +221,7 @@ std::string EinsumSpec::contracted(const Term& term) {
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime, FloatType acc,
-               const std::vector<Ring>& rings, PartialValues values) {
+               const std::vector<Ring>& rings, PartialSums values) {
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());
   auto source = std::make_shared<Contraction>(spec, terms, rings);
@@ -253,13 +253,13 @@ Sharded einsum(const EinsumSpec& spec,
     groups.share(chains);
     return {torus, layout, shape, std::move(chains)};
   }
-  if (layout.is_partial() && values == PartialValues::may_be_unmade && source->by_rows()) {
+  if (layout.is_partial() && values == PartialSums::allow_lazy && source->by_rows()) {
     Partial partial;
     partial.values = empty_by<Buffer<double>>(groups, chips);
     partial.bounds.resize(chips);
     partial.origins.resize(chips);
     partial.source = source;
-    partial.unmade = std::move(source);
+    partial.lazy = std::move(source);
     return {torus, layout, shape, std::move(partial)};
   }
   if (layout.is_partial()) {

@@ -8,7 +8,7 @@
 
 #include "engine/collectives/ring.h"
 #include "engine/numeric/threads.h"
-#include "engine/ops/partial_values.h"
+#include "engine/ops/partial_sums.h"
 #include "engine/shards/sharded.h"
 #include "weights/base/error.h"
 #include "weights/model/numerics.h"
@@ -39,8 +39,8 @@ using SharedValue = std::shared_ptr<const Sharded>;
 ///
 /// In the exact regime, if `layout` is partial, the result carries f64 partial sums with bounds,
 /// and keeps the operands alive as the source of its origins; otherwise every element is rounded
-/// once (docs/spec.md section 4). With values = may_be_unmade the partial sums are left to the
-/// reduction that reads them (Partial::unmade), unless a tile would need a copy of an operand.
+/// once (docs/spec.md section 4). With values = allow_lazy the partial sums are left to the
+/// reduction that reads them (Partial::lazy), unless a tile would need a copy of an operand.
 ///
 /// In the f32 regime an element, partial or not, is one f32 fma chain over the chip's own block:
 /// contracted letters row-major in the order of EinsumSpec::contracted, terms one after the other.
@@ -51,6 +51,6 @@ Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,
                FloatType acc = FloatType::f32, const std::vector<Ring>& rings = {},
-               PartialValues values = PartialValues::made);
+               PartialSums values = PartialSums::materialize);
 
 }  // namespace shardproof

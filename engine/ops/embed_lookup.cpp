@@ -77,7 +77,7 @@ class Rows {
   std::vector<std::int64_t> first_row_;  // first table row of each chip's block
 };
 
-/// The source of embed_lookup's partial sums; where they are unmade, it also computes them.
+/// The source of embed_lookup's partial sums; where they are lazy, it also computes them.
 class Lookup : public PartialSource, public Summands {
  public:
   explicit Lookup(Rows<FloatFormulas> rows) : rows_(std::move(rows)) {}
@@ -108,7 +108,7 @@ class Lookup : public PartialSource, public Summands {
 
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
                      const Layout& layout, Threads& threads, Regime regime, std::int64_t V,
-                     PartialValues values) {
+                     PartialSums values) {
   const std::int64_t rows_of_ids = V > 0 ? std::min(V, table->shape()[0]) : table->shape()[0];
   const ChipGroups same_ids = reading({&ids}, threads);
   for (const int chip : same_ids.first_chips())
@@ -134,9 +134,9 @@ Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& t
   auto source = std::make_shared<Lookup>(Rows<FloatFormulas>(FloatFormulas(), table, ids));
   Partial partial;
   const auto chips = static_cast<std::size_t>(ids.torus().chips());
-  if (values == PartialValues::may_be_unmade) {
+  if (values == PartialSums::allow_lazy) {
     partial.values = empty_by<Buffer<double>>(groups, chips);
-    partial.unmade = source;
+    partial.lazy = source;
   } else {
     partial.values =
         made_by<double>(groups, chips, count, threads, [&](std::int64_t chip, double* to) {

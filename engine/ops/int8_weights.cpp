@@ -11,7 +11,7 @@
 namespace shardproof {
 
 Weights int8_weights(const Weights& weights) {
-  if (weights.kept() == WeightType::int8)
+  if (weights.stored_type() == WeightType::int8)
     throw Error("weights_int8", "the weights are kept as int8 already; legal: f32 weights");
   const ModelConfig& config = weights.config();
   const Torus one(1, 1, 1);

@@ -1,13 +1,10 @@
 #include "engine/ops/local_ops.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <initializer_list>
 
 #include "engine/ops/detail/chip_map.h"
 #include "engine/ops/detail/formulas.h"
-#include "weights/base/error.h"
 
 namespace shardproof {
 namespace {
@@ -91,44 +88,6 @@ Sharded norm(const Sharded& x, const Sharded& ss, const Sharded& g, const Sharde
   });
 }
 
-Sharded rope(RopePairs pairs, const Sharded& t, const Sharded& pos, const Sharded& cos,
-             const Sharded& sin, Threads& threads) {
-  const Shape& local = t.local();
-  const std::int64_t rows = local[0] * local[1];
-  const std::int64_t heads = local[2];
-  const std::int64_t Q = local[3];
-  const std::int64_t table_rows = cos.shape()[0];
-  const std::int64_t J = cos.shape()[1];
-  const std::int64_t step = pairs == RopePairs::half_split ? 1 : 2;
-  const std::int64_t apart = pairs == RopePairs::half_split ? J : 1;
-  return with_formulas(t, [&](const auto& f) {
-    using Number = typename std::decay_t<decltype(f)>::Number;
-    const ChipGroups groups = reading({&t, &pos, &cos, &sin}, threads);
-    const auto body = [&](std::int64_t chip, Number* out) {
-      const Number* const in = numbers_of(f, t, chip);
-      for (std::int64_t i = 0; i < rows; ++i) {
-        const std::int64_t p = ints_of(pos, chip)[i];
-        if (p < 0 || p >= table_rows)
-          throw Error("rope_range", fmt::format("position {} is outside the RoPE table of {} rows",
-                                                p, table_rows));
-        const Number* const c = numbers_of(f, cos, chip) + p * J;
-        const Number* const s = numbers_of(f, sin, chip) + p * J;
-        for (std::int64_t h = 0; h < heads; ++h) {
-          const std::int64_t base = (i * heads + h) * Q;
-          for (std::int64_t j = 0; j < J; ++j) {
-            const std::int64_t first = base + j * step;
-            const auto turned = f.rotated(in[first], in[first + apart], c[j], s[j]);
-            out[first] = turned.first;
-            out[first + apart] = turned.second;
-          }
-          std::copy_n(in + base + 2 * J, Q - 2 * J, out + base + 2 * J);
-        }
-      }
-    };
-    return map_chips(f, t.torus(), groups, t.layout(), t.shape(), threads, body);
-  });
-}
-
 Sharded scale_by(const Sharded& t, float s, Threads& threads, std::string_view name) {
   return unary(t, threads, [&](const auto& f) {
     return [&f, by = f.constant(name, s)](const auto& v) { return f.product(v, by); };
@@ -207,46 +166,6 @@ Sharded gelu_erf(const Sharded& g, Threads& threads) {
 
 Sharded store(const Sharded& t, Threads& threads) {
   return unary(t, threads, [](const auto& f) { return f.stored(); });
-}
-
-Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
-               CacheType kept, const RowTokens* rows, std::int64_t prefix) {
-  const Shape& old_local = cache.local();
-  const Shape& new_rows = t.local();
-  const std::int64_t B = old_local[0];
-  const std::int64_t M = old_local[1];
-  const std::int64_t L = new_rows[1];
-  const std::int64_t row = new_rows[2] * new_rows[3];
-  Shape shape = cache.shape();
-  shape[1] += L;
-  return with_formulas(t, [&](const auto& f) {
-    using Number = typename std::decay_t<decltype(f)>::Number;
-    const auto stored = f.stored();
-    const auto first_row_of = [&](std::int64_t chip) {
-      return cache.torus().block(static_cast<int>(chip), cache.layout().dims()[0].axes) * B;
-    };
-    ChipGroups groups = reading({&cache, &t, &pos}, threads);
-    if (rows != nullptr) groups.split(first_row_of);
-    const auto body = [&](std::int64_t chip, Number* out) {
-      std::fill_n(out, B * (M + L) * row, f.unwritten());
-      const std::int64_t first_row = first_row_of(chip);
-      for (std::int64_t b = 0; b < B; ++b) {
-        std::copy_n(numbers_of(f, cache, chip) + b * M * row, M * row, out + b * (M + L) * row);
-        const std::int64_t tokens =
-            rows == nullptr ? L : rows->tokens.at(static_cast<std::size_t>(first_row + b));
-        for (std::int64_t l = 0; l < tokens; ++l) {
-          const std::int64_t slot = ints_of(pos, chip)[b * L + l] - prefix;
-          if (slot < 0 || slot >= M + L)
-            throw Error("append_range",
-                        fmt::format("slot {} is outside a cache of length {}", slot, M + L));
-          Number* const slots = out + (b * (M + L) + slot) * row;
-          std::copy_n(numbers_of(f, t, chip) + (b * L + l) * row, row, slots);
-          if (kept == CacheType::bf16) std::transform(slots, slots + row, slots, stored);
-        }
-      }
-    };
-    return map_chips(f, cache.torus(), groups, cache.layout(), shape, threads, body);
-  });
 }
 
 }  // namespace shardproof

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "engine/numeric/threads.h"
-#include "engine/ops/partial_values.h"
+#include "engine/ops/partial_sums.h"
 #include "engine/ops/row_tokens.h"
 #include "engine/shards/sharded.h"
 #include "weights/base/error.h"
@@ -94,11 +94,11 @@ Attention attend_prefix(const Sharded& q, const Sharded& k, const Sharded& v,
 /// Rows of the table U [VE] for ids [BL] (int32). A chip returns 0 for ids in other chips' blocks,
 /// so the result [BLE] is partial over V's axes. Throws Error("embed_range", ...) on an id outside
 /// the table. In a padded table only the first `V` rows are the vocabulary's; V = 0 means all rows,
-/// here and below. In the exact regime, with values = may_be_unmade, the reduction that reads the
-/// partial sums computes them (Partial::unmade).
+/// here and below. In the exact regime, with values = allow_lazy, the reduction that reads the
+/// partial sums computes them (Partial::lazy).
 Sharded embed_lookup(const Sharded& ids, const std::shared_ptr<const Sharded>& table,
                      const Layout& layout, Threads& threads, Regime regime = Regime::exact,
-                     std::int64_t V = 0, PartialValues values = PartialValues::made);
+                     std::int64_t V = 0, PartialSums values = PartialSums::materialize);
 
 /// The best logit of each chip's block of z [BV] and its global index: value and index [BC], one
 /// candidate C per block, sharded over V's axes. The first of equals wins. Ids from `V` on are

@@ -60,10 +60,10 @@ void show_to_chips(const FaultHooks& hooks, const Scope& scope, const Program& p
   computed.split(value);
   for (const int chip : computed.first_chips()) {
     const auto c = static_cast<std::size_t>(chip);
-    const std::span<std::byte> made = value.holds_partial()    ? bytes(value.partial().values[c])
-                                      : value.holds_field()    ? bytes(value.field().values[c])
-                                      : value.holds_integers() ? bytes(value.i32()[c])
-                                                               : bytes(value.f32()[c]);
+    const std::span<std::byte> made = value.holds_partial()  ? bytes(value.partial().values[c])
+                                      : value.holds_field()  ? bytes(value.field().values[c])
+                                      : value.stores_int32() ? bytes(value.i32()[c])
+                                                             : bytes(value.f32()[c]);
     hooks.computed(scope, program, op, declared, chip, made);
   }
 }
@@ -156,7 +156,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
     Step step(program, op, std::move(args), execution,
               execution.memo == nullptr ? nullptr : &execution.memo->ops[i]);
     if (const Op* const reader = unseen ? only_reduction(program, i) : nullptr; reader != nullptr)
-      step.leave_unmade_for(reader->axes);
+      step.allow_lazy_over(reader->axes);
     std::vector<Sharded> results;
     try {
       results = step.run();

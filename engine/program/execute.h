@@ -39,7 +39,7 @@ class Observer {
   virtual void observe(const Scope& scope, const Program& program, const Op* op,
                        const ValueDecl& declared, const Sharded& value) = 0;
   /// Returns true if the observer reads the elements of partial sums. Only if it does not may the
-  /// one reduction that reads them compute them, tile by tile (Partial::unmade).
+  /// one reduction that reads them compute them, tile by tile (Partial::lazy).
   virtual bool reads_partials() const { return true; }
   /// Elements that crossed between chips in a collective, over all chips.
   virtual void moved(const Scope&, const Program&, const Op&, std::int64_t) {}

@@ -135,9 +135,9 @@ Sharded Step::last() {
   return transfer(arg(0), *m, to().layout, to().shape, threads_);
 }
 
-PartialValues Step::partial_values() const {
-  return reduced_ && reduced_->has_all(to().layout.partial()) ? PartialValues::may_be_unmade
-                                                              : PartialValues::made;
+PartialSums Step::partial_values() const {
+  return reduced_ && reduced_->has_all(to().layout.partial()) ? PartialSums::allow_lazy
+                                                              : PartialSums::materialize;
 }
 
 Sharded Step::product() const {

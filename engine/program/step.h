@@ -36,8 +36,8 @@ class Step {
         memo_(memo),
         threads_(execution.threads) {}
 
-  /// Lets the op leave its partial sums unmade if a reduction over these axes completes them.
-  void leave_unmade_for(const Axes& axes) { reduced_ = axes; }
+  /// Lets the op leave its partial sums lazy if a reduction over these axes completes them.
+  void allow_lazy_over(const Axes& axes) { reduced_ = axes; }
   std::vector<Sharded> run();
 
   /// Elements that crossed between chips.
@@ -68,7 +68,7 @@ class Step {
   std::optional<RowTokens> row_tokens(std::int64_t L) const;
   Sharded last();
   Sharded product() const;
-  PartialValues partial_values() const;
+  PartialSums partial_values() const;
   Attention attention();
   Threshold threshold();
   std::vector<const Sharded*> vectors() const;

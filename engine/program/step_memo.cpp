@@ -25,7 +25,7 @@ bool OpMemo::is_of(const std::vector<SharedValue>& args) const {
          std::equal(args.begin(), args.end(), operands_.begin(), operands_.end(),
                     [](const SharedValue& arg, const Type& type) {
                       return arg->shape() == type.shape && arg->layout() == type.layout &&
-                             arg->stands_for_integers() == type.integer;
+                             arg->is_integral() == type.integer;
                     });
 }
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 #include <numeric>
+#include <ostream>
 
 #include "weights/base/error.h"
 
@@ -198,5 +199,7 @@ double multiply_adds(const Case& c) {
   const double attention = tokens * tokens * d(m.H) * d(m.Q);  // causal: half of 2·H·Q·M per token
   return rows * (d(m.layers) * (tokens * per_token + attention) + passes * d(m.E) * d(m.V));
 }
+
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << print_case(c); }
 
 }  // namespace shardproof

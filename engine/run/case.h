@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,5 +77,8 @@ bool has_program(const Case& c);
 
 /// Multiply-adds of the unsharded model over the whole case: the oracle's work.
 double multiply_adds(const Case& c);
+
+/// Prints the case's line, as print_case does.
+std::ostream& operator<<(std::ostream& out, const Case& c);
 
 }  // namespace shardproof

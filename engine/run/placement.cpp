@@ -66,7 +66,7 @@ Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place
   return shard(weights_.at(id), layout, place.torus);  // throws
 }
 
-Sharded PlacedWeights::made(const std::string& name, const Place& place, const Layout& layout) {
+Sharded PlacedWeights::make(const std::string& name, const Place& place, const Layout& layout) {
   const ValueRow* const value = value_row(name);
   if (value != nullptr && value->kind == ValueKind::constant)
     return shard(constant_tensor(weights_.config()), layout, place.torus, replicas_);
@@ -86,7 +86,7 @@ SharedValue PlacedWeights::get(const std::string& name, const Place& place, cons
   SharedValue& value = placed_[id + " : " + layout.to_string() + " on " + place.torus.to_string()];
   if (value) return value;
   Sharded placed =
-      field_ == nullptr ? made(name, place, layout) : made_of_field(name, place, layout);
+      field_ == nullptr ? make(name, place, layout) : made_of_field(name, place, layout);
   if (faults_.weight) faults_.weight(id, placed);
   value = std::make_shared<Sharded>(std::move(placed));
   return value;

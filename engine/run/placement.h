@@ -27,7 +27,7 @@ class PlacedWeights {
       : weights_(weights),
         model_(placed),
         type_(type),
-        quantizes_(type == WeightType::int8 && weights.kept() != WeightType::int8),
+        quantizes_(type == WeightType::int8 && weights.stored_type() != WeightType::int8),
         faults_(faults),
         field_(std::move(field)),
         replicas_(replicas) {}
@@ -49,7 +49,7 @@ class PlacedWeights {
   };
 
   SharedValue get(const std::string& name, const Place& place, const Layout& layout);
-  Sharded made(const std::string& name, const Place& place, const Layout& layout);
+  Sharded make(const std::string& name, const Place& place, const Layout& layout);
   Sharded made_of_field(const std::string& name, const Place& place, const Layout& layout);
   const Tensor& scale(const WeightRow& row, const Place& place);
 

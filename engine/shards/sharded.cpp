@@ -107,7 +107,7 @@ Sharded::Sharded(const Torus& torus, Layout layout, Shape shape, Data data)
     if (!layout_.is_partial()) unfit(layout_, shape_, "partial sums under a complete layout");
     if (of_partial->terms < 1) unfit(layout_, shape_, "partial sums of no terms");
     require_buffers(layout_, shape_, torus_, "partial values", of_partial->values, count,
-                    of_partial->unmade != nullptr);
+                    of_partial->lazy != nullptr);
     require_buffers(layout_, shape_, torus_, "bounds", of_partial->bounds, count, true);
     require_buffers(layout_, shape_, torus_, "origins", of_partial->origins,
                     count * static_cast<std::size_t>(of_partial->terms), true);
@@ -121,8 +121,8 @@ Sharded::Sharded(const Torus& torus, Layout layout, Shape shape, Data data)
   }
 }
 
-bool Sharded::stands_for_integers() const {
-  if (!holds_field()) return holds_integers();
+bool Sharded::is_integral() const {
+  if (!holds_field()) return stores_int32();
   return field().sort == FieldSort::index || field().sort == FieldSort::token;
 }
 

@@ -52,7 +52,7 @@ struct Partial {
   std::shared_ptr<const PartialSource> source;
   /// Set if the values are left to the one reduction that reads them: every chip's buffers are then
   /// empty, and chips that would share values share the empty buffer.
-  std::shared_ptr<const Summands> unmade;
+  std::shared_ptr<const Summands> lazy;
 
   double bound(int chip, std::int64_t index) const {
     const auto& of_chip = bounds[static_cast<std::size_t>(chip)];
@@ -85,7 +85,7 @@ class Sharded {
   const Layout& layout() const { return layout_; }
   const Shape& shape() const { return shape_; }  ///< global
   const Shape& local() const { return local_; }  ///< of one chip's shard
-  Type type() const { return {layout_, shape_, stands_for_integers()}; }
+  Type type() const { return {layout_, shape_, is_integral()}; }
 
   const Data& data() const { return data_; }
   const ChipArrays<float>& f32() const { return std::get<ChipArrays<float>>(data_); }
@@ -93,10 +93,10 @@ class Sharded {
   const Partial& partial() const { return std::get<Partial>(data_); }
   bool holds_partial() const { return std::holds_alternative<Partial>(data_); }
   const FieldShards& field() const { return std::get<FieldShards>(data_); }
-  bool holds_integers() const { return std::holds_alternative<ChipArrays<std::int32_t>>(data_); }
+  bool stores_int32() const { return std::holds_alternative<ChipArrays<std::int32_t>>(data_); }
   bool holds_field() const { return std::holds_alternative<FieldShards>(data_); }
   /// Returns true for int32, and for indices and tokens of the field regime.
-  bool stands_for_integers() const;
+  bool is_integral() const;
 
   /// Shares the data under another layout and shape with as many elements per chip. Throws as the
   /// constructor does.

@@ -49,7 +49,7 @@ class Comparer {
   }
 
   JudgedBlocks checked(const Layout& declared, const Sharded& value) {
-    const bool integer = value.stands_for_integers();
+    const bool integer = value.is_integral();
     for (Axis a : declared.partial())
       if (!value.holds_partial() && !value.holds_field()) parts_ *= value.torus().size(a);
     const std::int64_t count = element_count(value.shape()) * parts_;

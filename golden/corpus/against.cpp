@@ -21,8 +21,8 @@ namespace {
 
 using candidate::same_bits;
 
+using candidate::DumpedValue;
 using candidate::Fit;
-using candidate::Held;
 using candidate::Row;
 using candidate::WrongElement;
 
@@ -91,8 +91,8 @@ void require_layout(const std::string& name, const dump::Value& value, const can
                                            layout.to_string()));
 }
 
-Held held_value(const std::string& name, const dump::Value& value, const Right& right,
-                const candidate::Mesh& mesh, const Torus& torus) {
+DumpedValue held_value(const std::string& name, const dump::Value& value, const Right& right,
+                       const candidate::Mesh& mesh, const Torus& torus) {
   require_layout(name, value, mesh, right.layout);
   const candidate::Arrays arrays =
       candidate::arrays_of(name, value, mesh, torus, right.layout.rank());
@@ -101,48 +101,48 @@ Held held_value(const std::string& name, const dump::Value& value, const Right& 
     throw Error("dump_layout", fmt::format("{}: {} [{}], the golden has shards [{}]", name,
                                            arrays.whole ? "a whole array" : "shards",
                                            fmt::join(arrays.local, ","), fmt::join(block, ",")));
-  Held held;
-  held.name = name;
-  held.subject.id = held.subject.name = name;
-  held.subject.dims = right.layout.letters();
-  held.subject.shape = right.shape;
-  held.layout = right.layout;
-  held.torus = torus;
-  held.encoding = arrays.encoding;
-  held.shards.resize(static_cast<std::size_t>(torus.chips()));
-  held.places.resize(held.shards.size());
+  DumpedValue dumped;
+  dumped.name = name;
+  dumped.subject.id = dumped.subject.name = name;
+  dumped.subject.dims = right.layout.letters();
+  dumped.subject.shape = right.shape;
+  dumped.layout = right.layout;
+  dumped.torus = torus;
+  dumped.encoding = arrays.encoding;
+  dumped.shards.resize(static_cast<std::size_t>(torus.chips()));
+  dumped.places.resize(dumped.shards.size());
   for (const candidate::Arrays::Shard& shard : arrays.shards) {
     const auto chip = static_cast<std::size_t>(shard.chip);
     for (std::size_t i = 0; i < right.shards[chip].size(); ++i)
-      held.shards[chip].push_back(shard.stored->at(shard.first + i));
+      dumped.shards[chip].push_back(shard.stored->at(shard.first + i));
     judged_elements(right.layout, right.shape, torus, shard.chip,
                     [&](std::int64_t, std::int64_t global) {
-                      held.places[chip].push_back(global);
+                      dumped.places[chip].push_back(global);
                       return false;
                     });
   }
-  return held;
+  return dumped;
 }
 
-Row judged(const Held& held, const Right& right, std::size_t number) {
+Row judged(const DumpedValue& dumped, const Right& right, std::size_t number) {
   Row row;
-  row.name = row.title = held.name;
-  row.held = number;
-  row.of_run = !held.name.ends_with(kOperandSuffix);
-  row.chips = held.torus.chips();
+  row.name = row.title = dumped.name;
+  row.dumped = number;
+  row.of_run = !dumped.name.ends_with(kOperandSuffix);
+  row.chips = dumped.torus.chips();
   row.fit = Fit::equal;
   double most = -1.0;
-  for (std::size_t chip = 0; chip < held.shards.size(); ++chip) {
-    row.incomplete = row.incomplete || held.shards[chip].empty();
+  for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip) {
+    row.incomplete = row.incomplete || dumped.shards[chip].empty();
     bool wrong = false;
-    for (std::size_t i = 0; i < held.shards[chip].size(); ++i) {
-      const double v = held.shards[chip][i], expected = right.shards[chip][i];
+    for (std::size_t i = 0; i < dumped.shards[chip].size(); ++i) {
+      const double v = dumped.shards[chip][i], expected = right.shards[chip][i];
       ++row.elements;
       if (same_bits(v, expected)) continue;
       ++row.wrong;
       wrong = true;
       const WrongElement element{static_cast<int>(chip),
-                                 global_index(right.shape, held.places[chip][i]), expected,
+                                 global_index(right.shape, dumped.places[chip][i]), expected,
                                  expected, v};
       if (!row.first) row.first = element;
       const double distance = std::isnan(v) ? HUGE_VAL : std::abs(v - expected);
@@ -186,20 +186,21 @@ Against judge_against(const dump::Dump& golden, const dump::Dump& file) {
       continue;
     }
     const Right right = right_value(at->second, torus);
-    against.values.held.push_back(held_value(name, value, right, mesh, torus));
+    against.values.dumped.push_back(held_value(name, value, right, mesh, torus));
     verdict.rows.push_back(
-        judged(against.values.held.back(), right, against.values.held.size() - 1));
+        judged(against.values.dumped.back(), right, against.values.dumped.size() - 1));
     Row& row = verdict.rows.back();
     // A file that declares its replicas identical stores them once.
     if (const std::string* const copies = find(value.attributes, "replicas");
         copies != nullptr && *copies == "identical")
-      row.incomplete = !against.values.held.back().complete();
+      row.incomplete = !against.values.dumped.back().complete();
     if (row.of_run && !row.incomplete && row.fit != Fit::not_judged) ++verdict.compared;
     if (row.fit == Fit::different && !verdict.first) verdict.first = verdict.rows.size() - 1;
   }
   verdict.unknown = against.values.unknown;
   if (verdict.first)
-    against.diagnosis = explained(golden, against.values.held[verdict.rows[*verdict.first].held]);
+    against.diagnosis =
+        explained(golden, against.values.dumped[verdict.rows[*verdict.first].dumped]);
   return against;
 }
 

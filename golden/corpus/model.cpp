@@ -69,10 +69,10 @@ Attributes at_layout(const std::map<std::string, Layout>& layouts, const std::st
 
 void put_weights(dump::Dump& golden, const Weights& weights,
                  const std::map<std::string, Layout>& layouts) {
-  for (const WeightSpec& spec : weight_specs(weights.config(), weights.kept())) {
+  for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type())) {
     const Tensor& tensor = weights.at(spec.name);
     Attributes attributes = at_layout(layouts, spec.name, tensor.shape.size());
-    if (spec.int8 && weights.kept() == WeightType::int8) {
+    if (spec.int8 && weights.stored_type() == WeightType::int8) {
       const std::vector<std::int8_t> codes(tensor.data.begin(), tensor.data.end());
       put(golden, spec.name, tensor.shape, std::span<const std::int8_t>(codes),
           std::move(attributes));

@@ -5,12 +5,11 @@
 #include <memory>
 
 #include "golden/diagnosis/detail/families.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// A candidate for the contents of a row's slot: a vector of some tensor, or zeros.
 struct Source {

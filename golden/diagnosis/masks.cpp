@@ -5,12 +5,11 @@
 
 #include "golden/diagnosis/detail/families.h"
 #include "golden/diagnosis/detail/what_if.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 class Masks {
  public:

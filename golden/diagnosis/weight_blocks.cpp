@@ -9,12 +9,11 @@
 #include "golden/diagnosis/detail/families.h"
 #include "golden/diagnosis/detail/orders.h"
 #include "golden/diagnosis/detail/what_if.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 class WeightBlocks {
  public:
@@ -130,7 +129,7 @@ class WeightBlocks {
 
   /// Scales with their columns moved, or those of another layer.
   void int8_scales() {
-    const WeightRow* const row = q_.replay().weights().kept() == WeightType::int8
+    const WeightRow* const row = q_.replay().weights().stored_type() == WeightType::int8
                                      ? scale_of(q_.config(), sum_->terms[0].matrix)
                                      : nullptr;
     if (q_.raw() || row == nullptr) return;

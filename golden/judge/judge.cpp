@@ -85,7 +85,7 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     found.actual = fmt::format("shape [{}]", fmt::join(value.shape(), ","));
     return findings_.add(std::move(found));
   }
-  const bool integer = value.stands_for_integers();
+  const bool integer = value.is_integral();
   const bool partial = value.holds_field() ? value.layout().is_partial() : value.holds_partial();
   if (partial != declared.layout.is_partial() || integer != expected.integer) {
     Finding found = wrong();

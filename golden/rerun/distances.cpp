@@ -5,11 +5,10 @@
 #include <limits>
 
 #include "golden/rerun/run.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::rerun {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool counts(const Asked& asked, std::size_t i) {
   return asked.left_out.empty() || !asked.left_out[i];

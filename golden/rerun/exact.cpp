@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "weights/base/detail/index.h"
+
 namespace shardproof::rerun {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Copies the ids of a pass to their positions in the rows; a prefix's to all rows that share it.
 void put(const PassPlan& pass, const IntTensor& ids, const SharedPrefix& prefix,

@@ -2,12 +2,11 @@
 
 #include <cmath>
 
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::rerun {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::uint32_t drawn_places(const Places& places, Draw draw) {
   return places.on | (places.drawn & static_cast<std::uint32_t>(draw.next()));

@@ -4,14 +4,9 @@
 #include <utility>
 
 #include "golden/rerun/run.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::rerun {
-namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 template <class Real>
 auto Run<Real>::attention(std::size_t layer, const Vector& x) -> Vector {
   const ModelConfig& c = model_.config;

@@ -13,13 +13,11 @@
 #include "golden/scalar/order.h"
 #include "oracle/numeric/detail/constants.h"
 #include "oracle/numeric/detail/functions.h"
+#include "weights/base/detail/index.h"
 #include "weights/base/error.h"
 
 namespace shardproof::scalar {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-double wide(float v) { return static_cast<double>(v); }
 
 /// Calls body(from, to) for ranges of [0, n), at most `most` long, on these threads; a few ranges
 /// run on the calling thread, since they are done before others have woken.

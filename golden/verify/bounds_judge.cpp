@@ -8,20 +8,19 @@
 #include <cstring>
 #include <optional>
 
-#include "golden/bounds/op/look.h"
+#include "golden/bounds/op/scan.h"
 #include "golden/compare/assembled.h"
 #include "golden/compare/comparison.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/compare/row_padding.h"
 #include "golden/scalar/model.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof {
 namespace {
 
 using bounds::Interval;
 using scalar::Value;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Returns what the chips hold, by part; nothing unless it is an f32-regime value of the layout.
 std::optional<Value> as_held(const Layout& layout, const Sharded& value) {
@@ -30,10 +29,10 @@ std::optional<Value> as_held(const Layout& layout, const Sharded& value) {
   Value held{layout, value.shape(), {}, {}};
   const auto block = at(element_count(judged_block(layout, held.shape, torus)));
   for (int chip = 0; chip < torus.chips(); ++chip)
-    if ((value.holds_integers() ? value.i32()[at(chip)].size() : value.f32()[at(chip)].size()) !=
+    if ((value.stores_int32() ? value.i32()[at(chip)].size() : value.f32()[at(chip)].size()) !=
         block)
       return std::nullopt;
-  if (value.holds_integers()) {
+  if (value.stores_int32()) {
     held.ints = assembled<std::int32_t>(
         layout, held.shape, torus, [&](int chip) -> const auto& { return value.i32()[at(chip)]; });
     return held;
@@ -191,8 +190,8 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
       return judged(i) && !bounds::allows(allowed.bounds, part, i, v);
     };
     // Usually every chip matches the assembled value, so that each element is checked once.
-    const bounds::Look look = bounds::look(allowed.bounds, *held, padding, setting.by());
-    if (!same_everywhere() || look.outside)
+    const bounds::Scan scan = bounds::scan(allowed.bounds, *held, padding, setting.by());
+    if (!same_everywhere() || scan.outside)
       outside = first_outside(declared.layout, held->shape, torus, value.f32(), wrong);
     if (outside) {
       const std::size_t i = at(outside->element);
@@ -202,18 +201,18 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
           fmt::format("in [{}, {}]", static_cast<float>(in.low), static_cast<float>(in.high));
     } else {
       bounds::Slack slack;
-      if (look.furthest) {
-        const auto [part, i] = *look.furthest;
+      if (scan.worst) {
+        const auto [part, i] = *scan.worst;
         slack.see(allowed.bounds.parts[part][i], allowed.bounds.format,
                   static_cast<double>(held->parts[part][i]));
       }
       const double count =
           static_cast<double>(held->parts.size()) * static_cast<double>(element_count(held->shape));
       tightness_.add(found.step, allowed.bounds.kind,
-                     {.worst = look.reach,
-                      .likely = look.reach,
-                      .found = look.error,
-                      .scale = std::sqrt(look.squares / std::max(count, 1.0))},
+                     {.worst = scan.reach,
+                      .likely = scan.reach,
+                      .found = scan.error,
+                      .scale = std::sqrt(scan.squares / std::max(count, 1.0))},
                      slack.slack());
     }
   }

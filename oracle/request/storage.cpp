@@ -41,7 +41,7 @@ std::vector<float> quantize(const std::vector<Tensor*>& matrices, std::size_t ch
 
 Weights as_stored(const Weights& weights, WeightType type) {
   const ModelConfig& config = weights.config();
-  if (weights.kept() == WeightType::int8) {
+  if (weights.stored_type() == WeightType::int8) {
     if (type != WeightType::int8)
       throw Error("weights_int8", "the weights are kept as int8, and another type is asked for");
     return weights;

@@ -50,7 +50,7 @@ inline std::optional<std::string> first_wrong_chip(const Sharded& right, const S
   for (int chip = 0; chip < right.torus().chips(); ++chip) {
     const auto c = static_cast<std::size_t>(chip);
     bool same = true;
-    if (right.holds_integers())
+    if (right.stores_int32())
       same = right.i32()[c] == wrong.i32()[c];
     else if (!right.holds_partial())
       same =

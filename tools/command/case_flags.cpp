@@ -147,7 +147,7 @@ Case CaseFlags::parse(const std::string& line) const {
   } else if (has("block", line)) {
     asked.block = c.model.block;
   }
-  if (weights_->kept() == WeightType::int8) {
+  if (weights_->stored_type() == WeightType::int8) {
     const bool shorthand = has("numerics", line);
     if ((has("weights", line) || shorthand) && c.numerics.weights != WeightType::int8)
       throw Error("weights_int8",

@@ -103,7 +103,7 @@ nlohmann::json JsonReport::totals(const Ending& ending) {
 
 std::string JsonReport::end(const Ending& ending) {
   nlohmann::json out = totals(ending);
-  out["held"] = ending.held();
+  out["held"] = ending.passed();
   if (!ending.least.empty()) out["reproduce"] = ending.least;
   if (const std::string missing = ending.shortfall(); !missing.empty()) out["coverage"] = missing;
   if (!ending.skipped.empty()) out["skipped"] = ending.skipped;

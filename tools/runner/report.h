@@ -21,7 +21,7 @@ struct Ending {
 
   /// Returns what random cases should have covered and did not, or "".
   std::string shortfall() const { return coverage != nullptr ? coverage->shortfall() : ""; }
-  bool held() const { return !tally.first_failure && shortfall().empty(); }
+  bool passed() const { return !tally.first_failure && shortfall().empty(); }
 };
 
 /// Presentation of a run of many cases: each function returns the text to print next.

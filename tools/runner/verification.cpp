@@ -82,7 +82,7 @@ bool Verification::end(const cases::Coverage* coverage, const std::vector<std::s
   // Flushed under the lock, before an interrupt can end the process: main's own flush could be too
   // late.
   std::fflush(out_);
-  return ending.held();
+  return ending.passed();
 }
 
 void Verification::interrupted(int signal) {

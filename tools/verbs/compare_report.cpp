@@ -21,15 +21,16 @@ using candidate::WrongElement;
 constexpr std::size_t kWidth = 80;
 
 /// Names the chip of a wrong element, with its rank in launcher order.
-std::string chip_name(const Comparison& of, const candidate::Held& held, int chip) {
-  if (held.whole) return "";
-  return fmt::format(" on chip {}, rank {}", held.torus.name(chip),
-                     of.claim.mesh.rank(held.torus, chip));
+std::string chip_name(const Comparison& of, const candidate::DumpedValue& dumped, int chip) {
+  if (dumped.whole) return "";
+  return fmt::format(" on chip {}, rank {}", dumped.torus.name(chip),
+                     of.claim.mesh.rank(dumped.torus, chip));
 }
 
 std::string number(double v) { return fmt::format("{:.9g}", v); }
 
-std::string element(const Comparison& of, const candidate::Held& held, const WrongElement& e) {
+std::string element(const Comparison& of, const candidate::DumpedValue& dumped,
+                    const WrongElement& e) {
   std::string actual = number(e.actual), low = number(e.low), high = number(e.high);
   if (actual == low || actual == high) {  // f32 digits do not distinguish them
     actual = fmt::format("{:.17g}", e.actual);
@@ -37,7 +38,7 @@ std::string element(const Comparison& of, const candidate::Held& held, const Wro
     high = fmt::format("{:.17g}", e.high);
   }
   return fmt::format("[{}]{}: {}, expected {}", fmt::join(e.index, ","),
-                     chip_name(of, held, e.chip), actual,
+                     chip_name(of, dumped, e.chip), actual,
                      e.low == e.high ? low : fmt::format("{} to {}", low, high));
 }
 
@@ -111,7 +112,7 @@ std::string table(const Comparison& of, bool quiet) {
 
 std::int64_t count_given(const Comparison& of) {
   return std::count_if(of.verdict.rows.begin(), of.verdict.rows.end(), [&](const Row& row) {
-    return row.fit == Fit::not_judged && of.values.held[row.held].given;
+    return row.fit == Fit::not_judged && of.values.dumped[row.dumped].given;
   });
 }
 
@@ -159,19 +160,19 @@ std::string box_text(const candidate::Subject& subject, const Row& row) {
 
 std::string divergence(const Comparison& of) {
   const Row& row = of.verdict.rows[*of.verdict.first];
-  const candidate::Held& held = of.values.held[row.held];
+  const candidate::DumpedValue& dumped = of.values.dumped[row.dumped];
   std::string out = fmt::format("first divergence: {}\n", row.title);
   if (row.name != row.title)
     out += wrapped(fmt::format("  in the file: {}", row.name), kWidth, "    ") + "\n";
   out += fmt::format("  {}{} of {} elements\n",
-                     held.whole ? ""
-                                : fmt::format("{}, {} of {} chips, ", held.layout.to_string(),
-                                              row.wrong_chips, row.chips),
+                     dumped.whole ? ""
+                                  : fmt::format("{}, {} of {} chips, ", dumped.layout.to_string(),
+                                                row.wrong_chips, row.chips),
                      row.fit == Fit::unlikely ? row.outliers : row.wrong, row.elements);
   if (!row.box.empty())
-    out += wrapped("  wrong is exactly " + box_text(held.subject, row), kWidth, "    ") + "\n";
-  out += wrapped("  first " + element(of, held, *row.first), kWidth, "    ") + "\n";
-  out += wrapped("  worst " + element(of, held, *row.worst), kWidth, "    ") + "\n";
+    out += wrapped("  wrong is exactly " + box_text(dumped.subject, row), kWidth, "    ") + "\n";
+  out += wrapped("  first " + element(of, dumped, *row.first), kWidth, "    ") + "\n";
+  out += wrapped("  worst " + element(of, dumped, *row.worst), kWidth, "    ") + "\n";
   if (row.follows) out += "  it follows from the trace's own operands: an earlier value is wrong\n";
   out += "diagnosis:";
   if (of.diagnosis.empty()) return out + " none of the known faults explains it\n";
@@ -193,13 +194,14 @@ nlohmann::json finite(double v) {
   return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 }
 
-nlohmann::json as_json(const Comparison& of, const candidate::Held& held, const WrongElement& e) {
+nlohmann::json as_json(const Comparison& of, const candidate::DumpedValue& dumped,
+                       const WrongElement& e) {
   nlohmann::json out{{"index", e.index},
                      {"actual", finite(e.actual)},
                      {"expected", {finite(e.low), finite(e.high)}}};
-  if (!held.whole) {
-    out["chip"] = held.torus.name(e.chip);
-    out["rank"] = of.claim.mesh.rank(held.torus, e.chip);
+  if (!dumped.whole) {
+    out["chip"] = dumped.torus.name(e.chip);
+    out["rank"] = of.claim.mesh.rank(dumped.torus, e.chip);
   }
   return out;
 }
@@ -268,7 +270,7 @@ std::string json_report(const Comparison& of) {
     if (row.copies_differ) value["copies_differ"] = true;
     if (row.incomplete) value["incomplete"] = true;
     if (row.unknown > 0) value["unknown"] = row.unknown;
-    if (of.values.held[row.held].given) value["given"] = true;
+    if (of.values.dumped[row.dumped].given) value["given"] = true;
     if (row.follows) value["follows"] = true;
     out["values"].push_back(value);
   }
@@ -277,19 +279,19 @@ std::string json_report(const Comparison& of) {
   out["first"] = nullptr;
   if (v.first) {
     const Row& row = v.rows[*v.first];
-    const candidate::Held& held = of.values.held[row.held];
+    const candidate::DumpedValue& dumped = of.values.dumped[row.dumped];
     out["first"] = {{"step", row.title},
                     {"name", row.name},
                     {"chips", row.chips},
                     {"wrong_chips", row.wrong_chips},
                     {"elements", row.elements},
                     {"wrong", row.wrong},
-                    {"first", as_json(of, held, *row.first)},
-                    {"worst", as_json(of, held, *row.worst)}};
+                    {"first", as_json(of, dumped, *row.first)},
+                    {"worst", as_json(of, dumped, *row.worst)}};
     for (std::size_t d = 0; d < row.box.size(); ++d)
-      if (std::ssize(row.box[d]) != held.subject.shape[d])
-        out["first"]["exactly"][std::string(1, held.subject.dims[d])] = row.box[d];
-    if (!held.whole) out["first"]["layout"] = held.layout.to_string();
+      if (std::ssize(row.box[d]) != dumped.subject.shape[d])
+        out["first"]["exactly"][std::string(1, dumped.subject.dims[d])] = row.box[d];
+    if (!dumped.whole) out["first"]["layout"] = dumped.layout.to_string();
   }
   out["not_shown"] = v.not_shown;
   out["diagnosis"] = nlohmann::json::array();

@@ -43,8 +43,9 @@ Weights weights_of(const Options& o, const candidate::Claim& claim) {
   if (print_model(model) != print_model(c.model))
     throw Error("weights_model", fmt::format("{} is of model {}, the trace of {}", *o.weights,
                                              print_model(given.config()), print_model(c.model)));
-  return oracle::as_stored(Weights(c.model, {given.all().begin(), given.all().end()}, given.kept()),
-                           c.numerics.weights);
+  return oracle::as_stored(
+      Weights(c.model, {given.all().begin(), given.all().end()}, given.stored_type()),
+      c.numerics.weights);
 }
 
 void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {

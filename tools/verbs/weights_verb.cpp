@@ -34,7 +34,7 @@ void save(const Weights& weights, const std::string& path) {
   for (const auto& [name, tensor] : weights.all()) elements += element_count(tensor.shape);
   fmt::print("{}: {} tensors, {} elements of {}{}\n", path, weights.all().size(), elements,
              print_model(weights.config()),
-             weights.kept() == WeightType::int8 ? ", int8 weights" : "");
+             weights.stored_type() == WeightType::int8 ? ", int8 weights" : "");
 }
 
 int generate(const Options& o) {
@@ -57,7 +57,7 @@ int quantize(const Options& o) {
   require_not_input({"OUT", o.out}, {{"IN", o.file}});
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
-  if (weights.kept() == WeightType::int8)
+  if (weights.stored_type() == WeightType::int8)
     throw Error("weights_int8", fmt::format("{} holds int8 weights already; legal: a file of f32 "
                                             "weights, version {}",
                                             o.file, weights_format(WeightType::f32)));
@@ -95,8 +95,8 @@ int fold_file(const Options& o) {
 
 int inspect(const Options& o) {
   const Weights weights = load_weights(o.file);
-  const int version = weights_format(weights.kept());
-  const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.kept());
+  const int version = weights_format(weights.stored_type());
+  const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.stored_type());
   std::size_t widest = 0;
   for (const WeightSpec& spec : specs) widest = std::max(widest, spec.name.size());
   nlohmann::json out{{"file", o.file},
@@ -110,7 +110,7 @@ int inspect(const Options& o) {
   }
   for (const WeightSpec& spec : specs) {
     const WireType type =
-        spec.int8 && weights.kept() == WeightType::int8 ? WireType::int8 : WireType::f32;
+        spec.int8 && weights.stored_type() == WeightType::int8 ? WireType::int8 : WireType::f32;
     const Tensor& t = weights.at(spec.name);
     double least = t.data[0], most = t.data[0], squares = 0.0;
     for (float v : t.data) {

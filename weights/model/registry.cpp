@@ -137,15 +137,15 @@ const ValueRow& statistic_row(std::string_view norm, std::string_view statistic)
 
 namespace {
 
-bool has(const ModelConfig& config, const WeightRow& row, WeightType kept) {
-  return row.in_model(config) && (row.kind != WeightKind::scale || kept == WeightType::int8);
+bool has(const ModelConfig& config, const WeightRow& row, WeightType type) {
+  return row.in_model(config) && (row.kind != WeightKind::scale || type == WeightType::int8);
 }
 
 }  // namespace
 
-bool has_weight(const ModelConfig& config, std::string_view name, WeightType kept) {
+bool has_weight(const ModelConfig& config, std::string_view name, WeightType type) {
   const WeightRow* const row = weight_row(name);
-  return row != nullptr && has(config, *row, kept);
+  return row != nullptr && has(config, *row, type);
 }
 
 const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix) {
@@ -154,7 +154,7 @@ const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix) {
   return nullptr;
 }
 
-std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType kept) {
+std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType type) {
   const std::span<const WeightRow> rows = all_weights();
   const auto of_layer = [](const WeightRow& row) { return row.per_layer; };
   const auto first = std::find_if(rows.begin(), rows.end(), of_layer);
@@ -162,7 +162,7 @@ std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType kept)
   std::vector<WeightSpec> specs;
   const auto add = [&](auto begin, auto end, std::int64_t layer) {
     for (auto row = begin; row != end; ++row)
-      if (has(config, *row, kept)) specs.push_back(spec_of(*row, layer, config));
+      if (has(config, *row, type)) specs.push_back(spec_of(*row, layer, config));
   };
   add(rows.begin(), first, -1);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) add(first, after, layer);

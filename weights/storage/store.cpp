@@ -33,9 +33,9 @@ constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 16;
 // Deflate's best ratio: a smaller stored share cannot hold the declared bytes.
 constexpr std::uint64_t kBestCompression = 1032;
 
-/// Returns whether weights stored as `kept` hold this weight as codes.
-bool is_codes(const WeightSpec& spec, WeightType kept) {
-  return spec.int8 && kept == WeightType::int8;
+/// Returns whether weights stored as `type` hold this weight as codes.
+bool is_codes(const WeightSpec& spec, WeightType type) {
+  return spec.int8 && type == WeightType::int8;
 }
 
 std::vector<std::int8_t> int8_of(const Tensor& codes) {
@@ -53,15 +53,15 @@ class WeightsFile {
   Weights read() {
     if (file_.text("format") != kFormatName)
       file_.refuse("weights_open", "is not a Shardproof weights file");
-    kept_ = kept();
+    type_ = stored_type();
     const ModelConfig config = model();
-    const std::vector<WeightSpec> specs = weight_specs(config, kept_);
+    const std::vector<WeightSpec> specs = weight_specs(config, type_);
     check_names(specs);
     check_sizes(specs);
     for (const WeightSpec& spec : specs) check_inflation(spec);
     std::map<std::string, Tensor> tensors;
     for (const WeightSpec& spec : specs) tensors.emplace(spec.name, tensor(spec));
-    Weights weights(config, std::move(tensors), kept_);
+    Weights weights(config, std::move(tensors), type_);
     try {
       validate(weights);
     } catch (const Error& error) {
@@ -78,7 +78,7 @@ class WeightsFile {
   }
 
   /// Returns the weight type of the file's version.
-  WeightType kept() const {
+  WeightType stored_type() const {
     if (!file_.has("version")) file_.refuse("weights_version", "states no version");
     const std::optional<std::int64_t> version = file_.integer("version");
     if (!version) file_.refuse("weights_version", "states a version that is not an integer");
@@ -107,7 +107,7 @@ class WeightsFile {
       if (missing.erase(link.name) == 0)
         file_.refuse("weights_name",
                      fmt::format("holds {:?}, which is not a weight of its model in version {}",
-                                 link.name, weights_format(kept_)));
+                                 link.name, weights_format(type_)));
       if (!link.hard)
         file_.refuse("weights_name",
                      fmt::format("holds {} as a link, not as a dataset", link.name));
@@ -161,7 +161,7 @@ class WeightsFile {
   };
 
   /// Returns whether the file holds this weight as a matrix of codes.
-  bool is_int8(const WeightSpec& spec) const { return is_codes(spec, kept_); }
+  bool is_int8(const WeightSpec& spec) const { return is_codes(spec, type_); }
 
   std::uint64_t element_bytes(const WeightSpec& spec) const {
     return is_int8(spec) ? sizeof(std::int8_t) : sizeof(float);
@@ -197,7 +197,7 @@ class WeightsFile {
                                   ? std::string(kInt8)
                                   : fmt::format("another type of {} bytes", data.element_bytes());
     file_.refuse("weights_type", fmt::format("is version {} and must hold {} as {}, it is {}",
-                                             weights_format(kept_), spec.name,
+                                             weights_format(type_), spec.name,
                                              is_int8(spec) ? kInt8 : kF32, found));
   }
 
@@ -240,12 +240,12 @@ class WeightsFile {
 
   std::string path_;
   Hdf5Reader file_;
-  WeightType kept_ = WeightType::f32;
+  WeightType type_ = WeightType::f32;
 };
 
 }  // namespace
 
-int weights_format(WeightType kept) { return kept == WeightType::int8 ? 2 : 1; }
+int weights_format(WeightType type) { return type == WeightType::int8 ? 2 : 1; }
 
 void save_weights(const Weights& weights, const fs::path& path) {
   validate(weights);
@@ -253,13 +253,13 @@ void save_weights(const Weights& weights, const fs::path& path) {
   {
     const Hdf5Writer::Object root = file.root();
     root.put("format", kFormatName);
-    root.put("version", weights_format(weights.kept()));
+    root.put("version", weights_format(weights.stored_type()));
     root.put("model", print_model(weights.config()));
-    for (const WeightSpec& spec : weight_specs(weights.config(), weights.kept())) {
+    for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type())) {
       const Tensor& tensor = weights.at(spec.name);
       constexpr auto kHow = Hdf5Writer::Storage::checked;
       Hdf5Writer::Object data =
-          is_codes(spec, weights.kept())
+          is_codes(spec, weights.stored_type())
               ? file.dataset(root, spec.name, tensor.shape, int8_of(tensor), kHow)
               : file.dataset(root, spec.name, tensor.shape, tensor.data, kHow);
       data.put("dims", spec.dims);

@@ -7,9 +7,9 @@
 
 namespace shardproof {
 
-/// Returns the file format version of weights stored as `kept`: 1 for f32, 2 for int8. This build
+/// Returns the file format version of weights stored as `type`: 1 for f32, 2 for int8. This build
 /// reads and writes both.
-int weights_format(WeightType kept);
+int weights_format(WeightType type);
 
 /// Writes an HDF5 file: root attributes `format` ("shardproof-weights"), `version` (int), `model`
 /// (print_model text), and one row-major dataset per weight with attribute `dims` and a Fletcher32

@@ -44,8 +44,8 @@ void require_each(const WeightSpec& spec, const Tensor& tensor, std::string_view
 
 }  // namespace
 
-Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors, WeightType kept)
-    : config_(std::move(config)), kept_(kept) {
+Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors, WeightType type)
+    : config_(std::move(config)), type_(type) {
   tensors_.merge(tensors);
 }
 
@@ -58,8 +58,8 @@ const Tensor& Weights::at(std::string_view name) const {
 }
 
 void validate(const Weights& weights) {
-  const bool int8 = weights.kept() == WeightType::int8;
-  const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.kept());
+  const bool int8 = weights.stored_type() == WeightType::int8;
+  const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.stored_type());
   std::map<std::string, const WeightSpec*, std::less<>> legal;
   for (const WeightSpec& spec : specs) legal.emplace(spec.name, &spec);
   for (const auto& [name, tensor] : weights.all()) {
@@ -93,7 +93,7 @@ void validate(const Weights& weights) {
 }
 
 Weights stored_as(const Weights& weights, WeightType type) {
-  if (weights.kept() == WeightType::int8 && type != WeightType::int8)
+  if (weights.stored_type() == WeightType::int8 && type != WeightType::int8)
     throw Error(
         "weights_int8",
         fmt::format("the weights are kept as int8, and the case says weights={}; legal: int8",

@@ -16,12 +16,12 @@ namespace shardproof {
 /// that have scales hold codes: whole numbers from -127 to 127.
 class Weights {
  public:
-  /// Takes the tensors without validating them; `kept` is f32 or int8.
+  /// Takes the tensors without validating them; `type` is f32 or int8.
   Weights(ModelConfig config, std::map<std::string, Tensor> tensors,
-          WeightType kept = WeightType::f32);
+          WeightType type = WeightType::f32);
 
   const ModelConfig& config() const { return config_; }
-  WeightType kept() const { return kept_; }
+  WeightType stored_type() const { return type_; }
   /// Returns the weight called `name`, e.g. "layer0.wq". Throws Error("weights_name", ...) if there
   /// is none.
   const Tensor& at(std::string_view name) const;
@@ -29,7 +29,7 @@ class Weights {
 
  private:
   ModelConfig config_;
-  WeightType kept_;
+  WeightType type_;
   std::map<std::string, Tensor, std::less<>> tensors_;
 };
 

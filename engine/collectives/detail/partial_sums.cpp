@@ -117,7 +117,7 @@ void for_each_block(const Runs& runs, Visit&& visit) {
 
 ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
                                Threads& threads) {
-  if (from.unmade != nullptr) return joint_sums(*from.unmade, moves, groups, threads);
+  if (from.lazy != nullptr) return joint_sums(*from.lazy, moves, groups, threads);
   // Sums shared by several chips are computed once.
   if (threads.shares() && sums_are_joint(moves, groups))
     return joint_sums(HeldSummands(from), moves, groups, threads);
@@ -153,8 +153,7 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const Ch
 
 Partial partial_sums(const Partial& from, const Moves& moves, const ChipGroups& groups,
                      Threads& threads) {
-  if (from.unmade != nullptr)
-    throw std::logic_error("values were left unmade that are not completed");
+  if (from.lazy != nullptr) throw std::logic_error("values were left lazy that are not completed");
   const auto count = static_cast<std::size_t>(element_count(moves.to_local));
   for (const std::vector<Piece>& pieces : moves.pieces)
     if (pieces.size() != moves.pieces.front().size())

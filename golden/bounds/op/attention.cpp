@@ -7,6 +7,7 @@
 
 #include "golden/bounds/number/detail/running.h"
 #include "golden/bounds/number/functions.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
@@ -14,8 +15,6 @@ namespace {
 
 using scalar::Value;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-double wide(float v) { return static_cast<double>(v); }
 Interval exactly(double v) { return {v, v}; }
 
 /// One head of one query. Shapes: q [BLHQ], caches [BMKQ], caches of the prefixes [NTKQ], pos [BL].

@@ -7,6 +7,7 @@
 #include "engine/program/constants.h"
 #include "golden/bounds/number/functions.h"
 #include "golden/bounds/op/attention.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
@@ -14,9 +15,6 @@ namespace {
 
 using scalar::Setting;
 using scalar::Value;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-double wide(float v) { return static_cast<double>(v); }
 
 /// Returns bounds for a complete value of t's shape, element i in interval(i): in ascending order,
 /// or on `threads`.

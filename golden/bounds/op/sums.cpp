@@ -10,14 +10,13 @@
 #include "golden/scalar/chains.h"
 #include "golden/scalar/detail/adding.h"
 #include "golden/scalar/ring_place.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::bounds {
 namespace {
 
 using scalar::Place;
 using scalar::Value;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kColumns = 64;  // chains computed side by side
 

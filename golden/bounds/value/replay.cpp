@@ -9,12 +9,11 @@
 
 #include "golden/compare/reach_meter.h"
 #include "golden/compare/row_padding.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::bounds {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void require_shape(const std::string& id, const Carried& value, const Shape& shape) {
   if (value.shape == shape && std::ssize(value.center) == element_count(shape)) return;
@@ -130,7 +129,9 @@ std::size_t Replay::visible(const PassPlan& pass, std::size_t row, std::size_t t
   return at(std::max<std::int64_t>(std::min(causal, rows.end()), 0));
 }
 
-bool Replay::has(std::string_view name) const { return has_weight(config_, name, weights_.kept()); }
+bool Replay::has(std::string_view name) const {
+  return has_weight(config_, name, weights_.stored_type());
+}
 
 const Tensor& Replay::matrix(std::int64_t layer, std::string_view name) const {
   return weights_.at(weight_id(layer, name));
@@ -188,7 +189,7 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
   }
   const Place place{of.pass, of.layer, std::string(name)};
   const bool exactly = std::exchange(exactly_, false);  // operands stay as dumped or declared
-  Carried before = derived(place);
+  Carried before = derive(place);
   Carried made = before.rounded(format_at(place));
   exactly_ = exactly;
   if (narrow_storage(format_at(place))) unrounded_[id] = hull(before, made);
@@ -258,9 +259,9 @@ Judged Replay::judge(const std::string& id) {
   const Place place = place_of(id);
   const auto dumped = dump_.find(id);
   if (dumped == dump_.end()) throw Error("bounds_c1", fmt::format("the dump has no {}", id));
-  const Carried expected = derived(place);
+  const Carried expected = derive(place);
   make_exactly(true);
-  const Carried exact = derived(place);
+  const Carried exact = derive(place);
   make_exactly(false);
   const Carried& actual = dumped->second;
   require_shape(id, actual, expected.shape);
@@ -306,9 +307,9 @@ Declared Replay::arithmetic(const Place& p) const {
   return by;
 }
 
-Carried Replay::derived(const Place& p) {
+Carried Replay::derive(const Place& p) {
   const Declared by = arithmetic(p);
-  return made({p, by, declared_way(formula_of(p.name), by)});
+  return compute({p, by, declared_way(formula_of(p.name), by)});
 }
 
 std::vector<Replay::Variant> Replay::variants(const std::string& id) {
@@ -318,30 +319,30 @@ std::vector<Replay::Variant> Replay::variants(const std::string& id) {
   const std::vector<Way> ways = ways_of(formula, by);
   std::vector<Variant> all;
   if (formula == "sum") {
-    std::vector<Carried> by_way = projected({p, by, ways[0]}, Stage::finished, ways);
+    std::vector<Carried> by_way = project({p, by, ways[0]}, Stage::finished, ways);
     for (std::size_t w = 0; w < ways.size(); ++w)
       all.push_back({ways[w].words(), std::move(by_way[w])});
   } else {
-    for (const Way& way : ways) all.push_back({way.words(), made({p, by, way})});
+    for (const Way& way : ways) all.push_back({way.words(), compute({p, by, way})});
   }
   return all;
 }
 
-Carried Replay::made(const Making& m) {
+Carried Replay::compute(const Making& m) {
   const std::string& name = m.at.name;
-  if (name == "embed") return embedded(m, Stage::finished);
-  if (name == "norm" || name == "norm2" || name == "final_norm") return normed(m);
-  if (name == "q_rot" || name == "k_rot") return rotated(m);
-  if (name == "k_cache" || name == "v_cache") return appended(m.at);
+  if (name == "embed") return embed(m, Stage::finished);
+  if (name == "norm" || name == "norm2" || name == "final_norm") return normalize(m);
+  if (name == "q_rot" || name == "k_rot") return rotate(m);
+  if (name == "k_cache" || name == "v_cache") return append_to_cache(m.at);
   if (name == "score") return scores(m, Stage::finished);
   if (name == "max" || name == "exp" || name == "denom") return softmax(m);
   if (name == "attn") return mean(m, Stage::finished);
   if (name == "hidden") return hidden(m);
-  if (name == "out" || name == "mid") return added(m);
-  return projected(m, Stage::finished);
+  if (name == "out" || name == "mid") return add_residual(m);
+  return project(m, Stage::finished);
 }
 
-Carried Replay::embedded(const Making& m, Stage stage) const {
+Carried Replay::embed(const Making& m, Stage stage) const {
   const Place& p = m.at;
   const Tensor& table = weights_.at("embed");
   const auto given = ids_.find(p.pass);
@@ -399,10 +400,10 @@ Carried Replay::hidden(const Making& m) {
   return y;
 }
 
-Carried Replay::added(const Making& m) {
+Carried Replay::add_residual(const Making& m) {
   const Place& p = m.at;
   const bool serial = config_.block == Block::serial;
-  if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return added_terms(m);
+  if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return add_terms(m);
   const Carried& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
   const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
   const Carried& y = fusible(p, term);
@@ -421,18 +422,18 @@ Carried Replay::added(const Making& m) {
 
 /// Computes out of a parallel block: from its two terms as separate values, added in every order;
 /// or also from their joint sum, if the dump has neither.
-Carried Replay::added_terms(const Making& m) {
+Carried Replay::add_terms(const Making& m) {
   const Place& p = m.at;
   const Carried& x = stream(p);
   const auto term = [&](const std::string& name) -> Carried {
     if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
-    const Carried raw = derived({p.pass, p.layer, name});
+    const Carried raw = derive({p.pass, p.layer, name});
     return hull(raw, raw.rounded(m.by.values));
   };
   const Carried a = term("attn_out"), f = term("ffn_out");
   const bool open = !dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) &&
                     !dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
-  const Carried both = open ? derived({p.pass, p.layer, "block_out"}) : Carried();
+  const Carried both = open ? derive({p.pass, p.layer, "block_out"}) : Carried();
   const Operations by(m.by);
   Carried sum(x.shape);
   for (std::size_t i = 0; i < sum.size(); ++i) {

@@ -100,7 +100,7 @@ class Replay {
   /// Returns what the operands imply for a value, whether the dump has it or not: the real number
   /// before its last rounding, as the hull over every way of rounding left open. Throws as judge
   /// does.
-  Carried expected(const std::string& id) { return derived(place_of(id)); }
+  Carried expected(const std::string& id) { return derive(place_of(id)); }
   /// If true, derivations have exact centers: they round nothing, whatever is declared.
   void make_exactly(bool exactly) { exactly_ = exactly; }
   /// A derived value under one way of rounding; variants() returns one per way left open.
@@ -186,10 +186,10 @@ class Replay {
   /// is not in the dump, the hull of the unrounded and the rounded number.
   const Carried& fusible(const Place& at, std::string_view name);
   bool is_given(const std::string& id) const { return dump_.contains(id) || assumed_.contains(id); }
-  Carried derived(const Place& at);
+  Carried derive(const Place& at);
   /// Returns the arithmetic in effect for a value: as declared, or exact under make_exactly.
   Declared arithmetic(const Place& at) const;
-  Carried made(const Making& m);
+  Carried compute(const Making& m);
   Carried weight(std::int64_t layer, std::string_view name) const;
   const Tensor& matrix(std::int64_t layer, std::string_view name) const;
   bool has(std::string_view name) const;
@@ -198,11 +198,11 @@ class Replay {
   /// Returns the block's input, for an operation that may be fused with it.
   const Carried& stream(const Place& at);
 
-  Carried embedded(const Making& m, Stage stage) const;
-  Carried normed(const Making& m);
+  Carried embed(const Making& m, Stage stage) const;
+  Carried normalize(const Making& m);
   NormRow norm_row(const Making& m, const Carried& x, std::size_t row) const;
   /// Returns the input of a norm.
-  const Carried& normed_of(const Place& at);
+  const Carried& input_of_norm(const Place& at);
   Product product_of(const Place& at, const Declared& by);
   std::optional<Axes> axes_that_cut(const Place& at, const std::string& operand,
                                     const std::string& letters) const;
@@ -213,16 +213,16 @@ class Replay {
            const std::vector<std::string>& letters, const Declared& by) const;
   /// Applied to a partial sum before it is sent; `first` marks the first chip.
   using Epilogue = std::function<Number(const Number& partial, bool first)>;
-  Number summed(const Product& product, const Sums& sums, const Declared& by,
-                const Epilogue& epilogue = nullptr) const;
+  Number reduce_sums(const Product& product, const Sums& sums, const Declared& by,
+                     const Epilogue& epilogue = nullptr) const;
   /// Decides how many sums each_sum makes per element: one per chip if `of_chips`, and one per term
   /// if terms may be stored; otherwise a single one.
   void split(Product& product, const Declared& by, bool of_chips) const;
-  Carried projected(const Making& m, Stage stage);
+  Carried project(const Making& m, Stage stage);
   /// Computes the projection once per way of rounding, ignoring the way of `m`.
-  std::vector<Carried> projected(const Making& m, Stage stage, const std::vector<Way>& ways);
-  Carried rotated(const Making& m);
-  Carried appended(const Place& at);
+  std::vector<Carried> project(const Making& m, Stage stage, const std::vector<Way>& ways);
+  Carried rotate(const Making& m);
+  Carried append_to_cache(const Place& at);
   /// Returns a cache as an earlier pass leaves it; unknown numbers for an unknown pass.
   const Carried& cache_of(const std::string& pass, std::int64_t layer, std::string_view cache);
   /// Returns a cache as attention reads it: per row the slots of its prefix, then its own.
@@ -237,10 +237,10 @@ class Replay {
   /// sent in that format, whether declared or not.
   Making with_parts_of_keys(const Making& m) const;
   /// Returns attn computed from q and the caches alone, as by a fused kernel.
-  Carried attended(const Making& m);
+  Carried attend(const Making& m);
   Carried hidden(const Making& m);
-  Carried added(const Making& m);
-  Carried added_terms(const Making& m);
+  Carried add_residual(const Making& m);
+  Carried add_terms(const Making& m);
 
   const Weights& weights_;
   const ModelConfig& config_;

@@ -5,13 +5,12 @@
 #include <cmath>
 
 #include "golden/bounds/value/replay.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Widens a value that the specification does not store but an engine may.
 void may_be_stored(Carried& y, const Declared& by) {
@@ -22,7 +21,7 @@ void may_be_stored(Carried& y, const Declared& by) {
 
 }  // namespace
 
-Carried Replay::rotated(const Making& m) {
+Carried Replay::rotate(const Making& m) {
   const Place& p = m.at;
   const Carried& x = fusible(p, p.name.substr(0, 1));
   const Carried cosines = Carried(weights_.at("rope_cos")),
@@ -68,7 +67,7 @@ const Carried& Replay::cache_of(const std::string& pass_name, std::int64_t layer
   return known_[id] = std::move(unknown);
 }
 
-Carried Replay::appended(const Place& p) {
+Carried Replay::append_to_cache(const Place& p) {
   const PassPlan& plan = pass(p.pass);
   const bool keys = p.name == "k_cache";
   const Carried& added = operand(p, !keys ? "v" : rotates(config_) ? "k_rot" : "k");
@@ -229,7 +228,7 @@ Carried Replay::mean(const Making& making, Stage stage) {
                              ? dump_.find(fmt::format("{}.layer{}.probs", p.pass, p.layer))
                              : dump_.end();
   const bool of_quotients = quotients != dump_.end();
-  if (!raw && !of_quotients && !in_dump("exp") && !in_dump("score")) return attended(m);
+  if (!raw && !of_quotients && !in_dump("exp") && !in_dump("score")) return attend(m);
   const Carried& e = of_quotients ? quotients->second : operand(p, "exp");
   const Carried* const Z = of_quotients || raw ? nullptr : &operand(p, "denom");
   const Carried v = read(p, "v_cache");

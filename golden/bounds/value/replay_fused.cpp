@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "golden/bounds/value/replay.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// One query's weights for its keys, exp(s − max), with their relative errors.
 struct KeyWeights {
@@ -114,7 +113,7 @@ std::vector<Rounds> choices(Rounds rounds) {
 
 }  // namespace
 
-Carried Replay::attended(const Making& making) {
+Carried Replay::attend(const Making& making) {
   const Making m = with_parts_of_keys(making);
   const Place& p = m.at;
   const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");

@@ -3,17 +3,12 @@
 #include <string_view>
 
 #include "golden/bounds/value/replay.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
-namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
-const Carried& Replay::normed_of(const Place& p) {
+const Carried& Replay::input_of_norm(const Place& p) {
   if (p.name == "norm2") return fusible(p, "mid");
   if (p.name == "final_norm") return fusible({p.pass, config_.layers - 1, ""}, "out");
   return stream(p);
@@ -49,7 +44,7 @@ std::optional<Carried> Replay::expected_statistic(const Place& place) {
   const std::string_view what = row->statistic;
   if (config_.norm != Norm::layernorm && what != "ss") return std::nullopt;
   const Place norm{place.pass, place.layer, std::string(row->norm)};
-  const Carried& x = normed_of(norm);
+  const Carried& x = input_of_norm(norm);
   const Declared by = arithmetic(place);
   const Making m{norm, by, declared_way("norm", by)};
   const std::size_t E = at(config_.E);
@@ -64,9 +59,9 @@ std::optional<Carried> Replay::expected_statistic(const Place& place) {
   return y;
 }
 
-Carried Replay::normed(const Making& m) {
+Carried Replay::normalize(const Making& m) {
   const Place& p = m.at;
-  const Carried& x = normed_of(p);
+  const Carried& x = input_of_norm(p);
   const std::size_t E = at(config_.E);
   const Carried gain = weight(p.layer, p.name);
   const bool biased = has(p.name + "_bias");

@@ -4,13 +4,12 @@
 
 #include "golden/bounds/value/reduction.h"
 #include "golden/bounds/value/replay.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Operands, matrices, biases and contracted letters of a projection.
 struct Projection {
@@ -183,8 +182,8 @@ Number Replay::partial(const Product& product, std::span<const Sum> terms, const
 
 /// Returns S of one element; if partial sums are sent with fewer digits, as the hull over the
 /// reductions left open.
-Number Replay::summed(const Product& product, const Sums& sums, const Declared& by,
-                      const Epilogue& epilogue) const {
+Number Replay::reduce_sums(const Product& product, const Sums& sums, const Declared& by,
+                           const Epilogue& epilogue) const {
   const auto followed = [&](const Number& partial, bool first) {
     return epilogue ? epilogue(partial, first) : partial;
   };
@@ -214,11 +213,11 @@ Number Replay::summed(const Product& product, const Sums& sums, const Declared& 
   return all_ways;
 }
 
-Carried Replay::projected(const Making& m, Stage stage) {
-  return std::move(projected(m, stage, {m.way})[0]);
+Carried Replay::project(const Making& m, Stage stage) {
+  return std::move(project(m, stage, {m.way})[0]);
 }
 
-std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::vector<Way>& ways) {
+std::vector<Carried> Replay::project(const Making& m, Stage stage, const std::vector<Way>& ways) {
   const Place& p = m.at;
   const Projection of = projection_of(p.name, config_);
   Product product = product_of(p, m.by);
@@ -227,7 +226,7 @@ std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::
         m.by.reduction != Reduction::any && !narrow_storage(m.by.sums) &&
             (m.by.wire_roundings > 0 || narrow_storage(m.by.values)));
   const bool logits = p.name == "logits";
-  const WeightRow* const scale_row = weights_.kept() == WeightType::int8 && !logits
+  const WeightRow* const scale_row = weights_.stored_type() == WeightType::int8 && !logits
                                          ? scale_of(config_, of.terms[0].second)
                                          : nullptr;
   const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
@@ -248,12 +247,12 @@ std::vector<Carried> Replay::projected(const Making& m, Stage stage, const std::
   each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
            [&](std::size_t row, std::size_t c, const Sums& sums) {
              const double scale = !scaled ? 1.0 : logits ? logit_scale : scales.center[c];
-             const Number sum = summed(product, sums, m.by);
+             const Number sum = reduce_sums(product, sums, m.by);
              // A chip may scale its partial sum before it is sent, and the first chip may add the
              // biases.
              std::optional<Number> sent;
              if (product.of_chips && (scaled || !biases.empty()))
-               sent = summed(product, sums, m.by, [&](Number part, bool first) {
+               sent = reduce_sums(product, sums, m.by, [&](Number part, bool first) {
                  if (scaled) part = by.times(part, {scale, 0.0, 0.0});
                  for (const Carried& bias : biases)
                    if (first) part = by.plus(part, bias.number(c));
@@ -345,22 +344,22 @@ std::optional<Carried> Replay::expected_raw(const std::string& id) {
   if (row == nullptr || !row->contraction) return std::nullopt;
   const Declared by = arithmetic(p);
   const Making m{p, by, declared_way(formula_of(p.name), by)};
-  if (p.name == "embed") return embedded(m, Stage::raw);
+  if (p.name == "embed") return embed(m, Stage::raw);
   if (p.name == "score") return scores(m, Stage::raw);
   if (p.name == "attn") return mean(m, Stage::raw);
-  if (row->acc || p.name == "logits") return projected(m, Stage::raw);
-  return made(m);  // denom: nothing follows the sum
+  if (row->acc || p.name == "logits") return project(m, Stage::raw);
+  return compute(m);  // denom: nothing follows the sum
 }
 
 std::optional<Carried> Replay::expected_scaled(const std::string& id) {
   const Place p = place_of(id);
   const Declared by = arithmetic(p);
   const Making m{p, by, declared_way(formula_of(p.name), by)};
-  if (p.name == "logits") return projected(m, Stage::scaled);
-  if (!value_row(p.name)->acc || weights_.kept() != WeightType::int8) return std::nullopt;
+  if (p.name == "logits") return project(m, Stage::scaled);
+  if (!value_row(p.name)->acc || weights_.stored_type() != WeightType::int8) return std::nullopt;
   if (scale_of(config_, projection_of(p.name, config_).terms[0].second) == nullptr)
     return std::nullopt;
-  return projected(m, Stage::scaled);
+  return project(m, Stage::scaled);
 }
 
 }  // namespace shardproof::bounds

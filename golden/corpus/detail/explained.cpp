@@ -14,17 +14,17 @@
 namespace shardproof::corpus {
 namespace {
 
-using candidate::Held;
+using candidate::DumpedValue;
 using diagnosis::Hypothesis;
 
 /// Returns true if the chips hold these shards; elements that the file lacks match anything.
 template <class T>
-bool holds(const Held& held, const std::vector<T>& shards) {
-  const std::size_t block = shards.size() / held.shards.size();
-  for (std::size_t chip = 0; chip < held.shards.size(); ++chip)
-    for (std::size_t i = 0; i < held.shards[chip].size(); ++i)
+bool holds(const DumpedValue& dumped, const std::vector<T>& shards) {
+  const std::size_t block = shards.size() / dumped.shards.size();
+  for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip)
+    for (std::size_t i = 0; i < dumped.shards[chip].size(); ++i)
       if (i >= block ||
-          std::bit_cast<std::uint64_t>(held.shards[chip][i]) !=
+          std::bit_cast<std::uint64_t>(dumped.shards[chip][i]) !=
               std::bit_cast<std::uint64_t>(static_cast<double>(shards[chip * block + i])))
         return false;
   return true;
@@ -74,24 +74,25 @@ std::string place_of(const Layout& layout, const Torus& torus, std::size_t part)
   return "";
 }
 
-void explain_layout(const std::vector<double>& whole, const Held& held,
+void explain_layout(const std::vector<double>& whole, const DumpedValue& dumped,
                     std::vector<Hypothesis>& found) {
-  for (const Layout& other : others_like(held.layout, held.subject.shape, held.torus))
-    if (holds(held, stacked<double>(
-                        other, held.subject.shape,
-                        held.torus, [&](int) -> const auto& { return whole; })))
+  for (const Layout& other : others_like(dumped.layout, dumped.subject.shape, dumped.torus))
+    if (holds(dumped, stacked<double>(
+                          other, dumped.subject.shape,
+                          dumped.torus, [&](int) -> const auto& { return whole; })))
       found.push_back(explanation(
           "axes in another order",
-          fmt::format("it holds {}, not {}", other.to_string(), held.layout.to_string()),
+          fmt::format("it holds {}, not {}", other.to_string(), dumped.layout.to_string()),
           other.used()));
 }
 
-void explain_sums(const Operand& operand, const Held& held, std::vector<Hypothesis>& found) {
-  const Torus& torus = held.torus;
-  const Layout& result = held.layout;
+void explain_sums(const Operand& operand, const DumpedValue& dumped,
+                  std::vector<Hypothesis>& found) {
+  const Torus& torus = dumped.torus;
+  const Layout& result = dumped.layout;
   const Counts right = counts_keeping(result.partial(), operand.layout, torus);
   const auto would_hold = [&](const Counts& counts) {
-    return holds(held, result_of(operand, result, torus, counts));
+    return holds(dumped, result_of(operand, result, torus, counts));
   };
   // Reductions over other axes count only partial sums that agree with the chip along the axes left
   // out. The one over no axes comes first: with few chips a smaller sum can give the same result.
@@ -125,28 +126,28 @@ void explain_sums(const Operand& operand, const Held& held, std::vector<Hypothes
 
 }  // namespace
 
-std::vector<Hypothesis> explained(const dump::Dump& golden, const Held& held) {
+std::vector<Hypothesis> explained(const dump::Dump& golden, const DumpedValue& dumped) {
   std::vector<Hypothesis> found;
-  const dump::Value& value = golden.values.find(held.name)->second;
-  if (!held.layout.is_partial()) {
-    const std::size_t block = value.whole.size() / static_cast<std::size_t>(held.torus.chips());
+  const dump::Value& value = golden.values.find(dumped.name)->second;
+  if (!dumped.layout.is_partial()) {
+    const std::size_t block = value.whole.size() / static_cast<std::size_t>(dumped.torus.chips());
     const std::vector<double> whole =
-        assembled<double>(held.layout, held.subject.shape, held.torus, [&](int chip) {
+        assembled<double>(dumped.layout, dumped.subject.shape, dumped.torus, [&](int chip) {
           std::vector<double> shard(block);
           for (std::size_t i = 0; i < block; ++i)
             shard[i] = value.whole.at(static_cast<std::size_t>(chip) * block + i);
           return shard;
         });
-    explain_layout(whole, held, found);
+    explain_layout(whole, dumped, found);
   }
-  const std::string given = held.name + std::string(kOperandSuffix);
+  const std::string given = dumped.name + std::string(kOperandSuffix);
   if (const auto operand = golden.values.find(given); operand != golden.values.end()) {
-    const Operand read = read_operand(given, operand->second, held.torus);
-    if (read.layout.is_partial()) explain_sums(read, held, found);
+    const Operand read = read_operand(given, operand->second, dumped.torus);
+    if (read.layout.is_partial()) explain_sums(read, dumped, found);
     std::vector<float> shards;
     for (const Buffer<float>& shard : read.shards)
       shards.insert(shards.end(), shard.begin(), shard.end());
-    if (found.empty() && holds(held, shards))
+    if (found.empty() && holds(dumped, shards))
       found.push_back(explanation("collective missing", "it holds its operand", Axes()));
   }
   return found;

@@ -31,8 +31,8 @@ class Digest {
   }
 
  private:
-  static void need(bool held) {
-    if (!held) throw std::runtime_error("libcrypto has no SHA-256");
+  static void need(bool dumped) {
+    if (!dumped) throw std::runtime_error("libcrypto has no SHA-256");
   }
 
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;

@@ -6,13 +6,12 @@
 #include <numeric>
 #include <utility>
 
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
 
 namespace shardproof::diagnosis {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 using Term = Contraction::Term;
 
@@ -46,7 +45,7 @@ Contraction projection(const Question& q,
   c.columns = c.terms[0].w->size() / c.terms[0].width;
   c.rows.resize(c.terms[0].x->size() / c.terms[0].width);
   std::iota(c.rows.begin(), c.rows.end(), std::size_t{0});
-  const WeightRow* const scale = q.replay().weights().kept() == WeightType::int8
+  const WeightRow* const scale = q.replay().weights().stored_type() == WeightType::int8
                                      ? scale_of(q.config(), c.terms[0].matrix)
                                      : nullptr;
   if (scale != nullptr) {

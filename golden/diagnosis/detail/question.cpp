@@ -11,12 +11,11 @@
 #include "golden/compare/block_map.h"
 #include "golden/compare/row_padding.h"
 #include "golden/diagnosis/detail/chips.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The values of a pass in order of computation.
 constexpr std::string_view kRun[] = {
@@ -266,7 +265,7 @@ Weights Question::weights_with(const std::vector<std::pair<std::string, Tensor>>
   for (const auto& [id, tensor] : replay_->weights().all())
     if (!id.starts_with("layer") || id.starts_with(own)) tensors.emplace(id, tensor);
   for (const auto& [id, tensor] : changed) tensors.insert_or_assign(id, tensor);
-  return {config.value_or(this->config()), std::move(tensors), replay_->weights().kept()};
+  return {config.value_or(this->config()), std::move(tensors), replay_->weights().stored_type()};
 }
 
 const Tensor* Question::weight(std::string_view id) const {

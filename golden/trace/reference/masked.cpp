@@ -4,8 +4,8 @@
 
 namespace shardproof::candidate {
 
-Masked::Masked(const Held& held, const Claim& claim, Reference& reference) {
-  const Subject& s = held.subject;
+Masked::Masked(const DumpedValue& dumped, const Claim& claim, Reference& reference) {
+  const Subject& s = dumped.subject;
   if (!claim.masked_any || (s.name != "score" && s.name != "exp" && s.name != "probs")) return;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   const bounds::Replay& replay = reference.replay();

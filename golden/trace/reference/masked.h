@@ -5,7 +5,7 @@
 
 #include "golden/trace/claim/claim.h"
 #include "golden/trace/reference/reference.h"
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 
 namespace shardproof::candidate {
 
@@ -13,7 +13,7 @@ namespace shardproof::candidate {
 /// meaningless (`masked`).
 class Masked {
  public:
-  Masked(const Held& held, const Claim& claim, Reference& reference);
+  Masked(const DumpedValue& dumped, const Claim& claim, Reference& reference);
   /// `place`: row-major element of the model's value.
   bool operator()(std::int64_t place) const {
     return !masked_.empty() && masked_[static_cast<std::size_t>(place)];

@@ -13,6 +13,7 @@
 #include "golden/trace/value/coarse.h"
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/value/last_rows.h"
+#include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
 #include "weights/storage/generator.h"
@@ -20,15 +21,13 @@
 namespace shardproof::candidate {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 bool is_id(double v, std::int64_t V) {
   return v >= 0 && v < static_cast<double>(V) && v == std::floor(v);
 }
 
 /// Returns a value as token ids; kUnknownId for numbers that are not a valid id.
-std::optional<IntTensor> integers(const Held& held, std::int64_t V) {
-  const auto whole = assembled_value(held);
+std::optional<IntTensor> integers(const DumpedValue& dumped, std::int64_t V) {
+  const auto whole = assembled_value(dumped);
   if (!whole) return std::nullopt;
   IntTensor ids(whole->shape);
   for (std::size_t i = 0; i < ids.data.size(); ++i)
@@ -41,18 +40,19 @@ bool has_unknown(const IntTensor& ids) {
   return std::find(ids.data.begin(), ids.data.end(), bounds::Replay::kUnknownId) != ids.data.end();
 }
 
-const Held* find(const Values& values, Meaning meaning, const std::string& pass) {
-  for (const Held& held : values.held)
-    if (held.subject.meaning == meaning && held.subject.pass == pass && !held.misfit) return &held;
+const DumpedValue* find(const Values& values, Meaning meaning, const std::string& pass) {
+  for (const DumpedValue& dumped : values.dumped)
+    if (dumped.subject.meaning == meaning && dumped.subject.pass == pass && !dumped.misfit)
+      return &dumped;
   return nullptr;
 }
 
 /// Returns whether the file has values of the pass's layers, besides caches of later inputs.
 bool has_layers(const Values& values, const std::string& pass) {
-  return std::any_of(values.held.begin(), values.held.end(), [&](const Held& held) {
-    const ValueRow* const row = value_row(held.subject.name);
-    return held.subject.pass == pass && row != nullptr && row->per_layer &&
-           held.name.starts_with(pass + ".");
+  return std::any_of(values.dumped.begin(), values.dumped.end(), [&](const DumpedValue& dumped) {
+    const ValueRow* const row = value_row(dumped.subject.name);
+    return dumped.subject.pass == pass && row != nullptr && row->per_layer &&
+           dumped.name.starts_with(pass + ".");
   });
 }
 
@@ -83,27 +83,27 @@ IntTensor ids_of(const PassPlan& pass, const SharedPrefix& prefix, const IntTens
 }
 
 /// Returns how many numbers of the trace add up to one number of the value.
-std::int64_t parts_of(const Held& held) {
-  return std::int64_t{held.summands} * held.torus.size(held.layout.partial());
+std::int64_t parts_of(const DumpedValue& dumped) {
+  return std::int64_t{dumped.summands} * dumped.torus.size(dumped.layout.partial());
 }
 
 /// Returns the sum of the parts' magnitudes, by element.
-std::vector<double> sizes_of_parts(const Held& held) {
-  std::vector<double> sizes(at(element_count(held.subject.shape)), 0.0);
-  each_number(held, [&](double, const std::vector<int>&, std::int64_t place, double size) {
-    sizes[at(place)] = std::max(sizes[at(place)], size * std::abs(held.unit(place)));
+std::vector<double> sizes_of_parts(const DumpedValue& dumped) {
+  std::vector<double> sizes(at(element_count(dumped.subject.shape)), 0.0);
+  each_number(dumped, [&](double, const std::vector<int>&, std::int64_t place, double size) {
+    sizes[at(place)] = std::max(sizes[at(place)], size * std::abs(dumped.unit(place)));
   });
   return sizes;
 }
 
 }  // namespace
 
-std::optional<bounds::Carried> assembled_value(const Held& held) {
-  if (!held.complete()) return std::nullopt;
-  bounds::Carried whole(held.subject.shape);
+std::optional<bounds::Carried> assembled_value(const DumpedValue& dumped) {
+  if (!dumped.complete()) return std::nullopt;
+  bounds::Carried whole(dumped.subject.shape);
   std::vector<bool> seen(whole.size(), false);
-  each_number(held, [&](double number, const std::vector<int>&, std::int64_t place, double) {
-    const double v = number * held.unit(place);
+  each_number(dumped, [&](double number, const std::vector<int>&, std::int64_t place, double) {
+    const double v = number * dumped.unit(place);
     double& center = whole.center[at(place)];
     double& radius = whole.radius[at(place)];
     if (!seen[at(place)])
@@ -111,7 +111,7 @@ std::optional<bounds::Carried> assembled_value(const Held& held) {
     else if (v != center)  // also for NaN
       radius = std::isnan(v) ? v : std::max(radius, std::abs(v - center));
     seen[at(place)] = true;
-    if (held.unit(place) != 1.0) radius = std::max(radius, 0x1p-52 * std::abs(center));
+    if (dumped.unit(place) != 1.0) radius = std::max(radius, 0x1p-52 * std::abs(center));
   });
   whole.likely = whole.radius;
   return whole;
@@ -144,18 +144,18 @@ void Reference::find_ids(const Values& values) {
 
 /// If a trace has ids of any pass, its prompt is not the case's: ids that it lacks are unknown.
 void Reference::find_prompt(const Values& values) {
-  const bool any = !claim_.ids_are_given &&
-                   std::any_of(values.held.begin(), values.held.end(), [](const Held& held) {
-                     return held.subject.meaning == Meaning::ids;
-                   });
+  const bool any =
+      !claim_.ids_are_given &&
+      std::any_of(values.dumped.begin(), values.dumped.end(),
+                  [](const DumpedValue& dumped) { return dumped.subject.meaning == Meaning::ids; });
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
     if (pass.phase == Phase::decode) break;
     case_ids_[pass.name] = ids_of(pass, passes_.prefix(), prompt_);
     std::optional<IntTensor> own;
-    if (const Held* const held = find(values, Meaning::ids, pass.name)) {
-      own = integers(*held, claim_.given.model.V);
-      note_no_id(*held, pass);
+    if (const DumpedValue* const dumped = find(values, Meaning::ids, pass.name)) {
+      own = integers(*dumped, claim_.given.model.V);
+      note_no_id(*dumped, pass);
     }
     std::vector<std::size_t> unknown;
     each_token(pass, passes_.prefix(), prompt_, [&](std::size_t place, std::size_t in_prompt) {
@@ -174,15 +174,16 @@ void Reference::find_prompt(const Values& values) {
 
 void Reference::find_decoded(const Values& values) {
   bool same = true, known = true;
-  for (const Held& held : values.held)
-    known = known && !held.given;  // given values may come from another model's tokens
+  for (const DumpedValue& dumped : values.dumped)
+    known = known && !dumped.given;  // given values may come from another model's tokens
   std::vector<std::string> sampled_in(
       at(passes_.batch()));  // per row: the last pass so far that sampled it
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
     if (pass.phase == Phase::decode) {
       ids_[pass.name] = decoded_ids(values, pass, sampled_in, known);
-      if (const Held* const held = find(values, Meaning::ids, pass.name)) note_no_id(*held, pass);
+      if (const DumpedValue* const dumped = find(values, Meaning::ids, pass.name))
+        note_no_id(*dumped, pass);
       same = same && ids_[pass.name].data == answer_.inputs.at(pass.name + ".ids").data;
     }
     known = known && !has_unknown(ids_[pass.name]);
@@ -200,16 +201,17 @@ IntTensor Reference::decoded_ids(const Values& values, const PassPlan& pass,
                                  const std::vector<std::string>& sampled_in, bool known) const {
   const std::int64_t V = claim_.given.model.V;
   IntTensor ids = answer_.inputs.at(pass.name + ".ids");
-  if (const Held* const held = find(values, Meaning::ids, pass.name))
-    if (const auto own = integers(*held, V)) {
+  if (const DumpedValue* const dumped = find(values, Meaning::ids, pass.name))
+    if (const auto own = integers(*dumped, V)) {
       ids.data = own->data;
       return ids;
     }
   std::map<std::string, std::optional<IntTensor>> tokens;
   for (std::size_t row = 0; row < sampled_in.size(); ++row) {
     const auto [of, is_new] = tokens.try_emplace(sampled_in[row]);
-    if (const Held* const held = find(values, Meaning::token, of->first); is_new && held != nullptr)
-      of->second = integers(*held, V);
+    if (const DumpedValue* const dumped = find(values, Meaning::token, of->first);
+        is_new && dumped != nullptr)
+      of->second = integers(*dumped, V);
     if (of->second)
       ids.data[row] = of->second->data[row];
     else if (!known)
@@ -219,8 +221,8 @@ IntTensor Reference::decoded_ids(const Values& values, const PassPlan& pass,
 }
 
 /// Records a number that is not a valid token id; padding may hold anything.
-void Reference::note_no_id(const Held& held, const PassPlan& pass) {
-  each_number(held, [&](double v, const std::vector<int>&, std::int64_t, double) {
+void Reference::note_no_id(const DumpedValue& dumped, const PassPlan& pass) {
+  each_number(dumped, [&](double v, const std::vector<int>&, std::int64_t, double) {
     if (!is_id(v, claim_.given.model.V)) no_ids_.emplace(pass.name, v);
   });
 }
@@ -260,10 +262,10 @@ void Reference::declare(const Values& values) {
   }
   std::set<std::string> declared;
   for (const bool stored : {true, false})
-    for (const Held& held : values.held)
-      if (held.declared && stored == (held.subject.meaning == Meaning::checkpoint) &&
-          held.subject.meaning != Meaning::weight && declared.insert(held.subject.id).second)
-        replay_->declare(held.subject.id, *held.declared);
+    for (const DumpedValue& dumped : values.dumped)
+      if (dumped.declared && stored == (dumped.subject.meaning == Meaning::checkpoint) &&
+          dumped.subject.meaning != Meaning::weight && declared.insert(dumped.subject.id).second)
+        replay_->declare(dumped.subject.id, *dumped.declared);
   for (const PassPlan& pass : replay_->passes()) {
     const std::vector<std::int32_t>& ids = ids_.at(pass.name).data;
     const bool none = std::all_of(ids.begin(), ids.end(),
@@ -292,50 +294,54 @@ void Reference::lay_out(const Values& values) {
 }
 
 /// Returns the value as later steps of the writer read it; nullopt if an element is missing.
-std::optional<bounds::Carried> Reference::as_operand(const Held& held) const {
-  auto whole = assembled_value(held);
+std::optional<bounds::Carried> Reference::as_operand(const DumpedValue& dumped) const {
+  auto whole = assembled_value(dumped);
   if (!whole) return std::nullopt;
   // Later steps read the writer's own number, not the one that the file rounds it to.
-  if (held.coarser_than(bounds::format_of(held.subject.name, claim_.given.model,
-                                          held.declared_or(claim_.declared)))) {
-    const Coarse coarse = coarse_of(held.encoding);
+  if (dumped.coarser_than(bounds::format_of(dumped.subject.name, claim_.given.model,
+                                            dumped.declared_or(claim_.declared)))) {
+    const Coarse coarse = coarse_of(dumped.encoding);
     for (std::size_t i = 0; i < whole->size(); ++i)
       whole->widen(i, coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least);
   }
-  return parts_of(held) > 1 ? added_up(held, std::move(*whole)) : whole;
+  return parts_of(dumped) > 1 ? added_up(dumped, std::move(*whole)) : whole;
 }
 
 /// Chooses among several arrays of one value: a given one; else the first, before it is moved;
 /// partial sums only if there is nothing else.
 void Reference::fill_dump(const Values& values) {
-  const auto turn = [](const Held& held) { return held.given ? 0 : parts_of(held) > 1 ? 2 : 1; };
+  const auto turn = [](const DumpedValue& dumped) {
+    return dumped.given ? 0 : parts_of(dumped) > 1 ? 2 : 1;
+  };
   for (const int now : {0, 1, 2})
-    for (const Held& held : values.held) {
-      const Subject& s = held.subject;
+    for (const DumpedValue& dumped : values.dumped) {
+      const Subject& s = dumped.subject;
       if ((s.meaning != Meaning::checkpoint && s.meaning != Meaning::probs) || s.last) continue;
-      if (turn(held) != now || dump_.contains(s.id)) continue;
-      if (auto whole = as_operand(held)) dump_.emplace(s.id, std::move(*whole));
+      if (turn(dumped) != now || dump_.contains(s.id)) continue;
+      if (auto whole = as_operand(dumped)) dump_.emplace(s.id, std::move(*whole));
     }
 }
 
 /// If the trace has only the last positions of a value, later values are derived from these, and
 /// from derived numbers at the other positions.
 void Reference::fill_last_rows(const Values& values) {
-  std::vector<const Held*> last;
-  for (const Held& held : values.held)
-    if (held.subject.last && held.subject.meaning == Meaning::checkpoint) last.push_back(&held);
-  stable_sort(last, [&](const Held* a, const Held* b) {
+  std::vector<const DumpedValue*> last;
+  for (const DumpedValue& dumped : values.dumped)
+    if (dumped.subject.last && dumped.subject.meaning == Meaning::checkpoint)
+      last.push_back(&dumped);
+  stable_sort(last, [&](const DumpedValue* a, const DumpedValue* b) {
     return order_of(a->subject, claim_.given.model, passes_) <
            order_of(b->subject, claim_.given.model, passes_);
   });
-  for (const Held* const held : last) {
-    const std::string& id = held->subject.id;
+  for (const DumpedValue* const dumped : last) {
+    const std::string& id = dumped->subject.id;
     if (dump_.contains(id)) continue;
-    const auto rows = as_operand(*held);
+    const auto rows = as_operand(*dumped);
     if (!rows) continue;
     bounds::Carried all = replay_->value(id);
     std::size_t i = 0;
-    for (const std::size_t element : last_elements(all.shape, replay_->pass(held->subject.pass))) {
+    for (const std::size_t element :
+         last_elements(all.shape, replay_->pass(dumped->subject.pass))) {
       all.set(element, rows->number(i++));
     }
     replay_->assume(id, all);
@@ -345,21 +351,21 @@ void Reference::fill_last_rows(const Values& values) {
 }
 
 /// Returns the sum of a value's parts as the writer has it, in any order of additions.
-bounds::Carried Reference::added_up(const Held& held, bounds::Carried whole) const {
-  const std::int64_t parts = parts_of(held);
-  bounds::Declared declared = held.declared_or(claim_.declared);
-  if (bounds::is_matrix_product(held.subject.name)) declared = declared.of_matrix_product();
+bounds::Carried Reference::added_up(const DumpedValue& dumped, bounds::Carried whole) const {
+  const std::int64_t parts = parts_of(dumped);
+  bounds::Declared declared = dumped.declared_or(claim_.declared);
+  if (bounds::is_matrix_product(dumped.subject.name)) declared = declared.of_matrix_product();
   // 16-bit values are sent as such, whether declared or not.
   if (declared.wire_roundings == 0 && bounds::narrow_storage(declared.values)) {
     declared.wire = declared.values;
     declared.wire_roundings = static_cast<int>(parts);
   }
   const double growth = declared.growth(parts - 1);
-  const std::vector<double> sizes = sizes_of_parts(held);
+  const std::vector<double> sizes = sizes_of_parts(dumped);
   for (std::size_t i = 0; i < whole.size(); ++i)
     whole.widen(i,
                 growth * sizes[i] + static_cast<double>(parts) * bounds::least_of(declared.sums));
-  return whole.rounded(bounds::format_of(held.subject.name, claim_.given.model, declared));
+  return whole.rounded(bounds::format_of(dumped.subject.name, claim_.given.model, declared));
 }
 
 const Draws* Reference::draws(const std::string& pass) const {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "golden/bounds/value/replay.h"
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 #include "oracle/model/oracle.h"
 #include "weights/base/error.h"
 
@@ -48,14 +48,14 @@ class Reference {
   void find_decoded(const Values& values);
   IntTensor decoded_ids(const Values& values, const PassPlan& pass,
                         const std::vector<std::string>& sampled_in, bool known) const;
-  void note_no_id(const Held& held, const PassPlan& pass);
+  void note_no_id(const DumpedValue& dumped, const PassPlan& pass);
   void declare(const Values& values);
   void lay_out(const Values& values);
   void fill_dump(const Values& values);
   void fill_last_rows(const Values& values);
-  std::optional<bounds::Carried> as_operand(const Held& held) const;
+  std::optional<bounds::Carried> as_operand(const DumpedValue& dumped) const;
   const Tensor* whole_exact(const Subject& subject);
-  bounds::Carried added_up(const Held& held, bounds::Carried whole) const;
+  bounds::Carried added_up(const DumpedValue& dumped, bounds::Carried whole) const;
 
   const Claim& claim_;
   Passes passes_;
@@ -75,6 +75,6 @@ class Reference {
 /// Returns the whole value in the model's units and order, assembled from the chips. Partial sums
 /// are added; of replicas the lowest-numbered chip's is taken, with the others' distance from it as
 /// the radius. Returns nullopt if an element is missing.
-std::optional<bounds::Carried> assembled_value(const Held& held);
+std::optional<bounds::Carried> assembled_value(const DumpedValue& dumped);
 
 }  // namespace shardproof::candidate

@@ -33,22 +33,22 @@ Subject at_all_positions(const Subject& subject, const Passes& passes) {
   return all;
 }
 
-void take_last_positions(Held& held, const Passes& passes) {
-  const PassPlan pass = pass_named(held.subject.pass, passes);
-  std::vector<std::int64_t> places(static_cast<std::size_t>(element_count(held.subject.shape)),
-                                   Held::kNone);
+void take_last_positions(DumpedValue& dumped, const Passes& passes) {
+  const PassPlan pass = pass_named(dumped.subject.pass, passes);
+  std::vector<std::int64_t> places(static_cast<std::size_t>(element_count(dumped.subject.shape)),
+                                   DumpedValue::kNone);
   std::int64_t place = 0;
-  for (const std::size_t element : last_elements(held.subject.shape, pass))
+  for (const std::size_t element : last_elements(dumped.subject.shape, pass))
     places[element] = place++;
-  for (std::vector<std::int64_t>& chip : held.places)
+  for (std::vector<std::int64_t>& chip : dumped.places)
     for (std::int64_t& at : chip)
-      if (at != Held::kNone) at = places[static_cast<std::size_t>(at)];
-  held.subject.dims = "BV";
-  held.subject.shape.erase(held.subject.shape.begin() + 1);
-  std::vector<Layout::Dim> dims = held.layout.dims();
+      if (at != DumpedValue::kNone) at = places[static_cast<std::size_t>(at)];
+  dumped.subject.dims = "BV";
+  dumped.subject.shape.erase(dumped.subject.shape.begin() + 1);
+  std::vector<Layout::Dim> dims = dumped.layout.dims();
   std::erase_if(dims, [](const Layout::Dim& dim) { return dim.letter == 'L'; });
-  held.layout = Layout(std::move(dims), held.layout.partial());
-  held.note = "of all positions; each row's last one is judged";
+  dumped.layout = Layout(std::move(dims), dumped.layout.partial());
+  dumped.note = "of all positions; each row's last one is judged";
 }
 
 }  // namespace shardproof::candidate

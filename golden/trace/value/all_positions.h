@@ -1,6 +1,6 @@
 #pragma once
 
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 
 namespace shardproof::candidate {
 
@@ -11,6 +11,6 @@ bool has_all_positions(const Subject& subject, const dump::Value& value, const M
 /// Returns the subject of such an array, with dim L.
 Subject at_all_positions(const Subject& subject, const Passes& passes);
 /// Keeps only each row's last position of such a value, and records that in its note.
-void take_last_positions(Held& held, const Passes& passes);
+void take_last_positions(DumpedValue& dumped, const Passes& passes);
 
 }  // namespace shardproof::candidate

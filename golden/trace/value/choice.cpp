@@ -25,21 +25,21 @@ std::size_t Choice::best(std::size_t at) const {
   return of.id + static_cast<std::size_t>(top - z) - of.first;
 }
 
-Choice::May Choice::of(std::size_t at, double token) const {
+ArgmaxFit Choice::of(std::size_t at, double token) const {
   const Block of = block(at);
   const auto first_id = static_cast<double>(of.id);
   if (!(token >= first_id && token < first_id + static_cast<double>(of.last - of.first)) ||
       token != std::floor(token))
-    return May::not_be;
+    return ArgmaxFit::impossible;
   const auto t = of.first + static_cast<std::size_t>(token - first_id);
   const auto top = of.first + best(at) - of.id;
   const std::vector<double>&z = logits_.center, &radius = logits_.radius;
   const double room = radius[t] + radius[top];
-  if (t != top && !(room > 0 && z[t] + room >= z[top])) return May::not_be;
+  if (t != top && !(room > 0 && z[t] + room >= z[top])) return ArgmaxFit::impossible;
   for (std::size_t k = of.first; k < of.last; ++k)
     if (k != t && radius[k] + radius[t] > 0 && z[k] + radius[k] >= z[t] - radius[t])
-      return May::among_others;
-  return May::alone;
+      return ArgmaxFit::ambiguous;
+  return ArgmaxFit::certain;
 }
 
 bounds::Carried Choice::largest() const {

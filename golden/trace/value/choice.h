@@ -6,6 +6,10 @@
 
 namespace shardproof::candidate {
 
+/// How a token can be the argmax of a block: only it can; others can, too; it cannot, as in the
+/// case of a number that is not an id of the block.
+enum class ArgmaxFit { certain, ambiguous, impossible };
+
 /// The argmax of logits known to within a radius, the first of equals: over a whole row, or in each
 /// of equal blocks of the vocabulary.
 class Choice {
@@ -17,10 +21,8 @@ class Choice {
   /// Returns the most likely argmax of block `at`, counted through all rows, as a token id.
   std::size_t best(std::size_t at) const;
 
-  /// How a token can be the argmax of block `at`: only it can, others can too, or it cannot, as in
-  /// the case of a number that is not an id of the block.
-  enum class May { alone, among_others, not_be };
-  May of(std::size_t at, double token) const;
+  /// Returns how a token can be the argmax of block `at`.
+  ArgmaxFit of(std::size_t at, double token) const;
 
   /// Returns the largest logit of each block, [BC].
   bounds::Carried largest() const;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "weights/base/detail/index.h"
+
 namespace shardproof::candidate {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Shape without_positions(Shape whole) {
   whole.erase(whole.begin() + 1);

@@ -60,7 +60,8 @@ bool is_operand(const Sum& sum, const Subject& value, const Subject& other) {
 }
 
 /// Returns whether the value's chips have partial sums, as far as the trace shows it.
-bool may_travel(const Held& value, const std::vector<Values::Laid>& all, const Torus& torus) {
+bool may_travel(const DumpedValue& value, const std::vector<Values::Laid>& all,
+                const Torus& torus) {
   const auto* const sum = std::find_if(kSums.begin(), kSums.end(),
                                        [&](const Sum& s) { return s.name == value.subject.name; });
   if (sum == kSums.end() || value.subject.meaning == Meaning::stat) return true;
@@ -79,7 +80,7 @@ bool may_travel(const Held& value, const std::vector<Values::Laid>& all, const T
 
 void leave_out_wire(Values& values, const Claim& claim) {
   if (claim.declared.wire_roundings == 0) return;
-  for (Held& value : values.held) {
+  for (DumpedValue& value : values.dumped) {
     if (value.own_wire || may_travel(value, values.laid, claim.given.torus)) continue;
     if (!value.declared) value.declared = claim.declared;
     value.declared->wire_roundings = 0;

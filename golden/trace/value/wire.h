@@ -1,6 +1,6 @@
 #pragma once
 
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 
 namespace shardproof::candidate {
 

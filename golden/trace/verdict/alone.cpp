@@ -89,9 +89,9 @@ class Weighing {
     std::vector<Row*> alone;
     std::vector<rerun::Asked> all;
     for (Row& row : rows) {
-      const Held& held = values_.held[row.held];
-      if (!is_alone(row, held.subject)) continue;
-      rerun::Asked a = asked(held);
+      const DumpedValue& dumped = values_.dumped[row.dumped];
+      if (!is_alone(row, dumped.subject)) continue;
+      rerun::Asked a = asked(dumped);
       if (a.exact == nullptr) continue;
       alone.push_back(&row);
       all.push_back(std::move(a));
@@ -116,15 +116,15 @@ class Weighing {
   }
 
   /// Asks for the whole value; only elements that the trace has count.
-  rerun::Asked asked(const Held& held) {
-    const Subject& s = held.subject;
-    rerun::Asked a{s.id, exact(s), held.padding};
+  rerun::Asked asked(const DumpedValue& dumped) {
+    const Subject& s = dumped.subject;
+    rerun::Asked a{s.id, exact(s), dumped.padding};
     if (!s.last || a.exact == nullptr) return a;
     a.left_out.assign(a.exact->data.size(), true);
     std::size_t row = 0;
     for (const std::size_t element :
          last_elements(a.exact->shape, reference_.replay().pass(s.pass)))
-      a.left_out[element] = held.padded(static_cast<std::int64_t>(row++));
+      a.left_out[element] = dumped.padded(static_cast<std::int64_t>(row++));
     return a;
   }
 
@@ -136,21 +136,21 @@ class Weighing {
     return found == other_->checkpoints.end() ? nullptr : &found->second;
   }
 
-  Furthest furthest(const Held& held, const rerun::Asked& asked) const {
+  Furthest furthest(const DumpedValue& dumped, const rerun::Asked& asked) const {
     std::vector<std::size_t> elements;  // indices of the last positions, if held
-    if (held.subject.last)
-      elements = last_elements(asked.exact->shape, reference_.replay().pass(held.subject.pass));
+    if (dumped.subject.last)
+      elements = last_elements(asked.exact->shape, reference_.replay().pass(dumped.subject.pass));
     Furthest most;
     double distance = -1.0;
-    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
+    each_number(dumped, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
       const auto i = static_cast<std::size_t>(place);
       const auto exact = static_cast<double>(asked.exact->data[elements.empty() ? i : elements[i]]);
-      double d = std::abs(v * held.unit(place) - exact);
+      double d = std::abs(v * dumped.unit(place) - exact);
       if (!std::isfinite(d)) d = std::numeric_limits<double>::infinity();
       if (d <= distance) return;
       distance = d;
-      most.at = {chips[0], global_index(held.subject.shape, place), exact / held.unit(place),
-                 exact / held.unit(place), v};
+      most.at = {chips[0], global_index(dumped.subject.shape, place), exact / dumped.unit(place),
+                 exact / dumped.unit(place), v};
     });
     const double scale = rerun::root_mean_square(asked);
     most.drift = distance > 0 ? distance / scale : 0.0;
@@ -160,8 +160,8 @@ class Weighing {
   void settle(Row& row, const rerun::Asked& asked, const std::vector<double>& theirs,
               const std::vector<double>& by_chance) const {
     using Says = rerun::Evidence::Says;
-    const Held& held = values_.held[row.held];
-    const Furthest most = furthest(held, asked);
+    const DumpedValue& dumped = values_.dumped[row.dumped];
+    const Furthest most = furthest(dumped, asked);
     row.drift = most.drift;
     row.evidence = rerun::weigh(most.drift, theirs, by_chance);
     // Reruns have only usual functions, adders and factors.
@@ -205,7 +205,7 @@ void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
   const bool wrong = std::any_of(rows.begin(), rows.end(),
                                  [](const Row& row) { return row.fit == Fit::different; });
   const bool any = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-    return is_alone(row, values.held[row.held].subject);
+    return is_alone(row, values.dumped[row.dumped].subject);
   });
   if (any && !wrong) Weighing(values, claim, reference).weigh(rows);
 }

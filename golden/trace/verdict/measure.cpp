@@ -10,6 +10,7 @@
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/value/detail/same_bits.h"
 #include "golden/trace/verdict/wrong_box.h"
+#include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 
 namespace shardproof::candidate {
@@ -18,8 +19,6 @@ namespace {
 using bounds::Format;
 using bounds::Interval;
 using bounds::Number;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Converts a number to the writer's units; the extra operation adds an error.
 Number in_units(const Number& number, double unit, const bounds::Declared& by) {
@@ -30,9 +29,9 @@ Number in_units(const Number& number, double unit, const bounds::Declared& by) {
 }
 
 /// Adds the rounding of each stored part, which may be larger than the sum.
-Number with_rounded_summands(const Held& held, Number number, double size, Format format) {
-  const double count = static_cast<double>(held.summands) *
-                       static_cast<double>(held.torus.size(held.layout.partial()));
+Number with_rounded_summands(const DumpedValue& dumped, Number number, double size, Format format) {
+  const double count = static_cast<double>(dumped.summands) *
+                       static_cast<double>(dumped.torus.size(dumped.layout.partial()));
   if (count == 1) return number;
   const double own = bounds::unit_of(format) * size + count * bounds::least_of(format);
   number.worst += own, number.likely += own;
@@ -42,14 +41,14 @@ Number with_rounded_summands(const Held& held, Number number, double size, Forma
 /// Accumulates the comparison of one value's numbers.
 class Meter {
  public:
-  Meter(const Held& held, const Expected& expected, const bounds::Declared& by, Format summand,
-        Row& row)
-      : held_(held),
+  Meter(const DumpedValue& dumped, const Expected& expected, const bounds::Declared& by,
+        Format summand, Row& row)
+      : held_(dumped),
         expected_(expected),
         by_(by),
         summand_(summand),
         row_(row),
-        wrong_places_(at(element_count(held.subject.shape)), false) {}
+        wrong_places_(at(element_count(dumped.subject.shape)), false) {}
 
   void see(double v, const std::vector<int>& chips, std::int64_t place, double size) {
     row_.elements += std::ssize(chips);
@@ -121,7 +120,7 @@ class Meter {
     if (distance > most_) most_ = distance, row_.worst = element;
   }
 
-  const Held& held_;
+  const DumpedValue& held_;
   const Expected& expected_;
   const bounds::Declared& by_;
   Format summand_;
@@ -136,30 +135,31 @@ class Meter {
 
 }  // namespace
 
-std::vector<Outlier> measure(const Held& held, const Expected& expected, const Masked& masked,
-                             const bounds::Declared& by, Format summand, Row& row,
-                             std::size_t outliers) {
-  Meter meter(held, expected, by, summand, row);
-  each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double size) {
-    if (masked(place)) return;
-    const bool known = expected.unknown.empty() || !expected.bound ||
-                       std::isfinite(expected.bound->radius[at(place)]);
-    if (known)
-      meter.see(v, chips, place, size);
-    else
-      row.unknown += std::ssize(chips), row.why = expected.unknown;
-  });
+std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
+                             const Masked& masked, const bounds::Declared& by, Format summand,
+                             Row& row, std::size_t outliers) {
+  Meter meter(dumped, expected, by, summand, row);
+  each_number(dumped,
+              [&](double v, const std::vector<int>& chips, std::int64_t place, double size) {
+                if (masked(place)) return;
+                const bool known = expected.unknown.empty() || !expected.bound ||
+                                   std::isfinite(expected.bound->radius[at(place)]);
+                if (known)
+                  meter.see(v, chips, place, size);
+                else
+                  row.unknown += std::ssize(chips), row.why = expected.unknown;
+              });
   const bool any = meter.finish();
   row.fit = !any                                        ? Fit::not_judged
             : row.wrong > 0 || expected.bits == nullptr ? bounds::fit_of(row.extent)
                                                         : Fit::equal;
   if (!any && row.unknown == 0) row.why = "it holds no number of the model's";
-  row.copies_differ = !held.layout.is_partial() && copies_differ(held);
+  row.copies_differ = !dumped.layout.is_partial() && copies_differ(dumped);
   return meter.outliers(outliers);
 }
 
 std::optional<RoundingReport> report_rounding(
-    const Held& held, const Masked& masked, Format format,
+    const DumpedValue& dumped, const Masked& masked, Format format,
     const std::vector<bounds::Replay::Variant>& variants) {
   if (variants.size() < 2) return std::nullopt;
   std::vector<std::int64_t> misses(variants.size(), 0);
@@ -167,7 +167,7 @@ std::optional<RoundingReport> report_rounding(
   // as a mean or a bias.
   std::vector<std::uint64_t> prints(variants.size(), 0);
   RoundingReport report;
-  each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
+  each_number(dumped, [&](double v, const std::vector<int>&, std::int64_t place, double) {
     if (masked(place)) return;
     ++report.elements;
     for (std::size_t i = 0; i < variants.size(); ++i) {
@@ -188,15 +188,15 @@ std::optional<RoundingReport> report_rounding(
   return report;
 }
 
-bool copies_differ(const Held& held) {
-  std::vector<double> first(at(element_count(held.subject.shape)));
+bool copies_differ(const DumpedValue& dumped) {
+  std::vector<double> first(at(element_count(dumped.subject.shape)));
   std::vector<bool> seen(first.size(), false);
-  for (std::size_t chip = 0; chip < held.shards.size(); ++chip)
-    for (std::size_t i = 0; i < held.shards[chip].size(); ++i) {
-      const std::int64_t place = held.places[chip][i];
-      if (place == Held::kNone) continue;
-      if (seen[at(place)] && !same_bits(first[at(place)], held.shards[chip][i])) return true;
-      first[at(place)] = held.shards[chip][i];
+  for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip)
+    for (std::size_t i = 0; i < dumped.shards[chip].size(); ++i) {
+      const std::int64_t place = dumped.places[chip][i];
+      if (place == DumpedValue::kNone) continue;
+      if (seen[at(place)] && !same_bits(first[at(place)], dumped.shards[chip][i])) return true;
+      first[at(place)] = dumped.shards[chip][i];
       seen[at(place)] = true;
     }
   return false;

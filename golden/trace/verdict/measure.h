@@ -7,7 +7,7 @@
 #include "golden/bounds/number/carried.h"
 #include "golden/bounds/value/replay.h"
 #include "golden/trace/reference/masked.h"
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/row.h"
 
 namespace shardproof::candidate {
@@ -36,16 +36,16 @@ struct Outlier {
 /// Compares each number of a value with what it must be, and fills in the row. `summand`: the
 /// storage format of the parts, if a number is the sum of several. Returns at most `outliers`
 /// outliers, those furthest outside first.
-std::vector<Outlier> measure(const Held& held, const Expected& expected, const Masked& masked,
-                             const bounds::Declared& by, bounds::Format summand, Row& row,
-                             std::size_t outliers = 8);
+std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
+                             const Masked& masked, const bounds::Declared& by,
+                             bounds::Format summand, Row& row, std::size_t outliers = 8);
 
 /// Reports how many numbers each way of rounding misses; nullopt if there is only one way.
-std::optional<RoundingReport> report_rounding(const Held& held, const Masked& masked,
+std::optional<RoundingReport> report_rounding(const DumpedValue& dumped, const Masked& masked,
                                               bounds::Format format,
                                               const std::vector<bounds::Replay::Variant>& variants);
 
 /// Returns whether replicas of a number on several chips have different bits.
-bool copies_differ(const Held& held);
+bool copies_differ(const DumpedValue& dumped);
 
 }  // namespace shardproof::candidate

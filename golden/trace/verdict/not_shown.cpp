@@ -47,7 +47,7 @@ const WeightRow* row_of(const std::string& weight) {
 template <class Holds>
 Names weights_that(const Run& run, std::initializer_list<WeightKind> kinds, Holds&& holds) {
   Names names;
-  for (const WeightSpec& spec : weight_specs(model(run), run.weights.kept())) {
+  for (const WeightSpec& spec : weight_specs(model(run), run.weights.stored_type())) {
     const WeightRow* const row = row_of(spec.name);
     const bool is_one =
         row != nullptr && std::find(kinds.begin(), kinds.end(), row->kind) != kinds.end();
@@ -104,7 +104,7 @@ std::vector<std::size_t> repeats_by_dim(const Tensor& t) {
 /// Returns repeated slices of matrices, "layer0.wq along H"; zero matrices are reported elsewhere.
 Names equal_slices(const Run& run) {
   Names names;
-  for (const WeightSpec& spec : weight_specs(model(run), run.weights.kept())) {
+  for (const WeightSpec& spec : weight_specs(model(run), run.weights.stored_type())) {
     const WeightRow* const row = row_of(spec.name);
     const Tensor& t = run.weights.at(spec.name);
     if (row == nullptr || row->kind != WeightKind::matrix || all(t.data, 0.0F)) continue;
@@ -119,15 +119,15 @@ Names equal_slices(const Run& run) {
 Names equal_rows(const Run& run) {
   std::map<std::vector<double>, Names> rows;
   std::vector<std::vector<double>> ids(static_cast<std::size_t>(run.claim.given.batch));
-  for (const Held& held : run.values.held) {
-    if (held.subject.meaning != Meaning::ids || !held.subject.pass.starts_with("prefill") ||
-        held.subject.shape[0] != run.claim.given.batch)
+  for (const DumpedValue& dumped : run.values.dumped) {
+    if (dumped.subject.meaning != Meaning::ids || !dumped.subject.pass.starts_with("prefill") ||
+        dumped.subject.shape[0] != run.claim.given.batch)
       continue;
-    std::vector<double> whole(static_cast<std::size_t>(element_count(held.subject.shape)), -1.0);
-    for (std::size_t chip = 0; chip < held.shards.size(); ++chip)
-      for (std::size_t i = 0; i < held.shards[chip].size(); ++i)
-        if (held.places[chip][i] != Held::kNone)
-          whole[static_cast<std::size_t>(held.places[chip][i])] = held.shards[chip][i];
+    std::vector<double> whole(static_cast<std::size_t>(element_count(dumped.subject.shape)), -1.0);
+    for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip)
+      for (std::size_t i = 0; i < dumped.shards[chip].size(); ++i)
+        if (dumped.places[chip][i] != DumpedValue::kNone)
+          whole[static_cast<std::size_t>(dumped.places[chip][i])] = dumped.shards[chip][i];
     const std::size_t L = whole.size() / ids.size();
     for (std::size_t i = 0; i < whole.size(); ++i) ids[i / L].push_back(whole[i]);
   }
@@ -241,9 +241,9 @@ std::string with_names(std::string words, const Names& names) {
 
 std::vector<PassPlan> passes_of(const Claim& claim, const Values& values) {
   std::set<std::string> names;
-  for (const Held& held : values.held)
-    if (held.subject.meaning != Meaning::ids && held.subject.meaning != Meaning::positions)
-      names.insert(held.subject.pass);
+  for (const DumpedValue& dumped : values.dumped)
+    if (dumped.subject.meaning != Meaning::ids && dumped.subject.meaning != Meaning::positions)
+      names.insert(dumped.subject.pass);
   std::vector<PassPlan> passes;
   const Passes all_passes = claim.given.passes();
   for (std::int64_t i = 0; i < all_passes.size(); ++i)

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 
 namespace shardproof::candidate {
 

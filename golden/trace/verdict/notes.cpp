@@ -10,12 +10,11 @@
 #include "golden/compare/reach_meter.h"
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/verdict/other_ids.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::candidate {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Returns "a, b and 3 more hold".
 std::string subjects_of(const std::vector<std::string>& names) {
@@ -31,10 +30,10 @@ std::string subjects_of(const std::vector<std::string>& names) {
 std::optional<std::string> finer(const Values& values, const Claim& claim) {
   if (claim.arithmetic_said) return std::nullopt;
   std::vector<std::string> names;
-  for (const Held& held : values.held)
-    if (!held.declared && held.why_not.empty() && held.subject.meaning != Meaning::weight &&
-        held.finer_than_f32())
-      names.push_back(held.name);
+  for (const DumpedValue& dumped : values.dumped)
+    if (!dumped.declared && dumped.why_not.empty() && dumped.subject.meaning != Meaning::weight &&
+        dumped.finer_than_f32())
+      names.push_back(dumped.name);
   if (names.empty()) return std::nullopt;
   return fmt::format(
       "{} numbers that are no f32: without arithmetic they are judged as what claims "
@@ -46,8 +45,8 @@ std::optional<std::string> finer(const Values& values, const Claim& claim) {
 std::optional<std::string> no_number_of_format(const Values& values, const Verdict& verdict) {
   if (!verdict.first) return std::nullopt;
   const Row& row = verdict.rows[*verdict.first];
-  const Held& held = values.held[row.held];
-  if (!row.first || held.encoding != dump::Encoding::f64 || !held.finer_than_f32())
+  const DumpedValue& dumped = values.dumped[row.dumped];
+  if (!row.first || dumped.encoding != dump::Encoding::f64 || !dumped.finer_than_f32())
     return std::nullopt;
   const WrongElement& e = *row.worst;
   if (!(e.low <= e.actual && e.actual <= e.high)) return std::nullopt;
@@ -59,22 +58,22 @@ std::optional<std::string> no_number_of_format(const Values& values, const Verdi
 
 /// Notes tokens and ids outside of the vocabulary.
 void say_no_ids(const Values& values, std::int64_t V, std::vector<std::string>& notes) {
-  for (const Held& held : values.held) {
-    const Meaning meaning = held.subject.meaning;
+  for (const DumpedValue& dumped : values.dumped) {
+    const Meaning meaning = dumped.subject.meaning;
     if (meaning != Meaning::token && meaning != Meaning::ids) continue;
     std::optional<double> none;
-    each_number(held, [&](double v, const std::vector<int>&, std::int64_t, double) {
+    each_number(dumped, [&](double v, const std::vector<int>&, std::int64_t, double) {
       if (!none && !(v >= 0 && v < static_cast<double>(V) && v == std::floor(v))) none = v;
     });
     if (none)
       notes.push_back(
-          fmt::format("{}: {} {}", held.subject.title(), *none, what_no_id_is(*none, V)));
+          fmt::format("{}: {} {}", dumped.subject.title(), *none, what_no_id_is(*none, V)));
   }
 }
 
 /// Returns the layout with two equal dims swapped under which a weight is right, if any.
-std::optional<std::string> right_by(const Held& held, const Tensor& right) {
-  const auto whole = assembled_value(held);
+std::optional<std::string> right_by(const DumpedValue& dumped, const Tensor& right) {
+  const auto whole = assembled_value(dumped);
   if (!whole) return std::nullopt;
   const Shape& shape = right.shape;
   for (std::size_t a = 0; a < shape.size(); ++a)
@@ -89,8 +88,8 @@ std::optional<std::string> right_by(const Held& held, const Tensor& right) {
         same = whole->center[i] == static_cast<double>(right.data[at(place)]);
       }
       if (!same) continue;
-      std::string dims = held.layout.letters();
-      std::swap(dims[dims.find(held.subject.dims[a])], dims[dims.find(held.subject.dims[b])]);
+      std::string dims = dumped.layout.letters();
+      std::swap(dims[dims.find(dumped.subject.dims[a])], dims[dims.find(dumped.subject.dims[b])]);
       return dims;
     }
   return std::nullopt;
@@ -110,16 +109,17 @@ std::vector<std::string> notes_of(const Values& values, const Claim& claim, Refe
   const auto add = [&](std::optional<std::string> note) {
     if (note) notes.push_back(std::move(*note));
   };
-  for (const Held& held : values.held)
-    if (!held.note.empty()) notes.push_back(fmt::format("{}: {}", held.subject.title(), held.note));
+  for (const DumpedValue& dumped : values.dumped)
+    if (!dumped.note.empty())
+      notes.push_back(fmt::format("{}: {}", dumped.subject.title(), dumped.note));
   say_no_ids(values, claim.given.model.V, notes);
   add(finer(values, claim));
   add(no_number_of_format(values, verdict));
   add(other_ids(values, claim, reference, verdict));
   for (const Row& row : verdict.rows) {
-    const Held& held = values.held[row.held];
-    if (row.fit != Fit::different || held.subject.meaning != Meaning::weight) continue;
-    if (const auto dims = right_by(held, *reference.exact(held.subject)))
+    const DumpedValue& dumped = values.dumped[row.dumped];
+    if (row.fit != Fit::different || dumped.subject.meaning != Meaning::weight) continue;
+    if (const auto dims = right_by(dumped, *reference.exact(dumped.subject)))
       notes.push_back(fmt::format("{} is transposed: declare layout={}", row.title, *dims));
   }
   return notes;

@@ -72,10 +72,10 @@ class Lookup {
 };
 
 /// Returns the ids of the first tokens of a value [B,L,E]; empty if a row belongs to no token.
-std::vector<std::int64_t> ids_of(const Held& held, const Weights& weights) {
-  const auto whole = assembled_value(held);
+std::vector<std::int64_t> ids_of(const DumpedValue& dumped, const Weights& weights) {
+  const auto whole = assembled_value(dumped);
   if (!whole) return {};
-  const Lookup lookup(weights, held.subject.name == "norm");
+  const Lookup lookup(weights, dumped.subject.name == "norm");
   const auto E = weights.config().E;
   std::vector<std::int64_t> ids;
   for (std::int64_t token = 0; token < std::min(kShown, element_count(whole->shape) / E); ++token) {
@@ -88,8 +88,8 @@ std::vector<std::int64_t> ids_of(const Held& held, const Weights& weights) {
 }
 
 bool has_ids(const Values& values) {
-  return std::any_of(values.held.begin(), values.held.end(),
-                     [](const Held& h) { return h.subject.meaning == Meaning::ids; });
+  return std::any_of(values.dumped.begin(), values.dumped.end(),
+                     [](const DumpedValue& h) { return h.subject.meaning == Meaning::ids; });
 }
 
 /// Returns whether the trace has no value between the ids and this one.
@@ -109,13 +109,13 @@ std::optional<std::string> other_ids(const Values& values, const Claim& claim, R
                                      const Verdict& verdict) {
   if (has_ids(values) || !verdict.first || claim.ids_are_given) return std::nullopt;
   const Row& row = verdict.rows[*verdict.first];
-  const Held& held = values.held[row.held];
-  if (!follows_ids(held.subject, reference) || 2 * row.wrong < row.elements) return std::nullopt;
-  const std::string& pass = held.subject.pass;
-  const bool readable = held.subject.meaning == Meaning::checkpoint && !held.subject.last &&
-                        (held.subject.name == "embed" || held.subject.name == "norm");
+  const DumpedValue& dumped = values.dumped[row.dumped];
+  if (!follows_ids(dumped.subject, reference) || 2 * row.wrong < row.elements) return std::nullopt;
+  const std::string& pass = dumped.subject.pass;
+  const bool readable = dumped.subject.meaning == Meaning::checkpoint && !dumped.subject.last &&
+                        (dumped.subject.name == "embed" || dumped.subject.name == "norm");
   const std::vector<std::int64_t> ids =
-      readable ? ids_of(held, reference.weights()) : std::vector<std::int64_t>();
+      readable ? ids_of(dumped, reference.weights()) : std::vector<std::int64_t>();
   const IntTensor& assumed = reference.ids(pass);
   if (ids.empty())
     return fmt::format(

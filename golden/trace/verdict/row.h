@@ -33,7 +33,7 @@ struct RoundingReport {
 struct Row {
   std::string name;   ///< name in the file
   std::string title;  ///< "raw decode.1.layer0.gate"
-  std::size_t held = 0;
+  std::size_t dumped = 0;
   Fit fit = Fit::not_judged;
   std::string why;                      ///< why it is not judged, or a remark on the verdict
   bounds::Extent extent;                ///< the basis of the verdict

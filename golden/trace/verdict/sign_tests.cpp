@@ -5,9 +5,9 @@
 
 namespace shardproof::candidate {
 
-std::vector<std::string> sign_tests(const Held& held, const bounds::Carried& bound,
+std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::Carried& bound,
                                     std::size_t terms) {
-  const Subject& s = held.subject;
+  const Subject& s = dumped.subject;
   if (!s.dims.starts_with("BL") || s.last || bound.size() == 0) return {};
   bounds::Residues of;
   of.rows = static_cast<std::size_t>(s.shape[0] * s.shape[1]);
@@ -18,9 +18,9 @@ std::vector<std::string> sign_tests(const Held& held, const bounds::Carried& bou
   if (s.dims.ends_with("HQ") || s.dims.ends_with("KQ"))
     of.head = static_cast<std::size_t>(s.shape.back());
   of.truncation = 2 * bounds::unit_of(bounds::Format::f32) * static_cast<double>(terms);
-  each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
+  each_number(dumped, [&](double v, const std::vector<int>&, std::int64_t place, double) {
     const auto i = static_cast<std::size_t>(place);
-    of.residue[i] = v * held.unit(place) - bound.center[i];
+    of.residue[i] = v * dumped.unit(place) - bound.center[i];
     // A likely radius equal to the worst case is not a multiple of a standard deviation.
     if (bound.likely[i] < bound.radius[i]) of.deviation[i] = bound.likely[i] / bounds::kLambda;
   });

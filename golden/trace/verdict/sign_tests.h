@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "golden/bounds/number/carried.h"
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 
 namespace shardproof::candidate {
 
 /// Returns what the signs of a whole value's errors show beyond its bounds
 /// (golden/bounds/number/signs.h), for sums [BL…] of `terms` products each whose operands are
 /// known. `bound` is what the operands imply.
-std::vector<std::string> sign_tests(const Held& held, const bounds::Carried& bound,
+std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::Carried& bound,
                                     std::size_t terms);
 
 }  // namespace shardproof::candidate

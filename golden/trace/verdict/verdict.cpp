@@ -24,6 +24,7 @@
 #include "golden/trace/verdict/not_shown.h"
 #include "golden/trace/verdict/sign_tests.h"
 #include "oracle/model/detail/sampling.h"
+#include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
 
@@ -34,58 +35,56 @@ using bounds::Carried;
 using bounds::Format;
 using bounds::Number;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 constexpr const char* kNothing = "it holds no number of the model's";
 
 class Judging {
  public:
   Judging(const Claim& claim, Reference& reference) : claim_(claim), reference_(reference) {}
 
-  Row judge(const Held& held, std::size_t number) {
+  Row judge(const DumpedValue& dumped, std::size_t number) {
     Row row;
-    row.name = held.name;
-    row.title = held.subject.title();
-    row.held = number;
-    row.chips = held.torus.chips();
-    const Meaning meaning = held.subject.meaning;
+    row.name = dumped.name;
+    row.title = dumped.subject.title();
+    row.dumped = number;
+    row.chips = dumped.torus.chips();
+    const Meaning meaning = dumped.subject.meaning;
     row.of_run =
         meaning != Meaning::weight && meaning != Meaning::ids && meaning != Meaning::positions;
     row.weight = meaning == Meaning::weight;
-    row.incomplete = !held.complete();
-    if (meaning == Meaning::token) keep_token(held);
-    if (!held.why_not.empty()) {
-      row.why = held.why_not;
+    row.incomplete = !dumped.complete();
+    if (meaning == Meaning::token) keep_token(dumped);
+    if (!dumped.why_not.empty()) {
+      row.why = dumped.why_not;
       return row;
     }
-    if (meaning == Meaning::ids) return ids(held, std::move(row));
+    if (meaning == Meaning::ids) return ids(dumped, std::move(row));
     const bool random = claim_.given.sampling.sample == Sample::random;
     // Bits can be compared with the unsharded model's only if all tokens are known.
-    const bool exact = held.exact && reference_.unknown(held.subject.pass).empty();
+    const bool exact = dumped.exact && reference_.unknown(dumped.subject.pass).empty();
     if (!exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
-      return drawn(held, std::move(row));
+      return drawn(dumped, std::move(row));
     if (!exact && (meaning == Meaning::token || meaning == Meaning::indices))
-      return chosen(held, std::move(row));
-    if (const auto parts = partial_sums(held)) return summands(held, *parts, std::move(row));
-    const Expected expected = expectation(held);
+      return chosen(dumped, std::move(row));
+    if (const auto parts = partial_sums(dumped)) return summands(dumped, *parts, std::move(row));
+    const Expected expected = expectation(dumped);
     if (!expected.any()) {
       row.why = expected.why;
       return row;
     }
-    const std::vector<Outlier> outliers = hold(held, expected, row);
+    const std::vector<Outlier> outliers = hold(dumped, expected, row);
     if (row.fit == Fit::different && expected.bits != nullptr) {
       // If the value follows from its own operands, the fault is in an earlier value.
-      if (const auto bound = bound_of(held.subject)) {
-        const Expected by_operands{.bound = bound, .format = format_of(held)};
+      if (const auto bound = bound_of(dumped.subject)) {
+        const Expected by_operands{.bound = bound, .format = format_of(dumped)};
         Row again;
-        hold(held, by_operands, again);
+        hold(dumped, by_operands, again);
         row.follows = again.fit != Fit::different;
       }
       return row;
     }
-    if (row.fit != Fit::different) row.drift = drift(held);
-    if (expected.bits == nullptr) explain(held, outliers, row);
-    if (expected.bound && row.fit <= Fit::near) row.signs = signs_of(held, *expected.bound);
+    if (row.fit != Fit::different) row.drift = drift(dumped);
+    if (expected.bits == nullptr) explain(dumped, outliers, row);
+    if (expected.bound && row.fit <= Fit::near) row.signs = signs_of(dumped, *expected.bound);
     return row;
   }
 
@@ -118,19 +117,19 @@ class Judging {
     }
   }
 
-  Format format_of(const Held& held) const {
-    const bool rounded = !held.layout.is_partial() && held.summands == 1 &&
-                         (held.units.empty() || without_gain(held));
-    return rounded ? own_format(held) : Format::f64;
+  Format format_of(const DumpedValue& dumped) const {
+    const bool rounded = !dumped.layout.is_partial() && dumped.summands == 1 &&
+                         (dumped.units.empty() || without_gain(dumped));
+    return rounded ? own_format(dumped) : Format::f64;
   }
   /// If the gain is folded into the next weight, the writer rounded x·r.
-  bool without_gain(const Held& held) const {
-    return claim_.gain_folded && bounds::formula_of(held.subject.name) == "norm" &&
-           held.subject.meaning != Meaning::weight;
+  bool without_gain(const DumpedValue& dumped) const {
+    return claim_.gain_folded && bounds::formula_of(dumped.subject.name) == "norm" &&
+           dumped.subject.meaning != Meaning::weight;
   }
-  Format own_format(const Held& held) const {
-    const Subject& s = held.subject;
-    const bounds::Declared& declared = held.declared_or(claim_.declared);
+  Format own_format(const DumpedValue& dumped) const {
+    const Subject& s = dumped.subject;
+    const bounds::Declared& declared = dumped.declared_or(claim_.declared);
     const ValueRow* const row = value_row(s.name);
     // An unstored cache is not rounded itself, but consists of stored values.
     const bool stored = s.meaning == Meaning::checkpoint ||
@@ -138,14 +137,15 @@ class Judging {
     return stored ? bounds::format_of(s.name, claim_.given.model, declared) : declared.unstored();
   }
 
-  Expected expectation(const Held& held) {
+  Expected expectation(const DumpedValue& dumped) {
     Expected e;
-    const Subject& s = held.subject;
-    e.format = format_of(held);
+    const Subject& s = dumped.subject;
+    e.format = format_of(dumped);
     e.unknown = reference_.unknown(s.pass);
     if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) {
       e.bits = reference_.exact(s);
-    } else if (held.exact && !held.layout.is_partial() && held.summands == 1 && e.unknown.empty()) {
+    } else if (dumped.exact && !dumped.layout.is_partial() && dumped.summands == 1 &&
+               e.unknown.empty()) {
       e.bits = reference_.exact(s);
       if (e.bits == nullptr) e.why = "the unsharded model has no such value";
     } else {
@@ -157,27 +157,27 @@ class Judging {
         reference_.replay().make_exactly(false);
       }
       // The writer rounds before converting to other units.
-      if (e.bound && held.summands == 1 && !held.units.empty() && !without_gain(held))
-        e.bound = e.bound->rounded(own_format(held));
+      if (e.bound && dumped.summands == 1 && !dumped.units.empty() && !without_gain(dumped))
+        e.bound = e.bound->rounded(own_format(dumped));
       // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
-      if (e.bound && !claim_.arithmetic_said && !held.declared && e.format == Format::f32 &&
-          held.finer_than_f32()) {
+      if (e.bound && !claim_.arithmetic_said && !dumped.declared && e.format == Format::f32 &&
+          dumped.finer_than_f32()) {
         for (std::size_t i = 0; i < e.bound->size(); ++i)
           e.bound->widen(i, bounds::unit_of(Format::f32) *
                                     (std::abs(e.bound->center[i]) + e.bound->radius[i]) +
                                 bounds::least_of(Format::f32));
         e.format = Format::f64;
       }
-      if (e.bound) coarsen(held, *e.bound, e.format);
+      if (e.bound) coarsen(dumped, *e.bound, e.format);
     }
     return e;
   }
 
   /// Widens a bound by the file's rounding, if its encoding has fewer digits.
-  static void coarsen(const Held& held, Carried& bound, Format& format) {
-    if (!held.coarser_than(format)) return;
+  static void coarsen(const DumpedValue& dumped, Carried& bound, Format& format) {
+    if (!dumped.coarser_than(format)) return;
     format = Format::f64;
-    const Coarse coarse = coarse_of(held.encoding);
+    const Coarse coarse = coarse_of(dumped.encoding);
     for (std::size_t i = 0; i < bound.size(); ++i)
       bound.widen(i, coarse.unit * (std::abs(bound.center[i]) + bound.radius[i]) + coarse.least);
   }
@@ -186,20 +186,20 @@ class Judging {
     return reference_.replay().declared({s.pass, s.layer, s.name});
   }
 
-  std::vector<Outlier> hold(const Held& held, const Expected& expected, Row& row) {
-    const Masked masked(held, claim_, reference_);
-    return measure(held, expected, masked, held.declared_or(claim_.declared), own_format(held),
-                   row);
+  std::vector<Outlier> hold(const DumpedValue& dumped, const Expected& expected, Row& row) {
+    const Masked masked(dumped, claim_, reference_);
+    return measure(dumped, expected, masked, dumped.declared_or(claim_.declared),
+                   own_format(dumped), row);
   }
 
   /// Adds to a row why the value is unlikely, its way of rounding, and which values would allow a
   /// better verdict.
-  void explain(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
-    const Subject& s = held.subject;
+  void explain(const DumpedValue& dumped, const std::vector<Outlier>& outliers, Row& row) {
+    const Subject& s = dumped.subject;
     bounds::Replay& replay = reference_.replay();
     if (row.elements == 0) return;
     if (row.fit != Fit::different && !outliers.empty()) {
-      row.extent.outside_likely = !explained(held, outliers, row);
+      row.extent.outside_likely = !explained(dumped, outliers, row);
       if (!row.extent.outside_likely)
         row.extent.likely = row.extent.worst;  // some exceed the likely bound
       row.fit = bounds::fit_of(row.extent);
@@ -212,8 +212,8 @@ class Judging {
     }
     if (s.meaning != Meaning::checkpoint || s.last) return;
     if (bounds::narrow_storage(declared(s).values) && row.fit != Fit::different) {
-      const Masked masked(held, claim_, reference_);
-      row.rounding = report_rounding(held, masked, format_of(held), replay.variants(s.id));
+      const Masked masked(dumped, claim_, reference_);
+      row.rounding = report_rounding(dumped, masked, format_of(dumped), replay.variants(s.id));
     }
     const bool wide = !(row.extent.worst < row.extent.scale) && row.extent.worst > 0;
     if (row.fit != Fit::not_judged && row.fit != Fit::loose && !(row.fit == Fit::near && wide))
@@ -227,17 +227,17 @@ class Judging {
   }
 
   /// Runs the sign tests on f32 sums whose operands are all in the trace.
-  std::vector<std::string> signs_of(const Held& held, const Carried& bound) {
-    const Subject& s = held.subject;
+  std::vector<std::string> signs_of(const DumpedValue& dumped, const Carried& bound) {
+    const Subject& s = dumped.subject;
     const ValueRow* const row = value_row(s.name);
     if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
-        !held.units.empty() || held.summands > 1 || held.layout.is_partial() ||
-        format_of(held) != Format::f32)
+        !dumped.units.empty() || dumped.summands > 1 || dumped.layout.is_partial() ||
+        format_of(dumped) != Format::f32)
       return {};
     for (const std::string& operand : reference_.replay().operands(s.id))
       if (!reference_.has(operand)) return {};
     const auto products = reference_.replay().products(s.id, 0);
-    return products ? sign_tests(held, bound, products->size()) : std::vector<std::string>();
+    return products ? sign_tests(dumped, bound, products->size()) : std::vector<std::string>();
   }
 
   /// Adds the values that the trace lacks between this one and those that it has.
@@ -253,8 +253,8 @@ class Judging {
 
   /// Returns whether elements that only the worst case allows are explained: by the residues of
   /// their rounded products (T5), or by an order of additions.
-  bool explained(const Held& held, const std::vector<Outlier>& outliers, Row& row) {
-    const Subject& s = held.subject;
+  bool explained(const DumpedValue& dumped, const std::vector<Outlier>& outliers, Row& row) {
+    const Subject& s = dumped.subject;
     if (s.meaning != Meaning::checkpoint || s.last || declared(s).sums != Format::f32) return true;
     for (const Outlier& o : outliers) {
       const auto products = reference_.replay().products(s.id, at(o.place));
@@ -266,7 +266,7 @@ class Judging {
           bounds::residue_audit(*products, 0.5 * (size + std::abs(value))) * (1 + 0x1p-20);
       Number allowed = o.allowed;
       allowed.likely = std::min(allowed.worst, allowed.likely + audit);
-      const Format format = format_of(held);
+      const Format format = format_of(dumped);
       if (bounds::holds(bounds::values(allowed.likely_interval(), format), format, o.actual))
         continue;
       const auto way = bounds::explained_by(*products, o.actual - o.exact);
@@ -279,11 +279,12 @@ class Judging {
 
   /// Returns what each chip's partial sum must be, if the trace has partial sums and the layouts of
   /// the operands determine each chip's products.
-  std::optional<std::vector<Carried>> partial_sums(const Held& held) {
-    const Subject& s = held.subject;
-    if (held.exact || s.meaning != Meaning::raw || s.last || held.summands > 1) return std::nullopt;
-    const Axes axes = significant(held.layout.partial(), held.torus);
-    if (axes.empty() || !held.units.empty()) return std::nullopt;
+  std::optional<std::vector<Carried>> partial_sums(const DumpedValue& dumped) {
+    const Subject& s = dumped.subject;
+    if (dumped.exact || s.meaning != Meaning::raw || s.last || dumped.summands > 1)
+      return std::nullopt;
+    const Axes axes = significant(dumped.layout.partial(), dumped.torus);
+    if (axes.empty() || !dumped.units.empty()) return std::nullopt;
     return reference_.replay().expected_partials(s.id, axes);
   }
   static Axes significant(const Axes& axes, const Torus& torus) {
@@ -294,26 +295,26 @@ class Judging {
   }
 
   /// Judges each partial sum by its own products.
-  Row summands(const Held& held, const std::vector<Carried>& parts, Row row) {
-    const Axes axes = significant(held.layout.partial(), held.torus);
+  Row summands(const DumpedValue& dumped, const std::vector<Carried>& parts, Row row) {
+    const Axes axes = significant(dumped.layout.partial(), dumped.torus);
     bool any = false;
     double squares = 0.0, numbers = 0.0;
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      Held one = held;
-      one.layout = held.layout.with_partial(Axes());
-      for (int chip = 0; chip < held.torus.chips(); ++chip)
-        if (held.torus.block(chip, axes) != static_cast<int>(part)) {
+      DumpedValue one = dumped;
+      one.layout = dumped.layout.with_partial(Axes());
+      for (int chip = 0; chip < dumped.torus.chips(); ++chip)
+        if (dumped.torus.block(chip, axes) != static_cast<int>(part)) {
           one.shards[at(chip)].clear();
           one.places[at(chip)].clear();
         }
       Expected e;
       e.bound = parts[part];
-      e.unknown = reference_.unknown(held.subject.pass);
-      e.format = held.declared_or(claim_.declared).unstored();
-      const bounds::Declared& by = declared(held.subject);
+      e.unknown = reference_.unknown(dumped.subject.pass);
+      e.format = dumped.declared_or(claim_.declared).unstored();
+      const bounds::Declared& by = declared(dumped.subject);
       if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
       if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // if sent to another chip
-      coarsen(held, *e.bound, e.format);
+      coarsen(dumped, *e.bound, e.format);
       Row of = row;
       hold(one, e, of);
       if (of.elements == 0) continue;
@@ -350,22 +351,22 @@ class Judging {
     row.copies_differ = row.copies_differ || part.copies_differ;
   }
 
-  double drift(const Held& held) {
-    const Subject& s = held.subject;
+  double drift(const DumpedValue& dumped) {
+    const Subject& s = dumped.subject;
     if (s.meaning == Meaning::positions) return -1.0;
     if (s.meaning != Meaning::weight && !reference_.on_same_ids(s.pass)) return -1.0;
     const Tensor* const exact = reference_.exact(s);
     if (exact == nullptr) return -1.0;
-    const Masked masked(held, claim_, reference_);
+    const Masked masked(dumped, claim_, reference_);
     double most = 0.0, squares = 0.0;
-    each_number(held, [&](double v, const std::vector<int>&, std::int64_t place, double) {
+    each_number(dumped, [&](double v, const std::vector<int>&, std::int64_t place, double) {
       if (masked(place)) return;
-      most = std::max(most,
-                      std::abs(v * held.unit(place) - static_cast<double>(exact->data[at(place)])));
+      most = std::max(
+          most, std::abs(v * dumped.unit(place) - static_cast<double>(exact->data[at(place)])));
     });
     double numbers = 0.0;
     for (std::size_t i = 0; i < exact->data.size(); ++i) {
-      if (held.padded(static_cast<std::int64_t>(i))) continue;
+      if (dumped.padded(static_cast<std::int64_t>(i))) continue;
       const auto v = static_cast<double>(exact->data[i]);
       squares += v * v;
       ++numbers;
@@ -375,8 +376,8 @@ class Judging {
   }
 
   /// The ids of a decode step must be the tokens of the preceding pass.
-  Row ids(const Held& held, Row row) {
-    const Subject& s = held.subject;
+  Row ids(const DumpedValue& dumped, Row row) {
+    const Subject& s = dumped.subject;
     const PassPlan& pass = reference_.replay().pass(s.pass);
     row.why = "an input";
     if (const auto bad = reference_.no_id(s.pass)) row.why = fmt::format("{} is no token id", *bad);
@@ -385,14 +386,14 @@ class Judging {
       Tensor expected(given.shape);
       std::copy(given.data.begin(), given.data.end(), expected.data.begin());
       row.why.clear();
-      hold(held, {.bits = &expected}, row);
+      hold(dumped, {.bits = &expected}, row);
       return row;
     }
     if (pass.phase != Phase::decode) return row;
     std::string why;
     const Tensor expected = tokens_before(pass, why);
     if (why.empty() || !reference_.no_id(s.pass)) row.why = why;
-    if (row.why.empty()) hold(held, {.bits = &expected}, row);
+    if (row.why.empty()) hold(dumped, {.bits = &expected}, row);
     return row;
   }
 
@@ -420,24 +421,24 @@ class Judging {
 
   /// Judges whether each token may be the largest logit, the first of equals; indices likewise,
   /// within their block.
-  Row chosen(const Held& held, Row row) {
-    const Subject& s = held.subject;
+  Row chosen(const DumpedValue& dumped, Row row) {
+    const Subject& s = dumped.subject;
     const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
     const Choice choice(reference_.replay().value(s.pass + ".logits"), blocks, at(s.block));
     std::set<int> wrong;
     row.fit = Fit::not_judged;
     row.why = kNothing;
-    each_number(held, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
+    each_number(dumped, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
       row.elements += std::ssize(chips);
       if (row.fit == Fit::not_judged) row.fit = Fit::within;
       row.why.clear();
       switch (choice.of(at(place), v)) {
-        case Choice::May::alone:
+        case ArgmaxFit::certain:
           return;
-        case Choice::May::among_others:  // several candidates: weak evidence
+        case ArgmaxFit::ambiguous:  // several candidates: weak evidence
           row.fit = Fit::loose;
           return;
-        case Choice::May::not_be:
+        case ArgmaxFit::impossible:
           break;
       }
       row.wrong += std::ssize(chips);
@@ -452,8 +453,8 @@ class Judging {
   }
   /// Random sampling determines tokens from f32 logits, bit for bit; logits known less exactly
   /// determine nothing.
-  Row drawn(const Held& held, Row row) {
-    const Subject& s = held.subject;
+  Row drawn(const DumpedValue& dumped, Row row) {
+    const Subject& s = dumped.subject;
     const Draws* const draws = reference_.draws(s.pass);
     const bool token = s.meaning == Meaning::token;
     if (draws == nullptr || (!token && !has_drawing(*draws, s.name))) {
@@ -484,13 +485,13 @@ class Judging {
         expected.data[i] =
             bits.integer ? static_cast<float>(bits.bits[i]) : std::bit_cast<float>(bits.bits[i]);
     }
-    hold(held, {.bits = &expected}, row);
+    hold(dumped, {.bits = &expected}, row);
     return row;
   }
-  void keep_token(const Held& held) {
-    const auto whole = assembled_value(held);
+  void keep_token(const DumpedValue& dumped) {
+    const auto whole = assembled_value(dumped);
     if (!whole) return;
-    Tensor& kept = tokens_[held.subject.pass] = Tensor(whole->shape);
+    Tensor& kept = tokens_[dumped.subject.pass] = Tensor(whole->shape);
     for (std::size_t i = 0; i < kept.data.size(); ++i)
       kept.data[i] = static_cast<float>(whole->center[i]);
   }
@@ -539,34 +540,34 @@ bool diverges(const Row& row) { return row.fit == Fit::different || row.fit == F
 
 Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   const Passes passes = claim.given.passes();
-  std::vector<std::size_t> order(values.held.size());
+  std::vector<std::size_t> order(values.dumped.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<std::int64_t> place;
-  for (const Held& held : values.held)
-    place.push_back(order_of(held.subject, claim.given.model, passes));
+  for (const DumpedValue& dumped : values.dumped)
+    place.push_back(order_of(dumped.subject, claim.given.model, passes));
   stable_sort(order, [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
   Verdict verdict;
   verdict.unknown = values.unknown;
   verdict.copies = values.copies;
   Judging judging(claim, reference);
-  for (const std::size_t i : order) verdict.rows.push_back(judging.judge(values.held[i], i));
+  for (const std::size_t i : order) verdict.rows.push_back(judging.judge(values.dumped[i], i));
   weigh_alone(values, claim, reference, verdict.rows);
   std::set<std::string> seen;
   for (std::size_t i = 0; i < verdict.rows.size(); ++i) {
     const Row& row = verdict.rows[i];
-    const Held& held = values.held[row.held];
-    const Meaning meaning = held.subject.meaning;
+    const DumpedValue& dumped = values.dumped[row.dumped];
+    const Meaning meaning = dumped.subject.meaning;
     const bool checkpoint = (meaning == Meaning::checkpoint &&
-                             !bounds::is_block_term(held.subject.name, claim.given.model)) ||
+                             !bounds::is_block_term(dumped.subject.name, claim.given.model)) ||
                             meaning == Meaning::token;
     // For final_norm the last positions are all that the model has.
     const bool all =
-        (!held.subject.last || value_row(held.subject.name)->last_rows) && row.unknown == 0;
+        (!dumped.subject.last || value_row(dumped.subject.name)->last_rows) && row.unknown == 0;
     const bool of_no_ids = meaning == Meaning::ids && row.fit == Fit::not_judged &&
-                           reference.no_id(held.subject.pass).has_value();
-    verdict.misfits += held.misfit || of_no_ids ? 1 : 0;
-    if (row.fit != Fit::not_judged && checkpoint && all && held.complete())
-      seen.insert(held.subject.id);
+                           reference.no_id(dumped.subject.pass).has_value();
+    verdict.misfits += dumped.misfit || of_no_ids ? 1 : 0;
+    if (row.fit != Fit::not_judged && checkpoint && all && dumped.complete())
+      seen.insert(dumped.subject.id);
     if (diverges(row) && !row.follows && !verdict.first) verdict.first = i;
   }
   for (std::size_t i = 0; i < verdict.rows.size() && !verdict.first; ++i)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "golden/trace/reference/reference.h"
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/row.h"
 
 namespace shardproof::candidate {

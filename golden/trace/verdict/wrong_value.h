@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "golden/diagnosis/diagnosis.h"
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/verdict.h"
 
 namespace shardproof::candidate {
@@ -13,7 +13,7 @@ namespace shardproof::candidate {
 /// order. If the writer's padding or order of heads or channels means that a chip does not hold a
 /// block of the model's value, the result is the whole value, without chips. Returns nullopt if the
 /// value is neither a checkpoint nor the S of a product, or is incomplete.
-std::optional<diagnosis::Wrong> wrong_value(const Held& held, const Values& values,
+std::optional<diagnosis::Wrong> wrong_value(const DumpedValue& dumped, const Values& values,
                                             const Torus& torus);
 
 /// Returns explanations of the first divergence; empty if there is none, or the diagnosis does not

@@ -29,7 +29,7 @@ Weights changed(const Weights& whole, const std::string& name, const std::vector
 /// weight it belongs to, and nothing else has changed.
 std::string fault_of(const Weights& made, const Weights& whole) {
   const ModelConfig& config = whole.config();
-  if (made.kept() != WeightType::int8) return "kept";
+  if (made.stored_type() != WeightType::int8) return "kept";
   for (const WeightSpec& spec : weight_specs(config))
     if (!spec.int8 && made.at(spec.name).data != whole.at(spec.name).data) return spec.name;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)

@@ -18,7 +18,7 @@ Case with(const std::string& softmax, const std::string& weights) {
 
 void expect_same(const Weights& a, const Weights& b) {
   EXPECT_EQ(a.config(), b.config());
-  EXPECT_EQ(a.kept(), b.kept());
+  EXPECT_EQ(a.stored_type(), b.stored_type());
   ASSERT_EQ(a.all().size(), b.all().size());
   for (const auto& [name, tensor] : a.all()) EXPECT_EQ(tensor.data, b.at(name).data) << name;
 }

@@ -38,7 +38,7 @@ TEST(Sharded, IsMadeOfWhatFits) {
   const Sharded t = made("B_zE", {4, 3}, Chips(2, Buffer<float>(6, 1.0F)));
   EXPECT_EQ(t.local(), (Shape{2, 3}));
   EXPECT_EQ(t.type(), (Type{Layout::parse("B_zE"), {4, 3}, false}));
-  EXPECT_TRUE(made("B", {3}, Ints(2, {1, 2, 3})).holds_integers());
+  EXPECT_TRUE(made("B", {3}, Ints(2, {1, 2, 3})).stores_int32());
   EXPECT_TRUE(made("B partialsum-z", {1}, partial_of({{1.0}, {2.0}})).holds_partial());
   // Summands of the f32 regime.
   EXPECT_FALSE(made("B partialsum-z", {1}, Chips{{1}, {2}}).holds_partial());

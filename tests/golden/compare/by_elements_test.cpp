@@ -113,7 +113,7 @@ Comparison by_elements(const ExpectedBits& expected, const Layout& layout, const
   }
   return by_elements(expected.bits, expected, layout, value, false,
                      [&](const std::vector<int>& group, std::size_t i, std::uint32_t) {
-                       return value.holds_integers()
+                       return value.stores_int32()
                                   ? static_cast<std::uint32_t>(value.i32()[c(group)][i])
                                   : std::bit_cast<std::uint32_t>(value.f32()[c(group)][i]);
                      });

@@ -140,7 +140,7 @@ bool is_padding(const Shown& shown, std::int64_t element) {
 /// Changes one element; false where the chip holds none of such.
 bool spoil(Sharded& value, int chip, std::int64_t at) {
   const auto i = static_cast<std::size_t>(at);
-  if (value.holds_integers()) return value.i32_of(chip)[i] ^= 1, true;
+  if (value.stores_int32()) return value.i32_of(chip)[i] ^= 1, true;
   if (value.holds_partial()) return value.partial_values_of(chip)[i] += 1.0, true;
   float& v = value.f32_of(chip)[i];
   v = std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) ^ 1U);
@@ -199,7 +199,7 @@ TEST(RowPadding, OfTheBoundsIsLeftOut) {
   const RecordedRun run(line(cases()[1], "regime=f32 schedule=ring"));
   int left_out = 0;
   for (const Shown& shown : run.shown) {
-    if (shown.op == nullptr || shown.value.holds_integers()) continue;
+    if (shown.op == nullptr || shown.value.stores_int32()) continue;
     const Torus& torus = shown.value.torus();
     for (const bool padding : {false, true}) {
       Findings findings(Findings::Until::all);
@@ -245,7 +245,7 @@ FaultHooks garbage(bool at_padding, const std::string& pass, const std::string& 
                         const auto i = static_cast<std::size_t>(local);
                         if (value.holds_field())
                           value.field_of(chip)[i].lane[0] = 7;
-                        else if (value.holds_integers())
+                        else if (value.stores_int32())
                           value.i32_of(chip)[i] = 1;
                         else
                           value.f32_of(chip)[i] = 1.5F;

@@ -24,8 +24,8 @@ TEST(Diagnosis, AxesInAnotherOrder) {
   for (const Torus& torus : kTori) {
     Planted p(std::string(kModel) + " seed=2");
     const std::string id = "prefill.c0.layer1.out";
-    const auto holds = [&](const char* held, const char* declared) {
-      return p.ask(id, declared, torus, Planted::cut(p.value(id), Layout::parse(held), torus));
+    const auto holds = [&](const char* dumped, const char* declared) {
+      return p.ask(id, declared, torus, Planted::cut(p.value(id), Layout::parse(dumped), torus));
     };
     const bool two = torus.size(Axis::z) == 1;
     if (!two)
@@ -125,9 +125,9 @@ TEST(Diagnosis, OnAnOddTorus) {
       "model=palm-tiny,layers=2,E=40,F=80,H=20,K=2,Q=4,V=40 batch=20 prompt=4 chunk=3 gen=3 "
       "seed=10");
   const std::string at = "prefill.c0.layer1.";
-  const auto from = [&](const char* declared, const char* held, auto&& chip) {
+  const auto from = [&](const char* declared, const char* dumped, auto&& chip) {
     return p.ask(at + "out", declared, torus,
-                 Planted::cut(p.value(at + "out"), Layout::parse(held), torus, chip));
+                 Planted::cut(p.value(at + "out"), Layout::parse(dumped), torus, chip));
   };
   const auto own = [](int chip) { return chip; };
   EXPECT_TRUE(from("BLE_xz", "BLE_xyz", own).empty());

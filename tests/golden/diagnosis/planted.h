@@ -69,11 +69,11 @@ class Planted {
                               Shards shards) {
     const bounds::Replay::Dump given(dump.begin(), dump.end());
     bounds::Replay replay(known_->stored, plan_.passes, ids_, given, declared);
-    const auto wrong = [&](const std::string& of, const std::string& held, Shards given_shards) {
+    const auto wrong = [&](const std::string& of, const std::string& dumped, Shards given_shards) {
       const bounds::Replay::Place place = replay.place_of(of);
       return Wrong{of,
                    torus,
-                   Layout::parse(held),
+                   Layout::parse(dumped),
                    std::move(given_shards),
                    layouts,
                    raw,

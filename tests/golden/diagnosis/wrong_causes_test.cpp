@@ -48,6 +48,25 @@ void expect_alone(const std::vector<Hypothesis>& all, const std::string& fault,
   EXPECT_EQ(all.size(), 1U) << text(all);
 }
 
+// A fault with noise on it is not explained; the list of what comes nearest has it.
+TEST(Nearest, ListsAFaultUnderNoise) {
+  Planted p(std::string(kModel) + " seed=1");
+  const std::string id = "prefill.c0.layer1.gate";
+  const Planted::Value gate = p.value(id);
+  const Torus torus(2, 1, 1);
+  auto shards =
+      Planted::cut(gate, Layout::parse("BLF_x"), torus, [](int chip) { return 1 - chip; });
+  Noise noise;
+  for (auto& shard : shards)
+    for (double& e : shard) e += 0.02 * rms(gate) * noise();
+  const std::vector<Hypothesis> said = p.ask(id, "BLF_x", torus, shards);
+  expect_unexplained(said, id);
+  ASSERT_FALSE(said.empty());
+  EXPECT_EQ(said[0].fault, "chunks in another order") << text(said);
+  for (std::size_t i = 1; i < said.size(); ++i)
+    EXPECT_FALSE(said[i].fault == said[0].fault && said[i].axes == said[0].axes) << text(said);
+}
+
 TEST(NeverWritten, ZerosAreNotWhatElseIsZero) {
   Planted p(kGrouped + " block=serial");
   const auto zero = [](double, std::size_t) { return 0.0; };

@@ -25,7 +25,7 @@ class Corrupter : public Observer {
       return;
     }
     Sharded changed = value;
-    if (value.holds_integers()) {
+    if (value.stores_int32()) {
       ++changed.i32_of(chip_).back();
     } else if (!value.holds_partial()) {
       float& last = changed.f32_of(chip_).back();

@@ -69,13 +69,13 @@ const std::vector<Spoiler>& spoilers() {
 
 /// Spoils element `at` of a chip's.
 bool spoil(Sharded& value, int chip, std::size_t at, const Spoiler& by) {
-  if (value.holds_integers()) return by.of_int(value.i32_of(chip)[at]);
+  if (value.stores_int32()) return by.of_int(value.i32_of(chip)[at]);
   if (value.holds_partial()) return by.of_partial(value.partial_values_of(chip)[at]);
   return by.of_float(value.f32_of(chip)[at]);
 }
 
 std::size_t size_of(Sharded& value, int chip) {
-  if (value.holds_integers()) return value.i32_of(chip).size();
+  if (value.stores_int32()) return value.i32_of(chip).size();
   if (value.holds_partial()) return value.partial_values_of(chip).size();
   return value.f32_of(chip).size();
 }
@@ -85,7 +85,7 @@ std::set<std::size_t> places(Sharded& value, int chip) {
   const std::size_t size = size_of(value, chip);
   if (size == 0) return {};
   std::set<std::size_t> all{0, size - 1};
-  if (!value.holds_integers() && !value.holds_partial())
+  if (!value.stores_int32() && !value.holds_partial())
     for (std::size_t i = 0; i < size; ++i)
       if (as_bits(value.f32_of(chip)[i]) == 0) {
         all.insert(i);
@@ -178,13 +178,13 @@ TEST(JudgedValues, HaveASignWhereTheyAreZero) {
   const auto& all = run.known->stored.all();
   std::map<std::string, Tensor> tensors(all.begin(), all.end());
   zero(tensors);
-  const Weights weights(run.plan.given.model, std::move(tensors), run.known->stored.kept());
+  const Weights weights(run.plan.given.model, std::move(tensors), run.known->stored.stored_type());
   Findings findings(Findings::Until::all);
   Judge judge(answer, weights, findings);
   std::set<std::string> seen;
   for (const Shown& shown : run.shown) {
     Sharded value = shown.value;
-    if (value.holds_integers() || value.holds_partial() ||
+    if (value.stores_int32() || value.holds_partial() ||
         shown.declared->role.kind == Role::Kind::constant || element_count(value.shape()) == 0)
       continue;
     const int chips = value.torus().chips();

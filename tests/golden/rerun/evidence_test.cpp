@@ -137,7 +137,7 @@ Weights changed(const Weights& weights,
                 const std::function<void(std::map<std::string, Tensor>&)>& to) {
   std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
   to(tensors);
-  return {weights.config(), std::move(tensors), weights.kept()};
+  return {weights.config(), std::move(tensors), weights.stored_type()};
 }
 
 TEST(Evidence, OfWrongRunsIsThatTheyAreNotRounding) {

@@ -101,7 +101,7 @@ Fault spoiled(OpKind kind, std::size_t result, const std::function<float(float)>
     if (op.kind != kind || !results.contains(result)) return false;
     Sharded& to = results.at(result);
     const int last = to.torus().chips() - 1;
-    if (to.holds_integers()) {
+    if (to.stores_int32()) {
       to.i32_of(last).back() += 1;
       return true;
     }
@@ -254,7 +254,7 @@ TEST(BoundsJudge, FindsNothingInRunsOfZeros) {
         if (name.ends_with(zero))
           for (std::size_t i = 0; i < tensor.data.size(); ++i)
             tensor.data[i] = std::copysign(0.0F, tensor.data[i]);
-    const Weights zeros(known->weights.config(), std::move(tensors), known->weights.kept());
+    const Weights zeros(known->weights.config(), std::move(tensors), known->weights.stored_type());
     Findings findings;
     BoundsJudge judge(plan, findings);
     Threads threads(1);

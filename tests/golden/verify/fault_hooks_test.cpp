@@ -93,7 +93,7 @@ struct Setting {
 void spoil(Sharded& value, int chip) {
   if (value.holds_partial())
     value.partial_values_of(chip).back() = 1e6;
-  else if (value.holds_integers())
+  else if (value.stores_int32())
     ++value.i32_of(chip).back();
   else
     value.f32_of(chip).back() = 1.0F - value.f32_of(chip).back();

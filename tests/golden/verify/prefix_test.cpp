@@ -372,7 +372,7 @@ TEST(SharedPrefixes, FaultsOfAttentionAreSeenByTheJudgesOfF32) {
 
 /// Changes one element.
 void spoil(Sharded& value, int chip, std::size_t i) {
-  if (value.holds_integers())
+  if (value.stores_int32())
     value.i32_of(chip)[i] ^= 1;
   else if (value.holds_partial())
     value.partial_values_of(chip)[i] += 1.0;

@@ -338,7 +338,7 @@ FaultHooks change(const std::string& name) {
                         const ValueDecl& result, Sharded& value) {
     if (program.name != "sample" || scope.pass != "decode.1" || result.role.name != name) return;
     const int chip = value.torus().chips() - 1;
-    if (value.holds_integers())
+    if (value.stores_int32())
       value.i32_of(chip).back() ^= 1;
     else
       value.f32_of(chip).back() = std::nextafter(value.f32_of(chip).back(), 2.0F);

@@ -38,7 +38,7 @@ class Recorder : public Observer {
       put(value.partial().values), put(value.partial().bounds);
     else if (value.holds_field())
       put(value.field().values);
-    else if (value.holds_integers())
+    else if (value.stores_int32())
       put(value.i32());
     else
       put(value.f32());
@@ -129,7 +129,7 @@ TEST(SharedAndAlone, AReplicaThatDivergesIsFoundOnEveryChip) {
         faults.result = [&](const Scope&, const Program&, const Op&, const ValueDecl& declared,
                             Sharded& value) {
           if (planted || declared.role.name != name || value.holds_partial() ||
-              value.holds_integers())
+              value.stores_int32())
             return;
           planted = true;
           value.f32_of(chip).back() += 0.5F;

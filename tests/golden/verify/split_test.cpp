@@ -101,7 +101,7 @@ class Kept : public Observer {
   void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     if (op == nullptr || declared.role.kind != Role::Kind::checkpoint || declared.role.last ||
-        value.layout().is_partial() || value.holds_integers())
+        value.layout().is_partial() || value.stores_int32())
       return;
     checkpoints.try_emplace(checkpoint_id(scope.pass, scope.layer, declared.role.name),
                             assemble(value));

@@ -36,7 +36,7 @@ class Told : public Report {
   }
   std::string end(const Ending& ending) override {
     lines_.push_back(ending.tally.to_string());
-    lines_.push_back(ending.held() ? "held" : "failed: " + ending.least);
+    lines_.push_back(ending.passed() ? "held" : "failed: " + ending.least);
     drawn = ending.coverage != nullptr;
     return "end\n";
   }

@@ -90,8 +90,8 @@ TEST_F(VerifyEnds, AnInterruptDuringTheLastPrintingLosesNothing) {
     ::_exit(127);
   }
   ::close(pipe[1]);
-  int held = 0;
-  const auto is_full = [&] { return ::ioctl(pipe[0], FIONREAD, &held) == 0 && held >= 65536; };
+  int dumped = 0;
+  const auto is_full = [&] { return ::ioctl(pipe[0], FIONREAD, &dumped) == 0 && dumped >= 65536; };
   while (!is_full()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ::kill(child, SIGINT);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -31,7 +31,7 @@ TEST_F(WeightsVerb, QuantizesAFile) {
     make(more);
     const Weights expected = int8_weights(load_weights(path("w.h5")));
     const Weights found = load_weights(path("w8.h5"));
-    EXPECT_EQ(found.kept(), WeightType::int8);
+    EXPECT_EQ(found.stored_type(), WeightType::int8);
     EXPECT_EQ(found.config(), expected.config());
     ASSERT_EQ(found.all().size(), expected.all().size());
     for (const auto& [name, tensor] : expected.all())
@@ -64,7 +64,7 @@ TEST_F(WeightsVerb, FoldsAFileOfEitherVersion) {
       EXPECT_NE(o.out.find(",softmax=base2"), std::string::npos) << o.out;
       const Weights expected = fold(load_weights(path(from)));
       const Weights found = load_weights(path("w2.h5"));
-      EXPECT_EQ(found.kept(), expected.kept());
+      EXPECT_EQ(found.stored_type(), expected.stored_type());
       EXPECT_EQ(found.config(), expected.config());
       for (const auto& [name, tensor] : expected.all())
         EXPECT_EQ(found.at(name).data, tensor.data) << name << more;

@@ -91,7 +91,7 @@ RC_GTEST_PROP(Fold, OfCodesTheScalesTakeTheFactorOnce, ()) {
   const ModelConfig config = plain(draw_model(12));
   const Weights codes = as_int8(generate_weights(config, *rc::gen::arbitrary<std::uint64_t>()));
   const Weights folded = fold(codes);
-  RC_ASSERT(folded.kept() == WeightType::int8);
+  RC_ASSERT(folded.stored_type() == WeightType::int8);
   for (const WeightSpec& spec : weight_specs(config, WeightType::int8)) {
     const std::string name = part(spec.name);
     double k = spec.int8 ? 1.0 : factor(name, config);

@@ -88,7 +88,7 @@ void put_ones(hid_t file, const char* name, hid_t type, std::vector<hsize_t> dim
 
 void expect_same(const Weights& a, const Weights& b) {
   EXPECT_EQ(a.config(), b.config());
-  EXPECT_EQ(a.kept(), b.kept());
+  EXPECT_EQ(a.stored_type(), b.stored_type());
   ASSERT_EQ(a.all().size(), b.all().size());
   for (const auto& [name, tensor] : a.all()) {
     EXPECT_EQ(tensor.shape, b.at(name).shape) << name;

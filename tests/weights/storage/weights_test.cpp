@@ -73,7 +73,7 @@ TEST(Weights, Bf16RefusesWhatItCannotHold) {
 TEST(Weights, ForInt8StayAsTheyAreUntilTheyArePlaced) {
   const Weights given = changed([](auto&) {});
   const Weights stored = stored_as(given, WeightType::int8);
-  EXPECT_EQ(stored.kept(), WeightType::f32);
+  EXPECT_EQ(stored.stored_type(), WeightType::f32);
   for (const auto& [name, tensor] : given.all()) EXPECT_EQ(stored.at(name).data, tensor.data);
 }
 
@@ -119,7 +119,7 @@ TEST(Weights, KeptAsInt8AreCodesAndScales) {
 
 TEST(Weights, KeptAsInt8AreNoOthers) {
   const Weights codes(parse_model("palm-tiny"), {}, WeightType::int8);
-  EXPECT_EQ(stored_as(codes, WeightType::int8).kept(), WeightType::int8);
+  EXPECT_EQ(stored_as(codes, WeightType::int8).stored_type(), WeightType::int8);
   for (const WeightType type : {WeightType::f32, WeightType::bf16})
     EXPECT_EQ(label_of([&] { stored_as(codes, type); }), "weights_int8");
 }

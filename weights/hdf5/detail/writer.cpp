@@ -110,9 +110,9 @@ Hdf5Writer::Object Hdf5Writer::group(const Object& parent, const std::string& na
 }
 
 template <class T>
-Hdf5Writer::Object Hdf5Writer::made(const Object& parent, const std::string& name,
-                                    const Shape& shape, std::span<const T> data,
-                                    Storage storage) const {
+Hdf5Writer::Object Hdf5Writer::create(const Object& parent, const std::string& name,
+                                      const Shape& shape, std::span<const T> data,
+                                      Storage storage) const {
   const Hdf5Silence silence;
   const std::vector<hsize_t> dims(shape.begin(), shape.end());
   const int rank = static_cast<int>(dims.size());
@@ -125,36 +125,36 @@ Hdf5Writer::Object Hdf5Writer::made(const Object& parent, const std::string& nam
          H5Pset_fletcher32(options.get()) >= 0);
   }
   const ElementType type = type_of(T{});
-  Object made(*this, Hdf5Handle(H5Dcreate2(parent.handle_->get(), name.c_str(), type.in_file,
-                                           space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT),
-                                H5Dclose));
-  need(data.empty() || H5Dwrite(made.handle_->get(), type.in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                                data.data()) >= 0);
-  return made;
+  Object object(*this, Hdf5Handle(H5Dcreate2(parent.handle_->get(), name.c_str(), type.in_file,
+                                             space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT),
+                                  H5Dclose));
+  need(data.empty() || H5Dwrite(object.handle_->get(), type.in_memory, H5S_ALL, H5S_ALL,
+                                H5P_DEFAULT, data.data()) >= 0);
+  return object;
 }
 
 Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
                                        const Shape& shape, std::span<const float> data,
                                        Storage storage) const {
-  return made(parent, name, shape, data, storage);
+  return create(parent, name, shape, data, storage);
 }
 
 Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
                                        const Shape& shape, std::span<const double> data,
                                        Storage storage) const {
-  return made(parent, name, shape, data, storage);
+  return create(parent, name, shape, data, storage);
 }
 
 Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
                                        const Shape& shape, std::span<const std::int8_t> data,
                                        Storage storage) const {
-  return made(parent, name, shape, data, storage);
+  return create(parent, name, shape, data, storage);
 }
 
 Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
                                        const Shape& shape, std::span<const std::int32_t> data,
                                        Storage storage) const {
-  return made(parent, name, shape, data, storage);
+  return create(parent, name, shape, data, storage);
 }
 
 template <class T>

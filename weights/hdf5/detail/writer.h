@@ -74,8 +74,8 @@ class Hdf5Writer {
 
  private:
   template <class T>
-  Object made(const Object& parent, const std::string& name, const Shape& shape,
-              std::span<const T> data, Storage storage) const;
+  Object create(const Object& parent, const std::string& name, const Shape& shape,
+                std::span<const T> data, Storage storage) const;
   template <class T>
   bool has(const std::string& name, const Shape& shape, std::span<const T> data) const;
   void need(bool held) const;

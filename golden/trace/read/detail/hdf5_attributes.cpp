@@ -62,8 +62,8 @@ class Attribute {
     return handle.get();
   }
 
-  void need(bool held) const {
-    if (!held)
+  void need(bool dumped) const {
+    if (!dumped)
       throw Error("dump_open",
                   fmt::format("{} cannot be read: {}", label_, last_hdf5_failure().reason));
   }

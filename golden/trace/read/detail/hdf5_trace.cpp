@@ -26,8 +26,8 @@ constexpr std::uint64_t kChunkKeeping = 4096;
 constexpr std::uint64_t kChunkRooms = 3;
 constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
 
-void need(bool held, std::string_view what) {
-  if (!held)
+void need(bool dumped, std::string_view what) {
+  if (!dumped)
     throw Error("dump_open",
                 fmt::format("{} cannot be read: {}", what, last_hdf5_failure().reason));
 }
@@ -142,7 +142,7 @@ class Dataset {
   }
 
  private:
-  void hold(bool held) const { need(held, fmt::format("{:?}", path_)); }
+  void hold(bool dumped) const { need(dumped, fmt::format("{:?}", path_)); }
 
   std::uint64_t product(const Shape& extents, std::uint64_t bytes) const {
     for (const std::int64_t extent : extents)

@@ -184,7 +184,7 @@ Dump read_in_child(const Reader& reader, const Limits& limits) {
 #endif
   pid_t id = 0;
   {
-    const SignalsHeld held;
+    const SignalsHeld dumped;
     id = ::fork();
     if (id == 0) run(reader, limits, writing.get());
   }

@@ -35,7 +35,7 @@ constexpr std::string_view kMap =
 std::string dtype_of(const ValueDecl& declared, const Sharded& value, const Numerics& numerics,
                      const ModelConfig& config) {
   if (value.holds_partial()) return "f64 partial";
-  if (value.holds_integers()) return "int32";
+  if (value.stores_int32()) return "int32";
   if (declared.layout.is_partial()) return "f32 partial";
   const bool kept = declared.role.kind == Role::Kind::checkpoint ||
                     declared.role.kind == Role::Kind::previous ||
@@ -194,7 +194,7 @@ void TraceFile::expect(const std::string& id, const OracleMemo::Known& known) {
     return;
   }
   const Hdf5Writer::Object group = file_.group(file_.root(), "expected");
-  Hdf5Writer::Object made = [&] {
+  Hdf5Writer::Object object = [&] {
     if (expected.integer) {
       std::vector<std::int32_t> numbers;
       for (const std::uint32_t bits : expected.bits.copy())
@@ -206,12 +206,12 @@ void TraceFile::expect(const std::string& id, const OracleMemo::Known& known) {
       numbers.push_back(std::bit_cast<float>(bits));
     return file_.dataset(group, id, expected.shape, std::span<const float>(numbers));
   }();
-  made.put_text("layout", step.declared.layout.with_partial(Axes()).to_string());
-  made.put_text("dtype", expected.integer ? "int32" : "f32");
-  made.put_text("meaning", step.declared.role.to_string());
-  made.put_text("op", step.op);
-  made.put("shape", step.shape);
-  made.put("order", step.order);
+  object.put_text("layout", step.declared.layout.with_partial(Axes()).to_string());
+  object.put_text("dtype", expected.integer ? "int32" : "f32");
+  object.put_text("meaning", step.declared.role.to_string());
+  object.put_text("op", step.op);
+  object.put("shape", step.shape);
+  object.put("order", step.order);
 }
 
 void TraceFile::write(std::string_view ended) {
@@ -232,20 +232,20 @@ void TraceFile::put(const Entry& entry) {
 }
 
 template <class T>
-Hdf5Writer::Object TraceFile::made(const Hdf5Writer::Object& parent, const Entry& entry,
-                                   const Shape& shape, const T& data) const {
-  Hdf5Writer::Object made = file_.dataset(parent, entry.id, shape, data);
-  made.put_text("layout", entry.layout.to_string());
-  made.put_text("dtype", entry.dtype);
-  if (!entry.meaning.empty()) made.put_text("meaning", entry.meaning);
-  made.put_text("op", entry.op);
+Hdf5Writer::Object TraceFile::create(const Hdf5Writer::Object& parent, const Entry& entry,
+                                     const Shape& shape, const T& data) const {
+  Hdf5Writer::Object object = file_.dataset(parent, entry.id, shape, data);
+  object.put_text("layout", entry.layout.to_string());
+  object.put_text("dtype", entry.dtype);
+  if (!entry.meaning.empty()) object.put_text("meaning", entry.meaning);
+  object.put_text("op", entry.op);
   std::string padded;
   for (const char letter : entry.layout.letters())
     if (padding_.pads(letter)) padded += letter;
-  if (!padded.empty()) made.put_text("padded", padded);
-  made.put("shape", entry.value.shape());
-  made.put("order", order_);
-  return made;
+  if (!padded.empty()) object.put_text("padded", padded);
+  object.put("shape", entry.value.shape());
+  object.put("order", order_);
+  return object;
 }
 
 template <class T>
@@ -271,11 +271,11 @@ bool TraceFile::put_whole(const Entry& entry, const ChipArrays<T>& chips) {
   if (!are_blocks_of(whole, layout, value.shape(), value.torus(), chips)) return false;
   const Hdf5Writer::Object root = file_.root();
   if (!entry.like.empty() && file_.holds(entry.like, value.shape(), std::span<const T>(whole))) {
-    made(root, entry, {0}, std::vector<T>()).put_text("same_as", entry.like);
+    create(root, entry, {0}, std::vector<T>()).put_text("same_as", entry.like);
     same_as_[entry.id] = entry.like;
     return true;
   }
-  made(root, entry, value.shape(), whole);
+  create(root, entry, value.shape(), whole);
   return true;
 }
 
@@ -294,7 +294,7 @@ std::vector<std::pair<int, Hdf5Writer::Object>> TraceFile::put_shards(const Entr
     const auto at = static_cast<std::size_t>(chip);
     const Shape shape =
         fitting ? judged_block(entry.layout, value.shape(), torus) : Shape{std::ssize(chips[at])};
-    put.emplace_back(chip, made(chips_[at], entry, shape, chips[at]));
+    put.emplace_back(chip, create(chips_[at], entry, shape, chips[at]));
     if (once) put.back().second.put_text("replicas", "identical");
   }
   return put;

@@ -64,8 +64,8 @@ class TraceFile {
   std::vector<std::pair<int, Hdf5Writer::Object>> put_shards(const Entry& entry,
                                                              const ChipArrays<T>& chips);
   template <class T>
-  Hdf5Writer::Object made(const Hdf5Writer::Object& parent, const Entry& entry, const Shape& shape,
-                          const T& data) const;
+  Hdf5Writer::Object create(const Hdf5Writer::Object& parent, const Entry& entry,
+                            const Shape& shape, const T& data) const;
   void need_more(double bytes);
 
   Numerics numerics_;

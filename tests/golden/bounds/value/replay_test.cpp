@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/run/plan.h"
 #include "golden/memo/oracle_memo.h"
@@ -54,7 +55,7 @@ class Dumped {
     std::map<std::string, Tensor> tensors(known_->stored.all().begin(), known_->stored.all().end());
     float& v = tensors.at(weight).data.at(i);
     v = to(v);
-    changed_.emplace(known_->stored.config(), std::move(tensors), known_->stored.kept());
+    changed_.emplace(known_->stored.config(), std::move(tensors), known_->stored.stored_type());
   }
 
   Replay::Dump dump;
@@ -116,6 +117,49 @@ TEST(Replay, VariantsAreThePinnedWays) {
       }
     }
   }
+}
+
+// attn of q and the caches alone, with each probability rounded to bf16: the plain sum lies inside,
+// and so does none that leaves out a key.
+TEST(Replay, RoundedProbabilitiesOfFusedAttention) {
+  Dumped d(kModel);
+  d.declared.values = Format::bf16;
+  d.declared.rounding = "attn:probs";
+  d.without({"score", "max", "exp", "denom", "probs"});
+  const auto value = [&](const char* name) -> const Carried& {
+    return d.dump.at(checkpoint_id("decode.1", 1, name));
+  };
+  const Carried &q = value("q_rot"), &k = value("k_cache"), &v = value("v_cache");
+  Replay replay = d.replay();
+  const Carried expected = replay.expected(checkpoint_id("decode.1", 1, "attn"));
+  const std::size_t B = 2, H = 4, K = 2, Q = 8, M = k.size() / (B * K * Q);
+  for (std::size_t b = 0; b < B; ++b)
+    for (std::size_t h = 0; h < H; ++h) {
+      std::vector<double> p(M);
+      double sum = 0.0;
+      for (std::size_t j = 0; j < M; ++j) {
+        double score = 0.0;
+        for (std::size_t c = 0; c < Q; ++c)
+          score += q.center[(b * H + h) * Q + c] * k.center[((b * M + j) * K + h * K / H) * Q + c];
+        sum += p[j] = std::exp(score / std::sqrt(static_cast<double>(Q)));
+      }
+      for (double& one : p) one = nearest(one / sum, Format::bf16);
+      for (std::size_t c = 0; c < Q; ++c) {
+        const std::size_t at = (b * H + h) * Q + c;
+        const auto mean_without = [&](std::size_t left_out) {
+          double mean = 0.0;
+          for (std::size_t j = 0; j < M; ++j)
+            if (j != left_out) mean += p[j] * v.center[((b * M + j) * K + h * K / H) * Q + c];
+          return mean;
+        };
+        const auto off = [&](double mean) { return std::abs(mean - expected.center[at]); };
+        EXPECT_LE(off(mean_without(M)), expected.radius[at]) << b << " " << h << " " << c;
+        for (const std::size_t j : {std::size_t{0}, M - 1})
+          if (std::abs(mean_without(j) - mean_without(M)) > 3 * expected.radius[at]) {
+            EXPECT_GT(off(mean_without(j)), expected.radius[at]) << b << " " << h << " " << c;
+          }
+      }
+    }
 }
 
 TEST(Replay, FindsAWrongValueAndBlamesNoLaterOne) {

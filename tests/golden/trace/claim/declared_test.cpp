@@ -156,9 +156,9 @@ dump::Dump laid_out(const ExactRun& run, const std::map<std::string, std::string
   return d;
 }
 
-const Held& held_of(const Values& values, const std::string& name) {
-  for (const Held& held : values.held)
-    if (held.name == name) return held;
+const DumpedValue& held_of(const Values& values, const std::string& name) {
+  for (const DumpedValue& dumped : values.dumped)
+    if (dumped.name == name) return dumped;
   throw std::runtime_error(name);
 }
 

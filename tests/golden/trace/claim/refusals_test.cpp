@@ -138,7 +138,7 @@ void expect_misfit(const char* part, Shape shape, dump::Attributes attributes,
   EXPECT_EQ(v.exit_code(), 1);
 }
 
-TEST(Held, RefusesByName) {
+TEST(DumpedValue, RefusesByName) {
   const auto& layout = [](const char* text) { return dump::Attributes{{"layout", text}}; };
   expect_misfit("F 35", {6, 1, 35}, {});
   expect_misfit("padding is declared", {6, 1, 40}, {});
@@ -168,7 +168,7 @@ TEST(Held, RefusesByName) {
                  candidates);
 }
 
-TEST(Held, IsTheSameAsNoOtherValue) {
+TEST(DumpedValue, IsTheSameAsNoOtherValue) {
   const ExactRun run(kLine);
   std::vector<Written> values;
   for (const Written& w : run.values())
@@ -190,7 +190,7 @@ TEST(Held, IsTheSameAsNoOtherValue) {
                [&] { read_values(d, claim, run.weights()); });
 }
 
-TEST(Held, TakesAPartitionSpec) {
+TEST(DumpedValue, TakesAPartitionSpec) {
   const ExactRun run(kLine);
   dump::Dump d = run.trace({}, "exact");
   d.attributes["mesh"] = "model=z data=x";

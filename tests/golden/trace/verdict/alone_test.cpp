@@ -46,7 +46,8 @@ std::vector<Written> alone(std::vector<Written> values, const std::set<std::stri
 std::vector<Written> wrong(const ExactRun& right, const std::function<void(Tensors&)>& mistake) {
   Tensors tensors(right.weights().all().begin(), right.weights().all().end());
   mistake(tensors);
-  const Weights weights(right.weights().config(), std::move(tensors), right.weights().kept());
+  const Weights weights(right.weights().config(), std::move(tensors),
+                        right.weights().stored_type());
   std::map<std::string, IntTensor> ids;
   for (const auto& [id, tensor] : right.answer().inputs)
     if (id.ends_with(".ids")) ids[id.substr(0, id.size() - 4)] = tensor;

@@ -21,7 +21,7 @@ std::vector<std::string> said(
   const ExactRun run(line);
   std::map<std::string, Tensor> tensors(run.weights().all().begin(), run.weights().all().end());
   change(tensors);
-  const Weights weights(run.weights().config(), std::move(tensors), run.weights().kept());
+  const Weights weights(run.weights().config(), std::move(tensors), run.weights().stored_type());
   std::vector<Written> values = run.values();
   std::erase_if(values, absent);
   dump::Dump d = run.trace(values, "f32");

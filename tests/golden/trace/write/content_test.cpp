@@ -109,10 +109,9 @@ std::string first_difference(const TraceReader& file, const Case& c, const Keepe
       const auto cut = [&](const auto& tensor) {
         return same_shards(shard(tensor, layout, c.torus), kept.value);
       };
-      if (!(kept.value.holds_integers() ? cut(assemble_int(kept.value))
-                                        : cut(assemble(kept.value))))
+      if (!(kept.value.stores_int32() ? cut(assemble_int(kept.value)) : cut(assemble(kept.value))))
         return id + " shards";
-      if (kept.value.holds_integers() ? dtype != "int32" : dtype != "f32" && dtype != "bf16")
+      if (kept.value.stores_int32() ? dtype != "int32" : dtype != "f32" && dtype != "bf16")
         return path + " dtype";
     }
   }

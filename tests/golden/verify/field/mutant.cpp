@@ -45,7 +45,7 @@ std::vector<std::uint64_t> bits_of(const Sharded& value) {
   std::vector<std::uint64_t> bits;
   if (value.holds_field())
     append_bits(value.field().values, bits);
-  else if (value.holds_integers())
+  else if (value.stores_int32())
     append_bits(value.i32(), bits);
   else
     append_bits(value.f32(), bits);

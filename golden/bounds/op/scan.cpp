@@ -1,4 +1,4 @@
-#include "golden/bounds/op/look.h"
+#include "golden/bounds/op/scan.h"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ class Range {
         std::size_t part)
       : of_(of), in_(of.parts[part]), held_(held.parts[part]), padding_(padding), part_(part) {}
 
-  Look look(std::size_t from, std::size_t to) {
+  Scan scan(std::size_t from, std::size_t to) {
     for (std::size_t at = from; at < to; at += kBlock) {
       const std::size_t n = std::min(kBlock, to - at);
       if (!all_between(at, n))
@@ -100,7 +100,7 @@ class Range {
         if (const double error = error_of(e);
             judged(e) && error > look_.error && !std::isinf(error)) {
           look_.error = error;
-          look_.furthest = {part_, e};
+          look_.worst = {part_, e};
         }
   }
 
@@ -109,7 +109,7 @@ class Range {
   const std::vector<float>& held_;
   const std::vector<bool>& padding_;
   std::size_t part_;
-  Look look_;
+  Scan look_;
   std::array<double, kLanes> reach_{}, squares_{};
 };
 
@@ -125,12 +125,12 @@ bool allows(const Bounds& of, std::size_t part, std::size_t i, float v) {
   return std::isnan(v) || (std::bit_cast<std::uint32_t>(v) & cut_of(of.format)) == 0;
 }
 
-Look look(const Bounds& of, const scalar::Value& held, const std::vector<bool>& padding,
+Scan scan(const Bounds& of, const scalar::Value& held, const std::vector<bool>& padding,
           Threads& threads) {
   constexpr std::size_t kOfAThread = 1 << 13;
   struct Part {
     std::size_t part, from, to;
-    Look found;
+    Scan found;
   };
   std::vector<Part> parts;
   for (std::size_t part = 0; part < of.parts.size(); ++part)
@@ -138,12 +138,12 @@ Look look(const Bounds& of, const scalar::Value& held, const std::vector<bool>& 
       parts.push_back({part, from, std::min(from + kOfAThread, of.parts[part].size()), {}});
   threads.for_each(std::ssize(parts), [&](std::int64_t i) {
     Part& p = parts[static_cast<std::size_t>(i)];
-    p.found = Range(of, held, padding, p.part).look(p.from, p.to);
+    p.found = Range(of, held, padding, p.part).scan(p.from, p.to);
   });
-  Look all;
+  Scan all;
   for (const Part& p : parts) {
     all.outside = all.outside || p.found.outside;
-    if (p.found.error > all.error) all.error = p.found.error, all.furthest = p.found.furthest;
+    if (p.found.error > all.error) all.error = p.found.error, all.worst = p.found.worst;
     all.reach = std::max(all.reach, p.found.reach);
     all.squares += p.found.squares;
   }

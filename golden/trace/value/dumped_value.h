@@ -16,7 +16,7 @@ namespace shardproof::candidate {
 
 /// A value as a trace's writer has it on each chip, with the element of the model's value for each
 /// number: by the writer's declared layout and conventions.
-struct Held {
+struct DumpedValue {
   static constexpr std::int64_t kNone = Place::kNone;
 
   std::string name;  ///< name in the file
@@ -90,7 +90,7 @@ struct Values {
     bool plain = true;  ///< each chip has a block of the model's value
   };
 
-  std::vector<Held> held;
+  std::vector<DumpedValue> dumped;
   std::vector<Laid> laid;
   std::vector<Unknown> unknown;
   std::int64_t copies = 0;  ///< values declared the same as another (`same_as`), judged with it

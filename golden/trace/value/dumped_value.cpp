@@ -1,4 +1,4 @@
-#include "golden/trace/value/held.h"
+#include "golden/trace/value/dumped_value.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -199,15 +199,15 @@ void require_rows(const std::string& name, const dump::Value& value, const Mesh&
 }
 
 /// Reads the value's own attributes.
-void describe(Held& held, const dump::Value& value, const Claim& claim) {
+void describe(DumpedValue& dumped, const dump::Value& value, const Claim& claim) {
   Arithmetic arithmetic{claim.declared, claim.exact, claim.arithmetic_said};
   if (says_arithmetic(value.attributes)) {
     arithmetic = read_arithmetic(value.attributes, arithmetic);
     if (find(value.attributes, "folded")) arithmetic.bounds.folded += claim.gain_folded ? 1 : 0;
-    held.declared = arithmetic.bounds;
+    dumped.declared = arithmetic.bounds;
   }
-  held.exact = arithmetic.exact;
-  held.own_wire = find(value.attributes, "wire") != nullptr;
+  dumped.exact = arithmetic.exact;
+  dumped.own_wire = find(value.attributes, "wire") != nullptr;
 }
 
 /// Returns whether each chip holds a block of the model's value; padding and other orders of heads
@@ -263,62 +263,64 @@ void add(Values& to, const std::string& name, const dump::Value& value,
                                            text(arrays.local), arrays.local[dim]));
   std::int64_t first = 0;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
-    Held held;
-    held.name = name;
-    held.subject = subjects[i];
-    held.layout = layouts[i];
-    describe(held, value, claim);
-    held.torus = arrays.torus;
-    held.whole = arrays.whole;
-    held.encoding = arrays.encoding;
-    held.units = units_of(subjects[i], claim, weights);
-    held.padding = padding_of(subjects[i], passes);
+    DumpedValue dumped;
+    dumped.name = name;
+    dumped.subject = subjects[i];
+    dumped.layout = layouts[i];
+    describe(dumped, value, claim);
+    dumped.torus = arrays.torus;
+    dumped.whole = arrays.whole;
+    dumped.encoding = arrays.encoding;
+    dumped.units = units_of(subjects[i], claim, weights);
+    dumped.padding = padding_of(subjects[i], passes);
     const Shape padded =
         padded_shape(name, value, layouts[i], subjects[i], arrays.torus, locals[i], claim.given);
     if (declared)
       to.laid.push_back(
           {subjects[i], on_chips[i], is_plain(padded, layouts[i], subjects[i], claim)});
     const auto chips = static_cast<std::size_t>(arrays.torus.chips());
-    held.shards.resize(chips);
-    held.places.resize(chips);
-    Place place(held.layout, held.subject, claim, padded);
+    dumped.shards.resize(chips);
+    dumped.places.resize(chips);
+    Place place(dumped.layout, dumped.subject, claim, padded);
     for (const Arrays::Shard& shard : arrays.shards) {
       const auto chip = static_cast<std::size_t>(shard.chip);
-      held.shards[chip] = numbers_of(shard, arrays.local, dim, first, locals[i]);
-      held.places[chip].resize(held.shards[chip].size());
-      judged_elements(held.layout, padded, arrays.torus, shard.chip,
+      dumped.shards[chip] = numbers_of(shard, arrays.local, dim, first, locals[i]);
+      dumped.places[chip].resize(dumped.shards[chip].size());
+      judged_elements(dumped.layout, padded, arrays.torus, shard.chip,
                       [&](std::int64_t local, std::int64_t global) {
                         const std::int64_t element = place(global);
-                        held.places[chip][static_cast<std::size_t>(local)] =
-                            element == Held::kNone || held.padded(element) ? Held::kNone : element;
+                        dumped.places[chip][static_cast<std::size_t>(local)] =
+                            element == DumpedValue::kNone || dumped.padded(element)
+                                ? DumpedValue::kNone
+                                : element;
                         return false;
                       });
     }
     if (subjects.size() > 1) first += locals[i][dim];
     if (all_positions) {
-      take_last_positions(held, passes);
-      held.units = units_of(held.subject, claim, weights);
-      held.padding = padding_of(held.subject, passes);
+      take_last_positions(dumped, passes);
+      dumped.units = units_of(dumped.subject, claim, weights);
+      dumped.padding = padding_of(dumped.subject, passes);
     }
-    to.held.push_back(std::move(held));
+    to.dumped.push_back(std::move(dumped));
   }
 }
 
 /// Returns a value that has only a name, and the reason.
-Held misfit(const std::string& name, const Subject& subject, std::string_view why) {
-  Held held;
-  held.name = name;
-  held.subject = subject;
+DumpedValue misfit(const std::string& name, const Subject& subject, std::string_view why) {
+  DumpedValue dumped;
+  dumped.name = name;
+  dumped.subject = subject;
   std::vector<Layout::Dim> dims;
   for (const char letter : subject.dims) dims.push_back({letter, Axes()});
-  held.layout = Layout(std::move(dims), Axes());
-  held.torus = Torus(1, 1, 1);
-  held.whole = held.misfit = true;
-  held.shards.resize(1);
-  held.places.resize(1);
+  dumped.layout = Layout(std::move(dims), Axes());
+  dumped.torus = Torus(1, 1, 1);
+  dumped.whole = dumped.misfit = true;
+  dumped.shards.resize(1);
+  dumped.places.resize(1);
   const std::string prefix = name + ": ";
-  held.why_not = why.starts_with(prefix) ? why.substr(prefix.size()) : why;
-  return held;
+  dumped.why_not = why.starts_with(prefix) ? why.substr(prefix.size()) : why;
+  return dumped;
 }
 
 /// Returns the values that an array holds, or misfits if it does not fit.
@@ -331,7 +333,7 @@ Values held_in(const std::string& name, const dump::Value& value,
   } catch (const Error& error) {
     if (error.label() != "dump_layout") throw;
     of = {};
-    for (const Subject& s : subjects) of.held.push_back(misfit(name, s, error.message()));
+    for (const Subject& s : subjects) of.dumped.push_back(misfit(name, s, error.message()));
   }
   return of;
 }
@@ -353,7 +355,7 @@ std::vector<std::string> names_in_order(const dump::Dump& dump, const Passes& pa
 }
 
 /// Adds another part of the same value.
-void add_summand(Held& sum, const Held& other) {
+void add_summand(DumpedValue& sum, const DumpedValue& other) {
   if (sum.misfit) return;
   if (other.misfit || !(sum.layout == other.layout) || sum.places != other.places) {
     sum = misfit(sum.name, sum.subject,
@@ -378,11 +380,11 @@ void add_summand(Held& sum, const Held& other) {
 
 }  // namespace
 
-bool Held::coarser_than(bounds::Format format) const {
+bool DumpedValue::coarser_than(bounds::Format format) const {
   return coarse_of(encoding).unit > bounds::unit_of(format);
 }
 
-bool Held::finer_than_f32() const {
+bool DumpedValue::finer_than_f32() const {
   if (encoding != dump::Encoding::f64) return false;
   return std::any_of(shards.begin(), shards.end(), [](const std::vector<double>& shard) {
     return std::any_of(shard.begin(), shard.end(), [](double v) {
@@ -391,7 +393,7 @@ bool Held::finer_than_f32() const {
   });
 }
 
-std::vector<int> Held::group(int chip) const {
+std::vector<int> DumpedValue::group(int chip) const {
   std::vector<int> members = judged_group(layout, torus, chip);
   const bool whole_group = std::none_of(members.begin(), members.end(), [&](int member) {
     return shards[static_cast<std::size_t>(member)].empty();
@@ -399,7 +401,7 @@ std::vector<int> Held::group(int chip) const {
   return members.front() == chip && whole_group ? members : std::vector<int>();
 }
 
-bool Held::complete() const {
+bool DumpedValue::complete() const {
   std::vector<bool> seen = padding;
   seen.resize(static_cast<std::size_t>(element_count(subject.shape)), false);
   for (int chip = 0; chip < torus.chips(); ++chip)
@@ -432,15 +434,15 @@ void require_same_value(const dump::Dump& dump, const std::string& name, const d
 }
 
 /// Marks as operands given values, and caches of a pass of which the file has nothing else.
-void say_operands(std::vector<Held>& held, const Passes& passes) {
+void say_operands(std::vector<DumpedValue>& dumped, const Passes& passes) {
   std::set<std::string> in_file;
-  const auto handed_in = [&](const Held& h) {
+  const auto handed_in = [&](const DumpedValue& h) {
     const std::int64_t pass = pass_of(h.name, passes);
     return pass >= 0 && passes.at(pass).name != h.subject.pass;
   };
-  for (const Held& h : held)
+  for (const DumpedValue& h : dumped)
     if (h.subject.meaning != Meaning::weight && !handed_in(h)) in_file.insert(h.subject.pass);
-  for (Held& h : held) {
+  for (DumpedValue& h : dumped) {
     if (!h.why_not.empty()) continue;
     if (h.given)
       h.why_not = "given";
@@ -461,10 +463,11 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
     const dump::Value& value = dump.values.find(name)->second;
     const bool is_given = given(name, value.attributes);
     if (const std::string* const same = find(value.attributes, "same_as")) {
-      require_same_value(dump, name, value, *same, claim, passes, weights.kept());
+      require_same_value(dump, name, value, *same, claim, passes, weights.stored_type());
       ++values.copies;
     }
-    const std::vector<Subject> subjects = subjects_of(name, value, claim, passes, weights.kept());
+    const std::vector<Subject> subjects =
+        subjects_of(name, value, claim, passes, weights.stored_type());
     if (find(value.attributes, "same_as")) {
       if (!subjects.empty() && find(value.attributes, "layout"))
         values.laid.push_back({subjects[0], layouts_of(name, value, claim, subjects)[0]});
@@ -477,25 +480,25 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
       continue;
     }
     Values in_array = held_in(name, value, subjects, claim, weights, passes);
-    for (Held& held : in_array.held) held.given = is_given;
+    for (DumpedValue& dumped : in_array.dumped) dumped.given = is_given;
     std::move(in_array.laid.begin(), in_array.laid.end(), std::back_inserter(values.laid));
     if (find(value.attributes, "summand_of")) {
-      const auto [at, is_first] = sums.emplace(subjects[0].title(), values.held.size());
+      const auto [at, is_first] = sums.emplace(subjects[0].title(), values.dumped.size());
       if (!is_first) {
-        add_summand(values.held[at->second], in_array.held[0]);
+        add_summand(values.dumped[at->second], in_array.dumped[0]);
         continue;
       }
     }
-    std::move(in_array.held.begin(), in_array.held.end(), std::back_inserter(values.held));
+    std::move(in_array.dumped.begin(), in_array.dumped.end(), std::back_inserter(values.dumped));
   }
   given.require_all_met();
-  const bool any_given = std::any_of(values.held.begin(), values.held.end(),
-                                     [](const Held& held) { return held.given; });
+  const bool any_given = std::any_of(values.dumped.begin(), values.dumped.end(),
+                                     [](const DumpedValue& dumped) { return dumped.given; });
   if (any_given && claim.exact)
     throw Error("compare_given",
                 "what follows a given value has other bits than the model's; legal "
                 "arithmetic: f32, f64, bf16, f16");
-  say_operands(values.held, passes);
+  say_operands(values.dumped, passes);
   leave_out_wire(values, claim);
   return values;
 }

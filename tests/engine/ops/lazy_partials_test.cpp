@@ -14,17 +14,17 @@
 namespace shardproof {
 namespace {
 
-/// Sees which partial values are left unmade, and reads them itself if it is to.
+/// Sees which partial values are left lazy, and reads them itself if it is to.
 class Watcher : public Observer {
  public:
   explicit Watcher(bool reads) : reads_(reads) {}
   void observe(const Scope&, const Program&, const Op*, const ValueDecl& declared,
                const Sharded& value) override {
-    if (value.holds_partial() && value.partial().unmade != nullptr) unmade += declared.name + " ";
+    if (value.holds_partial() && value.partial().lazy != nullptr) lazy += declared.name + " ";
   }
   bool reads_partials() const override { return reads_; }
 
-  std::string unmade;
+  std::string lazy;
 
  private:
   bool reads_;
@@ -56,7 +56,7 @@ constexpr const char* kProgram = R"(
 )";
 
 /// Of more rows than one tile of a product or lookup has.
-class UnmadePartials : public testing::Test {
+class LazyPartials : public testing::Test {
  protected:
   const Torus torus{2, 2, 3};
   const Program program = parse_program("test", kProgram);
@@ -116,18 +116,18 @@ class UnmadePartials : public testing::Test {
   }
 };
 
-TEST_F(UnmadePartials, HaveTheBitsOfThoseThatAreMade) {
+TEST_F(LazyPartials, HaveTheBitsOfThoseThatAreMade) {
   for (const HostileTerms::Kind kind : HostileTerms::kKinds)
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
       const auto given = inputs(kind, seed);
       Watcher blind(false), reader(true);
       EXPECT_EQ(bits_of_run(given, blind), bits_of_run(given, reader))
           << HostileTerms::name(kind) << ", seed " << seed;
-      EXPECT_EQ(reader.unmade, "");
+      EXPECT_EQ(reader.lazy, "");
     }
 }
 
-TEST_F(UnmadePartials, AreSummedFromEveryChipOnce) {
+TEST_F(LazyPartials, AreSummedFromEveryChipOnce) {
   const auto given = inputs(HostileTerms::Kind::normal, 1);
   Watcher blind(false);
   const auto outputs = run(given, blind);
@@ -145,13 +145,13 @@ TEST_F(UnmadePartials, AreSummedFromEveryChipOnce) {
     ASSERT_EQ(rows.data[i], table.data[static_cast<std::size_t>(ids.data[i / 24]) * 24 + i % 24]);
 }
 
-TEST_F(UnmadePartials, AreThoseThatOneReductionReadsAndNobodyElse) {
+TEST_F(LazyPartials, AreThoseThatOneReductionReadsAndNobodyElse) {
   Watcher blind(false);
   EXPECT_EQ(run(inputs(HostileTerms::Kind::normal, 1), blind).size(), 8U);
-  EXPECT_EQ(blind.unmade, "e f h g y ");
+  EXPECT_EQ(blind.lazy, "e f h g y ");
 }
 
-TEST_F(UnmadePartials, AreMadeWhereHazardsOrFaultsAreToMeetThem) {
+TEST_F(LazyPartials, AreMadeWhereHazardsOrFaultsAreToMeetThem) {
   const auto given = inputs(HostileTerms::Kind::normal, 1);
   std::vector<Hazards> each(5);
   each[0].poison = each[1].replicas = each[2].alone = each[3].fresh_nan = true;
@@ -159,13 +159,13 @@ TEST_F(UnmadePartials, AreMadeWhereHazardsOrFaultsAreToMeetThem) {
   for (const Hazards& hazards : each) {
     Watcher blind(false);
     run(given, blind, hazards);
-    EXPECT_EQ(blind.unmade, "");
+    EXPECT_EQ(blind.lazy, "");
   }
   Watcher blind(false);
   FaultHooks faults;
   faults.result = [](const Scope&, const Program&, const Op&, const ValueDecl&, Sharded&) {};
   run(given, blind, {}, &faults);
-  EXPECT_EQ(blind.unmade, "");
+  EXPECT_EQ(blind.lazy, "");
 }
 
 }  // namespace
