@@ -5,8 +5,8 @@
 
 namespace shardproof::bounds {
 
-/// Error of a formula's operations: each has a relative error of at most `unit`; exp and erfc of at
-/// most `function`.
+/// Rounding error of a formula's operations: each has a relative error of at most `unit`; exp and
+/// erfc of at most `function`.
 struct Arithmetic {
   double unit = 0x1p-53;
   double function = 0x1p-49;  ///< 8 ulp of f64 (docs/spec.md section 1.4)

@@ -4,7 +4,7 @@
 
 namespace shardproof::candidate {
 
-/// Error of rounding to an encoding: |RN(x) − x| is at most unit·|x|, or least.
+/// Rounding error of an encoding: |RN(x) − x| is at most unit·|x|, or least.
 struct Coarse {
   double unit = 0.0, least = 0.0;
 };

@@ -67,7 +67,7 @@ TEST_F(PaperVerb, ExitsWithOneWhereARowFails) {
 }
 
 TEST_F(PaperVerb, FitsTheConstantsThatShip) {
-  const std::string shipped = slurp(SHARDPROOF_SOURCE "/engine/cost/efficiency.txt");
+  const std::string shipped = slurp(SHARDPROOF_SOURCE "/engine/cost/work/efficiency.txt");
   const Outcome printed = run("paper --fit");
   EXPECT_EQ(printed.code, 0);
   EXPECT_EQ(printed.out, shipped);
