@@ -31,7 +31,8 @@ struct Carried {
   void set(std::size_t i, const Number& v) {
     const bool known = std::isfinite(v.worst) && !std::isnan(v.center);
     center[i] = v.center;
-    radius[i] = known ? v.worst : kInfinity;
+    radius[i] = v.worst;
+    if (!known) radius[i] = kInfinity;
     likely[i] = known && v.likely <= v.worst ? v.likely : radius[i];
   }
   void set(std::size_t i, const Evaluated& v) { set(i, Number{v.center, v.radius, v.radius}); }

@@ -33,7 +33,8 @@ double to_short(double v, const Short& format) {
     bits += unit / 2 - 1 + ((bits >> dropped) & 1U);  // ties to even
     rounded = std::bit_cast<double>(bits & ~(unit - 1));
   }
-  return std::copysign(rounded < format.infinite ? rounded : kInfinity, v);
+  if (rounded >= format.infinite) rounded = kInfinity;
+  return std::copysign(rounded, v);
 }
 
 double to_f32(double v) {
