@@ -37,6 +37,7 @@ class Tree:
         for folder in ("tools", "tests/source_faults", "docs", "bin"):
             (root / folder).mkdir(parents=True)
         shutil.copy(SCRIPT, root / "tools/source_faults")
+        shutil.copy(SCRIPT.parent / "source_edits.py", root / "tools/source_edits.py")
         (root / ".gitignore").write_text("/build/\n")
         (root / "source.txt").write_text("it is right\n")
         table = f'title = "{title}"\n'
@@ -53,9 +54,28 @@ class Tree:
         return subprocess.run([sys.executable, self.root / "tools/source_faults", *flags],
                               capture_output=True, text=True, env=os.environ | {"PATH": path})
 
-    def with_page(self):
-        (self.root / "docs/source_faults.md").write_text(self.run("--list", "--markdown").stdout)
-        return self
+
+# For a sample: what is compiled is a copy of the source without spaces, unless it says "same"; the
+# tests fail where a source has "<=".
+SAMPLED = {"ninja": """#!/bin/sh
+cd "$2" || exit 1
+grep -q '[|][|]' ../engine/a.cpp && exit 1
+if grep -q same ../engine/a.cpp; then echo same; else tr -d ' ' <../engine/a.cpp; fi >a.o
+""", "ctest": """#!/bin/sh
+case "$*" in
+  *-N*) echo '  Test  #1: demo' ;;
+  *) ! grep -q '<=' "$2/../engine/a.cpp" ;;
+esac
+"""}
+
+
+def sampled(tree, source):
+    (tree.root / "engine").mkdir()
+    (tree.root / "engine/a.cpp").write_text(source)
+    for name, text in SAMPLED.items():
+        (tree.root / "bin" / name).write_text(text)
+        (tree.root / "bin" / name).chmod(0o755)
+    return tree
 
 
 failed = 0
@@ -78,26 +98,22 @@ def main():
             return Tree(Path(folder) / str(next(number)), faults)
 
         # The check.
-        right = tree({}).with_page()
+        right = tree({})
         expect("a right table", right.run("--check"), 0, "")
         expect("its list", right.run("--list"), 0, "it is wrong")
-        expect("its page", right.run("--list", "--markdown"), 0, "| wrong | it is wrong |")
-        expect("no page", tree({}).run("--check"), 1, "docs/source_faults.md is not what")
-        stale = tree({}).with_page()
-        page = stale.root / "docs/source_faults.md"
-        page.write_text(page.read_text().replace("it is wrong", "it is right"))
-        expect("another page", stale.run("--check"), 1, "docs/source_faults.md is not what")
-        absent = tree({"old": "rihgt"}).with_page()
+        absent = tree({"old": "rihgt"})
         expect("an old text that is absent", absent.run("--check"), 1, "0 times in source.txt")
-        twice = tree({"old": "i"}).with_page()
+        twice = tree({"old": "i"})
         expect("an old text that is there twice", twice.run("--check"), 1, "3 times in source.txt")
-        nowhere = tree({"file": "sauce.txt"}).with_page()
+        nowhere = tree({"file": "sauce.txt"})
         expect("a file that is absent", nowhere.run("--check"), 1, "there is no sauce.txt")
 
         # Wrong input.
         expect("an unknown id", right.run("--only", "other"), 2, "no fault is called 'other'")
         expect("an unknown flag", right.run("--chek"), 2, "--chek")
-        expect("--markdown alone", right.run("--markdown"), 2, "--markdown is for --list")
+        expect("--in alone", right.run("--in", "engine"), 2, "--in is for --sample")
+        expect("no sample", right.run("--sample", "0"), 2, "--sample must be at least 1")
+        expect("an empty sample", right.run("--sample", "1"), 2, "nothing to edit in engine")
         expect("no jobs", right.run("--jobs", "0"), 2, "--jobs must be at least 1")
         expect("an id twice", tree({}, {"what": "other"}).run("--list"), 2, "wrong is there twice")
         expect("an unknown key", tree({"more": "x"}).run("--list"), 2, "its keys must be")
@@ -122,6 +138,17 @@ def main():
         failing = tree({"old": "it is", "new": "it was"})
         (failing.root / "source.txt").write_text("it is wrong\n")
         expect("a test that fails anyway", failing.run(), 1, "the tests do not pass")
+        # The sample.
+        many = sampled(tree({}), "  return a < b;\n")
+        expect("a sampled fault is killed", many.run("--sample", "9"), 0, "1 of 1 faults killed")
+        expect("a second run goes on", many.run("--sample", "9"), 0, "killed      engine/a.cpp:1")
+        some = sampled(tree({}), "  return a > b;\n")
+        expect("a sampled fault survives", some.run("--sample", "9"), 1, "0 of 1 faults killed")
+        same = sampled(tree({}), "  return a < same;\n")
+        expect("an equivalent fault", same.run("--sample", "9"), 0, "0 of 0 faults killed")
+        broken = sampled(tree({}), "  return a && b;\n")
+        expect("no build", broken.run("--sample", "9"), 0, "no build    engine/a.cpp:1  && -> ||")
+
         before = (right.root / "source.txt").read_text()
         if before != "it is right\n":
             expect("the tree itself is changed", right.run("--list"), 99, before)
