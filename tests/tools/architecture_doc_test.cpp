@@ -1,7 +1,7 @@
-// docs/architecture.md, docs/extensions.md and CONTRIBUTING's stages against the source tree: the
-// files that they name exist, the answers' files hold the names given, the libraries are those that
-// CMake builds, and each stage of .ci/run has its row. And the rooms themselves: each is a library,
-// and what they include of each other has no circle.
+// docs/architecture.md, docs/extensions.md and the stages of docs/testing.md against the source
+// tree: the files that they name exist, the answers' files hold the names given, the libraries are
+// those that CMake builds, and each stage of .ci/run has its row. And the rooms themselves: each is
+// a library, and what they include of each other has no circle.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -328,7 +328,7 @@ TEST(Rooms, RootsAreNotFlat) {
     EXPECT_LE(all[root].size(), 12U) << root;
 }
 
-/// The stages of .ci/run that CONTRIBUTING's table has no row for, and rows without a stage.
+/// The stages of .ci/run that docs/testing.md's table has no row for, and rows without a stage.
 Names without_row(const std::string& script, const std::string& page) {
   const auto table = page.find("| stage | what it does |");
   const auto end = page.find("\n\n", table);
@@ -343,8 +343,8 @@ Names without_row(const std::string& script, const std::string& page) {
   return differ;
 }
 
-TEST(Contributing, HasARowForEachStage) {
-  const std::string script = content(".ci/run"), page = content("CONTRIBUTING.md");
+TEST(Testing, HasARowForEachStage) {
+  const std::string script = content(".ci/run"), page = content("docs/testing.md");
   EXPECT_EQ(without_row(script, page), Names());
   EXPECT_EQ(without_row(script + "stage more\n", page), Names{"more"});
   EXPECT_EQ(without_row(script, page.substr(0, 100)).size(), 20U);
