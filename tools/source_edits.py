@@ -103,13 +103,26 @@ def draw(edits, count, seed):
     return random.Random(seed).sample(edits, min(count, len(edits)))
 
 
-def nearest_tests(name, tests):
-    """The ctest entries named after the last part of a path that any is named after; else all."""
-    for part in (PurePath(name).stem, *reversed(PurePath(name).parent.parts)):
-        for word in (part, *part.split("_")):
-            found = [t for t in tests if len(word) > 3 and t.startswith(word.rstrip("s"))]
-            if found:
-                return found
+def test_folders(root):
+    """By folder below tests/ the names of the tests that have a source in it."""
+    folders = collections.defaultdict(set)
+    for path in sorted((root / "tests").glob("**/CMakeLists.txt")):
+        for name, body in re.findall(r"shardproof_test\(([a-z_0-9]+)([^)]*)\)", path.read_text()):
+            for source in re.findall(r"\S+\.cpp", body):
+                folder = PurePath(path.parent.relative_to(root / "tests")) / PurePath(source).parent
+                folders[folder].add(name)
+    return folders
+
+
+def nearest_tests(root, name, tests):
+    """The ctest entries of the tests that mirror a source's folder, or the nearest folder above it
+    that has any; all where none has."""
+    folders = test_folders(root)
+    for folder in PurePath(name).parents:
+        names = folders.get(folder, ())
+        found = [t for t in tests if re.sub(r"_\d+_of_\d+$", "", t) in names]
+        if found:
+            return found
     return tests
 
 
@@ -139,7 +152,7 @@ def judge(tree, edit):
             return "no build"
         if objects(build) == tree.before:
             return "equivalent"
-        entries = "|".join(map(re.escape, nearest_tests(edit.file, tree.tests)))
+        entries = "|".join(map(re.escape, nearest_tests(tree.root, edit.file, tree.tests)))
         done = subprocess.run(["ctest", "--test-dir", build, f"-j{tree.jobs}", "--stop-on-failure",
                                "--timeout", "600", "-R", f"^({entries})$"], capture_output=True)
         return "killed" if done.returncode else "survived"
