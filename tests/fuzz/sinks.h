@@ -18,6 +18,10 @@ class CountingSink : public Sink {
     must(!piece.empty() && piece.size() <= missing_);
     missing_ -= piece.size();
   }
+  void unread(std::string_view, const Attributes&, std::string_view why) override {
+    complete();
+    must(!why.empty());
+  }
   void ignored(std::string_view) override {}
   void complete() const { must(missing_ == 0); }
 
