@@ -315,6 +315,30 @@ TEST(Rooms, AreLibrariesThatLinkToWhatTheyInclude) {
   EXPECT_EQ(unlinked(planted, built, rooms), Names{"golden/judge -> golden/diagnosis"});
 }
 
+/// Installed headers that include one which is not installed.
+Names broken_when_installed(const Sources& sources) {
+  Names broken;
+  for (const auto& [path, text] : sources) {
+    const bool of_program = path.starts_with("tools/") && !path.starts_with("tools/drawing/");
+    if (!path.ends_with(".h") || of_program || path.find("/detail/") != std::string::npos) continue;
+    if (text.find("/detail/") != std::string::npos &&
+        !all_matches(text, "#include \"([^\"]+/detail/[^\"]+)\"").empty())
+      broken.insert(path);
+  }
+  return broken;
+}
+
+TEST(Rooms, InstalledHeadersIncludeInstalledOnes) {
+  const Sources sources = all_sources();
+  EXPECT_EQ(broken_when_installed(sources), Names());
+  for (const auto& [path, text] : sources) {
+    if (!path.ends_with(".h") || path.find("/detail/") != std::string::npos) continue;
+    if (path.starts_with("tools/") && !path.starts_with("tools/drawing/")) continue;
+    const Sources planted{{path, text + "\n#include \"weights/base/detail/words.h\"\n"}};
+    EXPECT_EQ(broken_when_installed(planted), Names{path});
+  }
+}
+
 /// The sources of each room that is directly below the root, one with its header being one.
 std::map<std::string, Names> nouns(const Sources& sources) {
   std::map<std::string, Names> of;
