@@ -1,0 +1,122 @@
+// Every rule of docs/typing.md, by its label: for each condition that it states, one program that
+// breaks that condition and no earlier one. Rows of the text files beside this one are
+//   LABEL | program, its lines between " / " | message | extents of inputs, torus
+// and those of "legal" have in place of the message the shapes that results have.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/program/program.h"
+#include "engine/program/typing.h"
+#include "tests/engine/text_rows.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+/// Rows of all files; every rule of rope holds of the interleaved one too.
+std::vector<TextRow> rule_rows() {
+  std::vector<TextRow> all;
+  for (const char* file : {"notation.txt", "products.txt", "elements.txt", "attention.txt"})
+    for (TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/program/typing", file)) {
+      all.push_back(row);
+      if (!row[0].starts_with("rope_c")) continue;
+      row.columns[0].replace(0, 4, "rope_interleaved");
+      row.columns[1] = replaced(row[1], "= rope(", "= rope_interleaved(");
+      all.push_back(row);
+    }
+  return all;
+}
+
+/// Returns the values of words "NAME=VALUE".
+std::map<std::string, std::string> values_of(const std::string& words) {
+  std::map<std::string, std::string> values;
+  for (const std::string& word : parts_of(words, " "))
+    if (!word.empty()) values[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  return values;
+}
+
+/// Parses and checks, with the usual extents for every input that names no shape.
+std::map<std::string, Type> types_of(const TextRow& row) {
+  static const std::map<char, std::int64_t> extents{
+      {'B', 12}, {'L', 2},  {'M', 4},  {'N', 12}, {'T', 3},  {'E', 24},
+      {'F', 24}, {'H', 12}, {'K', 12}, {'Q', 4},  {'V', 24}, {'C', 12},
+      {'S', 3},  {'R', 4},  {'P', 9},  {'J', 2},  {'W', 12}};
+  auto given = values_of(row[3]);
+  const Torus torus = Torus::parse(given.contains("torus") ? given["torus"] : "2x2x3");
+  const Program program = parse_program("test", lines_of(row[1]));
+  std::map<std::string, Shape> shapes;
+  for (const ValueDecl& input : program.inputs) {
+    if (shapes.contains(input.name)) continue;
+    Shape& shape = shapes[input.name];
+    if (given.contains(input.name))
+      for (const std::string& extent : parts_of(given[input.name], "x"))
+        shape.push_back(std::stoll(extent));
+    else
+      for (const Layout::Dim& dim : input.layout.dims()) shape.push_back(extents.at(dim.letter));
+  }
+  return check(program, shapes, torus);
+}
+
+TEST(TypingRules, AreEnforcedAndNameWhatBreaksThem) {
+  for (const TextRow& row : rule_rows()) {
+    SCOPED_TRACE(row.place);
+    std::map<std::string, Type> types;
+    const std::string message = message_of([&] { types = types_of(row); });
+    if (row[0] != "legal") {
+      EXPECT_TRUE(matches(message, row[0] + ": " + row[2])) << message << "\n" << row[2];
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      continue;
+    }
+    EXPECT_EQ(message, "");
+    for (const auto& [name, shape] : values_of(row[2]))
+      EXPECT_EQ(fmt::format("{}", fmt::join(types.at(name).shape, "x")), shape) << name;
+  }
+}
+
+TEST(TypingRules, AreThoseOfTheDocument) {
+  std::ifstream file(SHARDPROOF_TYPING_DOC);
+  ASSERT_TRUE(file) << SHARDPROOF_TYPING_DOC;
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  std::set<std::string> documented, tested;
+  const std::regex label("`([a-z_]+_c[0-9]+)`");
+  for (std::sregex_iterator at(document.begin(), document.end(), label), end; at != end; ++at)
+    documented.insert((*at)[1]);
+  for (const TextRow& row : rule_rows())
+    if (row[0] != "legal") tested.insert(row[0]);
+  EXPECT_EQ(documented, tested);
+}
+
+/// A value without dims cannot be declared in a program's text, only inferred.
+TEST(TypingRules, RefuseANormOfAValueWithoutDims) {
+  Op op;
+  op.kind = OpKind::norm;
+  op.args = {"x", "s", "g"};
+  const Type scalar{Layout(), {}};
+  const std::string message = message_of([&] {
+    infer(op, {scalar, scalar, scalar}, Torus::parse("1x1x1"));
+  });
+  EXPECT_TRUE(message.starts_with("norm_c2: ")) << message;
+}
+
+TEST(TextRows, DotsOfAPatternStandForAnyText) {
+  EXPECT_TRUE(matches("a: b c", "a: b c"));
+  EXPECT_TRUE(matches("a: b c", "a: ..."));
+  EXPECT_TRUE(matches("a: b c d", "a: ... c ..."));
+  EXPECT_TRUE(matches("a: b c d", "... b ... d"));
+  EXPECT_TRUE(matches("a: b d d", "a: ... d"));
+  for (const char* wrong :
+       {"a: b", "b ...", "... b", "a: ... e ...", "a: ... c ... b ...", "a: ... c d c d"})
+    EXPECT_FALSE(matches("a: b c d", wrong)) << wrong;
+}
+
+}  // namespace
+}  // namespace shardproof
