@@ -12,88 +12,92 @@
 #include "engine/collectives/transfer.h"
 #include "engine/ops/einsum.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/text_rows.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof {
 namespace {
 
-// Chosen so that any two orders of five of them differ in most cases: sizes far apart, full
-// significands.
-constexpr float p0 = 1.2345678F;
-constexpr float p1 = -7.654321e3F;
-constexpr float p2 = 3.1415927e-2F;
-constexpr float p3 = 9.87654e5F;
-constexpr float p4 = -2.7182817e5F;
-constexpr float kParts[] = {p0, p1, p2, p3, p4};
-
 std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
-float sum(const Summation& how, int K, std::int64_t chunk, ChunkPart part = ChunkPart::whole) {
+// Five partials of sizes far apart: any two orders of them differ in most cases. And five near each
+// other: every rounding to bf16 that is left out shows. All have full significands.
+constexpr float kParts[] = {1.2345678F, -7.654321e3F, 3.1415927e-2F, 9.87654e5F, -2.7182817e5F};
+constexpr float kNear[] = {1.0576336F, -4.1267467F, 5.6778493F, 7.5914450F, -7.9736185F};
+
+float sum(const Summation& how, const float* parts, int K, std::int64_t chunk, ChunkPart part) {
   std::vector<const float*> terms;
-  for (int i = 0; i < K; ++i) terms.push_back(&kParts[i]);
+  for (int i = 0; i < K; ++i) terms.push_back(&parts[i]);
   float out = NAN;
   scheduled_sum(how, terms, chunk, part, 1, &out);
   return out;
 }
 
-TEST(ScheduledSum, GroupTakesThemInOrder) {
-  EXPECT_EQ(bits(sum({.order = Schedule::group}, 1, 0)), bits(p0));
-  EXPECT_EQ(bits(sum({.order = Schedule::group}, 2, 1)), bits(p0 + p1));
-  EXPECT_EQ(bits(sum({.order = Schedule::group}, 3, 2)), bits((p0 + p1) + p2));
-  EXPECT_EQ(bits(sum({.order = Schedule::group}, 4, 0)), bits(((p0 + p1) + p2) + p3));
-  EXPECT_EQ(bits(sum({.order = Schedule::group}, 5, 0)), bits((((p0 + p1) + p2) + p3) + p4));
+/// The value of a sum as sums.txt writes it, from `text[at]` to its end or a closing parenthesis.
+float written(const std::string& text, const float* parts, std::size_t& at) {
+  float total = 0.0F;
+  for (bool first = true;; first = false) {
+    if (!first) at += 3;
+    const bool rounds = text.at(at) == 'r';
+    if (rounds) ++at;
+    float term = 0.0F;
+    if (text.at(at) == '(')
+      term = written(text, parts, ++at);
+    else
+      term = parts[text.at(at) - '0'];
+    ++at;
+    if (rounds) term = round_to_bf16(term);
+    total = first ? term : total + term;
+    if (at >= text.size() || text[at] == ')') return total;
+  }
+}
+float written(const std::string& text, const float* parts) {
+  std::size_t at = 0;
+  return written(text, parts, at);
 }
 
-TEST(ScheduledSum, RingStartsBehindTheOwnerAndEndsOnIt) {
-  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 1, 0)), bits(p0));
-  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 2, 0)), bits(p1 + p0));
-  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 0)), bits((p1 + p2) + p0));
-  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 1)), bits((p2 + p0) + p1));
-  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 3, 2)), bits((p0 + p1) + p2));
-  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 4, 1)), bits(((p2 + p3) + p0) + p1));
-  EXPECT_EQ(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p3 + p4) + p0) + p1) + p2));
-  EXPECT_NE(bits(sum({.order = Schedule::ring}, 5, 2)), bits((((p1 + p0) + p4) + p3) + p2))
-      << "other way";
+/// How a row of sums.txt sums; a loop hides what the schedule is.
+std::vector<Summation> summations(const std::string& orders, const std::string& types) {
+  std::vector<Summation> all;
+  const FloatType acc = types.starts_with("bf16") ? FloatType::bf16 : FloatType::f32;
+  const FloatType wire = types.ends_with("bf16") ? FloatType::bf16 : FloatType::f32;
+  for (const std::string& order : parts_of(orders, ","))
+    if (order.starts_with("both") || order == "one-way")
+      for (const Schedule hidden : {Schedule::tree, Schedule::biring})
+        all.push_back({.order = hidden, .acc = acc, .wire = wire, .loop = parse_loop(order)});
+    else
+      all.push_back({.order = parse_schedule(order), .acc = acc, .wire = wire});
+  return all;
 }
 
-TEST(ScheduledSum, BiringTakesTheSecondHalfTheOtherWay) {
-  const auto first = [](int K, std::int64_t chunk) {
-    return bits(sum({.order = Schedule::biring}, K, chunk, ChunkPart::first_half));
-  };
-  const auto second = [](int K, std::int64_t chunk) {
-    return bits(sum({.order = Schedule::biring}, K, chunk, ChunkPart::second_half));
-  };
-  EXPECT_EQ(first(1, 0), bits(p0));
-  EXPECT_EQ(second(1, 0), bits(p0));
-  EXPECT_EQ(first(2, 0), bits(p1 + p0));
-  EXPECT_EQ(second(2, 0), bits(p1 + p0));
-  EXPECT_EQ(first(3, 1), bits((p2 + p0) + p1));
-  EXPECT_EQ(second(3, 1), bits((p0 + p2) + p1));
-  EXPECT_EQ(first(5, 2), bits((((p3 + p4) + p0) + p1) + p2));
-  EXPECT_EQ(second(5, 2), bits((((p1 + p0) + p4) + p3) + p2));
-  EXPECT_NE(first(5, 2), second(5, 2));
+TEST(ScheduledSum, IsTheOneWrittenByHandAndNoOther) {
+  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/collectives", "sums.txt")) {
+    const std::vector<std::string> of = parts_of(row[2], " ");
+    const ChunkPart part = of.size() == 2     ? ChunkPart::whole
+                           : of[2] == "first" ? ChunkPart::first_half
+                                              : ChunkPart::second_half;
+    const bool rounds = row[1] != "f32 f32";
+    for (const Summation& how : summations(row[0], row[1]))
+      for (const float* parts : {kParts, kNear}) {
+        const float made = sum(how, parts, std::stoi(of[0]), std::stoll(of[1]), part);
+        EXPECT_EQ(bits(made), bits(written(row[3], parts))) << row.place;
+        if (row[4].empty() || parts != (rounds ? kNear : kParts)) continue;
+        for (const std::string& other : parts_of(row[4], ","))
+          EXPECT_NE(bits(made), bits(written(other, parts))) << row.place << " " << other;
+      }
+  }
 }
 
-TEST(ScheduledSum, BothFullMeetsOnTheOwner) {
-  const auto full = [](int K, std::int64_t chunk) {
-    return bits(sum({.order = Schedule::tree, .loop = Loop::both_full}, K,
-                    chunk));  // whatever the schedule
-  };
-  EXPECT_EQ(full(1, 0), bits(p0));
-  EXPECT_EQ(full(2, 0), bits(p1 + p0));
-  EXPECT_EQ(full(3, 0), bits((p2 + p0) + p1));
-  EXPECT_EQ(full(4, 1), bits(((p3 + p0) + p1) + p2));
-  EXPECT_EQ(full(5, 2), bits(((p0 + p1) + p2) + (p4 + p3)));
-  EXPECT_EQ(full(5, 0), bits(((p3 + p4) + p0) + (p2 + p1)));
-}
-
-TEST(ScheduledSum, TreePassesAnOddLastOneUp) {
-  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 1, 0)), bits(p0));
-  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 2, 0)), bits(p0 + p1));
-  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 3, 0)), bits((p0 + p1) + p2));
-  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 4, 0)), bits((p0 + p1) + (p2 + p3)));
-  EXPECT_EQ(bits(sum({.order = Schedule::tree}, 5, 0)), bits(((p0 + p1) + (p2 + p3)) + p4));
-  EXPECT_NE(bits(sum({.order = Schedule::tree}, 5, 0)), bits((p0 + p1) + ((p2 + p3) + p4)))
-      << "early";
+TEST(ScheduledSum, OfOneWayIsThatOfARing) {
+  for (const FloatType acc : {FloatType::f32, FloatType::bf16})
+    for (const int K : {1, 2, 3, 5})
+      for (int chunk = 0; chunk < K; ++chunk) {
+        const auto of = [&](Schedule order, Loop loop) {
+          return bits(sum({.order = order, .acc = acc, .wire = FloatType::bf16, .loop = loop},
+                          kNear, K, chunk, ChunkPart::whole));
+        };
+        EXPECT_EQ(of(Schedule::tree, Loop::one_way), of(Schedule::ring, Loop::none));
+      }
 }
 
 /// Chip i holds kParts[i]·(1 + element) on a ring of K chips along y.
