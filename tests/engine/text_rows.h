@@ -13,15 +13,17 @@
 namespace shardproof {
 
 // Tables in text files beside the tests. A row has columns between " | " and may go on in lines
-// that begin with a blank; "@NAME = TEXT" stands for TEXT wherever a later line says @NAME; "#"
-// begins a line of comment.
+// that begin with a blank; "-" is an empty column; "@NAME = TEXT" stands for TEXT wherever a later
+// line says @NAME; "#" begins a line of comment.
 
 struct TextRow {
   std::vector<std::string> columns;
   std::string place;  ///< the file and the line in which the row begins
 
-  /// Returns the column's text, "" where the row ends before it.
-  std::string operator[](std::size_t i) const { return i < columns.size() ? columns[i] : ""; }
+  /// Returns the column's text, "" where it is empty or the row ends before it.
+  std::string operator[](std::size_t i) const {
+    return i < columns.size() && columns[i] != "-" ? columns[i] : "";
+  }
 };
 
 /// Returns what stands between `separator`, without the blanks at the ends of each.

@@ -12,7 +12,8 @@
 
 #include "engine/program/count.h"
 #include "engine/run/plan_types.h"
-#include "weights/base/error.h"
+#include "tests/engine/text_rows.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof {
 namespace {
@@ -232,255 +233,53 @@ TEST(ShippedTables, HaveOneProgramOnToriThatDivideAlike) {
     }
 }
 
-constexpr const char* k2d =
-    "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
-    "attend : BLH_zyxQ\n";
+bool has(const std::string& text, const std::string& line) {
+  return text.find(line) != std::string::npos;
+}
 
-/// The message that refuses the table `text` on a model.
-std::string refusal(const std::string& text, const std::string& model = "palm-tiny") {
+/// The layer of the table `text` under these keys of a case, on 4x2x3 unless they say otherwise.
+std::string program(const std::string& text, const std::string& keys = "") {
   const Strategy strategy(parse_layouts(text, "t.layouts").at(0));
-  Case c;
-  c.torus = Torus(4, 2, 3);
-  c.model = parse_model(model);
+  Case c = parse_case("torus=4x2x3");
+  if (!keys.empty()) c = parse_case((has(keys, "torus=") ? "" : "torus=4x2x3 ") + keys);
   c.prefill = c.decode = strategy;
   c.batch = c.prompt = c.chunk = 24;
-  try {
-    partitioned(c, strategy, Phase::prefill);
-  } catch (const Error& error) {
-    return error.what();
+  return print_program(partitioned(c, strategy, Phase::prefill).layer);
+}
+
+TEST(Partition, RefusesWhatItsTableSays) {
+  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "refused.txt")) {
+    const std::string message =
+        message_of([&] { program(lines_of(row[0]), row[2].empty() ? "" : "model=" + row[2]); });
+    const std::string said = row[1].empty() ? "" : row[1] + " (docs/layouts.md)";
+    EXPECT_TRUE(matches(message, said)) << row.place << ": " << message;
   }
-  return "";
 }
 
-std::string edited(std::string text, const std::string& from, const std::string& to) {
-  const auto at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+TEST(Partition, MakesTheStatementsOfItsTable) {
+  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "programs.txt"))
+    EXPECT_TRUE(has(program(lines_of(row[0]), row[2]), lines_of(row[1]))) << row.place;
 }
 
-TEST(Partition, RefusesAnArrowThatCannotBeWalked) {
-  EXPECT_EQ(
-      refusal(k2d, "palm-tiny,F=20"),
-      "layouts_c4: t.layouts line 4: gate: BLF_zy partialsum-x cannot become BLF_zyx: F=20 of "
-      "BLF_zy partialsum-x is not divisible by zy=6 on torus 4x2x3 (docs/layouts.md)");
-  EXPECT_EQ(refusal(edited(k2d, "attend", "q : BLH_zQ partialsum-y\nattend")),
-            "layouts_c4: t.layouts line 5: q: BLH_zyQ partialsum-x cannot become BLH_zQ "
-            "partialsum-y: it is not a partial sum over y, so leave y out of partialsum "
-            "(docs/layouts.md)");
-}
-
-TEST(Partition, RefusesAMissingLine) {
-  EXPECT_EQ(refusal(edited(k2d, "attend : BLH_zyxQ\n", "")),
-            "layouts_c5: t.layouts line 1: t has no line 'attend : LAYOUT' (docs/layouts.md)");
-  EXPECT_EQ(refusal(edited(k2d, "in : BLE_xzy -> BLE_x\n", "")),
-            "layouts_c5: t.layouts line 1: t has no line 'in : LAYOUT' (docs/layouts.md)");
-  EXPECT_EQ(
-      refusal(edited(k2d, "weights : E_x F_zy H_zy\n", "wq : E_xH_zyQ\n")),
-      "layouts_c5: t.layouts line 1: t gives wk no layout: write 'wk : LAYOUT', or 'weights : "
-      "...' for all (docs/layouts.md)");
-  EXPECT_EQ(refusal(edited(k2d, "hidden : BLF_zyx\n", "")),
-            "layouts_c5: t.layouts line 1: gate is BLF_zy partialsum-x, and no line 'hidden : "
-            "LAYOUT' says where it is complete (docs/layouts.md)");
-}
-
-TEST(Partition, RefusesOperandsThatUseAnAxisTwice) {
-  EXPECT_EQ(
-      refusal(edited(k2d, "-> BLE_x", "-> B_xLE")),
-      "layouts_c6: t.layouts line 3: norm for wq: axis x appears twice in B_xLE_x; gather it in "
-      "one of them (docs/layouts.md)");
-  EXPECT_EQ(refusal(edited(k2d, "-> BLE_x", "-> B_zLE_x")),
-            "layouts_c6: t.layouts line 3: q: norm is B_zLE_x where wq is E_xH_zyQ: axis z is used "
-            "twice; gather it in one of them (docs/layouts.md)");
-  EXPECT_EQ(refusal(edited(k2d, "hidden", "norm for q : BLE_y\nhidden")),
-            "layouts_c6: t.layouts line 4: q: norm is BLE_y where wq is E_xH_zyQ: E is sharded in "
-            "two ways (docs/layouts.md)");
-}
-
-TEST(Partition, RefusesTermsOfAParallelBlockOverDifferentAxes) {
-  const std::string text = edited(k2d, "hidden", "w_out : F_yE_x\nhidden");
-  EXPECT_EQ(
-      refusal(text),
-      "layouts_c7: t.layouts line 4: block_out: the terms of a parallel block are one sum, but "
-      "attn·wo is BLE_x partialsum-yz and hidden·w_out is BLE_x partialsum-y; block=serial "
-      "sums them by themselves (docs/layouts.md)");
-  EXPECT_EQ(refusal(text, "palm-tiny,block=serial"), "");
-}
-
-TEST(Partition, RefusesKeysThatAreNoPrefixOfTheHeads) {
-  EXPECT_EQ(refusal(edited(k2d, "hidden", "attend for k, v : BLK_yQ\nhidden"), "palm-tiny,K=24"),
-            "layouts_c8: t.layouts line 4: attend is BLH_zyxQ, its keys and values BLK_yQ: they "
-            "need the same axes on B, a prefix of H's on K, and none on L and Q (docs/layouts.md)");
-  EXPECT_NE(refusal(edited(k2d, "BLH_zyxQ", "BLH_zyQ_x")).find("layouts_c8"), std::string::npos);
-  EXPECT_EQ(refusal(edited(k2d, "hidden", "attend for k, v : BLK_zQ\nhidden"), "palm-tiny,K=24"),
-            "");
-  // Values are appended as keys are.
-  for (const char* lines :
-       {"attend for v : BLK_yxQ\nhidden", "attend for k : BLK_zQ\nattend for v : BLKQ\nhidden"})
-    EXPECT_NE(refusal(edited(k2d, "hidden", lines), "palm-tiny,K=24")
-                  .find("both caches must have one layout"),
-              std::string::npos);
-}
-
-TEST(Partition, RefusesAStrictArrowOfTwoOps) {
-  EXPECT_EQ(refusal(edited(k2d, "-> BLE_x", "-> BLE_x [strict]")), "");
-  // What goes to the first layout of a line is an arrow, too.
-  for (const auto& [from, to] :
-       std::vector<std::pair<std::string, std::string>>{{"BLF_zyx", "BLF_yzx [strict]"},
-                                                        {"BLH_zyxQ", "B_zyxLHQ [strict]"},
-                                                        {"in : BLE_xzy", "in : B_yLE_xz [strict]"}})
-    EXPECT_NE(refusal(edited(k2d, from, to)).find("layouts_c9"), std::string::npos) << to;
-  EXPECT_EQ(
-      refusal(edited(k2d, "-> BLE_x", "-> BLE_zx [strict]")),
-      "layouts_c9: t.layouts line 2: in: BLE_xzy becomes BLE_zx by permute_axes, all_gather, and "
-      "[strict] allows one op: write a layout between them, or leave the note out "
-      "(docs/layouts.md)");
+TEST(Partition, OfPrefixesChangesTheirLinesAlone) {
+  const std::string table =
+      "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
+      "attend : B_zyxLHQ\n";
+  std::string plain = program(table);
+  plain = replaced(plain, "previous v_cache\n",
+                   "previous v_cache\ninput pk : NTKQ is prefix k_cache\n"
+                   "input pv : NTKQ is prefix v_cache\n");
+  plain = replaced(plain, "attend(qp, kc, vc, ps)", "attend_prefix(qp, kc, vc, pk, pv, ps)");
+  EXPECT_EQ(plain, program(table, "prefix=5:6"));
+  // And without prefixes what the table says of them says nothing.
+  EXPECT_EQ(program(table + "prefix : N_zyTKQ\n"), program(table));
 }
 
 TEST(Partition, ATablesOwnNameStandsBeforeItsRefusal) {
   Case c = column(Strategy::parse("mixed:1d-2d"), "4x2x3", 1);
   c.model.block = Block::parallel;
-  try {
-    partitioned(c, c.prefill, Phase::prefill);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).substr(0, 24), "layouts_c7: mixed:1d-2d:");
-  }
-}
-
-// The rules one by one, on the program's text.
-std::string program(const std::string& text, const std::string& model = "palm-tiny",
-                    const SharedPrefix& prefix = {}, const Torus& torus = {4, 2, 3}) {
-  const Strategy strategy(parse_layouts(text).at(0));
-  Case c;
-  c.torus = torus;
-  c.model = parse_model(model);
-  c.prefill = c.decode = strategy;
-  c.batch = c.prompt = c.chunk = 24;
-  c.prefix = prefix;
-  return print_program(partitioned(c, strategy, Phase::prefill).layer);
-}
-bool has(const std::string& text, const std::string& line) {
-  return text.find(line) != std::string::npos;
-}
-
-TEST(Partition, CutsKByTheLongestPrefixThatDividesIt) {
-  for (const auto& [K, cut] : std::vector<std::pair<int, std::string>>{{1, "BMKQ"},
-                                                                       {2, "BMKQ"},
-                                                                       {3, "BMK_zQ"},
-                                                                       {6, "BMK_zyQ"},
-                                                                       {12, "BMK_zyQ"},
-                                                                       {24, "BMK_zyxQ"}})
-    EXPECT_TRUE(has(program(k2d, fmt::format("palm-tiny,K={}", K)),
-                    "input k_old : " + cut + " is previous k_cache"))
-        << K;
-}
-
-TEST(Partition, SlicesRowsOfTheOperandAndReusesTheCopy) {
-  const std::string text = program(edited(k2d, "BLH_zyxQ", "B_zyxLHQ"));
-  EXPECT_TRUE(has(text, "xns : B_zyLE_x = slice(xn, B, zy) is norm"));
-  EXPECT_TRUE(has(text, "v : B_zyLKQ partialsum-x = einsum(BLE,EKQ->BLKQ; xns, wv) is v"));
-}
-
-TEST(Partition, AddsBiasesAndStoresAtTheFirstCompleteLayout) {
-  const std::string model = "palm-tiny,bias=all";
-  EXPECT_TRUE(has(program(k2d, model), "input b_gate : F_zyx is weight b_gate"));
-  EXPECT_TRUE(has(program(k2d, model), "hr_b : BLF_zyx = bias(hr, b_gate) is gate"));
-  // Complete before it moves on: the bias is resident unsharded.
-  const std::string waypoint = edited(k2d, "attend", "gate : BLF_zy\nattend");
-  EXPECT_TRUE(has(program(waypoint, model), "input b_gate : F_zy is weight b_gate"));
-}
-
-TEST(Partition, TakesAStepOfItsLineFromTheStepBeforeIt) {
-  const std::string text =
-      program(edited(k2d, "attend", "attn : BLH_zyxQ -> BLHQ -> BLH_zyQ\nattend"));
-  EXPECT_TRUE(has(text,
-                  "og : BLHQ = all_gather(o, H, zyx) is attn\n"
-                  "os : BLH_zyQ = slice(og, H, zy) is attn\n"));
-}
-
-// ---- prefixes that rows share ----
-
-const std::string k2dBatch =
-    "layouts t\nin : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
-    "attend : B_zyxLHQ\n";
-
-TEST(Partition, ReadsThePrefixesCachesBesideTheRowsOwn) {
-  const std::string text = program(k2dBatch, "palm-tiny", {5, 6});
-  EXPECT_TRUE(has(text,
-                  "input v_old : B_zyxMKQ is previous v_cache\n"
-                  "input pk : NTKQ is prefix k_cache\n"
-                  "input pv : NTKQ is prefix v_cache\n"))
-      << text;
-  EXPECT_TRUE(has(text, " = attend_prefix(qp, kc, vc, pk, pv, ps) is score, max, exp, denom, attn"))
-      << text;
-  EXPECT_TRUE(has(program(k2dBatch, "palm-tiny,rope=alibi", {5, 6}), ", pk, pv, ps, slopes) is "));
-  // All else is as it was: the lines that differ are these.
-  std::string plain = program(k2dBatch);
-  plain = edited(plain, "v_cache\n",
-                 "v_cache\ninput pk : NTKQ is prefix k_cache\n"
-                 "input pv : NTKQ is prefix v_cache\n");
-  EXPECT_EQ(edited(plain, "attend(qp, kc, vc, ps)", "attend_prefix(qp, kc, vc, pk, pv, ps)"), text);
-  // And without prefixes what the table says of them says nothing.
-  EXPECT_EQ(program(k2dBatch + "prefix : N_zyTKQ\n"), program(k2dBatch));
-}
-
-/// The layout in which the prefixes' keys are taken.
-std::string prefixes(const std::string& text, const std::string& model, std::int64_t N,
-                     const Torus& torus = {4, 2, 3}) {
-  const std::string all = program(text, model, {5, N}, torus), begin = "\ninput pk : ";
-  const auto at = all.find(begin);
-  EXPECT_NE(at, std::string::npos) << all;
-  if (at == std::string::npos) return "";
-  const auto from = at + begin.size();
-  return all.substr(from, all.find(' ', from) - from);
-}
-
-TEST(Partition, CutsNByTheFirstAxesThatDivideIt) {
-  const std::string text = k2dBatch + "prefix : N_zyxTKQ\n";
-  for (const auto& [N, cut] : std::vector<std::pair<int, std::string>>{{1, "NTKQ"},
-                                                                       {2, "NTKQ"},
-                                                                       {3, "N_zTKQ"},
-                                                                       {4, "NTKQ"},
-                                                                       {6, "N_zyTKQ"},
-                                                                       {9, "N_zTKQ"},
-                                                                       {12, "N_zyTKQ"},
-                                                                       {24, "N_zyxTKQ"}})
-    EXPECT_EQ(prefixes(text, "palm-tiny", N), cut) << N;
-  // An axis of one chip cuts nothing, and is none to stop at.
-  EXPECT_EQ(prefixes(text, "palm-tiny", 2, {4, 2, 1}), "N_zyTKQ");
-  EXPECT_EQ(prefixes(text, "palm-tiny", 3, {1, 1, 3}), "N_zyxTKQ");
-  EXPECT_EQ(prefixes(text, "palm-tiny", 3, {1, 1, 1}), "NTKQ");
-  // No further than it is written.
-  EXPECT_EQ(prefixes(k2dBatch + "prefix : N_zTKQ\n", "palm-tiny", 24), "N_zTKQ");
-  EXPECT_EQ(prefixes(k2dBatch + "prefix : NTKQ\n", "palm-tiny", 24), "NTKQ");
-}
-
-TEST(Partition, HasThePrefixesHeadsWhereItHasTheRowsOwn) {
-  const std::string text = edited(k2d, "BLH_zyxQ", "B_zLH_yxQ");
-  for (const auto& [K, cut] :
-       std::vector<std::pair<int, std::string>>{{1, ""}, {2, "_y"}, {6, "_y"}, {24, "_yx"}}) {
-    const std::string model = fmt::format("palm-tiny,K={}", K);
-    EXPECT_TRUE(has(program(text, model), fmt::format("input k_old : B_zMK{}Q ", cut))) << K;
-    EXPECT_EQ(prefixes(text, model, 6), fmt::format("NTK{}Q", cut)) << K;
-    // Written or not.
-    for (const char* line : {"prefix : N_zTKQ\n", "prefix : N_zTK_yxQ\n"})
-      EXPECT_EQ(prefixes(text + line, model, 6), fmt::format("N_zTK{}Q", cut)) << K;
-  }
-}
-
-TEST(Partition, RefusesPrefixesThatAChipsRowsMayNotHave) {
-  EXPECT_EQ(refusal(std::string(k2d) + "prefix : N_zTKQ\n"),
-            "layouts_c8: t.layouts line 6: prefix is N_zTKQ where attend is BLH_zyxQ, its keys "
-            "BLK_zyxQ: N takes the first of attend's axes on B or none, K those of the keys or "
-            "none, T and Q none (docs/layouts.md)");
-  const std::string both = edited(k2d, "BLH_zyxQ", "B_zyLH_xQ");
-  for (const char* legal : {"NTKQ", "N_zTKQ", "N_zyTKQ", "N_zyTK_xQ", "NTK_xQ"})
-    EXPECT_EQ(refusal(both + "prefix : " + legal + "\n"), "") << legal;
-  for (const char* wrong :
-       {"N_yTKQ", "N_yzTKQ", "N_xTKQ", "N_zyxTKQ", "NTK_zQ", "N_zTK_yQ", "NT_zKQ", "NTKQ_x"})
-    EXPECT_TRUE(refusal(both + "prefix : " + wrong + "\n")
-                    .starts_with(std::string("layouts_c8: t.layouts line 6: prefix is ") + wrong))
-        << wrong;
+  const std::string message = message_of([&] { partitioned(c, c.prefill, Phase::prefill); });
+  EXPECT_EQ(message.substr(0, 24), "layouts_c7: mixed:1d-2d:");
 }
 
 }  // namespace
