@@ -47,6 +47,14 @@ inline std::string replaced(std::string text, const std::string& from, const std
   return text;
 }
 
+/// Returns the values of words "NAME=VALUE".
+inline std::map<std::string, std::string> values_of(const std::string& words) {
+  std::map<std::string, std::string> values;
+  for (const std::string& word : parts_of(words, " "))
+    if (!word.empty()) values[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  return values;
+}
+
 /// Returns the lines of a text that a row has in one column, with " / " at their ends.
 inline std::string lines_of(const std::string& column) { return replaced(column, " / ", "\n"); }
 

@@ -2,6 +2,7 @@
 #include "engine/layouts/path.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 // gtest first
 #include <rapidcheck/gtest.h>
@@ -15,6 +16,7 @@
 
 #include "engine/program/typing.h"
 #include "tests/engine/random_layout.h"
+#include "tests/engine/text_rows.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
@@ -35,72 +37,22 @@ Steps text_of(const Path& path) {
   return text;
 }
 
-Steps steps(const std::string& from, const std::string& to, const Torus& torus = Torus(4, 2, 3)) {
-  const Layout a = Layout::parse(from);
-  return text_of(cheapest_path(a, Layout::parse(to), all_divide(a), torus));
-}
-
-TEST(Path, OfTheBuiltStrategies) {
-  EXPECT_EQ(steps("BLE_xzy", "BLE_xzy"), Steps());
-  EXPECT_EQ(steps("BLE_xzy", "BLE_x"), Steps{"all_gather(v, E, zy)"});
-  EXPECT_EQ(steps("BLE_x partialsum-yz", "BLE_xzy"), Steps{"reduce_scatter(v, E, zy)"});
-  EXPECT_EQ(steps("BLE_x partialsum-yz", "BLE_x"), Steps{"all_reduce(v, yz)"});
-  EXPECT_EQ(steps("BLE_x partialsum-yz", "B_zyxLE"),
-            (Steps{"reduce_scatter(v, B, zy)", "all_to_all(v, E->B, x)"}));
-  EXPECT_EQ(steps("B_zyxE", "BE_x"), (Steps{"all_to_all(v, B->E, x)", "all_gather(v, B, zy)"}));
-  EXPECT_EQ(steps("BLH_zyxQ", "B_zyxLHQ"), Steps{"all_to_all(v, H->B, zyx)"});
-  // The batch is not gathered: all of it moves into the heads, and a third of that way back.
-  EXPECT_EQ(steps("B_zyxLHQ", "BLH_zyQ"),
-            (Steps{"all_to_all(v, B->H, zyx)", "all_gather(v, H, x)"}));
-}
-
-TEST(Path, TakesASliceThatSavesAGather) {
-  EXPECT_EQ(steps("BLE", "B_xLE_zy"), (Steps{"slice(v, B, x)", "slice(v, E, zy)"}));
-  EXPECT_EQ(steps("BLE_xzy", "BLE_zyx"), Steps{"permute_axes(v, E, xzy->zyx)"});
-  EXPECT_EQ(steps("B_xyzLE", "BLE_xzy"), Steps{"all_to_all(v, B->E, xyz as xzy)"});
-  EXPECT_EQ(steps("B_yxLE", "B_zyxLE"), (Steps{"slice(v, B, z)", "permute_axes(v, B, yxz->zyx)"}));
-}
-
-TEST(Path, ReducesAPartialSumAsTargetedAndNoFurther) {
-  EXPECT_EQ(steps("BLHQ partialsum-xy", "BLHQ partialsum-y"), Steps{"all_reduce(v, x)"});
-  EXPECT_EQ(steps("BLH_zyQ partialsum-x", "B_zyLHQ partialsum-x"),
-            Steps{"all_to_all(v, H->B, zy)"});
-  EXPECT_EQ(steps("BLHQ partialsum-xyz", "B_xLHQ partialsum-yz"), Steps{"reduce_scatter(v, B, x)"});
-}
-
-TEST(Path, GoesAroundALayoutThatDoesNotDivide) {
-  // Where E is not divisible by 24, the exchange of whole blocks leaves x behind in B.
-  const auto path = [](const Shape& shape) {
-    return text_of(
-        cheapest_path(Layout::parse("B_zyxE"), Layout::parse("BE_zy"), shape, Torus(4, 2, 3)));
-  };
-  EXPECT_EQ(path({48, 48}), (Steps{"all_to_all(v, B->E, zyx)", "all_gather(v, E, x)"}));
-  EXPECT_EQ(path({48, 6}), (Steps{"permute_axes(v, B, zyx->xyz)", "all_to_all(v, B->E, yz as zy)",
-                                  "all_gather(v, B, x)"}));
-}
-
-TEST(Path, RefusesOtherDims) {
-  for (const char* to : {"BLF", "BL", "BEL", "BLEQ"})
-    EXPECT_EQ(label_of([&] { steps("BLE_x", to); }), "path_c1") << to;
-  EXPECT_EQ(message_of([] { steps("BLE_x", "BLF"); }),
-            "path_c1: BLE_x does not have the dims of BLF");
-}
-
-TEST(Path, SaysWhyThereIsNone) {
-  const auto said = [](const char* from, const char* to, const Shape& shape) {
-    return message_of(
-        [&] { cheapest_path(Layout::parse(from), Layout::parse(to), shape, Torus(4, 2, 3)); });
-  };
-  EXPECT_EQ(said("BLF_zy partialsum-x", "BLF_zyx", {1, 1, 18}),
-            "path_c2: BLF_zy partialsum-x cannot become BLF_zyx: F=18 of BLF_zyx is not divisible "
-            "by zyx=24 on torus 4x2x3");
-  EXPECT_EQ(
-      said("B_xLE", "BLE", {6, 1, 24}),
-      "path_c2: B_xLE cannot become BLE: B=6 of B_xLE is not divisible by x=4 on torus 4x2x3");
-  EXPECT_EQ(
-      said("BLE", "BLE partialsum-x", {1, 1, 24}),
-      "path_c2: BLE cannot become BLE partialsum-x: it is not a partial sum over x, so leave x "
-      "out of partialsum");
+TEST(Path, IsThatOfTheTable) {
+  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "paths.txt")) {
+    const std::vector<std::string> ends = parts_of(row[0], "->");
+    const Layout from = Layout::parse(ends.at(0)), to = Layout::parse(ends.at(1));
+    Shape shape = all_divide(from);
+    if (!row[2].empty()) {
+      shape.clear();
+      for (const std::string& extent : parts_of(row[2], " ")) shape.push_back(std::stoll(extent));
+    }
+    std::string said;
+    const std::string refused = message_of([&] {
+      said = fmt::format("{}",
+                         fmt::join(text_of(cheapest_path(from, to, shape, Torus(4, 2, 3))), "\n"));
+    });
+    EXPECT_TRUE(matches(said + refused, lines_of(row[1]))) << row.place << ": " << said << refused;
+  }
 }
 
 // ---- the same search, written for clearness: Bellman and Ford over every layout ----

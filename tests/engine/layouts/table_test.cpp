@@ -129,22 +129,6 @@ TEST(Table, TheValuesHaveTheDimsOfTheModels) {
         << spec.name;
 }
 
-TEST(Table, EveryShippedTablePrintsAndReadsBack) {
-  std::set<std::string> names, descriptions, texts;
-  for (const Strategy& s : all_strategies()) {
-    const LayoutTable& table = s.table();
-    EXPECT_EQ(parse_layouts(print_layouts(table)), std::vector{table}) << table.name;
-    EXPECT_FALSE(table.description.empty()) << table.name;
-    names.insert(table.name);
-    descriptions.insert(table.description);
-    std::string text = print_layouts(table);
-    texts.insert(text.substr(text.find('\n')));
-  }
-  EXPECT_EQ(names.size(), all_strategies().size());
-  EXPECT_EQ(descriptions.size(), all_strategies().size());
-  EXPECT_EQ(texts.size(), all_strategies().size());
-}
-
 RC_GTEST_PROP(Table, AnyTablePrintsAndReadsBack, ()) {
   const std::string text = draw_table("t");
   const std::vector<LayoutTable> tables = parse_layouts(text);

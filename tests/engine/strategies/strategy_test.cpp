@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/engine/random_layout.h"
+#include "tests/engine/text_rows.h"
 #include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
 
@@ -116,96 +117,27 @@ RC_GTEST_PROP(Strategy, ARefusalNamesEveryDimAndALegalModel, ()) {
   if (legal.H % m.K == 0 && m.K != m.H) RC_ASSERT(legal.K == m.K);
 }
 
-TEST(Strategy, EveryViolationStandsInOneMessage) {
-  const auto message = [](const char* model, const char* torus, std::vector<Strategy> phases,
-                          std::int64_t batch) {
-    return message_of(
-        [&] { require_legal(phases, parse_model(model), Torus::parse(torus), batch); });
-  };
-  const Strategy ws = Strategy::parse("ws2d"), wg = Strategy::parse("wg-xyz:batch");
-  EXPECT_EQ(message("palm-tiny", "5x1x1", {ws, ws}, 1),
-            "strategy_c3: ws2d:heads on torus 5x1x1 needs E=96, F=384, H=24, V=264 divisible by "
-            "XYZ=5; the nearest legal: --model palm-tiny,E=95,F=385,H=25,V=265; padding that "
-            "divides: --pad-heads 25 --pad-vocab 265");
-  EXPECT_EQ(message("palm-tiny,E=97,F=10,H=5", "4x2x3", {wg}, 25),
-            "strategy_c3: wg-xyz:batch on torus 4x2x3 needs E=97 divisible by X=4, F=10, H=5 by "
-            "YZ=6, B=25 by XYZ=24; the nearest legal: --model palm-tiny,F=12,H=6 --batch 24; "
-            "padding that divides: --pad-heads 6");
-  EXPECT_EQ(message("palm-tiny,E=97", "4x2x3", {wg, ws}, 24),
-            "strategy_c3: wg-xyz:batch then ws2d:heads on torus 4x2x3 needs E=97 divisible by "
-            "XYZ=24; the nearest legal: --model palm-tiny");
-  EXPECT_EQ(message("palm-tiny", "4x2x3", {wg}, 25),
-            "strategy_c3: wg-xyz:batch on torus 4x2x3 needs B=25 divisible by XYZ=24; the nearest "
-            "legal: --batch 24");
-  // Multihead stays multihead; grouped heads take the nearest that divides.
-  EXPECT_EQ(after(message("palm-tiny,K=24", "5x1x1", {ws}, 1), "--model"),
-            "palm-tiny,E=95,F=385,H=25,K=25,V=265");
-  EXPECT_EQ(after(message("palm-tiny,K=8", "5x1x1", {ws}, 1), "--model"),
-            "palm-tiny,E=95,F=385,H=25,K=5,V=265");
-  // The largest that can be written down is rounded downwards.
-  EXPECT_EQ(after(message("palm-tiny,E=1,F=2147483647", "13x1x1", {ws}, 1), "--model"),
-            "palm-tiny,E=13,F=2147483637,H=13,V=260");
-  EXPECT_NE(message("palm-tiny,H=2147483645,Q=268435456,layers=1,E=1,F=1,V=1,rotary=0.5", "5x1x1",
-                    {ws}, 1)
-                .find("no model near this one is legal"),
-            std::string::npos);
-}
-
-TEST(Strategy, NamesTheLeastPaddingThatDivides) {
-  const Strategy ws = Strategy::parse("ws2d");
-  const auto message = [&](const char* model, const char* placed) {
-    const ModelConfig on_chips = parse_model(placed);
-    return message_of([&] {
-      require_legal({ws, ws}, parse_model(model), Torus(4, 2, 3), 24, &on_chips);
-    });
-  };
-  // In whole groups: of three heads 24 are eight, of five 24 are none.
-  EXPECT_EQ(message("palm-tiny,H=21,K=7", "palm-tiny,H=21,K=7"),
-            "strategy_c3: ws2d:heads on torus 4x2x3 needs H=21 divisible by XYZ=24; the nearest "
-            "legal: --model palm-tiny,K=8; padding that divides: --pad-heads 24");
-  EXPECT_TRUE(message("palm-tiny,H=20,K=4", "palm-tiny,H=20,K=4").ends_with(": --pad-heads 120"));
-  EXPECT_TRUE(message("palm-tiny,V=250", "palm-tiny,V=250").ends_with(": --pad-vocab 264"));
-  // Padding that divides is legal, and one that does not is what is mended.
-  EXPECT_EQ(message("palm-tiny,H=20,V=250", "palm-tiny"), "");
-  EXPECT_EQ(message("palm-tiny,H=20,V=250", "palm-tiny,H=22,V=260"),
-            "strategy_c3: ws2d:heads on torus 4x2x3 needs H=22, V=260 divisible by XYZ=24; the "
-            "nearest legal: --pad-heads 24 --pad-vocab 264");
-}
-
-TEST(Strategy, EveryShardingOfADimMustDivideIt) {
-  const auto message = [](const char* model, std::vector<const char*> names, std::int64_t batch) {
+TEST(Strategy, RefusesWhatItsTableSays) {
+  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/strategies", "refused.txt")) {
     std::vector<Strategy> phases;
-    for (const char* name : names) phases.push_back(Strategy::parse(name));
-    return message_of([&] { require_legal(phases, parse_model(model), Torus(4, 2, 3), batch); });
-  };
-  // Attention over the batch needs H divisible only by the axes that shard its weights.
-  EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:batch"}, 24), "");
-  EXPECT_EQ(message("palm-tiny,H=6", {"ws2d:heads"}, 24),
-            "strategy_c3: ws2d:heads on torus 4x2x3 needs H=6 divisible by XYZ=24; the nearest "
-            "legal: --model palm-tiny; padding that divides: --pad-heads 24");
-  // Two shardings of B, of which none covers the other: the least common multiple.
-  EXPECT_EQ(message("palm-tiny", {"ws2d:bfirst-x", "dp-z:2d"}, 12), "");
-  EXPECT_EQ(message("palm-tiny", {"ws2d:bfirst-x", "dp-z:2d"}, 5),
-            "strategy_c4: ws2d:bfirst-x then dp-z:2d on torus 4x2x3 shards the batch over X=4 and "
-            "Z=3 chips; batch=5 is too small, the smallest legal is 12");
-  EXPECT_EQ(message("palm-tiny", {"ws2d:bfirst-x", "dp-z:2d"}, 20),
-            "strategy_c3: ws2d:bfirst-x then dp-z:2d on torus 4x2x3 needs B=20 divisible by Z=3; "
-            "the nearest legal: --batch 24");
-  // And of H: by YZ for one phase, by XY for the other.
-  EXPECT_EQ(message("palm-tiny,H=12", {"ws2d:batch", "dp-z:1d"}, 24),
-            "strategy_c3: ws2d:batch then dp-z:1d on torus 4x2x3 needs H=12 divisible by XY=8; the "
-            "nearest legal: --model palm-tiny; padding that divides: --pad-heads 24");
-  // Q, where heads are fewer than chips.
-  EXPECT_EQ(message("palm-tiny,H=3,Q=3,rope=none", {"ws2d:few-heads"}, 1),
-            "strategy_c3: ws2d:few-heads on torus 4x2x3 needs Q=3 divisible by Y=2; the nearest "
-            "legal: --model palm-tiny,H=3,Q=2,rope=none");
-  // Its channels rotate in pairs: 3 is nearer, and no model.
-  EXPECT_EQ(message_of([] {
-              require_legal(Strategy::parse("ws2d:few-heads"), parse_model("palm-tiny,H=3,Q=4"),
-                            Torus(4, 3, 1), 1);
-            }),
-            "strategy_c3: ws2d:few-heads on torus 4x3x1 needs Q=4 divisible by Y=3; the nearest "
-            "legal: --model palm-tiny,H=3,Q=6");
+    for (const std::string& name : parts_of(row[0], ",")) phases.push_back(Strategy::parse(name));
+    auto keys = values_of("torus=4x2x3 model=palm-tiny batch=24 " + row[1]);
+    const Torus torus = Torus::parse(keys["torus"]);
+    const std::string message = message_of([&] {
+      if (keys.contains("prompt")) {
+        const SharedPrefix prefix =
+            keys.contains("prefix") ? parse_prefix(keys["prefix"]) : SharedPrefix{};
+        require_lengths(phases[0], torus, std::stoll(keys["prompt"]), std::stoll(keys["chunk"]),
+                        prefix);
+        return;
+      }
+      const bool placed = keys.contains("placed");
+      const ModelConfig on_chips = parse_model(keys[placed ? "placed" : "model"]);
+      require_legal(phases, parse_model(keys["model"]), torus, std::stoll(keys["batch"]),
+                    placed ? &on_chips : nullptr);
+    });
+    EXPECT_TRUE(matches(message, row[2])) << row.place << ": " << message;
+  }
 }
 
 // Nothing need divide the prefixes: those of a table are cut as far as they can be.
@@ -282,52 +214,6 @@ TEST(Strategy, ThatShardsPositionsIsPrefillOnly) {
   for (std::string name; std::getline(legal >> std::ws, name, ',');) named.insert(name);
   for (const Strategy& s : all_strategies())
     EXPECT_EQ(named.contains(s.to_string()), decodes(s)) << s.to_string();
-}
-
-TEST(Strategy, NamesTheNearestLegalPromptAndChunk) {
-  const auto message = [](const char* name, std::int64_t prompt, std::int64_t chunk) {
-    return message_of(
-        [&] { require_lengths(Strategy::parse(name), Torus(4, 2, 3), prompt, chunk); });
-  };
-  EXPECT_EQ(message("sp:1d", 48, 48), "");
-  EXPECT_EQ(message("sp:1d", 48, 24), "");
-  EXPECT_EQ(
-      message("sp:1d", 25, 25),
-      "strategy_c5: sp:1d on torus 4x2x3 shards L, the positions of a pass, 24 ways: prompt=25 "
-      "is not divisible; the nearest legal: --prompt 24");
-  EXPECT_EQ(message("context-z:2d", 9, 4),
-            "strategy_c5: context-z:2d on torus 4x2x3 shards L, the positions of a pass, 3 ways: "
-            "chunk=4 is not divisible; the nearest legal: --prompt 9 --chunk 3");
-  EXPECT_EQ(message("ws2d:batch", 7, 2), "");
-}
-
-TEST(Strategy, NamesTheNearestLegalPrefix) {
-  const auto message = [](std::int64_t prefix, std::int64_t prompt, std::int64_t chunk) {
-    return message_of([&] {
-      require_lengths(Strategy::parse("sp:2d"), Torus(4, 2, 3), prompt, chunk, {prefix, 5});
-    });
-  };
-  const std::string begin =
-      "strategy_c5: sp:2d on torus 4x2x3 shards L, the positions of a pass, 6 ways: ";
-  EXPECT_EQ(message(6, 12, 12), "");
-  EXPECT_EQ(message(6, 12, 6), "");
-  EXPECT_EQ(message(12, 18, 12), "");
-  EXPECT_EQ(message(12, 18, 13), "");  // each is one pass
-  EXPECT_EQ(message(5, 12, 12),
-            begin + "prefix=5:5 is not divisible; the nearest legal: --prefix 6:5 --prompt 12");
-  EXPECT_EQ(message(10, 13, 13),
-            begin + "prefix=10:5 is not divisible; the nearest legal: --prefix 12:5 --prompt 18");
-  EXPECT_EQ(message(6, 13, 13),
-            begin + "prompt=13 is not divisible; the nearest legal: --prefix 6:5 --prompt 12");
-  EXPECT_EQ(message(6, 18, 8),
-            begin +
-                "chunk=8 is not divisible; the nearest legal: --prefix 6:5 --prompt 18 "
-                "--chunk 6");
-  // A chunk that was long enough for the prompt that there was.
-  EXPECT_EQ(message(9, 20, 11),
-            begin +
-                "prefix=9:5 is not divisible; the nearest legal: --prefix 6:5 --prompt 18 "
-                "--chunk 12");
 }
 
 RC_GTEST_PROP(Strategy, TheNamedLengthsAreLegal, ()) {

@@ -36,14 +36,6 @@ std::vector<TextRow> rule_rows() {
   return all;
 }
 
-/// Returns the values of words "NAME=VALUE".
-std::map<std::string, std::string> values_of(const std::string& words) {
-  std::map<std::string, std::string> values;
-  for (const std::string& word : parts_of(words, " "))
-    if (!word.empty()) values[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
-  return values;
-}
-
 /// Parses and checks, with the usual extents for every input that names no shape.
 std::map<std::string, Type> types_of(const TextRow& row) {
   static const std::map<char, std::int64_t> extents{
