@@ -20,37 +20,14 @@ namespace {
 // ---- by eye: one position of a prefix, one of the row's own, and queries of zeros, which weigh
 // all keys alike
 
-TEST(AttendPrefix, ARowReadsItsPrefixAndThenItsOwn) {
-  // Five rows, two prefixes: ⌊i·2/5⌋ is 0 0 0 1 1.
-  const Sharded q = values("BLHQ", {5, 1, 1, 1}, {0, 0, 0, 0, 0});
-  const Sharded k = values("BMKQ", {5, 1, 1, 1}, {0, 0, 0, 0, 0});
-  const Sharded v = values("BMKQ", {5, 1, 1, 1}, {2, 4, 6, 8, 10});
-  const Sharded pk = values("NTKQ", {2, 1, 1, 1}, {0, 0});
-  const Sharded pv = values("NTKQ", {2, 1, 1, 1}, {100, 200});
-  const Sharded pos = integers("BL", {5, 1}, {1, 1, 1, 1, 1});
-  const Attention a = attend_prefix(q, k, v, {pk, pv}, pos, one());
-  EXPECT_EQ(a.attn.f32(), (Chips{{51, 52, 53, 104, 105}}));
-  EXPECT_EQ(a.denom.f32(), (Chips{{2, 2, 2, 2, 2}}));
-  EXPECT_EQ(a.exp.shape(), (Shape{5, 1, 1, 2}));
-}
-
-TEST(AttendPrefix, PrefixesLieWithTheirRowsOrOnEveryChip) {
-  // Three chips of x have two rows each; z has the same again.
-  const Torus torus(3, 1, 2);
-  const auto attn = [&](const char* prefixes, const Torus& on) {
-    const Sharded zeros = values("B_xMKQ", {6, 1, 1, 1}, std::vector<float>(6, 0), on);
-    const Sharded pk = values(prefixes, {3, 1, 1, 1}, {0, 0, 0}, on);
-    const Sharded pv = values(prefixes, {3, 1, 1, 1}, {100, 200, 300}, on);
-    const Sharded v = values("B_xMKQ", {6, 1, 1, 1}, {2, 4, 6, 8, 10, 12}, on);
-    return attend_prefix(zeros.relabelled(Layout::parse("B_xLHQ"), {6, 1, 1, 1}), zeros, v,
-                         {pk, pv}, integers("B_xL", {6, 1}, {1, 1, 1, 1, 1, 1}, on), one())
-        .attn.f32();
-  };
-  const Chips right{{51, 52}, {51, 52}, {103, 104}, {103, 104}, {155, 156}, {155, 156}};
-  EXPECT_EQ(attn("NTKQ", torus), right);
-  EXPECT_EQ(attn("N_xTKQ", torus), right);
-  // Cut by another axis, which no program may: a chip lacks what its rows need.
-  EXPECT_THROW(attn("N_yTKQ", Torus(2, 3, 1)), std::logic_error);
+TEST(AttendPrefix, EndsWhereAChipLacksThePrefixOfItsRows) {
+  // Cut by another axis than the rows, which no program may.
+  const Torus torus(2, 3, 1);
+  const Sharded zeros = values("B_xMKQ", {6, 1, 1, 1}, std::vector<float>(6, 0), torus);
+  const Sharded prefix = values("N_yTKQ", {3, 1, 1, 1}, {0, 0, 0}, torus);
+  const Sharded q = zeros.relabelled(Layout::parse("B_xLHQ"), {6, 1, 1, 1});
+  const Sharded pos = integers("B_xL", {6, 1}, {1, 1, 1, 1, 1, 1}, torus);
+  EXPECT_THROW(attend_prefix(q, zeros, zeros, {prefix, prefix}, pos, one()), std::logic_error);
 }
 
 TEST(AttendPrefix, IsOneSumPrefixFirst) {

@@ -309,24 +309,6 @@ TEST(ExactThreads, DoNotChangeABit) {
   }
 }
 
-TEST(ExactThreads, RunEveryItemOnceAndPassOnAFailure) {
-  for (int threads : {1, 2, 7}) {
-    Threads pool(threads);
-    for (int n : {0, 1, 2, 100}) {
-      std::vector<int> seen(static_cast<std::size_t>(n), 0);
-      pool.for_each(n, [&](std::int64_t i) { ++seen[static_cast<std::size_t>(i)]; });
-      EXPECT_EQ(seen, std::vector<int>(static_cast<std::size_t>(n), 1));
-    }
-    const auto failing = [](std::int64_t i) {
-      if (i == 41) throw std::runtime_error("41");
-    };
-    EXPECT_THROW(pool.for_each(100, failing), std::runtime_error);
-    int after = 0;
-    pool.for_each(1, [&](std::int64_t) { ++after; });
-    EXPECT_EQ(after, 1);
-  }
-}
-
 TEST(InexactFlag, SmallIntegersNeedNoBounds) {
   HostileTerms draw(3);
   for (int trial = 0; trial < 100; ++trial) {
