@@ -62,7 +62,7 @@ class Partitioner {
         continue;
       best = std::move(path), from = &copy;
     }
-    return walk(value, *from, *best, {value, use, to.loop, line});
+    return walk(*from, *best, {value, use, to.loop, line});
   }
 
   /// The fields of an arrow other than its path.
@@ -73,11 +73,6 @@ class Partitioner {
     Line line;
     bool lenient = false;
   };
-
-  Arrow arrow(const Purpose& purpose, const Layout& from, const Path& path) const {
-    return {purpose.value, purpose.use,     from,        path.moves.back().to, w_.length(), 0,
-            purpose.loop,  purpose.lenient, purpose.line};
-  }
 
   void require_no_loop(const Purpose& purpose, const Layout& layout) const {
     if (purpose.lenient || purpose.loop.value_or(Loop::none) == Loop::none) return;
@@ -106,15 +101,23 @@ class Partitioner {
     made->line = purpose.line;
   }
 
-  WrittenValue walk(const std::string& value, WrittenValue now, const Path& path,
-                    const Purpose& purpose) {
-    if (path.moves.empty()) {
-      require_no_loop(purpose, now.layout);
-      return now;
+  /// Writes the ops of a path, as one arrow; `arrived` sees the value behind each of them.
+  template <class Arrived>
+  void walk(WrittenValue& now, const Path& path, const Purpose& purpose, Arrived&& arrived) {
+    if (path.moves.empty()) return require_no_loop(purpose, now.layout);
+    Arrow arrow{purpose.value, purpose.use,     now.layout,  path.moves.back().to, w_.length(), 0,
+                purpose.loop,  purpose.lenient, purpose.line};
+    for (const Move& move : path.moves) {
+      now = w_.move(now, move);
+      arrived();
     }
-    arrows_.push_back(arrow(purpose, now.layout, path));
-    arrows_.back().end = w_.length() + path.moves.size();
-    for (const Move& move : path.moves) copies_[value].push_back(now = w_.move(now, move));
+    arrow.end = w_.length();
+    arrows_.push_back(std::move(arrow));
+  }
+
+  /// Keeps a copy in each layout on the way.
+  WrittenValue walk(WrittenValue now, const Path& path, const Purpose& purpose) {
+    walk(now, path, purpose, [&] { copies_[purpose.value].push_back(now); });
     return now;
   }
 
@@ -130,7 +133,7 @@ class Partitioner {
     // A note on all matrices applies to those of keys and values only if they are gathered.
     const bool lenient = line.value == "weights" && (value == "wk" || value == "wv");
     for (std::size_t i = 1; i < line.steps.size(); ++i)
-      now = walk(value, now, rules_.path(value, now.layout, line.steps[i], line.line),
+      now = walk(now, rules_.path(value, now.layout, line.steps[i], line.line),
                  {value, "", line.steps[i].loop, line.line, lenient});
     return now;
   }
@@ -182,21 +185,12 @@ class Partitioner {
                  : rules_.path(op.result, now.layout, layouts.steps[i], rules_.line_of(op.result));
       // A note on attend applies to q; it applies to keys and values only where they can be looped.
       const bool last = i + 1 == layouts.steps.size();
-      const Purpose purpose{op.result, last ? layouts.use : "", layouts.steps[i].loop,
-                            rules_.line_of(last ? layouts.use : op.result),
-                            last && (op.result == "k" || op.result == "v") &&
-                                table_.find("attend", op.result) == nullptr};
-      if (path.moves.empty()) {
-        require_no_loop(purpose, now.layout);
-        continue;
-      }
-      Arrow arrow = this->arrow(purpose, now.layout, path);
-      for (const Move& move : path.moves) {
-        now = w_.move(now, move);
-        complete_it();
-      }
-      arrow.end = w_.length();
-      arrows_.push_back(std::move(arrow));
+      const bool lenient = last && (op.result == "k" || op.result == "v") &&
+                           table_.find("attend", op.result) == nullptr;
+      walk(now, path,
+           {op.result, last ? layouts.use : "", layouts.steps[i].loop,
+            rules_.line_of(last ? layouts.use : op.result), lenient},
+           complete_it);
     }
     copies_[op.result] = {now};
   }
