@@ -7,6 +7,7 @@
 
 #include "engine/program/rethrow.h"
 #include "weights/base/detail/text_file.h"
+#include "weights/base/detail/word_table.h"
 #include "weights/base/detail/words.h"
 #include "weights/model/model_config.h"
 #include "weights/model/registry.h"
@@ -37,11 +38,7 @@ std::string_view matrix_dims() {
   return letters;
 }
 
-const LayoutValue* find_value(std::string_view name) {
-  for (const LayoutValue& value : layout_values())
-    if (value.name == name) return &value;
-  return nullptr;
-}
+const LayoutValue* find_value(std::string_view name) { return row_named(layout_values(), name); }
 
 /// The value, then the values whose lines apply to it, in order of precedence.
 std::vector<std::string_view> lineage(std::string_view name) {

@@ -4,9 +4,13 @@
 #include <string>
 
 #include "engine/numeric/detail/kernels.h"
+#include "weights/base/detail/word_table.h"
 
 namespace shardproof {
 namespace {
+
+constexpr std::pair<std::string_view, Isa> kIsas[] = {
+    {"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
 
 const Kernels* kernels_of(Isa isa) {
   switch (isa) {
@@ -48,9 +52,7 @@ InUse& in_use() {
 
 }  // namespace
 
-std::string_view to_string(Isa isa) {
-  return isa == Isa::scalar ? "scalar" : isa == Isa::avx2 ? "avx2" : "avx512";
-}
+std::string_view to_string(Isa isa) { return word_in(kIsas, isa); }
 
 bool has_isa(Isa isa) { return kernels_of(isa) != nullptr; }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/program/detail/statement.h"
+#include "weights/base/detail/word_table.h"
 #include "weights/base/detail/words.h"
 #include "weights/model/model_config.h"
 
@@ -15,30 +16,15 @@ constexpr std::string_view kLoops =
     "write AXES, or AXES loop LOOP with one of one-way, both-full, both-half";
 
 /// The parameters of a form, as messages print them.
-std::string_view form_text(Parameters form) {
-  switch (form) {
-    case Parameters::dim_axes:
-      return "DIM, AXES";
-    case Parameters::dim_axes_loop:
-      return "DIM, AXES) or ..., AXES loop LOOP";
-    case Parameters::axes:
-      return "AXES";
-    case Parameters::dim_dim_axes:
-      return "FROM->TO, AXES) or ..., AXES as AXES";
-    case Parameters::dim_axes_to_axes:
-      return "DIM, AXES->AXES";
-    case Parameters::dim_to_layout:
-      return "DIM->LAYOUT";
-    case Parameters::dims_to_dim:
-      return "DIMS->DIM";
-    case Parameters::constant:
-      return "CONSTANT";
-    case Parameters::none:
-    case Parameters::contraction:
-      break;
-  }
-  return "";
-}
+constexpr std::pair<std::string_view, Parameters> kForms[] = {
+    {"DIM, AXES", Parameters::dim_axes},
+    {"DIM, AXES) or ..., AXES loop LOOP", Parameters::dim_axes_loop},
+    {"AXES", Parameters::axes},
+    {"FROM->TO, AXES) or ..., AXES as AXES", Parameters::dim_dim_axes},
+    {"DIM, AXES->AXES", Parameters::dim_axes_to_axes},
+    {"DIM->LAYOUT", Parameters::dim_to_layout},
+    {"DIMS->DIM", Parameters::dims_to_dim},
+    {"CONSTANT", Parameters::constant}};
 
 /// The number of parameters after the first operand.
 std::size_t parameter_count(Parameters form) {
@@ -59,7 +45,7 @@ void read_parameters(const Statement& statement, Op& op,
   const Parameters form = op_row(op.kind).parameters;
   if (form != Parameters::none && args.size() != 1 + parameter_count(form))
     throw statement.malformed(
-        fmt::format("write {}(VALUE, {})", to_string(op.kind), form_text(form)));
+        fmt::format("write {}(VALUE, {})", to_string(op.kind), word_in(kForms, form)));
   switch (form) {
     case Parameters::dim_axes:
       op.dim = statement.letter(args[1]);

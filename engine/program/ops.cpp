@@ -1,7 +1,8 @@
 #include "engine/program/ops.h"
 
-#include <algorithm>
 #include <array>
+
+#include "weights/base/detail/word_table.h"
 
 namespace shardproof {
 namespace {
@@ -151,10 +152,6 @@ const OpRow& op_row(OpKind kind) {
   return at < kOps.size() ? kOps[at] : kNone;
 }
 
-const OpRow* find_op(std::string_view name) {
-  const auto at =
-      std::find_if(kOps.begin(), kOps.end(), [&](const OpRow& op) { return op.name == name; });
-  return at == kOps.end() ? nullptr : &*at;
-}
+const OpRow* find_op(std::string_view name) { return row_named(kOps, name); }
 
 }  // namespace shardproof

@@ -5,20 +5,19 @@
 
 #include <utility>
 
-namespace shardproof {
+#include "weights/base/detail/word_table.h"
 
-std::string_view to_string(Detector detector) {
-  switch (detector) {
-    case Detector::types:
-      return "types";
-    case Detector::replicas:
-      return "replicas";
-    case Detector::values:
-      return "values";
-    default:
-      return "run";
-  }
-}
+namespace shardproof {
+namespace {
+
+constexpr std::pair<std::string_view, Detector> kDetectors[] = {{"types", Detector::types},
+                                                                {"replicas", Detector::replicas},
+                                                                {"values", Detector::values},
+                                                                {"run", Detector::run}};
+
+}  // namespace
+
+std::string_view to_string(Detector detector) { return word_in(kDetectors, detector); }
 
 std::string Finding::to_string() const {
   if (detector == Detector::run && label.empty()) return "internal error: " + message;

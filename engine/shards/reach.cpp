@@ -3,8 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "weights/base/detail/word_table.h"
+
 namespace shardproof {
 namespace {
+
+constexpr std::pair<std::string_view, Reach::Replicas> kReplicas[] = {
+    {"agree", Reach::Replicas::agree},
+    {"differ", Reach::Replicas::differ},
+    {"none", Reach::Replicas::none}};
 
 /// "9,216".
 std::string grouped(std::int64_t number) {
@@ -15,24 +22,13 @@ std::string grouped(std::int64_t number) {
 
 }  // namespace
 
-std::string_view to_string(Reach::Replicas replicas) {
-  switch (replicas) {
-    case Reach::Replicas::agree:
-      return "agree";
-    case Reach::Replicas::differ:
-      return "differ";
-    default:
-      return "none";
-  }
-}
+std::string_view to_string(Reach::Replicas replicas) { return word_in(kReplicas, replicas); }
 
 std::string Reach::extent() const {
-  return fmt::format("on {} of {} chip{}, {} of {} element{}, {}", chips, of_chips,
-                     of_chips == 1 ? "" : "s", grouped(elements), grouped(of_elements),
-                     of_elements == 1 ? "" : "s",
-                     replicas == Replicas::none    ? "no replicas"
-                     : replicas == Replicas::agree ? "replicas agree"
-                                                   : "replicas differ");
+  return fmt::format(
+      "on {} of {} chip{}, {} of {} element{}, {}", chips, of_chips, of_chips == 1 ? "" : "s",
+      grouped(elements), grouped(of_elements), of_elements == 1 ? "" : "s",
+      replicas == Replicas::none ? "no replicas" : fmt::format("replicas {}", to_string(replicas)));
 }
 
 std::string Reach::worst() const {

@@ -2,35 +2,27 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/collectives/detail/runs.h"
+#include "weights/base/detail/word_table.h"
 
 namespace shardproof {
 namespace {
 
-std::string_view function_of(FieldSort sort) {
-  switch (sort) {
-    case FieldSort::number:
-      break;
-    case FieldSort::max:
-      return "number of max";
-    case FieldSort::candidate:
-      return "number of candidate";
-    case FieldSort::index:
-      return "number of index";
-    case FieldSort::token:
-      return "number of token";
-  }
-  throw std::logic_error("numbers need no function");
-}
+constexpr std::pair<std::string_view, FieldSort> kFunctions[] = {
+    {"number of max", FieldSort::max},
+    {"number of candidate", FieldSort::candidate},
+    {"number of index", FieldSort::index},
+    {"number of token", FieldSort::token}};
 
 }  // namespace
 
 FieldShards as_numbers(const FieldShards& from, Threads& threads) {
   if (from.sort == FieldSort::number) return from;
-  const FieldFunction& f = from.field->function(function_of(from.sort));
+  const FieldFunction& f = from.field->function(word_in(kFunctions, from.sort));
   FieldShards to{ChipArrays<FieldElement>(from.values.size()), from.field, FieldSort::number, {}};
   // Converts each buffer once, since chips may share buffers.
   std::map<const void*, std::size_t> first;
