@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "weights/base/detail/word_table.h"
 #include "weights/base/detail/words.h"
 #include "weights/base/nearest.h"
 
@@ -72,21 +74,14 @@ std::span<const Unit> units_of(Measure measure) {
   return kNone;
 }
 
-std::string_view name_of(Measure measure) {
-  switch (measure) {
-    case Measure::bytes:
-      return "memory";
-    case Measure::bytes_per_second:
-      return "bandwidth";
-    case Measure::operations_per_second:
-      return "operations per second";
-    case Measure::seconds:
-      return "time";
-    case Measure::none:
-      break;
-  }
-  return "a plain number";
-}
+constexpr std::pair<std::string_view, Measure> kMeasures[] = {
+    {"memory", Measure::bytes},
+    {"bandwidth", Measure::bytes_per_second},
+    {"operations per second", Measure::operations_per_second},
+    {"time", Measure::seconds},
+    {"a plain number", Measure::none}};
+
+std::string_view name_of(Measure measure) { return word_in(kMeasures, measure); }
 
 double factor_of(std::string_view name, std::string_view text, Measure measure) {
   std::vector<std::string> legal;

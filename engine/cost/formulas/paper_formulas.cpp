@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/cost/formulas/parameters.h"
+#include "weights/base/detail/word_table.h"
 
 namespace shardproof::cost {
 namespace {
@@ -39,23 +41,15 @@ double position_bytes(const CacheSizes& sizes) {
          sizes.element_bytes;
 }
 
+constexpr std::pair<std::string_view, FfnLayout> kFfnLayouts[] = {{"ws1d", FfnLayout::ws1d},
+                                                                  {"ws2d", FfnLayout::ws2d},
+                                                                  {"wg-x", FfnLayout::wg_x},
+                                                                  {"wg-xy", FfnLayout::wg_xy},
+                                                                  {"wg-xyz", FfnLayout::wg_xyz}};
+
 }  // namespace
 
-std::string_view to_string(FfnLayout layout) {
-  switch (layout) {
-    case FfnLayout::ws1d:
-      return "ws1d";
-    case FfnLayout::ws2d:
-      return "ws2d";
-    case FfnLayout::wg_x:
-      return "wg-x";
-    case FfnLayout::wg_xy:
-      return "wg-xy";
-    case FfnLayout::wg_xyz:
-      break;
-  }
-  return "wg-xyz";
-}
+std::string_view to_string(FfnLayout layout) { return word_in(kFfnLayouts, layout); }
 
 std::string_view to_string(AttentionLayout layout) {
   return layout == AttentionLayout::heads ? "heads" : "batch";

@@ -9,10 +9,17 @@
 
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/paper/detail/comparison_rows.h"
+#include "weights/base/detail/word_table.h"
 #include "weights/base/nearest.h"
 
 namespace shardproof::cost {
 namespace {
+
+constexpr std::pair<std::string_view, Verdict> kVerdicts[] = {
+    {"exact", Verdict::exact},        {"rounding", Verdict::rounding},
+    {"within 2 %", Verdict::percent}, {"holds", Verdict::holds},
+    {"near", Verdict::near},          {"not explained", Verdict::unexplained},
+    {"FAILED", Verdict::failed}};
 
 struct SectionMaker {
   std::string_view name;
@@ -57,25 +64,7 @@ ComparedRow judged(ComparedRow row, bool held, Verdict verdict, std::string why)
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::exact:
-      return "exact";
-    case Verdict::rounding:
-      return "rounding";
-    case Verdict::percent:
-      return "within 2 %";
-    case Verdict::holds:
-      return "holds";
-    case Verdict::near:
-      return "near";
-    case Verdict::unexplained:
-      return "not explained";
-    case Verdict::failed:
-      break;
-  }
-  return "FAILED";
-}
+std::string_view to_string(Verdict verdict) { return word_in(kVerdicts, verdict); }
 
 ComparedRow exact_row(std::string what, Printed published, double ours) {
   return judged(number_row(std::move(what), published, ours, 0), ours == published.value(),
