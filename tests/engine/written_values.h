@@ -24,6 +24,11 @@ inline Sharded values(const char* layout, const Shape& shape, std::vector<float>
                       const Torus& torus = kOne) {
   return shard(tensor_of(shape, std::move(data)), Layout::parse(layout), torus);
 }
+/// 0, 1, 2, ...: a misplaced element shows.
+inline Sharded iota(const char* layout, const Shape& shape, const Torus& torus = kOne,
+                    Replicas replicas = Replicas::shared) {
+  return shard(tensor_of(shape), Layout::parse(layout), torus, replicas);
+}
 inline Sharded integers(const char* layout, const Shape& shape, std::vector<std::int32_t> data,
                         const Torus& torus = kOne) {
   IntTensor t(shape);

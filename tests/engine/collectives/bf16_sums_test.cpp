@@ -13,6 +13,7 @@
 #include "engine/numeric/contract.h"
 #include "engine/numeric/isa.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/written_values.h"
 #include "weights/base/bf16.h"
 
 namespace shardproof {
@@ -41,14 +42,13 @@ Sharded partials(const std::vector<std::vector<float>>& of_chips) {
 TEST(WireBf16, AnAllReduceRoundsTheFinishedChunkAReduceScatterDoesNot) {
   const Sharded t = partials({{p0, p1, p2}, {p1, p3, p4}, {p2, p4, p0}});
   const auto at = [&](std::size_t chip, std::size_t i) { return t.f32()[chip][i]; };
-  Threads one(1);
   const Axes y = Axes::parse("y");
   for (const Schedule order : {Schedule::group, Schedule::ring, Schedule::tree}) {
     const Summation how{order, f32, bf16};
     const Sharded whole = reduce(t, all_reduce_moves(t.torus(), t.local(), y), Layout::parse("BF"),
-                                 t.shape(), one, how);
+                                 t.shape(), one(), how);
     const Sharded parts = reduce(t, reduce_scatter_moves(t.torus(), t.local(), 1, y),
-                                 Layout::parse("BF_y"), t.shape(), one, how);
+                                 Layout::parse("BF_y"), t.shape(), one(), how);
     for (std::size_t c = 0; c < 3; ++c) {  // the chunk, and its owner
       const float want = order == Schedule::ring
                              ? r(r(at((c + 1) % 3, c)) + at((c + 2) % 3, c)) + at(c, c)
@@ -66,11 +66,10 @@ TEST(WireBf16, AReduceScatterRoundsAsItsLoopDoes) {
   for (std::size_t i = 0; i < 27; ++i)
     numbers[i % 3].push_back(kParts[i % 5] * (1.0F + static_cast<float>(i) * 0x1.1p-7F));
   const Sharded t = partials(numbers);
-  Threads one(1);
   const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
   for (const FloatType acc : {f32, bf16})
     for (const Loop loop : {Loop::one_way, Loop::both_full, Loop::both_half}) {
-      const Sharded parts = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one,
+      const Sharded parts = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one(),
                                    {Schedule::tree, acc, bf16, loop, 1});
       const auto a = [acc](float v) { return acc == bf16 ? r(v) : v; };
       for (std::size_t c = 0; c < 3; ++c)
@@ -87,10 +86,9 @@ TEST(WireBf16, AReduceScatterRoundsAsItsLoopDoes) {
 
 TEST(WireBf16, AGroupOfOneChipRoundsNothing) {
   const Sharded t = partials({{p0, p1, p2}});
-  Threads one(1);
   for (const Schedule order : {Schedule::group, Schedule::ring, Schedule::tree}) {
     const Sharded whole = reduce(t, all_reduce_moves(t.torus(), t.local(), Axes::parse("y")),
-                                 Layout::parse("BF"), t.shape(), one, {order, bf16, bf16});
+                                 Layout::parse("BF"), t.shape(), one(), {order, bf16, bf16});
     EXPECT_EQ(whole.f32(), t.f32()) << to_string(order);
   }
 }
@@ -106,13 +104,12 @@ ChipArrays<float> moved(const std::string& move, const std::string& role, const 
   Tensor a({2, 4}), w({4, 4});
   for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = kParts[i % 5] * (1.0F + 0x1p-9F);
   for (std::size_t i = 0; i < w.data.size(); ++i) w.data[i] = kParts[(3 * i + 1) % 5];
-  Threads one(1);
   const auto place = [&](const Tensor& t, const char* layout) {
     return std::make_shared<const Sharded>(shard(t, Layout::parse(layout), torus));
   };
   const auto out =
       execute(program, {{"a", place(a, "BE_x")}, {"w", place(w, "E_xF")}},
-              {.config = any_config(), .threads = one, .scope = {}, .numerics = numerics});
+              {.config = any_config(), .threads = one(), .scope = {}, .numerics = numerics});
   return out.begin()->second->f32();
 }
 

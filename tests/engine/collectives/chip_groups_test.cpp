@@ -13,14 +13,10 @@
 #include "engine/collectives/transfer.h"
 #include "engine/ops/local_ops.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/written_values.h"
 
 namespace shardproof {
 namespace {
-
-Sharded iota(const char* layout, const Shape& shape, const Torus& torus,
-             Replicas replicas = Replicas::shared) {
-  return shard(tensor_of(shape), Layout::parse(layout), torus, replicas);
-}
 
 /// How many buffers there are.
 std::size_t buffers(const Sharded& value) {

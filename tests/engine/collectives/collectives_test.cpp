@@ -13,22 +13,17 @@
 #include "engine/collectives/moves.h"
 #include "engine/collectives/transfer.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/written_values.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
 namespace {
-
-using Chips = ChipArrays<float>;
 
 const Axes x = Axes::parse("x");
 const Axes y = Axes::parse("y");
 const Axes z = Axes::parse("z");
 const Axes yz = Axes::parse("yz");
 const Axes zy = Axes::parse("zy");
-
-Sharded iota(const char* layout, const Shape& shape, const Torus& torus) {
-  return shard(tensor_of(shape), Layout::parse(layout), torus);
-}
 
 /// Elements received, chip by chip, by the only collective of a program.
 class Traffic : public Observer {

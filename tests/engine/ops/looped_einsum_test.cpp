@@ -13,6 +13,7 @@
 
 #include "engine/ops/einsum.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/written_values.h"
 #include "weights/base/bf16.h"
 
 namespace shardproof {
@@ -103,9 +104,8 @@ struct Ringed {
     return shared(shard(drawn(shape, 2), Layout::parse(letters + "_y"), torus()));
   }
   Sharded run(Loop loop, FloatType acc = FloatType::f32, Regime regime = Regime::f32) const {
-    Threads one(1);
     return einsum(EinsumSpec::parse(spec), {{operand_a(), operand_b()}}, Layout::parse("BF_y"),
-                  {B, F * K}, one, regime, acc, {{dim, Axes::parse("y"), loop}});
+                  {B, F * K}, one(), regime, acc, {{dim, Axes::parse("y"), loop}});
   }
   /// Every element of a chip by the same list of contracted places: k of a's row, k of b's column.
   Row by(const std::vector<int>& list, int chip, FloatType acc = FloatType::f32) const {
@@ -124,12 +124,44 @@ struct Ringed {
 
 using List = std::vector<int>;
 
-/// The result is that of `list(order)` on every chip, and of no other list that a loop or another
-/// chip has.
-template <class ListOf>
-void expect_orders(const Ringed& ringed, const ListOf& list) {
+/// A ring of K chips over one of the contracted letters, which has n of each chip's, between
+/// letters of `outer` and of `inner` elements together.
+struct Letters {
+  const char *a, *b;
+  char dim;
+  int outer, inner;
+  std::vector<int> n = {1, 3};
+
+  Ringed ringed(int K, int of_chip) const {
+    Shape shape;
+    if (outer > 1) shape.push_back(outer);
+    shape.push_back(K * of_chip);
+    if (inner > 1) shape.push_back(inner);
+    Shape rows = shape;
+    rows.insert(rows.begin(), B);
+    return {std::string(a) + "," + b + "->BF", rows, shape, dim, K, of_chip};
+  }
+  /// Chunks as they come, of each chunk all outer letters, and inside them the inner ones.
+  List list(const std::vector<Span>& chunks, int extent) const {
+    List all;
+    for (const Span& chunk : chunks)
+      for (int o = 0; o < outer; ++o)
+        for (int k = chunk.begin; k < chunk.end; ++k)
+          for (int i = 0; i < inner; ++i) all.push_back((o * extent + k) * inner + i);
+    return all;
+  }
+};
+
+constexpr Loop kAll[] = {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half};
+
+/// The result is that of the order on every chip, and of no other order that a loop or another chip
+/// has.
+void expect_orders(const Letters& letters, const Ringed& ringed) {
+  const auto list = [&](const std::vector<Span>& chunks) {
+    return letters.list(chunks, ringed.K * ringed.n);
+  };
   for (const FloatType acc : {FloatType::f32, FloatType::bf16})
-    for (const Loop loop : {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half}) {
+    for (const Loop loop : kAll) {
       const Sharded got = ringed.run(loop, acc);
       for (int chip = 0; chip < ringed.K; ++chip) {
         const auto at = static_cast<std::size_t>(chip);
@@ -139,7 +171,7 @@ void expect_orders(const Ringed& ringed, const ListOf& list) {
                      std::to_string(chip));
         EXPECT_EQ(static_cast<std::int64_t>(right.size()), element_count(ringed.b));
         EXPECT_EQ(row_of(got, chip), ringed.by(right, chip, acc));
-        for (const Loop other : {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half})
+        for (const Loop other : kAll)
           for (const std::string& order : orders(other, ringed.K))
             if (const List wrong = list(spans(order, ringed.n)); wrong != right) {
               EXPECT_NE(row_of(got, chip), ringed.by(wrong, chip, acc)) << order;
@@ -149,62 +181,16 @@ void expect_orders(const Ringed& ringed, const ListOf& list) {
 }
 
 TEST(LoopedEinsum, TakesTheChunksInTheOrderOfThePaper) {
-  for (const int K : {3, 5})
-    for (const int n : {1, 3})
-      expect_orders({"BE,EF->BF", {B, K * n}, {K * n}, 'E', K, n},
-                    [](const std::vector<Span>& chunks) {
-                      List list;
-                      for (const Span& chunk : chunks)
-                        for (int e = chunk.begin; e < chunk.end; ++e) list.push_back(e);
-                      return list;
-                    });
-}
-
-TEST(LoopedEinsum, OfTheFirstLetterTakesTheOthersInsideAChunk) {
-  for (const int K : {3, 5})
-    for (const int n : {1, 3})
-      expect_orders({"BHQ,HQF->BF", {B, K * n, Q}, {K * n, Q}, 'H', K, n},
-                    [](const std::vector<Span>& chunks) {
-                      List list;
-                      for (const Span& chunk : chunks)
-                        for (int h = chunk.begin; h < chunk.end; ++h)
-                          for (int q = 0; q < Q; ++q) list.push_back(h * Q + q);
-                      return list;
-                    });
-}
-
-TEST(LoopedEinsum, OfTheSecondLetterTakesTheFirstOnceInEachChunk) {
-  constexpr int H = 2;
-  for (const int K : {3, 5})
-    for (const int n : {1, 3})
-      expect_orders({"BHQ,HQF->BF", {B, H, K * n}, {H, K * n}, 'Q', K, n},
-                    [K, n](const std::vector<Span>& chunks) {
-                      List list;
-                      for (const Span& chunk : chunks)
-                        for (int h = 0; h < H; ++h)
-                          for (int q = chunk.begin; q < chunk.end; ++q)
-                            list.push_back(h * K * n + q);
-                      return list;
-                    });
-}
-
-TEST(LoopedEinsum, OfALetterInTheMiddle) {
-  constexpr int H = 2, E = 3;
-  for (const int K : {3, 5})
-    expect_orders({"BHQE,HQEF->BF", {B, H, K * 3, E}, {H, K * 3, E}, 'Q', K, 3},
-                  [K](const std::vector<Span>& chunks) {
-                    List list;
-                    for (const Span& chunk : chunks)
-                      for (int h = 0; h < H; ++h)
-                        for (int q = chunk.begin; q < chunk.end; ++q)
-                          for (int e = 0; e < E; ++e) list.push_back((h * K * 3 + q) * E + e);
-                    return list;
-                  });
+  // The one letter, the first, the second, and one in the middle.
+  for (const Letters& letters :
+       {Letters{"BE", "EF", 'E', 1, 1}, Letters{"BHQ", "HQF", 'H', 1, Q},
+        Letters{"BHQ", "HQF", 'Q', 2, 1}, Letters{"BHQE", "HQEF", 'Q', 2, 3, {3}}})
+    for (const int K : {3, 5})
+      for (const int n : letters.n) expect_orders(letters, letters.ringed(K, n));
 }
 
 // A chunk of rows, or of columns, is elements of its own.
 TEST(LoopedEinsum, OfALetterThatIsNotContractedChangesNothing) {
-  Threads one(1);
   for (const int K : {3, 5})
     for (const int n : {1, 3})
       for (const Loop loop : kLoops) {
@@ -219,9 +205,9 @@ TEST(LoopedEinsum, OfALetterThatIsNotContractedChangesNothing) {
         const EinsumSpec spec = EinsumSpec::parse("BE,EF->BF");
         const Axes y = Axes::parse("y");
         const Sharded of_b = einsum(spec, {{rows, some}}, Layout::parse("BF_y"), {K * n, K * F},
-                                    one, Regime::f32, FloatType::f32, {{'B', y, loop}});
-        const Sharded of_f = einsum(spec, {{mine, all}}, Layout::parse("B_yF"), {K * B, K * n}, one,
-                                    Regime::f32, FloatType::f32, {{'F', y, loop}});
+                                    one(), Regime::f32, FloatType::f32, {{'B', y, loop}});
+        const Sharded of_f = einsum(spec, {{mine, all}}, Layout::parse("B_yF"), {K * B, K * n},
+                                    one(), Regime::f32, FloatType::f32, {{'F', y, loop}});
         for (int chip = 0; chip < K; ++chip) {
           Row want_b, want_f;
           for (int b = 0; b < K * n; ++b)
@@ -246,7 +232,6 @@ TEST(LoopedEinsum, OfALetterThatIsNotContractedChangesNothing) {
 TEST(LoopedEinsum, HasARingForEachTerm) {
   constexpr int Y = 3, Z = 5, E = Z * 3, H = Y * 3;
   const Torus torus(1, Y, Z);
-  Threads one(1);
   const auto place = [&](const Shape& shape, const char* layout, unsigned seed) {
     return shared(shard(drawn(shape, seed), Layout::parse(layout), torus));
   };
@@ -254,7 +239,7 @@ TEST(LoopedEinsum, HasARingForEachTerm) {
   const SharedValue a2 = place({B, H}, "BH", 3), b2 = place({H, Y * Z}, "HF_yz", 4);
   const auto run = [&](Loop first, Loop second) {
     return einsum(EinsumSpec::parse("BE,EF->BF + BH,HF->BF"), {{a1, b1}, {a2, b2}},
-                  Layout::parse("BF_yz"), {B, Y * Z}, one, Regime::f32, FloatType::f32,
+                  Layout::parse("BF_yz"), {B, Y * Z}, one(), Regime::f32, FloatType::f32,
                   {{'E', Axes::parse("z"), first}, {'H', Axes::parse("y"), second}});
   };
   /// The chain of a chip at (y, z) whose terms have the orders of the ring's chips j1 and j2.
@@ -271,8 +256,8 @@ TEST(LoopedEinsum, HasARingForEachTerm) {
     }
     return row;
   };
-  for (const Loop first : {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half})
-    for (const Loop second : {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half}) {
+  for (const Loop first : kAll)
+    for (const Loop second : kAll) {
       const Sharded got = run(first, second);
       for (int chip = 0; chip < torus.chips(); ++chip) {
         const auto y = static_cast<std::size_t>(torus.block(chip, Axes::parse("y")));
@@ -293,11 +278,10 @@ TEST(LoopedEinsum, HasARingForEachTerm) {
 // A ring over zy: chip (y, z) of 1x3x2 is its number 3z + y.
 TEST(LoopedEinsum, OfTwoAxesNumbersItsChipsMajorToMinor) {
   const Torus torus(1, 3, 2);
-  Threads one(1);
   const SharedValue a = shared(shard(drawn({B, 6}, 1), Layout::parse("BE"), torus));
   const SharedValue b = shared(shard(drawn({6, 6}, 2), Layout::parse("EF_zy"), torus));
   const Sharded got =
-      einsum(EinsumSpec::parse("BE,EF->BF"), {{a, b}}, Layout::parse("BF_zy"), {B, 6}, one,
+      einsum(EinsumSpec::parse("BE,EF->BF"), {{a, b}}, Layout::parse("BF_zy"), {B, 6}, one(),
              Regime::f32, FloatType::f32, {{'E', Axes::parse("zy"), Loop::one_way}});
   const std::vector<List> lists{{0, 5, 4, 3, 2, 1}, {1, 0, 5, 4, 3, 2}, {2, 1, 0, 5, 4, 3},
                                 {3, 2, 1, 0, 5, 4}, {4, 3, 2, 1, 0, 5}, {5, 4, 3, 2, 1, 0}};

@@ -12,16 +12,11 @@
 
 #include "engine/program/liveness.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/written_values.h"
 #include "weights/base/error.h"
 
 namespace shardproof {
 namespace {
-
-using Chips = ChipArrays<float>;
-
-Sharded iota(const char* layout, const Shape& shape, const Torus& torus) {
-  return shard(tensor_of(shape), Layout::parse(layout), torus);
-}
 
 /// Calls `see` for every value of a run, inputs included.
 class Watcher : public Observer {
@@ -36,6 +31,15 @@ class Watcher : public Observer {
  private:
   See see_;
 };
+
+/// Runs y = x + x under all hazards or none; `see` is called for x and for y.
+void run_sum(Threads& threads, bool hostile, Watcher::See see) {
+  Watcher watcher(std::move(see));
+  const Program program =
+      parse_program("test", "input x : BLE is in\ny : BLE = add(x, x) is in\noutput y");
+  execute(program, {{"x", shared(iota("BLE", {1, 1, 4}, Torus(1, 1, 2)))}},
+          any_execution(threads, &watcher, hostile ? Hazards::hostile() : Hazards{}));
+}
 
 // ---- fresh buffers
 
@@ -54,7 +58,6 @@ Sharded add_one_but_last(const Sharded& t, Threads& threads) {
 TEST(FreshNaN, ShowsAnElementThatAnOpForgets) {
   // Memory is used again: what the right op left there makes the wrong one look right.
   const Sharded t = iota("E_z", {1000}, Torus(1, 1, 2));
-  Threads one(1);
   float forgotten[2];
   for (const bool hostile : {false, true}) {
     {
@@ -64,8 +67,8 @@ TEST(FreshNaN, ShowsAnElementThatAnOpForgets) {
     }
     Hazards hazards;
     hazards.fresh_nan = hostile;
-    const HazardScope scope(hazards, one);
-    const Sharded out = add_one_but_last(t, one);
+    const HazardScope scope(hazards, one());
+    const Sharded out = add_one_but_last(t, one());
     forgotten[hostile ? 1 : 0] = out.f32()[1].back();
     EXPECT_EQ(out.f32()[1][7], 508);
   }
@@ -86,14 +89,9 @@ TEST(FreshNaN, HoldsWhileAProgramRuns) {
   for (const bool hostile : {false, true}) {
     { const Buffer<float> ones(321, 1.0F); }
     int fresh_nan = 0;
-    Watcher watcher([&](const std::string&, const Sharded&) {
+    run_sum(one(), hostile, [&](const std::string&, const Sharded&) {
       fresh_nan += std::isnan(Buffer<float>(321)[320]) ? 1 : 0;
     });
-    Threads one(1);
-    const Program program =
-        parse_program("test", "input x : BLE is in\ny : BLE = add(x, x) is in\noutput y");
-    execute(program, {{"x", shared(iota("BLE", {1, 1, 4}, Torus(1, 1, 2)))}},
-            any_execution(one, &watcher, hostile ? Hazards::hostile() : Hazards{}));
     EXPECT_EQ(fresh_nan, hostile ? 2 : 0);
   }
 }
@@ -119,10 +117,9 @@ Chips with_stale_read(const Hazards& hazards) {
     for (const auto& chip : value.f32())
       for (std::size_t i = 0; i < 100; ++i) const_cast<float&>(chip[100 + i]) = stale[i] * 1.5F;
   });
-  Threads one(1);
   return execute(parse_program("test", kChain),
                  {{"x", shared(iota("BLE_z", {1, 1, 200}, Torus(1, 1, 2)))}},
-                 any_execution(one, &watcher, hazards))
+                 any_execution(one(), &watcher, hazards))
       .at("w")
       ->f32();
 }
@@ -150,7 +147,6 @@ TEST(Poison, ReachesInputsThatTheCallerGivesUp) {
   )");
   const auto x = shared(iota("BLE", {1, 1, 4}, Torus(1, 1, 2)));
   const auto g = shared(iota("E", {4}, Torus(1, 1, 2)));
-  Threads one(1);
   for (const bool given_up : {false, true}) {
     float late = 0;  // what is left of x when z is made
     Watcher watcher([&](const std::string& name, const Sharded&) {
@@ -160,7 +156,7 @@ TEST(Poison, ReachesInputsThatTheCallerGivesUp) {
     hazards.poison = true;
     execute(program, {{"x", x}, {"g", g}},
             {.config = any_config(),
-             .threads = one,
+             .threads = one(),
              .observer = &watcher,
              .scope = {},
              .hazards = hazards,
@@ -189,11 +185,10 @@ TEST(Poison, ReachesWhatSomebodyStillRefersTo) {
     Watcher watcher([&](const std::string& name, const Sharded& value) {
       if (name == "p") kept = value.partial();
     });
-    Threads one(1);
     Hazards hazards;
     hazards.poison = poisoned;
     const auto t =
-        execute(program, {{"a", a}, {"w", w}}, any_execution(one, &watcher, hazards)).at("t");
+        execute(program, {{"a", a}, {"w", w}}, any_execution(one(), &watcher, hazards)).at("t");
     EXPECT_EQ(t->f32(), Chips(2, {112, 136}));  // twice 2·(1·2 + 2·4 + 3·6), 2·(1·3 + 2·5 + 3·7)
     EXPECT_EQ(a->f32(), (Chips{{0, 1}, {2, 3}})) << "inputs are the caller's";
     return kept.sum_of_origins({{0, 0}, {1, 0}});
@@ -225,7 +220,6 @@ TEST(Poison, LeavesOperandsOfAPartialUntilItIsComplete) {
 
   ModelConfig config = any_config();
   config.embed_scale = 1;
-  Threads one(1);
   const Torus torus(1, 2, 2);
   const auto run = [&](const Hazards& hazards) {
     return execute(program,
@@ -233,7 +227,7 @@ TEST(Poison, LeavesOperandsOfAPartialUntilItIsComplete) {
                                        Layout::parse("BLE_z"), torus))},
                     {"w", shared(shard(tensor_of({4, 2}, {1, -1, 1, -1, 1, -1, 1, -1}),
                                        Layout::parse("E_zF"), torus))}},
-                   {.config = config, .threads = one, .scope = {}, .hazards = hazards})
+                   {.config = config, .threads = one(), .scope = {}, .hazards = hazards})
         .at("r")
         ->f32();
   };
@@ -257,15 +251,14 @@ TEST(Order, ShowsAnOpWhoseResultDependsOnIt) {
     return sums;
   };
   const Buffer<float> right{0, 1, 3, 6, 10, 15, 21, 28, 36, 45};
-  Threads one(1);
-  EXPECT_EQ(prefix_sums(one), right) << "the fault shows without the hazard";
+  EXPECT_EQ(prefix_sums(one()), right) << "the fault shows without the hazard";
   {
     Hazards hazards;
     hazards.order = 1;
-    const HazardScope scope(hazards, one);
-    EXPECT_NE(prefix_sums(one), right);
+    const HazardScope scope(hazards, one());
+    EXPECT_NE(prefix_sums(one()), right);
   }
-  EXPECT_EQ(prefix_sums(one), right);
+  EXPECT_EQ(prefix_sums(one()), right);
 }
 
 TEST(Order, IsAPermutationThatTheSeedRepeats) {
@@ -298,16 +291,12 @@ TEST(Order, IsAPermutationThatTheSeedRepeats) {
 }
 
 TEST(Order, IsThatOfEveryOpOfAProgram) {
-  Threads one(1);
+  Threads threads(1);
   for (const bool hostile : {false, true}) {
     std::vector<std::int64_t> order;
-    Watcher watcher([&](const std::string& name, const Sharded&) {
-      if (name == "y") one.for_each(30, [&](std::int64_t chip) { order.push_back(chip); });
+    run_sum(threads, hostile, [&](const std::string& name, const Sharded&) {
+      if (name == "y") threads.for_each(30, [&](std::int64_t chip) { order.push_back(chip); });
     });
-    const Program program =
-        parse_program("test", "input x : BLE is in\ny : BLE = add(x, x) is in\noutput y");
-    execute(program, {{"x", shared(iota("BLE", {1, 1, 4}, Torus(1, 1, 2)))}},
-            any_execution(one, &watcher, hostile ? Hazards::hostile() : Hazards{}));
     EXPECT_EQ(std::is_sorted(order.begin(), order.end()), !hostile);
   }
 }
@@ -328,13 +317,12 @@ void run_with_flipped_bit(const char* text, const char* name, std::size_t chip,
       v = std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) ^ 1);
     }
   });
-  Threads one(1);
   const Program program = parse_program("test", text);
   const Sharded x =
       shard(tensor_of({1, 1, 4}), Layout::parse("BLE_z"), Torus(2, 3, 2), Replicas::own);
   execute(program, {{"x", shared(x)}},
           {.config = any_config(),
-           .threads = one,
+           .threads = one(),
            .observer = &watcher,
            .scope = {.pass = "decode.1", .previous = "", .layer = 0},
            .hazards = hazards});
@@ -375,7 +363,6 @@ TEST(Replicas, AFlippedBitIsNamedByStepChipsAndElement) {
 }
 
 TEST(Replicas, BlocksOfDifferentChipsMayDiffer) {
-  Threads one(1);
   for (const char* layout : {"BLE_xzy", "B_xLE_zy", "BL_zE_x", "BLE"})
     EXPECT_FALSE(
         replica_difference("s", Layout::parse(layout), iota(layout, {24, 24, 24}, Torus(2, 3, 4))));

@@ -45,61 +45,52 @@ TEST(Sharded, IsMadeOfWhatFits) {
   EXPECT_EQ(made("B_zE", {4, 0}, Chips(2)).local(), (Shape{2, 0}));
 }
 
+struct Unfit {
+  const char* layout;
+  Shape shape;
+  Sharded::Data data;
+  const char* names;
+};
+
 TEST(Sharded, RefusesWhatDoesNotFitAndNamesIt) {
   const Chips three(2, {1, 2, 3});
   const ChipArrays<double> values{{1}, {2}};
-  const auto partial = [&](const std::function<void(Partial&)>& change) {
+  const auto changed = [&](const std::function<void(Partial&)>& change) {
     Partial p = partial_of(values);
     change(p);
-    made("B partialsum-z", {1}, p);
+    return p;
   };
-  const std::pair<std::function<void()>, const char*> broken[] = {
-      {[&] { made("BE", {3}, three); }, "BE [3]: 2 dims, 1 extents"},
-      {[&] {
-         made("B", {3, 1}, three);
-       },
-       "B [3,1]: 1 dims, 2 extents"},
-      {[&] { made("B_z", {3}, three); }, "B_z [3]: B=3 of B_z is not divisible by z=2"},
-      {[&] {
-         made("B", {3}, Chips(1, {1, 2, 3}));
-       },
-       "values for 1 chips on torus 1x1x2"},
-      {[&] {
-         made("B", {3}, Chips(3, {1, 2, 3}));
-       },
-       "values for 3 chips"},
-      {[&] {
-         made("B", {3}, Chips{{1, 2, 3}, {1, 2}});
-       },
-       "2 values on chip (0,0,1), 3 in a shard"},
-      {[&] { made("B", {3}, Chips(2)); }, "0 values on chip (0,0,0), 3 in a shard"},
-      {[&] {
-         made("B_z", {6}, Ints{{1, 2, 3}, {1}});
-       },
-       "1 integers on chip (0,0,1), 3 in a"},
-      {[&] {
-         made("B partialsum-z", {3}, Ints(2, {1, 2, 3}));
-       },
-       "integers under a partial layout"},
-      {[&] { made("B", {1}, partial_of(values)); }, "partial sums under a complete layout"},
-      {[&] { made("B partialsum-z", {2}, partial_of(values)); },
-       "1 partial values on chip (0,0,0)"},
-      {[&] { partial([](Partial& p) { p.bounds.pop_back(); }); }, "bounds for 1 chips"},
-      {[&] { partial([](Partial& p) {
-               p.bounds[1] = {1, 2};
-             }); }, "2 bounds on chip (0,0,1)"},
-      {[&] { partial([](Partial& p) {
-               p.origins[0] = {{0, 0}, {1, 0}};
-             }); }, "2 origins on chip"},
-      {[&] { partial([](Partial& p) {
-               p.origins[0] = {{0, 0}}, p.terms = 2;
-             }); }, "1 origins on"},
-      {[&] { partial([](Partial& p) { p.origins.resize(0); }); }, "origins for 0 chips"},
-      {[&] { partial([](Partial& p) { p.terms = 0; }); }, "partial sums of no terms"},
+  const auto origins = [&](const Buffer<Origin>& first, int terms) {
+    return changed([&](Partial& p) { p.origins[0] = first, p.terms = terms; });
   };
-  for (const auto& [make, names] : broken) {
-    EXPECT_EQ(label_of(make), "sharded_c1");
-    EXPECT_NE(message_of(make).find(names), std::string::npos) << message_of(make);
+  const char* const summed = "B partialsum-z";
+  const Unfit broken[] = {
+      {"BE", {3}, three, "BE [3]: 2 dims, 1 extents"},
+      {"B", {3, 1}, three, "B [3,1]: 1 dims, 2 extents"},
+      {"B_z", {3}, three, "B_z [3]: B=3 of B_z is not divisible by z=2"},
+      {"B", {3}, Chips(1, {1, 2, 3}), "values for 1 chips on torus 1x1x2"},
+      {"B", {3}, Chips(3, {1, 2, 3}), "values for 3 chips"},
+      {"B", {3}, Chips{{1, 2, 3}, {1, 2}}, "2 values on chip (0,0,1), 3 in a shard"},
+      {"B", {3}, Chips(2), "0 values on chip (0,0,0), 3 in a shard"},
+      {"B_z", {6}, Ints{{1, 2, 3}, {1}}, "1 integers on chip (0,0,1), 3 in a"},
+      {summed, {3}, Ints(2, {1, 2, 3}), "integers under a partial layout"},
+      {"B", {1}, partial_of(values), "partial sums under a complete layout"},
+      {summed, {2}, partial_of(values), "1 partial values on chip (0,0,0)"},
+      {summed, {1}, changed([](Partial& p) { p.bounds.pop_back(); }), "bounds for 1 chips"},
+      {summed,
+       {1},
+       changed([](Partial& p) { p.bounds[1].assign(2, 1); }),
+       "2 bounds on chip (0,0,1)"},
+      {summed, {1}, origins({{0, 0}, {1, 0}}, 1), "2 origins on chip"},
+      {summed, {1}, origins({{0, 0}}, 2), "1 origins on"},
+      {summed, {1}, changed([](Partial& p) { p.origins.resize(0); }), "origins for 0 chips"},
+      {summed, {1}, changed([](Partial& p) { p.terms = 0; }), "partial sums of no terms"},
+  };
+  for (const auto& [layout, shape, data, names] : broken) {
+    const std::string message =
+        message_of([&, l = layout, &s = shape, &d = data] { made(l, s, d); });
+    EXPECT_TRUE(message.starts_with("sharded_c1: ")) << message;
+    EXPECT_NE(message.find(names), std::string::npos) << message;
   }
 }
 
