@@ -111,64 +111,45 @@ Sharded partial(int K, std::int64_t F) {
   return {Torus(1, K, 1), Layout::parse("BF partialsum-y"), {1, F}, std::move(chips)};
 }
 
-/// The same by one loop over the ring index, of the elements [begin, end).
-std::vector<float> ring_by_hand(const Sharded& t, int K, int chunk, std::int64_t begin,
-                                std::int64_t end) {
-  std::vector<float> out;
-  for (std::int64_t f = begin; f < end; ++f) {
-    const auto part = [&](int i) {
-      return t.f32()[static_cast<std::size_t>(i % K)][static_cast<std::size_t>(f)];
+/// Elements [begin, end) of a chunk's sum, by one loop over the ring: to the next chip, or to the
+/// one before.
+void add_by_hand(std::vector<float>& out, const Sharded& t, bool back, std::int64_t chunk,
+                 std::int64_t begin, std::int64_t end) {
+  const std::int64_t K = t.torus().chips(), step = back ? K - 1 : 1;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const auto part = [&](std::int64_t n) {
+      return t.f32()[static_cast<std::size_t>((chunk + step * n) % K)][static_cast<std::size_t>(i)];
     };
-    float total = part(chunk + 1);
-    for (int i = chunk + 2; i <= chunk + K; ++i) total += part(i);
+    float total = part(1);
+    for (std::int64_t n = 2; n <= K; ++n) total += part(n);
     out.push_back(total);
   }
+}
+
+/// A whole chunk: of a ring one way, of a biring the first half so and the second the other way.
+std::vector<float> chunk_by_hand(const Sharded& t, Schedule order, std::int64_t chunk,
+                                 std::int64_t begin, std::int64_t end) {
+  std::vector<float> out;
+  const std::int64_t half = order == Schedule::ring ? end : begin + (end - begin + 1) / 2;
+  add_by_hand(out, t, false, chunk, begin, half);
+  add_by_hand(out, t, true, chunk, half, end);
   return out;
 }
 
 TEST(ScheduledSum, ReduceScatterGivesEveryChipItsChunk) {
   Threads one(1);
-  for (int K = 1; K <= 5; ++K) {
-    const Sharded t = partial(K, 2 * K);
-    const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
-    const Sharded r =
-        reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, {.order = Schedule::ring});
-    for (int c = 0; c < K; ++c)
-      EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], ring_by_hand(t, K, c, 2 * c, 2 * c + 2))
-          << "chip " << c << " of " << K;
-  }
-}
-
-/// The other way round.
-std::vector<float> biring_by_hand(const Sharded& t, int K, int chunk, std::int64_t begin,
-                                  std::int64_t end) {
-  std::vector<float> out;
-  for (std::int64_t i = begin; i < end; ++i) {
-    const auto part = [&](int chip) {
-      return t.f32()[static_cast<std::size_t>((chip + K) % K)][static_cast<std::size_t>(i)];
-    };
-    float total = part(chunk - 1);
-    for (int n = 2; n <= K; ++n) total += part(chunk + (K - 1) * n);
-    out.push_back(total);
-  }
-  return out;
-}
-
-TEST(ScheduledSum, BiringHalvesTheScatteredDim) {
-  Threads one(1);
-  for (int K = 1; K <= 5; ++K)
-    for (std::int64_t n : {1, 2, 3}) {  // of a chunk: ⌈n/2⌉ go one way
-      const Sharded t = partial(K, n * K);
-      const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
-      const Sharded r = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one,
-                               {.order = Schedule::biring, .dim = 1});
-      for (int c = 0; c < K; ++c) {
-        const std::int64_t half = c * n + (n + 1) / 2;
-        std::vector<float> expected = ring_by_hand(t, K, c, c * n, half);
-        for (float v : biring_by_hand(t, K, c, half, (c + 1) * n)) expected.push_back(v);
-        EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)], expected) << "chip " << c << " of " << K;
+  for (const Schedule order : {Schedule::ring, Schedule::biring})
+    for (int K = 1; K <= 5; ++K)
+      for (std::int64_t n : {1, 2, 3}) {
+        const Sharded t = partial(K, n * K);
+        const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
+        const Sharded r =
+            reduce(t, moves, Layout::parse("BF_y"), t.shape(), one, {.order = order, .dim = 1});
+        for (int c = 0; c < K; ++c)
+          EXPECT_EQ(r.f32()[static_cast<std::size_t>(c)],
+                    chunk_by_hand(t, order, c, c * n, (c + 1) * n))
+              << to_string(order) << ", chip " << c << " of " << K;
       }
-    }
 }
 
 TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
@@ -176,36 +157,19 @@ TEST(ScheduledSum, AllReduceCutsTheShardIntoChunks) {
   // Chunks of ⌊i·K/n⌋: 7 elements on 3 chips are 3 + 2 + 2, on 5 chips 2 + 1 + 2 + 1 + 1.
   const std::vector<std::vector<std::int64_t>> begins{
       {0, 7}, {0, 4, 7}, {0, 3, 5, 7}, {0, 2, 4, 6, 7}, {0, 2, 3, 5, 6, 7}};
-  for (int K = 1; K <= 5; ++K) {
-    const Sharded t = partial(K, 7);
-    const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
-    const Sharded r =
-        reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::ring});
-    std::vector<float> expected;
-    const auto& of_K = begins[static_cast<std::size_t>(K - 1)];
-    for (int c = 0; c < K; ++c)
-      for (float v : ring_by_hand(t, K, c, of_K[static_cast<std::size_t>(c)],
-                                  of_K[static_cast<std::size_t>(c + 1)]))
-        expected.push_back(v);
-    for (const auto& chip : r.f32()) EXPECT_EQ(chip, expected) << K << " chips";
-  }
-}
-
-TEST(ScheduledSum, AllReduceHalvesItsChunksByElements) {
-  Threads one(1);
-  // 7 elements on 3 chips are 3 + 2 + 2: halves of 2 + 1, 1 + 1, 1 + 1.
-  const Sharded t = partial(3, 7);
-  const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
-  const Sharded r =
-      reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = Schedule::biring});
-  std::vector<float> expected;
-  const auto add = [&](const std::vector<float>& part) {
-    expected.insert(expected.end(), part.begin(), part.end());
-  };
-  add(ring_by_hand(t, 3, 0, 0, 2)), add(biring_by_hand(t, 3, 0, 2, 3));
-  add(ring_by_hand(t, 3, 1, 3, 4)), add(biring_by_hand(t, 3, 1, 4, 5));
-  add(ring_by_hand(t, 3, 2, 5, 6)), add(biring_by_hand(t, 3, 2, 6, 7));
-  for (const auto& chip : r.f32()) EXPECT_EQ(chip, expected);
+  for (const Schedule order : {Schedule::ring, Schedule::biring})
+    for (const std::vector<std::int64_t>& of_K : begins) {
+      const auto K = static_cast<int>(of_K.size()) - 1;
+      const Sharded t = partial(K, 7);
+      const Moves moves = all_reduce_moves(t.torus(), t.local(), Axes::parse("y"));
+      const Sharded r = reduce(t, moves, Layout::parse("BF"), t.shape(), one, {.order = order});
+      std::vector<float> expected;
+      for (std::size_t c = 0; c + 1 < of_K.size(); ++c)
+        for (float v : chunk_by_hand(t, order, static_cast<std::int64_t>(c), of_K[c], of_K[c + 1]))
+          expected.push_back(v);
+      for (const auto& chip : r.f32())
+        EXPECT_EQ(chip, expected) << to_string(order) << " of " << K << " chips";
+    }
 }
 
 /// A reduction over some of the partial axes leaves an f32 partial, and threads change nothing.

@@ -51,107 +51,81 @@ std::map<std::string, std::int64_t> sent(const Case& c) {
   return of;
 }
 
-/// The paper's letters on one torus, for closed forms.
-struct Sizes {
-  double X, Y, Z, n, BLE, BLF, A, BL, EF, EHQ;
-  explicit Sizes(const Case& i)
-      : X(i.torus.size(Axis::x)),
-        Y(i.torus.size(Axis::y)),
-        Z(i.torus.size(Axis::z)),
-        n(i.torus.chips()),
-        BLE(static_cast<double>(i.batch * i.prompt * i.model.E)),
-        BLF(static_cast<double>(i.batch * i.prompt * i.model.F)),
-        A(static_cast<double>(i.batch * i.prompt * i.model.H * i.model.Q)),
-        BL(static_cast<double>(i.batch * i.prompt)),
-        EF(static_cast<double>(i.model.E * i.model.F)),
-        EHQ(static_cast<double>(i.model.E * i.model.H * i.model.Q)) {}
-};
 double f(double m) { return 1.0 - 1.0 / m; }
 
 /// The share of chips that another order of a dim's axes moves.
-double moved(const Torus& torus, const char* from, const char* to) {
+double moved(const Torus& torus, const std::string& from, const std::string& to) {
   int count = 0;
   for (int chip = 0; chip < torus.chips(); ++chip)
     count += torus.block(chip, Axes::parse(from)) != torus.block(chip, Axes::parse(to));
   return static_cast<double>(count) / torus.chips();
 }
 
-/// What a chip sends of a layer but for keys and values, in closed form: the stream (in, mid and
-/// the norms' gathers), the norms' statistics, q and attn each, the FFN, the outputs, the weights
-/// of a K without axes (wk and wv apart).
-struct Forms {
-  double stream = 0, stat = 0, q = 0, attn = 0, ffn = 0, out = 0, weights = 0;
-};
+/// The closed forms of forms.txt in the paper's letters, on the torus of one case.
+class ClosedForms {
+ public:
+  explicit ClosedForms(const Case& c) : torus_(c.torus), Q_(c.model.Q) {
+    const std::int64_t BL = c.batch * c.prompt, E = c.model.E, HQ = c.model.H * c.model.Q;
+    for (const auto& [name, value] : std::map<std::string, std::int64_t>{{"BLE", BL * E},
+                                                                         {"BLF", BL * c.model.F},
+                                                                         {"A", BL * HQ},
+                                                                         {"BL", BL},
+                                                                         {"EF", E * c.model.F},
+                                                                         {"EHQ", E * HQ}})
+      letters_[name] = static_cast<double>(value);
+    for (const char* axes : {"x", "y", "z", "xy", "yz", "xz"})
+      letters_[product_name(Axes::parse(axes))] = torus_.size(Axes::parse(axes));
+    letters_["n"] = torus_.chips();
+  }
 
-Forms forms(const std::string& name, const Case& c) {
-  const Sizes s(c);
-  const Torus& t = c.torus;
-  const double YZ = s.Y * s.Z, XY = s.X * s.Y;
-  const auto starts = [&](const char* with) { return name.starts_with(with); };
-  const auto is = [&](const char* one) { return name == one; };
-  // Of few heads attn goes from B_yx to Q_y: by Q_yx, where that divides Q, else by B_xy.
-  const double to_channels =
-      c.model.Q % static_cast<std::int64_t>(XY) == 0 ? f(XY) : moved(t, "yx", "xy") + f(s.Y);
-  Forms x;
-  if (starts("ws1d") || is("sp:1d")) {
-    x.stream = x.out = s.BLE * f(s.n);
-    x.q = x.attn = is("ws1d:batch")      ? s.A / s.n * f(s.n)
-                   : is("ws1d:batch-x")  ? s.A / s.n * f(s.X)
-                   : is("ws1d:batch-yx") ? s.A / s.n * f(XY)
-                                         : 0.0;
-    return x;
+  /// Returns what the strategy sends of each value; nothing if it has no closed forms.
+  std::map<std::string, double> of(const std::string& name) const {
+    std::map<std::string, double> all;
+    for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "forms.txt"))
+      for (const std::string& who : parts_of(row[0], ","))
+        if (who.back() == '*' ? name.starts_with(who.substr(0, who.size() - 1)) : who == name)
+          for (std::size_t i = 1; i < row.columns.size(); ++i) {
+            const std::vector<std::string> form = parts_of(row[i], "=");
+            for (const std::string& value : form.at(0) == "heads"
+                                                ? std::vector<std::string>{"q", "attn"}
+                                                : std::vector<std::string>{form[0]})
+              all[value] = sum(form.at(1));
+          }
+    return all;
   }
-  if (starts("ws2d") || is("sp:2d")) {
-    x.stream = x.out = s.BLE / s.X * f(YZ);
-    x.stat = 2 * s.BL * f(s.X);
-    x.ffn = 3 * s.BLF / YZ * f(s.X);
-    const double scatter = s.A / YZ * f(s.X);  // q reduced over x, attn gathered
-    x.q = x.attn = scatter;
-    const auto both = [&](double more) { x.q = x.attn = scatter + more; };
-    if (is("ws2d:batch")) both(s.A / s.n * f(s.n));
-    if (is("ws2d:batch-yx")) both(s.A / s.n * f(XY));
-    if (is("ws2d:batch-x")) both(s.A / s.n * f(s.X));
-    if (is("ws2d:bfirst-xy")) both(s.A / s.n * f(s.Y));
-    if (is("ws2d:bfirst-xyz") || is("ws2d:norm-first-kv")) both(s.A / s.n * f(YZ));
-    if (is("ws2d:pre-y")) both(s.A / YZ * f(s.Y));
-    if (is("ws2d:pre-zy")) both(s.A / YZ * f(YZ));
-    if (is("ws2d:released-z")) both(s.A / s.n * (moved(t, "zyx", "yxz") + f(s.Z)));
-    if (is("ws2d:released-zy")) both(s.A / s.n * (moved(t, "zyx", "xyz") + f(YZ)));
-    if (is("ws2d:heads-zy")) x.q = 2 * scatter, x.attn = 0;
-    if (is("ws2d:few-heads")) x.q = 2 * s.A / s.Z * f(s.X), x.attn = 0;
-    if (is("ws2d:few-heads-batch")) x.q = scatter, x.attn = scatter + s.A / s.n * to_channels;
-    if (starts("ws2d:norm-first")) x.stat = 2 * s.BL * f(s.n);
-    if (is("ws2d:stream-z")) x.stat = 2 * s.BL / s.Z * f(s.X);
-    if (is("sp:2d")) x.stat = 2 * s.BL / YZ * f(s.X);
-    return x;
+
+ private:
+  double sum(const std::string& text) const {
+    double total = 0;
+    for (const std::string& product : parts_of(text, "+")) {
+      double term = 1;
+      for (const std::string& factor : parts_of(product, "*")) {
+        const std::vector<std::string> quotient = parts_of(factor, "/");
+        term *= value(quotient[0]);
+        for (std::size_t i = 1; i < quotient.size(); ++i) term /= value(quotient[i]);
+      }
+      total += term;
+    }
+    return total;
   }
-  if (starts("wg-x:")) {
-    x.stream = x.out = s.BLE / s.X * f(YZ);
-    x.weights = (3 * s.EF + 2 * s.EHQ) / YZ * f(s.X);
-    if (is("wg-x:batch")) x.q = x.attn = s.A / s.n * f(YZ);
-  } else if (starts("wg-xy:")) {
-    x.stream = x.out = s.BLE / XY * f(s.Z);
-    x.weights = (3 * s.EF + 2 * s.EHQ) / s.Z * f(XY);
-    if (is("wg-xy:batch")) x.q = x.attn = s.A / s.n * f(s.Z);
-  } else if (starts("wg-xyz") || is("fsdp") || is("ulysses") || is("context")) {
-    x.weights = (3 * s.EF + 2 * s.EHQ) * f(s.n);
-    if (is("ulysses")) x.q = x.attn = s.A / s.n * f(s.n);
-  } else if (is("dp-z:1d")) {
-    x.stream = x.out = s.BLE / s.Z * f(XY);
-  } else if (is("dp-z:2d") || is("context-z:2d")) {
-    x.stream = x.out = s.BLE / (s.X * s.Z) * f(s.Y);
-    x.stat = 2 * s.BL / s.Z * f(s.X);
-    x.ffn = 3 * s.BLF / YZ * f(s.X);
-    x.q = x.attn = s.A / YZ * f(s.X);
-  } else if (is("mixed:1d-2d")) {
-    x.stream = x.out = s.BLE * f(s.n) + s.BLE / s.X * f(YZ);
-    x.stat = 2 * s.BL * f(s.X);
-    x.ffn = 3 * s.BLF / YZ * f(s.X);
-  } else {
-    EXPECT_EQ(name, "dp") << "a strategy without closed forms";
+  double value(const std::string& text) const {
+    const std::size_t open = text.find('(');
+    if (open == std::string::npos)
+      return letters_.contains(text) ? letters_.at(text) : std::stod(text);
+    const std::string name = text.substr(0, open);
+    const auto given = parts_of(text.substr(open + 1, text.size() - open - 2), ",");
+    if (name == "f") return f(value(given[0]));
+    // By Q_yx, where that divides Q, else by B_xy.
+    const double XY = letters_.at("XY");
+    if (name == "channels" && Q_ % static_cast<std::int64_t>(XY) == 0) return f(XY);
+    return moved(torus_, given.at(0), given.at(1)) +
+           (name == "channels" ? f(letters_.at("Y")) : 0.0);
   }
-  return x;
-}
+
+  Torus torus_;
+  std::int64_t Q_;
+  std::map<std::string, double> letters_;
+};
 
 // A wrong table is not wrong, only slow: so what each sends is held against its closed form.
 TEST(ShippedTables, SendWhatTheirClosedFormsSay) {
@@ -160,24 +134,25 @@ TEST(ShippedTables, SendWhatTheirClosedFormsSay) {
       // Where K has no axes the weights of k and v have no other way than over E.
       const Case c = column(strategy, torus, 1);
       const std::string name = strategy.to_string();
-      const Forms want = forms(name, c);
+      auto want = ClosedForms(c).of(name);
+      EXPECT_FALSE(want.empty()) << name;
       auto got = sent(c);
       const std::string at = name + " on " + torus;
       // A closed form is of one chip; over all it is a whole number.
       const auto whole = [&](double of_a_chip) {
         return std::llround(of_a_chip * c.torus.chips());
       };
-      EXPECT_EQ(got["in"] + got["norm"] + got["mid"], whole(want.stream)) << at;
-      EXPECT_EQ(got["stat"], whole(want.stat)) << at;
-      EXPECT_EQ(got["q"], whole(want.q)) << at;
-      EXPECT_EQ(got["attn"], whole(want.attn)) << at;
-      EXPECT_EQ(got["gate"] + got["hidden"], whole(want.ffn)) << at;
-      EXPECT_EQ(got["out"], whole(want.out)) << at;
+      EXPECT_EQ(got["in"] + got["norm"] + got["mid"], whole(want["stream"])) << at;
+      EXPECT_EQ(got["stat"], whole(want["stat"])) << at;
+      EXPECT_EQ(got["q"], whole(want["q"])) << at;
+      EXPECT_EQ(got["attn"], whole(want["attn"])) << at;
+      EXPECT_EQ(got["gate"] + got["hidden"], whole(want["ffn"])) << at;
+      EXPECT_EQ(got["out"], whole(want["stream"])) << at;
       const double kv = 2.0 * 48 * 4;  // E·Q, twice
-      const double gathers = name == "fsdp"     ? f(Sizes(c).n)
-                             : want.weights > 0 ? f(Sizes(c).X)
-                                                : 0.0;
-      EXPECT_EQ(got["weights"], whole(want.weights + kv * gathers)) << at;
+      const double gathers = name == "fsdp"        ? f(c.torus.chips())
+                             : want["weights"] > 0 ? f(c.torus.size(Axis::x))
+                                                   : 0.0;
+      EXPECT_EQ(got["weights"], whole(want["weights"] + kv * gathers)) << at;
     }
 }
 

@@ -11,7 +11,7 @@
 #include "engine/layouts/layer.h"
 #include "engine/strategies/strategy.h"
 #include "tests/golden/random_table.h"
-#include "weights/base/error.h"
+#include "tests/weights/expect_error.h"
 #include "weights/model/registry.h"
 
 namespace shardproof {
@@ -152,14 +152,9 @@ TEST(Table, WithoutBatchKeepsAllThatIsSaidOfOtherDims) {
 
 TEST(TableFile, IsRefusedWhereItCannotBeReadOrHoldsNoTable) {
   const std::string path = testing::TempDir() + "table_test.layouts";
-  const auto label = [&](const std::string& content) -> std::string {
+  const auto label = [&](const std::string& content) {
     std::ofstream(path) << content;
-    try {
-      load_layouts(path);
-    } catch (const Error& error) {
-      return error.label();
-    }
-    return "";
+    return label_of([&] { load_layouts(path); });
   };
   EXPECT_EQ(label("layouts t\nin : BLE\r\n"), "");
   EXPECT_EQ(label("# nothing\n"), "layouts_f2");
@@ -169,14 +164,9 @@ TEST(TableFile, IsRefusedWhereItCannotBeReadOrHoldsNoTable) {
 }
 
 TEST(TableFile, EndsSoonWhereNobodyWroteIt) {
-  const auto label = [](const std::string& text) -> std::string {
-    try {
-      parse_layouts(text, "f");
-    } catch (const Error& error) {
-      EXPECT_LT(std::string(error.what()).size(), 400U);
-      return error.label();
-    }
-    return "";
+  const auto label = [](const std::string& text) {
+    EXPECT_LT(message_of([&] { parse_layouts(text, "f"); }).size(), 400U);
+    return label_of([&] { parse_layouts(text, "f"); });
   };
   std::string steps = "layouts t\nin : BLE", tables;
   for (int i = 1; i < 16; ++i) steps += " -> BLE";
@@ -204,15 +194,10 @@ TEST(TableFile, MayNotRedefineAShippedName) {
   }
   const std::string path = testing::TempDir() + "shipped_name.layouts";
   std::ofstream(path) << "layouts mine\nin : BLE\nlayouts ws2d:batch\nin : BLE\n";
-  try {
-    load_strategies(path);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "layouts_c2: " + path +
-                  " line 3: ws2d:batch is defined twice: it is a name of ws2d:batch, which ships; "
-                  "take another (docs/layouts.md)");
-  }
+  EXPECT_EQ(message_of([&] { load_strategies(path); }),
+            "layouts_c2: " + path +
+                " line 3: ws2d:batch is defined twice: it is a name of ws2d:batch, which ships; "
+                "take another (docs/layouts.md)");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/plan.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof {
 namespace {
@@ -14,12 +15,7 @@ Case with_pads(const std::string& model, std::int64_t heads, std::int64_t vocab 
 }
 
 std::string refusal(const Case& c) {
-  try {
-    require_padding(c);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return message_of([&] { require_padding(c); });
 }
 
 TEST(DimPadding, KeepsTheSizeOfAGroup) {
@@ -68,13 +64,7 @@ TEST(DimPadding, RefusesWhatIsBelowOrSplitsAGroup) {
 }
 
 TEST(DimPadding, IsRefusedWithTheCase) {
-  Case c = with_pads("palm-tiny,V=250", 0, 249);
-  try {
-    make_plan(c);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.label(), "case_pad");
-  }
+  EXPECT_EQ(label_of([] { make_plan(with_pads("palm-tiny,V=250", 0, 249)); }), "case_pad");
 }
 
 TEST(DimPadding, PutsATensorAtTheBeginningOfALongerOne) {
