@@ -4,15 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/collectives/collectives.h"
 #include "engine/collectives/transfer.h"
 #include "engine/ops/local_ops.h"
-#include "tests/engine/run_program.h"
 #include "tests/engine/written_values.h"
 
 namespace shardproof {

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <set>
 #include <sstream>

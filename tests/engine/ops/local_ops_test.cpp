@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/numeric/detail/functions.h"
-#include "tests/engine/run_program.h"
 #include "tests/engine/written_values.h"
 
 namespace shardproof {

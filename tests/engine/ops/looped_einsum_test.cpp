@@ -2,7 +2,6 @@
 // out by hand for rings of three and five chips.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <map>
 #include <random>
