@@ -85,6 +85,7 @@ inline std::vector<TextRow> text_rows(const std::string& folder, const std::stri
     else
       rows.push_back({parts_of(stands_for, " | "), file + " line " + std::to_string(line)});
   }
+  if (rows.empty()) throw std::runtime_error("no rows in " + file);
   return rows;
 }
 
