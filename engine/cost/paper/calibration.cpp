@@ -98,24 +98,11 @@ Numerics released_numerics(WeightType weights) {
   return numerics;
 }
 
-Bounds paper_bounds(const ModelConfig& model, const Torus& torus, const Strategy& strategy,
-                    const Pass& pass, WeightType weights) {
-  const Numerics numerics = released_numerics(weights);
-  return bounds_of(work_of(model, numerics, torus, strategy, pass), find_chip(kFittedChip),
-                   numerics.act);
+Work paper_work(const Settings& at) {
+  return work_of(at.model(), released_numerics(at.weights()), at.torus(), at.strategy(), at.pass());
 }
-
-Strategy strategy_of(FfnLayout ffn, AttentionLayout attention) {
-  const bool stationary = ffn == FfnLayout::ws1d || ffn == FfnLayout::ws2d;
-  const std::string_view form = attention == AttentionLayout::batch ? "batch"
-                                : stationary                        ? "heads"
-                                                                    : "natural";
-  return Strategy::parse(fmt::format("{}:{}", to_string(ffn), form));
-}
-
-Pass pass_of(const MeasuredPass& measured) {
-  if (measured.phase == Phase::prefill) return {Phase::prefill, measured.B, kMeasuredContext, 0};
-  return {Phase::decode, measured.B, 1, kMeasuredContext - 1 - measured.steps / 2};
+Bounds paper_bounds(const Settings& at) {
+  return bounds_of(paper_work(at), find_chip(kFittedChip), released_numerics(at.weights()).act);
 }
 
 double CalibrationPoint::estimated(const Efficiency& efficiency) const {
@@ -127,12 +114,9 @@ double CalibrationPoint::residual(const Efficiency& efficiency) const {
 
 std::vector<CalibrationPoint> table_points() {
   std::vector<CalibrationPoint> points;
-  for (const MeasuredPass& measured : tables_2_and_3())
-    points.push_back({fmt::format("{} {}", measured.model, measured.column),
-                      paper_bounds(parse_model(measured.run_as), Torus::parse(measured.torus),
-                                   strategy_of(measured.ffn, measured.attention), pass_of(measured),
-                                   measured.weights),
-                      measured.steps, measured.seconds.value()});
+  for (const auto& [name, of] : tables_2_and_3())
+    points.push_back({of.text("model") + name.substr(name.find(' ')), paper_bounds(of),
+                      static_cast<int>(of.count("steps", 1)), of.number("seconds")});
   return points;
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/cost/paper/published.h"
 #include "engine/cost/work/efficiency.h"
+#include "engine/cost/work/work.h"
 #include "weights/base/error.h"
 
 namespace shardproof::cost {
@@ -13,16 +14,10 @@ namespace shardproof::cost {
 /// caches and partial sums in bf16 and weights of the given type.
 Numerics released_numerics(WeightType weights);
 
-/// Returns the bounds of a pass under a strategy on the paper's chip, tpu-v4. Throws what
-/// WorkFormulas and bounds_of throw.
-Bounds paper_bounds(const ModelConfig& model, const Torus& torus, const Strategy& strategy,
-                    const Pass& pass, WeightType weights);
-
-/// Returns the strategy of a measured pass.
-Strategy strategy_of(FfnLayout ffn, AttentionLayout attention);
-/// Returns one pass of a measurement: the prefill, or the middle decode step, since the time of a
-/// step is linear in the number of cached positions.
-Pass pass_of(const MeasuredPass& measured);
+/// Returns the work of a pass in the paper's runs, and its bounds on the paper's chip, tpu-v4.
+/// Throws what WorkFormulas and bounds_of throw.
+Work paper_work(const Settings& at);
+Bounds paper_bounds(const Settings& at);
 
 /// A measured time and the model's bounds for it.
 struct CalibrationPoint {

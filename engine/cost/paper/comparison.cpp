@@ -1,130 +1,138 @@
 #include "engine/cost/paper/comparison.h"
 
+#include <fmt/args.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/paper/detail/comparison_rows.h"
-#include "weights/base/detail/word_table.h"
 #include "weights/base/nearest.h"
 
 namespace shardproof::cost {
 namespace {
 
-constexpr std::pair<std::string_view, Verdict> kVerdicts[] = {
-    {"exact", Verdict::exact},        {"rounding", Verdict::rounding},
-    {"within 2 %", Verdict::percent}, {"holds", Verdict::holds},
-    {"near", Verdict::near},          {"not explained", Verdict::unexplained},
-    {"FAILED", Verdict::failed}};
+constexpr std::array<std::string_view, 7> kVerdicts{"exact", "rounding",      "within 2 %", "holds",
+                                                    "near",  "not explained", "FAILED"};
 
-struct SectionMaker {
-  std::string_view name;
-  ComparedSection (*make)(const Efficiency& efficiency);
+Verdict verdict_named(std::string_view name) {
+  return static_cast<Verdict>(std::find(kVerdicts.begin(), kVerdicts.end(), name) -
+                              kVerdicts.begin());
+}
+
+std::string filled(const std::string& text, const std::vector<double>& numbers) {
+  fmt::dynamic_format_arg_store<fmt::format_context> arguments;
+  for (const double number : numbers) arguments.push_back(number);
+  return fmt::vformat(text, arguments);
+}
+
+/// Compares the rows of one section, one after the other.
+class Comparer {
+ public:
+  Comparer(const PublishedSection& of, const Efficiency& efficiency)
+      : of_(of), efficiency_(efficiency) {}
+
+  ComparedSection compare() {
+    made_.name = of_.name;
+    made_.title = of_.title;
+    for (const PublishedRow& row : of_.rows) row.verdict == "holds" ? choose(row) : measure(row);
+    for (const PublishedNote& note : of_.notes) {
+      std::vector<double> numbers;
+      for (const Formula& formula : note.numbers) numbers.push_back(value_of(formula, efficiency_));
+      made_.notes.push_back(filled(note.text, numbers));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void choose(const PublishedRow& row) {
+    const ComparedChoice choice = choice_of(row, known_, efficiency_);
+    add({row.what, choice.published, choice.ours, {}, Verdict::holds, {}},
+        choice.published == choice.ours, Verdict::holds, choice.numbers);
+  }
+
+  void measure(const PublishedRow& row) {
+    const Range ours = range_of(row.ours, efficiency_);
+    if (row.verdict == "-") {
+      known_.push_back({&row, ours.value, ours.value});
+      return;
+    }
+    const Verdict verdict = verdict_named(row.verdict);
+    ComparedRow compared{row.what, row.published, {}, {}, {}, {}};
+    Range published{};
+    int decimals = 3;
+    if (is_quantity(row.published)) {
+      Formula formula = row.ours;
+      formula.quantity = row.published;
+      published = range_of(formula, efficiency_);
+      compared.published = fmt::format("{:.{}f}", published.value, decimals);
+    } else {
+      const Printed printed{row.published};
+      published = range_of(printed);
+      decimals =
+          printed.decimals() + (verdict == Verdict::rounding || verdict == Verdict::near ? 1 : 0);
+    }
+    compared.ours = fmt::format("{:.{}f}", ours.value, decimals);
+    compared.deviation = ours.value / published.value - 1.0;
+    known_.push_back({&row, published.value, ours.value});
+    add(std::move(compared), agree(verdict, published, ours), verdict, {});
+  }
+
+  void add(ComparedRow row, bool holds, Verdict verdict, const std::vector<double>& numbers) {
+    row.verdict = holds ? verdict : Verdict::failed;
+    for (const Reason& reason : of_.reasons)
+      if (row.verdict == Verdict::failed && row.what.ends_with(reason.end) &&
+          (reason.ours.empty() || reason.ours == row.ours.substr(0, row.ours.find(':')))) {
+        row.verdict = Verdict::unexplained;
+        row.why = filled(reason.text, numbers);
+      }
+    made_.rows.push_back(std::move(row));
+  }
+
+  const PublishedSection& of_;
+  const Efficiency& efficiency_;
+  ComparedSection made_;
+  std::vector<KnownRow> known_;
 };
-constexpr std::array<SectionMaker, 13> kSections{{{"table-1", compared_table_1},
-                                                  {"figure-3", compared_figure_3},
-                                                  {"optima", compared_optima},
-                                                  {"parameters", compared_parameters},
-                                                  {"mfu", compared_mfu},
-                                                  {"cost", compared_cost},
-                                                  {"times", compared_times},
-                                                  {"volumes", compared_volumes},
-                                                  {"layouts", compared_layouts},
-                                                  {"figure-6", compared_figure_6},
-                                                  {"figure-7", compared_figure_7},
-                                                  {"figure-8", compared_figure_8},
-                                                  {"serial", compared_serial}}};
-
-/// Formats a number with `more` decimals beyond those of the printed one.
-std::string shown(Printed published, double number, int more) {
-  const auto point = published.text.find('.');
-  const auto decimals =
-      point == std::string_view::npos ? std::size_t{0} : published.text.size() - point - 1;
-  return fmt::format("{:.{}f}", number, static_cast<int>(decimals) + more);
-}
-
-ComparedRow number_row(std::string what, Printed published, double ours, int more) {
-  ComparedRow row;
-  row.what = std::move(what);
-  row.published = published.text;
-  row.ours = shown(published, ours, more);
-  row.deviation = ours / published.value() - 1.0;
-  return row;
-}
-
-ComparedRow judged(ComparedRow row, bool held, Verdict verdict, std::string why) {
-  row.verdict = held ? verdict : why.empty() ? Verdict::failed : Verdict::unexplained;
-  if (!held) row.why = std::move(why);
-  return row;
-}
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) { return word_in(kVerdicts, verdict); }
-
-ComparedRow exact_row(std::string what, Printed published, double ours) {
-  return judged(number_row(std::move(what), published, ours, 0), ours == published.value(),
-                Verdict::exact, "");
+std::string_view to_string(Verdict verdict) {
+  return kVerdicts.at(static_cast<std::size_t>(verdict));
 }
 
-ComparedRow rounded_row(std::string what, Printed published, double ours) {
-  return rounded_row(std::move(what), published, ours, ours, ours);
-}
-
-ComparedRow rounded_row(std::string what, Printed published, double ours, double least,
-                        double most) {
-  const bool held = published.rounds(std::clamp(published.value(), least, most));
-  return judged(number_row(std::move(what), published, ours, 1), held, Verdict::rounding, "");
-}
-
-ComparedRow percent_row(std::string what, Printed published, double ours) {
+bool agree(Verdict verdict, const Range& published, const Range& ours) {
   constexpr double kAsked = 0.02;
-  ComparedRow row = number_row(std::move(what), published, ours, 0);
-  const bool held = std::abs(*row.deviation) <= kAsked;
-  return judged(std::move(row), held, Verdict::percent, "");
-}
-
-ComparedRow estimate_row(std::string what, Printed published, double ours, std::string why) {
-  ComparedRow row = number_row(std::move(what), published, ours, 1);
-  const bool held = std::abs(*row.deviation) <= table_calibration().worst_left_out();
-  return judged(std::move(row), held, Verdict::near, std::move(why));
-}
-
-ComparedRow choice_row(std::string what, std::string published, std::string ours, std::string why) {
-  ComparedRow row;
-  row.what = std::move(what);
-  const bool held = published == ours;
-  row.published = std::move(published);
-  row.ours = std::move(ours);
-  return judged(std::move(row), held, Verdict::holds, std::move(why));
-}
-
-std::string column_name(const MeasuredPass& pass) {
-  constexpr double kGiga = 1e9;
-  return fmt::format("{:.0f}B {}", pass.parameters / kGiga, pass.column);
-}
-
-std::string lesser(Named a, Named b) {
-  return std::string(b.second < a.second ? b.first : a.first);
+  // A half may be rounded either way, and need not be exact in binary: the number, the printed
+  // value, the half unit and the difference are each off by at most half an epsilon of the number.
+  // As much again covers the few products and quotients that produce such a number.
+  const double binary = 4 * std::numeric_limits<double>::epsilon() * std::abs(ours.value);
+  const double deviation = std::abs(ours.value / published.value - 1.0);
+  switch (verdict) {
+    case Verdict::exact:
+      return ours.value == published.value;
+    case Verdict::rounding:
+      return ours.least <= published.most + binary && published.least - binary <= ours.most;
+    case Verdict::percent:
+      return deviation <= kAsked;
+    default:
+      return deviation <= table_calibration().worst_left_out();
+  }
 }
 
 std::vector<std::string> section_names() {
   std::vector<std::string> names;
-  for (const SectionMaker& section : kSections) names.emplace_back(section.name);
+  for (const PublishedSection& section : published_sections()) names.push_back(section.name);
   return names;
 }
 
 ComparedSection compared(std::string_view name, const Efficiency& efficiency) {
-  for (const SectionMaker& section : kSections) {
-    if (section.name != name) continue;
-    ComparedSection made = section.make(efficiency);
-    made.name = section.name;
-    return made;
-  }
+  for (const PublishedSection& section : published_sections())
+    if (section.name == name) return Comparer(section, efficiency).compare();
   const std::string near = nearest(name, section_names());
   throw Error("comparison_c1", fmt::format("the paper has no section '{}' here{} legal: {}", name,
                                            near.empty() ? ";" : ", did you mean " + near + "?",

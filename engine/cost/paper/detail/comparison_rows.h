@@ -1,6 +1,8 @@
 #pragma once
 
-#include <utility>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/cost/paper/comparison.h"
 #include "engine/cost/paper/published.h"
@@ -8,46 +10,34 @@
 
 namespace shardproof::cost {
 
-/// Each function makes a row of a published number and the model's. A row that does not hold is
-/// `unexplained` if `why` is given, otherwise `failed`.
+/// Returns true if formulas may name it.
+bool is_quantity(std::string_view name);
+/// Estimates use the given constants.
+double value_of(const Formula& formula, const Efficiency& efficiency);
 
-/// The two numbers must be equal.
-ComparedRow exact_row(std::string what, Printed published, double ours);
-/// The model's number must round to the printed one.
-ComparedRow rounded_row(std::string what, Printed published, double ours);
-/// The model's number was derived from another printed one, known only to its last digit, so it
-/// ranges from `least` to `most`; some number in that range must round to the printed one.
-ComparedRow rounded_row(std::string what, Printed published, double ours, double least,
-                        double most);
-/// The model's number must be within 2 % of the printed one.
-ComparedRow percent_row(std::string what, Printed published, double ours);
-/// An estimate; `near` if its deviation is at most that of the fit's worst left-out point.
-ComparedRow estimate_row(std::string what, Printed published, double ours, std::string why = "");
-/// A choice or an order must be the same.
-ComparedRow choice_row(std::string what, std::string published, std::string ours,
-                       std::string why = "");
+/// A number, and the least and the most that it may be.
+struct Range {
+  double value, least, most;
+};
+Range range_of(const Printed& printed);
+/// A quantity that is computed from a printed number ranges over all that round to that one.
+Range range_of(const Formula& formula, const Efficiency& efficiency);
 
-/// Returns for example "540B low-latency prefill".
-std::string column_name(const MeasuredPass& pass);
+/// Returns true if our number agrees with the published one as `verdict` asks.
+bool agree(Verdict verdict, const Range& published, const Range& ours);
 
-/// A name and its number.
-using Named = std::pair<std::string_view, double>;
-/// Returns the name of the lesser number, the first if both are equal.
-std::string lesser(Named a, Named b);
-
-/// One function for each section of the report; estimates use the given constants.
-ComparedSection compared_table_1(const Efficiency& efficiency);
-ComparedSection compared_figure_3(const Efficiency& efficiency);
-ComparedSection compared_optima(const Efficiency& efficiency);
-ComparedSection compared_parameters(const Efficiency& efficiency);
-ComparedSection compared_mfu(const Efficiency& efficiency);
-ComparedSection compared_cost(const Efficiency& efficiency);
-ComparedSection compared_times(const Efficiency& efficiency);
-ComparedSection compared_volumes(const Efficiency& efficiency);
-ComparedSection compared_layouts(const Efficiency& efficiency);
-ComparedSection compared_figure_6(const Efficiency& efficiency);
-ComparedSection compared_figure_7(const Efficiency& efficiency);
-ComparedSection compared_figure_8(const Efficiency& efficiency);
-ComparedSection compared_serial(const Efficiency& efficiency);
+/// A row of numbers that a row of choices may compare.
+struct KnownRow {
+  const PublishedRow* row;
+  double published, ours;
+};
+/// A choice, or an order.
+struct ComparedChoice {
+  std::string published, ours;
+  std::vector<double> numbers;  ///< of ours and of the published one, for the reason
+};
+/// Returns the choice of a row that has the verdict "holds".
+ComparedChoice choice_of(const PublishedRow& row, const std::vector<KnownRow>& known,
+                         const Efficiency& efficiency);
 
 }  // namespace shardproof::cost

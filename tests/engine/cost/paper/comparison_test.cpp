@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cost/formulas/embeddings.h"
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/paper/detail/comparison_rows.h"
 #include "engine/cost/paper/published.h"
@@ -17,6 +18,8 @@
 namespace shardproof::cost {
 namespace {
 
+Range exactly(double number) { return {number, number, number}; }
+
 TEST(Published, PrintedNumbersRoundByTheirDigits) {
   const Printed two{"0.29"}, whole{"43"}, thousands{"43000"}, zero{"6.0"};
   EXPECT_EQ(two.value(), 0.29);
@@ -24,66 +27,87 @@ TEST(Published, PrintedNumbersRoundByTheirDigits) {
   EXPECT_EQ(whole.half_unit(), 0.5);
   EXPECT_EQ(thousands.value(), 43000.0);
   EXPECT_EQ(zero.half_unit(), 0.05);
-  EXPECT_TRUE(two.rounds(0.2949));
-  EXPECT_TRUE(two.rounds(0.295));
-  EXPECT_FALSE(two.rounds(0.2951));
-  EXPECT_FALSE(whole.rounds(42.4));
-  EXPECT_TRUE(whole.rounds(42.6));
+  const auto rounds = [](const Printed& printed, double number) {
+    return agree(Verdict::rounding, range_of(printed), exactly(number));
+  };
+  EXPECT_TRUE(rounds(two, 0.2949));
+  EXPECT_TRUE(rounds(two, 0.295));
+  EXPECT_FALSE(rounds(two, 0.2951));
+  EXPECT_TRUE(rounds(two, 0.285));
+  EXPECT_FALSE(rounds(two, 0.2849));
+  EXPECT_FALSE(rounds(whole, 42.4));
+  EXPECT_TRUE(rounds(whole, 42.6));
 }
 
 /// Every number of the data is one that can be read, above 0.
 TEST(Published, NumbersAreNumbers) {
-  std::vector<Printed> all;
-  for (const ContextRow& r : table_1()) all.insert(all.end(), {r.batch_128, r.batch_512});
-  for (const MeasuredPass& r : tables_2_and_3()) all.insert(all.end(), {r.mfu, r.seconds});
-  for (const VolumeRow& r : figure_3()) all.insert(all.end(), {r.ws, r.wg_x, r.wg_xy, r.wg_xyz});
-  for (const CrossoverRow& r : figure_3_crossovers()) all.push_back(r.tokens);
-  for (const StationaryRow& r : figure_6()) all.insert(all.end(), {r.ws2d, r.ws1d});
-  for (const PrefillRow& r : figure_7()) all.insert(all.end(), {r.ws2d, r.wg_xyz});
-  for (const AttentionRow& r : figure_8()) all.insert(all.end(), {r.batch, r.heads, r.multihead});
-  for (const ParametersRow& r : parameter_counts()) all.push_back(r.billions);
-  for (const Headline& r : headlines()) all.push_back(r.number);
-  for (const BestXRow& r : best_x_rows()) all.push_back(r.X);
-  for (const BestGatheredRow& r : best_gathered_rows()) all.push_back(r.N);
-  EXPECT_EQ(all.size(), 99U);
-  for (const Printed& one : all) {
-    EXPECT_GT(one.value(), 0.0) << one.text;
-    EXPECT_EQ(one.text.find_first_not_of("0123456789."), std::string_view::npos) << one.text;
+  std::vector<std::string> all;
+  for (const MeasuredPass& pass : tables_2_and_3())
+    for (const char* name : {"mfu", "seconds"}) all.push_back(pass.settings.text(name));
+  for (const PublishedSection& section : published_sections())
+    for (const PublishedRow& row : section.rows)
+      if (row.verdict != "holds" && row.verdict != "-" && !is_quantity(row.published))
+        all.push_back(row.published);
+  EXPECT_EQ(all.size(), 16U + 106U);
+  for (const std::string& text : all) {
+    EXPECT_GT(Printed{text}.value(), 0.0) << text;
+    EXPECT_EQ(text.find_first_not_of("0123456789."), std::string::npos) << text;
   }
 }
 
 TEST(Published, ToriAreThoseOfTheReleasedCode) {
-  for (const MeasuredPass& pass : tables_2_and_3()) {
-    const Torus torus = Torus::parse(pass.torus);
-    EXPECT_EQ(torus, released_torus(torus.chips())) << pass.table << " " << pass.column;
-  }
+  ASSERT_EQ(tables_2_and_3().size(), 8U);
+  for (const MeasuredPass& pass : tables_2_and_3())
+    EXPECT_EQ(pass.settings.torus(), released_torus(pass.settings.torus().chips())) << pass.name;
   for (const int chips : {1, 4, 8, 16, 32, 64, 128, 256, 512})
     EXPECT_EQ(released_torus(chips).chips(), chips);
   EXPECT_EQ(label_of([] { released_torus(3); }), "published_c1");
 }
 
 TEST(ComparedRows, AreJudgedByWhatIsAskedOfThem) {
-  const Printed three{"3.0"};
-  EXPECT_EQ(exact_row("", three, 3.0).verdict, Verdict::exact);
-  EXPECT_EQ(exact_row("", three, 3.0 + 1e-15).verdict, Verdict::failed);
-  EXPECT_EQ(rounded_row("", three, 3.04).verdict, Verdict::rounding);
-  EXPECT_EQ(rounded_row("", three, 3.06).verdict, Verdict::failed);
-  EXPECT_EQ(rounded_row("", three, 3.2, 3.06, 3.3).verdict, Verdict::failed);
-  EXPECT_EQ(rounded_row("", three, 3.2, 3.04, 3.3).verdict, Verdict::rounding);
-  EXPECT_EQ(percent_row("", three, 3.0 * 1.0199).verdict, Verdict::percent);
-  EXPECT_EQ(percent_row("", three, 3.0 * 1.0201).verdict, Verdict::failed);
-  EXPECT_EQ(percent_row("", three, 3.0 * 0.9799).verdict, Verdict::failed);
-  EXPECT_EQ(choice_row("", "a", "a", "why").verdict, Verdict::holds);
-  EXPECT_EQ(choice_row("", "a", "a", "why").why, "");
-  EXPECT_EQ(choice_row("", "a", "b").verdict, Verdict::failed);
-  EXPECT_EQ(choice_row("", "a", "b", "why").verdict, Verdict::unexplained);
-  EXPECT_EQ(choice_row("", "a", "b", "why").why, "why");
+  const Range three = range_of(Printed{"3.0"});
   const double near = table_calibration().worst_left_out();
-  EXPECT_EQ(estimate_row("", three, 3.0 * (1 + 0.999 * near)).verdict, Verdict::near);
-  EXPECT_EQ(estimate_row("", three, 3.0 * (1 - 1.001 * near)).verdict, Verdict::failed);
-  EXPECT_EQ(estimate_row("", three, 3.0 * (1 + 1.001 * near), "why").verdict, Verdict::unexplained);
-  EXPECT_EQ(lesser({"a", 1.0}, {"b", 2.0}), "a");
-  EXPECT_EQ(lesser({"a", 2.0}, {"b", 1.0}), "b");
+  EXPECT_TRUE(agree(Verdict::exact, three, exactly(3.0)));
+  EXPECT_FALSE(agree(Verdict::exact, three, exactly(3.0 + 1e-15)));
+  EXPECT_TRUE(agree(Verdict::rounding, three, exactly(3.04)));
+  EXPECT_FALSE(agree(Verdict::rounding, three, exactly(3.06)));
+  EXPECT_FALSE(agree(Verdict::rounding, three, {3.2, 3.06, 3.3}));
+  EXPECT_TRUE(agree(Verdict::rounding, three, {3.2, 3.04, 3.3}));
+  EXPECT_FALSE(agree(Verdict::rounding, three, {2.8, 2.7, 2.94}));
+  EXPECT_TRUE(agree(Verdict::percent, three, exactly(3.0 * 1.0199)));
+  EXPECT_FALSE(agree(Verdict::percent, three, exactly(3.0 * 1.0201)));
+  EXPECT_FALSE(agree(Verdict::percent, three, exactly(3.0 * 0.9799)));
+  EXPECT_TRUE(agree(Verdict::near, three, exactly(3.0 * (1 + 0.999 * near))));
+  EXPECT_FALSE(agree(Verdict::near, three, exactly(3.0 * (1 + 1.001 * near))));
+  EXPECT_FALSE(agree(Verdict::near, three, exactly(3.0 * (1 - 1.001 * near))));
+}
+
+/// A quantity that is computed from a printed number ranges over what rounds to that one.
+TEST(ComparedRows, RangeAsThePrintedNumberThatTheyAreOf) {
+  Formula of{"chip_seconds", tables_2_and_3()[0].settings, "", {}};
+  const Range range = range_of(of, {});
+  EXPECT_DOUBLE_EQ(range.value, 64 * 0.29 / 2048);
+  EXPECT_DOUBLE_EQ(range.least, 64 * 0.285 / 2048);
+  EXPECT_DOUBLE_EQ(range.most, 64 * 0.295 / 2048);
+  of.quantity = "chip_seconds_of_mfu";  // falls with the printed number
+  EXPECT_GT(range_of(of, {}).most, range_of(of, {}).least);
+  of.quantity = "tokens";
+  EXPECT_EQ(range_of(of, {}).least, range_of(of, {}).most);
+}
+
+/// What the notes of the section `volumes` say.
+TEST(Published, OneAndTwoAxesMoveAsMuchOn16Chips) {
+  int equal = 0;
+  for (const MeasuredPass& pass : tables_2_and_3()) {
+    Formula ws1d{"volume", pass.settings, "", {}}, ws2d = ws1d;
+    ws1d.settings.set("ffn", "ws1d");
+    ws2d.settings.set("ffn", "ws2d");
+    if (pass.settings.text("ffn") != "ws2d" || value_of(ws1d, {}) != value_of(ws2d, {})) continue;
+    EXPECT_TRUE(compared("volumes").notes[static_cast<std::size_t>(equal++)].starts_with(
+        pass.name + ": 1D and 2D move as much"));
+  }
+  EXPECT_EQ(compared("volumes").notes.size(), static_cast<std::size_t>(equal));
+  EXPECT_EQ(equal, 2);
 }
 
 /// "section what" of each row that is neither right nor near, with its verdict.
@@ -150,6 +174,11 @@ ComparedRow row_of(std::string_view section, std::string_view what) {
 TEST(Comparison, SaysTheNumbers) {
   EXPECT_EQ(row_of("table-1", "over batch, batch 128").ours, "42653");
   EXPECT_EQ(row_of("figure-3", "wg-xy to wg-xyz, tokens").ours, "786432");
+  for (const auto& [what, least] :
+       {std::pair{"2048 tokens, least", "ws2d"}, std::pair{"16384 tokens, least", "ws2d wg-x"}}) {
+    EXPECT_EQ(row_of("figure-3", what).published, least);
+    EXPECT_EQ(row_of("figure-3", what).ours, least);
+  }
   EXPECT_EQ(row_of("parameters", "palm-540b,V=256000").ours, "540.354");
   EXPECT_EQ(row_of("mfu", "540B high-throughput prefill").ours, "75.5");
   EXPECT_EQ(row_of("layouts", "540B low-latency decode").ours, "ws2d:batch");
@@ -167,8 +196,20 @@ TEST(Comparison, FailsWithConstantsOfAnotherChip) {
   for (const auto& [row, verdict] : apart(slow))
     if (verdict == Verdict::failed) failed.insert(row);
   EXPECT_TRUE(failed.contains("times 540B high-throughput prefill"));
+  EXPECT_TRUE(failed.contains("figure-7 131072 tokens, lower")) << "a choice without a reason";
   // What has no constant in it stays as it is.
   for (const std::string& row : failed) EXPECT_EQ(row.find("figure-3"), std::string::npos) << row;
+}
+
+/// Where hardly anything may be sent, layouts are chosen that no reason names.
+TEST(Comparison, AReasonForOneChoiceExcusesNoOther) {
+  const Efficiency narrow{.compute = 1.0, .interconnect = 0.001, .time_of_layer = 0.0};
+  for (const ComparedRow& row : compared("layouts", narrow).rows)
+    if (row.what == "62B low-latency decode") {
+      EXPECT_EQ(row.ours, "ws2d:heads");
+      EXPECT_EQ(row.verdict, Verdict::failed);
+      EXPECT_EQ(row.why, "");
+    }
 }
 
 TEST(Comparison, TotalsCountVerdicts) {
@@ -188,6 +229,10 @@ TEST(Comparison, TotalsCountVerdicts) {
   EXPECT_EQ(totals.hold, 5);
   EXPECT_EQ(totals.unexplained, 2);
   EXPECT_EQ(totals.failed, 1);
+}
+
+TEST(Comparison, SaysWhatShips) {
+  EXPECT_EQ(compared("times").notes.at(1), embeddings_note(WeightType::int8) + ".");
 }
 
 TEST(Comparison, KnowsItsSections) {
