@@ -179,16 +179,9 @@ std::string details(const PlanReport& report, const Candidate& one) {
   return out;
 }
 
-/// Returns the estimated seconds of a candidate, by term.
-Seconds estimated_terms(const Candidate& one) {
-  const cost::Efficiency& e = cost::fitted_efficiency();
-  const Seconds s = one.seconds();
-  return {s.compute / e.compute, s.memory, s.communication / e.interconnect, s.hops};
-}
-
 /// Returns the term in which `b` exceeds `a` most: "communication takes 1.2 ms more".
 std::string loss(const Candidate& a, const Candidate& b) {
-  const Seconds x = estimated_terms(a), y = estimated_terms(b);
+  const Seconds x = terms_of_estimate(a.seconds()), y = terms_of_estimate(b.seconds());
   std::array<std::pair<const char*, double>, 5> terms{
       {{"compute", y.compute - x.compute},
        {"memory", y.memory - x.memory},

@@ -42,12 +42,6 @@ std::string least(const std::vector<Alternative>& all, double Alternative::*numb
   return names;
 }
 
-ComparedChoice chosen(const Question& q, const std::vector<Alternative>& all) {
-  return {q.row.published == "=" ? least(all, &Alternative::published) : q.row.published,
-          least(all, &Alternative::ours),
-          {}};
-}
-
 /// The least of the rows that are named as this one, "64 chips, faster": "64 chips, 2D" for 2D; or
 /// of the rows that have those names.
 ComparedChoice least_of(const Question& q) {
@@ -57,19 +51,9 @@ ComparedChoice least_of(const Question& q) {
     for (const KnownRow& one : q.known)
       if (one.row->what == name || one.row->what == fmt::format("{}, {}", group, name))
         all.push_back({name, one.published, one.ours});
-  return chosen(q, all);
-}
-
-/// The name whose last row is the least over its first.
-ComparedChoice least_growth(const Question& q) {
-  const std::string names = q.text("of");
-  std::vector<Alternative> all;
-  for (const std::string_view name : split(names, ",")) {
-    const std::vector<KnownRow> rows = q.rows_of(name);
-    all.push_back({name, rows.back().published / rows.front().published,
-                   rows.back().ours / rows.front().ours});
-  }
-  return chosen(q, all);
+  return {q.row.published == "=" ? least(all, &Alternative::published) : q.row.published,
+          least(all, &Alternative::ours),
+          {}};
 }
 
 /// The two consecutive sizes between which a property begins to hold.
@@ -119,10 +103,8 @@ struct ChoiceMaker {
   std::string_view name;
   ComparedChoice (*choose)(const Question&);
 };
-constexpr ChoiceMaker kChoices[] = {{"least", least_of},
-                                    {"least_growth", least_growth},
-                                    {"overtakes", overtakes},
-                                    {"least_at", least_at}};
+constexpr ChoiceMaker kChoices[] = {
+    {"least", least_of}, {"overtakes", overtakes}, {"least_at", least_at}};
 
 }  // namespace
 

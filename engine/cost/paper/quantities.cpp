@@ -83,13 +83,6 @@ double layer_volume(const Case& c) {
                                c.weights() == WeightType::int8 ? 1.0 : kBf16Bytes, kBf16Bytes);
 }
 
-/// Elements that one chip sends in a layer of the whole model.
-double sent(const Case& c) {
-  double elements = 0.0;
-  for (const Traffic& traffic : paper_work(c).layer.traffic) elements += traffic.elements;
-  return elements;
-}
-
 /// MFU of `in` tokens in and `out` out at high throughput: the prefill takes its share of the time.
 double mfu_of_both(const Case& c) {
   const double in = c.number("in"), out = c.number("out");
@@ -170,7 +163,7 @@ constexpr Quantity kQuantities[] = {
      }},
     {"longer_step", longer_step},
     {"tokens", [](const Case& c) { return c.tokens(); }},
-    {"sent", sent},
+    {"sent", [](const Case& c) { return paper_work(c).layer.sum(&Traffic::elements); }},
     {"worst_left_out", [](const Case&) { return table_calibration().worst_left_out(); }},
 };
 

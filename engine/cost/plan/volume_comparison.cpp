@@ -19,11 +19,10 @@ std::vector<VolumeOf> compare_volumes(const Plan& plan, const Candidate& like) {
     if (seen || one.torus != like.torus || one.weights != like.weights || one.batch != like.batch)
       continue;
     const Pass whole{one.pass.phase, one.batch, one.pass.L, one.pass.M};
-    VolumeOf of{one.strategy, paper_volume(one.strategy, one.placed, one.torus, whole), 0.0};
     const Work work =
         work_of(one.placed, released_numerics(one.weights), one.torus, one.strategy, whole);
-    for (const Traffic& t : work.layer.traffic) of.full += t.elements;
-    volumes.push_back(std::move(of));
+    volumes.push_back({one.strategy, paper_volume(one.strategy, one.placed, one.torus, whole),
+                       work.layer.sum(&Traffic::elements)});
   }
   stable_sort(volumes, [](const VolumeOf& a, const VolumeOf& b) { return a.full < b.full; });
   return volumes;

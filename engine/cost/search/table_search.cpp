@@ -32,12 +32,6 @@ struct Choices {
   Floor least;
 };
 
-Choices choices_of(std::vector<std::pair<std::size_t, Floor>> floors) {
-  Choices choices{std::move(floors), {kNever, kNever, kNever, kNever, kNever}};
-  for (const auto& choice : choices.floors) choices.least = choices.least.least(choice.second);
-  return choices;
-}
-
 /// A node of the search tree; choices made: 0 stream and weights, 1 attend, 2 hidden.
 struct Node {
   double floor = 0.0;
@@ -164,36 +158,33 @@ class TableSearch {
     return at->second;
   }
 
+  using FloorOf = Floor (TableBounds::*)(const Layout&, const Axes&, const Axes&, const Layout&);
+
+  /// Returns the layouts with their floors for rows as `taken` and weights of E and the axes
+  /// `wide`.
+  const Choices& choices(std::map<std::string, Choices>& known, const Layout& taken, const Axes& e,
+                         const Axes& wide, const std::vector<Layout>& layouts, FloorOf bound) {
+    const auto [at, is_new] = known.try_emplace(
+        fmt::format("{} {} {} {}", taken.axes('B').to_string(), taken.axes('L').to_string(),
+                    e.sorted().to_string(), wide.to_string()));
+    if (!is_new) return at->second;
+    Choices& made = at->second;
+    made.least = {kNever, kNever, kNever, kNever, kNever};
+    for (std::size_t i = 0; i < layouts.size(); ++i)
+      if (const Floor floor = (bounds_.*bound)(taken, e, wide, layouts[i]);
+          floor.communication < kNever) {
+        made.floors.emplace_back(i, floor);
+        made.least = made.least.least(floor);
+      }
+    return made;
+  }
   const Choices& attends(const StreamChoice& stream, const WeightChoice& weights) {
-    const auto [at, is_new] = attends_.try_emplace(key(stream.taken, weights.e, weights.h));
-    if (is_new) {
-      std::vector<std::pair<std::size_t, Floor>> floors;
-      for (std::size_t i = 0; i < space_.attends().size(); ++i) {
-        const Floor floor =
-            bounds_.attention(stream.taken, weights.e, weights.h, space_.attends()[i]);
-        if (floor.communication < kNever) floors.emplace_back(i, floor);
-      }
-      at->second = choices_of(std::move(floors));
-    }
-    return at->second;
+    return choices(attends_, stream.taken, weights.e, weights.h, space_.attends(),
+                   &TableBounds::attention);
   }
-
   const Choices& hiddens(const StreamChoice& stream, const WeightChoice& weights) {
-    const auto [at, is_new] = hiddens_.try_emplace(key(stream.taken, weights.e, weights.f));
-    if (is_new) {
-      std::vector<std::pair<std::size_t, Floor>> floors;
-      for (std::size_t i = 0; i < space_.hiddens().size(); ++i) {
-        const Floor floor = bounds_.ffn(stream.taken, weights.e, weights.f, space_.hiddens()[i]);
-        if (floor.communication < kNever) floors.emplace_back(i, floor);
-      }
-      at->second = choices_of(std::move(floors));
-    }
-    return at->second;
-  }
-
-  static std::string key(const Layout& rows, const Axes& e, const Axes& wide) {
-    return fmt::format("{} {} {} {}", rows.axes('B').to_string(), rows.axes('L').to_string(),
-                       e.sorted().to_string(), wide.to_string());
+    return choices(hiddens_, stream.taken, weights.e, weights.f, space_.hiddens(),
+                   &TableBounds::ffn);
   }
 
   /// Queues a set of tables, or a single one, unless its floor shows that none of it is better.

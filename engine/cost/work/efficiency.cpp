@@ -104,9 +104,12 @@ std::string print_efficiency(const Efficiency& efficiency) {
   return text;
 }
 
+Seconds terms_of_estimate(const Seconds& part, const Efficiency& efficiency) {
+  return {part.compute / efficiency.compute, part.memory,
+          part.communication / efficiency.interconnect, part.hops, part.needed};
+}
 double estimate(const Seconds& part, const Efficiency& efficiency) {
-  return part.compute / efficiency.compute + part.memory +
-         part.communication / efficiency.interconnect + part.hops;
+  return terms_of_estimate(part, efficiency).additive();
 }
 
 std::string guess_on(const Chip& chip) {

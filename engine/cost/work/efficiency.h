@@ -40,9 +40,11 @@ Efficiency load_efficiency(const std::string& path);
 /// five digits.
 std::string print_efficiency(const Efficiency& efficiency);
 
-/// Seconds of one part of a pass without overlap: products at their share of the peak, reads at
+/// The seconds of each resource by the estimate: products at their share of the peak, reads at
 /// full bandwidth, collectives at their share of the interconnect. The latency of ring steps is not
 /// divided by a share.
+Seconds terms_of_estimate(const Seconds& part, const Efficiency& efficiency = fitted_efficiency());
+/// Their sum: nothing overlaps.
 double estimate(const Seconds& part, const Efficiency& efficiency = fitted_efficiency());
 /// Seconds of a pass: the layers, the ends, and the overhead of each layer.
 double estimate(const Bounds& bounds, const Efficiency& efficiency = fitted_efficiency());

@@ -274,10 +274,10 @@ int rings_of(const Axes& axes, const Torus& torus) {
   return std::max(rings, 1);
 }
 
-double PartWork::sent_bytes() const {
-  double bytes = 0.0;
-  for (const Traffic& t : traffic) bytes += t.sent_bytes;
-  return bytes;
+double PartWork::sum(double Traffic::*what) const {
+  double all = 0.0;
+  for (const Traffic& t : traffic) all += t.*what;
+  return all;
 }
 
 struct WorkFormulas::Formulas {

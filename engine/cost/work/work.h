@@ -51,7 +51,9 @@ struct PartWork {
   std::vector<Traffic> traffic;
 
   double flops() const { return matmul_flops + attention_flops; }
-  double sent_bytes() const;
+  /// The sum of a number of each collective.
+  double sum(double Traffic::*what) const;
+  double sent_bytes() const { return sum(&Traffic::sent_bytes); }
 };
 
 /// The work and memory of one chip in one pass, equal on all chips.
