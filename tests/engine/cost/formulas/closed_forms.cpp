@@ -10,19 +10,44 @@
 #include <utility>
 
 #include "engine/strategies/strategy.h"
-#include "tests/engine/cost/formulas/closed_form_rows.h"
+#include "weights/base/detail/words.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::cost {
 namespace {
 
-/// Returns the axes of more than one chip, in x, y, z order.
-Axes long_ones(const Axes& axes, const Torus& torus) {
-  Axes kept;
-  for (const Axis a : axes.sorted())
-    if (torus.size(a) > 1) kept = kept.with(a);
-  return kept;
+/// The lines of one table by value and class: "q", "k YZ", "flops k none", "held cache Z".
+using Rows = std::map<std::string, std::string>;
+
+/// Returns them; none if the text has none of the table.
+Rows rows_of(std::string_view table) {
+  Rows rows;
+  bool mine = false;
+  for (std::string_view line : split(kClosedForms, "\n")) {
+    line = trim(line.substr(0, line.find('#')));
+    if (line.starts_with("forms ")) {
+      mine = false;
+      for (const std::string_view name : split(line.substr(6), " "))
+        mine = mine || name == table ||
+               (name.ends_with('*') && table.starts_with(name.substr(0, name.size() - 1)));
+    } else if (mine && !line.empty()) {
+      const std::vector<std::string_view> sides = split(line, " : ");
+      std::vector<std::string_view> words = split(sides.at(0), " ");
+      std::string before;
+      if (words[0] == "flops" || words[0] == "held") {
+        before = fmt::format("{} ", words[0]);
+        words.erase(words.begin());
+      }
+      if (words.size() < 2) words.emplace_back();  // no class
+      for (const std::string_view value : split(words.at(0), ","))
+        for (const std::string_view one : split(words.at(1), ","))
+          rows[fmt::format("{}{}{}{}", before, value, one.empty() ? "" : " ", one)] = sides.at(1);
+    }
+  }
+  return rows;
 }
+
+bool has_counts(const Rows& rows) { return rows.contains("flops q"); }
 
 /// Returns the share of chips whose block changes when a subscript's axes are reordered.
 double share_that_moves(const Axes& from, const Axes& to, const Torus& torus) {
@@ -43,7 +68,7 @@ double share_that_moves(const Axes& from, const Axes& to, const Torus& torus) {
 
 class ClosedForm {
  public:
-  ClosedForm(const FormRows& rows, const ModelConfig& model, const Numerics& numerics,
+  ClosedForm(const Rows& rows, const ModelConfig& model, const Numerics& numerics,
              const Torus& torus, const Pass& pass, const std::string& heads)
       : rows_(rows), model_(model), numerics_(numerics), torus_(torus), heads_(heads) {
     extents_ = {{'B', pass.B},  {'L', pass.L},  {'T', pass.M + pass.L}, {'E', model.E},
@@ -82,9 +107,7 @@ class ClosedForm {
                                       {"w_gate", wide},
                                       {"w_out", 1}})
       move(name, times);
-    for (const auto& [group, sent] : sent_)
-      work.traffic.push_back(
-          {static_cast<OpKind>(group.first), Axes::parse(group.second), sent.first, sent.second});
+    work.traffic = std::move(sent_);
     return work;
   }
 
@@ -104,56 +127,52 @@ class ClosedForm {
     return product;
   }
 
-  double flops(const std::string& of) const { return value(rows_.counts.at("flops " + of)); }
-  double held(const std::string& of) const { return value(rows_.counts.at("held " + of)); }
+  double flops(const std::string& of) const { return value(rows_.at("flops " + of)); }
+  double held(const std::string& of) const { return value(rows_.at("held " + of)); }
 
   int activation_bytes() const { return bytes_of(value_row("out")->wire(numerics_, model_)); }
-  int bytes(FormBytes of) const {
-    switch (of) {
-      case FormBytes::partial:
-        return numerics_.wire == FloatType::bf16 ? 2 : 4;
-      case FormBytes::activation:
-        return activation_bytes();
-      case FormBytes::weight:
-        return bytes_of(weight_row("wq")->wire(numerics_));
-      case FormBytes::statistic:
-        break;
-    }
-    return 4;
+  int bytes(std::string_view of) const {
+    if (of == "partial") return numerics_.wire == FloatType::bf16 ? 2 : 4;
+    if (of == "activation") return activation_bytes();
+    return of == "weight" ? bytes_of(weight_row("wq")->wire(numerics_)) : 4;
   }
 
-  /// Adds a value's collectives: D(K−1)/K each, twice that for an all-reduce (paper A.1).
+  /// Adds a value's collectives, "all_gather yz BLE/X activation; ...": D(K−1)/K each, twice that
+  /// for an all-reduce (paper A.1).
   void move(const std::string& name, int times) {
-    const auto moves = rows_.moves.find(name);
-    if (moves == rows_.moves.end()) return;
-    for (const FormMove& one : moves->second) {
-      const Axes axes = long_ones(one.axes, torus_);
-      const double K = torus_.size(axes);
-      double sent = times * value(one.D) * (K - 1.0) / K;
-      if (one.kind == OpKind::all_reduce) sent *= 2.0;
-      if (one.kind == OpKind::permute_axes)
-        sent = times * value(one.D) * share_that_moves(one.axes, one.as, torus_);
+    const auto moves = rows_.find(name);
+    if (moves == rows_.end() || moves->second == "nothing") return;
+    for (const std::string_view one : split(moves->second, ";")) {
+      const std::vector<std::string_view> words = split(one, " ");
+      const OpKind kind = find_op(words.at(0))->kind;
+      const auto arrow = words.at(1).find('>');
+      const Axes from = Axes::parse(words[1].substr(0, arrow)), axes = long_axes(from, torus_);
+      const double K = torus_.size(axes), D = times * value(words.at(2));
+      double sent = D * (K - 1.0) / K;
+      if (kind == OpKind::all_reduce) sent *= 2.0;
+      if (kind == OpKind::permute_axes)
+        sent = D * share_that_moves(from, Axes::parse(words[1].substr(arrow + 1)), torus_);
       if (sent == 0.0) continue;
-      auto& total = sent_[{static_cast<int>(one.kind), axes.to_string()}];
-      total.first += sent;
-      total.second += sent * bytes(one.bytes);
+      Sent& total = sent_[{kind, axes.to_string()}];
+      total.elements += sent;
+      total.bytes += sent * bytes(words.at(3));
     }
   }
 
-  const FormRows& rows_;
+  const Rows& rows_;
   const ModelConfig& model_;
   const Numerics& numerics_;
   const Torus& torus_;
   const std::string& heads_;
   std::map<char, std::int64_t> extents_;
-  std::map<std::pair<int, std::string>, std::pair<double, double>> sent_;
+  Totals sent_;
 };
 
 /// Returns the class name, in the text of forms, of how far K is divided. Keys sharded over the
 /// batch count as "none" if the weights' axes of heads, zy, have one chip.
-std::string class_of(const FormRows& rows, std::int64_t K, const Torus& torus, bool to_batch) {
+std::string class_of(const Rows& rows, std::int64_t K, const Torus& torus, bool to_batch) {
   const std::int64_t z = torus.size(Axis::z), yz = z * torus.size(Axis::y);
-  if (rows.moves.contains("k one") && K == 1) return "one";
+  if (rows.contains("k one") && K == 1) return "one";
   if (to_batch && yz == 1) return "none";
   if (K % torus.chips() == 0) return "all";
   if (yz > 1 && K % yz == 0) return "YZ";
@@ -167,18 +186,24 @@ Error does_not_hold(std::string_view table, const std::string& why) {
 
 }  // namespace
 
+Axes long_axes(const Axes& axes, const Torus& torus) {
+  Axes kept;
+  for (const Axis a : axes.sorted())
+    if (torus.size(a) > 1) kept = kept.with(a);
+  return kept;
+}
+
 std::vector<std::string> closed_tables() {
   std::vector<std::string> names;
   for (const Strategy& strategy : all_strategies())
-    if (!parse_forms(kClosedForms, strategy.to_string()).counts.empty())
-      names.push_back(strategy.to_string());
+    if (has_counts(rows_of(strategy.to_string()))) names.push_back(strategy.to_string());
   return names;
 }
 
 ClosedWork closed_form(std::string_view table, const ModelConfig& model, const Numerics& numerics,
                        const Torus& torus, const Pass& pass) {
-  const FormRows rows = parse_forms(kClosedForms, table);
-  if (rows.counts.empty())
+  const Rows rows = rows_of(table);
+  if (!has_counts(rows))
     throw Error("closed_c1", fmt::format("{} has no closed form; {} have", table,
                                          fmt::join(closed_tables(), ", ")));
   const Strategy strategy = Strategy::parse(table);
@@ -189,7 +214,7 @@ ClosedWork closed_form(std::string_view table, const ModelConfig& model, const N
   const Layout& attend = strategy.table().find("attend")->steps[0].layout;
   if (!attend.axes('B').empty() && pass.B % n != 0)
     throw does_not_hold(table, fmt::format("B={} is not divisible by {} chips", pass.B, n));
-  const bool one_or_all = rows.moves.contains("k one");
+  const bool one_or_all = rows.contains("k one");
   const std::string heads = class_of(
       rows, model.K, torus, !attend.axes('B').empty() && table.starts_with("ws2d:") && !one_or_all);
   if (one_or_all && heads != "one" && (heads != "all" || torus.size(Axis::x) == 1))
