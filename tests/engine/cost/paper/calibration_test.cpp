@@ -5,9 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,29 +15,22 @@
 namespace shardproof::cost {
 namespace {
 
-/// At every size of a property's values from all of the range: of points that are alike no fit can
-/// tell the constants.
-double drawn(double least, double most) {
-  const int share = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 10001));
-  return least + (most - least) * share / 1e4;
+/// A whole number of any size of a property.
+double whole(int least, int most) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, most + 1));
 }
 
-Seconds drawn_seconds() {
-  return {.compute = drawn(1e-5, 1e-3),
-          .memory = drawn(0, 1e-3),
-          .communication = drawn(1e-5, 1e-3),
-          .hops = drawn(0, 1e-4)};
-}
-
-std::vector<CalibrationPoint> drawn_points() {
-  std::vector<CalibrationPoint> points(static_cast<std::size_t>(*rc::gen::inRange(4, 10)));
-  for (CalibrationPoint& point : points) {
-    point.bounds = {
-        .layer = drawn_seconds(), .ends = drawn_seconds(), .layers = *rc::gen::inRange(1, 120)};
-    point.passes = *rc::gen::inRange(1, 65);
-    point.seconds = point.passes * point.bounds.additive() * drawn(0.5, 3.0);
-  }
-  return points;
+/// A point of whole numbers of seconds, measured as a power of two: the normal equations of a few
+/// and their determinants are whole numbers below 2^53 over powers of two, and exact, so that of
+/// the unknowns 1/compute, 1/interconnect and time_of_layer each is one rounded quotient.
+CalibrationPoint point_of(double compute, double communication, double layers, double memory,
+                          double seconds) {
+  return {.name = "",
+          .bounds = {.layer = {},
+                     .ends = {.compute = compute, .memory = memory, .communication = communication},
+                     .layers = static_cast<int>(layers)},
+          .passes = 1,
+          .seconds = seconds};
 }
 
 /// The length of the residuals: the root of the sum of their squares.
@@ -49,151 +40,45 @@ double length(const std::vector<CalibrationPoint>& points, const Efficiency& eff
   return std::sqrt(sum);
 }
 
-/// Of 1/compute, 1/interconnect and time_of_layer, the unknowns that residuals are linear in.
-using Unknown3 = std::array<double, 3>;
-using Rows3 = std::array<Unknown3, 3>;
-
-/// The determinant; with sign 1 the sum of the sizes of all products in it.
-double determinant_of(const Rows3& m, double sign = -1.0) {
-  return m[0][0] * (m[1][1] * m[2][2] + sign * m[1][2] * m[2][1]) +
-         m[0][1] * (m[1][2] * m[2][0] + sign * m[1][0] * m[2][2]) +
-         m[0][2] * (m[1][0] * m[2][1] + sign * m[1][1] * m[2][0]);
-}
-
-/// A residual as a sum: `of` times the unknowns, less `less`, a difference of terms of this size.
-struct ResidualTerms {
-  Unknown3 of;
-  double less, size;
-};
-
-std::vector<ResidualTerms> terms_of(const std::vector<CalibrationPoint>& points) {
-  std::vector<ResidualTerms> terms;
-  for (const CalibrationPoint& point : points) {
-    const Seconds total = point.bounds.total();
-    const double each = point.passes / point.seconds, known = (total.memory + total.hops) * each;
-    terms.push_back({{total.compute * each, total.communication * each, point.bounds.layers * each},
-                     1.0 - known,
-                     1.0 + known});
-  }
-  return terms;
-}
-
-/// A fit has no more rounded operations than this, one after another. The normal equations of m
-/// points: a coefficient has 5, its product with another or with what is left 12, a sum over points
-/// 3m more, where unknowns are held; the determinant three such factors and 5 more. A residual has
-/// fewer than 20, and the length of all m + 3 more.
-int operations_of_fit(const std::vector<CalibrationPoint>& points) {
-  return 9 * static_cast<int>(points.size()) + 48;
-}
-
-/// How far rounding takes the unknowns from the least squares where those of the set `held` are at
-/// their bounds, the least that each can be. With D the determinant of the normal equations, D_i
-/// that with their right side as column i, and P and P_i the sums of the sizes of the products in
-/// them, an unknown is x = D_i/D. Coefficients are not negative, so that no sum of the equations
-/// cancels but that of the right side, whose size is summed beside it; so D is off by share·P at
-/// most, D_i by share·P_i, and their quotient by share·(P_i + |x|·P)/|D|. That counts |x|·P/|D| ≥
-/// |x| twice below, for the quotient itself and for its reciprocal.
-Unknown3 rounding_of_unknowns(const std::vector<ResidualTerms>& terms, unsigned held,
-                              double share) {
-  constexpr Unknown3 kBounds{1.0, 1.0, 0.0};
-  const auto is_held = [&](std::size_t i) { return (held >> i & 1U) != 0; };
-  Rows3 rows{};
-  Unknown3 right{}, size{};
-  for (std::size_t i = 0; i < 3; ++i) {
-    rows.at(i).at(i) = is_held(i) ? 1.0 : 0.0;
-    if (is_held(i)) continue;
-    for (const ResidualTerms& t : terms) {
-      right.at(i) += t.of.at(i) * t.less;
-      size.at(i) += t.of.at(i) * t.size;
-      for (std::size_t j = 0; j < 3; ++j) {
-        const double product = t.of.at(i) * t.of.at(j);
-        if (!is_held(j)) {
-          rows.at(i).at(j) += product;
-        } else {
-          right.at(i) -= product * kBounds.at(j);
-          size.at(i) += product * kBounds.at(j);
-        }
-      }
-    }
-  }
-  const double P = determinant_of(rows, 1.0);
-  const double D = std::abs(determinant_of(rows)) - share * P;  // at least
-  Unknown3 off{};
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (is_held(i)) continue;
-    Rows3 with_right = rows, with_size = rows;
-    for (std::size_t row = 0; row < 3; ++row) {
-      with_right.at(row).at(i) = right.at(row);
-      with_size.at(row).at(i) = size.at(row);
-    }
-    const double P_i = determinant_of(with_size, 1.0);
-    const double x = (std::abs(determinant_of(with_right)) + share * P_i) / D;  // at most
-    off.at(i) = D > 0.0 ? share * (P_i + 2.0 * x * P) / D : std::numeric_limits<double>::infinity();
-  }
-  return off;
-}
-
-/// By how much more the sum of squares at what the equations give can be than the least in the
-/// ranges, for all that rounding does to the unknowns. With A the coefficients and e how far
-/// unknowns are off at most, whatever is held, that sum is the least plus |Ae|², for at the least
-/// its slope is 0. What is legal by less than e may look illegal, and is then held at its bound:
-/// that costs (A_i·e_i)² at most, once for each unknown, together no more than |Ae|² again.
-double rounding_of_squares(const std::vector<CalibrationPoint>& points) {
-  const std::vector<ResidualTerms> terms = terms_of(points);
-  Unknown3 off{};
-  for (unsigned held = 0; held < 8; ++held) {
-    const Unknown3 of_held =
-        rounding_of_unknowns(terms, held, rounding_share(operations_of_fit(points)));
-    for (std::size_t i = 0; i < 3; ++i) off.at(i) = std::max(off.at(i), of_held.at(i));
-  }
-  double squares = 0.0;
-  for (const ResidualTerms& t : terms) {
-    double moved = 0.0;
-    for (std::size_t i = 0; i < 3; ++i) moved += t.of.at(i) * off.at(i);
-    squares += moved * moved;
-  }
-  return 2.0 * squares;
-}
-
-/// The most that the length of the residuals of a fit can be, where other constants in their ranges
-/// reach that of `other`. Each term of a residual is positive but the -1, so that their sizes are
-/// the residual + 2, the length of all sizes at most that of the residuals + 2·sqrt(m), and a
-/// length is off by half the share of that, and by half its own share: by share·(length + sqrt(m)).
-/// Four lengths are compared: here the fit's and the other's, in the fit its own and that of what
-/// it would have found but for rounding.
-double longest_of_fit(const std::vector<CalibrationPoint>& points, const Efficiency& other) {
-  const double reached = std::hypot(length(points, other), std::sqrt(rounding_of_squares(points)));
-  return reached + 4.0 * rounding_share(operations_of_fit(points)) *
-                       (reached + std::sqrt(static_cast<double>(points.size())));
-}
-
 RC_GTEST_PROP(Calibration, FindsTheConstantsThatTheTimesWereMadeWith, ()) {
-  const Efficiency made{.compute = drawn(0.3, 1.0),
-                        .interconnect = drawn(0.1, 1.0),
-                        .time_of_layer = drawn(0.0, 1e-4)};
-  std::vector<CalibrationPoint> points = drawn_points();
-  for (CalibrationPoint& point : points) point.seconds = point.estimated(made);
-  const double most = longest_of_fit(points, made);
-  RC_PRE(std::isfinite(most));  // or the points are alike but for rounding
-  RC_ASSERT(length(points, fit(points)) <= most);
+  const double compute = whole(1, 4), communication = whole(1, 4), layer = whole(0, 3);
+  std::vector<CalibrationPoint> points;
+  const auto add = [&](double c, double i, double layers) {
+    points.push_back(
+        point_of(c, i, layers, 256.0 - compute * c - communication * i - layer * layers, 256.0));
+  };
+  add(whole(1, 15), 0.0, 0.0);
+  add(0.0, whole(1, 15), 0.0);
+  add(0.0, 0.0, whole(1, 15));
+  for (double more = whole(0, 6); more > 0.0; --more) add(whole(0, 15), whole(0, 15), whole(0, 15));
+  RC_ASSERT(fit(points) == (Efficiency{1.0 / compute, 1.0 / communication, layer}));
 }
 
-/// Whatever the times are: no constants in their ranges are better.
+/// Whatever the times are: no constants in their ranges are better. What rounds are the unknowns,
+/// by a share of u each, which moves a residual by u times the residual + 1 at most; their
+/// reciprocals; and four lengths, here the fit's and the other's, in the fit its own and that of
+/// what it would have found but for rounding. A length is a sum of m squares and its root, of
+/// residuals of fewer than 20 operations each, whose terms are positive but the -1.
 RC_GTEST_PROP(Calibration, NoOtherConstantsAreBetter, ()) {
-  const std::vector<CalibrationPoint> points = drawn_points();
+  std::vector<CalibrationPoint> points;
+  for (double more = whole(4, 9); more > 0.0; --more)
+    points.push_back(
+        point_of(whole(0, 15), whole(0, 15), whole(0, 15), whole(0, 15), std::exp2(whole(3, 5))));
   const Efficiency found = fit(points);
   RC_ASSERT(found.compute > 0.0 && found.compute <= 1.0);
   RC_ASSERT(found.interconnect > 0.0 && found.interconnect <= 1.0);
   RC_ASSERT(found.time_of_layer >= 0.0);
   const double least = length(points, found);
   for (int i = 0; i < 20; ++i) {
-    const Efficiency other{.compute = std::min(1.0, found.compute * drawn(0.8, 1.25)),
-                           .interconnect = std::min(1.0, found.interconnect * drawn(0.8, 1.25)),
-                           .time_of_layer = found.time_of_layer * drawn(0.8, 1.25) +
-                                            *rc::gen::element(0.0, drawn(0.0, 1e-5))};
-    const double most = longest_of_fit(points, other);
-    RC_PRE(std::isfinite(most));
-    RC_ASSERT(least <= most);
+    const auto near = [](double value) { return value * whole(80, 125) / 100.0; };
+    const Efficiency other{
+        .compute = std::min(1.0, near(found.compute)),
+        .interconnect = std::min(1.0, near(found.interconnect)),
+        .time_of_layer = near(found.time_of_layer) + *rc::gen::element(0.0, 0.01, 1.0)};
+    const double reached = length(points, other);
+    const int operations = static_cast<int>(points.size()) + 30;
+    RC_ASSERT(least <= reached + 5.0 * rounding_share(operations) *
+                                     (reached + std::sqrt(static_cast<double>(points.size()))));
   }
 }
 
