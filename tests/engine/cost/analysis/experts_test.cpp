@@ -6,8 +6,8 @@
 #include <numeric>
 #include <string>
 
+#include "tests/engine/cost/cases.h"
 #include "tests/engine/cost/rounding.h"
-#include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
 
 namespace shardproof::cost {
@@ -97,22 +97,11 @@ RC_GTEST_PROP(Experts, TouchedOnesAreTheSumOverTokens, ()) {
 }
 
 TEST(Experts, RefusesWhatCannotBe) {
-  const ModelConfig model = parse_model("palm-tiny");
-  const auto refused = [&](const Experts& experts, const Chip& chip) {
-    return message_of([&] { experts_cost(model, experts, {}, chip); });
-  };
-  EXPECT_EQ(refused({0, 1, 1.0, 1, 8}, tpu()),
-            "experts_c1: experts=0: must be at least 1; nearest legal: 1");
-  EXPECT_EQ(refused({8, 2, -1.0, 1, 8}, tpu()),
-            "experts_c1: capacity=-1: must be above 0 and finite; usual: 1.25");
-  EXPECT_EQ(refused({8, 9, 1.0, 1, 8}, tpu()), "experts_c2: top=9 of 8 experts; nearest legal: 8");
-  EXPECT_EQ(refused({8, 2, 1.0, 3, 24}, tpu()),
-            "experts_c3: chips=3 do not divide experts=8 and tokens=24; nearest legal: 2");
-  EXPECT_EQ(refused({8, 2, 1.0, 8, 24}, find_chip("orin-nano-8g")),
-            "experts_c4: chips=8: at most 1 chips orin-nano-8g are joined; nearest legal: 1");
-  EXPECT_EQ(refused({8, 2, 1.0, std::int64_t{1} << 62, 24}, tpu()),
-            "experts_c4: chips=4611686018427387904: at most 4096 chips tpu-v4 are joined; nearest "
-            "legal: 8");
+  expect_refusals("analysis/refused.txt", "experts", [](const CaseLine& line) {
+    experts_cost(parse_model("palm-tiny"),
+                 {line.whole(0), line.whole(1), line.number(2), line.whole(3), line.whole(4)}, {},
+                 find_chip(line.text(5)));
+  });
 }
 
 }  // namespace

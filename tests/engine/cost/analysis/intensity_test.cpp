@@ -11,8 +11,8 @@
 
 #include "engine/cost/formulas/embeddings.h"
 #include "engine/cost/formulas/parameters.h"
+#include "tests/engine/cost/cases.h"
 #include "tests/engine/cost/rounding.h"
-#include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
 
 namespace shardproof::cost {
@@ -35,37 +35,13 @@ std::vector<Product> figures(std::int64_t tokens, std::int64_t context) {
   return products_of(parse_model("llama-7b,ffn=gelu"), {1, tokens, context});
 }
 
-TEST(Intensity, OfProjectionsIsThePublishedOne) {
-  const std::vector<std::pair<std::int64_t, std::string>> table{
-      {1, "1.999024"},   {2, "3.996098"}, {4, "7.984405"},   {8, "15.93774"},
-      {128, "240.9412"}, {512, "819.2"},  {4096, "2730.667"}};
-  for (const auto& [n, intensity] : table) {
-    const std::vector<Product> all = figures(n, n);
-    for (const char* name : {"wq", "wk", "wv", "wo"})
-      EXPECT_EQ(shown(named(all, name).intensity()), intensity) << name << " n=" << n;
-  }
-}
-
-TEST(Intensity, OfFfnProductsIsThePublishedOne) {
-  const std::vector<std::pair<std::int64_t, std::string>> table{
-      {1, "1.99933"}, {128, "245.4746"}, {512, "874.0844"}, {4096, "3453.49"}};
-  for (const auto& [n, intensity] : table) {
-    const std::vector<Product> all = figures(n, n);
-    for (const char* name : {"w_gate", "w_out"})
-      EXPECT_EQ(shown(named(all, name).intensity()), intensity) << name << " n=" << n;
-  }
-}
-
-TEST(Intensity, OfActToActProductsIsThePublishedOne) {
-  struct Row {
-    std::int64_t l, n;
-    std::string intensity;
-  };
-  for (const Row& row : {Row{128, 1, "1.969231"}, Row{512, 128, "113.7778"},
-                         Row{4096, 4096, "240.9412"}, Row{32000, 4096, "247.2833"}}) {
-    const std::vector<Product> all = figures(row.n, row.l);
-    for (const char* name : {"q k^T", "p v"})
-      EXPECT_EQ(shown(named(all, name).intensity()), row.intensity) << name << " l=" << row.l;
+/// Each published number is of several products, of n new tokens behind others in a context.
+TEST(Intensity, IsThePublishedOne) {
+  for (const CaseLine& line : case_lines("analysis/intensities.txt", "published")) {
+    const std::vector<Product> all = figures(line.whole(1), line.whole(2));
+    for (const std::string_view name : split(line.text(0), ","))
+      EXPECT_EQ(shown(named(all, std::string(name)).intensity()), line.text(3))
+          << name << " n=" << line.text(1) << " l=" << line.text(2);
   }
 }
 
@@ -163,15 +139,9 @@ TEST(Intensity, TheRooflineTurnsAtTheRidgePoint) {
 }
 
 TEST(Intensity, RefusesWhatIsNoPass) {
-  const ModelConfig model;
-  EXPECT_EQ(message_of([&] {
-              products_of(model, {1, 5, 4});
-            }),
-            "intensity_c1: tokens=5 of a context of 4: the context has the new tokens, too; "
-            "nearest legal: tokens=4");
-  EXPECT_EQ(label_of([&] { products_of(model, {0, 1, 1}); }), "intensity_c1");
-  EXPECT_EQ(label_of([&] { products_of(model, {1, 0, 1}); }), "intensity_c1");
-  EXPECT_EQ(label_of([&] { products_of(model, {1, 1, -1}); }), "intensity_c1");
+  expect_refusals("analysis/refused.txt", "intensity", [](const CaseLine& line) {
+    products_of(ModelConfig(), {line.whole(0), line.whole(1), line.whole(2)});
+  });
 }
 
 RC_GTEST_PROP(Intensity, AWeightIsMultipliedOnceAToken, ()) {

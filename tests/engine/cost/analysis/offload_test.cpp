@@ -9,7 +9,7 @@
 
 #include "engine/cost/formulas/embeddings.h"
 #include "engine/cost/plan/plan.h"
-#include "tests/weights/expect_error.h"
+#include "tests/engine/cost/cases.h"
 
 namespace shardproof::cost {
 namespace {
@@ -84,56 +84,17 @@ TEST(Offload, WhatFitsIsNotStreamed) {
   EXPECT_EQ(offload_cost(setting("phi-2", 2048), find_chip("orin-nano-8g")).host_seconds, 0.0);
 }
 
+/// Where no context fits, a batch that does; where none does, neither; a prefill's context has its
+/// new tokens, and what the host cannot hold has room beside the caches.
 TEST(Offload, RefusesWhatCannotBe) {
-  const Chip& chip = find_chip("a100-80g");
-  EXPECT_EQ(message_of([&] { offload_cost(setting("llama-7b", 1 << 20), chip); }),
-            "offload_c1: the caches of 1 x 1048576 positions take 549.8 GB, and a100-80g has 85.9 "
-            "GB; nearest legal: a context of 163839");
-  EXPECT_NO_THROW(offload_cost(setting("llama-7b", 163839), chip));
-  // Where no context fits, a batch that does; and where none does, neither.
-  const auto refused = [](const OffloadSetting& s, const Chip& on) {
-    return message_of([&] { offload_cost(s, on); });
-  };
-  OffloadSetting many = setting("llama-2-70b", 2048);
-  many.batch = 1000000000;
-  EXPECT_EQ(refused(many, chip),
-            "offload_c1: the caches of 1000000000 x 2048 positions take 6.711e+05 TB, and a100-80g "
-            "has 85.9 GB; no context fits; nearest legal: a batch of 127");
-  many.batch = 127;
-  EXPECT_NO_THROW(offload_cost(many, chip));
-  many.batch = 128;
-  EXPECT_EQ(label_of([&] { offload_cost(many, chip); }), "offload_c1");
-  // A prefill's context has its new tokens.
-  OffloadSetting prefill = setting("llama-7b", 200000);
-  prefill.tokens = 200000;
-  EXPECT_EQ(refused(prefill, chip),
-            "offload_c1: the caches of 1 x 200000 positions take 104.9 GB, and a100-80g has 85.9 "
-            "GB; no context and no batch fits; it takes a smaller model, or a larger chip or host");
-  OffloadSetting both = setting("llama-7b", 200000);
-  both.batch = 200000;
-  both.tokens = 2;
-  EXPECT_EQ(refused(both, chip),
-            "offload_c1: the caches of 200000 x 200000 positions take 2.097e+04 TB, and a100-80g "
-            "has 85.9 GB; no context fits, and no batch; nearest legal: a batch of 81919 with a "
-            "context of 2");
-  both.batch = 81919;
-  both.context = 2;
-  EXPECT_NO_THROW(offload_cost(both, chip));
-  // What the host cannot hold has room beside the caches.
-  Chip small_host = chip;
-  small_host.host = 1e9;
-  EXPECT_EQ(refused(setting("llama-7b", 1 << 20), small_host),
-            "offload_c1: the caches of 1 x 1048576 positions take 549.8 GB, and a100-80g has 85.9 "
-            "GB; nearest legal: a context of 140039");
-  EXPECT_NO_THROW(offload_cost(setting("llama-7b", 140039), small_host));
-  EXPECT_EQ(label_of([&] { offload_cost(setting("llama-7b", 140040), small_host); }), "offload_c2");
-  EXPECT_EQ(label_of([&] { offload_cost(setting("palm-540b", 2048), chip); }), "offload_c2");
-  EXPECT_EQ(
-      message_of([&] { offload_cost(setting("llama-7b", 128), find_chip("orin-nano-8g")); }),
-      "offload_c2: 4.956 GB of the weights' 13.48 GB do not fit beside the caches on "
-      "orin-nano-8g, and its host has 0 B for them; nearest legal: a host of 4839440 KiB, or a "
-      "smaller model");
-  EXPECT_EQ(label_of([&] { offload_cost(setting("llama-7b", 0), chip); }), "intensity_c1");
+  expect_refusals("analysis/refused.txt", "offload", [](const CaseLine& line) {
+    OffloadSetting s = setting(line.text(0).c_str(), line.whole(3));
+    s.batch = line.whole(1);
+    s.tokens = line.whole(2);
+    Chip chip = find_chip(line.text(4));
+    if (!line.text(5).empty()) chip.host = line.number(5);
+    offload_cost(s, chip);
+  });
 }
 
 /// What a plan says of the same model, types and pass on one chip.

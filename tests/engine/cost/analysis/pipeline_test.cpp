@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/cost/formulas/parameters.h"
-#include "tests/weights/expect_error.h"
+#include "tests/engine/cost/cases.h"
 
 namespace shardproof::cost {
 namespace {
@@ -171,39 +171,14 @@ TEST(Pipeline, HopsCountWhereTheChipHasThem) {
   EXPECT_DOUBLE_EQ(cost.transfer, 4096 * 2.0 / 90e9 + 1e-6);
 }
 
+/// What is named is legal in every way: it divides, and is joined.
 TEST(Pipeline, RefusesWhatCannotBe) {
-  const Chip& chip = find_chip("a100-80g");
-  const auto refused = [&](const PipelineSetting& s) {
-    return message_of([&] { pipeline_cost(s, chip); });
-  };
-  EXPECT_EQ(refused(setting("palm-8b", 4, {0, 1, 1}, 4)),
-            "pipeline_c1: stages=0: must be at least 1; nearest legal: 1");
-  EXPECT_EQ(refused(setting("palm-8b", 4, {33, 1, 1}, 4)),
-            "pipeline_c2: stages=33: a stage has at least one of the 32 layers; nearest legal: 32");
-  EXPECT_EQ(refused(setting("palm-8b", 4, {2, 3, 1}, 4)),
-            "pipeline_c3: microbatches=3 do not divide batch=4; nearest legal: 2");
-  EXPECT_EQ(refused(setting("palm-8b", 5, {2, 2, 1}, 4)),
-            "pipeline_c3: tensor=5 does not divide H=16 and F=16384; nearest legal: 4");
-  EXPECT_EQ(refused(setting("palm-540b,H=64", 32, {2, 2, 1}, 4)),
-            "pipeline_c4: tensor=32: at most 16 chips a100-80g are joined; nearest legal: 16");
-  // What is named is legal in every way: it divides, and is joined.
-  EXPECT_EQ(refused(setting("palm-8b,H=72,F=72", 24, {2, 2, 1}, 4)),
-            "pipeline_c4: tensor=24: at most 16 chips a100-80g are joined; nearest legal: 12");
-  EXPECT_NO_THROW(pipeline_cost(setting("palm-8b,H=72,F=72", 12, {2, 2, 1}, 4), chip));
-  EXPECT_EQ(refused(setting("palm-540b,H=64", 31, {2, 2, 1}, 4)),
-            "pipeline_c3: tensor=31 does not divide H=64 and F=73728; nearest legal: 16");
-  // Without trying every number below it.
-  EXPECT_EQ(
-      refused(setting("palm-8b", 4, {2, (std::int64_t{3} << 38) - 1, 1}, std::int64_t{1} << 40)),
-      "pipeline_c3: microbatches=824633720831 do not divide batch=1099511627776; nearest "
-      "legal: 549755813888");
-  EXPECT_EQ(label_of([] {
-              pipeline_cost(setting("palm-8b", 1, {2, 1, 1}, 1), find_chip("orin-nano-8g"));
-            }),
-            "pipeline_c4");
-  PipelineSetting long_pass = setting("palm-8b", 4, {2, 2, 1}, 4);
-  long_pass.tokens = 129;
-  EXPECT_EQ(label_of([&] { pipeline_cost(long_pass, chip); }), "pipeline_c1");
+  expect_refusals("analysis/refused.txt", "pipeline", [](const CaseLine& line) {
+    PipelineSetting s = setting(line.text(0).c_str(), line.whole(1),
+                                {line.whole(2), line.whole(3), 1}, line.whole(4));
+    s.tokens = line.whole(5);
+    pipeline_cost(s, find_chip(line.text(6)));
+  });
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "tests/engine/cost/cases.h"
 #include "tests/engine/cost/rounding.h"
-#include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
 namespace {
@@ -46,21 +46,9 @@ RC_GTEST_PROP(Speculation, TheBestGammaIsBetterThanAnyOther, ()) {
 }
 
 TEST(Speculation, RefusesWhatIsNoChance) {
-  EXPECT_EQ(message_of([] {
-              tokens_of_round({1.5, 0.1, 1.0}, 1);
-            }),
-            "speculation_c1: acceptance=1.5: from 0 to 1; nearest legal: 1");
-  EXPECT_EQ(message_of([] {
-              tokens_of_round({-0.1, 0.1, 1.0}, 1);
-            }),
-            "speculation_c1: acceptance=-0.1: from 0 to 1; nearest legal: 0");
-  EXPECT_EQ(label_of([] { tokens_of_round({std::nan(""), 0.1, 1.0}, 1); }), "speculation_c1");
-  EXPECT_EQ(message_of([] {
-              tokens_of_round({0.5, 0.1, 1.0}, 0);
-            }),
-            "speculation_c2: gamma=0: must be at least 1; nearest legal: 1");
-  EXPECT_EQ(label_of([] { speed_up({0.5, -0.1, 1.0}, 1); }), "speculation_c3");
-  EXPECT_EQ(label_of([] { speed_up({0.5, 0.1, 0.0}, 1); }), "speculation_c3");
+  expect_refusals("analysis/refused.txt", "speculation", [](const CaseLine& line) {
+    speed_up({line.number(0), line.number(1), line.number(2)}, line.whole(3));
+  });
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/weights/expect_error.h"
+#include "tests/engine/cost/cases.h"
 
 namespace shardproof::cost {
 namespace {
@@ -32,10 +32,6 @@ std::string with(const std::string& key, const std::string& line) {
   if (at == std::string::npos) return text + line + "\n";
   const auto end = text.find('\n', at + 1);
   return text.replace(at + 1, end - at, line.empty() ? "" : line + "\n");
-}
-
-std::string said_of(const std::string& text) {
-  return message_of([&] { parse_chips(text, "mine.txt"); });
 }
 
 TEST(Chip, IsReadFromAText) {
@@ -86,70 +82,23 @@ TEST(Chip, ItsNameIsFoundAmongOnesOwnToo) {
             "a100-80g, orin-nano-8g");
 }
 
-TEST(Chip, RefusesALineThatIsNone) {
-  EXPECT_EQ(said_of("hbm : 1 GB"),
-            "chip_c0: mine.txt line 1: a chip begins with chip NAME (docs/cost.md)");
-  EXPECT_EQ(said_of("chip mine\nfast"),
-            "chip_c0: mine.txt line 2: 'fast': write chip NAME, or KEY : VALUE (docs/cost.md)");
-  for (const char* text : {"chip", "chip Mine", "chip a/b", "chips mine"})
-    EXPECT_EQ(label_of([&] { parse_chips(text); }), "chip_c0") << text;
+TEST(Chip, RefusesTextsThatAreNone) {
+  expect_refusals("chip/refused.txt", "text",
+                  [](const CaseLine& line) { parse_chips(line.text(0), "mine.txt"); });
 }
 
-TEST(Chip, RefusesUnknownAndRepeatedKeys) {
-  EXPECT_EQ(said_of(with("more", "bandwith : 1 GB/s")),
-            "chip_c1: mine.txt line 8: a chip has no key 'bandwith', did you mean bandwidth? "
-            "legal: f32 bf16 int8 hbm hbm_bandwidth bandwidth axis_bandwidth hop_latency "
-            "all_to_all host host_bandwidth min_axis max_chips (docs/cost.md)");
-  EXPECT_EQ(said_of(with("more", "hbm : 1 GB")),
-            "chip_c2: mine.txt line 8: hbm of mine is defined twice, before in line 4 "
-            "(docs/cost.md)");
-  EXPECT_EQ(said_of(std::string(kMine) + kMine),
-            "chip_c2: mine.txt line 9: mine is defined twice, before in line 2 (docs/cost.md)");
-}
-
-TEST(Chip, RefusesValuesThatAreNone) {
-  EXPECT_EQ(said_of(with("bandwidth", "bandwidth : -50 GB/s")),
-            "chip_c3: mine.txt line 6: bandwidth: '-50 GB/s': bandwidth is from 1e-24 B/s to "
-            "1e+24 B/s; nearest legal: 1 GB/s (docs/cost.md)");
-  EXPECT_EQ(said_of(with("max_chips", "max_chips : 2.4")),
-            "chip_c3: mine.txt line 7: max_chips: a whole number from 1 to 4096, not 2.4; nearest "
-            "legal: 2 (docs/cost.md)");
-  for (const char* line : {"max_chips : 1e30", "max_chips : 4096.4", "max_chips : 1e400"}) {
-    const std::string said = said_of(with("max_chips", line));
-    EXPECT_NE(said.find("a plain number is from 1 to 4096; nearest legal: 4096 (docs"),
-              std::string::npos)
-        << said;
-  }
-  EXPECT_EQ(label_of([&] { parse_chips(with("hbm_bandwidth", "hbm_bandwidth : 1e-320 B/s")); }),
-            "chip_c3");
-  for (const char* line : {"bandwidth : 0 GB/s", "bandwidth : 50 Gb/s", "bandwidth : 50 GB",
-                           "bandwidth : 50", "bandwidth :", "bandwidth : much"})
-    EXPECT_EQ(label_of([&] { parse_chips(with("bandwidth", line)); }), "chip_c3") << line;
-  for (const char* line : {"max_chips : 0", "max_chips : 4097", "max_chips : 8 GB"})
-    EXPECT_EQ(label_of([&] { parse_chips(with("max_chips", line)); }), "chip_c3") << line;
-}
-
-TEST(Chip, RefusesWhatIsNotWhole) {
-  for (const char* key : {"bf16", "hbm", "hbm_bandwidth", "bandwidth", "max_chips"})
-    EXPECT_EQ(label_of([&] { parse_chips(with(key, "")); }), "chip_c4") << key;
-  for (const char* line : {"host : 1 GB", "host_bandwidth : 1 GB/s"})
-    EXPECT_EQ(label_of([&] { parse_chips(with("more", line)); }), "chip_c4") << line;
-  EXPECT_EQ(said_of(with("hbm", "")),
-            "chip_c4: mine.txt line 2: mine: hbm is missing; for example hbm : 32 GiB "
-            "(docs/cost.md)");
-}
-
-TEST(Chip, RefusesContradictions) {
-  EXPECT_EQ(said_of(with("more", "axis_bandwidth : 1 GB/s")),
-            "chip_c5: mine.txt line 2: mine: bandwidth, in line 6, and axis_bandwidth, in line 8, "
-            "are two models of one interconnect; give one (docs/cost.md)");
-  EXPECT_EQ(label_of([] { parse_chips(with("max_chips", "max_chips : 1")); }), "chip_c5");
-  EXPECT_EQ(label_of([] { parse_chips(with("more", "min_axis : 9")); }), "chip_c5");
+/// Of kMine one line is another.
+TEST(Chip, RefusesValuesKeysAndContradictions) {
+  expect_refusals("chip/refused.txt", "mine", [](const CaseLine& line) {
+    parse_chips(with(line.text(0), line.text(1)), "mine.txt");
+  });
   const std::string alone =
       "chip alone\nint8 : 1 TOP/s\nhbm : 1 GB\nhbm_bandwidth : 1 GB/s\nmax_chips : 1\n";
   EXPECT_EQ(parse_chips(alone).size(), 1U);
   for (const char* line : {"hop_latency : 1 us", "all_to_all : 2", "min_axis : 1"})
     EXPECT_EQ(label_of([&] { parse_chips(alone + line); }), "chip_c5") << line;
+  EXPECT_EQ(message_of([] { parse_chips(std::string(kMine) + kMine, "mine.txt"); }),
+            "chip_c2: mine.txt line 9: mine is defined twice, before in line 2 (docs/cost.md)");
 }
 
 TEST(Chip, IsLoadedFromAFile) {

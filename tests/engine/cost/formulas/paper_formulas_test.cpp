@@ -12,20 +12,6 @@
 namespace shardproof::cost {
 namespace {
 
-const Torus kCube(4, 4, 4);
-
-TEST(PaperFormulas, VolumesOfFigure3) {
-  // E = 16384, F = 65536, 2048 tokens on 4x4x4: elements.
-  const auto at = [](FfnLayout layout) {
-    return ffn_volume(layout, 16384, 65536, kCube).elements(2048);
-  };
-  EXPECT_EQ(at(FfnLayout::ws1d), 2.0 * 2048 * 16384);
-  EXPECT_EQ(at(FfnLayout::ws2d), 2.0 * 2048 * (4096 + 4096));
-  EXPECT_EQ(at(FfnLayout::wg_x), 2.0 * 16384 * 65536 / 16 + 2.0 * 2048 * 4096);
-  EXPECT_EQ(at(FfnLayout::wg_xy), 2.0 * 16384 * 65536 / 4 + 2.0 * 2048 * 1024);
-  EXPECT_EQ(at(FfnLayout::wg_xyz), 2.0 * 16384 * 65536);
-}
-
 /// Of a cube X, Y and Z could stand for one another: here each is another number.
 TEST(PaperFormulas, VolumesOfUnequalAxes) {
   const auto at = [](FfnLayout layout) {
@@ -43,11 +29,8 @@ TEST(PaperFormulas, BytesAreOfWeightsAndOfActivations) {
   EXPECT_EQ(volume.bytes(7.0, 1.0, 2.0), 3.0 + 70.0);
 }
 
-TEST(PaperFormulas, CrossoversOfFigure3) {
-  const auto of = [](FfnLayout layout) { return ffn_volume(layout, 16384, 65536, kCube); };
-  EXPECT_EQ(crossover(of(FfnLayout::ws2d), of(FfnLayout::wg_x)), 16384);
-  EXPECT_EQ(crossover(of(FfnLayout::wg_x), of(FfnLayout::wg_xy)), 65536);
-  EXPECT_EQ(crossover(of(FfnLayout::wg_xy), of(FfnLayout::wg_xyz)), 786432);
+TEST(PaperFormulas, CrossoversOfLinesThroughTheOrigin) {
+  const auto of = [](FfnLayout layout) { return ffn_volume(layout, 16384, 65536, Torus(4, 4, 4)); };
   // 1D and 2D are lines through the origin, and 2D is the lower one at every batch.
   EXPECT_EQ(crossover(of(FfnLayout::ws1d), of(FfnLayout::ws2d)), 0);
   EXPECT_TRUE(std::isinf(crossover(of(FfnLayout::ws1d), of(FfnLayout::ws1d))));
@@ -114,12 +97,6 @@ RC_GTEST_PROP(PaperFormulas, NoGatheringMovesLessThanTheOptimum, ()) {
   const double N = best_gathered(chips, F, d.tokens);
   const double reached = 2.0 * E * F * N / chips + 2.0 * d.tokens * E / N;
   RC_ASSERT(equal_but_for_rounding(reached, best, kOperationsOfAVolume));
-}
-
-TEST(PaperFormulas, OptimumOfAModelWithFFourTimesE) {
-  EXPECT_EQ(best_x(64, 1024, 4096), 0.5 * 8);
-  EXPECT_EQ(least_ws2d(64, 1024, 4096), 8.0 * 1024 / 8);
-  EXPECT_EQ(best_gathered(64, 4096, 262144), 64);
 }
 
 TEST(PaperFormulas, Caches) {

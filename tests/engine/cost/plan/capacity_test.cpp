@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/cost/paper/published.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
 namespace {
@@ -84,12 +85,7 @@ TEST(Capacity, WithAShareWeightsFitAsWell) {
 
 TEST(Capacity, RefusesAndNamesTheNearest) {
   const auto said = [](const PlanRequest& r, std::optional<double> share) {
-    try {
-      require_capacity(longest_contexts(r, share), r, share);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return message_of([&] { require_capacity(longest_contexts(r, share), r, share); });
   };
   PlanRequest r = request("palm-540b", "ws2d:batch", 64);
   EXPECT_EQ(said(r, 0.3), "");

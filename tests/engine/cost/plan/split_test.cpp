@@ -6,13 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "engine/collectives/crossing.h"
+#include "tests/engine/cost/cases.h"
 #include "tests/engine/random_layout.h"
 #include "weights/base/error.h"
 
@@ -23,20 +24,6 @@ ModelConfig model_of(std::int64_t layers, std::int64_t K, std::int64_t Q) {
   ModelConfig model;
   model.layers = layers, model.K = K, model.Q = Q;
   return model;
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
-}
-
-std::string label(const std::function<void()>& call) {
-  const std::string what = refusal(call);
-  return what.substr(0, what.find(':'));
 }
 
 // ---- Bytes ----
@@ -114,13 +101,13 @@ TEST(SplitCost, TheQueueAsItsFormulasAreWritten) {
   EXPECT_DOUBLE_EQ(average_ttft_sped_up(D, R, K), D / K + R * D * D / (2 * K * (K - R * D)));
   EXPECT_EQ(average_ttft(D, 0.0), D);
   EXPECT_DOUBLE_EQ(average_ttft_sped_up(D, R, K), average_ttft(D / K, R));
-  EXPECT_EQ(refusal([] { average_ttft(0.5, 2.0); }),
+  EXPECT_EQ(message_of([] { average_ttft(0.5, 2.0); }),
             "split_c1: rate=2 requests/s, of which each takes 0.5 s: the queue grows without end; "
             "the nearest feasible: below 2 requests/s");
-  EXPECT_EQ(label([] { average_ttft_of_stages(0.5, 4.0, 2); }), "split_c1");
-  EXPECT_EQ(label([] { average_ttft_sped_up(0.5, 3.0, 1.5); }), "split_c1");
-  EXPECT_EQ(label([] { average_ttft(0.5, -1.0); }), "split_c3");
-  EXPECT_EQ(label([] { average_ttft(0.0, 1.0); }), "split_c3");
+  EXPECT_EQ(label_of([] { average_ttft_of_stages(0.5, 4.0, 2); }), "split_c1");
+  EXPECT_EQ(label_of([] { average_ttft_sped_up(0.5, 3.0, 1.5); }), "split_c1");
+  EXPECT_EQ(label_of([] { average_ttft(0.5, -1.0); }), "split_c3");
+  EXPECT_EQ(label_of([] { average_ttft(0.0, 1.0); }), "split_c3");
 }
 
 RC_GTEST_PROP(SplitCost, TheHighestRateIsWhereTheGoalIsJustMet, ()) {
@@ -204,7 +191,7 @@ TEST(Split, TheTransferKeepsUpToo) {
   goal.rate = 0.75;
   EXPECT_EQ(plan_split(kModel, fast, decodes(), goal).highest_rate, 1.0);
   goal.rate = 1.5;
-  EXPECT_EQ(label([&] { plan_split(kModel, fast, decodes(), goal); }), "split_c2");
+  EXPECT_EQ(label_of([&] { plan_split(kModel, fast, decodes(), goal); }), "split_c2");
 }
 
 /// One row at a time, taken for the eight steps of a request: 1/(8·0.2) a second of four chips.
@@ -219,38 +206,28 @@ TEST(Split, TheDecodeKeepsUpToo) {
   EXPECT_DOUBLE_EQ(split.highest_rate, 0.625);
 }
 
-TEST(Split, SaysTheNearestFeasible) {
-  const auto asked = [](const std::function<void(SplitGoal&)>& change) {
-    SplitGoal goal = kGoal;
-    change(goal);
-    return refusal([&] { plan_split(kModel, prefills(), decodes(), goal); });
-  };
-  EXPECT_EQ(asked([](SplitGoal& g) { g.tpot = 0.1; }),
-            "split_c2: no two slices reach ttft=4 s and tpot=0.1 s; the nearest feasible: ttft=4 s "
-            "and tpot=0.1625 s, prefill on 2x1x1, decode on 1x8x1");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.rate = 2.0; }),
-            "split_c2: no two slices keep up with 2 requests/s; the nearest feasible: below 1 "
-            "requests/s, prefill on 8x1x1, decode on 1x1x1");
+/// What kGoal becomes where one of its numbers is another.
+Split changed(const CaseLine& line) {
+  SplitGoal goal = kGoal;
+  const std::map<std::string, double*> numbers{{"ttft", &goal.ttft},
+                                               {"tpot", &goal.tpot},
+                                               {"rate", &goal.rate},
+                                               {"bandwidth", &goal.bandwidth},
+                                               {"cache_bytes", &goal.cache_bytes}};
+  if (const auto at = numbers.find(line.text(0)); at != numbers.end())
+    *at->second = line.number(1);
+  else
+    (line.text(0) == "context" ? goal.context : goal.steps) = line.whole(1);
+  return plan_split(kModel, prefills(), decodes(), goal);
 }
 
+TEST(Split, SaysTheNearestFeasible) { expect_refusals("plan/goals.txt", "infeasible", changed); }
+
 TEST(Split, RefusesWhatIsNoNumber) {
-  const auto asked = [](const std::function<void(SplitGoal&)>& change) {
-    SplitGoal goal = kGoal;
-    change(goal);
-    return label([&] { plan_split(kModel, prefills(), decodes(), goal); });
-  };
-  EXPECT_EQ(asked([](SplitGoal&) {}), "none");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.ttft = 0.0; }), "split_c3");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.tpot = -1.0; }), "split_c3");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.tpot = std::nan(""); }), "split_c3");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.rate = -1.0; }), "split_c3");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.bandwidth = 0.0; }), "split_c3");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.context = 0; }), "split_c3");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.steps = 0; }), "split_c3");
-  EXPECT_EQ(asked([](SplitGoal& g) { g.cache_bytes = 0.0; }), "split_c3");
-  EXPECT_EQ(label([] { plan_split(kModel, {}, decodes(), kGoal); }), "split_c3");
-  EXPECT_EQ(label([] { plan_split(kModel, prefills(), {}, kGoal); }), "split_c3");
-  EXPECT_EQ(label([] { overlapped_seconds(1.0, 1.0, 0); }), "split_c3");
+  expect_refusals("plan/goals.txt", "number", changed);
+  EXPECT_EQ(label_of([] { plan_split(kModel, {}, decodes(), kGoal); }), "split_c3");
+  EXPECT_EQ(label_of([] { plan_split(kModel, prefills(), {}, kGoal); }), "split_c3");
+  EXPECT_EQ(label_of([] { overlapped_seconds(1.0, 1.0, 0); }), "split_c3");
 }
 
 /// Against all pairs, in whatever order they are given.
@@ -279,7 +256,7 @@ RC_GTEST_PROP(Split, NoPairThatMeetsTheGoalHasFewerChips, ()) {
   const bool feasible = least != std::numeric_limits<int>::max();
   RC_CLASSIFY(feasible, "feasible");
   if (!feasible) {
-    RC_ASSERT(label([&] { plan_split(kModel, first, second, goal); }) == "split_c2");
+    RC_ASSERT(label_of([&] { plan_split(kModel, first, second, goal); }) == "split_c2");
     return;
   }
   const Split split = plan_split(kModel, first, second, goal);
