@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -122,11 +123,7 @@ int fit_constants(const PaperOptions& o) {
 void add_paper(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<PaperOptions>();
   CLI::App* verb = app.add_subcommand("paper", "The paper's numbers beside the cost model's");
-  std::string names;
-  for (const std::string& name : cost::section_names()) names += (names.empty() ? "" : ", ") + name;
-  CLI::Option* only =
-      verb->add_option("--only", options->only, "One section:\n" + wrapped(names, 48, ""))
-          ->type_name("SECTION");
+  CLI::Option* only = verb->add_option("--only", options->only)->type_name("SECTION");
   CLI::Option* constants =
       verb->add_option("--constants", options->constants,
                        "A file of the estimate's constants, in place of\nthe fitted ones")
@@ -139,6 +136,8 @@ void add_paper(CLI::App& app, Action& chosen) {
       ->excludes(json)
       ->excludes(constants);
   verb->add_option("--out", options->out, "With --fit: write that file")->type_name("FILE");
+  only->description("One section:\n" +
+                    wrapped(fmt::format("{}", fmt::join(cost::section_names(), ", ")), 48, ""));
   verb->footer(
       "Exit code 1 if something that must hold does not.\n"
       "Example: shardproof paper\n"

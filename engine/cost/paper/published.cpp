@@ -8,7 +8,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "engine/cost/paper/detail/published_text.h"
 #include "weights/base/detail/words.h"
 
 namespace shardproof::cost {
@@ -110,7 +109,7 @@ struct Publication {
 };
 
 const Publication& publication() {
-  static const Publication all(kPublishedText);
+  static const Publication all(published_text());
   return all;
 }
 

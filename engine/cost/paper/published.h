@@ -19,6 +19,9 @@ namespace shardproof::cost {
 /// The numbers that the paper publishes, as engine/cost/paper/published.txt has them. What is
 /// missing in that text, or has another form than it says there, throws std::logic_error.
 
+/// The text, compiled in.
+std::string_view published_text();
+
 /// A number as printed, or as read from a figure's curve with as many digits.
 struct Printed {
   std::string_view text;  ///< "0.29", "43000"
