@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/strategies/strategy.h"
+#include "tests/engine/cost/cases.h"
 #include "tests/weights/random_model.h"
 #include "weights/model/presets.h"
 #include "weights/model/registry.h"
@@ -31,26 +32,11 @@ TEST(Parameters, AreCountedByGroup) {
   EXPECT_EQ(of("llama,layers=1").unembedding, 264 * 96);
 }
 
-// The paper's models, as their tables of weights count: without norms and biases.
-TEST(Parameters, AreThoseOfThePaper) {
-  EXPECT_EQ(of("palm-8b").matrices(), 8632401920);
-  EXPECT_EQ(of("palm-62b").matrices(), 62496178176);
-  EXPECT_EQ(of("palm-540b").matrices(), 540356640768);
-  EXPECT_EQ(of("mt-nlg-530b").matrices(), 529530880000);
-  // PaLM's paper prints 8.63, 62.50 and 540.35 billion. The last is that of a vocabulary of
-  // 256,000: with the 256,128 rows of the released code it is 540.36.
-  EXPECT_EQ(of("palm-540b,V=256000").matrices(), 540354281472);
-}
-
-// As their makers' code counts them, norms and biases included.
-TEST(Parameters, AreThoseOfOtherPublishedModels) {
-  EXPECT_EQ(of("llama-7b").total(), 6738415616);
-  EXPECT_EQ(of("llama-2-70b").total(), 68976648192);
-  EXPECT_EQ(of("phi-2").total(), 2779683840);
-  EXPECT_EQ(of("yi-6b").total(), 6061035520);
-  EXPECT_EQ(of("yi-34b").total(), 34388917248);
-  // 175 billion; beside these GPT-3 has 2048 learned positions of 12288.
-  EXPECT_EQ(of("gpt-3").total() + 2048 * 12288, 174604259328);
+TEST(Parameters, AreThoseOfPublishedModels) {
+  for (const CaseLine& line : case_lines("formulas/parameters.txt", "matrices"))
+    EXPECT_EQ(of(line.text(0).c_str()).matrices(), line.whole(1)) << line.text(0);
+  for (const CaseLine& line : case_lines("formulas/parameters.txt", "total"))
+    EXPECT_EQ(of(line.text(0).c_str()).total(), line.whole(1)) << line.text(0);
   // 137 billion without the tables.
   EXPECT_EQ(of("lamda-137b").of_layers(), 137438953472);
 }

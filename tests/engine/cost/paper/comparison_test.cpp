@@ -13,7 +13,7 @@
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/paper/detail/comparison_rows.h"
 #include "engine/cost/paper/published.h"
-#include "tests/weights/expect_error.h"
+#include "tests/engine/cost/cases.h"
 
 namespace shardproof::cost {
 namespace {
@@ -122,19 +122,10 @@ std::map<std::string, Verdict> apart(const Efficiency& efficiency) {
 
 /// What the model does not explain, all of it: a row that comes or goes is a change to look at.
 TEST(Comparison, LeavesTheseRowsUnexplained) {
-  std::set<std::string> rows;
-  for (const auto& [row, verdict] : apart(fitted_efficiency())) {
-    EXPECT_EQ(verdict, Verdict::unexplained) << row;
-    rows.insert(row);
-  }
-  EXPECT_EQ(rows, (std::set<std::string>{
-                      "volumes 62B high-throughput decode", "layouts 540B high-throughput prefill",
-                      "layouts 62B high-throughput decode", "figure-6 64 chips, 1D",
-                      "figure-8 128, heads", "figure-8 128, batch or heads",
-                      "figure-8 128, batch or multihead", "figure-8 128, heads or multihead",
-                      "figure-8 512, heads or multihead", "figure-8 2048, multihead",
-                      "figure-8 2048, heads or multihead", "figure-8 8192, multihead",
-                      "figure-8 8192, heads or multihead"}));
+  std::map<std::string, Verdict> rows;
+  for (const CaseLine& line : case_lines("paper/sections.txt", "unexplained"))
+    rows.emplace(line.text(0), Verdict::unexplained);
+  EXPECT_EQ(apart(fitted_efficiency()), rows);
 }
 
 TEST(Comparison, HasARowForEveryPublishedNumber) {
@@ -147,42 +138,24 @@ TEST(Comparison, HasARowForEveryPublishedNumber) {
     for (const ComparedRow& row : section.rows)
       EXPECT_EQ(row.why.empty(), row.verdict != Verdict::unexplained) << name << " " << row.what;
   }
-  EXPECT_EQ(rows, (std::map<std::string, std::size_t>{{"table-1", 8},
-                                                      {"figure-3", 33},
-                                                      {"optima", 16},
-                                                      {"parameters", 6},
-                                                      {"mfu", 9},
-                                                      {"cost", 10},
-                                                      {"times", 11},
-                                                      {"volumes", 8},
-                                                      {"layouts", 8},
-                                                      {"figure-6", 10},
-                                                      {"figure-7", 14},
-                                                      {"figure-8", 24},
-                                                      {"serial", 3}}));
-}
-
-/// The row of a section.
-ComparedRow row_of(std::string_view section, std::string_view what) {
-  for (const ComparedRow& row : compared(section).rows)
-    if (row.what == what) return row;
-  ADD_FAILURE() << section << " has no row " << what;
-  return {};
+  std::map<std::string, std::size_t> expected;
+  for (const CaseLine& line : case_lines("paper/sections.txt", "rows"))
+    expected[line.text(0)] = static_cast<std::size_t>(line.whole(1));
+  EXPECT_EQ(rows, expected);
 }
 
 /// By eye, of each kind.
 TEST(Comparison, SaysTheNumbers) {
-  EXPECT_EQ(row_of("table-1", "over batch, batch 128").ours, "42653");
-  EXPECT_EQ(row_of("figure-3", "wg-xy to wg-xyz, tokens").ours, "786432");
-  for (const auto& [what, least] :
-       {std::pair{"2048 tokens, least", "ws2d"}, std::pair{"16384 tokens, least", "ws2d wg-x"}}) {
-    EXPECT_EQ(row_of("figure-3", what).published, least);
-    EXPECT_EQ(row_of("figure-3", what).ours, least);
+  for (const CaseLine& line : case_lines("paper/sections.txt", "shown")) {
+    int found = 0;
+    for (const ComparedRow& row : compared(line.text(0)).rows)
+      if (row.what == line.text(1)) {
+        EXPECT_EQ(row.published, line.text(2)) << row.what;
+        EXPECT_EQ(row.ours, line.text(3)) << row.what;
+        ++found;
+      }
+    EXPECT_EQ(found, 1) << line.text(1);
   }
-  EXPECT_EQ(row_of("parameters", "palm-540b,V=256000").ours, "540.354");
-  EXPECT_EQ(row_of("mfu", "540B high-throughput prefill").ours, "75.5");
-  EXPECT_EQ(row_of("layouts", "540B low-latency decode").ours, "ws2d:batch");
-  EXPECT_EQ(row_of("figure-7", "wg-xyz overtakes: volume").ours, "131072-262144");
   EXPECT_NE(compared("figure-7").notes[0].find("147456 tokens"), std::string::npos);
   // The whole model at 1,048,576 tokens, where XY is ahead.
   const std::string ahead = compared("layouts").notes[0];

@@ -50,24 +50,17 @@ bool attends_over_batch(const Candidate& one) {
   return !one.strategy.table().find("attend")->steps.front().layout.axes('B').empty();
 }
 
-TEST(Plan, ChoosesThePapersDecode) {
-  const Plan plan = make_plan(request());
-  ASSERT_FALSE(plan.choices.empty());
-  const Candidate& best = plan.choices[0].main();
-  EXPECT_TRUE(begins(best, "ws2d:")) << best.strategy.to_string();
-  EXPECT_TRUE(attends_over_batch(best)) << best.strategy.to_string();
-}
-
-TEST(Plan, ChoosesThePapersLowLatencyPrefill) {
-  for (const PlanPhase phase : {PlanPhase::prefill, PlanPhase::both}) {
-    PlanRequest r = request("4x4x4", phase, 1);
+TEST(Plan, ChoosesThePapersDecodeAndLowLatencyPrefill) {
+  for (const PlanPhase phase : {PlanPhase::decode, PlanPhase::prefill, PlanPhase::both}) {
+    const bool decodes = phase == PlanPhase::decode;
+    PlanRequest r = request("4x4x4", phase, decodes ? 64 : 1);
     r.prompt = phase == PlanPhase::both ? 1984 : 2048;
-    r.gen = 64;
+    r.gen = decodes ? 1 : 64;
     const Plan plan = make_plan(r);
     ASSERT_FALSE(plan.choices.empty());
-    const Candidate& best = *plan.choices[0].prefill;
+    const Candidate& best = plan.choices[0].main();
     EXPECT_TRUE(begins(best, "ws2d:")) << best.strategy.to_string();
-    EXPECT_FALSE(attends_over_batch(best)) << best.strategy.to_string();
+    EXPECT_EQ(attends_over_batch(best), decodes) << best.strategy.to_string();
   }
 }
 

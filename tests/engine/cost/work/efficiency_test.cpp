@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tests/weights/expect_error.h"
+#include "tests/engine/cost/cases.h"
 
 namespace shardproof::cost {
 namespace {
@@ -34,19 +34,9 @@ RC_GTEST_PROP(Efficiency, ReadsWhatItPrints, ()) {
 }
 
 TEST(Efficiency, RefusesOtherTexts) {
-  const auto label = [](const std::string& text) {
-    return label_of([&] { parse_efficiency(text); });
-  };
-  const std::string compute = "compute : 0.5\n", others = "interconnect : 1\ntime_of_layer : 0\n";
-  EXPECT_EQ(label(compute + others), "");
-  EXPECT_EQ(label("# a comment\n\n" + others + "compute : 1 # the peak\r\n"), "");
-  EXPECT_EQ(label(compute), "efficiency_c1");
-  EXPECT_EQ(label(compute + compute + others), "efficiency_c1");
-  EXPECT_EQ(label("compte : 0.5\n" + others), "efficiency_c1");
-  EXPECT_EQ(label("compute 0.5\n" + others), "efficiency_c1");
-  for (const char* value : {"0", "-0.5", "1.5", "half", "", "nan", "inf", "0.5s"})
-    EXPECT_EQ(label("compute : " + std::string(value) + "\n" + others), "efficiency_c2") << value;
-  EXPECT_EQ(label(compute + "interconnect : 1\ntime_of_layer : -1\n"), "efficiency_c2");
+  expect_refusals("work/constants.txt", "text",
+                  [](const CaseLine& line) { parse_efficiency(line.text(0)); });
+  EXPECT_NO_THROW(parse_efficiency("interconnect:1\r\ntime_of_layer:0\r\ncompute : 1 # peak\r\n"));
 }
 
 TEST(Efficiency, SaysOnWhichChipsItIsAGuess) {
