@@ -1,13 +1,12 @@
 // `plan --search`: what it finds is no worse than what ships, and its proof is one.
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/tools/cli_fixture.h"
+#include "tests/tools/plan/plan_fixture.h"
 
 namespace {
 
-class PlanSearch : public Cli {};
+class PlanSearch : public PlanCli {};
 
 TEST_F(PlanSearch, FindsTablesThatVerifyProves) {
   for (const char* arguments :
@@ -16,27 +15,21 @@ TEST_F(PlanSearch, FindsTablesThatVerifyProves) {
         "--torus 2x2x2 --batch 1 --phase prefill --model palm-tiny,K=6 --context 48 "
         "--weights int8"}) {
     const std::string file = path("found.layouts").string();
-    const Outcome o = run(std::string("plan --search --json --out ") + file + " " + arguments);
-    ASSERT_EQ(o.code, 0) << arguments << "\n" << o.err;
-    const nlohmann::json search = nlohmann::json::parse(o.out)["search"];
+    const nlohmann::json search = plan("--search --out " + file + " " + arguments)["search"];
     EXPECT_FALSE(search["tables"].empty());
     for (const nlohmann::json& table : search["tables"]) {
       EXPECT_LE(table["estimate"].get<double>(), table["shipped_estimate"].get<double>()) << table;
       EXPECT_NE(slurp(file).find(table["layouts"].get<std::string>()), std::string::npos) << table;
     }
-    const std::string command = search["proof"];
-    const Outcome proof = run(command.substr(std::string("shardproof ").size()));
-    EXPECT_EQ(proof.code, 0) << command << "\n" << proof.out << proof.err;
+    expect_proven(search["proof"]);
   }
 }
 
 /// A search takes seconds as the plan does, on a chip whose hops take time as well.
 TEST_F(PlanSearch, EstimatesShippedTablesAsThePlanDoes) {
-  const Outcome o =
-      run("plan --search --json --chip tpu-v4-axes --torus 2x2x2 --batch 8 --phase decode --model "
-          "palm-tiny --context 48 --top 1000");
-  ASSERT_EQ(o.code, 0) << o.err;
-  const nlohmann::json found = nlohmann::json::parse(o.out);
+  const nlohmann::json found = plan(
+      "--search --chip tpu-v4-axes --torus 2x2x2 --batch 8 --phase decode --model palm-tiny "
+      "--context 48 --top 1000");
   const nlohmann::json& table = found["search"]["tables"][0];
   int seen = 0;
   for (const nlohmann::json& choice : found["choices"]) {
@@ -59,15 +52,6 @@ TEST_F(PlanSearch, PrintsTheTable) {
                            "With --out FILE", "shardproof verify "})
     EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
   expect_80_columns(o.out, "shardproof verify");
-}
-
-TEST_F(PlanSearch, RefusesFlagsWithoutEffect) {
-  for (const char* arguments : {"--out found.layouts", "--search --volumes paper",
-                                "--search --capacity", "--search --pareto"}) {
-    const Outcome o = run(std::string("plan --chips 64 ") + arguments);
-    EXPECT_EQ(o.code, 2) << arguments;
-    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
-  }
 }
 
 }  // namespace

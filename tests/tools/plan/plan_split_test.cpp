@@ -1,12 +1,10 @@
 // `plan --split`: the two slices meet the goals, and the engine's run on both gives the tokens of
 // the run on one.
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
 #include <string>
 
-#include "tests/tools/cli_fixture.h"
+#include "tests/tools/plan/plan_fixture.h"
 
 namespace {
 
@@ -25,7 +23,7 @@ struct Asked {
   }
 };
 
-class PlanSplit : public Cli {
+class PlanSplit : public PlanCli {
  protected:
   nlohmann::json plan_of(const Asked& asked) { return plan_of(asked.flags()); }
   /// What is said where the goals are refused.
@@ -47,11 +45,7 @@ class PlanSplit : public Cli {
     EXPECT_EQ(o.code, 0) << o.err;
     return o.code == 0 ? nlohmann::json::parse(o.out)["choices"][0][phase] : nlohmann::json();
   }
-  nlohmann::json plan_of(const std::string& arguments) {
-    const Outcome o = run("plan --split --json " + arguments);
-    EXPECT_EQ(o.code, 0) << arguments << "\n" << o.err;
-    return o.code == 0 ? nlohmann::json::parse(o.out) : nlohmann::json();
-  }
+  nlohmann::json plan_of(const std::string& arguments) { return plan("--split " + arguments); }
 };
 
 TEST_F(PlanSplit, MeetsItsGoalsAndItsProofHolds) {
@@ -66,20 +60,8 @@ TEST_F(PlanSplit, MeetsItsGoalsAndItsProofHolds) {
     EXPECT_EQ(plan["chips"],
               plan["prefill"]["chips"].get<int>() + plan["decode"]["chips"].get<int>());
     EXPECT_GE(plan["transfer"].get<double>(), plan["exposed"].get<double>());
-    const std::string command = plan["proof"];
-    const Outcome proof = run(command.substr(std::string("shardproof ").size()));
-    EXPECT_EQ(proof.code, 0) << command << "\n" << proof.out << proof.err;
+    expect_proven(plan["proof"]);
   }
-}
-
-TEST_F(PlanSplit, TakesMoreChipsForHarderGoals) {
-  const auto chips = [&](const std::string& goal) {
-    return plan_of("--chips 8-256 --weights int8 " + goal)["chips"].get<int>();
-  };
-  const int easy = chips("--ttft 2s --tpot 100ms");
-  EXPECT_GT(chips("--ttft 200ms --tpot 100ms"), easy);
-  EXPECT_GT(chips("--ttft 2s --tpot 20ms"), easy);
-  EXPECT_GT(chips("--ttft 2s --tpot 100ms --rate 4"), easy);
 }
 
 TEST_F(PlanSplit, EachGoalDecidesItsOwnSlice) {
@@ -92,6 +74,8 @@ TEST_F(PlanSplit, EachGoalDecidesItsOwnSlice) {
   EXPECT_EQ(chips(sooner, "decode"), decode);
   EXPECT_EQ(chips(faster, "prefill"), prefill);
   EXPECT_GT(chips(faster, "decode"), decode);
+  const Asked often{.also = "--rate 4"};
+  EXPECT_GT(plan_of(often)["chips"].get<int>(), prefill + decode);
 }
 
 /// Of one request alone the time to the first token is the prefill's.
@@ -202,11 +186,7 @@ TEST_F(PlanSplit, PrintsLinesOf80Columns) {
   EXPECT_EQ(o.code, 0) << o.err;
   for (const char* part : {"Prefill: ", "Decode: ", "Transfer: ", "Time to the first token"})
     EXPECT_NE(o.out.find(part), std::string::npos) << part;
-  std::istringstream lines(o.out);
-  for (std::string line; std::getline(lines, line);)
-    if (!line.starts_with("shardproof verify")) {
-      EXPECT_LE(line.size(), 80U) << line;
-    }
+  expect_80_columns(o.out, "shardproof verify");
 }
 
 /// What a refusal names is met, and nothing less: of whichever weights come nearest.
@@ -235,28 +215,6 @@ TEST_F(PlanSplit, TheNearestFeasibleIsFeasible) {
   EXPECT_FALSE(plan_of(many).is_null());
   many.also = "--rate " + std::to_string(1.001 * rate);
   EXPECT_NE(refusal_of(many).find("keep up"), std::string::npos);
-}
-
-TEST_F(PlanSplit, RefusesGoalsThatNothingMeetsAndFlagsWithoutEffect) {
-  const auto refused = [&](const std::string& arguments, const std::string& part) {
-    const Outcome o = run("plan " + arguments);
-    EXPECT_EQ(o.code, 2) << arguments;
-    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
-    EXPECT_NE(o.err.find(part), std::string::npos) << o.err;
-  };
-  refused("--chips 64 --split --ttft 1ms --tpot 50ms", "split_c2");
-  refused("--chips 64 --split --ttft 1s --tpot 1ns", "nearest feasible");
-  refused("--chips 64 --split --ttft 1s --tpot 1s --rate 1000000", "split_c2");
-  refused("--chips 64 --split --ttft 1s", "flag_c12");
-  refused("--chips 64 --split --ttft -1s --tpot 1s", "quantity_c2");
-  refused("--chips 64 --split --ttft 1 --tpot 1s", "quantity_c1");
-  refused("--torus 1x1x1 --model palm-tiny --chip orin-nano-8g --split --ttft 1s --tpot 1s",
-          "flag_c12");
-  for (const char* flags :
-       {"--ttft 1s", "--tpot 1s", "--rate 1", "--link 1GB/s", "--split --latency 1s",
-        "--split --minimize cost", "--split --alone", "--split --phase decode",
-        "--split --volumes paper", "--split --skipped"})
-    refused(std::string("--chips 64 ") + flags, "flag_c6");
 }
 
 }  // namespace
