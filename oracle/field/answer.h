@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "oracle/field/degree.h"
+#include "oracle/formulas/degree.h"
 #include "oracle/numeric/field_number.h"
 #include "oracle/request/filed.h"
 #include "weights/base/error.h"
@@ -15,6 +15,8 @@
 #include "weights/model/passes.h"
 
 namespace shardproof::oracle::field {
+
+using oracle::Degree;
 
 /// Input of the unsharded model of the field regime.
 struct Request {
@@ -29,7 +31,7 @@ struct Request {
 
 /// All values of a run in the field regime, unsharded, under the ids of the float oracle. `token`
 /// is a checkpoint: "PASS.token", [B], of each sampling pass. Rounding (st) is a function here, so
-/// with act=bf16 `unstored` contains every stored value.
+/// with act=bf16 `unstored` contains every stored value that the function changes.
 struct Answer : Filed<Tensor> {
   ModelConfig config;
   std::map<std::string, Tensor> weights;  ///< by the ids of weight_specs, and "ones"

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "oracle/field/answer.h"
-#include "oracle/field/detail/block.h"
-#include "oracle/field/detail/pass.h"
+#include "oracle/field/detail/numbers.h"
 #include "oracle/field/detail/sample.h"
-#include "oracle/numeric/each.h"
+#include "oracle/formulas/detail/layer.h"
 #include "oracle/request/detail/request_check.h"
 #include "oracle/request/detail/row_alone.h"
 #include "weights/model/registry.h"
@@ -18,57 +17,6 @@ namespace shardproof::oracle::field {
 namespace {
 
 using std::size_t;
-
-/// Returns "constant NAME", or 1 if the model's scale is 1.
-Value model_scale(const Pass& pass, const char* name, float of_model) {
-  if (of_model == 1.0F) return {Tensor({1}, pass.math().integer(1)), {}};
-  return {Tensor({1}, pass.constant(name)), kVariable};
-}
-
-/// Multiplies each element by the single element of `scale`.
-Value scaled(const Pass& pass, const Value& x, const Value& scale) {
-  Value y{x.tensor, product(x.degree, scale.degree)};
-  for (Number& v : y.tensor.data) v = pass.math().multiply(v, scale.tensor.data[0]);
-  return y;
-}
-
-Value embed(Pass& pass, const IntTensor& ids) {
-  const auto E = static_cast<size_t>(pass.config().E);
-  const Tensor& table = *pass.weight(-1, "embed");
-  Value rows{Tensor({pass.batch(), pass.length(), pass.config().E}), kVariable};
-  for (size_t n = 0; n < rows.tensor.data.size(); ++n)
-    rows.tensor.data[n] = table.data[static_cast<size_t>(ids.data[n / E]) * E + n % E];
-  const Value scale = model_scale(pass, "embed_scale", pass.config().embed_scale);
-  Value checkpoint = pass.store(-1, "embed", scaled(pass, rows, scale));
-  pass.raw(-1, "embed", std::move(rows));
-  return checkpoint;
-}
-
-/// Computes the logits of each row's last token in the pass.
-Value unembed(Pass& pass, const Value& x) {
-  const ModelConfig& c = pass.config();
-  const auto E = static_cast<size_t>(c.E), V = static_cast<size_t>(c.V);
-  const auto L = static_cast<size_t>(pass.length());
-  const Tensor& U = *pass.weight(-1, c.tied ? "embed" : "unembed");
-  Value s{Tensor({pass.batch(), c.V}), product(x.degree, kVariable)};
-  each_row(s.tensor.data.size(), E, pass.threads(), [&](size_t n) {
-    const size_t b = n / V;
-    s.tensor.data[n] =
-        pass.math().dot(&x.tensor.data[(b * L + pass.last(b)) * E], &U.data[n % V * E], E);
-  });
-  Value logits =
-      scaled(pass, s,
-             model_scale(pass, "logit_scale", c.softmax == Softmax::base2 ? 1.0F : c.logit_scale));
-  if (const Tensor* const bias = pass.weight(-1, "unembed_bias")) {
-    pass.scaled(-1, "logits", logits);
-    for (size_t n = 0; n < logits.tensor.data.size(); ++n)
-      logits.tensor.data[n] = pass.math().add(logits.tensor.data[n], bias->data[n % V]);
-    logits.degree = sum(logits.degree, kVariable);
-  }
-  Value checkpoint = pass.keep(-1, "logits", std::move(logits));
-  pass.raw(-1, "logits", std::move(s));
-  return checkpoint;
-}
 
 /// Returns an Answer that contains only the weights.
 Answer opened(const Request& request) {
@@ -84,21 +32,17 @@ Answer opened(const Request& request) {
   return answer;
 }
 
-/// Runs all rows as one batch; each row must have L tokens in every pass.
-Answer together(const Request& request) {
-  Answer answer = opened(request);
-  std::vector<Cache> caches(static_cast<size_t>(request.config.layers));
+/// Runs all rows as one batch, and files their values in `answer`; each row must have L tokens in
+/// every pass.
+void run_together(Answer& answer, const Model<Numbers>& model, const Request& request) {
+  std::vector<Cache<Numbers>> caches(model.layers.size());
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
     const IntTensor ids = ids_at(plan, request.ids);
-    Pass pass(answer, plan, request.act, ids, request.threads);
-    Value x = embed(pass, ids);
-    for (size_t layer = 0; layer < caches.size(); ++layer)
-      x = block(pass, static_cast<int>(layer), x, caches[layer]);
-    const Value logits = unembed(pass, norm(pass, -1, "final_norm", x));
-    if (plan.sample) sample(pass, logits);
+    Pass<Numbers> pass(Numbers(answer), answer, plan, request.act, ids, request.threads);
+    const Operand<Numbers> logits = forward(pass, model, ids, caches);
+    if (plan.sample) sample(answer, pass, plan.name, logits);
   }
-  return answer;
 }
 
 }  // namespace
@@ -106,15 +50,22 @@ Answer together(const Request& request) {
 Answer run(const Request& request) {
   const Arithmetic of_setting(request.setting);  // throws if the setting is not a field
   check_request(request.config, request.passes, request.ids, IdsOf::all);
-  if (is_one_batch(request.passes)) return together(request);
   Answer answer = opened(request);
+  const Model<Numbers> model(request.config, find_in(answer.weights));
+  if (is_one_batch(request.passes)) {
+    run_together(answer, model, request);
+    return answer;
+  }
   std::vector<Filed<Tensor>> rows;
   const auto B = static_cast<size_t>(request.ids.shape[0]);
   for (size_t b = 0; b < B; ++b) {
     Request own = request;
     own.ids = ids_alone(request.ids, b);
     own.passes = passes_alone(request.passes, b);
-    Answer alone = together(own);
+    Answer alone;
+    alone.config = request.config;
+    alone.setting = request.setting;
+    run_together(alone, model, own);
     for (const auto& [name, count] : alone.applied) answer.applied[name] += count;
     for (const auto& [layer, count] : alone.inverted) answer.inverted[layer] += count;
     answer.degrees.merge(alone.degrees);
@@ -135,8 +86,10 @@ Answer run(const Request& request) {
 
 Answer run_embedding(const Request& request) {
   Answer answer = opened(request);
-  Pass pass(answer, request.passes.at(0), request.act, request.ids, request.threads);
-  embed(pass, request.ids);
+  Pass<Numbers> pass(Numbers(answer), answer, request.passes.at(0), request.act, request.ids,
+                     request.threads);
+  const Model<Numbers> model(request.config, find_in(answer.weights));
+  Layer<Numbers>(pass, model, -1).embed(request.ids);
   return answer;
 }
 

@@ -52,20 +52,22 @@ std::int64_t integer_of(float v, Scale scale) {
   return static_cast<std::int64_t>(std::ldexp(static_cast<double>(v), -scale.exponent));
 }
 
-void Vectors::view(std::span<const float> data, std::size_t vector_step, std::size_t element_step) {
-  data_ = data;
+Vectors::Vectors(std::span<const float> matrix, std::size_t count)
+    : data_(matrix), count_(count), length_(count == 0 ? 0 : matrix.size() / count) {}
+
+void Vectors::view(std::size_t vector_step, std::size_t element_step) {
   vector_step_ = vector_step;
   element_step_ = element_step;
   scales_.resize(count_);
   if (element_step == 1) {
     for (std::size_t i = 0; i < count_; ++i)
-      scales_[i] = scale_of(data.subspan(i * vector_step, length_));
+      scales_[i] = scale_of(data_.subspan(i * vector_step, length_));
     return;
   }
   std::vector<std::int32_t> lowest(count_, kNone);
   std::vector<std::uint32_t> largest(count_, 0);
   for (std::size_t k = 0; k < length_; ++k) {
-    const float* const of_all = data.data() + k * element_step;
+    const float* const of_all = data_.data() + k * element_step;
     for (std::size_t i = 0; i < count_; ++i) {
       const std::uint32_t m = magnitude_of(of_all[i]);
       lowest[i] = std::min(lowest[i], lowest_bit(m));
@@ -76,26 +78,14 @@ void Vectors::view(std::span<const float> data, std::size_t vector_step, std::si
 }
 
 Vectors Vectors::rows_of(std::span<const float> matrix, std::size_t count) {
-  Vectors rows(count, count == 0 ? 0 : matrix.size() / count, {});
-  rows.view(matrix, rows.length_, 1);
+  Vectors rows(matrix, count);
+  rows.view(rows.length_, 1);
   return rows;
 }
 
 Vectors Vectors::columns_of(std::span<const float> matrix, std::size_t count) {
-  Vectors columns(count, count == 0 ? 0 : matrix.size() / count, {});
-  columns.view(matrix, 1, count);
-  return columns;
-}
-
-Vectors Vectors::rows_of(std::vector<float>&& matrix, std::size_t count) {
-  Vectors rows(count, count == 0 ? 0 : matrix.size() / count, std::move(matrix));
-  rows.view(rows.own_, rows.length_, 1);
-  return rows;
-}
-
-Vectors Vectors::columns_of(std::vector<float>&& matrix, std::size_t count) {
-  Vectors columns(count, count == 0 ? 0 : matrix.size() / count, std::move(matrix));
-  columns.view(columns.own_, 1, count);
+  Vectors columns(matrix, count);
+  columns.view(1, count);
   return columns;
 }
 

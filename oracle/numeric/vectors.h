@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "weights/base/error.h"
@@ -36,28 +35,10 @@ std::int64_t integer_of(float v, Scale scale);
 /// vector i is at data()[i·vector_step() + k·element_step()]; one of the two steps is 1.
 class Vectors {
  public:
-  /// Copies at(i, k) as element k of vector i. Throws Error("oracle_finite", ...) on an infinity or
-  /// NaN, as do all functions that create Vectors.
-  template <class At>
-  Vectors(std::size_t count, std::size_t length, At at) : count_(count), length_(length) {
-    own_.reserve(count * length);
-    for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t k = 0; k < length; ++k) own_.push_back(at(i, k));
-    view(own_, length, 1);
-  }
-
-  /// Views the `count` rows or columns of a row-major matrix, which must outlive them unchanged.
+  /// View the `count` rows or columns of a row-major matrix, which must outlive them unchanged.
+  /// Throw Error("oracle_finite", ...) on an infinity or NaN.
   static Vectors rows_of(std::span<const float> matrix, std::size_t count);
   static Vectors columns_of(std::span<const float> matrix, std::size_t count);
-  /// Take ownership of the matrix and view its `count` rows or columns.
-  static Vectors rows_of(std::vector<float>&& matrix, std::size_t count);
-  static Vectors columns_of(std::vector<float>&& matrix, std::size_t count);
-
-  Vectors(Vectors&&) = default;
-  Vectors& operator=(Vectors&&) = default;
-  Vectors(const Vectors&) = delete;
-  Vectors& operator=(const Vectors&) = delete;
-  ~Vectors() = default;
 
   std::size_t count() const { return count_; }
   std::size_t length() const { return length_; }
@@ -71,14 +52,12 @@ class Vectors {
   }
 
  private:
-  Vectors(std::size_t count, std::size_t length, std::vector<float>&& own)
-      : count_(count), length_(length), own_(std::move(own)) {}
-  /// Sets the view and computes the scales.
-  void view(std::span<const float> data, std::size_t vector_step, std::size_t element_step);
+  Vectors(std::span<const float> matrix, std::size_t count);
+  /// Sets the steps and computes the scales.
+  void view(std::size_t vector_step, std::size_t element_step);
 
-  std::size_t count_, length_;
-  std::vector<float> own_;
   std::span<const float> data_;
+  std::size_t count_, length_;
   std::size_t vector_step_ = 0, element_step_ = 0;
   std::vector<Scale> scales_;
 };

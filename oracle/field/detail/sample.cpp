@@ -42,28 +42,28 @@ Tensor lists(const Answer& answer, const std::string& pass, std::int64_t C, std:
 
 }  // namespace
 
-void sample(Pass& pass, const Value& logits) {
-  Answer& answer = pass.answer();
-  const Arithmetic& math = pass.math();
-  const std::int64_t V = pass.config().V;
+void sample(Answer& answer, Pass<Numbers>& pass, const std::string& name,
+            const Operand<Numbers>& logits) {
+  const Numbers& math = pass.math();
+  const std::int64_t V = answer.config.V;
   if (answer.hashed_ids.data.empty()) {
-    answer.rho = pass.constant("rho");
-    const Function T = pass.function("id", {});
+    answer.rho = math.constant("rho");
+    const Function T = math.function("id", {});
     for (std::int64_t id = 0; id < V; ++id) answer.hashed_ids.data.push_back(T(math.integer(id)));
     answer.hashed_ids.shape = {V};
   }
-  const Function A = pass.function("logit", logits.degree);
-  Tensor hashed = logits.tensor;
+  const Function A = math.function("logit", logits.degree);
+  Tensor hashed = *logits.tensor;
   for (Number& z : hashed.data) z = A(z);
-  answer.hashed_logits[pass.name()] = std::move(hashed);
+  answer.hashed_logits[name] = std::move(hashed);
 
   // The whole vocabulary is one block: the blocks' values, shifted by powers of ρ, sum to its
   // value.
-  const Function f1 = pass.function("candidate to token", {V, {}});  // ρ^(V−1)·A
-  const Function f2 = pass.function("index to token", {V + 1, {}});  // ρ^(V−1)·A·T
-  const Tensor candidate = answer.candidates(pass.name(), 1);
-  const Tensor index = answer.indices(pass.name(), 1);
-  Value token{Tensor({pass.batch()}), kVariable};
+  const Function f1 = math.function("candidate to token", {V, {}});  // ρ^(V−1)·A
+  const Function f2 = math.function("index to token", {V + 1, {}});  // ρ^(V−1)·A·T
+  const Tensor candidate = answer.candidates(name, 1);
+  const Tensor index = answer.indices(name, 1);
+  Value<Numbers> token{Tensor({pass.batch()}), kVariable};
   for (size_t b = 0; b < token.tensor.data.size(); ++b)
     token.tensor.data[b] = math.add(f1(candidate.data[b]), f2(index.data[b]));
   pass.keep(-1, "token", std::move(token));

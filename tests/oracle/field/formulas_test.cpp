@@ -6,7 +6,7 @@
 #include <string>
 
 #include "oracle/field/detail/arithmetic.h"
-#include "oracle/field/detail/pass.h"
+#include "oracle/field/detail/numbers.h"
 #include "oracle/field/detail/philox.h"
 #include "oracle/field/detail/random.h"
 #include "tests/oracle/field/small_run.h"

@@ -103,19 +103,10 @@ std::vector<float> transposed(const std::vector<float>& rows, size_t count) {
   return columns;
 }
 
-/// As Vectors sees them: as rows or as columns of a matrix, its own or not.
+/// As Vectors sees them: as rows or as columns of a matrix.
 Vectors seen(const std::vector<float>& rows, const std::vector<float>& columns, size_t count,
-             int form) {
-  switch (form) {
-    case 0:
-      return Vectors::rows_of(rows, count);
-    case 1:
-      return Vectors::columns_of(columns, count);
-    case 2:
-      return Vectors::rows_of(std::vector<float>(rows), count);
-    default:
-      return Vectors::columns_of(std::vector<float>(columns), count);
-  }
+             bool as_rows) {
+  return as_rows ? Vectors::rows_of(rows, count) : Vectors::columns_of(columns, count);
 }
 
 void require_all_methods_equal(const Vectors& rows, const Vectors& columns, int threads) {
@@ -153,7 +144,7 @@ RC_GTEST_PROP(Contract, EveryMethodGivesTheSameBits, ()) {
   const std::vector<float> a = drawn(numbers, m, length, of_rows, any(0, 2) == 0);
   const std::vector<float> b = drawn(numbers, n, length, of_columns, any(0, 2) == 0);
   const std::vector<float> at = transposed(a, m), bt = transposed(b, n);
-  const Vectors rows = seen(a, at, m, any(0, 3)), columns = seen(b, bt, n, any(0, 3));
+  const Vectors rows = seen(a, at, m, any(0, 1) == 0), columns = seen(b, bt, n, any(0, 1) == 0);
   if (m == 0 || n == 0) {  // then they do not say how long they are
     RC_ASSERT(m > 0 || rows.count() == 0);
     return;

@@ -57,9 +57,7 @@ float by_plain_f64(const Terms& t) {
 
 std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
-Vectors one(const std::vector<float>& v) {
-  return {1, v.size(), [&](std::size_t, std::size_t k) { return v[k]; }};
-}
+Vectors one(const std::vector<float>& v) { return Vectors::rows_of(v, 1); }
 
 float unit(Random& r) { return static_cast<float>(static_cast<int>(r() % 0x1fffff) - 0xfffff); }
 int within(Random& r, int low, int high) {
@@ -247,9 +245,8 @@ TEST(ExactSumExamples, HoldsManyOfTheLargestProducts) {
 TEST(ExactSumExamples, ARowTimesEveryColumn) {
   const float a[] = {1, 2, 3, 4, 5, 6};      // 2 x 3
   const float b[] = {1, 0, -1, 2, 1, 0.5F};  // 3 x 2
-  const Vectors rows(2, 3, [&](std::size_t i, std::size_t k) { return a[i * 3 + k]; });
-  const Vectors columns(2, 3, [&](std::size_t j, std::size_t k) { return b[k * 2 + j]; });
-  EXPECT_EQ(contract(rows, columns), (std::vector<float>{2, 5.5F, 5, 13}));
+  EXPECT_EQ(contract(Vectors::rows_of(a, 2), Vectors::columns_of(b, 2)),
+            (std::vector<float>{2, 5.5F, 5, 13}));
 }
 
 TEST(ExactSumExamples, RefusesWhatItCannotAdd) {

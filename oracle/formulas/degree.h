@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-namespace shardproof::oracle::field {
+namespace shardproof::oracle {
 
 /// Degree of a value as a rational function N / D of the inputs and the results of functions: D =
 /// Π_l Δ_l^e_l with Δ_l the product of all denominators of layer l, each of degree 2; N has at most
@@ -25,4 +25,4 @@ Degree sum(const Degree& x, const Degree& y);
 /// Degree of x divided by denominators of layer `layer`.
 Degree over(Degree x, int layer);
 
-}  // namespace shardproof::oracle::field
+}  // namespace shardproof::oracle

@@ -1,8 +1,8 @@
-#include "oracle/field/degree.h"
+#include "oracle/formulas/degree.h"
 
 #include <algorithm>
 
-namespace shardproof::oracle::field {
+namespace shardproof::oracle {
 
 namespace {
 
@@ -41,4 +41,4 @@ Degree over(Degree x, int layer) {
   return x;
 }
 
-}  // namespace shardproof::oracle::field
+}  // namespace shardproof::oracle
