@@ -220,32 +220,6 @@ TEST(CommandLine, WhatWouldHaveNoEffectIsRefused) {
                    "--layouts without a FILE has no effect");
 }
 
-TEST(CommandLine, WrongValuesSayWhatToWrite) {
-  const auto expect = [](const std::string& arguments, const std::string& says) {
-    const Said o = said(arguments);
-    EXPECT_EQ(o.code, 2) << arguments << o.text;
-    EXPECT_NE(o.text.find(says), std::string::npos) << arguments << "\n" << o.text;
-    EXPECT_EQ(std::count(o.text.begin(), o.text.end(), '\n'), 1) << o.text;
-  };
-  expect("verify --torus 2x2", "write XxYxZ, as in 4x2x3");
-  expect("verify --torus 2,2,2", "write XxYxZ");
-  expect("verify --model palm", "legal: palm-tiny, palm-mini, palm-wide");
-  expect("verify --model palm-tiny,rope=none,rotary=0.5", "leave it out");
-  expect("verify --prefill wg-xyz:heads", "legal: ws1d:heads");
-  expect("verify --prefill 2d", "legal: ws1d:heads");
-  expect("verify --batch x", "batch=x: an integer");
-  expect("verify --seed '1 gen=3'", "a value has no spaces");
-  expect("weights generate --seed '1 gen=3' --out w.h5", "a value has no spaces");
-  expect("verify --case gen", "'gen' is not KEY=VALUE");
-  expect("explain --rule al_gather_c3", "did you mean all_gather_c3?");
-  expect("explain --rule x", "shardproof list rules");
-  expect("explain --rule all_gather_c3 --torus 2x2x2", "no effect on --rule");
-  expect("explain --rule all_gather_c3 --paper", "no effect on --rule");
-  expect("explain --rule all_gather_c3 ws2d", "explain_c1");
-  expect("explain --rule all_gather_c3 --text", "explain_c2");
-  expect("explain --rule all_gather_c3 --svg a.svg", "explain_c2");
-}
-
 TEST(CommandLine, TheLegalModelOfARefusalIsLegal) {
   const std::string flags = " --torus 3x1x2 --block serial --model palm-tiny,E=97,F=50,H=5,Q=2,V=7";
   const std::string refused = said("verify" + flags).text;

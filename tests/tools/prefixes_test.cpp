@@ -140,55 +140,10 @@ TEST_F(Prefixes, ATraceOfLinesBehindPrefixesIsJudged) {
   }
 }
 
-TEST_F(Prefixes, RefusesPrefixesThatCannotBe) {
-  const std::string run = std::string("run ") + kModel + kChips;
-  const std::string with = run + "--prompt-file lines --prefix-file ";
-  expect_refused(run + "--prefix-file prefixes", "run_c8: --prefix-file is what the lines");
-  expect_refused(run + "--prefix-file prefixes --prompt 9", "run_c8");
-  expect_refused(with + write("long", "abc\nabcd\n"),
-                 "line 2 has 4 tokens and line 1 has 3: prefixes are of one length; nearest legal: "
-                 "3");
-  expect_refused(with + "long", "prompt_c9: long line 2");
-  expect_refused(with + write("many", "a\nb\nc\nd\ne\nf\n"),
-                 "6 prefixes for a prompt of 5 lines, each of which goes on from one; nearest "
-                 "legal: 5");
-  expect_refused(with + "nowhere", "prompt_c1: ");
-  expect_refused(with + write("hole", "a\n\nc\n"), "prompt_c3: ");
-  expect_refused(with + "prefixes --prefix 6:2", "run_c2: prefix=6:2 is a size");
-  expect_refused(run + "--prompt-file lines --prefix 2:1", "run_c2");
-  expect_refused("run --case 'torus=1x1x1 prefix=2:1' --prompt-file lines", "run_c2");
-  expect_refused(with + "prefixes --prompt-ids lines", "run_c4");
-}
-
-TEST_F(Prefixes, RefusesPrefixesOfACaseThatCannotBe) {
-  for (const char* verb : {"run", "verify", "explain ws2d:heads"}) {
-    const std::string with = std::string(verb) + " --prompt 4 --batch 3 --torus 1x1x1 --prefix ";
-    expect_refused(with + "4:1", "case_prefix: prefix=4:1: 4 tokens of prefix, and a row of 4");
-    expect_refused(with + "4:1", "nearest legal: 3:1");
-    expect_refused(with + "2:4", "nearest legal: 2:3");
-    for (const char* none : {"0:1", "2:0", "2", "2:x", ":", "2:3:4"})
-      expect_refused(with + none, "case_prefix: prefix=");
-    expect_refused(with + "2:2 --lengths 4,2", "nearest legal: 1:2");
-    expect_refused(with + "2:2 --lengths 4,1", "nearest legal: no prefix");
-  }
-  // Whose positions are in three blocks, so the prefixes' and the rows' own must be, too.
-  expect_refused("verify --torus 3x1x1 --prefill sp:1d --decode ws1d --prompt 9 --prefix 4:1",
-                 "strategy_c5");
-  const Outcome text = this->run("explain ws2d:batch --text");
-  write("p.txt", text.out);
-  expect_refused("verify --program p.txt --prefix 1:1", "case_prefix");
-  expect_refused("run --program p.txt --prefix 1:1", "case_prefix");
-  expect_refused("explain --program p.txt --prefix 1:1", "case_prefix");
-  expect_refused("explain ws2d:batch --text --prefix 1:1", "flag_c6");
-}
-
 TEST_F(Prefixes, VerifyRunAndExplainTakePrefixes) {
   const std::string flags =
       " --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --torus 2x2x3 --batch 12 --prompt 6 "
       "--prefix 4:3";
-  const Outcome judged = run("verify --chunk 3 --prefill ws2d:batch --decode ws1d:heads" + flags);
-  EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
-  EXPECT_NE(judged.out.find(" prefix=4:3 chunk=3\n"), std::string::npos) << judged.out;
   // Rows begin with a prefix each, of those that are drawn, four rows with the same.
   const auto rows =
       nlohmann::json::parse(run("run --json --prefill ws2d:batch" + flags).out)["prompt"];
@@ -199,20 +154,6 @@ TEST_F(Prefixes, VerifyRunAndExplainTakePrefixes) {
   EXPECT_NE(shared(0), shared(4));
   EXPECT_NE(shared(4), shared(8));
   EXPECT_NE(rows[0], rows[1]);
-  const auto says = [&](const std::string& arguments, const std::string& text) {
-    const Outcome o = run("explain " + arguments + flags);
-    EXPECT_NE(o.out.find(text), std::string::npos) << arguments << "\n" << o.out << o.err;
-  };
-  says("ws2d:batch", "batch 12, 6 cached positions, the first 4 of 3 prefixes\n");
-  says("ws2d:batch", "\n== layer of a pass over 3 prefixes of 4 positions ==\n");
-  says("ws2d:batch", "\n== caches of the prefixes, to the rows' prefill ==\n");
-  says("ws2d:batch", " = attend_prefix(");
-  says("ws1d:heads", "nothing moves: attention reads them as NTK");
-  says("ws2d:batch --prefill ws1d:heads", "layer of a pass over 3 prefixes of 4 positions by ws1d");
-  says("ws2d:batch --prefill ws1d:heads",
-       "\n== caches of the prefixes, from the prefill to the decode ==\n");
-  says("ws2d:batch --layouts", "\nprefix : N_");
-  says("ws2d:batch --layouts", "\n# The caches of the 3 prefixes: N_zTKQ\n");
   const auto json = nlohmann::json::parse(run("explain ws2d:batch --json" + flags).out);
   EXPECT_EQ(json["programs"].size(), 6U);
   // Two slots of the rows' own and the new token's; keys are those and the prefix's four.
@@ -221,13 +162,6 @@ TEST_F(Prefixes, VerifyRunAndExplainTakePrefixes) {
     for (const auto& result : step["results"]) shapes[result["is"]] = result["local_shape"];
   EXPECT_EQ(shapes["k_cache"], nlohmann::json({1, 3, 1, 2}));
   EXPECT_EQ(shapes["score"], nlohmann::json({1, 1, 12, 7}));
-  EXPECT_EQ(
-      nlohmann::json::parse(
-          run("explain ws2d:batch --layouts --json" + flags).out)["tables"][0]["prefix_cache"],
-      "N_zTKQ");
-  // Without prefixes nothing is said of them, but for the table's line.
-  const std::string without = run("explain ws2d:batch --torus 2x2x3").out;
-  EXPECT_EQ(without.find("prefix"), std::string::npos) << without;
 }
 
 }  // namespace

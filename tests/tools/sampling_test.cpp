@@ -62,43 +62,4 @@ TEST_F(Sampled, RowsAreNamedInTheJsonAndTheTrace) {
   EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
 }
 
-TEST_F(Sampled, RowsThatAreNotThereAreRefused) {
-  const std::string with = "run --torus 1x1x1 --prompt-file prompts.txt --rows ";
-  expect_refused(with + "3,8",
-                 "run_c7: --rows 3,8: the file has no line 8, its lines are 0 to 7; the "
-                 "nearest legal: 7");
-  expect_refused(with + "-1", "the nearest legal: 0");
-  expect_refused(with + "3,0,3", "run_c7: --rows 3,0,3: line 3 is named twice; legal: each once");
-  expect_refused(with + "3,,1", "run_c7: --rows 3,,1: '' is no line number");
-  expect_refused(with + "1-2", "run_c7: --rows 1-2: '1-2' is no line number");
-  expect_refused(with + "0,1,2 --batch 2",
-                 "run_c3: batch=2 is less than the 3 rows of --rows; the "
-                 "nearest legal: batch=3");
-  expect_refused("run --torus 1x1x1 --rows 0", "run_c7: --rows names lines of --prompt-file");
-}
-
-TEST_F(Sampled, ChoicesThatCannotBeAreRefused) {
-  const std::string with = "run --torus 1x1x1 --prompt-file prompts.txt ";
-  expect_refused(with + "--top-p 0",
-                 "case_sampling: top_p=0: must be above 0 and at most 1; the "
-                 "nearest legal: top_k=1");
-  expect_refused(with + "--top-p 1.5", "the nearest legal: top_p=1");
-  expect_refused(with + "--temperature 0", "the nearest legal: sample=greedy");
-  expect_refused(with + "--top-k 0", "the nearest legal: top_k=1");
-  expect_refused(with + "--top-k 265",
-                 "case_sampling: top_k=265: the vocabulary has V=264; the "
-                 "nearest legal: top_k=264");
-  expect_refused("verify --torus 1x1x1 --top-p 0.9 --regime field",
-                 "case_sampling: sample=random with regime=field");
-}
-
-TEST_F(Sampled, ExplainShowsTheSearches) {
-  const Outcome o = run("explain ws2d:batch --torus 2x2x2 --top-k 5 --top-p 0.9");
-  EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* part : {"= top_k(e, zyx)", "= top_p(ek, zyx)", "stat top_p_sums 8x372",
-                           "sends 2 BW (1-1/XYZ) = 5208, 20832 bytes", "= draw(ep, gm)"})
-    EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
-  EXPECT_EQ(run("explain ws2d:batch --torus 2x2x2").out.find("weigh("), std::string::npos);
-}
-
 }  // namespace

@@ -64,40 +64,6 @@ TEST_F(GoldenVerb, AFlippedByteOfTheReleasedCorpus) {
   expect_refused("golden check v1", "corpus_checksum: ");
 }
 
-TEST_F(GoldenVerb, CheckRefuses) {
-  expect_refused("golden check none", "corpus_open: ");
-  expect_refused("golden check", "corpus_open: ");  // golden/v1, which is not here
-  expect_refused("golden check '" + write("text.h5", "text") + "'", "dump_open: ");
-  expect_refused("golden", "verb_c1: golden needs a verb: write, check");
-  golden("--layouts 1x1x2", "g.h5");
-  expect_refused("golden check g.h5 --released", "flag_c6: --released is of a corpus");
-}
-
-TEST_F(GoldenVerb, WritesAndChecksEachKind) {
-  struct Kind {
-    const char *flag, *kind;
-    std::string of;
-    int values;
-  };
-  for (const Kind& kind :
-       {Kind{"--layouts", "layouts", "2x1x3", 106},
-        Kind{"--collectives", "collectives", "1x2x1", 608}, Kind{"--case", "model", kCase, 80}}) {
-    const std::string count = std::to_string(kind.values) + " values";
-    const Outcome o =
-        run(std::string("golden write ") + kind.flag + " '" + kind.of + "' --out g.h5");
-    EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_EQ(o.out, "g.h5: " + count + "\n");
-    const Outcome checked = run("golden check g.h5");
-    EXPECT_EQ(checked.code, 0) << checked.err;
-    EXPECT_EQ(checked.out, "g.h5: " + count + " equal\n");
-    const json said = json::parse(run("golden check g.h5 --json").out);
-    EXPECT_EQ(said["golden"], kind.kind);
-    EXPECT_EQ(said["verdict"], "equal");
-    EXPECT_EQ(said["values"], kind.values);
-    EXPECT_EQ(run("compare g.h5 --golden g.h5").code, 0);
-  }
-}
-
 TEST_F(GoldenVerb, AChangedValueIsSeen) {
   model("g.h5");
   flip("g.h5", "decode.1.layer0.gate", 7);
@@ -107,50 +73,6 @@ TEST_F(GoldenVerb, AChangedValueIsSeen) {
   const json said = json::parse(run("golden check g.h5 --json").out);
   EXPECT_EQ(said["verdict"], "different");
   EXPECT_NE(said["fault"].get<std::string>().find("decode.1.layer0.gate"), std::string::npos);
-}
-
-TEST_F(GoldenVerb, WritesACorpus) {
-  write("cases", "# two\na/one layouts 1x1x2\ntwo collectives 1x1x1\n");
-  const Outcome o = run("golden write --list cases --out v0");
-  EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(o.out, "a/one: 106 values\ntwo: 608 values\nv0: 2 goldens, 714 values\n");
-  EXPECT_EQ(std::system(("cd '" + path("v0").string() +
-                         "' && sha256sum --quiet --strict -c MANIFEST.sha256")
-                            .c_str()),
-            0);
-  EXPECT_EQ(slurp(path("v0/CASES")), slurp(path("cases")));
-  const Outcome checked = run("golden check v0");
-  EXPECT_EQ(checked.code, 0);
-  EXPECT_NE(checked.out.find("2 of 2 goldens equal, 714 values; not a released corpus\n"),
-            std::string::npos)
-      << checked.out;
-  const Outcome released = run("golden check v0 --released --quiet");
-  EXPECT_EQ(released.code, 1);
-  EXPECT_NE(released.out.find("v0: it is no released corpus"), std::string::npos) << released.out;
-  expect_refused("golden write --list cases --out v0", "golden_write: ");
-}
-
-TEST_F(GoldenVerb, WriteRefuses) {
-  write("cases", "a layouts 1x1x2\n");
-  expect_refused("golden write --out g.h5", "flag_c7: golden write needs one of --case");
-  expect_refused("golden write --layouts 1x1x2", "--out");
-  const std::string flags[] = {"--case '" + kCase + "'", "--layouts 1x1x2", "--collectives 1x1x2",
-                               "--list cases"};
-  for (const std::string& a : flags)
-    for (const std::string& b : flags)
-      if (a != b)
-        expect_refused("golden write " + a + " " + b + " --out g.h5", "exclude each other");
-  for (const std::string& what : {flags[1], flags[2], flags[3]})
-    expect_refused("golden write " + what + " --weights w.h5 --out g.h5",
-                   "flag_c6: --weights has an effect with --case only");
-  expect_refused("golden write --layouts 1x2 --out g.h5", "torus_c0");
-  expect_refused("golden write --case 'torus=2x1x3 regime=f32' --out g.h5", "golden_case: ");
-  expect_refused("golden write --list none --out v0", "corpus_open: ");
-  expect_refused("golden write --list '" + write("empty", "# none\n") + "' --out v0",
-                 "corpus_cases: no golden is named");
-  expect_refused("golden write --layouts 1x1x2 --out none/g.h5", "golden_write: ");
-  fs::create_directory(path("folder"));
-  expect_refused("golden write --layouts 1x1x2 --out folder", "golden_write: ");
 }
 
 TEST_F(GoldenVerb, WeightsOfAFile) {
@@ -196,31 +118,6 @@ TEST_F(GoldenVerb, CompareWithOtherWeights) {
   const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
   EXPECT_EQ(o.code, 1) << o.out << o.err;
   EXPECT_NE(o.out.find("layer0.wq"), std::string::npos) << o.out;
-}
-
-TEST_F(GoldenVerb, CompareRefuses) {
-  model("g.h5");
-  expect_refused("compare g.h5 --golden g.h5 --case '" + kCase + "'", "exclude each other");
-  expect_refused("compare g.h5 --golden g.h5 --weights w.h5", "exclude each other");
-  expect_refused("compare g.h5 --golden none.h5", "dump_open: \"none.h5\"");
-  model("seed.h5", "seed=2");
-  expect_refused("compare seed.h5 --golden g.h5", "compare_case: ");
-  model("act.h5", "act=bf16");
-  expect_refused("compare act.h5 --golden g.h5", "compare_case: ");
-  ASSERT_EQ(run("run --case '" + kCase + "' --trace t.h5").code, 0);
-  expect_refused("compare g.h5 --golden t.h5", "golden_kind: ");
-}
-
-/// A trace of our own run, stacked in layouts of its own on a torus of its own.
-TEST_F(GoldenVerb, CompareARunOnAnotherTorus) {
-  model("g.h5");
-  std::string other = kCase;
-  other.replace(other.find("2x1x3"), 5, "1x3x2");
-  other.replace(other.find("wg-xyz:batch"), 12, "ws2d:heads");
-  ASSERT_EQ(run("run --case '" + other + "' --trace t.h5").code, 0);
-  const Outcome o = run("compare t.h5 --golden g.h5 --quiet");
-  EXPECT_EQ(o.code, 0) << o.out << o.err;
-  EXPECT_NE(o.out.find(" 0 different"), std::string::npos) << o.out;
 }
 
 /// Values of somebody's own layouts, stacked.

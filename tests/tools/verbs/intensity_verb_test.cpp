@@ -16,19 +16,6 @@ nlohmann::json row_named(const nlohmann::json& pass, const std::string& name) {
   return {};
 }
 
-TEST_F(Cli, IntensityPrintsThePublishedFigures) {
-  const Outcome text =
-      run("intensity --model llama-7b,ffn=gelu --context 512 --tokens 128 --chip tpu-v4");
-  EXPECT_EQ(text.code, 0) << text.err;
-  for (const char* figure : {"  240.9412", "  245.4746", "  113.7778"})
-    EXPECT_NE(text.out.find(figure), std::string::npos) << figure << "\n" << text.out;
-  const Outcome token = run("intensity --model llama-7b,ffn=gelu --context 512 --tokens 1");
-  EXPECT_NE(token.out.find("each token, layers: 9856 x 2^20 FLOPs,\n"
-                           "                    4928 x 2^20 elements of weights and caches\n"),
-            std::string::npos)
-      << token.out;
-}
-
 TEST_F(Cli, IntensitySaysWhatLimitsAChip) {
   const Outcome o = run("intensity --model llama-7b --context 4096 --json");
   ASSERT_EQ(o.code, 0) << o.err;
@@ -63,17 +50,6 @@ TEST_F(Cli, IntensitySaysWhatLimitsAChip) {
               1.0, 1e-12);
 }
 
-TEST_F(Cli, IntensityFitsEightyColumns) {
-  for (const char* flags :
-       {"", "--model gpt-3 --batch 512", "--model phi-2 --chip orin-nano-8g",
-        "--batch 512 --context 1000000 --tokens 2048", "--weights int8 --batch 64"}) {
-    std::istringstream lines(run(std::string("intensity ") + flags).out);
-    int count = 0;
-    for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 80U) << line;
-    EXPECT_GT(count, 10) << flags;
-  }
-}
-
 TEST_F(Cli, IntensityKeepsItsColumnsApart) {
   for (const char* flags :
        {"--model palm-540b --weights int8 --batch 64",
@@ -98,41 +74,6 @@ TEST_F(Cli, IntensityKeepsItsColumnsApart) {
     }
     EXPECT_GT(rows, 20) << out;
   }
-}
-
-TEST_F(Cli, IntensityOnAChipOfOnesOwn) {
-  const std::string file = write("mine.txt",
-                                 "chip mine\nint8 : 1 TOP/s\nhbm : 1 GB\n"
-                                 "hbm_bandwidth : 10 GB/s\nmax_chips : 1\n");
-  const Outcome o = run("intensity --chip mine --chips-file mine.txt --dtype int8 --json");
-  ASSERT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(nlohmann::json::parse(o.out)["ridge"], 100.0);
-  expect_refused("intensity --chip mine --chips-file mine.txt",
-                 "chip_c7: mine has no peak of bf16");
-  write("bad.txt", "chip mine\nint8 : 1 TOP/s\nhbm : 1 GB\nhbm_bandwidth : -10 GB/s\n");
-  expect_refused("intensity --chip mine --chips-file bad.txt",
-                 "chip_c3: bad.txt line 4: hbm_bandwidth: '-10 GB/s': bandwidth is from");
-  write("bad.txt", "chip mine\nint8 : 1 Tflops\n");
-  expect_refused("intensity --chip mine --chips-file bad.txt", "did you mean TFLOP/s?");
-}
-
-TEST_F(Cli, IntensityRefusesWhatIsNone) {
-  expect_refused("intensity --chip tpu-v5", "chip_c6: unknown chip 'tpu-v5', did you mean tpu-v4?");
-  expect_refused("intensity --dtype bf1", "flag_c9: --dtype bf1: did you mean bf16?");
-  expect_refused("intensity --tokens 9 --context 8", "nearest legal: tokens=8");
-  expect_refused("intensity --batch 0", "flag_c3: --batch 0: from 1 to");
-  expect_refused("intensity --model palm-541b", "did you mean palm-540b?");
-  expect_refused("intensity --chips-file none.txt", "chip_f1");
-}
-
-TEST_F(Cli, ChipsAreListedAsAFileHasThem) {
-  const Outcome o = run("list chips");
-  ASSERT_EQ(o.code, 0) << o.err;
-  EXPECT_NE(o.out.find("\nchip tpu-v4  "), std::string::npos) << o.out;
-  EXPECT_NE(o.out.find("\nbf16 : 275 TFLOP/s\n"), std::string::npos) << o.out;
-  const auto json = nlohmann::json::parse(run("list chips --json").out);
-  EXPECT_EQ(json["chips"][0]["chip"], "tpu-v4");
-  EXPECT_EQ(json["chips"][0]["peaks"]["int8"], 275e12);
 }
 
 }  // namespace

@@ -52,20 +52,6 @@ TEST_F(PaperVerb, PrintsOneSection) {
   expect_refused("paper --only figur-3", "comparison_c1: the paper has no section 'figur-3'");
 }
 
-/// With constants that no chip of the paper's has, times are off and nothing explains it.
-TEST_F(PaperVerb, ExitsWithOneWhereARowFails) {
-  const std::string slow =
-      write("slow.txt", "compute : 0.1\ninterconnect : 1\ntime_of_layer : 0\n");
-  const Outcome o = run("paper --constants " + slow);
-  EXPECT_EQ(o.code, 1);
-  EXPECT_NE(o.out.find("FAILED\n"), std::string::npos);
-  EXPECT_EQ(o.out.find(" 0 FAILED"), std::string::npos);
-  const Outcome json = run("paper --json --constants " + slow);
-  EXPECT_EQ(json.code, 1);
-  EXPECT_EQ(nlohmann::json::parse(json.out)["held"], false);
-  EXPECT_EQ(run("paper --only figure-3 --constants " + slow).code, 0);
-}
-
 TEST_F(PaperVerb, FitsTheConstantsThatShip) {
   const std::string shipped = slurp(SHARDPROOF_SOURCE "/engine/cost/work/efficiency.txt");
   const Outcome printed = run("paper --fit");
@@ -76,18 +62,6 @@ TEST_F(PaperVerb, FitsTheConstantsThatShip) {
   EXPECT_EQ(written.out, "");
   EXPECT_EQ(slurp(path("fitted.txt")), shipped);
   EXPECT_EQ(run("paper --constants fitted.txt").out, run("paper").out);
-}
-
-TEST_F(PaperVerb, RefusesOtherWords) {
-  expect_refused("paper --out fitted.txt", "flag_c7: paper --out needs --fit");
-  expect_refused("paper --fit --json", "flag_c6");
-  expect_refused("paper --fit --only mfu", "flag_c6");
-  expect_refused("paper --fit --out none/fitted.txt", "file_write");
-  expect_refused("paper --constants none.txt", "efficiency_f1");
-  expect_refused("paper --constants " + write("half.txt", "compute : 2\n"),
-                 "half.txt: compute : 2: legal is a number above 0, at most 1");
-  expect_refused("paper --constants " + write("bytes.txt", std::string("compute : 1\n\0", 13)),
-                 "efficiency_f2");
 }
 
 }  // namespace

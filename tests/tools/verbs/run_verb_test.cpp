@@ -176,49 +176,12 @@ TEST_F(RunVerb, ARunEndsWithItsLastRow) {
     EXPECT_FALSE(name.find("decode.") != std::string::npos) << name;
 }
 
-TEST_F(RunVerb, RefusesStopsAndLengthsThatCannotBe) {
-  const std::string run = std::string("run ") + kModel + kChips;
-  expect_refused(run + "--stop 264",
-                 "run_c6: --stop 264: the vocabulary has V=264, ids from 0 to 263; nearest legal: "
-                 "263");
-  expect_refused(run + "--stop=-1", "nearest legal: 0");
-  expect_refused(run + "--stop 1 --trace t.h5", "flag_c6: --stop and --trace exclude each other");
-  expect_refused(run + "--case gen=3 --prompt-file lines --lengths 3", "run_c2");
-  expect_refused("run --case 'torus=1x1x1 lengths=3' --prompt-file lines", "run_c2");
-  for (const char* verb : {"run", "verify", "explain ws2d:heads"}) {
-    const std::string with = std::string(verb) + " --prompt 4 --batch 3 --torus 1x1x1 --lengths ";
-    expect_refused(with + "5", "case_lengths");
-    expect_refused(with + "5", "nearest legal: 4");
-    expect_refused(with + "0,2", "nearest legal: 1");
-    expect_refused(with + "1,2,3,4", "nearest legal: 3 lengths");
-    expect_refused(with + "rugged", "case_lengths");
-  }
-  EXPECT_EQ(files(), 1U);
-}
-
 TEST_F(RunVerb, ATraceOfLinesOfAnyLengthIsJudged) {
   for (const std::string& layout : kLayouts) {
     out_of(kChips + layout + "--prompt-file lines --gen 3 --chunk 5 --trace t.h5");
     const Outcome o = run("compare t.h5 --quiet");
     EXPECT_EQ(o.code, 0) << layout << o.out << o.err;
   }
-}
-
-TEST_F(RunVerb, VerifyAndExplainTakeLengths) {
-  const std::string flags =
-      " --model palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=264 --torus 2x2x3 --batch 12 --prompt 5 "
-      "--lengths 5,1,3";
-  const Outcome judged = run("verify --chunk 2 --prefill ws2d:batch" + flags);
-  EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
-  EXPECT_NE(judged.out.find(" lengths=5,1,3 chunk=2\n"), std::string::npos) << judged.out;
-  const Outcome full = run("verify --torus 1x1x1 --batch 2 --prompt 3 --lengths 3");
-  EXPECT_NE(full.out.find("every row is as long as the prompt"), std::string::npos) << full.out;
-  const std::string says = "rows have 5, 1, 3, 5, 1, 3, 5, 1, ... tokens, padded on the right;";
-  EXPECT_NE(run("explain ws2d:batch" + flags).out.find("\n" + says), std::string::npos);
-  EXPECT_NE(run("explain ws2d:batch --layouts" + flags).out.find("\n# " + says), std::string::npos);
-  const auto json = nlohmann::json::parse(run("explain ws2d:batch --json" + flags).out);
-  EXPECT_EQ(json["row_lengths"], nlohmann::json::parse("[5,1,3,5,1,3,5,1,3,5,1,3]"));
-  expect_refused("explain ws2d:batch --text" + flags, "flag_c6");
 }
 
 }  // namespace

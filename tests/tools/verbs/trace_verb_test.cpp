@@ -40,29 +40,4 @@ TEST_F(TraceVerb, InspectListsWhatThereIs) {
       << text;
 }
 
-TEST_F(TraceVerb, DiffEndsAsItFinds) {
-  trace("a.h5");
-  trace("b.h5");
-  trace("f32.h5", " --regime f32 --schedule ring");
-  trace("other.h5", " --seed 2");
-  Outcome o = run("trace diff a.h5 b.h5");
-  EXPECT_EQ(o.code, 0) << o.out;
-  EXPECT_NE(o.out.find(" values equal, 0 different; 0 only in the first, 0 only in the second\n"),
-            std::string::npos)
-      << o.out;
-  o = run("trace diff a.h5 f32.h5");
-  EXPECT_EQ(o.code, 1) << o.err;
-  EXPECT_NE(o.out.find("\nfirst difference: "), std::string::npos) << o.out;
-  o = run("trace diff a.h5 f32.h5 --json");
-  EXPECT_EQ(o.code, 1) << o.err;
-  const auto json = nlohmann::json::parse(o.out);
-  EXPECT_EQ(json["different"][0], json["difference"]["name"]);
-  expect_refused("trace diff a.h5 other.h5", "compare_case: the trace is of seed=2, not of seed=1");
-  write("none.h5", "nothing");
-  expect_refused("trace diff a.h5 none.h5", "dump_open");
-  expect_refused("trace inspect none.h5", "dump_open");
-  expect_refused("trace", "verb_c1");
-  expect_refused("trace diff a.h5", "flag_c7");
-}
-
 }  // namespace

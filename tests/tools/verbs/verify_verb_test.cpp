@@ -30,81 +30,6 @@ class VerifyVerb : public Cli {
   }
 };
 
-TEST_F(VerifyVerb, AWeightsFileIsNotOverruledInSilence) {
-  // The file is of a parallel model; what asks for another is refused wherever a case is named.
-  weights_file("");
-  const std::string rest = " --torus 2x2x3 --prefill ws2d:batch";
-  for (const std::string verb : {"verify", "run"}) {
-    expect_refused(verb + " --weights w.h5 --block serial" + rest, "weights_model: w.h5 holds");
-    EXPECT_EQ(run(verb + " --weights w.h5 --block parallel" + rest).code, 0);
-  }
-  expect_refused("explain ws2d:batch --torus 2x2x3 --weights w.h5 --block serial",
-                 "block=parallel, the case requires palm-tiny");
-  expect_refused("verify --weights w.h5 --case 'torus=2x2x3 block=serial'", "weights_model");
-  expect_refused("verify --weights w.h5 --case 'torus=2x2x3 model=palm-tiny'", "weights_model");
-  const std::string same = std::string("model=") + kTiny;
-  EXPECT_EQ(run("verify --weights w.h5 --case 'torus=2x2x3 block=parallel " + same + "'").code, 0);
-  expect_refused("verify --weights w.h5 --case 'torus=2x2x3 block=serial " + same + "'",
-                 "weights_model");
-  write("p.txt", run("explain ws2d:batch --text --torus 2x2x3 --weights w.h5").out);
-  for (const std::string verb : {"verify", "explain"})
-    expect_refused(verb + " --program p.txt --torus 2x2x3 --weights w.h5 --block serial",
-                   "weights_model");
-  EXPECT_EQ(run("verify --program p.txt --torus 2x2x3 --weights w.h5").code, 0);
-  // And of a serial one, which says nothing of its block in words.
-  weights_file(",block=serial");
-  for (const std::string verb : {"verify", "run"}) {
-    expect_refused(verb + " --weights w.h5 --block parallel" + rest,
-                   "block=serial, the case requires");
-    EXPECT_EQ(run(verb + " --weights w.h5" + rest).code, 0);
-  }
-}
-
-TEST_F(VerifyVerb, AWeightsFileWithOneCaseFlagRunsOneCase) {
-  weights_file("");
-  for (const char* flag :
-       {"--torus 2x2x3", "--prefill ws2d:batch", "--decode ws1d:batch", "--gen 2", "--batch 24",
-        "--seed 4", "--prompt 3", "--chunk 2", "--act bf16", "--regime f32", "--weights bf16"}) {
-    const Outcome o = run(std::string("verify --weights w.h5 ") + flag);
-    EXPECT_EQ(rows(o.out), 1U) << flag << "\n" << o.out << o.err;
-  }
-  EXPECT_GE(rows(run("verify --weights w.h5").out), 20U);
-}
-
-TEST_F(VerifyVerb, ACaseThatCannotGoOnIsARowOfItsOwn) {
-  const std::string model = std::string("--model ") + kTiny + ",embed_scale=1e25 --torus 2x2x3";
-  for (const std::string regime : {"exact", "f32"}) {
-    const Outcome o = run("verify --regime " + regime + " " + model);
-    EXPECT_EQ(o.code, 1) << o.err;
-    EXPECT_EQ(rows(o.out), 1U) << o.out;
-    EXPECT_NE(o.out.find(" refused\n     oracle_finite: stat prefill.c0.layer0.ss[0,0] is inf\n"
-                         "     reproduce: shardproof verify --case \"torus=2x2x3"),
-              std::string::npos)
-        << o.out;
-    EXPECT_NE(o.out.find("1 case: 0 equal, 0 different, 0 not judged, 1 refused"),
-              std::string::npos)
-        << o.out;
-    EXPECT_EQ(o.err, "");
-  }
-  // In a batch the other cases run all the same.
-  weights_file(",embed_scale=1e25");
-  const Outcome o = run("verify --weights w.h5 --json");
-  EXPECT_EQ(o.code, 1) << o.err;
-  const auto json = nlohmann::json::parse(o.out);
-  EXPECT_GE(json["cases"].size(), 20U);
-  EXPECT_EQ(json["totals"]["refused"], json["cases"].size());
-  EXPECT_EQ(json["held"], false);
-  for (const auto& c : json["cases"]) {
-    EXPECT_EQ(c["verdict"], "refused");
-    EXPECT_TRUE(std::string(c["reason"]).starts_with("oracle_finite: "));
-    EXPECT_TRUE(std::string(c["reproduce"])
-                    .starts_with("shardproof verify --weights w.h5 --case \"torus="));
-    EXPECT_GE(c["seconds"].get<double>(), 0.0);
-  }
-  // The command does what it says.
-  EXPECT_EQ(run(std::string(json["cases"][0]["reproduce"]).substr(11)).code, 1);
-}
-
 /// One weight whose elements are all the same.
 struct Constant {
   std::string weight;
@@ -189,50 +114,6 @@ TEST_F(VerifyVerb, OfWeightsThatShowLittleTheFieldHasTheAnswer) {
   EXPECT_NE(o.out.find("another formula"), std::string::npos) << o.out;
 }
 
-TEST_F(VerifyVerb, AProgramIsJudgedAsDecodeOrNotAtAll) {
-  std::string text = run("explain ws2d:batch --text").out;
-  write("p.txt", text);
-  Outcome o = run("verify --program p.txt");
-  EXPECT_EQ(o.code, 0) << o.out;
-  EXPECT_NE(o.out.find("     palm-tiny,embed_scale=0.75\n"), std::string::npos) << o.out;
-  for (const char* flags : {"--gen 1", "--gen 1 --prompt 1"}) {
-    o = run(std::string("verify --program p.txt ") + flags);
-    EXPECT_EQ(o.code, 1) << o.out;
-    EXPECT_NE(o.out.find("not judged\n     not judged as decode: no pass reads a filled cache"),
-              std::string::npos)
-        << o.out;
-  }
-  // One cache taken for the other.
-  text.replace(text.find("append(k_old"), 12, "append(v_tmp");
-  text.replace(text.find("append(v_old"), 12, "append(k_old");
-  text.replace(text.find("append(v_tmp"), 12, "append(v_old");
-  write("swapped.txt", text);
-  EXPECT_EQ(run("verify --program swapped.txt --gen 1").code, 1);
-  o = run("verify --program swapped.txt --json");
-  EXPECT_EQ(o.code, 1);
-  const auto json = nlohmann::json::parse(o.out);
-  EXPECT_EQ(json["cases"][0]["verdict"], "different");
-  EXPECT_EQ(json["cases"][0]["difference"]["reach"]["of_chips"], 24);
-}
-
-TEST_F(VerifyVerb, ADifferenceSaysHowFarItReaches) {
-  std::string text = run("explain ws2d:batch --text").out;
-  text.replace(text.find("add(x, yr)"), 10, "add(yr, yr)");
-  write("p.txt", text);
-  const Outcome o = run("verify --program p.txt");
-  EXPECT_EQ(o.code, 1);
-  // BLE_xzy of 24 rows, 4 positions and E=96 on 24 chips.
-  EXPECT_NE(o.out.find("\n     on 24 of 24 chips, 9,216 of 9,216 elements, no replicas\n"
-                       "     the worst on chip ("),
-            std::string::npos)
-      << o.out;
-  const auto json = nlohmann::json::parse(run("verify --program p.txt --json").out);
-  const auto& reach = json["cases"][0]["difference"]["reach"];
-  EXPECT_EQ(reach["elements"], 9216);
-  EXPECT_EQ(reach["replicas"], "none");
-  EXPECT_EQ(reach["worst"]["index"].size(), 3U);
-}
-
 TEST_F(VerifyVerb, AllFindingsAreAskedForByAFlag) {
   std::string text = run("explain ws2d:batch --text").out;
   text.replace(text.find("add(x, yr)"), 10, "add(yr, yr)");
@@ -259,42 +140,6 @@ TEST_F(VerifyVerb, AllFindingsAreAskedForByAFlag) {
   const auto one = nlohmann::json::parse(run("verify --program p.txt --json").out);
   EXPECT_EQ(one["cases"][0]["difference"], json["cases"][0]["difference"]);
   EXPECT_FALSE(one["cases"][0].contains("findings"));
-}
-
-TEST_F(VerifyVerb, AllTypeErrorsOfAProgramAreTold) {
-  std::string text = run("explain ws2d:batch --text").out;
-  const auto change = [&](const std::string& from, const std::string& to) {
-    ASSERT_NE(text.find(from), std::string::npos) << from;
-    text.replace(text.find(from), from.size(), to);
-  };
-  // Two errors, one of them in two steps.
-  change("all_gather(ot, H, x)", "all_gather(ot, H, y)");
-  change("reduce_scatter(h, F, x)", "reduce_scatter(h, F, y)");
-  change("reduce_scatter(u, F, x)", "reduce_scatter(u, F, y)");
-  write("p.txt", text);
-  const std::string og = "shardproof: all_gather_c3: p.txt line ";
-  const std::string sum = "shardproof: reduce_scatter_c2: p.txt line ";
-  expect_refused("verify --program p.txt", "all_gather_c3: p.txt line ");
-  for (const char* more :
-       {"", " --json", " --gen 5 --prompt 5 --chunk 2", " --trace t.h5", " --regime f32"}) {
-    const Outcome first = run(std::string("verify --program p.txt") + more);
-    const Outcome all = run(std::string("verify --program p.txt --all-findings") + more);
-    EXPECT_EQ(all.code, 2) << more;
-    EXPECT_EQ(all.out, "") << more;
-    EXPECT_TRUE(all.err.starts_with(first.err)) << more << "\n" << all.err;
-    EXPECT_EQ(count_of(all.err, "\n"), 3U) << all.err;
-    EXPECT_EQ(count_of(all.err, og), 1U) << all.err;
-    EXPECT_EQ(count_of(all.err, sum), 2U) << all.err;
-    EXPECT_EQ(files(), 1U) << more;
-  }
-  // As the decode alone, and as both with a file for each.
-  const Outcome decode =
-      run("verify --program-decode p.txt --prefill ws2d:batch --batch 24 --all-findings");
-  EXPECT_EQ(count_of(decode.err, "\n"), 3U) << decode.err;
-  write("d.txt", text);
-  const Outcome two = run("verify --program-prefill p.txt --program-decode d.txt --all-findings");
-  EXPECT_EQ(count_of(two.err, ": p.txt line "), 3U) << two.err;
-  EXPECT_EQ(count_of(two.err, ": d.txt line "), 3U) << two.err;
 }
 
 TEST_F(VerifyVerb, EachOfAllFindingsIsToldOnce) {
@@ -345,52 +190,6 @@ TEST_F(VerifyVerb, TheTraceOfAllFindingsIsOfTheWholeRun) {
   EXPECT_EQ(steps("first.h5"), 0U);
   EXPECT_GT(steps("all.h5"), 100U);
   EXPECT_EQ(steps("all.h5"), steps("right.h5"));
-}
-
-TEST_F(VerifyVerb, AllFindingsOfRandomCasesAreNoneWhereTheyAreEqual) {
-  const auto in_short = [](const Outcome& o) {  // without the time that it took
-    return std::regex_replace(o.out, std::regex(" in [0-9.]+ s"), "");
-  };
-  const Outcome plain = run("verify --cases 20 --seed 2");
-  const Outcome all = run("verify --cases 20 --seed 2 --all-findings");
-  EXPECT_EQ(all.code, 0) << all.out;
-  EXPECT_EQ(in_short(all), in_short(plain));
-  expect_refused("verify --cases 3 --all-findings --trace t.h5", "verify_c4");
-}
-
-TEST_F(VerifyVerb, HazardsAreSharedOrFull) {
-  const std::string line =
-      "--case \"torus=1x2x3 model=palm-tiny,layers=1 prefill=ws2d:heads batch=6 prompt=3 gen=2\"";
-  const auto in_short = [](const Outcome& o) {
-    return std::regex_replace(o.out, std::regex(" in [0-9.]+ s"), "");
-  };
-  const Outcome shared = run("verify " + line);
-  EXPECT_EQ(shared.code, 0) << shared.out;
-  EXPECT_EQ(in_short(run("verify --hazards shared " + line)), in_short(shared));
-  EXPECT_EQ(in_short(run("verify --hazards full " + line)), in_short(shared));
-  EXPECT_EQ(run("verify --hazards full --cases 5 --seed 2").code, 0);
-  expect_refused("verify --hazards half " + line, "verify_c5");
-}
-
-TEST_F(VerifyVerb, LinesAboveRowsAreNotRepeated) {
-  weights_file(",block=serial,norm=layernorm");
-  const Outcome o = run("verify --weights w.h5");
-  EXPECT_EQ(o.code, 0) << o.out;
-  EXPECT_GE(rows(o.out), 20U);
-  EXPECT_EQ(count_of(o.out, "     block=serial\n"), 1U) << o.out;
-  EXPECT_EQ(count_of(o.out, ",norm=layernorm\n"), 1U) << o.out;
-}
-
-TEST_F(VerifyVerb, RandomCasesAreRowsToo) {
-  Outcome o = run("verify --cases 30 --seed 2");
-  EXPECT_EQ(o.code, 0) << o.out;
-  EXPECT_EQ(rows(o.out), 30U) << o.out;
-  o = run("verify --cases 30 --seed 2 --quiet");
-  EXPECT_EQ(rows(o.out), 0U) << o.out;
-  EXPECT_NE(o.out.find("30 cases: 30 equal, 0 different, 0 not judged, 0 refused"),
-            std::string::npos);
-  const auto json = nlohmann::json::parse(run("verify --cases 30 --seed 2 --json").out);
-  EXPECT_EQ(json["cases"].size(), 30U);
 }
 
 }  // namespace
