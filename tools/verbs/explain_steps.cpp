@@ -1,0 +1,203 @@
+#include "tools/verbs/explain_steps.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "engine/program/explain.h"
+#include "engine/run/dim_padding.h"
+#include "tools/command/layer_files.h"
+#include "tools/drawing/picture.h"
+#include "tools/text/json_text.h"
+#include "tools/text/wrapped.h"
+#include "weights/base/detail/replace_file.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::tools {
+namespace {
+
+/// A type-checked program of the explained phase.
+struct Explained {
+  std::string title;
+  const Program* program;
+  std::map<std::string, Type> types;
+  std::string without_ops;  ///< text shown if it has no ops
+};
+
+/// Returns the layouts of a layer program's resident weights: "wq E_xH_zyQ, wk ...".
+std::string resident_layouts(const Program& layer) {
+  std::string text;
+  for (const ValueDecl& input : layer.inputs)
+    if (input.role.kind == Role::Kind::weight && input.layout.rank() > 1 &&
+        weight_row(input.role.name)->kind == WeightKind::matrix)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input.role.name,
+                          input.layout.to_string());
+  return text;
+}
+
+nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
+  const Ledger ledger = count(*e.program, e.types, c.torus, c.numerics, c.model);
+  nlohmann::json steps = nlohmann::json::array();
+  for (std::size_t i = 0; i < e.program->ops.size(); ++i) {
+    const Op& op = e.program->ops[i];
+    nlohmann::json results = nlohmann::json::array();
+    for (const ValueDecl& r : op.results)
+      results.push_back(
+          {{"name", r.name},
+           {"layout", r.layout.to_string()},
+           {"is", r.role.to_string()},
+           {"local_shape", local_shape(r.layout, e.types.at(r.name).shape, c.torus)}});
+    const StepCost& cost = ledger.steps[i];
+    nlohmann::json step{{"op", op.to_string()},
+                        {"results", results},
+                        {"flops", cost.flops},
+                        {"hbm_bytes", cost.hbm_bytes}};
+    if (is_collective(op.kind))
+      step["sends"] = {{"axes", op.axes.to_string()},
+                       {"formula", formula(cost, paper)},
+                       {"elements_per_chip", elements_per_chip(cost, c.torus.chips(), paper)},
+                       {"elements_all_chips", cost.moved},
+                       {"bytes_per_element", cost.wire_bytes}};
+    steps.push_back(step);
+  }
+  return {{"program", e.title}, {"steps", steps}};
+}
+
+/// Draws a layer to a file; returns the exit code.
+int draw(const Subject& of, const Explained& layer, const StepsForm& o) {
+  const Case& c = of.c();
+  const std::string pass =
+      of.prefill ? fmt::format("prefill pass over {} positions of {} rows", c.prompt, c.batch)
+                 : fmt::format(
+                       "decode step: a new token for each of {} rows, {} cached positions "
+                       "before it",
+                       c.batch, c.prompt);
+  PictureOptions options{fmt::format("{} on torus {}", of.title, c.torus.to_string()),
+                         {fmt::format("model {}; one layer of one {}", model_text(c), pass)},
+                         o.paper,
+                         {}};
+  if (of.hands_over)
+    options.notes.push_back(
+        fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
+  if (c.prefix.given())
+    options.notes.push_back(
+        fmt::format("the first {} positions are of {}; the passes over them are not drawn",
+                    c.prefix.length, of.prefixes()));
+  if (!of.row_lengths().empty())
+    options.notes.emplace_back("rows of unequal length; which slots are padding is not drawn");
+  replace_file(o.svg, picture(*layer.program, layer.types, c.torus, c.numerics, c.model, options),
+               "file_write");
+  return 0;
+}
+
+/// Prints the layer program only, as a file that `verify --program` reads.
+void print_text(const Program& layer, const Subject& of) {
+  const Case& c = of.c();
+  std::string cache;
+  for (const ValueDecl& input : layer.inputs)
+    if (input.role.to_string() == "previous k_cache") cache = input.layout.to_string();
+  fmt::print("# One layer of {} as a program (docs/program.md).\n", of.title);
+  // A layer for int8 weights has scales; others have none.
+  const std::string storage =
+      fmt::format("{}act={}", c.numerics.weights == WeightType::int8 ? "weights=int8 " : "",
+                  to_string(c.numerics.act));
+  fmt::print("# Written for model {}, {}.\n", model_text(c), storage);
+  fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",
+             placed_model(c).K, c.torus.to_string(), cache);
+  if (of.prefill) fmt::print("# It shards L, so it is a prefill only.\n");
+  // Uses a model whose embedding differs from its table's row, as verify --program does by default.
+  ModelConfig judged = c.model;
+  if (judged.embed_scale == 1.0F) judged.embed_scale = kProgramEmbedScale;
+  const std::string padding = padding_text(c);
+  fmt::print("# Judge it: shardproof verify {} FILE --case \"torus={} model={} {}{}{}\"\n",
+             of.prefill ? "--program-prefill" : "--program", c.torus.to_string(),
+             print_model(judged), storage, padding.empty() ? "" : " ", padding);
+  fmt::print("{}", print_program(layer));
+}
+
+/// Adds the layer that computes the caches of prefixes, and the transfer of these caches to the
+/// phase that reads them.
+void add_prefix_programs(const Subject& of, std::vector<Explained>& parts) {
+  const RunPlan& plan = of.typed.plan;
+  const std::string by = of.hands_over ? " by " + of.c().prefill.to_string() : "";
+  Case alone = of.c();
+  alone.batch = alone.prefix.rows;
+  alone.prefix = {};
+  parts.push_back({fmt::format("layer of a pass over {} of {} positions{}", of.prefixes(),
+                               of.c().prefix.length, by),
+                   &plan.prefix.layer,
+                   check(plan.prefix.layer, alone, of.c().prefix.length, 0),
+                   {}});
+  const auto moved = [&](std::string title, const Program& program, const Layout& stays) {
+    parts.push_back({std::move(title), &program, check(program, of.c(), of.L(), of.M()),
+                     fmt::format("nothing moves: attention reads them as {}", stays.to_string())});
+  };
+  moved("caches of the prefixes, to the rows' prefill", plan.prefix_hand_over,
+        plan.prefill.prefix_cache);
+  if (of.hands_over)
+    moved("caches of the prefixes, from the prefill to the decode", plan.prefix_to_decode,
+          plan.decode.prefix_cache);
+}
+
+}  // namespace
+
+int explain_steps(const Subject& of, const StepsForm& o) {
+  const Case& c = of.c();
+  const RunPlan& plan = of.typed.plan;
+  const PhasePrograms& phase = plan.programs(of.phase());
+  std::vector<Explained> parts;
+  const auto part = [&](std::string title, const Program& program, std::int64_t L) {
+    parts.push_back({std::move(title), &program, check(program, c, L, of.M()), {}});
+  };
+  if (o.text) {
+    if (of.strategy)
+      print_text(phase.layer, of);
+    else
+      fmt::print("{}", print_program(*c.prefill.program()));
+    return 0;
+  }
+  if (c.prefix.given()) add_prefix_programs(of, parts);
+  if (of.hands_over) {
+    part(fmt::format("hand-over of a layer's caches from {}", c.prefill.to_string()),
+         plan.hand_over, of.own());
+    parts.back().without_ops = fmt::format("nothing moves: both phases hold the caches as {}",
+                                           plan.decode.cache.to_string());
+  }
+  part("embedding", phase.embed, of.L());
+  part("layer", phase.layer, of.L());
+  if (!o.svg.empty()) return draw(of, parts.back(), o);
+  part("head", phase.head, of.L());
+  part("sampling", phase.sample, of.L());
+  if (o.json) {
+    nlohmann::json out{{"case", print_case(c)}, {of.strategy ? "strategy" : "program", of.title}};
+    if (c.lengths.given()) out["row_lengths"] = of.row_lengths();
+    for (const Explained& e : parts) out["programs"].push_back(as_json(e, c, o.paper));
+    fmt::print("{}\n", json_text(out));
+    return 0;
+  }
+  const std::string resident = resident_layouts(of.strategy ? phase.layer : *c.prefill.program());
+  fmt::print("{} on torus {}, {}\n{}\n{}", of.title, c.torus.to_string(), model_text(c), of.pass(),
+             rows_text(of, ""));
+  fmt::print("resident weights: {}\n", wrapped(resident, 62, "  "));
+  if (of.strategy && !of.hands_over)
+    fmt::print("placed before the run, once\n");
+  else if (of.hands_over && resident_layouts(plan.prefill.layer) == resident)
+    fmt::print("same for prefill ({}) and decode: placed before the run, once\n",
+               c.prefill.to_string());
+  else if (of.hands_over)
+    fmt::print("these are for decode; for prefill ({}):\n  {}\nboth are placed before the run\n",
+               c.prefill.to_string(), wrapped(resident_layouts(plan.prefill.layer), 76, "  "));
+  for (const Explained& e : parts) {
+    fmt::print("\n== {} ==\n", e.title);
+    if (e.program->ops.empty() && !e.without_ops.empty())
+      fmt::print("{}\n", e.without_ops);
+    else
+      fmt::print("{}", explain(*e.program, e.types, c.torus, c.numerics, c.model, {o.paper}));
+  }
+  return 0;
+}
+
+}  // namespace shardproof::tools
