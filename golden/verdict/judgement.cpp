@@ -1,20 +1,19 @@
 #include "golden/verdict/judgement.h"
 
 #include <ostream>
+#include <utility>
+
+#include "weights/base/detail/word_table.h"
 
 namespace shardproof {
 
 std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::equal:
-      return "equal";
-    case Verdict::different:
-      return "different";
-    case Verdict::not_judged:
-      return "not judged";
-    default:
-      return "refused";
-  }
+  static constexpr std::pair<std::string_view, Verdict> kWords[] = {
+      {"equal", Verdict::equal},
+      {"different", Verdict::different},
+      {"not judged", Verdict::not_judged},
+      {"refused", Verdict::refused}};
+  return word_in(kWords, verdict);
 }
 
 std::ostream& operator<<(std::ostream& out, Verdict verdict) { return out << to_string(verdict); }

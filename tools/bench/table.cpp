@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
+
+#include "weights/base/detail/word_table.h"
 
 namespace shardproof::bench {
 namespace {
@@ -36,17 +39,11 @@ std::string spread_text(const Measured& measured, const Patience& patience) {
 
 /// Returns the clock by which a heading's rows are judged.
 std::string clock_text(Decides decides) {
-  switch (decides) {
-    case Decides::processor:
-      return " [cpu]";
-    case Decides::wall:
-      return " [wall]";
-    case Decides::both:
-      return " [cpu and wall]";
-    case Decides::neither:
-      return "";
-  }
-  return "";
+  static constexpr std::pair<std::string_view, Decides> kWords[] = {
+      {" [cpu]", Decides::processor},
+      {" [wall]", Decides::wall},
+      {" [cpu and wall]", Decides::both}};
+  return std::string(word_in(kWords, decides));
 }
 
 std::string line(const Measured& measured, const Patience& patience) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "weights/base/detail/word_table.h"
 
@@ -56,47 +57,23 @@ WeightSpec spec_of(const WeightRow& row, std::int64_t layer, const ModelConfig& 
 }  // namespace
 
 std::string_view to_string(Section section) {
-  switch (section) {
-    case Section::norm:
-      return "norm";
-    case Section::attention:
-      return "attention";
-    case Section::ffn:
-      return "FFN";
-    case Section::output:
-      return "output";
-    case Section::none:
-      break;
-  }
-  return "";
+  static constexpr std::pair<std::string_view, Section> kWords[] = {
+      {"norm", Section::norm},
+      {"attention", Section::attention},
+      {"FFN", Section::ffn},
+      {"output", Section::output}};
+  return word_in(kWords, section);
 }
 
 std::string_view to_string(WireType type) {
-  switch (type) {
-    case WireType::f32:
-      return "f32";
-    case WireType::bf16:
-      return "bf16";
-    case WireType::int8:
-      return "int8";
-    case WireType::int32:
-      return "int32";
-  }
-  return "";
+  static constexpr std::pair<std::string_view, WireType> kWords[] = {{"f32", WireType::f32},
+                                                                     {"bf16", WireType::bf16},
+                                                                     {"int8", WireType::int8},
+                                                                     {"int32", WireType::int32}};
+  return word_in(kWords, type);
 }
 
-int bytes_of(WireType type) {
-  switch (type) {
-    case WireType::int8:
-      return 1;
-    case WireType::bf16:
-      return 2;
-    case WireType::f32:
-    case WireType::int32:
-      break;
-  }
-  return 4;
-}
+int bytes_of(WireType type) { return type == WireType::int8 ? 1 : type == WireType::bf16 ? 2 : 4; }
 
 namespace {
 

@@ -18,6 +18,21 @@ struct Short {
 constexpr Short kBf16{8, 0x1p128, 0x1p-126, 0x1p-81};
 constexpr Short kF16{11, 0x1p16, 0x1p-14, 0x1p28};
 
+/// Half the spacing of a format's numbers around 1, and around 0.
+struct Rounding {
+  double unit, least;
+};
+const Rounding& rounding_to(Format format) {
+  static constexpr Rounding of_f32{0x1p-24, 0x1p-150}, of_bf16{0x1p-8, 0x1p-134},
+      of_f16{0x1p-11, 0x1p-25};
+  // Real computations never underflow f64; an exact zero stays zero.
+  static constexpr Rounding of_f64{0x1p-53, 0.0};
+  return format == Format::f32    ? of_f32
+         : format == Format::bf16 ? of_bf16
+         : format == Format::f16  ? of_f16
+                                  : of_f64;
+}
+
 /// Rounds an f64 to the nearest number of a 16-bit format in one step; infinite beyond the largest.
 /// Works on the f64's bits for speed: bounds do most of their rounding here.
 double to_short(double v, const Short& format) {
@@ -52,33 +67,8 @@ Interval both_ways(const Interval& of, const Short& format) {
 
 }  // namespace
 
-double unit_of(Format format) {
-  switch (format) {
-    case Format::f32:
-      return 0x1p-24;
-    case Format::bf16:
-      return 0x1p-8;
-    case Format::f16:
-      return 0x1p-11;
-    case Format::f64:
-      break;
-  }
-  return 0x1p-53;
-}
-
-double least_of(Format format) {
-  switch (format) {
-    case Format::f32:
-      return 0x1p-150;
-    case Format::bf16:
-      return 0x1p-134;
-    case Format::f16:
-      return 0x1p-25;
-    case Format::f64:
-      break;
-  }
-  return 0.0;  // real computations never underflow f64; an exact zero stays zero
-}
+double unit_of(Format format) { return rounding_to(format).unit; }
+double least_of(Format format) { return rounding_to(format).least; }
 
 double nearest(double number, Format format) {
   switch (format) {

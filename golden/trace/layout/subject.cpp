@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 #include "engine/program/program.h"
 #include "golden/bounds/value/replay.h"
+#include "weights/base/detail/word_table.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::candidate {
@@ -23,21 +25,11 @@ constexpr std::string_view kOrder[] = {
     "hidden", "ffn_out", "block_out", "out",   "final_norm", "logits", "token"};
 
 std::string_view word_of(Meaning meaning) {
-  switch (meaning) {
-    case Meaning::raw:
-      return "raw ";
-    case Meaning::scaled:
-      return "scaled ";
-    case Meaning::unstored:
-      return "unstored ";
-    case Meaning::stat:
-    case Meaning::candidates:
-    case Meaning::indices:
-    case Meaning::drawing:
-      return "stat ";
-    default:
-      return "";
-  }
+  static constexpr std::pair<std::string_view, Meaning> kWords[] = {
+      {"raw ", Meaning::raw},     {"scaled ", Meaning::scaled},   {"unstored ", Meaning::unstored},
+      {"stat ", Meaning::stat},   {"stat ", Meaning::candidates}, {"stat ", Meaning::indices},
+      {"stat ", Meaning::drawing}};
+  return word_in(kWords, meaning);
 }
 
 /// Returns the pass whose caches a value of `pass` refers to: the last preceding one that has them,

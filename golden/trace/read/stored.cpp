@@ -1,9 +1,8 @@
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <utility>
+#include <string_view>
 
 #include "golden/trace/read/dump.h"
 
@@ -40,40 +39,21 @@ double of_int64(std::int64_t value) {
   return static_cast<double>(value);
 }
 
-constexpr std::array kNames = {
-    std::pair{Encoding::f64, std::string_view("f64")},
-    std::pair{Encoding::f32, std::string_view("f32")},
-    std::pair{Encoding::f16, std::string_view("f16")},
-    std::pair{Encoding::bf16, std::string_view("bf16")},
-    std::pair{Encoding::int8, std::string_view("int8")},
-    std::pair{Encoding::int32, std::string_view("int32")},
-    std::pair{Encoding::int64, std::string_view("int64")},
+/// By the encoding.
+struct Row {
+  std::string_view name;
+  std::size_t bytes;
 };
+constexpr Row kRows[] = {{"f64", 8},  {"f32", 4},   {"f16", 2},  {"bf16", 2},
+                         {"int8", 1}, {"int32", 4}, {"int64", 8}};
 
 }  // namespace
 
 std::string_view to_string(Encoding encoding) {
-  for (const auto& [one, name] : kNames)
-    if (one == encoding) return name;
-  return "?";
+  return kRows[static_cast<std::size_t>(encoding)].name;
 }
 
-std::size_t bytes_of(Encoding encoding) {
-  switch (encoding) {
-    case Encoding::f64:
-    case Encoding::int64:
-      return 8;
-    case Encoding::f32:
-    case Encoding::int32:
-      return 4;
-    case Encoding::f16:
-    case Encoding::bf16:
-      return 2;
-    case Encoding::int8:
-      return 1;
-  }
-  return 1;
-}
+std::size_t bytes_of(Encoding encoding) { return kRows[static_cast<std::size_t>(encoding)].bytes; }
 
 double Stored::at(std::size_t i) const {
   switch (encoding) {
