@@ -10,14 +10,15 @@
 
 namespace shardproof::cases {
 
-/// The cases that `verify` runs without arguments. For ws1d and ws2d over heads and batch and for
+/// The cases that `verify --all` runs. For ws1d and ws2d over heads and batch and for
 /// wg-xyz:batch: the same strategy in prefill and decode × multihead and multiquery × the tori
 /// 1x1x1, 2x2x2, 4x2x3, 3x2x2, 2x3x1, 1x4x2; every pair of two strategies on 4x2x3; 4x4x4 once;
 /// regime=f32 under each schedule, on plain, whole-family serial and bf16 models; serial blocks on
 /// the same tori; and layernorm, the gelus, biases, interleaved and no rotation and untied tables.
 /// For every strategy: multihead, grouped and multiquery × the tori 4x2x3, 2x2x2, 3x2x2, 1x4x2, and
 /// 4x4x4 once; rows of unequal length, and padded heads and ids, each on two tori; and rows that
-/// share prefixes. For the model family: base 2, in every regime.
+/// share prefixes. For the model family: base 2, in every regime. As products in
+/// golden/cases/standard.cases.
 std::vector<Case> standard_matrix();
 
 /// Returns random case number `index` of the stream `seed`, from the stratum that

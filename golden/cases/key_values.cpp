@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 namespace shardproof::cases {
 namespace {
@@ -96,6 +97,30 @@ void add_sampling(const Sampling& s, std::vector<std::string>& all) {
   if (s.top_k > 0 && s.top_p < 1.0) all.emplace_back("top_k and top_p");
 }
 
+/// Every value that key_values_of returns.
+const char* const kAll = R"(
+torus of one chip; torus with an axis of 1; torus with equal axes; torus with two equal axes;
+torus with different axes; model=palm-tiny; model=llama; model=gptj; model=falcon; layers=1;
+layers>1; Q<=4; Q>4; K=1; 1<K<H; K=H; block=parallel; block=serial; ffn=swiglu; ffn=geglu;
+ffn=gelu; ffn=gelu-erf; norm=rmsnorm; norm=layernorm; bias=none; bias=norm; bias=qkv; bias=ffn;
+bias=all; rope=half; rope=interleaved; rope=alibi; rope=none; rope=half, rotary=1;
+rope=half, rotary<1; rope=interleaved, rotary=1; rope=interleaved, rotary<1; theta=10000;
+another theta; tied=true; tied=false; unembed_bias=true; unembed_bias=false; eps=1e-06;
+another eps; embed_scale=1; another embed_scale; softmax=base-e; softmax=base2; positions=2048;
+another positions; cache=as act; cache=f32; cache=bf16; weights=f32; weights=bf16; weights=int8;
+act=f32; act=bf16; regime=exact; regime=f32; regime=field; loop=none; loop=one-way;
+loop=both-full; loop=both-half; schedule=group; schedule=ring; schedule=tree; schedule=biring;
+acc=f32; acc=bf16; wire=f32; wire=bf16; decode=prefill; hand-over; batch=1; batch>1; prompt=1;
+prompt>1; chunk=prompt; chunk<prompt; chunk<prompt, the last one shorter; rows of one length;
+lengths=ragged; lengths=a; lengths=a,b,...; a chunk without a token of some row;
+padding, but a token of each row; no prefix; prefix=1:N; prefix=P:N, P>1; prefix=P:N, N=1;
+prefix=P:N, B/N rows each; prefix=P:N, some of more rows; prefix=P:N, N=B; prefix=P:N, chunk<P;
+prefix=P:N, chunk>=P; prefix=P:N, padding behind; gen=1; gen=2; gen>2; pad_heads=none;
+pad_heads>H, K=1; pad_heads>H, 1<K<H; pad_heads>H, K=H; pad_vocab=none;
+pad_vocab>V, in the last block; pad_vocab>V, whole blocks; sample=greedy; sample=random;
+temperature=1; another temperature; no top_k; top_k=1; top_k>1; top_p=1; top_p<1;
+top_k and top_p)";
+
 }  // namespace
 
 std::vector<std::string> key_values_of(const Case& c) {
@@ -133,125 +158,12 @@ std::vector<std::string> key_values_of(const Case& c) {
 }
 
 const std::vector<std::string>& all_key_values() {
-  static const std::vector<std::string> all{"torus of one chip",
-                                            "torus with an axis of 1",
-                                            "torus with equal axes",
-                                            "torus with two equal axes",
-                                            "torus with different axes",
-                                            "model=palm-tiny",
-                                            "model=llama",
-                                            "model=gptj",
-                                            "model=falcon",
-                                            "layers=1",
-                                            "layers>1",
-                                            "Q<=4",
-                                            "Q>4",
-                                            "K=1",
-                                            "1<K<H",
-                                            "K=H",
-                                            "block=parallel",
-                                            "block=serial",
-                                            "ffn=swiglu",
-                                            "ffn=geglu",
-                                            "ffn=gelu",
-                                            "ffn=gelu-erf",
-                                            "norm=rmsnorm",
-                                            "norm=layernorm",
-                                            "bias=none",
-                                            "bias=norm",
-                                            "bias=qkv",
-                                            "bias=ffn",
-                                            "bias=all",
-                                            "rope=half",
-                                            "rope=interleaved",
-                                            "rope=alibi",
-                                            "rope=none",
-                                            "rope=half, rotary=1",
-                                            "rope=half, rotary<1",
-                                            "rope=interleaved, rotary=1",
-                                            "rope=interleaved, rotary<1",
-                                            "theta=10000",
-                                            "another theta",
-                                            "tied=true",
-                                            "tied=false",
-                                            "unembed_bias=true",
-                                            "unembed_bias=false",
-                                            "eps=1e-06",
-                                            "another eps",
-                                            "embed_scale=1",
-                                            "another embed_scale",
-                                            "softmax=base-e",
-                                            "softmax=base2",
-                                            "positions=2048",
-                                            "another positions",
-                                            "cache=as act",
-                                            "cache=f32",
-                                            "cache=bf16",
-                                            "weights=f32",
-                                            "weights=bf16",
-                                            "weights=int8",
-                                            "act=f32",
-                                            "act=bf16",
-                                            "regime=exact",
-                                            "regime=f32",
-                                            "regime=field",
-                                            "loop=none",
-                                            "loop=one-way",
-                                            "loop=both-full",
-                                            "loop=both-half",
-                                            "schedule=group",
-                                            "schedule=ring",
-                                            "schedule=tree",
-                                            "schedule=biring",
-                                            "acc=f32",
-                                            "acc=bf16",
-                                            "wire=f32",
-                                            "wire=bf16",
-                                            "decode=prefill",
-                                            "hand-over",
-                                            "batch=1",
-                                            "batch>1",
-                                            "prompt=1",
-                                            "prompt>1",
-                                            "chunk=prompt",
-                                            "chunk<prompt",
-                                            "chunk<prompt, the last one shorter",
-                                            "rows of one length",
-                                            "lengths=ragged",
-                                            "lengths=a",
-                                            "lengths=a,b,...",
-                                            "a chunk without a token of some row",
-                                            "padding, but a token of each row",
-                                            "no prefix",
-                                            "prefix=1:N",
-                                            "prefix=P:N, P>1",
-                                            "prefix=P:N, N=1",
-                                            "prefix=P:N, B/N rows each",
-                                            "prefix=P:N, some of more rows",
-                                            "prefix=P:N, N=B",
-                                            "prefix=P:N, chunk<P",
-                                            "prefix=P:N, chunk>=P",
-                                            "prefix=P:N, padding behind",
-                                            "gen=1",
-                                            "gen=2",
-                                            "gen>2",
-                                            "pad_heads=none",
-                                            "pad_heads>H, K=1",
-                                            "pad_heads>H, 1<K<H",
-                                            "pad_heads>H, K=H",
-                                            "pad_vocab=none",
-                                            "pad_vocab>V, in the last block",
-                                            "pad_vocab>V, whole blocks",
-                                            "sample=greedy",
-                                            "sample=random",
-                                            "temperature=1",
-                                            "another temperature",
-                                            "no top_k",
-                                            "top_k=1",
-                                            "top_k>1",
-                                            "top_p=1",
-                                            "top_p<1",
-                                            "top_k and top_p"};
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> values;
+    std::istringstream text(kAll);
+    for (std::string value; std::getline(text >> std::ws, value, ';');) values.push_back(value);
+    return values;
+  }();
   return all;
 }
 

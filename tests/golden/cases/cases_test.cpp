@@ -15,57 +15,6 @@
 namespace shardproof {
 namespace {
 
-TEST(StandardMatrix, HasTheFirstStrategiesOnEveryTorusForBothKindsOfHeads) {
-  std::set<std::string> seen;
-  for (const Case& c : matrix())
-    if (c.prefill == c.decode)
-      seen.insert(c.torus.to_string() + c.prefill.to_string() + (c.model.K == 1 ? " mqa" : " mha"));
-  for (const char* torus : {"1x1x1", "2x2x2", "4x2x3", "3x2x2", "2x3x1", "1x4x2"})
-    for (const char* s : {"ws1d:heads", "ws1d:batch", "ws2d:heads", "ws2d:batch", "wg-xyz:batch"})
-      for (const char* heads : {" mqa", " mha"})
-        EXPECT_TRUE(seen.contains(std::string(torus) + s + heads)) << torus << s << heads;
-  EXPECT_GE(matrix().size(), 600U);
-}
-
-TEST(StandardMatrix, HasEveryStrategyForAllKindsOfHeadsAndOn64Chips) {
-  std::set<std::string> seen;
-  for (const Case& c : matrix()) {
-    make_plan(c);
-    seen.insert(fmt::format("{} {} {}", c.prefill.to_string(), c.torus.to_string(), c.model.K));
-  }
-  for (const Strategy& s : all_strategies()) {
-    for (const char* torus : {"4x2x3", "2x2x2", "3x2x2", "1x4x2"})
-      for (int K : {1, 6, 24}) {
-        const std::string row = fmt::format("{} {} {}", s.to_string(), torus, K);
-        EXPECT_TRUE(seen.contains(row)) << row;
-      }
-    EXPECT_TRUE(seen.contains(s.to_string() + " 4x4x4 1")) << s.to_string();
-  }
-}
-
-TEST(StandardMatrix, LoopsEveryStrategyEveryWayInF32) {
-  std::set<std::string> seen;
-  for (const Case& c : matrix()) {
-    if (c.numerics.loop == Loop::none || c.numerics.regime != Regime::f32) continue;
-    const std::string loop(to_string(c.numerics.loop));
-    seen.insert(c.prefill.to_string() + " " + loop);
-    seen.insert(fmt::format("wire={} {}", to_string(c.numerics.wire), loop));
-    seen.insert(fmt::format("acc={} {}", to_string(c.numerics.acc), loop));
-    seen.insert(fmt::format("weights={} {}", to_string(c.numerics.weights), loop));
-    seen.insert(fmt::format("schedule={} {}", to_string(c.numerics.schedule), loop));
-    seen.insert(fmt::format("block={} {}", to_string(c.model.block), loop));
-  }
-  std::set<std::string> wanted;
-  for (const char* loop : {"one-way", "both-full", "both-half"}) {
-    for (const Strategy& s : all_strategies()) wanted.insert(s.to_string() + " " + loop);
-    for (const char* other : {"wire=f32", "wire=bf16", "acc=f32", "acc=bf16", "weights=f32",
-                              "weights=bf16", "weights=int8", "schedule=group", "schedule=ring",
-                              "schedule=tree", "schedule=biring", "block=parallel", "block=serial"})
-      wanted.insert(fmt::format("{} {}", other, loop));
-  }
-  EXPECT_EQ(seen, wanted);
-}
-
 /// A case that is nothing but of its stratum.
 Case plain_case(const cases::strata::Stratum& stratum) {
   using cases::strata::TorusClass;
@@ -231,46 +180,6 @@ TEST(Draw, CoversWhatItMustForAnySeed) {
     }
     EXPECT_EQ(coverage.shortfall(), "") << coverage.to_string();
   }
-}
-
-TEST(Coverage, CallsALazyDrawLazy) {
-  cases::Coverage cubes;
-  for (std::size_t i = 0; i < 100; ++i) {
-    Case c = drawn()[i];
-    c.torus = Torus(2, 2, 2);
-    cubes.add(c);
-  }
-  EXPECT_NE(cubes.shortfall().find("axes not all equal"), std::string::npos) << cubes.shortfall();
-  EXPECT_NE(cases::Coverage().shortfall(), "");
-}
-
-TEST(Coverage, MissesAScheduleThatIsNeverDrawn) {
-  cases::Coverage no_ring;
-  for (std::size_t i = 0; i < 500; ++i) {
-    Case c = drawn()[i];
-    if (c.numerics.schedule == Schedule::ring) c.numerics.schedule = Schedule::tree;
-    no_ring.add(c);
-  }
-  EXPECT_NE(no_ring.shortfall().find("schedule ring"), std::string::npos) << no_ring.shortfall();
-}
-
-TEST(Coverage, MissesARoundingThatIsNeverDrawn) {
-  const auto shortfall = [](auto&& change) {
-    cases::Coverage coverage;
-    for (std::size_t i = 0; i < 500; ++i) {
-      Case c = drawn()[i];
-      change(c);
-      coverage.add(c);
-    }
-    return coverage.shortfall();
-  };
-  const auto says = [](const std::string& text, const char* what) {
-    return text.find(what) != std::string::npos;
-  };
-  EXPECT_PRED2(says, shortfall([](Case& c) { c.numerics.acc = FloatType::f32; }), "acc bf16");
-  EXPECT_PRED2(says, shortfall([](Case& c) { c.numerics.wire = FloatType::f32; }), "wire bf16");
-  EXPECT_PRED2(says, shortfall([](Case& c) { c.model.cache = CacheType::as_act; }), "cache bf16");
-  EXPECT_EQ(shortfall([](Case&) {}), "");
 }
 
 TEST(Coverage, DemandsNothingOfAFewCases) {

@@ -186,8 +186,14 @@ TEST(Coverage, AnAxisOf1IsNeitherOddNorEven) {
 }
 
 TEST(Coverage, DemandsItsShares) {
+  EXPECT_NE(cases::Coverage().shortfall(), "");
+  EXPECT_EQ(shortfall([](Case&) {}), "");
   for (const auto& [what, change] : std::vector<std::pair<std::string, void (*)(Case&)>>{
            {"12 chips or more", [](Case& c) { c.torus = Torus(2, 1, 3); }},
+           {"axes not all equal", [](Case& c) { c.torus = Torus(2, 2, 2); }},
+           {"acc bf16", [](Case& c) { c.numerics.acc = FloatType::f32; }},
+           {"wire bf16", [](Case& c) { c.numerics.wire = FloatType::f32; }},
+           {"cache bf16", [](Case& c) { c.model.cache = CacheType::as_act; }},
            {"gen 3 or more", [](Case& c) { c.gen = 2; }},
            {"serial blocks", [](Case& c) { c.model.block = Block::parallel; }},
            {"layernorm", [](Case& c) { c.model.norm = Norm::rmsnorm; }},
