@@ -18,7 +18,7 @@ struct Taken {
 
 class Fusing {
  public:
-  Fusing(PartitionedLayer& made, BrokenRule broken) : layer_(made.layer), broken_(broken) {}
+  explicit Fusing(PartitionedLayer& made) : layer_(made.layer) {}
 
   /// Loops the arrow. Returns the reason if it cannot be looped, otherwise "".
   std::string fuse(const Arrow& arrow, Loop loop) {
@@ -72,7 +72,7 @@ class Fusing {
         return fmt::format("{} has a ring of its own for {}", op.results[0].name,
                            op.args[one.arg ^ 1U]);
       const std::optional<Axis> axis = axis_of_replicas(gather.axes, op.results[0].layout);
-      if (axis && broken_ != BrokenRule::loop_replicas)
+      if (axis)
         return fmt::format(
             "axis {} of its ring is in no subscript of {} : {}, whose replicas would differ",
             to_char(*axis), op.results[0].name, op.results[0].layout.to_string());
@@ -86,13 +86,12 @@ class Fusing {
   }
 
   Program& layer_;
-  BrokenRule broken_;
 };
 
 }  // namespace
 
-void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop, BrokenRule broken) {
-  Fusing fusing(made, broken);
+void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop) {
+  Fusing fusing(made);
   for (const Arrow& arrow : made.arrows) {
     if (arrow.loop.value_or(Loop::none) == Loop::none) continue;
     const std::string why = fusing.fuse(arrow, *arrow.loop);

@@ -13,7 +13,6 @@ namespace shardproof {
 /// a reduce_scatter is looped with the contraction before it.
 ///
 /// Throws Error("layouts_c10", ...) for a note on an arrow that cannot be looped.
-void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop,
-                BrokenRule broken = BrokenRule::none);
+void fuse_loops(PartitionedLayer& made, const LayoutTable& table, Loop loop);
 
 }  // namespace shardproof

@@ -17,14 +17,13 @@ namespace {
 class Partitioner {
  public:
   Partitioner(const LayoutTable& table, const ModelConfig& config, const Extents& extents,
-              const Torus& torus, const Numerics& numerics, BrokenRule broken)
+              const Torus& torus, const Numerics& numerics)
       : table_(table),
         config_(config),
         ops_(logical_layer(config, numerics.weights)),
-        rules_(table, extents, torus, broken),
+        rules_(table, extents, torus),
         w_(std::string(kLayerProgram), numerics.act, extents, torus),
-        loop_(numerics.loop),
-        broken_(broken) {}
+        loop_(numerics.loop) {}
 
   PartitionedLayer run() {
     copies_["in"] = {w_.input("x", rules_.residual, "in")};
@@ -39,7 +38,7 @@ class Partitioner {
     }
     PartitionedLayer made{w_.finish({current("out").name, "kc", "vc"}), rules_.residual,
                           rules_.cache, rules_.prefix.value_or(Layout()), std::move(arrows_)};
-    fuse_loops(made, table_, loop_, broken_);
+    fuse_loops(made, table_, loop_);
     return made;
   }
 
@@ -203,46 +202,31 @@ class Partitioner {
 
   std::string weight(const std::string& name) {
     const LayoutLine line = rules_.weight(name);
-    const Layout& first = line.steps[0].layout;
-    copies_[name] = {
-        w_.input(name, resident(first, BrokenRule::weight_order), "weight " + name, name + "_")};
-    copies_[name][0].layout = first;
+    copies_[name] = {w_.input(name, line.steps[0].layout, "weight " + name, name + "_")};
     return pass(name, line).name;
   }
 
   /// A per-channel input that multiplies or is added to a value. It is small, so it is resident in
   /// the layout of that value.
-  std::string channels(const std::string& name, const WrittenValue& value, BrokenRule rule) {
+  std::string channels(const std::string& name, const WrittenValue& value) {
     const auto& dims = value.layout.dims();
     const Layout own({dims.begin() + 2, dims.end()}, {});
-    return w_.input(name, resident(own, rule), "weight " + name).name;
+    return w_.input(name, own, "weight " + name).name;
   }
 
   WrittenValue scaled(const LogicalOp& op, const WrittenValue& value) {
     if (op.scale.empty()) return value;
     return w_.step(value.name + "_s", value.layout,
-                   fmt::format("scale({}, {})", value.name,
-                               channels(op.scale, value, BrokenRule::scale_layout)),
+                   fmt::format("scale({}, {})", value.name, channels(op.scale, value)),
                    op.biases.empty() ? w_.unstored(op.result) : "scaled " + op.result, value.base);
   }
 
   WrittenValue biased(const LogicalOp& op, const WrittenValue& value) {
     if (op.biases.empty()) return value;
     std::vector<std::string> args{value.name};
-    for (const std::string& bias : op.biases)
-      args.push_back(channels(bias, value, BrokenRule::bias_layout));
+    for (const std::string& bias : op.biases) args.push_back(channels(bias, value));
     return w_.step(value.name + "_b", value.layout, fmt::format("bias({})", fmt::join(args, ", ")),
                    w_.unstored(op.result), value.base);
-  }
-
-  Layout resident(Layout layout, BrokenRule rule) const {
-    for (std::size_t d = 0; broken_ == rule && d < layout.rank(); ++d) {
-      const Axes axes = layout.dims()[d].axes;
-      Axes reversed;
-      for (int i = axes.size(); i-- > 0;) reversed = reversed.with(axes.begin()[i]);
-      layout = layout.with_axes(d, reversed);
-    }
-    return layout;
   }
 
   /// An op on values of one layout, with its result stored.
@@ -333,7 +317,6 @@ class Partitioner {
   TableRules rules_;
   ProgramWriter w_;
   Loop loop_;
-  BrokenRule broken_;
   Layout rows_;  // axes of B and L of the stream, as contractions take it
   std::map<std::string, std::vector<WrittenValue>> copies_;
   std::map<std::string, ContractionLayouts> contractions_;
@@ -343,9 +326,8 @@ class Partitioner {
 }  // namespace
 
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
-                           const Extents& extents, const Torus& torus, const Numerics& numerics,
-                           BrokenRule broken) {
-  return Partitioner(table, config, extents, torus, numerics, broken).run();
+                           const Extents& extents, const Torus& torus, const Numerics& numerics) {
+  return Partitioner(table, config, extents, torus, numerics).run();
 }
 
 }  // namespace shardproof

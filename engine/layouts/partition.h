@@ -30,17 +30,6 @@ struct PartitionedLayer {
   std::vector<Arrow> arrows;
 };
 
-/// Test hook: one broken rule of the partitioner, so that a test can show that it is detected.
-enum class BrokenRule {
-  none,
-  kv_prefix,     ///< K is sharded over the last axis of H that divides it, not over a prefix
-  weight_order,  ///< the resident layouts of weights have their axes in reverse order
-  bias_layout,   ///< the resident layouts of biases have their axes in reverse order
-  scale_layout,  ///< the resident layouts of int8 scales have their axes in reverse order
-  axes_once,     ///< an axis may be used twice by the operands of a contraction
-  loop_replicas  ///< a loop may leave replicas that differ
-};
-
 /// Lowers a layer of the model to a program, by the table and the rules of docs/layouts.md; every
 /// path between two layouts is the cheapest. `extents` are those of one phase's passes: if they
 /// have N, its rows continue prefixes, whose caches attention also reads.
@@ -52,7 +41,6 @@ enum class BrokenRule {
 /// that attend needs), "layouts_c9" (an arrow marked [strict] takes more than one op),
 /// "layouts_c10" (an arrow marked [loop ...] cannot be looped).
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
-                           const Extents& extents, const Torus& torus, const Numerics& numerics,
-                           BrokenRule broken = BrokenRule::none);
+                           const Extents& extents, const Torus& torus, const Numerics& numerics);
 
 }  // namespace shardproof

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <optional>
 
 #include "engine/program/execute.h"
@@ -25,10 +24,8 @@ struct VerifyOptions {
   /// The seed of the field's numbers, instead of the case's. The bound assumes that the seed is
   /// drawn after the program was written.
   std::optional<std::uint64_t> field_seed = {};
-  bool check_types = true;               ///< off only to show that the judge needs no type check
-  Observer* observer = nullptr;          ///< sees the case's own run before the judge does
-  std::function<void(RunPlan&)> mutate;  ///< test hook
-  FaultHooks faults = {};  ///< injected into the run; the type check does not see them
+  Observer* observer = nullptr;  ///< sees the case's own run before the judge does
+  FaultHooks faults = {};        ///< injected into the run; the type check does not see them
   /// Stop a run at the first finding, or continue as far as it can.
   Findings::Until until = Findings::Until::first;
 };
@@ -54,7 +51,8 @@ Judgement ended_by(const std::exception_ptr& error);
 /// depending on `until`, all) and "judge_c1" (it asks for a value that the model does not have);
 /// and whatever `options.observer` and `options.faults` throw.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
-/// Runs and judges a plan that is already built, as verify_case does.
+/// Runs and judges a plan that is already built, as verify_case does. One that has neither types
+/// nor findings runs unchecked, which shows that the judge needs no type check.
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the plan, or with `also_field` a run in the field

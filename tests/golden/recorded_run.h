@@ -29,7 +29,8 @@ struct Shown {
 /// A run of a case. Not to be copied: what was shown points into the plan.
 class RecordedRun {
  public:
-  explicit RecordedRun(const std::string& line) : plan(make_plan(parse_case(line))) {
+  explicit RecordedRun(const std::string& line) : RecordedRun(parse_case(line)) {}
+  explicit RecordedRun(const Case& c) : plan(make_plan(c)) {
     known = memo.get(plan);
     Recorder recorder(shown);
     Threads threads(1);

@@ -5,9 +5,8 @@
 
 namespace shardproof {
 
-TableRules::TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus,
-                       BrokenRule broken)
-    : table_(table), extents_(extents), torus_(torus), broken_(broken) {
+TableRules::TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus)
+    : table_(table), extents_(extents), torus_(torus) {
   residual = required("in").steps[0].layout;
   queries = required("attend").steps[0].layout;
   // Keys and values are appended, unless given otherwise, in the queries' layout with K as H.
@@ -68,8 +67,7 @@ Layout TableRules::shortened(const Layout& layout, char letter) const {
   if (!at) return layout;
   Axes head, best;
   for (Axis a : layout.dims()[*at].axes) {
-    const bool one_axis = broken_ == BrokenRule::kv_prefix && letter == 'K';
-    head = one_axis ? Axes().with(a) : head.with(a);
+    head = head.with(a);
     if (torus_.size(head) > 1 && extents_.at(letter) % torus_.size(head) == 0) best = head;
   }
   return layout.with_axes(*at, best);
@@ -165,7 +163,7 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
     for (Axis axis : axes)
       if (!used.has(axis))
         used = used.with(axis);
-      else if (broken_ != BrokenRule::axes_once)
+      else
         refuse(fmt::format("axis {} is used twice; gather it in one of them", to_char(axis)));
   };
   for (char letter : spec.a)

@@ -24,8 +24,7 @@ struct ContractionLayouts {
 /// partition() throws.
 class TableRules {
  public:
-  TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus,
-             BrokenRule broken);
+  TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus);
 
   Layout residual, queries, keys, cache;
   std::optional<Layout> prefix;  ///< of the prefixes' caches, if the extents have prefixes
@@ -56,7 +55,6 @@ class TableRules {
   const LayoutTable& table_;
   const Extents& extents_;
   const Torus& torus_;
-  BrokenRule broken_;
 };
 
 }  // namespace shardproof

@@ -11,11 +11,9 @@
 
 #include "engine/collectives/moves.h"
 #include "engine/layout/detail/box.h"
-#include "engine/run/inference.h"
-#include "golden/memo/oracle_memo.h"
-#include "golden/verify/scalar_judge.h"
 #include "golden/verify/verify.h"
 #include "tests/engine/numbers.h"
+#include "tests/golden/judged_run.h"
 
 namespace shardproof::faulty {
 
@@ -71,18 +69,11 @@ inline Case rounding_case(Schedule schedule, FloatType acc, FloatType wire) {
 }
 
 inline Judgement judged(const Case& c, const Fault& fault, int* planted = nullptr) {
-  OracleMemo memo;
-  const auto known = memo.get(c);
-  const RunPlan programs = make_plan(c);
-  Findings findings;
-  ScalarJudge judge(programs, known->weights, known->prompt, known->answer, findings);
-  Faulty faulty(judge, fault);
-  Threads threads(2);
-  const IntTensor generated = run_inference(programs, known->weights, known->prompt, threads,
-                                            &faulty, Hazards::hostile(), {}, &findings);
-  if (!findings.ended()) judge.observe_generated(generated);
+  JudgedRun<ScalarJudge> run(c);
+  Faulty faulty(run.judge, fault);
+  run.run(faulty);
   if (planted != nullptr) *planted = faulty.planted;
-  return judge.finish();
+  return run.judge.finish();
 }
 
 inline void expect_caught(const Case& c, const Fault& fault) {

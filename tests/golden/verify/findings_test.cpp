@@ -15,6 +15,7 @@
 
 #include "engine/run/inference.h"
 #include "golden/verify/verify.h"
+#include "tests/golden/changed_plan.h"
 #include "tests/golden/faults.h"
 #include "tests/golden/one_strategy.h"
 #include "tests/weights/expect_error.h"
@@ -29,17 +30,11 @@ Case of_many_passes() {
       "prefill=wg-xyz:batch decode=ws2d:heads batch=6");
 }
 
-std::vector<Program*> programs_of(RunPlan& p) {
-  return {&p.prefill.embed, &p.prefill.layer, &p.prefill.head, &p.prefill.sample, &p.hand_over,
-          &p.decode.embed,  &p.decode.layer,  &p.decode.head,  &p.decode.sample};
-}
-
 /// What the type check finds, all of it, once `mutate` has changed the plan.
-std::vector<Finding> types_of(const Case& c, const std::function<void(RunPlan&)>& mutate) {
-  VerifyOptions options;
-  options.mutate = mutate;
-  options.until = Findings::Until::all;
-  const Judgement j = verified(c, options);
+std::vector<Finding> types_of(const Case& c, const PlanChange& mutate) {
+  OracleMemo memo;
+  const VerifyOptions options{.until = Findings::Until::all};
+  const Judgement j = judge_changed(c, mutate, memo, Typing::checked, options);
   EXPECT_EQ(j.verdict, Verdict::different);
   for (const Finding& finding : j.findings) EXPECT_EQ(finding.detector, Detector::types);
   return j.findings;
@@ -87,7 +82,7 @@ TEST(TypeFindings, StandAtTheStepThatARunWouldShowFirst) {
   std::set<std::string> passes;
   for (std::size_t which = 0; which < 9; ++which) {
     const Program& program = *programs_of(plan)[which];
-    const auto expect = [&](const std::string& name, const std::function<void(RunPlan&)>& fault) {
+    const auto expect = [&](const std::string& name, const PlanChange& fault) {
       const std::vector<Finding> found = types_of(c, fault);
       ASSERT_EQ(found.size(), 1U) << program.name << " " << name;
       const auto& [pass, id] = first.ids.at({&program, name});
@@ -126,6 +121,11 @@ TEST(TypeFindings, AreToldOnceHoweverManyPassesRunTheProgram) {
     EXPECT_EQ(in_brief(types_of(c, in_decode)),
               (std::vector<std::string>{"all_reduce_c2 decode.1 decode.1.layer0.sa"}));
   }
+  OracleMemo memo;
+  const Judgement first = judge_changed(of_one_strategy(), in_both, memo);
+  EXPECT_EQ(in_brief(first.findings),
+            (std::vector<std::string>{"all_reduce_c2 prefill.c0 prefill.c0.layer0.sa"}));
+  EXPECT_EQ(first.detector(), "types");
   // Two programs with one fault each are two faults, and the messages tell which is which.
   const std::vector<Finding> found = types_of(of_one_strategy(), [](RunPlan& plan) {
     sum_along_y(plan.prefill.layer);
@@ -227,9 +227,11 @@ TEST(TypeFindings, OfAUsersProgramAreTheFirstOrAll) {
   EXPECT_EQ(all(two), Brief{"layer_c2 prefill.c0 layer"});
   // verify_case is the same.
   OracleMemo memo;
-  VerifyOptions options;
-  options.until = Findings::Until::all;
-  EXPECT_THROW(verify_case(three, memo, options), FindingsError);
+  EXPECT_THROW(verify_case(three, memo, {.until = Findings::Until::all}), FindingsError);
+  // Nor is a case that is not legal judged.
+  Case illegal = of_one_strategy();
+  illegal.gen = 0;
+  EXPECT_THROW(verify_case(illegal, memo), Error);
 }
 
 // ---- the f32 regime

@@ -1,8 +1,7 @@
-// Random sampling: the search on shards against the sort of the whole, every draw there is, what
-// the judge sees of it, and what must not change a token.
+// Random sampling, op by op: the search on shards against the sort of the whole, every draw there
+// is.
 #include "engine/ops/sampling.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,11 +12,8 @@
 
 #include "engine/collectives/collectives.h"
 #include "engine/numeric/mass.h"
-#include "engine/run/inference.h"
-#include "golden/verify/verify.h"
 #include "oracle/model/detail/sampling.h"
 #include "tests/weights/expect_error.h"
-#include "weights/storage/generator.h"
 
 namespace shardproof {
 namespace {
@@ -296,156 +292,6 @@ TEST(Weighing, RefusesATemperatureThatOverflows) {
   const Sharded logits = shard(z, kSharded, kTorus), top = shard(best, Layout::parse("BC"), kTorus);
   EXPECT_EQ(message_of([&] { weigh(logits, top, 1e-300, threads()); }),
             "engine_finite: the logit 4 at temperature=1e-300 is inf");
-}
-
-// ---- whole runs
-
-constexpr const char* kModel = "model=palm-tiny,layers=1,E=12,F=12,H=12,Q=2,V=24 ";
-
-TEST(RandomSampling, IsEqualInBothRegimesAndWithEveryCut) {
-  OracleMemo memo;
-  for (const char* cut : {"sample=random", "temperature=0.1", "top_k=5", "top_p=0.9",
-                          "top_k=7 top_p=0.5 temperature=0.3", "top_k=1", "top_p=1e-9"})
-    for (const char* regime : {"exact", "f32"})
-      for (const char* torus : {"1x1x1", "2x2x3", "1x2x1"}) {
-        const Case c =
-            parse_case(std::string("prefill=ws2d:heads decode=ws2d:batch batch=12 prompt=3 "
-                                   "chunk=2 gen=3 seed=6 ") +
-                       kModel + "regime=" + regime + " torus=" + torus + " " + cut);
-        const Judgement j = verify_case(c, memo);
-        EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << ": " << j.explanation();
-      }
-}
-
-TEST(RandomSampling, OfRowsOfUnequalLengthCountsTheTokensOfEachRow) {
-  OracleMemo memo;
-  for (const char* lengths : {"1,4,2", "ragged", "3,1"})
-    for (const char* regime : {"exact", "f32"})
-      for (int chunk : {1, 2, 4}) {
-        const Case c = parse_case(fmt::format(
-            "torus=2x1x3 prefill=ws2d:heads decode=ws2d:batch batch=6 prompt=4 gen=3 seed=6 "
-            "top_p=0.9 top_k=9 lengths={} regime={} chunk={} {}",
-            lengths, regime, chunk, kModel));
-        const Judgement j = verify_case(c, memo);
-        EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << ": " << j.explanation();
-      }
-}
-
-/// Changes one number of a value on its last chip.
-FaultHooks change(const std::string& name) {
-  FaultHooks hooks;
-  hooks.result = [name](const Scope& scope, const Program& program, const Op&,
-                        const ValueDecl& result, Sharded& value) {
-    if (program.name != "sample" || scope.pass != "decode.1" || result.role.name != name) return;
-    const int chip = value.torus().chips() - 1;
-    if (value.stores_int32())
-      value.i32_of(chip).back() ^= 1;
-    else
-      value.f32_of(chip).back() = std::nextafter(value.f32_of(chip).back(), 2.0F);
-  };
-  return hooks;
-}
-
-TEST(RandomSampling, ShowsAChangeOfEachOfItsValues) {
-  OracleMemo memo;
-  for (const char* regime : {"exact", "f32"})
-    for (const char* name :
-         {"chances", "top_k_floor", "top_k_counts", "top_k_chances", "top_p_floor", "top_p_sums",
-          "top_p_chances", "masses", "hits", "drawn", "token"}) {
-      VerifyOptions options;
-      options.faults = change(name);
-      const Case c = parse_case(std::string("torus=2x1x3 prefill=ws2d:heads batch=6 prompt=2 gen=3 "
-                                            "top_k=9 top_p=0.8 regime=") +
-                                regime + " " + kModel);
-      const Judgement j = verify_case(c, memo, options);
-      ASSERT_NE(j.difference(), nullptr) << name << ": " << j.explanation();
-      EXPECT_TRUE(j.difference()->step.starts_with("decode.1.sample.")) << j.difference()->step;
-      EXPECT_NE(j.difference()->checkpoint.find(name), std::string::npos)
-          << j.difference()->checkpoint;
-    }
-}
-
-TEST(RandomSampling, ShowsALostTransferOfASearch) {
-  OracleMemo memo;
-  for (const OpKind kind : {OpKind::top_k, OpKind::top_p}) {
-    VerifyOptions options;
-    options.faults.plan = [kind](const Scope&, const Program&, const Op& op, Moves& moves) {
-      if (op.kind == kind) moves.pieces.back().pop_back();
-    };
-    const Judgement j = verify_case(
-        parse_case(std::string("torus=2x1x3 prefill=ws2d:heads batch=6 prompt=2 gen=2 top_k=9 "
-                               "top_p=0.8 ") +
-                   kModel),
-        memo, options);
-    ASSERT_NE(j.difference(), nullptr) << j.explanation();
-    EXPECT_NE(j.difference()->op.find(to_string(kind)), std::string::npos) << j.difference()->op;
-  }
-}
-
-TEST(RandomSampling, ThatOverflowsIsRefused) {
-  OracleMemo memo;
-  const Judgement j = verify_case(
-      parse_case(std::string("torus=2x1x3 prefill=ws1d temperature=1e-300 ") + kModel), memo);
-  EXPECT_EQ(j.verdict, Verdict::refused);
-  EXPECT_NE(j.explanation().find("oracle_finite: the logit"), std::string::npos) << j.explanation();
-}
-
-TEST(RandomSampling, IsLeftOutOfTheField) {
-  EXPECT_EQ(label_of([] { make_plan(parse_case("regime=field top_p=0.9")); }), "case_sampling");
-  OracleMemo memo;
-  VerifyOptions options;
-  options.also_field = true;
-  const Judgement j = verify_case(
-      parse_case(std::string("torus=2x1x3 prefill=ws1d batch=6 prompt=2 gen=2 top_p=0.8 ") +
-                 kModel),
-      memo, options);
-  EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
-  EXPECT_TRUE(j.field.has_value());
-}
-
-/// The tokens of these rows of a prompt, each drawn by its own number.
-std::vector<std::vector<std::int32_t>> tokens(const std::string& line,
-                                              const std::vector<std::int64_t>& rows, int pool = 1) {
-  RunPlan plan =
-      make_plan(parse_case(std::string("gen=6 seed=3 batch=12 prompt=5 ") + kModel + line));
-  const Case& c = plan.given;
-  const IntTensor all = generate_prompt(c.model, 3, 12, 5);
-  plan.row_ids = rows;
-  plan.row_ids.resize(12, -1);
-  IntTensor prompt({12, 5});
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    std::copy_n(all.data.begin() + rows[r] * 5, 5,
-                prompt.data.begin() + static_cast<std::ptrdiff_t>(r) * 5);
-  Threads of_run(pool);
-  const IntTensor made = run_inference(plan, generate_weights(c.model, 3), prompt, of_run);
-  std::vector<std::vector<std::int32_t>> found;
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    found.emplace_back(made.data.begin() + static_cast<std::ptrdiff_t>(r) * 6,
-                       made.data.begin() + static_cast<std::ptrdiff_t>(r + 1) * 6);
-  return found;
-}
-
-TEST(RandomSampling, DependsOnNeitherLayoutNorChunksNorThreadsNorThePlaceOfARow) {
-  const std::vector<std::int64_t> all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  for (const char* cut : {" top_p=0.9", " temperature=0.2 top_k=6"}) {
-    const auto known = tokens(std::string("torus=1x1x1 prefill=ws1d:heads") + cut, all);
-    // Greedy rows repeat themselves; these do not, and rows differ.
-    EXPECT_NE(known[0], known[1]);
-    EXPECT_NE(known, tokens("torus=1x1x1 prefill=ws1d:heads", all));
-    for (const char* layout :
-         {"torus=2x2x3 prefill=ws1d:heads", "torus=2x1x3 prefill=ws2d:batch",
-          "torus=2x2x3 prefill=ws2d:bfirst-xyz", "torus=3x2x2 prefill=wg-xyz decode=ws2d:batch"}) {
-      EXPECT_EQ(tokens(std::string(layout) + cut, all), known) << layout;
-      for (int chunk = 1; chunk < 5; ++chunk)
-        EXPECT_EQ(tokens(std::string(layout) + cut + " chunk=" + std::to_string(chunk), all), known)
-            << layout << " " << chunk;
-      EXPECT_EQ(tokens(std::string(layout) + cut, all, 7), known) << layout;
-      const std::vector<std::int64_t> some{3, 0, 7};
-      const auto few = tokens(std::string(layout) + cut, some);
-      for (std::size_t r = 0; r < some.size(); ++r)
-        EXPECT_EQ(few[r], known[static_cast<std::size_t>(some[r])]) << layout << " row " << some[r];
-    }
-  }
 }
 
 }  // namespace

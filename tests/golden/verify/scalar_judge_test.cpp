@@ -5,15 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <functional>
-#include <map>
-#include <set>
 
 #include "engine/numeric/detail/functions.h"
-#include "golden/judge/expected.h"
 #include "golden/verify/verify.h"
+#include "tests/golden/changed_plan.h"
 #include "tests/golden/scalar/faulty.h"
 
 namespace shardproof {
@@ -72,52 +68,6 @@ TEST(ScalarJudge, FindsEverythingEqualUnderEverySchedule) {
   }
 }
 
-/// Takes a run's checkpoints and measures how far each is from the oracle's.
-class Distances : public Observer {
- public:
-  explicit Distances(const OracleMemo::Known& known) : known_(known) {}
-
-  void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
-               const Sharded& value) override {
-    const Role& m = declared.role;
-    if (op == nullptr || m.kind != Role::Kind::checkpoint || declared.layout.is_partial() ||
-        !kNames.contains(m.name))
-      return;
-    const Expected exact = expected_value(known_.answer, known_.weights, scope, m, value.shape());
-    const Tensor whole = assemble(value);
-    double most = 0.0, squares = 0.0;
-    for (std::size_t i = 0; i < exact.bits.size(); ++i) {
-      const auto e = static_cast<double>(std::bit_cast<float>(exact.bits[i]));
-      most = std::max(most, std::abs(static_cast<double>(whole.data[i]) - e));
-      squares += e * e;
-    }
-    double& of_name = by_name[m.name];
-    of_name = std::max(of_name, most / std::sqrt(squares / static_cast<double>(exact.bits.size())));
-  }
-
-  static inline const std::set<std::string> kNames{
-      "norm", "q", "gate", "hidden", "attn", "block_out", "out", "final_norm", "logits", "embed"};
-  std::map<std::string, double> by_name;
-
- private:
-  const OracleMemo::Known& known_;
-};
-
-TEST(Drift, IsTheDistanceOfTheRunItselfFromTheOracle) {
-  const Case c = f32_case(Schedule::ring);
-  OracleMemo memo;
-  const auto known = memo.get(c);
-  Distances distances(*known);
-  VerifyOptions options;
-  options.observer = &distances;
-  const Judgement j = verify_case(c, memo, options);
-  ASSERT_EQ(j.verdict, Verdict::equal);
-  ASSERT_EQ(j.drift->equal_tokens, j.drift->tokens) << "every pass counts";
-  EXPECT_EQ(distances.by_name.size(), Distances::kNames.size());
-  for (const auto& [name, distance] : distances.by_name)
-    EXPECT_EQ(j.drift->relative.at(name), distance) << name;
-}
-
 TEST(ScalarJudge, NamesTheLineOfAProgramFile) {
   Case c = parse_case(
       "torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=2,V=24 batch=6 "
@@ -125,20 +75,12 @@ TEST(ScalarJudge, NamesTheLineOfAProgramFile) {
   const Program layer = parse_program(
       "layer", print_program(partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer),
       "p.txt");
-  OracleMemo memo;
-  const auto known = memo.get(c);
   c.prefill = c.decode = Strategy(layer);
-  const RunPlan programs = make_plan(c);
-  Findings findings;
-  ScalarJudge judge(programs, known->weights, known->prompt, known->answer, findings);
-  Faulty faulty(judge, [](const Op& op, const Args&, Results& results) {
+  const Judgement j = judged(c, [](const Op& op, const Args&, Results& results) {
     if (op.kind != OpKind::swiglu) return false;
     results.at(0).f32_of(1)[0] += 1.0F;
     return true;
   });
-  Threads one(1);
-  run_inference(programs, known->weights, known->prompt, one, &faulty, {}, {}, &findings);
-  const Judgement j = judge.finish();
   ASSERT_TRUE(j.difference());
   EXPECT_TRUE(j.difference()->where.starts_with("p.txt line ")) << j.difference()->where;
 }
@@ -211,12 +153,7 @@ TEST(ScalarJudge, CatchesADenominatorOverMaskedKeys) {
 }
 
 TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
-  const Case c = f32_case(Schedule::group);
-  OracleMemo memo;
-  const auto known = memo.get(c);
-  const RunPlan programs = make_plan(c);
-  Findings findings;
-  ScalarJudge judge(programs, known->weights, known->prompt, known->answer, findings);
+  JudgedRun<ScalarJudge> run(f32_case(Schedule::group));
   class Silent : public Observer {
    public:
     explicit Silent(Observer& judge) : judge_(judge) {}
@@ -228,11 +165,9 @@ TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
 
    private:
     Observer& judge_;
-  } silent(judge);
-  Threads threads(1);
-  judge.observe_generated(
-      run_inference(programs, known->weights, known->prompt, threads, &silent, Hazards::hostile()));
-  const Judgement j = judge.finish();
+  } silent(run.judge);
+  run.run(silent);
+  const Judgement j = run.judge.finish();
   EXPECT_EQ(j.verdict, Verdict::not_judged);
   EXPECT_NE(j.reason().find("no value of the run was compared with"), std::string::npos)
       << j.reason();
@@ -242,14 +177,12 @@ TEST(ScalarJudge, AValueThatIsNeverShownIsNotJudged) {
 TEST(VerifyF32, AWrongProgramIsCaughtInTheExactRegime) {
   const Case c = f32_case(Schedule::ring);
   OracleMemo memo;
-  VerifyOptions options;
-  EXPECT_EQ(verify_case(c, memo, options).verdict, Verdict::equal);
-  options.check_types = false;
-  options.mutate = [](RunPlan& programs) {
-    for (Op& op : programs.decode.layer.ops)
+  EXPECT_EQ(verify_case(c, memo).verdict, Verdict::equal);
+  const auto swapped = [](RunPlan& plan) {
+    for (Op& op : plan.decode.layer.ops)
       if (op.kind == OpKind::swiglu) std::swap(op.args[0], op.args[1]);
   };
-  const Judgement j = verify_case(c, memo, options);
+  const Judgement j = judge_changed(c, swapped, memo, Typing::unchecked);
   EXPECT_EQ(j.verdict, Verdict::different);
   EXPECT_FALSE(j.drift.has_value());
 }

@@ -1,6 +1,5 @@
 // Whole runs of rows with prompts of their own lengths: the chips against the oracle, and in the
 // f32 regime against the scalar model.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,17 +8,14 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/run/inference.h"
 #include "golden/judge/expected.h"
-#include "golden/judge/judge.h"
-#include "golden/verify/scalar_judge.h"
 #include "golden/verify/verify.h"
-#include "weights/storage/generator.h"
+#include "tests/golden/judged_run.h"
 
 namespace shardproof {
 namespace {
@@ -132,27 +128,44 @@ class Distances : public Observer {
   const oracle::Answer& exact_;
 };
 
+/// What drift is, measured by an observer of the run.
+Judgement expect_drift_of(const TypedPlan& typed, OracleMemo& memo) {
+  const auto known = memo.get(typed.plan);
+  Distances distances(known->answer);
+  Judgement j = verify_plan(typed, memo, {.observer = &distances});
+  const std::string line = print_case(typed.plan.given);
+  EXPECT_EQ(j.verdict, Verdict::equal) << line << ": " << j.explanation();
+  if (!j.drift) return j;
+  EXPECT_EQ(j.drift->equal_tokens, j.drift->tokens) << "every pass counts";
+  EXPECT_EQ(j.drift->relative, distances.by_name) << line;
+  for (const char* name : {"k_cache", "v_cache", "final_norm", "logits"})
+    EXPECT_TRUE(distances.by_name.contains(name)) << name;
+  return j;
+}
+
+TEST(Drift, IsTheDistanceOfTheRunItselfFromTheOracle) {
+  OracleMemo memo;
+  const Judgement j = expect_drift_of(
+      make_typed_plan(parse_case("torus=5x1x3 model=palm-tiny,layers=1,E=60,F=120,H=15,Q=4,V=60 "
+                                 "prefill=ws2d:heads decode=wg-xyz:batch regime=f32 schedule=ring "
+                                 "prompt=3 chunk=2 gen=3 seed=5")),
+      memo);
+  ASSERT_TRUE(j.drift);
+  for (const char* name : {"norm", "q", "gate", "hidden", "attn", "block_out", "out", "embed"})
+    EXPECT_GT(j.drift->relative.count(name), 0U) << name;
+}
+
 TEST(UnequalRows, AreJudgedEqual) {
   OracleMemo memo;
   for (const std::string& strategies : kStrategies)
-    for (const char* numerics :
-         {"", "act=bf16", "regime=f32 schedule=ring", "regime=f32", "alibi", "alibi regime=f32"}) {
-      const bool alibi = std::string_view(numerics).starts_with("alibi");
-      const Case c = of(strategies, alibi ? numerics + 5 : numerics, alibi ? kAlibi : "");
-      const TypedPlan typed = planned(c, unequal_passes());
-      const auto known = memo.get(typed.plan);
-      Distances distances(known->answer);
-      VerifyOptions options;
-      options.observer = &distances;
-      const Judgement j = verify_plan(typed, memo, options);
-      EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << ": " << j.explanation();
-      if (!j.drift) continue;
-      EXPECT_EQ(j.drift->tokens, 3 * 6);
-      EXPECT_EQ(j.drift->equal_tokens, j.drift->tokens) << "every pass counts";
-      EXPECT_EQ(j.drift->relative, distances.by_name) << print_case(c);
-      for (const char* name : {"k_cache", "v_cache", "final_norm", "logits"})
-        EXPECT_TRUE(distances.by_name.contains(name)) << name;
-    }
+    for (const char* keys : {"", kAlibi})
+      for (const char* numerics : {"", "act=bf16", "regime=f32 schedule=ring", "regime=f32"}) {
+        const Judgement j =
+            expect_drift_of(planned(of(strategies, numerics, keys), unequal_passes()), memo);
+        if (j.drift) {
+          EXPECT_EQ(j.drift->tokens, 3 * 6);
+        }
+      }
 }
 
 TEST(UnequalRows, AreJudgedByTheirOwnPasses) {
@@ -177,27 +190,24 @@ TEST(UnequalRows, AreJudgedByTheirOwnPasses) {
   EXPECT_EQ(verify_plan(planned(c, longer), memo).verdict, Verdict::equal);
 }
 
+template <class OfRun>
+Judgement crossed_under(const RunPlan& runs, const RunPlan& judges) {
+  JudgedRun<OfRun> run(judges);
+  run.run(run.judge, {}, &runs);
+  return run.judge.finish();
+}
+
 /// A run of one plan's passes, judged by what the oracle or the scalar model makes of another's.
 Judgement crossed(const TypedPlan& runs, const TypedPlan& judges) {
-  OracleMemo memo;
-  const auto known = memo.get(judges.plan);
-  Threads threads(1);
-  Findings findings;
-  const auto judged = [&](auto&& judge) {
-    const IntTensor generated = run_inference(runs.plan, known->weights, known->prompt, threads,
-                                              &judge, Hazards::hostile(), {}, &findings);
-    if (!findings.ended()) judge.observe_generated(generated);
-    return judge.finish();
-  };
-  if (judges.plan.given.numerics.regime == Regime::f32)
-    return judged(ScalarJudge(judges.plan, known->weights, known->prompt, known->answer, findings));
-  return judged(Judge(known->answer, known->weights, findings));
+  return judges.plan.given.numerics.regime == Regime::f32
+             ? crossed_under<ScalarJudge>(runs.plan, judges.plan)
+             : crossed_under<Judge>(runs.plan, judges.plan);
 }
 
 TEST(UnequalRows, ThatStandElsewhereAreDifferent) {
-  for (const char* numerics : {"", "regime=f32", "alibi", "alibi regime=f32"}) {
-    const bool alibi = std::string_view(numerics).starts_with("alibi");
-    const Case c = of(kStrategies[1], alibi ? numerics + 5 : numerics, alibi ? kAlibi : "");
+  for (const auto& [numerics, keys] :
+       {std::pair{"", ""}, {"regime=f32", ""}, {"", kAlibi}, {"regime=f32", kAlibi}}) {
+    const Case c = of(kStrategies[1], numerics, keys);
     const TypedPlan right = planned(c, unequal_passes());
     EXPECT_EQ(crossed(right, right).verdict, Verdict::equal);
     const auto wrong = [&](std::size_t pass, auto&& change) {
@@ -219,10 +229,9 @@ TEST(UnequalRows, ThatStandElsewhereAreDifferent) {
 }
 
 /// Shows a judge a cache with other bits in the first slot of row 4 that no token has reached.
-template <class JudgeOfRun>
 class Filler : public Observer {
  public:
-  Filler(JudgeOfRun& judge, std::uint32_t bits, std::string role)
+  Filler(Observer& judge, std::uint32_t bits, std::string role)
       : judge_(judge), bits_(bits), role_(std::move(role)) {}
 
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
@@ -240,42 +249,34 @@ class Filler : public Observer {
   static constexpr std::uint32_t kUnwritten = 0x7fc00000;
 
  private:
-  JudgeOfRun& judge_;
+  Observer& judge_;
   std::uint32_t bits_;
   std::string role_;
 };
 
-TEST(UnequalRows, ShowWhatIsInACacheSlotThatNoTokenHasReached) {
-  using OfOracle = Filler<Judge>;
-  OracleMemo memo;
-  const Case c = of(kStrategies[1]);
-  const TypedPlan typed = planned(c, unequal_passes());
-  const auto known = memo.get(typed.plan);
-  TypedPlan f32 = typed;
-  f32.plan.given.numerics.regime = Regime::f32;
-  Threads threads(1);
-  for (const char* role : {"k_cache", "v_cache", "previous k_cache", "previous v_cache"}) {
-    // As it must be; +0, as the oracle files it; a number; what hostile buffers are filled with.
-    for (const std::uint32_t bits : {OfOracle::kUnwritten, 0U, 0x3f800000U, 0xffffffffU}) {
-      const Verdict wanted = bits == OfOracle::kUnwritten ? Verdict::equal : Verdict::different;
-      Findings findings;
-      Judge judge(known->answer, known->weights, findings);
-      OfOracle filler(judge, bits, role);
-      run_inference(typed.plan, known->weights, known->prompt, threads, &filler, Hazards::hostile(),
-                    {}, &findings);
-      const Judgement j = judge.finish();
-      EXPECT_EQ(j.verdict, wanted) << role << " " << bits << ": " << j.explanation();
-      if (wanted == Verdict::different) {
-        EXPECT_EQ(j.difference()->index, (Shape{4, 4, 0, 0}));
-      }
-
-      Findings of_f32;
-      ScalarJudge scalar(f32.plan, known->weights, known->prompt, known->answer, of_f32);
-      Filler<ScalarJudge> same(scalar, bits, role);
-      run_inference(f32.plan, known->weights, known->prompt, threads, &same, Hazards::hostile(), {},
-                    &of_f32);
-      EXPECT_EQ(scalar.finish().verdict, wanted) << role << " " << bits;
+template <class OfRun>
+void expect_seen_in_a_free_slot(const RunPlan& plan, const char* role) {
+  // As it must be; +0, as the oracle files it; a number; what hostile buffers are filled with.
+  for (const std::uint32_t bits : {Filler::kUnwritten, 0U, 0x3f800000U, 0xffffffffU}) {
+    JudgedRun<OfRun> run(plan);
+    Filler filler(run.judge, bits, role);
+    run.run(filler);
+    const Judgement j = run.judge.finish();
+    EXPECT_EQ(j.verdict, bits == Filler::kUnwritten ? Verdict::equal : Verdict::different)
+        << role << " " << bits << ": " << j.explanation();
+    if (bits != Filler::kUnwritten) {
+      EXPECT_EQ(j.difference()->index, (Shape{4, 4, 0, 0}));
     }
+  }
+}
+
+TEST(UnequalRows, ShowWhatIsInACacheSlotThatNoTokenHasReached) {
+  const RunPlan plan = planned(of(kStrategies[1]), unequal_passes()).plan;
+  RunPlan f32 = plan;
+  f32.given.numerics.regime = Regime::f32;
+  for (const char* role : {"k_cache", "v_cache", "previous k_cache", "previous v_cache"}) {
+    expect_seen_in_a_free_slot<Judge>(plan, role);
+    expect_seen_in_a_free_slot<ScalarJudge>(f32, role);
   }
 }
 
@@ -306,143 +307,6 @@ TEST(UnequalRows, LeaveNaNBehindTheirTokensAndNowhereElse) {
       }
     }
   }
-}
-
-Case of_lengths(const std::string& strategies, const std::string& more) {
-  return parse_case(
-      "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,K=3,Q=4,V=12 batch=6 "
-      "seed=4 " +
-      strategies + " " + more);
-}
-
-IntTensor generated(const Case& c, const std::optional<Stop>& stop = {}) {
-  const RunPlan plan = make_plan(c);
-  Threads threads(1);
-  return run_inference(plan, generate_weights(c.model, c.seed),
-                       generate_prompt(c.model, c.seed, c.batch, c.prompt), threads, nullptr, {},
-                       {}, nullptr, nullptr, stop);
-}
-
-TEST(RaggedRows, AreEqualInEveryRegimeAndChunk) {
-  OracleMemo memo;
-  for (const char* strategies :
-       {"prefill=ws2d:heads decode=ws2d:batch", "prefill=wg-xyz:batch decode=ws1d:heads",
-        "prefill=sp:2d decode=ws2d:heads"})
-    for (const char* lengths : {"ragged", "6,2,3,1", "2", "6"})
-      for (const char* numerics :
-           {"", "regime=f32 schedule=ring", "regime=field", "act=bf16 weights=int8"})
-        for (const int chunk : {2, 4, 6}) {
-          const Case c = of_lengths(strategies, fmt::format("prompt=6 chunk={} gen=3 lengths={} {}",
-                                                            chunk, lengths, numerics));
-          std::optional<RunPlan> plan;
-          try {
-            plan = make_plan(c);
-          } catch (const Error&) {
-            continue;  // where positions are sharded, not every chunk is legal
-          }
-          const Judgement j = verify_case(c, memo);
-          EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << ": " << j.explanation();
-          if (j.drift) {
-            EXPECT_EQ(j.drift->tokens, 3 * 6);
-          }
-        }
-}
-
-/// Each row alone, with its own prompt.
-TEST(RaggedRows, GenerateWhatEachGeneratesAlone) {
-  const std::vector<std::int64_t> lengths{6, 2, 3, 1, 6, 5};
-  const Case one = of_lengths("prefill=ws2d:heads decode=ws2d:heads", "prompt=6 gen=4");
-  const Weights weights = generate_weights(one.model, one.seed);
-  const IntTensor prompt = generate_prompt(one.model, one.seed, 6, 6);
-  std::vector<std::int32_t> alone;
-  for (std::size_t b = 0; b < lengths.size(); ++b) {
-    Case c = one;
-    c.torus = Torus(1, 1, 1), c.batch = 1, c.prompt = c.chunk = lengths[b];
-    IntTensor own({1, lengths[b]});
-    std::copy_n(prompt.data.begin() + static_cast<std::ptrdiff_t>(6 * b), lengths[b],
-                own.data.begin());
-    Threads threads(1);
-    const IntTensor tokens = run_inference(make_plan(c), weights, own, threads);
-    alone.insert(alone.end(), tokens.data.begin(), tokens.data.end());
-  }
-  for (const char* strategies :
-       {"prefill=ws2d:heads", "prefill=ws2d:batch", "prefill=ws1d:heads decode=ws2d:batch",
-        "prefill=wg-xyz:batch decode=ws2d:bfirst-xyz"})
-    for (int chunk = 1; chunk <= 6; ++chunk)
-      EXPECT_EQ(
-          generated(of_lengths(strategies,
-                               fmt::format("prompt=6 gen=4 chunk={} lengths=6,2,3,1,6,5", chunk)))
-              .data,
-          alone)
-          << strategies << " chunk=" << chunk;
-}
-
-TEST(RaggedRows, EndAtAStopToken) {
-  for (const char* more : {"prompt=6 chunk=2 gen=6 lengths=6,2,3,1,6,5", "prompt=4 gen=6"}) {
-    const Case c = of_lengths("prefill=wg-xyz:batch decode=ws2d:batch", more);
-    const IntTensor whole = generated(c);
-    for (std::int32_t stop = 0; stop < 12; ++stop) {
-      IntTensor want = whole;
-      for (std::size_t b = 0; b < 6; ++b) {
-        const auto begin = want.data.begin() + static_cast<std::ptrdiff_t>(6 * b);
-        const auto at = std::find(begin, begin + 6, stop);
-        if (at != begin + 6) std::fill(at + 1, begin + 6, kNoToken);
-      }
-      EXPECT_EQ(generated(c, Stop{stop}).data, want.data) << stop;
-    }
-  }
-}
-
-/// A run ends with the last of the rows that count: the others then have what they have come to.
-TEST(RaggedRows, ThatDoNotCountDoNotKeepARunGoing) {
-  const Case c = of_lengths("prefill=ws2d:heads", "prompt=6 gen=6 lengths=6,2,3,1,6,5");
-  const IntTensor whole = generated(c);
-  for (std::size_t row = 0; row < 6; ++row) {
-    const std::int32_t stop = whole.data[6 * row + 1];
-    const auto passes_of = [&](std::size_t b) {
-      const auto begin = whole.data.begin() + static_cast<std::ptrdiff_t>(6 * b);
-      return std::min<std::ptrdiff_t>(6, std::find(begin, begin + 6, stop) - begin + 1);
-    };
-    for (std::size_t counting = 1; counting <= 6; ++counting) {
-      std::ptrdiff_t most = 0;
-      for (std::size_t b = 0; b < counting; ++b) most = std::max(most, passes_of(b));
-      std::vector<std::int32_t> want(36, kNoToken);
-      for (std::size_t b = 0; b < 6; ++b)
-        std::copy_n(whole.data.begin() + static_cast<std::ptrdiff_t>(6 * b),
-                    std::min(most, passes_of(b)),
-                    want.begin() + static_cast<std::ptrdiff_t>(6 * b));
-      EXPECT_EQ(generated(c, Stop{stop, static_cast<std::int64_t>(counting)}).data, want)
-          << stop << " " << counting;
-    }
-  }
-}
-
-/// After its end a row is padding: nothing is written for it.
-TEST(RaggedRows, ThatWereStoppedLeaveTheirSlotsUnwritten) {
-  const Case c = of_lengths("prefill=ws2d:heads decode=ws2d:heads", "prompt=4 gen=5");
-  const IntTensor whole = generated(c);
-  const std::int32_t stop = whole.data[1];  // the second token of row 0
-  class Slots : public Observer {
-   public:
-    void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
-                 const Sharded& value) override {
-      if (op == nullptr || declared.role.to_string() != "k_cache" || scope.layer != 1) return;
-      const Tensor cache = assemble(value);
-      const std::size_t slot = cache.data.size() / 6 / static_cast<std::size_t>(cache.shape[1]);
-      written.clear();
-      for (std::size_t m = 0; m < static_cast<std::size_t>(cache.shape[1]); ++m)
-        written.push_back(!std::isnan(cache.data[m * slot]));
-    }
-    std::vector<bool> written;  // of row 0, by slot
-  } slots;
-  Threads threads(1);
-  const IntTensor tokens = run_inference(make_plan(c), generate_weights(c.model, c.seed),
-                                         generate_prompt(c.model, c.seed, c.batch, c.prompt),
-                                         threads, &slots, {}, {}, nullptr, nullptr, Stop{stop});
-  const auto own = static_cast<std::size_t>(
-      std::find(tokens.data.begin(), tokens.data.begin() + 5, stop) - tokens.data.begin());
-  for (std::size_t m = 0; m < slots.written.size(); ++m)
-    EXPECT_EQ(slots.written[m], m < 4 + own) << m;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "tests/golden/case_gen.h"
+#include "tests/golden/changed_plan.h"
 #include "tests/golden/faults.h"
 #include "tests/sanitized.h"
 #include "tests/weights/expect_error.h"
@@ -24,17 +25,6 @@ RC_GTEST_PROP(Verify, EveryCheckpointOfEveryCaseEqualsTheOracle, ()) {
   RC_ASSERT(j.verdict == Verdict::equal);
 }
 
-TEST(Verify, EqualForAnyNumberOfThreads) {
-  OracleMemo memo;
-  for (std::uint64_t i = 0; i < 12; ++i)
-    for (int threads : {1, 2, 7}) {
-      VerifyOptions options;
-      options.threads = threads;
-      const Case c = cases::draw(21, i);
-      EXPECT_EQ(verify_case(c, memo, options).verdict, Verdict::equal) << print_case(c);
-    }
-}
-
 TEST(Verify, HazardsDoNotChangeABit) {
   OracleMemo memo;
   const auto many = fewer_if_sanitized<std::uint64_t>(60, 15, "cases");
@@ -49,49 +39,21 @@ TEST(Verify, HazardsDoNotChangeABit) {
   }
 }
 
-/// A case whose programs are changed by `mutate` before they are checked and run.
-Judgement mutated(const Case& c, const std::function<void(RunPlan&)>& mutate,
-                  bool check_types = true) {
-  OracleMemo memo;
-  VerifyOptions options;
-  options.mutate = mutate;
-  options.check_types = check_types;
-  return verify_case(c, memo, options);
-}
-
 Judgement faulty(const Case& c, const FaultHooks& faults) {
   OracleMemo memo;
-  VerifyOptions options;
-  options.faults = faults;
-  return verify_case(c, memo, options);
+  return verify_case(c, memo, {.faults = faults});
 }
 
-/// Planted where a case's programs are changed.
-template <class Thrown>
-struct Throwing {
-  Thrown what;
-  void operator()(RunPlan&) const { throw what; }
-};
-
 TEST(Verify, AnExceptionIsTheCasesAnswer) {
-  for (const char* regime : {"exact", "f32"}) {
-    const Case c = parse_case(std::string("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,"
-                                          "H=6,Q=2,V=12 prefill=ws2d:batch regime=") +
-                              regime);
-    const auto thrown = [&](auto error) { return mutated(c, Throwing<decltype(error)>{error}); };
-    Judgement j = thrown(std::runtime_error("the roof leaks"));
+  const auto thrown = [](auto error) {
+    const Judgement j = ended_by(std::make_exception_ptr(error));
     EXPECT_EQ(j.verdict, Verdict::refused);
-    EXPECT_EQ(j.explanation(), "internal error: the roof leaks");
-    j = thrown(std::bad_alloc());
-    EXPECT_EQ(j.verdict, Verdict::refused);
-    EXPECT_TRUE(j.explanation().starts_with("memory_c1: ")) << j.explanation();
-    j = thrown(Error("engine_finite", "y is inf"));
-    EXPECT_EQ(j.verdict, Verdict::refused);
-    EXPECT_EQ(j.explanation(), "engine_finite: y is inf");
-    j = thrown(7);
-    EXPECT_EQ(j.verdict, Verdict::refused);
-    EXPECT_NE(j.explanation(), "");
-  }
+    return j.explanation();
+  };
+  EXPECT_EQ(thrown(std::runtime_error("the roof leaks")), "internal error: the roof leaks");
+  EXPECT_TRUE(thrown(std::bad_alloc()).starts_with("memory_c1: "));
+  EXPECT_EQ(thrown(Error("engine_finite", "y is inf")), "engine_finite: y is inf");
+  EXPECT_NE(thrown(7), "");
 }
 
 TEST(Verify, ReplicasThatDifferAreADifferenceWhereTheSumIsRight) {
@@ -142,35 +104,6 @@ TEST(Findings, OfAllGoOnBehindTheFirst) {
   EXPECT_GT(all.tensors, first.tensors);
 }
 
-TEST(Findings, OfTypesAreOneForEachStepThatIsWrongByItself) {
-  const Case c = parse_case("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12");
-  OracleMemo memo;
-  VerifyOptions options;
-  options.mutate = [](RunPlan& plan) {
-    for (Op& op : plan.decode.layer.ops)
-      if (op.kind == OpKind::all_reduce) op.axes = Axes::parse("y");
-    plan.decode.sample.ops[0].args = {"no_such_value"};
-  };
-  Judgement j = verify_case(c, memo, options);
-  EXPECT_EQ(j.verdict, Verdict::different);
-  ASSERT_EQ(j.findings.size(), 1U);
-  EXPECT_EQ(j.detector(), "types");
-  options.until = Findings::Until::all;
-  j = verify_case(c, memo, options);
-  std::vector<std::string> found;
-  for (const Finding& finding : j.findings) {
-    EXPECT_EQ(finding.detector, Detector::types);
-    found.push_back(finding.label + " " + finding.step);
-  }
-  EXPECT_EQ(found, (std::vector<std::string>{"all_reduce_c2 decode.1.layer0.sa",
-                                             "program_c1 decode.1.sample.cv"}));
-}
-
-std::vector<Program*> programs_of(RunPlan& p) {
-  return {&p.prefill.embed, &p.prefill.layer, &p.prefill.head, &p.prefill.sample, &p.hand_over,
-          &p.decode.embed,  &p.decode.layer,  &p.decode.head,  &p.decode.sample};
-}
-
 /// One step is an op that nobody knows.
 struct UnknownOp {
   std::size_t program, op;
@@ -185,13 +118,15 @@ TEST(Verify, AnErrorInAnyStepOfAnyProgramIsTheCasesAnswer) {
   const Case c = parse_case(
       "torus=2x1x3 gen=2 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=wg-xyz:batch "
       "decode=ws2d:heads batch=6");
+  OracleMemo memo;
   int planted = 0;
   RunPlan built = make_plan(c);
   for (std::size_t which = 0; which < 9; ++which) {
     const std::vector<Op>& ops = programs_of(built)[which]->ops;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const std::string step = "." + ops[i].results[0].name + " = ";
-      const Judgement j = mutated(c, UnknownOp{.program = which, .op = i}, false);
+      const Judgement j =
+          judge_changed(c, UnknownOp{.program = which, .op = i}, memo, Typing::unchecked);
       EXPECT_EQ(j.verdict, Verdict::refused) << j.explanation();
       EXPECT_NE(j.explanation().find(step), std::string::npos) << j.explanation();
       ++planted;
@@ -209,8 +144,10 @@ void gather_along_x(Program& program) {
 TEST(Verify, AnIllTypedBuiltProgramIsADifferenceFoundByTheTypes) {
   const Case c = parse_case(
       "torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:batch");
+  OracleMemo memo;
   for (const auto phase : {&RunPlan::prefill, &RunPlan::decode}) {
-    const Judgement j = mutated(c, [&](RunPlan& p) { gather_along_x((p.*phase).layer); });
+    const auto change = [&](RunPlan& p) { gather_along_x((p.*phase).layer); };
+    const Judgement j = judge_changed(c, change, memo);
     EXPECT_EQ(j.verdict, Verdict::different);
     EXPECT_EQ(j.detector(), "types");
     EXPECT_TRUE(j.explanation().starts_with("types: all_gather_c")) << j.explanation();
@@ -229,13 +166,11 @@ TEST(Verify, WithoutTheTypeCheckAnIllTypedStepIsADifferenceStill) {
   OneInN chosen(5, "changes");
   const auto judge = [&](PhasePrograms RunPlan::*phase, std::size_t i,
                          const std::function<void(Op&)>& change) {
-    VerifyOptions options;
-    options.check_types = false;
-    options.mutate = [&](RunPlan& p) { change((p.*phase).layer.ops[i]); };
+    const auto changed = [&](RunPlan& p) { change((p.*phase).layer.ops[i]); };
     RunPlan mutant = built;
-    options.mutate(mutant);
+    changed(mutant);
     if (label_of([&] { check(mutant); }).empty() || !chosen()) return;
-    const Judgement j = verify_case(c, memo, options);
+    const Judgement j = judge_changed(c, changed, memo, Typing::unchecked);
     const std::string what = (mutant.*phase).layer.ops[i].to_string();
     ASSERT_EQ(j.verdict, Verdict::different) << what << ": " << j.explanation();
     ++(j.difference() != nullptr ? by_value : by_types);
@@ -243,8 +178,8 @@ TEST(Verify, WithoutTheTypeCheckAnIllTypedStepIsADifferenceStill) {
       EXPECT_EQ(j.detector(), "types") << what;
     }
     // A step without a value ends the run, however much is asked for.
-    options.until = Findings::Until::all;
-    const Judgement all = verify_case(c, memo, options);
+    const Judgement all =
+        judge_changed(c, changed, memo, Typing::unchecked, {.until = Findings::Until::all});
     EXPECT_EQ(all.verdict, Verdict::different) << what;
     EXPECT_EQ(all.findings.at(0).to_string(), j.findings.at(0).to_string()) << what;
   };
@@ -265,21 +200,6 @@ TEST(Verify, WithoutTheTypeCheckAnIllTypedStepIsADifferenceStill) {
     }
   EXPECT_GT(by_value, 0);
   EXPECT_GT(by_types, kSanitized ? 20 : 100);
-}
-
-TEST(Verify, AUsersMistakeIsThrown) {
-  const Case c = parse_case("torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6");
-  Program layer = parse_program(
-      "layer", print_program(partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer),
-      "p.txt");
-  gather_along_x(layer);
-  OracleMemo memo;
-  Case given = c;
-  given.prefill = given.decode = Strategy(layer);
-  EXPECT_THROW(verify_case(given, memo), Error);
-  Case illegal = c;
-  illegal.gen = 0;
-  EXPECT_THROW(verify_case(illegal, memo), Error);
 }
 
 TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {

@@ -78,11 +78,11 @@ struct Reported {
   }
 };
 
-VerifyOptions with_operands_swapped() {
+VerifyOptions with_a_fault() {
   VerifyOptions options;
-  options.mutate = [](RunPlan& plan) {
-    for (Op& op : plan.decode.layer.ops)
-      if (op.kind == OpKind::swiglu) std::swap(op.args[0], op.args[1]);
+  options.faults.result = [](const Scope& scope, const Program&, const Op& op, const ValueDecl&,
+                             Sharded& value) {
+    if (op.kind == OpKind::swiglu && scope.pass != "prefill.c0") value.f32_of(0)[0] += 1.0F;
   };
   return options;
 }
@@ -104,7 +104,7 @@ TEST(Verification, ReportsEachCaseInOrderAndTheEnd) {
 TEST(Verification, FailsWhereACaseIsNotEqual) {
   Reported run(2);
   run.verification->run({.cases = {small("2x1x1")}}, {}, 1);
-  run.verification->run({.cases = {small("1x2x1")}}, with_operands_swapped(), 1);
+  run.verification->run({.cases = {small("1x2x1")}}, with_a_fault(), 1);
   EXPECT_FALSE(run.verification->finish());
   ASSERT_EQ(run.lines.size(), 4U);
   EXPECT_EQ(run.lines[1], "2 1x2x1 different");
@@ -322,10 +322,12 @@ TEST(Verification, OfRandomCasesIsUntilTheFirstFindingOrAll) {
     Output output;
     VerifyOptions common;
     common.until = until;
-    common.mutate = [](RunPlan& plan) {
-      for (Op& op : plan.prefill.layer.ops)
-        if (op.kind == OpKind::norm) std::swap(op.args[0], op.args[1]);
-      plan.prefill.sample.outputs.push_back("nothing");
+    // In every pass, so that there are several.
+    common.faults.result = [](const Scope&, const Program& program, const Op&,
+                              const ValueDecl& declared, Sharded& value) {
+      if (program.name != "layer" || declared.layout.is_partial()) return;
+      if (std::holds_alternative<ChipArrays<float>>(value.data())) value.f32_of(0)[0] += 1.0F;
+      if (value.holds_field()) value.field_of(0)[0].lane[0] ^= 1;
     };
     Verification verification({}, 4, std::make_unique<Counts>(findings), output.file);
     EXPECT_FALSE(verification.run_random(7, 2, common));

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "tests/golden/changed_plan.h"
 #include "tests/golden/compare/one_term_each.h"
 #include "weights/base/error.h"
 
@@ -41,17 +42,6 @@ void append_bits(const ChipArrays<T>& chips, std::vector<std::uint64_t>& bits) {
         bits.push_back(std::bit_cast<std::uint32_t>(v));
 }
 
-std::vector<std::uint64_t> bits_of(const Sharded& value) {
-  std::vector<std::uint64_t> bits;
-  if (value.holds_field())
-    append_bits(value.field().values, bits);
-  else if (value.stores_int32())
-    append_bits(value.i32(), bits);
-  else
-    append_bits(value.f32(), bits);
-  return bits;
-}
-
 /// Whether the text had it.
 bool replace_all(std::string& text, const std::string& from, const std::string& to) {
   bool found = false;
@@ -64,8 +54,19 @@ bool replace_all(std::string& text, const std::string& from, const std::string& 
 
 }  // namespace
 
-void Shown::observe(const Scope&, const Program&, const Op*, const ValueDecl& declared,
-                    const Sharded& value) {
+std::vector<std::uint64_t> bits_of(const Sharded& value) {
+  std::vector<std::uint64_t> bits;
+  if (value.holds_field())
+    append_bits(value.field().values, bits);
+  else if (value.stores_int32())
+    append_bits(value.i32(), bits);
+  else
+    append_bits(value.f32(), bits);
+  return bits;
+}
+
+void LatestValues::observe(const Scope&, const Program&, const Op*, const ValueDecl& declared,
+                           const Sharded& value) {
   latest_[declared.name] = std::make_shared<Sharded>(value);
   const Role& role = declared.role;
   if (role.kind == Role::Kind::checkpoint && (role.name == "logits" || role.name == "token"))
@@ -109,16 +110,14 @@ void believe(const ValueDecl& declared, Sharded& value) {
 }
 
 Outcome run_with(const Mutant* mutant, const Case& c, OracleMemo& memo, const Weights* weights) {
-  Shown shown;
+  LatestValues shown;
   VerifyOptions options;
   options.weights = weights;
-  options.check_types = false;
   options.observer = &shown;
   options.until = Findings::Until::all;
   FaultHooks own;
   if (mutant != nullptr) {
     if (mutant->hooks) mutant->hooks(c, shown, own);
-    options.mutate = [&](RunPlan& plan) { edit_layers(plan, mutant->planted); };
     options.faults = own;
     options.faults.result = [&](const Scope& scope, const Program& program, const Op& op,
                                 const ValueDecl& declared, Sharded& value) {
@@ -126,7 +125,10 @@ Outcome run_with(const Mutant* mutant, const Case& c, OracleMemo& memo, const We
       believe(declared, value);
     };
   }
-  const Judgement judgement = verify_case(c, memo, options);
+  const auto planted = [&](RunPlan& plan) {
+    if (mutant != nullptr) edit_layers(plan, mutant->planted);
+  };
+  const Judgement judgement = judge_changed(c, planted, memo, Typing::unchecked, options);
   return {judgement, shown.outputs()};
 }
 

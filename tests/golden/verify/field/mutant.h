@@ -12,7 +12,7 @@
 namespace shardproof {
 
 /// The latest value of each name that a run showed, as the steps after it take it.
-class Shown : public Observer {
+class LatestValues : public Observer {
  public:
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
@@ -25,6 +25,9 @@ class Shown : public Observer {
   std::map<std::string, SharedValue> latest_;
   std::vector<std::vector<std::uint64_t>> outputs_;
 };
+
+/// The bits that all chips have of a value.
+std::vector<std::uint64_t> bits_of(const Sharded& value);
 
 /// Pieces of a layer's text and what stands there instead; of two phases those that have it.
 using Edits = std::vector<std::pair<std::string, std::string>>;
@@ -40,10 +43,10 @@ enum class SeenBy {
 struct Mutant {
   std::string number;
   std::string what;
-  std::string line;    ///< of the case, on small_case()
-  Edits refused = {};  ///< the fault as a program, which the type check refuses; of some none
-  Edits planted = {};  ///< the program that runs; its layouts are believed
-  std::function<void(const Case&, const Shown&, FaultHooks&)> hooks = {};
+  std::string line = {};  ///< of the case, on small_case()
+  Edits refused = {};     ///< the fault as a program, which the type check refuses; of some none
+  Edits planted = {};     ///< the program that runs; its layouts are believed
+  std::function<void(const Case&, const LatestValues&, FaultHooks&)> hooks = {};
   SeenBy by = SeenBy::nothing;
   /// The first step that the field's judge finds different, of a silent one too where a weight or
   /// a value is not what it is called; "" if none.

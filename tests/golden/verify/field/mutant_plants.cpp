@@ -30,20 +30,20 @@ Sharded own_block(const Sharded& value, char dim) {
   return value.relabelled(value.layout().with_axes(*at, {}), shape);
 }
 
-template <class T, class Add>
-void sum_groups(const Sharded& value, const Axes& axes, const ChipArrays<T>& from, Add&& add,
-                const std::function<std::span<T>(int)>& to) {
-  for (int chip = 0; chip < value.torus().chips(); ++chip) {
-    const std::vector<int> group = value.torus().group(chip, axes);
-    const std::span<T> out = to(chip);
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      T sum = from[static_cast<std::size_t>(group[0])][i];
-      for (std::size_t g = 1; g < group.size(); ++g)
-        sum = add(sum, from[static_cast<std::size_t>(group[g])][i]);
-      out[i] = sum;
-    }
-  }
+/// Calls on_numbers(from, to) with what each chip of a value has, and with the chips' numbers to
+/// change: elements of a field or floats.
+template <class OnNumbers>
+void on_numbers(const Sharded& from, Sharded& changed, OnNumbers&& on_numbers_of) {
+  if (from.holds_field())
+    on_numbers_of(from.field().values, [&](int chip) { return changed.field_of(chip); });
+  else
+    on_numbers_of(from.f32(), [&](int chip) { return changed.f32_of(chip); });
 }
+
+FieldElement sum_of(const Sharded& of, const FieldElement& a, const FieldElement& b) {
+  return of.field().field->add(a, b);
+}
+float sum_of(const Sharded&, float a, float b) { return a + b; }
 
 /// The keys or values of each query head of its chip, as many heads as queries.
 template <class T>
@@ -141,49 +141,46 @@ Axes reversed(const Axes& axes) {
 }  // namespace
 
 Hooks reduced_again(const std::string& value, const std::string& axes) {
-  return [=](const Case&, const Shown&, FaultHooks& hooks) {
+  return [=](const Case&, const LatestValues&, FaultHooks& hooks) {
     hooks.result = [=](const Scope&, const Program& program, const Op&, const ValueDecl& declared,
                        Sharded& made) {
       if (program.name != kLayerProgram || declared.name != value) return;
       const Sharded from = made;
-      const Axes over = Axes::parse(axes);
-      if (from.holds_field())
-        sum_groups<FieldElement>(
-            from, over, from.field().values,
-            [&](const FieldElement& a, const FieldElement& b) {
-              return from.field().field->add(a, b);
-            },
-            [&](int chip) { return made.field_of(chip); });
-      else
-        sum_groups<float>(
-            from, over, from.f32(), [](float a, float b) { return a + b; },
-            [&](int chip) { return made.f32_of(chip); });
+      on_numbers(from, made, [&](const auto& chips, const auto& to) {
+        for (int chip = 0; chip < from.torus().chips(); ++chip) {
+          const std::vector<int> group = from.torus().group(chip, Axes::parse(axes));
+          const auto out = to(chip);
+          for (std::size_t i = 0; i < out.size(); ++i) {
+            out[i] = chips[static_cast<std::size_t>(group[0])][i];
+            for (std::size_t g = 1; g < group.size(); ++g)
+              out[i] = sum_of(from, out[i], chips[static_cast<std::size_t>(group[g])][i]);
+          }
+        }
+      });
     };
   };
 }
 
 Hooks stored_as_order(const std::vector<std::string>& weights, char dim, const std::string& axes) {
-  return [=](const Case&, const Shown&, FaultHooks& hooks) {
+  return [=](const Case&, const LatestValues&, FaultHooks& hooks) {
     hooks.weight = [=](const std::string& name, Sharded& placed) {
       if (std::find(weights.begin(), weights.end(), name) == weights.end()) return;
       const Sharded right = placed;
       const Axes declared = placed.layout().axes(dim), stored = Axes::parse(axes);
-      for (int chip = 0; chip < placed.torus().chips(); ++chip) {
-        const auto from = static_cast<std::size_t>(placed.torus().group(
-            chip, declared)[static_cast<std::size_t>(placed.torus().block(chip, stored))]);
-        if (right.holds_field())
-          std::copy(right.field().values[from].begin(), right.field().values[from].end(),
-                    placed.field_of(chip).begin());
-        else
-          std::copy(right.f32()[from].begin(), right.f32()[from].end(),
-                    placed.f32_of(chip).begin());
-      }
+      on_numbers(right, placed, [&](const auto& chips, const auto& to) {
+        for (int chip = 0; chip < placed.torus().chips(); ++chip) {
+          const auto place = static_cast<std::size_t>(placed.torus().block(chip, stored));
+          const auto& from =
+              chips[static_cast<std::size_t>(placed.torus().group(chip, declared)[place])];
+          std::copy(from.begin(), from.end(), to(chip).begin());
+        }
+      });
     };
   };
 }
 
 Hooks appended_at(std::int32_t by, const std::string& pass) {
-  return [=](const Case& c, const Shown& shown, FaultHooks& hooks) {
+  return [=](const Case& c, const LatestValues& shown, FaultHooks& hooks) {
     hooks = on_result(OpKind::append, [=, &shown](const Scope& scope, const Op& op,
                                                   const ValueDecl&, Sharded& value) {
       if (!scope.pass.starts_with(pass)) return;
@@ -196,7 +193,7 @@ Hooks appended_at(std::int32_t by, const std::string& pass) {
 }
 
 Hooks rotated_at(std::int32_t by, const std::string& pass) {
-  return [=](const Case&, const Shown& shown, FaultHooks& hooks) {
+  return [=](const Case&, const LatestValues& shown, FaultHooks& hooks) {
     hooks = on_result(OpKind::rope, [=, &shown](const Scope& scope, const Op& op, const ValueDecl&,
                                                 Sharded& value) {
       if (!scope.pass.starts_with(pass)) return;
@@ -210,7 +207,7 @@ Hooks rotated_at(std::int32_t by, const std::string& pass) {
 }
 
 Hooks local_norms() {
-  return [](const Case& c, const Shown& shown, FaultHooks& hooks) {
+  return [](const Case& c, const LatestValues& shown, FaultHooks& hooks) {
     hooks = on_result(OpKind::norm, [&shown, eps = c.model.eps](const Scope&, const Op& op,
                                                                 const ValueDecl&, Sharded& value) {
       const Sharded& x = shown.at(op.args[0]);
@@ -222,7 +219,7 @@ Hooks local_norms() {
 }
 
 Hooks tiled_kv_heads() {
-  return [](const Case& c, const Shown& shown, FaultHooks& hooks) {
+  return [](const Case& c, const LatestValues& shown, FaultHooks& hooks) {
     const Regime regime = c.numerics.regime;
     hooks = on_result(OpKind::attend, [&shown, regime](const Scope&, const Op& op,
                                                        const ValueDecl& declared, Sharded& value) {
@@ -237,7 +234,7 @@ Hooks tiled_kv_heads() {
 }
 
 Hooks unmasked_lookup() {
-  return [](const Case&, const Shown& shown, FaultHooks& hooks) {
+  return [](const Case&, const LatestValues& shown, FaultHooks& hooks) {
     hooks = on_result(OpKind::embed_lookup, [&shown](const Scope&, const Op& op, const ValueDecl&,
                                                      Sharded& value) {
       const Sharded &ids = shown.at(op.args[0]), &table = shown.at(op.args[1]);
@@ -258,7 +255,7 @@ Hooks unmasked_lookup() {
 }
 
 Hooks ids_without_offset() {
-  return [](const Case&, const Shown& shown, FaultHooks& hooks) {
+  return [](const Case&, const LatestValues& shown, FaultHooks& hooks) {
     hooks = on_result(OpKind::local_argmax, [&shown](const Scope&, const Op& op,
                                                      const ValueDecl& declared, Sharded& value) {
       if (declared.name != op.results[1].name) return;
@@ -269,7 +266,7 @@ Hooks ids_without_offset() {
 }
 
 Hooks gathered_reversed(const std::vector<std::string>& values) {
-  return [=](const Case& c, const Shown&, FaultHooks& hooks) {
+  return [=](const Case& c, const LatestValues&, FaultHooks& hooks) {
     hooks.plan = [=, torus = c.torus](const Scope&, const Program& program, const Op& op,
                                       Moves& plan) {
       const auto named = std::find(values.begin(), values.end(), op.results[0].name);
@@ -281,7 +278,7 @@ Hooks gathered_reversed(const std::vector<std::string>& values) {
 }
 
 Hooks ring_of_other_direction() {
-  return [](const Case&, const Shown&, FaultHooks& hooks) {
+  return [](const Case&, const LatestValues&, FaultHooks& hooks) {
     hooks = on_gathers([](std::size_t mine, std::size_t place, std::size_t group) {
       return (2 * mine + group - place) % group;
     });
@@ -289,7 +286,7 @@ Hooks ring_of_other_direction() {
 }
 
 Hooks gathered_as_arrived() {
-  return [](const Case&, const Shown&, FaultHooks& hooks) {
+  return [](const Case&, const LatestValues&, FaultHooks& hooks) {
     hooks = on_gathers([](std::size_t mine, std::size_t place, std::size_t group) {
       return (mine + place) % group;
     });
@@ -297,7 +294,7 @@ Hooks gathered_as_arrived() {
 }
 
 Hooks one_summand_lost() {
-  return [](const Case&, const Shown&, FaultHooks& hooks) {
+  return [](const Case&, const LatestValues&, FaultHooks& hooks) {
     hooks.plan = [](const Scope&, const Program&, const Op& op, Moves& plan) {
       if (op.kind != OpKind::reduce_scatter) return;
       for (auto& pieces : plan.pieces)
@@ -307,7 +304,7 @@ Hooks one_summand_lost() {
 }
 
 Hooks relabelled(const std::string& value, const std::string& program) {
-  return [=](const Case&, const Shown&, FaultHooks& hooks) {
+  return [=](const Case&, const LatestValues&, FaultHooks& hooks) {
     hooks.plan = [=](const Scope&, const Program& now, const Op& op, Moves& plan) {
       if (now.name == program && (value.empty() || op.results[0].name == value))
         plan = without_transfer(std::move(plan));

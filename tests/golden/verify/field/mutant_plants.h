@@ -6,7 +6,7 @@
 
 namespace shardproof::plants {
 
-using Hooks = std::function<void(const Case&, const Shown&, FaultHooks&)>;
+using Hooks = std::function<void(const Case&, const LatestValues&, FaultHooks&)>;
 
 /// The step `value` is followed by an all_reduce over `axes` of its result.
 Hooks reduced_again(const std::string& value, const std::string& axes);

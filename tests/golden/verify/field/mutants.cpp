@@ -1,358 +1,92 @@
-// The 32 mutants, each on the smallest torus that has its sites. Those of a program are edited into
-// its text: `refused` as someone would write them, `planted` with layouts that let them run.
+// The 32 mutants, as mutants.txt has them.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "tests/golden/text_file.h"
 #include "tests/golden/verify/field/mutant_plants.h"
 
 namespace shardproof {
 namespace {
 
-using namespace plants;
+using Arguments = std::vector<std::string>;
 
-std::vector<Mutant> of_reductions() {
-  return {
-      {.number = "1",
-       .what = "reduce_scatter over x dropped before the nonlinear op",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .refused = {{"hr : BLF_zyx = reduce_scatter(h, F, x)", "hr : BLF_zyx = slice(h, F, x)"}},
-       .planted = {{"h : BLF_zy partialsum-x =", "h : BLF_zy ="},
-                   {"u : BLF_zy partialsum-x =", "u : BLF_zy ="},
-                   {"hr : BLF_zyx = reduce_scatter(h, F, x) is gate\n", ""},
-                   {"ur : BLF_zyx = reduce_scatter(u, F, x) is up\n", ""},
-                   {"a : BLF_zyx = swiglu(hr, ur)", "ag : BLF_zy = swiglu(h, u)"},
-                   {"ag : BLF_zy = all_gather(a, F, x) is hidden\n", ""}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.h"},
-      {.number = "2",
-       .what = "last reduce_scatter(E, zy) replaced by a slice",
-       .line = "torus=1x2x1 prefill=ws2d:heads",
-       .refused = {{"reduce_scatter(y, E, zy)", "slice(y, E, zy)"}},
-       .planted = {{"y : BLE_x partialsum-yz =", "y : BLE_x ="},
-                   {"reduce_scatter(y, E, zy)", "slice(y, E, zy)"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.y"},
-      {.number = "3",
-       .what = "last reduce_scatter over y only, z sliced",
-       .line = "torus=1x1x2 prefill=ws2d:heads",
-       .refused = {{"yr : BLE_xzy = reduce_scatter(y, E, zy)",
-                    "yz : BLE_xz = slice(y, E, z) is block_out\n"
-                    "yr : BLE_xzy = reduce_scatter(yz, E, y)"}},
-       .planted = {{"y : BLE_x partialsum-yz =", "y : BLE_x partialsum-y ="},
-                   {"yr : BLE_xzy = reduce_scatter(y, E, zy)",
-                    "yz : BLE_xz partialsum-y = slice(y, E, z) is block_out\n"
-                    "yr : BLE_xzy = reduce_scatter(yz, E, y)"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.y"},
-      {.number = "4",
-       .what = "reduce_scatter and all_gather of F over y in place of x",
-       .line = "torus=2x2x1 prefill=ws2d:heads",
-       .refused = {{"hr : BLF_zyx = reduce_scatter(h, F, x)",
-                    "hr : BLF_zyx = reduce_scatter(h, F, y)"}},
-       .planted = {{"h : BLF_zy partialsum-x =", "h : BLF_zx partialsum-y ="},
-                   {"u : BLF_zy partialsum-x =", "u : BLF_zx partialsum-y ="},
-                   {"hr : BLF_zyx = reduce_scatter(h, F, x)",
-                    "hr : BLF_zxy = reduce_scatter(h, F, y)"},
-                   {"ur : BLF_zyx = reduce_scatter(u, F, x)",
-                    "ur : BLF_zxy = reduce_scatter(u, F, y)"},
-                   {"a : BLF_zyx =", "a : BLF_zxy ="},
-                   {"all_gather(a, F, x)", "all_gather(a, F, y)"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.h"},
-      {.number = "6",
-       .what = "residual added before the reduction",
-       .line = "torus=1x2x1 prefill=ws2d:heads",
-       .refused = {{"yr : BLE_xzy = reduce_scatter(y, E, zy) is block_out\n", ""},
-                   {"out : BLE_xzy = add(x, yr) is out",
-                    "s2 : BLE_x partialsum-yz = add(xg, y) is out\n"
-                    "out : BLE_xzy = reduce_scatter(s2, E, zy) is out"}},
-       .planted = {{"y : BLE_x partialsum-yz =", "y : BLE_x ="},
-                   {"yr : BLE_xzy = reduce_scatter(y, E, zy) is block_out\n", ""},
-                   {"out : BLE_xzy = add(x, yr) is out",
-                    "s2 : BLE_x partialsum-yz = add(xg, y) is out\n"
-                    "out : BLE_xzy = reduce_scatter(s2, E, zy) is out"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.y"},
-      {.number = "11",
-       .what = "norm without all_reduce over x",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .refused = {{"sa : BL = all_reduce(ss, x) is stat ss\n", ""},
-                   {"norm(xg, sa, gs)", "norm(xg, ss, gs)"}},
-       .planted = {{"ss : BL partialsum-x =", "sa : BL ="},
-                   {"sa : BL = all_reduce(ss, x) is stat ss\n", ""}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.sa"},
-      {.number = "11, local divisor",
-       .what = "norm without all_reduce over x, divided by its own block's extent",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .planted = {{"ss : BL partialsum-x =", "sa : BL ="},
-                   {"sa : BL = all_reduce(ss, x) is stat ss\n", ""}},
-       .hooks = local_norms(),
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.sa"},
-      {.number = "12",
-       .what = "second all_reduce after the last reduce_scatter",
-       .line = "torus=1x2x1 prefill=ws2d:heads",
-       .refused =
-           {{"out : BLE_xzy = add(x, yr)",
-             "yr2 : BLE_xzy = all_reduce(yr, zy) is block_out\nout : BLE_xzy = add(x, yr2)"}},
-       .hooks = reduced_again("yr", "zy"),
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.yr"},
-      {.number = "13",
-       .what = "XYZ weight-gathered: a complete value all-reduced over z",
-       .line = "torus=1x1x2 prefill=wg-xyz:batch",
-       .refused = {{"out : B_zyxLE = add(x, y)",
-                    "y2 : B_zyxLE = all_reduce(y, z) is block_out\nout : B_zyxLE = add(x, y2)"}},
-       .hooks = reduced_again("y", "z"),
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.y"},
-      {.number = "14",
-       .what = "of two branches only the attention's reduced, the FFN's sliced",
-       .line = "torus=1x2x1 prefill=ws2d:heads block=serial",
-       .refused = {{"reduce_scatter(z, E, zy)", "slice(z, E, zy)"}},
-       .planted = {{"z : BLE_x partialsum-yz =", "z : BLE_x ="},
-                   {"reduce_scatter(z, E, zy)", "slice(z, E, zy)"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.z"},
-      {.number = "15",
-       .what = "multiquery K and V not reduced over x",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .refused = {{"ka : BLKQ = all_reduce(k, x) is k\n", ""}, {"rope(ka,", "rope(k,"}},
-       .planted = {{"k : BLKQ partialsum-x =", "ka : BLKQ ="},
-                   {"v : BLKQ partialsum-x =", "va : BLKQ ="},
-                   {"ka : BLKQ = all_reduce(k, x) is k\n", ""},
-                   {"va : BLKQ = all_reduce(v, x) is v\n", ""}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.ka"},
+plants::Hooks hooks_of(const std::string& name, Arguments all) {
+  for (std::string& one : all)
+    if (one == "-") one.clear();
+  const auto first = [&](std::size_t count) {
+    return Arguments(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
   };
+  const auto at = [&](std::size_t i) { return all.at(i); };
+  if (name == "reduced_again") return plants::reduced_again(at(0), at(1));
+  if (name == "stored_as_order")
+    return plants::stored_as_order(first(all.size() - 2), at(all.size() - 2)[0], all.back());
+  if (name == "appended_at") return plants::appended_at(std::stoi(at(0)), at(1));
+  if (name == "rotated_at") return plants::rotated_at(std::stoi(at(0)), at(1));
+  if (name == "gathered_reversed") return plants::gathered_reversed(all);
+  if (name == "relabelled") return plants::relabelled(at(0), at(1));
+  const std::map<std::string, plants::Hooks (*)()> others{
+      {"local_norms", plants::local_norms},
+      {"tiled_kv_heads", plants::tiled_kv_heads},
+      {"unmasked_lookup", plants::unmasked_lookup},
+      {"ids_without_offset", plants::ids_without_offset},
+      {"ring_of_other_direction", plants::ring_of_other_direction},
+      {"gathered_as_arrived", plants::gathered_as_arrived},
+      {"one_summand_lost", plants::one_summand_lost}};
+  return others.at(name)();
 }
 
-std::vector<Mutant> of_orders() {
-  const std::string edges = "prefill.c0.layer0.";
-  return {
-      {.number = "5",
-       .what = "W_out F_yz with W_in F_zy",
-       .line = "torus=1x2x2 prefill=ws2d:heads",
-       .refused = {{"input w_out : F_zyE_x", "input w_out : F_yzE_x"}},
-       .hooks = stored_as_order({"layer0.w_out"}, 'F', "yz"),
-       .by = SeenBy::field,
-       .at = edges + "w_out"},
-      {.number = "7",
-       .what = "K and V of rows sliced yz, q sent to rows zyx",
-       .line = "torus=1x2x2 prefill=ws2d:batch",
-       .refused = {{"xns : B_zyLE_x = slice(xn, B, zy)", "xns : B_yzLE_x = slice(xn, B, yz)"},
-                   {"k : B_zyL", "k : B_yzL"},
-                   {"kr : B_zyxL", "kr : B_yzxL"}},
-       .planted = {{"slice(xn, B, zy)", "slice(xn, B, yz)"}},
-       .by = SeenBy::field,
-       .at = edges + "xns"},
-      {.number = "8",
-       .what = "reduce_scatter(E, yz) onto the residual E_xzy",
-       .line = "torus=1x2x2 prefill=ws2d:heads",
-       .refused = {{"yr : BLE_xzy = reduce_scatter(y, E, zy)",
-                    "yr : BLE_xyz = reduce_scatter(y, E, yz)"}},
-       .planted = {{"reduce_scatter(y, E, zy)", "reduce_scatter(y, E, yz)"}},
-       .by = SeenBy::field,
-       .at = edges + "yr"},
-      {.number = "9",
-       .what = "inverse all_to_all appends yzx",
-       .line = "torus=1x2x2 prefill=ws2d:batch",
-       .refused = {{"ot : BLH_zyxQ = all_to_all(o, B->H, zyx)",
-                    "ot : BLH_yzxQ = all_to_all(o, B->H, zyx as yzx)"}},
-       .planted = {{"all_to_all(o, B->H, zyx)", "all_to_all(o, B->H, zyx as yzx)"}},
-       .by = SeenBy::field,
-       .at = edges + "ot"},
-      {.number = "10",
-       .what = "XY weight-gathered: z of F_zy gathered",
-       .line = "torus=1x2x2 prefill=wg-xy:batch",
-       .refused = {{"all_gather(w_gate_g, F, y)", "all_gather(w_gate_g, F, z)"}},
-       .planted = {{"w_gate_g : EF_zy =", "w_gate_g : EF_yz ="},
-                   {"w_up_g : EF_zy =", "w_up_g : EF_yz ="},
-                   {"w_out_g : F_zyE =", "w_out_g : F_yzE ="},
-                   {"all_gather(w_gate_g, F, y)", "all_gather(w_gate_g, F, z)"},
-                   {"all_gather(w_up_g, F, y)", "all_gather(w_up_g, F, z)"},
-                   {"all_gather(w_out_g, F, y)", "all_gather(w_out_g, F, z)"}},
-       .by = SeenBy::field,
-       .at = edges + "w_gate_g"},
-      {.number = "16",
-       .what = "hand-over: the cache B_xyz read as B_zyx",
-       .line = "torus=2x1x2 prefill=wg-xy:batch decode=ws2d:batch",
-       .refused = {{"input k_old : B_zyxM", "input k_old : B_xyzM"},
-                   {"input v_old : B_zyxM", "input v_old : B_xyzM"}},
-       .hooks = relabelled("", "hand_over"),
-       .by = SeenBy::field,
-       .at = edges + "hand_over.ko"},
-      {.number = "17",
-       .what = "int8 scale in the wrong order of axes",
-       .line = "torus=1x2x2 prefill=ws2d:heads weights=int8",
-       .refused = {{"input w_gate_scale : F_zyx", "input w_gate_scale : F_yzx"}},
-       .hooks = stored_as_order({"layer0.w_gate_scale"}, 'F', "yzx"),
-       .by = SeenBy::field,
-       .at = edges + "w_gate_scale"},
-      {.number = "22, K=H",
-       .what = "W_Q and W_O stored yz, declared zy",
-       .line = "torus=1x2x2 prefill=ws2d:heads K=12",
-       .hooks = stored_as_order({"layer0.wq", "layer0.wo"}, 'H', "yz"),
-       .by = SeenBy::field,
-       .at = edges + "wq"},
-      {.number = "22, 1<K<H",
-       .what = "W_Q and W_O stored yz, declared zy",
-       .line = "torus=1x2x2 prefill=ws2d:heads K=4",
-       .hooks = stored_as_order({"layer0.wq", "layer0.wo"}, 'H', "yz"),
-       .by = SeenBy::field,
-       .at = edges + "wq"},
-      {.number = "22, K=1",
-       .what = "W_Q and W_O stored yz, declared zy",
-       .line = "torus=1x2x2 prefill=ws2d:heads",
-       .hooks = stored_as_order({"layer0.wq", "layer0.wo"}, 'H', "yz"),
-       .at = edges + "wq",
-       .silent = "heads that share one kv head may change places, in W_Q and W_O alike"},
-      {.number = "23",
-       .what = "W_in and W_out both stored yz, declared zy",
-       .line = "torus=1x2x2 prefill=ws2d:heads",
-       .hooks = stored_as_order({"layer0.w_gate", "layer0.w_up", "layer0.w_out"}, 'F', "yz"),
-       .at = edges + "w_gate",
-       .silent = "a symmetry: the channels of F may change places, in W_in and W_out alike"},
-      {.number = "26",
-       .what = "candidates gathered in the order xyz, not zyx",
-       .line = "torus=1x2x2 prefill=ws2d:heads",
-       .refused = {},
-       .hooks = gathered_reversed({"gv", "gi"}),
-       .by = SeenBy::field,
-       .at = "prefill.c0.sample.gv"},
-      {.number = "30",
-       .what = "all_gather enumerates its group in the opposite order of axes",
-       .line = "torus=1x2x2 prefill=ws2d:heads",
-       .hooks = gathered_reversed({}),
-       .by = SeenBy::index,
-       .at = edges + "xg"},
-  };
+std::pair<std::string, std::string> edit_of(std::string text) {
+  for (auto at = text.find("\\n"); at != std::string::npos; at = text.find("\\n"))
+    text.replace(at, 2, "\n");
+  const auto arrow = text.find(" =>");
+  return {text.substr(0, arrow), text.substr(std::min(arrow + 4, text.size()))};
 }
 
-std::vector<Mutant> of_values() {
-  return {
-      {.number = "18, +1",
-       .what = "cache append one slot further on",
-       .line = "torus=1x1x1 prefill=ws2d:batch",
-       .hooks = appended_at(1, ""),
-       .by = SeenBy::index,
-       .at = "prefill.c0.layer0.kc"},
-      {.number = "18, -1",
-       .what = "cache append one slot before",
-       .line = "torus=1x1x1 prefill=ws2d:batch",
-       .hooks = appended_at(-1, "decode"),
-       .by = SeenBy::index,
-       .at = "decode.1.layer0.kc"},
-      {.number = "19",
-       .what = "rope position +1 in decode only",
-       .line = "torus=1x1x1 prefill=ws2d:batch",
-       .hooks = rotated_at(1, "decode"),
-       .by = SeenBy::index,
-       .at = "decode.1.layer0.qp"},
-      {.number = "20",
-       .what = "rms divides by the extent of its own block of E",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .hooks = local_norms(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.layer0.xn"},
-      {.number = "21, K replicated",
-       .what = "grouped queries: h mod K for h div G",
-       .line = "torus=1x1x2 prefill=ws2d:heads K=3",
-       .hooks = tiled_kv_heads(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.layer0.s"},
-      {.number = "21, two kv heads a chip",
-       .what = "grouped queries: h mod K for h div G",
-       .line = "torus=1x1x2 prefill=ws2d:heads K=4",
-       .hooks = tiled_kv_heads(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.layer0.s"},
-      {.number = "21, one kv head a chip",
-       .what = "grouped queries: h mod K for h div G",
-       .line = "torus=1x1x2 prefill=ws2d:heads K=2",
-       .hooks = tiled_kv_heads(),
-       .silent = "a chip that has one kv head has no other to read"},
-      {.number = "24",
-       .what = "lookup without the mask of other chips' ids",
-       .line = "torus=1x2x1 prefill=ws2d:heads",
-       .hooks = unmasked_lookup(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.embed.e"},
-      {.number = "25",
-       .what = "argmax without the offset of the block",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .hooks = ids_without_offset(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.sample.ci"},
-      {.number = "27, after the nonlinear op",
-       .what = "int8: scale of the gate applied after it",
-       .line = "torus=1x1x1 prefill=ws2d:heads weights=int8",
-       .planted = {{"hr_s : BLF_zyx = scale(hr, w_gate_scale) is gate\n", ""},
-                   {"a : BLF_zyx = swiglu(hr_s, ur_s) is hidden",
-                    "a0 : BLF_zyx = swiglu(hr, ur_s) is hidden\n"
-                    "a : BLF_zyx = scale(a0, w_gate_scale) is hidden"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.a0"},
-      {.number = "27, after the residual",
-       .what = "int8: scale of the output applied after the residual",
-       .line = "torus=1x1x1 prefill=ws2d:heads weights=int8",
-       .planted = {{"yr_s : BLE_xzy = scale(yr, block_out_scale) is block_out\n", ""},
-                   {"out : BLE_xzy = add(x, yr_s) is out",
-                    "o2 : BLE_xzy = add(x, yr) is out\n"
-                    "out : BLE_xzy = scale(o2, block_out_scale) is out"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.o2"},
-      {.number = "27, one scale of two",
-       .what = "int8: one scale for W_O and W_out (serial; of a parallel block there is but one)",
-       .line = "torus=1x1x1 prefill=ws2d:heads weights=int8 block=serial",
-       .planted = {{"scale(zr, w_out_scale)", "scale(zr, wo_scale)"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.zr_s"},
-      {.number = "27, after rope",
-       .what = "int8: scale of q applied after rope",
-       .line = "torus=1x1x1 prefill=ws2d:heads weights=int8",
-       .planted = {{"qr_s : BLH_zyxQ = scale(qr, wq_scale) is q\n", ""},
-                   {"qp : BLH_zyxQ = rope(qr_s, pos, cos, sin) is q_rot",
-                    "q2 : BLH_zyxQ = rope(qr, pos, cos, sin) is q_rot\n"
-                    "qp : BLH_zyxQ = scale(q2, wq_scale) is q_rot"}},
-       .by = SeenBy::field,
-       .at = "prefill.c0.layer0.q2"},
-      {.number = "28",
-       .what = "sign of a ring's direction",
-       .line = "torus=3x1x1 prefill=ws2d:heads",
-       .hooks = ring_of_other_direction(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.layer0.og"},
-      {.number = "28, two chips",
-       .what = "sign of a ring's direction",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .hooks = ring_of_other_direction(),
-       .silent = "in a ring of two both directions lead to the one other chip"},
-      {.number = "29",
-       .what = "all_gather concatenates in the order of arrival",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .hooks = gathered_as_arrived(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.layer0.og"},
-      {.number = "31",
-       .what = "reduce_scatter loses a chip's summand",
-       .line = "torus=2x1x1 prefill=ws2d:heads",
-       .hooks = one_summand_lost(),
-       .by = SeenBy::index,
-       .at = "prefill.c0.layer0.qr"},
-      {.number = "32",
-       .what = "rope position +5 always",
-       .line = "torus=1x1x1 prefill=ws2d:batch",
-       .hooks = rotated_at(5, ""),
-       .at = "prefill.c0.layer0.qp",
-       .silent = "with rotations for tables scores depend on differences of positions alone"},
-  };
+/// Takes the next word of a line.
+std::string word_of(std::string& line) {
+  const std::string word = line.substr(0, line.find(' '));
+  line.erase(0, word.size() + 1);
+  return word;
+}
+
+void add_line(Mutant& mutant, const std::string& key, std::string rest) {
+  if (key == "case") mutant.line = rest;
+  if (key == "refused") mutant.refused.push_back(edit_of(rest));
+  if (key == "planted") mutant.planted.push_back(edit_of(rest));
+  if (key == "seen") {
+    mutant.by = word_of(rest) == "field" ? SeenBy::field : SeenBy::index;
+    mutant.at = rest;
+  }
+  if (key == "silent") {
+    mutant.at = word_of(rest);
+    if (mutant.at == "-") mutant.at.clear();
+    mutant.silent = rest;
+  }
+  if (key == "hook") {
+    const std::string name = word_of(rest);
+    Arguments arguments;
+    while (!rest.empty()) arguments.push_back(word_of(rest));
+    mutant.hooks = hooks_of(name, arguments);
+  }
 }
 
 }  // namespace
 
 const std::vector<Mutant>& all_mutants() {
   static const std::vector<Mutant> all = [] {
-    std::vector<Mutant> list = of_reductions();
-    for (auto& more : {of_orders(), of_values()}) list.insert(list.end(), more.begin(), more.end());
+    std::vector<Mutant> list;
+    std::istringstream text(text_of_file("tests/golden/verify/field/mutants.txt"));
+    for (std::string line; std::getline(text, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      const std::string key = word_of(line);
+      if (key == "mutant")
+        list.push_back(
+            {.number = line.substr(0, line.find(": ")), .what = line.substr(line.find(": ") + 2)});
+      else
+        add_line(list.back(), key, line);
+    }
     return list;
   }();
   return all;

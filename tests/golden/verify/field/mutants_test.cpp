@@ -142,10 +142,10 @@ TEST(Mutants, Number32IsSilentWhereTablesRotate) {
     if (mutant.number != "32") continue;
     const auto plant = mutant.hooks;
     Mutant right = mutant;
-    right.hooks = [](const Case&, const Shown&, FaultHooks& hooks) {
+    right.hooks = [](const Case&, const LatestValues&, FaultHooks& hooks) {
       hooks.weight = make_rotations;
     };
-    mutant.hooks = [&](const Case& c, const Shown& shown, FaultHooks& hooks) {
+    mutant.hooks = [&](const Case& c, const LatestValues& shown, FaultHooks& hooks) {
       plant(c, shown, hooks);
       hooks.weight = make_rotations;
     };
