@@ -16,6 +16,7 @@
 #include "golden/verify/scalar_judge.h"
 #include "golden/verify/verify.h"
 #include "tests/golden/recorded_run.h"
+#include "tests/golden/spoiled.h"
 #include "tests/sanitized.h"
 
 namespace shardproof {
@@ -93,17 +94,8 @@ TEST(RowPadding, OfARoleIsThatOfItsValue) {
 const std::vector<std::int64_t> kLengths{5, 2, 3, 1, 4, 5};
 constexpr std::int64_t kChunk = 2, kPrompt = 5;
 
-const std::vector<std::string>& cases() {
-  static const std::vector<std::string> all{
-      "torus=1x2x3 model=palm-tiny,layers=2,E=12,F=12,H=6,K=3,Q=2,V=12 prefill=wg-xyz:batch "
-      "decode=ws2d:batch",
-      "torus=3x1x2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12,block=serial,norm=layernorm,"
-      "bias=all,rope=alibi,tied=false,unembed_bias=true prefill=ws2d:heads decode=ws2d:heads "
-      "act=bf16 weights=int8"};
-  return all;
-}
 std::string line(const std::string& of, const std::string& more = "") {
-  return of + " batch=6 prompt=5 chunk=2 gen=3 seed=5 lengths=5,2,3,1,4,5 " + more;
+  return of + "prompt=5 chunk=2 gen=3 seed=5 lengths=5,2,3,1,4,5 " + more;
 }
 
 /// The tokens of a row in a pass, and whether it samples there, counted by hand.
@@ -137,16 +129,6 @@ bool is_padding(const Shown& shown, std::int64_t element) {
   return tokens_of(pass, b) == 0;
 }
 
-/// Changes one element; false where the chip holds none of such.
-bool spoil(Sharded& value, int chip, std::int64_t at) {
-  const auto i = static_cast<std::size_t>(at);
-  if (value.stores_int32()) return value.i32_of(chip)[i] ^= 1, true;
-  if (value.holds_partial()) return value.partial_values_of(chip)[i] += 1.0, true;
-  float& v = value.f32_of(chip)[i];
-  v = std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) ^ 1U);
-  return true;
-}
-
 /// Shows the judge every value with each of its elements changed, on each chip.
 void change_everything(const RecordedRun& run, Observer& judge, const Findings& findings) {
   std::map<std::string, std::set<bool>> met;  // by letters, whether padding
@@ -159,7 +141,7 @@ void change_everything(const RecordedRun& run, Observer& judge, const Findings& 
                       [&](std::int64_t local, std::int64_t global) {
                         if (!some(static_cast<int>(local))) return false;
                         Sharded changed = shown.value;
-                        spoil(changed, chip, local);
+                        change_element(changed, chip, static_cast<std::size_t>(local));
                         const std::size_t before = findings.all().size();
                         shown.to(judge, changed);
                         const bool seen = findings.all().size() > before;
@@ -178,7 +160,7 @@ void change_everything(const RecordedRun& run, Observer& judge, const Findings& 
 }
 
 TEST(RowPadding, IsAllThatTheJudgeLeavesOut) {
-  for (const std::string& of : cases()) {
+  for (const std::string& of : two_models()) {
     const RecordedRun run(line(of));
     Findings findings(Findings::Until::all);
     Judge judge(run.known->answer, run.known->stored, findings);
@@ -187,7 +169,7 @@ TEST(RowPadding, IsAllThatTheJudgeLeavesOut) {
 }
 
 TEST(RowPadding, IsAllThatTheJudgeOfF32LeavesOut) {
-  for (const std::string& of : cases()) {
+  for (const std::string& of : two_models()) {
     const RecordedRun run(line(of, "regime=f32 schedule=ring"));
     Findings findings(Findings::Until::all);
     ScalarJudge judge(run.plan, run.known->stored, run.known->prompt, run.known->answer, findings);
@@ -196,7 +178,7 @@ TEST(RowPadding, IsAllThatTheJudgeOfF32LeavesOut) {
 }
 
 TEST(RowPadding, OfTheBoundsIsLeftOut) {
-  const RecordedRun run(line(cases()[1], "regime=f32 schedule=ring"));
+  const RecordedRun run(line(two_models()[1], "regime=f32 schedule=ring"));
   int left_out = 0;
   for (const Shown& shown : run.shown) {
     if (shown.op == nullptr || shown.value.stores_int32()) continue;
@@ -257,7 +239,7 @@ FaultHooks garbage(bool at_padding, const std::string& pass, const std::string& 
 
 TEST(RowPadding, ReachesNoTokenInAnyRegime) {
   OracleMemo memo;
-  for (const std::string& of : cases())
+  for (const std::string& of : two_models())
     for (const char* regime : {"", "regime=f32 schedule=ring", "regime=field"}) {
       const Case c = parse_case(line(of, regime));
       VerifyOptions options;

@@ -14,23 +14,15 @@
 #include "golden/judge/expected.h"
 #include "golden/judge/judge.h"
 #include "golden/verify/scalar_judge.h"
+#include "tests/golden/every_op.h"
 #include "tests/golden/recorded_run.h"
+#include "tests/golden/spoiled.h"
 
 namespace shardproof {
 namespace {
 
 /// Two chunks, four decode steps, a hand-over where the strategies differ.
-constexpr const char* kRun = " batch=6 prompt=3 chunk=2 gen=5 seed=5 ";
-const std::vector<std::string>& cases() {
-  static const std::vector<std::string> all{
-      "torus=1x2x3 model=palm-tiny,layers=2,E=12,F=12,H=6,K=3,Q=2,V=12 prefill=wg-xyz:batch "
-      "decode=ws2d:batch",
-      "torus=3x1x2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12,block=serial,norm=layernorm,"
-      "bias=all,rope=alibi,tied=false,unembed_bias=true prefill=ws2d:heads decode=ws2d:heads "
-      "act=bf16 weights=int8"};
-  return all;
-}
-
+constexpr const char* kRun = "prompt=3 chunk=2 gen=5 seed=5 ";
 float as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 std::uint32_t as_bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
@@ -74,12 +66,6 @@ bool spoil(Sharded& value, int chip, std::size_t at, const Spoiler& by) {
   return by.of_float(value.f32_of(chip)[at]);
 }
 
-std::size_t size_of(Sharded& value, int chip) {
-  if (value.stores_int32()) return value.i32_of(chip).size();
-  if (value.holds_partial()) return value.partial_values_of(chip).size();
-  return value.f32_of(chip).size();
-}
-
 /// A few places of a chip's shard: both ends, and where it has a +0.
 std::set<std::size_t> places(Sharded& value, int chip) {
   const std::size_t size = size_of(value, chip);
@@ -94,10 +80,9 @@ std::set<std::size_t> places(Sharded& value, int chip) {
   return all;
 }
 
-/// What was spoiled, and how often by what.
+/// By what was spoiled, and which steps.
 struct Tried {
-  std::map<std::string, int> by;
-  std::set<std::string> steps;
+  std::set<std::string> by, steps;
 };
 
 /// Shows the judge every value with each of a few elements spoiled on every chip, then as it is;
@@ -119,10 +104,12 @@ Tried spoil_everything(const RecordedRun& run, Observer& judge, const Findings& 
           if (findings.all().size() != before + 1) return tried;
           EXPECT_EQ(findings.all().back().step, shown.step());
           EXPECT_EQ(findings.all().back().pass, shown.scope.pass);
+          EXPECT_EQ(findings.all().back().op,
+                    shown.op == nullptr ? "input" : shown.op->to_string());
           if (!value.holds_partial()) {
             EXPECT_EQ(findings.all().back().chip, torus.name(chip)) << shown.step();
           }
-          ++tried.by[by.name];
+          tried.by.insert(by.name);
           tried.steps.insert(shown.step());
         }
     const std::size_t before = findings.all().size();
@@ -132,44 +119,75 @@ Tried spoil_everything(const RecordedRun& run, Observer& judge, const Findings& 
   return tried;
 }
 
-/// Every value that has an element was spoiled, and each way was used.
-void expect_all_tried(const RecordedRun& run, const Tried& tried) {
-  std::set<std::string> passes;
+/// Those of every op; and one of which rows share three prefixes: they are prefilled on all chips,
+/// read by a third of them each in the prefill and with a third of their heads in the decode, so
+/// that both hand-overs move them.
+std::vector<Case> cases() {
+  std::vector<Case> all = cases_of_every_op();
+  for (const std::string& model : two_models()) all.push_back(parse_case(model + kRun));
+  all.push_back(
+      parse_case("torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,K=3,Q=4,V=12 batch=12 "
+                 "prefill=ws2d:batch decode=ws1d:heads prompt=6 chunk=2 gen=3 seed=5 prefix=3:3"));
+  return all;
+}
+
+/// Every value that has an element was spoiled, in every pass; of which ops.
+void expect_all_tried(const RecordedRun& run, const Tried& tried, std::set<OpKind>& ops) {
+  std::set<std::string> passes, shown_in;
+  for (std::int64_t i = 0; i < run.plan.passes.size(); ++i)
+    passes.insert(run.plan.passes.at(i).name);
   for (const Shown& shown : run.shown) {
-    Sharded value = shown.value;
-    const bool empty = element_count(value.shape()) == 0;
+    const bool empty = element_count(shown.value.shape()) == 0;
     EXPECT_EQ(tried.steps.contains(shown.step()), !empty) << shown.step();
-    if (!empty) passes.insert(shown.scope.pass);
+    if (empty) continue;
+    shown_in.insert(shown.scope.pass);
+    if (shown.op != nullptr) ops.insert(shown.op->kind);
   }
-  EXPECT_EQ(passes, (std::set<std::string>{"prefill.c0", "prefill.c1", "decode.1", "decode.2",
-                                           "decode.3", "decode.4"}));
-  for (const Spoiler& by : spoilers()) EXPECT_TRUE(tried.by.contains(by.name)) << by.name;
+  EXPECT_EQ(shown_in, passes);
+}
+
+/// Each way was used, of the results of each op.
+void expect_all_used(const std::set<std::string>& ways, const std::set<OpKind>& ops) {
+  for (const Spoiler& by : spoilers()) EXPECT_TRUE(ways.contains(by.name)) << by.name;
+  for (const OpRow& row : all_ops()) EXPECT_TRUE(ops.contains(row.kind)) << row.name;
 }
 
 TEST(JudgedValues, AreSeenWrongOnEveryChipInEveryPass) {
-  for (const std::string& line : cases()) {
-    const RecordedRun run(line + kRun);
+  std::set<std::string> ways;
+  std::set<OpKind> ops;
+  for (const Case& c : cases()) {
+    const RecordedRun run(c);
     Findings findings(Findings::Until::all);
     Judge judge(run.known->answer, run.known->stored, findings);
-    expect_all_tried(run, spoil_everything(run, judge, findings));
+    const Tried tried = spoil_everything(run, judge, findings);
+    expect_all_tried(run, tried, ops);
+    ways.insert(tried.by.begin(), tried.by.end());
     EXPECT_EQ(judge.finish().verdict, Verdict::different);
   }
+  expect_all_used(ways, ops);
 }
 
 TEST(JudgedValues, OfTheF32RegimeToo) {
-  for (const std::string& line : cases()) {
-    const RecordedRun run(line + kRun + "regime=f32 schedule=ring");
+  std::set<std::string> ways;
+  std::set<OpKind> ops;
+  for (Case c : cases()) {
+    c.numerics.regime = Regime::f32;
+    c.numerics.schedule = Schedule::ring;
+    const RecordedRun run(c);
     Findings findings(Findings::Until::all);
     ScalarJudge judge(run.plan, run.known->stored, run.known->prompt, run.known->answer, findings);
-    expect_all_tried(run, spoil_everything(run, judge, findings));
+    const Tried tried = spoil_everything(run, judge, findings);
+    expect_all_tried(run, tried, ops);
+    ways.insert(tried.by.begin(), tried.by.end());
     EXPECT_EQ(judge.finish().verdict, Verdict::different);
   }
+  expect_all_used(ways, ops);
 }
 
 /// With an oracle and weights that are +0 everywhere, and a run that has nothing else: few of a
 /// run's own values are +0.
 TEST(JudgedValues, HaveASignWhereTheyAreZero) {
-  const RecordedRun run(cases()[0] + kRun);
+  const RecordedRun run(two_models()[0] + kRun);
   const auto zero = [](auto& tensors) {
     for (auto& [id, tensor] : tensors) std::fill(tensor.data.begin(), tensor.data.end(), 0.0F);
   };
@@ -228,7 +246,7 @@ std::string checkpoint_of(const RecordedRun& run, const Shown& shown) {
 
 /// Nothing of a checkpoint but rows, sums or neighbours makes it met.
 TEST(JudgedValues, ThatWereNotShownWholeAreNotMet) {
-  const RecordedRun run(cases()[0] + kRun);
+  const RecordedRun run(two_models()[0] + kRun);
   EXPECT_EQ(judged(run, [](const Shown&) { return true; }).verdict, Verdict::equal);
   std::set<std::string> wanted;
   for (const auto& [id, tensor] : run.known->answer.checkpoints) wanted.insert(id);
@@ -252,7 +270,7 @@ TEST(JudgedValues, ThatWereNotShownWholeAreNotMet) {
 
 /// A run that shows all but its last pass, or the last of its tokens, is not one that ended.
 TEST(JudgedValues, ThatStopEarlyAreNotJudged) {
-  const RecordedRun run(cases()[0] + kRun);
+  const RecordedRun run(two_models()[0] + kRun);
   for (const char* pass : {"prefill.c0", "prefill.c1", "decode.1", "decode.2", "decode.4"})
     EXPECT_EQ(judged(run, [&](const Shown& shown) { return shown.scope.pass != pass; }).verdict,
               Verdict::not_judged)
@@ -261,8 +279,10 @@ TEST(JudgedValues, ThatStopEarlyAreNotJudged) {
 
 /// A wrong token of any step and row.
 TEST(JudgedValues, TheGeneratedTableIsJudgedInEveryStepAndRow) {
+  const std::vector<std::string> passes{"prefill.c1", "decode.1", "decode.2", "decode.3",
+                                        "decode.4"};
   for (const char* regime : {"", "regime=f32"}) {
-    const RecordedRun run(cases()[0] + kRun + regime);
+    const RecordedRun run(two_models()[0] + kRun + regime);
     ASSERT_EQ(run.generated.shape, (Shape{6, 5}));
     for (std::size_t i = 0; i < run.generated.data.size(); ++i) {
       IntTensor changed = run.generated;
@@ -271,7 +291,13 @@ TEST(JudgedValues, TheGeneratedTableIsJudgedInEveryStepAndRow) {
       const auto verdict = [&](auto&& judge) {
         for (const Shown& shown : run.shown) shown.to(judge);
         judge.observe_generated(changed);
-        return judge.finish().verdict;
+        const Judgement j = judge.finish();
+        if (*regime == '\0') {
+          EXPECT_EQ(j.difference()->pass, passes[i % 5]);
+        }
+        EXPECT_EQ(j.difference()->index,
+                  (Shape{static_cast<std::int64_t>(i / 5), static_cast<std::int64_t>(i % 5)}));
+        return j.verdict;
       };
       if (*regime == '\0') {
         EXPECT_EQ(verdict(Judge(run.known->answer, run.known->stored, findings)),

@@ -71,10 +71,8 @@ TEST(CasesAtOnce, ShareOneMemo) {
   OracleMemo memo;
   Threads pool(4);
   pool.for_each(static_cast<std::int64_t>(list.size()), [&](std::int64_t i) {
-    VerifyOptions options;
-    options.at_once = 4;
     judgements[static_cast<std::size_t>(i)] =
-        verify_case(list[static_cast<std::size_t>(i)], memo, options);
+        verify_case(list[static_cast<std::size_t>(i)], memo, {.at_once = 4});
   });
   for (std::size_t i = 0; i < list.size(); ++i)
     EXPECT_EQ(judgements[i].verdict, Verdict::equal)

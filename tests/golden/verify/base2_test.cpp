@@ -1,18 +1,11 @@
-// Base-2 models: what the judge sees when a chip computes as in base e, and what is said of the
-// plain model.
+// Base-2 models: what is said of the plain model.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
-#include <span>
 #include <string>
 
 #include "engine/run/case_weights.h"
 #include "golden/verify/verify.h"
-#include "oracle/numeric/detail/functions.h"
-#include "weights/model/softmax.h"
-#include "weights/storage/generator.h"
 
 namespace shardproof {
 namespace {
@@ -27,39 +20,6 @@ Case case_of(const std::string& keys, const std::string& more = "") {
 Judgement verified(const Case& c, const VerifyOptions& options = {}) {
   OracleMemo memo;
   return verify_case(c, memo, options);
-}
-
-/// The first chip's elements of a value, each changed.
-FaultHooks changed(OpKind op, const std::string& role, const std::function<float(float)>& to) {
-  FaultHooks faults;
-  faults.result = [=](const Scope&, const Program&, const Op& made, const ValueDecl& declared,
-                      Sharded& value) {
-    if (made.kind != op || declared.role.to_string() != role) return;
-    for (float& v : value.f32_of(0)) v = to(v);
-  };
-  return faults;
-}
-
-TEST(BaseTwo, WhatIsComputedAsInBaseEIsFound) {
-  const float scale = folded_scale(case_of("").model);
-  const struct {
-    const char* what;
-    OpKind op;
-    const char* role;
-    std::function<float(float)> to;
-  } faults[] = {
-      {"scores scaled by 1/sqrt(Q)", OpKind::attend, "score", [](float v) { return v / 2; }},
-      {"e to the difference", OpKind::attend, "exp",
-       [](float v) { return v == 0 ? v : oracle::exp_of(std::log2(v)); }},
-      {"logits scaled once more", OpKind::scale_by, "logits", [&](float v) { return v * scale; }},
-  };
-  for (const char* numerics : {"", "regime=f32 schedule=ring", "weights=int8"})
-    for (const auto& fault : faults) {
-      VerifyOptions options;
-      options.faults = changed(fault.op, fault.role, fault.to);
-      EXPECT_EQ(verified(case_of("", numerics), options).verdict, Verdict::different)
-          << fault.what << " " << numerics;
-    }
 }
 
 TEST(BaseTwo, FollowsThePlainModelInEveryForm) {
@@ -102,9 +62,7 @@ TEST(BaseTwo, NothingIsReportedWithoutAPlainModel) {
   EXPECT_FALSE(in_field.from_plain);
   const Case c = case_of("");
   const Weights given = generated_weights(c);
-  VerifyOptions options;
-  options.weights = &given;
-  const Judgement j = verified(c, options);
+  const Judgement j = verified(c, {.weights = &given});
   EXPECT_EQ(j.verdict, Verdict::equal);
   EXPECT_FALSE(j.from_plain);
 }

@@ -126,9 +126,7 @@ TEST(Degenerate, VerifySaysIt) {
   }
   const Weights given(c.model, std::move(tensors));
   OracleMemo memo;
-  VerifyOptions options;
-  options.weights = &given;
-  const Judgement j = verify_case(c, memo, options);
+  const Judgement j = verify_case(c, memo, {.weights = &given});
   EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
   EXPECT_EQ(j.notes, std::vector<std::string>({std::string(
                          "degenerate data: layer0.wq, layer1.wq are equal along E, and a wrong "

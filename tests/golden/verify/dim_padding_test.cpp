@@ -12,6 +12,7 @@
 #include "golden/compare/block_map.h"
 #include "golden/compare/case_padding.h"
 #include "golden/verify/verify.h"
+#include "tests/golden/equal_cases.h"
 #include "weights/storage/generator.h"
 
 namespace shardproof {
@@ -33,50 +34,13 @@ Judgement judged(const std::string& of, const VerifyOptions& options = {}) {
   return verify_case(parse_case(of), memo, options);
 }
 
-void expect_equal(const std::string& of) {
-  const Judgement j = judged(of);
-  EXPECT_EQ(j.verdict, Verdict::equal) << of << ": " << j.explanation();
-}
+TEST(PaddedDims, AreEqualInEveryRegime) { expect_equal_cases("padding in every regime"); }
 
-TEST(PaddedDims, AreEqualInEveryRegime) {
-  for (const char* rest :
-       {"", "regime=f32", "regime=f32 schedule=ring wire=bf16 act=bf16", "regime=field",
-        "regime=field weights=int8", "weights=int8", "weights=bf16 act=bf16",
-        "regime=f32 schedule=biring weights=int8 loop=both-half",
-        "regime=f32 acc=bf16 schedule=tree"})
-    expect_equal(line(kModel, rest));
-}
+TEST(PaddedDims, AreEqualForAllHeads) { expect_equal_cases("padding for all heads"); }
 
-TEST(PaddedDims, AreEqualForAllHeads) {
-  const std::string base = "palm-tiny,layers=1,E=8,F=8,Q=2,V=11,";
-  for (const char* heads : {"H=6,K=1", "H=6,K=6", "H=4,K=2", "H=1,K=1", "H=7,K=7,rope=alibi",
-                            "H=6,K=3,bias=all,norm=layernorm,tied=false,unembed_bias=true"})
-    for (const char* rest : {"", "regime=f32", "regime=field weights=int8", "block=serial"})
-      expect_equal(line(base + heads, rest));
-}
+TEST(PaddedDims, AreEachEqualAlone) { expect_equal_cases("padding of one dim"); }
 
-/// Padding alone, of one dim or the other, and none by the model's own extents.
-TEST(PaddedDims, AreEachEqualAlone) {
-  const std::string c =
-      "torus=2x2x1 model=palm-tiny,layers=1,E=8,F=8,H={},K=1,Q=2,V={} prefill=ws1d:heads batch=2 "
-      "prompt=2 gen=3 seed=3 {}";
-  for (const auto& [H, V, rest] : {std::tuple{3, 12, "pad_heads=4"},
-                                   {4, 9, "pad_vocab=12"},
-                                   {4, 12, "pad_heads=4"},
-                                   {4, 12, "pad_heads=4 pad_vocab=12"},
-                                   {3, 1, "pad_heads=12 pad_vocab=24"}})
-    for (const char* regime : {"", " regime=f32", " regime=field"})
-      expect_equal(fmt::format(fmt::runtime(c), H, V, rest) + regime);
-}
-
-/// By the issue's own line.
-TEST(PaddedDims, TwentyHeadsAreEqualOn24Chips) {
-  const std::string c =
-      "torus=4x2x3 model=palm-tiny,H=20,K=5,V=250 prefill=ws2d:heads decode=ws2d:batch "
-      "pad_heads=24 pad_vocab=264 batch=24 prompt=4 gen=3 seed=6";
-  for (const char* rest : {"", " regime=f32", " regime=field", " weights=int8 act=bf16"})
-    expect_equal(c + rest);
-}
+TEST(PaddedDims, TwentyHeadsAreEqualOn24Chips) { expect_equal_cases("twenty heads on 24 chips"); }
 
 /// An observer that changes nothing but looks at values of one name.
 class Looker : public Observer {
@@ -102,9 +66,8 @@ TEST(PaddedDims, APaddedHeadsAttentionNeedNotBeZero) {
     for (std::size_t i = 0; i < attn.data.size(); ++i)
       met = met || (i / 2 % 8 >= 6 && attn.data[i] != 0.0F);
   });
-  VerifyOptions options;
-  options.observer = &looker;
-  const Judgement j = judged(line("palm-tiny,layers=1,E=8,F=8,H=6,K=1,Q=2,V=11"), options);
+  const Judgement j =
+      judged(line("palm-tiny,layers=1,E=8,F=8,H=6,K=1,Q=2,V=11"), {.observer = &looker});
   EXPECT_EQ(j.verdict, Verdict::equal) << j.explanation();
   EXPECT_TRUE(met);
 }
@@ -206,13 +169,11 @@ TEST(PaddedDims, OfIdsTakeNoPartInTheLargestLogit) {
   std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
   for (float& b : tensors.at("unembed_bias").data) b -= 1000.0F;
   weights = Weights(c.model, std::move(tensors));
-  VerifyOptions options;
-  options.weights = &weights;
   for (const char* rest : {"", "regime=f32"}) {
     Case of = c;
     if (*rest != '\0') of.numerics.regime = Regime::f32;
     OracleMemo memo;
-    const Judgement j = verify_case(of, memo, options);
+    const Judgement j = verify_case(of, memo, {.weights = &weights});
     EXPECT_EQ(j.verdict, Verdict::equal) << rest << j.explanation();
   }
 }
@@ -240,9 +201,7 @@ TEST(PaddedDims, BlocksWithoutAnIdHaveNoCandidate) {
       if (best.shape[1] == 8 && i % 8 >= 6)  // of two ids each
         empty += best.data[i] == std::numeric_limits<float>::max() ? 1 : 0;
   });
-  VerifyOptions options;
-  options.observer = &looker;
-  EXPECT_EQ(judged(line(kModel), options).verdict, Verdict::equal);
+  EXPECT_EQ(judged(line(kModel), {.observer = &looker}).verdict, Verdict::equal);
   EXPECT_GT(empty, 0);
 }
 

@@ -30,9 +30,7 @@ Judgement judged_with(const Case& c, const std::string& name, Change&& change) {
   change(tensors.at(name));
   const Weights given(c.model, std::move(tensors));
   OracleMemo memo;
-  VerifyOptions options;
-  options.weights = &given;
-  return verify_case(c, memo, options);
+  return verify_case(c, memo, {.weights = &given});
 }
 
 void make_constant(Tensor& tensor) { std::fill(tensor.data.begin(), tensor.data.end(), 0.0625F); }
@@ -218,9 +216,7 @@ TEST(Evidence, OfAFileOfInt8Weights) {
     std::fill(data.begin(), data.end(), value);
     const Weights given(c.model, std::move(tensors), WeightType::int8);
     OracleMemo memo;
-    VerifyOptions options;
-    options.weights = &given;
-    return verify_case(c, memo, options);
+    return verify_case(c, memo, {.weights = &given});
   };
   for (const float code : {0.0F, 5.0F, -127.0F})
     EXPECT_TRUE(judged("layer1.w_up", code).reason().starts_with("weight layer1.w_up: all 24 blo"));
@@ -232,23 +228,16 @@ TEST(Evidence, OfAFileOfInt8Weights) {
 TEST(Evidence, OfAUsersLayerAsDecode) {
   struct Run {
     int prompt, chunk, gen;
-    const char* missing;
+    std::string missing;
   };
-  const std::vector<Run> runs{
-      {.prompt = 4, .chunk = 4, .gen = 3, .missing = ""},
-      {.prompt = 1, .chunk = 1, .gen = 2, .missing = ""},
-      {.prompt = 4, .chunk = 2, .gen = 1, .missing = ""},
-      {.prompt = 2, .chunk = 1, .gen = 1, .missing = ""},
-      {.prompt = 4,
-       .chunk = 4,
-       .gen = 1,
-       .missing = "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
-                  "chunk)"},
-      {.prompt = 1,
-       .chunk = 1,
-       .gen = 1,
-       .missing = "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one "
-                  "chunk), no position is above 0 (prompt=1)"}};
+  const std::string nothing_cached =
+      "not judged as decode: no pass reads a filled cache (gen=1, the prompt is one chunk)";
+  const std::vector<Run> runs{{4, 4, 3, ""},
+                              {1, 1, 2, ""},
+                              {4, 2, 1, ""},
+                              {2, 1, 1, ""},
+                              {4, 4, 1, nothing_cached},
+                              {1, 1, 1, nothing_cached + ", no position is above 0 (prompt=1)"}};
   for (const Run& run : runs) {
     Case c =
         parse_case(fmt::format("torus=2x1x3 prompt={} chunk={} gen={} batch=6 "
@@ -273,7 +262,7 @@ TEST(Evidence, OfAUsersLayerAsDecode) {
       EXPECT_EQ(missing_of_decode(make_plan(with(own, c.decode))), "");
       OracleMemo memo;
       const Judgement j = verify_case(with(own, own), memo);
-      EXPECT_EQ(j.verdict, *run.missing == '\0' ? Verdict::equal : Verdict::not_judged)
+      EXPECT_EQ(j.verdict, run.missing.empty() ? Verdict::equal : Verdict::not_judged)
           << j.explanation();
       EXPECT_EQ(j.reason(), run.missing);
     }

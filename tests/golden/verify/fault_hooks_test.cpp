@@ -1,5 +1,5 @@
-// Faults planted in transfer plans, results and placed weights: the judge names the step that each
-// was planted at, on every chip of a 3x1x2 torus.
+// Faults planted in transfer plans and placed weights: the judge names the step that each was
+// planted at, on every chip of a 3x1x2 torus. Of results judged_values_test.cpp has every one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,137 +14,31 @@
 #include <vector>
 
 #include "engine/program/typing.h"
+#include "tests/golden/every_op.h"
 #include "tests/golden/faults.h"
+#include "tests/golden/recorded_run.h"
 #include "tests/golden/recorded_step.h"
 
 namespace shardproof {
 namespace {
 
-/// Between them these have every op that a strategy can be made of.
-std::vector<Case> cases_of_every_op() {
-  std::vector<Case> all;
-  for (const char* line :
-       {"prefill=wg-xyz:batch decode=ws2d:batch",
-        "prefill=ws2d:pre-zy decode=ws2d:heads model=palm-tiny,ffn=geglu,norm=layernorm,bias=all,"
-        "rope=interleaved,tied=false,embed_scale=0.5,logit_scale=2 block=serial act=bf16",
-        "prefill=sp:1d decode=ws1d:heads model=palm-tiny,ffn=gelu",
-        "prefill=wg-xy:batch decode=ws2d:batch model=palm-tiny,bias=all weights=int8",
-        "prefill=wg-x:natural decode=ws2d:batch model=palm-tiny,ffn=gelu-erf",
-        "prefill=ws2d:heads temperature=0.3 top_k=20 top_p=0.9",
-        "prefill=ws2d:heads decode=ws2d:batch prefix=2:3"}) {
-    Case c = parse_case(std::string("torus=3x1x2 batch=6 prompt=6 gen=2 seed=3 ") + line);
-    c.model.layers = 1;
-    c.model.E = c.model.F = c.model.V = 36;
-    c.model.H = 6;
-    c.model.K = 3;
-    c.model.Q = 4;
-    all.push_back(c);
-  }
-  return all;
-}
-
-/// A step of a run, as it was first seen.
-struct Seen {
-  std::string id, program, value, pass;
-  Op op;
-  bool partial = false;
-};
-
-class Steps : public Observer {
- public:
-  void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
-               const Sharded&) override {
-    if (op != nullptr)
-      all.push_back({.id = scope.step(program, declared.name),
-                     .program = program.name,
-                     .value = declared.name,
-                     .pass = scope.pass,
-                     .op = *op,
-                     .partial = declared.layout.is_partial()});
-  }
-  std::vector<Seen> all;
-};
-
-struct Setting {
-  explicit Setting(const Case& of) : c(of), plan(make_plan(c)) {
-    known = memo.get(c);
-    Threads threads(1);
-    Steps observer;
-    run_inference(plan, known->weights, known->prompt, threads, &observer);
-    steps = std::move(observer.all);
+/// A run, whose steps are recorded, and which is judged with faults.
+struct Setting : RecordedRun {
+  explicit Setting(const Case& c) : RecordedRun(c) {
+    for (const Shown& one : shown)
+      if (one.op != nullptr) steps.push_back(&one);
   }
 
+  /// By turns with chips that share what they compute and each by itself.
   Judgement judge(const FaultHooks& faults) {
-    VerifyOptions options;
-    options.faults = faults;
-    return verify_case(c, memo, options);
+    const bool alone = turn++ % 2 == 0;
+    return verify_case(plan.given, memo,
+                       {.hazards = alone ? Hazards::full() : Hazards::hostile(), .faults = faults});
   }
 
-  Case c;
-  OracleMemo memo;
-  std::shared_ptr<const OracleMemo::Known> known;
-  RunPlan plan;
-  std::vector<Seen> steps;
+  std::vector<const Shown*> steps;
+  int turn = 0;
 };
-
-// ---- results
-
-/// Makes the last element that a chip holds another one.
-void spoil(Sharded& value, int chip) {
-  if (value.holds_partial())
-    value.partial_values_of(chip).back() = 1e6;
-  else if (value.stores_int32())
-    ++value.i32_of(chip).back();
-  else
-    value.f32_of(chip).back() = 1.0F - value.f32_of(chip).back();
-}
-
-FaultHooks spoiled(const std::string& step, int chip) {
-  FaultHooks faults;
-  faults.result = [=](const Scope& scope, const Program& program, const Op&,
-                      const ValueDecl& declared, Sharded& value) {
-    if (scope.step(program, declared.name) == step) spoil(value, chip);
-  };
-  return faults;
-}
-
-/// The first steps of their kinds, on every chip.
-void spoil_each(Setting& setting, std::set<OpKind>& kinds) {
-  ASSERT_EQ(setting.judge({}).verdict, Verdict::equal);
-  for (const Seen& step : setting.steps) {
-    if (!kinds.insert(step.op.kind).second) continue;
-    for (int chip = 0; chip < setting.c.torus.chips(); ++chip) {
-      const Judgement j = setting.judge(spoiled(step.id, chip));
-      ASSERT_TRUE(j.difference()) << step.id << " " << j.explanation();
-      EXPECT_EQ(j.difference()->step, step.id);
-      EXPECT_EQ(j.difference()->op, step.op.to_string());
-      // Of partial sums the first chip of the group is named.
-      if (!step.partial) {
-        EXPECT_EQ(j.difference()->chip, setting.c.torus.name(chip)) << step.id;
-      }
-    }
-  }
-}
-
-TEST(FaultHooks, ASpoiledResultIsSeenAtItsStepOnEveryChip) {
-  std::set<OpKind> kinds;
-  for (const Case& c : cases_of_every_op()) {
-    Setting setting(c);
-    spoil_each(setting, kinds);
-  }
-  // No strategy views a dim as two; a layer program may.
-  Case c = cases_of_every_op()[0];
-  Program layer = partitioned(c, Strategy::parse("ws2d:heads"), Phase::prefill).layer;
-  const Program views = parse_program("views", R"(
-    split : BLS_zR_yxQ = split_dim(o, H->S_zR_yx) is attn
-    merged : BLH_zyxQ = merge_dim(split, SR->H) is attn
-  )");
-  layer.ops.insert(layer.ops.end(), views.ops.begin(), views.ops.end());
-  c.prefill = c.decode = Strategy(layer);
-  Setting setting(c);
-  spoil_each(setting, kinds);
-  for (const OpRow& row : all_ops()) EXPECT_TRUE(kinds.contains(row.kind)) << row.name;
-}
 
 // ---- plans
 
@@ -174,12 +68,11 @@ Moves misdirected(Moves plan, int chip) {
   return plan;
 }
 
-FaultHooks planned(const std::string& program, const std::string& value, const std::string& pass,
-                   const PlanFault& fault, int chip) {
+FaultHooks planned(const Shown& step, const PlanFault& fault, int chip) {
   FaultHooks faults;
-  faults.plan = [=](const Scope& scope, const Program& now, const Op& op, Moves& plan) {
-    if (now.name == program && op.results[0].name == value && scope.pass == pass)
-      plan = fault(std::move(plan), chip);
+  faults.plan = [=, id = step.step()](const Scope& scope, const Program& program, const Op& op,
+                                      Moves& plan) {
+    if (scope.step(program, op.results[0].name) == id) plan = fault(std::move(plan), chip);
   };
   return faults;
 }
@@ -212,28 +105,29 @@ TEST(FaultHooks, AWrongPlanIsSeenAtItsStepOnEveryChip) {
   std::set<std::tuple<std::string, OpKind, int>> seen;
   for (const Case& c : cases_of_every_op()) {
     Setting setting(c);
-    for (const Seen& step : setting.steps) {
-      if (!has_plan(step.op.kind) || (reduces(step.op.kind) && step.partial)) continue;
-      const Recorder recorder(step.program, step.value, step.pass);
-      std::optional<Recorder> right;
+    for (const Shown* step : setting.steps) {
+      if (!has_plan(step->op->kind) ||
+          (reduces(step->op->kind) && step->declared->layout.is_partial()))
+        continue;
+      const Recorder recorder(step->program->name, step->declared->name, step->scope.pass);
       for (const KindOfFault& of : kinds_of_fault())
         for (int chip = 0; chip < c.torus.chips(); ++chip) {
-          if (!of.matters(step.op.kind) || seen.contains({of.name, step.op.kind, chip})) continue;
-          if (!right) right = value_of_step(*setting.known, setting.plan, {}, recorder);
-          const FaultHooks faults = planned(step.program, step.value, step.pass, of.fault, chip);
+          if (!of.matters(step->op->kind) || seen.contains({of.name, step->op->kind, chip}))
+            continue;
+          const FaultHooks faults = planned(*step, of.fault, chip);
           const auto wrong = value_of_step(*setting.known, setting.plan, faults, recorder);
-          ASSERT_TRUE(right->seen && wrong.seen) << step.id;
-          const auto first = first_wrong_chip(*right->seen, *wrong.seen);
+          ASSERT_TRUE(wrong.seen) << step->step();
+          const auto first = first_wrong_chip(step->value, *wrong.seen);
           if (!first) continue;  // the chips hold the same, or a partial
           // A chip that was told wrong asks for something else in a search's next round.
-          if (!op_row(step.op.kind).searches) {
-            EXPECT_EQ(*first, c.torus.name(chip)) << step.id;
+          if (!op_row(step->op->kind).searches) {
+            EXPECT_EQ(*first, c.torus.name(chip)) << step->step();
           }
           const Judgement j = setting.judge(faults);
-          ASSERT_TRUE(j.difference()) << of.name << " " << step.id << " " << j.explanation();
-          EXPECT_EQ(j.difference()->step, step.id) << of.name;
-          EXPECT_EQ(j.difference()->chip, *first) << of.name << " " << step.id;
-          seen.insert({of.name, step.op.kind, chip});
+          ASSERT_TRUE(j.difference()) << of.name << " " << step->step() << " " << j.explanation();
+          EXPECT_EQ(j.difference()->step, step->step()) << of.name;
+          EXPECT_EQ(j.difference()->chip, *first) << of.name << " " << step->step();
+          seen.insert({of.name, step->op->kind, chip});
         }
     }
   }
@@ -257,12 +151,11 @@ TEST(FaultHooks, AWrongPlanOfPartialSumsIsSeenToo) {
   int judged = 0;
   for (const Case& c : cases_of_every_op()) {
     Setting setting(c);
-    for (const Seen& step : setting.steps) {
-      if (!step.partial || !is_collective(step.op.kind)) continue;
-      const Judgement j =
-          setting.judge(planned(step.program, step.value, step.pass, lost_on_all_chips, 0));
-      ASSERT_TRUE(j.difference()) << step.id << " " << j.explanation();
-      EXPECT_EQ(j.difference()->step, step.id);
+    for (const Shown* step : setting.steps) {
+      if (!step->declared->layout.is_partial() || !is_collective(step->op->kind)) continue;
+      const Judgement j = setting.judge(planned(*step, lost_on_all_chips, 0));
+      ASSERT_TRUE(j.difference()) << step->step() << " " << j.explanation();
+      EXPECT_EQ(j.difference()->step, step->step());
       ++judged;
     }
   }
@@ -341,9 +234,9 @@ TEST(FaultHooks, AreToldWhereTheyAre) {
   faults.weight = [&](const std::string& name, Sharded&) { weights.insert(name); };
   EXPECT_EQ(setting.judge(faults).verdict, Verdict::equal);
   std::set<std::string> with_plan, all;
-  for (const Seen& step : setting.steps) {
-    all.insert(step.id);
-    if (has_plan(step.op.kind)) with_plan.insert(step.id);
+  for (const Shown* step : setting.steps) {
+    all.insert(step->step());
+    if (has_plan(step->op->kind)) with_plan.insert(step->step());
   }
   EXPECT_EQ(planned_at, with_plan);
   EXPECT_EQ(results, all);

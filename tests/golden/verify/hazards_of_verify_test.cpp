@@ -58,11 +58,10 @@ class Prober : public Observer {
 TEST(HazardsOfVerify, FillFreshAndReturnedMemory) {
   for (const char* regime : {"", " regime=f32"}) {
     Prober prober;
-    VerifyOptions options;
-    options.observer = &prober;
     OracleMemo memo;
-    EXPECT_EQ(verify_case(parse_case(kCase + std::string(regime)), memo, options).verdict,
-              Verdict::equal);
+    EXPECT_EQ(
+        verify_case(parse_case(kCase + std::string(regime)), memo, {.observer = &prober}).verdict,
+        Verdict::equal);
     EXPECT_GT(prober.values, 100);
     EXPECT_EQ(prober.fresh_hostile, prober.values);
     if (chip_memory::recycles()) {

@@ -43,19 +43,25 @@ TEST(LayerProgram, EveryModelFamilysTextIsJudgedEqual) {
 }
 
 TEST(LayerProgram, EveryStrategysTextIsJudgedEqual) {
-  // Each in both storages, by turns with one of the four ways in which K is sharded: what a
-  // strategy computes for every K is the standard matrix's to judge.
+  // Each in both storages, by turns with one of the four ways in which K is sharded, and with int8
+  // weights, whose scales come before biases or not: what a strategy computes for every K is the
+  // standard matrix's to judge.
   constexpr int kHeads[] = {1, 3, 6, 24};
   OracleMemo memo;
   std::size_t turn = 0;
   for (const Strategy& strategy : all_strategies()) {
-    const int K = kHeads[turn++ % 4];
-    for (ActType act : {ActType::f32, ActType::bf16}) {
-      const Case c = fitted(small(K, act), strategy);
+    const int K = kHeads[turn % 4];
+    Case int8 = small(K, turn % 3 == 0 ? ActType::bf16 : ActType::f32);
+    int8.numerics.weights = WeightType::int8;
+    if (turn % 4 < 2) int8.model.bias = Bias::all;
+    if (turn++ % 2 == 0) int8.model.block = Block::serial;
+    for (const Case& of : {small(K), small(K, ActType::bf16), int8}) {
+      const Case c = fitted(of, strategy);
       const std::string text = text_of(strategy, c);
+      EXPECT_EQ(text.find("_scale : ") != std::string::npos, of == int8);
       EXPECT_EQ(print_program(parse_program("layer", text)), text);
       const Judgement j = judge(text, c, memo);
-      EXPECT_EQ(j.verdict, Verdict::equal) << strategy.to_string() << " " << j.explanation();
+      EXPECT_EQ(j.verdict, Verdict::equal) << print_case(c) << " " << j.explanation();
     }
   }
 }

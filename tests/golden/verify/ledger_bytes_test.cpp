@@ -1,8 +1,10 @@
 // What an element travels as under wire and cache (docs/spec.md section 5), in every program.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/program/count.h"
 #include "engine/run/memory.h"
@@ -12,32 +14,6 @@
 namespace shardproof {
 namespace {
 
-/// Bytes of an element by what the operand of a collective is: "raw q partial", "k_cache".
-std::map<std::string, std::set<int>> wire_bytes(const std::string& line) {
-  const Case c = parse_case(line);
-  const RunPlan plan = make_plan(c);
-  std::map<std::string, std::set<int>> bytes;
-  const auto add = [&](const Program& program, const ValueTypes& types, const Torus& torus) {
-    for (std::size_t i = 0;
-         const StepCost& cost : count(program, types, torus, c.numerics, c.model).steps) {
-      const Op& op = program.ops[i++];
-      if (!is_collective(op.kind)) continue;
-      const ValueDecl& from = program.declared(op.args[0]);
-      bytes[from.role.to_string() + (from.layout.is_partial() ? " partial" : "")].insert(
-          cost.wire_bytes);
-    }
-  };
-  const TypedPlan typed = make_typed_plan(c);
-  for (const TypedPasses& passes : typed.types->passes) {
-    const PhasePrograms& programs = plan.programs(passes.phase);
-    add(programs.embed, passes.last.embed, programs.torus);
-    add(programs.layer, passes.last.layer, programs.torus);
-    add(programs.head, passes.last.head, programs.torus);
-  }
-  add(plan.hand_over, typed.types->hand_over, plan.prefill.torus);
-  return bytes;
-}
-
 constexpr const char* kCase =
     "torus=2x2x3 prefill=ws2d:heads decode=ws2d:batch block=serial batch=12 "
     "model=palm-tiny,layers=1,E=24,F=24,H=12,K=6,Q=4,V=24,norm=layernorm ";
@@ -45,37 +21,6 @@ std::string with_cache(const char* cache) {
   std::string line = kCase;
   return line.replace(line.find(",norm"), 0, std::string(",cache=") + cache);
 }
-
-TEST(LedgerBytes, WithWireBf16PartialSumsHaveTwoBytesStatisticsAndLogitsFour) {
-  for (const char* numerics : {"", "regime=f32 ", "act=bf16 "}) {
-    const auto f32 = wire_bytes(kCase + std::string(numerics));
-    const auto bf16 = wire_bytes(kCase + std::string(numerics) + "wire=bf16");
-    ASSERT_EQ(f32.size(), bf16.size());
-    int halved = 0;
-    for (const auto& [what, bytes] : bf16) {
-      const bool partial = what.ends_with(" partial");
-      const bool f32_sum = what.starts_with("stat ") || what.starts_with("raw logits");
-      EXPECT_EQ(bytes, partial ? std::set{f32_sum ? 4 : 2} : f32.at(what)) << what;
-      EXPECT_TRUE(!partial || f32.at(what) == std::set{4}) << what;
-      halved += partial && !f32_sum;
-    }
-    EXPECT_GE(halved, 6) << "embed, q, k, v, gate, up, outputs";
-    EXPECT_TRUE(bf16.contains("stat ss partial"));
-    EXPECT_TRUE(bf16.contains("raw logits partial"));
-  }
-}
-
-TEST(LedgerBytes, OfACacheAreThoseOfItsTypeNotOfAct) {
-  const auto of_cache = [](const std::string& line) { return wire_bytes(line)["k_cache"]; };
-  EXPECT_EQ(of_cache(kCase), std::set{4});
-  EXPECT_EQ(of_cache(std::string(kCase) + "act=bf16"), std::set{2});
-  for (const char* act : {"act=f32", "act=bf16"}) {
-    EXPECT_EQ(of_cache(with_cache("bf16") + act), std::set{2});
-    EXPECT_EQ(of_cache(with_cache("f32") + act), std::set{4});
-  }
-}
-
-// ---- every step, by the words of docs/spec.md section 5 and nothing of the registry
 
 /// Bytes of an element of a complete value.
 int width(const ValueDecl& value, const Numerics& numerics, CacheType cache) {
@@ -105,27 +50,47 @@ int wire_width(const ValueDecl& value, const Numerics& numerics, CacheType cache
   return numerics.wire == FloatType::bf16 && kWire.contains(value.role.name) ? 2 : 4;
 }
 
+/// One program of a run, and what of it there is to see.
+struct Part {
+  const Program* program;
+  const ValueTypes* types;
+  const Torus* torus;
+};
+
+std::vector<Part> parts_of(const TypedPlan& typed) {
+  std::vector<Part> parts;
+  for (const TypedPasses& passes : typed.types->passes) {
+    const PhasePrograms& of = typed.plan.programs(passes.phase);
+    parts.push_back({&of.embed, &passes.last.embed, &of.torus});
+    parts.push_back({&of.layer, &passes.last.layer, &of.torus});
+    parts.push_back({&of.head, &passes.last.head, &of.torus});
+  }
+  parts.push_back({&typed.plan.hand_over, &typed.types->hand_over, &typed.plan.prefill.torus});
+  return parts;
+}
+
 TEST(LedgerBytes, OfEveryStepAreWhatItReadsWritesAndSends) {
   std::set<std::int64_t> totals;
-  for (const std::string& line : {std::string(kCase), with_cache("bf16"), with_cache("f32")})
+  std::map<std::string, std::set<int>> sent_as;  // bytes of what a collective takes, by its role
+  // One table gathers its weights, which have biases.
+  const std::string gathered =
+      "torus=2x1x3 prefill=wg-xyz:batch decode=ws2d:heads block=serial batch=6 "
+      "model=palm-tiny,layers=1,E=12,F=12,H=12,Q=2,V=12,bias=all ";
+  for (const std::string& line :
+       {std::string(kCase), with_cache("bf16"), with_cache("f32"), gathered})
     for (const char* numerics : {"", "act=bf16", "weights=bf16", "weights=int8", "wire=bf16",
                                  "act=bf16 weights=int8 wire=bf16 regime=f32"}) {
       const Case c = parse_case(line + numerics);
       const TypedPlan typed = make_typed_plan(c);
-      const TypedPasses& passes = typed.types->passes.front();
-      const PhasePrograms& programs = typed.plan.programs(passes.phase);
-      using Part = std::pair<const Program*, const ValueTypes*>;
-      for (const Part& part :
-           {Part{&programs.embed, &passes.last.embed}, Part{&programs.layer, &passes.last.layer},
-            Part{&programs.head, &passes.last.head}}) {
-        const Program& program = *part.first;
+      for (const Part& part : parts_of(typed)) {
+        const Program& program = *part.program;
         const auto elements = [&](const std::string& value) {
-          const Type& type = part.second->at(value);
+          const Type& type = part.types->at(value);
           std::int64_t blocks = 1;
           for (const Layout::Dim& dim : type.layout.dims()) blocks *= c.torus.size(dim.axes);
           return element_count(type.shape) / blocks;
         };
-        const Ledger ledger = count(program, *part.second, c.torus, c.numerics, c.model);
+        const Ledger ledger = count(program, *part.types, *part.torus, c.numerics, c.model);
         ASSERT_EQ(ledger.steps.size(), program.ops.size());
         std::int64_t sent = 0;
         for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -140,8 +105,11 @@ TEST(LedgerBytes, OfEveryStepAreWhatItReadsWritesAndSends) {
           SCOPED_TRACE(print_case(c) + " " + op.to_string());
           EXPECT_EQ(ledger.steps[i].hbm_bytes, hbm * c.torus.chips());
           if (!is_collective(op.kind)) continue;
-          const int wire = wire_width(program.declared(op.args[0]), c.numerics, c.model.cache);
+          const ValueDecl& from = program.declared(op.args[0]);
+          const int wire = wire_width(from, c.numerics, c.model.cache);
           EXPECT_EQ(ledger.steps[i].wire_bytes, wire);
+          sent_as[from.role.to_string() + (from.layout.is_partial() ? " partial" : "")].insert(
+              wire);
           sent += ledger.steps[i].moved * wire;
         }
         EXPECT_EQ(ledger.moved_bytes(), sent);
@@ -149,6 +117,11 @@ TEST(LedgerBytes, OfEveryStepAreWhatItReadsWritesAndSends) {
       }
     }
   EXPECT_GT(totals.size(), 6U);
+  const std::map<std::string, std::set<int>> wanted{
+      {"stat ss partial", {4}},     {"raw logits partial", {4}}, {"raw q partial", {2, 4}},
+      {"k_cache", {2, 4}},          {"weight wq", {1, 2, 4}},    {"weight wo", {1, 2, 4}},
+      {"weight w_gate", {1, 2, 4}}, {"weight w_out", {1, 2, 4}}, {"in", {2, 4}}};
+  for (const auto& [role, bytes] : wanted) EXPECT_EQ(sent_as[role], bytes) << role;
 }
 
 // The simulator keeps every number as f32, however the model's caches are kept.

@@ -13,8 +13,8 @@
 namespace shardproof {
 namespace {
 
-/// The strategies whose closed formulas are written here; every table's counts on 4x2x3 are held to
-/// docs/strategies.md by tests/engine/layouts/.
+/// The strategies whose closed formulas are written here, of what is around the layers; those of
+/// layers are tests/engine/cost/formulas/closed_forms.txt.
 const std::vector<Strategy>& five() {
   static const std::vector<Strategy> all = [] {
     std::vector<Strategy> strategies;
@@ -74,30 +74,6 @@ class Formulas {
     }
   }
 
-  std::int64_t layer(std::int64_t L) const {
-    const ModelConfig& m = c_.model;
-    const std::int64_t BL = c_.batch * L;
-    const std::int64_t heads = BL * m.H * m.Q;
-    const std::int64_t kv = BL * m.K * m.Q;
-    const std::int64_t norms = m.block == Block::serial ? 2 : 1;  // each with its gather and sum
-    if (is("ws1d"))
-      return norms * 2 * gather(BL * m.E, n_) +
-             (batch() ? 2 * gather(heads / n_, n_) + 2 * into_batch(kv) : 0);
-    if (is("ws2d")) {
-      const std::int64_t block =
-          norms * (2 * gather(BL * m.E / X_, YZ_) + statistics() * 2 * gather(BL, X_)) +
-          2 * gather(heads / YZ_, X_) + matrices() * gather(BL * m.F / YZ_, X_);
-      if (!batch())  // all_reduce of K and V where K is not split over x too
-        return block + (kv_ == 3 ? 2 : 4) * gather(kv / (kv_ == 3 ? YZ_ : kv_blocks_), X_);
-      return block + 2 * gather(heads / n_, n_) + 2 * summed_into_batch(kv);
-    }
-    const std::int64_t wide = 2 * m.E * m.H * m.Q + matrices() * m.E * m.F;
-    const std::int64_t narrow = 2 * m.E * m.K * m.Q;
-    const std::int64_t rest = kv_ == 3 ? YZ_ : kv_blocks_;
-    return gather(wide / YZ_, X_) + gather(wide, YZ_) + gather(narrow / rest, X_) +
-           gather(narrow, rest);
-  }
-
   std::int64_t embed(std::int64_t L) const {
     const std::int64_t BLE = c_.batch * L * c_.model.E;
     return gather(BLE / X_, YZ_) + (gathered() ? gather(BLE / n_, X_) : 0);
@@ -133,10 +109,6 @@ class Formulas {
   bool batch() const { return name_.ends_with(":batch"); }
   /// Of a norm: the mean and the sum of squares, or the latter alone.
   std::int64_t statistics() const { return c_.model.norm == Norm::layernorm ? 2 : 1; }
-  /// Of the FFN, with W_out.
-  std::int64_t matrices() const {
-    return c_.model.ffn == Ffn::swiglu || c_.model.ffn == Ffn::geglu ? 3 : 2;
-  }
   bool gathered() const { return is("wg-xyz"); }
   /// D(K−1)/K a chip, over all chips: the cost of all_gather, reduce_scatter and all_to_all.
   std::int64_t gather(std::int64_t D, std::int64_t K) const { return D * n_ / K * (K - 1); }
@@ -166,20 +138,6 @@ class Formulas {
     return permuted(kv / n_, "zyx", "xyz") + moved + gather(kv / kv_blocks_, n_ / kv_blocks_);
   }
 
-  /// The same of a sum over x: it is scattered first, into K or the batch, over x; a free y cuts
-  /// the batch before that, so that its place is in front.
-  std::int64_t summed_into_batch(std::int64_t kv) const {
-    const std::int64_t scattered = gather(kv / YZ_, X_);
-    // Into the rows of zy, where K is whole: also where zy, which shard its weights, are of size 1.
-    if (kv_ == 0 || YZ_ == 1) return scattered;
-    const std::int64_t moved = gather(kv / n_, kv_blocks_);
-    if (kv_ == 3) return scattered + moved;
-    if (kv_ == 2) return scattered + moved + permuted(kv / n_, "xyz", "zyx");
-    // Where x divides K too the sum may as well be scattered into K, and zx exchanged: on 4x4x4 as
-    // dear, in as many ops. The first of the two in the order of ops is taken: into the batch.
-    return scattered + moved + permuted(kv / n_, "yxz", "zyx");
-  }
-
   Case c_;  // with the model as placed
   std::string name_;
   std::int64_t X_, YZ_, n_, kv_blocks_ = 1;
@@ -196,7 +154,6 @@ RC_GTEST_PROP(Ledger, EqualsTheFormulas, ()) {
   const RunPlan programs = make_plan(c);
   const auto phase = [&](const PhasePrograms& p, const Strategy& strategy, std::int64_t L) {
     const Formulas formulas(c, strategy);
-    RC_ASSERT(counted(p.layer, c, L) == formulas.layer(L));
     RC_ASSERT(counted(p.embed, c, L) == formulas.embed(L));
     RC_ASSERT(counted(p.head, c, L) == formulas.head());
     RC_ASSERT(counted(p.sample, c, L) == formulas.sample());

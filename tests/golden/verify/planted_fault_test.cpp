@@ -35,12 +35,10 @@ TEST(PlantedFault, ShrinksToOneLine) {
 TEST(PlantedFault, IsFoundByTheProperty) {
   // The same fault under RapidCheck's own search and shrinking.
   OracleMemo memo;
-  VerifyOptions planted;
-  planted.faults = local_statistics();
   const auto result = rc::detail::checkTestable(
       [&] {
         const Case c = *any_case();
-        RC_ASSERT(verify_case(c, memo, planted).verdict == Verdict::equal);
+        RC_ASSERT(verify_case(c, memo, {.faults = local_statistics()}).verdict == Verdict::equal);
       },
       rc::detail::TestMetadata(), rc::detail::TestParams());
   rc::detail::FailureResult failure;

@@ -4,15 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/collectives/chip_groups.h"
 #include "engine/run/inference.h"
 #include "golden/verify/verify.h"
-#include "tests/golden/faults.h"
 
 namespace shardproof {
 namespace {
@@ -56,11 +53,11 @@ class Recorder : public Observer {
 Recorder recorded(const std::string& line, const Hazards& hazards, int threads) {
   Recorder recorder;
   OracleMemo memo;
-  VerifyOptions options;
-  options.observer = &recorder;
-  options.hazards = hazards;
-  options.threads = threads;
-  EXPECT_EQ(verify_case(parse_case(line), memo, options).verdict, Verdict::equal) << line;
+  EXPECT_EQ(verify_case(parse_case(line), memo,
+                        {.threads = threads, .hazards = hazards, .observer = &recorder})
+                .verdict,
+            Verdict::equal)
+      << line;
   return recorder;
 }
 
@@ -80,68 +77,7 @@ TEST(SharedAndAlone, HaveTheSameBits) {
 
 Judgement judged(const std::string& line, const FaultHooks& faults, const Hazards& hazards) {
   OracleMemo memo;
-  VerifyOptions options;
-  options.faults = faults;
-  options.hazards = hazards;
-  return verify_case(parse_case(line), memo, options);
-}
-
-/// Steps that move what chips receive from others, in the order of a run.
-std::vector<std::string> transfers(const std::string& line) {
-  std::vector<std::string> steps;
-  std::set<std::string> known;
-  FaultHooks faults;
-  faults.plan = [&](const Scope& scope, const Program& program, const Op& op, Moves& plan) {
-    std::int64_t received = 0;
-    for (int chip = 0; chip < static_cast<int>(plan.pieces.size()); ++chip)
-      received += plan.received(chip);
-    const std::string step = scope.step(program, op.results[0].name);
-    if (received > 0 && known.insert(step).second) steps.push_back(step);
-  };
-  EXPECT_EQ(judged(line, faults, Hazards::hostile()).verdict, Verdict::equal);
-  return steps;
-}
-
-TEST(SharedAndAlone, NoMissingTransferWorksByAccident) {
-  for (const std::string line : kCases) {
-    const std::vector<std::string> steps = transfers(line);
-    ASSERT_GT(steps.size(), 10U);
-    for (const std::string& at : steps) {
-      FaultHooks faults;
-      faults.plan = [&](const Scope& scope, const Program& program, const Op& op, Moves& plan) {
-        if (scope.step(program, op.results[0].name) == at) plan = without_transfer(std::move(plan));
-      };
-      for (const Hazards& hazards : {Hazards::hostile(), Hazards::full()}) {
-        const Judgement found = judged(line, faults, hazards);
-        ASSERT_EQ(found.verdict, Verdict::different) << line << " " << at;
-        ASSERT_EQ(found.findings.at(0).step, at) << line;
-      }
-    }
-  }
-}
-
-TEST(SharedAndAlone, AReplicaThatDivergesIsFoundOnEveryChip) {
-  for (const std::string line : kCases)
-    for (const char* name : {"xg", "q", "gate"})
-      for (int chip = 0; chip < 6; ++chip) {
-        bool planted = false;
-        FaultHooks faults;
-        faults.result = [&](const Scope&, const Program&, const Op&, const ValueDecl& declared,
-                            Sharded& value) {
-          if (planted || declared.role.name != name || value.holds_partial() ||
-              value.stores_int32())
-            return;
-          planted = true;
-          value.f32_of(chip).back() += 0.5F;
-        };
-        for (const Hazards& hazards : {Hazards::hostile(), Hazards::full()}) {
-          planted = false;
-          const Judgement found = judged(line, faults, hazards);
-          if (!planted) continue;
-          ASSERT_EQ(found.verdict, Verdict::different) << line << name << chip;
-          ASSERT_EQ(found.findings.at(0).chip, parse_case(line).torus.name(chip));
-        }
-      }
+  return verify_case(parse_case(line), memo, {.hazards = hazards, .faults = faults});
 }
 
 /// Adds to the last number that one chip's executor makes, in every step of a program's layer.

@@ -68,31 +68,14 @@ bool is_legal(const Case& c) {
   return true;
 }
 
-void require_equal_run(const Case& c, const Hazards& hazards) {
-  OracleMemo memo;
-  VerifyOptions options;
-  options.hazards = hazards;
-  const Judgement j = verify_case(c, memo, options);
-  if (j.verdict != Verdict::equal) RC_FAIL(print_case(c) + ": " + j.explanation());
-}
-
 RC_GTEST_PROP(Split, IsJudgedEqual, ()) {
-  const Case c = draw_split("exact");
+  const Case c = draw_split(element_of({"exact", "f32", "field"}));
   RC_PRE(is_legal(c));
   RC_CLASSIFY(c.torus.chips() != c.decode_torus->chips(), "tori of unequal size");
-  require_equal_run(c, *rc::gen::element(0, 1) == 0 ? Hazards::hostile() : Hazards::full());
-}
-
-RC_GTEST_PROP(Split, IsJudgedEqualInF32, ()) {
-  const Case c = draw_split("f32");
-  RC_PRE(is_legal(c));
-  require_equal_run(c, Hazards::hostile());
-}
-
-RC_GTEST_PROP(Split, IsJudgedEqualInTheField, ()) {
-  const Case c = draw_split("field");
-  RC_PRE(is_legal(c));
-  require_equal_run(c, Hazards::full());
+  OracleMemo memo;
+  const Hazards hazards = *rc::gen::element(0, 1) == 0 ? Hazards::hostile() : Hazards::full();
+  const Judgement j = verify_case(c, memo, {.hazards = hazards});
+  if (j.verdict != Verdict::equal) RC_FAIL(print_case(c) + ": " + j.explanation());
 }
 
 /// The checkpoints of a run, whole, and what crossed.
@@ -203,9 +186,7 @@ Judgement judged(const FaultHooks& faults, const std::string& regime = "exact") 
   Case c = faulty_case();
   c.numerics.regime = regime == "f32" ? Regime::f32 : Regime::exact;
   OracleMemo memo;
-  VerifyOptions options;
-  options.faults = faults;
-  return verify_case(c, memo, options);
+  return verify_case(c, memo, {.faults = faults});
 }
 
 /// Changes what chip 1 pulls of the values of layer 1.
@@ -244,21 +225,17 @@ TEST(Split, APlanThatCannotBeCarriedOutRefusesTheRun) {
 
 TEST(Split, AHookThatThrowsIsItsAuthors) {
   const FaultHooks faults = of_one_cache([](Moves&) { throw std::logic_error("mine"); });
-  VerifyOptions options;
-  options.faults = faults;
   Kept watched;
-  options.observer = &watched;
   OracleMemo memo;
-  EXPECT_THROW(verify_case(faulty_case(), memo, options), std::logic_error);
+  EXPECT_THROW(verify_case(faulty_case(), memo, {.observer = &watched, .faults = faults}),
+               std::logic_error);
 }
 
 TEST(Split, VerifyShowsItsObserverWhatCrossed) {
   const Case c = faulty_case();
   Kept watched, alone;
-  VerifyOptions options;
-  options.observer = &watched;
   OracleMemo memo;
-  EXPECT_EQ(verify_case(c, memo, options).verdict, Verdict::equal);
+  EXPECT_EQ(verify_case(c, memo, {.observer = &watched}).verdict, Verdict::equal);
   run_of(make_plan(c), alone);
   EXPECT_EQ(watched.crossings, alone.crossings);
   EXPECT_EQ(watched.elements, alone.elements);

@@ -50,10 +50,7 @@ void expect_thrown_as_it_is(const Thrown& what) {
         Case c = of_one_strategy();
         c.numerics.regime = parse_regime(regime);
         OracleMemo memo;
-        VerifyOptions options;
-        options.until = until;
-        options.faults = faults;
-        EXPECT_THROW(verify_case(c, memo, options), Thrown) << regime;
+        EXPECT_THROW(verify_case(c, memo, {.faults = faults, .until = until}), Thrown) << regime;
         const auto known = memo.get(c);
         const RunPlan plan = make_plan(c);
         Threads threads(1);
@@ -93,9 +90,7 @@ TEST(FaultHooks, TheirOwnExceptionsAreThrownWhateverWasFoundBefore) {
 
 TEST(FaultHooks, ErrorsThatTheyProvokeAreFindings) {
   const auto found = [](const FaultHooks& faults) {
-    VerifyOptions options;
-    options.faults = faults;
-    const Judgement j = verified(of_one_strategy(), options);
+    const Judgement j = verified(of_one_strategy(), {.faults = faults});
     EXPECT_EQ(j.findings.size(), 1U);
     const Finding& f = j.findings.at(0);
     return fmt::format("{} {} {}", to_string(f.detector), f.label, f.step);
