@@ -57,7 +57,7 @@ bool takes_value(const Flag& flag) {
   static const std::set<std::string> none{
       "--help",     "--version", "--json",         "--text",     "--paper", "--checkpoints",
       "--quiet",    "--all",     "--all-findings", "--released", "--alone", "--skipped",
-      "--capacity", "--pareto",  "--search",       "--split",    "--fit"};
+      "--capacity", "--pareto",  "--search",       "--split",    "--fit",   "--markdown"};
   return !none.contains(flag.name);
 }
 

@@ -62,7 +62,7 @@ std::string code_of(const std::string& text) {
 
 /// The labels that a source throws: in `Error("label"`, or handed to a function that throws. The
 /// second are told by how labels begin; those of the typing rules are made from an op's name, and
-/// docs/typing.md has them.
+/// tools/verbs/rules/ has them.
 std::set<std::string> labels_of(const std::string& code) {
   static const std::regex thrown(R"re(\bError\(\s*"([a-z]+_[a-z0-9]+)")re");
   static const std::regex passed(

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "engine/cost/chip/chip.h"
 #include "engine/strategies/strategy.h"
 #include "tools/command/verbs.h"
 #include "tools/text/json_text.h"
 #include "tools/text/wrapped.h"
+#include "tools/verbs/explain_rule.h"
 #include "tools/verbs/rules.h"
 #include "weights/model/model_config.h"
 #include "weights/model/presets.h"
@@ -132,8 +134,8 @@ int list_ops(bool json) {
   nlohmann::json entries = nlohmann::json::array();
   if (!json)
     fmt::print(
-        "Ops of layer programs, each with an example of its form (docs/program.md). Its\n"
-        "rules: shardproof explain --rule OP_c1.\n\n");
+        "Ops of layer programs: the form, what it does, and examples (docs/program.md).\n"
+        "Its result and rules: shardproof explain --rule OP_c1.\n\n");
   for (const OpText& op : all_op_texts()) {
     if (json)
       entries.push_back({{"op", op.name},
@@ -141,9 +143,12 @@ int list_ops(bool json) {
                          {"does", op.does},
                          {"result", op.result},
                          {"example", op.example}});
-    else
-      fmt::print("{}\n    {}\n", wrapped(op.form, kWidth, "  "),
-                 wrapped(op.does, kWidth - 4, "    "));
+    if (json) continue;
+    fmt::print("{}\n    {}\n", wrapped(op.form, kWidth, "  "),
+               wrapped(op.does, kWidth - 4, "    "));
+    std::istringstream examples(op.example);
+    for (std::string line; std::getline(examples, line);)
+      fmt::print("      {}\n", wrapped(line, kWidth - 6, "        "));
   }
   if (json) print_object("ops", entries);
   return 0;
@@ -186,10 +191,7 @@ int list_rules(bool json) {
         "shardproof explain --rule LABEL\n\n");
   for (const Rule& rule : all_rules()) {
     if (json)
-      entries.push_back({{"label", rule.label},
-                         {"of", rule.subject},
-                         {"says", rule.says},
-                         {"document", rule.document}});
+      entries.push_back(rule_json(rule));
     else
       print_entry(rule.label, rule.subject.empty() ? rule.says : rule.subject + ": " + rule.says,
                   21);
@@ -218,10 +220,15 @@ void add_list(CLI::App& app, Action& chosen) {
         Subject{"rules", "Labels of errors, and what each says", list_rules}}) {
     CLI::App* one = verb->add_subcommand(subject.name, subject.text);
     const auto json = std::make_shared<bool>(false);
-    one->add_flag("--json", *json, "Print JSON (docs/json.md)");
+    const auto markdown = std::make_shared<bool>(false);
+    CLI::Option* as_json = one->add_flag("--json", *json, "Print JSON (docs/json.md)");
+    if (subject.list == list_rules)
+      one->add_flag("--markdown", *markdown, "Print a page, with what breaks each rule")
+          ->excludes(as_json);
     one->footer(fmt::format("Example: shardproof list {}", subject.name));
-    one->callback(
-        [&chosen, json, list = subject.list] { chosen = [json, list] { return list(*json); }; });
+    one->callback([&chosen, json, markdown, list = subject.list] {
+      chosen = [json, markdown, list] { return *markdown ? print_rules_page() : list(*json); };
+    });
   }
 }
 

@@ -1,5 +1,5 @@
 // The table of ops is held against all that reads or repeats it: type checker, executor, ledger,
-// text and documents. An op that one of them lacks is named here.
+// text and the table of its rules. An op that one of them lacks is named here.
 #include "engine/program/ops.h"
 
 #include <gtest/gtest.h>
@@ -20,53 +20,54 @@
 namespace shardproof {
 namespace {
 
-std::string document(const std::string& name) {
-  std::ifstream file(std::string(SHARDPROOF_DOCS) + "/" + name);
+/// The table that `shardproof list ops` prints.
+std::string op_table() {
   std::ostringstream text;
-  text << file.rdbuf();
+  for (const char* name : {"/typing.txt", "/local_ops.txt"})
+    text << std::ifstream(std::string(SHARDPROOF_RULES) + name).rdbuf();
   return text.str();
 }
 
-/// The rows "| OP | `OP(...` | ..." of a document that stand under "## SECTION".
-std::set<std::string> rows_under(const std::string& text, const std::string& section) {
+/// The ops whose form is one of theirs under a section: "op OP", "form OP(...".
+std::set<std::string> ops_under(const std::string& text, const std::string& section) {
   std::set<std::string> names;
-  const auto begin = text.find("## " + section + "\n");
+  const auto begin = text.find("page docs/typing.md, \"" + section + "\"\n");
   if (begin == std::string::npos) return names;
-  const std::string part = text.substr(begin, text.find("\n## ", begin) - begin);
-  static const std::regex row(R"(\n\| ([a-z_]+) \| `([a-z_]+)\()");
+  const std::string part = text.substr(begin, text.find("\npage ", begin) - begin);
+  static const std::regex row(R"(\nop ([a-z_]+)\nform ([a-z_]+)\()");
   for (std::sregex_iterator m(part.begin(), part.end(), row), end; m != end; ++m)
     if ((*m)[1] == (*m)[2]) names.insert((*m)[1]);
   return names;
 }
 
-/// The sections of docs/typing.md that may have the rules of an op.
+/// The sections of the table that may have the rules of an op.
 std::set<std::string> sections_for(const OpRow& op) {
   if (op.collective) return {"Collectives"};
   if (op.takes_partial) return {"Local ops on any operand"};
   return {"Products", "Local ops on complete operands"};
 }
 
-/// The ops that docs/typing.md does not have in one section, and only there, that may have them.
-std::set<std::string> missing_of_typing(const std::string& text) {
+/// The ops that the table does not have in one section, and only there, that may have them.
+std::set<std::string> missing_of_table(const std::string& text) {
   std::set<std::string> missing;
   for (const OpRow& op : all_ops()) {
     const std::set<std::string> right = sections_for(op);
     int here = 0, elsewhere = 0;
     for (const char* section :
          {"Collectives", "Local ops on any operand", "Products", "Local ops on complete operands"})
-      if (rows_under(text, section).contains(std::string(op.name)))
+      if (ops_under(text, section).contains(std::string(op.name)))
         ++(right.contains(section) ? here : elsewhere);
     if (here != 1 || elsewhere != 0) missing.insert(std::string(op.name));
   }
   return missing;
 }
 
-/// The ops that have no row "| OP | ... | `... = OP(...) ...` |" in docs/program.md.
-std::set<std::string> missing_of_manual(const std::string& text) {
+/// The ops that have no line "example ... = OP(...".
+std::set<std::string> without_example(const std::string& text) {
   std::set<std::string> missing;
   for (const OpRow& op : all_ops()) {
     const std::string name(op.name);
-    if (!std::regex_search(text, std::regex("\n\\| " + name + " \\|[^\n]* = " + name + "\\(")))
+    if (!std::regex_search(text, std::regex("\nexample [^\n]*(\n  [^\n]*)? " + name + "\\(")))
       missing.insert(name);
   }
   return missing;
@@ -88,25 +89,25 @@ TEST(OpTable, NamesAreFoundAndFindTheirRows) {
   EXPECT_EQ(op_row(static_cast<OpKind>(99)).name, "");
 }
 
-TEST(OpTable, EveryOpIsInTheDocuments) {
-  EXPECT_EQ(missing_of_typing(document("typing.md")), std::set<std::string>());
-  EXPECT_EQ(missing_of_manual(document("program.md")), std::set<std::string>());
+TEST(OpTable, EveryOpHasARecordWithAnExample) {
+  EXPECT_EQ(missing_of_table(op_table()), std::set<std::string>());
+  EXPECT_EQ(without_example(op_table()), std::set<std::string>());
 }
 
-TEST(OpTable, AnOpThatADocumentLacksIsNamed) {
+TEST(OpTable, AnOpThatTheTableLacksIsNamed) {
   using Names = std::set<std::string>;
-  const std::string typing = document("typing.md");
-  EXPECT_EQ(missing_of_typing(without(typing, "\n| gelu | ")), Names{"gelu"});
-  EXPECT_EQ(missing_of_typing(without(typing, "`rope(")), Names{"rope"});
-  EXPECT_EQ(missing_of_typing(without(typing, "## Products\n")), (Names{"einsum", "embed_lookup"}));
+  const std::string table = op_table(), products = "\npage docs/typing.md, \"Products\"\n";
+  EXPECT_EQ(missing_of_table(without(table, "\nop gelu\n")), Names{"gelu"});
+  EXPECT_EQ(missing_of_table(without(table, "\nform rope(")), Names{"rope"});
+  EXPECT_EQ(missing_of_table(without(table, "\"Products\"")), (Names{"einsum", "embed_lookup"}));
   // What takes partial sums among what does not: merge_dim stood last in its section.
-  std::string moved = without(typing, "\n## Products\n");
-  const auto at = moved.find("\n| merge_dim | ");
+  std::string moved = without(table, products);
+  const auto at = moved.find("\nop merge_dim\n");
   ASSERT_NE(at, std::string::npos);
-  moved.insert(at, "\n## Products\n");
-  EXPECT_EQ(missing_of_typing(moved), Names{"merge_dim"});
-  EXPECT_EQ(missing_of_manual(without(document("program.md"), " = last(x)")), Names{"last"});
-  EXPECT_EQ(missing_of_manual("").size(), all_ops().size());
+  moved.insert(at, products);
+  EXPECT_EQ(missing_of_table(moved), Names{"merge_dim"});
+  EXPECT_EQ(without_example(without(table, " = last(x)")), Names{"last"});
+  EXPECT_EQ(without_example("").size(), all_ops().size());
 }
 
 TEST(OpTable, EveryOpHasASampleThatParsesPrintsAndChecks) {

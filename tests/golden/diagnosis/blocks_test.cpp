@@ -1,6 +1,7 @@
 // Blocks that lie where others belong.
 #include "tests/golden/diagnosis/planted.h"
 #include "tests/sanitized.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -18,6 +19,20 @@ TEST(Diagnosis, OfARightValueIsNothing) {
         EXPECT_TRUE(p.ask(id, p.value(id), layout, torus).empty());
       }
   }
+}
+
+TEST(Diagnosis, ShardsThatDoNotFitTheValueAreRefused) {
+  Planted p(std::string(kModel) + " seed=1");
+  const std::string id = "prefill.c0.layer1.out";
+  const Torus torus(2, 1, 1);
+  const auto asked = [&](const char* layout, std::size_t chips, std::size_t elements) {
+    return label_of(
+        [&] { p.ask(id, layout, torus, Planted::Shards(chips, std::vector<double>(elements))); });
+  };
+  const std::size_t whole = p.value(id).data.size();
+  EXPECT_EQ(asked("BLE_x", 2, whole / 2), "");
+  EXPECT_EQ(asked("BLE_x", 2, whole), "diagnosis_c1") << "too many elements";
+  EXPECT_EQ(asked("BLE_x", 3, whole / 2), "diagnosis_c1") << "too many chips";
 }
 
 TEST(Diagnosis, AxesInAnotherOrder) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "golden/scalar/term_order.h"
 #include "tests/engine/op_samples.h"
 #include "tests/weights/expect_error.h"
 
@@ -51,6 +52,20 @@ TEST(ScalarOps, AnOpThatItDoesNotKnowIsRefused) {
   EXPECT_TRUE(message_of([&] {
                 scalar::apply(op, {&one}, {.config = ModelConfig(), .torus = Torus()});
               }).starts_with("scalar_c1"));
+}
+
+TEST(ScalarOps, AContractionWhoseOperandsLieElsewhereHasNoOrder) {
+  const scalar::Value norm{
+      .layout = Layout::parse("BE_x"), .shape = {1, 2}, .parts = {{1.0F, 2.0F}}, .ints = {}};
+  const scalar::Value w{
+      .layout = Layout::parse("EF"), .shape = {2, 1}, .parts = {{1.0F, 2.0F}}, .ints = {}};
+  const Program program = parse_program("test",
+                                        "input n : BE_x is in\ninput w : EF is weight w_gate\n"
+                                        "h : BF = einsum(BE,EF->BF; n, w) is gate");
+  EXPECT_EQ(label_of([&] {
+              scalar::require_placed(program.ops.at(0), {&norm, &w}, Torus(2, 1, 1));
+            }),
+            "scalar_c2");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/tools/cli_fixture.h"
 #include "tests/tools/program_output.h"
 
 namespace shardproof {
@@ -25,10 +26,11 @@ std::vector<nlohmann::json> listed(const std::string& subject) {
   return nlohmann::json::parse(o.text)[subject];
 }
 
-/// All that the libraries and the program are made of.
-std::string sources() {
+/// All that these folders are made of: what ships, or the tests.
+std::string sources(const std::vector<const char*>& folders = {"engine", "golden", "oracle",
+                                                               "weights", "tools"}) {
   std::string all;
-  for (const char* folder : {"engine", "golden", "oracle", "weights", "tools"})
+  for (const char* folder : folders)
     for (const auto& entry :
          fs::recursive_directory_iterator(fs::path(SHARDPROOF_SOURCE) / folder)) {
       const std::string extension = entry.path().extension().string();
@@ -50,11 +52,14 @@ TEST(Rules, EveryLabelThatIsThrownIsListed) {
   std::set<std::string> labels;
   for (const auto& rule : listed("rules")) labels.insert(rule["label"]);
   const std::string text = sources();
-  const std::regex thrown("(?:Error|refuse|read_word)\\(\\s*\"([a-z0-9]+(?:_[a-z0-9]+)+)[\":]");
+  // Given to what throws, or a literal that reads as a label.
+  const std::regex thrown(
+      "(?:(?:Error|refused?|read_word)\\(\\s*\"(?=[a-z0-9]+_)|\"(?=[a-z_]+_[cf][0-9]+[\":]))"
+      "([a-z0-9_]+)[\":]");
   int found = 0;
   for (std::sregex_iterator at(text.begin(), text.end(), thrown), end; at != end; ++at, ++found)
     EXPECT_TRUE(labels.contains((*at)[1]))
-        << (*at)[1] << " is thrown, but no table of docs/ says what it is";
+        << (*at)[1] << " is thrown, but no record of tools/verbs/rules/ says what it is";
   EXPECT_GE(found, 150);
 }
 
@@ -65,7 +70,8 @@ TEST(Rules, EveryListedLabelIsThrown) {
   for (const auto& rule : listed("rules")) {
     const std::string label = rule["label"];
     EXPECT_TRUE(seen.insert(label).second) << label << " is listed twice";
-    EXPECT_NE(rule["says"], "") << label;
+    for (const char* member : {"says", "document", "example", "kind"})
+      EXPECT_NE(rule[member], "") << label << " has no " << member;
     EXPECT_EQ(std::string(rule["says"]).find_first_of("`|"), std::string::npos) << rule["says"];
     // Rules of an op are thrown with the op's name; their numbers are those of engine/typing/.
     const auto number = label.rfind("_c");
@@ -76,16 +82,121 @@ TEST(Rules, EveryListedLabelIsThrown) {
   }
 }
 
+TEST(Rules, SayWhatTheyAreOf) {
+  const std::set<std::string> ops = op_names();
+  for (const auto& rule : listed("rules")) {
+    const std::string label = rule["label"], of = rule["of"], document = rule["document"];
+    const bool typing = document.starts_with("docs/typing.md, \"") &&
+                        !label.starts_with("program_") &&
+                        document.find("running") == std::string::npos;
+    EXPECT_EQ(of.empty(), !typing) << label << " is of " << of;
+    EXPECT_TRUE(!ops.contains(of) || label.starts_with(of + "_c")) << label << " is of " << of;
+  }
+}
+
 TEST(Rules, ExplainSaysOne) {
   for (const auto& rule : listed("rules")) {
     const std::string label = rule["label"];
     const auto one = nlohmann::json::parse(said("explain --json --rule " + label).text);
-    for (const char* member : {"label", "of", "says", "document"})
+    for (const char* member : {"label", "of", "says", "document", "example", "kind"})
       EXPECT_EQ(one[member], rule[member]) << label;
   }
   const std::string text = said("explain --rule all_gather_c3").text;
   EXPECT_NE(text.find("minor-most suffix"), std::string::npos) << text;
   EXPECT_NE(text.find("all_gather(t, E, zy)"), std::string::npos) << text;
+}
+
+/// The examples of the table, each run in a fresh folder.
+class RuleExamples : public Cli {
+ protected:
+  /// The label of the error that ends these commands of a shell, if they say one line and exit
+  /// with 2; otherwise what they do.
+  std::string refusal(const std::string& command) const {
+    fs::remove_all(directory_);
+    fs::create_directories(path("bin"));
+    const std::string last = command.substr(command.rfind("shardproof"));
+    const std::string arguments = last.substr(std::min(last.size(), last.find(' ') + 1));
+    fs::create_symlink(fs::absolute(program(arguments)), path("bin/shardproof"));
+    fs::create_symlink("/usr/bin/python3", path("bin/python3"));
+    write("command", command + "\n");
+    const int status = std::system(("cd '" + directory_.string() +
+                                    "' && PATH=\"$PWD/bin:$PATH\" sh command >out 2>err </dev/null")
+                                       .c_str());
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    Programs::instance().ended(arguments, code);
+    const std::string text = slurp(path("err"));
+    static const std::regex line("shardproof: ([a-z0-9_]+): [^\n]*\n");
+    std::smatch found;
+    if (code == 2 && std::regex_match(text, found, line)) return found[1];
+    return "exit code " + std::to_string(code) + ": " + text;
+  }
+};
+
+constexpr std::size_t kParts = 4;
+class PartOfRuleExamples : public RuleExamples, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(PartOfRuleExamples, EndsWithItsLabel) {
+  const std::vector<nlohmann::json> rules = listed("rules");
+  for (std::size_t i = GetParam(); i < rules.size(); i += kParts) {
+    if (rules[i]["kind"] != "command") continue;
+    EXPECT_EQ(refusal(rules[i]["example"]), rules[i]["label"]) << rules[i]["example"];
+  }
+}
+
+TEST_F(RuleExamples, ThatEndOtherwiseAreSeen) {
+  EXPECT_EQ(refusal("shardproof verify --batch x"), "case_c3");
+  EXPECT_NE(refusal("shardproof list rules --json").find("exit code 0"), std::string::npos);
+  EXPECT_NE(refusal("echo no >&2; shardproof verify --batch x").find("exit code 2: no\n"),
+            std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, PartOfRuleExamples, testing::Range(std::size_t{0}, kParts));
+
+/// A label that no command has is shown by a test, or by .ci/run on another processor. Programs are
+/// run where the typing rules are tested.
+TEST(Rules, WithoutACommandAreShownByATest) {
+  const std::string tests = sources({"tests"}) + slurp(SHARDPROOF_SOURCE "/.ci/run");
+  std::size_t calls = 0;
+  for (const auto& rule : listed("rules")) {
+    if (rule["kind"] != "call") continue;
+    const std::string label = rule["label"];
+    EXPECT_TRUE(std::regex_search(tests, std::regex("\\b" + label + "\\b"))) << label;
+    ++calls;
+  }
+  EXPECT_GE(calls, 40U);
+}
+
+/// "docs/cost.md, \"Chips\"" or "docs/spec-case.md section 6.2": the page has that heading.
+TEST(Rules, NamePagesAndSectionsThatAre) {
+  static const std::regex form("(docs/[a-z-]+\\.md)(, \"(.+)\"| section ([0-9.]+))?");
+  for (const auto& rule : listed("rules")) {
+    const std::string document = rule["document"];
+    std::smatch found;
+    ASSERT_TRUE(std::regex_match(document, found, form)) << document;
+    const fs::path page = fs::path(SHARDPROOF_SOURCE) / found[1].str();
+    ASSERT_TRUE(fs::exists(page)) << page;
+    const std::string text = slurp(page);
+    const std::string heading = found[3].matched   ? "\n## " + found[3].str() + "\n"
+                                : found[4].matched ? "\n### " + found[4].str() + " "
+                                                   : "";
+    EXPECT_NE(text.find(heading), std::string::npos) << document;
+  }
+}
+
+TEST(Rules, OfAPageOfMarkdownAreAllThere) {
+  const std::string page = said("list rules --markdown").text;
+  for (const auto& rule : listed("rules")) {
+    const std::string label = rule["label"];
+    static const std::regex row("\\| `[a-z0-9_]+` \\| [^|]+ \\| ([^|\\\\]|\\\\.)+ \\|");
+    const auto at = page.find("\n| `" + label + "` | ");
+    ASSERT_NE(at, std::string::npos) << label;
+    const std::string line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);
+    EXPECT_TRUE(std::regex_match(line, row)) << line;
+  }
+  for (const std::string& op : op_names())
+    EXPECT_NE(page.find("\n### " + op + "\n"), std::string::npos) << op;
+  EXPECT_EQ(said("list rules --markdown --json").code, 2);
+  EXPECT_EQ(said("list ops --markdown").code, 2);
 }
 
 TEST(Lists, SayWhatTheCodeKnows) {

@@ -17,6 +17,7 @@
 #include "golden/cases/cases.h"
 #include "golden/verify/verify.h"
 #include "tests/engine/cost/rounding.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof::cost {
 namespace {
@@ -207,6 +208,20 @@ TEST(TableSearch, IsNoWorseThanTablesThatShipAndItsWinnersAreEqual) {
     const Judgement judged = verify_case(c, memo);
     EXPECT_EQ(judged.verdict, Verdict::equal) << line;
   }
+}
+
+TEST(TableSearch, NamesWhyNoTableThatShipsCanRunOrFits) {
+  const auto label = [](const Torus& torus, double hbm) {
+    Chip chip = find_chip("tpu-v4");
+    chip.peaks[0] = chip.peaks[1];
+    chip.hbm = hbm;
+    return label_of([&] {
+      search_tables(parse_model("palm-tiny"), {}, torus, {Phase::decode, 8, 1, 4}, chip, additive);
+    });
+  };
+  EXPECT_EQ(label(Torus(2, 2, 2), 0x1p30), "");
+  EXPECT_EQ(label(Torus(7, 1, 1), 0x1p30), "search_c1");
+  EXPECT_EQ(label(Torus(2, 2, 2), 0x1p10), "search_c2");
 }
 
 }  // namespace

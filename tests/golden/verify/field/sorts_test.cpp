@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/ops/local_ops.h"
+#include "engine/program/detail/overflow.h"
 #include "tests/engine/run_program.h"
 #include "tests/weights/expect_error.h"
 #include "weights/base/error.h"
@@ -47,6 +48,22 @@ Sharded max_over(const Array<FieldElement>& q, const Array<FieldElement>& keys,
   const Sharded k = on_one_chip(keys, "BMKQ", field);
   return attend(on_one_chip(q, "BLHQ", field), k, k, shard(last, Layout::parse("BL"), Torus()), one)
       .max;
+}
+
+TEST(FieldSorts, AnElementThatWasNeverWrittenIsFoundByStepChipAndIndex) {
+  const auto field = some_field();
+  const Program program = parse_program("layer", "input x : BE_x is in");
+  const auto found = [&](const FieldElement& last) {
+    return overflow(
+        {"prefill.c0", "", 0}, program, program.inputs[0],
+        on_two_chips(field->integer(1), last, FieldSort::number, "BE_x", {1, 2}, field));
+  };
+  EXPECT_FALSE(found(field->integer(2)).has_value());
+  const std::optional<Finding> none = found(Field::unwritten());
+  ASSERT_TRUE(none.has_value());
+  EXPECT_EQ(none->label, "field_number");
+  EXPECT_EQ(none->step, "prefill.c0.layer0.x");
+  EXPECT_EQ(none->index, (std::vector<std::int64_t>{0, 1}));
 }
 
 TEST(FieldSorts, AMaximumThatIsSummedIsSeen) {
