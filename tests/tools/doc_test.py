@@ -3,7 +3,8 @@
 
     doc_test.py PAGE SHARDPROOF [PYTHON]
 
-PAGE is README.md, docs/compare.md or docs/golden.md. Its scripts run, its commands print what it shows, and what it shows of a source file stands there.
+PAGE is README.md, a tutorial, docs/compare.md or docs/golden.md. Its scripts run, its commands print
+what it shows, and what it shows of a source file stands there. README.md and tutorials are short.
 Measured numbers (those with a decimal point) may be others: they depend on the machine's libraries.
 Commands after the mark `<!-- JAX -->` run only if a PYTHON that has JAX is given. Without one, every
 check is also shown failing, on a page that is changed in one place.
@@ -21,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT_LINES = 30
 PAGE_LINES = 300
 WIDTH, CONSOLE_WIDTH = 100, 80
+WORDS = {"README.md": 1500, "docs/tutorials": 900}
 # A mark of what a block is, and the block: <!-- file mine.py -->, <!-- text of tests/... -->,
 # <!-- part of tests/... -->, <!-- JAX -->.
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$",
@@ -102,12 +104,14 @@ class Folder:
         return done.stdout.splitlines()
 
 
-def wrong_in(page, program, python):
+def wrong_in(page, program, python, most_words=None):
     """What the page says and is not so; `python` is one with JAX, or None."""
     wrong = [f"line {n} is longer than {WIDTH}: {line}" for n, line in
              enumerate(page.splitlines(), 1) if len(line) > WIDTH and "|" not in line]
     if len(page.splitlines()) > PAGE_LINES:
         wrong.append(f"the page has more than {PAGE_LINES} lines")
+    if most_words is not None and len(page.split()) >= most_words:
+        wrong.append(f"the page has {len(page.split())} words, {most_words} or more")
     ran = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(name, program, python)
@@ -134,31 +138,37 @@ def wrong_in(page, program, python):
     return wrong + (["no command of the page was run"] if ran == 0 else [])
 
 
-def faults(page):
+def faults(page, most_words=None):
     """Pages that are wrong: what is wrong, and the page."""
-    block = re.search(r"^<!-- file .*?-->\n```python\n", page, re.MULTILINE).end()
+    block = re.search(r"^<!-- file .*?-->\n```\w+\n", page, re.MULTILINE).end()
     yield "a line too long", page + "x" * (WIDTH + 1) + "\n"
     yield "a page too long", page + "\n" * PAGE_LINES
+    if most_words is not None:
+        yield "a page of too many words", page + "word\n" * (most_words - len(page.split()))
     yield "a script too long", page[:block] + "#\n" * SCRIPT_LINES + page[block:]
-    yield "a script that fails", page[:block] + "raise SystemExit(1)\n" + page[block:]
+    yield "a script that fails", page[:block] + "?\n" + page[block:]
     if "<!-- text of" in page:
         yield "another helper", page.replace("def tap(", "def tap_(", 1)
         yield "a helper without a mark", re.sub(r"<!-- text of .*?-->\n", "", page)
     yield "an output with another word", page.replace(" 0 different", " 1 different", 1)
-    yield "an output without its end", re.sub(r"^\d+ of \d+ values compared.*\n", "", page, count=1,
-                                              flags=re.MULTILINE)
+    yield "an output without its begin", re.sub(
+        r"^(```console\n(?:\$ .*\n)+)[^$.].*\n", r"\1", page, count=1, flags=re.MULTILINE)
+    end = re.compile(r"^\d+ of \d+ values compared.*\n(?!\.\.\.)", re.MULTILINE)
+    if end.search(page):
+        yield "an output without its end", end.sub("", page, count=1)
     yield "no commands", page.replace("```console", "```text")
 
 
 def main():
-    page, program, *python = sys.argv[1:]
+    path, program, *python = sys.argv[1:]
     python = python[0] if python else None
-    page, bad = (ROOT / page).read_text(), 0
-    for wrong in wrong_in(page, program, python):
+    most = next((n for place, n in WORDS.items() if path.startswith(place)), None)
+    page, bad = (ROOT / path).read_text(), 0
+    for wrong in wrong_in(page, program, python, most):
         bad += 1
         print(wrong)
-    for what, changed in faults(page) if python is None else []:
-        if changed == page or not wrong_in(changed, program, python):
+    for what, changed in faults(page, most) if python is None else []:
+        if changed == page or not wrong_in(changed, program, python, most):
             bad += 1
             print(f"not found: {what}")
     print("the page is right" if bad == 0 else f"{bad} wrong")
