@@ -296,53 +296,11 @@ std::vector<Value> attend(const Value& q, const Cached& k, const Cached& v, cons
   return results;
 }
 
-/// Returns the best logit of each block of the vocabulary, and its id; the first of equal ones. Ids
-/// from V on are padding; a block of padding alone has the largest f32 and −1.
-std::vector<Value> candidates(const Value& z, const Torus& torus, std::int64_t V) {
-  const std::int64_t B = z.shape[0];
-  const std::int64_t C = torus.size(z.layout.axes('V'));
-  const std::int64_t width = z.shape[1] / C;
-  Value best{{}, {B, C}, {{}}, {}};
-  Value ids{{}, {B, C}, {}, {}};
-  for (std::int64_t block = 0; block < B * C; ++block) {
-    const std::int64_t own = std::min(width, V - block % C * width);
-    if (own <= 0) {
-      best.parts[0].push_back(std::numeric_limits<float>::max());
-      ids.ints.push_back(-1);
-      continue;
-    }
-    std::int64_t first = 0;
-    for (std::int64_t v = 1; v < own; ++v)
-      if (z.whole()[at(block * width + v)] > z.whole()[at(block * width + first)]) first = v;
-    best.parts[0].push_back(z.whole()[at(block * width + first)]);
-    ids.ints.push_back(static_cast<std::int32_t>(block % C * width + first));
-  }
-  return {best, ids};
-}
-
-/// Returns how many of C blocks have an id.
-std::int64_t blocks_of_ids(std::int64_t C, const Setting& setting) {
-  if (setting.placed_V == 0) return C;
-  const std::int64_t width = setting.placed_V / C;
-  return (setting.config.V + width - 1) / width;
-}
-
-/// Returns the id of the best logit over the first `blocks` blocks, those with an id.
-Value argmax(const Value& best, const Value& ids, std::int64_t blocks) {
-  Value token{{}, {best.shape[0]}, {}, {}};
-  for (std::int64_t b = 0; b < best.shape[0]; ++b) {
-    std::int64_t first = b * best.shape[1];
-    for (std::int64_t c = first; c < b * best.shape[1] + blocks; ++c)
-      if (best.whole()[at(c)] > best.whole()[at(first)]) first = c;
-    token.ints.push_back(ids.ints[at(first)]);
-  }
-  return token;
-}
-
 Results results_of(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
   const Value& t = *args.at(0);
   Threads& by = setting.by();
   const auto x = [&](std::size_t arg, std::size_t i) { return args[arg]->whole()[i]; };
+  const auto each = [&](auto&& f) -> Results { return map(t, by, f); };
   switch (op.kind) {
     case OpKind::all_gather:
     case OpKind::all_to_all:
@@ -363,29 +321,29 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::embed_lookup:
       return {lookup(op, t, *args[1], setting.torus)};
     case OpKind::add:
-      return {map(t, by, [&](std::size_t i) { return x(0, i) + x(1, i); })};
+      return each([&](std::size_t i) { return x(0, i) + x(1, i); });
     case OpKind::scale:
-      return {map(t, by, [&](std::size_t i) {
+      return each([&](std::size_t i) {
         return static_cast<float>(wide(x(0, i)) * wide(spread(t, *args[1], i)));
-      })};
+      });
     case OpKind::scale_by: {
       const double s = constant_of(op, setting.config);
-      return {map(t, by, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) * s); })};
+      return each([&](std::size_t i) { return static_cast<float>(wide(x(0, i)) * s); });
     }
     case OpKind::divide_by: {
       const double n = constant_of(op, setting.config);
-      return {map(t, by, [&](std::size_t i) { return static_cast<float>(wide(x(0, i)) / n); })};
+      return each([&](std::size_t i) { return static_cast<float>(wide(x(0, i)) / n); });
     }
     case OpKind::bias:
-      return {map(t, by, [&](std::size_t i) {
+      return each([&](std::size_t i) {
         float v = x(0, i);
         for (std::size_t b = 1; b < args.size(); ++b) v = v + spread(t, *args[b], i);
         return v;
-      })};
+      });
     case OpKind::center:
-      return {map(t, by, [&](std::size_t i) { return x(0, i) - spread(t, *args[1], i); })};
+      return each([&](std::size_t i) { return x(0, i) - spread(t, *args[1], i); });
     case OpKind::store:
-      return {map(t, by, [&](std::size_t i) { return oracle::bf16(x(0, i)); })};
+      return each([&](std::size_t i) { return oracle::bf16(x(0, i)); });
     case OpKind::norm:
       return {norm(args, oracle::Constants(setting.config).eps, by)};
     case OpKind::rope:
@@ -393,15 +351,15 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::rope_interleaved:
       return {rope(true, args)};
     case OpKind::swiglu:
-      return {map(t, by, [&, base2 = setting.config.softmax == Softmax::base2](std::size_t i) {
+      return each([&, base2 = setting.config.softmax == Softmax::base2](std::size_t i) {
         return (base2 ? oracle::swish2(x(0, i)) : oracle::swish(x(0, i))) * x(1, i);
-      })};
+      });
     case OpKind::geglu:
-      return {map(t, by, [&](std::size_t i) { return oracle::gelu(x(0, i)) * x(1, i); })};
+      return each([&](std::size_t i) { return oracle::gelu(x(0, i)) * x(1, i); });
     case OpKind::gelu:
-      return {map(t, by, [&](std::size_t i) { return oracle::gelu(x(0, i)); })};
+      return each([&](std::size_t i) { return oracle::gelu(x(0, i)); });
     case OpKind::gelu_erf:
-      return {map(t, by, [&](std::size_t i) { return oracle::gelu_erf(x(0, i)); })};
+      return each([&](std::size_t i) { return oracle::gelu_erf(x(0, i)); });
     case OpKind::append:
       return {append(t, *args[1], *args[2], setting.config.cache, setting.rows, setting.prefix)};
     case OpKind::attend:
@@ -412,9 +370,7 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
                     args.size() > 6 ? args[6] : nullptr, setting.rows,
                     oracle::Constants(setting.config), by);
     case OpKind::local_argmax:
-      return candidates(t, setting.torus, setting.config.V);
     case OpKind::argmax:
-      return {argmax(t, *args[1], blocks_of_ids(t.shape[1], setting))};
     case OpKind::weigh:
     case OpKind::top_k:
     case OpKind::top_p:
