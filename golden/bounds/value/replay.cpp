@@ -214,25 +214,26 @@ std::vector<std::string> Replay::operands(const std::string& of) const {
   const bool gated = c.ffn == Ffn::swiglu || c.ffn == Ffn::geglu;
   const auto id = [&](std::string_view name) { return checkpoint_id(p.pass, p.layer, name); };
   const std::string& n = p.name;
+  std::vector<std::string> ids;
+  for (const Projection::Term& term : projection_of(n, c).terms) ids.push_back(id(term.operand));
+  if (!ids.empty()) return ids;
   if (n == "norm") return {before(p)};
   if (n == "norm2") return {id("mid")};
   if (n == "final_norm") return {checkpoint_id(p.pass, c.layers - 1, "out")};
-  if (n == "q" || n == "k" || n == "v") return {id("norm")};
-  if (n == "gate" || n == "up") return {id(serial ? "norm2" : "norm")};
   if (n == "q_rot") return {id("q")};
   if (n == "k_rot") return {id("k")};
   if (n == "k_cache" || n == "v_cache") {
     const std::string& previous = pass(p.pass).previous;
-    std::vector<std::string> ids{id(n == "v_cache" ? "v" : turns ? "k_rot" : "k")};
+    ids.push_back(id(n == "v_cache" ? "v" : turns ? "k_rot" : "k"));
     if (!previous.empty()) ids.push_back(checkpoint_id(previous, p.layer, n));
     return ids;
   }
   // Attention also reads the caches of the prefixes.
-  const auto with_prefix = [&](std::vector<std::string> ids, std::string_view cache) {
-    ids.push_back(id(cache));
+  const auto with_prefix = [&](std::vector<std::string> all, std::string_view cache) {
+    all.push_back(id(cache));
     if (const PassPlan* const filled = prefix_of(pass(p.pass)))
-      ids.push_back(checkpoint_id(filled->name, p.layer, cache));
-    return ids;
+      all.push_back(checkpoint_id(filled->name, p.layer, cache));
+    return all;
   };
   if (n == "score") return with_prefix({id(turns ? "q_rot" : "q")}, "k_cache");
   if (n == "max") return {id("score")};
@@ -240,9 +241,6 @@ std::vector<std::string> Replay::operands(const std::string& of) const {
   if (n == "denom") return {id("exp")};
   if (n == "attn") return with_prefix({id("exp"), id("denom")}, "v_cache");
   if (n == "hidden") return gated ? std::vector{id("gate"), id("up")} : std::vector{id("gate")};
-  if (n == "attn_out") return {id("attn")};
-  if (n == "ffn_out") return {id("hidden")};
-  if (n == "block_out") return {id("attn"), id("hidden")};
   if (n == "mid") return {before(p), id("attn_out")};
   if (n == "out" && serial) return {id("mid"), id("ffn_out")};
   if (n == "out") {
@@ -251,7 +249,6 @@ std::vector<std::string> Replay::operands(const std::string& of) const {
     return terms ? std::vector{before(p), id("attn_out"), id("ffn_out")}
                  : std::vector{before(p), id("block_out")};
   }
-  if (n == "logits") return {id("final_norm")};
   return {};  // embed: depends on ids only
 }
 
@@ -377,77 +374,6 @@ Carried Replay::embed(const Making& m, Stage stage) const {
                     radius(row.likely, scale.likely)});
   }
   return x;
-}
-
-Carried Replay::hidden(const Making& m) {
-  const Carried& gate = fusible(m.at, "gate");
-  const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
-  const Carried* const up = gated ? &fusible(m.at, "up") : nullptr;
-  const Operations by(m.by);
-  Carried y(gate.shape);
-  threads_->for_each((std::ssize(y.center) + 4095) / 4096, [&](std::int64_t part) {
-    const std::size_t first = at(part) * 4096;
-    for (std::size_t i = first; i < std::min(first + 4096, y.size()); ++i) {
-      Number w = activation_forms(config_.ffn, config_.softmax, gate.number(i), by,
-                                  m.way.rounds("inner"), m.by.values);
-      // In gated FFNs w is a value of its own.
-      if (gated)
-        w = by.times(rounded_if(as_value(w, m.by), m.way.rounds("act"), m.by.values),
-                     up->number(i));
-      y.set(i, w);
-    }
-  });
-  return y;
-}
-
-Carried Replay::add_residual(const Making& m) {
-  const Place& p = m.at;
-  const bool serial = config_.block == Block::serial;
-  if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return add_terms(m);
-  const Carried& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
-  const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
-  const Carried& y = fusible(p, term);
-  // If the dump lacks the other term, one chip's partial sum may have started from x, so that later
-  // additions rounded x too.
-  const bool open = !exactly_ && torus_ && !is_given(checkpoint_id(p.pass, p.layer, term));
-  const double first = open ? torus_->chips() * m.by.operations.unit : 0.0;
-  Carried sum(x.shape);
-  for (std::size_t i = 0; i < sum.size(); ++i) {
-    const double own = first * std::abs(x.center[i]);
-    sum.set(i, Number{x.center[i] + y.center[i], x.radius[i] + y.radius[i] + own,
-                      x.likely[i] + y.likely[i] + own});
-  }
-  return sum;
-}
-
-/// Computes out of a parallel block: from its two terms as separate values, added in every order;
-/// or also from their joint sum, if the dump has neither.
-Carried Replay::add_terms(const Making& m) {
-  const Place& p = m.at;
-  const Carried& x = stream(p);
-  const auto term = [&](const std::string& name) -> Carried {
-    if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
-    const Carried raw = derive({p.pass, p.layer, name});
-    return hull(raw, raw.rounded(m.by.values));
-  };
-  const Carried a = term("attn_out"), f = term("ffn_out");
-  const bool open = !dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) &&
-                    !dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
-  const Carried both = open ? derive({p.pass, p.layer, "block_out"}) : Carried();
-  const Operations by(m.by);
-  Carried sum(x.shape);
-  for (std::size_t i = 0; i < sum.size(); ++i) {
-    const Number of_x = x.number(i), of_a = a.number(i), of_f = f.number(i);
-    const auto added = [&](const Number& one, const Number& two, const Number& last) {
-      return by.plus(rounded_if(by.plus(one, two), m.way.rounds("each"), m.by.values), last);
-    };
-    Number all =
-        hull(added(of_a, of_f, of_x), hull(added(of_x, of_a, of_f), added(of_x, of_f, of_a)));
-    if (open)
-      all = hull(all, by.plus(rounded_if(both.number(i), m.way.rounds("each"), m.by.values), of_x));
-    sum.set(i, all);
-  }
-  return sum;
 }
 
 }  // namespace shardproof::bounds

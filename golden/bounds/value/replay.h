@@ -17,6 +17,7 @@
 #include "golden/bounds/number/fit.h"
 #include "golden/bounds/number/rounding.h"
 #include "golden/bounds/value/matrix_sums.h"
+#include "golden/bounds/value/projection.h"
 #include "weights/base/error.h"
 #include "weights/model/passes.h"
 #include "weights/storage/weights.h"
@@ -164,6 +165,7 @@ class Replay {
     std::vector<MatrixTerm> terms;
     std::vector<std::size_t> rows;
     std::size_t columns = 0;
+    Shape shape;               ///< of the result
     Axes axes;                 ///< axes of the chips that hold partial sums; empty if unknown
     std::vector<int> extents;  ///< sizes of `axes`
     Depth depth;
@@ -209,8 +211,8 @@ class Replay {
   /// Returns one chip's partial sum: the hull with and without rounding its terms first.
   Number partial(const Product& product, std::span<const Sum> terms, const Declared& by,
                  Rounds rounds) const;
-  void cut(const Place& at, Product& product, const std::vector<std::string>& operands,
-           const std::vector<std::string>& letters, const Declared& by) const;
+  void cut(const Place& at, Product& product, const std::vector<Projection::Term>& terms,
+           const Declared& by) const;
   /// Applied to a partial sum before it is sent; `first` marks the first chip.
   using Epilogue = std::function<Number(const Number& partial, bool first)>;
   Number reduce_sums(const Product& product, const Sums& sums, const Declared& by,

@@ -1,6 +1,7 @@
 // Replay: products with matrices, and how they are cut over chips.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "golden/bounds/value/reduction.h"
 #include "golden/bounds/value/replay.h"
@@ -10,27 +11,6 @@
 
 namespace shardproof::bounds {
 namespace {
-
-/// Operands, matrices, biases and contracted letters of a projection.
-struct Projection {
-  std::vector<std::pair<std::string, std::string>> terms;  // (operand, matrix)
-  std::vector<std::string> biases;
-  std::vector<std::string> letters;  // per term
-};
-
-Projection projection_of(std::string_view name, const ModelConfig& c) {
-  if (name == "logits")
-    return {{{"final_norm", c.tied ? "embed" : "unembed"}}, {"unembed_bias"}, {"E"}};
-  if (name == "q") return {{{"norm", "wq"}}, {"bq"}, {"E"}};
-  if (name == "k") return {{{"norm", "wk"}}, {"bk"}, {"E"}};
-  if (name == "v") return {{{"norm", "wv"}}, {"bv"}, {"E"}};
-  const std::string n = c.block == Block::serial ? "norm2" : "norm";
-  if (name == "gate") return {{{n, "w_gate"}}, {"b_gate"}, {"E"}};
-  if (name == "up") return {{{n, "w_up"}}, {"b_up"}, {"E"}};
-  if (name == "attn_out") return {{{"attn", "wo"}}, {"bo"}, {"HQ"}};
-  if (name == "ffn_out") return {{{"hidden", "w_out"}}, {"b_out"}, {"F"}};
-  return {{{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"}, {"HQ", "F"}};  // block_out
-}
 
 /// Returns, for each contracted index of an operand with this layout, its block over `axes`: the
 /// chips' coordinates on these axes, row-major in the order of `axes`.
@@ -103,25 +83,25 @@ std::optional<Axes> Replay::axes_that_cut(const Place& p, const std::string& ope
 }
 
 /// Assigns products to chips, if all terms are cut over the same axes.
-void Replay::cut(const Place& p, Product& product, const std::vector<std::string>& operands,
-                 const std::vector<std::string>& letters, const Declared& by) const {
+void Replay::cut(const Place& p, Product& product, const std::vector<Projection::Term>& terms,
+                 const Declared& by) const {
   std::optional<Axes> over;
   bool same = true;
-  for (std::size_t t = 0; t < operands.size(); ++t) {
-    const std::optional<Axes> of = axes_that_cut(p, operands[t], letters[t]);
+  for (const Projection::Term& term : terms) {
+    const std::optional<Axes> of = axes_that_cut(p, term.operand, term.letters);
     same = same && of && (!over || *over == *of);
     over = of;
   }
   if (!same || !over || over->empty()) return;
   std::int64_t longest = 0;
-  for (std::size_t t = 0; t < operands.size(); ++t) {
-    const Layout& layout = layouts_.at(checkpoint_id(p.pass, p.layer, operands[t]));
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const Layout& layout = layouts_.at(checkpoint_id(p.pass, p.layer, terms[t].operand));
     Shape extents;
-    for (const char letter : letters[t]) {
+    for (const char letter : terms[t].letters) {
       extents.push_back(shape_of(std::string(1, letter), config_)[0]);
       if (extents.back() % torus_->size(layout.axes(letter)) != 0) return;
     }
-    product.terms[t].chip = chips_of(layout, letters[t], extents, *over, *torus_);
+    product.terms[t].chip = chips_of(layout, terms[t].letters, extents, *over, *torus_);
     longest += static_cast<std::int64_t>(product.terms[t].width) / torus_->size(*over);
   }
   product.axes = *over;
@@ -132,27 +112,21 @@ void Replay::cut(const Place& p, Product& product, const std::vector<std::string
 Replay::Product Replay::product_of(const Place& p, const Declared& by) {
   const Projection of = projection_of(p.name, config_);
   Product product;
-  std::vector<std::string> operands;
   const bool logits = p.name == "logits";
-  for (const auto& [input, name] : of.terms) {
+  for (const auto& [input, name, letters] : of.terms) {
     const Carried& x = operand(logits ? Place{p.pass, 0, ""} : p, input);
     const Tensor& w = matrix(p.layer, name);
     const std::size_t rows = at(x.shape[0] * x.shape[1]);
     product.terms.push_back({&x, &w.data, x.size() / std::max<std::size_t>(rows, 1), logits});
     product.columns = w.data.size() / product.terms.back().width;
-    operands.push_back(input);
-    if (!product.rows.empty()) continue;
-    for (std::size_t row = 0; row < rows; ++row) product.rows.push_back(row);
+    product.rows.resize(rows);
   }
-  if (logits) {  // a row without tokens may read any place
-    const std::size_t L = at(product.terms[0].x->shape[1]);
-    product.rows.clear();
-    for (const PassRows& group : pass(p.pass).rows)
-      for (std::int64_t r = 0; r < group.rows; ++r)
-        product.rows.push_back(product.rows.size() * L +
-                               at(std::max<std::int64_t>(group.tokens - 1, 0)));
-  }
-  cut(p, product, operands, of.letters, by);
+  std::iota(product.rows.begin(), product.rows.end(), std::size_t{0});
+  const Shape& x = product.terms[0].x->shape;
+  if (logits) product.rows = rows_of_logits(pass(p.pass), at(x[1]));
+  product.shape =
+      logits ? Shape{x[0], config_.V} : shape_of(value_row(p.name)->dims, config_, {x[0], x[1], 0});
+  cut(p, product, of.terms, by);
   return product;
 }
 
@@ -227,18 +201,14 @@ std::vector<Carried> Replay::project(const Making& m, Stage stage, const std::ve
             (m.by.wire_roundings > 0 || narrow_storage(m.by.values)));
   const bool logits = p.name == "logits";
   const WeightRow* const scale_row = weights_.stored_type() == WeightType::int8 && !logits
-                                         ? scale_of(config_, of.terms[0].second)
+                                         ? scale_of(config_, of.terms[0].matrix)
                                          : nullptr;
   const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
   const auto logit_scale = static_cast<double>(logits ? scale_of_logits(config_) : 1.0F);
   std::vector<Carried> biases;
   for (const std::string& bias : of.biases)
     if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
-  const Carried& x = *product.terms[0].x;
-  std::vector<Carried> by_way(
-      ways.size(),
-      Carried(logits ? Shape{x.shape[0], config_.V}
-                     : shape_of(value_row(p.name)->dims, config_, {x.shape[0], x.shape[1], 0})));
+  std::vector<Carried> by_way(ways.size(), Carried(product.shape));
   std::vector<Rounds> rounds;
   for (const Way& way : ways) rounds.push_back(way.rounds("s"));
   const Operations by(m.by);
@@ -299,12 +269,8 @@ std::optional<std::vector<Carried>> Replay::expected_partials(const std::string&
   if (some == 0 || found != axes.size()) return std::nullopt;
   split(product, by, true);
   const auto terms = static_cast<std::size_t>(product.split_terms);
-  const Carried& x = *product.terms[0].x;
-  const Shape shape = p.name == "logits"
-                          ? Shape{x.shape[0], config_.V}
-                          : shape_of(row->dims, config_, {x.shape[0], x.shape[1], 0});
   by.wire_roundings = 0;
-  std::vector<Carried> parts(at(torus_->size(axes)), Carried(shape));
+  std::vector<Carried> parts(at(torus_->size(axes)), Carried(product.shape));
   each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
            [&](std::size_t r, std::size_t c, const Sums& sums) {
              const Grouped grouped = group(sums, product.extents, terms, some);
@@ -357,7 +323,7 @@ std::optional<Carried> Replay::expected_scaled(const std::string& id) {
   const Making m{p, by, declared_way(formula_of(p.name), by)};
   if (p.name == "logits") return project(m, Stage::scaled);
   if (!value_row(p.name)->acc || weights_.stored_type() != WeightType::int8) return std::nullopt;
-  if (scale_of(config_, projection_of(p.name, config_).terms[0].second) == nullptr)
+  if (scale_of(config_, projection_of(p.name, config_).terms[0].matrix) == nullptr)
     return std::nullopt;
   return project(m, Stage::scaled);
 }

@@ -1,0 +1,82 @@
+// Replay: the activation of the FFN, and the sums of a block with its input.
+#include <algorithm>
+#include <cmath>
+
+#include "golden/bounds/value/replay.h"
+#include "weights/base/detail/index.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::bounds {
+
+Carried Replay::hidden(const Making& m) {
+  const Carried& gate = fusible(m.at, "gate");
+  const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
+  const Carried* const up = gated ? &fusible(m.at, "up") : nullptr;
+  const Operations by(m.by);
+  Carried y(gate.shape);
+  threads_->for_each((std::ssize(y.center) + 4095) / 4096, [&](std::int64_t part) {
+    const std::size_t first = at(part) * 4096;
+    for (std::size_t i = first; i < std::min(first + 4096, y.size()); ++i) {
+      Number w = activation_forms(config_.ffn, config_.softmax, gate.number(i), by,
+                                  m.way.rounds("inner"), m.by.values);
+      // In gated FFNs w is a value of its own.
+      if (gated)
+        w = by.times(rounded_if(as_value(w, m.by), m.way.rounds("act"), m.by.values),
+                     up->number(i));
+      y.set(i, w);
+    }
+  });
+  return y;
+}
+
+Carried Replay::add_residual(const Making& m) {
+  const Place& p = m.at;
+  const bool serial = config_.block == Block::serial;
+  if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return add_terms(m);
+  const Carried& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
+  const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
+  const Carried& y = fusible(p, term);
+  // If the dump lacks the other term, one chip's partial sum may have started from x, so that later
+  // additions rounded x too.
+  const bool open = !exactly_ && torus_ && !is_given(checkpoint_id(p.pass, p.layer, term));
+  const double first = open ? torus_->chips() * m.by.operations.unit : 0.0;
+  Carried sum(x.shape);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const double own = first * std::abs(x.center[i]);
+    sum.set(i, Number{x.center[i] + y.center[i], x.radius[i] + y.radius[i] + own,
+                      x.likely[i] + y.likely[i] + own});
+  }
+  return sum;
+}
+
+/// Computes out of a parallel block: from its two terms as separate values, added in every order;
+/// or also from their joint sum, if the dump has neither.
+Carried Replay::add_terms(const Making& m) {
+  const Place& p = m.at;
+  const Carried& x = stream(p);
+  const auto term = [&](const std::string& name) -> Carried {
+    if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
+    const Carried raw = derive({p.pass, p.layer, name});
+    return hull(raw, raw.rounded(m.by.values));
+  };
+  const Carried a = term("attn_out"), f = term("ffn_out");
+  const bool open = !dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) &&
+                    !dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
+  const Carried both = open ? derive({p.pass, p.layer, "block_out"}) : Carried();
+  const Operations by(m.by);
+  Carried sum(x.shape);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const Number of_x = x.number(i), of_a = a.number(i), of_f = f.number(i);
+    const auto added = [&](const Number& one, const Number& two, const Number& last) {
+      return by.plus(rounded_if(by.plus(one, two), m.way.rounds("each"), m.by.values), last);
+    };
+    Number all =
+        hull(added(of_a, of_f, of_x), hull(added(of_x, of_a, of_f), added(of_x, of_f, of_a)));
+    if (open)
+      all = hull(all, by.plus(rounded_if(both.number(i), m.way.rounds("each"), m.by.values), of_x));
+    sum.set(i, all);
+  }
+  return sum;
+}
+
+}  // namespace shardproof::bounds
