@@ -7,6 +7,7 @@
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/families.h"
 #include "golden/diagnosis/detail/fit.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
@@ -36,11 +37,8 @@ Addend operand(const Question& q, const std::string& id, int right) {
 
 /// Returns the id of the block's input, which is added to the result of the block's contraction.
 std::string residual_of(const Question& q) {
-  const bounds::Replay::Place& p = q.place();
-  if (q.name() == "ffn_out" && q.config().block == Block::serial)
-    return checkpoint_id(p.pass, p.layer, "mid");
-  return p.layer == 0 ? checkpoint_id(p.pass, 0, "embed")
-                      : checkpoint_id(p.pass, p.layer - 1, "out");
+  const bool mid = q.name() == "attn_out" && q.config().block == Block::serial;
+  return q.replay().operands(q.id_of(mid ? "mid" : "out"))[0];
 }
 
 Addends addends_of(const Question& q) {
@@ -148,18 +146,11 @@ void try_addends(const Question& q, Search& search) {
     std::vector<int> of;
     for (const Addend& addend : a->all) of.push_back(addend.right);
     if (!q.right(chip)) {
-      const std::vector<std::size_t> judged = q.judged(chip);
-      if (judged.size() < 2 * a->all.size()) return;
-      const std::size_t samples = std::min<std::size_t>(judged.size(), 64);
-      std::vector<std::vector<double>> rows;
-      std::vector<double> right;
-      for (std::size_t s = 0; s < samples; ++s) {
-        const std::size_t local = judged[s * judged.size() / samples], g = q.global(chip, local);
-        right.push_back(q.shard(chip)[local] - q.expected().center[g]);
-        rows.emplace_back();
-        for (const Addend& addend : a->all) rows.back().push_back(addend.at(g).center);
-      }
-      const auto more = whole_weights(rows, right);
+      const auto more =
+          fitted_counts(q, chip, a->all.size(), 64, [&](std::size_t g, std::vector<double>& row) {
+            for (const Addend& addend : a->all) row.push_back(addend.at(g).center);
+            return 1.0;
+          });
       if (!more) return;
       for (std::size_t i = 0; i < of.size(); ++i) of[i] += (*more)[i];
     }
@@ -171,7 +162,7 @@ void try_addends(const Question& q, Search& search) {
   for (std::size_t i = 0; i < a->all.size(); ++i) {
     std::vector<int> of;
     for (int chip = 0; chip < q.chips(); ++chip)
-      if (!q.right(chip)) of.push_back(counts[static_cast<std::size_t>(chip)][i]);
+      if (!q.right(chip)) of.push_back(counts[at(chip)][i]);
     const auto [least, most] = std::minmax_element(of.begin(), of.end());
     if (*least == a->all[i].right && *most == *least) continue;
     ++parameters;
@@ -185,16 +176,16 @@ void try_addends(const Question& q, Search& search) {
   // A multiple of the only product is left to scales and sums.
   if (a->sum != nullptr && a->sum->terms.size() == 1)
     for (int chip = 0; chip < q.chips(); ++chip)
-      if (counts[static_cast<std::size_t>(chip)][0] != 1) return;
+      if (counts[at(chip)][0] != 1) return;
   for (const Axes& set : sets)
     search.consider({.fault = "addend not added once",
                      .detail = detail,
-                     .axes = set.to_string(),
                      .parameters = parameters,
+                     .axes = set.to_string(),
                      .at =
                          [&q, a, counts](int chip, std::size_t local) {
-                           return counted(*a, counts[static_cast<std::size_t>(chip)],
-                                          q.global(chip, local), q.declared(), q.format());
+                           return counted(*a, counts[at(chip)], q.global(chip, local), q.declared(),
+                                          q.format());
                          },
                      .site = site_of(q, *a, set),
                      .fitted = true});

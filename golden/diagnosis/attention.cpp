@@ -15,10 +15,10 @@
 namespace shardproof::diagnosis {
 namespace {
 
-class Attention {
+class Attention : Family {
  public:
   Attention(const Question& q, Search& search)
-      : q_(q), search_(search), pass_(q.replay().pass(q.place().pass)) {}
+      : Family(q, search), pass_(q.replay().pass(q.place().pass)) {}
 
   void run() {
     const std::string& n = q_.name();
@@ -29,24 +29,11 @@ class Attention {
   }
 
  private:
-  std::string id(std::string_view name) const {
-    return checkpoint_id(q_.place().pass, q_.place().layer, name);
-  }
-  void change(std::string_view fault, std::string detail, int parameters,
-              const Question::Change& c) {
-    consider_change(q_, search_,
-                    {.fault = fault,
-                     .detail = std::move(detail),
-                     .axes = "",
-                     .parameters = parameters,
-                     .at = {}},
-                    c);
-  }
   void positions() {
     const std::int64_t end = q_.weight("rope_cos")->shape[0];
     const auto position = [&](std::string detail, int parameters, auto&& start) {
       if (const std::optional<PassPlan> other = moved(pass_, 0, end, start))
-        change("position off", std::move(detail), parameters, {.pass = other});
+        try_change({"position off", std::move(detail), parameters}, {.pass = other});
     };
     for (const std::int64_t k : offsets())
       for (const std::int64_t by : {k, -k})
@@ -69,8 +56,8 @@ class Attention {
         const std::size_t from = row(i / J) * J + i % J;
         c.data[i] = cosines.data[from], s.data[i] = sign * sines.data[from];
       }
-      change("position off", std::move(detail), parameters,
-             {.weights = q_.weights_with({{"rope_cos", c}, {"rope_sin", s}})});
+      try_weights({"position off", std::move(detail), parameters},
+                  {{"rope_cos", c}, {"rope_sin", s}});
     };
     tables(
         "not rotated", 3, [](std::size_t) { return std::size_t{0}; }, 1.0F);
@@ -78,21 +65,12 @@ class Attention {
         "rotated the other way", 4, [](std::size_t p) { return p; }, -1.0F);
     ModelConfig model = q_.config();
     model.rope = model.rope == Rope::half ? Rope::interleaved : Rope::half;
-    change("position off", fmt::format("rope pairs: rotated in {} pairs", to_string(model.rope)), 5,
-           {.weights = q_.weights_with({}, model)});
-    model = q_.config();
+    try_model(
+        {"position off", fmt::format("rope pairs: rotated in {} pairs", to_string(model.rope)), 5},
+        model);
     const std::string operand = q_.operands()[0];
-    search_.consider({.fault = "position off",
-                      .detail = "not rotated",
-                      .axes = "",
-                      .parameters = 3,
-                      .at = q_.logical(q_.value(operand))});
-    // Rotation applied twice.
-    try {
-      change("position off", "rotated twice", 6, {.values = {{operand, q_.expected()}}});
-    } catch (const Error& e) {
-      if (e.label() != "bounds_c1") throw;
-    }
+    try_value({"position off", "not rotated", 3}, q_.value(operand));
+    try_change({"position off", "rotated twice", 6}, {.values = {{operand, q_.expected()}}});
   }
 
   /// Returns candidate offsets of positions: small numbers, the lengths of pass and prefix, and the
@@ -133,89 +111,71 @@ class Attention {
   template <class Prefix>
   void prefix_of_rows(std::string detail, int parameters, Prefix&& prefix) {
     const std::int64_t B = pass_.batch(), N = pass_.prefix.rows;
-    bounds::Carried y = q_.expected();
-    const std::size_t row = y.size() / at(B);
-    for (std::int64_t b = 0; b < B; ++b) {
-      const std::int64_t by = (prefix(b) - pass_.prefix.of_row(b, B) + N) % N;
-      if (by == 0) continue;
-      const bounds::Carried& from = of_prefixes_further(by);
-      for (std::size_t i = at(b) * row; i < at(b + 1) * row; ++i) y.set(i, from.number(i));
-    }
-    search_.consider({.fault = "another layer's or pass's value",
-                      .detail = std::move(detail),
-                      .axes = "",
-                      .parameters = parameters,
-                      .at = q_.logical(std::move(y))});
-  }
-  /// Returns the value computed with the prefixes' rows moved: prefix r holds prefix r + by.
-  const bounds::Carried& of_prefixes_further(std::int64_t by) {
-    if (const auto known = prefixes_.find(by); known != prefixes_.end()) return known->second;
-    const std::string id = checkpoint_id(q_.replay().prefix_of(pass_)->name, q_.place().layer,
-                                         q_.name() == "score" ? "k_cache" : "v_cache");
-    const bounds::Carried& cache = q_.value(id);
-    bounds::Carried moved = cache;
-    const std::size_t N = at(cache.shape[0]), row = cache.size() / N;
-    for (std::size_t i = 0; i < cache.size(); ++i) {
-      const std::size_t from = (i / row + at(by)) % N * row + i % row;
-      moved.set(i, cache.number(from));
-    }
-    return prefixes_[by] = q_.under({.values = {{id, std::move(moved)}}});
+    reading({"another layer's or pass's value", std::move(detail), parameters}, Of::prefixes,
+            q_.expected().size() / at(B),
+            [&](std::int64_t b) { return (prefix(b) - pass_.prefix.of_row(b, B) + N) % N; });
   }
 
   /// Query heads that read a kv head other than h·K/H.
   void groups() {
     const std::int64_t H = q_.config().H, K = q_.config().K;
     if (K == 1 || K == H) return;
-    reading("query head h reads kv head h mod K, not h·K/H", 0,
-            [K](std::int64_t h) { return h % K; });
+    kv_of_heads("query head h reads kv head h mod K, not h·K/H", 0,
+                [K](std::int64_t h) { return h % K; });
     // Heads counted within a chip, which reads its own kv heads.
     std::set<std::int64_t> sizes;
     for (const Axes& set : q_.sets()) sizes.insert(q_.torus().size(set));
     for (const std::int64_t chips : sizes)
       for (std::int64_t cuts = 1; cuts <= chips && cuts <= K; ++cuts)
         if (H % chips == 0 && K % cuts == 0 && chips % cuts == 0)
-          reading(fmt::format("of {} query heads on a chip, head h reads kv head h mod {} of {}",
-                              H / chips, K / cuts, K / cuts),
-                  static_cast<int>(chips), [H, K, chips, cuts](std::int64_t h) {
-                    const std::int64_t local = K / cuts;
-                    return h * K / H / local * local + h % (H / chips) % local;
-                  });
+          kv_of_heads(
+              fmt::format("of {} query heads on a chip, head h reads kv head h mod {} of {}",
+                          H / chips, K / cuts, K / cuts),
+              static_cast<int>(chips), [H, K, chips, cuts](std::int64_t h) {
+                const std::int64_t local = K / cuts;
+                return h * K / H / local * local + h % (H / chips) % local;
+              });
   }
   template <class Kv>
-  void reading(std::string detail, int parameters, Kv&& kv) {
+  void kv_of_heads(std::string detail, int parameters, Kv&& kv) {
     const std::int64_t H = q_.config().H, K = q_.config().K;
-    bounds::Carried y = q_.expected();
-    std::size_t inner = 1;
-    for (std::size_t d = 3; d < y.shape.size(); ++d) inner *= at(y.shape[d]);
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      const auto h = static_cast<std::int64_t>(i / inner) % H;
-      const std::int64_t by = (kv(h) - h * K / H + K) % K;
-      if (by == 0) continue;
-      const bounds::Carried& from = of_kv_heads_further(by);
-      y.set(i, from.number(i));
-    }
-    search_.consider({.fault = "head order",
-                      .detail = std::move(detail),
-                      .axes = "",
-                      .parameters = parameters,
-                      .at = q_.logical(std::move(y))});
+    reading({"head order", std::move(detail), parameters}, Of::heads, inner_of(q_.shape(), 2),
+            [&](std::int64_t row) { return (kv(row % H) - row % H * K / H + K) % K; });
   }
-  /// Returns the value computed with the caches' heads moved: kv head k holds kv head k + by.
-  const bounds::Carried& of_kv_heads_further(std::int64_t by) {
-    if (const auto known = further_.find(by); known != further_.end()) return known->second;
-    const std::size_t K = at(q_.config().K), Q = at(q_.config().Q);
+
+  /// What of the caches an element may be computed of in place of its own.
+  enum class Of { prefixes, heads };
+  /// Tries the value whose n-th `inner` elements are computed of the prefixes or kv heads by(n)
+  /// further.
+  template <class By>
+  void reading(Candidate candidate, Of of, std::size_t inner, By&& by) {
+    bounds::Carried y = q_.expected();
+    for (std::size_t i = 0; i < y.size(); ++i)
+      if (const std::int64_t k = by(static_cast<std::int64_t>(i / inner)); k != 0)
+        y.set(i, further(of, k).number(i));
+    try_value(std::move(candidate), std::move(y));
+  }
+  /// Returns the value computed of moved caches: prefix or kv head k holds k + by.
+  const bounds::Carried& further(Of of, std::int64_t by) {
+    const auto [known, fresh] = further_.try_emplace({of, by});
+    if (!fresh) return known->second;
+    const PassPlan* const filled = q_.replay().prefix_of(pass_);
     Question::Change c;
     for (const std::string& operand : q_.operands()) {
-      if (!operand.ends_with("_cache")) continue;
+      const bool heads = of == Of::heads;
+      if (!operand.ends_with("_cache") || (!heads && !operand.starts_with(filled->name + ".")))
+        continue;
       const bounds::Carried& cache = q_.value(operand);
       bounds::Carried moved = cache;
+      const std::size_t n = at(cache.shape[heads ? 2 : 0]),
+                        inner = inner_of(cache.shape, heads ? 2 : 0);
       for (std::size_t i = 0; i < cache.size(); ++i) {
-        const std::size_t k = i / Q % K, from = i - k * Q + (k + at(by)) % K * Q;
-        moved.set(i, cache.number(from));
+        const std::size_t k = i / inner % n;
+        moved.set(i, cache.number(i - k * inner + (k + at(by)) % n * inner));
       }
       c.values.emplace_back(operand, std::move(moved));
     }
-    return further_[by] = q_.under(c);
+    return known->second = q_.under(c);
   }
 
   /// Channels in the other convention of rotary pairs.
@@ -239,17 +199,14 @@ class Attention {
         std::any_of(operands.begin(), operands.end(),
                     [&](const std::string& o) { return q_.replay().dumped(o); }))
       return;
-    Candidate candidate{
-        .fault = "convention",
-        .detail = fmt::format("declare rope_pairs={}", half ? "interleaved" : "half"),
-        .axes = "",
-        .at = {}};
+    Candidate candidate{"convention",
+                        fmt::format("declare rope_pairs={}", half ? "interleaved" : "half")};
     if (!search_.wants(candidate) || !moved_alike(from)) return;
     const Places places = [&](const std::string& name, const Shape&) {
       const bool turned = name[0] == 'q' || name[0] == 'k';
       return turned ? std::optional<std::function<std::size_t(std::size_t)>>(from) : std::nullopt;
     };
-    if (right_if_declared(q_, places)) consider_places(q_, search_, std::move(candidate), from);
+    if (right_if_declared(q_, places)) try_places(std::move(candidate), from);
   }
 
   /// Returns whether the value is right after moving element from(g) to g.
@@ -257,7 +214,7 @@ class Attention {
   bool moved_alike(From&& from) const {
     for (int chip = 0; chip < q_.chips(); ++chip)
       for (std::size_t i = 0; i < q_.elements(); ++i)
-        if (!q_.fits(chip, i, q_.expected_at(from(q_.global(chip, i))), std::nullopt)) return false;
+        if (!q_.fits(chip, i, q_.expected_at(from(q_.global(chip, i))))) return false;
     return true;
   }
 
@@ -266,8 +223,7 @@ class Attention {
     const std::size_t d = q_.layout().letters().find_first_of("HK");
     if (d == std::string::npos || q_.shape()[d] == 1) return;
     const std::size_t count = at(q_.shape()[d]);
-    std::size_t inner = 1;
-    for (std::size_t e = d + 1; e < q_.rank(); ++e) inner *= at(q_.shape()[e]);
+    const std::size_t inner = inner_of(q_.shape(), d);
     std::vector<std::vector<std::pair<int, std::size_t>>> of(count);
     for (int chip = 0; chip < q_.chips(); ++chip)
       for (std::size_t i = 0; i < q_.elements(); ++i)
@@ -280,8 +236,7 @@ class Attention {
         const std::size_t other = (h + k) % count;
         const bool all = std::all_of(of[h].begin(), of[h].end(), [&](const auto& e) {
           const std::size_t g = q_.global(e.first, e.second);
-          return q_.fits(e.first, e.second, q_.expected_at(g + other * inner - h * inner),
-                         std::nullopt);
+          return q_.fits(e.first, e.second, q_.expected_at(g + other * inner - h * inner));
         });
         if (all) found = other;
       }
@@ -291,17 +246,19 @@ class Attention {
     // A head that occurs twice belongs to another chip, or was read from another kv head.
     if (std::set<std::size_t>(held.begin(), held.end()).size() != count) return;
     const bool declared = q_.layout().dims()[d].letter == 'H' && right_in(held);
-    consider_places(q_, search_,
-                    {.fault = declared ? "convention" : "head order",
-                     .detail = declared ? fmt::format("declare heads={}", fmt::join(held, ","))
-                                        : fmt::format("heads hold {}", fmt::join(held, ",")),
-                     .axes = "",
-                     .parameters = 1,
-                     .at = {}},
-                    [held, inner, count](std::size_t g) {
-                      const std::size_t h = g / inner % count;
-                      return g + held[h] * inner - h * inner;
-                    });
+    const std::string order = fmt::format("{}", fmt::join(held, ","));
+    try_places({declared ? "convention" : "head order",
+                (declared ? "declare heads=" : "heads hold ") + order, 1},
+               in_order(held, inner));
+  }
+
+  /// Returns the place of what an order of heads, with `inner` elements each, puts at an element.
+  static std::function<std::size_t(std::size_t)> in_order(std::vector<std::size_t> held,
+                                                          std::size_t inner) {
+    return [held = std::move(held), inner](std::size_t g) {
+      const std::size_t h = g / inner % held.size();
+      return g + held[h] * inner - h * inner;
+    };
   }
 
   /// Returns whether every value with heads is right in this order; it includes kv heads if each
@@ -323,19 +280,12 @@ class Attention {
           const std::string_view dims = value_row(name)->dims;
           const std::size_t d = dims.find_first_of(all ? "HK" : "H");
           if (d == dims.npos) return std::nullopt;
-          std::size_t inner = 1;
-          for (std::size_t e = d + 1; e < shape.size(); ++e) inner *= at(shape[e]);
-          return [&held, inner](std::size_t g) {
-            const std::size_t h = g / inner % held.size();
-            return g + held[h] * inner - h * inner;
-          };
+          return in_order(held, inner_of(shape, d));
         });
   }
 
-  const Question& q_;
-  Search& search_;
   const PassPlan& pass_;
-  std::map<std::int64_t, bounds::Carried> further_, prefixes_;
+  std::map<std::pair<Of, std::int64_t>, bounds::Carried> further_;
 };
 
 }  // namespace

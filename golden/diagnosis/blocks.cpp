@@ -9,28 +9,32 @@
 #include "golden/diagnosis/detail/chips.h"
 #include "golden/diagnosis/detail/families.h"
 #include "golden/diagnosis/detail/orders.h"
+#include "golden/diagnosis/detail/what_if.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::diagnosis {
 namespace {
 
-/// Predicts that each chip holds the right shard of another chip, as declared.
-Prediction from_chip(const Question& q, std::vector<int> source) {
+/// Predicts that each chip holds the right shard of chip from(chip), as declared.
+template <class From>
+Prediction from_chip(const Question& q, From&& from) {
+  std::vector<int> source;
+  for (int chip = 0; chip < q.chips(); ++chip) source.push_back(from(chip));
   return [&q, source = std::move(source)](int chip, std::size_t local) {
-    return q.expected_at(q.global(source[static_cast<std::size_t>(chip)], local));
+    return q.expected_at(q.global(source[at(chip)], local));
   };
 }
 
+/// Predicts that an element of a chip is what belongs at a flat index of the logical tensor.
 template <class Place>
 Prediction from_place(const Question& q, Place place) {
-  return [&q, place](int chip, std::size_t local) {
-    return q.expected_at(place(chip, q.index(local)));
-  };
+  return [&q, place](int chip, std::size_t local) { return q.expected_at(place(chip, local)); };
 }
 
 /// Cuts over the same axes in another order, or over other axes of the same sizes.
-class OtherLayouts {
+class OtherLayouts : Family {
  public:
-  OtherLayouts(const Question& q, Search& search) : q_(q), search_(search), axes_(q.rank()) {
+  OtherLayouts(const Question& q, Search& search) : Family(q, search), axes_(q.rank()) {
     choose(0, Axes());
   }
 
@@ -74,19 +78,15 @@ class OtherLayouts {
     search_.consider(
         {.fault = "axes in another order",
          .detail = fmt::format("holds {}; declared {}", held.to_string(), q_.layout().to_string()),
-         .axes = changed.sorted().to_string(),
          .parameters = changed.size(),
+         .axes = changed.sorted().to_string(),
          .at = from_place(q_,
-                          [&q = q_, offsets](int chip, Index i) {
-                            for (std::size_t d = 0; d < q.rank(); ++d)
-                              i[d] += offsets[static_cast<std::size_t>(chip)][d];
-                            return q.flat(i);
+                          [&q = q_, offsets](int chip, std::size_t i) {
+                            return q.flat(q.index(i), offsets[at(chip)]);
                           }),
          .together = changed.sorted()});
   }
 
-  const Question& q_;
-  Search& search_;
   std::vector<Axes> axes_;
 };
 
@@ -99,16 +99,17 @@ void try_rings_of_blocks(const Question& q, Search& search) {
         [&](const Layout::Dim& d) { return d.axes.has_all(list) && is_sublist(list, d.axes); });
     if (!of_a_dim) continue;
     for (const Order& order : orders(n)) {
-      std::vector<int> source;
-      for (int chip = 0; chip < q.chips(); ++chip)
-        source.push_back(with_block(q.torus(), chip, list,
-                                    order.index(0, q.torus().block(chip, list), n, order.k)));
       search.consider(
           {.fault = "chunks in another order",
            .detail = fmt::format("the blocks over {} are {}", list.to_string(), order.words),
-           .axes = list.sorted().to_string(),
            .parameters = list.size() * 100 + order.k,
-           .at = from_chip(q, std::move(source)),
+           .axes = list.sorted().to_string(),
+           .at = from_chip(q,
+                           [&](int chip) {
+                             const int own = q.torus().block(chip, list);
+                             return with_block(q.torus(), chip, list,
+                                               order.index(0, own, n, order.k));
+                           }),
            .together = list.sorted()});
     }
   }
@@ -118,32 +119,28 @@ void try_rings_of_blocks(const Question& q, Search& search) {
 /// chunk holds none, or if each holds its own.
 std::vector<int> chunks_held(const Question& q, std::size_t d, int n) {
   const std::int64_t length = q.local_shape()[d] / n;
-  std::vector<std::vector<bool>> possible(static_cast<std::size_t>(n),
-                                          std::vector<bool>(static_cast<std::size_t>(n), true));
+  std::vector<std::vector<bool>> possible(at(n), std::vector<bool>(at(n), true));
   for (int chip = 0; chip < q.chips(); ++chip) {
     if (q.right(chip)) continue;
-    const Index begin = q.offset(q.layout(), chip);
+    const Index begin = q.offset(chip);
     for (std::size_t local = 0; local < q.elements(); ++local) {
       Index i = q.index(local);
-      auto& of = possible[static_cast<std::size_t>(i[d] / length)];
-      for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
-      const std::int64_t within = (i[d] - begin[d]) % length;
-      for (int r = 0; r < n; ++r)
-        if (of[static_cast<std::size_t>(r)]) {
-          i[d] = begin[d] + r * length + within;
-          of[static_cast<std::size_t>(r)] =
-              q.fits(chip, local, q.expected_at(q.flat(i)), std::nullopt);
-        }
+      auto& of = possible[at(i[d] / length)];
+      const std::int64_t within = i[d] % length;
+      for (int r = 0; r < n; ++r) {
+        i[d] = r * length + within;
+        of[at(r)] = of[at(r)] && q.fits(chip, local, q.expected_at(q.flat(i, begin)));
+      }
     }
   }
   std::vector<int> held;
   bool moved = false;
   for (int p = 0; p < n; ++p) {
-    const auto& of = possible[static_cast<std::size_t>(p)];
+    const auto& of = possible[at(p)];
     const auto found = std::find(of.begin(), of.end(), true);
     if (found == of.end()) return {};
     // Prefers the chunk's own index: chunks may be equal.
-    held.push_back(of[static_cast<std::size_t>(p)] ? p : static_cast<int>(found - of.begin()));
+    held.push_back(of[at(p)] ? p : static_cast<int>(found - of.begin()));
     moved = moved || held.back() != p;
   }
   return moved ? held : std::vector<int>();
@@ -183,60 +180,55 @@ void try_gathered_chunks(const Question& q, Search& search) {
       // other blocks of those dims.
       if (list.has_any(q.layout().dims()[d].axes) || q.local_shape()[d] % n != 0) continue;
       const std::int64_t length = q.local_shape()[d] / n;
-      const auto chunk = [&](std::string_view fault, const std::string& detail, int parameters,
-                             auto of, Site site = Site::declared) {
-        search.consider({.fault = fault,
-                         .detail = detail,
-                         .axes = list.sorted().to_string(),
-                         .parameters = parameters,
-                         .at =
-                             [&q, d, length, of](int chip, std::size_t local) {
-                               Index i = q.index(local);
-                               const int from = of(chip, static_cast<int>(i[d] / length));
-                               if (from < 0) return bounds::Evaluated{};
-                               i[d] = from * length + i[d] % length;
-                               const Index begin = q.offset(q.layout(), chip);
-                               for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
-                               return q.expected_at(q.flat(i));
-                             },
-                         .site = site});
+      const auto chunk = [&](Candidate candidate, auto of) {
+        candidate.axes = list.sorted().to_string();
+        candidate.at = [&q, d, length, of](int chip, std::size_t local) {
+          Index i = q.index(local);
+          const int from = of(chip, static_cast<int>(i[d] / length));
+          if (from < 0) return bounds::Evaluated{};
+          i[d] = from * length + i[d] % length;
+          return q.expected_at(q.flat(i, q.offset(chip)));
+        };
+        search.consider(std::move(candidate));
       };
       const char letter = q.layout().dims()[d].letter;
       for (const Axes& other : q.lists())
         if (other != list && other.sorted() == list.sorted())
-          chunk(
-              "axes in another order", gathered_words(q, letter, list, other), list.size(),
-              [&q, list, other](int, int p) {
-                return q.torus().block(with_block(q.torus(), 0, list, p), other);
-              },
-              site_of_cut(q, letter, other));
+          chunk({.fault = "axes in another order",
+                 .detail = gathered_words(q, letter, list, other),
+                 .parameters = list.size(),
+                 .site = site_of_cut(q, letter, other)},
+                [&q, list, other](int, int p) {
+                  return q.torus().block(with_block(q.torus(), 0, list, p), other);
+                });
       const std::string where =
           fmt::format("the chunks of {} over {} are ", letter, list.to_string());
+      const char *const reordered = "chunks in another order", *const other =
+                                                                   "another chip's block";
+      const int size = list.size() * 100;
       for (const Order& order : orders(n))
-        chunk("chunks in another order", where + order.words, list.size() * 100 + order.k,
+        chunk({reordered, where + order.words, size + order.k},
               [n, order](int, int p) { return order.index(0, p, n, order.k); });
-      const char dim = letter;
-      if (dim != 'L' && dim != 'M' && list == list.sorted())
+      if (letter != 'L' && letter != 'M' && list == list.sorted())
         if (const std::vector<int> held = chunks_held(q, d, n); !held.empty()) {
           const bool moved = is_permutation(held);
           // A permutation of single heads is left to the order of heads.
-          if (moved && (dim == 'H' || dim == 'K') && length == 1) continue;
-          chunk(moved ? "chunks in another order" : "another chip's block",
-                fmt::format("{}{}", where, fmt::join(held, ",")), list.size() * 100 + n + 1,
-                [held](int, int p) { return held[static_cast<std::size_t>(p)]; });
+          if (moved && (letter == 'H' || letter == 'K') && length == 1) continue;
+          chunk({moved ? reordered : other, fmt::format("{}{}", where, fmt::join(held, ",")),
+                 size + n + 1},
+                [held](int, int p) { return held[at(p)]; });
         }
       if (q.whole()) continue;
       const auto own = [&q, list](int chip) { return q.torus().block(chip, list); };
-      chunk("chunks in another order", where + "with the ring's sign changed, from a chip's own on",
-            list.size() * 100 + n,
+      chunk({reordered, where + "with the ring's sign changed, from a chip's own on", size + n},
             [n, own](int chip, int p) { return (2 * own(chip) - p + n) % n; });
-      chunk("chunks in another order", where + "in the order in which a ring brings them, up",
-            list.size() * 100 + n, [n, own](int chip, int p) { return (own(chip) + p) % n; });
-      chunk("chunks in another order", where + "in the order in which a ring brings them, down",
-            list.size() * 100 + n, [n, own](int chip, int p) { return (own(chip) - p + n) % n; });
-      chunk("another chip's block", where + "all the chip's own", list.size() * 100,
+      chunk({reordered, where + "in the order in which a ring brings them, up", size + n},
+            [n, own](int chip, int p) { return (own(chip) + p) % n; });
+      chunk({reordered, where + "in the order in which a ring brings them, down", size + n},
+            [n, own](int chip, int p) { return (own(chip) - p + n) % n; });
+      chunk({other, where + "all the chip's own", size},
             [own](int chip, int) { return own(chip); });
-      chunk("another chip's block", where + "zero but for the chip's own", list.size() * 100 + 1,
+      chunk({other, where + "zero but for the chip's own", size + 1},
             [own](int chip, int p) { return p == own(chip) ? p : -1; });
     }
 }
@@ -258,11 +250,11 @@ void try_round_robin(const Question& q, Search& search) {
             {.fault = "chunks in another order",
              .detail = fmt::format("{} is dealt round-robin over {}, {} at a time, not in blocks",
                                    letter, list.to_string(), piece),
-             .axes = list.sorted().to_string(),
              .parameters = list.size() * 100 + static_cast<int>(piece),
+             .axes = list.sorted().to_string(),
              .at = [&q, d, n, length, piece, extent](int chip, std::size_t local) {
                Index i = q.index(local);
-               const Index begin = q.offset(q.layout(), chip);
+               const Index begin = q.offset(chip);
                for (std::size_t e = 0; e < q.rank(); ++e) i[e] += begin[e];
                const std::int64_t owner = i[d] / length, place = i[d] % length;
                i[d] = (place / piece * n + owner) * piece + place % piece;
@@ -280,16 +272,13 @@ void try_other_chips(const Question& q, Search& search) {
   const Axes used = q.layout().used();
   for (const Axes& set : q.sets()) {
     if (!used.has_all(set)) continue;
-    for (int r = 0; r < q.torus().size(set); ++r) {
-      std::vector<int> source;
-      for (int chip = 0; chip < q.chips(); ++chip)
-        source.push_back(with_block(q.torus(), chip, set, r));
-      search.consider({.fault = "another chip's block",
-                       .detail = fmt::format("along {} all chips hold block {}", words_of(set), r),
-                       .axes = set.to_string(),
-                       .parameters = set.size() * 1000 + r,
-                       .at = from_chip(q, std::move(source))});
-    }
+    for (int r = 0; r < q.torus().size(set); ++r)
+      search.consider(
+          {.fault = "another chip's block",
+           .detail = fmt::format("along {} all chips hold block {}", words_of(set), r),
+           .parameters = set.size() * 1000 + r,
+           .axes = set.to_string(),
+           .at = from_chip(q, [&](int chip) { return with_block(q.torus(), chip, set, r); })});
   }
   if (search.explained_everywhere() || q.chips() == 1) return;
   std::vector<int> source;
@@ -306,7 +295,7 @@ void try_other_chips(const Question& q, Search& search) {
       for (std::size_t i = 0; i < q.elements() && all; ++i) {
         const bounds::Evaluated there = q.expected_at(q.global(other, i));
         any = any || (!q.padded(chip, i) && !open(there));
-        all = q.fits(chip, i, there, std::nullopt);
+        all = q.fits(chip, i, there);
       }
       if (all && any) from = other;
     }
@@ -315,17 +304,14 @@ void try_other_chips(const Question& q, Search& search) {
     if (others++ < 3)
       holders += fmt::format("{}{} holds that of {}", holders.empty() ? "" : ", ",
                              q.torus().name(chip), q.torus().name(from));
-    for (const Axis a : {Axis::x, Axis::y, Axis::z})
-      if (used.has(a) && q.torus().coordinate(chip, a) != q.torus().coordinate(from, a) &&
-          !axes.has(a))
-        axes = axes.with(a);
+    axes = axes.with(axes_between(q.torus(), chip, from, used).without(axes));
   }
   if (others > 3) holders += fmt::format(", and {} more", others - 3);
   search.consider({.fault = "another chip's block",
                    .detail = holders,
-                   .axes = axes.sorted().to_string(),
                    .parameters = 10000,
-                   .at = from_chip(q, std::move(source))});
+                   .axes = axes.sorted().to_string(),
+                   .at = from_chip(q, [&](int chip) { return source[at(chip)]; })});
 }
 
 /// The pieces of an all_to_all that should have cut dim `a` over `list` and concatenated dim `b`.
@@ -340,25 +326,24 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
   const auto consider = [&](std::string detail, int parameters, auto place) {
     search.consider({.fault = "split and concat swapped",
                      .detail = step + std::move(detail),
-                     .axes = list.sorted().to_string(),
                      .parameters = parameters,
+                     .axes = list.sorted().to_string(),
                      .at = from_place(q, place)});
   };
   consider(fmt::format("the piece from a chip is what it keeps of {}", dims[a].letter), 0,
-           [&q, list, b, length](int chip, Index i) {
+           [&q, list, b, length](int chip, std::size_t local) {
+             Index i = q.index(local);
              const int from = static_cast<int>(i[b] / length);
              i[b] = q.torus().block(chip, list) * length + i[b] % length;
-             const Index begin = q.offset(q.layout(), with_block(q.torus(), chip, list, from));
-             for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
-             return q.flat(i);
+             return q.flat(i, q.offset(with_block(q.torus(), chip, list, from)));
            });
   // Both dims are cut: each chip sends a piece of its part of dim b, with all of dim a.
   if (q.local_shape()[b] % (static_cast<std::int64_t>(n) * n) == 0)
     consider(
         fmt::format("{} is cut and {} put together", dims[b].letter, dims[a].letter), 1,
-        [&q, a, b, n, list](int chip, Index i) {
-          std::int64_t flat = 0;
-          for (std::size_t d = 0; d < q.rank(); ++d) flat = flat * q.local_shape()[d] + i[d];
+        [&q, a, b, n, list](int chip, std::size_t local) {
+          Index i{};
+          auto flat = static_cast<std::int64_t>(local);
           const std::int64_t sent = q.local_shape()[a] * n, had = q.local_shape()[b] / n;
           for (std::size_t d = q.rank(); d-- > 0;) {
             const std::int64_t extent = d == a ? sent * n : d == b ? had / n : q.local_shape()[d];
@@ -367,9 +352,7 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
           }
           i[b] += i[a] / sent * had + q.torus().block(chip, list) * (had / n);
           i[a] %= sent;
-          const Index begin = q.offset(q.layout(), with_block(q.torus(), chip, list, 0));
-          for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
-          return q.flat(i);
+          return q.flat(i, q.offset(with_block(q.torus(), chip, list, 0)));
         });
   // The received pieces form a dim of their own, which belongs before dim b.
   for (std::size_t before = 0; before <= q.rank(); ++before) {
@@ -377,9 +360,9 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
     consider(before < q.rank() ? fmt::format("the pieces are put together before {}, not {}",
                                              dims[before].letter, dims[b].letter)
                                : "the pieces are put together behind the last dim",
-             1 + static_cast<int>(before), [&q, b, n, length, before](int chip, Index i) {
-               std::int64_t flat = 0;
-               for (std::size_t d = 0; d < q.rank(); ++d) flat = flat * q.local_shape()[d] + i[d];
+             1 + static_cast<int>(before), [&q, b, n, length, before](int chip, std::size_t local) {
+               Index i{};
+               auto flat = static_cast<std::int64_t>(local);
                std::int64_t piece = 0;
                const auto take = [&](std::int64_t extent) {
                  const std::int64_t k = flat % extent;
@@ -392,9 +375,7 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
                  if (d == before) piece = take(n);
                }
                i[b] += piece * length;
-               const Index begin = q.offset(q.layout(), chip);
-               for (std::size_t d = 0; d < q.rank(); ++d) i[d] += begin[d];
-               return q.flat(i);
+               return q.flat(i, q.offset(chip));
              });
   }
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/what_if.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
@@ -26,11 +27,10 @@ std::shared_ptr<const bounds::Carried> opened(const Question& q) {
   return std::make_shared<const bounds::Carried>(std::move(right));
 }
 
-class Caches {
+class Caches : Family {
  public:
   Caches(const Question& q, Search& search)
-      : q_(q),
-        search_(search),
+      : Family(q, search),
         B_(at(q.shape()[0])),
         M_(at(q.shape()[1])),
         width_(at(q.shape()[2] * q.shape()[3])),
@@ -62,8 +62,6 @@ class Caches {
     if (wrong > 1) words += fmt::format("; {} slots of {} are wrong", wrong, B_ * M_);
     search_.consider({.fault = unrotated == wrong ? "position off" : "stale slot",
                       .detail = words,
-                      .axes = "",
-                      .parameters = 0,
                       .at = q_.logical([held, width = width_](std::size_t g) {
                         const Source& s = (*held)[g / width];
                         if (s.tensor == nullptr) return bounds::Evaluated{};
@@ -80,7 +78,7 @@ class Caches {
         const std::size_t i = s.begin + q_.global(e.first, e.second) % width_;
         v = {s.tensor->center[i], s.tensor->radius[i], 0.0};
       }
-      return q_.fits(e.first, e.second, v, std::nullopt);
+      return q_.fits(e.first, e.second, v);
     });
   }
 
@@ -143,8 +141,6 @@ class Caches {
     return found;
   }
 
-  const Question& q_;
-  Search& search_;
   std::size_t B_, M_, width_;
   std::vector<std::vector<std::pair<int, std::size_t>>> cells_;  // elements of each slot
   std::shared_ptr<const bounds::Carried> expected_ = opened(q_);

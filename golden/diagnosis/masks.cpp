@@ -11,10 +11,10 @@
 namespace shardproof::diagnosis {
 namespace {
 
-class Masks {
+class Masks : Family {
  public:
   Masks(const Question& q, Search& search)
-      : q_(q), search_(search), pass_(q.replay().pass(q.place().pass)) {}
+      : Family(q, search), pass_(q.replay().pass(q.place().pass)) {}
 
   void run() {
     const std::string& n = q_.name();
@@ -30,7 +30,8 @@ class Masks {
       const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
         return m < seen.visible(*other, b, l);
       };
-      if (exponentials_agree(sees)) change("mask", std::move(detail), parameters, {.pass = other});
+      if (exponentials_agree(sees))
+        try_change({"mask", std::move(detail), parameters}, {.pass = other});
     };
     mask("each query also sees the key behind its own", 1, [](std::int64_t s) { return s + 1; });
     mask("a query does not see its own key", 1, [](std::int64_t s) { return s - 1; });
@@ -44,20 +45,6 @@ class Masks {
   }
 
  private:
-  std::string id(std::string_view name) const {
-    return checkpoint_id(q_.place().pass, q_.place().layer, name);
-  }
-  void change(std::string_view fault, std::string detail, int parameters,
-              const Question::Change& c) {
-    consider_change(q_, search_,
-                    {.fault = fault,
-                     .detail = std::move(detail),
-                     .axes = "",
-                     .parameters = parameters,
-                     .at = {}},
-                    c);
-  }
-
   std::size_t own_key(std::size_t b, std::size_t l) const {
     return at(q_.replay().position(pass_, b, l));
   }
@@ -91,14 +78,6 @@ class Masks {
     for (std::size_t i = 0; i < y.size(); ++i) f(i / M / H / L, i / M / H % L, i % M, i, y);
     return y;
   }
-  void mask_of(std::string detail, int parameters, bounds::Carried y) {
-    search_.consider({.fault = "mask",
-                      .detail = std::move(detail),
-                      .axes = "",
-                      .parameters = parameters,
-                      .at = q_.logical(std::move(y))});
-  }
-
   /// Hides each query's own key in a pass from position 0. The first query then sees no key, or
   /// with `but_the_first` still its own.
   void own_key_masked(bool but_the_first) {
@@ -113,11 +92,11 @@ class Masks {
       return m < q_.replay().visible(pass_, b, l) && !hidden(b, l, m);
     };
     if (!exponentials_agree(sees)) return;
-    mask_of(but_the_first ? "a query does not see its own key, but the first one does"
-                          : "a query does not see its own key",
-            1, each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
-              if (hidden(b, l, m)) y.set(i, bounds::Evaluated{});
-            }));
+    const std::string detail = "a query does not see its own key";
+    try_value({"mask", detail + (but_the_first ? ", but the first one does" : ""), 1},
+              each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
+                if (hidden(b, l, m)) y.set(i, bounds::Evaluated{});
+              }));
   }
 
   void own_key_alone() {
@@ -128,11 +107,11 @@ class Masks {
     if (!exponentials_agree(sees)) return;
     // The own score is then the maximum, so its exponential is 1.
     const bool one = q_.name() == "exp" && !q_.replay().dumped(id("max"));
-    mask_of("a query sees its own key alone", 4,
-            each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
-              if (!sees(b, l, m)) y.set(i, bounds::Evaluated{});
-              if (sees(b, l, m) && one) y.set(i, bounds::Evaluated{1.0, 0.0, 0.0});
-            }));
+    try_value({"mask", "a query sees its own key alone", 4},
+              each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
+                if (!sees(b, l, m)) y.set(i, bounds::Evaluated{});
+                if (sees(b, l, m) && one) y.set(i, bounds::Evaluated{1.0, 0.0, 0.0});
+              }));
   }
 
   /// Reads a cache before the pass's own tokens are appended: their slots hold zeros. Without
@@ -150,13 +129,11 @@ class Masks {
       const std::size_t b = i / width / M, slot = i / width % M;
       if (slot + at(pass_.prefix.length) >= own_key(b, 0)) before.set(i, bounds::Evaluated{});
     }
-    change("stale slot",
-           fmt::format("reads {} as it was before the pass: zeros in its new slots", cache), 0,
-           {.values = {{cache, std::move(before)}}});
+    try_change({"stale slot",
+                fmt::format("reads {} as it was before the pass: zeros in its new slots", cache)},
+               {.values = {{cache, std::move(before)}}});
   }
 
-  const Question& q_;
-  Search& search_;
   const PassPlan& pass_;
 };
 

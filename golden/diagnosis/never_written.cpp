@@ -5,6 +5,7 @@
 #include <set>
 
 #include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/what_if.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
@@ -12,15 +13,14 @@ namespace {
 
 using Box = std::vector<std::set<std::int64_t>>;  // per dim, a set of local indices
 
-class NeverWritten {
+class NeverWritten : Family {
  public:
-  NeverWritten(const Question& q, Search& search) : q_(q), search_(search) {}
+  using Family::Family;
 
   void run() {
     if (!one_number() || !one_box() || !telling()) return;
     search_.consider({.fault = "never written",
                       .detail = words(),
-                      .axes = "",
                       .at = [&q = q_, box = box_, number = number_](int chip, std::size_t local) {
                         if (inside(box, q.index(local))) return bounds::Evaluated{number, 0.0, 0.0};
                         return q.expected_at(q.global(chip, local));
@@ -38,16 +38,12 @@ class NeverWritten {
   bool one_number() {
     for (int chip = 0; chip < q_.chips(); ++chip)
       for (std::size_t i = 0; i < q_.elements() && !q_.right(chip); ++i) {
-        if (fits(chip, i)) continue;
+        if (q_.right(chip, i)) continue;
         if (wrong_.empty()) number_ = q_.shard(chip)[i];
         if (q_.shard(chip)[i] != number_) return false;
         wrong_.emplace_back(chip, i);
       }
     return wrong_.size() > 1 && std::isfinite(number_);
-  }
-
-  bool fits(int chip, std::size_t i) const {
-    return q_.fits(chip, i, q_.expected_at(q_.global(chip, i)), std::nullopt);
   }
 
   /// Requires that the wrong elements are a box of indices on all wrong chips, except where the
@@ -58,7 +54,7 @@ class NeverWritten {
       for (std::size_t d = 0; d < q_.rank(); ++d) box_[d].insert(q_.index(i)[d]);
     for (int chip = 0; chip < q_.chips(); ++chip)
       for (std::size_t i = 0; i < q_.elements() && !q_.right(chip); ++i)
-        if (inside(box_, q_.index(i)) && q_.shard(chip)[i] != number_ && !fits(chip, i))
+        if (inside(box_, q_.index(i)) && q_.shard(chip)[i] != number_ && !q_.right(chip, i))
           return false;
     return std::none_of(box_.begin(), box_.end(), [](const auto& of) { return of.empty(); }) &&
            whole_blocks();
@@ -103,8 +99,6 @@ class NeverWritten {
     return fmt::format("{} in {}{}", what, parts, q_.layout().used().empty() ? "" : " of a chip's");
   }
 
-  const Question& q_;
-  Search& search_;
   double number_ = 0.0;
   std::vector<std::pair<int, std::size_t>> wrong_;
   Box box_;

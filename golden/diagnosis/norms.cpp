@@ -92,8 +92,8 @@ void try_local(const Question& q, Search& search, const Axes& list, const Axes& 
                fmt::format("of the chip's own block over {}, of E_{}, divided by {}{}",
                            words_of(over), list.to_string(), divided_by_part ? "its extent" : "E",
                            gathered ? ", and gathered" : ""),
-           .axes = over.sorted().to_string(),
            .parameters = list.size() * 10 + (divided_by_part ? 0 : 1) + (gathered ? 5 : 0),
+           .axes = over.sorted().to_string(),
            .at = [&q, E, over, list, length, extent, rows, gathered, norm = NormRow(q)](
                      int chip, std::size_t local) {
              const std::size_t g = q.global(chip, local), row = g / E;

@@ -9,6 +9,7 @@
 #include "golden/diagnosis/detail/families.h"
 #include "golden/diagnosis/detail/norm_row.h"
 #include "golden/diagnosis/detail/what_if.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -28,9 +29,9 @@ bounds::Carried rounded(const bounds::Carried& x) {
   return y;
 }
 
-class Rounding {
+class Rounding : Family {
  public:
-  Rounding(const Question& q, Search& search) : q_(q), search_(search) {}
+  using Family::Family;
 
   void run() {
     const Format own = q_.format();
@@ -53,7 +54,6 @@ class Rounding {
                       std::optional<Format> format = std::nullopt) const {
     return {.fault = "rounding",
             .detail = std::move(detail),
-            .axes = "",
             .parameters = parameters,
             .at = std::move(at),
             .format = format};
@@ -76,8 +76,7 @@ class Rounding {
   }
 
   void of_arithmetic(std::string detail, int parameters, const bounds::Declared& by) {
-    consider_change(q_, search_, candidate(std::move(detail), parameters, {}, Format::bf16),
-                    {.declared = by});
+    try_change(candidate(std::move(detail), parameters, {}, Format::bf16), {.declared = by});
   }
 
   /// Tries a prediction with and without a rounded result.
@@ -176,7 +175,7 @@ class Rounding {
     const bounds::Carried& e = q_.value(ids[0]);
     const bounds::Carried& Z = q_.value(ids[1]);
     bounds::Carried weights = e, one(Z.shape);
-    const std::size_t M = static_cast<std::size_t>(e.shape[3]);
+    const std::size_t M = at(e.shape[3]);
     for (double& z : one.center) z = 1.0;
     for (std::size_t i = 0; i < e.size(); ++i) {
       const double p = e.center[i] / Z.center[i / M];
@@ -202,7 +201,7 @@ class Rounding {
   }
 
   void of_statistics() {
-    const auto E = static_cast<std::size_t>(q_.config().E);
+    const auto E = at(q_.config().E);
     const auto norm = std::make_shared<const NormRow>(q_);
     const auto all = [](std::size_t) { return true; };
     for (const bool mean : {false, true}) {
@@ -232,9 +231,6 @@ class Rounding {
     }
     of_change("sines and cosines are rounded to bf16", 1, {.weights = q_.weights_with(tables)});
   }
-
-  const Question& q_;
-  Search& search_;
 };
 
 }  // namespace

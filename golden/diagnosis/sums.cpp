@@ -9,6 +9,8 @@
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/families.h"
 #include "golden/diagnosis/detail/fit.h"
+#include "golden/diagnosis/detail/what_if.h"
+#include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 
 namespace shardproof::diagnosis {
@@ -38,10 +40,10 @@ struct Cut {
   }
 };
 
-class Sums {
+class Sums : Family {
  public:
   Sums(const Question& q, Search& search, const Contraction& c)
-      : q_(q), search_(search), sum_(std::make_shared<const Contraction>(c)) {}
+      : Family(q, search), sum_(std::make_shared<const Contraction>(c)) {}
 
   void run() {
     const std::vector<std::shared_ptr<const Cut>> cuts = all_cuts();
@@ -147,8 +149,8 @@ class Sums {
     search_.consider(
         {.fault = fault,
          .detail = fmt::format("{}, of {}", detail, cut->to_string()),
-         .axes = over.sorted().to_string(),
          .parameters = longer + parameters,
+         .axes = over.sorted().to_string(),
          .at = predicted(cut, [self = *this, cut, over,
                                count](int chip) { return self.counts(*cut, over, chip, count); }),
          .site = cut->site});
@@ -210,8 +212,8 @@ class Sums {
             {.fault = "reduction over another axis",
              .detail = fmt::format("{} {} in place of {}, of {}", detail, over.to_string(),
                                    right.to_string(), cut->to_string()),
-             .axes = right.sorted().to_string(),
              .parameters = right.size() * 1000 + over.size() * 10 + parameters,
+             .axes = right.sorted().to_string(),
              .at =
                  [this_ = *this, cut, over, right, element](int chip, std::size_t local) {
                    const Question& q = this_.q_;
@@ -264,31 +266,21 @@ class Sums {
     std::vector<Contraction::Counts> found;
     std::size_t unknowns = 0;
     for (const Cut::Part& p : cut->parts)
-      unknowns += p.axes.empty() ? 0 : static_cast<std::size_t>(q_.torus().size(p.axes));
+      unknowns += p.axes.empty() ? 0 : at(q_.torus().size(p.axes));
     std::string words;
     bool missing = false;
     for (int chip = 0; chip < q_.chips(); ++chip) {
       Contraction::Counts counts =
           this->counts(*cut, cut->axes(), chip, [](int, int) { return 1; });
       if (!q_.right(chip)) {
-        // Twice as many equations as unknowns, so that a fit is evidence.
-        const std::vector<std::size_t> judged = q_.judged(chip);
-        if (judged.size() < 2 * unknowns) return;
-        const std::size_t samples = std::min(judged.size(), 4 * unknowns);
-        std::vector<std::vector<double>> rows;
-        std::vector<double> right;
-        for (std::size_t s = 0; s < samples; ++s) {
-          const std::size_t local = judged[s * judged.size() / samples], g = q_.global(chip, local);
-          const double scale = sum_->scales.empty() ? 1.0 : sum_->scales[g % sum_->columns];
-          // Fits only differences: terms that are not cut are right.
-          right.push_back((q_.shard(chip)[local] - q_.expected().center[g]) / scale);
-          rows.emplace_back();
-          for (std::size_t t = 0; t < cut->parts.size(); ++t)
-            for (int r = 0; r < std::ssize(counts.of_blocks[t]); ++r)
-              rows.back().push_back(
-                  sum_->summand(g, t, cut->parts[t].block, r, q_.declared()).center);
-        }
-        const auto weights = whole_weights(rows, right);
+        // Fits only differences: terms that are not cut are right.
+        const auto weights = fitted_counts(
+            q_, chip, unknowns, 4 * unknowns, [&](std::size_t g, std::vector<double>& row) {
+              for (std::size_t t = 0; t < cut->parts.size(); ++t)
+                for (int r = 0; r < std::ssize(counts.of_blocks[t]); ++r)
+                  row.push_back(sum_->summand(g, t, cut->parts[t].block, r, q_.declared()).center);
+              return sum_->scales.empty() ? 1.0 : sum_->scales[g % sum_->columns];
+            });
         if (!weights) return;
         std::size_t next = 0;
         for (std::vector<int>& of : counts.of_blocks)
@@ -304,22 +296,15 @@ class Sums {
     search_.consider(
         {.fault = missing ? "summand missing" : "summand twice",
          .detail = fmt::format("summands over {} are not counted once{}", cut->to_string(), words),
-         .axes = cut->axes().sorted().to_string(),
          .parameters = cut->axes().size() * 1000 + 500,
-         .at = predicted(cut, [found = std::move(found)](
-                                  int chip) { return found[static_cast<std::size_t>(chip)]; }),
+         .axes = cut->axes().sorted().to_string(),
+         .at = predicted(cut, [found = std::move(found)](int chip) { return found[at(chip)]; }),
          .site = cut->site,
          .fitted = true});
   }
 
-  const Question& q_;
-  Search& search_;
   std::shared_ptr<const Contraction> sum_;
 };
-
-}  // namespace
-
-namespace {
 
 /// Returns whether an extra sum over these axes is possible: the first sum's, or replicas'.
 Site site_of_sum(const Question& q, const Contraction& c, const Axes& set) {
@@ -349,8 +334,8 @@ void try_sums(const Question& q, Search& search) {
     search.consider(
         {.fault = "reduction twice",
          .detail = fmt::format("summed over {} once more: {} times the value", words_of(set), n),
-         .axes = set.to_string(),
          .parameters = set.size() * 10 + (q.layout().used().has_any(set) ? 5 : 0),
+         .axes = set.to_string(),
          .at = q.logical([&q, n](std::size_t g) { return times(q.expected_at(g), n); }),
          .site = site_of_sum(q, *c, set)});
   }

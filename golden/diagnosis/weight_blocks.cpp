@@ -15,10 +15,22 @@
 namespace shardproof::diagnosis {
 namespace {
 
-class WeightBlocks {
+using Indices = std::vector<std::size_t>;
+
+/// Returns indices in which each run of held.size() blocks is reordered: held[r] in place of r.
+Indices reordered(std::size_t size, std::int64_t length, const std::vector<int>& held) {
+  Indices from;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(size); ++i) {
+    const std::int64_t block = i / length % std::ssize(held);
+    from.push_back(at(i + (held[at(block)] - block) * length));
+  }
+  return from;
+}
+
+class WeightBlocks : Family {
  public:
   WeightBlocks(const Question& q, Search& search, Contraction c)
-      : q_(q), search_(search), sum_(std::make_shared<const Contraction>(std::move(c))) {}
+      : Family(q, search), sum_(std::make_shared<const Contraction>(std::move(c))) {}
 
   void run() {
     for (std::size_t t = 0; t < sum_->terms.size(); ++t)
@@ -26,7 +38,9 @@ class WeightBlocks {
         for (const Axes& list : q_.lists()) contracted(t, letter, list);
         if (letter == 'H') heads_of_rows(t);
       }
-    for (std::size_t b = 0; b < sum_->biases.size(); ++b) bias(b);
+    for (std::size_t b = 0; b < sum_->biases.size(); ++b)
+      per_column(
+          sum_->biases[b].name, [b](Contraction & c) -> auto& { return c.biases[b].values; });
     int8_scales();
     // Without biases and scales a column of the weight is a column of the value.
     if (!sum_->biases.empty() || !sum_->scales.empty())
@@ -39,22 +53,13 @@ class WeightBlocks {
   }
 
  private:
-  void consider(Candidate candidate, Contraction changed) {
-    candidate.at =
-        q_.logical([&q = q_, c = std::make_shared<const Contraction>(std::move(changed))](
-                       std::size_t g) { return c->at(g, q.declared()); });
-    search_.consider(std::move(candidate));
-  }
-
   /// Block r of a contracted dim of the operand meets block held[r] of the weight.
   void contracted(std::size_t t, char letter, const Axes& list) {
     const Contraction::Term& term = sum_->terms[t];
     const int n = q_.torus().size(list);
-    const std::vector<int> block = blocks_of(term, letter, n);
-    if (block.empty()) return;
     const std::size_t place = term.letters.find(letter);
-    std::int64_t inner = 1;
-    for (std::size_t d = place + 1; d < term.extents.size(); ++d) inner *= term.extents[d];
+    if (term.extents[place] % n != 0) return;
+    const auto inner = static_cast<std::int64_t>(inner_of(term.extents, place));
     const std::int64_t length = term.extents[place] / n * inner;
     const std::optional<Axes> declared = q_.declared_axes(term.operand, letter);
     // An operand that is cut over more axes may have been gathered before.
@@ -67,102 +72,67 @@ class WeightBlocks {
     const bool looked_up = term.operand == "ids";
     for (const Exchange& e :
          exchanges(q_, list, !looked_up && (!declared || declared->empty()),
-                   !looked_up && site != Site::declared && list != list.sorted())) {
-      Contraction other = *sum_;
-      std::vector<std::size_t> meets;
-      for (std::size_t k = 0; k < term.width; ++k)
-        meets.push_back(at(std::ssize(meets) + (e.held[at(block[k])] - block[k]) * length));
-      other.terms[t].meets = std::make_shared<const std::vector<std::size_t>>(std::move(meets));
-      consider({.fault = e.fault,
-                .detail = fmt::format("{} of {}, as {} meets it: {}", letter, term.matrix,
-                                      term.operand, e.words),
-                .axes = e.axes,
-                .parameters = 20 + e.parameters,
-                .at = {},
-                .site = site},
-               std::move(other));
-    }
+                   !looked_up && site != Site::declared && list != list.sorted()))
+      try_meeting({.fault = e.fault,
+                   .detail = fmt::format("{} of {}, as {} meets it: {}", letter, term.matrix,
+                                         term.operand, e.words),
+                   .parameters = 20 + e.parameters,
+                   .axes = e.axes,
+                   .site = site},
+                  t, reordered(term.width, length, e.held));
   }
 
   void heads_of_rows(std::size_t t) {
     const Contraction::Term& term = sum_->terms[t];
-    const std::size_t H = at(term.extents[0]), Q = term.width / H;
-    for (const auto& [words, held] : head_orders(static_cast<int>(H))) {
-      Contraction other = *sum_;
-      std::vector<std::size_t> meets;
-      for (std::size_t k = 0; k < term.width; ++k) meets.push_back(at(held[k / Q]) * Q + k % Q);
-      other.terms[t].meets = std::make_shared<const std::vector<std::size_t>>(std::move(meets));
-      consider({.fault = "head order",
-                .detail = fmt::format("the heads of {} are {}", term.matrix, words),
-                .axes = "",
-                .parameters = 5,
-                .at = {}},
-               std::move(other));
-    }
+    for (const auto& [words, held] : head_orders(static_cast<int>(term.extents[0])))
+      try_meeting({"head order", fmt::format("the heads of {} are {}", term.matrix, words), 5}, t,
+                  reordered(term.width, term.extents[1], held));
   }
 
-  /// A bias with its columns moved, or that of another layer.
-  void bias(std::size_t b) {
-    const Contraction::Bias& own = sum_->biases[b];
+  void try_meeting(Candidate candidate, std::size_t t, Indices meets) {
+    Contraction other = *sum_;
+    other.terms[t].meets = std::make_shared<const Indices>(std::move(meets));
+    try_sum(std::move(candidate), std::move(other));
+  }
+
+  /// A bias or scales, of(contraction), with their columns moved, or those of another layer.
+  template <class Of>
+  void per_column(const std::string& name, Of&& of) {
+    Contraction other = *sum_;
+    const std::vector<double> own = of(other);
     const auto with = [&](Candidate candidate, std::vector<double> values) {
-      Contraction other = *sum_;
-      other.biases[b].values = std::move(values);
-      candidate.at = {};
-      consider(std::move(candidate), std::move(other));
-    };
-    for (std::int64_t layer = 0; layer < q_.config().layers; ++layer) {
-      const std::string id = shardproof::weight_id(layer, own.name);
-      const Tensor* const values = layer == q_.place().layer ? nullptr : q_.weight(id);
-      if (values != nullptr)
-        with({.fault = "another layer's weight",
-              .detail = fmt::format("{} in place of {}", id, q_.weight_id(own.name)),
-              .axes = "",
-              .at = {}},
-             {values->data.begin(), values->data.end()});
-    }
-    each_order_of_columns(own.name, [&](Candidate candidate, const std::vector<std::size_t>& from) {
-      std::vector<double> values;
-      for (const std::size_t column : from) values.push_back(own.values[column]);
-      with(std::move(candidate), std::move(values));
-    });
-  }
-
-  /// Scales with their columns moved, or those of another layer.
-  void int8_scales() {
-    const WeightRow* const row = q_.replay().weights().stored_type() == WeightType::int8
-                                     ? scale_of(q_.config(), sum_->terms[0].matrix)
-                                     : nullptr;
-    if (q_.raw() || row == nullptr) return;
-    const std::string name(row->name);
-    const auto with = [&](Candidate candidate, std::vector<double> scales) {
-      Contraction other = *sum_;
-      other.scales = std::move(scales);
-      consider(std::move(candidate), std::move(other));
+      of(other) = std::move(values);
+      try_sum(std::move(candidate), other);
     };
     for (std::int64_t layer = 0; layer < q_.config().layers; ++layer) {
       const std::string id = shardproof::weight_id(layer, name);
       const Tensor* const values = layer == q_.place().layer ? nullptr : q_.weight(id);
       if (values != nullptr)
-        with({.fault = "another layer's weight",
-              .detail = fmt::format("{} in place of {}", id, q_.weight_id(name)),
-              .axes = "",
-              .at = {}},
+        with({"another layer's weight", fmt::format("{} in place of {}", id, q_.weight_id(name))},
              {values->data.begin(), values->data.end()});
     }
-    each_order_of_columns(name, [&](Candidate candidate, const std::vector<std::size_t>& from) {
-      std::vector<double> scales;
-      for (const std::size_t column : from) scales.push_back(sum_->scales[column]);
-      with(std::move(candidate), std::move(scales));
+    each_order_of_columns(name, [&](Candidate candidate, const Indices& from) {
+      std::vector<double> values;
+      for (const std::size_t column : from) values.push_back(own[column]);
+      with(std::move(candidate), std::move(values));
     });
   }
 
+  void int8_scales() {
+    const WeightRow* const row = q_.replay().weights().stored_type() == WeightType::int8
+                                     ? scale_of(q_.config(), sum_->terms[0].matrix)
+                                     : nullptr;
+    if (!q_.raw() && row != nullptr)
+      per_column(
+          std::string(row->name), [](Contraction & c) -> auto& { return c.scales; });
+  }
+
   void columns_of_weight(std::size_t t) {
-    each_order_of_columns(
-        sum_->terms[t].matrix, [&](Candidate candidate, std::vector<std::size_t> from) {
-          Contraction other = *sum_;
-          other.terms[t].takes = std::make_shared<const std::vector<std::size_t>>(std::move(from));
-          consider(std::move(candidate), std::move(other));
-        });
+    each_order_of_columns(sum_->terms[t].matrix, [&](Candidate candidate, Indices from) {
+      Contraction other = *sum_;
+      other.terms[t].takes = std::make_shared<const Indices>(std::move(from));
+      try_sum(std::move(candidate), std::move(other));
+    });
   }
 
   /// Calls with(candidate, from), where from[c] is the column found in place of column c.
@@ -175,13 +145,7 @@ class WeightBlocks {
       const std::int64_t extent = q_.shape()[d];
       inner /= extent;
       const auto moved = [&](const std::vector<int>& held) {
-        const std::int64_t length = extent / std::ssize(held) * inner;
-        std::vector<std::size_t> from;
-        for (std::int64_t i = 0; i < std::int64_t(sum_->columns); ++i) {
-          const std::int64_t block = i / length % std::ssize(held);
-          from.push_back(at(i + (held[at(block)] - block) * length));
-        }
-        return from;
+        return reordered(sum_->columns, extent / std::ssize(held) * inner, held);
       };
       for (const Axes& list : q_.lists())
         if (extent % q_.torus().size(list) == 0)
@@ -189,18 +153,12 @@ class WeightBlocks {
                                              !dim.axes.starts_with(list) && list != list.sorted()))
             with({.fault = e.fault,
                   .detail = fmt::format("{} of {}: {}", dim.letter, name, e.words),
-                  .axes = e.axes,
                   .parameters = 20 + e.parameters,
-                  .at = {}},
+                  .axes = e.axes},
                  moved(e.held));
       if (dim.letter == 'H' || dim.letter == 'K')
         for (const auto& [words, held] : head_orders(static_cast<int>(extent)))
-          with({.fault = "head order",
-                .detail = fmt::format("the heads of {} are {}", name, words),
-                .axes = "",
-                .parameters = 5,
-                .at = {}},
-               moved(held));
+          with({"head order", fmt::format("the heads of {} are {}", name, words), 5}, moved(held));
     }
   }
 
@@ -225,11 +183,7 @@ class WeightBlocks {
       for (int i = 0; i < n; ++i)
         for (int other = 0; other < blocks; ++other) {
           if (other == own) continue;
-          Axes apart;
           const int there = with_block(q_.torus(), wrong, cut, other);
-          for (const Axis a : cut)
-            if (q_.torus().coordinate(wrong, a) != q_.torus().coordinate(there, a))
-              apart = apart.with(a);
           Contraction::Counts counts;
           counts.of_blocks.resize(sum_->terms.size());
           counts.block.resize(sum_->terms.size());
@@ -240,8 +194,8 @@ class WeightBlocks {
               {.fault = "another chip's block",
                .detail = fmt::format("summand {} over {} is of block {} of {}'s columns {}", i,
                                      over.to_string(), other, term.matrix, dim.letter),
-               .axes = apart.sorted().to_string(),
                .parameters = 20000 + other,
+               .axes = axes_between(q_.torus(), wrong, there, cut).sorted().to_string(),
                .at = [&q = q_, sum = sum_, t, d, i, other, cut, length, block, counts](
                          int chip, std::size_t local) {
                  const auto& by = q.declared();
@@ -258,43 +212,39 @@ class WeightBlocks {
     }
   }
 
-  const Question& q_;
-  Search& search_;
   std::shared_ptr<const Contraction> sum_;
 };
 
 /// Blocks of a norm's gain in other places than those of its operand.
-void try_gain(const Question& q, Search& search) {
-  const std::string id = q.weight_id(q.name());
-  const Tensor& gain = *q.weight(id);
-  const std::size_t E = gain.data.size();
-  const Axes cut = significant(q.layout().axes('E'), q.torus());
-  for (const Axes& list : q.lists()) {
-    const auto n = at(q.torus().size(list));
-    if (E % n != 0) continue;
-    for (const Exchange& e :
-         exchanges(q, list, cut.empty(), !cut.starts_with(list) && list != list.sorted())) {
-      Tensor other = gain;
-      for (std::size_t i = 0; i < E; ++i) {
-        const std::size_t length = E / n;
-        other.data[i] = gain.data[at(e.held[i / length]) * length + i % length];
+class Gain : Family {
+ public:
+  using Family::Family;
+
+  void run() {
+    const std::string id = q_.weight_id(q_.name());
+    const Tensor& gain = *q_.weight(id);
+    const std::size_t E = gain.data.size();
+    const Axes cut = significant(q_.layout().axes('E'), q_.torus());
+    for (const Axes& list : q_.lists()) {
+      const int n = q_.torus().size(list);
+      if (E % at(n) != 0) continue;
+      for (const Exchange& e :
+           exchanges(q_, list, cut.empty(), !cut.starts_with(list) && list != list.sorted())) {
+        Tensor other = gain;
+        const Indices from = reordered(E, static_cast<std::int64_t>(E) / n, e.held);
+        for (std::size_t i = 0; i < E; ++i) other.data[i] = gain.data[from[i]];
+        try_weights({e.fault, fmt::format("E of {}: {}", id, e.words), 20 + e.parameters, e.axes},
+                    {{id, other}});
       }
-      consider_change(q, search,
-                      {.fault = e.fault,
-                       .detail = fmt::format("E of {}: {}", id, e.words),
-                       .axes = e.axes,
-                       .parameters = 20 + e.parameters,
-                       .at = {}},
-                      {.weights = q.weights_with({{id, other}})});
     }
   }
-}
+};
 
 }  // namespace
 
 void try_weight_blocks(const Question& q, Search& search) {
   if (q.name() == "norm" || q.name() == "norm2" || q.name() == "final_norm")
-    return try_gain(q, search);
+    return Gain(q, search).run();
   if (std::optional<Contraction> c = contraction_of(q))
     WeightBlocks(q, search, std::move(*c)).run();
 }

@@ -15,6 +15,13 @@ int with_block(const Torus& torus, int chip, const Axes& axes, int block) {
   return (where[0] * torus.size(Axis::y) + where[1]) * torus.size(Axis::z) + where[2];
 }
 
+Axes axes_between(const Torus& torus, int chip, int other, const Axes& axes) {
+  Axes between;
+  for (const Axis a : axes)
+    if (torus.coordinate(chip, a) != torus.coordinate(other, a)) between = between.with(a);
+  return between;
+}
+
 Axes significant(const Axes& axes, const Torus& torus) {
   Axes kept;
   for (const Axis a : axes)

@@ -15,44 +15,41 @@ namespace {
 
 using Term = Contraction::Term;
 
-Term term_of(const Question& q, std::string operand, std::string matrix) {
-  const bounds::Replay::Place& p = q.place();
-  Term t{.operand = std::move(operand), .matrix = std::move(matrix)};
-  const WeightRow& row = *weight_row(t.matrix);
-  const Tensor& w = *q.weight(q.weight_id(t.matrix));
-  t.width = 1;
-  for (int d = 0; d < row.contracted; ++d) {
-    t.letters += row.dims[at(d)];
-    t.extents.push_back(w.shape[at(d)]);
-    t.width *= at(w.shape[at(d)]);
-  }
-  t.x = std::make_shared<const bounds::Carried>(q.value(checkpoint_id(p.pass, p.layer, t.operand)));
-  t.w = columns_of(w, t.width);
-  return t;
+std::vector<std::size_t> first_rows(std::size_t count) {
+  std::vector<std::size_t> rows(count);
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return rows;
 }
 
-void add_biases(const Question& q, Contraction& c, const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    if (const Tensor* const bias = q.weight(q.weight_id(name)))
-      c.biases.push_back({name, {bias->data.begin(), bias->data.end()}});
-}
-
-Contraction projection(const Question& q,
-                       const std::vector<std::pair<std::string, std::string>>& terms,
-                       const std::vector<std::string>& biases) {
+Contraction projection(const Question& q, const bounds::Projection& of) {
+  const bool logits = q.name() == "logits";
   Contraction c;
-  for (const auto& [operand, matrix] : terms) c.terms.push_back(term_of(q, operand, matrix));
-  c.columns = c.terms[0].w->size() / c.terms[0].width;
-  c.rows.resize(c.terms[0].x->size() / c.terms[0].width);
-  std::iota(c.rows.begin(), c.rows.end(), std::size_t{0});
-  const WeightRow* const scale = q.replay().weights().stored_type() == WeightType::int8
-                                     ? scale_of(q.config(), c.terms[0].matrix)
+  for (const auto& [operand, matrix, letters] : of.terms) {
+    const Tensor& w = *q.weight(q.weight_id(matrix));
+    Term t{.operand = operand, .matrix = matrix, .letters = letters, .width = 1};
+    for (std::size_t d = 0; d < letters.size(); ++d) {
+      t.extents.push_back(logits ? w.shape[1] : w.shape[d]);
+      t.width *= at(t.extents[d]);
+    }
+    t.x = std::make_shared<const bounds::Carried>(q.value(q.id_of(operand)));
+    t.w = columns_of(w, t.width, logits);
+    c.terms.push_back(std::move(t));
+  }
+  const Term& first = c.terms[0];
+  c.columns = first.w->size() / first.width;
+  c.rows = logits ? bounds::rows_of_logits(q.replay().pass(q.place().pass), at(first.x->shape[1]))
+                  : first_rows(first.x->size() / first.width);
+  const WeightRow* const scale = q.replay().weights().stored_type() == WeightType::int8 && !logits
+                                     ? scale_of(q.config(), first.matrix)
                                      : nullptr;
+  if (logits) c.scales.assign(c.columns, static_cast<double>(scale_of_logits(q.config())));
   if (scale != nullptr) {
     const Tensor& s = *q.weight(q.weight_id(scale->name));
     c.scales.assign(s.data.begin(), s.data.end());
   }
-  add_biases(q, c, biases);
+  for (const std::string& name : of.biases)
+    if (const Tensor* const bias = q.weight(q.weight_id(name)))
+      c.biases.push_back({name, {bias->data.begin(), bias->data.end()}});
   return c;
 }
 
@@ -79,29 +76,8 @@ Contraction lookup(const Question& q) {
   t.w = columns_of(table, V);
   c.terms.push_back(std::move(t));
   c.columns = E;
-  c.rows.resize(right.size() / E);
-  std::iota(c.rows.begin(), c.rows.end(), std::size_t{0});
+  c.rows = first_rows(right.size() / E);
   c.scales.assign(E, scale);
-  return c;
-}
-
-Contraction unembedding(const Question& q) {
-  const std::string matrix = q.config().tied ? "embed" : "unembed";
-  const Tensor& table = *q.weight(matrix);
-  Contraction c;
-  Term t{.operand = "final_norm", .matrix = matrix, .letters = "E", .extents = {table.shape[1]}};
-  t.width = at(table.shape[1]);
-  const bounds::Carried& x = q.value(q.operands()[0]);
-  t.x = std::make_shared<const bounds::Carried>(x);
-  t.w = columns_of(table, t.width, true);
-  c.columns = at(table.shape[0]);
-  std::size_t b = 0;
-  for (const PassRows& group : q.replay().pass(q.place().pass).rows)
-    for (std::int64_t r = 0; r < group.rows; ++r, ++b)
-      c.rows.push_back(b * at(x.shape[1]) + at(std::max<std::int64_t>(group.tokens - 1, 0)));
-  c.terms.push_back(std::move(t));
-  c.scales.assign(c.columns, static_cast<double>(scale_of_logits(q.config())));
-  add_biases(q, c, {"unembed_bias"});
   return c;
 }
 
@@ -122,8 +98,7 @@ std::shared_ptr<const std::vector<double>> columns_of(const Tensor& matrix, std:
 std::vector<int> blocks_of(const Term& term, char letter, int blocks) {
   const std::size_t place = term.letters.find(letter);
   if (place == std::string::npos || term.extents[place] % blocks != 0) return {};
-  std::int64_t inner = 1;
-  for (std::size_t d = place + 1; d < term.extents.size(); ++d) inner *= term.extents[d];
+  const auto inner = static_cast<std::int64_t>(inner_of(term.extents, place));
   const std::int64_t length = term.extents[place] / blocks;
   std::vector<int> block(term.width);
   for (std::size_t k = 0; k < term.width; ++k)
@@ -157,29 +132,27 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
     if (most > 1)
       for (const int count : counts.of_blocks[t]) more += std::max(std::abs(count) - 1, 0) + 1;
   }
-  bounds::Evaluated v = added(sum, by, more);
-  const double unit = by.operations.unit + 0x1p-53, kept = bounds::unit_of(by.sums);
-  if (!scales.empty()) {
-    v.center *= scales[column];
-    v.radius = v.radius * std::abs(scales[column]) + (unit + kept) * std::abs(v.center);
-  }
+  bounds::Number v = added(sum, by, more);
+  const bounds::Operations operations(by);
+  if (!scales.empty()) v = operations.times(bounds::as_value(v, by), {scales[column], 0.0, 0.0});
   for (std::size_t b = 0; b < biases.size(); ++b) {
     const int count = b < counts.of_biases.size() ? counts.of_biases[b] : 1;
     const double bias = biases[b].values[column] * count;
     if (count == 0) continue;
-    v.radius += (kept + unit) * std::abs(v.center) + unit * std::abs(v.center + bias);
-    if (count != 1) v.radius += unit * std::abs(count) * (std::abs(v.center) + 2 * std::abs(bias));
-    v.center += bias;
+    // A bias that counts otherwise is added several times, or scaled.
+    const double extra = count == 1 ? 0.0
+                                    : operations.unit() * std::abs(count) *
+                                          (std::abs(v.center) + 2 * std::abs(bias));
+    v = operations.plus(bounds::as_value(v, by), {bias, extra, extra});
   }
-  return v;
+  return known(v);
 }
 
-bounds::Evaluated Contraction::added(const bounds::CarriedSum& products, const bounds::Declared& by,
-                                     std::int64_t more) const {
+bounds::Number Contraction::added(const bounds::CarriedSum& products, const bounds::Declared& by,
+                                  std::int64_t more) const {
   bounds::Sum sum = products.sum();
   sum.count += more;
-  const bounds::Number v = bounds::bound(sum, by);
-  return {v.center, likely ? v.likely : v.worst, 0.0};
+  return bounds::bound(sum, by);
 }
 
 bounds::Evaluated Contraction::at(std::size_t global, const bounds::Declared& by) const {
@@ -197,37 +170,18 @@ bounds::Evaluated Contraction::summand(std::size_t global, std::size_t t,
     if (block[k] == which && (term.x->center[i] != 0 || term.x->radius[i] != 0))
       sum.add(term.x->center[i], (*term.w)[column * term.width + k], term.x->radius[i]);
   }
-  return added(sum, by);
+  return known(added(sum, by));
 }
-
-namespace {
-
-std::optional<Contraction> finished_contraction(const Question& q) {
-  const std::string& n = q.name();
-  const std::string norm = q.config().block == Block::serial ? "norm2" : "norm";
-  if (n == "embed") return lookup(q);
-  if (n == "q") return projection(q, {{"norm", "wq"}}, {"bq"});
-  if (n == "k") return projection(q, {{"norm", "wk"}}, {"bk"});
-  if (n == "v") return projection(q, {{"norm", "wv"}}, {"bv"});
-  if (n == "gate") return projection(q, {{norm, "w_gate"}}, {"b_gate"});
-  if (n == "up") return projection(q, {{norm, "w_up"}}, {"b_up"});
-  if (n == "attn_out") return projection(q, {{"attn", "wo"}}, {"bo"});
-  if (n == "ffn_out") return projection(q, {{"hidden", "w_out"}}, {"b_out"});
-  if (n == "block_out")
-    return projection(q, {{"attn", "wo"}, {"hidden", "w_out"}}, {"bo", "b_out"});
-  if (n == "logits") return unembedding(q);
-  return std::nullopt;
-}
-
-}  // namespace
 
 std::optional<Contraction> contraction_of(const Question& q) {
-  std::optional<Contraction> c = finished_contraction(q);
-  if (c && q.raw()) {
-    c->scales.clear();
-    c->biases.clear();
+  const bounds::Projection of = bounds::projection_of(q.name(), q.config());
+  if (of.terms.empty() && q.name() != "embed") return std::nullopt;
+  Contraction c = of.terms.empty() ? lookup(q) : projection(q, of);
+  if (q.raw()) {
+    c.scales.clear();
+    c.biases.clear();
   }
-  if (c) c->likely = q.likely();
+  c.likely = q.likely();
   return c;
 }
 

@@ -46,8 +46,12 @@ struct Contraction {
   };
   bounds::Evaluated at(std::size_t global, const Counts& counts, const bounds::Declared& by) const;
   /// Returns the rounded sum of products, with `more` additions beyond one per product.
-  bounds::Evaluated added(const bounds::CarriedSum& products, const bounds::Declared& by,
-                          std::int64_t more = 0) const;
+  bounds::Number added(const bounds::CarriedSum& products, const bounds::Declared& by,
+                       std::int64_t more = 0) const;
+  /// Returns a number with the radius that the value is compared with.
+  bounds::Evaluated known(const bounds::Number& v) const {
+    return {v.center, likely ? v.likely : v.worst, 0.0};
+  }
   /// Returns the right element.
   bounds::Evaluated at(std::size_t global, const bounds::Declared& by) const;
   /// Returns the contribution of block `which` of one term, without scale or bias.

@@ -1,11 +1,15 @@
 #include "golden/diagnosis/detail/fit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
 namespace shardproof::diagnosis {
+namespace {
 
+/// Returns the whole numbers nearest to the w that minimizes Σ(rows·w − right)²; nullopt if the
+/// rows do not determine w, or w is not finite.
 std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<double>>& rows,
                                               const std::vector<double>& right) {
   if (rows.empty() || rows.size() < rows[0].size()) return std::nullopt;
@@ -39,6 +43,23 @@ std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<doub
     weights.push_back(static_cast<int>(std::lround(w)));
   }
   return weights;
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> fitted_counts(const Question& q, int chip, std::size_t addends,
+                                              std::size_t most, const AddendsOf& of) {
+  const std::vector<std::size_t> judged = q.judged(chip);
+  if (judged.size() < 2 * addends) return std::nullopt;
+  const std::size_t samples = std::min(judged.size(), most);
+  std::vector<std::vector<double>> rows(samples);
+  std::vector<double> right;
+  for (std::size_t s = 0; s < samples; ++s) {
+    const std::size_t local = judged[s * judged.size() / samples], g = q.global(chip, local);
+    const double scale = of(g, rows[s]);
+    right.push_back((q.shard(chip)[local] - q.expected().center[g]) / scale);
+  }
+  return whole_weights(rows, right);
 }
 
 }  // namespace shardproof::diagnosis

@@ -1,13 +1,22 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
+#include "golden/diagnosis/detail/question.h"
+
 namespace shardproof::diagnosis {
 
-/// Returns the whole numbers nearest to the w that minimizes Σ(rows·w − right)²; nullopt if the
-/// rows do not determine w, or w is not finite.
-std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<double>>& rows,
-                                              const std::vector<double>& right);
+/// Appends the addends of an element of the value to `row`; returns the factor of their sum.
+using AddendsOf = std::function<double(std::size_t global, std::vector<double>& row)>;
+
+/// Returns how often more than expected each addend counts on a chip, fitted to at most `most` of
+/// its elements; nullopt if it has fewer than two per addend, so that a fit would be no evidence,
+/// or if they do not determine the counts.
+std::optional<std::vector<int>> fitted_counts(const Question& question, int chip,
+                                              std::size_t addends, std::size_t most,
+                                              const AddendsOf& of);
 
 }  // namespace shardproof::diagnosis

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "golden/diagnosis/detail/chips.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::diagnosis {
 
@@ -28,7 +29,7 @@ std::vector<Exchange> exchanges(const Question& q, const Axes& list, bool gather
                                 bool order_alone) {
   const Torus& torus = q.torus();
   const int n = torus.size(list);
-  std::vector<int> own(static_cast<std::size_t>(n));
+  std::vector<int> own(at(n));
   std::iota(own.begin(), own.end(), 0);
   std::vector<Exchange> all;
   const auto add = [&](std::string_view fault, std::string words, const Axes& axes, int parameters,
@@ -62,16 +63,13 @@ std::vector<Exchange> exchanges(const Question& q, const Axes& list, bool gather
         fmt::format("along {} all chips have block {}", words_of(list), from), list,
         list.size() * 1000 + from, each([&](int) { return from; }));
     for (const int r : own) {
-      Axes apart;
       const int here = with_block(torus, 0, list, r), there = with_block(torus, 0, list, from);
-      for (const Axis a : list)
-        if (torus.coordinate(here, a) != torus.coordinate(there, a)) apart = apart.with(a);
-      if (gathered) apart = list;
       std::vector<int> held = own;
-      held[static_cast<std::size_t>(r)] = from;
+      held[at(r)] = from;
       add("another chip's block",
           fmt::format("over {} block {} is in the place of block {}", list.to_string(), from, r),
-          apart, list.size() * 1000 + 100 + (from + n - r) % n, std::move(held));
+          gathered ? list : axes_between(torus, here, there, list),
+          list.size() * 1000 + 100 + (from + n - r) % n, std::move(held));
     }
   }
   return all;

@@ -140,7 +140,7 @@ void Question::place_shards() {
   right_.assign(at(chips()), true);
   for (int chip = 0; chip < chips(); ++chip)
     for (std::size_t i = 0; i < elements() && right_[at(chip)]; ++i)
-      right_[at(chip)] = fits(chip, i, expected_at(global(chip, i)), std::nullopt);
+      right_[at(chip)] = right(chip, i);
   sets_.clear();
   for (const Axes& list : lists_)
     if (list == list.sorted()) sets_.push_back(list);
@@ -181,8 +181,12 @@ bool Question::source(const std::string& id) const {
   return place_in_run(replay_->place_of(id)) < place_in_run(place_);
 }
 
+std::string Question::id_of(std::string_view name) const {
+  return checkpoint_id(place_.pass, place_.layer, name);
+}
+
 std::optional<Axes> Question::declared_axes(const std::string& operand, char letter) const {
-  return declared_axes_of(checkpoint_id(place_.pass, place_.layer, operand), letter);
+  return declared_axes_of(id_of(operand), letter);
 }
 
 std::optional<Axes> Question::declared_axes_of(const std::string& id, char letter) const {
@@ -203,9 +207,9 @@ Index Question::index(std::size_t local) const {
   return index;
 }
 
-std::size_t Question::flat(const Index& global) const {
+std::size_t Question::flat(const Index& index, const Index& begin) const {
   std::int64_t flat = 0;
-  for (std::size_t d = 0; d < rank(); ++d) flat = flat * shape()[d] + global[d];
+  for (std::size_t d = 0; d < rank(); ++d) flat = flat * shape()[d] + begin[d] + index[d];
   return at(flat);
 }
 
@@ -278,6 +282,10 @@ std::string Question::weight_id(std::string_view name) const {
   const WeightRow* const row = weight_row(name);
   if (row != nullptr && !row->per_layer) return std::string(name);
   return fmt::format("layer{}.{}", place_.layer, name);
+}
+
+std::size_t inner_of(const Shape& shape, std::size_t dim) {
+  return at(element_count({shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, shape.end()}));
 }
 
 std::string words_of(const Axes& axes) {

@@ -33,9 +33,10 @@ inline bool open(const bounds::Evaluated& number) {
 /// A fault with its parameters, not yet tried.
 struct Candidate {
   std::string_view fault;
-  std::string detail, axes;
+  std::string detail;
   int parameters = 0;  ///< of explanations of one kind, the one with the lowest number comes first
-  Prediction at;
+  std::string axes = {};
+  Prediction at = {};
   /// Format that the prediction is rounded to, if not the value's own.
   std::optional<bounds::Format> format = std::nullopt;
   /// How far the operands' layouts leave room for the fault.
@@ -67,6 +68,8 @@ class Question {
   const std::string& id() const { return id_; }
   const bounds::Replay::Place& place() const { return place_; }
   const std::string& name() const { return place_.name; }
+  /// Returns the id of another value of the same pass and layer.
+  std::string id_of(std::string_view name) const;
   const Torus& torus() const { return torus_; }
   const Layout& layout() const { return layout_; }  ///< without partial axes
   /// Axes over which the given shards were partial sums.
@@ -98,10 +101,12 @@ class Question {
   std::size_t global(int chip, std::size_t local) const {
     return globals_[static_cast<std::size_t>(chip)][local];
   }
-  Index index(std::size_t local) const;         ///< index in the local shard
-  std::size_t flat(const Index& global) const;  ///< flat index in the logical tensor
-  /// Returns where a chip's block begins under a layout of the value's dims.
+  Index index(std::size_t local) const;  ///< index in the local shard
+  /// Returns the flat index in the logical tensor of an index in the block that begins at `begin`.
+  std::size_t flat(const Index& index, const Index& begin = {}) const;
+  /// Returns where a chip's block begins, as declared or under another layout of the same dims.
   Index offset(const Layout& layout, int chip) const;
+  Index offset(int chip) const { return offset(layout_, chip); }
 
   /// Returns the axes that cut a dim of an operand of the same layer, or of any value by id, as the
   /// dump declares; nullopt if it declares none.
@@ -116,8 +121,11 @@ class Question {
   std::vector<std::size_t> judged(int chip) const;
   /// Returns whether an element as given may round from `number`; always true for padding.
   bool fits(int chip, std::size_t local, const bounds::Evaluated& number,
-            std::optional<bounds::Format> format) const;
-  /// Returns whether all elements of a chip are right.
+            std::optional<bounds::Format> format = std::nullopt) const;
+  /// Returns whether an element of a chip, all of a chip, or all of the value is right.
+  bool right(int chip, std::size_t local) const {
+    return fits(chip, local, expected_at(global(chip, local)));
+  }
   bool right(int chip) const { return right_[static_cast<std::size_t>(chip)]; }
   bool right() const;
   /// Returns the right number; unknown if the element is not judged.
@@ -183,6 +191,9 @@ class Question {
   bool narrow_ = false;
   std::vector<Axes> lists_, sets_;
 };
+
+/// Returns how many elements of a tensor one index of a dim has.
+std::size_t inner_of(const Shape& shape, std::size_t dim);
 
 /// Returns "x", "x and y", or "x, y and z".
 std::string words_of(const Axes& axes);

@@ -8,6 +8,7 @@
 
 #include "golden/bounds/number/fit.h"
 #include "golden/diagnosis/detail/chips.h"
+#include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
 
@@ -19,7 +20,7 @@ constexpr std::size_t kKept = 25;
 
 std::size_t kind_of(std::string_view fault) {
   const auto& all = faults();
-  return static_cast<std::size_t>(std::find(all.begin(), all.end(), fault) - all.begin());
+  return at(std::find(all.begin(), all.end(), fault) - all.begin());
 }
 
 std::string named(const Question& q, const std::vector<int>& chips) {
@@ -47,9 +48,8 @@ std::string name_of(const Question& q, const Candidate& c) {
 }
 
 Candidate no_fault(const Question& q) {
-  return {.fault = "", .detail = "", .axes = "", .at = q.logical([&q](std::size_t g) {
-            return q.expected_at(g);
-          })};
+  return {
+      .fault = "", .detail = "", .at = q.logical([&q](std::size_t g) { return q.expected_at(g); })};
 }
 
 }  // namespace
@@ -67,14 +67,14 @@ Search::Search(const Question& question, std::vector<std::string> names) : Searc
 void Search::find_wrong() {
   const Question& q = *question_;
   const std::size_t most = q.chips() == 1 ? 64 : 6;
-  wrong_.assign(static_cast<std::size_t>(q.chips()), {});
+  wrong_.assign(at(q.chips()), {});
   probes_.clear();
   for (int chip = 0; chip < q.chips(); ++chip) {
     if (q.right(chip)) continue;
-    auto& flags = wrong_[static_cast<std::size_t>(chip)];
+    auto& flags = wrong_[at(chip)];
     std::vector<std::size_t> wrong;
     for (std::size_t i = 0; i < q.elements(); ++i) {
-      flags.push_back(!q.fits(chip, i, q.expected_at(q.global(chip, i)), std::nullopt));
+      flags.push_back(!q.right(chip, i));
       if (flags.back()) wrong.push_back(i);
     }
     const std::size_t count = std::min(most, wrong.size());
@@ -121,7 +121,7 @@ std::optional<Search::Measured> Search::measure(const Question& q, const Candida
     for (std::size_t i = 0; i < q.elements() && (fits || all); ++i) {
       if (q.padded(chip, i)) continue;
       const bounds::Evaluated number = candidate.at(chip, i);
-      const bool counts = !q.right(chip) && wrong_[static_cast<std::size_t>(chip)][i];
+      const bool counts = !q.right(chip) && wrong_[at(chip)][i];
       if (open(number)) {
         of_chip.open += counts ? 1U : 0U;
         continue;
@@ -173,7 +173,7 @@ void Search::try_here(const Candidate& candidate) {
   const Measured found = *measure(q, candidate, true);
   bool holds = true;
   for (int chip = 0; chip < q.chips(); ++chip)
-    holds = holds && (found.fits[static_cast<std::size_t>(chip)] || (q.right(chip) && !q.right()));
+    holds = holds && (found.fits[at(chip)] || (q.right(chip) && !q.right()));
   if (holds && !q.right() && !says_enough(candidate, found)) return;
   bool& known = trials_.try_emplace(name_of(q, candidate), false).first->second;
   known = known || holds;
@@ -206,7 +206,7 @@ bool Search::explains(const Candidate& candidate) {
   std::vector<int> touched;
   bool everywhere = true;
   for (int chip = 0; chip < q.chips(); ++chip) {
-    everywhere = everywhere && measured->fits[static_cast<std::size_t>(chip)];
+    everywhere = everywhere && measured->fits[at(chip)];
     if (!q.right(chip)) touched.push_back(chip);
   }
   if (!everywhere && !together(candidate, measured->fits)) return false;
@@ -231,8 +231,7 @@ bool Search::together(const Candidate& candidate, const std::vector<bool>& fits)
   if (candidate.together.empty()) return true;
   for (int chip = 0; chip < q.chips(); ++chip)
     for (int r = 0; r < q.torus().size(candidate.together) && !q.right(chip); ++r)
-      if (!fits[static_cast<std::size_t>(with_block(q.torus(), chip, candidate.together, r))])
-        return false;
+      if (!fits[at(with_block(q.torus(), chip, candidate.together, r))]) return false;
   return true;
 }
 

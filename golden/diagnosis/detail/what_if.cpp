@@ -7,23 +7,41 @@
 
 namespace shardproof::diagnosis {
 
-void consider_change(const Question& q, Search& search, Candidate candidate,
-                     const Question::Change& change) {
-  if (!search.wants(candidate)) return;
+void Family::try_change(Candidate candidate, const Question::Change& change) {
+  if (!search_.wants(candidate)) return;
   try {
-    candidate.at = q.logical(q.under(change));
+    candidate.at = q_.logical(q_.under(change));
   } catch (const Error& e) {
     if (e.label() != "bounds_c1" && e.label() != "weights_name") throw;
     return;
   }
-  search.consider(std::move(candidate));
+  search_.consider(std::move(candidate));
 }
 
-void consider_places(const Question& q, Search& search, Candidate candidate,
-                     std::function<std::size_t(std::size_t)> from) {
-  candidate.at =
-      q.logical([&q, from = std::move(from)](std::size_t g) { return q.expected_at(from(g)); });
-  search.consider(std::move(candidate));
+void Family::try_weights(Candidate candidate,
+                         const std::vector<std::pair<std::string, Tensor>>& changed) {
+  try_change(std::move(candidate), {.weights = q_.weights_with(changed)});
+}
+
+void Family::try_model(Candidate candidate, const ModelConfig& model) {
+  try_change(std::move(candidate), {.weights = q_.weights_with({}, model)});
+}
+
+void Family::try_value(Candidate candidate, bounds::Carried value) {
+  candidate.at = q_.logical(std::move(value));
+  search_.consider(std::move(candidate));
+}
+
+void Family::try_sum(Candidate candidate, Contraction changed) {
+  candidate.at = q_.logical([&q = q_, c = std::make_shared<const Contraction>(std::move(changed))](
+                                std::size_t g) { return c->at(g, q.declared()); });
+  search_.consider(std::move(candidate));
+}
+
+void Family::try_places(Candidate candidate, std::function<std::size_t(std::size_t)> from) {
+  candidate.at = q_.logical(
+      [&q = q_, from = std::move(from)](std::size_t g) { return q.expected_at(from(g)); });
+  search_.consider(std::move(candidate));
 }
 
 std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t end,

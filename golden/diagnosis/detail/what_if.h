@@ -6,17 +6,33 @@
 #include <utility>
 #include <vector>
 
+#include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/search.h"
 
 namespace shardproof::diagnosis {
 
-/// Tries the value that follows from a change; ignores a change that the step cannot have.
-void consider_change(const Question& question, Search& search, Candidate candidate,
-                     const Question::Change& change);
+/// What the families of faults share: a wrong value, the search for its fault, and what is tried.
+class Family {
+ public:
+  Family(const Question& question, Search& search) : q_(question), search_(search) {}
 
-/// Tries the right value with its elements moved: element g holds what belongs at from(g).
-void consider_places(const Question& question, Search& search, Candidate candidate,
-                     std::function<std::size_t(std::size_t)> from);
+ protected:
+  std::string id(std::string_view name) const { return q_.id_of(name); }
+  /// Tries the value that follows from a change; ignores a change that the step cannot have.
+  void try_change(Candidate candidate, const Question::Change& change);
+  /// Tries the value of weights that are changed by name, or of a model with other keys.
+  void try_weights(Candidate candidate, const std::vector<std::pair<std::string, Tensor>>& changed);
+  void try_model(Candidate candidate, const ModelConfig& model);
+  /// Tries these numbers.
+  void try_value(Candidate candidate, bounds::Carried value);
+  /// Tries the value of another contraction.
+  void try_sum(Candidate candidate, Contraction changed);
+  /// Tries the right value with its elements moved: element g holds what belongs at from(g).
+  void try_places(Candidate candidate, std::function<std::size_t(std::size_t)> from);
+
+  const Question& q_;
+  Search& search_;
+};
 
 /// Returns the pass with its rows at other positions; nullopt if a row would begin before `least`
 /// or end after `end`, or if nothing changes.
