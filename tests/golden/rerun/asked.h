@@ -2,31 +2,21 @@
 
 // A case's exact run, and runs of it made again.
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "golden/compare/row_padding.h"
-#include "golden/memo/oracle_memo.h"
 #include "golden/rerun/distances.h"
+#include "tests/golden/oracle_run.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::rerun {
 
-class ExactCase {
+class ExactCase : public OracleRun {
  public:
-  explicit ExactCase(const std::string& line)
-      : plan(make_plan(parse_case(line))), known_(memo_.get(plan)) {
-    for (const auto& [id, tensor] : known_->answer.inputs)
-      if (id.ends_with(".ids")) ids[id.substr(0, id.size() - 4)] = tensor;
-  }
+  using OracleRun::OracleRun;
 
-  const Weights& weights() const { return known_->stored; }
-  const Tensor& exact(const std::string& id) const { return known_->answer.checkpoints.at(id); }
-  const oracle::Answer& answer() const { return known_->answer; }
-  const OracleMemo::Known& known() const { return *known_; }
-
+  const Tensor& exact(const std::string& id) const { return answer().checkpoints.at(id); }
   Asked asked(const std::string& pass, std::int64_t layer, const std::string& name) const {
     const std::string id = checkpoint_id(pass, layer, name);
     for (std::int64_t i = 0; i < plan.passes.size(); ++i)
@@ -50,19 +40,12 @@ class ExactCase {
                                    std::uint64_t seed = 1, const Weights* others = nullptr) const {
     return distances_of(std::vector{asked}, arithmetic, runs, seed, others)[0];
   }
-
-  RunPlan plan;
-  std::map<std::string, IntTensor> ids;
-
- private:
-  OracleMemo memo_;
-  std::shared_ptr<const OracleMemo::Known> known_;
 };
 
 inline const std::string kShape = "E=32,F=48,H=4,K=2,Q=8,V=24";
 /// The keys are of the case, those that begin with a comma of the model.
 inline std::string line_of(const std::string& keys) {
-  return "torus=1x1x1 prefill=ws1d decode=ws1d batch=2 prompt=4 chunk=3 gen=3 seed=2 "
+  return "batch=2 prompt=4 chunk=3 gen=3 seed=2 "
          "model=palm-tiny,layers=2," +
          kShape + keys;
 }

@@ -97,13 +97,13 @@ std::vector<Evidence> evidence_of(const ExactCase& c, const std::vector<Asked>& 
 void expect_rounding(const std::string& keys, const Arithmetic& arithmetic, int seeds) {
   int rounding = 0, all = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
-    const std::string line =
-        "batch=2 prompt=3 gen=2 prefill=ws2d:heads decode=ws2d:heads seed=" + std::to_string(seed) +
-        " " + keys;
-    const ExactCase c("torus=1x1x1 " + line);
+    const std::string line = "batch=2 prompt=3 gen=2 seed=" + std::to_string(seed) + " " + keys;
+    const ExactCase c(line);
     std::vector<Asked> asked;
     std::vector<double> own;
-    for (const auto& [id, drift] : drifts(c, "torus=2x2x1 regime=f32 schedule=ring " + line))
+    for (const auto& [id, drift] :
+         drifts(c, "torus=2x2x1 regime=f32 schedule=ring prefill=ws2d:heads decode=ws2d:heads " +
+                       line))
       if (id.ends_with(".logits") || id.ends_with(".out")) {
         asked.push_back({id, &c.exact(id)});
         own.push_back(drift);
@@ -170,7 +170,7 @@ TEST(Evidence, OfWrongRunsIsThatTheyAreNotRounding) {
          std::swap_ranges(t.data.end() - 8 * 48, t.data.end(), t.data.end() - 16 * 48);
        }}};
   const std::string model = " model=palm-tiny,layers=2," + kShape;
-  const std::string line = "torus=1x1x1 prefill=ws1d decode=ws1d batch=2 prompt=5 gen=2 seed=";
+  const std::string line = "batch=2 prompt=5 gen=2 seed=";
   for (const bool bf16 : {false, true})
     for (int seed = 1; seed <= 10; ++seed) {
       const ExactCase c(line + std::to_string(seed) + model + (bf16 ? " act=bf16" : ""));
