@@ -101,18 +101,25 @@ std::uint32_t stride() {
   return static_cast<std::uint32_t>(stride);
 }
 
+/// Calls see(x, bits) with one f32 in so many, if it is finite.
+template <class See>
+void each_f32(std::uint64_t first, std::uint64_t step, See&& see) {
+  for (std::uint64_t u = first; u < 0x100000000; u += step) {
+    const auto x = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(u)));
+    if (std::isfinite(x)) see(x, u);
+  }
+}
+
 class BoundOfFunction : public ::testing::TestWithParam<Function> {};
 
 TEST_P(BoundOfFunction, HoldsForMpfr) {
   const Function& f = GetParam();
-  for (std::uint64_t u = 0; u < 0x100000000; u += 99991) {
-    const auto x = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(u)));
-    if (!std::isfinite(x)) continue;
+  each_f32(0, 99991, [&](double x, std::uint64_t) {
     const Evaluated own = f.bound(x, kNone);
     const double y = truth(f, x);
-    if (std::isinf(y)) continue;  // beyond f64
+    if (std::isinf(y)) return;  // beyond f64
     ASSERT_LE(std::abs(own.center - y), own.radius + 0x1p-53 * std::abs(y)) << std::hexfloat << x;
-  }
+  });
 }
 
 /// The formula in long double. From 1024 on it is its limit, to far less than 2^-1000 (exp to less,
@@ -135,17 +142,14 @@ TEST_P(BoundOfFunction, HoldsForEveryF32) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      for (std::uint64_t u = std::uint64_t{t} * step; u < 0x100000000; u += kThreads * step) {
-        const auto x = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(u)));
-        if (!std::isfinite(x)) continue;
+      each_f32(std::uint64_t{t} * step, kThreads * step, [&](double x, std::uint64_t u) {
         const Evaluated own = f.bound(x, kNone);
         const long double y = in_long_double(f, static_cast<long double>(x));
-        if (!(std::abs(y) < static_cast<long double>(DBL_MAX))) continue;
+        if (!(std::abs(y) < static_cast<long double>(DBL_MAX))) return;
         const auto error = static_cast<double>(std::abs(static_cast<long double>(own.center) - y));
         share[t] = std::max(share[t], error / own.radius);
-        if (error <= own.radius) continue;
-        if (wrong[t]++ == 0) first[t] = u;
-      }
+        if (error > own.radius && wrong[t]++ == 0) first[t] = u;
+      });
     });
   for (std::thread& thread : threads) thread.join();
   for (unsigned t = 0; t < kThreads; ++t)
@@ -158,16 +162,15 @@ TEST_P(BoundOfFunction, HoldsForEveryF32) {
 TEST_P(BoundOfFunction, IsOneF32AlmostAlways) {
   const Function& f = GetParam();
   std::int64_t ambiguous = 0, all = 0;
-  for (std::uint64_t u = 0; u < 0x100000000; u += 99991) {
-    const auto x = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(u)));
+  each_f32(0, 99991, [&](double x, std::uint64_t) {
     // Half of an odd subnormal is a tie; beyond the largest f32 there is nothing to round.
-    if (!(std::abs(x) >= 0x1p-125)) continue;
+    if (!(std::abs(x) >= 0x1p-125)) return;
     const Evaluated e = f.bound(x, {});
     const Interval ends = values(around(e.center, e.radius), Format::f32);
-    if (!std::isfinite(ends.high)) continue;
+    if (!std::isfinite(ends.high)) return;
     ambiguous += ends.low != ends.high ? 1 : 0;
     ++all;
-  }
+  });
   EXPECT_LT(ambiguous * 1000, all);
 }
 

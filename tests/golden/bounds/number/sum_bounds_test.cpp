@@ -8,11 +8,12 @@
 
 #include "golden/bounds/number/emulation.h"
 #include "tests/golden/bounds/number/sum_data.h"
+#include "weights/base/bf16.h"
 
 namespace shardproof::bounds {
 namespace {
 
-const std::vector<std::size_t> kLengths{2, 3, 64, 257, 1024, 4096};
+const std::vector<std::size_t> kLengths{2, 3, 17, 64, 257, 1024, 4096};
 
 double audited(const Products& products, const Number& of) {
   return of.likely + residue_audit(products, largest_partial(sum_of(products).sum()));
@@ -240,21 +241,80 @@ TEST(SumBound, CountsWhatIsDeclared) {
   EXPECT_GE(open.value({}).worst, 1e-3 * of_factors);
   EXPECT_GE(open.value({}).likely, 1e-4 * of_factors);
   EXPECT_LT(open.value({}).likely, 1e-3 * of_factors);
+  // Factors that are off as far as they may be, and what knows nothing of it.
+  const double off = open.value({}).center + 1e-3 * of_factors;
+  EXPECT_LE(std::abs(off - open.value({}).center), open.value({}).worst);
+  EXPECT_GT(std::abs(off - plain.center), plain.worst);
 }
 
 // A factor that takes a constant in is rounded to the format that it is kept in.
 TEST(SumBound, OfFoldedFactorsGoesByTheFormatOfTheValues) {
-  const Products p = drawn_products("positive", 64, 1);
-  for (const Format values : {Format::f32, Format::bf16, Format::f16}) {
-    Products rounded = p;
-    for (auto& [a, b] : rounded) b = nearest(3.1 * b, values) / 3.1;
-    Declared by;
-    by.values = values;
-    by.folded = 1;
-    const Number of = sum_of(p).value(by);
-    EXPECT_LE(std::abs(sum_of(rounded).sum().value - of.center), of.worst);
-    EXPECT_LE(of.worst, 2 * (unit_of(values) + 64 * unit_of(Format::f32)) * sum_of(p).sum().size);
+  for (unsigned seed = 0; seed < 40; ++seed)
+    for (const Format values : {Format::f32, Format::bf16, Format::f16}) {
+      const Products p = drawn_products(seed % 2 == 0 ? "gauss" : "positive", 64, seed);
+      // By 3.1 and 1/sqrt(8), as if the sum were scaled back.
+      Products by_large = p, folded = p;
+      for (auto& [a, b] : by_large) b = nearest(3.1 * b, values) / 3.1;
+      const double scale = 0.35355339F;
+      for (auto& [a, b] : folded) b = nearest(scale * b, values);
+      Declared by;
+      by.values = values;
+      by.folded = 1;
+      const Number of = sum_of(p).value(by);
+      EXPECT_LE(std::abs(sum_of(by_large).sum().value - of.center), of.worst);
+      for (const double sum : all_sums(folded, seed))
+        EXPECT_LE(std::abs(sum - scale * of.center), scale * of.worst);
+      EXPECT_LE(of.worst, 2 * (unit_of(values) + 64 * unit_of(Format::f32)) * sum_of(p).sum().size);
+    }
+}
+
+// Partial sums of eight chips that are sent as bf16, once or round a ring.
+TEST(SumBound, HoldsForWiresOfBf16) {
+  for (const int hops : {1, 7})
+    for (unsigned seed = 0; seed < 500; ++seed) {
+      const Products p = drawn_products("gauss", 64, seed);
+      float sum = 0.0F;
+      for (std::ptrdiff_t chip = 0; chip < 8; ++chip) {
+        const float part = chain_of({p.begin() + 8 * chip, p.begin() + 8 * chip + 8}, true);
+        // The first hop of a ring rounds nothing.
+        sum = hops == 1 ? sum + round_to_bf16(part) : round_to_bf16(sum) + part;
+      }
+      Declared wire;
+      wire.wire_roundings = hops;
+      const Number of = sum_of(p).value(wire);
+      EXPECT_LE(std::abs(static_cast<double>(sum) - of.center), of.worst) << hops << " " << seed;
+    }
+}
+
+// An f32 operand is no f64 one.
+TEST(SumBound, OfF64HoldsForF64) {
+  std::mt19937 random(6);
+  std::normal_distribution<double> normal;
+  const Declared f64{
+      .values = Format::f64, .sums = Format::f64, .operations = Arithmetic::of(Format::f64)};
+  for (int trial = 0; trial < 500; ++trial) {
+    CarriedSum bound;
+    double sum = 0.0, rounded = 0.0;
+    for (int k = 0; k < 200; ++k) {
+      const double a = normal(random), b = normal(random);
+      bound.add(a, b);
+      sum += a * b;
+      rounded += static_cast<double>(static_cast<float>(a)) * b;
+    }
+    const Number of = bound.value(f64);
+    EXPECT_LE(std::abs(sum - of.center), of.worst);
+    EXPECT_GT(std::abs(rounded - of.center), of.worst);
   }
+}
+
+// Of 32 products all are counted: each addition loses all but half a unit of its term.
+TEST(SumBound, CountsEveryProduct) {
+  Products p(32, {1.0, static_cast<double>(0x1.ffffcp-25F)});
+  p[0] = {1.0 + 0x1p-12, 1.0 + 0x1p-12};
+  const Number of = sum_of(p).value({});
+  const double error = std::abs(static_cast<double>(chain_of(p, true)) - of.center);
+  EXPECT_LE(error, of.worst);
+  EXPECT_GT(error, of.worst / Declared().growth(32) * Declared().growth(2));
 }
 
 TEST(SumBound, OfOneProductIsItsOwnRoundingAlone) {

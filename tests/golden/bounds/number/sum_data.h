@@ -83,6 +83,26 @@ inline Products positives_first(Products products) {
   return products;
 }
 
+/// f32 sums by a random tree, or of several chains that are added in turn.
+inline float in_some_order(const Products& products, std::mt19937& random) {
+  const Products p = shuffled(products, static_cast<unsigned>(random()));
+  if (random() % 2 == 0) {
+    std::vector<Products> chains(1 + random() % 8);
+    for (std::size_t i = 0; i < p.size(); ++i) chains[i % chains.size()].push_back(p[i]);
+    float sum = chain_of(chains[0], true);
+    for (std::size_t i = 1; i < chains.size(); ++i) sum += chain_of(chains[i], true);
+    return sum;
+  }
+  std::vector<float> level;
+  for (const auto& product : p) level.push_back(chain_of({product}, false));
+  while (level.size() > 1) {
+    const std::size_t at = random() % (level.size() - 1);
+    level[at] = level[at] + level.back();
+    level.pop_back();
+  }
+  return level[0];
+}
+
 /// f32 sums of the same products in orders and trees in which every node is of neighbours, or not.
 inline std::vector<double> natural_sums(const Products& p) {
   std::vector<double> sums;
@@ -100,10 +120,13 @@ inline std::vector<double> natural_sums(const Products& p) {
   return sums;
 }
 inline std::vector<double> permuted_sums(const Products& p, unsigned seed) {
-  return {static_cast<double>(chain_of(shuffled(p, seed), false)),
-          static_cast<double>(chain_of(shuffled(p, seed + 1), true)),
-          static_cast<double>(pairwise_of(shuffled(p, seed + 2))),
-          static_cast<double>(chain_of(positives_first(p), true))};
+  std::vector<double> sums{static_cast<double>(chain_of(shuffled(p, seed), false)),
+                           static_cast<double>(chain_of(shuffled(p, seed + 1), true)),
+                           static_cast<double>(pairwise_of(shuffled(p, seed + 2))),
+                           static_cast<double>(chain_of(positives_first(p), true))};
+  std::mt19937 random(seed + 3);
+  for (int i = 0; i < 4; ++i) sums.push_back(static_cast<double>(in_some_order(p, random)));
+  return sums;
 }
 inline std::vector<double> all_sums(const Products& p, unsigned seed) {
   std::vector<double> sums = natural_sums(p);

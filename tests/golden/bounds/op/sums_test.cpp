@@ -7,11 +7,9 @@
 #include <functional>
 #include <iostream>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <vector>
 
-#include "golden/bounds/number/carried.h"
 #include "golden/bounds/number/detail/running.h"
 #include "golden/bounds/number/tightness.h"
 #include "golden/scalar/detail/adding.h"
@@ -148,156 +146,6 @@ TEST(RunningBound, ShortSumsReachMoreThanHalf) {
     const double fewer = radius * static_cast<double>(n - 2) / static_cast<double>(n - 1);
     EXPECT_FALSE(inside(around(middle, fewer), Format::f32, wide(chain_of(sum.a, sum.b)))) << n;
   }
-}
-
-/// Terms added by a random tree, products rounded before they are added or not.
-float in_some_order(Floats a, Floats b, Random& random) {
-  std::vector<std::size_t> order(a.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), random);
-  if (random() % 2 == 0) {  // several chains, added in turn
-    const std::size_t chains = 1 + random() % 8;
-    Floats sums(chains, 0.0F);
-    for (std::size_t i = 0; i < order.size(); ++i)
-      sums[i % chains] = std::fma(a[order[i]], b[order[i]], sums[i % chains]);
-    return std::accumulate(sums.begin() + 1, sums.end(), sums[0]);
-  }
-  Floats level;
-  for (const std::size_t k : order) level.push_back(a[k] * b[k]);
-  while (level.size() > 1) {
-    const std::size_t at = random() % (level.size() - 1);
-    level[at] = level[at] + level.back();
-    level.pop_back();
-  }
-  return level[0];
-}
-
-CarriedSum sum_of(const Floats& a, const Floats& b) {
-  CarriedSum sum;
-  for (std::size_t k = 0; k < a.size(); ++k) sum.add(wide(a[k]), wide(b[k]));
-  return sum;
-}
-Interval a_priori(const Floats& a, const Floats& b, const Declared& declared = {}) {
-  const Evaluated v = sum_of(a, b).value(declared);
-  return around(v.center, v.radius);
-}
-
-TEST(APrioriBound, HoldsForEveryOrder) {
-  Random random(5);
-  for (const std::size_t n : {1U, 2U, 3U, 17U, 96U, 500U})
-    for (const double spread : {0.0, 6.0})
-      for (int trial = 0; trial < 200; ++trial) {
-        const Floats a = factors(n, random, spread), b = factors(n, random, spread);
-        ASSERT_TRUE(inside(a_priori(a, b), Format::f32, wide(in_some_order(a, b, random)))) << n;
-      }
-}
-
-TEST(APrioriBound, HoldsForF64SumsOfF64) {
-  Random random(6);
-  const Declared f64{
-      .values = Format::f64, .sums = Format::f64, .operations = Arithmetic::of(Format::f64)};
-  std::normal_distribution<double> normal;
-  int outside = 0;
-  for (int trial = 0; trial < 500; ++trial) {
-    CarriedSum bound;
-    double sum = 0.0, rounded = 0.0;
-    for (int k = 0; k < 200; ++k) {
-      const double a = normal(random), b = normal(random);
-      bound.add(a, b);
-      sum += a * b;
-      rounded += static_cast<double>(static_cast<float>(a)) * b;
-    }
-    const Evaluated v = bound.value(f64);
-    ASSERT_TRUE(inside(around(v.center, v.radius), Format::f64, sum));
-    outside += inside(around(v.center, v.radius), Format::f64, rounded) ? 0 : 1;
-  }
-  EXPECT_EQ(outside, 500);  // an f32 operand is no f64 one
-}
-
-TEST(APrioriBound, HoldsForFoldedConstants) {
-  Random random(7);
-  const float scale = 0.35355339F;
-  Declared folded;
-  folded.folded = 1;
-  for (int trial = 0; trial < 500; ++trial) {
-    const Floats a = factors(64, random), b = factors(64, random);
-    Floats into = b;
-    for (float& x : into) x = x * scale;
-    Evaluated v = sum_of(a, b).value(folded);
-    v.center *= wide(scale), v.radius *= wide(scale);
-    ASSERT_TRUE(
-        inside(around(v.center, v.radius), Format::f32, wide(in_some_order(a, into, random))));
-  }
-}
-
-TEST(APrioriBound, HoldsForWiresOfBf16) {
-  Random random(8);
-  for (const int hops : {1, 7}) {
-    Declared wire;
-    wire.wire_roundings = hops;
-    for (int trial = 0; trial < 500; ++trial) {
-      const Floats a = factors(64, random), b = factors(64, random);
-      float sum = 0.0F;
-      for (std::size_t chip = 0; chip < 8; ++chip) {
-        const auto from = static_cast<std::ptrdiff_t>(8 * chip);
-        const float part = chain_of({a.begin() + from, a.begin() + from + 8},
-                                    {b.begin() + from, b.begin() + from + 8});
-        if (hops == 1)
-          sum = sum + round_to_bf16(part);
-        else
-          sum = round_to_bf16(sum) + part;  // round a ring; the first hop rounds nothing
-      }
-      ASSERT_TRUE(inside(a_priori(a, b, wire), Format::f32, wide(sum)));
-    }
-  }
-}
-
-TEST(APrioriBound, OfTwoTermsCountsBoth) {
-  // A contraction of two terms, of 2 and 30 products: the second loses all it can.
-  Lossy sum(32);
-  sum.b[31] = sum.b[30];
-  const Evaluated v = sum_of(sum.a, sum.b).value({});
-  const double right = wide(chain_of(sum.a, sum.b));
-  EXPECT_TRUE(inside(around(v.center, v.radius), Format::f32, right));
-  const double size = v.radius / Declared{}.growth(32);
-  EXPECT_FALSE(inside(around(v.center, size * Declared{}.growth(2)), Format::f32, right))
-      << "the bound of the first term alone";
-}
-
-TEST(APrioriBound, ShortSumsReachHalf) {
-  // Both products are ties that are rounded down, and their sum's rounding goes the same way.
-  double most = 0.0;
-  for (int m = 1; m < 4096; ++m) {
-    const float x = 1.0F + static_cast<float>(m) * 0x1p-12F;
-    for (const float y : {x, std::nextafter(x, 2.0F), 1.0F + 0x1p-12F}) {
-      const Floats a{x, y}, b{1.0F + 0x1p-12F, 1.0F + 0x1p-12F};
-      const Evaluated v = sum_of(a, b).value({});
-      const float sum = a[0] * b[0] + a[1] * b[1];
-      ASSERT_TRUE(inside(around(v.center, v.radius), Format::f32, wide(sum)));
-      most = std::max(most, std::abs(wide(sum) - v.center) / v.radius);
-    }
-  }
-  EXPECT_GT(most, 0.5);
-}
-
-TEST(APrioriBound, CarriesWhatItsFactorsLeaveOpen) {
-  Random random(9);
-  int seen = 0;
-  for (int trial = 0; trial < 200; ++trial) {
-    const Floats a = factors(32, random), b = factors(32, random);
-    CarriedSum bound;
-    double off = 0.0;
-    for (std::size_t k = 0; k < a.size(); ++k) {
-      const double radius = 1e-3 * std::abs(wide(a[k]));
-      bound.add(wide(a[k]), wide(b[k]), radius);
-      off += (wide(a[k]) + (random() % 2 == 0 ? radius : -radius)) * wide(b[k]);
-    }
-    const Evaluated v = bound.value({});
-    off = wide(static_cast<float>(off));
-    EXPECT_TRUE(inside(around(v.center, v.radius), Format::f32, off));
-    seen += inside(a_priori(a, b), Format::f32, off) ? 0 : 1;
-  }
-  EXPECT_GT(seen, 180);  // without what is carried
 }
 
 /// The same additions on f32.

@@ -83,31 +83,29 @@ float group(const Floats& own, std::size_t to, bool backwards, Format wire) {
 
 std::vector<Named> named() {
   std::vector<Named> all;
-  for (const int step : {1, -1})
-    all.push_back(
-        {fmt::format("ring {}", step), Reduction::ring,
-         [=](const Floats& p, std::size_t to, Format w) { return ring(p, to, step, w); }});
+  const auto add = [&](const std::string& name, int way, Reduction kind, auto sum) {
+    all.push_back({fmt::format("{} {}", name, way), kind, sum});
+  };
   for (const int step : {1, -1}) {
-    all.push_back({fmt::format("arcs {}, the longer first", step), Reduction::ring,
-                   [=](const Floats& p, std::size_t to, Format w) {
-                     return arcs(p, to, p.size() / 2, step, w);
-                   }});
-    all.push_back({fmt::format("arcs {}, the shorter first", step), Reduction::ring,
-                   [=](const Floats& p, std::size_t to, Format w) {
-                     return arcs(p, to, (p.size() - 1) / 2, step, w);
-                   }});
+    add("ring", step, Reduction::ring,
+        [=](const Floats& p, std::size_t to, Format w) { return ring(p, to, step, w); });
+    add("arcs, the longer first,", step, Reduction::ring,
+        [=](const Floats& p, std::size_t to, Format w) {
+          return arcs(p, to, p.size() / 2, step, w);
+        });
+    add("arcs, the shorter first,", step, Reduction::ring,
+        [=](const Floats& p, std::size_t to, Format w) {
+          return arcs(p, to, (p.size() - 1) / 2, step, w);
+        });
   }
   for (const bool left : {false, true}) {
-    all.push_back(
-        {fmt::format("tree of neighbours {}", left), Reduction::tree,
-         [=](const Floats& p, std::size_t, Format w) { return tree(p, false, left, w); }});
-    all.push_back({fmt::format("tree of halves {}", left), Reduction::tree,
-                   [=](const Floats& p, std::size_t, Format w) {
-                     return tree(p, std::has_single_bit(p.size()), left, w);
-                   }});
-    all.push_back(
-        {fmt::format("group {}", left), Reduction::group,
-         [=](const Floats& p, std::size_t to, Format w) { return group(p, to, left, w); }});
+    add("tree of neighbours", left, Reduction::tree,
+        [=](const Floats& p, std::size_t, Format w) { return tree(p, false, left, w); });
+    add("tree of halves", left, Reduction::tree, [=](const Floats& p, std::size_t, Format w) {
+      return tree(p, std::has_single_bit(p.size()), left, w);
+    });
+    add("group", left, Reduction::group,
+        [=](const Floats& p, std::size_t to, Format w) { return group(p, to, left, w); });
   }
   return all;
 }
