@@ -37,24 +37,15 @@ Loop ring_of(Schedule order, Loop loop) {
   return order == Schedule::biring ? Loop::both_half : Loop::none;
 }
 
-/// Round a ring: chip owner + step first, the owner last.
-float around(const Rule& rule, const std::vector<float>& t, std::size_t owner, std::size_t step) {
-  const std::size_t K = t.size();
-  float total = t[(owner + step) % K];
-  for (std::size_t i = 2; i <= K; ++i)
-    total = keep(rule.addition,
-                 keep(i == 2 ? rule.first : rule.hop, total) + t[(owner + step * i) % K]);
-  return total;
-}
-
-/// One of the sums of both-full: of the chips `away`, away − 1, ..., 1 steps from the owner.
+/// One sum round a ring: of the chips that are `first`, first − 1, ..., `last` steps from the
+/// owner.
 float lane(const Rule& rule, const std::vector<float>& t, std::size_t owner, std::size_t step,
-           std::size_t away) {
+           std::size_t first, std::size_t last = 1) {
   const std::size_t K = t.size();
-  float total = t[(owner + step * away) % K];
-  for (std::size_t d = away - 1; d > 0; --d)
+  float total = t[(owner + step * first) % K];
+  for (std::size_t d = first; d-- > last;)
     total = keep(rule.addition,
-                 keep(d + 1 == away ? rule.first : rule.hop, total) + t[(owner + step * d) % K]);
+                 keep(d + 1 == first ? rule.first : rule.hop, total) + t[(owner + step * d) % K]);
   return total;
 }
 
@@ -66,8 +57,9 @@ float by(const Rule& rule, const Summed& s) {
   if (loop != Loop::none) {
     t[s.chunk] = keep(rule.owner, t[s.chunk]);
     if (loop != Loop::both_full)
-      return keep(rule.finished,
-                  around(rule, t, s.chunk, loop == Loop::both_half && s.second_half() ? K - 1 : 1));
+      return keep(
+          rule.finished,
+          lane(rule, t, s.chunk, loop == Loop::both_half && s.second_half() ? 1 : K - 1, K - 1, 0));
     float total =
         keep(rule.addition, keep(rule.behind, lane(rule, t, s.chunk, K - 1, K / 2)) + t[s.chunk]);
     if (K > 2)
