@@ -69,6 +69,15 @@ TEST_F(UnequalRowsExplained, NoiseIsNotExplained) {
                        name);
 }
 
+/// Whatever stands at a chip's own padding, it has the block of another.
+TEST_F(UnequalRowsExplained, AnotherChipsRowsAreExplained) {
+  const std::string id = kAt + "out";
+  const std::size_t rows = 18 * p.value(id).data.size() / 24;
+  expect_first(
+      ask(id, moved(p.value(id), [&](std::size_t i) { return i < rows ? i : i - rows; }), "B_xLE"),
+      "another chip's block [x]: (3,0,0) holds that of (0,0,0)");
+}
+
 /// What a prediction takes from padding is left open.
 TEST_F(UnequalRowsExplained, FaultsThatMoveRowsAreExplained) {
   for (const std::string name : {"q", "gate", "out", "exp"}) {
