@@ -49,7 +49,7 @@ Hdf5Writer::Object dataset(const Hdf5Writer& file, const Hdf5Writer::Object& roo
                            const std::string& name, const Stored& stored) {
   std::vector<T> elements(stored.size());
   if (!elements.empty()) std::memcpy(elements.data(), stored.bytes.data(), stored.bytes.size());
-  return file.dataset(root, name, stored.shape, std::span<const T>(elements));
+  return file.dataset(root, name, stored.shape, elements);
 }
 
 std::string in_brackets(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }

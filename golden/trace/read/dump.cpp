@@ -16,6 +16,7 @@
 #include "golden/trace/read/detail/hdf5_trace.h"
 #include "golden/trace/read/detail/npz_trace.h"
 #include "golden/trace/read/detail/process.h"
+#include "weights/base/detail/descriptor.h"
 #include "weights/base/detail/stable_sort.h"
 
 namespace shardproof::dump {
@@ -28,43 +29,28 @@ using Container = void (*)(const std::filesystem::path&, std::uint64_t, Sink&);
   throw Error(label, fmt::format("{:?}: {}", path.string(), why));
 }
 
-/// An open file, closed on destruction.
 class File {
  public:
   explicit File(const std::filesystem::path& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
-    if (number_ < 0 || ::fstat(number_, &status) != 0) {
-      const std::string why = std::strerror(errno);
-      close();
-      refuse("dump_open", path, why);
-    }
-    if (!S_ISREG(status.st_mode)) {
-      close();
-      refuse("dump_open", path, "is not a regular file");
-    }
+    if (!file_ || ::fstat(file_.get(), &status) != 0)
+      refuse("dump_open", path, std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) refuse("dump_open", path, "is not a regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() { close(); }
 
   std::uint64_t size() const { return size_; }
 
   bool begins(std::string_view with, std::uint64_t at) const {
     char found[8] = {};
-    return ::pread(number_, found, with.size(), static_cast<off_t>(at)) ==
+    return ::pread(file_.get(), found, with.size(), static_cast<off_t>(at)) ==
                static_cast<ssize_t>(with.size()) &&
            std::equal(with.begin(), with.end(), found);
   }
 
  private:
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-
-  int number_;
+  Descriptor file_;
   std::uint64_t size_ = 0;
 };
 

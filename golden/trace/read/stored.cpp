@@ -39,7 +39,7 @@ double of_int64(std::int64_t value) {
   return static_cast<double>(value);
 }
 
-/// By the encoding.
+/// In the order of Encoding.
 struct Row {
   std::string_view name;
   std::size_t bytes;

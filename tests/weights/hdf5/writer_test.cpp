@@ -47,45 +47,56 @@ TEST(Hdf5, ReadsBackWhatWasWritten) {
   const Folder folder;
   for (const auto storage : {Hdf5Writer::Storage::plain, Hdf5Writer::Storage::checked}) {
     write_one(folder / "one.h5", storage);
-    const Hdf5Reader file(folder / "one.h5", "read_c1");
-    EXPECT_EQ(file.size(), fs::file_size(folder / "one.h5"));
-    EXPECT_EQ(file.text("text"), "two words");
-    EXPECT_EQ(file.text("empty"), "");
-    EXPECT_EQ(file.text("number"), std::nullopt) << "no text";
-    EXPECT_EQ(file.text("nothing"), std::nullopt);
-    EXPECT_EQ(file.integer("number"), -7);
-    EXPECT_EQ(file.integer("text"), std::nullopt) << "no integer";
+    const Hdf5Silence silence;
+    const Hdf5Object file(
+        {H5Fopen((folder / "one.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose}, "read_c1",
+        "it");
+    const auto texts = [](const Hdf5Object& of, const char* name, std::size_t longest = 9) {
+      return of.attribute(name, "it").texts(longest);
+    };
+    using Texts = std::vector<std::string>;
+    EXPECT_EQ(texts(file, "text"), Texts{"two words"});
+    EXPECT_EQ(texts(file, "text", 8), std::nullopt) << "longer";
+    EXPECT_EQ(texts(file, "empty"), Texts{""});
+    const Hdf5Attribute number = file.attribute("number", "it");
+    EXPECT_EQ(number.kind(), H5T_INTEGER);
+    EXPECT_EQ(number.rank(), 0);
+    EXPECT_EQ(number.numbers<std::int64_t>(H5T_NATIVE_INT64), std::vector<std::int64_t>{-7});
+    EXPECT_EQ(number.numbers<std::int8_t>(H5T_NATIVE_INT8), std::nullopt) << "of more bytes";
     EXPECT_TRUE(file.has("text"));
     EXPECT_FALSE(file.has("nothing"));
-    std::vector<std::string> names;
-    for (const Hdf5Reader::Link& link : file.links()) {
-      EXPECT_TRUE(link.hard);
-      names.push_back(link.name);
-    }
-    EXPECT_EQ(names.size(), 3U);
-    EXPECT_FALSE(file.dataset("group").has_value());
-    EXPECT_EQ(label_of([&] { file.dataset("nothing"); }), "read_c1");
+    EXPECT_EQ(label_of([&] { file.attribute("nothing", "it"); }), "read_c1");
+    EXPECT_EQ(file.attributes().size(), 3U);
+    EXPECT_EQ(file.links().size(), 3U);
+    for (const Hdf5Object::Link& link : file.links()) EXPECT_TRUE(link.hard);
+    EXPECT_TRUE(file.object("group", "it").is(H5I_GROUP));
+    EXPECT_EQ(label_of([&] { file.object("nothing", "it"); }), "read_c1");
 
-    const auto f32 = file.dataset("f32");
-    ASSERT_TRUE(f32);
-    EXPECT_TRUE(f32->is_f32());
-    EXPECT_TRUE(f32->is_inside());
-    EXPECT_EQ(f32->text("dims"), "BE");
-    EXPECT_EQ(f32->shape(), (std::vector<std::uint64_t>{2, 3}));
-    EXPECT_EQ(f32->chunk().empty(), storage == Hdf5Writer::Storage::plain);
-    EXPECT_EQ(f32->inflation_fault({2, 3}), "");
+    const auto dataset = [&](const char* name) { return Hdf5Dataset(file.object(name, "it")); };
+    using Extents = std::vector<hsize_t>;
+    const Hdf5Dataset f32 = dataset("f32");
+    EXPECT_TRUE(f32.is(H5I_DATASET));
+    EXPECT_GT(H5Tequal(f32.type(), H5T_IEEE_F32LE), 0);
+    EXPECT_TRUE(f32.is_inside());
+    EXPECT_EQ(texts(f32, "dims"), Texts{"BE"});
+    EXPECT_EQ(f32.extents(), (Extents{2, 3}));
+    EXPECT_EQ(f32.chunks().extents.empty(), storage == Hdf5Writer::Storage::plain);
+    EXPECT_EQ(f32.inflation_fault(), "");
     std::vector<float> read(6);
-    EXPECT_FALSE(f32->read(read));
+    EXPECT_FALSE(f32.read_rows(0, 2, H5T_NATIVE_FLOAT, read.data()));
     EXPECT_EQ(std::memcmp(read.data(), kFloats.data(), 24), 0);
-    EXPECT_EQ(file.dataset("none")->shape(), (std::vector<std::uint64_t>{0, 4}));
+    EXPECT_FALSE(f32.read_rows(1, 1, H5T_NATIVE_FLOAT, read.data()));
+    EXPECT_EQ(std::memcmp(read.data(), kFloats.data() + 3, 12), 0) << "the second row";
+    EXPECT_TRUE(f32.read_rows(1, 2, H5T_NATIVE_FLOAT, read.data())) << "no such row";
+    EXPECT_EQ(dataset("none").extents(), (Extents{0, 4}));
 
-    const auto f64 = file.dataset("group/f64");
-    EXPECT_FALSE(f64->is_f32());
-    EXPECT_EQ(f64->element_bytes(), 8U);
-    const auto ids = file.dataset("group/ids");
-    EXPECT_EQ(ids->element_bytes(), 4U);
+    const Hdf5Dataset f64 = dataset("group/f64");
+    EXPECT_EQ(H5Tequal(f64.type(), H5T_IEEE_F32LE), 0);
+    EXPECT_EQ(f64.element_bytes(), 8U);
+    const Hdf5Dataset ids = dataset("group/ids");
+    EXPECT_EQ(ids.element_bytes(), 4U);
     std::vector<float> as_f32(3);
-    EXPECT_FALSE(ids->read(as_f32));
+    EXPECT_FALSE(ids.read_rows(0, 3, H5T_NATIVE_FLOAT, as_f32.data()));
     EXPECT_EQ(as_f32, (std::vector<float>{7, -1, 0}));
   }
   EXPECT_EQ(H5Fget_obj_count(hid_t{H5F_OBJ_ALL}, H5F_OBJ_ALL), 0) << "all is closed";

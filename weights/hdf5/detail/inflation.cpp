@@ -65,11 +65,11 @@ bool inflates_within(std::span<unsigned char> stream, std::uint64_t most) {
 }
 
 /// Advances to the offset of the next chunk, row-major; returns false after the last.
-bool advance(std::vector<hsize_t>& offset, std::span<const std::int64_t> dims,
+bool advance(std::vector<hsize_t>& offset, std::span<const hsize_t> extents,
              std::span<const hsize_t> chunk) {
   for (std::size_t i = offset.size(); i-- > 0;) {
     offset[i] += chunk[i];
-    if (offset[i] < static_cast<hsize_t>(dims[i])) return true;
+    if (offset[i] < extents[i]) return true;
     offset[i] = 0;
   }
   return false;
@@ -77,18 +77,13 @@ bool advance(std::vector<hsize_t>& offset, std::span<const std::int64_t> dims,
 
 }  // namespace
 
-std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const std::int64_t> dims,
-                                std::size_t element_bytes) {
+std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const hsize_t> extents,
+                                std::span<const hsize_t> chunk, std::uint64_t chunk_bytes) {
   const Filters filters = filters_of(creation);
   if (!filters.fault.empty() || filters.deflate < 0) return filters.fault;
   constexpr std::uint64_t kChecksums = 64;  // bytes that a filter before deflate may have added
-  std::vector<hsize_t> chunk(dims.size());
-  if (H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data()) < 0)
-    return "has chunks that cannot be read";
-  std::uint64_t chunk_bytes = element_bytes;
-  for (hsize_t extent : chunk) chunk_bytes *= extent;
   std::vector<unsigned char> stored;
-  std::vector<hsize_t> offset(dims.size(), 0);
+  std::vector<hsize_t> offset(extents.size(), 0);
   do {
     hsize_t size = 0;
     // Size 0: the chunk was never written. Reading reports broken chunks later.
@@ -101,7 +96,7 @@ std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const s
     if ((left_out >> filters.deflate & 1U) != 0) continue;
     if (!inflates_within(stored, chunk_bytes + kChecksums))
       return fmt::format("has a chunk of {} bytes that inflates to more", chunk_bytes);
-  } while (advance(offset, dims, chunk));
+  } while (advance(offset, extents, chunk));
   return "";
 }
 

@@ -2,7 +2,6 @@
 
 #include <hdf5.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,7 +12,7 @@ namespace shardproof {
 /// it cannot. HDF5 lets a deflated chunk inflate as far as its stream goes, and the output of other
 /// filters depends on parameters in the file; so only deflate, shuffle and Fletcher32 are accepted,
 /// and every deflated chunk is inflated here once, its output discarded.
-std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const std::int64_t> dims,
-                                std::size_t element_bytes);
+std::string unbounded_inflation(hid_t dataset, hid_t creation, std::span<const hsize_t> extents,
+                                std::span<const hsize_t> chunk, std::uint64_t chunk_bytes);
 
 }  // namespace shardproof

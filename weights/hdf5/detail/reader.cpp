@@ -1,185 +1,173 @@
 #include "weights/hdf5/detail/reader.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "weights/hdf5/detail/inflation.h"
 
 namespace shardproof {
 
-namespace fs = std::filesystem;
-
-// ---- the file ----
-
-Hdf5Reader::Hdf5Reader(const fs::path& path, std::string label)
-    : path_(path.string()), label_(std::move(label)), file_(open()) {}
-
-void Hdf5Reader::refuse(std::string_view label, std::string_view reason) const {
-  throw Error(label, fmt::format("{:?} {}", path_, reason));
+Hdf5Item::Hdf5Item(Hdf5Handle handle, std::string label, std::string what)
+    : handle_(std::move(handle)), label_(std::move(label)), what_(std::move(what)) {
+  need(static_cast<bool>(handle_));
 }
 
-void Hdf5Reader::need(bool held) const {
-  if (!held) refuse(label_, "cannot be read: " + last_hdf5_failure().reason);
+void Hdf5Item::need(bool held, std::string_view part) const {
+  if (!held)
+    throw Error(label_,
+                fmt::format("{}{} cannot be read: {}", part, what_, last_hdf5_failure().reason));
 }
 
-Hdf5Handle Hdf5Reader::open() {
-  std::error_code failed;
-  const fs::file_status status = fs::status(path_, failed);
-  if (!fs::exists(status)) refuse(label_, failed ? failed.message() : "does not exist");
-  if (!fs::is_regular_file(status))
-    refuse(label_, "is not a regular file: HDF5 does not read a stream");
-  size_ = fs::file_size(path_, failed);
-  if (failed) refuse(label_, failed.message());
-  if (::access(path_.c_str(), R_OK) != 0) refuse(label_, "cannot be read: permission denied");
-  Hdf5Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (!file) refuse(label_, "is not an HDF5 file, or is truncated: " + last_hdf5_failure().reason);
-  return file;
+Hdf5Handle Hdf5Item::needed(hid_t id, Hdf5Handle::Close close) const {
+  Hdf5Handle handle(id, close);
+  need(static_cast<bool>(handle));
+  return handle;
 }
 
-bool Hdf5Reader::has(const char* attribute) const { return H5Aexists(file_.get(), attribute) > 0; }
+// ---- an attribute ----
 
-std::optional<std::string> Hdf5Reader::text(const char* attribute) const {
-  return text_of(file_.get(), attribute);
+Hdf5Attribute::Hdf5Attribute(Hdf5Item attribute)
+    : Hdf5Item(std::move(attribute)),
+      type_(needed(H5Aget_type(id()), H5Tclose)),
+      space_(needed(H5Aget_space(id()), H5Sclose)) {}
+
+std::size_t Hdf5Attribute::count() const {
+  const hssize_t count = H5Sget_simple_extent_npoints(space_.get());
+  return count < 0 ? 0 : static_cast<std::size_t>(count);
 }
 
-std::optional<std::string> Hdf5Reader::text_of(hid_t object, const char* name) const {
-  if (H5Aexists(object, name) <= 0) return std::nullopt;
-  const Hdf5Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
-  need(static_cast<bool>(attribute));
-  const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
-  const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
-  need(type && space);
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1)
-    return std::nullopt;
-  std::string out;
-  if (H5Tis_variable_str(type.get()) > 0) {
-    char* value = nullptr;
-    need(H5Aread(attribute.get(), type.get(), &value) >= 0);
-    if (value != nullptr) out.assign(value, ::strnlen(value, kLongestText + 1));
-    H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, &value);
+void Hdf5Attribute::read(hid_t in_memory, void* values) const {
+  need(H5Aread(id(), in_memory, values) >= 0);
+}
+
+bool Hdf5Attribute::fits(std::size_t most_bytes) const {
+  const std::size_t size = H5Tget_size(type());
+  return size <= most_bytes && H5Tget_precision(type()) <= 8 * size && H5Tget_offset(type()) == 0;
+}
+
+std::optional<std::vector<std::string>> Hdf5Attribute::texts(std::size_t longest) const {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  std::vector<std::string> texts(count());
+  if (H5Tis_variable_str(type()) > 0) {
+    std::vector<char*> read_texts(texts.size(), nullptr);
+    read(type(), read_texts.data());
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if (read_texts[i] != nullptr)
+        texts[i].assign(read_texts[i], ::strnlen(read_texts[i], longest + 1));
+    H5Dvlen_reclaim(type(), space_.get(), H5P_DEFAULT, read_texts.data());
   } else {
-    const std::size_t size = H5Tget_size(type.get());
-    if (size > kLongestText) refuse(label_, fmt::format("has a {} of {} bytes", name, size));
-    std::string value(size, '\0');
-    need(H5Aread(attribute.get(), type.get(), value.data()) >= 0);
-    out = value.substr(0, value.find('\0'));
+    const std::size_t size = H5Tget_size(type());
+    if (size > longest || size * texts.size() > kMostBytes) return std::nullopt;
+    std::vector<char> bytes(size * texts.size());
+    read(type(), bytes.data());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const char* const from = bytes.data() + i * size;
+      texts[i].assign(from, ::strnlen(from, size));
+      if (H5Tget_strpad(type()) == H5T_STR_SPACEPAD)
+        texts[i].erase(texts[i].find_last_not_of(' ') + 1);
+    }
   }
-  if (out.size() > kLongestText)
-    refuse(label_, fmt::format("has a {} of more than {} bytes", name, kLongestText));
-  return out;
+  const auto too_long = [&](const std::string& text) { return text.size() > longest; };
+  if (std::any_of(texts.begin(), texts.end(), too_long)) return std::nullopt;
+  return texts;
 }
 
-std::optional<std::int64_t> Hdf5Reader::integer(const char* name) const {
-  if (!has(name)) return std::nullopt;
-  const Hdf5Handle attribute(H5Aopen(file_.get(), name, H5P_DEFAULT), H5Aclose);
-  need(static_cast<bool>(attribute));
-  const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
-  const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
-  need(type && space);
-  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Sget_simple_extent_npoints(space.get()) != 1)
-    return std::nullopt;
-  std::int64_t value = 0;
-  need(H5Aread(attribute.get(), H5T_NATIVE_INT64, &value) >= 0);
-  return value;
-}
+// ---- a group or dataset ----
 
-std::vector<Hdf5Reader::Link> Hdf5Reader::links() const {
+// Iteration is in native order: HDF5 1.10 crashes on corrupt metadata when it sorts.
+
+std::vector<Hdf5Object::Link> Hdf5Object::links() const {
   std::vector<Link> found;
   const auto visit = [](hid_t, const char* name, const H5L_info_t* link, void* out) -> herr_t {
     static_cast<std::vector<Link>*>(out)->push_back({name, link->type == H5L_TYPE_HARD});
     return 0;
   };
-  // Native order: HDF5 1.10 crashes on corrupt metadata when it sorts.
-  need(H5Literate(file_.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, &found) >= 0);
+  need(H5Literate(id(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, &found) >= 0);
   return found;
 }
 
-std::optional<Hdf5Reader::Dataset> Hdf5Reader::dataset(const std::string& name) const {
-  Hdf5Handle found(H5Oopen(file_.get(), name.c_str(), H5P_DEFAULT), H5Oclose);
-  need(static_cast<bool>(found));
-  if (H5Iget_type(found.get()) != H5I_DATASET) return std::nullopt;
-  return Dataset(*this, std::move(found));
+std::vector<std::string> Hdf5Object::attributes() const {
+  std::vector<std::string> found;
+  const auto visit = [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
+    static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+    return 0;
+  };
+  need(H5Aiterate2(id(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, &found) >= 0,
+       "the attributes of ");
+  return found;
+}
+
+Hdf5Object Hdf5Object::object(const std::string& name, std::string what) const {
+  return {Hdf5Handle(H5Oopen(id(), name.c_str(), H5P_DEFAULT), H5Oclose), label(), std::move(what)};
+}
+
+Hdf5Attribute Hdf5Object::attribute(const char* name, std::string what) const {
+  return Hdf5Attribute(
+      {Hdf5Handle(H5Aopen(id(), name, H5P_DEFAULT), H5Aclose), label(), std::move(what)});
 }
 
 // ---- a dataset ----
 
-Hdf5Reader::Dataset::Dataset(const Hdf5Reader& file, Hdf5Handle handle)
-    : file_(file), handle_(std::move(handle)) {}
-
-std::vector<std::uint64_t> Hdf5Reader::Dataset::shape() const {
-  const Hdf5Handle space(H5Dget_space(handle_.get()), H5Sclose);
-  file_.need(static_cast<bool>(space));
-  std::vector<hsize_t> found;
-  if (H5Sget_simple_extent_type(space.get()) == H5S_SIMPLE) {
-    const int rank = H5Sget_simple_extent_ndims(space.get());
-    file_.need(rank >= 0);
-    found.resize(static_cast<std::size_t>(rank));
-    file_.need(H5Sget_simple_extent_dims(space.get(), found.data(), nullptr) >= 0);
-  }
-  return {found.begin(), found.end()};
+Hdf5Dataset::Hdf5Dataset(Hdf5Object dataset)
+    : Hdf5Object(std::move(dataset)),
+      type_(needed(H5Dget_type(id()), H5Tclose)),
+      space_(needed(H5Dget_space(id()), H5Sclose)),
+      options_(needed(H5Dget_create_plist(id()), H5Pclose)) {
+  const int rank = has_shape() ? H5Sget_simple_extent_ndims(space_.get()) : 0;
+  need(rank >= 0);
+  extents_.resize(static_cast<std::size_t>(rank));
+  need(rank == 0 || H5Sget_simple_extent_dims(space_.get(), extents_.data(), nullptr) >= 0);
 }
 
-std::optional<std::string> Hdf5Reader::Dataset::text(const char* name) const {
-  return file_.text_of(handle_.get(), name);
+bool Hdf5Dataset::has_shape() const {
+  const H5S_class_t kind = H5Sget_simple_extent_type(space_.get());
+  return kind == H5S_SIMPLE || kind == H5S_SCALAR;
 }
 
-bool Hdf5Reader::Dataset::is_f32() const {
-  const Hdf5Handle type(H5Dget_type(handle_.get()), H5Tclose);
-  file_.need(static_cast<bool>(type));
-  return H5Tequal(type.get(), H5T_IEEE_F32LE) > 0;
-}
-
-bool Hdf5Reader::Dataset::is_int8() const {
-  const Hdf5Handle type(H5Dget_type(handle_.get()), H5Tclose);
-  file_.need(static_cast<bool>(type));
-  // A single byte may state either byte order. H5Tequal also checks the bits' position: HDF5 would
-  // read beyond the element of a type that states otherwise.
-  return H5Tequal(type.get(), H5T_STD_I8LE) > 0 || H5Tequal(type.get(), H5T_STD_I8BE) > 0;
-}
-
-std::size_t Hdf5Reader::Dataset::element_bytes() const {
-  const Hdf5Handle type(H5Dget_type(handle_.get()), H5Tclose);
-  file_.need(static_cast<bool>(type));
-  return H5Tget_size(type.get());
-}
-
-Hdf5Handle Hdf5Reader::Dataset::options() const {
-  Hdf5Handle options(H5Dget_create_plist(handle_.get()), H5Pclose);
-  file_.need(static_cast<bool>(options));
-  return options;
-}
-
-bool Hdf5Reader::Dataset::is_inside() const {
-  const Hdf5Handle how = options();
-  const H5D_layout_t layout = H5Pget_layout(how.get());
+bool Hdf5Dataset::is_inside() const {
+  const H5D_layout_t layout = H5Pget_layout(options_.get());
   const bool plain = layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS || layout == H5D_COMPACT;
-  return plain && H5Pget_external_count(how.get()) == 0;
+  return plain && H5Pget_external_count(options_.get()) == 0;
 }
 
-std::uint64_t Hdf5Reader::Dataset::stored_bytes() const {
-  return H5Dget_storage_size(handle_.get());
+Hdf5Dataset::Chunks Hdf5Dataset::chunks() const {
+  if (H5Pget_layout(options_.get()) != H5D_CHUNKED) return {};
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+  const auto grow = [](std::uint64_t& product, std::uint64_t factor) {
+    if (__builtin_mul_overflow(product, factor, &product) || product > kMost) product = kMost;
+  };
+  const int rank = static_cast<int>(extents_.size());
+  Chunks chunks{std::vector<hsize_t>(extents_.size()), element_bytes(), 1};
+  need(rank > 0 && H5Pget_chunk(options_.get(), rank, chunks.extents.data()) == rank);
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    const hsize_t extent = chunks.extents[i];
+    need(extent > 0);
+    grow(chunks.bytes, extent);
+    grow(chunks.count, extents_[i] / extent + (extents_[i] % extent == 0 ? 0 : 1));
+  }
+  return chunks;
 }
 
-std::vector<std::uint64_t> Hdf5Reader::Dataset::chunk() const {
-  const Hdf5Handle how = options();
-  if (H5Pget_layout(how.get()) != H5D_CHUNKED) return {};
-  std::vector<hsize_t> chunk(shape().size());
-  file_.need(H5Pget_chunk(how.get(), static_cast<int>(chunk.size()), chunk.data()) >= 0);
-  return {chunk.begin(), chunk.end()};
+std::string Hdf5Dataset::inflation_fault() const {
+  const Chunks split = chunks();
+  if (split.count == 0) return "";
+  return unbounded_inflation(id(), options_.get(), extents_, split.extents, split.bytes);
 }
 
-std::string Hdf5Reader::Dataset::inflation_fault(const Shape& shape) const {
-  const Hdf5Handle how = options();
-  if (H5Pget_layout(how.get()) != H5D_CHUNKED) return "";
-  return unbounded_inflation(handle_.get(), how.get(), shape, element_bytes());
-}
-
-std::optional<Hdf5Failure> Hdf5Reader::Dataset::read(std::span<float> out) const {
-  if (H5Dread(handle_.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()) >= 0)
+std::optional<Hdf5Failure> Hdf5Dataset::read_rows(hsize_t first, hsize_t count, hid_t in_memory,
+                                                  void* out) const {
+  std::vector<hsize_t> start(extents_.size(), 0), rows = extents_;
+  if (!rows.empty()) start.front() = first, rows.front() = count;
+  const Hdf5Handle memory(H5Screate_simple(static_cast<int>(rows.size()), rows.data(), nullptr),
+                          H5Sclose);
+  const bool selected =
+      rows.empty() || H5Sselect_hyperslab(space_.get(), H5S_SELECT_SET, start.data(), nullptr,
+                                          rows.data(), nullptr) >= 0;
+  if (memory && selected &&
+      H5Dread(id(), in_memory, memory.get(), space_.get(), H5P_DEFAULT, out) >= 0)
     return std::nullopt;
   return last_hdf5_failure();
 }

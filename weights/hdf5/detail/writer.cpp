@@ -4,13 +4,12 @@
 #include <hdf5.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "weights/base/detail/replace_file.h"
-#include "weights/hdf5/detail/attribute.h"
 #include "weights/hdf5/detail/handle.h"
 #include "weights/hdf5/detail/image.h"
+#include "weights/hdf5/detail/reader.h"
 
 namespace shardproof {
 namespace {
@@ -21,10 +20,14 @@ constexpr hsize_t kChunkBytes = hsize_t{1} << 20;
 struct ElementType {
   hid_t in_file, in_memory;
 };
-ElementType type_of(float) { return {H5T_IEEE_F32LE, H5T_NATIVE_FLOAT}; }
-ElementType type_of(double) { return {H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE}; }
-ElementType type_of(std::int8_t) { return {H5T_STD_I8LE, H5T_NATIVE_INT8}; }
-ElementType type_of(std::int32_t) { return {H5T_STD_I32LE, H5T_NATIVE_INT32}; }
+
+ElementType type_of(bool floating, std::size_t bytes) {
+  if (floating)
+    return bytes == sizeof(float) ? ElementType{H5T_IEEE_F32LE, H5T_NATIVE_FLOAT}
+                                  : ElementType{H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE};
+  return bytes == sizeof(std::int8_t) ? ElementType{H5T_STD_I8LE, H5T_NATIVE_INT8}
+                                      : ElementType{H5T_STD_I32LE, H5T_NATIVE_INT32};
+}
 
 /// Returns the chunk extents: whole minor dims while they fit, then part of the next.
 std::vector<hsize_t> chunk_of(const std::vector<hsize_t>& dims, std::size_t element) {
@@ -36,6 +39,16 @@ std::vector<hsize_t> chunk_of(const std::vector<hsize_t>& dims, std::size_t elem
   }
   return chunk;
 }
+
+/// Writes one attribute; returns false if HDF5 refuses.
+bool put_attribute(hid_t object, const char* name, hid_t in_file, hid_t in_memory,
+                   const Hdf5Handle& space, const void* value) {
+  const Hdf5Handle attribute(
+      H5Acreate2(object, name, in_file, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  return attribute && H5Awrite(attribute.get(), in_memory, value) >= 0;
+}
+
+Hdf5Handle scalar() { return {H5Screate(H5S_SCALAR), H5Sclose}; }
 
 bool untimed(const Hdf5Handle& options) {
   return options && H5Pset_obj_track_times(options.get(), false) >= 0;
@@ -53,27 +66,40 @@ Hdf5Writer::Object::~Object() = default;
 
 void Hdf5Writer::Object::put(const char* name, std::string_view value) const {
   const Hdf5Silence silence;
-  writer_.need(put_attribute(handle_->get(), name, value));
+  const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  writer_.need(type && H5Tset_size(type.get(), std::max<std::size_t>(1, value.size())) >= 0 &&
+               put_attribute(handle_->get(), name, type.get(), type.get(), scalar(),
+                             value.empty() ? "" : value.data()));
 }
 
 void Hdf5Writer::Object::put(const char* name, int value) const {
   const Hdf5Silence silence;
-  writer_.need(put_attribute(handle_->get(), name, value));
+  writer_.need(
+      put_attribute(handle_->get(), name, H5T_STD_I32LE, H5T_NATIVE_INT, scalar(), &value));
 }
 
 void Hdf5Writer::Object::put(const char* name, double value) const {
   const Hdf5Silence silence;
-  writer_.need(put_attribute(handle_->get(), name, value));
+  writer_.need(
+      put_attribute(handle_->get(), name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, scalar(), &value));
 }
 
 void Hdf5Writer::Object::put(const char* name, const std::vector<std::int64_t>& values) const {
   const Hdf5Silence silence;
-  writer_.need(put_attribute(handle_->get(), name, values));
+  const hsize_t size = values.size();
+  const Hdf5Handle space(H5Screate_simple(1, &size, nullptr), H5Sclose);
+  writer_.need(
+      put_attribute(handle_->get(), name, H5T_STD_I64LE, H5T_NATIVE_INT64, space, values.data()));
 }
 
 void Hdf5Writer::Object::put_text(const char* name, std::string_view value) const {
   const Hdf5Silence silence;
-  writer_.need(put_text_attribute(handle_->get(), name, std::string(value)));
+  const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  const std::string ended(value);
+  const char* const text = ended.c_str();
+  writer_.need(type && H5Tset_size(type.get(), H5T_VARIABLE) >= 0 &&
+               H5Tset_cset(type.get(), H5T_CSET_UTF8) >= 0 &&
+               put_attribute(handle_->get(), name, type.get(), type.get(), scalar(), &text));
 }
 
 void Hdf5Writer::Object::close() {
@@ -109,9 +135,8 @@ Hdf5Writer::Object Hdf5Writer::group(const Object& parent, const std::string& na
                             H5Gclose)};
 }
 
-template <class T>
 Hdf5Writer::Object Hdf5Writer::create(const Object& parent, const std::string& name,
-                                      const Shape& shape, std::span<const T> data,
+                                      const Shape& shape, const Elements& data,
                                       Storage storage) const {
   const Hdf5Silence silence;
   const std::vector<hsize_t> dims(shape.begin(), shape.end());
@@ -120,73 +145,33 @@ Hdf5Writer::Object Hdf5Writer::create(const Object& parent, const std::string& n
   const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   need(untimed(options));
   if (storage == Storage::checked) {
-    const std::vector<hsize_t> chunk = chunk_of(dims, sizeof(T));
+    const std::vector<hsize_t> chunk = chunk_of(dims, data.element_bytes);
     need(H5Pset_chunk(options.get(), rank, chunk.data()) >= 0 &&
          H5Pset_fletcher32(options.get()) >= 0);
   }
-  const ElementType type = type_of(T{});
+  const ElementType type = type_of(data.floating, data.element_bytes);
   Object object(*this, Hdf5Handle(H5Dcreate2(parent.handle_->get(), name.c_str(), type.in_file,
                                              space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT),
                                   H5Dclose));
-  need(data.empty() || H5Dwrite(object.handle_->get(), type.in_memory, H5S_ALL, H5S_ALL,
-                                H5P_DEFAULT, data.data()) >= 0);
+  need(data.bytes.empty() || H5Dwrite(object.handle_->get(), type.in_memory, H5S_ALL, H5S_ALL,
+                                      H5P_DEFAULT, data.bytes.data()) >= 0);
   return object;
 }
 
-Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
-                                       const Shape& shape, std::span<const float> data,
-                                       Storage storage) const {
-  return create(parent, name, shape, data, storage);
-}
-
-Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
-                                       const Shape& shape, std::span<const double> data,
-                                       Storage storage) const {
-  return create(parent, name, shape, data, storage);
-}
-
-Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
-                                       const Shape& shape, std::span<const std::int8_t> data,
-                                       Storage storage) const {
-  return create(parent, name, shape, data, storage);
-}
-
-Hdf5Writer::Object Hdf5Writer::dataset(const Object& parent, const std::string& name,
-                                       const Shape& shape, std::span<const std::int32_t> data,
-                                       Storage storage) const {
-  return create(parent, name, shape, data, storage);
-}
-
-template <class T>
-bool Hdf5Writer::has(const std::string& name, const Shape& shape, std::span<const T> data) const {
+bool Hdf5Writer::has(const std::string& name, const Shape& shape, const Elements& data) const {
   const Hdf5Silence silence;
   if (H5Lexists(image_->file(), name.c_str(), H5P_DEFAULT) <= 0) return false;
-  const Hdf5Handle set(H5Dopen2(image_->file(), name.c_str(), H5P_DEFAULT), H5Dclose);
-  need(static_cast<bool>(set));
-  const Hdf5Handle space(H5Dget_space(set.get()), H5Sclose);
-  const Hdf5Handle type(H5Dget_type(set.get()), H5Tclose);
-  need(space && type);
-  const ElementType element = type_of(T{});
-  std::vector<hsize_t> dims(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));
-  if (!dims.empty()) H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
-  if (H5Tequal(type.get(), element.in_file) <= 0 ||
-      !std::equal(dims.begin(), dims.end(), shape.begin(), shape.end(),
-                  [](hsize_t a, std::int64_t b) { return a == static_cast<hsize_t>(b); }))
+  const std::string what = fmt::format("{:?}", target_.string());
+  const Hdf5Object root({image_->file(), [](hid_t) -> herr_t { return 0; }}, label_, what);
+  const Hdf5Dataset held(root.object(name, what));
+  const ElementType type = type_of(data.floating, data.element_bytes);
+  if (H5Tequal(held.type(), type.in_file) <= 0 ||
+      !std::equal(held.extents().begin(), held.extents().end(), shape.begin(), shape.end(),
+                  [](hsize_t a, std::int64_t b) { return std::cmp_equal(a, b); }))
     return false;
-  std::vector<T> held(data.size());
-  need(data.empty() ||
-       H5Dread(set.get(), element.in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, held.data()) >= 0);
-  return data.empty() || std::memcmp(held.data(), data.data(), data.size_bytes()) == 0;
-}
-
-bool Hdf5Writer::holds(const std::string& name, const Shape& shape,
-                       std::span<const float> data) const {
-  return has(name, shape, data);
-}
-
-bool Hdf5Writer::holds(const std::string& name, const Shape& shape,
-                       std::span<const std::int32_t> data) const {
-  return has(name, shape, data);
+  std::vector<std::byte> bytes(data.bytes.size());
+  need(bytes.empty() || !held.read_rows(0, held.extents().front(), type.in_memory, bytes.data()));
+  return std::equal(bytes.begin(), bytes.end(), data.bytes.begin());
 }
 
 void Hdf5Writer::write() {

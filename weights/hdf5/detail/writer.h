@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "weights/base/error.h"
@@ -55,29 +57,40 @@ class Hdf5Writer {
 
   Object root() const;
   Object group(const Object& parent, const std::string& name) const;
-  /// Writes a row-major dataset of little-endian f32, f64, int8 or int32.
+  /// Writes a row-major dataset of little-endian f32, f64, int8 or int32; `data` is contiguous.
+  template <class Data>
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
-                 std::span<const float> data, Storage storage = Storage::plain) const;
-  Object dataset(const Object& parent, const std::string& name, const Shape& shape,
-                 std::span<const double> data, Storage storage = Storage::plain) const;
-  Object dataset(const Object& parent, const std::string& name, const Shape& shape,
-                 std::span<const std::int8_t> data, Storage storage = Storage::plain) const;
-  Object dataset(const Object& parent, const std::string& name, const Shape& shape,
-                 std::span<const std::int32_t> data, Storage storage = Storage::plain) const;
+                 const Data& data, Storage storage = Storage::plain) const {
+    return create(parent, name, shape, elements(std::span<const typename Data::value_type>(data)),
+                  storage);
+  }
 
   /// Returns whether the root has a dataset of this name, type and shape with exactly these bits.
-  bool holds(const std::string& name, const Shape& shape, std::span<const float> data) const;
-  bool holds(const std::string& name, const Shape& shape, std::span<const std::int32_t> data) const;
+  template <class Data>
+  bool holds(const std::string& name, const Shape& shape, const Data& data) const {
+    return has(name, shape, elements(std::span<const typename Data::value_type>(data)));
+  }
 
   /// Closes the file and writes it to disk (weights/base/detail/replace_file.h). Call it once.
   void write();
 
  private:
-  template <class T>
+  struct Elements {
+    bool floating;
+    std::size_t element_bytes;
+    std::span<const std::byte> bytes;
+  };
+
+  template <class T, std::size_t n>
+  static Elements elements(std::span<const T, n> data) {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                  std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::int32_t>);
+    return {std::is_floating_point_v<T>, sizeof(T), std::as_bytes(data)};
+  }
+
   Object create(const Object& parent, const std::string& name, const Shape& shape,
-                std::span<const T> data, Storage storage) const;
-  template <class T>
-  bool has(const std::string& name, const Shape& shape, std::span<const T> data) const;
+                const Elements& data, Storage storage) const;
+  bool has(const std::string& name, const Shape& shape, const Elements& data) const;
   void need(bool held) const;
 
   std::filesystem::path target_;

@@ -88,7 +88,10 @@ std::string ElementType::to_string() const {
   return "?";
 }
 
-EncodingOrNot encoding_of(const ElementType& type, std::optional<std::string_view> declared) {
+EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes) {
+  const auto at = attributes.find("encoding");
+  const auto declared =
+      at == attributes.end() ? std::nullopt : std::optional<std::string_view>(at->second);
   if (declared == "bf16") {
     if (may_be_bf16(type)) return {Encoding::bf16, ""};
     return {std::nullopt, fmt::format("has encoding=bf16 and elements of {}; bf16 is stored as "

@@ -26,9 +26,9 @@ struct EncodingOrNot {
   std::optional<Encoding> encoding;
   std::string why;
 };
-/// Returns the encoding of a value, given its attribute `encoding` if any. Integers of other widths
-/// are widened, booleans become int8.
-EncodingOrNot encoding_of(const ElementType& type, std::optional<std::string_view> declared);
+/// Returns the encoding of a value, given its attributes, of which `encoding` counts. Integers of
+/// other widths are widened, booleans become int8.
+EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes);
 
 /// Passes whole elements to `sink`, converted to `encoding`. Throws Error("dump_value", ...) for a
 /// uint64 that does not fit in int64.

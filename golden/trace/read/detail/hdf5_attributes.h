@@ -2,10 +2,9 @@
 
 #include <hdf5.h>
 
-#include <string_view>
-
 #include "golden/trace/read/detail/allowance.h"
 #include "golden/trace/read/dump.h"
+#include "weights/hdf5/detail/reader.h"
 
 namespace shardproof::dump {
 
@@ -14,8 +13,8 @@ bool is_boolean(hid_t type);
 
 /// Returns the attributes of a group or dataset as texts: texts unchanged, numbers as digits, bools
 /// as true or false, several of them as a JSON list. Skips empty ones and other types, which no
-/// attribute of a trace has. `where` is for messages. Throws Error: "dump_open" (HDF5 cannot read
-/// it), "dump_value" (a text longer than 64 KiB), "dump_size".
-Attributes attributes_of(hid_t object, std::string_view where, Allowance& allowance);
+/// attribute of a trace has. Throws Error: "dump_open" (HDF5 cannot read it), "dump_value" (a text
+/// longer than 64 KiB), "dump_size".
+Attributes attributes_of(const Hdf5Object& object, Allowance& allowance);
 
 }  // namespace shardproof::dump

@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "golden/trace/read/detail/allowance.h"
+#include "golden/trace/read/detail/json_text.h"
 
 namespace shardproof::dump {
 namespace {
@@ -65,19 +63,9 @@ json parse(std::string_view text) {
   }
 }
 
-std::string text_of(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  constexpr double kExact = 0x1p53;
-  if (value.is_number_float())  // 1.0 becomes 1
-    if (const auto number = value.get<double>();
-        number >= -kExact && number <= kExact && number == std::trunc(number))
-      return fmt::format("{}", static_cast<std::int64_t>(number));
-  return value.dump();
-}
-
 void put(Attributes& attributes, const std::string& name, const json& value) {
   if (value.is_null()) return;
-  std::string text = text_of(value);
+  std::string text = json_text(value);
   if (text.size() > kLongestText || name.size() > kLongestText)
     refuse("dump_value",
            fmt::format("has {:?} of more than {} bytes", name.substr(0, 80), kLongestText));

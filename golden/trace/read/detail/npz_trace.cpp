@@ -197,10 +197,7 @@ class Npz {
     const auto at = attributes_.values.find(place.id);
     const Attributes& attributes = at == attributes_.values.end() ? kNone : at->second;
     const ElementType type = element_type(array.header(), path);
-    const auto declared = attributes.find("encoding");
-    const EncodingOrNot known = encoding_of(
-        type, declared == attributes.end() ? std::nullopt
-                                           : std::optional<std::string_view>(declared->second));
+    const EncodingOrNot known = encoding_of(type, attributes);
     if (!known.encoding) {
       allowance_.take(path.size(), "a name");
       sink_.unread(path, attributes, known.why);

@@ -199,12 +199,12 @@ void TraceFile::expect(const std::string& id, const OracleMemo::Known& known) {
       std::vector<std::int32_t> numbers;
       for (const std::uint32_t bits : expected.bits.copy())
         numbers.push_back(static_cast<std::int32_t>(bits));
-      return file_.dataset(group, id, expected.shape, std::span<const std::int32_t>(numbers));
+      return file_.dataset(group, id, expected.shape, numbers);
     }
     std::vector<float> numbers;
     for (const std::uint32_t bits : expected.bits.copy())
       numbers.push_back(std::bit_cast<float>(bits));
-    return file_.dataset(group, id, expected.shape, std::span<const float>(numbers));
+    return file_.dataset(group, id, expected.shape, numbers);
   }();
   object.put_text("layout", step.declared.layout.with_partial(Axes()).to_string());
   object.put_text("dtype", expected.integer ? "int32" : "f32");
@@ -270,7 +270,7 @@ bool TraceFile::put_whole(const Entry& entry, const ChipArrays<T>& chips) {
       [&](int chip) -> const Buffer<T>& { return chips[static_cast<std::size_t>(chip)]; });
   if (!are_blocks_of(whole, layout, value.shape(), value.torus(), chips)) return false;
   const Hdf5Writer::Object root = file_.root();
-  if (!entry.like.empty() && file_.holds(entry.like, value.shape(), std::span<const T>(whole))) {
+  if (!entry.like.empty() && file_.holds(entry.like, value.shape(), whole)) {
     create(root, entry, {0}, std::vector<T>()).put_text("same_as", entry.like);
     same_as_[entry.id] = entry.like;
     return true;
