@@ -18,10 +18,7 @@ class Reader {
  public:
   explicit Reader(const dump::Attributes& attributes) : attributes_(attributes) {}
 
-  const std::string* text(std::string_view name) const {
-    const auto at = attributes_.find(name);
-    return at == attributes_.end() ? nullptr : &at->second;
-  }
+  const std::string* text(std::string_view name) const { return dump::find(attributes_, name); }
   /// Returns the index of the attribute's word; 0 if the attribute is absent.
   std::size_t word(std::string_view name, const std::vector<std::string_view>& words) const {
     const std::string* const given = text(name);

@@ -6,11 +6,8 @@
 #include <algorithm>
 
 namespace shardproof::candidate {
-namespace {
 
-std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
-
-}  // namespace
+std::string in_brackets(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
 Arrays arrays_of(const std::string& name, const dump::Value& value, const Mesh& mesh,
                  const Torus& torus, std::size_t rank) {
@@ -25,7 +22,7 @@ Arrays arrays_of(const std::string& name, const dump::Value& value, const Mesh& 
       if (a.shards.empty()) a.local = stored.shape;
       if (stored.shape != a.local)
         throw Error("dump_layout", fmt::format("{}: shards of shapes {} and {}", name,
-                                               text(a.local), text(stored.shape)));
+                                               in_brackets(a.local), in_brackets(stored.shape)));
       a.encoding = stored.encoding;
       a.shards.push_back({(at[0] * t.size(Axis::y) + at[1]) * t.size(Axis::z) + at[2], &stored, 0});
     }
@@ -45,10 +42,10 @@ Arrays arrays_of(const std::string& name, const dump::Value& value, const Mesh& 
     throw Error("dump_layout",
                 fmt::format("{}: an array {} is neither whole, of {} dims, nor stacked, of {} "
                             "before them",
-                            name, text(stored.shape), rank, stacked.size()));
+                            name, in_brackets(stored.shape), rank, stacked.size()));
   if (!std::equal(stacked.begin(), stacked.end(), stored.shape.begin()))
     throw Error("dump_layout", fmt::format("{}: an array {} is not stacked over the mesh {}", name,
-                                           text(stored.shape), text(stacked)));
+                                           in_brackets(stored.shape), in_brackets(stacked)));
   a.local.assign(stored.shape.begin() + static_cast<std::ptrdiff_t>(stacked.size()),
                  stored.shape.end());
   const auto size = static_cast<std::size_t>(element_count(a.local));

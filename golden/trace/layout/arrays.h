@@ -28,6 +28,9 @@ struct Arrays {
   dump::Encoding encoding = dump::Encoding::f32;
 };
 
+/// Returns for example "[2,3]".
+std::string in_brackets(const Shape& shape);
+
 /// Returns the arrays of a value with `rank` dims; in stacked form the dims of `mesh` precede them.
 /// `value` outlives the result. Throws Error("dump_layout", ...) naming the value: a chip that is
 /// not on the torus, shards of different shapes, an array that is neither whole nor stacked.

@@ -68,12 +68,17 @@ Container container_of(const File& file, const std::filesystem::path& path) {
 
 }  // namespace
 
+const std::string* find(const Attributes& attributes, std::string_view name) {
+  const auto at = attributes.find(name);
+  return at == attributes.end() ? nullptr : &at->second;
+}
+
 std::optional<std::int64_t> place_in_run(const Value& value) {
-  const auto given = value.attributes.find("order");
-  if (given == value.attributes.end()) return std::nullopt;
+  const std::string* const given = find(value.attributes, "order");
+  if (given == nullptr) return std::nullopt;
   std::int64_t place = 0;
-  const char* const end = given->second.data() + given->second.size();
-  const auto [at, error] = std::from_chars(given->second.data(), end, place);
+  const char* const end = given->data() + given->size();
+  const auto [at, error] = std::from_chars(given->data(), end, place);
   return error == std::errc() && at == end ? std::optional(place) : std::nullopt;
 }
 

@@ -33,6 +33,8 @@ struct Stored {
 
 /// Attributes by name: texts unchanged, numbers as text, an npz's lists and objects as JSON.
 using Attributes = std::map<std::string, std::string, std::less<>>;
+/// Returns the text of an attribute; null if there is none of that name.
+const std::string* find(const Attributes& attributes, std::string_view name);
 
 /// A value by its name in the file.
 struct Value {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "golden/bounds/value/replay.h"
+#include "golden/trace/reference/token_ids.h"
 #include "golden/trace/value/dumped_value.h"
 #include "oracle/model/oracle.h"
 #include "weights/base/error.h"
@@ -22,17 +23,12 @@ class Reference {
   Reference(const Values& values, const Claim& claim, Weights weights);
 
   const Weights& weights() const { return weights_; }
-  /// Returns the ids [BL] of a pass: the trace's; if it has none of any pass, the case's prompt and
-  /// the preceding tokens. Replay::kUnknownId for unknown or invalid ids.
-  const IntTensor& ids(const std::string& pass) const { return ids_.at(pass); }
-  /// Returns the case's own ids of a pass before the decode.
-  const IntTensor& case_ids(const std::string& pass) const { return case_ids_.at(pass); }
-  /// Returns whether the unsharded model had the same ids in this pass and all before it.
-  bool on_same_ids(const std::string& pass) const { return same_ids_.at(pass); }
-  /// Returns why tokens of this pass or of a preceding one are unknown; "" if all are known.
-  std::string unknown(const std::string& pass) const;
-  /// Returns a number among the trace's ids of this pass that is outside of the vocabulary.
-  std::optional<double> no_id(const std::string& pass) const;
+  // As TokenIds.
+  const IntTensor& ids(const std::string& pass) const { return ids_.all().at(pass); }
+  const IntTensor& case_ids(const std::string& pass) const { return ids_.of_case(pass); }
+  bool on_same_ids(const std::string& pass) const { return ids_.same(pass); }
+  std::string unknown(const std::string& pass) const { return ids_.unknown(pass); }
+  std::optional<double> no_id(const std::string& pass) const { return ids_.no_id(pass); }
   /// Returns the random draws of a pass's tokens; null if it samples none.
   const Draws* draws(const std::string& pass) const;
   bounds::Replay& replay() { return *replay_; }
@@ -43,12 +39,6 @@ class Reference {
   const Tensor* exact(const Subject& subject);
 
  private:
-  void find_ids(const Values& values);
-  void find_prompt(const Values& values);
-  void find_decoded(const Values& values);
-  IntTensor decoded_ids(const Values& values, const PassPlan& pass,
-                        const std::vector<std::string>& sampled_in, bool known) const;
-  void note_no_id(const DumpedValue& dumped, const PassPlan& pass);
   void declare(const Values& values);
   void lay_out(const Values& values);
   void fill_dump(const Values& values);
@@ -60,21 +50,15 @@ class Reference {
   const Claim& claim_;
   Passes passes_;
   Weights weights_;
-  IntTensor prompt_;
+  TokenIds ids_;
   oracle::Answer answer_;
-  std::map<std::string, IntTensor> ids_;
-  std::map<std::string, IntTensor> case_ids_;
-  std::map<std::string, bool> same_ids_;
-  std::map<std::string, double> no_ids_;
   bounds::Replay::Dump dump_;
   std::set<std::string> in_part_;  // dumped values of which the trace has only the last positions
   std::unique_ptr<bounds::Replay> replay_;
   std::map<std::string, Tensor> made_;  // values that the answer lacks in f32
 };
 
-/// Returns the whole value in the model's units and order, assembled from the chips. Partial sums
-/// are added; of replicas the lowest-numbered chip's is taken, with the others' distance from it as
-/// the radius. Returns nullopt if an element is missing.
-std::optional<bounds::Carried> assembled_value(const DumpedValue& dumped);
+/// Returns a value of random sampling as f32, given the logits that it follows from.
+Tensor drawing(const Subject& subject, const Tensor& logits, const Draws& draws);
 
 }  // namespace shardproof::candidate

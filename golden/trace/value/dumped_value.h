@@ -71,6 +71,11 @@ struct DumpedValue {
   bool complete() const;
 };
 
+/// Returns the whole value in the model's units and order, assembled from the chips. Partial sums
+/// are added; of replicas the lowest-numbered chip's is taken, with the others' distance from it as
+/// the radius. Returns nullopt if an element is missing.
+std::optional<bounds::Carried> assembled_value(const DumpedValue& dumped);
+
 /// A value of the file that is not one of the model's, or that cannot be judged.
 struct Unknown {
   std::string name, why;

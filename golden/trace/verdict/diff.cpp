@@ -15,25 +15,21 @@
 namespace shardproof {
 namespace {
 
+using dump::find;
 using dump::Stored;
 using dump::Value;
-
-const std::string* find(const Value& value, std::string_view name) {
-  const auto at = value.attributes.find(name);
-  return at == value.attributes.end() ? nullptr : &at->second;
-}
 
 /// One trace's value: the array that holds it, and its layout.
 class View {
  public:
   View(const dump::Dump& dump, const std::string& name, const Torus& torus)
       : name_(name), torus_(torus), value_(&dump.values.find(name)->second) {
-    if (const std::string* const layout = find(*value_, "layout");
+    if (const std::string* const layout = find(value_->attributes, "layout");
         layout != nullptr && layout->find(',') == std::string::npos)
       layout_ = Layout::parse(*layout);
-    const std::string* const once = find(*value_, "replicas");
+    const std::string* const once = find(value_->attributes, "replicas");
     once_ = once != nullptr && *once == "identical";
-    if (const std::string* const same = find(*value_, "same_as")) {
+    if (const std::string* const same = find(value_->attributes, "same_as")) {
       const auto other = dump.values.find(*same);
       if (other != dump.values.end()) value_ = &other->second;
     }

@@ -3,27 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
 
 #include "golden/bounds/number/emulation.h"
 #include "golden/bounds/number/sum_bounds.h"
-#include "golden/compare/block_map.h"
 #include "golden/compare/reach_meter.h"
-#include "golden/compare/row_padding.h"
-#include "golden/judge/sampling_value.h"
 #include "golden/trace/reference/masked.h"
-#include "golden/trace/value/choice.h"
-#include "golden/trace/value/coarse.h"
 #include "golden/trace/value/detail/each_number.h"
-#include "golden/trace/value/last_rows.h"
 #include "golden/trace/verdict/alone.h"
-#include "golden/trace/verdict/measure.h"
+#include "golden/trace/verdict/detail/tokens_of_trace.h"
 #include "golden/trace/verdict/not_shown.h"
 #include "golden/trace/verdict/sign_tests.h"
-#include "oracle/model/detail/sampling.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
@@ -35,11 +27,13 @@ using bounds::Carried;
 using bounds::Format;
 using bounds::Number;
 
-constexpr const char* kNothing = "it holds no number of the model's";
-
 class Judging {
  public:
-  Judging(const Claim& claim, Reference& reference) : claim_(claim), reference_(reference) {}
+  Judging(const Claim& claim, Reference& reference)
+      : claim_(claim),
+        reference_(reference),
+        expectations_(claim, reference),
+        tokens_(claim, reference, expectations_) {}
 
   Row judge(const DumpedValue& dumped, std::size_t number) {
     Row row;
@@ -52,32 +46,32 @@ class Judging {
         meaning != Meaning::weight && meaning != Meaning::ids && meaning != Meaning::positions;
     row.weight = meaning == Meaning::weight;
     row.incomplete = !dumped.complete();
-    if (meaning == Meaning::token) keep_token(dumped);
+    if (meaning == Meaning::token) tokens_.keep(dumped);
     if (!dumped.why_not.empty()) {
       row.why = dumped.why_not;
       return row;
     }
-    if (meaning == Meaning::ids) return ids(dumped, std::move(row));
+    if (meaning == Meaning::ids) return tokens_.ids(dumped, std::move(row));
     const bool random = claim_.given.sampling.sample == Sample::random;
     // Bits can be compared with the unsharded model's only if all tokens are known.
     const bool exact = dumped.exact && reference_.unknown(dumped.subject.pass).empty();
     if (!exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
-      return drawn(dumped, std::move(row));
+      return tokens_.drawn(dumped, std::move(row));
     if (!exact && (meaning == Meaning::token || meaning == Meaning::indices))
-      return chosen(dumped, std::move(row));
+      return tokens_.chosen(dumped, std::move(row));
     if (const auto parts = partial_sums(dumped)) return summands(dumped, *parts, std::move(row));
-    const Expected expected = expectation(dumped);
+    const Expected expected = expectations_.of(dumped);
     if (!expected.any()) {
       row.why = expected.why;
       return row;
     }
-    const std::vector<Outlier> outliers = hold(dumped, expected, row);
+    const std::vector<Outlier> outliers = expectations_.hold(dumped, expected, row);
     if (row.fit == Fit::different && expected.bits != nullptr) {
       // If the value follows from its own operands, the fault is in an earlier value.
-      if (const auto bound = bound_of(dumped.subject)) {
-        const Expected by_operands{.bound = bound, .format = format_of(dumped)};
+      if (const auto bound = expectations_.bound_of(dumped.subject)) {
+        const Expected by_operands{.bound = bound, .format = expectations_.format_of(dumped)};
         Row again;
-        hold(dumped, by_operands, again);
+        expectations_.hold(dumped, by_operands, again);
         row.follows = again.fit != Fit::different;
       }
       return row;
@@ -89,109 +83,6 @@ class Judging {
   }
 
  private:
-  std::optional<Carried> bound_of(const Subject& s) {
-    bounds::Replay& replay = reference_.replay();
-    if (s.last) {
-      // If the trace has the whole value, its last positions must be these numbers.
-      const bool moved = s.meaning == Meaning::checkpoint && reference_.has(s.id);
-      const auto whole = moved ? std::optional(replay.value(s.id)) : bound_of(s.whole());
-      if (!whole) return std::nullopt;
-      return last_rows(*whole, replay.pass(s.pass));
-    }
-    switch (s.meaning) {
-      case Meaning::checkpoint:
-      case Meaning::unstored:
-        return replay.expected(s.id);
-      case Meaning::raw:
-        return replay.expected_raw(s.id);
-      case Meaning::scaled:
-        return replay.expected_scaled(s.id);
-      case Meaning::stat:
-        return replay.expected_statistic({s.pass, s.layer, s.name});
-      case Meaning::probs:
-        return replay.expected_probs(s.pass, s.layer);
-      case Meaning::candidates:
-        return Choice(replay.value(s.pass + ".logits"), at(s.shape[1]), at(s.block)).largest();
-      default:
-        return std::nullopt;
-    }
-  }
-
-  Format format_of(const DumpedValue& dumped) const {
-    const bool rounded = !dumped.layout.is_partial() && dumped.summands == 1 &&
-                         (dumped.units.empty() || without_gain(dumped));
-    return rounded ? own_format(dumped) : Format::f64;
-  }
-  /// If the gain is folded into the next weight, the writer rounded x·r.
-  bool without_gain(const DumpedValue& dumped) const {
-    return claim_.gain_folded && bounds::formula_of(dumped.subject.name) == "norm" &&
-           dumped.subject.meaning != Meaning::weight;
-  }
-  Format own_format(const DumpedValue& dumped) const {
-    const Subject& s = dumped.subject;
-    const bounds::Declared& declared = dumped.declared_or(claim_.declared);
-    const ValueRow* const row = value_row(s.name);
-    // An unstored cache is not rounded itself, but consists of stored values.
-    const bool stored = s.meaning == Meaning::checkpoint ||
-                        (s.meaning == Meaning::unstored && row != nullptr && row->cache);
-    return stored ? bounds::format_of(s.name, claim_.given.model, declared) : declared.unstored();
-  }
-
-  Expected expectation(const DumpedValue& dumped) {
-    Expected e;
-    const Subject& s = dumped.subject;
-    e.format = format_of(dumped);
-    e.unknown = reference_.unknown(s.pass);
-    if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) {
-      e.bits = reference_.exact(s);
-    } else if (dumped.exact && !dumped.layout.is_partial() && dumped.summands == 1 &&
-               e.unknown.empty()) {
-      e.bits = reference_.exact(s);
-      if (e.bits == nullptr) e.why = "the unsharded model has no such value";
-    } else {
-      e.bound = bound_of(s);
-      if (!e.bound) e.why = "the model has no such value";
-      if (e.bound && s.meaning != Meaning::candidates) {
-        reference_.replay().make_exactly(true);
-        e.exact = bound_of(s);
-        reference_.replay().make_exactly(false);
-      }
-      // The writer rounds before converting to other units.
-      if (e.bound && dumped.summands == 1 && !dumped.units.empty() && !without_gain(dumped))
-        e.bound = e.bound->rounded(own_format(dumped));
-      // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
-      if (e.bound && !claim_.arithmetic_said && !dumped.declared && e.format == Format::f32 &&
-          dumped.finer_than_f32()) {
-        for (std::size_t i = 0; i < e.bound->size(); ++i)
-          e.bound->widen(i, bounds::unit_of(Format::f32) *
-                                    (std::abs(e.bound->center[i]) + e.bound->radius[i]) +
-                                bounds::least_of(Format::f32));
-        e.format = Format::f64;
-      }
-      if (e.bound) coarsen(dumped, *e.bound, e.format);
-    }
-    return e;
-  }
-
-  /// Widens a bound by the file's rounding, if its encoding has fewer digits.
-  static void coarsen(const DumpedValue& dumped, Carried& bound, Format& format) {
-    if (!dumped.coarser_than(format)) return;
-    format = Format::f64;
-    const Coarse coarse = coarse_of(dumped.encoding);
-    for (std::size_t i = 0; i < bound.size(); ++i)
-      bound.widen(i, coarse.unit * (std::abs(bound.center[i]) + bound.radius[i]) + coarse.least);
-  }
-
-  const bounds::Declared& declared(const Subject& s) {
-    return reference_.replay().declared({s.pass, s.layer, s.name});
-  }
-
-  std::vector<Outlier> hold(const DumpedValue& dumped, const Expected& expected, Row& row) {
-    const Masked masked(dumped, claim_, reference_);
-    return measure(dumped, expected, masked, dumped.declared_or(claim_.declared),
-                   own_format(dumped), row);
-  }
-
   /// Adds to a row why the value is unlikely, its way of rounding, and which values would allow a
   /// better verdict.
   void explain(const DumpedValue& dumped, const std::vector<Outlier>& outliers, Row& row) {
@@ -211,9 +102,10 @@ class Judging {
       }
     }
     if (s.meaning != Meaning::checkpoint || s.last) return;
-    if (bounds::narrow_storage(declared(s).values) && row.fit != Fit::different) {
+    if (bounds::narrow_storage(expectations_.declared(s).values) && row.fit != Fit::different) {
       const Masked masked(dumped, claim_, reference_);
-      row.rounding = report_rounding(dumped, masked, format_of(dumped), replay.variants(s.id));
+      row.rounding =
+          report_rounding(dumped, masked, expectations_.format_of(dumped), replay.variants(s.id));
     }
     const bool wide = !(row.extent.worst < row.extent.scale) && row.extent.worst > 0;
     if (row.fit != Fit::not_judged && row.fit != Fit::loose && !(row.fit == Fit::near && wide))
@@ -232,7 +124,7 @@ class Judging {
     const ValueRow* const row = value_row(s.name);
     if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
         !dumped.units.empty() || dumped.summands > 1 || dumped.layout.is_partial() ||
-        format_of(dumped) != Format::f32)
+        expectations_.format_of(dumped) != Format::f32)
       return {};
     for (const std::string& operand : reference_.replay().operands(s.id))
       if (!reference_.has(operand)) return {};
@@ -255,7 +147,8 @@ class Judging {
   /// their rounded products (T5), or by an order of additions.
   bool explained(const DumpedValue& dumped, const std::vector<Outlier>& outliers, Row& row) {
     const Subject& s = dumped.subject;
-    if (s.meaning != Meaning::checkpoint || s.last || declared(s).sums != Format::f32) return true;
+    if (s.meaning != Meaning::checkpoint || s.last || expectations_.declared(s).sums != Format::f32)
+      return true;
     for (const Outlier& o : outliers) {
       const auto products = reference_.replay().products(s.id, at(o.place));
       // Only sums of known products can be unlikely.
@@ -266,7 +159,7 @@ class Judging {
           bounds::residue_audit(*products, 0.5 * (size + std::abs(value))) * (1 + 0x1p-20);
       Number allowed = o.allowed;
       allowed.likely = std::min(allowed.worst, allowed.likely + audit);
-      const Format format = format_of(dumped);
+      const Format format = expectations_.format_of(dumped);
       if (bounds::holds(bounds::values(allowed.likely_interval(), format), format, o.actual))
         continue;
       const auto way = bounds::explained_by(*products, o.actual - o.exact);
@@ -311,12 +204,12 @@ class Judging {
       e.bound = parts[part];
       e.unknown = reference_.unknown(dumped.subject.pass);
       e.format = dumped.declared_or(claim_.declared).unstored();
-      const bounds::Declared& by = declared(dumped.subject);
+      const bounds::Declared& by = expectations_.declared(dumped.subject);
       if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
       if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // if sent to another chip
-      coarsen(dumped, *e.bound, e.format);
+      expectations_.coarsen(dumped, *e.bound, e.format);
       Row of = row;
-      hold(one, e, of);
+      expectations_.hold(one, e, of);
       if (of.elements == 0) continue;
       any = true;
       const auto count = static_cast<double>(of.elements);
@@ -324,7 +217,7 @@ class Judging {
       add(of, row);
     }
     if (!any) {
-      row.why = kNothing;
+      row.why = kNoNumbers;
       return row;
     }
     row.extent.scale = std::sqrt(squares / numbers);
@@ -375,130 +268,10 @@ class Judging {
     return mean > 0 ? most / mean : 0.0;
   }
 
-  /// The ids of a decode step must be the tokens of the preceding pass.
-  Row ids(const DumpedValue& dumped, Row row) {
-    const Subject& s = dumped.subject;
-    const PassPlan& pass = reference_.replay().pass(s.pass);
-    row.why = "an input";
-    if (const auto bad = reference_.no_id(s.pass)) row.why = fmt::format("{} is no token id", *bad);
-    if (pass.phase != Phase::decode && claim_.ids_are_given) {
-      const IntTensor& given = reference_.case_ids(s.pass);
-      Tensor expected(given.shape);
-      std::copy(given.data.begin(), given.data.end(), expected.data.begin());
-      row.why.clear();
-      hold(dumped, {.bits = &expected}, row);
-      return row;
-    }
-    if (pass.phase != Phase::decode) return row;
-    std::string why;
-    const Tensor expected = tokens_before(pass, why);
-    if (why.empty() || !reference_.no_id(s.pass)) row.why = why;
-    if (row.why.empty()) hold(dumped, {.bits = &expected}, row);
-    return row;
-  }
-
-  /// Returns, for each row, the trace's token from the last preceding pass that sampled it; sets
-  /// `why` if one is missing.
-  Tensor tokens_before(const PassPlan& pass, std::string& why) const {
-    Tensor tokens(Shape{pass.batch(), pass.L});
-    why.clear();
-    for (const PassPlan& before : reference_.replay().passes()) {
-      if (before.name == pass.name) break;
-      if (!before.sample) continue;
-      const auto found = tokens_.find(before.name);
-      const RowsOfPass rows(before);
-      for (std::size_t b = 0; b < rows.samples.size(); ++b)
-        if (rows.samples[b] && found != tokens_.end()) tokens.data[b] = found->second.data[b];
-      // A later pass that samples all rows makes earlier tokens irrelevant.
-      const bool all =
-          std::find(rows.samples.begin(), rows.samples.end(), false) == rows.samples.end();
-      if (all) why.clear();
-      if (found == tokens_.end())
-        why = fmt::format("an input: the trace has no {}.token", before.name);
-    }
-    return tokens;
-  }
-
-  /// Judges whether each token may be the largest logit, the first of equals; indices likewise,
-  /// within their block.
-  Row chosen(const DumpedValue& dumped, Row row) {
-    const Subject& s = dumped.subject;
-    const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
-    const Choice choice(reference_.replay().value(s.pass + ".logits"), blocks, at(s.block));
-    std::set<int> wrong;
-    row.fit = Fit::not_judged;
-    row.why = kNothing;
-    each_number(dumped, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
-      row.elements += std::ssize(chips);
-      if (row.fit == Fit::not_judged) row.fit = Fit::within;
-      row.why.clear();
-      switch (choice.of(at(place), v)) {
-        case ArgmaxFit::certain:
-          return;
-        case ArgmaxFit::ambiguous:  // several candidates: weak evidence
-          row.fit = Fit::loose;
-          return;
-        case ArgmaxFit::impossible:
-          break;
-      }
-      row.wrong += std::ssize(chips);
-      wrong.insert(chips.begin(), chips.end());
-      const auto best = static_cast<double>(choice.best(at(place)));
-      const WrongElement e{chips[0], global_index(s.shape, place), best, best, v};
-      if (!row.first) row.first = row.worst = e;
-    });
-    if (row.wrong > 0) row.fit = Fit::different;
-    row.wrong_chips = static_cast<int>(wrong.size());
-    return row;
-  }
-  /// Random sampling determines tokens from f32 logits, bit for bit; logits known less exactly
-  /// determine nothing.
-  Row drawn(const DumpedValue& dumped, Row row) {
-    const Subject& s = dumped.subject;
-    const Draws* const draws = reference_.draws(s.pass);
-    const bool token = s.meaning == Meaning::token;
-    if (draws == nullptr || (!token && !has_drawing(*draws, s.name))) {
-      row.why = "the model has no such value";
-      return row;
-    }
-    const std::string id = s.pass + ".logits";
-    const Carried& carried = reference_.replay().value(id);
-    Tensor logits(carried.shape);
-    for (std::size_t i = 0; i < carried.size(); ++i) {
-      logits.data[i] = static_cast<float>(carried.center[i]);
-      if (carried.radius[i] == 0 && static_cast<double>(logits.data[i]) == carried.center[i])
-        continue;
-      row.why = fmt::format("random sampling is of f32 logits, and {}",
-                            reference_.has(id) ? "the trace has others" : "the trace has none");
-      return row;
-    }
-    Tensor expected(s.shape);
-    if (token) {
-      const IntTensor tokens = oracle::sampled(logits, *draws);
-      std::copy(tokens.data.begin(), tokens.data.end(), expected.data.begin());
-    } else {
-      const std::size_t C = s.dims.find('C');
-      const ExpectedBits bits =
-          sampling_value(s.name, logits, *draws, C == s.dims.npos ? 1 : s.shape[C],
-                         C == s.dims.npos ? 0 : s.shape[C] * s.block);
-      for (std::size_t i = 0; i < expected.data.size(); ++i)
-        expected.data[i] =
-            bits.integer ? static_cast<float>(bits.bits[i]) : std::bit_cast<float>(bits.bits[i]);
-    }
-    hold(dumped, {.bits = &expected}, row);
-    return row;
-  }
-  void keep_token(const DumpedValue& dumped) {
-    const auto whole = assembled_value(dumped);
-    if (!whole) return;
-    Tensor& kept = tokens_[dumped.subject.pass] = Tensor(whole->shape);
-    for (std::size_t i = 0; i < kept.data.size(); ++i)
-      kept.data[i] = static_cast<float>(whole->center[i]);
-  }
-
   const Claim& claim_;
   Reference& reference_;
-  std::map<std::string, Tensor> tokens_;  // tokens of the trace, by pass
+  Expectations expectations_;
+  TokensOfTrace tokens_;
 };
 
 }  // namespace

@@ -89,10 +89,8 @@ std::string ElementType::to_string() const {
 }
 
 EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes) {
-  const auto at = attributes.find("encoding");
-  const auto declared =
-      at == attributes.end() ? std::nullopt : std::optional<std::string_view>(at->second);
-  if (declared == "bf16") {
+  const std::string* const declared = find(attributes, "encoding");
+  if (declared != nullptr && *declared == "bf16") {
     if (may_be_bf16(type)) return {Encoding::bf16, ""};
     return {std::nullopt, fmt::format("has encoding=bf16 and elements of {}; bf16 is stored as "
                                       "uint16, or as V2 in an npz",
@@ -101,7 +99,7 @@ EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes)
   const std::optional<Encoding> own = own_encoding(type);
   if (!own)
     return {std::nullopt, fmt::format("has elements of {}; legal: {}", type.to_string(), kLegal)};
-  if (declared && declared != dump::to_string(*own) && declared != type.to_string())
+  if (declared != nullptr && *declared != dump::to_string(*own) && *declared != type.to_string())
     return {std::nullopt,
             fmt::format("has encoding={} and elements of {}; legal: bf16, or leave it out",
                         *declared, type.to_string())};

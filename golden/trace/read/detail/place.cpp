@@ -15,14 +15,8 @@ constexpr std::array<std::string_view, 19> kKnown = {
     "along",  "summand_of", "replicas", "same_as",   "given",   "arithmetic", "wire",
     "ulp",    "folded",     "rounding", "reduction", "adding"};
 
-std::optional<std::string_view> text_of(const Attributes& attributes, std::string_view name) {
-  const auto at = attributes.find(name);
-  if (at == attributes.end()) return std::nullopt;
-  return at->second;
-}
-
-std::string shown(std::optional<std::string_view> text) {
-  return text ? fmt::format("{:?}", *text) : "none";
+std::string shown(const std::string* text) {
+  return text != nullptr ? fmt::format("{:?}", *text) : "none";
 }
 
 }  // namespace
@@ -69,21 +63,22 @@ Place place_of(std::string_view path) {
 }
 
 void require_same(const Attributes& one, const Attributes& other, std::string_view path) {
-  for (const std::string_view name : kKnown)
-    if (text_of(one, name) != text_of(other, name))
-      throw Error("dump_value",
-                  fmt::format("{:?} has {}={}, another shard of it {}", path, name,
-                              shown(text_of(other, name)), shown(text_of(one, name))));
+  for (const std::string_view name : kKnown) {
+    const std::string *const first = find(one, name), *const second = find(other, name);
+    if (first && second ? *first != *second : first != second)
+      throw Error("dump_value", fmt::format("{:?} has {}={}, another shard of it {}", path, name,
+                                            shown(second), shown(first)));
+  }
 }
 
 void require_trace(const Attributes& attributes) {
-  const auto format = text_of(attributes, "format");
-  if (format != "shardproof trace")
+  const std::string* const format = find(attributes, "format");
+  if (format == nullptr || *format != "shardproof trace")
     throw Error("dump_format", fmt::format("its attribute format is {}; a trace's is \"shardproof "
                                            "trace\" (docs/trace-format.md)",
                                            shown(format)));
-  const auto version = text_of(attributes, "version");
-  if (version != "1")
+  const std::string* const version = find(attributes, "version");
+  if (version == nullptr || *version != "1")
     throw Error("dump_format",
                 fmt::format("its attribute version is {}; legal: 1", shown(version)));
 }

@@ -1,0 +1,125 @@
+#include "golden/trace/verdict/detail/expectations.h"
+
+#include <cmath>
+
+#include "golden/trace/value/choice.h"
+#include "golden/trace/value/coarse.h"
+#include "golden/trace/value/last_rows.h"
+#include "weights/base/detail/index.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::candidate {
+
+using bounds::Carried;
+using bounds::Format;
+
+namespace {
+
+void widen(Carried& bound, const Coarse& by) {
+  for (std::size_t i = 0; i < bound.size(); ++i)
+    bound.widen(i, by.unit * (std::abs(bound.center[i]) + bound.radius[i]) + by.least);
+}
+
+}  // namespace
+
+std::optional<Carried> Expectations::bound_of(const Subject& s) {
+  bounds::Replay& replay = reference_.replay();
+  if (s.last) {
+    // If the trace has the whole value, its last positions must be these numbers.
+    const bool moved = s.meaning == Meaning::checkpoint && reference_.has(s.id);
+    const auto whole = moved ? std::optional(replay.value(s.id)) : bound_of(s.whole());
+    if (!whole) return std::nullopt;
+    return last_rows(*whole, replay.pass(s.pass));
+  }
+  switch (s.meaning) {
+    case Meaning::checkpoint:
+    case Meaning::unstored:
+      return replay.expected(s.id);
+    case Meaning::raw:
+      return replay.expected_raw(s.id);
+    case Meaning::scaled:
+      return replay.expected_scaled(s.id);
+    case Meaning::stat:
+      return replay.expected_statistic({s.pass, s.layer, s.name});
+    case Meaning::probs:
+      return replay.expected_probs(s.pass, s.layer);
+    case Meaning::candidates:
+      return Choice(replay.value(s.pass + ".logits"), at(s.shape[1]), at(s.block)).largest();
+    default:
+      return std::nullopt;
+  }
+}
+
+Format Expectations::format_of(const DumpedValue& dumped) const {
+  const bool rounded = !dumped.layout.is_partial() && dumped.summands == 1 &&
+                       (dumped.units.empty() || without_gain(dumped));
+  return rounded ? own_format(dumped) : Format::f64;
+}
+
+/// If the gain is folded into the next weight, the writer rounded x·r.
+bool Expectations::without_gain(const DumpedValue& dumped) const {
+  return claim_.gain_folded && bounds::formula_of(dumped.subject.name) == "norm" &&
+         dumped.subject.meaning != Meaning::weight;
+}
+
+Format Expectations::own_format(const DumpedValue& dumped) const {
+  const Subject& s = dumped.subject;
+  const bounds::Declared& declared = dumped.declared_or(claim_.declared);
+  const ValueRow* const row = value_row(s.name);
+  // An unstored cache is not rounded itself, but consists of stored values.
+  const bool stored = s.meaning == Meaning::checkpoint ||
+                      (s.meaning == Meaning::unstored && row != nullptr && row->cache);
+  return stored ? bounds::format_of(s.name, claim_.given.model, declared) : declared.unstored();
+}
+
+Expected Expectations::of(const DumpedValue& dumped) {
+  Expected e;
+  const Subject& s = dumped.subject;
+  e.format = format_of(dumped);
+  e.unknown = reference_.unknown(s.pass);
+  if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) {
+    e.bits = reference_.exact(s);
+  } else if (dumped.exact && !dumped.layout.is_partial() && dumped.summands == 1 &&
+             e.unknown.empty()) {
+    e.bits = reference_.exact(s);
+    if (e.bits == nullptr) e.why = "the unsharded model has no such value";
+  } else {
+    e.bound = bound_of(s);
+    if (!e.bound) e.why = "the model has no such value";
+    if (e.bound && s.meaning != Meaning::candidates) {
+      reference_.replay().make_exactly(true);
+      e.exact = bound_of(s);
+      reference_.replay().make_exactly(false);
+    }
+    // The writer rounds before converting to other units.
+    if (e.bound && dumped.summands == 1 && !dumped.units.empty() && !without_gain(dumped))
+      e.bound = e.bound->rounded(own_format(dumped));
+    // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
+    if (e.bound && !claim_.arithmetic_said && !dumped.declared && e.format == Format::f32 &&
+        dumped.finer_than_f32()) {
+      widen(*e.bound, coarse_of(dump::Encoding::f32));
+      e.format = Format::f64;
+    }
+    if (e.bound) coarsen(dumped, *e.bound, e.format);
+  }
+  return e;
+}
+
+void Expectations::coarsen(const DumpedValue& dumped, Carried& bound, Format& format) {
+  if (!dumped.coarser_than(format)) return;
+  format = Format::f64;
+  widen(bound, coarse_of(dumped.encoding));
+}
+
+const bounds::Declared& Expectations::declared(const Subject& s) {
+  return reference_.replay().declared({s.pass, s.layer, s.name});
+}
+
+std::vector<Outlier> Expectations::hold(const DumpedValue& dumped, const Expected& expected,
+                                        Row& row) {
+  const Masked masked(dumped, claim_, reference_);
+  return measure(dumped, expected, masked, dumped.declared_or(claim_.declared), own_format(dumped),
+                 row);
+}
+
+}  // namespace shardproof::candidate

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "golden/trace/reference/reference.h"
+#include "golden/trace/verdict/measure.h"
+
+namespace shardproof::candidate {
+
+inline constexpr const char* kNoNumbers = "it holds no number of the model's";
+
+/// What the values of a trace must be, and how they are held against it.
+class Expectations {
+ public:
+  Expectations(const Claim& claim, Reference& reference) : claim_(claim), reference_(reference) {}
+
+  Expected of(const DumpedValue& dumped);
+  /// Compares a value with what it must be, and fills in the row.
+  std::vector<Outlier> hold(const DumpedValue& dumped, const Expected& expected, Row& row);
+
+  /// Returns the bound of a value by its own operands; nullopt if the model has no such value.
+  std::optional<bounds::Carried> bound_of(const Subject& s);
+  /// Returns the format to which the numbers of a value are rounded.
+  bounds::Format format_of(const DumpedValue& dumped) const;
+  /// Returns the arithmetic in effect for a value.
+  const bounds::Declared& declared(const Subject& s);
+  /// Widens a bound by the file's rounding, if its encoding has fewer digits.
+  static void coarsen(const DumpedValue& dumped, bounds::Carried& bound, bounds::Format& format);
+
+ private:
+  bool without_gain(const DumpedValue& dumped) const;
+  bounds::Format own_format(const DumpedValue& dumped) const;
+
+  const Claim& claim_;
+  Reference& reference_;
+};
+
+}  // namespace shardproof::candidate
