@@ -8,6 +8,7 @@
 
 #include "engine/run/dim_padding.h"
 #include "golden/trace/claim/declared.h"
+#include "golden/trace/read/detail/place.h"
 #include "weights/base/detail/words.h"
 #include "weights/model/softmax.h"
 
@@ -28,13 +29,9 @@ class Reader {
       std::string legal;
       for (const std::string_view w : words)
         if (!w.empty()) legal += fmt::format("{}{}", legal.empty() ? "" : ", ", w);
-      reject(name, *given, fmt::format("legal: {}", legal));
+      reject_attribute(name, *given, fmt::format("legal: {}", legal));
     }
     return static_cast<std::size_t>(at - words.begin());
-  }
-  [[noreturn]] static void reject(std::string_view name, std::string_view value,
-                                  std::string_view why) {
-    reject_attribute(name, value, why);
   }
 
  private:
@@ -54,14 +51,15 @@ std::vector<std::int64_t> heads_of(const std::string& text, std::int64_t H) {
     std::int64_t head = -1;
     const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), head);
     if (error != std::errc() || at != word.data() + word.size() || head < 0 || head >= H)
-      Reader::reject("heads", text, fmt::format("{:?} is not a head; legal: 0 to {}", word, H - 1));
+      reject_attribute("heads", text,
+                       fmt::format("{:?} is not a head; legal: 0 to {}", word, H - 1));
     if (seen[static_cast<std::size_t>(head)])
-      Reader::reject("heads", text, fmt::format("head {} is named twice", head));
+      reject_attribute("heads", text, fmt::format("head {} is named twice", head));
     seen[static_cast<std::size_t>(head)] = true;
     heads.push_back(head);
   }
   if (std::ssize(heads) != H)
-    Reader::reject("heads", text, fmt::format("{} heads, of {}", heads.size(), H));
+    reject_attribute("heads", text, fmt::format("{} heads, of {}", heads.size(), H));
   return heads;
 }
 
@@ -71,10 +69,10 @@ std::vector<std::int64_t> rows_of(const std::string& text, std::int64_t batch) {
     const char* const end = word.data() + word.size();
     const auto [at, error] = std::from_chars(word.data(), end, rows.emplace_back());
     if (word.empty() || error != std::errc() || at != end)
-      Reader::reject("rows", text, fmt::format("{:?} is not a whole number", word));
+      reject_attribute("rows", text, fmt::format("{:?} is not a whole number", word));
   }
   if (std::ssize(rows) != batch)
-    Reader::reject("rows", text, fmt::format("{} rows, of batch={}", rows.size(), batch));
+    reject_attribute("rows", text, fmt::format("{} rows, of batch={}", rows.size(), batch));
   return rows;
 }
 
@@ -111,13 +109,7 @@ void require_same_values(const Case& given, const Case& theirs) {
 
 Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line) {
   const Reader reader(attributes);
-  const std::string* const format = reader.text("format");
-  if (format == nullptr || *format != "shardproof trace")
-    throw Error("dump_format", "the attribute format is not \"shardproof trace\"");
-  const std::string* const version = reader.text("version");
-  if (version == nullptr || *version != "1")
-    throw Error("dump_format", fmt::format("the trace has version {}, this build reads 1",
-                                           version == nullptr ? "none" : version->substr(0, 40)));
+  dump::require_trace(attributes);
   const std::string* const own = reader.text("case");
   if (own == nullptr && !line)
     throw Error("compare_case", "the trace has no case; say it with --case LINE");
@@ -159,7 +151,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     const Rope theirs =
         reader.word("rope_pairs", {"half", "interleaved"}) == 0 ? Rope::half : Rope::interleaved;
     if (model.rope != Rope::half && model.rope != Rope::interleaved)
-      Reader::reject("rope_pairs", *pairs, "the model rotates nothing");
+      reject_attribute("rope_pairs", *pairs, "the model rotates nothing");
     if (theirs != model.rope) claim.pairs = theirs;
   }
   if (const std::string* const heads = reader.text("heads"))
@@ -171,8 +163,8 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   const std::string* const mesh = reader.text("mesh");
   claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.given.torus);
   if (claim.exact && (claim.score_unit != 1.0 || claim.logits_unit != 1.0 || claim.gain_folded))
-    Reader::reject("arithmetic", "exact",
-                   "values in other units have other bits; legal: f32, f64, bf16");
+    reject_attribute("arithmetic", "exact",
+                     "values in other units have other bits; legal: f32, f64, bf16");
   return claim;
 }
 

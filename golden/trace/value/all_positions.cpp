@@ -6,15 +6,11 @@
 #include "golden/trace/value/last_rows.h"
 
 namespace shardproof::candidate {
-namespace {
-
 PassPlan pass_named(const std::string& name, const Passes& passes) {
   PassPlan pass;
   for (std::int64_t i = 0; i < passes.size() && pass.name != name; ++i) pass = passes.at(i);
   return pass;
 }
-
-}  // namespace
 
 bool has_all_positions(const Subject& subject, const dump::Value& value, const Mesh& mesh) {
   if (subject.name != "logits" || subject.dims != "BV") return false;

@@ -4,6 +4,9 @@
 
 namespace shardproof::candidate {
 
+/// Returns the pass of that name.
+PassPlan pass_named(const std::string& name, const Passes& passes);
+
 // Logits of all positions, [B,L,V], where the model has only each row's last position.
 
 /// Returns whether the array has all positions: by its layout, or by its number of dims if whole.

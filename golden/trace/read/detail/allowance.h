@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string_view>
 
@@ -16,10 +18,16 @@ class Allowance {
   explicit Allowance(std::uint64_t bytes) : whole_(bytes), left_(bytes) {}
 
   std::uint64_t whole() const { return whole_; }
-  std::uint64_t left() const { return left_; }
 
   /// Throws Error("dump_size", ...) if fewer are left; `what` names their origin: "value \"a\"".
-  void take(std::uint64_t bytes, std::string_view what);
+  void take(std::uint64_t bytes, std::string_view what) {
+    if (bytes > left_)
+      throw Error("dump_size",
+                  fmt::format("{} takes {} bytes where {} are left of {}: more than 64 MiB and 8 "
+                              "times the file are not read, leave the compression out",
+                              what, bytes, left_, whole_));
+    left_ -= bytes;
+  }
 
  private:
   std::uint64_t whole_, left_;

@@ -117,14 +117,11 @@ std::size_t ArrayValues::along(const Layout& first) const {
 /// Flags the padding of rows that are shorter than others; empty: none.
 std::vector<bool> ArrayValues::padding_of(const Subject& subject) const {
   if (subject.meaning == Meaning::weight || run_.passes.full()) return {};
-  for (std::int64_t i = 0; i < run_.passes.size(); ++i)
-    if (const PassPlan pass = run_.passes.at(i); pass.name == subject.pass)
-      return padding_in_trace(
-          subject.dims, subject.shape,
-          subject.meaning == Meaning::token || subject.meaning == Meaning::candidates ||
-              subject.meaning == Meaning::drawing || subject.meaning == Meaning::indices,
-          pass);
-  return {};
+  const bool of_samples =
+      subject.meaning == Meaning::token || subject.meaning == Meaning::candidates ||
+      subject.meaning == Meaning::drawing || subject.meaning == Meaning::indices;
+  return padding_in_trace(subject.dims, subject.shape, of_samples,
+                          pass_named(subject.pass, run_.passes));
 }
 
 // ---- whether it fits ----

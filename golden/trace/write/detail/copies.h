@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -37,7 +38,16 @@ bool are_blocks_of(const std::vector<T>& whole, const Layout& layout, const Shap
 }
 
 /// Returns the lowest-numbered replica of `chip`, along the axes that the layout lacks.
-int first_copy(const Layout& layout, const Torus& torus, int chip);
+inline int first_copy(const Layout& layout, const Torus& torus, int chip) {
+  const std::array<int, 3> at = judged_coordinates(torus, chip);
+  int first = 0;
+  for (const Axis axis : {Axis::x, Axis::y, Axis::z}) {
+    bool named = layout.partial().has(axis);
+    for (const Layout::Dim& dim : layout.dims()) named = named || dim.axes.has(axis);
+    first = first * torus.size(axis) + (named ? at[static_cast<std::size_t>(axis)] : 0);
+  }
+  return first;
+}
 
 /// Returns whether all replicas of a shard have the same bits.
 template <class Chips>
