@@ -24,32 +24,19 @@ void write_deflated(const fs::path& path, const std::string& model, hsize_t chun
   ASSERT_TRUE(file);
   put_text(file.get(), "format", "shardproof-weights");
   put_text(file.get(), "model", print_model(config));
-  {
-    const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Hdf5Handle version(
-        H5Acreate2(file.get(), "version", H5T_STD_I32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT),
-        H5Aclose);
-    const int format = weights_format(kept);
-    ASSERT_GE(H5Awrite(version.get(), H5T_NATIVE_INT, &format), 0);
-  }
+  put_version(file.get(), weights_format(kept), H5T_STD_I32LE);
   for (const WeightSpec& spec : weight_specs(config, kept)) {
     const bool codes = kept == WeightType::int8 && spec.int8;
     const std::vector<hsize_t> dims(spec.shape.begin(), spec.shape.end());
     std::vector<hsize_t> chunk(dims.size(), 1);
     hsize_t left = chunk_elements;
     for (std::size_t i = dims.size(); i-- > 0; left /= chunk[i]) chunk[i] = std::min(dims[i], left);
-    const int rank = static_cast<int>(dims.size());
-    const Hdf5Handle space(H5Screate_simple(rank, dims.data(), nullptr), H5Sclose);
-    const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    H5Pset_chunk(options.get(), rank, chunk.data());
+    const Hdf5Handle options = dataset_options();
+    H5Pset_chunk(options.get(), static_cast<int>(dims.size()), chunk.data());
     H5Pset_deflate(options.get(), 9);
     H5Pset_alloc_time(options.get(), H5D_ALLOC_TIME_EARLY);  // all chunks, of the fill value 0
-    const Hdf5Handle data(
-        H5Dcreate2(file.get(), spec.name.c_str(), codes ? H5T_STD_I8LE : H5T_IEEE_F32LE,
-                   space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT),
-        H5Dclose);
-    ASSERT_TRUE(data) << spec.name;
-    put_text(data.get(), "dims", spec.dims);
+    put_empty(file.get(), spec.name.c_str(), codes ? H5T_STD_I8LE : H5T_IEEE_F32LE, dims,
+              spec.dims.c_str(), options);
   }
 }
 
@@ -79,49 +66,39 @@ TEST(Inflation, RefusesWhatInflatesFarBeyondTheFile) {
       << message;
 }
 
-// final_norm, ones, written through filters.
-void put_filtered(hid_t file, const std::vector<H5Z_filter_t>& filters) {
-  H5Ldelete(file, "final_norm", H5P_DEFAULT);
-  const hsize_t dims[] = {6};
-  const Hdf5Handle space(H5Screate_simple(1, dims, nullptr), H5Sclose);
-  const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_chunk(options.get(), 1, dims);
+// final_norm in one chunk, to be written through filters.
+Hdf5Handle put_filtered(hid_t file, const std::vector<H5Z_filter_t>& filters) {
+  const hsize_t chunk[] = {6};
+  const Hdf5Handle options = dataset_options();
+  H5Pset_chunk(options.get(), 1, chunk);
   const unsigned level[] = {9};
   for (H5Z_filter_t filter : filters) {
     const std::size_t values = filter == H5Z_FILTER_DEFLATE ? 1 : 0;
-    ASSERT_GE(H5Pset_filter(options.get(), filter, H5Z_FLAG_OPTIONAL, values, level), 0);
+    EXPECT_GE(H5Pset_filter(options.get(), filter, H5Z_FLAG_OPTIONAL, values, level), 0);
   }
-  const Hdf5Handle data(H5Dcreate2(file, "final_norm", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT,
-                                   options.get(), H5P_DEFAULT),
-                        H5Dclose);
-  ASSERT_TRUE(data);
-  put_text(data.get(), "dims", "E");
-  const std::vector<float> ones(6, 1.0F);
-  ASSERT_GE(H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, ones.data()), 0);
+  return put_empty(file, "final_norm", H5T_IEEE_F32LE, {6}, "E", options);
+}
+
+// A chunk of final_norm that is stored as these bytes.
+void put_chunk(const Hdf5Handle& data, const std::vector<unsigned char>& bytes,
+               std::uint32_t left_out = 0) {
+  const std::vector<hsize_t> first(3, 0);
+  EXPECT_GE(
+      H5Dwrite_chunk(data.get(), H5P_DEFAULT, left_out, first.data(), bytes.size(), bytes.data()),
+      0);
+}
+
+std::string load_filtered(const std::vector<H5Z_filter_t>& filters) {
+  return load_changed([&](hid_t f) {
+    put_filtered(f, filters).close();
+    change_numbers(f, "final_norm", [](auto& all) { all.assign(all.size(), 1.0); });
+  });
 }
 
 // final_norm in one chunk that is stored as `bytes`, as one of `filters` would have made them.
 std::string load_with_chunk(const std::vector<H5Z_filter_t>& filters,
-                            std::vector<unsigned char> bytes, std::uint32_t left_out = 0) {
-  return load_changed([&](hid_t f) {
-    H5Ldelete(f, "final_norm", H5P_DEFAULT);
-    const hsize_t dims[] = {6}, first[] = {0};
-    const Hdf5Handle space(H5Screate_simple(1, dims, nullptr), H5Sclose);
-    const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    H5Pset_chunk(options.get(), 1, dims);
-    const unsigned level[] = {9};
-    for (H5Z_filter_t filter : filters) {
-      const std::size_t values = filter == H5Z_FILTER_DEFLATE ? 1 : 0;
-      ASSERT_GE(H5Pset_filter(options.get(), filter, H5Z_FLAG_OPTIONAL, values, level), 0);
-    }
-    const Hdf5Handle data(H5Dcreate2(f, "final_norm", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT,
-                                     options.get(), H5P_DEFAULT),
-                          H5Dclose);
-    ASSERT_TRUE(data);
-    put_text(data.get(), "dims", "E");
-    ASSERT_GE(H5Dwrite_chunk(data.get(), H5P_DEFAULT, left_out, first, bytes.size(), bytes.data()),
-              0);
-  });
+                            const std::vector<unsigned char>& bytes, std::uint32_t left_out = 0) {
+  return load_changed([&](hid_t f) { put_chunk(put_filtered(f, filters), bytes, left_out); });
 }
 
 std::vector<unsigned char> deflated(std::vector<unsigned char> bytes) {
@@ -138,14 +115,10 @@ TEST(Inflation, ReadsDeflateShuffleAndChecksums) {
                             deflated(std::vector<unsigned char>(24))),
             "");
   EXPECT_EQ(load_with_chunk({H5Z_FILTER_DEFLATE}, std::vector<unsigned char>(24), 1), "");
-  EXPECT_EQ(load_changed([](hid_t f) {
-              put_filtered(f, {H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32});
-            }),
-            "");
-  EXPECT_EQ(load_changed([](hid_t f) {
-              put_filtered(f, {H5Z_FILTER_FLETCHER32, H5Z_FILTER_DEFLATE});
-            }),
-            "");
+  for (const auto& filters : std::vector<std::vector<H5Z_filter_t>>{
+           {H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32},
+           {H5Z_FILTER_FLETCHER32, H5Z_FILTER_DEFLATE}})
+    EXPECT_EQ(load_filtered(filters), "");
 }
 
 TEST(Inflation, RefusesAChunkThatInflatesBeyondItsSize) {
@@ -184,9 +157,7 @@ TEST(Inflation, AChunkOfCodesHoldsAByteForEach) {
     {
       const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
       const Hdf5Handle data(H5Dopen2(file.get(), "layer0.wk", H5P_DEFAULT), H5Dclose);
-      const hsize_t first[] = {0, 0, 0};
-      const std::vector<unsigned char> stream = deflated(std::vector<unsigned char>(bytes));
-      EXPECT_GE(H5Dwrite_chunk(data.get(), H5P_DEFAULT, 0, first, stream.size(), stream.data()), 0);
+      put_chunk(data, deflated(std::vector<unsigned char>(bytes)));
     }
     return message_of([&] { load_weights(path); });
   };
@@ -215,20 +186,12 @@ TEST(Inflation, RefusesMoreChunksThanCanBeKept) {
 
 TEST(Inflation, RefusesChunksFarLargerThanTheirData) {
   const std::string message = load_changed([](hid_t f) {
-    H5Ldelete(f, "final_norm", H5P_DEFAULT);
-    const hsize_t dims[] = {6}, most[] = {H5S_UNLIMITED}, chunk[] = {1 << 28};
-    const Hdf5Handle space(H5Screate_simple(1, dims, most), H5Sclose);
-    const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    const hsize_t most[] = {H5S_UNLIMITED}, chunk[] = {1 << 28};
+    const Hdf5Handle options = dataset_options();
     H5Pset_chunk(options.get(), 1, chunk);
     H5Pset_deflate(options.get(), 9);
-    const Hdf5Handle data(H5Dcreate2(f, "final_norm", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT,
-                                     options.get(), H5P_DEFAULT),
-                          H5Dclose);
-    ASSERT_TRUE(data);
-    put_text(data.get(), "dims", "E");
-    const hsize_t first[] = {0};
-    const std::vector<unsigned char> bytes = deflated(std::vector<unsigned char>(1000));
-    ASSERT_GE(H5Dwrite_chunk(data.get(), H5P_DEFAULT, 0, first, bytes.size(), bytes.data()), 0);
+    put_chunk(put_empty(f, "final_norm", H5T_IEEE_F32LE, {6}, "E", options, most),
+              deflated(std::vector<unsigned char>(1000)));
   });
   EXPECT_NE(message.find("more than 64 times that"), std::string::npos) << message;
 }
@@ -239,9 +202,7 @@ TEST(Inflation, RefusesFiltersWhoseOutputHasNoKnownBound) {
     EXPECT_NE(load_with_chunk(filters, deflated(std::vector<unsigned char>(24)))
                   .find("another filter than a checksum after deflate"),
               std::string::npos);
-  EXPECT_NE(
-      load_changed([](hid_t f) { put_filtered(f, {H5Z_FILTER_NBIT}); }).find("has the filter 5"),
-      std::string::npos);
+  EXPECT_NE(load_filtered({H5Z_FILTER_NBIT}).find("has the filter 5"), std::string::npos);
 }
 
 }  // namespace
