@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,31 @@ struct Written {
   std::vector<double> numbers;  ///< row-major in `dims`
   dump::Attributes attributes;
 };
+
+inline Written written(const std::string& name, const std::string& dims, const Tensor& t,
+                       const dump::Attributes& attributes = {}) {
+  return {name, dims, t.shape, {t.data.begin(), t.data.end()}, attributes};
+}
+
+/// "gate" of "decode.1.layer0.gate".
+inline std::string last_word(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+inline double f32(double v) { return static_cast<double>(static_cast<float>(v)); }
+
+/// The value, or the row of a verdict, of that name.
+template <class Of>
+auto& named(Of& all, const std::string& name) {
+  for (auto& one : all)
+    if (one.name == name) return one;
+  throw std::runtime_error(name);
+}
+inline const Row& row_of(const Verdict& v, const std::string& name) { return named(v.rows, name); }
+/// The title of the first divergence; "" if there is none.
+inline std::string first_of(const Verdict& v) { return v.first ? v.rows[*v.first].title : ""; }
+
+/// Writes an f64, whatever stood there.
+inline void poke(dump::Stored& s, std::size_t i, double v) {
+  std::memcpy(s.bytes.data() + i * sizeof v, &v, sizeof v);
+}
 
 /// The numbers with dims in another order.
 inline Written transposed(const Written& w, const std::string& dims) {
@@ -142,8 +168,22 @@ class ExactRun {
       value.attributes["layout"] = layout.to_string();
       put(value, w, layout, mesh, (*random)() % 3);
     }
-    d.order.push_back(w.name);
-    d.values.emplace(w.name, std::move(value));
+    insert(d, w.name, std::move(value));
+  }
+
+  static dump::Value& insert(dump::Dump& d, const std::string& name, dump::Value value) {
+    d.order.push_back(name);
+    return d.values.insert_or_assign(name, std::move(value)).first->second;
+  }
+
+  /// Adds a value in a layout that it declares, besides what it says.
+  dump::Value& add(dump::Dump& d, const Written& w, const std::string& layout,
+                   std::uint64_t form) const {
+    dump::Value value;
+    value.attributes = w.attributes;
+    value.attributes["layout"] = layout;
+    put(value, w, Layout::parse(layout), Mesh::parse("x y z", given.torus), form);
+    return insert(d, w.name, std::move(value));
   }
 
   /// Shards by the layout: 0 whole, 1 stacked, 2 by chip.
@@ -173,11 +213,28 @@ class ExactRun {
     if (form == 1) value.whole = stored(stacked, all);
   }
 
+  /// A trace, and what it is judged by.
+  struct Read {
+    Read(const ExactRun& run, const dump::Dump& d)
+        : claim(read_claim(d.attributes, std::nullopt)),
+          values(read_values(d, claim, run.weights())),
+          reference(values, claim, run.weights()) {}
+    Claim claim;
+    Values values;
+    Reference reference;
+  };
+
   Verdict judged(const dump::Dump& d) const {
-    const Claim claim = read_claim(d.attributes, std::nullopt);
-    const Values values = read_values(d, claim, weights());
-    Reference reference(values, claim, weights());
-    return judge(values, claim, reference);
+    Read read(*this, d);
+    return judge(read.values, read.claim, read.reference);
+  }
+  Verdict judged(const std::vector<Written>& of, const std::string& arithmetic) const {
+    return judged(trace(of, arithmetic));
+  }
+
+  Written whole(const std::string& id) const {
+    std::vector<Written> all = values();
+    return named(all, id);
   }
 
   Case given;

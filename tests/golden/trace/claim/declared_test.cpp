@@ -150,8 +150,7 @@ dump::Dump laid_out(const ExactRun& run, const std::map<std::string, std::string
     dump::Value value;
     value.attributes["layout"] = layout->second;
     run.put(value, w, Layout::parse(layout->second), Mesh::parse("x y z", run.given.torus), 1);
-    d.values.emplace(w.name, value);
-    d.order.push_back(w.name);
+    ExactRun::insert(d, w.name, value);
   }
   return d;
 }
@@ -174,8 +173,7 @@ TEST(Declared, AValueMayBeOfFewerDigits) {
     std::vector<double> numbers;
     for (std::size_t i = 0; i < rounded.size(); ++i) numbers.push_back(rounded.at(i));
     value.whole = stored(t.shape, numbers, dump::Encoding::f32);
-    d.values.emplace(gate, value);
-    d.order.push_back(gate);
+    ExactRun::insert(d, gate, value);
     EXPECT_EQ(run.judged(d).count(Fit::different), 1) << arithmetic;
     d.values.find(gate)->second.attributes["arithmetic"] = arithmetic;
     const Verdict v = run.judged(d);
@@ -215,8 +213,7 @@ TEST(Declared, RoundingsOnTheWireCountWhereChipsHaveSummands) {
   dump::Value sliced;
   sliced.whole = stored({0}, {});
   sliced.attributes = {{"same_as", at + "norm"}, {"meaning", "norm"}, {"layout", "BLE_x"}};
-  d.values.emplace(at + "norm_slice", sliced);
-  d.order.push_back(at + "norm_slice");
+  ExactRun::insert(d, at + "norm_slice", sliced);
   EXPECT_EQ(roundings(at + "q"), 1);
   d.values.erase(at + "norm_slice");
   d.order.pop_back();

@@ -28,9 +28,9 @@ class OtherModel : public testing::Test {
   OtherModel()
       : run_("torus=1x1x1 model=llama,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 prompt=3 gen=1") {
     for (Written w : run_.values()) {
-      const std::string name = w.name.substr(w.name.rfind('.') + 1);
+      const std::string name = last_word(w.name);
       if (name == "ffn_out") {
-        for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * -3.0 + 0.125));
+        for (double& v : w.numbers) v = f32(v * -3.0 + 0.125);
         w.name = at_ + "moe_out";
         w.attributes["meaning"] = "ffn_out";
         moe_ = w.numbers;
@@ -136,7 +136,7 @@ TEST(Given, AnyOperandMayBe) {
   for (const char* name : {"q_rot", "k_rot", "attn"}) {
     std::vector<Written> values;
     for (Written w : run.values()) {
-      const std::string last = w.name.substr(w.name.rfind('.') + 1);
+      const std::string last = last_word(w.name);
       if (!w.name.starts_with(at) && last != "ids" && last != "embed") continue;
       if (last == name) {
         for (double& v : w.numbers) v *= 2.0;
@@ -145,7 +145,7 @@ TEST(Given, AnyOperandMayBe) {
       }
       values.push_back(std::move(w));
     }
-    const Verdict v = run.judged(run.trace(values, "f32"));
+    const Verdict v = run.judged(values, "f32");
     const std::string follows = name[0] == 'q' ? "score" : name[0] == 'k' ? "k_cache" : "attn_out";
     ASSERT_TRUE(v.first) << name << ": the next value is made of another";
     EXPECT_EQ(v.rows[*v.first].name, at + follows) << name;

@@ -100,34 +100,33 @@ TEST(Claim, RefusesAnotherCase) {
   EXPECT_NO_THROW(read_claim(d.attributes, kLine + " prefill=ws1d regime=f32 schedule=ring"));
 }
 
-/// A value of a trace that is refused.
-void expect_refused(const char* label, const char* part, Shape shape, dump::Attributes attributes,
-                    const std::string& name = "decode.1.layer0.gate") {
-  const ExactRun run(kLine);
+const std::string kGate = "decode.1.layer0.gate";
+
+/// A trace of one value, of ones.
+dump::Dump of_ones(const ExactRun& run, Shape shape, dump::Attributes attributes,
+                   const std::string& name = kGate) {
   dump::Dump d = run.trace({}, "f32");
-  dump::Value value;
   const auto count = static_cast<std::size_t>(element_count(shape));
+  dump::Value& value = run.insert(d, name, {});
   value.whole = stored(std::move(shape), std::vector<double>(count, 1.0));
   value.attributes = std::move(attributes);
-  d.values.emplace(name, value);
-  d.order.push_back(name);
+  return d;
+}
+
+/// A value of a trace that is refused.
+void expect_refused(const char* label, const char* part, Shape shape, dump::Attributes attributes,
+                    const std::string& name = kGate) {
+  const ExactRun run(kLine);
+  const dump::Dump d = of_ones(run, std::move(shape), std::move(attributes), name);
   const Claim claim = read_claim(d.attributes, std::nullopt);
   expect_error(label, part, [&] { read_values(d, claim, run.weights()); });
 }
 
 /// A value that is not judged, and why.
 void expect_misfit(const char* part, Shape shape, dump::Attributes attributes,
-                   const std::string& name = "decode.1.layer0.gate",
-                   const std::string& line = kLine) {
-  const ExactRun run(line);
-  dump::Dump d = run.trace({}, "f32");
-  dump::Value value;
-  const auto count = static_cast<std::size_t>(element_count(shape));
-  value.whole = stored(std::move(shape), std::vector<double>(count, 1.0));
-  value.attributes = std::move(attributes);
-  d.values.emplace(name, value);
-  d.order.push_back(name);
-  const Verdict v = run.judged(d);
+                   const std::string& name = kGate) {
+  const ExactRun run(kLine);
+  const Verdict v = run.judged(of_ones(run, std::move(shape), std::move(attributes), name));
   ASSERT_GE(v.rows.size(), 1U) << part;
   for (const Row& row : v.rows) {
     EXPECT_EQ(row.fit, Fit::not_judged) << part;
@@ -170,17 +169,12 @@ TEST(DumpedValue, RefusesByName) {
 
 TEST(DumpedValue, IsTheSameAsNoOtherValue) {
   const ExactRun run(kLine);
-  std::vector<Written> values;
-  for (const Written& w : run.values())
-    if (w.name == "decode.1.layer0.gate") values.push_back(w);
-  dump::Dump d = run.trace(values, "exact");
+  dump::Dump d = run.trace({run.whole(kGate)}, "exact");
   const auto add = [&](const std::string& name, const std::string& meaning) {
-    dump::Value value;
+    dump::Value& value = run.insert(d, name, {});
     value.whole = stored({0}, {});
-    value.attributes = {{"same_as", "decode.1.layer0.gate"}, {"layout", "BLF"}};
+    value.attributes = {{"same_as", kGate}, {"layout", "BLF"}};
     if (!meaning.empty()) value.attributes["meaning"] = meaning;
-    d.values.emplace(name, value);
-    d.order.push_back(name);
   };
   add("decode.1.layer0.g2", "gate");
   EXPECT_EQ(run.judged(d).count(Fit::equal), 1);
@@ -194,17 +188,12 @@ TEST(DumpedValue, TakesAPartitionSpec) {
   const ExactRun run(kLine);
   dump::Dump d = run.trace({}, "exact");
   d.attributes["mesh"] = "model=z data=x";
-  const Mesh mesh = Mesh::parse("z x", run.given.torus);
-  Written w{"decode.1.layer1.gate", "BLF", {6, 1, 36}, {}, {}};
-  const Tensor t = run.value(w.name);
-  w.numbers.assign(t.data.begin(), t.data.end());
-  dump::Value value;
-  run.put(value, w, Layout::parse("B_xLF_z"), mesh, 1);
+  dump::Value& value = run.insert(d, "decode.1.layer1.gate", {});
+  run.put(value, run.whole("decode.1.layer1.gate"), Layout::parse("B_xLF_z"),
+          Mesh::parse("z x", run.given.torus), 1);
   value.attributes["spec"] = R"(["data", null, ["model"]])";
-  d.values.emplace(w.name, value);
-  d.order.push_back(w.name);
   EXPECT_EQ(run.judged(d).count(Fit::equal), 1);
-  d.values.find(w.name)->second.attributes["spec"] = R"(["model", null, "data"])";
+  value.attributes["spec"] = R"(["model", null, "data"])";
   EXPECT_EQ(run.judged(d).misfits, 1);  // 3·12 is not 36/2·…: it does not fit
 }
 
@@ -231,18 +220,18 @@ TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
       }
     // As one is made of another.
     const auto place = [&](const char* id) {
-      return order_of(*subject(id, "", config, passes, WeightType::f32), config, passes);
+      return order_of(*subject(std::string("prefill.") + id, "", config, passes, WeightType::f32),
+                      config, passes);
     };
-    EXPECT_LT(place("prefill.c0.embed"), place("prefill.c0.layer0.norm"));
-    EXPECT_LT(place("prefill.c0.layer0.ss"), place("prefill.c0.layer0.norm"));
-    EXPECT_LT(place("prefill.c0.layer0.attn"), place("prefill.c0.layer0.gate"));
-    EXPECT_LT(place("prefill.c0.layer0.out"), place("prefill.c0.layer1.norm"));
-    EXPECT_LT(place("prefill.c0.layer1.out"), place("prefill.c0.final_norm"));
-    EXPECT_LT(place("prefill.c0.logits"), place("prefill.c1.embed"));
-    if (config.block == Block::serial) {
-      EXPECT_LT(place("prefill.c0.layer0.mid"), place("prefill.c0.layer0.norm2"));
-      EXPECT_LT(place("prefill.c0.layer0.norm2"), place("prefill.c0.layer0.gate"));
-    }
+    using Pairs = std::vector<std::pair<const char*, const char*>>;
+    Pairs pairs{{"c0.embed", "c0.layer0.norm"},       {"c0.layer0.ss", "c0.layer0.norm"},
+                {"c0.layer0.attn", "c0.layer0.gate"}, {"c0.layer0.out", "c0.layer1.norm"},
+                {"c0.layer1.out", "c0.final_norm"},   {"c0.logits", "c1.embed"}};
+    if (config.block == Block::serial)
+      for (const auto& pair :
+           Pairs{{"c0.layer0.mid", "c0.layer0.norm2"}, {"c0.layer0.norm2", "c0.layer0.gate"}})
+        pairs.push_back(pair);
+    for (const auto& [first, second] : pairs) EXPECT_LT(place(first), place(second)) << second;
   }
 }
 

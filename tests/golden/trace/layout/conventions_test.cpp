@@ -34,6 +34,20 @@ void expect_needed(const ExactRun& run, const std::vector<Written>& values, cons
   }
 }
 
+/// The row-major place of an index.
+std::size_t place(const Shape& index, const Shape& shape) {
+  std::int64_t at = 0;
+  for (std::size_t d = 0; d < index.size(); ++d) at = at * shape[d] + index[d];
+  return static_cast<std::size_t>(at);
+}
+
+/// Every number times this, as f32.
+auto scaled(double by) {
+  return [by](Written& w) {
+    for (double& v : w.numbers) v = f32(v * by);
+  };
+}
+
 TEST(Conventions, HeadsInAnotherOrder) {
   const ExactRun run(kLine);
   const std::int64_t order[] = {4, 2, 0, 5, 1, 3};
@@ -43,9 +57,7 @@ TEST(Conventions, HeadsInAnotherOrder) {
         for (std::size_t i = 0; i < w.numbers.size(); ++i) {
           Shape index = global_index(w.shape, static_cast<std::int64_t>(i));
           index[2] = order[index[2]];
-          std::int64_t at = 0;
-          for (std::size_t d = 0; d < index.size(); ++d) at = at * w.shape[d] + index[d];
-          w.numbers[i] = from.numbers[static_cast<std::size_t>(at)];
+          w.numbers[i] = from.numbers[place(index, w.shape)];
         }
       });
   for (const char* arithmetic : {"exact", "f32"})
@@ -66,29 +78,22 @@ TEST(Conventions, InterleavedChannels) {
   expect_needed(run, values, "rope_pairs", "interleaved", "exact");
 }
 
-TEST(Conventions, BaseTwo) {
-  const ExactRun run(kLine);
-  const auto scaled = [](Written& w) {
-    for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * 1.4426950408889634));
-  };
-  expect_needed(run, changed(run, {"score", "max"}, scaled), "score_base", "2", "f32");
-  expect_needed(run, changed(run, {"logits"}, scaled), "logits_base", "2", "f32");
-}
-
-TEST(Conventions, BaseEOfABaseTwoModel) {
-  std::string line = kLine;
-  line.insert(line.find(" batch"), ",softmax=base2");
-  const ExactRun run(line);
-  const auto scaled = [](Written& w) {
-    for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * 0.6931471805599453));
-  };
-  expect_needed(run, changed(run, {"score", "max"}, scaled), "score_base", "e", "f32");
-  expect_needed(run, changed(run, {"logits"}, scaled), "logits_base", "e", "f32");
-  // Base 2 is its own: said or not, and with the bits of the exact regime.
-  dump::Dump own = run.trace(run.values(), "exact", nullptr);
-  EXPECT_EQ(run.judged(own).count(Fit::different), 0);
-  own.attributes["score_base"] = own.attributes["logits_base"] = "2";
-  EXPECT_EQ(run.judged(own).count(Fit::different), 0);
+TEST(Conventions, OtherBases) {
+  for (const bool two : {false, true}) {  // the model's
+    std::string line = kLine;
+    if (two) line.insert(line.find(" batch"), ",softmax=base2");
+    const ExactRun run(line);
+    const auto other = scaled(two ? 0.6931471805599453 : 1.4426950408889634);
+    const char* const said = two ? "e" : "2";
+    expect_needed(run, changed(run, {"score", "max"}, other), "score_base", said, "f32");
+    expect_needed(run, changed(run, {"logits"}, other), "logits_base", said, "f32");
+    if (!two) continue;
+    // Base 2 is its own: said or not, and with the bits of the exact regime.
+    dump::Dump own = run.trace(run.values(), "exact", nullptr);
+    EXPECT_EQ(run.judged(own).count(Fit::different), 0);
+    own.attributes["score_base"] = own.attributes["logits_base"] = "2";
+    EXPECT_EQ(run.judged(own).count(Fit::different), 0);
+  }
 }
 
 TEST(Conventions, GainsFoldedIntoTheNextWeight) {
@@ -99,8 +104,7 @@ TEST(Conventions, GainsFoldedIntoTheNextWeight) {
     const Tensor& gain =
         run.weights().at(last ? "final_norm" : w.name.substr(at, w.name.rfind('.') - at) + ".norm");
     for (std::size_t i = 0; i < w.numbers.size(); ++i)
-      w.numbers[i] = static_cast<double>(
-          static_cast<float>(w.numbers[i] / static_cast<double>(gain.data[i % gain.data.size()])));
+      w.numbers[i] = f32(w.numbers[i] / static_cast<double>(gain.data[i % gain.data.size()]));
   });
   expect_needed(run, values, "norm_gain", "folded", "f32");
 }
@@ -124,12 +128,9 @@ Written padded(const Written& w, char letter, std::int64_t by) {
   const std::size_t dim = w.dims.find(letter);
   out.shape[dim] += by;
   out.numbers.assign(static_cast<std::size_t>(element_count(out.shape)), 77.0);
-  for (std::size_t i = 0; i < w.numbers.size(); ++i) {
-    const Shape index = global_index(w.shape, static_cast<std::int64_t>(i));
-    std::int64_t at = 0;
-    for (std::size_t d = 0; d < index.size(); ++d) at = at * out.shape[d] + index[d];
-    out.numbers[static_cast<std::size_t>(at)] = w.numbers[i];
-  }
+  for (std::size_t i = 0; i < w.numbers.size(); ++i)
+    out.numbers[place(global_index(w.shape, static_cast<std::int64_t>(i)), out.shape)] =
+        w.numbers[i];
   return out;
 }
 
@@ -159,17 +160,20 @@ TEST(Conventions, FusedValues) {
   Written fused{"decode.1.layer0.qkv", "BLHQ", {6, 1, 10, 4}, {}, {}};
   const Tensor q = run.value("decode.1.layer0.q"), k = run.value("decode.1.layer0.k"),
                v = run.value("decode.1.layer0.v");
-  for (std::size_t b = 0; b < 6; ++b) {
-    const auto put = [&](const Tensor& t, std::size_t count) {
+  /// Of a row's numbers the part z of as many.
+  const auto row_of_all = [&](std::size_t b, std::size_t z, std::size_t parts) {
+    std::vector<double> row;
+    for (const auto& [t, heads] : {std::pair{&q, 6U}, std::pair{&k, 2U}, std::pair{&v, 2U}}) {
+      const std::size_t count = heads * 4 / parts;
       for (std::size_t i = 0; i < count; ++i)
-        fused.numbers.push_back(static_cast<double>(t.data[b * count + i]));
-    };
-    put(q, 24);
-    put(k, 8);
-    put(v, 8);
-  }
+        row.push_back(static_cast<double>(t->data[(b * parts + z) * count + i]));
+    }
+    return row;
+  };
+  for (std::size_t b = 0; b < 6; ++b)
+    for (const double number : row_of_all(b, 0, 1)) fused.numbers.push_back(number);
   fused.attributes = {{"fused", "q,k,v"}, {"along", "H"}, {"layout", "BLHQ, BLKQ, BLKQ"}};
-  const Verdict whole = run.judged(run.trace({fused}, "exact"));
+  const Verdict whole = run.judged(std::vector{fused}, "exact");
   EXPECT_EQ(whole.count(Fit::equal), 3);
   EXPECT_EQ(whole.compared, 3);
   // On chips: heads and key heads over z, each chip's shard a row of shards.
@@ -180,41 +184,41 @@ TEST(Conventions, FusedValues) {
     for (int z = 0; z < 2; ++z) {
       std::vector<double> shard;
       for (std::size_t b = 0; b < 6; ++b)
-        for (const auto& [t, heads] : {std::pair{&q, 3u}, std::pair{&k, 1u}, std::pair{&v, 1u}})
-          for (std::size_t i = 0; i < heads * 4; ++i)
-            shard.push_back(static_cast<double>(
-                t->data[(b * 2 + static_cast<std::size_t>(z)) * heads * 4 + i]));
+        for (const double number : row_of_all(b, static_cast<std::size_t>(z), 2))
+          shard.push_back(number);
       value.chips[{x, 0, z}] = stored({6, 1, 5, 4}, shard);
     }
-  d.values.emplace(fused.name, value);
-  d.order.push_back(fused.name);
+  run.insert(d, fused.name, value);
   EXPECT_EQ(run.judged(d).count(Fit::equal), 3);
   // A head of the keys in the place of one of the values.
   d.values.find(fused.name)->second.attributes["fused"] = "q,v,k";
   EXPECT_EQ(run.judged(d).count(Fit::different), 2);
 }
 
+/// A value in two parts; the second's numbers are what is left of it, if `rest` does not say.
+std::vector<Written> in_parts(const Written& w, const std::function<double(std::size_t)>& first,
+                              const std::function<double(std::size_t)>& rest = {}) {
+  std::vector<Written> parts{w, w};
+  parts[0].name += "_a", parts[1].name += "_b";
+  for (std::size_t i = 0; i < w.numbers.size(); ++i) {
+    parts[0].numbers[i] = first(i);
+    parts[1].numbers[i] = rest ? rest(i) : w.numbers[i] - parts[0].numbers[i];
+  }
+  for (Written& part : parts) part.attributes["summand_of"] = "out";
+  return parts;
+}
+
 TEST(Conventions, AResidualInTwoParts) {
   const ExactRun run(kLine);
-  std::vector<Written> values;
-  for (const Written& w : run.values())
-    if (w.name == "decode.2.layer0.out") {
-      Written first = w, second = w;
-      first.name += "_a";
-      second.name += "_b";
-      for (std::size_t i = 0; i < w.numbers.size(); ++i) {
-        first.numbers[i] = static_cast<double>(static_cast<float>(w.numbers[i] * 0.25));
-        second.numbers[i] = w.numbers[i] - first.numbers[i];
-      }
-      first.attributes["summand_of"] = second.attributes["summand_of"] = "out";
-      values = {first, second};
-    }
-  const Verdict v = run.judged(run.trace(values, "f32"));
+  const Written w = run.whole("decode.2.layer0.out");
+  std::vector<Written> values =
+      in_parts(w, [&](std::size_t i) { return f32(w.numbers[i] * 0.25); });
+  const Verdict v = run.judged(values, "f32");
   EXPECT_EQ(v.rows.size(), 1u);
   EXPECT_EQ(v.compared, 1);
   EXPECT_EQ(v.exit_code(), 0);
   values.pop_back();
-  EXPECT_EQ(run.judged(run.trace(values, "f32")).exit_code(), 1);
+  EXPECT_EQ(run.judged(values, "f32").exit_code(), 1);
 }
 
 /// Each part is rounded by itself, and is larger than the sum.
@@ -223,92 +227,73 @@ TEST(Conventions, PartsThatAreLargerThanTheirSum) {
   const std::string layer = "decode.2.layer0.";
   const Tensor x = run.value("decode.2.embed"), y = run.value(layer + "block_out");
   std::vector<Written> values;
-  for (Written& w : run.values()) {
-    if (w.name != layer + "out") {
+  for (Written& w : run.values())
+    if (w.name != layer + "out")
       values.push_back(w);
-      continue;
-    }
-    Written first = w, second = w;
-    first.name += "_a";
-    second.name += "_b";
-    for (std::size_t i = 0; i < w.numbers.size(); ++i) {
-      first.numbers[i] = static_cast<double>(x.data[i] + 24.0f);
-      second.numbers[i] = static_cast<double>(y.data[i] - 24.0f);
-    }
-    first.attributes["summand_of"] = second.attributes["summand_of"] = "out";
-    values.insert(values.end(), {first, second});
-  }
-  const Verdict right = run.judged(run.trace(values, "f32"));
+    else
+      for (const Written& part : in_parts(
+               w, [&](std::size_t i) { return static_cast<double>(x.data[i] + 24.0F); },
+               [&](std::size_t i) { return static_cast<double>(y.data[i] - 24.0F); }))
+        values.push_back(part);
+  const Verdict right = run.judged(values, "f32");
   EXPECT_EQ(right.count(Fit::different), 0);
   EXPECT_EQ(right.compared, right.whole);
-  for (Written& w : values)
-    if (w.name == layer + "out_b") w.numbers[7] += 0x1p-16;
-  const Verdict wrong = run.judged(run.trace(values, "f32"));
-  ASSERT_TRUE(wrong.first.has_value());
-  EXPECT_EQ(wrong.rows[*wrong.first].title, layer + "out");
+  named(values, layer + "out_b").numbers[7] += 0x1p-16;
+  EXPECT_EQ(first_of(run.judged(values, "f32")), layer + "out");
+}
+
+/// Half of each number on the chips of x = 0, a quarter on each other's; chips of z have blocks of
+/// the last dim if it is cut.
+dump::Value summands(const Tensor& t, const std::string& layout, bool cut) {
+  dump::Value parts;
+  parts.attributes["layout"] = layout;
+  Shape shape = t.shape;
+  const auto columns = static_cast<std::size_t>(shape.back()), width = cut ? columns / 2 : columns;
+  shape.back() = static_cast<std::int64_t>(width);
+  for (int x = 0; x < 3; ++x)
+    for (std::size_t z = 0; z < 2; ++z) {
+      std::vector<double> shard;
+      for (std::size_t i = 0; i < t.data.size(); ++i)
+        if (!cut || i % columns / width == z)
+          shard.push_back((x == 0 ? 0.5 : 0.25) * static_cast<double>(t.data[i]));
+      parts.chips[{x, 0, static_cast<int>(z)}] = stored(shape, shard);
+    }
+  return parts;
 }
 
 /// A trace that has gate as partial sums: what comes next was made of their sum, rounded.
 TEST(Conventions, OperandsInPartialSums) {
   const ExactRun run(kLine + " act=bf16");
   const std::string layer = "decode.1.layer1.";
-  const Tensor t = run.answer().raw_of(layer + "gate");
-  dump::Value parts;
-  parts.attributes = {{"layout", "BLF partialsum-x"}};
-  for (int x = 0; x < 3; ++x)
-    for (int z = 0; z < 2; ++z) {
-      std::vector<double> shard;
-      for (const float v : t.data) shard.push_back((x == 0 ? 0.5 : 0.25) * static_cast<double>(v));
-      parts.chips[{x, 0, z}] = stored(t.shape, shard);
-    }
   const auto fit_of_hidden = [&](const dump::Dump& d) {
-    const Verdict v = run.judged(d);
-    for (const Row& row : v.rows)
-      if (row.title == layer + "hidden") return row.fit;
-    return Fit::not_judged;
+    return row_of(run.judged(d), layer + "hidden").fit;
   };
   dump::Dump d = run.trace(run.values(), "bf16");
   dump::Value whole = d.values.at(layer + "gate");
-  d.values.at(layer + "gate") = parts;
+  d.values.at(layer + "gate") =
+      summands(run.answer().raw_of(layer + "gate"), "BLF partialsum-x", false);
   // It may be of any number that rounds to the same bf16.
   EXPECT_EQ(fit_of_hidden(d), Fit::near);
   // If it stands there as one number, too, that is what it is made of, in whatever order they are.
   whole.attributes["meaning"] = "gate";
-  d.order.push_back(layer + "gate_stored");
-  d.values.emplace(layer + "gate_stored", whole);
+  run.insert(d, layer + "gate_stored", whole);
   EXPECT_LE(fit_of_hidden(d), Fit::near);
 }
 
 TEST(Conventions, PartialSums) {
   const ExactRun run(kLine);
-  const Tensor t = run.answer().raw_of("decode.1.layer1.gate");
-  {
-    dump::Dump d = run.trace(run.values(), "f32");
-    dump::Value value;
-    value.attributes = {{"layout", "BLF_z partialsum-x"}, {"meaning", "raw gate"}};
-    for (int x = 0; x < 3; ++x)
-      for (int z = 0; z < 2; ++z) {
-        std::vector<double> shard;
-        for (std::size_t b = 0; b < 6; ++b)
-          for (std::size_t f = 0; f < 18; ++f) {
-            const auto v =
-                static_cast<double>(t.data[b * 36 + static_cast<std::size_t>(z) * 18 + f]);
-            shard.push_back(x == 0 ? 0.5 * v : 0.25 * v);
-          }
-        value.chips[{x, 0, z}] = stored({6, 1, 18}, shard);
-      }
-    d.values.emplace("decode.1.layer1.g0", value);
-    d.order.push_back("decode.1.layer1.g0");
-    EXPECT_EQ(run.judged(d).exit_code(), 0);
-    dump::Stored& shard = d.values.find("decode.1.layer1.g0")->second.chips.at({2, 0, 1});
-    const double wrong = shard.at(3) + 5.0;
-    std::memcpy(shard.bytes.data() + 3 * sizeof wrong, &wrong, sizeof wrong);
-    const Verdict v = run.judged(d);
-    ASSERT_TRUE(v.first.has_value());
-    EXPECT_EQ(v.rows[*v.first].title, "raw decode.1.layer1.gate");
-    EXPECT_EQ(v.rows[*v.first].wrong_chips, 3);  // the group
-    EXPECT_EQ(v.rows[*v.first].wrong, 3);
-  }
+  dump::Dump d = run.trace(run.values(), "f32");
+  dump::Value& value =
+      run.insert(d, "decode.1.layer1.g0",
+                 summands(run.answer().raw_of("decode.1.layer1.gate"), "BLF_z partialsum-x", true));
+  value.attributes["meaning"] = "raw gate";
+  EXPECT_EQ(run.judged(d).exit_code(), 0);
+  dump::Stored& shard = value.chips.at({2, 0, 1});
+  poke(shard, 3, shard.at(3) + 5.0);
+  const Verdict v = run.judged(d);
+  ASSERT_EQ(first_of(v), "raw decode.1.layer1.gate");
+  EXPECT_EQ(v.rows[*v.first].wrong_chips, 3);  // the group
+  EXPECT_EQ(v.rows[*v.first].wrong, 3);
 }
 
 TEST(Conventions, Probs) {
@@ -321,20 +306,16 @@ TEST(Conventions, Probs) {
       const Tensor Z = run.value(w.name.substr(0, w.name.size() - 3) + "denom");
       const std::size_t M = static_cast<std::size_t>(w.shape[3]);
       for (std::size_t i = 0; i < p.numbers.size(); ++i)
-        p.numbers[i] = static_cast<double>(
-            static_cast<float>(w.numbers[i] / static_cast<double>(Z.data[i / M])));
+        p.numbers[i] = f32(w.numbers[i] / static_cast<double>(Z.data[i / M]));
       values.push_back(p);
     } else if (!w.name.ends_with(".denom")) {
       values.push_back(w);
     }
   for (const char* arithmetic : {"exact", "f32"}) {
-    EXPECT_EQ(run.judged(run.trace(values, arithmetic)).exit_code(), 0) << arithmetic;
+    EXPECT_EQ(run.judged(values, arithmetic).exit_code(), 0) << arithmetic;
     std::vector<Written> wrong = values;
-    for (Written& w : wrong)
-      if (w.name == "prefill.c1.layer1.probs") w.numbers[5] += 0.25;
-    const Verdict v = run.judged(run.trace(wrong, arithmetic));
-    ASSERT_TRUE(v.first.has_value());
-    EXPECT_EQ(v.rows[*v.first].title, "prefill.c1.layer1.probs");
+    named(wrong, "prefill.c1.layer1.probs").numbers[5] += 0.25;
+    EXPECT_EQ(first_of(run.judged(wrong, arithmetic)), "prefill.c1.layer1.probs");
   }
 }
 
@@ -346,39 +327,29 @@ TEST(Conventions, ValuesRoundedInTheFile) {
     dump::Dump d = run.trace({}, encoding == dump::Encoding::f32 ? "f64" : "f32");
     for (const Written& w : run.values()) {
       if (w.name.ends_with("ids") || w.name.ends_with("token")) continue;
-      dump::Value value;
-      value.whole = stored(w.shape, w.numbers, encoding);
-      d.values.emplace(w.name, value);
-      d.order.push_back(w.name);
+      run.insert(d, w.name, {}).whole = stored(w.shape, w.numbers, encoding);
     }
-    const Verdict right = run.judged(d);
-    EXPECT_EQ(right.count(Fit::different), 0) << to_string(encoding);
+    EXPECT_EQ(run.judged(d).count(Fit::different), 0) << to_string(encoding);
     // Twice a value is no rounding.
     for (const char* name : {"prefill.c1.layer0.gate", "decode.1.layer1.attn", "decode.2.logits"}) {
       dump::Dump wrong = d;
-      for (const Written& w : run.values())
-        if (w.name == name) {
-          std::vector<double> twice = w.numbers;
-          for (double& v : twice) v *= 2;
-          wrong.values.find(name)->second.whole = stored(w.shape, twice, encoding);
-        }
-      const Verdict v = run.judged(wrong);
-      ASSERT_TRUE(v.first.has_value()) << name;
-      EXPECT_EQ(v.rows[*v.first].title, name);
+      Written twice = run.whole(name);
+      for (double& v : twice.numbers) v *= 2;
+      wrong.values.find(name)->second.whole = stored(twice.shape, twice.numbers, encoding);
+      EXPECT_EQ(first_of(run.judged(wrong)), name);
     }
   }
 }
 
 TEST(Conventions, WeightsTransposed) {
   const ExactRun run(kLine);
-  const Tensor t = run.weights().at("layer1.wq");
-  Written w{"layer1.wq", "EHQ", t.shape, {t.data.begin(), t.data.end()}, {}};
+  const Written w = written("layer1.wq", "EHQ", run.weights().at("layer1.wq"));
   for (const char* dims : {"EHQ", "HQE", "QEH"}) {
     Written theirs = transposed(w, dims);
     theirs.attributes["layout"] = dims;
-    EXPECT_EQ(run.judged(run.trace({theirs}, "f32")).count(Fit::equal), 1) << dims;
+    EXPECT_EQ(run.judged(std::vector{theirs}, "f32").count(Fit::equal), 1) << dims;
     theirs.numbers[10] += 1.0;
-    EXPECT_EQ(run.judged(run.trace({theirs}, "f32")).count(Fit::different), 1);
+    EXPECT_EQ(run.judged(std::vector{theirs}, "f32").count(Fit::different), 1);
   }
 }
 

@@ -124,4 +124,20 @@ class Hdf5File {
   Hdf5Handle file_;
 };
 
+inline Hdf5Handle f16_type(hid_t like = H5T_IEEE_F32LE) {
+  Hdf5Handle type(H5Tcopy(like), H5Tclose);
+  H5Tset_fields(type.get(), 15, 10, 5, 0, 10);
+  H5Tset_size(type.get(), 2);
+  H5Tset_ebias(type.get(), 15);
+  return type;
+}
+
+inline Hdf5Handle bool_type() {
+  Hdf5Handle type(H5Tenum_create(H5T_NATIVE_INT8), H5Tclose);
+  const std::int8_t no = 0, yes = 1;
+  H5Tenum_insert(type.get(), "FALSE", &no);
+  H5Tenum_insert(type.get(), "TRUE", &yes);
+  return type;
+}
+
 }  // namespace shardproof::dump

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "golden/trace/read/dump.h"
 #include "tests/weights/folder.h"
 #include "weights/base/tensor.h"
 
@@ -106,6 +107,12 @@ class ZipFile {
 
 inline const char* const kLeastJson = R"({"format": "shardproof trace", "version": 1})";
 
+/// What says that the value v has this encoding.
+inline std::string declaring(const std::string& encoding) {
+  return R"({"format":"shardproof trace","version":1,"values":{"v":{"encoding":")" + encoding +
+         "\"}}}";
+}
+
 /// An archive with the member `shardproof` and nothing else yet.
 inline ZipFile described(const std::string& json = kLeastJson) {
   ZipFile file;
@@ -115,6 +122,12 @@ inline ZipFile described(const std::string& json = kLeastJson) {
 
 inline void write_text(const fs::path& path, const std::string& bytes) {
   write_bytes(path, {bytes.begin(), bytes.end()});
+}
+
+inline std::vector<double> numbers(const Stored& stored) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < stored.size(); ++i) out.push_back(stored.at(i));
+  return out;
 }
 
 }  // namespace shardproof::dump

@@ -26,9 +26,7 @@ const std::string kAlone =
 /// by how large the value's are.
 std::vector<Written> alone(std::vector<Written> values, const std::set<std::string>& names,
                            double relative, std::uint64_t seed) {
-  std::erase_if(values, [&](const Written& w) {
-    return !names.contains(w.name.substr(w.name.rfind('.') + 1));
-  });
+  std::erase_if(values, [&](const Written& w) { return !names.contains(last_word(w.name)); });
   std::mt19937_64 random(seed);
   std::normal_distribution<double> noise(0.0, relative);
   for (Written& w : values) {
@@ -36,8 +34,7 @@ std::vector<Written> alone(std::vector<Written> values, const std::set<std::stri
     double squares = 0.0;
     for (const double v : w.numbers) squares += v * v;
     const double rms = std::sqrt(squares / static_cast<double>(w.numbers.size()));
-    for (double& v : w.numbers)
-      v = static_cast<double>(static_cast<float>(v + noise(random) * rms));
+    for (double& v : w.numbers) v = f32(v + noise(random) * rms);
   }
   return values;
 }
@@ -156,9 +153,9 @@ TEST(Alone, BetweenTheEdgesIsNotJudged) {
       const double drift =
           beyond ? 4 * row.evidence->limit() : 0.5 * (row.evidence->most + row.evidence->limit());
       const double by = drift * std::sqrt(squares / static_cast<double>(w.numbers.size())) / most;
-      for (double& v : w.numbers) v = static_cast<double>(static_cast<float>(v * (1 + by)));
+      for (double& v : w.numbers) v = f32(v * (1 + by));
     }
-    const Verdict v = run.judged(run.trace(values, "f32"));
+    const Verdict v = run.judged(values, "f32");
     for (const Row* const other : weighed(v))
       if (other->name == row.name) {
         EXPECT_EQ(other->fit, beyond ? Fit::unlikely : Fit::not_judged) << other->evidence->text();
@@ -192,7 +189,7 @@ TEST(Alone, LastPositionsAndOtherIdsAreWeighedToo) {
   // Other ids than follow: the logits of decode.1 are those of the old ones, and wrong.
   for (Written& w : values)
     if (w.name == "decode.1.ids") w.numbers = {1, 2};
-  const Verdict v = run.judged(run.trace(values, "f32"));
+  const Verdict v = run.judged(values, "f32");
   for (const Row& row : v.rows) {
     if (row.title == "decode.1.logits") {
       EXPECT_EQ(row.fit, Fit::unlikely);
@@ -210,7 +207,7 @@ TEST(Alone, ANaNIsNoRounding) {
     for (Written& w : values)
       if (w.name == "decode.1.logits")
         (first ? w.numbers.front() : w.numbers.back()) = std::numeric_limits<double>::quiet_NaN();
-    const Verdict v = run.judged(run.trace(values, "f32"));
+    const Verdict v = run.judged(values, "f32");
     EXPECT_EQ(v.count(Fit::unlikely) + v.count(Fit::different), 1);
     EXPECT_EQ(v.exit_code(), 1);
   }

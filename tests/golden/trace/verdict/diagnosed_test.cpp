@@ -13,11 +13,7 @@ class Diagnosed : public testing::Test {
  protected:
   explicit Diagnosed(const std::string& line = kLine) : run(line), values(run.values()) {}
 
-  Written& at(const std::string& name) {
-    for (Written& w : values)
-      if (w.name == name) return w;
-    throw std::out_of_range(name);
-  }
+  Written& at(const std::string& name) { return named(values, name); }
   /// Changes each number of every value of that name, of a pass that begins so.
   template <class To>
   void change(const std::string& pass, const std::string& name, To&& to) {
@@ -28,14 +24,12 @@ class Diagnosed : public testing::Test {
     }
   }
   std::vector<diagnosis::Hypothesis> said(const dump::Dump& d, const std::string& first) {
-    const Claim claim = read_claim(d.attributes, std::nullopt);
-    const Values read = read_values(d, claim, run.weights());
-    Reference reference(read, claim, run.weights());
-    const Verdict verdict = judge(read, claim, reference);
+    ExactRun::Read read(run, d);
+    const Verdict verdict = judge(read.values, read.claim, read.reference);
     EXPECT_TRUE(verdict.first) << first;
     if (!verdict.first) return {};
     EXPECT_EQ(verdict.rows[*verdict.first].title, first);
-    return diagnosed(verdict, read, claim, reference);
+    return diagnosed(verdict, read.values, read.claim, read.reference);
   }
   std::vector<diagnosis::Hypothesis> said(const std::string& first) {
     return said(run.trace(values, "f32"), first);
@@ -67,8 +61,7 @@ TEST_F(Diagnosed, LaterPassesAreAsked) {
     const std::size_t row = w.name.starts_with("decode.1") ? 10 : 11, j = i % 2;
     const std::size_t pair = i - i % 4 + j;
     const double cos = c.data[row * 2 + j], sin = s.data[row * 2 + j];
-    return static_cast<double>(static_cast<float>(i % 4 < 2 ? x[pair] * cos - x[pair + 2] * sin
-                                                            : x[pair + 2] * cos + x[pair] * sin));
+    return f32(i % 4 < 2 ? x[pair] * cos - x[pair + 2] * sin : x[pair + 2] * cos + x[pair] * sin);
   };
   for (const char* name : {"q_rot", "k_rot"}) change("decode.", name, turn);
   const auto all = said("decode.1.layer0.q_rot");

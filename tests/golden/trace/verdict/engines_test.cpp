@@ -9,7 +9,7 @@
 namespace shardproof::candidate {
 namespace {
 
-std::string name_of(const Row& row) { return row.name.substr(row.name.rfind('.') + 1); }
+std::string name_of(const Row& row) { return last_word(row.name); }
 
 std::string text(const Verdict& v) {
   std::string lines;
@@ -38,7 +38,7 @@ Verdict with_hidden(const std::string& model, float (*of)(float)) {
   const ExactRun run("torus=1x1x1 model=" + model + kPasses);
   std::vector<Written> values = run.values();
   std::erase_if(values, [](const Written& w) {
-    const std::string name = w.name.substr(w.name.rfind('.') + 1);
+    const std::string name = last_word(w.name);
     return name != "gate" && name != "up" && name != "hidden" && name != "norm" && name != "norm2";
   });
   for (Written& w : values) {
@@ -50,7 +50,7 @@ Verdict with_hidden(const std::string& model, float (*of)(float)) {
     for (std::size_t i = 0; i < w.numbers.size(); ++i)
       w.numbers[i] = static_cast<double>(of(gate.data[i]) * (gated ? factor.data[i] : 1.0F));
   }
-  return run.judged(run.trace(values, "f32"));
+  return run.judged(values, "f32");
 }
 
 /// As PyTorch's documentation and its users write them.
@@ -367,7 +367,7 @@ TEST(Engines, AnInfiniteOperandIsANumber) {
       std::erase_if(values, [](const Written& w) {
         return w.name.ends_with("final_norm") || w.name.ends_with("logits");
       });
-      const Verdict v = run.judged(run.trace(values, "f32"));
+      const Verdict v = run.judged(values, "f32");
       for (const Row& row : v.rows)
         if (row.name == "prefill.c0.layer1.out") {
           EXPECT_EQ(row.fit == Fit::different, out != sign * HUGE_VAL) << sign << " " << out;
@@ -386,7 +386,7 @@ TEST(Engines, ANaNIsTheWorstElement) {
           w.numbers[first ? w.numbers.size() - 1 : 0] = 1e30;
           w.numbers[first ? 1 : w.numbers.size() - 2] = NAN;
         }
-      const Verdict v = run.judged(run.trace(values, "f32"));
+      const Verdict v = run.judged(values, "f32");
       for (const Row& row : v.rows)
         if (row.name == name) {
           ASSERT_TRUE(row.fit == Fit::different && row.worst) << name;

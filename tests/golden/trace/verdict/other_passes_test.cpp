@@ -20,28 +20,14 @@ std::vector<Written> of_pass(const ExactRun& run, const std::string& pass) {
   return values;
 }
 
-Written& named(std::vector<Written>& values, const std::string& name) {
-  for (Written& w : values)
-    if (w.name == name) return w;
-  throw std::runtime_error(name);
-}
-
-const Row& row_of(const Verdict& v, const std::string& name) {
-  for (const Row& row : v.rows)
-    if (row.name == name) return row;
-  throw std::runtime_error(name);
-}
-
 struct Judged {
   Verdict verdict;
   std::vector<std::string> notes;
 };
 Judged judged(const ExactRun& run, const dump::Dump& d) {
-  const Claim claim = read_claim(d.attributes, std::nullopt);
-  const Values values = read_values(d, claim, run.weights());
-  Reference reference(values, claim, run.weights());
-  Judged j{judge(values, claim, reference), {}};
-  j.notes = notes_of(values, claim, reference, j.verdict);
+  ExactRun::Read read(run, d);
+  Judged j{judge(read.values, read.claim, read.reference), {}};
+  j.notes = notes_of(read.values, read.claim, read.reference, j.verdict);
   return j;
 }
 
@@ -70,7 +56,7 @@ TEST(OnePass, OldSlotsOfCachesAreNotJudged) {
   // The new slot is judged: its last number.
   std::vector<Written> values = of_pass(run, "decode.2");
   named(values, "decode.2.layer1.v_cache").numbers.back() += 0.5;
-  const Verdict v = run.judged(run.trace(values, "f32"));
+  const Verdict v = run.judged(values, "f32");
   EXPECT_EQ(row_of(v, "decode.2.layer1.v_cache").fit, Fit::different);
 }
 
@@ -80,14 +66,10 @@ TEST(OnePass, CachesThatAreHandedInAreOperandsAsTheyAre) {
   for (const char* layer : {"layer0.", "layer1."})
     for (const char* cache : {"k_cache", "v_cache"}) {
       const std::string id = std::string("decode.1.") + layer + cache;
-      const Tensor t = run.value(id);
-      values.push_back({std::string("decode.2.") + layer + "old_" + cache,
-                        "BMKQ",
-                        t.shape,
-                        {t.data.begin(), t.data.end()},
-                        {{"meaning", std::string("previous ") + cache}}});
+      values.push_back(written(std::string("decode.2.") + layer + "old_" + cache, "BMKQ",
+                               run.value(id), {{"meaning", std::string("previous ") + cache}}));
     }
-  const Verdict v = run.judged(run.trace(values, "f32"));
+  const Verdict v = run.judged(values, "f32");
   EXPECT_EQ(v.count(Fit::different), 0);
   EXPECT_EQ(v.exit_code(), 0);
   const Row& handed = row_of(v, "decode.2.layer0.old_k_cache");
@@ -97,14 +79,14 @@ TEST(OnePass, CachesThatAreHandedInAreOperandsAsTheyAre) {
   // An old slot that is not what was handed in.
   std::vector<Written> wrong = values;
   named(wrong, "decode.2.layer1.k_cache").numbers[3] += 1.0;
-  const Verdict w = run.judged(run.trace(wrong, "f32"));
+  const Verdict w = run.judged(wrong, "f32");
   ASSERT_TRUE(w.first);
   EXPECT_EQ(w.rows[*w.first].name, "decode.2.layer1.k_cache");
   // Handed in with the whole run it is judged as the value that it is.
   std::vector<Written> all = run.values();
   all.push_back(named(values, "decode.2.layer1.old_v_cache"));
   all.back().numbers[1] += 1.0;
-  const Verdict in_run = run.judged(run.trace(all, "f32"));
+  const Verdict in_run = run.judged(all, "f32");
   EXPECT_EQ(row_of(in_run, "decode.2.layer1.old_v_cache").fit, Fit::different);
 }
 
@@ -116,7 +98,7 @@ TEST(OnePass, WithoutCachesAttentionIsNotJudged) {
       if (w.name.ends_with(of)) return true;
     return false;
   });
-  const Verdict v = run.judged(run.trace(values, "f32"));
+  const Verdict v = run.judged(values, "f32");
   EXPECT_EQ(v.count(Fit::different), 0);
   EXPECT_NE(row_of(v, "decode.2.layer0.attn").fit, Fit::within);
   EXPECT_NE(row_of(v, "decode.2.layer0.attn").fit, Fit::equal);
@@ -127,7 +109,7 @@ TEST(OnePass, WithoutAnyIdsThePromptIsTheSeeds) {
   const ExactRun run(kLlama);
   std::vector<Written> values = of_pass(run, "decode.1");
   std::erase_if(values, [](const Written& w) { return w.name.ends_with("ids"); });
-  const Verdict v = run.judged(run.trace(values, "f32"));
+  const Verdict v = run.judged(values, "f32");
   EXPECT_EQ(v.count(Fit::different), 0);
   EXPECT_EQ(row_of(v, "decode.1.layer1.k_cache").unknown, 0);
   EXPECT_NE(row_of(v, "decode.1.embed").fit, Fit::not_judged);
@@ -205,8 +187,7 @@ TEST(BadValue, LogitsOfAllPositionsAreJudgedAtTheLast) {
         if (!stacked) value.attributes.clear();
         run.put(value, all, Layout::parse("BLV_x"), Mesh::parse("x y z", run.given.torus),
                 stacked ? 1 : 0);
-        d.values.emplace(all.name, value);
-        d.order.push_back(all.name);
+        ExactRun::insert(d, all.name, value);
         return d;
       };
       const Judged j = judged(run, trace());
@@ -226,10 +207,8 @@ TEST(BadValue, LogitsOfAllPositionsAreJudgedAtTheLast) {
 /// A trace of weights and of nothing else.
 dump::Dump weights_alone(const ExactRun& run) {
   std::vector<Written> values;
-  for (const WeightSpec& spec : weight_specs(run.given.model)) {
-    const Tensor& t = run.weights().at(spec.name);
-    values.push_back({spec.name, spec.dims, t.shape, {t.data.begin(), t.data.end()}, {}});
-  }
+  for (const WeightSpec& spec : weight_specs(run.given.model))
+    values.push_back(written(spec.name, spec.dims, run.weights().at(spec.name)));
   return run.trace(values, "f32");
 }
 
@@ -250,10 +229,8 @@ TEST(WeightsAlone, AreJudged) {
 
 TEST(WeightsAlone, ATransposedSquareOneIsSaidToBe) {
   const ExactRun run("torus=1x1x1 model=llama,layers=1,E=16,F=16,H=4,K=2,Q=4,V=30 batch=1 gen=1");
-  std::vector<Written> values;
-  const Tensor& t = run.weights().at("layer0.w_gate");
-  Written w{"layer0.w_gate", "EF", t.shape, {t.data.begin(), t.data.end()}, {}};
-  Written turned = transposed(w, "FE");
+  Written turned =
+      transposed(written("layer0.w_gate", "EF", run.weights().at("layer0.w_gate")), "FE");
   const Judged j = judged(run, run.trace({turned}, "f32"));
   EXPECT_EQ(j.verdict.count(Fit::different), 1);
   EXPECT_TRUE(has_note(j, "layer0.w_gate is transposed: declare layout=FE")) << j.notes.size();
@@ -286,7 +263,7 @@ TEST(OtherIds, AreReadOffTheFirstNorm) {
         double y = (static_cast<double>(x[e]) - mean) / std::sqrt(squares / 16 + 1e-5) *
                    static_cast<double>(gain.data[e]);
         if (biased) y += static_cast<double>(run.weights().at("layer0.norm_bias").data[e]);
-        values[0].numbers[token * 16 + e] = static_cast<double>(static_cast<float>(y));
+        values[0].numbers[token * 16 + e] = f32(y);
       }
     }
     const Judged j = judged(run, run.trace(values, "f32"));

@@ -95,9 +95,8 @@ TEST(PrefixesCompared, AChangedNumberOfAnyValueIsNamed) {
           for (const double v : other.numbers) most = std::max(most, std::abs(v));
           other.numbers[turn++ % other.numbers.size()] += most + 1.0;
         }
-      const Verdict v = run.judged(run.trace(values, arithmetic));
-      ASSERT_TRUE(v.first.has_value()) << w.name << " " << arithmetic;
-      EXPECT_EQ(v.rows[*v.first].title, w.name) << arithmetic;
+      const Verdict v = run.judged(values, arithmetic);
+      ASSERT_EQ(first_of(v), w.name) << arithmetic;
       EXPECT_EQ(v.rows[*v.first].wrong, 1) << w.name << " " << arithmetic;
     }
   }
@@ -111,7 +110,7 @@ TEST(PrefixesCompared, AttentionIsJudgedFromTheTracesOwnPrefix) {
   std::erase_if(values, [](const Written& w) {
     return w.name.starts_with("prefix.") && w.name.ends_with("_cache");
   });
-  const Verdict without = run.judged(run.trace(values, "f32"));
+  const Verdict without = run.judged(values, "f32");
   EXPECT_EQ(without.count(Fit::different), 0);
   EXPECT_EQ(without.count(Fit::loose), 0);
   EXPECT_EQ(without.whole - without.compared, 2 * 2 * 2) << "the caches of two passes";
@@ -122,9 +121,8 @@ TEST(PrefixesCompared, AttentionIsJudgedFromTheTracesOwnPrefix) {
     if (w.name == "prefix.c1.layer1.k_cache")
       for (std::size_t i = 0; i < w.numbers.size(); ++i)
         if (i / (kP * 3 * 4) == 2) w.numbers[i] += 1.0;
-  const Verdict v = run.judged(run.trace(values, "f32"));
-  ASSERT_TRUE(v.first.has_value());
-  EXPECT_EQ(v.rows[*v.first].title, "prefix.c1.layer1.k_cache");
+  const Verdict v = run.judged(values, "f32");
+  ASSERT_EQ(first_of(v), "prefix.c1.layer1.k_cache");
   int scores = 0;
   for (const Row& row : v.rows) {
     if (row.fit != Fit::different || !row.title.ends_with(".score")) continue;
@@ -191,16 +189,15 @@ TEST(PrefixesCompared, ThePromptIsThatOfPrefixesAndRows) {
   for (Written& w : values)
     if (w.name == "prefix.c0.ids") w.numbers = {1, 2, 3, 4, 5, 6, 7, 8};
   const dump::Dump d = run.trace(values, "f32");
-  const Claim claim = read_claim(d.attributes, std::nullopt);
-  const Values read = read_values(d, claim, run.weights());
-  Reference reference(read, claim, run.weights());
-  EXPECT_EQ(reference.ids("prefix.c0").data, (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8}));
-  EXPECT_EQ(reference.case_ids("prefix.c0").data, ids.data);
-  EXPECT_EQ(reference.ids("prefill.c0").data, run.answer().inputs.at("prefill.c0.ids").data);
-  EXPECT_EQ(reference.ids("prefix.c1").data, run.answer().inputs.at("prefix.c1.ids").data);
+  ExactRun::Read read(run, d);
+  EXPECT_EQ(read.reference.ids("prefix.c0").data,
+            (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(read.reference.case_ids("prefix.c0").data, ids.data);
+  EXPECT_EQ(read.reference.ids("prefill.c0").data, run.answer().inputs.at("prefill.c0.ids").data);
+  EXPECT_EQ(read.reference.ids("prefix.c1").data, run.answer().inputs.at("prefix.c1.ids").data);
   // The unsharded model has them, too: of its embeddings each prefix has its own.
   const auto embed = subject("prefix.c0.embed", "", run.given.model, run.passes, WeightType::f32);
-  const Tensor& x = *reference.exact(*embed);
+  const Tensor& x = *read.reference.exact(*embed);
   const Tensor& table = run.weights().at("embed");
   for (std::size_t i = 0; i < 8; ++i)
     EXPECT_EQ(x.data[i * 12], table.data[(i + 1) * 12] * run.given.model.embed_scale) << i;

@@ -121,7 +121,7 @@ TEST(UnequalRowsCompared, EverythingElseIsJudged) {
       const std::vector<bool> padding = padding_of(values[k]);
       const auto judged = std::count(padding.begin(), padding.end(), false);
       if (judged < std::ssize(padding)) padded.insert(values[k].dims);
-      const Verdict v = run.judged(run.trace(values, arithmetic));
+      const Verdict v = run.judged(values, arithmetic);
       ASSERT_TRUE(v.first.has_value()) << arithmetic << " " << values[k].name;
       const Row* row = nullptr;
       for (const Row& r : v.rows)
@@ -149,8 +149,7 @@ dump::Dump on_chips(const ExactRun& run, const std::string& arithmetic,
     std::erase_if(value.chips, [&](const auto& chip) {
       return !(token ? of_token : of_gate).contains(chip.first[2]);
     });
-    d.order.push_back(w.name);
-    d.values.emplace(w.name, std::move(value));
+    ExactRun::insert(d, w.name, std::move(value));
   }
   return d;
 }
@@ -182,7 +181,7 @@ TEST(UnequalRowsCompared, IdsOfADecodeStepAreEachRowsLastToken) {
   const ExactRun run(kUnequal);
   std::vector<Written> values = with_padding(run, kNaN);
   std::erase_if(values, [](const Written& w) { return w.name == "decode.1.ids"; });
-  expect_all_judged(run.judged(run.trace(values, "exact")), "without ids");
+  expect_all_judged(run.judged(values, "exact"), "without ids");
   for (Written& w : values) {
     if (!w.name.starts_with("prefill.c") || !w.name.ends_with(".token")) continue;
     const std::vector<bool> padding = padding_of(w);
@@ -191,15 +190,13 @@ TEST(UnequalRowsCompared, IdsOfADecodeStepAreEachRowsLastToken) {
       const double was = w.numbers[row];
       w.numbers[row] = std::fmod(was + 1, 12);
       const dump::Dump d = run.trace(values, "f32");
-      const Claim claim = read_claim(d.attributes, std::nullopt);
-      const Values read = read_values(d, claim, run.weights());
-      const Reference reference(read, claim, run.weights());
+      ExactRun::Read read(run, d);
       const IntTensor& right = run.answer().inputs.at("decode.1.ids");
       for (std::size_t r = 0; r < padding.size(); ++r)
-        EXPECT_EQ(reference.ids("decode.1").data[r],
+        EXPECT_EQ(read.reference.ids("decode.1").data[r],
                   r == row ? static_cast<std::int32_t>(w.numbers[row]) : right.data[r])
             << w.name << " row " << row;
-      EXPECT_FALSE(reference.on_same_ids("decode.1"));
+      EXPECT_FALSE(read.reference.on_same_ids("decode.1"));
       w.numbers[row] = was;
     }
   }
@@ -212,12 +209,10 @@ TEST(UnequalRowsCompared, ThePromptIsEachRowsTokens) {
   for (Written& w : values)
     if (w.name == "prefill.c1.ids") w.numbers = {1, 2, 7, 7, 3, 7, 7, 7, 4, 5, 6, 7};
   const dump::Dump d = run.trace(values, "f32");
-  const Claim claim = read_claim(d.attributes, std::nullopt);
-  const Values read = read_values(d, claim, run.weights());
-  const Reference reference(read, claim, run.weights());
-  EXPECT_EQ(reference.ids("prefill.c1").data,
+  ExactRun::Read read(run, d);
+  EXPECT_EQ(read.reference.ids("prefill.c1").data,
             (std::vector<std::int32_t>{1, 2, 0, 0, 3, 0, 0, 0, 4, 5, 6, 7}));
-  EXPECT_EQ(reference.ids("prefill.c0").data, run.answer().inputs.at("prefill.c0.ids").data);
+  EXPECT_EQ(read.reference.ids("prefill.c0").data, run.answer().inputs.at("prefill.c0.ids").data);
 }
 
 }  // namespace
