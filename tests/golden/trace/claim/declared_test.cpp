@@ -145,20 +145,10 @@ TEST(Declared, RefusesByName) {
 dump::Dump laid_out(const ExactRun& run, const std::map<std::string, std::string>& layouts) {
   dump::Dump d = run.trace({}, "f32");
   for (const Written& w : run.values()) {
-    const auto layout = layouts.find(w.name);
-    if (layout == layouts.end()) continue;
-    dump::Value value;
-    value.attributes["layout"] = layout->second;
-    run.put(value, w, Layout::parse(layout->second), Mesh::parse("x y z", run.given.torus), 1);
-    ExactRun::insert(d, w.name, value);
+    if (const auto layout = layouts.find(w.name); layout != layouts.end())
+      run.add(d, w, layout->second, 1);
   }
   return d;
-}
-
-const DumpedValue& held_of(const Values& values, const std::string& name) {
-  for (const DumpedValue& dumped : values.dumped)
-    if (dumped.name == name) return dumped;
-  throw std::runtime_error(name);
 }
 
 TEST(Declared, AValueMayBeOfFewerDigits) {
@@ -203,7 +193,7 @@ TEST(Declared, RoundingsOnTheWireCountWhereChipsHaveSummands) {
   const auto roundings = [&](const std::string& name) {
     const Claim claim = read_claim(d.attributes, std::nullopt);
     const Values values = read_values(d, claim, run.weights());
-    return held_of(values, name).declared_or(claim.declared).wire_roundings;
+    return named(values.dumped, name).declared_or(claim.declared).wire_roundings;
   };
   for (const char* name : {"q", "gate"}) EXPECT_EQ(roundings(at + name), 0) << name;
   for (const char* name : {"attn_out", "ffn_out"}) EXPECT_EQ(roundings(at + name), 1) << name;

@@ -57,6 +57,14 @@ std::vector<Written> wrong(const ExactRun& right, const std::function<void(Tenso
   return values;
 }
 
+/// Weights that are all so many times as large.
+auto times(const std::vector<const char*>& names, float by) {
+  return [=](Tensors& w) {
+    for (const char* name : names)
+      for (float& v : w.at(name).data) v *= by;
+  };
+}
+
 std::vector<const Row*> weighed(const Verdict& v) {
   std::vector<const Row*> rows;
   for (const Row& row : v.rows)
@@ -82,24 +90,13 @@ TEST(Alone, RightLogitsAreRounding) {
 
 TEST(Alone, WrongLogitsAreUnlikelyAndNeverDifferent) {
   const ExactRun run(kAlone);
-  const std::function<void(Tensors&)> mistakes[] = {[](Tensors& w) {
-                                                      for (float& v : w.at("layer0.wo").data)
-                                                        v = 0.0F;
-                                                      for (float& v : w.at("layer0.w_out").data)
-                                                        v = 0.0F;
-                                                    },
-                                                    [](Tensors& w) {
-                                                      for (float& v : w.at("layer1.wq").data)
-                                                        v *= 2.828427F;
-                                                    },
-                                                    [](Tensors& w) {
-                                                      auto& wo = w.at("layer1.wo").data;
-                                                      std::swap_ranges(wo.end() - 8 * 32, wo.end(),
-                                                                       wo.end() - 16 * 32);
-                                                    }};
-  for (const auto& mistake : mistakes) {
-    const Verdict v =
-        run.judged(run.trace(alone(wrong(run, mistake), {"ids", "logits"}, 0.0, 1), "f32"));
+  const auto exchange = [](Tensors& w) {
+    auto& wo = w.at("layer1.wo").data;
+    std::swap_ranges(wo.end() - 8 * 32, wo.end(), wo.end() - 16 * 32);
+  };
+  for (const std::function<void(Tensors&)>& mistake : std::vector<std::function<void(Tensors&)>>{
+           times({"layer0.wo", "layer0.w_out"}, 0), times({"layer1.wq"}, 2.828427F), exchange}) {
+    const Verdict v = run.judged(alone(wrong(run, mistake), {"ids", "logits"}, 0.0, 1), "f32");
     EXPECT_EQ(v.count(Fit::different), 0);
     EXPECT_EQ(v.count(Fit::unlikely), 3);
     EXPECT_EQ(v.exit_code(), 1);
@@ -115,9 +112,7 @@ TEST(Alone, WrongLogitsAreUnlikelyAndNeverDifferent) {
 /// Runs made again have the usual functions, adders and factors: of others they are no evidence.
 TEST(Alone, OfOtherFunctionsAndAddersIsUnclear) {
   const ExactRun run(kAlone);
-  const auto mistake = [](Tensors& w) {
-    for (float& v : w.at("layer1.wq").data) v *= 2.828427F;
-  };
+  const auto mistake = times({"layer1.wq"}, 2.828427F);
   for (const auto& [key, value] : {std::pair{"ulp", "exp:5"},
                                    {"ulp", "erf:9"},
                                    {"ulp", "tanh:9"},
@@ -141,13 +136,12 @@ TEST(Alone, OfOtherFunctionsAndAddersIsUnclear) {
 /// Between the edges nothing is said, and the run is not right by that.
 TEST(Alone, BetweenTheEdgesIsNotJudged) {
   const ExactRun run(kAlone);
-  const Verdict right =
-      run.judged(run.trace(alone(run.values(), {"ids", "logits"}, 0.0, 1), "f32"));
+  const Verdict right = run.judged(alone(run.values(), {"ids", "logits"}, 0.0, 1), "f32");
   const Row& row = *weighed(right).back();
   for (const bool beyond : {false, true}) {
     std::vector<Written> values = alone(run.values(), {"ids", "logits"}, 0.0, 1);
-    for (Written& w : values) {
-      if (w.name != row.name) continue;
+    {
+      Written& w = named(values, row.name);
       double most = 0.0, squares = 0.0;
       for (const double v : w.numbers) most = std::max(most, std::abs(v)), squares += v * v;
       const double drift =
@@ -156,10 +150,7 @@ TEST(Alone, BetweenTheEdgesIsNotJudged) {
       for (double& v : w.numbers) v = f32(v * (1 + by));
     }
     const Verdict v = run.judged(values, "f32");
-    for (const Row* const other : weighed(v))
-      if (other->name == row.name) {
-        EXPECT_EQ(other->fit, beyond ? Fit::unlikely : Fit::not_judged) << other->evidence->text();
-      }
+    EXPECT_EQ(row_of(v, row.name).fit, beyond ? Fit::unlikely : Fit::not_judged);
     EXPECT_EQ(v.exit_code(), 1);
   }
 }
@@ -174,10 +165,7 @@ TEST(Alone, OutputsOfBf16WithAnAttentionFaultAreNotRight) {
   const Verdict right = judged(run.values());
   EXPECT_EQ(right.count(Fit::unlikely) + right.count(Fit::different), 0);
   EXPECT_EQ(right.exit_code(), 0);
-  const Verdict faulty = judged(wrong(run, [](Tensors& w) {
-    for (const char* name : {"layer0.wq", "layer1.wq"})
-      for (float& v : w.at(name).data) v *= 2.828427F;
-  }));
+  const Verdict faulty = judged(wrong(run, times({"layer0.wq", "layer1.wq"}, 2.828427F)));
   EXPECT_EQ(faulty.exit_code(), 1);
   const Verdict noisy = run.judged(run.trace(alone(run.values(), coarse, 0.5, 1), "bf16"));
   EXPECT_EQ(noisy.exit_code(), 1);
@@ -187,26 +175,18 @@ TEST(Alone, LastPositionsAndOtherIdsAreWeighedToo) {
   const ExactRun run(kAlone + " lengths=5,3");
   std::vector<Written> values = alone(run.values(), {"ids", "logits"}, 0.0, 1);
   // Other ids than follow: the logits of decode.1 are those of the old ones, and wrong.
-  for (Written& w : values)
-    if (w.name == "decode.1.ids") w.numbers = {1, 2};
+  named(values, "decode.1.ids").numbers = {1, 2};
   const Verdict v = run.judged(values, "f32");
-  for (const Row& row : v.rows) {
-    if (row.title == "decode.1.logits") {
-      EXPECT_EQ(row.fit, Fit::unlikely);
-    }
-    if (row.title == "prefill.c0.logits") {
-      EXPECT_EQ(row.fit, Fit::near);
-    }
-  }
+  EXPECT_EQ(row_of(v, "decode.1.logits").fit, Fit::unlikely);
+  EXPECT_EQ(row_of(v, "prefill.c0.logits").fit, Fit::near);
 }
 
 TEST(Alone, ANaNIsNoRounding) {
   const ExactRun run(kAlone);
   for (const bool first : {true, false}) {
     std::vector<Written> values = alone(run.values(), {"ids", "logits"}, 0.0, 1);
-    for (Written& w : values)
-      if (w.name == "decode.1.logits")
-        (first ? w.numbers.front() : w.numbers.back()) = std::numeric_limits<double>::quiet_NaN();
+    std::vector<double>& numbers = named(values, "decode.1.logits").numbers;
+    (first ? numbers.front() : numbers.back()) = NAN;
     const Verdict v = run.judged(values, "f32");
     EXPECT_EQ(v.count(Fit::unlikely) + v.count(Fit::different), 1);
     EXPECT_EQ(v.exit_code(), 1);

@@ -359,19 +359,14 @@ TEST(Engines, AnInfiniteOperandIsANumber) {
   for (const double sign : {1.0, -1.0})
     for (const double out : {HUGE_VAL, -HUGE_VAL, 5.0}) {
       std::vector<Written> values = run.values();
-      for (Written& w : values)
-        if (w.name == "prefill.c0.layer1.ffn_out")
-          w.numbers.back() = sign * HUGE_VAL;
-        else if (w.name == "prefill.c0.layer1.out")
-          w.numbers.back() = out;
+      named(values, "prefill.c0.layer1.ffn_out").numbers.back() = sign * HUGE_VAL;
+      named(values, "prefill.c0.layer1.out").numbers.back() = out;
       std::erase_if(values, [](const Written& w) {
         return w.name.ends_with("final_norm") || w.name.ends_with("logits");
       });
       const Verdict v = run.judged(values, "f32");
-      for (const Row& row : v.rows)
-        if (row.name == "prefill.c0.layer1.out") {
-          EXPECT_EQ(row.fit == Fit::different, out != sign * HUGE_VAL) << sign << " " << out;
-        }
+      const bool wrong = row_of(v, "prefill.c0.layer1.out").fit == Fit::different;
+      EXPECT_EQ(wrong, out != sign * HUGE_VAL) << sign << " " << out;
     }
 }
 
@@ -381,17 +376,13 @@ TEST(Engines, ANaNIsTheWorstElement) {
   for (const char* const name : {"prefill.c0.layer0.mid", "prefill.c0.layer0.score"})
     for (const bool first : {true, false}) {
       std::vector<Written> values = run.values();
-      for (Written& w : values)
-        if (w.name == name) {
-          w.numbers[first ? w.numbers.size() - 1 : 0] = 1e30;
-          w.numbers[first ? 1 : w.numbers.size() - 2] = NAN;
-        }
+      std::vector<double>& numbers = named(values, name).numbers;
+      numbers[first ? numbers.size() - 1 : 0] = 1e30;
+      numbers[first ? 1 : numbers.size() - 2] = NAN;
       const Verdict v = run.judged(values, "f32");
-      for (const Row& row : v.rows)
-        if (row.name == name) {
-          ASSERT_TRUE(row.fit == Fit::different && row.worst) << name;
-          EXPECT_TRUE(std::isnan(row.worst->actual)) << name << first;
-        }
+      const Row& row = row_of(v, name);
+      ASSERT_TRUE(row.fit == Fit::different && row.worst) << name;
+      EXPECT_TRUE(std::isnan(row.worst->actual)) << name << first;
     }
 }
 

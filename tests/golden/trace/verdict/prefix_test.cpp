@@ -152,8 +152,7 @@ TEST(PrefixesCompared, MaskedKeysAreThoseBehindAQuerysPosition) {
   EXPECT_EQ(run.judged(d).exit_code(), 1);
   d.attributes["masked"] = "any";
   expect_all_judged(run.judged(d), "masked=any");
-  for (Written& w : values)
-    if (w.name == "prefill.c0.layer0.score") w.numbers[kP - 1] = -1e30;
+  named(values, "prefill.c0.layer0.score").numbers[kP - 1] = -1e30;
   d = run.trace(values, "f32");
   d.attributes["masked"] = "any";
   EXPECT_EQ(run.judged(d).exit_code(), 1);
@@ -186,8 +185,7 @@ TEST(PrefixesCompared, ThePromptIsThatOfPrefixesAndRows) {
   const IntTensor& ids = run.answer().inputs.at("prefix.c0.ids");
   ASSERT_EQ(ids.shape, (Shape{kN, 2}));
   std::vector<Written> values = run.values();
-  for (Written& w : values)
-    if (w.name == "prefix.c0.ids") w.numbers = {1, 2, 3, 4, 5, 6, 7, 8};
+  named(values, "prefix.c0.ids").numbers = {1, 2, 3, 4, 5, 6, 7, 8};
   const dump::Dump d = run.trace(values, "f32");
   ExactRun::Read read(run, d);
   EXPECT_EQ(read.reference.ids("prefix.c0").data,

@@ -206,8 +206,7 @@ TEST(UnequalRowsCompared, ThePromptIsEachRowsTokens) {
   const ExactRun run(kUnequal);
   std::vector<Written> values = with_padding(run, 11);
   // Another prompt than the case's, at a token and at padding.
-  for (Written& w : values)
-    if (w.name == "prefill.c1.ids") w.numbers = {1, 2, 7, 7, 3, 7, 7, 7, 4, 5, 6, 7};
+  named(values, "prefill.c1.ids").numbers = {1, 2, 7, 7, 3, 7, 7, 7, 4, 5, 6, 7};
   const dump::Dump d = run.trace(values, "f32");
   ExactRun::Read read(run, d);
   EXPECT_EQ(read.reference.ids("prefill.c1").data,

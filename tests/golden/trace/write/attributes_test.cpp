@@ -1,6 +1,7 @@
 // What a trace says of a run and of values that no case of the library makes.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,16 +31,36 @@ TEST(Trace, OfAGivenLayerNamesNoStrategy) {
   EXPECT_EQ(file.text("/", "program"), print_program(layer));
 }
 
-/// Shows a trace one value, made by hand.
-void show(Trace& trace, const Sharded& value, const Layout& declared) {
-  const Program program = parse_program("layer", "input h : F_x is raw gate\n");
-  Op op;
-  op.kind = OpKind::store;
-  op.args = {"h"};
-  op.results = {{.name = "made", .layout = declared, .role = Role::parse("raw gate")}};
-  trace.observe({.pass = "decode.1", .previous = "", .layer = 0}, program, &op, op.results[0],
-                value);
-}
+constexpr const char* kMade = "decode.1.layer0.made";
+
+/// The trace of one value, made by hand.
+struct Shown {
+  Shown(const std::string& torus, const Layout& held, const Shape& shape,
+        const ChipArrays<float>& chips, const Layout& declared) {
+    const Case c = parse_case("torus=" + torus + " prefill=ws1d");
+    Trace trace(make_typed_plan(c), folder / "t.h5");
+    const Program program = parse_program("layer", "input h : F_x is raw gate\n");
+    Op op;
+    op.kind = OpKind::store;
+    op.args = {"h"};
+    op.results = {{.name = "made", .layout = declared, .role = Role::parse("raw gate")}};
+    trace.observe({.pass = "decode.1", .previous = "", .layer = 0}, program, &op, op.results[0],
+                  {c.torus, held, shape, chips});
+    trace.write("complete");
+    file.emplace(folder / "t.h5");
+  }
+  std::string text(const std::string& chip, const char* attribute) const {
+    return file->text("chips/" + chip + "/" + kMade, attribute);
+  }
+  /// Whether chips alone are in the file, and this one has these.
+  void expect(const std::string& chip, const std::vector<float>& numbers) const {
+    EXPECT_EQ(file->names("/"), std::set<std::string>{"chips"});
+    EXPECT_EQ(file->data("chips/" + chip + "/" + kMade), as_bytes(numbers));
+  }
+
+  Folder folder;
+  std::optional<TraceReader> file;
+};
 
 TEST(Trace, SaysOfCachesWhatTheModelSaysNotAct) {
   const Folder folder;
@@ -59,63 +80,36 @@ TEST(Trace, SaysOfCachesWhatTheModelSaysNotAct) {
 }
 
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {
-  const Folder folder;
-  const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(make_typed_plan(c), folder / "t.h5");
   const Layout layout = Layout::parse("F partialsum-x");
-  show(trace, {c.torus, layout, {3}, ChipArrays<float>{{1, 2, 3}, {10, 20, 30}}}, layout);
-  trace.write("complete");
-  const TraceReader file(folder / "t.h5");
-  EXPECT_EQ(file.names("/"), std::set<std::string>{"chips"});
-  EXPECT_EQ(file.text("chips/1_0_0/decode.1.layer0.made", "dtype"), "f32 partial");
-  EXPECT_EQ(file.data("chips/1_0_0/decode.1.layer0.made"),
-            as_bytes(std::vector<float>{10, 20, 30}));
+  const Shown trace("2x1x1", layout, {3}, {{1, 2, 3}, {10, 20, 30}}, layout);
+  EXPECT_EQ(trace.text("1_0_0", "dtype"), "f32 partial");
+  trace.expect("1_0_0", {10, 20, 30});
 }
 
 TEST(Trace, OfCopiesThatDifferHasTheShards) {
-  const Folder folder;
-  const Case c = parse_case("torus=2x1x1 prefill=ws1d");
   const Layout layout = Layout::parse("F");
-  Trace trace(make_typed_plan(c), folder / "t.h5");
-  show(trace, {c.torus, layout, {3}, ChipArrays<float>{{1, 2, 3}, {1, 2, 4}}}, layout);
-  trace.write("complete");
-  const TraceReader file(folder / "t.h5");
-  EXPECT_EQ(file.names("/"), std::set<std::string>{"chips"});
-  EXPECT_EQ(file.data("chips/0_0_0/decode.1.layer0.made"), as_bytes(std::vector<float>{1, 2, 3}));
-  EXPECT_EQ(file.data("chips/1_0_0/decode.1.layer0.made"), as_bytes(std::vector<float>{1, 2, 4}));
-  EXPECT_EQ(file.text("chips/0_0_0/decode.1.layer0.made", "replicas"), "none");
+  const Shown trace("2x1x1", layout, {3}, {{1, 2, 3}, {1, 2, 4}}, layout);
+  trace.expect("0_0_0", {1, 2, 3});
+  trace.expect("1_0_0", {1, 2, 4});
+  EXPECT_EQ(trace.text("0_0_0", "replicas"), "none");
 }
 
 TEST(Trace, OfSummandsHasEqualCopiesOnce) {
-  const Folder folder;
-  const Case c = parse_case("torus=2x2x1 prefill=ws1d");
   const Layout layout = Layout::parse("F partialsum-y");
-  for (const float other : {3.0F, 4.0F}) {
-    Trace trace(make_typed_plan(c), folder / "t.h5");
-    show(trace, {c.torus, layout, {1}, ChipArrays<float>{{2}, {3}, {2}, {other}}}, layout);
-    trace.write("complete");
-    const TraceReader file(folder / "t.h5");
-    const bool same = other == 3.0F;
+  for (const bool same : {true, false}) {
+    const Shown trace("2x2x1", layout, {1}, {{2}, {3}, {2}, {same ? 3.0F : 4.0F}}, layout);
     for (const char* chip : {"0_0_0", "0_1_0", "1_0_0", "1_1_0"})
-      EXPECT_EQ(file.has("chips/" + std::string(chip) + "/decode.1.layer0.made"),
+      EXPECT_EQ(trace.file->has("chips/" + std::string(chip) + "/" + kMade),
                 !same || chip[0] == '0');
-    EXPECT_EQ(file.text("chips/0_1_0/decode.1.layer0.made", "replicas"),
-              same ? "identical" : "none");
+    EXPECT_EQ(trace.text("0_1_0", "replicas"), same ? "identical" : "none");
   }
 }
 
+/// Without the type check a step may yield what its declaration cannot be.
 TEST(Trace, OfShardsThatTheirLayoutDoesNotFitIsFlat) {
-  // Without the type check a step may yield what its declaration cannot be.
-  const Folder folder;
-  const Case c = parse_case("torus=2x1x1 prefill=ws1d");
-  Trace trace(make_typed_plan(c), folder / "t.h5");
-  const Sharded value{c.torus, Layout::parse("F"), {3}, ChipArrays<float>{{1, 2, 3}, {1, 2, 3}}};
-  show(trace, value, Layout::parse("F_x"));
-  trace.write("complete");
-  const TraceReader file(folder / "t.h5");
-  EXPECT_EQ(file.names("/"), std::set<std::string>{"chips"});
-  EXPECT_EQ(file.text("chips/0_0_0/decode.1.layer0.made", "layout"), "F_x");
-  EXPECT_EQ(file.data("chips/0_0_0/decode.1.layer0.made"), as_bytes(std::vector<float>{1, 2, 3}));
+  const Shown trace("2x1x1", Layout::parse("F"), {3}, {{1, 2, 3}, {1, 2, 3}}, Layout::parse("F_x"));
+  EXPECT_EQ(trace.text("0_0_0", "layout"), "F_x");
+  trace.expect("0_0_0", {1, 2, 3});
 }
 
 }  // namespace
