@@ -13,6 +13,8 @@ using Lines = std::vector<std::string>;
 TEST(Products, ChangeTheFirstBracesLast) {
   EXPECT_EQ(lines_of("a={1|2} b={x|y}z"), (Lines{"a=1 b=xz", "a=1 b=yz", "a=2 b=xz", "a=2 b=yz"}));
   EXPECT_EQ(lines_of("a{|b{1|2}}"), (Lines{"a", "ab1", "ab2"}));
+  EXPECT_EQ(lines_of("{1|2}{3|4}{5|6}"),
+            (Lines{"135", "136", "145", "146", "235", "236", "245", "246"}));
 }
 
 TEST(Products, TakeParenthesesInTurn) {
