@@ -9,6 +9,9 @@
 
 namespace shardproof::tools {
 
+/// The largest count that a flag of the cost model takes.
+inline constexpr std::int64_t kMostCounted = 1LL << 40;
+
 /// Checks the words of the command line, without the program's name, against the verbs and flags of
 /// `app` before CLI11 reads them, so that errors have the project's form and do not depend on
 /// CLI11's release. Throws Error, each naming the word, the nearest legal one and the verb's help:

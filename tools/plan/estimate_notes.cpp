@@ -7,7 +7,6 @@
 namespace shardproof::tools {
 namespace {
 
-constexpr std::size_t kNoteWidth = 80;
 constexpr const char* kComparison =
     "constants fitted on all volumes, taken of the FFN's: a comparison, no prediction";
 
@@ -17,14 +16,14 @@ std::string embedding_notes(const cost::PlanRequest& request) {
   std::string out;
   for (const WeightType weights : request.weights)
     if (const std::string note = cost::embeddings_note(weights); !note.empty())
-      out += wrapped(note, kNoteWidth, "") + "\n";
+      out += wrapped(note, kWidth, "") + "\n";
   return out;
 }
 
 std::string estimate_notes(const cost::PlanRequest& request) {
   std::string out;
   if (const std::string guess = cost::guess_on(request.chip); !guess.empty())
-    out += wrapped(guess, kNoteWidth, "") + "\n";
+    out += wrapped(guess, kWidth, "") + "\n";
   if (request.volumes == cost::Volumes::paper) out += std::string(kComparison) + "\n";
   return out + embedding_notes(request);
 }

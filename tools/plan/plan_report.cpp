@@ -24,8 +24,6 @@ using cost::Choice;
 using cost::Measure;
 using cost::Seconds;
 
-constexpr std::size_t kWidth = 80;
-
 std::string seconds(double value) {
   return value == 0.0 ? "0 s" : cost::rounded_quantity(value, Measure::seconds, 3);
 }

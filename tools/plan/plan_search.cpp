@@ -12,8 +12,6 @@
 namespace shardproof::tools {
 namespace {
 
-constexpr std::size_t kSearchWidth = 80;
-
 std::string pass_seconds(double value) {
   return cost::rounded_quantity(value, cost::Measure::seconds, 4);
 }
@@ -72,12 +70,12 @@ std::string search_text(const std::vector<PhaseSearch>& phases, const cost::Choi
                                        found.shipped, pass_seconds(found.shipped_value))
                          : fmt::format("None takes less than {}, which ships: {}.", found.shipped,
                                        pass_seconds(found.value))),
-        kSearchWidth, "");
+        kWidth, "");
     text += "\n" + print_layouts(found.table) + "\n";
   }
   text += wrapped(file.empty() ? "With --out FILE they are written to a file, and proved by"
                                : fmt::format("Written to {}, and proved by", file),
-                  kSearchWidth, "");
+                  kWidth, "");
   return text + "\n" + searched_proof(phases, choice, model, file) + "\n";
 }
 

@@ -12,8 +12,6 @@ namespace {
 
 // Width of the widest shipped strategy, and of a row.
 constexpr std::size_t kStrategyColumn = 20;
-constexpr std::size_t kWidth = 80;
-
 /// Truncates a name to its column, keeping the end, which distinguishes files.
 std::string in_column(const std::string& name) {
   if (name.size() <= kStrategyColumn) return name;

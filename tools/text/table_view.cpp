@@ -14,8 +14,6 @@
 namespace shardproof::tools {
 namespace {
 
-constexpr std::size_t kWidth = 80;
-
 /// Elements and bytes that one chip sends in a step, an arrow or a layer.
 struct Sent {
   double elements = 0.0, bytes = 0.0;

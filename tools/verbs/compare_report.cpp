@@ -18,8 +18,6 @@ using candidate::Fit;
 using candidate::Row;
 using candidate::WrongElement;
 
-constexpr std::size_t kWidth = 80;
-
 /// Names the chip of a wrong element, with its rank in launcher order.
 std::string chip_name(const Comparison& of, const candidate::DumpedValue& dumped, int chip) {
   if (dumped.whole) return "";

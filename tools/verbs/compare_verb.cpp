@@ -20,7 +20,7 @@
 namespace shardproof::tools {
 namespace {
 
-struct Options {
+struct CompareFlags {
   std::string file;
   std::optional<std::string> line, weights, golden;
   std::vector<std::string> given;
@@ -29,7 +29,7 @@ struct Options {
 };
 
 /// Returns the weights as stored for the run: generated from the case's seed, or a file's.
-Weights weights_of(const Options& o, const candidate::Claim& claim) {
+Weights weights_of(const CompareFlags& o, const candidate::Claim& claim) {
   const Case& c = claim.given;
   if (!o.weights) {
     if (claim.weights_of_file)
@@ -56,7 +56,7 @@ void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {
   found.diagnosis = candidate::diagnosed(found.verdict, found.values, found.claim, reference);
 }
 
-void judge_by_case(const Options& o, Comparison& found, const dump::Dump& file) {
+void judge_by_case(const CompareFlags& o, Comparison& found, const dump::Dump& file) {
   found.claim = candidate::read_claim(file.attributes, o.line);
   found.claim.operands.insert(found.claim.operands.end(), o.given.begin(), o.given.end());
   candidate::require_memory(found.claim.given);
@@ -91,7 +91,7 @@ void judge_by_golden(Comparison& found, const dump::Dump& file) {
   found.diagnosis = std::move(against.diagnosis);
 }
 
-bounds::Fit fail_on(const Options& o) {
+bounds::Fit fail_on(const CompareFlags& o) {
   const auto fit = bounds::parse_fit(o.fail_on);
   if (!fit || *fit == bounds::Fit::equal || *fit == bounds::Fit::not_judged)
     throw Error("compare_fail_on",
@@ -101,7 +101,7 @@ bounds::Fit fail_on(const Options& o) {
   return *fit;
 }
 
-int compare(const Options& o) {
+int compare(const CompareFlags& o) {
   const dump::Dump file =
       dump::read_dump(o.file, o.golden ? dump::Unread::refused : dump::Unread::left);
   Comparison found;
@@ -121,7 +121,7 @@ int compare(const Options& o) {
 }  // namespace
 
 void add_compare(CLI::App& app, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareFlags>();
   CLI::App* verb = app.add_subcommand("compare", "Judge values that another implementation dumped");
   verb->add_option("FILE", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()

@@ -21,11 +21,10 @@ namespace shardproof::tools {
 namespace {
 
 using cost::Measure;
-constexpr std::int64_t kMost = 1LL << 40;
 constexpr std::int64_t kMostGamma = 1000;
 
-/// Options shared by several subverbs.
-struct Options {
+/// CostFlags shared by several subverbs.
+struct CostFlags {
   std::string model;
   ChipFlags chip;
   std::string weights = "bf16", act = "bf16";
@@ -70,7 +69,7 @@ void add_kept(FactSheet& sheet, WeightType weights) {
   add("embeddings", "embedding and unembedding are", cost::embeddings_beside(weights));
 }
 
-int parameters(const Options& o, const CLI::App&) {
+int parameters(const CostFlags& o, const CLI::App&) {
   const cost::Parameters p = cost::parameters_of(parse_model(o.model));
   FactSheet sheet(fmt::format("{}: parameters", print_model(parse_model(o.model))));
   add_count(sheet, "embedding", "embedding", p.embedding);
@@ -88,7 +87,7 @@ int parameters(const Options& o, const CLI::App&) {
   return 0;
 }
 
-int pipeline(const Options& o, const CLI::App& verb) {
+int pipeline(const CostFlags& o, const CLI::App& verb) {
   cost::PipelineSetting s = o.pipeline;
   s.model = parse_model(o.model);
   s.weights = type_of_flag(verb, "--weights", o.weights);
@@ -121,7 +120,7 @@ int pipeline(const Options& o, const CLI::App& verb) {
   return 0;
 }
 
-int experts(const Options& o, const CLI::App& verb) {
+int experts(const CostFlags& o, const CLI::App& verb) {
   cost::Experts x = o.experts;
   x.tokens = o.tokens;
   const ModelConfig model = parse_model(o.model);
@@ -145,7 +144,7 @@ int experts(const Options& o, const CLI::App& verb) {
   return 0;
 }
 
-int offload(const Options& o, const CLI::App& verb) {
+int offload(const CostFlags& o, const CLI::App& verb) {
   const cost::OffloadSetting s{parse_model(o.model),
                                type_of_flag(verb, "--weights", o.weights),
                                parse_act_type(o.act),
@@ -171,7 +170,7 @@ int offload(const Options& o, const CLI::App& verb) {
   return 0;
 }
 
-int speculation(const Options& o, const CLI::App&) {
+int speculation(const CostFlags& o, const CLI::App&) {
   const std::int64_t best = cost::best_gamma(o.speculation, kMostGamma);
   const std::int64_t gamma = o.gamma.value_or(best);
   FactSheet sheet(fmt::format("acceptance {}, draft cost {}, verification {}",
@@ -189,34 +188,35 @@ int speculation(const Options& o, const CLI::App&) {
   return 0;
 }
 
-void add_model(CLI::App& verb, Options& o, const char* preset) {
+void add_model(CLI::App& verb, CostFlags& o, const char* preset) {
   o.model = preset;
   verb.add_option("--model", o.model,
                   fmt::format("PRESET[,KEY=VALUE...] [{}];\nsee shardproof list models", preset))
       ->type_name("MODEL");
 }
 
-void add_types(CLI::App& verb, Options& o, const char* chip = "tpu-v4") {
+void add_types(CLI::App& verb, CostFlags& o, const char* chip = "tpu-v4") {
   o.chip.add_to(verb, chip);
   verb.add_option("--weights", o.weights, "Weights in memory: f32, bf16 or int8 [bf16]")
       ->type_name("TYPE");
   verb.add_option("--act", o.act, "Activations and caches: f32 or bf16 [bf16]")->type_name("TYPE");
 }
 
-void add_pass(CLI::App& verb, Options& o) {
-  add_number(verb, "--batch", o.batch, "Sequences [1]", 1, kMost);
-  add_number(verb, "--tokens", o.tokens, "New positions of each sequence in a pass [1]", 1, kMost);
+void add_pass(CLI::App& verb, CostFlags& o) {
+  add_number(verb, "--batch", o.batch, "Sequences [1]", 1, kMostCounted);
+  add_number(verb, "--tokens", o.tokens, "New positions of each sequence in a pass [1]", 1,
+             kMostCounted);
   add_number(verb, "--context", o.context,
-             "Positions that are attended to, the new ones\namong them [2048]", 1, kMost);
+             "Positions that are attended to, the new ones\namong them [2048]", 1, kMostCounted);
 }
 
-using Show = int (*)(const Options&, const CLI::App&);
+using Show = int (*)(const CostFlags&, const CLI::App&);
 
 /// Adds a subverb; returns it with the options that its flags set.
-std::pair<CLI::App*, Options*> add_subject(CLI::App& verb, Action& chosen, const char* name,
-                                           const char* text, const char* example, Show show) {
+std::pair<CLI::App*, CostFlags*> add_subject(CLI::App& verb, Action& chosen, const char* name,
+                                             const char* text, const char* example, Show show) {
   CLI::App* one = verb.add_subcommand(name, text);
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<CostFlags>();
   one->add_flag("--json", o->json, "Print JSON (docs/json.md)");
   one->footer(fmt::format("What is counted: docs/cost.md.\nExample: shardproof cost {}", example));
   one->callback([&chosen, o, one, show] { chosen = [o, one, show] { return show(*o, *one); }; });
@@ -247,13 +247,13 @@ void add_cost(CLI::App& app, Action& chosen) {
     add_model(*one, *o, "mt-nlg-530b");
     add_types(*one, *o);
     add_pass(*one, *o);
-    add_number(*one, "--stages", o->pipeline.pipeline.stages, "Stages, p [1]", 1, kMost);
+    add_number(*one, "--stages", o->pipeline.pipeline.stages, "Stages, p [1]", 1, kMostCounted);
     add_number(*one, "--tensor", o->pipeline.tensor,
-               "Chips of a stage, which one interconnect joins [1]", 1, kMost);
+               "Chips of a stage, which one interconnect joins [1]", 1, kMostCounted);
     add_number(*one, "--microbatches", o->pipeline.pipeline.microbatches,
-               "Parts of the batch, m [1]", 1, kMost);
+               "Parts of the batch, m [1]", 1, kMostCounted);
     add_number(*one, "--steps", o->pipeline.pipeline.steps,
-               "Passes one after the other, as decode steps [1]", 1, kMost);
+               "Passes one after the other, as decode steps [1]", 1, kMostCounted);
   }
   {
     const auto [one, o] = add_subject(*verb, chosen, "experts", "The FFN as a mixture of experts",
@@ -262,13 +262,13 @@ void add_cost(CLI::App& app, Action& chosen) {
                                       experts);
     add_model(*one, *o, "palm-8b");
     add_types(*one, *o);
-    add_number(*one, "--experts", o->experts.experts, "Experts of a layer [1]", 1, kMost);
-    add_number(*one, "--top", o->experts.top, "Experts of a token [1]", 1, kMost);
+    add_number(*one, "--experts", o->experts.experts, "Experts of a layer [1]", 1, kMostCounted);
+    add_number(*one, "--top", o->experts.top, "Experts of a token [1]", 1, kMostCounted);
     add_decimal(*one, "--capacity-factor", o->experts.capacity,
                 "Slots of an expert over those it needs if all\nhave as many tokens [1]");
     add_number(*one, "--chips", o->experts.chips, "Chips that share experts and tokens [1]", 1,
-               kMost);
-    add_number(*one, "--tokens", o->tokens, "Tokens of a pass, on all chips [1]", 1, kMost);
+               kMostCounted);
+    add_number(*one, "--tokens", o->tokens, "Tokens of a pass, on all chips [1]", 1, kMostCounted);
   }
   {
     const auto [one, o] =

@@ -20,7 +20,7 @@
 namespace shardproof::tools {
 namespace {
 
-struct Options : StepsForm {
+struct ExplainFlags : StepsForm {
   std::string strategy;
   std::optional<std::string> program, rule;
   std::optional<std::string> layouts;  // "" if given without a file
@@ -28,7 +28,7 @@ struct Options : StepsForm {
 };
 
 /// Prints tables and the volumes that their arrows move.
-int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
+int explain_tables(const std::vector<Strategy>& tables, const ExplainFlags& o) {
   nlohmann::json entries = nlohmann::json::array();
   std::string text;
   for (const Strategy& table : tables) {
@@ -58,7 +58,7 @@ int explain_tables(const std::vector<Strategy>& tables, const Options& o) {
 }
 
 /// Refuses flags that have no effect on the output.
-void refuse_idle_flags(const Options& o) {
+void refuse_idle_flags(const ExplainFlags& o) {
   const auto refuse = [](std::string_view flag, std::string_view what) {
     throw Error("flag_c6",
                 fmt::format("{} has no effect on {}, leave it out (see shardproof explain "
@@ -83,7 +83,7 @@ void refuse_idle_flags(const Options& o) {
   }
 }
 
-int explain(Options& o) {
+int explain(ExplainFlags& o) {
   // `--layouts NAME`: the name of a shipped strategy follows the flag.
   if (o.layouts && o.strategy.empty() && !std::filesystem::exists(*o.layouts))
     for (const Strategy& shipped : all_strategies())
@@ -123,7 +123,7 @@ int explain(Options& o) {
 }  // namespace
 
 void add_explain(CLI::App& app, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainFlags>();
   CLI::App* verb = app.add_subcommand("explain", "Print a strategy's steps and what they move");
   verb->add_option("STRATEGY", options->strategy,
                    "ws2d:batch, wg-xyz:natural, sp:1d, ...; see\n"

@@ -17,10 +17,9 @@
 namespace shardproof::tools {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 constexpr const char* kReleasedCorpus = "golden/v1";
 
-struct Options {
+struct GoldenFlags {
   std::optional<std::string> line, layouts, collectives, cases, weights;
   std::string out, folder;  // empty folder: the released corpus, as with --released
   bool json = false, quiet = false, released = false;
@@ -33,7 +32,7 @@ std::string cases_text(const std::string& path) {
                           .kind = "list of goldens"});
 }
 
-dump::Dump one_golden(const Options& o) {
+dump::Dump one_golden(const GoldenFlags& o) {
   if (o.layouts) return corpus::made_golden("layouts " + *o.layouts);
   if (o.collectives) return corpus::made_golden("collectives " + *o.collectives);
   if (!o.line)
@@ -43,7 +42,7 @@ dump::Dump one_golden(const Options& o) {
   return corpus::model_golden(parse_case(*o.line), &weights);
 }
 
-int write(const Options& o) {
+int write(const GoldenFlags& o) {
   if (o.weights && !o.line) throw Error("flag_c6", "--weights has an effect with --case only");
   if (o.cases) {
     std::int64_t goldens = 0, values = 0;
@@ -64,7 +63,7 @@ int write(const Options& o) {
 }
 
 /// A golden that this program's run does not reproduce is a failed check: exit code 1.
-int write_or_say(const Options& o) {
+int write_or_say(const GoldenFlags& o) {
   try {
     return write(o);
   } catch (const corpus::NotEqual& found) {
@@ -83,7 +82,7 @@ nlohmann::json as_json(const corpus::Entry& entry, const corpus::Checked& checke
 }
 
 /// Checks a single golden file.
-int check_file(const Options& o) {
+int check_file(const GoldenFlags& o) {
   if (o.released)
     throw Error("flag_c6", fmt::format("--released is of a corpus, {} is a file", o.folder));
   const corpus::Checked checked = corpus::check(dump::read_dump(o.folder));
@@ -98,7 +97,7 @@ int check_file(const Options& o) {
   return checked.fault.empty() ? 0 : 1;
 }
 
-int check(Options o) {
+int check(GoldenFlags o) {
   if (o.folder.empty()) o.folder = kReleasedCorpus, o.released = true;
   std::error_code error;
   if (std::filesystem::is_regular_file(o.folder, error)) return check_file(o);
@@ -142,7 +141,7 @@ void add_golden(CLI::App& app, Action& chosen) {
       "Example: shardproof golden check\n"
       "         shardproof golden write --layouts 4x2x3 --out g.h5");
   {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<GoldenFlags>();
     CLI::App* one = verb->add_subcommand("write", "Write a golden, or a corpus of them");
     const std::vector<CLI::Option*> what{
         one->add_option("--case", options->line, "Every value of this case")->type_name("LINE"),
@@ -167,7 +166,7 @@ void add_golden(CLI::App& app, Action& chosen) {
         "           --case \"torus=2x2x2 prefill=ws2d:heads batch=8 prompt=4 gen=1\"");
     one->callback([&chosen, options] { chosen = [options] { return write_or_say(*options); }; });
   }
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GoldenFlags>();
   CLI::App* two = verb->add_subcommand("check", "Make goldens anew and compare every bit");
   two->add_option(
          "CORPUS", options->folder,

@@ -18,11 +18,8 @@
 namespace shardproof::tools {
 namespace {
 
-constexpr std::int64_t kMost = 1LL << 40;
 constexpr double kTwoTo20 = 1048576.0;
-constexpr std::size_t kWidth = 80;
-
-struct Options {
+struct IntensityFlags {
   std::string model = "palm-540b";
   ChipFlags chip;
   std::string dtype = "bf16";
@@ -132,7 +129,7 @@ void print_pass(const NamedPass& named, const Setting& setting) {
              cost::rounded_quantity(least.seconds(), cost::Measure::seconds), limit_of(least));
 }
 
-int show(const Options& o, const CLI::App& verb) {
+int show(const IntensityFlags& o, const CLI::App& verb) {
   const WeightType type = type_of_flag(verb, "--dtype", o.dtype);
   const WeightType weights = o.weights.empty() ? type : type_of_flag(verb, "--weights", o.weights);
   const Setting setting{parse_model(o.model), o.chip.chip(), type, weights};
@@ -173,7 +170,7 @@ int show(const Options& o, const CLI::App& verb) {
 
 void add_intensity(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("intensity", "FLOPs and memory operations of products");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<IntensityFlags>();
   verb->add_option("--model", o->model,
                    "PRESET[,KEY=VALUE...] [palm-540b];\nsee shardproof list models")
       ->type_name("MODEL");
@@ -183,12 +180,12 @@ void add_intensity(CLI::App& app, Action& chosen) {
       ->type_name("TYPE");
   verb->add_option("--weights", o->weights, "Weights in memory: f32, bf16 or int8 [as --dtype]")
       ->type_name("TYPE");
-  add_number(*verb, "--batch", o->batch, "Sequences [1]", 1, kMost);
+  add_number(*verb, "--batch", o->batch, "Sequences [1]", 1, kMostCounted);
   add_number(*verb, "--context", o->context,
-             "Positions that are attended to, the new ones\namong them [2048]", 1, kMost);
+             "Positions that are attended to, the new ones\namong them [2048]", 1, kMostCounted);
   add_number(*verb, "--tokens", o->tokens,
              "New positions of each sequence: one pass [a\nprefill of all, and a decode step]", 1,
-             kMost);
+             kMostCounted);
   verb->add_flag("--json", o->json, "Print JSON (docs/json.md)");
   verb->footer(
       "A product n x k times k x m has 2nkm FLOPs and nk + km + nm memory operations.\n"

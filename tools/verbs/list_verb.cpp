@@ -18,7 +18,6 @@
 namespace shardproof::tools {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 constexpr std::size_t kStrategyColumn = 22;
 
 /// Prints "NAME   TEXT", the text wrapped and indented after a name of at most `column` characters.

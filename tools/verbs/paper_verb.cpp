@@ -25,7 +25,7 @@ struct PaperOptions {
   bool json = false;
 };
 
-constexpr std::size_t kWidth = 80, kWhat = 31, kPublished = 13, kOurs = 14, kDeviation = 8;
+constexpr std::size_t kWhat = 31, kPublished = 13, kOurs = 14, kDeviation = 8;
 
 std::string deviation_text(const ComparedRow& row) {
   if (!row.deviation) return "";

@@ -30,7 +30,7 @@
 namespace shardproof::tools {
 namespace {
 
-struct Options {
+struct RunFlags {
   CaseFlags flags;
   std::optional<std::string> line;
   LayerFiles files;
@@ -175,7 +175,7 @@ Rows rows_of(const IntTensor& generated, std::int64_t count) {
 }
 
 /// Returns the case; a layer program has the same defaults as in `verify`.
-Case case_of(Options& o, const std::string& line) {
+Case case_of(RunFlags& o, const std::string& line) {
   if (o.files.of_prefill() != nullptr || o.files.of_decode() != nullptr)
     return load_given_case(o.files, o.flags, line);
   name_phases(o.files, o.flags, line);
@@ -185,7 +185,7 @@ Case case_of(Options& o, const std::string& line) {
 /// Reads the prompt of a file, after the prefixes of another if given, and sets the case to its
 /// rows. Rows added to make the batch legal consist of token 0, are as long as the longest, and are
 /// never shown. `row_ids` receives the lines that --rows lists.
-PromptRows read_rows(const Options& o, const std::string& line, Case& c,
+PromptRows read_rows(const RunFlags& o, const std::string& line, Case& c,
                      std::vector<std::int64_t>& row_ids) {
   if (o.prompt_file && o.prompt_ids)
     throw Error("run_c4", "--prompt-file and --prompt-ids are a prompt each; leave one out");
@@ -242,7 +242,7 @@ PromptRows read_rows(const Options& o, const std::string& line, Case& c,
   return prompt;
 }
 
-int run_case(Options& o) {
+int run_case(RunFlags& o) {
   if (o.checkpoints && !o.json) throw Error("run_c1", "--checkpoints needs --json");
   o.flags.load();
   require_not_input({"--trace", o.trace.value_or("")},
@@ -323,7 +323,7 @@ int run_case(Options& o) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunFlags>();
   CLI::App* verb = app.add_subcommand("run", "Generate tokens on the simulated chips");
   verb->add_option("--case", options->line,
                    "A whole case line, "

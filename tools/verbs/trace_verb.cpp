@@ -16,9 +16,7 @@
 namespace shardproof::tools {
 namespace {
 
-constexpr std::size_t kWidth = 80;
-
-struct Options {
+struct TraceFlags {
   std::string file, other;
   bool json = false;
 };
@@ -50,7 +48,7 @@ nlohmann::json as_json(const std::string& name, const dump::Value& value) {
   return out;
 }
 
-int inspect(const Options& o) {
+int inspect(const TraceFlags& o) {
   const dump::Dump file = dump::read_dump(o.file);
   const std::vector<std::string> names = dump::in_order(file);
   if (o.json) {
@@ -97,7 +95,7 @@ nlohmann::json finite(double v) {
   return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 }
 
-int diff(const Options& o) {
+int diff(const TraceFlags& o) {
   const TraceDiff found = diff_traces(dump::read_dump(o.file), dump::read_dump(o.other));
   if (o.json) {
     nlohmann::json out{{"first", o.file},
@@ -142,7 +140,7 @@ void add_trace(CLI::App& app, Action& chosen) {
       "Example: shardproof trace inspect t.h5\n"
       "         shardproof trace diff a.h5 b.h5");
   {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<TraceFlags>();
     CLI::App* one = verb->add_subcommand("inspect", "List the values of a trace");
     one->add_option("FILE", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
         ->required()
@@ -151,7 +149,7 @@ void add_trace(CLI::App& app, Action& chosen) {
     one->footer("Example: shardproof trace inspect t.h5");
     one->callback([&chosen, options] { chosen = [options] { return inspect(*options); }; });
   }
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TraceFlags>();
   CLI::App* two = verb->add_subcommand("diff", "Compare two traces of one case, bit for bit");
   two->add_option("A", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()

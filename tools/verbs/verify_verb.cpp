@@ -24,7 +24,7 @@
 namespace shardproof::tools {
 namespace {
 
-struct Options {
+struct VerifyFlags {
   CaseFlags flags;
   std::optional<std::string> line;
   LayerFiles files;
@@ -39,14 +39,15 @@ struct Options {
 };
 
 /// Returns the trace of the single verified case, if requested.
-std::unique_ptr<Trace> trace_of(const Options& o, const Plans& list) {
+std::unique_ptr<Trace> trace_of(const VerifyFlags& o, const Plans& list) {
   if (!o.trace) return nullptr;
   if (o.cases || list.size() != 1)
     throw Error("verify_c4", "--trace is of one case: give --case LINE or a case's flags");
   return std::make_unique<Trace>(*list[0], *o.trace, o.flags.weights() != nullptr);
 }
 
-std::unique_ptr<Report> report_of(const Options& o, const CaseSource& source, std::int64_t cases) {
+std::unique_ptr<Report> report_of(const VerifyFlags& o, const CaseSource& source,
+                                  std::int64_t cases) {
   if (o.json) return std::make_unique<JsonReport>(source);
   return std::make_unique<TextReport>(source, cases, o.quiet);
 }
@@ -63,7 +64,7 @@ Hazards hazards_of(const std::string& word) {
 }
 
 /// Returns the options common to all cases.
-VerifyOptions common_of(const Options& o) {
+VerifyOptions common_of(const VerifyFlags& o) {
   VerifyOptions common;
   common.hazards = hazards_of(o.hazards);
   if (o.all_findings) common.until = Findings::Until::all;
@@ -74,7 +75,7 @@ VerifyOptions common_of(const Options& o) {
   return common;
 }
 
-int verify_random(const Options& o, int threads) {
+int verify_random(const VerifyFlags& o, int threads) {
   if (*o.cases < 1 || *o.cases > 10'000'000)
     throw Error("verify_c2", fmt::format("--cases {}: from 1 to 10000000", *o.cases));
   if (o.line || o.files.any() || o.flags.given_besides("seed"))
@@ -97,7 +98,7 @@ std::string what_all_adds() {
       cases::standard_matrix().size());
 }
 
-int verify(Options& o) {
+int verify(VerifyFlags& o) {
   o.flags.load();
   require_not_input({"--trace", o.trace.value_or("")},
                     {{"--program", o.files.program.value_or("")},
@@ -162,7 +163,7 @@ int verify(Options& o) {
 }  // namespace
 
 void add_verify(CLI::App& app, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyFlags>();
   CLI::App* verb = app.add_subcommand("verify", "Prove layouts equal to the unsharded oracle");
   verb->add_option("--case", options->line,
                    "A whole case line, "

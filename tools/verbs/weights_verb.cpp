@@ -21,7 +21,7 @@
 namespace shardproof::tools {
 namespace {
 
-struct Options {
+struct WeightsFlags {
   std::string model = "palm-tiny";
   std::string seed = "1";
   std::string out, file;
@@ -37,7 +37,7 @@ void save(const Weights& weights, const std::string& path) {
              weights.stored_type() == WeightType::int8 ? ", int8 weights" : "");
 }
 
-int generate(const Options& o) {
+int generate(const WeightsFlags& o) {
   const ModelConfig model = parse_model(o.model);
   if (o.seed.find_first_of(" \t\r\n") != std::string::npos)
     throw Error("case_c0", fmt::format("--seed '{}': a value has no spaces", o.seed));
@@ -53,7 +53,7 @@ int generate(const Options& o) {
   return 0;
 }
 
-int quantize(const Options& o) {
+int quantize(const WeightsFlags& o) {
   require_not_input({"OUT", o.out}, {{"IN", o.file}});
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
@@ -79,7 +79,7 @@ int quantize(const Options& o) {
   return 0;
 }
 
-int fold_file(const Options& o) {
+int fold_file(const WeightsFlags& o) {
   require_not_input({"OUT", o.out}, {{"IN", o.file}});
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
@@ -93,7 +93,7 @@ int fold_file(const Options& o) {
   return 0;
 }
 
-int inspect(const Options& o) {
+int inspect(const WeightsFlags& o) {
   const Weights weights = load_weights(o.file);
   const int version = weights_format(weights.stored_type());
   const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.stored_type());
@@ -139,7 +139,7 @@ int inspect(const Options& o) {
 }  // namespace
 
 void add_weights(CLI::App& app, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WeightsFlags>();
   CLI::App* verb = app.add_subcommand("weights", "Make weights files and look into them");
   verb->require_subcommand(1);
   CLI::App* make =
