@@ -19,12 +19,12 @@
 namespace shardproof::corpus {
 namespace {
 
-using candidate::same_bits;
+using dump::same_bits;
 
-using candidate::DumpedValue;
-using candidate::Fit;
-using candidate::Row;
-using candidate::WrongElement;
+using dump::DumpedValue;
+using dump::Fit;
+using dump::Row;
+using dump::WrongElement;
 
 const std::string* find(const dump::Attributes& attributes, std::string_view name) {
   const auto at = attributes.find(name);
@@ -76,7 +76,7 @@ void require_torus(const dump::Attributes& attributes, const Torus& torus) {
 }
 
 /// Throws Error("dump_layout", ...) if a value declares another layout than the golden's.
-void require_layout(const std::string& name, const dump::Value& value, const candidate::Mesh& mesh,
+void require_layout(const std::string& name, const dump::Value& value, const dump::Mesh& mesh,
                     const Layout& layout) {
   const std::string* const given = find(value.attributes, "layout");
   const std::string* const spec = find(value.attributes, "spec");
@@ -92,10 +92,9 @@ void require_layout(const std::string& name, const dump::Value& value, const can
 }
 
 DumpedValue held_value(const std::string& name, const dump::Value& value, const Right& right,
-                       const candidate::Mesh& mesh, const Torus& torus) {
+                       const dump::Mesh& mesh, const Torus& torus) {
   require_layout(name, value, mesh, right.layout);
-  const candidate::Arrays arrays =
-      candidate::arrays_of(name, value, mesh, torus, right.layout.rank());
+  const dump::Arrays arrays = dump::arrays_of(name, value, mesh, torus, right.layout.rank());
   const Shape block = judged_block(right.layout, right.shape, torus);
   if (arrays.whole || arrays.local != block)
     throw Error("dump_layout", fmt::format("{}: {} [{}], the golden has shards [{}]", name,
@@ -111,7 +110,7 @@ DumpedValue held_value(const std::string& name, const dump::Value& value, const 
   dumped.encoding = arrays.encoding;
   dumped.shards.resize(static_cast<std::size_t>(torus.chips()));
   dumped.places.resize(dumped.shards.size());
-  for (const candidate::Arrays::Shard& shard : arrays.shards) {
+  for (const dump::Arrays::Shard& shard : arrays.shards) {
     const auto chip = static_cast<std::size_t>(shard.chip);
     for (std::size_t i = 0; i < right.shards[chip].size(); ++i)
       dumped.shards[chip].push_back(shard.stored->at(shard.first + i));
@@ -166,9 +165,9 @@ Against judge_against(const dump::Dump& golden, const dump::Dump& file) {
   const Torus torus = torus_of(golden);
   require_torus(file.attributes, torus);
   const std::string* const named = find(file.attributes, "mesh");
-  const candidate::Mesh mesh = candidate::Mesh::parse(named == nullptr ? "x y z" : *named, torus);
+  const dump::Mesh mesh = dump::Mesh::parse(named == nullptr ? "x y z" : *named, torus);
   Against against;
-  candidate::Verdict& verdict = against.verdict;
+  dump::Verdict& verdict = against.verdict;
   for (const std::string& name : golden.order)
     if (!name.ends_with(kOperandSuffix)) ++verdict.whole;
   std::vector<std::string> names;

@@ -11,8 +11,8 @@ namespace shardproof::corpus {
 
 /// A foreign file's shards, judged against a golden of layouts or of collectives.
 struct Against {
-  candidate::Values values;
-  candidate::Verdict verdict;
+  dump::Values values;
+  dump::Verdict verdict;
   /// For the first different value: another layout, or other partial sums, under which every chip
   /// would hold these bits.
   std::vector<diagnosis::Hypothesis> diagnosis;

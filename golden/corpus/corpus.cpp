@@ -30,7 +30,7 @@ bool is_id(std::string_view id) {
 std::string text_of(const fs::path& path, std::string_view kind) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_regular_file(path, error))
-    throw Error("corpus_open", fmt::format("{:?} is no regular file", path.string()));
+    throw Error("corpus_open", fmt::format("{:?} is not a regular file", path.string()));
   return read_text(path.string(), {.unreadable = "corpus_open",
                                    .no_text = "corpus_open",
                                    .most = std::size_t{1} << 20,
@@ -84,7 +84,7 @@ std::vector<Entry> parse_cases(std::string_view text) {
     };
     const std::string_view id = line.substr(0, line.find(' '));
     if (!is_id(id)) refuse("an id has small letters, digits, '-', '.' and '/'");
-    if (!seen.emplace(id).second) refuse("an id that stands twice");
+    if (!seen.emplace(id).second) refuse("an id that occurs twice");
     const std::string_view rest = trim(line.substr(id.size()));
     if (rest.empty()) refuse("no golden after the id");
     entries.push_back({std::string(id), std::string(rest)});
@@ -98,8 +98,8 @@ void write_corpus(std::string_view cases, const fs::path& folder, const Progress
   std::error_code error;
   if (fs::exists(folder, error) &&
       !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
-    throw Error("golden_write",
-                fmt::format("{:?} is no empty folder: a corpus is written once", folder.string()));
+    throw Error("golden_write", fmt::format("{:?} is not an empty folder: a corpus is written once",
+                                            folder.string()));
   for (const Entry& entry : entries) {
     const dump::Dump golden = made_golden(entry.line);
     const fs::path path = folder / (entry.id + std::string(kSuffix));

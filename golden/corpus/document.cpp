@@ -119,7 +119,7 @@ dump::Dump empty_golden(Kind kind) {
 Kind kind_of(const dump::Dump& golden) {
   const auto at = golden.attributes.find("golden");
   if (at == golden.attributes.end())
-    throw Error("golden_kind", "a trace without the attribute golden is no golden");
+    throw Error("golden_kind", "a trace without the attribute golden is not a golden");
   for (const auto& [kind, name] : kKinds)
     if (name == at->second) return kind;
   throw Error("golden_kind", fmt::format("golden={:?}; legal: layouts, collectives, model",
@@ -169,14 +169,14 @@ std::optional<std::string> first_difference(const dump::Dump& expected, const du
     const auto at = golden.values.find(name);
     if (at == golden.values.end()) return fmt::format("{} is missing", name);
     const dump::Value& value = expected.values.find(name)->second;
-    if (at->second.in_shards()) return fmt::format("{} stands as shards, expected whole", name);
+    if (at->second.in_shards()) return fmt::format("{} is stored as shards, expected whole", name);
     if (auto found = difference(name, value.attributes, at->second.attributes)) return found;
     if (auto found = difference(name, value.whole, at->second.whole)) return found;
   }
   for (const auto& [name, value] : golden.values)
     if (!expected.values.contains(name)) return fmt::format("{} is one value too many", name);
   if (!golden.ignored.empty())
-    return fmt::format("{} is no array: a golden has nothing else", golden.ignored.front());
+    return fmt::format("{} is not an array: a golden has nothing else", golden.ignored.front());
   return std::nullopt;
 }
 

@@ -36,9 +36,10 @@ Asked read_line(std::string_view line) {
   for (const Kind kind : {Kind::layouts, Kind::collectives})
     if (word == to_string(kind)) return {kind, Torus::parse(rest), {}};
   if (word.find('=') == std::string_view::npos)
-    throw Error("corpus_cases", fmt::format("{:?} is no golden; legal: layouts TORUS, collectives "
-                                            "TORUS, a case line",
-                                            line.substr(0, 200)));
+    throw Error("corpus_cases",
+                fmt::format("{:?} is not a golden; legal: layouts TORUS, collectives "
+                            "TORUS, a case line",
+                            line.substr(0, 200)));
   return {Kind::model, {}, parse_case(line)};
 }
 

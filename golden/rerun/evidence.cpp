@@ -44,7 +44,7 @@ double Evidence::limit() const { return bounds::kLambda * std::max(rms, rough); 
 
 std::string Evidence::text() const {
   const std::string own = "drift " + scientific(drift);
-  if (runs == 0) return own + "; no run of the same stands beside it: unclear";
+  if (runs == 0) return own + "; no run of the same kind to compare with: unclear";
   if (!std::isfinite(limit())) return fmt::format("{}; such runs overflow: unclear", own);
   const std::string edges = fmt::format("not rounding above {}", scientific(limit()));
   const std::string theirs =

@@ -62,7 +62,7 @@ std::string search_text(const std::vector<PhaseSearch>& phases, const cost::Choi
     const cost::SearchResult& found = one.found;
     text += wrapped(
         fmt::format(
-            "Search, one pass of {} on {}: of {:.3g} tables {} were made into programs. {}",
+            "Search, one pass of {} on {}: of {:.3g} tables {} were turned into programs. {}",
             one.phase, one.candidate.torus.to_string(), found.end.tables, found.end.evaluated,
             found.better ? fmt::format("The best takes {}, {:.2f}% less than {}, which ships ({}):",
                                        pass_seconds(found.value),

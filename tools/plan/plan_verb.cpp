@@ -104,7 +104,7 @@ int plan(const PlanOptions& o) {
 
 void add_plan(CLI::App& app, Action& chosen) {
   auto o = std::make_shared<PlanOptions>();
-  CLI::App* verb = app.add_subcommand("plan", "Choose torus, layout and weights by what they cost");
+  CLI::App* verb = app.add_subcommand("plan", "Choose torus, layout and weights by estimated cost");
   const auto text = [&](const std::string& flag, std::string& value, const std::string& help,
                         const std::string& kind = "") {
     return verb->add_option(flag, value, help)->type_name(kind);
@@ -126,7 +126,7 @@ void add_plan(CLI::App& app, Action& chosen) {
              kMostPositions);
   add_number(*verb, "--gen", o->gen, "Decode steps [64, or half a shorter context]", 1,
              kMostPositions);
-  text("--weights", o->weights, "What W matrices are kept as: int8, bf16, any [any]");
+  text("--weights", o->weights, "Type of the W matrices: int8, bf16, any [any]");
   text("--phase", o->phase, "prefill, decode, or both on the same chips [both]");
   text("--minimize", o->minimize,
        "latency or cost, chip-seconds a token\n[latency; cost with --latency]");
@@ -171,7 +171,7 @@ void add_plan(CLI::App& app, Action& chosen) {
        "With --split: what a chip sends and receives\nbetween the slices [as over one axis]",
        "BYTES/s");
   add_number(*verb, "--threads", o->threads, "Threads; 0 for all cores [0]");
-  verb->add_flag("--skipped", o->skipped, "Print what was left out, and why");
+  verb->add_flag("--skipped", o->skipped, "Print the rejected choices, and why");
   verb->add_flag("--json", o->json, "Print JSON (docs/json.md)");
   verb->footer(
       "Nothing is run: times and memory come from formulas (docs/cost.md).\n"

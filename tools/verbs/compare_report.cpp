@@ -14,12 +14,12 @@
 namespace shardproof::tools {
 namespace {
 
-using candidate::Fit;
-using candidate::Row;
-using candidate::WrongElement;
+using dump::Fit;
+using dump::Row;
+using dump::WrongElement;
 
 /// Names the chip of a wrong element, with its rank in launcher order.
-std::string chip_name(const Comparison& of, const candidate::DumpedValue& dumped, int chip) {
+std::string chip_name(const Comparison& of, const dump::DumpedValue& dumped, int chip) {
   if (dumped.whole) return "";
   return fmt::format(" on chip {}, rank {}", dumped.torus.name(chip),
                      of.claim.mesh.rank(dumped.torus, chip));
@@ -27,8 +27,7 @@ std::string chip_name(const Comparison& of, const candidate::DumpedValue& dumped
 
 std::string number(double v) { return fmt::format("{:.9g}", v); }
 
-std::string element(const Comparison& of, const candidate::DumpedValue& dumped,
-                    const WrongElement& e) {
+std::string element(const Comparison& of, const dump::DumpedValue& dumped, const WrongElement& e) {
   std::string actual = number(e.actual), low = number(e.low), high = number(e.high);
   if (actual == low || actual == high) {  // f32 digits do not distinguish them
     actual = fmt::format("{:.17g}", e.actual);
@@ -137,7 +136,7 @@ std::string counts(const Comparison& of) {
 }
 
 /// Lists the wrong indices of each dim that is not entirely wrong: "M 3; H 0 to 3, 8".
-std::string box_text(const candidate::Subject& subject, const Row& row) {
+std::string box_text(const dump::Subject& subject, const Row& row) {
   std::string out;
   for (std::size_t d = 0; d < row.box.size(); ++d) {
     const std::vector<std::int64_t>& indices = row.box[d];
@@ -158,7 +157,7 @@ std::string box_text(const candidate::Subject& subject, const Row& row) {
 
 std::string divergence(const Comparison& of) {
   const Row& row = of.verdict.rows[*of.verdict.first];
-  const candidate::DumpedValue& dumped = of.values.dumped[row.dumped];
+  const dump::DumpedValue& dumped = of.values.dumped[row.dumped];
   std::string out = fmt::format("first divergence: {}\n", row.title);
   if (row.name != row.title)
     out += wrapped(fmt::format("  in the file: {}", row.name), kWidth, "    ") + "\n";
@@ -192,7 +191,7 @@ nlohmann::json finite(double v) {
   return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 }
 
-nlohmann::json as_json(const Comparison& of, const candidate::DumpedValue& dumped,
+nlohmann::json as_json(const Comparison& of, const dump::DumpedValue& dumped,
                        const WrongElement& e) {
   nlohmann::json out{{"index", e.index},
                      {"actual", finite(e.actual)},
@@ -215,7 +214,7 @@ nlohmann::json as_json(const rerun::Evidence& e) {
 
 std::string text_report(const Comparison& of, bool quiet) {
   std::string out = table(of, quiet);
-  for (const candidate::Unknown& u : of.verdict.unknown)
+  for (const dump::Unknown& u : of.verdict.unknown)
     out += wrapped(fmt::format("unknown: {}: {}", u.name, u.why), kWidth, "  ") + "\n";
   out += counts(of);
   for (const std::string& note : of.notes) out += wrapped("note: " + note, kWidth, "  ") + "\n";
@@ -228,7 +227,7 @@ std::string text_report(const Comparison& of, bool quiet) {
 }
 
 std::string json_report(const Comparison& of) {
-  const candidate::Verdict& v = of.verdict;
+  const dump::Verdict& v = of.verdict;
   nlohmann::json out{{"file", of.file},
                      {"case", of.of},
                      {"exact", of.claim.exact},
@@ -272,12 +271,12 @@ std::string json_report(const Comparison& of) {
     if (row.follows) value["follows"] = true;
     out["values"].push_back(value);
   }
-  for (const candidate::Unknown& u : v.unknown)
+  for (const dump::Unknown& u : v.unknown)
     out["unknown"].push_back({{"name", u.name}, {"why", u.why}});
   out["first"] = nullptr;
   if (v.first) {
     const Row& row = v.rows[*v.first];
-    const candidate::DumpedValue& dumped = of.values.dumped[row.dumped];
+    const dump::DumpedValue& dumped = of.values.dumped[row.dumped];
     out["first"] = {{"step", row.title},
                     {"name", row.name},
                     {"chips", row.chips},

@@ -11,11 +11,11 @@ namespace shardproof::tools {
 /// Result of `compare` for one file.
 struct Comparison {
   std::string file;
-  std::string golden;      ///< file of the golden it is judged by, if any
-  std::string of;          ///< case, or line of the golden
-  candidate::Claim claim;  ///< what the file claims about its case
-  candidate::Values values;
-  candidate::Verdict verdict;
+  std::string golden;  ///< file of the golden it is judged by, if any
+  std::string of;      ///< case, or line of the golden
+  dump::Claim claim;   ///< what the file claims about its case
+  dump::Values values;
+  dump::Verdict verdict;
   bounds::Fit fail_on = bounds::Fit::unlikely;   ///< best verdict that counts as a failure
   std::vector<std::string> notes;                ///< remarks besides the verdict
   std::vector<diagnosis::Hypothesis> diagnosis;  ///< causes of the first divergence

@@ -29,7 +29,7 @@ struct CompareFlags {
 };
 
 /// Returns the weights as stored for the run: generated from the case's seed, or a file's.
-Weights weights_of(const CompareFlags& o, const candidate::Claim& claim) {
+Weights weights_of(const CompareFlags& o, const dump::Claim& claim) {
   const Case& c = claim.given;
   if (!o.weights) {
     if (claim.weights_of_file)
@@ -49,17 +49,17 @@ Weights weights_of(const CompareFlags& o, const candidate::Claim& claim) {
 }
 
 void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {
-  found.values = candidate::read_values(file, found.claim, weights);
-  candidate::Reference reference(found.values, found.claim, weights);
-  found.verdict = candidate::judge(found.values, found.claim, reference);
-  found.notes = candidate::notes_of(found.values, found.claim, reference, found.verdict);
-  found.diagnosis = candidate::diagnosed(found.verdict, found.values, found.claim, reference);
+  found.values = dump::read_values(file, found.claim, weights);
+  dump::Reference reference(found.values, found.claim, weights);
+  found.verdict = dump::judge(found.values, found.claim, reference);
+  found.notes = dump::notes_of(found.values, found.claim, reference, found.verdict);
+  found.diagnosis = dump::diagnosed(found.verdict, found.values, found.claim, reference);
 }
 
 void judge_by_case(const CompareFlags& o, Comparison& found, const dump::Dump& file) {
-  found.claim = candidate::read_claim(file.attributes, o.line);
+  found.claim = dump::read_claim(file.attributes, o.line);
   found.claim.operands.insert(found.claim.operands.end(), o.given.begin(), o.given.end());
-  candidate::require_memory(found.claim.given);
+  dump::require_memory(found.claim.given);
   judge(found, file, weights_of(o, found.claim));
 }
 
@@ -70,9 +70,9 @@ void judge_by_model(Comparison& found, const dump::Dump& file, const dump::Dump&
     throw Error("golden_value", fmt::format("{} is damaged: {}", found.golden, *fault));
   const Case given = corpus::case_of(golden);
   const bool own_case = file.attributes.contains("case");
-  found.claim = candidate::read_claim(
+  found.claim = dump::read_claim(
       file.attributes, own_case ? std::nullopt : std::optional<std::string>(print_case(given)));
-  candidate::require_same_values(given, found.claim.given);
+  dump::require_same_values(given, found.claim.given);
   found.claim.ids_are_given = true;
   judge(found, file, corpus::golden_weights(golden));
 }
@@ -130,7 +130,7 @@ void add_compare(CLI::App& app, Action& chosen) {
       verb->add_option("--case", options->line, "The case, where the trace says none");
   line->type_name("LINE");
   CLI::Option* weights = verb->add_option("--weights", options->weights,
-                                          "The weights file that the values were made with");
+                                          "The weights file of the run that wrote the dump");
   weights->type_name("FILE");
   verb->add_option("--golden", options->golden,
                    "A golden, which has case, weights and ids\n(docs/golden.md)")
@@ -142,16 +142,16 @@ void add_compare(CLI::App& app, Action& chosen) {
                    "unlikely, different\n[unlikely]")
       ->type_name("WORD");
   verb->add_option("--given", options->given,
-                   "Values that are operands of what follows and are\nnot judged, as "
+                   "Values used as operands of later ones and\nnot judged, as "
                    "'layers.*.moe_out'; may be repeated")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
-  verb->add_flag("--quiet", options->quiet, "Leave out rows of what is right, and of inputs");
+  verb->add_flag("--quiet", options->quiet, "Print no rows for inputs and for values that agree");
   verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   verb->footer(
-      "Each value is held against what follows from those it is made of, as the trace\n"
-      "has them; the first that does not follow is explained, where a known fault does.\n"
-      "What a trace is: docs/trace-format.md; how to write one: docs/compare.md.\n"
+      "Each value is compared with the one that follows from its operands in the trace;\n"
+      "the first that differs is explained, where a known fault explains it.\n"
+      "The format of traces: docs/trace-format.md; how to write one: docs/compare.md.\n"
       "Exit codes: 0 all that was judged is right, 1 a value is unlikely or different\n"
       "(or as --fail-on says), has no form of the model's, or none was judged,\n"
       "2 bad input.\n"

@@ -280,7 +280,7 @@ void add_cost(CLI::App& app, Action& chosen) {
   }
   {
     const auto [one, o] = add_subject(
-        *verb, chosen, "speculation", "What a draft model gains",
+        *verb, chosen, "speculation", "The gain of a draft model",
         "speculation --acceptance 0.8 --draft-cost 0.05 \\\n           --gamma 4", speculation);
     add_decimal(*one, "--acceptance", o->speculation.acceptance,
                 "The chance of each proposed token, 0 to 1 [0.8]");

@@ -124,7 +124,8 @@ int explain(ExplainFlags& o) {
 
 void add_explain(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<ExplainFlags>();
-  CLI::App* verb = app.add_subcommand("explain", "Print a strategy's steps and what they move");
+  CLI::App* verb =
+      app.add_subcommand("explain", "Print a strategy's steps and the bytes they move");
   verb->add_option("STRATEGY", options->strategy,
                    "ws2d:batch, wg-xyz:natural, sp:1d, ...; see\n"
                    "shardproof list strategies")
@@ -139,7 +140,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->type_name("[FILE]")
       ->expected(0, 1);
   verb->add_option("--rule", options->rule,
-                   "What the rule of an error says; see shardproof\n"
+                   "The rule behind an error's label; see shardproof\n"
                    "list rules")
       ->type_name("LABEL");
   // explain computes no sums, so that it has no regime.

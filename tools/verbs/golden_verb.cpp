@@ -111,7 +111,7 @@ int check(GoldenFlags o) {
         if (!checked.fault.empty())
           fmt::print("{}\n", wrapped("  " + checked.fault, kWidth, "    "));
       });
-  if (o.released && found.release == nullptr) found.fault = "it is no released corpus";
+  if (o.released && found.release == nullptr) found.fault = "it is not a released corpus";
   if (o.json) {
     nlohmann::json out{
         {"corpus", o.folder},     {"goldens", rows},
@@ -136,8 +136,9 @@ void add_golden(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("golden", "Write goldens, and check the corpus of them");
   verb->require_subcommand(1);
   verb->footer(
-      "A golden holds what an implementation is given and what it must come to, for any\n"
-      "language to read (docs/golden.md). `compare FILE --golden G.h5` judges by one.\n"
+      "A golden holds the inputs of an implementation and the results expected of it,\n"
+      "for any language to read (docs/golden.md). `compare FILE --golden G.h5` judges\n"
+      "by one.\n"
       "Example: shardproof golden check\n"
       "         shardproof golden write --layouts 4x2x3 --out g.h5");
   {
@@ -145,12 +146,12 @@ void add_golden(CLI::App& app, Action& chosen) {
     CLI::App* one = verb->add_subcommand("write", "Write a golden, or a corpus of them");
     const std::vector<CLI::Option*> what{
         one->add_option("--case", options->line, "Every value of this case")->type_name("LINE"),
-        one->add_option("--layouts", options->layouts, "What chips hold in every layout")
+        one->add_option("--layouts", options->layouts, "The shards of every chip in every layout")
             ->type_name("TORUS"),
         one->add_option("--collectives", options->collectives,
                         "Collectives over every list of axes")
             ->type_name("TORUS"),
-        one->add_option("--list", options->cases, "A corpus of what this file lists")
+        one->add_option("--list", options->cases, "A corpus of the goldens that this file lists")
             ->type_name("FILE")};
     for (std::size_t i = 1; i < what.size(); ++i)
       for (std::size_t k = 0; k < i; ++k) what[i]->excludes(what[k]);
@@ -160,8 +161,8 @@ void add_golden(CLI::App& app, Action& chosen) {
         ->required()
         ->type_name("FILE");
     one->footer(
-        "Each is what the unsharded model has, and written only if a sharded run of the\n"
-        "case has every value equal.\n"
+        "Each holds the unsharded model's values, and is written only if a sharded run\n"
+        "of the case has every value equal.\n"
         "Example: shardproof golden write --out g.h5 \\\n"
         "           --case \"torus=2x2x2 prefill=ws2d:heads batch=8 prompt=4 gen=1\"");
     one->callback([&chosen, options] { chosen = [options] { return write_or_say(*options); }; });

@@ -216,7 +216,7 @@ void add_list(CLI::App& app, Action& chosen) {
         Subject{"models", "Presets, and the keys of a model", list_models},
         Subject{"chips", "Chips of the cost model", list_chips},
         Subject{"ops", "Ops of the program language, with their forms", list_ops},
-        Subject{"rules", "Labels of errors, and what each says", list_rules}}) {
+        Subject{"rules", "Labels of errors, with the rule of each", list_rules}}) {
     CLI::App* one = verb->add_subcommand(subject.name, subject.text);
     const auto json = std::make_shared<bool>(false);
     const auto markdown = std::make_shared<bool>(false);

@@ -67,7 +67,7 @@ nlohmann::json json_of(const ComparedSection& section) {
 }
 
 void print_head() {
-  fmt::print("{:<{}}{:>{}}{:>{}}{:>{}} verdict\n\n", "What the paper publishes", kWhat, "published",
+  fmt::print("{:<{}}{:>{}}{:>{}}{:>{}} verdict\n\n", "Published in the paper", kWhat, "published",
              kPublished, "ours", kOurs, "apart", kDeviation);
 }
 

@@ -15,7 +15,7 @@ struct Group {
 };
 
 /// Returns the finding for a value: the way of rounding without misses, if it is the only one.
-std::string said_of(const candidate::RoundingReport& report) {
+std::string said_of(const dump::RoundingReport& report) {
   if (report.misses > 0) return "no one way of rounding explains all";
   return report.others == 0 ? "more than one way of rounding explains all" : report.best;
 }
@@ -30,9 +30,9 @@ std::string text_of(const std::string& said, const Group& group) {
 
 }  // namespace
 
-std::vector<std::string> rounding_lines(const candidate::Verdict& verdict) {
+std::vector<std::string> rounding_lines(const dump::Verdict& verdict) {
   std::map<std::pair<std::string, std::string>, Group> groups;
-  for (const candidate::Row& row : verdict.rows) {
+  for (const dump::Row& row : verdict.rows) {
     if (!row.rounding) continue;
     const std::string kind = row.title.substr(row.title.rfind('.') + 1);
     Group& group = groups[{kind, said_of(*row.rounding)}];

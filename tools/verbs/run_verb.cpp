@@ -50,9 +50,10 @@ std::vector<std::int64_t> lines_of(const std::string& text, std::int64_t lines) 
     const char* const end = word.data() + word.size();
     const auto [at, error] = std::from_chars(word.data(), end, line);
     if (word.empty() || error != std::errc() || at != end)
-      throw Error("run_c7", fmt::format("--rows {}: '{}' is no line number; write 0-based lines of "
-                                        "the file with commas, 3,0,7",
-                                        text, word));
+      throw Error("run_c7",
+                  fmt::format("--rows {}: '{}' is not a line number; write 0-based lines of "
+                              "the file with commas, 3,0,7",
+                              text, word));
     if (line < 0 || line >= lines)
       throw Error("run_c7",
                   fmt::format("--rows {}: the file has no line {}, its lines are 0 to {}; the "

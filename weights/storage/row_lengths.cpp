@@ -24,7 +24,7 @@ RowLengths parse_row_lengths(std::string_view text) {
     if (error != std::errc() || at != end)
       throw Error(
           "case_lengths",
-          fmt::format("lengths={}: '{}' is no length; legal: ragged, or numbers with commas "
+          fmt::format("lengths={}: '{}' is not a length; legal: ragged, or numbers with commas "
                       "between them",
                       text, word));
     if (value < 1)

@@ -114,7 +114,7 @@ void require_complete(const ChipText& text) {
   if (text.has("host") != text.has("host_bandwidth"))
     refuse(text.has("host") ? "host has no host_bandwidth; for example host_bandwidth : 32 GB/s"
                             : "host_bandwidth has no host; for example host : 250 GB");
-  if (!text.has("max_chips")) refuse("max_chips is missing; of a chip that stands alone it is 1");
+  if (!text.has("max_chips")) refuse("max_chips is missing; for a chip without links it is 1");
   const bool joined = text.has("bandwidth") || text.has("axis_bandwidth");
   if (text.chip.max_chips > 1 && !joined)
     refuse(fmt::format("max_chips is {} without bandwidth or axis_bandwidth; without them it is 1",

@@ -98,7 +98,7 @@ double factor_of(std::string_view name, std::string_view text, Measure measure) 
       "quantity_c1",
       fmt::format("'{}': {}{}; legal: {}", text,
                   name.empty() ? fmt::format("a unit of {} is missing", name_of(measure))
-                               : fmt::format("'{}' is no unit of {}", name, name_of(measure)),
+                               : fmt::format("'{}' is not a unit of {}", name, name_of(measure)),
                   near.empty() ? "" : fmt::format(", did you mean {}?", near),
                   fmt::join(legal, " ")));
 }
@@ -120,8 +120,8 @@ double parse_quantity(std::string_view text, Measure measure, const QuantityLimi
   double value = 0.0;
   const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument)
-    throw Error("quantity_c2", fmt::format("'{}' is no number; a value is, for example, {}", text,
-                                           written(1.0, units_of(measure).front())));
+    throw Error("quantity_c2", fmt::format("'{}' is not a number; a value is, for example, {}",
+                                           text, written(1.0, units_of(measure).front())));
   const std::string_view name = trim(text.substr(static_cast<std::size_t>(at - text.data())));
   if (error == std::errc::result_out_of_range) value = beyond_doubles({text.data(), at});
   const double result = value * factor_of(name, text, measure);

@@ -112,7 +112,7 @@ ComparedChoice choice_of(const PublishedRow& row, const std::vector<KnownRow>& k
                          const Efficiency& efficiency) {
   for (const ChoiceMaker& one : kChoices)
     if (one.name == row.ours.quantity) return one.choose({row, known, efficiency});
-  throw std::logic_error(fmt::format("published.txt: {} is no choice", row.ours.quantity));
+  throw std::logic_error(fmt::format("published.txt: {} is not a choice", row.ours.quantity));
 }
 
 }  // namespace shardproof::cost

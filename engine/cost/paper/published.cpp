@@ -117,7 +117,7 @@ double number_of(std::string_view text) {
   double number = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    throw std::logic_error(fmt::format("published.txt: {} is no number", text));
+    throw std::logic_error(fmt::format("published.txt: {} is not a number", text));
   return number;
 }
 

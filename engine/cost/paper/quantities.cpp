@@ -33,7 +33,7 @@ struct Case : Settings {
     for (const FfnLayout layout :
          {FfnLayout::ws1d, FfnLayout::ws2d, FfnLayout::wg_x, FfnLayout::wg_xy, FfnLayout::wg_xyz})
       if (to_string(layout) == text(name)) return layout;
-    throw std::logic_error(fmt::format("published.txt: {} is no layout", text(name)));
+    throw std::logic_error(fmt::format("published.txt: {} is not a layout", text(name)));
   }
   FfnVolume volume(std::string_view name) const {
     return ffn_volume(ffn(name), model().E, model().F, torus());
@@ -145,7 +145,7 @@ constexpr Quantity kQuantities[] = {
      },
      "seconds"},
     {"mfu_of_both", mfu_of_both},
-    {"chip_seconds",
+    {"seconds_of_chips",
      [](const Case& c) { return chip_seconds(c.tokens(), c.chips(), c.number("seconds")); },
      "seconds"},
     {"chip_seconds_of_mfu",
@@ -175,7 +175,7 @@ const Quantity* find_quantity(std::string_view name) {
 
 const Quantity& quantity_named(std::string_view name) {
   if (const Quantity* quantity = find_quantity(name)) return *quantity;
-  throw std::logic_error(fmt::format("published.txt: {} is no quantity", name));
+  throw std::logic_error(fmt::format("published.txt: {} is not a quantity", name));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ const Constant& constant_named(std::string_view name) {
   for (const Constant& constant : kConstants)
     if (constant.name == name) return constant;
   const std::string near = nearest(std::string(name), constant_names());
-  throw Error("efficiency_c1", fmt::format("'{}' is no constant{} legal: {}", name,
+  throw Error("efficiency_c1", fmt::format("'{}' is not a constant{} legal: {}", name,
                                            near.empty() ? ";" : ", did you mean " + near + "?",
                                            fmt::join(constant_names(), " ")));
 }

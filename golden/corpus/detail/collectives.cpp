@@ -20,7 +20,7 @@
 namespace shardproof::corpus {
 namespace {
 
-using candidate::same_bits;
+using dump::same_bits;
 
 /// A chip's block of each dim is two elements long, so that an order within it shows, too.
 constexpr std::int64_t kBlock = 2;

@@ -14,8 +14,8 @@
 namespace shardproof::corpus {
 namespace {
 
-using candidate::DumpedValue;
 using diagnosis::Hypothesis;
+using dump::DumpedValue;
 
 /// Returns true if the chips hold these shards; elements that the file lacks match anything.
 template <class T>

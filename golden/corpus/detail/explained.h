@@ -12,6 +12,6 @@ namespace shardproof::corpus {
 /// another layout of the same tensor; a reduction over other axes or none, or with a partial sum
 /// missing or counted twice; otherwise the unchanged operand. Empty if none fits.
 std::vector<diagnosis::Hypothesis> explained(const dump::Dump& golden,
-                                             const candidate::DumpedValue& dumped);
+                                             const dump::DumpedValue& dumped);
 
 }  // namespace shardproof::corpus

@@ -92,7 +92,7 @@ dump::Dump expected_layouts(const dump::Dump& golden) {
   for (const std::string& name : dump::in_order(golden)) {
     const Layout layout = Layout::parse(name);
     if (layout.is_partial() || layout.to_string() != name)
-      throw Error("golden_layout", fmt::format("{:?} is no layout without partial sums", name));
+      throw Error("golden_layout", fmt::format("{:?} is not a layout without partial sums", name));
     // Check the size before anything of that size is allocated.
     if (golden.values.find(name)->second.whole.shape != shape_of(layout, torus))
       throw Error("golden_layout",

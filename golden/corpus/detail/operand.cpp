@@ -13,7 +13,7 @@
 namespace shardproof::corpus {
 namespace {
 
-using candidate::same_bits;
+using dump::same_bits;
 
 [[noreturn]] void refuse(const std::string& name, std::string_view why) {
   throw Error("golden_operand", fmt::format("{}: {}", name, why));
@@ -25,7 +25,7 @@ void require_exact_sums(const std::string& name, const std::vector<std::vector<f
     double sizes = 0.0;
     for (const std::vector<float>& part : parts) {
       const auto v = static_cast<double>(part[i]);
-      if (v != std::floor(v)) refuse(name, "a summand is no whole number");
+      if (v != std::floor(v)) refuse(name, "a summand is not a whole number");
       sizes += std::abs(v);
     }
     if (!(sizes < 0x1p24)) refuse(name, "summands whose sums f32 cannot hold");

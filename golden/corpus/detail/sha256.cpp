@@ -49,7 +49,7 @@ std::string sha256(std::string_view bytes) {
 std::string sha256_of(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
-    throw Error("corpus_open", fmt::format("{:?} is no regular file", path.string()));
+    throw Error("corpus_open", fmt::format("{:?} is not a regular file", path.string()));
   std::ifstream file(path, std::ios::binary);
   Digest digest;
   std::array<char, std::size_t{1} << 16> block{};

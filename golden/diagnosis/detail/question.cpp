@@ -36,7 +36,8 @@ std::vector<Axes> lists_of(const Torus& torus) {
 bounds::Carried right_of(bounds::Replay& replay, const std::string& id, bool raw) {
   if (!raw) return replay.expected(id);
   std::optional<bounds::Carried> sum = replay.expected_raw(id);
-  if (!sum) throw Error("diagnosis_c1", fmt::format("{} is no contraction that is replayed", id));
+  if (!sum)
+    throw Error("diagnosis_c1", fmt::format("{} is not a contraction that is replayed", id));
   return std::move(*sum);
 }
 

@@ -12,7 +12,7 @@
 #include "weights/base/detail/words.h"
 #include "weights/model/softmax.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 class Reader {
@@ -168,4 +168,4 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   return claim;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -11,7 +11,7 @@
 #include "golden/trace/read/dump.h"
 #include "weights/base/error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The writer's declarations about a trace as a whole (docs/trace-format.md).
 struct Claim {
@@ -42,4 +42,4 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
 /// torus, strategies and the order of sums. Throws Error("compare_case", ...) naming the key.
 void require_same_values(const Case& given, const Case& theirs);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

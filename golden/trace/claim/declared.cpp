@@ -13,7 +13,7 @@
 #include "golden/bounds/number/rounding.h"
 #include "weights/base/detail/words.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using bounds::Format;
@@ -225,4 +225,4 @@ int whole_number(std::string_view name, std::string_view value, int least, int m
   return number;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

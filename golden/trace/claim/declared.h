@@ -7,7 +7,7 @@
 #include "golden/trace/read/dump.h"
 #include "weights/base/error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The arithmetic that a trace, or one of its values, declares (docs/trace-format.md).
 struct Arithmetic {
@@ -30,4 +30,4 @@ bool says_arithmetic(const dump::Attributes& value);
 /// Reads a whole number from `least` to `most`; rejects anything else.
 int whole_number(std::string_view name, std::string_view value, int least, int most);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -6,7 +6,7 @@
 
 #include "golden/trace/claim/declared.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Matches greedily; backtracks to the last star on a mismatch.
@@ -72,4 +72,4 @@ void Given::require_all_met() const {
                   fmt::format("given={:?}: no value of the trace has such a name", patterns_[i]));
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

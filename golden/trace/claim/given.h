@@ -7,7 +7,7 @@
 #include "golden/trace/read/dump.h"
 #include "weights/base/error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Returns whether a name, or its tail after a dot, matches a pattern: `*` stands for any
 /// characters, `?` for one. A layer may be spelled `layer3` or `layers.3` in both.
@@ -29,4 +29,4 @@ class Given {
   std::vector<bool> met_;
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

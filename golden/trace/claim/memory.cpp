@@ -4,7 +4,7 @@
 #include "weights/base/memory.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Bytes per weight element: as generated, as stored for the run, and as rounded by a replay.
@@ -56,4 +56,4 @@ void require_memory(const Case& c) {
   require(bytes);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

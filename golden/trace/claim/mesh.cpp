@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 constexpr Axis kAxes[] = {Axis::x, Axis::y, Axis::z};
@@ -99,4 +99,4 @@ Layout Mesh::layout(std::string_view letters, std::string_view spec,
   return Layout(std::move(dims), Axes::parse(subscript(summands)).sorted());
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -8,7 +8,7 @@
 #include "engine/layout/torus.h"
 #include "weights/base/error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The writer's device mesh: the order in which stacked values have its dims, and the writer's
 /// names for the torus's axes (docs/trace-format.md, `mesh`).
@@ -36,4 +36,4 @@ class Mesh {
   std::vector<std::string> names_;
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 std::string in_brackets(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
@@ -55,4 +55,4 @@ Arrays arrays_of(const std::string& name, const dump::Value& value, const Mesh& 
   return a;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

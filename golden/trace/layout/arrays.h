@@ -10,7 +10,7 @@
 #include "weights/base/error.h"
 #include "weights/base/tensor.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The arrays of a value in a file, by chip; a whole value counts as that of a one-chip torus.
 struct Arrays {
@@ -37,4 +37,4 @@ std::string in_brackets(const Shape& shape);
 Arrays arrays_of(const std::string& name, const dump::Value& value, const Mesh& mesh,
                  const Torus& torus, std::size_t rank);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

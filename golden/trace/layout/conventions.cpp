@@ -7,7 +7,7 @@
 
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Maps the writer's channel of a head to the model's, by their orders of rotated pairs.
@@ -75,4 +75,4 @@ std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights
   return {};
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

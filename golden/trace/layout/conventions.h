@@ -9,7 +9,7 @@
 #include "weights/base/tensor.h"
 #include "weights/storage/weights.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Maps the writer's elements to the model's, by the writer's order of dims, heads and rotated
 /// channels, and its padding.
@@ -35,4 +35,4 @@ class Place {
 /// Returns the factors from the writer's numbers to the model's, by element; empty: all 1.
 std::vector<double> units_of(const Subject& subject, const Claim& claim, const Weights& weights);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 constexpr Axis kAxes[] = {Axis::x, Axis::y, Axis::z};
@@ -55,4 +55,4 @@ std::string hint_of_flat_tokens(const std::string& letters, const Shape& theirs,
                      tokens, ours[0]);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -6,7 +6,7 @@
 #include "engine/layout/torus.h"
 #include "golden/trace/layout/subject.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 // Hints for an array whose shape is not the model's, as the end of a message; "" if there is none.
 
@@ -18,4 +18,4 @@ std::string hint_of_kv_heads(const Layout& layout, const Torus& torus, std::int6
 std::string hint_of_flat_tokens(const std::string& letters, const Shape& theirs,
                                 const Subject& subject);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -12,7 +12,7 @@
 #include "weights/base/detail/word_table.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 constexpr std::string_view kProbs = "probs";
@@ -199,4 +199,4 @@ std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes&
          (before ? 0 : 1);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -9,7 +9,7 @@
 #include "weights/model/numerics.h"
 #include "weights/model/passes.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Kinds of values in a trace.
 enum class Meaning {
@@ -61,4 +61,4 @@ std::int64_t count_checkpoints(const ModelConfig& config, const Passes& passes);
 /// Returns a sort key of a value's place in the run: by pass, layer, and order of computation.
 std::int64_t order_of(const Subject& subject, const ModelConfig& config, const Passes& passes);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -63,7 +63,8 @@ Container container_of(const File& file, const std::filesystem::path& path) {
   if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) refuse("dump_open", path, kOfTorch);
   if (file.begins("\x93NUMPY", 0))
     refuse("dump_open", path, "is one array; legal: an HDF5 file, or an npz of numpy.savez");
-  refuse("dump_open", path, file.size() == 0 ? "is empty" : "is no HDF5 file and no NumPy archive");
+  refuse("dump_open", path,
+         file.size() == 0 ? "is empty" : "is neither an HDF5 file nor a NumPy archive");
 }
 
 }  // namespace

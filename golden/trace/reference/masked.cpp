@@ -2,7 +2,7 @@
 
 #include "golden/trace/value/last_rows.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 Masked::Masked(const DumpedValue& dumped, const Claim& claim, Reference& reference) {
   const Subject& s = dumped.subject;
@@ -22,4 +22,4 @@ Masked::Masked(const DumpedValue& dumped, const Claim& claim, Reference& referen
   }
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -7,7 +7,7 @@
 #include "golden/trace/reference/reference.h"
 #include "golden/trace/value/dumped_value.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The slots of score, exp and probs that no query sees, if the trace declares their contents
 /// meaningless (`masked`).
@@ -23,4 +23,4 @@ class Masked {
   std::vector<bool> masked_;
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -16,7 +16,7 @@
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Returns whether the file has values of the pass's layers, besides caches of later inputs.
@@ -276,4 +276,4 @@ const Tensor* Reference::whole_exact(const Subject& s) {
   return &t;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

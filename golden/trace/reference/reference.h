@@ -12,7 +12,7 @@
 #include "oracle/model/oracle.h"
 #include "weights/base/error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The basis on which a trace is judged: the unsharded model's answer for its weights and token
 /// ids, and the replay of each step from the trace's own operands.
@@ -61,4 +61,4 @@ class Reference {
 /// Returns a value of random sampling as f32, given the logits that it follows from.
 Tensor drawing(const Subject& subject, const Tensor& logits, const Draws& draws);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -11,7 +11,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/storage/generator.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 bool is_id(double v, std::int64_t V) {
@@ -168,7 +168,7 @@ std::string TokenIds::unknown(const std::string& name) const {
   for (std::int64_t i = 0; i < passes_.size(); ++i) {
     const PassPlan pass = passes_.at(i);
     if (const auto bad = no_id(pass.name); bad && none.empty())
-      none = fmt::format("{} of {}.ids is no token id", *bad, pass.name);
+      none = fmt::format("{} of {}.ids is not a token id", *bad, pass.name);
     else if (!bad && has_unknown(ids_.at(pass.name)))
       without.push_back(pass.name);
     if (pass.name == name) break;
@@ -178,4 +178,4 @@ std::string TokenIds::unknown(const std::string& name) const {
                      without.size() > 1 ? " to " + without.back() : "");
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

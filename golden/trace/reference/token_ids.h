@@ -8,7 +8,7 @@
 #include "golden/trace/value/dumped_value.h"
 #include "oracle/model/oracle.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The token ids of a trace's passes: its own; if it has none of any pass, the case's prompt and
 /// the preceding tokens. Replay::kUnknownId stands for unknown or invalid ids.
@@ -46,4 +46,4 @@ class TokenIds {
   std::map<std::string, double> no_ids_;
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -5,7 +5,7 @@
 
 #include "golden/trace/value/last_rows.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 PassPlan pass_named(const std::string& name, const Passes& passes) {
   PassPlan pass;
   for (std::int64_t i = 0; i < passes.size() && pass.name != name; ++i) pass = passes.at(i);
@@ -47,4 +47,4 @@ void take_last_positions(DumpedValue& dumped, const Passes& passes) {
   dumped.note = "of all positions; each row's last one is judged";
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

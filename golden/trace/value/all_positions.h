@@ -2,7 +2,7 @@
 
 #include "golden/trace/value/dumped_value.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Returns the pass of that name.
 PassPlan pass_named(const std::string& name, const Passes& passes);
@@ -16,4 +16,4 @@ Subject at_all_positions(const Subject& subject, const Passes& passes);
 /// Keeps only each row's last position of such a value, and records that in its note.
 void take_last_positions(DumpedValue& dumped, const Passes& passes);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 Choice::Choice(const bounds::Carried& logits, std::size_t blocks, std::size_t width)
     : logits_(logits),
@@ -57,4 +57,4 @@ bounds::Carried Choice::largest() const {
   return most;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

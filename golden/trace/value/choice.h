@@ -4,7 +4,7 @@
 
 #include "golden/bounds/number/carried.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// How a token can be the argmax of a block: only it can; others can, too; it cannot, as in the
 /// case of a number that is not an id of the block.
@@ -38,4 +38,4 @@ class Choice {
   std::size_t blocks_, V_, width_;
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

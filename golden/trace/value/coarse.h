@@ -3,7 +3,7 @@
 #include "golden/bounds/number/carried.h"
 #include "golden/trace/read/dump.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Rounding error of an encoding: |RN(x) − x| is at most unit·|x|, or least.
 struct Coarse {
@@ -19,4 +19,4 @@ inline Coarse coarse_of(dump::Encoding encoding) {
   return {};  // f64 and integers are exact
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -8,7 +8,7 @@
 #include "golden/trace/value/detail/each_number.h"
 #include "weights/base/detail/index.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 bool DumpedValue::coarser_than(bounds::Format format) const {
   return coarse_of(encoding).unit > bounds::unit_of(format);
@@ -60,4 +60,4 @@ std::optional<bounds::Carried> assembled_value(const DumpedValue& dumped) {
   return whole;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

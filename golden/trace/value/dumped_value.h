@@ -12,7 +12,7 @@
 #include "weights/base/error.h"
 #include "weights/storage/weights.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// A value as a trace's writer has it on each chip, with the element of the model's value for each
 /// number: by the writer's declared layout and conventions.
@@ -103,4 +103,4 @@ struct Values {
 /// `weights` as stored for the run.
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

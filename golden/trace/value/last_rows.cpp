@@ -4,7 +4,7 @@
 
 #include "weights/base/detail/index.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 Shape without_positions(Shape whole) {
@@ -42,4 +42,4 @@ bounds::Carried last_rows(const bounds::Carried& whole, const PassPlan& pass) {
   return last;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -7,7 +7,7 @@
 #include "weights/base/tensor.h"
 #include "weights/model/passes.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Returns the elements of every row's last position in a value [B, L, ...] of a pass, in order;
 /// for a row without tokens those of its first position, which are meaningless.
@@ -17,4 +17,4 @@ std::vector<std::size_t> last_elements(const Shape& whole, const PassPlan& pass)
 Tensor last_rows(const Tensor& whole, const PassPlan& pass);
 bounds::Carried last_rows(const bounds::Carried& whole, const PassPlan& pass);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

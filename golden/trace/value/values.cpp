@@ -14,7 +14,7 @@
 #include "golden/trace/value/wire.h"
 #include "weights/base/detail/stable_sort.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Returns the names by the file's `order`; names without one follow, by passes, because an HDF5
@@ -146,4 +146,4 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
   return values;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -7,7 +7,7 @@
 
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// The operands, weights and contracted dims of a sum; for a norm, those of its statistics.
@@ -87,4 +87,4 @@ void leave_out_wire(Values& values, const Claim& claim) {
   }
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

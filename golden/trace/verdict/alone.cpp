@@ -13,7 +13,7 @@
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/value/last_rows.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 constexpr int kRuns = 32;
@@ -210,4 +210,4 @@ void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
   if (any && !wrong) Weighing(values, claim, reference).weigh(rows);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -6,7 +6,7 @@
 #include "golden/trace/reference/reference.h"
 #include "golden/trace/verdict/row.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Weighs values whose bound would accept anything because the trace lacks their operands (only
 /// logits or outputs): the run is repeated in the trace's arithmetic, and the drift of a value is
@@ -16,4 +16,4 @@ namespace shardproof::candidate {
 void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
                  std::vector<Row>& rows);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -153,8 +153,8 @@ TraceDiff diff_traces(const dump::Dump& a, const dump::Dump& b) {
   std::optional<std::string> of_a;
   if (line != a.attributes.end()) of_a = line->second;
   TraceDiff found;
-  found.torus = candidate::read_claim(a.attributes, std::nullopt).given.torus;
-  candidate::read_claim(b.attributes, of_a);
+  found.torus = dump::read_claim(a.attributes, std::nullopt).given.torus;
+  dump::read_claim(b.attributes, of_a);
   for (const std::string& name : dump::in_order(a)) {
     if (!b.values.contains(name)) {
       found.only_a.push_back(name);

@@ -34,7 +34,7 @@ struct TraceDiff {
 
 /// Compares two traces of one case by value names, bit for bit; f64 and f32 by their numbers. A
 /// value that is whole in one trace and in shards in the other is cut by its layout. Throws Error:
-/// "compare_case" (different cases), what candidate::read_claim throws, and "dump_layout" (a layout
+/// "compare_case" (different cases), what dump::read_claim throws, and "dump_layout" (a layout
 /// that the value cannot have).
 TraceDiff diff_traces(const dump::Dump& a, const dump::Dump& b);
 

@@ -13,7 +13,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using bounds::Format;
@@ -202,4 +202,4 @@ bool copies_differ(const DumpedValue& dumped) {
   return false;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -10,7 +10,7 @@
 #include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/row.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The requirement on a value: exact bits, or bounds.
 struct Expected {
@@ -48,4 +48,4 @@ std::optional<RoundingReport> report_rounding(const DumpedValue& dumped, const M
 /// Returns whether replicas of a number on several chips have different bits.
 bool copies_differ(const DumpedValue& dumped);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -11,7 +11,7 @@
 
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -264,4 +264,4 @@ std::vector<std::string> not_shown(const Claim& claim, const Values& values,
   return sentences;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -5,7 +5,7 @@
 
 #include "golden/trace/value/dumped_value.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Returns the faults that no value of this run could have shown, however judged, because its
 /// weights, ids, passes, model or torus hide them. One line each: "biases are zero (layer0.bq):
@@ -13,4 +13,4 @@ namespace shardproof::candidate {
 std::vector<std::string> not_shown(const Claim& claim, const Values& values,
                                    const Weights& weights);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

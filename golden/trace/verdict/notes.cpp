@@ -13,7 +13,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Returns "a, b and 3 more hold".
@@ -36,7 +36,7 @@ std::optional<std::string> finer(const Values& values, const Claim& claim) {
       names.push_back(dumped.name);
   if (names.empty()) return std::nullopt;
   return fmt::format(
-      "{} numbers that are no f32: without arithmetic they are judged as what claims "
+      "{} numbers that are not f32: without arithmetic they are judged as what claims "
       "least, f32; declare arithmetic=f64",
       subjects_of(names));
 }
@@ -100,7 +100,7 @@ std::optional<std::string> right_by(const DumpedValue& dumped, const Tensor& rig
 std::string what_no_id_is(double number, std::int64_t V) {
   if (number >= static_cast<double>(V) && number == std::floor(number))
     return fmt::format("is a padding id: the vocabulary has {}", V);
-  return "is no token id";
+  return "is not a token id";
 }
 
 std::vector<std::string> notes_of(const Values& values, const Claim& claim, Reference& reference,
@@ -125,4 +125,4 @@ std::vector<std::string> notes_of(const Values& values, const Claim& claim, Refe
   return notes;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

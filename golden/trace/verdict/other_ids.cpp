@@ -10,7 +10,7 @@
 
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 constexpr std::int64_t kShown = 6;  // ids listed in a sentence
@@ -129,4 +129,4 @@ std::optional<std::string> other_ids(const Values& values, const Claim& claim, R
       row.title, fmt::join(ids, ", "), pass);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -9,7 +9,7 @@
 #include "golden/rerun/evidence.h"
 #include "weights/base/tensor.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 using bounds::Fit;
 
@@ -67,4 +67,4 @@ struct Row {
   double allowed_likely() const { return bounds::relative(extent.likely, extent.scale); }
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

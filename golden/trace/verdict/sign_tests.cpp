@@ -3,7 +3,7 @@
 #include "golden/bounds/number/signs.h"
 #include "golden/trace/value/detail/each_number.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::Carried& bound,
                                     std::size_t terms) {
@@ -27,4 +27,4 @@ std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::Car
   return bounds::signs(of);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

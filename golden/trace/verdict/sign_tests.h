@@ -6,7 +6,7 @@
 #include "golden/bounds/number/carried.h"
 #include "golden/trace/value/dumped_value.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Returns what the signs of a whole value's errors show beyond its bounds
 /// (golden/bounds/number/signs.h), for sums [BL…] of `terms` products each whose operands are
@@ -14,4 +14,4 @@ namespace shardproof::candidate {
 std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::Carried& bound,
                                     std::size_t terms);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

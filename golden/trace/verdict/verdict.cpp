@@ -20,7 +20,7 @@
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using bounds::Carried;
@@ -351,4 +351,4 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   return verdict;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

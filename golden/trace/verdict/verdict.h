@@ -10,7 +10,7 @@
 #include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/row.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 struct Verdict {
   std::vector<Row> rows;  ///< in the order of the run
@@ -40,4 +40,4 @@ struct Verdict {
 /// Judges every value of a trace. Throws what bounds::Replay throws.
 Verdict judge(const Values& values, const Claim& claim, Reference& reference);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

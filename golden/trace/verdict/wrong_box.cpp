@@ -5,7 +5,7 @@
 
 #include "golden/compare/reach_meter.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 std::vector<std::vector<std::int64_t>> wrong_box(const Shape& shape, const std::vector<bool>& wrong,
                                                  const std::vector<bool>& padding) {
@@ -41,4 +41,4 @@ std::vector<std::vector<std::int64_t>> wrong_box(const Shape& shape, const std::
   return box;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

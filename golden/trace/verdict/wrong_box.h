@@ -5,7 +5,7 @@
 
 #include "weights/base/tensor.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Returns, for each dim, the indices at which a value is wrong, if it is wrong at all combinations
 /// of them and nowhere else, as when whole heads, columns or cache slots are wrong. Empty
@@ -13,4 +13,4 @@ namespace shardproof::candidate {
 std::vector<std::vector<std::int64_t>> wrong_box(const Shape& shape, const std::vector<bool>& wrong,
                                                  const std::vector<bool>& padding = {});
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

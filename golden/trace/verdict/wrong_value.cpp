@@ -7,7 +7,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Returns the writer's layout with dims in the model's order.
@@ -147,4 +147,4 @@ std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Value
   return diagnosis::diagnose(reference.replay(), *wrong, others);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

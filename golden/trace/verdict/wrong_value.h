@@ -7,7 +7,7 @@
 #include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/verdict.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Converts a value for the diagnosis: in the model's units, with dims and elements in the model's
 /// order. If the writer's padding or order of heads or channels means that a chip does not hold a
@@ -23,4 +23,4 @@ std::optional<diagnosis::Wrong> wrong_value(const DumpedValue& dumped, const Val
 std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
                                              const Claim& claim, Reference& reference);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -17,7 +17,7 @@ Tensor lists(const Answer& answer, const std::string& pass, std::int64_t C, std:
              bool of_ids) {
   const auto found = answer.hashed_logits.find(pass);
   if (found == answer.hashed_logits.end())
-    throw Error("oracle_id", fmt::format("{:?} is no pass of this run that samples", pass));
+    throw Error("oracle_id", fmt::format("{:?} is not a pass of this run that samples", pass));
   const Tensor& hashed = found->second;
   const std::int64_t V = hashed.shape[1];
   const std::int64_t all = places == 0 ? V : places;

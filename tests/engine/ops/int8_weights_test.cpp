@@ -75,7 +75,7 @@ TEST(Int8Weights, ZerosTiesAndTheSmallestOfAll) {
                     block),
         1);
     constexpr float kLeast = std::numeric_limits<float>::denorm_min();
-    // A channel of zeros, of what divided by 127 is no float any more, of ties, of -0.
+    // A channel of zeros, of what divided by 127 is not a float any more, of ties, of -0.
     const Weights hard =
         changed(whole, "layer0.w_gate",
                 {0, kLeast, 127, 0, -kLeast, 0.5, 0, kLeast, -1.5, -0.0F, kLeast * 60, -0.0F});

@@ -215,7 +215,7 @@ FaultHooks garbage(bool at_padding, const std::string& pass, const std::string& 
   FaultHooks hooks;
   hooks.result = [=](const Scope& scope, const Program& program, const Op& op,
                      const ValueDecl& declared, Sharded& value) {
-    // The field's lookup of all ids is no pass of the run.
+    // The field's lookup of all ids is not a pass of the run.
     if (value.holds_partial() || scope.pass == "all_ids" ||
         (!at_padding && (scope.pass != pass || declared.role.to_string() != role)))
       return;

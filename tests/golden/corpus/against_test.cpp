@@ -12,7 +12,7 @@
 namespace shardproof::corpus {
 namespace {
 
-using candidate::Fit;
+using dump::Fit;
 /// Stacked with the dims of the mesh "z y x".
 Dump stacked_zyx(const Dump& golden, const std::vector<double>& all, const std::string& name) {
   Dump file = empty_file();
@@ -99,7 +99,7 @@ TEST(Against, OneWrongElementIsNamed) {
     all[i] += 0.5;
     for (const Dump& file : {in_shards(own, all, name), stacked_zyx(own, all, name)}) {
       const Against found = judge_against(own, file);
-      const candidate::Row& row = found.verdict.rows[0];
+      const dump::Row& row = found.verdict.rows[0];
       EXPECT_EQ(found.verdict.exit_code(), 1);
       EXPECT_EQ(row.fit, Fit::different);
       EXPECT_EQ(row.wrong, 1);
@@ -125,7 +125,7 @@ TEST(Against, FirstAndWorst) {
   all[9] = 3.0;     // chip 1, expected 1
   all[90] = 100.0;  // chip 11, expected 2
   all[99] = 4.0;    // chip 12, expected 3
-  const candidate::Row row = judge_against(own, in_shards(own, all, name)).verdict.rows[0];
+  const dump::Row row = judge_against(own, in_shards(own, all, name)).verdict.rows[0];
   EXPECT_EQ(row.wrong, 3);
   EXPECT_EQ(row.wrong_chips, 3);
   EXPECT_EQ(row.first->chip, 1);
@@ -154,7 +154,7 @@ TEST(Against, NotANumberIsTheWorst) {
   std::vector<double> all = numbers(own, name);
   all[8] = 1e300;
   all[16] = std::numeric_limits<double>::quiet_NaN();
-  const candidate::Row row = judge_against(own, in_shards(own, all, name)).verdict.rows[0];
+  const dump::Row row = judge_against(own, in_shards(own, all, name)).verdict.rows[0];
   EXPECT_EQ(row.first->chip, 1);
   EXPECT_EQ(row.worst->chip, 2);
 }

@@ -42,7 +42,7 @@ TEST(ParseCases, Refuses) {
               std::string::npos)
         << id;
   EXPECT_EQ(refusal([] { parse_cases("a layouts 1x1x1\na layouts 1x1x2"); }),
-            "corpus_cases: line 2: \"a layouts 1x1x2\": an id that stands twice");
+            "corpus_cases: line 2: \"a layouts 1x1x2\": an id that occurs twice");
   EXPECT_EQ(refusal([] { parse_cases("a  \n"); }),
             "corpus_cases: line 1: \"a\": no golden after the id");
 }
@@ -116,7 +116,7 @@ TEST_F(SmallCorpus, IsEqual) {
 TEST_F(SmallCorpus, IsWrittenOnce) {
   const std::string said = refusal([&] { write_corpus(kText, folder_ / "v0", kQuiet); });
   EXPECT_EQ(said.find("golden_write"), 0U) << said;
-  EXPECT_NE(said.find("is no empty folder"), std::string::npos) << said;
+  EXPECT_NE(said.find("is not an empty folder"), std::string::npos) << said;
   write_bytes(folder_ / "file", {'x'});
   EXPECT_EQ(refusal([&] { write_corpus(kText, folder_ / "file", kQuiet); }).find("golden_write"),
             0U);

@@ -84,13 +84,13 @@ TEST(FirstDifference, SeesArrays) {
               dump::Value& value = g.values.find("ints")->second;
               value.chips[{0, 0, 0}] = value.whole;
             }),
-            "ints stands as shards, expected whole");
+            "ints is stored as shards, expected whole");
 }
 
 /// A group, where nobody looks for values.
 TEST(FirstDifference, SeesWhatIsNoArray) {
   EXPECT_EQ(said([](Dump& g) { g.ignored.push_back("more"); }),
-            "more is no array: a golden has nothing else");
+            "more is not an array: a golden has nothing else");
 }
 
 TEST(FirstDifference, SeesEveryBitOfEveryElement) {
@@ -160,7 +160,7 @@ TEST(KindOf, KnowsThreeAndNoOther) {
   }
   Dump golden = some_golden();
   golden.attributes.erase("golden");
-  EXPECT_EQ(fault_of(golden), "golden_kind: a trace without the attribute golden is no golden");
+  EXPECT_EQ(fault_of(golden), "golden_kind: a trace without the attribute golden is not a golden");
 }
 
 }  // namespace

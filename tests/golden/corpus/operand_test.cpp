@@ -92,7 +92,7 @@ TEST(ReadOperand, RefusesSumsThatAreNotExact) {
   };
   EXPECT_EQ(with(-7.0F), "nothing");
   EXPECT_EQ(with(0x1p23F), "nothing");
-  EXPECT_EQ(with(1.5F), "golden_operand: t.operand: a summand is no whole number");
+  EXPECT_EQ(with(1.5F), "golden_operand: t.operand: a summand is not a whole number");
   EXPECT_EQ(with(0x1p24F), "golden_operand: t.operand: summands whose sums f32 cannot hold");
   EXPECT_EQ(with(-0x1p24F), "golden_operand: t.operand: summands whose sums f32 cannot hold");
   for (const float v :

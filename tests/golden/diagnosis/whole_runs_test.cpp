@@ -7,7 +7,7 @@
 #include "tests/golden/diagnosis/planted.h"
 #include "tests/golden/trace/engine.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using diagnosis::expect_none;
@@ -176,4 +176,4 @@ TEST(WholeRuns, AWrongAllToAllIsNoConvention) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

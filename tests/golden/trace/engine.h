@@ -13,7 +13,7 @@
 
 #include "tests/golden/trace/written.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 using Numbers = std::vector<float>;
 
@@ -316,4 +316,4 @@ class Engine {
   std::vector<Written> all_;
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -10,7 +10,7 @@
 #include "golden/trace/verdict/verdict.h"
 #include "tests/golden/trace/write/traced_run.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 inline dump::Dump own_trace(const std::string& line) {
   const std::filesystem::path file =
@@ -35,4 +35,4 @@ inline void expect_all_judged(const Verdict& v, const std::string& what) {
   }
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -20,7 +20,7 @@
 #include "weights/base/bf16.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// The bits of the nearest f16.
 inline std::uint16_t half(double v) {
@@ -265,4 +265,4 @@ inline const std::string kLine =
     "torus=3x1x2 model=palm-tiny,layers=2,E=24,F=36,H=6,K=2,Q=4,V=30 batch=6 prompt=5 chunk=3 "
     "gen=3 seed=5";
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -213,7 +213,7 @@ TEST(TypeFindings, OfAUsersProgramAreTheFirstOrAll) {
   EXPECT_EQ(all(with_program({kGate, kUp}, false)),
             (Brief{"reduce_scatter_c2 decode.1 decode.1.layer0.hr",
                    "reduce_scatter_c2 decode.1 decode.1.layer0.ur"}));
-  // Of each phase's own program, also where one is no layer.
+  // Of each phase's own program, also where one is not a layer.
   Case two = with_program({kGate});
   two.decode = with_program({kAttn, kUp}).decode;
   EXPECT_EQ(all(two), (Brief{"reduce_scatter_c2 prefill.c0 prefill.c0.layer0.hr",

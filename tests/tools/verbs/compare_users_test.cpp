@@ -190,7 +190,7 @@ TEST_F(CompareUsers, OfF64NumbersClaimsTheLeast) {
   const Outcome least = run("compare " + trace("t.h5", values, {}));
   EXPECT_EQ(least.code, 0) << least.out;
   EXPECT_SAYS(least.out,
-              "hold numbers that are no f32: without arithmetic they are judged as what "
+              "hold numbers that are not f32: without arithmetic they are judged as what "
               "claims least, f32; declare arithmetic=f64");
   const Outcome claimed = run("compare " + trace("t.h5", values));
   EXPECT_EQ(claimed.code, 1);

@@ -173,7 +173,7 @@ TEST_F(CompareVerb, Refuses) {
   expect_refused("compare", "flag_c7: compare needs FILE");
   expect_refused("compare none.h5", "dump_open: \"none.h5\": No such file");
   expect_refused("compare " + write("text.h5", "text"),
-                 "text.h5\": is no HDF5 file and no NumPy archive");
+                 "text.h5\": is neither an HDF5 file nor a NumPy archive");
   expect_refused("compare " + trace("unsaid.h5", 0, ""),
                  "compare_case: the trace has no case; say it with --case LINE");
   std::string other = kCase;

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/tools/cli_fixture.h"
@@ -26,7 +27,7 @@ std::vector<nlohmann::json> listed(const std::string& subject) {
   return nlohmann::json::parse(o.text)[subject];
 }
 
-/// All that these folders are made of: what ships, or the tests.
+/// The sources of these folders, and with those of the tests their tables.
 std::string sources(const std::vector<const char*>& folders = {"engine", "golden", "oracle",
                                                                "weights", "tools"}) {
   std::string all;
@@ -34,7 +35,8 @@ std::string sources(const std::vector<const char*>& folders = {"engine", "golden
     for (const auto& entry :
          fs::recursive_directory_iterator(fs::path(SHARDPROOF_SOURCE) / folder)) {
       const std::string extension = entry.path().extension().string();
-      if (extension != ".cpp" && extension != ".h" && extension != ".inl") continue;
+      const bool table = extension == ".txt" && folder == std::string_view("tests");
+      if (extension != ".cpp" && extension != ".h" && extension != ".inl" && !table) continue;
       std::ostringstream text;
       text << std::ifstream(entry.path()).rdbuf();
       all += text.str();

@@ -122,7 +122,7 @@ void convert(std::span<const std::byte> elements, const ElementType& type, Encod
     for (std::size_t at = 0; at < piece.size(); at += type.bytes) {
       std::uint64_t bits = load(piece.subspan(at, type.bytes), type);
       if (type.kind == Kind::unsigned_integer && bits > kMostInt64)
-        refuse(value, fmt::format("holds {}, which is no int64", bits));
+        refuse(value, fmt::format("holds {}, which is not an int64", bits));
       for (std::size_t i = 0; i < bytes; ++i, bits >>= 8)
         out.push_back(static_cast<std::byte>(bits & 0xFFU));
     }

@@ -59,7 +59,7 @@ json parse(std::string_view text) {
     std::string why = error.what();
     for (char& c : why)
       if (static_cast<unsigned char>(c) < ' ') c = ' ';
-    refuse("dump_format", fmt::format("is no JSON: {}", why.substr(0, 300)));
+    refuse("dump_format", fmt::format("is not JSON: {}", why.substr(0, 300)));
   }
 }
 
@@ -83,12 +83,14 @@ JsonAttributes parse_json_attributes(std::string_view text) {
     if (name != "values") put(out.file, name, value);
   const auto values = document.find("values");
   if (values == document.end()) return out;
-  if (!values->is_object()) refuse("dump_value", "has values that are no object");
+  if (!values->is_object()) refuse("dump_value", "has values that are not an object");
   for (const auto& [id, attributes] : values->items()) {
     if (!attributes.is_object())
-      refuse("dump_value", fmt::format("says of {:?} what is no object; legal: its attributes, as "
-                                       "{{\"layout\": \"BLE\"}}",
-                                       id));
+      refuse("dump_value",
+             fmt::format(
+                 "describes {:?} by something that is not an object; legal: its attributes, as "
+                 "{{\"layout\": \"BLE\"}}",
+                 id));
     Attributes& of = out.values[id];
     for (const auto& [name, value] : attributes.items()) put(of, name, value);
   }

@@ -38,7 +38,7 @@ class Dict {
 
  private:
   [[noreturn]] void bad() const {
-    refuse(member_, fmt::format("has a header that is no NumPy array's: {:?}",
+    refuse(member_, fmt::format("has a header that is not a NumPy array's: {:?}",
                                 text_.substr(0, std::min<std::size_t>(text_.size(), 200))));
   }
 

@@ -135,7 +135,7 @@ std::string description(Array array, std::uint64_t most) {
   const NpyHeader& header = array.header();
   const bool bytes = (header.kind == 'u' || header.kind == 'i') && header.count == 1;
   if (!bytes && !(header.is_text() && array.size(1) == 1))
-    refuse("dump_format", kDescription, "is no text: legal is json.dumps({...})");
+    refuse("dump_format", kDescription, "is not text: legal is json.dumps({...})");
   if (array.size(header.element_bytes()) > most)
     refuse("dump_size", kDescription, fmt::format("is a text of more than {} bytes", most));
   std::vector<std::byte> all = array.all();

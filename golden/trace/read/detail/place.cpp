@@ -58,7 +58,7 @@ Place place_of(std::string_view path) {
   }
   const auto odd = [](unsigned char c) { return c < ' ' || c == 0x7F || c == '/' || c == '\\'; };
   if (place.id.empty() || std::any_of(place.id.begin(), place.id.end(), odd))
-    throw Error("dump_value", fmt::format("{:?} is no name of a value", path));
+    throw Error("dump_value", fmt::format("{:?} is not a name of a value", path));
   return place;
 }
 

@@ -251,11 +251,11 @@ bool StreamReader::place(Dump& dump, const std::string& path, Attributes attribu
     value.attributes = std::move(attributes);
   } else {
     if (!place.chip || !value.in_shards())
-      throw Error("dump_value", fmt::format("{:?} stands twice: a value is one array, or shards "
+      throw Error("dump_value", fmt::format("{:?} occurs twice: a value is one array, or shards "
                                             "under chips/X_Y_Z",
                                             place.id));
     if (value.chips.contains(*place.chip))
-      throw Error("dump_value", fmt::format("{:?} stands twice", path));
+      throw Error("dump_value", fmt::format("{:?} occurs twice", path));
     require_same(value.attributes, attributes, path);
   }
   if (place.chip)
@@ -288,7 +288,7 @@ bool StreamReader::record(Dump& dump) {
     case kEnd:
       return false;
     default:
-      throw BrokenStream("sent what cannot be understood");
+      throw BrokenStream("sent data that cannot be understood");
   }
 }
 

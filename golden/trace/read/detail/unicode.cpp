@@ -37,8 +37,9 @@ std::string utf8_of_ucs4(std::span<const std::byte> bytes, bool big_endian) {
     for (std::size_t i = 0; i < 4; ++i)
       c = c << 8 | std::to_integer<std::uint32_t>(bytes[big_endian ? i : 3 - i]);
     if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
-      throw Error("dump_format",
-                  fmt::format("its member \"shardproof\" holds {:#x}, which is no character", c));
+      throw Error(
+          "dump_format",
+          fmt::format("its member \"shardproof\" holds {:#x}, which is not a character", c));
     append(text, c);
   }
   return text;

@@ -26,7 +26,7 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) {
   int code = 0;
   archive_.reset(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
   if (!archive_ && code == ZIP_ER_EXISTS) refuse("holds a member twice");
-  if (!archive_) refuse("is no NumPy archive, or is damaged: " + reason(code));
+  if (!archive_) refuse("is not a NumPy archive, or is damaged: " + reason(code));
   const zip_int64_t count = zip_get_num_entries(archive_.get(), 0);
   std::set<std::string> seen;
   for (zip_int64_t i = 0; i < count; ++i) {

@@ -12,7 +12,7 @@
 #include "weights/base/detail/words.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Returns a layout without axes: nothing is cut.
@@ -316,4 +316,4 @@ DumpedValue misfit(const std::string& name, const Subject& subject, std::string_
   return dumped;
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -9,7 +9,7 @@
 #include "golden/trace/layout/arrays.h"
 #include "golden/trace/value/dumped_value.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// What all arrays of a trace are read with; `weights` as stored for the run.
 struct RunOfTrace {
@@ -61,4 +61,4 @@ class ArrayValues {
 /// Returns a value that has only a name, and the reason.
 DumpedValue misfit(const std::string& name, const Subject& subject, std::string_view why);
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

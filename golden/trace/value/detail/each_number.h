@@ -6,7 +6,7 @@
 
 #include "golden/trace/value/dumped_value.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Calls see(number, chips that hold it, place, size) for each number of the value. Adds partial
 /// sums in twice f64's precision; `size` is the sum of their magnitudes.
@@ -33,4 +33,4 @@ void each_number(const DumpedValue& dumped, See&& see) {
   }
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// -0 differs from +0; all NaNs are equal, because file formats do not preserve their payload.
 template <std::floating_point T>
@@ -15,4 +15,4 @@ bool same_bits(T a, T b) {
   return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -8,7 +8,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 using bounds::Carried;
 using bounds::Format;
@@ -122,4 +122,4 @@ std::vector<Outlier> Expectations::hold(const DumpedValue& dumped, const Expecte
                  row);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

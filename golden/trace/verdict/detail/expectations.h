@@ -6,7 +6,7 @@
 #include "golden/trace/reference/reference.h"
 #include "golden/trace/verdict/measure.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 inline constexpr const char* kNoNumbers = "it holds no number of the model's";
 
@@ -36,4 +36,4 @@ class Expectations {
   Reference& reference_;
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

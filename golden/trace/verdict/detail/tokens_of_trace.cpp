@@ -13,7 +13,7 @@
 #include "oracle/model/detail/sampling.h"
 #include "weights/base/detail/index.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 using bounds::Carried;
 
@@ -21,7 +21,8 @@ Row TokensOfTrace::ids(const DumpedValue& dumped, Row row) {
   const Subject& s = dumped.subject;
   const PassPlan& pass = reference_.replay().pass(s.pass);
   row.why = "an input";
-  if (const auto bad = reference_.no_id(s.pass)) row.why = fmt::format("{} is no token id", *bad);
+  if (const auto bad = reference_.no_id(s.pass))
+    row.why = fmt::format("{} is not a token id", *bad);
   if (pass.phase != Phase::decode && claim_.ids_are_given) {
     const IntTensor& given = reference_.case_ids(s.pass);
     Tensor expected(given.shape);
@@ -129,4 +130,4 @@ void TokensOfTrace::keep(const DumpedValue& dumped) {
     kept.data[i] = static_cast<float>(whole->center[i]);
 }
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -5,7 +5,7 @@
 
 #include "golden/trace/verdict/detail/expectations.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 
 /// Judges the ids, tokens and what leads to them: those whose bits are not known in advance.
 class TokensOfTrace {
@@ -33,4 +33,4 @@ class TokensOfTrace {
   std::map<std::string, Tensor> tokens_;  // by pass
 };
 
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

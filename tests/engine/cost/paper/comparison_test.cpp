@@ -84,7 +84,7 @@ TEST(ComparedRows, AreJudgedByWhatIsAskedOfThem) {
 
 /// A quantity that is computed from a printed number ranges over what rounds to that one.
 TEST(ComparedRows, RangeAsThePrintedNumberThatTheyAreOf) {
-  Formula of{"chip_seconds", tables_2_and_3()[0].settings, "", {}};
+  Formula of{"seconds_of_chips", tables_2_and_3()[0].settings, "", {}};
   const Range range = range_of(of, {});
   EXPECT_DOUBLE_EQ(range.value, 64 * 0.29 / 2048);
   EXPECT_DOUBLE_EQ(range.least, 64 * 0.285 / 2048);

@@ -1,4 +1,4 @@
-// The rule of all verdicts, and that what is no number is never a reason to accept.
+// The rule of all verdicts, and that what is not a number is never a reason to accept.
 #include "golden/bounds/number/fit.h"
 
 #include <gtest/gtest.h>

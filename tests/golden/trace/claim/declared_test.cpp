@@ -6,7 +6,7 @@
 #include "tests/golden/trace/written.h"
 #include "tests/weights/expect_error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using bounds::Format;
@@ -224,4 +224,4 @@ TEST(Declared, TheOrderOfAValueMayBeItsPlace) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -6,7 +6,7 @@
 #include "tests/golden/trace/written.h"
 #include "tests/weights/expect_error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 TEST(Given, PatternsMatchANameOrItsTail) {
@@ -154,4 +154,4 @@ TEST(Given, AnyOperandMayBe) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -5,7 +5,7 @@
 #include "tests/golden/trace/written.h"
 #include "tests/weights/expect_error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 template <class Call>
@@ -276,4 +276,4 @@ TEST(Subject, OfNoModel) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

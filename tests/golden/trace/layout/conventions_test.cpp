@@ -5,7 +5,7 @@
 
 #include "tests/golden/trace/written.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 /// Changes the numbers of all values of some names.
@@ -354,4 +354,4 @@ TEST(Conventions, WeightsTransposed) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -12,7 +12,7 @@
 #include "golden/rerun/exact.h"
 #include "tests/golden/trace/written.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using rerun::Evidence;
@@ -201,4 +201,4 @@ TEST(Alone, WhatIsWellBoundedIsNotWeighed) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -6,7 +6,7 @@
 #include "golden/trace/verdict/wrong_value.h"
 #include "tests/golden/trace/written.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 class Diagnosed : public testing::Test {
@@ -128,4 +128,4 @@ TEST_F(Diagnosed, ADealtCacheIsNoStaleSlot) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

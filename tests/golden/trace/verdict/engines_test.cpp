@@ -6,7 +6,7 @@
 #include "tests/golden/trace/engine.h"
 #include "tests/sanitized.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 std::string name_of(const Row& row) { return last_word(row.name); }
@@ -387,4 +387,4 @@ TEST(Engines, ANaNIsTheWorstElement) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -8,7 +8,7 @@
 
 #include "tests/golden/trace/written.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using InWeights = std::function<void(std::map<std::string, Tensor>&)>;
@@ -184,4 +184,4 @@ TEST(NotShown, OfRopeTablesThatAreNotOfTheDeclaredTheta) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

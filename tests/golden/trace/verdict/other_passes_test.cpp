@@ -7,7 +7,7 @@
 #include "golden/trace/verdict/notes.h"
 #include "tests/golden/trace/written.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 const std::string kLlama =
@@ -130,13 +130,13 @@ TEST(BadValue, AnIdOfNoTokenCostsItsRowOfTheEmbedding) {
   const Row& embed = row_of(j.verdict, "decode.1.embed");
   EXPECT_EQ(embed.unknown, 16);
   EXPECT_EQ(embed.elements, 16);
-  EXPECT_EQ(embed.why, "31 of decode.1.ids is no token id");
+  EXPECT_EQ(embed.why, "31 of decode.1.ids is not a token id");
   EXPECT_EQ(row_of(j.verdict, "decode.2.layer1.out").unknown, 0);
   // Of a prompt as of what follows it.
   named(values, "prefill.c0.ids").numbers[0] = -4;
   const Judged first = judged(run, run.trace(values, "f32"));
   EXPECT_EQ(row_of(first.verdict, "prefill.c0.ids").fit, Fit::not_judged);
-  EXPECT_EQ(row_of(first.verdict, "prefill.c0.ids").why, "-4 is no token id");
+  EXPECT_EQ(row_of(first.verdict, "prefill.c0.ids").why, "-4 is not a token id");
   EXPECT_EQ(row_of(first.verdict, "prefill.c0.embed").unknown, 16);
 }
 
@@ -274,4 +274,4 @@ TEST(OtherIds, AreReadOffTheFirstNorm) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -12,7 +12,7 @@
 #include "tests/sanitized.h"
 #include "tests/weights/expect_error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 const std::string kOwn =
@@ -218,4 +218,4 @@ TEST(OwnTrace, OfPaddedDimsIsJudgedWithoutPadding) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

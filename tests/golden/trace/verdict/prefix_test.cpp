@@ -12,7 +12,7 @@
 #include "tests/sanitized.h"
 #include "tests/weights/expect_error.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 constexpr std::int64_t kP = 3, kN = 4, kB = 6;
@@ -229,4 +229,4 @@ TEST(PrefixesCompared, ACaseWithOtherPrefixesIsAnother) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -9,7 +9,7 @@
 #include "tests/golden/trace/own_trace.h"
 #include "tests/golden/trace/written.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -215,4 +215,4 @@ TEST(UnequalRowsCompared, ThePromptIsEachRowsTokens) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -10,7 +10,7 @@
 #include "tests/golden/trace/written.h"
 #include "tests/sanitized.h"
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 TEST(Verdict, OfRightValuesInAnyFormIsEqualOrWithin) {
@@ -308,4 +308,4 @@ TEST(Verdict, CountsCopiesThatDiffer) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

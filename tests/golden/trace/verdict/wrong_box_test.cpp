@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace shardproof::candidate {
+namespace shardproof::dump {
 namespace {
 
 using Box = std::vector<std::vector<std::int64_t>>;
@@ -62,4 +62,4 @@ RC_GTEST_PROP(WrongBox, IsTheBoxAndNothingElse, ()) {
 }
 
 }  // namespace
-}  // namespace shardproof::candidate
+}  // namespace shardproof::dump

@@ -38,7 +38,7 @@ TEST(Trace, OfAWrongRunHasWhatShouldHaveBeen) {
     const Traced traced = trace_case(c, folder / "t.h5", true, lost_transfer(step, "decode"));
     if (traced.judgement.verdict == Verdict::equal) continue;  // not moved by a collective
     const std::string& wrong = traced.judgement.difference()->step;
-    // It is no value of the trace. (A reader must not have the file open in this process.)
+    // It is not a value of the trace. (A reader must not have the file open in this process.)
     EXPECT_EQ(dump::read_dump(folder / "t.h5").ignored, std::vector<std::string>{"expected"});
     const TraceReader file(folder / "t.h5");
     EXPECT_EQ(file.names("/expected"), std::set<std::string>{wrong});

@@ -1,4 +1,4 @@
-// What is no number in the field regime (docs/field.md section 1.4): a maximum that is summed
+// What is not a number in the field regime (docs/field.md section 1.4): a maximum that is summed
 // shows, though a maximum of two sets is the sum of theirs.
 #include <gtest/gtest.h>
 
