@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Each verb has --help with examples. Strategies, models, the ops of programs and\n"
       "the labels of errors: shardproof list --help.\n"
-      "Exit codes: 0 all held, 1 a check failed, 2 bad input.\n"
+      "Exit codes: 0 all checks passed, 1 a check failed, 2 bad input.\n"
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch");
   app.require_subcommand(1);
   tools::Action chosen;

@@ -31,8 +31,8 @@ struct Stop {
 /// returns the tokens so far. Throws what execute() throws, and what a hook of `faults` throws.
 ///
 /// With regime=field, `field` computes the numbers and counts what the run asks of it. Only config
-/// and kept() of `weights` matter, `prompt` holds the ids of all positions, including those of
-/// decode steps (docs/field.md section 1.5), and the result is zeros.
+/// and stored_type() of `weights` matter, `prompt` holds the ids of all positions, including those
+/// of decode steps (docs/field.md section 1.5), and the result is zeros.
 IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTensor& prompt,
                         Threads& threads, Observer* observer = nullptr, const Hazards& hazards = {},
                         const FaultHooks& faults = {}, Findings* findings = nullptr,

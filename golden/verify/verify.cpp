@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 
 #include "engine/run/inference.h"
 #include "engine/run/memory.h"
@@ -327,7 +328,9 @@ Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& opti
   return verify_plan(make_typed_plan(c, options.until), memo, options);
 }
 
-Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options) {
+namespace {
+
+Judgement verify_typed(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options) {
   require_memory(typed, options.at_once, options.also_field, options.hazards.placed());
   Guarded watching(options.observer);
   VerifyOptions guarded = options;
@@ -346,6 +349,18 @@ Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOpti
   } catch (...) {
     return ended_by(std::current_exception());
   }
+}
+
+}  // namespace
+
+Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options) {
+  if (!typed.types && typed.findings.empty())
+    throw std::logic_error("verify_plan: the plan's types were not checked");
+  return verify_typed(typed, memo, options);
+}
+
+Judgement verify_unchecked(RunPlan plan, OracleMemo& memo, const VerifyOptions& options) {
+  return verify_typed({std::move(plan), {}, {}}, memo, options);
 }
 
 }  // namespace shardproof

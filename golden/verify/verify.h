@@ -51,9 +51,11 @@ Judgement ended_by(const std::exception_ptr& error);
 /// depending on `until`, all) and "judge_c1" (it asks for a value that the model does not have);
 /// and whatever `options.observer` and `options.faults` throw.
 Judgement verify_case(const Case& c, OracleMemo& memo, const VerifyOptions& options = {});
-/// Runs and judges a plan that is already built, as verify_case does. One that has neither types
-/// nor findings runs unchecked, which shows that the judge needs no type check.
+/// Runs and judges a plan that is already built, as verify_case does. Throws std::logic_error if
+/// the plan has neither types nor findings: it was not checked.
 Judgement verify_plan(const TypedPlan& typed, OracleMemo& memo, const VerifyOptions& options = {});
+/// Runs and judges a plan without the type check, which shows that the judge needs none.
+Judgement verify_unchecked(RunPlan plan, OracleMemo& memo, const VerifyOptions& options = {});
 
 /// Throws Error("memory_c1", ...) if a run of the plan, or with `also_field` a run in the field
 /// regime, whose numbers are larger, would need more than four fifths of the memory available to

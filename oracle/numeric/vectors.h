@@ -39,6 +39,8 @@ class Vectors {
   /// Throw Error("oracle_finite", ...) on an infinity or NaN.
   static Vectors rows_of(std::span<const float> matrix, std::size_t count);
   static Vectors columns_of(std::span<const float> matrix, std::size_t count);
+  static Vectors rows_of(std::vector<float>&&, std::size_t) = delete;
+  static Vectors columns_of(std::vector<float>&&, std::size_t) = delete;
 
   std::size_t count() const { return count_; }
   std::size_t length() const { return length_; }

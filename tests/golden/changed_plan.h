@@ -16,7 +16,7 @@ inline Judgement judge_changed(const Case& c, const PlanChange& change, OracleMe
                                Typing types = Typing::checked, const VerifyOptions& options = {}) {
   RunPlan plan = make_plan(c);
   change(plan);
-  if (types == Typing::unchecked) return verify_plan({std::move(plan), {}, {}}, memo, options);
+  if (types == Typing::unchecked) return verify_unchecked(std::move(plan), memo, options);
   return verify_plan(make_typed_plan(std::move(plan), options.until), memo, options);
 }
 

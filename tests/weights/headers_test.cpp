@@ -125,5 +125,46 @@ TEST(PublicHeaders, NameNoLabelThatNobodyThrows) {
             << header << " names \"" << label << "\"";
 }
 
+/// The types that a header defines at the level of its namespace, as NAMESPACE::TYPE.
+std::set<std::string> types_of(const std::string& header) {
+  static const std::regex line(
+      "(?:^|\n)(?:namespace (shardproof[a-z_:]*) \\{|"
+      "(?:struct|class|enum class) ([A-Za-z]\\w*)(?!\\w|::)[^;\n]*\\{)");
+  std::set<std::string> all;
+  std::string space;
+  for (std::sregex_iterator at(header.begin(), header.end(), line), end; at != end; ++at)
+    if ((*at)[1].matched)
+      space = (*at)[1];
+    else
+      all.insert(space + "::" + std::string((*at)[2]));
+  return all;
+}
+
+/// Two types of one name are one to the linker, which keeps the functions of either.
+std::set<std::string> twice(const std::map<std::string, std::set<std::string>>& types) {
+  std::set<std::string> seen, again;
+  for (const auto& [path, names] : types)
+    for (const std::string& name : names)
+      if (!seen.insert(name).second) again.insert(name);
+  return again;
+}
+
+TEST(Types, HaveANameOfTheirOwnInTheirNamespace) {
+  std::map<std::string, std::set<std::string>> types;
+  for (const std::string& file : library_files())
+    if (file.ends_with(".h")) types[file] = types_of(read(kRoot / file));
+  EXPECT_EQ(twice(types), std::set<std::string>());
+  std::size_t all = 0;
+  for (const auto& [path, names] : std::map(types))
+    for (const std::string& name : names) {
+      const auto at = name.rfind("::");
+      types["planted.h"] = types_of("namespace " + name.substr(0, at) + " {\nstruct " +
+                                    name.substr(at + 2) + " {\n};\n}\n");
+      EXPECT_EQ(twice(types), std::set{name}) << path;
+      ++all;
+    }
+  EXPECT_GE(all, 200U);
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -54,7 +54,7 @@ void refuse_idle_flags(const PlanOptions& o) {
   const bool phase = !o.phase.empty(), context = o.context.has_value();
   const bool prompt = o.prompt.has_value(), gen = o.gen.has_value(), top = o.top.has_value();
   const bool minimize = !o.minimize.empty(), latency = !o.latency.empty();
-  const char* const of_decodes = "with --capacity, which is of decodes";
+  const char* const of_decodes = "with --capacity, which is for decode steps";
   const char* const by_memory = "with --capacity, which is by memory alone";
   const char* const longest = "with --capacity, which finds the longest context";
   const std::vector<IdleFlag> rows{

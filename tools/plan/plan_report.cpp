@@ -146,8 +146,8 @@ std::string sent_by(const PlanReport& report, const Candidate& one) {
     parts.push_back(fmt::format("{} {}", axes, bytes(sent)));
   const std::string full = fmt::format("over {}", fmt::join(parts, ", "));
   return by_paper(report) ? fmt::format(
-                                "a chip sends {} by the paper's volumes, which the seconds "
-                                "are of; by the full count {}",
+                                "a chip sends {} by the paper's volumes, on which the seconds "
+                                "are based; by the full count {}",
                                 bytes(sent_by_paper(one)), full)
                           : "a chip sends " + full;
 }

@@ -131,7 +131,7 @@ void add_plan(CLI::App& app, Action& chosen) {
   text("--minimize", o->minimize,
        "latency or cost, chip-seconds a token\n[latency; cost with --latency]");
   text("--latency", o->latency,
-       "The most that a prefill, a decode step, or of\nboth phases all takes: 50ms", "TIME");
+       "Longest time for a prefill, a decode step, or\nboth phases together: 50ms", "TIME");
   text("--heads", o->heads,
        "pad: as many heads as a layout divides, as the\npaper pads 48 to 64; own: the model's "
        "[pad]");

@@ -103,7 +103,7 @@ std::string table(const Comparison& of, bool quiet) {
   if (!unknown.empty())
     out +=
         wrapped(fmt::format("- of elements that are not judged: {}", unknown), kWidth, "  ") + "\n";
-  if (copies_differ) out += "* its copies differ from chip to chip\n";
+  if (copies_differ) out += "* its replicas differ\n";
   return out;
 }
 
@@ -127,7 +127,7 @@ std::string counts(const Comparison& of) {
     }
   if (const std::int64_t given = count_given(of); given > 0)
     text += fmt::format(", of which {} given", given);
-  if (v.misfits > 0) text += fmt::format("; {} of no form of the model's", v.misfits);
+  if (v.misfits > 0) text += fmt::format("; {} not fitting the model", v.misfits);
   if (v.copies > 0) text += fmt::format("; {} the same as another", v.copies);
   if (!v.unknown.empty()) text += fmt::format("; {} unknown names", v.unknown.size());
   if (!v.proves() && v.count(Fit::different) == 0)

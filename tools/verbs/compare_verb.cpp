@@ -153,7 +153,7 @@ void add_compare(CLI::App& app, Action& chosen) {
       "the first that differs is explained, where a known fault explains it.\n"
       "The format of traces: docs/trace-format.md; how to write one: docs/compare.md.\n"
       "Exit codes: 0 all that was judged is right, 1 a value is unlikely or different\n"
-      "(or as --fail-on says), has no form of the model's, or none was judged,\n"
+      "(or as --fail-on says), an array does not fit, or none was judged,\n"
       "2 bad input.\n"
       "Example: shardproof compare mine.h5\n"
       "         shardproof compare mine.npz --weights w.h5 --quiet\n"

@@ -23,7 +23,7 @@ namespace {
 using cost::Measure;
 constexpr std::int64_t kMostGamma = 1000;
 
-/// CostFlags shared by several subverbs.
+/// Flags shared by several subverbs.
 struct CostFlags {
   std::string model;
   ChipFlags chip;
@@ -265,7 +265,7 @@ void add_cost(CLI::App& app, Action& chosen) {
     add_number(*one, "--experts", o->experts.experts, "Experts of a layer [1]", 1, kMostCounted);
     add_number(*one, "--top", o->experts.top, "Experts of a token [1]", 1, kMostCounted);
     add_decimal(*one, "--capacity-factor", o->experts.capacity,
-                "Slots of an expert over those it needs if all\nhave as many tokens [1]");
+                "Slots of an expert over its even share of the\ntokens [1]");
     add_number(*one, "--chips", o->experts.chips, "Chips that share experts and tokens [1]", 1,
                kMostCounted);
     add_number(*one, "--tokens", o->tokens, "Tokens of a pass, on all chips [1]", 1, kMostCounted);

@@ -136,7 +136,7 @@ void add_explain(CLI::App& app, Action& chosen) {
   verb->add_option_function<std::string>(
           "--layouts", [options](const std::string& file) { options->layouts = file; },
           "The table of layouts, and what each arrow\n"
-          "moves; of FILE all tables, or STRATEGY's")
+          "moves: all tables of FILE, or STRATEGY's")
       ->type_name("[FILE]")
       ->expected(0, 1);
   verb->add_option("--rule", options->rule,

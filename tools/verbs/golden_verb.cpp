@@ -155,9 +155,9 @@ void add_golden(CLI::App& app, Action& chosen) {
             ->type_name("FILE")};
     for (std::size_t i = 1; i < what.size(); ++i)
       for (std::size_t k = 0; k < i; ++k) what[i]->excludes(what[k]);
-    one->add_option("--weights", options->weights, "Of --case: a weights file's weights")
+    one->add_option("--weights", options->weights, "With --case: a weights file")
         ->type_name("FILE");
-    one->add_option("--out", options->out, "The golden; of --list a new folder")
+    one->add_option("--out", options->out, "The golden; with --list a new folder")
         ->required()
         ->type_name("FILE");
     one->footer(

@@ -38,8 +38,8 @@ int list_strategies(bool json) {
     fmt::print(
         "Strategies, of the prefill and of the decode. On a torus XxYxZ these products of\n"
         "its sizes must divide the model's dims, the batch B and the positions L of each\n"
-        "pass; K divides H, and is sharded over as many of H's axes as divide it. What\n"
-        "shards L is a prefill only: a decode step has one position.\n\n");
+        "pass; K divides H, and is sharded over as many of H's axes as divide it. A\n"
+        "strategy that shards L is a prefill only: a decode step has one position.\n\n");
   for (const Strategy& strategy : all_strategies()) {
     std::map<char, std::string> by_dim;
     // "XYZ divides E F H V", in order of first occurrence of the products.
@@ -75,7 +75,7 @@ int list_strategies(bool json) {
   else
     fmt::print(
         "\nws1d and ws2d alone mean ws1d:heads and ws2d:heads; wg-x, wg-xy and wg-xyz\n"
-        "alone the :natural ones. What one does: shardproof explain NAME --layouts.\n"
+        "alone the :natural ones. Its layouts: shardproof explain NAME --layouts.\n"
         "Example: shardproof verify --prefill wg-xyz:batch --decode ws2d:batch\n");
   return 0;
 }
@@ -111,8 +111,8 @@ int list_models(bool json) {
   }
   if (!json)
     fmt::print(
-        "\nKeys, after the preset as ,KEY=VALUE; what is left out is as the preset has it,\n"
-        "and the default where that says nothing.\n"
+        "\nKeys, after the preset as ,KEY=VALUE; a key that is left out has the value of\n"
+        "the preset, otherwise the default.\n"
         "{:<14}{:<15}{}\n",
         "key", "default", "values");
   for (const ModelKey& key : model_keys()) {
@@ -186,7 +186,7 @@ int list_rules(bool json) {
   nlohmann::json entries = nlohmann::json::array();
   if (!json)
     fmt::print(
-        "What each label of an error says must hold. One of them, with its context:\n"
+        "Labels of errors, and what must hold. One of them, with its context:\n"
         "shardproof explain --rule LABEL\n\n");
   for (const Rule& rule : all_rules()) {
     if (json)

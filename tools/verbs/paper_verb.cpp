@@ -139,7 +139,7 @@ void add_paper(CLI::App& app, Action& chosen) {
   only->description("One section:\n" +
                     wrapped(fmt::format("{}", fmt::join(cost::section_names(), ", ")), 48, ""));
   verb->footer(
-      "Exit code 1 if something that must hold does not.\n"
+      "Exit codes: 0 all checks passed, 1 a check failed, 2 bad input.\n"
       "Example: shardproof paper\n"
       "         shardproof paper --only figure-3\n"
       "         shardproof paper --fit --out efficiency.txt");

@@ -269,7 +269,7 @@ int run_case(RunFlags& o) {
   if (o.prompt_file || o.prompt_ids) given = read_rows(o, line, c, row_ids);
   if (o.prefix_file && !given)
     throw Error("run_c8",
-                "--prefix-file is what the lines of --prompt-file or --prompt-ids go on from; give "
+                "--prefix-file has prefixes of the lines of --prompt-file or --prompt-ids; give "
                 "one of them");
   if (o.rows && !given)
     throw Error("run_c7", "--rows names lines of --prompt-file or --prompt-ids; give one of them");

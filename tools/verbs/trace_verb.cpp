@@ -158,7 +158,7 @@ void add_trace(CLI::App& app, Action& chosen) {
   two->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   two->footer(
       "Values are compared by their names; the first that differs is that of the run's\n"
-      "order. Whether values are right, `shardproof compare` says.\n"
+      "order. `shardproof compare` judges whether values are right.\n"
       "Exit codes: 0 both have the same values with the same bits, 1 they differ, 2 bad\n"
       "input.\n"
       "Example: shardproof trace diff a.h5 b.h5");

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/paper/detail/comparison_rows.h"
@@ -20,8 +21,10 @@ constexpr std::array<std::string_view, 7> kVerdicts{"exact", "rounding",      "w
                                                     "near",  "not explained", "FAILED"};
 
 Verdict verdict_named(std::string_view name) {
-  return static_cast<Verdict>(std::find(kVerdicts.begin(), kVerdicts.end(), name) -
-                              kVerdicts.begin());
+  const auto at = std::find(kVerdicts.begin(), kVerdicts.end(), name);
+  if (at == kVerdicts.end())
+    throw std::logic_error(fmt::format("published.txt: {} is not a verdict", name));
+  return static_cast<Verdict>(at - kVerdicts.begin());
 }
 
 std::string filled(const std::string& text, const std::vector<double>& numbers) {

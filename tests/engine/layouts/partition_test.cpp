@@ -231,8 +231,10 @@ TEST(Partition, RefusesWhatItsTableSays) {
 }
 
 TEST(Partition, MakesTheStatementsOfItsTable) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "programs.txt"))
+  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "programs.txt")) {
+    ASSERT_FALSE(row[1].empty()) << row.place;
     EXPECT_TRUE(has(program(lines_of(row[0]), row[2]), lines_of(row[1]))) << row.place;
+  }
 }
 
 TEST(Partition, OfPrefixesChangesTheirLinesAlone) {

@@ -28,9 +28,10 @@ TEST(ThreadsOverChips, LeaveEveryBitAsItIs) {
                                 " decode=" + (prefill_only ? "ws2d:batch" : s) +
                                 " block=" + (serial_only(strategy) ? "serial" : "parallel") +
                                 (prefill_only ? " prompt=6 chunk=6" : " prompt=3 chunk=2") +
-                                " act=bf16 batch=6 gen=2 seed=5");
+                                " act=bf16 batch=6 gen=2 seed=5" +
+                                (turn % 3 == 0 ? " regime=f32 schedule=ring" : ""));
       VerifyOptions alone, several;
-      several.threads = 3;
+      several.threads = turn % 2 == 0 ? 2 : 7;
       const Judgement one = verify_case(c, memo, alone);
       const Judgement three = verify_case(c, memo, several);
       EXPECT_EQ(one.verdict, Verdict::equal) << print_case(c) << one.explanation();

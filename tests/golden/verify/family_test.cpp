@@ -57,5 +57,7 @@ TEST(LogitBiasFaults, OneThatIsAddedToPartialSumsOrLaidOutOtherwiseIsIllTyped) {
   }
 }
 
+TEST(HandOvers, OfEveryPrefillAreEqual) { expect_equal_cases("hand-overs"); }
+
 }  // namespace
 }  // namespace shardproof

@@ -36,6 +36,20 @@ struct Setting : RecordedRun {
                        {.hazards = alone ? Hazards::full() : Hazards::hostile(), .faults = faults});
   }
 
+  /// Each chip by itself; with chips that share what they compute the verdict must be the same.
+  Judgement judge_both(const FaultHooks& faults) {
+    const Judgement alone =
+        verify_case(plan.given, memo, {.hazards = Hazards::full(), .faults = faults});
+    const Judgement sharing =
+        verify_case(plan.given, memo, {.hazards = Hazards::hostile(), .faults = faults});
+    EXPECT_EQ(sharing.verdict, alone.verdict) << alone.explanation();
+    EXPECT_TRUE(sharing.difference()) << alone.explanation();
+    if (sharing.difference() && alone.difference()) {
+      EXPECT_EQ(sharing.difference()->step, alone.difference()->step);
+    }
+    return alone;
+  }
+
   std::vector<const Shown*> steps;
   int turn = 0;
 };
@@ -123,7 +137,7 @@ TEST(FaultHooks, AWrongPlanIsSeenAtItsStepOnEveryChip) {
           if (!op_row(step->op->kind).searches) {
             EXPECT_EQ(*first, c.torus.name(chip)) << step->step();
           }
-          const Judgement j = setting.judge(faults);
+          const Judgement j = setting.judge_both(faults);
           ASSERT_TRUE(j.difference()) << of.name << " " << step->step() << " " << j.explanation();
           EXPECT_EQ(j.difference()->step, step->step()) << of.name;
           EXPECT_EQ(j.difference()->chip, *first) << of.name << " " << step->step();
@@ -146,6 +160,28 @@ TEST(FaultHooks, AWrongPlanIsSeenAtItsStepOnEveryChip) {
 }
 
 Moves lost_on_all_chips(Moves plan, int) { return without_transfer(std::move(plan)); }
+
+TEST(FaultHooks, NoMissingTransferWorksByAccident) {
+  std::set<std::string> seen;
+  for (const Case& c : cases_of_every_op()) {
+    Setting setting(c);
+    for (const Shown* step : setting.steps) {
+      if (!is_collective(step->op->kind) || op_row(step->op->kind).searches ||
+          step->declared->layout.is_partial() ||
+          !seen.insert(std::string(to_string(step->op->kind)) + " " + step->step()).second)
+        continue;
+      const Recorder recorder(step->program->name, step->declared->name, step->scope.pass);
+      const FaultHooks faults = planned(*step, lost_on_all_chips, 0);
+      const auto wrong = value_of_step(*setting.known, setting.plan, faults, recorder);
+      ASSERT_TRUE(wrong.seen) << step->step();
+      if (!first_wrong_chip(step->value, *wrong.seen)) continue;  // every chip has its own block
+      const Judgement j = setting.judge_both(faults);
+      ASSERT_TRUE(j.difference()) << step->step();
+      EXPECT_EQ(j.difference()->step, step->step());
+    }
+  }
+  EXPECT_GE(seen.size(), 40U);
+}
 
 TEST(FaultHooks, AWrongPlanOfPartialSumsIsSeenToo) {
   int judged = 0;

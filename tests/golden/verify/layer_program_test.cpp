@@ -53,8 +53,9 @@ TEST(LayerProgram, EveryStrategysTextIsJudgedEqual) {
     const int K = kHeads[turn % 4];
     Case int8 = small(K, turn % 3 == 0 ? ActType::bf16 : ActType::f32);
     int8.numerics.weights = WeightType::int8;
-    if (turn % 4 < 2) int8.model.bias = Bias::all;
-    if (turn++ % 2 == 0) int8.model.block = Block::serial;
+    if (turn / 4 % 2 == 0) int8.model.bias = Bias::all;
+    if (turn / 8 % 2 == 0) int8.model.block = Block::serial;
+    ++turn;
     for (const Case& of : {small(K), small(K, ActType::bf16), int8}) {
       const Case c = fitted(of, strategy);
       const std::string text = text_of(strategy, c);

@@ -280,5 +280,12 @@ TEST(Verify, RefusesMoreMemoryThanTheMachineHas) {
   require_memory(make_typed_plan(parse_case("")));
 }
 
+TEST(Verify, APlanWhoseTypesWereNotCheckedIsRefused) {
+  OracleMemo memo;
+  const Case c = parse_case("torus=2x1x1 batch=2 prompt=1 gen=1 prefill=ws1d decode=ws1d");
+  EXPECT_THROW(verify_plan({make_plan(c), {}, {}}, memo), std::logic_error);
+  EXPECT_EQ(verify_unchecked(make_plan(c), memo).verdict, Verdict::equal);
+}
+
 }  // namespace
 }  // namespace shardproof

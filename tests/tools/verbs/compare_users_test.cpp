@@ -339,7 +339,7 @@ TEST_F(CompareUsers, ReportsFitInEightyColumns) {
                     {kLayer + "norm2", value(kLayer + "norm2"), {}, true}},
                    {}));
   expect_80_columns(said, "$");
-  EXPECT_SAYS(said, "of no form of the model's");
+  EXPECT_SAYS(said, "not fitting the model");
 }
 
 }  // namespace

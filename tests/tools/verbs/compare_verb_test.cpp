@@ -157,7 +157,8 @@ TEST_F(CompareVerb, WhatDoesNotFitIsNotJudged) {
     const Outcome o = run("compare " + file);
     EXPECT_EQ(o.code, 1) << o.out << o.err;
     EXPECT_NE(o.out.find(why), std::string::npos) << o.out;
-    EXPECT_NE(o.out.find("1 within, 0 different, 1 not judged; 1 of no\n  form"), std::string::npos)
+    EXPECT_NE(o.out.find("1 within, 0 different, 1 not judged; 1 not\n  fitting"),
+              std::string::npos)
         << o.out;
   };
   expect_said(trace("layout.h5", 0, kCase, "prefill.c0.layer0.gate", "BLE"),

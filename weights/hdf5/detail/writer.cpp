@@ -170,7 +170,8 @@ bool Hdf5Writer::has(const std::string& name, const Shape& shape, const Elements
                   [](hsize_t a, std::int64_t b) { return std::cmp_equal(a, b); }))
     return false;
   std::vector<std::byte> bytes(data.bytes.size());
-  need(bytes.empty() || !held.read_rows(0, held.extents().front(), type.in_memory, bytes.data()));
+  const hsize_t rows = held.extents().empty() ? 1 : held.extents().front();
+  need(bytes.empty() || !held.read_rows(0, rows, type.in_memory, bytes.data()));
   return std::equal(bytes.begin(), bytes.end(), data.bytes.begin());
 }
 

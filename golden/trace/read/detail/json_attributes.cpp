@@ -83,7 +83,7 @@ JsonAttributes parse_json_attributes(std::string_view text) {
     if (name != "values") put(out.file, name, value);
   const auto values = document.find("values");
   if (values == document.end()) return out;
-  if (!values->is_object()) refuse("dump_value", "has values that are not an object");
+  if (!values->is_object()) refuse("dump_value", "its values are not an object");
   for (const auto& [id, attributes] : values->items()) {
     if (!attributes.is_object())
       refuse("dump_value",

@@ -192,7 +192,7 @@ class Npz {
     read_value(array(member, path), path, place_of(path));
   }
 
-  void read_value(Array array, const std::string& path, const Place& place) {
+  void read_value(Array array, const std::string& path, const PathPlace& place) {
     static const Attributes kNone;
     const auto at = attributes_.values.find(place.id);
     const Attributes& attributes = at == attributes_.values.end() ? kNone : at->second;

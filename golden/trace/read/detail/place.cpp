@@ -48,8 +48,8 @@ std::array<int, 3> chip_of(std::string_view group) {
   return chip;
 }
 
-Place place_of(std::string_view path) {
-  Place place{.chip = std::nullopt, .id = std::string(path)};
+PathPlace place_of(std::string_view path) {
+  PathPlace place{.chip = std::nullopt, .id = std::string(path)};
   if (folder_of(path) == kChips) {
     const std::string_view rest = path.substr(kChips.size() + 1);
     const std::string_view group = folder_of(rest);

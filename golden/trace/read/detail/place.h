@@ -10,14 +10,14 @@
 namespace shardproof::dump {
 
 /// The chip and the value that the path of an array in a file names.
-struct Place {
+struct PathPlace {
   std::optional<std::array<int, 3>> chip;
   std::string id;
 };
 
 /// Parses "ID" or "chips/X_Y_Z/ID". Throws Error("dump_value", ...) for any other path under chips,
 /// and for a name that is empty or has control characters.
-Place place_of(std::string_view path);
+PathPlace place_of(std::string_view path);
 
 /// Parses the coordinates in a chip group's name, "X_Y_Z". Throws Error("dump_value", ...).
 std::array<int, 3> chip_of(std::string_view group);

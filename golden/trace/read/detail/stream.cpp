@@ -243,7 +243,7 @@ void StreamReader::error() {
 
 bool StreamReader::place(Dump& dump, const std::string& path, Attributes attributes,
                          Stored stored) {
-  Place place = place_of(path);
+  PathPlace place = place_of(path);
   const auto [at, fresh] = dump.values.try_emplace(place.id);
   Value& value = at->second;
   if (fresh) {

@@ -177,12 +177,15 @@ TEST(Comparison, FailsWithConstantsOfAnotherChip) {
 /// Where hardly anything may be sent, layouts are chosen that no reason names.
 TEST(Comparison, AReasonForOneChoiceExcusesNoOther) {
   const Efficiency narrow{.compute = 1.0, .interconnect = 0.001, .time_of_layer = 0.0};
+  int seen = 0;
   for (const ComparedRow& row : compared("layouts", narrow).rows)
     if (row.what == "62B low-latency decode") {
+      ++seen;
       EXPECT_EQ(row.ours, "ws2d:heads");
       EXPECT_EQ(row.verdict, Verdict::failed);
       EXPECT_EQ(row.why, "");
     }
+  EXPECT_EQ(seen, 1);
 }
 
 TEST(Comparison, TotalsCountVerdicts) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <sstream>
+#include <stdexcept>
 
 #include "tests/golden/text_file.h"
 #include "tests/golden/verify/field/mutant_plants.h"
@@ -41,6 +42,7 @@ std::pair<std::string, std::string> edit_of(std::string text) {
   for (auto at = text.find("\\n"); at != std::string::npos; at = text.find("\\n"))
     text.replace(at, 2, "\n");
   const auto arrow = text.find(" =>");
+  if (arrow == std::string::npos) throw std::invalid_argument("mutants.txt: no arrow: " + text);
   return {text.substr(0, arrow), text.substr(std::min(arrow + 4, text.size()))};
 }
 
@@ -52,23 +54,28 @@ std::string word_of(std::string& line) {
 }
 
 void add_line(Mutant& mutant, const std::string& key, std::string rest) {
-  if (key == "case") mutant.line = rest;
-  if (key == "refused") mutant.refused.push_back(edit_of(rest));
-  if (key == "planted") mutant.planted.push_back(edit_of(rest));
-  if (key == "seen") {
-    mutant.by = word_of(rest) == "field" ? SeenBy::field : SeenBy::index;
+  if (key == "case") {
+    mutant.line = rest;
+  } else if (key == "refused") {
+    mutant.refused.push_back(edit_of(rest));
+  } else if (key == "planted") {
+    mutant.planted.push_back(edit_of(rest));
+  } else if (key == "seen") {
+    const std::string by = word_of(rest);
+    if (by != "field" && by != "index") throw std::invalid_argument("mutants.txt: seen " + by);
+    mutant.by = by == "field" ? SeenBy::field : SeenBy::index;
     mutant.at = rest;
-  }
-  if (key == "silent") {
+  } else if (key == "silent") {
     mutant.at = word_of(rest);
     if (mutant.at == "-") mutant.at.clear();
     mutant.silent = rest;
-  }
-  if (key == "hook") {
+  } else if (key == "hook") {
     const std::string name = word_of(rest);
     Arguments arguments;
     while (!rest.empty()) arguments.push_back(word_of(rest));
     mutant.hooks = hooks_of(name, arguments);
+  } else {
+    throw std::invalid_argument("mutants.txt: " + key);
   }
 }
 

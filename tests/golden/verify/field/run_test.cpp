@@ -7,6 +7,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -123,7 +124,7 @@ TEST(FieldRun, EveryStepIsJudgedInEveryLaneAndOnEveryChip) {
     FieldElement bit{};
     bit.lane[turn % 3] = std::uint64_t{1} << (turn % 60);
     bool done = false;
-    const int chip = static_cast<int>(turn++ % 6);
+    const int chip = static_cast<int>(turn++ / 3 % 6);
     const Judgement j = judged(c, {.faults = corrupted(step, chip, bit, done)});
     EXPECT_TRUE(done) << step;
     ASSERT_EQ(j.verdict, Verdict::different) << step << " on chip " << chip;
@@ -133,6 +134,23 @@ TEST(FieldRun, EveryStepIsJudgedInEveryLaneAndOnEveryChip) {
   }
   EXPECT_EQ(passes, (std::set<std::string>{"decode.1", "decode.2", "prefill.c0", "prefill.c1",
                                            "prefill.c2"}));
+}
+
+TEST(FieldRun, EveryChipIsJudged) {
+  const Case c = small(1);
+  const std::set<std::string> steps = steps_of(c);
+  const auto layer = steps.lower_bound("decode.2.layer0.");
+  ASSERT_NE(layer, steps.end());
+  for (const std::string& step : {*layer, *std::next(layer, 9)})
+    for (int chip = 0; chip < 6; ++chip) {
+      FieldElement bit{};
+      bit.lane[static_cast<std::size_t>(chip) % 3] = 2;
+      bool done = false;
+      const Judgement j = judged(c, {.faults = corrupted(step, chip, bit, done)});
+      EXPECT_TRUE(done) << step;
+      ASSERT_EQ(j.verdict, Verdict::different) << step << " on chip " << chip;
+      EXPECT_EQ(j.findings.at(0).step, step);
+    }
 }
 
 // A lookup that is wrong for an id of which the passes have none.
