@@ -203,7 +203,7 @@ class Keys {
         value =
             decodes(strategy) ? value.substr(0, other) : with_length(value.substr(other + 2), L);
     }
-    const std::string name = strategy.to_string();
+    const std::string& name = strategy.to_string();
     std::erase_if(keys_, [](const auto& one) { return one.first == "strategy"; });
     keys_.emplace_back("prefill", name);
     keys_.emplace_back("decode", decodes(strategy) ? name : "ws2d:heads");

@@ -46,8 +46,9 @@ TEST(Diagnosis, ReductionMissing) {
   // Each list of axes at a site or two.
   const OneInN taken(4, "lists of axes, layouts and sites");
   int run = 0;
-  for (const auto& [torus, keys] : kSites) {
-    Gate gate(torus, keys);
+  for (const Site& site : kSites) {
+    const Torus& torus = site.torus;
+    Gate gate(torus, site.keys);
     for (const char* layout : {"BLF_zyx", "B_xLF_y"}) {
       int step = run++;
       for (const char* axes : {"x", "y", "z", "xy", "zx", "zyx"}) {
@@ -68,8 +69,9 @@ TEST(Diagnosis, ReductionMissing) {
 }
 
 TEST(Diagnosis, SummandMissingOrTwice) {
-  for (const auto& [torus, keys] : kSites) {
-    Gate gate(torus, keys);
+  for (const Site& site : kSites) {
+    const Torus& torus = site.torus;
+    Gate gate(torus, site.keys);
     for (const char* axes : {"x", "y", "xy"}) {
       const Axes list = Axes::parse(axes);
       const int n = torus.size(list);
