@@ -2,7 +2,6 @@
 #include "oracle/numeric/limb_product.h"
 
 namespace shardproof::oracle {
-
 namespace {
 
 constexpr std::size_t kLanes = 4;

@@ -22,7 +22,6 @@ class Svg {
   struct Text {
     double size = 6;
     const char* anchor = "start";  ///< start, middle or end; "" inherits the group's
-
     const char* fill = "#000";
     bool bold = false;
   };

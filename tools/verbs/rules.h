@@ -15,7 +15,7 @@ struct Rule {
   std::string subject;   ///< what the rule constrains: an op, "layout", or ""
   std::string says;      ///< "they are its minor-most suffix, in that order"
   std::string document;  ///< the page that says more: docs/typing.md, "Collectives"
-  /// What ends with this error: commands of a shell, which exit with code 2. Where no command does,
+  /// An input that ends with this error: shell commands, which exit with code 2. Where none does,
   /// a call of the library, or a program that no file of one layer may hold.
   std::string example;
   std::string kind;  ///< of the example: command, call, program

@@ -32,14 +32,14 @@ struct Printed {
   double half_unit() const;
 };
 
-/// What a number is published for, by name: "chips=64 B=512".
+/// The settings that a number is published for, by name: "chips=64 B=512".
 class Settings {
  public:
   void set(std::string_view name, std::string value);
   /// Sets what `other` has.
   void set(const Settings& other);
   bool has(std::string_view name) const { return values_.contains(name); }
-  /// Of a strategy "ws2d:heads" the ffn is "ws2d".
+  /// `ffn` is the first part of the strategy: "ws2d" of "ws2d:heads".
   std::string text(std::string_view name) const;
   double number(std::string_view name) const;
   double number(std::string_view name, double otherwise) const;
@@ -51,8 +51,8 @@ class Settings {
   Torus torus() const;
   Strategy strategy() const;
   WeightType weights() const;
-  /// Of several decode steps the middle one: the time of a step is linear in the number of cached
-  /// positions.
+  /// Returns the middle one of several decode steps: the time of a step is linear in the number of
+  /// cached positions.
   Pass pass() const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace shardproof::bounds {
 
-/// What a projection is made of: a sum of products with one matrix or two, and biases.
+/// A projection as its operands: a sum of products with one matrix or two, and biases.
 struct Projection {
   /// An operand, the matrix that it meets, and the dims that they contract.
   struct Term {

@@ -11,7 +11,8 @@
 
 namespace shardproof::diagnosis {
 
-/// What the families of faults share: a wrong value, the search for its fault, and what is tried.
+/// The part that all families of faults share: a wrong value, the search for its fault, and what is
+/// tried.
 class Family {
  public:
   Family(const Question& question, Search& search) : q_(question), search_(search) {}

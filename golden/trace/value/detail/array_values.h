@@ -11,7 +11,7 @@
 
 namespace shardproof::dump {
 
-/// What all arrays of a trace are read with; `weights` as stored for the run.
+/// The context in which arrays of a trace are read; `weights` as stored for the run.
 struct RunOfTrace {
   const Claim& claim;
   const Weights& weights;

@@ -10,7 +10,7 @@ namespace shardproof::dump {
 
 inline constexpr const char* kNoNumbers = "it holds no number of the model's";
 
-/// What the values of a trace must be, and how they are held against it.
+/// Computes the expected values of a trace, and compares the trace with them.
 class Expectations {
  public:
   Expectations(const Claim& claim, Reference& reference) : claim_(claim), reference_(reference) {}
