@@ -83,9 +83,9 @@ TEST_F(Blocks, ChunksInAnotherOrder) {
 TEST_F(Blocks, OfAnotherChip) {
   for (const Torus& torus : kTori) {
     const int last = torus.chips() - 1, other = last - torus.size(Axis::z) * torus.size(Axis::y);
-    expect_first(
-        from(kOut, "BLE_xyz", "BLE_xyz", torus, [](int) { return 0; }),
-        fmt::format("another chip's block [{}]: along ", torus.size(Axis::z) == 1 ? "xy" : "xyz"));
+    expect_first(from(kOut, "BLE_xyz", "BLE_xyz", torus, [](int) { return 0; }),
+                 fmt::format("another chip's block [{}]: all chips hold block 0",
+                             torus.size(Axis::z) == 1 ? "xy" : "xyz"));
     expect_first(
         from(kOut, "BLE_xyz", "BLE_xyz", torus, [&](int c) { return c == last ? other : c; }),
         "another chip's block [x]");
