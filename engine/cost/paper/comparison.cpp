@@ -40,15 +40,15 @@ class Comparer {
       : of_(of), efficiency_(efficiency) {}
 
   ComparedSection compare() {
-    made_.name = of_.name;
-    made_.title = of_.title;
+    section_.name = of_.name;
+    section_.title = of_.title;
     for (const PublishedRow& row : of_.rows) row.verdict == "holds" ? choose(row) : measure(row);
     for (const PublishedNote& note : of_.notes) {
       std::vector<double> numbers;
       for (const Formula& formula : note.numbers) numbers.push_back(value_of(formula, efficiency_));
-      made_.notes.push_back(filled(note.text, numbers));
+      section_.notes.push_back(filled(note.text, numbers));
     }
-    return std::move(made_);
+    return std::move(section_);
   }
 
  private:
@@ -93,12 +93,12 @@ class Comparer {
         row.verdict = Verdict::unexplained;
         row.why = filled(reason.text, numbers);
       }
-    made_.rows.push_back(std::move(row));
+    section_.rows.push_back(std::move(row));
   }
 
   const PublishedSection& of_;
   const Efficiency& efficiency_;
-  ComparedSection made_;
+  ComparedSection section_;
   std::vector<KnownRow> known_;
 };
 
