@@ -13,7 +13,7 @@ namespace shardproof::tools {
 namespace {
 
 constexpr std::size_t kSlots = 1024;
-std::array<std::atomic<const char*>, kSlots> running{};
+std::array<std::atomic<const char*>, kSlots> slots{};
 thread_local const char* mine = nullptr;
 
 struct Crash {
@@ -49,7 +49,7 @@ void name_what_runs(int signal) {
     say(mine);
     say("\n");
   }
-  for (const auto& slot : running) {
+  for (const auto& slot : slots) {
     const char* const other = slot.load();
     if (other == nullptr || other == mine) continue;
     say(mine == nullptr ? "running: " : "running beside it: ");
@@ -104,12 +104,12 @@ Running::Running(std::string command) : command_(std::move(command)), slot_(kSlo
   mine = command_.c_str();
   for (std::size_t i = 0; i < kSlots && slot_ == kSlots; ++i) {
     const char* none = nullptr;
-    if (running[i].compare_exchange_strong(none, mine)) slot_ = i;
+    if (slots[i].compare_exchange_strong(none, mine)) slot_ = i;
   }
 }
 
 Running::~Running() {
-  if (slot_ < kSlots) running[slot_].store(nullptr);
+  if (slot_ < kSlots) slots[slot_].store(nullptr);
   mine = nullptr;
 }
 

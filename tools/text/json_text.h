@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,6 +15,12 @@ inline constexpr int kJsonSchema = 2;
 inline std::string json_text(nlohmann::json object) {
   object["schema"] = kJsonSchema;
   return object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Returns a number that may be infinite, which JSON has no number for: then its name.
+inline nlohmann::json json_number(double v) {
+  if (std::isfinite(v)) return v;
+  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 }
 
 }  // namespace shardproof::tools

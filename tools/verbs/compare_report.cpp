@@ -186,16 +186,11 @@ std::string divergence(const Comparison& of) {
   return out;
 }
 
-nlohmann::json finite(double v) {
-  if (std::isfinite(v)) return v;
-  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
-}
-
 nlohmann::json as_json(const Comparison& of, const dump::DumpedValue& dumped,
                        const WrongElement& e) {
   nlohmann::json out{{"index", e.index},
-                     {"actual", finite(e.actual)},
-                     {"expected", {finite(e.low), finite(e.high)}}};
+                     {"actual", json_number(e.actual)},
+                     {"expected", {json_number(e.low), json_number(e.high)}}};
   if (!dumped.whole) {
     out["chip"] = dumped.torus.name(e.chip);
     out["rank"] = of.claim.mesh.rank(dumped.torus, e.chip);
@@ -205,9 +200,9 @@ nlohmann::json as_json(const Comparison& of, const dump::DumpedValue& dumped,
 
 nlohmann::json as_json(const rerun::Evidence& e) {
   constexpr const char* kSays[] = {"rounding", "unclear", "not rounding"};
-  return {{"drift", finite(e.drift)},   {"runs", e.runs},
-          {"least", finite(e.least)},   {"most", finite(e.most)},
-          {"limit", finite(e.limit())}, {"says", kSays[static_cast<std::size_t>(e.says)]}};
+  return {{"drift", json_number(e.drift)},   {"runs", e.runs},
+          {"least", json_number(e.least)},   {"most", json_number(e.most)},
+          {"limit", json_number(e.limit())}, {"says", kSays[static_cast<std::size_t>(e.says)]}};
 }
 
 }  // namespace
@@ -248,12 +243,12 @@ std::string json_report(const Comparison& of) {
                          {"fit", bounds::to_string(row.fit)},
                          {"elements", row.elements},
                          {"wrong", row.wrong},
-                         {"slack", finite(row.slack)},
-                         {"found", finite(row.found())},
-                         {"allowed", finite(row.allowed())},
-                         {"allowed_likely", finite(row.allowed_likely())},
+                         {"slack", json_number(row.slack)},
+                         {"found", json_number(row.found())},
+                         {"allowed", json_number(row.allowed())},
+                         {"allowed_likely", json_number(row.allowed_likely())},
                          {"unequal", row.unequal}};
-    if (row.drift >= 0) value["drift"] = finite(row.drift);
+    if (row.drift >= 0) value["drift"] = json_number(row.drift);
     if (!row.why.empty()) value["why"] = row.why;
     if (!row.needs.empty()) value["needs"] = row.needs;
     if (row.outliers > 0) value["outliers"] = row.outliers;
@@ -297,8 +292,8 @@ std::string json_report(const Comparison& of) {
                                 {"detail", h.detail},
                                 {"axes", h.axes},
                                 {"explains", h.explains},
-                                {"left", finite(h.left)},
-                                {"residual", finite(h.residual)}});
+                                {"left", json_number(h.left)},
+                                {"residual", json_number(h.residual)}});
   return json_text(out) + "\n";
 }
 

@@ -202,7 +202,7 @@ int list_rules(bool json) {
 }  // namespace
 
 void add_list(CLI::App& app, Action& chosen) {
-  struct Subject {
+  struct Listing {
     const char *name, *text;
     int (*list)(bool json);
   };
@@ -211,12 +211,12 @@ void add_list(CLI::App& app, Action& chosen) {
   verb->footer(
       "Example: shardproof list strategies\n"
       "         shardproof list rules --json");
-  for (const Subject& subject :
-       {Subject{"strategies", "Strategies, and what must divide for each", list_strategies},
-        Subject{"models", "Presets, and the keys of a model", list_models},
-        Subject{"chips", "Chips of the cost model", list_chips},
-        Subject{"ops", "Ops of the program language, with their forms", list_ops},
-        Subject{"rules", "Labels of errors, with the rule of each", list_rules}}) {
+  for (const Listing& subject :
+       {Listing{"strategies", "Strategies, and what must divide for each", list_strategies},
+        Listing{"models", "Presets, and the keys of a model", list_models},
+        Listing{"chips", "Chips of the cost model", list_chips},
+        Listing{"ops", "Ops of the program language, with their forms", list_ops},
+        Listing{"rules", "Labels of errors, with the rule of each", list_rules}}) {
     CLI::App* one = verb->add_subcommand(subject.name, subject.text);
     const auto json = std::make_shared<bool>(false);
     const auto markdown = std::make_shared<bool>(false);

@@ -90,11 +90,6 @@ int inspect(const TraceFlags& o) {
   return 0;
 }
 
-nlohmann::json finite(double v) {
-  if (std::isfinite(v)) return v;
-  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
-}
-
 int diff(const TraceFlags& o) {
   const TraceDiff found = diff_traces(dump::read_dump(o.file), dump::read_dump(o.other));
   if (o.json) {
@@ -110,7 +105,8 @@ int diff(const TraceFlags& o) {
       if (!d->why.empty())
         out["difference"]["why"] = d->why;
       else
-        out["difference"].update({{"index", d->index}, {"values", {finite(d->a), finite(d->b)}}});
+        out["difference"].update(
+            {{"index", d->index}, {"values", {json_number(d->a), json_number(d->b)}}});
     }
     fmt::print("{}\n", json_text(out));
     return found.exit_code();
