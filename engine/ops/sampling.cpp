@@ -213,7 +213,7 @@ Sharded masses(const Sharded& e, Threads& threads) {
           std::move(chips)};
 }
 
-Drawn draw(const Sharded& e, const Sharded& masses, const Draws& draws, Threads& threads) {
+TokenDraw draw(const Sharded& e, const Sharded& masses, const Draws& draws, Threads& threads) {
   const std::int64_t rows = e.local()[0], width = e.local()[1], C = masses.local()[1];
   const auto chips = static_cast<std::size_t>(e.torus().chips());
   ChipArrays<float> hits(chips);

@@ -40,11 +40,11 @@ inline constexpr std::int64_t kTopPWords = (1 + kSearchRounds) * std::int64_t{kS
 Sharded masses(const Sharded& e, Threads& threads);
 
 /// The place where each row's random number falls.
-struct Drawn {
+struct TokenDraw {
   Sharded hit;    ///< [BC], 1 for the block that it falls in, otherwise 0
   Sharded index;  ///< [BC] int32, the token that it falls on, or the block's first token
 };
 /// Draws a token for each row; `masses` [BCW] holds the masses of all blocks of e.
-Drawn draw(const Sharded& e, const Sharded& masses, const Draws& draws, Threads& threads);
+TokenDraw draw(const Sharded& e, const Sharded& masses, const Draws& draws, Threads& threads);
 
 }  // namespace shardproof

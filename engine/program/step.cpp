@@ -284,7 +284,7 @@ std::vector<Sharded> Step::values() {
     case OpKind::masses:
       return results(masses(arg(0), threads_));
     case OpKind::draw: {
-      Drawn d = draw(arg(0), arg(1), execution_.draws, threads_);
+      TokenDraw d = draw(arg(0), arg(1), execution_.draws, threads_);
       return results(std::move(d.hit), std::move(d.index));
     }
   }

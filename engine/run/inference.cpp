@@ -138,8 +138,8 @@ class Runner {
 
  private:
   /// Results cached for a program that runs repeatedly.
-  struct Kept {
-    explicit Kept(const Program& program) : liveness(program), memo(program) {}
+  struct ProgramResults {
+    explicit ProgramResults(const Program& program) : liveness(program), memo(program) {}
 
     Liveness liveness;
     ProgramMemo memo;
@@ -182,7 +182,7 @@ class Runner {
   /// role; empty if the findings ended it.
   std::map<std::string, SharedValue> run(const Program& program, int layer,
                                          const std::map<std::string, SharedValue>& given) {
-    Kept& kept = kept_.try_emplace(&program, program).first->second;
+    ProgramResults& kept = kept_.try_emplace(&program, program).first->second;
     const auto [placed, is_new] = kept.weights.try_emplace(layer);
     if (is_new) placed_.supply(program, plan_.programs(pass_->phase).torus, layer, placed->second);
     std::map<std::string, SharedValue> inputs = placed->second;
@@ -197,7 +197,7 @@ class Runner {
   }
 
   Execution execution(const Program& program, int layer) {
-    Kept& kept = kept_.try_emplace(&program, program).first->second;
+    ProgramResults& kept = kept_.try_emplace(&program, program).first->second;
     return {plan_.given.model,
             threads_,
             observer_,
@@ -228,7 +228,7 @@ class Runner {
   std::vector<Caches> prefixes_;         // of the prefixes that rows continue; empty until filled
   const PassPlan* pass_ = nullptr;       // the running pass
   Draws draw_by_;                        // how the tokens of the pass are drawn
-  std::map<const Program*, Kept> kept_;  // for the plan's programs
+  std::map<const Program*, ProgramResults> kept_;  // for the plan's programs
 };
 
 /// The tokens that the rows of a run have generated so far.

@@ -44,9 +44,9 @@ void make_folder(const fs::path& folder) {
 }
 
 /// Checks that the cases and the listed files name the same goldens.
-void require_cases(const std::vector<Entry>& entries, const std::vector<Listed>& files) {
+void require_cases(const std::vector<Entry>& entries, const std::vector<ManifestEntry>& files) {
   std::set<std::string> paths;
-  for (const Listed& file : files) paths.insert(file.path);
+  for (const ManifestEntry& file : files) paths.insert(file.path);
   if (paths.erase(std::string(kCases)) == 0)
     throw Error("corpus_cases", fmt::format("{} is not listed in {}", kCases, kManifest));
   for (const Entry& entry : entries)
@@ -108,7 +108,7 @@ void write_corpus(std::string_view cases, const fs::path& folder, const Progress
     progress(entry, {kind_of(golden), std::ssize(golden.order), ""});
   }
   replace_file(folder / kCases, cases, "golden_write");
-  std::vector<Listed> files;
+  std::vector<ManifestEntry> files;
   for (const std::string& path : files_below(folder))
     files.push_back({sha256_of(folder / path), path});
   replace_file(folder / kManifest, print_manifest(files), "golden_write");
@@ -120,18 +120,18 @@ int CheckedCorpus::exit_code() const {
 
 CheckedCorpus check_corpus(const fs::path& folder, const Progress& progress) {
   const std::string manifest = text_of(folder / kManifest, "manifest of a corpus");
-  const std::vector<Listed> files = parse_manifest(manifest);
+  const std::vector<ManifestEntry> files = parse_manifest(manifest);
   require_listed(folder, files);
   const std::vector<Entry> entries =
       parse_cases(text_of(folder / kCases, "list of the cases of a corpus"));
   require_cases(entries, files);
   CheckedCorpus found;
   const std::string sum = sha256_of(folder / kManifest);  // sum of its bytes
-  for (const Released& release : released())
+  for (const Release& release : released())
     if (release.manifest == sum) found.release = &release;
   for (const Entry& entry : entries) {
     const dump::Dump golden = dump::read_dump(folder / (entry.id + std::string(kSuffix)));
-    Checked checked = check(golden);
+    CheckResult checked = check(golden);
     if (checked.fault.empty()) checked.fault = line_difference(entry, golden);
     ++found.goldens;
     if (checked.fault.empty()) {
@@ -147,8 +147,8 @@ CheckedCorpus check_corpus(const fs::path& folder, const Progress& progress) {
   return found;
 }
 
-const std::vector<Released>& released() {
-  static const std::vector<Released> versions = {
+const std::vector<Release>& released() {
+  static const std::vector<Release> versions = {
       {1, "499d717f33f9e63e7bf114ddd0322abaa2b1dcf804fa51976ce91c5da4936e14", 57, 4853},
   };
   return versions;

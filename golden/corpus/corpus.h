@@ -29,7 +29,7 @@ struct Entry {
 std::vector<Entry> parse_cases(std::string_view text);
 
 /// Called for each golden when it is done.
-using Progress = std::function<void(const Entry&, const Checked&)>;
+using Progress = std::function<void(const Entry&, const CheckResult&)>;
 
 /// Makes every golden of `cases` and writes them with the text itself and the manifest into
 /// `folder`, which must be empty or absent. Throws Error: "golden_write" (a folder that holds
@@ -38,17 +38,17 @@ void write_corpus(std::string_view cases, const std::filesystem::path& folder,
                   const Progress& progress);
 
 /// The identity of a released corpus.
-struct Released {
+struct Release {
   int version;
   std::string_view manifest;  ///< its sha256
   std::int64_t goldens, values;
 };
 /// Every released version; entries never change.
-const std::vector<Released>& released();
+const std::vector<Release>& released();
 
 /// The result of checking a whole corpus.
 struct CheckedCorpus {
-  const Released* release = nullptr;  ///< null if its manifest is not a released one
+  const Release* release = nullptr;  ///< null if its manifest is not a released one
   std::int64_t goldens = 0, equal = 0, values = 0;
   std::string fault;  ///< of the corpus as a whole: counts differ from the release
 

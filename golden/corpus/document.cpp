@@ -14,7 +14,7 @@ namespace {
 
 using dump::Attributes;
 using dump::Encoding;
-using dump::Stored;
+using dump::StoredArray;
 
 constexpr std::array kKinds = {std::pair{Kind::layouts, std::string_view("layouts")},
                                std::pair{Kind::collectives, std::string_view("collectives")},
@@ -46,7 +46,7 @@ void put_attributes(const Hdf5Writer::Object& object, const Attributes& attribut
 
 template <class T>
 Hdf5Writer::Object dataset(const Hdf5Writer& file, const Hdf5Writer::Object& root,
-                           const std::string& name, const Stored& stored) {
+                           const std::string& name, const StoredArray& stored) {
   std::vector<T> elements(stored.size());
   if (!elements.empty()) std::memcpy(elements.data(), stored.bytes.data(), stored.bytes.size());
   return file.dataset(root, name, stored.shape, elements);
@@ -83,8 +83,8 @@ std::optional<std::string> difference(const std::string& where, const Attributes
   return std::nullopt;
 }
 
-std::optional<std::string> difference(const std::string& name, const Stored& expected,
-                                      const Stored& found) {
+std::optional<std::string> difference(const std::string& name, const StoredArray& expected,
+                                      const StoredArray& found) {
   if (expected.encoding != found.encoding)
     return fmt::format("{} is of {}, expected {}", name, to_string(found.encoding),
                        to_string(expected.encoding));
@@ -146,7 +146,7 @@ void save(const dump::Dump& golden, const std::filesystem::path& path) {
     put_attributes(root, golden.attributes);
     for (const std::string& name : golden.order) {
       const dump::Value& value = golden.values.find(name)->second;
-      const Stored& stored = value.whole;
+      const StoredArray& stored = value.whole;
       const Hdf5Writer::Object made = [&] {
         switch (stored.encoding) {
           case Encoding::int32:

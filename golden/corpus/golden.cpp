@@ -23,13 +23,13 @@ dump::Dump expected(const dump::Dump& golden, Kind kind) {
   return expected_model(golden);
 }
 
-struct Asked {
+struct GoldenLine {
   Kind kind = Kind::model;
   Torus torus;  ///< for layouts and collectives
   Case named;   ///< for a model
 };
 
-Asked read_line(std::string_view line) {
+GoldenLine read_line(std::string_view line) {
   line = trim(line);
   const std::string_view word = line.substr(0, line.find(' '));
   const std::string_view rest = trim(line.substr(word.size()));
@@ -46,7 +46,7 @@ Asked read_line(std::string_view line) {
 }  // namespace
 
 dump::Dump made_golden(std::string_view line) {
-  const Asked asked = read_line(line);
+  const GoldenLine asked = read_line(line);
   switch (asked.kind) {
     case Kind::layouts:
       return layouts_golden(asked.torus);
@@ -59,7 +59,7 @@ dump::Dump made_golden(std::string_view line) {
 }
 
 std::string full_line(std::string_view line) {
-  const Asked asked = read_line(line);
+  const GoldenLine asked = read_line(line);
   if (asked.kind == Kind::model) return print_case(asked.named);
   return fmt::format("{} {}", to_string(asked.kind), asked.torus.to_string());
 }
@@ -70,8 +70,8 @@ std::string line_of(const dump::Dump& golden) {
   return fmt::format("{} {}", to_string(kind), torus_of(golden).to_string());
 }
 
-Checked check(const dump::Dump& golden) {
-  Checked checked;
+CheckResult check(const dump::Dump& golden) {
+  CheckResult checked;
   checked.kind = kind_of(golden);
   line_of(golden);
   try {

@@ -23,7 +23,7 @@ std::string full_line(std::string_view line);
 std::string line_of(const dump::Dump& golden);
 
 /// The result of checking a golden.
-struct Checked {
+struct CheckResult {
   Kind kind = Kind::layouts;
   std::int64_t values = 0;  ///< arrays equal bit for bit to the recomputed ones
   std::string fault;        ///< the first difference; empty if there is none
@@ -36,6 +36,6 @@ struct Checked {
 /// "golden_layout" (a value whose name is not a layout without partial sums, or that is not stacked
 /// shards of it) or "golden_operand" (of collectives: an operand, op or layout that is missing or
 /// impossible; partial sums that do not add up exactly).
-Checked check(const dump::Dump& golden);
+CheckResult check(const dump::Dump& golden);
 
 }  // namespace shardproof::corpus

@@ -27,8 +27,8 @@ bool stays_inside(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::vector<Listed> parse_manifest(std::string_view text) {
-  std::vector<Listed> files;
+std::vector<ManifestEntry> parse_manifest(std::string_view text) {
+  std::vector<ManifestEntry> files;
   std::set<std::string, std::less<>> seen;
   int number = 0;
   if (text.ends_with('\n')) text.remove_suffix(1);
@@ -50,9 +50,9 @@ std::vector<Listed> parse_manifest(std::string_view text) {
   return files;
 }
 
-std::string print_manifest(const std::vector<Listed>& files) {
+std::string print_manifest(const std::vector<ManifestEntry>& files) {
   std::string text;
-  for (const Listed& file : files) text += fmt::format("{}  {}\n", file.sum, file.path);
+  for (const ManifestEntry& file : files) text += fmt::format("{}  {}\n", file.sum, file.path);
   return text;
 }
 
@@ -71,9 +71,9 @@ std::vector<std::string> files_below(const std::filesystem::path& folder) {
   return paths;
 }
 
-void require_listed(const std::filesystem::path& folder, const std::vector<Listed>& files) {
+void require_listed(const std::filesystem::path& folder, const std::vector<ManifestEntry>& files) {
   std::set<std::string> listed;
-  for (const Listed& file : files) {
+  for (const ManifestEntry& file : files) {
     const std::filesystem::path path = folder / file.path;
     std::error_code error;
     if (!std::filesystem::exists(path, error))

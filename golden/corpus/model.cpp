@@ -188,7 +188,7 @@ Weights golden_weights(const dump::Dump& golden) {
     const auto at = golden.values.find(spec.name);
     if (at == golden.values.end() || at->second.in_shards())
       throw Error("golden_weights", fmt::format("the golden has no whole {}", spec.name));
-    const dump::Stored& stored = at->second.whole;
+    const dump::StoredArray& stored = at->second.whole;
     if (stored.shape != spec.shape)
       throw Error("golden_weights",
                   fmt::format("{} is [{}], the model's is [{}]", spec.name,

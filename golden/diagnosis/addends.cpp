@@ -16,7 +16,7 @@ namespace {
 /// One addend of a value, and how often it should count.
 struct Addend {
   std::string name;
-  std::function<bounds::Evaluated(std::size_t global)> at;
+  std::function<bounds::FunctionValue(std::size_t global)> at;
   int right = 1;
   int bias = -1;  ///< index in the contraction's biases; -1: not a bias
 };
@@ -27,10 +27,10 @@ struct Addends {
 };
 
 Addend operand(const Question& q, const std::string& id, int right) {
-  const bounds::Carried& x = q.value(id);
+  const bounds::IntervalTensor& x = q.value(id);
   return {id.substr(id.rfind('.') + 1),
-          [x = std::make_shared<const bounds::Carried>(x)](std::size_t g) {
-            return bounds::Evaluated{x->center[g], x->radius[g], 0.0};
+          [x = std::make_shared<const bounds::IntervalTensor>(x)](std::size_t g) {
+            return bounds::FunctionValue{x->center[g], x->radius[g], 0.0};
           },
           right};
 }
@@ -55,13 +55,13 @@ Addends addends_of(const Question& q) {
     a.all.push_back(
         {a.sum->terms[t].operand + "·" + a.sum->terms[t].matrix,
          [&q, sum = a.sum, t, one = std::vector<int>(a.sum->terms[t].width, 0)](std::size_t g) {
-           bounds::Evaluated v = sum->summand(g, t, one, 0, q.declared());
+           bounds::FunctionValue v = sum->summand(g, t, one, 0, q.declared());
            return sum->scales.empty() ? v : times(v, sum->scales[g % sum->columns]);
          }});
   for (std::size_t b = 0; b < a.sum->biases.size(); ++b)
     a.all.push_back({a.sum->biases[b].name,
                      [sum = a.sum, b](std::size_t g) {
-                       return bounds::Evaluated{sum->biases[b].values[g % sum->columns], 0.0, 0.0};
+                       return bounds::FunctionValue{sum->biases[b].values[g % sum->columns], 0.0, 0.0};
                      },
                      1, static_cast<int>(b)});
   if (n == "block_out" || n == "attn_out" || n == "ffn_out")
@@ -95,15 +95,15 @@ Site site_of(const Question& q, const Addends& a, const Axes& set) {
 }
 
 /// Returns the value with each addend counted as often as `counts` says.
-bounds::Evaluated counted(const Addends& a, const std::vector<int>& counts, std::size_t g,
-                          const bounds::Declared& by, bounds::Format kept) {
-  bounds::Evaluated v;
+bounds::FunctionValue counted(const Addends& a, const std::vector<int>& counts, std::size_t g,
+                          const bounds::DeclaredArithmetic& by, bounds::Format kept) {
+  bounds::FunctionValue v;
   if (a.sum == nullptr) {
     // A single addition of two values is rounded only as the value itself.
     for (std::size_t i = 0; i < a.all.size(); ++i) {
-      const bounds::Evaluated x = a.all[i].at(g);
+      const bounds::FunctionValue x = a.all[i].at(g);
       if (counts[i] == 0) continue;
-      const bounds::Evaluated more = counts[i] == 1 ? x : times(x, counts[i]);
+      const bounds::FunctionValue more = counts[i] == 1 ? x : times(x, counts[i]);
       v = {v.center + more.center, v.radius + more.radius, 0.0};
     }
     // Every extra addition rounds an intermediate result.

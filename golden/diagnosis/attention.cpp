@@ -149,14 +149,14 @@ class Attention : Family {
   /// further.
   template <class By>
   void reading(Candidate candidate, Of of, std::size_t inner, By&& by) {
-    bounds::Carried y = q_.expected();
+    bounds::IntervalTensor y = q_.expected();
     for (std::size_t i = 0; i < y.size(); ++i)
       if (const std::int64_t k = by(static_cast<std::int64_t>(i / inner)); k != 0)
         y.set(i, further(of, k).number(i));
     try_value(std::move(candidate), std::move(y));
   }
   /// Returns the value computed of moved caches: prefix or kv head k holds k + by.
-  const bounds::Carried& further(Of of, std::int64_t by) {
+  const bounds::IntervalTensor& further(Of of, std::int64_t by) {
     const auto [known, fresh] = further_.try_emplace({of, by});
     if (!fresh) return known->second;
     const PassPlan* const filled = q_.replay().prefix_of(pass_);
@@ -165,8 +165,8 @@ class Attention : Family {
       const bool heads = of == Of::heads;
       if (!operand.ends_with("_cache") || (!heads && !operand.starts_with(filled->name + ".")))
         continue;
-      const bounds::Carried& cache = q_.value(operand);
-      bounds::Carried moved = cache;
+      const bounds::IntervalTensor& cache = q_.value(operand);
+      bounds::IntervalTensor moved = cache;
       const std::size_t n = at(cache.shape[heads ? 2 : 0]),
                         inner = inner_of(cache.shape, heads ? 2 : 0);
       for (std::size_t i = 0; i < cache.size(); ++i) {
@@ -285,7 +285,7 @@ class Attention : Family {
   }
 
   const PassPlan& pass_;
-  std::map<std::pair<Of, std::int64_t>, bounds::Carried> further_;
+  std::map<std::pair<Of, std::int64_t>, bounds::IntervalTensor> further_;
 };
 
 }  // namespace

@@ -185,7 +185,7 @@ void try_gathered_chunks(const Question& q, Search& search) {
         candidate.at = [&q, d, length, of](int chip, std::size_t local) {
           Index i = q.index(local);
           const int from = of(chip, static_cast<int>(i[d] / length));
-          if (from < 0) return bounds::Evaluated{};
+          if (from < 0) return bounds::FunctionValue{};
           i[d] = from * length + i[d] % length;
           return q.expected_at(q.flat(i, q.offset(chip)));
         };
@@ -259,7 +259,7 @@ void try_round_robin(const Question& q, Search& search) {
                const std::int64_t owner = i[d] / length, place = i[d] % length;
                i[d] = (place / piece * n + owner) * piece + place % piece;
                // Padding follows the last element.
-               if (i[d] >= extent) return bounds::Evaluated{0.0, bounds::kInfinity, 0.0};
+               if (i[d] >= extent) return bounds::FunctionValue{0.0, bounds::kInfinity, 0.0};
                return q.expected_at(q.flat(i));
              }});
       }
@@ -293,7 +293,7 @@ void try_other_chips(const Question& q, Search& search) {
       bool all = true;
       bool any = false;
       for (std::size_t i = 0; i < q.elements() && all; ++i) {
-        const bounds::Evaluated there = q.expected_at(q.global(other, i));
+        const bounds::FunctionValue there = q.expected_at(q.global(other, i));
         any = any || (!q.padded(chip, i) && !open(there));
         all = q.fits(chip, i, there);
       }

@@ -15,16 +15,16 @@ namespace {
 /// A candidate for the contents of a row's slot: a vector of some tensor, or zeros.
 struct Source {
   std::string words;
-  std::shared_ptr<const bounds::Carried> tensor;  ///< null: zeros
+  std::shared_ptr<const bounds::IntervalTensor> tensor;  ///< null: zeros
   std::size_t begin = 0;                          ///< first element of the vector
   bool unrotated = false;
 };
 
 /// Returns the right value, with unknown numbers where elements are not judged.
-std::shared_ptr<const bounds::Carried> opened(const Question& q) {
-  bounds::Carried right = q.expected();
+std::shared_ptr<const bounds::IntervalTensor> opened(const Question& q) {
+  bounds::IntervalTensor right = q.expected();
   for (std::size_t i = 0; i < right.size(); ++i) right.set(i, q.expected_at(i));
-  return std::make_shared<const bounds::Carried>(std::move(right));
+  return std::make_shared<const bounds::IntervalTensor>(std::move(right));
 }
 
 class Caches : Family {
@@ -64,16 +64,16 @@ class Caches : Family {
                       .detail = words,
                       .at = q_.logical([held, width = width_](std::size_t g) {
                         const Source& s = (*held)[g / width];
-                        if (s.tensor == nullptr) return bounds::Evaluated{};
+                        if (s.tensor == nullptr) return bounds::FunctionValue{};
                         const std::size_t i = s.begin + g % width;
-                        return bounds::Evaluated{s.tensor->center[i], s.tensor->radius[i], 0.0};
+                        return bounds::FunctionValue{s.tensor->center[i], s.tensor->radius[i], 0.0};
                       })});
   }
 
  private:
   bool holds(std::size_t cell, const Source& s) const {
     return std::all_of(cells_[cell].begin(), cells_[cell].end(), [&](const auto& e) {
-      bounds::Evaluated v;
+      bounds::FunctionValue v;
       if (s.tensor != nullptr) {
         const std::size_t i = s.begin + q_.global(e.first, e.second) % width_;
         v = {s.tensor->center[i], s.tensor->radius[i], 0.0};
@@ -82,16 +82,16 @@ class Caches : Family {
     });
   }
 
-  std::shared_ptr<const bounds::Carried> value(const std::string& id) {
+  std::shared_ptr<const bounds::IntervalTensor> value(const std::string& id) {
     if (!q_.source(id)) return nullptr;
     auto& known = values_[id];
-    if (known == nullptr) known = std::make_shared<const bounds::Carried>(q_.value(id));
+    if (known == nullptr) known = std::make_shared<const bounds::IntervalTensor>(q_.value(id));
     return known;
   }
 
   std::optional<Source> source_of(std::size_t b, std::size_t m) {
     std::optional<Source> found;
-    const auto one = [&](std::string words, std::shared_ptr<const bounds::Carried> tensor,
+    const auto one = [&](std::string words, std::shared_ptr<const bounds::IntervalTensor> tensor,
                          std::size_t begin, bool unrotated = false) {
       if (found || (tensor != nullptr && begin + width_ > tensor->size())) return;
       // Padding is never a source.
@@ -143,8 +143,8 @@ class Caches : Family {
 
   std::size_t B_, M_, width_;
   std::vector<std::vector<std::pair<int, std::size_t>>> cells_;  // elements of each slot
-  std::shared_ptr<const bounds::Carried> expected_ = opened(q_);
-  std::map<std::string, std::shared_ptr<const bounds::Carried>> values_;
+  std::shared_ptr<const bounds::IntervalTensor> expected_ = opened(q_);
+  std::map<std::string, std::shared_ptr<const bounds::IntervalTensor>> values_;
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ class Masks : Family {
   template <class Sees>
   bool exponentials_agree(Sees&& sees) const {
     if (q_.name() == "exp" || !q_.replay().dumped(id("exp"))) return true;
-    const bounds::Carried& e = q_.replay().value(id("exp"));
+    const bounds::IntervalTensor& e = q_.replay().value(id("exp"));
     const std::vector<bool> unspoken = q_.unspoken({pass_.name, q_.place().layer, "exp"}, e.shape);
     const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
     bool more = false, there = false;
@@ -72,8 +72,8 @@ class Masks : Family {
 
   /// Returns the expected value after f(b, l, m, i, value) for element i, key m of query (b, l).
   template <class F>
-  bounds::Carried each_key(F&& f) const {
-    bounds::Carried y = q_.expected();
+  bounds::IntervalTensor each_key(F&& f) const {
+    bounds::IntervalTensor y = q_.expected();
     const std::size_t L = at(y.shape[1]), H = at(y.shape[2]), M = at(y.shape[3]);
     for (std::size_t i = 0; i < y.size(); ++i) f(i / M / H / L, i / M / H % L, i % M, i, y);
     return y;
@@ -94,8 +94,8 @@ class Masks : Family {
     if (!exponentials_agree(sees)) return;
     const std::string detail = "a query does not see its own key";
     try_value({"mask", detail + (but_the_first ? ", but the first one does" : ""), 1},
-              each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
-                if (hidden(b, l, m)) y.set(i, bounds::Evaluated{});
+              each_key([&](auto b, auto l, auto m, std::size_t i, bounds::IntervalTensor& y) {
+                if (hidden(b, l, m)) y.set(i, bounds::FunctionValue{});
               }));
   }
 
@@ -108,9 +108,9 @@ class Masks : Family {
     // The own score is then the maximum, so its exponential is 1.
     const bool one = q_.name() == "exp" && !q_.replay().dumped(id("max"));
     try_value({"mask", "a query sees its own key alone", 4},
-              each_key([&](auto b, auto l, auto m, std::size_t i, bounds::Carried& y) {
-                if (!sees(b, l, m)) y.set(i, bounds::Evaluated{});
-                if (sees(b, l, m) && one) y.set(i, bounds::Evaluated{1.0, 0.0, 0.0});
+              each_key([&](auto b, auto l, auto m, std::size_t i, bounds::IntervalTensor& y) {
+                if (!sees(b, l, m)) y.set(i, bounds::FunctionValue{});
+                if (sees(b, l, m) && one) y.set(i, bounds::FunctionValue{1.0, 0.0, 0.0});
               }));
   }
 
@@ -123,11 +123,11 @@ class Masks : Family {
     };
     if (exponentials_agree(sees_old)) return;
     const std::string cache = id(q_.name() == "score" ? "k_cache" : "v_cache");
-    bounds::Carried before = q_.value(cache);
+    bounds::IntervalTensor before = q_.value(cache);
     const std::size_t M = at(before.shape[1]), width = before.size() / at(before.shape[0]) / M;
     for (std::size_t i = 0; i < before.size(); ++i) {
       const std::size_t b = i / width / M, slot = i / width % M;
-      if (slot + at(pass_.prefix.length) >= own_key(b, 0)) before.set(i, bounds::Evaluated{});
+      if (slot + at(pass_.prefix.length) >= own_key(b, 0)) before.set(i, bounds::FunctionValue{});
     }
     try_change({"stale slot",
                 fmt::format("reads {} as it was before the pass: zeros in its new slots", cache)},

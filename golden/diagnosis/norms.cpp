@@ -14,7 +14,7 @@
 namespace shardproof::diagnosis {
 namespace {
 
-bounds::Evaluated worst(const bounds::Number& v) { return {v.center, v.worst, 0.0}; }
+bounds::FunctionValue worst(const bounds::Number& v) { return {v.center, v.worst, 0.0}; }
 
 }  // namespace
 
@@ -29,19 +29,19 @@ NormRow::NormRow(const Question& q)
 NormRow::Statistics NormRow::statistics(std::size_t row,
                                         const std::function<bool(std::size_t)>& part,
                                         double extent) const {
-  const bounds::Declared& d = q_->declared();
+  const bounds::DeclaredArithmetic& d = q_->declared();
   const double unit = d.operations.unit + 0x1p-53;
   Statistics s;
   s.extent = extent;
   if (centered_) {
-    bounds::CarriedSum sum;
+    bounds::IntervalSum sum;
     for (std::size_t e = 0; e < E_; ++e)
       if (part(e)) sum.add(x_->center[row * E_ + e], 1.0, x_->radius[row * E_ + e]);
     s.mu = worst(sum.value(d));
     s.mu.center /= extent;
     s.mu.radius = s.mu.radius / extent + (unit + bounds::unit_of(d.sums)) * std::abs(s.mu.center);
   }
-  bounds::CarriedSum squares;
+  bounds::IntervalSum squares;
   for (std::size_t e = 0; e < E_; ++e) {
     if (!part(e)) continue;
     const double c = x_->center[row * E_ + e] - s.mu.center;
@@ -53,8 +53,8 @@ NormRow::Statistics NormRow::statistics(std::size_t row,
   return s;
 }
 
-bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
-  const bounds::Declared& d = q_->declared();
+bounds::FunctionValue NormRow::at(std::size_t global, const Statistics& s) const {
+  const bounds::DeclaredArithmetic& d = q_->declared();
   const double unit = d.operations.unit + 0x1p-53, eps = eps_of_norms(q_->config());
   const double c = x_->center[global] - s.mu.center;
   const double r = x_->radius[global] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
@@ -65,7 +65,7 @@ bounds::Evaluated NormRow::at(std::size_t global, const Statistics& s) const {
   const std::size_t e = global % E_;
   const double gain = gain_->data[e];
   const double bias = bias_ == nullptr ? 0.0 : bias_->data[e];
-  bounds::Evaluated v =
+  bounds::FunctionValue v =
       bounds::norm(c, scale, gain, bias_ == nullptr ? nullptr : &bias, d.operations);
   v.radius += std::abs(scale.r * gain) * (r + std::abs(c) * inside);
   return v;

@@ -129,7 +129,7 @@ class Operands : Family {
         const bounds::Replay::Place at = q_.replay().place_of(id);
         if (at.pass != q_.place().pass && at.name != c.terms[t].operand) continue;
         Contraction other = c;
-        other.terms[t].x = std::make_shared<const bounds::Carried>(q_.value(id));
+        other.terms[t].x = std::make_shared<const bounds::IntervalTensor>(q_.value(id));
         try_sum({"another layer's or pass's value", fmt::format("made of {}, not of {}", id, own),
                  10 + (at.name == c.terms[t].operand ? 0 : 1)},
                 std::move(other));
@@ -154,7 +154,7 @@ class Operands : Family {
 
   void try_functions() {
     const ModelConfig& model = q_.config();
-    const bounds::Carried gate = q_.value(id("gate"));
+    const bounds::IntervalTensor gate = q_.value(id("gate"));
     const bool gated = model.ffn == Ffn::swiglu || model.ffn == Ffn::geglu;
     const char* const swapped = "gate and up swapped";
     for (const Ffn other :
@@ -177,10 +177,10 @@ class Operands : Family {
     }
     const Candidate inactive{swapped, "the activation is missing", 2};
     if (!gated) return try_value(inactive, gate);
-    const bounds::Carried up = q_.value(id("up"));
+    const bounds::IntervalTensor up = q_.value(id("up"));
     try_change({swapped, "hidden is act(up)·gate", 1},
                {.values = {{id("gate"), up}, {id("up"), gate}}});
-    bounds::Carried product(gate.shape);
+    bounds::IntervalTensor product(gate.shape);
     for (std::size_t i = 0; i < gate.size(); ++i) {
       product.center[i] = gate.center[i] * up.center[i];
       product.radius[i] = gate.radius[i] * std::abs(up.center[i]) +
@@ -194,10 +194,10 @@ class Operands : Family {
     try_value({swapped, "hidden is up", 4}, up);
   }
 
-  bounds::Carried activated(const bounds::Carried& x) const {
-    bounds::Carried y(x.shape);
+  bounds::IntervalTensor activated(const bounds::IntervalTensor& x) const {
+    bounds::IntervalTensor y(x.shape);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      bounds::Evaluated w = bounds::activation(q_.config().ffn, q_.config().softmax, x.center[i],
+      bounds::FunctionValue w = bounds::activation(q_.config().ffn, q_.config().softmax, x.center[i],
                                                q_.declared().operations);
       w.radius += std::abs(w.slope) * x.radius[i];
       y.set(i, w);

@@ -17,15 +17,15 @@ namespace {
 using bounds::Format;
 
 /// Returns a number rounded to bf16; exact if its bounds round to a single value.
-bounds::Evaluated rounded(const bounds::Evaluated& v) {
+bounds::FunctionValue rounded(const bounds::FunctionValue& v) {
   const bounds::Interval to = bounds::values(bounds::around(v.center, v.radius), Format::bf16);
   return {0.5 * (to.low + to.high), 0.5 * (to.high - to.low), 0.0};
 }
 
-bounds::Carried rounded(const bounds::Carried& x) {
-  bounds::Carried y = x;
+bounds::IntervalTensor rounded(const bounds::IntervalTensor& x) {
+  bounds::IntervalTensor y = x;
   for (std::size_t i = 0; i < x.size(); ++i)
-    y.set(i, rounded(bounds::Evaluated{x.center[i], x.radius[i], 0.0}));
+    y.set(i, rounded(bounds::FunctionValue{x.center[i], x.radius[i], 0.0}));
   return y;
 }
 
@@ -65,7 +65,7 @@ class Rounding : Family {
                                format));
     if (format != Format::bf16) return;
     // Then also rounds every operation before the result.
-    bounds::Declared by = q_.declared();
+    bounds::DeclaredArithmetic by = q_.declared();
     by.sums = Format::bf16;
     of_arithmetic("sums are kept as bf16", 20, by);
     by.operations = bounds::Arithmetic::of(Format::bf16, 1);
@@ -75,7 +75,7 @@ class Rounding : Family {
     of_arithmetic("all operations and sums are of bf16", 22, by);
   }
 
-  void of_arithmetic(std::string detail, int parameters, const bounds::Declared& by) {
+  void of_arithmetic(std::string detail, int parameters, const bounds::DeclaredArithmetic& by) {
     try_change(candidate(std::move(detail), parameters, {}, Format::bf16), {.declared = by});
   }
 
@@ -94,10 +94,10 @@ class Rounding : Family {
       Contraction other = c;
       for (Contraction::Term& t : other.terms) {
         if (alone != nullptr && t.matrix != alone->matrix) continue;
-        if (operands) t.x = std::make_shared<const bounds::Carried>(rounded(*t.x));
+        if (operands) t.x = std::make_shared<const bounds::IntervalTensor>(rounded(*t.x));
         if (!matrices) continue;
         std::vector<double> w = *t.w;
-        for (double& v : w) v = rounded(bounds::Evaluated{v, 0.0, 0.0}).center;
+        for (double& v : w) v = rounded(bounds::FunctionValue{v, 0.0, 0.0}).center;
         t.w = std::make_shared<const std::vector<double>>(std::move(w));
       }
       both(detail, parameters,
@@ -133,11 +133,11 @@ class Rounding : Family {
         q_.logical(
             [&q = q_, n, blocks, sum = std::make_shared<const Contraction>(c)](std::size_t g) {
               const auto& d = q.declared();
-              bounds::Evaluated all;
+              bounds::FunctionValue all;
               for (int r = 0; r < n; ++r) {
-                bounds::Evaluated one;
+                bounds::FunctionValue one;
                 for (std::size_t t = 0; t < blocks.size(); ++t) {
-                  const bounds::Evaluated term = sum->summand(g, t, blocks[t], r, d);
+                  const bounds::FunctionValue term = sum->summand(g, t, blocks[t], r, d);
                   one = t == 0 ? term : plus(one, term, d);
                 }
                 all = r == 0 ? rounded(one) : plus(all, rounded(one), d);
@@ -163,7 +163,7 @@ class Rounding : Family {
     const std::vector<std::string> ids = q_.operands();
     Question::Change all;
     for (const std::string& id : ids) {
-      const bounds::Carried value = rounded(q_.value(id));
+      const bounds::IntervalTensor value = rounded(q_.value(id));
       all.values.emplace_back(id, value);
       if (ids.size() > 1)
         of_change(id.substr(id.rfind('.') + 1) + " is rounded to bf16", 0,
@@ -172,9 +172,9 @@ class Rounding : Family {
     of_change("the operands are rounded to bf16", ids.size() > 1 ? 3 : 0, all);
     if (q_.name() != "attn") return;
     // The weights of the mean, rounded after the division.
-    const bounds::Carried& e = q_.value(ids[0]);
-    const bounds::Carried& Z = q_.value(ids[1]);
-    bounds::Carried weights = e, one(Z.shape);
+    const bounds::IntervalTensor& e = q_.value(ids[0]);
+    const bounds::IntervalTensor& Z = q_.value(ids[1]);
+    bounds::IntervalTensor weights = e, one(Z.shape);
     const std::size_t M = at(e.shape[3]);
     for (double& z : one.center) z = 1.0;
     for (std::size_t i = 0; i < e.size(); ++i) {
@@ -182,7 +182,7 @@ class Rounding : Family {
       const double relative =
           Z.radius[i / M] / Z.center[i / M] + q_.declared().operations.unit + 0x1p-53;
       weights.set(i,
-                  rounded(bounds::Evaluated{p, e.radius[i] / Z.center[i / M] + relative * p, 0.0}));
+                  rounded(bounds::FunctionValue{p, e.radius[i] / Z.center[i / M] + relative * p, 0.0}));
     }
     of_change("the probabilities are rounded to bf16", 1,
               {.values = {{ids[0], weights}, {ids[1], one}}});
@@ -226,7 +226,7 @@ class Rounding : Family {
     for (const char* name : {"rope_cos", "rope_sin"}) {
       Tensor t = *q_.weight(name);
       for (float& v : t.data)
-        v = static_cast<float>(rounded(bounds::Evaluated{static_cast<double>(v), 0.0, 0.0}).center);
+        v = static_cast<float>(rounded(bounds::FunctionValue{static_cast<double>(v), 0.0, 0.0}).center);
       tables.emplace_back(name, std::move(t));
     }
     of_change("sines and cosines are rounded to bf16", 1, {.weights = q_.weights_with(tables)});

@@ -102,10 +102,10 @@ class Scales : Family {
   }
 
   /// Returns a dumped norm with its gain put back.
-  bounds::Carried with_gain(const std::string& norm) const {
+  bounds::IntervalTensor with_gain(const std::string& norm) const {
     const bounds::Replay::Place place = q_.replay().place_of(norm);
     const Tensor& g = *q_.weight(shardproof::weight_id(place.layer, place.name));
-    bounds::Carried with = q_.replay().value(norm);
+    bounds::IntervalTensor with = q_.replay().value(norm);
     const std::size_t E = g.data.size();
     for (std::size_t i = 0; i < with.size(); ++i) {
       with.center[i] *= static_cast<double>(g.data[i % E]);
@@ -122,7 +122,7 @@ class Scales : Family {
       for (const char* name : {"norm", "norm2", "final_norm"}) {
         const std::string norm = checkpoint_id(q_.place().pass, layer, name);
         if (!q_.replay().dumped(norm)) continue;
-        const bounds::Carried with = with_gain(norm), right = q_.replay().expected(norm);
+        const bounds::IntervalTensor with = with_gain(norm), right = q_.replay().expected(norm);
         const std::vector<bool> unspoken = q_.unspoken(q_.replay().place_of(norm), with.shape);
         for (std::size_t i = 0; i < with.size(); ++i)
           if ((unspoken.empty() || !unspoken[i]) &&
@@ -135,7 +135,7 @@ class Scales : Family {
   /// Returns whether the values that follow from the norm are right with the gain put back.
   bool folded() const {
     if (!q_.replay().dumped(q_.id()) || !all_folded()) return false;
-    const bounds::Carried with = with_gain(q_.id());
+    const bounds::IntervalTensor with = with_gain(q_.id());
     const bool serial = q_.config().block == Block::serial;
     std::vector<std::string> made{"q", "k", "v", serial ? "" : "gate", serial ? "" : "up"};
     if (q_.name() == "norm2") made = {"gate", "up"};
@@ -168,7 +168,7 @@ class Scales : Family {
       for (auto& bias : other.biases)
         for (double& b : bias.values) b *= of_biases;
       candidate.at = q_.logical([&q = q_, other = std::move(other)](std::size_t g) {
-        bounds::Evaluated v = other.at(g, q.declared());
+        bounds::FunctionValue v = other.at(g, q.declared());
         // Scaling a bias rounds, too.
         const double size = std::abs(v.center);
         v.radius = v.radius + 0x1p-50 * size + 2 * q.declared().operations.unit * size;
@@ -233,7 +233,7 @@ class Scales : Family {
   /// in the other units.
   bool follows_in_other_units() const {
     if (!q_.replay().dumped(id("score"))) return false;
-    std::vector<std::pair<std::string, bounds::Carried>> values{in_units("score", back())};
+    std::vector<std::pair<std::string, bounds::IntervalTensor>> values{in_units("score", back())};
     if (q_.replay().dumped(id("max"))) values.push_back(in_units("max", back()));
     for (const char* made : {"exp", "denom", "attn"})
       if (q_.replay().dumped(id(made))) return follows(q_, id(made), values);
@@ -241,7 +241,7 @@ class Scales : Family {
   }
 
   /// Returns a value by id, times a factor.
-  std::pair<std::string, bounds::Carried> in_units(std::string_view name, double factor) const {
+  std::pair<std::string, bounds::IntervalTensor> in_units(std::string_view name, double factor) const {
     return {id(name), scaled(q_.value(id(name)), factor, q_.declared())};
   }
 
@@ -257,17 +257,17 @@ class Scales : Family {
     else
       base({"scale missing", "log2(e): 2^x in place of e^x", 1}, 1 / kLog2E);
     try_change({"addend not added once", "the maximum is not subtracted", 1},
-               {.values = {{id("max"), bounds::Carried(q_.value(id("max")).shape)}}});
+               {.values = {{id("max"), bounds::IntervalTensor(q_.value(id("max")).shape)}}});
   }
 
   void mean() {
-    const bounds::Carried& Z = q_.value(id("denom"));
+    const bounds::IntervalTensor& Z = q_.value(id("denom"));
     const auto Q = at(q_.config().Q);
-    bounds::Carried missing = q_.expected(), doubled = missing;
+    bounds::IntervalTensor missing = q_.expected(), doubled = missing;
     const double unit = 2 * (q_.declared().operations.unit + 0x1p-53);
     for (std::size_t i = 0; i < missing.size(); ++i) {
       const double z = Z.center[i / Q], more = Z.radius[i / Q] / z + unit;
-      const auto change = [&](bounds::Carried& y, auto by) {
+      const auto change = [&](bounds::IntervalTensor& y, auto by) {
         y.center[i] = by(y.center[i]);
         y.radius[i] = by(y.radius[i]) + more * std::abs(y.center[i]);
       };

@@ -217,12 +217,12 @@ class Sums : Family {
              .at =
                  [this_ = *this, cut, over, right, element](int chip, std::size_t local) {
                    const Question& q = this_.q_;
-                   bounds::Evaluated sum;
+                   bounds::FunctionValue sum;
                    for (int r = 0; r < q.torus().size(over); ++r) {
                      const int other = with_block(q.torus(), chip, over, r);
                      const auto own = this_.counts(
                          *cut, right, other, [](int mine, int b) { return mine == b ? 1 : 0; });
-                     const bounds::Evaluated summand =
+                     const bounds::FunctionValue summand =
                          this_.sum_->at(element(chip, other, local), own, q.declared());
                      sum = r == 0 ? summand : plus(sum, summand, q.declared());
                    }

@@ -204,7 +204,7 @@ class WeightBlocks : Family {
                  const Index begin = q.offset(q.layout(), chip);
                  for (std::size_t e = 0; e < q.rank(); ++e) index[e] += begin[e];
                  index[d] += (other - q.torus().block(chip, cut)) * length;
-                 bounds::Evaluated one = sum->summand(q.flat(index), t, *block, i, by);
+                 bounds::FunctionValue one = sum->summand(q.flat(index), t, *block, i, by);
                  if (!sum->scales.empty()) one = times(one, sum->scales[g % sum->columns]);
                  return plus(sum->at(g, counts, by), one, by);
                }});

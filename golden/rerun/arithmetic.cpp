@@ -58,32 +58,32 @@ Places any_places() {
 }
 
 bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config) {
-  const auto coarse = [](Kept kept) { return kept == Kept::bf16 || kept == Kept::f16; };
+  const auto coarse = [](Precision kept) { return kept == Precision::bf16 || kept == Precision::f16; };
   return coarse(arithmetic.values) || config.cache == CacheType::bf16;
 }
 
-double step_of(double v, Kept kept) {
-  if (kept != Kept::bf16 && kept != Kept::f16) return 0.0;
-  const int digits = kept == Kept::bf16 ? 7 : 10, least = kept == Kept::bf16 ? -126 : -14;
+double step_of(double v, Precision kept) {
+  if (kept != Precision::bf16 && kept != Precision::f16) return 0.0;
+  const int digits = kept == Precision::bf16 ? 7 : 10, least = kept == Precision::bf16 ? -126 : -14;
   const int power = v == 0 || !std::isfinite(v) ? least : std::max(std::ilogb(v), least);
   return std::ldexp(1.0, power - digits);
 }
 
-float rounded(float v, Kept kept) {
+float rounded(float v, Precision kept) {
   switch (kept) {
-    case Kept::bf16:
+    case Precision::bf16:
       return round_to_bf16(v);
-    case Kept::f16:
+    case Precision::f16:
       return round_to_f16(v);
-    case Kept::f32:
-    case Kept::f64:
+    case Precision::f32:
+    case Precision::f64:
       break;
   }
   return v;
 }
 
-double rounded(double v, Kept kept) {
-  return kept == Kept::f64 ? v : static_cast<double>(rounded(static_cast<float>(v), kept));
+double rounded(double v, Precision kept) {
+  return kept == Precision::f64 ? v : static_cast<double>(rounded(static_cast<float>(v), kept));
 }
 
 }  // namespace shardproof::rerun

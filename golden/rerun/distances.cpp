@@ -10,13 +10,13 @@
 namespace shardproof::rerun {
 namespace {
 
-bool counts(const Asked& asked, std::size_t i) {
+bool counts(const RequestedValue& asked, std::size_t i) {
   return asked.left_out.empty() || !asked.left_out[i];
 }
 
 /// A requested value and its root mean square.
 struct Scaled {
-  const Asked& asked;
+  const RequestedValue& asked;
   double scale;
 };
 
@@ -65,11 +65,11 @@ bool can_run(const Question& question, const PassPlan& pass) {
 }
 
 /// Returns all passes up to the last one with a requested value.
-std::vector<PassPlan> passes_to_run(const Question& question, const std::vector<Asked>& asked) {
+std::vector<PassPlan> passes_to_run(const Question& question, const std::vector<RequestedValue>& asked) {
   std::vector<PassPlan> passes = runnable(question);
   const auto is_asked = [&](const PassPlan& pass) {
     return std::any_of(asked.begin(), asked.end(),
-                       [&](const Asked& a) { return a.id.starts_with(pass.name + "."); });
+                       [&](const RequestedValue& a) { return a.id.starts_with(pass.name + "."); });
   };
   while (!passes.empty() && !is_asked(passes.back())) passes.pop_back();
   return passes;
@@ -92,7 +92,7 @@ std::vector<std::vector<double>> by_run(const Question& question, const std::vec
 
 }  // namespace
 
-double root_mean_square(const Asked& asked) {
+double root_mean_square(const RequestedValue& asked) {
   double squares = 0.0, numbers = 0.0;
   for (std::size_t i = 0; i < asked.exact->data.size(); ++i) {
     if (!counts(asked, i)) continue;
@@ -114,13 +114,13 @@ std::vector<PassPlan> runnable(const Question& question) {
 }
 
 std::vector<std::vector<double>> distances(const Question& question,
-                                           const std::vector<Asked>& asked, int runs,
+                                           const std::vector<RequestedValue>& asked, int runs,
                                            std::uint64_t seed, Threads& threads) {
   std::vector<std::vector<double>> of_values(asked.size());
   const std::vector<PassPlan> passes = passes_to_run(question, asked);
   std::vector<Scaled> scaled;
-  for (const Asked& a : asked) scaled.push_back({a, root_mean_square(a)});
-  const bool wide = question.arithmetic.values == Kept::f64;
+  for (const RequestedValue& a : asked) scaled.push_back({a, root_mean_square(a)});
+  const bool wide = question.arithmetic.values == Precision::f64;
   const auto found = wide ? by_run<double>(question, scaled, passes, runs, seed, threads)
                           : by_run<float>(question, scaled, passes, runs, seed, threads);
   for (const std::vector<double>& of_run : found)

@@ -15,14 +15,14 @@ namespace shardproof::rerun {
 
 /// A checkpoint whose distance is requested: embed, a norm, q to v, rotated ones, a cache, attn, a
 /// block's or the FFN's output, or logits.
-struct Asked {
+struct RequestedValue {
   std::string id;                   ///< "decode.1.layer0.out"
   const Tensor* exact = nullptr;    ///< value of the exact regime; must outlive the runs
   std::vector<bool> left_out = {};  ///< elements to skip; empty: none
 };
 
 /// Returns the root mean square of the exact value over the elements that count.
-double root_mean_square(const Asked& asked);
+double root_mean_square(const RequestedValue& asked);
 
 /// The inputs of a case's runs.
 struct Question {
@@ -42,7 +42,7 @@ std::vector<PassPlan> runnable(const Question& question);
 /// value has no distances if no run computes it or its pass is not runnable. The result does not
 /// depend on the threads.
 std::vector<std::vector<double>> distances(const Question& question,
-                                           const std::vector<Asked>& asked, int runs,
+                                           const std::vector<RequestedValue>& asked, int runs,
                                            std::uint64_t seed, Threads& threads);
 
 }  // namespace shardproof::rerun

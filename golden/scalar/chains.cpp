@@ -94,7 +94,7 @@ const float* Chains::factors(std::size_t operand, std::int64_t element) const {
 const float* Chains::row_of(const Block& block, std::size_t term, std::int64_t row,
                             std::vector<float>& copy) const {
   const float* const from = factors(2 * term, row);
-  const Owned& owned = *block.owned[term];
+  const OwnedTerms& owned = *block.owned[term];
   if (owned.a_side_by_side) return from + (owned.a.empty() ? 0 : owned.a.front());
   copy.clear();
   for (const std::int64_t a : owned.a) copy.push_back(from[a]);

@@ -34,7 +34,7 @@ class Chains {
  private:
   /// Rows and columns whose chains take their terms in one order.
   struct Block {
-    std::vector<const Owned*> owned;  // by term
+    std::vector<const OwnedTerms*> owned;  // by term
     std::vector<std::int64_t> rows, columns;
     std::size_t terms = 0;  // terms of a chain, over all terms of the spec
   };

@@ -20,7 +20,7 @@ scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& 
 class ScalarModel {
  public:
   using Shared = std::shared_ptr<const scalar::Value>;
-  struct Made {
+  struct ModelValue {
     Shared value;  ///< in its declared layout
     Role role;
     int layer;  ///< −1 for a value outside the layers
@@ -43,7 +43,7 @@ class ScalarModel {
   /// The run's padding; values are as long as on chips.
   const DimPadding& padding() const { return padding_; }
   /// The values of the pass by key().
-  const std::map<std::string, Made>& values() const { return values_; }
+  const std::map<std::string, ModelValue>& values() const { return values_; }
   static std::string key(const Program& program, int layer, const std::string& value);
   /// The tokens [B] sampled in the pass, valid for the rows that sample; empty if it samples none.
   const std::vector<std::int32_t>& sampled() const { return sampled_; }
@@ -68,7 +68,7 @@ class ScalarModel {
   std::int64_t next_ = 0;        // pass
   PassPlan pass_;
   std::map<std::string, Shared> stored_;  // weights, by name and layout
-  std::map<std::string, Made> values_;
+  std::map<std::string, ModelValue> values_;
   std::vector<std::int32_t> sampled_;
   std::vector<std::vector<std::int32_t>> tokens_;
 };

@@ -19,11 +19,11 @@ struct Range {
 
 /// The offsets, in a term's two operands, of the contracted elements that a place owns, in
 /// summation order: along `looped` (a contracted letter, or none) range after range.
-struct Owned {
+struct OwnedTerms {
   std::vector<std::int64_t> a, b;
   bool a_side_by_side = true;  ///< the offsets in `a` are contiguous
 
-  Owned(const EinsumSpec::Term& term, const Value& of_a, const Value& of_b, const Torus& torus,
+  OwnedTerms(const EinsumSpec::Term& term, const Value& of_a, const Value& of_b, const Torus& torus,
         const Place& place, char looped = 0, const std::vector<Range>& ranges = {{0, 0}});
 };
 
@@ -31,7 +31,7 @@ struct Owned {
 /// on the ring.
 struct TermOrder {
   Axes ring;
-  std::vector<Owned> of_chip;  ///< a single one without a ring
+  std::vector<OwnedTerms> of_chip;  ///< a single one without a ring
 
   TermOrder(const Op& op, std::size_t t, const std::vector<const Value*>& args, const Torus& torus,
             const Place& place);

@@ -7,7 +7,7 @@
 
 #include "oracle/formulas/degree.h"
 #include "oracle/numeric/field_number.h"
-#include "oracle/request/filed.h"
+#include "oracle/request/model_values.h"
 #include "weights/base/error.h"
 #include "weights/model/field_setting.h"
 #include "weights/model/model_config.h"
@@ -32,7 +32,7 @@ struct Request {
 /// All values of a run in the field regime, unsharded, under the ids of the float oracle. `token`
 /// is a checkpoint: "PASS.token", [B], of each sampling pass. Rounding (st) is a function here, so
 /// with act=bf16 `unstored` contains every stored value that the function changes.
-struct Answer : Filed<Tensor> {
+struct Answer : ModelValues<Tensor> {
   ModelConfig config;
   std::map<std::string, Tensor> weights;  ///< by the ids of weight_specs, and "ones"
 

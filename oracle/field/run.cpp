@@ -56,7 +56,7 @@ Answer run(const Request& request) {
     run_together(answer, model, request);
     return answer;
   }
-  std::vector<Filed<Tensor>> rows;
+  std::vector<ModelValues<Tensor>> rows;
   const auto B = static_cast<size_t>(request.ids.shape[0]);
   for (size_t b = 0; b < B; ++b) {
     Request own = request;

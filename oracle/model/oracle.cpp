@@ -78,7 +78,7 @@ Answer one_by_one(const Model<Floats>& model, const Request& request) {
                                 request.seed,
                                 {request.row(b)}});
   });
-  std::vector<Filed<Tensor>> rows;
+  std::vector<ModelValues<Tensor>> rows;
   std::vector<std::map<std::string, IntTensor>> tokens;
   std::vector<std::map<std::string, Draws>> draws;
   for (Answer& own : alone) {

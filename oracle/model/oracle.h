@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "oracle/request/filed.h"
+#include "oracle/request/model_values.h"
 #include "weights/base/error.h"
 #include "weights/model/numerics.h"
 #include "weights/model/passes.h"
@@ -31,7 +31,7 @@ struct Request {
 };
 
 /// All values of a run in floats: f32.
-struct Answer : Filed<Tensor> {
+struct Answer : ModelValues<Tensor> {
   std::map<std::string, IntTensor> tokens;  ///< "PASS.token", int32 [B]
   std::map<std::string, Draws> draws;       ///< of each sampling pass, by its name
 };

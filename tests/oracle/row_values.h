@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "oracle/request/filed.h"
+#include "oracle/request/model_values.h"
 #include "weights/model/registry.h"
 
 // A batch's values, and those of its rows that ran by themselves.
@@ -60,7 +60,7 @@ void expect_rows(const std::map<std::string, T>& whole, std::size_t rows, Values
 
 /// The value of a row that ran alone; of a cache in a pass without its tokens that of its last one.
 template <class T>
-const T* own_value(const Filed<T>& row, const std::map<std::string, T>& values,
+const T* own_value(const ModelValues<T>& row, const std::map<std::string, T>& values,
                    const std::string& id) {
   if (const auto found = values.find(id); found != values.end()) return &found->second;
   const ValueRow* const value = value_row(name_of(id));

@@ -19,13 +19,13 @@ Batch::Batch(std::size_t size, std::function<ToRun(std::size_t)> case_of, Verify
       threads_(threads),
       command_(std::move(command)) {}
 
-Answered Batch::answer(ToRun one) {
+CaseAnswer Batch::answer(ToRun one) {
   const Running running(command_(one.c));
   VerifyOptions options = common_;
   options.threads = alone_ ? threads_ : 1;
   options.at_once = alone_ ? 1 : threads_;
   const auto begin = std::chrono::steady_clock::now();
-  Answered answered;
+  CaseAnswer answered;
   try {
     answered.judgement = one.plan != nullptr ? verify_plan(*one.plan, memo_, options)
                                              : verify_case(one.c, memo_, options);
@@ -38,16 +38,16 @@ Answered Batch::answer(ToRun one) {
   return answered;
 }
 
-void Batch::run(const std::function<void(std::size_t, const Case&, const Answered&)>& done) {
+void Batch::run(const std::function<void(std::size_t, const Case&, const CaseAnswer&)>& done) {
   Threads pool(alone_ ? 1 : threads_);
   std::mutex mutex;
   std::size_t next = 0;
-  std::map<std::size_t, std::pair<Case, Answered>> waiting;  // for an earlier one
+  std::map<std::size_t, std::pair<Case, CaseAnswer>> waiting;  // for an earlier one
   pool.for_each(static_cast<std::int64_t>(size_), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     ToRun one = case_of_(at);
     const Case c = one.c;
-    Answered answered = answer(std::move(one));
+    CaseAnswer answered = answer(std::move(one));
     const std::lock_guard lock(mutex);
     waiting.emplace(at, std::pair(c, std::move(answered)));
     for (auto first = waiting.begin(); first != waiting.end() && first->first == next;

@@ -12,7 +12,7 @@
 namespace shardproof::tools {
 
 /// Judgement of one case of a batch, and its duration.
-struct Answered {
+struct CaseAnswer {
   Judgement judgement;
   double seconds = 0.0;  ///< wall clock
 };
@@ -38,10 +38,10 @@ class Batch {
   Batch(std::size_t size, std::function<ToRun(std::size_t)> case_of, VerifyOptions common,
         int threads, bool alone, std::function<std::string(const Case&)> command);
 
-  void run(const std::function<void(std::size_t, const Case&, const Answered&)>& done);
+  void run(const std::function<void(std::size_t, const Case&, const CaseAnswer&)>& done);
 
  private:
-  Answered answer(ToRun one);
+  CaseAnswer answer(ToRun one);
 
   std::size_t size_;
   std::function<ToRun(std::size_t)> case_of_;

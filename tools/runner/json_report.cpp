@@ -34,7 +34,7 @@ nlohmann::json as_json(const Finding& d) {
 
 JsonReport::JsonReport(CaseSource source) : source_(std::move(source)) {}
 
-nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) const {
+nlohmann::json JsonReport::as_json(const Case& c, const CaseAnswer& answered) const {
   const Judgement& j = answered.judgement;
   nlohmann::json out{{"case", print_case(c)},
                      {"verdict", to_string(j.verdict)},
@@ -83,7 +83,7 @@ nlohmann::json JsonReport::as_json(const Case& c, const Answered& answered) cons
   return out;
 }
 
-std::string JsonReport::answered(const Case& c, const Answered& answered, const Tally&) {
+std::string JsonReport::answered(const Case& c, const CaseAnswer& answered, const Tally&) {
   results_.push_back(as_json(c, answered));
   return "";
 }

@@ -13,12 +13,12 @@ class JsonReport : public Report {
   explicit JsonReport(CaseSource source);
 
   std::string begin() override { return ""; }
-  std::string answered(const Case& c, const Answered& answered, const Tally& tally) override;
+  std::string answered(const Case& c, const CaseAnswer& answered, const Tally& tally) override;
   std::string end(const Ending& ending) override;
   std::string interrupted(const Ending& so_far, int signal) override;
 
  private:
-  nlohmann::json as_json(const Case& c, const Answered& answered) const;
+  nlohmann::json as_json(const Case& c, const CaseAnswer& answered) const;
   nlohmann::json totals(const Ending& ending);
 
   CaseSource source_;

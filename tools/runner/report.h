@@ -31,7 +31,7 @@ class Report {
 
   virtual std::string begin() = 0;
   /// Reports one answer, which `tally` already includes.
-  virtual std::string answered(const Case& c, const Answered& answered, const Tally& tally) = 0;
+  virtual std::string answered(const Case& c, const CaseAnswer& answered, const Tally& tally) = 0;
   virtual std::string end(const Ending& ending) = 0;
   /// Reports the results so far, instead of end().
   virtual std::string interrupted(const Ending& so_far, int signal) = 0;

@@ -79,7 +79,7 @@ std::string TextReport::row(const Case& c, const Judgement& j, std::int64_t numb
                      c.gen, j.tensors, to_string(j.verdict));
 }
 
-std::string TextReport::answered(const Case& c, const Answered& answered, const Tally& tally) {
+std::string TextReport::answered(const Case& c, const CaseAnswer& answered, const Tally& tally) {
   const Judgement& j = answered.judgement;
   const bool failed = j.verdict != Verdict::equal;
   if (quiet_ && !failed) return "";

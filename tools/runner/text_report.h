@@ -14,7 +14,7 @@ class TextReport : public Report {
   TextReport(CaseSource source, std::int64_t cases, bool quiet);
 
   std::string begin() override;
-  std::string answered(const Case& c, const Answered& answered, const Tally& tally) override;
+  std::string answered(const Case& c, const CaseAnswer& answered, const Tally& tally) override;
   std::string end(const Ending& ending) override;
   std::string interrupted(const Ending& so_far, int signal) override;
 

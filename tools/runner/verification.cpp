@@ -32,7 +32,7 @@ void Verification::run(Selection selected, const VerifyOptions& common, int thre
   };
   const auto command = [&](const Case& c) { return source_.command(c); };
   Batch(selected.cases.size(), case_of, common, threads, cases_ == 1, command)
-      .run([&](std::size_t, const Case& c, const Answered& answered) {
+      .run([&](std::size_t, const Case& c, const CaseAnswer& answered) {
         if (judged) judged(answered.judgement);
         add(c, answered);
       });
@@ -47,14 +47,14 @@ bool Verification::run_random(std::uint64_t seed, int threads, const VerifyOptio
   };
   const auto command = [&](const Case& c) { return source_.command(c); };
   Batch(static_cast<std::size_t>(cases_), case_of, common, threads, cases_ == 1, command)
-      .run([&](std::size_t, const Case& c, const Answered& answered) {
+      .run([&](std::size_t, const Case& c, const CaseAnswer& answered) {
         coverage.add(c);
         add(c, answered);
       });
   return end(&coverage, {});
 }
 
-void Verification::add(const Case& c, const Answered& answered) {
+void Verification::add(const Case& c, const CaseAnswer& answered) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   tally_.add(c, answered.judgement);

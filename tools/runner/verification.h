@@ -43,7 +43,7 @@ class Verification {
   const Tally& tally() const { return tally_; }
 
  private:
-  void add(const Case& c, const Answered& answered);
+  void add(const Case& c, const CaseAnswer& answered);
   bool end(const cases::Coverage* coverage, const std::vector<std::string>& skipped);
   double seconds() const;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/run/case_weights.h"
-#include "golden/corpus/against.h"
+#include "golden/corpus/golden_comparison.h"
 #include "golden/corpus/golden.h"
 #include "golden/corpus/model.h"
 #include "golden/trace/claim/memory.h"
@@ -84,7 +84,7 @@ void judge_by_golden(Comparison& found, const dump::Dump& file) {
     judge_by_model(found, file, golden);
     return;
   }
-  corpus::Against against = corpus::judge_against(golden, file);
+  corpus::GoldenComparison against = corpus::judge_against(golden, file);
   found.claim.exact = true;
   found.values = std::move(against.values);
   found.verdict = std::move(against.verdict);

@@ -47,7 +47,7 @@ int write(const GoldenFlags& o) {
   if (o.cases) {
     std::int64_t goldens = 0, values = 0;
     corpus::write_corpus(cases_text(*o.cases), o.out,
-                         [&](const corpus::Entry& entry, const corpus::Checked& made) {
+                         [&](const corpus::Entry& entry, const corpus::CheckResult& made) {
                            fmt::print("{}: {} values\n", entry.id, made.values);
                            ++goldens;
                            values += made.values;
@@ -72,7 +72,7 @@ int write_or_say(const GoldenFlags& o) {
   }
 }
 
-nlohmann::json as_json(const corpus::Entry& entry, const corpus::Checked& checked) {
+nlohmann::json as_json(const corpus::Entry& entry, const corpus::CheckResult& checked) {
   nlohmann::json out{{"id", entry.id},
                      {"golden", corpus::to_string(checked.kind)},
                      {"values", checked.values},
@@ -85,7 +85,7 @@ nlohmann::json as_json(const corpus::Entry& entry, const corpus::Checked& checke
 int check_file(const GoldenFlags& o) {
   if (o.released)
     throw Error("flag_c6", fmt::format("--released is of a corpus, {} is a file", o.folder));
-  const corpus::Checked checked = corpus::check(dump::read_dump(o.folder));
+  const corpus::CheckResult checked = corpus::check(dump::read_dump(o.folder));
   if (o.json)
     fmt::print("{}\n", json_text(as_json({o.folder, ""}, checked)));
   else
@@ -103,7 +103,7 @@ int check(GoldenFlags o) {
   if (std::filesystem::is_regular_file(o.folder, error)) return check_file(o);
   nlohmann::json rows = nlohmann::json::array();
   corpus::CheckedCorpus found = corpus::check_corpus(
-      o.folder, [&](const corpus::Entry& entry, const corpus::Checked& checked) {
+      o.folder, [&](const corpus::Entry& entry, const corpus::CheckResult& checked) {
         rows.push_back(as_json(entry, checked));
         if (o.json || (o.quiet && checked.fault.empty())) return;
         fmt::print("{:<32} {:<12} {:>6} values {}\n", entry.id, corpus::to_string(checked.kind),

@@ -30,7 +30,7 @@ std::string in_brackets(const Shape& shape) { return fmt::format("[{}]", fmt::jo
 
 /// An array, or one chip's shard and the number of chips.
 struct Form {
-  const dump::Stored& array;
+  const dump::StoredArray& array;
   std::size_t chips;  ///< 0: whole or stacked
 };
 Form form_of(const dump::Value& value) {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <span>
 
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -86,7 +86,7 @@ constexpr Core kCores[]{{"adding=v100", 4, 0},
 }  // namespace
 
 std::vector<Emulation> emulations(const Products& products) {
-  CarriedSum exact;
+  IntervalSum exact;
   for (const auto& [a, b] : products) exact.add(a, b);
   const double right = exact.sum().value;
   Products backwards(products.rbegin(), products.rend());

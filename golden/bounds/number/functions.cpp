@@ -14,7 +14,7 @@ constexpr double kAlpha = 0.7978845608028654, kBeta = 0.044715;
 
 /// Both our f64 result and the other evaluation are within their own relative error of the real
 /// value: adds the two, with second-order terms.
-Evaluated evaluated(double center, double ours, double theirs, double slope) {
+FunctionValue evaluated(double center, double ours, double theirs, double slope) {
   const double relative = (ours + theirs) * (1 + ours + theirs) * (1 + 0x1p-20);
   return {center, std::abs(center) * relative + kVanishing, slope};
 }
@@ -49,34 +49,34 @@ Arithmetic Arithmetic::of(Format format, double ulp) {
   return {unit, 2 * ulp * unit};
 }
 
-Evaluated exp_of(double x, const Arithmetic& by) {
+FunctionValue exp_of(double x, const Arithmetic& by) {
   const double e = std::exp(x);
   return evaluated(e, kOwn.function, by.function, e);
 }
 
-Evaluated exp2_of(double x, const Arithmetic& by) {
+FunctionValue exp2_of(double x, const Arithmetic& by) {
   const double e = std::exp2(x);
   return evaluated(e, kOwn.function, by.function, kLn2 * e);
 }
 
-Evaluated exponential(Softmax softmax, double x, const Arithmetic& by) {
+FunctionValue exponential(Softmax softmax, double x, const Arithmetic& by) {
   return softmax == Softmax::base2 ? exp2_of(x, by) : exp_of(x, by);
 }
 
-Evaluated swish(double x, const Arithmetic& by) {
+FunctionValue swish(double x, const Arithmetic& by) {
   const double q = 1 / (1 + std::exp(-x));
   return evaluated(x / (1 + std::exp(-x)), of_quotient(x, 0, kOwn), of_quotient(x, 0, by),
                    q + x * q * (1 - q));
 }
 
-Evaluated swish2(double x, const Arithmetic& by) {
+FunctionValue swish2(double x, const Arithmetic& by) {
   // Doubling is exact, so swish2(x) = swish(2x).
-  Evaluated v = swish(2 * x, by);
+  FunctionValue v = swish(2 * x, by);
   v.slope *= 2;
   return v;
 }
 
-Evaluated gelu(double x, const Arithmetic& by) {
+FunctionValue gelu(double x, const Arithmetic& by) {
   const double w = 2 * kAlpha * (x + kBeta * x * x * x);
   const double q = 1 / (1 + std::exp(-w));
   const double dw = 2 * kAlpha * (1 + 3 * kBeta * x * x);
@@ -84,14 +84,14 @@ Evaluated gelu(double x, const Arithmetic& by) {
                    q + x * q * (1 - q) * dw);
 }
 
-Evaluated gelu_erf(double x, const Arithmetic& by) {
+FunctionValue gelu_erf(double x, const Arithmetic& by) {
   const double phi = 0.5 * std::erfc(-x / std::sqrt(2.0));
   const double density = std::exp(-0.5 * x * x) * 0.3989422804014327;
   return evaluated(0.5 * x * std::erfc(-x / std::sqrt(2.0)), of_gelu_erf(x, kOwn),
                    of_gelu_erf(x, by), phi + x * density);
 }
 
-Evaluated activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by) {
+FunctionValue activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by) {
   switch (ffn) {
     case Ffn::swiglu:
       return softmax == Softmax::base2 ? swish2(x, by) : swish(x, by);
@@ -110,11 +110,11 @@ NormScale norm_scale(double ss, double E, double eps, const Arithmetic& by) {
   return {1 / std::sqrt(ss / E + eps), roundings * (kOwn.unit + by.unit)};
 }
 
-Evaluated norm(double x, const NormScale& scale, double gain, const double* bias,
+FunctionValue norm(double x, const NormScale& scale, double gain, const double* bias,
                const Arithmetic& by) {
   const double product = x * scale.r * gain;
   double relative = scale.relative + 2 * (kOwn.unit + by.unit);
-  Evaluated v{product, std::abs(product) * relative * (1 + relative) * (1 + 0x1p-20), 0.0};
+  FunctionValue v{product, std::abs(product) * relative * (1 + relative) * (1 + 0x1p-20), 0.0};
   if (bias != nullptr) {
     v.center += *bias;
     v.radius += (kOwn.unit + by.unit) * (std::abs(v.center) + v.radius);

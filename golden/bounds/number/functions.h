@@ -17,22 +17,22 @@ struct Arithmetic {
 
 /// The value of a formula of docs/spec.md section 2, computed in f64, and the maximum distance of
 /// an evaluation in some arithmetic from it (docs/numerics.md section 10.4).
-struct Evaluated {
+struct FunctionValue {
   double center = 0.0, radius = 0.0;
   double slope = 0.0;  ///< the derivative, for a function of one number
 };
 
-Evaluated exp_of(double x, const Arithmetic& by);
-Evaluated exp2_of(double x, const Arithmetic& by);
+FunctionValue exp_of(double x, const Arithmetic& by);
+FunctionValue exp2_of(double x, const Arithmetic& by);
 /// exp or exp2, whichever the softmax uses.
-Evaluated exponential(Softmax softmax, double x, const Arithmetic& by);
-Evaluated swish(double x, const Arithmetic& by);
+FunctionValue exponential(Softmax softmax, double x, const Arithmetic& by);
+FunctionValue swish(double x, const Arithmetic& by);
 /// swish(2x).
-Evaluated swish2(double x, const Arithmetic& by);
-Evaluated gelu(double x, const Arithmetic& by);
-Evaluated gelu_erf(double x, const Arithmetic& by);
+FunctionValue swish2(double x, const Arithmetic& by);
+FunctionValue gelu(double x, const Arithmetic& by);
+FunctionValue gelu_erf(double x, const Arithmetic& by);
 /// The activation of the FFN, before the product with `up` in gated FFNs.
-Evaluated activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by);
+FunctionValue activation(Ffn ffn, Softmax softmax, double x, const Arithmetic& by);
 
 /// A norm's element for x (or x − mu): x·r·gain + bias with r = 1/sqrt(ss/E + eps).
 struct NormScale {
@@ -40,7 +40,7 @@ struct NormScale {
   double relative = 0.0;  ///< relative error of r in an evaluation
 };
 NormScale norm_scale(double ss, double E, double eps, const Arithmetic& by);
-Evaluated norm(double x, const NormScale& scale, double gain, const double* bias,
+FunctionValue norm(double x, const NormScale& scale, double gain, const double* bias,
                const Arithmetic& by);
 
 }  // namespace shardproof::bounds

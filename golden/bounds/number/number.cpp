@@ -12,7 +12,7 @@ constexpr double kOwn = 0x1p-53;
 constexpr double kOwnFunction = 8 * kOwn;
 
 /// Absolute error of an operation whose result is subnormal or flushed to zero.
-double least_of_operations(const Declared& by) {
+double least_of_operations(const DeclaredArithmetic& by) {
   return by.operations.unit >= 0x1p-30 ? 0x1p-126 : 0x1p-1000;
 }
 
@@ -47,19 +47,19 @@ Number stored(const Number& x, Format format) {
   return {center, radius_of(center, ends), radius_of(center, values(x.likely_interval(), format))};
 }
 
-Number as_value(Number sum, const Declared& by) {
+Number as_value(Number sum, const DeclaredArithmetic& by) {
   const double unit = std::max(unit_of(by.sums), unit_of(by.unstored()));
   const double own = unit * std::abs(sum.center) + least_of_operations(by);
   sum.worst += own, sum.likely += own;
   return sum;
 }
 
-Operations Operations::of_values(Declared declared) {
+Operations Operations::of_values(DeclaredArithmetic declared) {
   declared.operations.unit = std::max(declared.operations.unit, unit_of(declared.unstored()));
   return Operations(declared);
 }
 
-Operations::Operations(const Declared& declared)
+Operations::Operations(const DeclaredArithmetic& declared)
     : unit_(declared.operations.unit + kOwn),
       least_(least_of_operations(declared)),
       operation_unit_(declared.operations.unit),

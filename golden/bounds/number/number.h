@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "golden/bounds/number/declared.h"
+#include "golden/bounds/number/declared_arithmetic.h"
 #include "golden/bounds/number/functions.h"
 #include "golden/bounds/number/interval.h"
 #include "weights/base/tensor.h"
@@ -17,7 +17,7 @@ struct Number {
   Interval interval() const { return around(center, worst); }
   Interval likely_interval() const { return around(center, likely); }
   /// Converts with the likely radius.
-  operator Evaluated() const {
+  operator FunctionValue() const {
     return {center, likely, 0.0};
   }  // NOLINT(google-explicit-constructor)
 };
@@ -36,16 +36,16 @@ Number hull(const Number& a, const Number& b);
 Number stored(const Number& x, Format format);
 
 /// Adds the rounding of a sum that is materialized before the next operation.
-Number as_value(Number sum, const Declared& by);
+Number as_value(Number sum, const DeclaredArithmetic& by);
 
 /// Elementary operations of another program's arithmetic, with running errors (docs/bounds.md
 /// section 5): each result has a relative error of `unit`, and an absolute error of `least` near 0.
 class Operations {
  public:
-  explicit Operations(const Declared& declared);
+  explicit Operations(const DeclaredArithmetic& declared);
   /// Returns operations whose results are values of their own: in the format of the operations or
   /// of unstored values, whichever is coarser.
-  static Operations of_values(Declared declared);
+  static Operations of_values(DeclaredArithmetic declared);
 
   Number constant(double v) const;  ///< rounded once
   Number plus(const Number& a, const Number& b) const;

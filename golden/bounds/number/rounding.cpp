@@ -128,13 +128,13 @@ std::string Way::words() const {
   return words.empty() ? "nothing is rounded before the value" : words;
 }
 
-Way declared_way(std::string_view formula, const Declared& declared) {
+Way declared_way(std::string_view formula, const DeclaredArithmetic& declared) {
   if (!narrow_storage(declared.values)) return {formula, 0};
   if (const auto said = pinned(declared.rounding, formula)) return {formula, *said};
   return {formula, 0, (1U << places_of(formula).size()) - 1};
 }
 
-std::vector<Way> ways_of(std::string_view formula, const Declared& declared) {
+std::vector<Way> ways_of(std::string_view formula, const DeclaredArithmetic& declared) {
   if (!narrow_storage(declared.values)) return {Way(formula, 0)};
   if (const auto said = pinned(declared.rounding, formula)) return {Way(formula, *said)};
   std::vector<Way> ways;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "golden/bounds/number/declared.h"
+#include "golden/bounds/number/declared_arithmetic.h"
 #include "golden/bounds/number/forms.h"
 #include "weights/base/error.h"
 
@@ -39,9 +39,9 @@ class Way {
 
 /// Returns what the declaration says of a formula: each place rounds, does not, or may. No place
 /// rounds if values are stored in as many digits as sums. Throws what require_rounding throws.
-Way declared_way(std::string_view formula, const Declared& declared);
+Way declared_way(std::string_view formula, const DeclaredArithmetic& declared);
 /// Returns all ways that the declaration leaves open, the one without roundings first.
-std::vector<Way> ways_of(std::string_view formula, const Declared& declared);
+std::vector<Way> ways_of(std::string_view formula, const DeclaredArithmetic& declared);
 
 /// Checks a `rounding` declaration: a set ("any", "spec", "hf"), or formulas with the places that
 /// round, "norm:xr,hidden:act+inner,rope:"; formulas not named are open. Throws

@@ -15,7 +15,7 @@ struct Terms {
 };
 
 /// T1 for any order or tree; T6 if the order is declared.
-double worst_of_order(const Terms& t, const Declared& declared) {
+double worst_of_order(const Terms& t, const DeclaredArithmetic& declared) {
   const double any = t.unit * ((t.n - 1) * t.S + t.A);
   if (declared.order == Order::any) return any;
   const double R = t.R + 2 * t.n * t.unit * t.A;
@@ -26,7 +26,7 @@ double worst_of_order(const Terms& t, const Declared& declared) {
 }
 
 /// T3, T6 and T2: lambda·u·sqrt of the sum of squares that additions and products may round.
-double likely_of_order(const Terms& t, const Declared& declared, std::int64_t depth) {
+double likely_of_order(const Terms& t, const DeclaredArithmetic& declared, std::int64_t depth) {
   double squares = (t.n + 1) * t.S * t.S;
   if (declared.order != Order::any) {
     const double R = t.R + 2 * t.n * t.unit * t.A;
@@ -48,7 +48,7 @@ double of_truncation(const Terms& t, const Adding& adding) {
 
 }  // namespace
 
-Number bound(const Sum& sum, const Declared& d, const Depth& depth) {
+Number bound(const Sum& sum, const DeclaredArithmetic& d, const Depth& depth) {
   const auto n = static_cast<double>(sum.count);
   const double own = (0x1p-53 + n * 0x1p-100) * std::abs(sum.value) + n * n * 0x1p-104 * sum.size;
   const double A = sum.size * (1 + (n + 2) * 0x1p-52);

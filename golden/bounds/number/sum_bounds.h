@@ -26,7 +26,7 @@ struct Depth {
   std::int64_t roundings = 0;
   bool proved = false;
 };
-Number bound(const Sum& sum, const Declared& declared, const Depth& depth = {});
+Number bound(const Sum& sum, const DeclaredArithmetic& declared, const Depth& depth = {});
 
 /// S = max(P, N) of T1: no partial sum in any order is larger.
 inline double largest_partial(const Sum& sum) {

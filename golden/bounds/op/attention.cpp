@@ -139,7 +139,7 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
             to[m] = exactly(0);
             continue;
           }
-          const Evaluated v = exponential(softmax, wide(of(0, n * M + m) - of(1, n)), f64);
+          const FunctionValue v = exponential(softmax, wide(of(0, n * M + m) - of(1, n)), f64);
           to[m] = around(v.center, v.radius);
         }
         break;

@@ -86,7 +86,7 @@ Allowed normed(const std::vector<const Value*>& args, double eps) {
     if (i % E == 0)
       scale = norm_scale(wide(args[1]->whole()[i / E]), static_cast<double>(E), eps, f64);
     const double bias = args.size() > 3 ? wide(args[3]->whole()[i % E]) : 0.0;
-    const Evaluated v = norm(wide(x.whole()[i]), scale, wide(args[2]->whole()[i % E]),
+    const FunctionValue v = norm(wide(x.whole()[i]), scale, wide(args[2]->whole()[i % E]),
                              args.size() > 3 ? &bias : nullptr, f64);
     return around(v.center, v.radius);
   });
@@ -113,7 +113,7 @@ Allowed rotated(bool interleaved, const std::vector<const Value*>& args) {
 Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting& setting) {
   const Arithmetic f64;
   const auto interval = [&](std::size_t i) {
-    const Evaluated w = activation(ffn, setting.config.softmax, wide(args[0]->whole()[i]), f64);
+    const FunctionValue w = activation(ffn, setting.config.softmax, wide(args[0]->whole()[i]), f64);
     const Interval in = around(w.center, w.radius);
     if (args.size() == 1) return in;
     const Interval f32 = values(in, Format::f32);

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "engine/numeric/threads.h"
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 
 namespace shardproof::bounds {
 
 /// One term of a contraction: rows of x [rows, width] times a matrix [width, columns], or times a
 /// table [columns, width].
 struct MatrixTerm {
-  const Carried* x = nullptr;
+  const IntervalTensor* x = nullptr;
   const std::vector<float>* matrix = nullptr;
   std::size_t width = 0;
   bool table = false;

@@ -15,7 +15,7 @@
 namespace shardproof::bounds {
 namespace {
 
-void require_shape(const std::string& id, const Carried& value, const Shape& shape) {
+void require_shape(const std::string& id, const IntervalTensor& value, const Shape& shape) {
   if (value.shape == shape && std::ssize(value.center) == element_count(shape)) return;
   throw Error("bounds_c1", fmt::format("{} has shape [{}], the model's has [{}]", id,
                                        fmt::join(value.shape, ","), fmt::join(shape, ",")));
@@ -30,7 +30,7 @@ bool is_of_pass(const std::string& id, const std::string& pass) {
 
 Replay::Replay(const Weights& weights, const Passes& passes,
                const std::map<std::string, IntTensor>& ids, const Dump& dump,
-               const Declared& declared)
+               const DeclaredArithmetic& declared)
     : weights_(weights),
       config_(weights.config()),
       ids_(ids),
@@ -55,7 +55,7 @@ Replay::Replay(const Weights& weights, const Replay& like)
       torus_(like.torus_),
       threads_(like.threads_) {}
 
-void Replay::assume(const std::string& id, Carried value) {
+void Replay::assume(const std::string& id, IntervalTensor value) {
   known_[id] = std::move(value);
   unrounded_.erase(id);
   assumed_.insert(id);
@@ -66,13 +66,13 @@ void Replay::assume(const PassPlan& pass) {
     if (p.name == pass.name) p = pass;
 }
 
-void Replay::assume(const Declared& declared) {
+void Replay::assume(const DeclaredArithmetic& declared) {
   declared_ = declared;
   of_matrices_ = declared.of_matrix_product();
   own_.clear();
 }
 
-void Replay::declare(const std::string& id, const Declared& declared) {
+void Replay::declare(const std::string& id, const DeclaredArithmetic& declared) {
   own_[id] =
       is_matrix_product(id.substr(id.rfind('.') + 1)) ? declared.of_matrix_product() : declared;
 }
@@ -137,8 +137,8 @@ const Tensor& Replay::matrix(std::int64_t layer, std::string_view name) const {
   return weights_.at(weight_id(layer, name));
 }
 
-Carried Replay::weight(std::int64_t layer, std::string_view name) const {
-  return Carried(matrix(layer, name));
+IntervalTensor Replay::weight(std::int64_t layer, std::string_view name) const {
+  return IntervalTensor(matrix(layer, name));
 }
 
 bool is_block_term(std::string_view name, const ModelConfig& config) {
@@ -150,14 +150,14 @@ bool is_matrix_product(std::string_view name) {
   return row != nullptr && row->acc;
 }
 
-Format format_of(std::string_view name, const ModelConfig& config, const Declared& declared) {
+Format format_of(std::string_view name, const ModelConfig& config, const DeclaredArithmetic& declared) {
   const ValueRow* const row = value_row(name);
   if (row == nullptr) return declared.unstored();
   if (row->cache && config.cache == CacheType::bf16) return Format::bf16;
   return row->stored ? declared.values : declared.unstored();
 }
 
-const Declared& Replay::declared(const Place& place) const {
+const DeclaredArithmetic& Replay::declared(const Place& place) const {
   const auto own = own_.find(checkpoint_id(place.pass, place.layer, place.name));
   if (own != own_.end()) return own->second;
   return is_matrix_product(place.name) ? of_matrices_ : declared_;
@@ -167,7 +167,7 @@ Format Replay::format_at(const Place& place) const {
   return bounds::format_of(place.name, config_, declared(place));
 }
 
-const Carried& Replay::stream(const Place& p) {
+const IntervalTensor& Replay::stream(const Place& p) {
   return p.layer == 0 ? fusible({p.pass, 0, ""}, "embed")
                       : fusible({p.pass, p.layer - 1, ""}, "out");
 }
@@ -177,7 +177,7 @@ std::string Replay::before(const Place& p) const {
                       : checkpoint_id(p.pass, p.layer - 1, "out");
 }
 
-const Carried& Replay::operand(const Place& of, std::string_view name) {
+const IntervalTensor& Replay::operand(const Place& of, std::string_view name) {
   const std::string id = checkpoint_id(of.pass, of.layer, name);
   if (const auto known = known_.find(id); known != known_.end()) return known->second;
   if (const auto dumped = dump_.find(id); dumped != dump_.end()) {
@@ -189,20 +189,20 @@ const Carried& Replay::operand(const Place& of, std::string_view name) {
   }
   const Place place{of.pass, of.layer, std::string(name)};
   const bool exactly = std::exchange(exactly_, false);  // operands stay as dumped or declared
-  Carried before = derive(place);
-  Carried made = before.rounded(format_at(place));
+  IntervalTensor before = derive(place);
+  IntervalTensor made = before.rounded(format_at(place));
   exactly_ = exactly;
   if (narrow_storage(format_at(place))) unrounded_[id] = hull(before, made);
   return known_[id] = std::move(made);
 }
 
-const Carried& Replay::fusible(const Place& of, std::string_view name) {
-  const Carried& rounded = operand(of, name);
+const IntervalTensor& Replay::fusible(const Place& of, std::string_view name) {
+  const IntervalTensor& rounded = operand(of, name);
   const auto before = unrounded_.find(checkpoint_id(of.pass, of.layer, name));
   return exactly_ || before == unrounded_.end() ? rounded : before->second;
 }
 
-const Carried& Replay::value(const std::string& id) {
+const IntervalTensor& Replay::value(const std::string& id) {
   const Place at = place_of(id);
   return operand({at.pass, at.layer, ""}, at.name);
 }
@@ -252,18 +252,18 @@ std::vector<std::string> Replay::operands(const std::string& of) const {
   return {};  // embed: depends on ids only
 }
 
-Judged Replay::judge(const std::string& id) {
+ValueVerdict Replay::judge(const std::string& id) {
   const Place place = place_of(id);
   const auto dumped = dump_.find(id);
   if (dumped == dump_.end()) throw Error("bounds_c1", fmt::format("the dump has no {}", id));
-  const Carried expected = derive(place);
+  const IntervalTensor expected = derive(place);
   make_exactly(true);
-  const Carried exact = derive(place);
+  const IntervalTensor exact = derive(place);
   make_exactly(false);
-  const Carried& actual = dumped->second;
+  const IntervalTensor& actual = dumped->second;
   require_shape(id, actual, expected.shape);
   const Format format = format_at(place);
-  Judged j;
+  ValueVerdict j;
   Slack slack;
   double squares = 0.0;
   std::size_t judged = 0;
@@ -296,27 +296,27 @@ Judged Replay::judge(const std::string& id) {
   return j;
 }
 
-Declared Replay::arithmetic(const Place& p) const {
-  Declared by = declared(p);
+DeclaredArithmetic Replay::arithmetic(const Place& p) const {
+  DeclaredArithmetic by = declared(p);
   if (!exactly_) return by;
   if (narrow_storage(by.values)) by.values = Format::f32;
   by.wire_roundings = 0;
   return by;
 }
 
-Carried Replay::derive(const Place& p) {
-  const Declared by = arithmetic(p);
+IntervalTensor Replay::derive(const Place& p) {
+  const DeclaredArithmetic by = arithmetic(p);
   return compute({p, by, declared_way(formula_of(p.name), by)});
 }
 
 std::vector<Replay::Variant> Replay::variants(const std::string& id) {
   const Place p = place_of(id);
-  const Declared& by = declared(p);
+  const DeclaredArithmetic& by = declared(p);
   const std::string_view formula = formula_of(p.name);
   const std::vector<Way> ways = ways_of(formula, by);
   std::vector<Variant> all;
   if (formula == "sum") {
-    std::vector<Carried> by_way = project({p, by, ways[0]}, Stage::finished, ways);
+    std::vector<IntervalTensor> by_way = project({p, by, ways[0]}, Stage::finished, ways);
     for (std::size_t w = 0; w < ways.size(); ++w)
       all.push_back({ways[w].words(), std::move(by_way[w])});
   } else {
@@ -325,7 +325,7 @@ std::vector<Replay::Variant> Replay::variants(const std::string& id) {
   return all;
 }
 
-Carried Replay::compute(const Making& m) {
+IntervalTensor Replay::compute(const Making& m) {
   const std::string& name = m.at.name;
   if (name == "embed") return embed(m, Stage::finished);
   if (name == "norm" || name == "norm2" || name == "final_norm") return normalize(m);
@@ -339,7 +339,7 @@ Carried Replay::compute(const Making& m) {
   return project(m, Stage::finished);
 }
 
-Carried Replay::embed(const Making& m, Stage stage) const {
+IntervalTensor Replay::embed(const Making& m, Stage stage) const {
   const Place& p = m.at;
   const Tensor& table = weights_.at("embed");
   const auto given = ids_.find(p.pass);
@@ -350,7 +350,7 @@ Carried Replay::embed(const Making& m, Stage stage) const {
   const std::size_t E = at(config_.E);
   const auto factor = static_cast<double>(config_.embed_scale);
   const Number scale = rounded_if({factor, 0.0, 0.0}, m.way.rounds("scale"), m.by.values);
-  Carried x(Shape{ids.shape[0], ids.shape[1], config_.E});
+  IntervalTensor x(Shape{ids.shape[0], ids.shape[1], config_.E});
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto id = ids.data[i / E];
     if (id == kUnknownId) {

@@ -13,7 +13,7 @@
 #include "engine/layout/layout.h"
 #include "engine/layout/torus.h"
 #include "engine/numeric/threads.h"
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 #include "golden/bounds/number/fit.h"
 #include "golden/bounds/number/rounding.h"
 #include "golden/bounds/value/matrix_sums.h"
@@ -25,7 +25,7 @@
 namespace shardproof::bounds {
 
 /// The verdict on one named value of a dump.
-struct Judged {
+struct ValueVerdict {
   Fit fit = Fit::different;
   Extent extent;       ///< the input of fit_of
   double slack = 0.0;  ///< at the largest error; 0 if there is none
@@ -38,7 +38,7 @@ struct Judged {
 };
 
 /// Returns the storage format of the values with this name.
-Format format_of(std::string_view name, const ModelConfig& config, const Declared& declared);
+Format format_of(std::string_view name, const ModelConfig& config, const DeclaredArithmetic& declared);
 
 /// Returns whether a value is one of the two terms of a parallel block's sum: attn_out, from attn
 /// and wo, or ffn_out, from hidden and w_out. The model does not name them; a dump may.
@@ -56,12 +56,12 @@ class Replay {
  public:
   /// The radius of a number is the largest distance of its replicas from the center; infinite if
   /// nothing is known of it.
-  using Dump = std::map<std::string, Carried>;
+  using Dump = std::map<std::string, IntervalTensor>;
 
   /// `weights` as stored for the run, int8 weights as codes and scales. `ids` maps each pass to its
   /// tokens [BL]. All arguments outlive the replay.
   Replay(const Weights& weights, const Passes& passes, const std::map<std::string, IntTensor>& ids,
-         const Dump& dump, const Declared& declared);
+         const Dump& dump, const DeclaredArithmetic& declared);
 
   /// Replays the dump of `like` with other weights, for hypotheses. The shapes of the model's
   /// values must not change. Values that the dump lacks are computed anew, unless assumed.
@@ -69,11 +69,11 @@ class Replay {
   Replay(const Weights& weights, const Replay& like);
   /// Overrides, from now on, a value, the positions of a pass's rows, or the arithmetic, whatever
   /// was dumped or derived. Values already computed stay as they are.
-  void assume(const std::string& id, Carried value);
+  void assume(const std::string& id, IntervalTensor value);
   void assume(const PassPlan& pass);
-  void assume(const Declared& declared);
+  void assume(const DeclaredArithmetic& declared);
   /// Declares the arithmetic of one value, in place of the common one.
-  void declare(const std::string& id, const Declared& declared);
+  void declare(const std::string& id, const DeclaredArithmetic& declared);
   /// An unknown token: its embedding has an infinite radius.
   static constexpr std::int32_t kUnknownId = -1;
   /// Marks a pass as unknown; its caches are unknown too, unless the dump has them.
@@ -86,7 +86,7 @@ class Replay {
   /// Judges a dumped value; skips padding (padding_in_trace). Throws Error("bounds_c1", ...) if the
   /// dump lacks the value, the model has no value of that name, the shape of the value or of an
   /// operand is not the model's, or ids are missing or out of range.
-  Judged judge(const std::string& id);
+  ValueVerdict judge(const std::string& id);
 
   /// Pass, layer (0 if there is none) and name of a value.
   struct Place {
@@ -101,33 +101,33 @@ class Replay {
   /// Returns what the operands imply for a value, whether the dump has it or not: the real number
   /// before its last rounding, as the hull over every way of rounding left open. Throws as judge
   /// does.
-  Carried expected(const std::string& id) { return derive(place_of(id)); }
+  IntervalTensor expected(const std::string& id) { return derive(place_of(id)); }
   /// If true, derivations have exact centers: they round nothing, whatever is declared.
   void make_exactly(bool exactly) { exactly_ = exactly; }
   /// A derived value under one way of rounding; variants() returns one per way left open.
   struct Variant {
     std::string words;
-    Carried value;
+    IntervalTensor value;
   };
   std::vector<Variant> variants(const std::string& id);
   /// expected_raw: the sum S of a contraction, before scale, bias and st ("raw q"), from the
   /// checkpoint's operands. expected_scaled: S times its scale ("scaled q", for int8 and logits).
   /// expected_statistic: a norm's statistic, by name. expected_probs: exp/denom. Throws as judge
   /// does; returns nullopt if the value is not a contraction, has no scale, or is not a statistic.
-  std::optional<Carried> expected_raw(const std::string& id);
-  std::optional<Carried> expected_scaled(const std::string& id);
-  std::optional<Carried> expected_statistic(const Place& place);
-  Carried expected_probs(const std::string& pass, std::int64_t layer);
+  std::optional<IntervalTensor> expected_raw(const std::string& id);
+  std::optional<IntervalTensor> expected_scaled(const std::string& id);
+  std::optional<IntervalTensor> expected_statistic(const Place& place);
+  IntervalTensor expected_probs(const std::string& pass, std::int64_t layer);
   /// Returns the partial sums of S, cut as lay_out says, one per block over `axes`; operands are
   /// gathered over the other axes that cut it. Blocks are ordered by axis x, y, z. Returns nullopt
   /// if `axes` do not all cut it.
-  std::optional<std::vector<Carried>> expected_partials(const std::string& id, const Axes& axes);
+  std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id, const Axes& axes);
   /// Returns the factors of each product of one element of a contraction, in the order of the sum;
   /// nullopt for other values, or if some factor is not known exactly.
   std::optional<std::vector<std::pair<double, double>>> products(const std::string& id,
                                                                  std::size_t element);
   /// The value as later operations read it: dumped, or derived and rounded. Throws as judge does.
-  const Carried& value(const std::string& id);
+  const IntervalTensor& value(const std::string& id);
   bool dumped(const std::string& id) const { return dump_.contains(id); }
   /// Returns the storage format of the values with this name.
   Format format_of(std::string_view name) const {
@@ -136,8 +136,8 @@ class Replay {
   /// Returns the storage format of this value under the arithmetic declared for it.
   Format format_at(const Place& place) const;
   const Weights& weights() const { return weights_; }
-  const Declared& declared() const { return declared_; }
-  const Declared& declared(const Place& place) const;
+  const DeclaredArithmetic& declared() const { return declared_; }
+  const DeclaredArithmetic& declared(const Place& place) const;
   /// Throws Error("bounds_c1", ...) if there is no such pass.
   const PassPlan& pass(const std::string& name) const;
   /// All passes, in order.
@@ -151,13 +151,13 @@ class Replay {
   std::size_t visible(const PassPlan& pass, std::size_t row, std::size_t token) const;
 
  private:
-  using Known = std::map<std::string, Carried>;
+  using Known = std::map<std::string, IntervalTensor>;
   /// Stage of a contraction: the sum, the sum times its scale, or also with biases.
   enum class Stage { raw, scaled, finished };
   /// A derivation in progress: the value's place, the arithmetic, and the way of rounding.
   struct Making {
     const Place& at;
-    Declared by;
+    DeclaredArithmetic by;
     Way way;
   };
   /// Inputs of each_sum for a product with one matrix or two, and of the steps that follow it.
@@ -183,74 +183,74 @@ class Replay {
   /// Returns the group of rows that a row belongs to.
   static const PassRows& rows_of(const PassPlan& pass, std::size_t row);
   /// Returns an operand as dumped, or derived and rounded.
-  const Carried& operand(const Place& at, std::string_view name);
+  const IntervalTensor& operand(const Place& at, std::string_view name);
   /// Returns an operand of an operation that engines fuse with the preceding one: if a 16-bit value
   /// is not in the dump, the hull of the unrounded and the rounded number.
-  const Carried& fusible(const Place& at, std::string_view name);
+  const IntervalTensor& fusible(const Place& at, std::string_view name);
   bool is_given(const std::string& id) const { return dump_.contains(id) || assumed_.contains(id); }
-  Carried derive(const Place& at);
+  IntervalTensor derive(const Place& at);
   /// Returns the arithmetic in effect for a value: as declared, or exact under make_exactly.
-  Declared arithmetic(const Place& at) const;
-  Carried compute(const Making& m);
-  Carried weight(std::int64_t layer, std::string_view name) const;
+  DeclaredArithmetic arithmetic(const Place& at) const;
+  IntervalTensor compute(const Making& m);
+  IntervalTensor weight(std::int64_t layer, std::string_view name) const;
   const Tensor& matrix(std::int64_t layer, std::string_view name) const;
   bool has(std::string_view name) const;
   /// Returns the id of the block's input: the previous layer's out, or embed.
   std::string before(const Place& at) const;
   /// Returns the block's input, for an operation that may be fused with it.
-  const Carried& stream(const Place& at);
+  const IntervalTensor& stream(const Place& at);
 
-  Carried embed(const Making& m, Stage stage) const;
-  Carried normalize(const Making& m);
-  NormRow norm_row(const Making& m, const Carried& x, std::size_t row) const;
+  IntervalTensor embed(const Making& m, Stage stage) const;
+  IntervalTensor normalize(const Making& m);
+  NormRow norm_row(const Making& m, const IntervalTensor& x, std::size_t row) const;
   /// Returns the input of a norm.
-  const Carried& input_of_norm(const Place& at);
-  Product product_of(const Place& at, const Declared& by);
+  const IntervalTensor& input_of_norm(const Place& at);
+  Product product_of(const Place& at, const DeclaredArithmetic& by);
   std::optional<Axes> axes_that_cut(const Place& at, const std::string& operand,
                                     const std::string& letters) const;
   /// Returns one chip's partial sum: the hull with and without rounding its terms first.
-  Number partial(const Product& product, std::span<const Sum> terms, const Declared& by,
+  Number partial(const Product& product, std::span<const Sum> terms, const DeclaredArithmetic& by,
                  Rounds rounds) const;
   void cut(const Place& at, Product& product, const std::vector<Projection::Term>& terms,
-           const Declared& by) const;
+           const DeclaredArithmetic& by) const;
   /// Applied to a partial sum before it is sent; `first` marks the first chip.
   using Epilogue = std::function<Number(const Number& partial, bool first)>;
-  Number reduce_sums(const Product& product, const Sums& sums, const Declared& by,
+  Number reduce_sums(const Product& product, const Sums& sums, const DeclaredArithmetic& by,
                      const Epilogue& epilogue = nullptr) const;
   /// Decides how many sums each_sum makes per element: one per chip if `of_chips`, and one per term
   /// if terms may be stored; otherwise a single one.
-  void split(Product& product, const Declared& by, bool of_chips) const;
-  Carried project(const Making& m, Stage stage);
+  void split(Product& product, const DeclaredArithmetic& by, bool of_chips) const;
+  IntervalTensor project(const Making& m, Stage stage);
   /// Computes the projection once per way of rounding, ignoring the way of `m`.
-  std::vector<Carried> project(const Making& m, Stage stage, const std::vector<Way>& ways);
-  Carried rotate(const Making& m);
-  Carried append_to_cache(const Place& at);
+  std::vector<IntervalTensor> project(const Making& m, Stage stage, const std::vector<Way>& ways);
+  IntervalTensor rotate(const Making& m);
+  IntervalTensor append_to_cache(const Place& at);
   /// Returns a cache as an earlier pass leaves it; unknown numbers for an unknown pass.
-  const Carried& cache_of(const std::string& pass, std::int64_t layer, std::string_view cache);
+  const IntervalTensor& cache_of(const std::string& pass, std::int64_t layer, std::string_view cache);
   /// Returns a cache as attention reads it: per row the slots of its prefix, then its own.
-  Carried read(const Place& at, std::string_view cache);
+  IntervalTensor read(const Place& at, std::string_view cache);
   /// Returns the score of a head's key at one position for the query at another, from q·k.
-  Number score(const Making& m, const CarriedSum& sum, std::size_t head, std::int64_t key,
+  Number score(const Making& m, const IntervalSum& sum, std::size_t head, std::int64_t key,
                std::int64_t query, Rounds qk) const;
-  Carried scores(const Making& m, Stage stage);
-  Carried softmax(const Making& m);
-  Carried mean(const Making& m, Stage stage);
+  IntervalTensor scores(const Making& m, Stage stage);
+  IntervalTensor softmax(const Making& m);
+  IntervalTensor mean(const Making& m, Stage stage);
   /// Adds wire roundings if keys are cut over chips and values have 16 bits: weighted parts are
   /// sent in that format, whether declared or not.
   Making with_parts_of_keys(const Making& m) const;
   /// Returns attn computed from q and the caches alone, as by a fused kernel.
-  Carried attend(const Making& m);
-  Carried hidden(const Making& m);
-  Carried add_residual(const Making& m);
-  Carried add_terms(const Making& m);
+  IntervalTensor attend(const Making& m);
+  IntervalTensor hidden(const Making& m);
+  IntervalTensor add_residual(const Making& m);
+  IntervalTensor add_terms(const Making& m);
 
   const Weights& weights_;
   const ModelConfig& config_;
   std::vector<PassPlan> passes_;
   const std::map<std::string, IntTensor>& ids_;
   const Dump& dump_;
-  Declared declared_, of_matrices_;  ///< of_matrices_: for products with the layers' matrices
-  std::map<std::string, Declared> own_;
+  DeclaredArithmetic declared_, of_matrices_;  ///< of_matrices_: for products with the layers' matrices
+  std::map<std::string, DeclaredArithmetic> own_;
   std::set<std::string> forgotten_;
   bool exactly_ = false;
   std::map<std::string, Layout> layouts_;

@@ -13,7 +13,7 @@ namespace shardproof::bounds {
 namespace {
 
 /// Widens a value that the specification does not store but an engine may.
-void may_be_stored(Carried& y, const Declared& by) {
+void may_be_stored(IntervalTensor& y, const DeclaredArithmetic& by) {
   if (!narrow_storage(by.values)) return;
   for (std::size_t i = 0; i < y.size(); ++i)
     y.set(i, rounded_if(y.number(i), Rounds::some, by.values));
@@ -21,11 +21,11 @@ void may_be_stored(Carried& y, const Declared& by) {
 
 }  // namespace
 
-Carried Replay::rotate(const Making& m) {
+IntervalTensor Replay::rotate(const Making& m) {
   const Place& p = m.at;
-  const Carried& x = fusible(p, p.name.substr(0, 1));
-  const Carried cosines = Carried(weights_.at("rope_cos")),
-                sines = Carried(weights_.at("rope_sin"));
+  const IntervalTensor& x = fusible(p, p.name.substr(0, 1));
+  const IntervalTensor cosines = IntervalTensor(weights_.at("rope_cos")),
+                sines = IntervalTensor(weights_.at("rope_sin"));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(x.shape[1]), heads = at(x.shape[2]), Q = at(x.shape[3]);
   const std::size_t pairs = at(cosines.shape[1]);
@@ -33,7 +33,7 @@ Carried Replay::rotate(const Making& m) {
   const auto keep = [&](const Number& v, std::string_view place) {
     return rounded_if(v, m.way.rounds(place), m.by.values);
   };
-  Carried y = x;
+  IntervalTensor y = x;
   for (std::size_t n = 0; n < x.size() / Q; ++n) {
     const std::size_t token = n / heads;
     const std::size_t row = at(position(plan, token / L, token % L));
@@ -55,31 +55,31 @@ Carried Replay::rotate(const Making& m) {
   return y;
 }
 
-const Carried& Replay::cache_of(const std::string& pass_name, std::int64_t layer,
+const IntervalTensor& Replay::cache_of(const std::string& pass_name, std::int64_t layer,
                                 std::string_view cache) {
   const std::string id = checkpoint_id(pass_name, layer, cache);
   if (!forgotten_.contains(pass_name) || dump_.contains(id) || known_.contains(id))
     return operand({pass_name, layer, ""}, cache);
   const ValueRow& row = *value_row(cache);
-  Carried unknown(shape_of(row.dims, config_, extents_of(pass(pass_name), row)));
+  IntervalTensor unknown(shape_of(row.dims, config_, extents_of(pass(pass_name), row)));
   unknown.radius.assign(unknown.size(), kInfinity);
   unknown.likely = unknown.radius;
   return known_[id] = std::move(unknown);
 }
 
-Carried Replay::append_to_cache(const Place& p) {
+IntervalTensor Replay::append_to_cache(const Place& p) {
   const PassPlan& plan = pass(p.pass);
   const bool keys = p.name == "k_cache";
-  const Carried& added = operand(p, !keys ? "v" : rotates(config_) ? "k_rot" : "k");
+  const IntervalTensor& added = operand(p, !keys ? "v" : rotates(config_) ? "k_rot" : "k");
   const std::size_t B = at(added.shape[0]), L = at(added.shape[1]);
   const std::size_t head = at(config_.K * config_.Q);
-  Carried before;
+  IntervalTensor before;
   if (!plan.previous.empty()) before = cache_of(plan.previous, p.layer, p.name);
   const std::size_t old = before.size() == 0 ? 0 : at(before.shape[1]);
   const std::size_t M = old + L;
-  Carried y(Shape{added.shape[0], static_cast<std::int64_t>(M), config_.K, config_.Q});
+  IntervalTensor y(Shape{added.shape[0], static_cast<std::int64_t>(M), config_.K, config_.Q});
   for (std::size_t b = 0; b < B; ++b) {
-    const auto copy = [&](const Carried& from, std::size_t row, std::size_t slot) {
+    const auto copy = [&](const IntervalTensor& from, std::size_t row, std::size_t slot) {
       for (std::size_t i = 0; i < head; ++i)
         y.set((b * M + slot) * head + i, from.number(row * head + i));
     };
@@ -92,18 +92,18 @@ Carried Replay::append_to_cache(const Place& p) {
   return y;
 }
 
-Carried Replay::read(const Place& p, std::string_view cache) {
-  const Carried& own = operand(p, cache);
+IntervalTensor Replay::read(const Place& p, std::string_view cache) {
+  const IntervalTensor& own = operand(p, cache);
   const PassPlan& plan = pass(p.pass);
   const PassPlan* const filled = prefix_of(plan);
   if (filled == nullptr) return own;
-  const Carried& prefix = cache_of(filled->name, p.layer, cache);
+  const IntervalTensor& prefix = cache_of(filled->name, p.layer, cache);
   const std::int64_t B = own.shape[0], P = plan.prefix.length;
   const std::size_t head = at(own.shape[2] * own.shape[3]);
   const std::size_t of_prefix = at(P) * head, of_row = at(own.shape[1]) * head;
-  Carried y(Shape{B, P + own.shape[1], own.shape[2], own.shape[3]});
+  IntervalTensor y(Shape{B, P + own.shape[1], own.shape[2], own.shape[3]});
   for (std::int64_t b = 0; b < B; ++b) {
-    const auto copy = [&](const Carried& from, std::size_t begin, std::size_t count,
+    const auto copy = [&](const IntervalTensor& from, std::size_t begin, std::size_t count,
                           std::size_t to) {
       for (std::size_t i = 0; i < count; ++i) y.set(to + i, from.number(begin + i));
     };
@@ -114,7 +114,7 @@ Carried Replay::read(const Place& p, std::string_view cache) {
   return y;
 }
 
-Number Replay::score(const Making& m, const CarriedSum& sum, std::size_t head, std::int64_t key,
+Number Replay::score(const Making& m, const IntervalSum& sum, std::size_t head, std::int64_t key,
                      std::int64_t query, Rounds qk) const {
   const Operations by(m.by);
   Number s = rounded_if(as_value(sum.value(m.by), m.by), qk, m.by.values);
@@ -128,19 +128,19 @@ Number Replay::score(const Making& m, const CarriedSum& sum, std::size_t head, s
   return by.plus(s, by.times({slope, 0.0, 0.0}, back));
 }
 
-Carried Replay::scores(const Making& m, Stage stage) {
+IntervalTensor Replay::scores(const Making& m, Stage stage) {
   const Place& p = m.at;
-  const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");
-  const Carried k = read(p, "k_cache");
+  const IntervalTensor& q = operand(p, rotates(config_) ? "q_rot" : "q");
+  const IntervalTensor k = read(p, "k_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(q.shape[1]), H = at(q.shape[2]), Q = at(q.shape[3]);
   const std::size_t M = at(k.shape[1]), K = at(k.shape[2]);
-  Carried y(Shape{q.shape[0], q.shape[1], q.shape[2], k.shape[1]});
+  IntervalTensor y(Shape{q.shape[0], q.shape[1], q.shape[2], k.shape[1]});
   for (std::size_t n = 0; n < q.size() / Q; ++n) {
     const std::size_t b = n / H / L, h = n % H;
     const std::int64_t t = position(plan, b, n / H % L);
     for (std::size_t j = 0; j < std::min(M, visible(plan, b, n / H % L)); ++j) {
-      CarriedSum sum;
+      IntervalSum sum;
       const std::size_t key = ((b * M + j) * K + h * K / H) * Q;
       for (std::size_t c = 0; c < Q; ++c) sum.add(q.number(n * Q + c), k.number(key + c));
       y.set(n * M + j, stage == Stage::raw
@@ -152,15 +152,15 @@ Carried Replay::scores(const Making& m, Stage stage) {
   return y;
 }
 
-Carried Replay::softmax(const Making& m) {
+IntervalTensor Replay::softmax(const Making& m) {
   const Place& p = m.at;
   const PassPlan& plan = pass(p.pass);
-  const Carried& s = operand(p, "score");
+  const IntervalTensor& s = operand(p, "score");
   const std::size_t L = at(s.shape[1]), H = at(s.shape[2]), M = at(s.shape[3]);
   const bool exponentials = p.name == "exp";
-  Carried y(exponentials ? s.shape : Shape{s.shape[0], s.shape[1], s.shape[2]});
-  const Carried* const top = exponentials ? &operand(p, "max") : nullptr;
-  const Carried* const e = p.name == "denom" ? &operand(p, "exp") : nullptr;
+  IntervalTensor y(exponentials ? s.shape : Shape{s.shape[0], s.shape[1], s.shape[2]});
+  const IntervalTensor* const top = exponentials ? &operand(p, "max") : nullptr;
+  const IntervalTensor* const e = p.name == "denom" ? &operand(p, "exp") : nullptr;
   const Operations by(m.by);
   for (std::size_t n = 0; n < s.size() / std::max<std::size_t>(M, 1); ++n) {
     const std::size_t seen = std::min(M, visible(plan, n / H / L, n / H % L));
@@ -177,7 +177,7 @@ Carried Replay::softmax(const Making& m) {
                                          Operations::of_values(m.by), m.way.rounds("difference"),
                                          m.by.values));
     } else {
-      CarriedSum sum;
+      IntervalSum sum;
       for (std::size_t j = 0; j < seen; ++j) sum.add(e->number(row + j), {1.0, 0.0, 0.0});
       y.set(n, sum.value(m.by));
     }
@@ -186,14 +186,14 @@ Carried Replay::softmax(const Making& m) {
   return y;
 }
 
-Carried Replay::expected_probs(const std::string& pass_name, std::int64_t layer) {
+IntervalTensor Replay::expected_probs(const std::string& pass_name, std::int64_t layer) {
   const Place p{pass_name, layer, "denom"};
-  const Carried& e = operand(p, "exp");
-  const Carried& Z = operand(p, "denom");
-  const Declared d = arithmetic({pass_name, layer, "probs"});
+  const IntervalTensor& e = operand(p, "exp");
+  const IntervalTensor& Z = operand(p, "denom");
+  const DeclaredArithmetic d = arithmetic({pass_name, layer, "probs"});
   const Operations by(d);
   const std::size_t M = at(e.shape[3]);
-  Carried y(e.shape);
+  IntervalTensor y(e.shape);
   for (std::size_t i = 0; i < y.size(); ++i)
     if (e.center[i] != 0 || e.radius[i] != 0) y.set(i, by.over(e.number(i), Z.number(i / M)));
   may_be_stored(y, d);
@@ -214,7 +214,7 @@ Replay::Making Replay::with_parts_of_keys(const Making& making) const {
   return m;
 }
 
-Carried Replay::mean(const Making& making, Stage stage) {
+IntervalTensor Replay::mean(const Making& making, Stage stage) {
   const Making m = with_parts_of_keys(making);
   const Place& p = m.at;
   const auto in_dump = [&](std::string_view name) {
@@ -229,17 +229,17 @@ Carried Replay::mean(const Making& making, Stage stage) {
                              : dump_.end();
   const bool of_quotients = quotients != dump_.end();
   if (!raw && !of_quotients && !in_dump("exp") && !in_dump("score")) return attend(m);
-  const Carried& e = of_quotients ? quotients->second : operand(p, "exp");
-  const Carried* const Z = of_quotients || raw ? nullptr : &operand(p, "denom");
-  const Carried v = read(p, "v_cache");
+  const IntervalTensor& e = of_quotients ? quotients->second : operand(p, "exp");
+  const IntervalTensor* const Z = of_quotients || raw ? nullptr : &operand(p, "denom");
+  const IntervalTensor v = read(p, "v_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
   const std::size_t K = at(v.shape[2]), Q = at(v.shape[3]);
   const Operations by(m.by);
-  Carried y(Shape{e.shape[0], e.shape[1], e.shape[2], v.shape[3]});
+  IntervalTensor y(Shape{e.shape[0], e.shape[1], e.shape[2], v.shape[3]});
   const auto averaged = [&](std::size_t n, std::size_t c, const auto& weight_of) {
     const std::size_t b = n / H / L, h = n % H;
-    CarriedSum sum;
+    IntervalSum sum;
     for (std::size_t j = 0; j < std::min(M, visible(plan, b, n / H % L)); ++j)
       sum.add(weight_of(n * M + j), v.number(((b * M + j) * K + h * K / H) * Q + c));
     return sum.value(m.by);

@@ -8,12 +8,12 @@
 
 namespace shardproof::bounds {
 
-Carried Replay::hidden(const Making& m) {
-  const Carried& gate = fusible(m.at, "gate");
+IntervalTensor Replay::hidden(const Making& m) {
+  const IntervalTensor& gate = fusible(m.at, "gate");
   const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
-  const Carried* const up = gated ? &fusible(m.at, "up") : nullptr;
+  const IntervalTensor* const up = gated ? &fusible(m.at, "up") : nullptr;
   const Operations by(m.by);
-  Carried y(gate.shape);
+  IntervalTensor y(gate.shape);
   threads_->for_each((std::ssize(y.center) + 4095) / 4096, [&](std::int64_t part) {
     const std::size_t first = at(part) * 4096;
     for (std::size_t i = first; i < std::min(first + 4096, y.size()); ++i) {
@@ -29,18 +29,18 @@ Carried Replay::hidden(const Making& m) {
   return y;
 }
 
-Carried Replay::add_residual(const Making& m) {
+IntervalTensor Replay::add_residual(const Making& m) {
   const Place& p = m.at;
   const bool serial = config_.block == Block::serial;
   if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return add_terms(m);
-  const Carried& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
+  const IntervalTensor& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
   const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
-  const Carried& y = fusible(p, term);
+  const IntervalTensor& y = fusible(p, term);
   // If the dump lacks the other term, one chip's partial sum may have started from x, so that later
   // additions rounded x too.
   const bool open = !exactly_ && torus_ && !is_given(checkpoint_id(p.pass, p.layer, term));
   const double first = open ? torus_->chips() * m.by.operations.unit : 0.0;
-  Carried sum(x.shape);
+  IntervalTensor sum(x.shape);
   for (std::size_t i = 0; i < sum.size(); ++i) {
     const double own = first * std::abs(x.center[i]);
     sum.set(i, Number{x.center[i] + y.center[i], x.radius[i] + y.radius[i] + own,
@@ -51,20 +51,20 @@ Carried Replay::add_residual(const Making& m) {
 
 /// Computes out of a parallel block: from its two terms as separate values, added in every order;
 /// or also from their joint sum, if the dump has neither.
-Carried Replay::add_terms(const Making& m) {
+IntervalTensor Replay::add_terms(const Making& m) {
   const Place& p = m.at;
-  const Carried& x = stream(p);
-  const auto term = [&](const std::string& name) -> Carried {
+  const IntervalTensor& x = stream(p);
+  const auto term = [&](const std::string& name) -> IntervalTensor {
     if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
-    const Carried raw = derive({p.pass, p.layer, name});
+    const IntervalTensor raw = derive({p.pass, p.layer, name});
     return hull(raw, raw.rounded(m.by.values));
   };
-  const Carried a = term("attn_out"), f = term("ffn_out");
+  const IntervalTensor a = term("attn_out"), f = term("ffn_out");
   const bool open = !dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) &&
                     !dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
-  const Carried both = open ? derive({p.pass, p.layer, "block_out"}) : Carried();
+  const IntervalTensor both = open ? derive({p.pass, p.layer, "block_out"}) : IntervalTensor();
   const Operations by(m.by);
-  Carried sum(x.shape);
+  IntervalTensor sum(x.shape);
   for (std::size_t i = 0; i < sum.size(); ++i) {
     const Number of_x = x.number(i), of_a = a.number(i), of_f = f.number(i);
     const auto added = [&](const Number& one, const Number& two, const Number& last) {

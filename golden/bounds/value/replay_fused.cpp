@@ -50,7 +50,7 @@ KeyWeights weights_of(const std::vector<Number>& scores, double base, const Oper
 /// Σ p·v / Σ p with its error. Values are in the order of the keys.
 class Mean {
  public:
-  Mean(const KeyWeights& w, const std::vector<Number>& v, const Declared& by)
+  Mean(const KeyWeights& w, const std::vector<Number>& v, const DeclaredArithmetic& by)
       : w_(w), v_(v), declared_(by) {
     for (std::size_t j = 0; j < v.size(); ++j) {
       center_ += w.p[j] * v[j].center / w.sum;
@@ -89,7 +89,7 @@ class Mean {
   }
   /// Errors of the sums in numerator and denominator, with up to two rescalings of both per key.
   double sums(bool likely) const {
-    Declared by = declared_;
+    DeclaredArithmetic by = declared_;
     by.wire_roundings = 0;
     const auto n = 3 * std::ssize(v_) + 2;
     const Number numerator = bound({n, center_, size_, 2 * size_, 0.0, 0.0}, declared_);
@@ -101,7 +101,7 @@ class Mean {
 
   const KeyWeights& w_;
   const std::vector<Number>& v_;
-  const Declared& declared_;
+  const DeclaredArithmetic& declared_;
   double center_ = 0.0, size_ = 0.0;
 };
 
@@ -113,17 +113,17 @@ std::vector<Rounds> choices(Rounds rounds) {
 
 }  // namespace
 
-Carried Replay::attend(const Making& making) {
+IntervalTensor Replay::attend(const Making& making) {
   const Making m = with_parts_of_keys(making);
   const Place& p = m.at;
-  const Carried& q = operand(p, rotates(config_) ? "q_rot" : "q");
-  const Carried k = read(p, "k_cache"), v = read(p, "v_cache");
+  const IntervalTensor& q = operand(p, rotates(config_) ? "q_rot" : "q");
+  const IntervalTensor k = read(p, "k_cache"), v = read(p, "v_cache");
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(q.shape[1]), H = at(q.shape[2]), Q = at(q.shape[3]);
   const std::size_t M = at(k.shape[1]), K = at(k.shape[2]);
   const Operations by(m.by);
   const double base = config_.softmax == Softmax::base2 ? kLn2 : 1.0;
-  Carried y(q.shape);
+  IntervalTensor y(q.shape);
   threads_->for_each(static_cast<std::int64_t>(q.size() / Q), [&](std::int64_t query) {
     const std::size_t n = at(query), b = n / H / L, h = n % H;
     const std::int64_t t = position(plan, b, n / H % L);
@@ -132,7 +132,7 @@ Carried Replay::attend(const Making& making) {
     const auto weights = [&](Rounds qk, Rounds whole) {
       std::vector<Number> of;
       for (std::size_t j = 0; j < seen; ++j) {
-        CarriedSum sum;
+        IntervalSum sum;
         const std::size_t key = ((b * M + j) * K + h * K / H) * Q;
         for (std::size_t c = 0; c < Q; ++c) sum.add(q.number(n * Q + c), k.number(key + c));
         of.push_back(
@@ -151,7 +151,7 @@ Carried Replay::attend(const Making& making) {
       const auto mean_of = [&](const KeyWeights& w) {
         const Number whole = Mean(w, values, m.by).value(m.way.rounds("exp"));
         if (probs == Rounds::none) return whole;
-        CarriedSum sum;
+        IntervalSum sum;
         for (std::size_t j = 0; j < seen; ++j) {
           const double share = w.p[j] / w.sum;
           const auto open = [&](double relative) { return share > 0 ? 2 * share * relative : 0.0; };

@@ -8,26 +8,26 @@
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
-const Carried& Replay::input_of_norm(const Place& p) {
+const IntervalTensor& Replay::input_of_norm(const Place& p) {
   if (p.name == "norm2") return fusible(p, "mid");
   if (p.name == "final_norm") return fusible({p.pass, config_.layers - 1, ""}, "out");
   return stream(p);
 }
 
-Replay::NormRow Replay::norm_row(const Making& m, const Carried& x, std::size_t row) const {
+Replay::NormRow Replay::norm_row(const Making& m, const IntervalTensor& x, std::size_t row) const {
   const std::size_t E = at(config_.E);
   const Number extent{static_cast<double>(E), 0.0, 0.0};
   const Operations by = Operations::of_values(m.by);
   NormRow of;
   const bool centered = config_.norm == Norm::layernorm;
   if (centered) {
-    CarriedSum sum;
+    IntervalSum sum;
     for (std::size_t e = 0; e < E; ++e) sum.add(x.number(row * E + e), {1.0, 0.0, 0.0});
     of.sum = sum.value(m.by);
     of.mean = rounded_if(as_value(by.over(as_value(of.sum, m.by), extent), m.by),
                          m.way.rounds("mu"), m.by.values);
   }
-  CarriedSum squares;
+  IntervalSum squares;
   for (std::size_t e = 0; e < E; ++e) {
     const Number element = x.number(row * E + e);
     of.x.push_back(centered ? rounded_if(by.minus(element, of.mean), m.way.rounds("d"), m.by.values)
@@ -38,17 +38,17 @@ Replay::NormRow Replay::norm_row(const Making& m, const Carried& x, std::size_t 
   return of;
 }
 
-std::optional<Carried> Replay::expected_statistic(const Place& place) {
+std::optional<IntervalTensor> Replay::expected_statistic(const Place& place) {
   const ValueRow* const row = value_row(place.name);
   if (row == nullptr || row->norm.empty()) return std::nullopt;
   const std::string_view what = row->statistic;
   if (config_.norm != Norm::layernorm && what != "ss") return std::nullopt;
   const Place norm{place.pass, place.layer, std::string(row->norm)};
-  const Carried& x = input_of_norm(norm);
-  const Declared by = arithmetic(place);
+  const IntervalTensor& x = input_of_norm(norm);
+  const DeclaredArithmetic by = arithmetic(place);
   const Making m{norm, by, declared_way("norm", by)};
   const std::size_t E = at(config_.E);
-  Carried y(what == "d" ? x.shape : Shape{x.shape[0], x.shape[1]});
+  IntervalTensor y(what == "d" ? x.shape : Shape{x.shape[0], x.shape[1]});
   for (std::size_t n = 0; n < x.size() / E; ++n) {
     const NormRow of = norm_row(m, x, n);
     if (what == "d")
@@ -59,19 +59,19 @@ std::optional<Carried> Replay::expected_statistic(const Place& place) {
   return y;
 }
 
-Carried Replay::normalize(const Making& m) {
+IntervalTensor Replay::normalize(const Making& m) {
   const Place& p = m.at;
-  const Carried& x = input_of_norm(p);
+  const IntervalTensor& x = input_of_norm(p);
   const std::size_t E = at(config_.E);
-  const Carried gain = weight(p.layer, p.name);
+  const IntervalTensor gain = weight(p.layer, p.name);
   const bool biased = has(p.name + "_bias");
-  const Carried bias = biased ? weight(p.layer, p.name + "_bias") : Carried();
+  const IntervalTensor bias = biased ? weight(p.layer, p.name + "_bias") : IntervalTensor();
   const Operations by(m.by);
   const Number extent{static_cast<double>(E), 0.0, 0.0}, eps = by.constant(eps_of_norms(config_));
   const auto keep = [&](const Number& v, std::string_view place) {
     return rounded_if(v, m.way.rounds(place), m.by.values);
   };
-  Carried y(x.shape);
+  IntervalTensor y(x.shape);
   for (std::size_t row = 0; row < x.size() / E; ++row) {
     const NormRow of = norm_row(m, x, row);
     const Number mean_square = by.over(as_value(of.squares, m.by), extent);

@@ -84,7 +84,7 @@ std::optional<Axes> Replay::axes_that_cut(const Place& p, const std::string& ope
 
 /// Assigns products to chips, if all terms are cut over the same axes.
 void Replay::cut(const Place& p, Product& product, const std::vector<Projection::Term>& terms,
-                 const Declared& by) const {
+                 const DeclaredArithmetic& by) const {
   std::optional<Axes> over;
   bool same = true;
   for (const Projection::Term& term : terms) {
@@ -109,12 +109,12 @@ void Replay::cut(const Place& p, Product& product, const std::vector<Projection:
   product.depth = {longest + product.chips() - 1 + by.folded, false};
 }
 
-Replay::Product Replay::product_of(const Place& p, const Declared& by) {
+Replay::Product Replay::product_of(const Place& p, const DeclaredArithmetic& by) {
   const Projection of = projection_of(p.name, config_);
   Product product;
   const bool logits = p.name == "logits";
   for (const auto& [input, name, letters] : of.terms) {
-    const Carried& x = operand(logits ? Place{p.pass, 0, ""} : p, input);
+    const IntervalTensor& x = operand(logits ? Place{p.pass, 0, ""} : p, input);
     const Tensor& w = matrix(p.layer, name);
     const std::size_t rows = at(x.shape[0] * x.shape[1]);
     product.terms.push_back({&x, &w.data, x.size() / std::max<std::size_t>(rows, 1), logits});
@@ -130,7 +130,7 @@ Replay::Product Replay::product_of(const Place& p, const Declared& by) {
   return product;
 }
 
-void Replay::split(Product& product, const Declared& by, bool of_chips) const {
+void Replay::split(Product& product, const DeclaredArithmetic& by, bool of_chips) const {
   product.of_chips = of_chips && product.chips() > 1;
   const std::size_t terms = product.terms.size();
   product.split_terms = terms > 1 && narrow_storage(by.values) ? static_cast<int>(terms) : 1;
@@ -143,7 +143,7 @@ void Replay::split(Product& product, const Declared& by, bool of_chips) const {
   }
 }
 
-Number Replay::partial(const Product& product, std::span<const Sum> terms, const Declared& by,
+Number Replay::partial(const Product& product, std::span<const Sum> terms, const DeclaredArithmetic& by,
                        Rounds rounds) const {
   const Number whole = bound(total({terms.begin(), terms.end()}), by);
   if (product.split_terms == 1) return whole;
@@ -156,12 +156,12 @@ Number Replay::partial(const Product& product, std::span<const Sum> terms, const
 
 /// Returns S of one element; if partial sums are sent with fewer digits, as the hull over the
 /// reductions left open.
-Number Replay::reduce_sums(const Product& product, const Sums& sums, const Declared& by,
+Number Replay::reduce_sums(const Product& product, const Sums& sums, const DeclaredArithmetic& by,
                            const Epilogue& epilogue) const {
   const auto followed = [&](const Number& partial, bool first) {
     return epilogue ? epilogue(partial, first) : partial;
   };
-  Declared unsent = by;
+  DeclaredArithmetic unsent = by;
   unsent.wire_roundings = 0;
   const Sum all = total(sums);
   const bool sent = by.wire_roundings > 0;
@@ -187,11 +187,11 @@ Number Replay::reduce_sums(const Product& product, const Sums& sums, const Decla
   return all_ways;
 }
 
-Carried Replay::project(const Making& m, Stage stage) {
+IntervalTensor Replay::project(const Making& m, Stage stage) {
   return std::move(project(m, stage, {m.way})[0]);
 }
 
-std::vector<Carried> Replay::project(const Making& m, Stage stage, const std::vector<Way>& ways) {
+std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage, const std::vector<Way>& ways) {
   const Place& p = m.at;
   const Projection of = projection_of(p.name, config_);
   Product product = product_of(p, m.by);
@@ -203,12 +203,12 @@ std::vector<Carried> Replay::project(const Making& m, Stage stage, const std::ve
   const WeightRow* const scale_row = weights_.stored_type() == WeightType::int8 && !logits
                                          ? scale_of(config_, of.terms[0].matrix)
                                          : nullptr;
-  const Carried scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : Carried();
+  const IntervalTensor scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : IntervalTensor();
   const auto logit_scale = static_cast<double>(logits ? scale_of_logits(config_) : 1.0F);
-  std::vector<Carried> biases;
+  std::vector<IntervalTensor> biases;
   for (const std::string& bias : of.biases)
     if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
-  std::vector<Carried> by_way(ways.size(), Carried(product.shape));
+  std::vector<IntervalTensor> by_way(ways.size(), IntervalTensor(product.shape));
   std::vector<Rounds> rounds;
   for (const Way& way : ways) rounds.push_back(way.rounds("s"));
   const Operations by(m.by);
@@ -224,7 +224,7 @@ std::vector<Carried> Replay::project(const Making& m, Stage stage, const std::ve
              if (product.of_chips && (scaled || !biases.empty()))
                sent = reduce_sums(product, sums, m.by, [&](Number part, bool first) {
                  if (scaled) part = by.times(part, {scale, 0.0, 0.0});
-                 for (const Carried& bias : biases)
+                 for (const IntervalTensor& bias : biases)
                    if (first) part = by.plus(part, bias.number(c));
                  return part;
                });
@@ -237,7 +237,7 @@ std::vector<Carried> Replay::project(const Making& m, Stage stage, const std::ve
                  follow();
                  v = by.times(v, {scale, 0.0, 0.0});
                }
-               for (const Carried& bias : biases) {
+               for (const IntervalTensor& bias : biases) {
                  follow();
                  v = by.plus(v, bias.number(c));
                }
@@ -247,18 +247,18 @@ std::vector<Carried> Replay::project(const Making& m, Stage stage, const std::ve
            });
   // Engines may store logits although the specification does not.
   if (logits && stage == Stage::finished && narrow_storage(m.by.values))
-    for (Carried& y : by_way)
+    for (IntervalTensor& y : by_way)
       for (std::size_t i = 0; i < y.size(); ++i)
         y.set(i, rounded_if(y.number(i), Rounds::some, m.by.values));
   return by_way;
 }
 
-std::optional<std::vector<Carried>> Replay::expected_partials(const std::string& id,
+std::optional<std::vector<IntervalTensor>> Replay::expected_partials(const std::string& id,
                                                               const Axes& axes) {
   const Place p = place_of(id);
   const ValueRow* const row = value_row(p.name);
   if (row == nullptr || (!row->acc && p.name != "logits")) return std::nullopt;
-  Declared by = arithmetic(p);
+  DeclaredArithmetic by = arithmetic(p);
   Product product = product_of(p, by);
   unsigned some = 0;
   int place = 0, found = 0;
@@ -270,7 +270,7 @@ std::optional<std::vector<Carried>> Replay::expected_partials(const std::string&
   split(product, by, true);
   const auto terms = static_cast<std::size_t>(product.split_terms);
   by.wire_roundings = 0;
-  std::vector<Carried> parts(at(torus_->size(axes)), Carried(product.shape));
+  std::vector<IntervalTensor> parts(at(torus_->size(axes)), IntervalTensor(product.shape));
   each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
            [&](std::size_t r, std::size_t c, const Sums& sums) {
              const Grouped grouped = group(sums, product.extents, terms, some);
@@ -304,11 +304,11 @@ std::optional<std::vector<std::pair<double, double>>> Replay::products(const std
   return factors;
 }
 
-std::optional<Carried> Replay::expected_raw(const std::string& id) {
+std::optional<IntervalTensor> Replay::expected_raw(const std::string& id) {
   const Place p = place_of(id);
   const ValueRow* const row = value_row(p.name);
   if (row == nullptr || !row->contraction) return std::nullopt;
-  const Declared by = arithmetic(p);
+  const DeclaredArithmetic by = arithmetic(p);
   const Making m{p, by, declared_way(formula_of(p.name), by)};
   if (p.name == "embed") return embed(m, Stage::raw);
   if (p.name == "score") return scores(m, Stage::raw);
@@ -317,9 +317,9 @@ std::optional<Carried> Replay::expected_raw(const std::string& id) {
   return compute(m);  // denom: nothing follows the sum
 }
 
-std::optional<Carried> Replay::expected_scaled(const std::string& id) {
+std::optional<IntervalTensor> Replay::expected_scaled(const std::string& id) {
   const Place p = place_of(id);
-  const Declared by = arithmetic(p);
+  const DeclaredArithmetic by = arithmetic(p);
   const Making m{p, by, declared_way(formula_of(p.name), by)};
   if (p.name == "logits") return project(m, Stage::scaled);
   if (!value_row(p.name)->acc || weights_.stored_type() != WeightType::int8) return std::nullopt;

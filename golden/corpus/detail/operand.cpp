@@ -39,7 +39,7 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
   if (layout == value.attributes.end()) refuse(name, "no layout");
   Operand operand;
   operand.layout = Layout::parse(layout->second);
-  const dump::Stored& stored = value.whole;
+  const dump::StoredArray& stored = value.whole;
   const std::size_t rank = operand.layout.rank();
   const Shape local(stored.shape.begin() + std::min<std::ptrdiff_t>(3, std::ssize(stored.shape)),
                     stored.shape.end());

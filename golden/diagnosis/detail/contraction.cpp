@@ -31,7 +31,7 @@ Contraction projection(const Question& q, const bounds::Projection& of) {
       t.extents.push_back(logits ? w.shape[1] : w.shape[d]);
       t.width *= at(t.extents[d]);
     }
-    t.x = std::make_shared<const bounds::Carried>(q.value(q.id_of(operand)));
+    t.x = std::make_shared<const bounds::IntervalTensor>(q.value(q.id_of(operand)));
     t.w = columns_of(w, t.width, logits);
     c.terms.push_back(std::move(t));
   }
@@ -56,12 +56,12 @@ Contraction projection(const Question& q, const bounds::Projection& of) {
 /// Rows of the table, selected by a one-hot operand.
 Contraction lookup(const Question& q) {
   const Tensor& table = *q.weight("embed");
-  const bounds::Carried& right = q.expected();
+  const bounds::IntervalTensor& right = q.expected();
   const std::size_t V = at(table.shape[0]), E = at(table.shape[1]);
   Contraction c;
   Term t{
       .operand = "ids", .matrix = "embed", .letters = "V", .extents = {table.shape[0]}, .width = V};
-  bounds::Carried x(Shape{std::ssize(right.center) / table.shape[1], table.shape[0]});
+  bounds::IntervalTensor x(Shape{std::ssize(right.center) / table.shape[1], table.shape[0]});
   const auto scale = static_cast<double>(q.config().embed_scale);
   for (std::size_t row = 0; row < right.size() / E; ++row)
     for (std::size_t v = 0; v < V; ++v) {
@@ -72,7 +72,7 @@ Contraction lookup(const Question& q) {
       x.center[row * V + v] = 1.0;
       break;
     }
-  t.x = std::make_shared<const bounds::Carried>(std::move(x));
+  t.x = std::make_shared<const bounds::IntervalTensor>(std::move(x));
   t.w = columns_of(table, V);
   c.terms.push_back(std::move(t));
   c.columns = E;
@@ -107,10 +107,10 @@ std::vector<int> blocks_of(const Term& term, char letter, int blocks) {
   return block;
 }
 
-bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
-                                  const bounds::Declared& by) const {
+bounds::FunctionValue Contraction::at(std::size_t global, const Counts& counts,
+                                  const bounds::DeclaredArithmetic& by) const {
   const std::size_t row = rows[global / columns], column = global % columns;
-  bounds::CarriedSum sum;
+  bounds::IntervalSum sum;
   std::int64_t more = 0;  // additions beyond one per product
   for (std::size_t t = 0; t < terms.size(); ++t) {
     const Term& term = terms[t];
@@ -148,23 +148,23 @@ bounds::Evaluated Contraction::at(std::size_t global, const Counts& counts,
   return known(v);
 }
 
-bounds::Number Contraction::added(const bounds::CarriedSum& products, const bounds::Declared& by,
+bounds::Number Contraction::added(const bounds::IntervalSum& products, const bounds::DeclaredArithmetic& by,
                                   std::int64_t more) const {
   bounds::Sum sum = products.sum();
   sum.count += more;
   return bounds::bound(sum, by);
 }
 
-bounds::Evaluated Contraction::at(std::size_t global, const bounds::Declared& by) const {
+bounds::FunctionValue Contraction::at(std::size_t global, const bounds::DeclaredArithmetic& by) const {
   return at(global, Counts{}, by);
 }
 
-bounds::Evaluated Contraction::summand(std::size_t global, std::size_t t,
+bounds::FunctionValue Contraction::summand(std::size_t global, std::size_t t,
                                        const std::vector<int>& block, int which,
-                                       const bounds::Declared& by) const {
+                                       const bounds::DeclaredArithmetic& by) const {
   const std::size_t row = rows[global / columns], column = global % columns;
   const Term& term = terms[t];
-  bounds::CarriedSum sum;
+  bounds::IntervalSum sum;
   for (std::size_t k = 0; k < term.width; ++k) {
     const std::size_t i = row * term.width + k;
     if (block[k] == which && (term.x->center[i] != 0 || term.x->radius[i] != 0))

@@ -19,7 +19,7 @@ struct Contraction {
     std::string letters = {};     ///< "E", "HQ", "F", "V"
     std::vector<std::int64_t> extents = {};
     std::size_t width = 0;
-    std::shared_ptr<const bounds::Carried> x = {};      ///< [rows, width]
+    std::shared_ptr<const bounds::IntervalTensor> x = {};      ///< [rows, width]
     std::shared_ptr<const std::vector<double>> w = {};  ///< [columns, width]
     /// meets[k]: index of w that multiplies index k of x; null: k itself.
     std::shared_ptr<const std::vector<std::size_t>> meets = {};
@@ -44,19 +44,19 @@ struct Contraction {
     std::vector<const std::vector<int>*> block;
     std::vector<int> of_biases;
   };
-  bounds::Evaluated at(std::size_t global, const Counts& counts, const bounds::Declared& by) const;
+  bounds::FunctionValue at(std::size_t global, const Counts& counts, const bounds::DeclaredArithmetic& by) const;
   /// Returns the rounded sum of products, with `more` additions beyond one per product.
-  bounds::Number added(const bounds::CarriedSum& products, const bounds::Declared& by,
+  bounds::Number added(const bounds::IntervalSum& products, const bounds::DeclaredArithmetic& by,
                        std::int64_t more = 0) const;
   /// Returns a number with the radius that the value is compared with.
-  bounds::Evaluated known(const bounds::Number& v) const {
+  bounds::FunctionValue known(const bounds::Number& v) const {
     return {v.center, likely ? v.likely : v.worst, 0.0};
   }
   /// Returns the right element.
-  bounds::Evaluated at(std::size_t global, const bounds::Declared& by) const;
+  bounds::FunctionValue at(std::size_t global, const bounds::DeclaredArithmetic& by) const;
   /// Returns the contribution of block `which` of one term, without scale or bias.
-  bounds::Evaluated summand(std::size_t global, std::size_t term, const std::vector<int>& block,
-                            int which, const bounds::Declared& by) const;
+  bounds::FunctionValue summand(std::size_t global, std::size_t term, const std::vector<int>& block,
+                            int which, const bounds::DeclaredArithmetic& by) const;
 };
 
 /// Returns nullopt if the value is not such a sum.

@@ -13,18 +13,18 @@ class NormRow {
   explicit NormRow(const Question& question);
 
   struct Statistics {
-    bounds::Evaluated mu, ss;
+    bounds::FunctionValue mu, ss;
     double extent = 0.0;  ///< divisor of the sums
   };
   /// Returns the statistics over the channels of a row for which `part` is true.
   Statistics statistics(std::size_t row, const std::function<bool(std::size_t)>& part,
                         double extent) const;
-  bounds::Evaluated at(std::size_t global, const Statistics& statistics) const;
+  bounds::FunctionValue at(std::size_t global, const Statistics& statistics) const;
 
  private:
   const Question* q_;
   std::size_t E_;
-  const bounds::Carried* x_;
+  const bounds::IntervalTensor* x_;
   const Tensor *gain_, *bias_;
   bool centered_;
 };

@@ -33,9 +33,9 @@ std::vector<Axes> lists_of(const Torus& torus) {
   return lists;
 }
 
-bounds::Carried right_of(bounds::Replay& replay, const std::string& id, bool raw) {
+bounds::IntervalTensor right_of(bounds::Replay& replay, const std::string& id, bool raw) {
   if (!raw) return replay.expected(id);
-  std::optional<bounds::Carried> sum = replay.expected_raw(id);
+  std::optional<bounds::IntervalTensor> sum = replay.expected_raw(id);
   if (!sum)
     throw Error("diagnosis_c1", fmt::format("{} is not a contraction that is replayed", id));
   return std::move(*sum);
@@ -56,12 +56,12 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
       likely_(wrong.unlikely),
       sound_(wrong.sound),
       padding_(wrong.padding),
-      values_(std::make_shared<std::map<std::string, bounds::Carried>>()),
-      expected_(std::make_shared<const bounds::Carried>(right_of(replay, wrong.id, wrong.raw))),
+      values_(std::make_shared<std::map<std::string, bounds::IntervalTensor>>()),
+      expected_(std::make_shared<const bounds::IntervalTensor>(right_of(replay, wrong.id, wrong.raw))),
       format_(wrong.raw ? replay.declared(place_).unstored() : replay.format_at(place_)),
       shards_(wrong.shards),
       lists_(lists_of(wrong.torus)) {
-  if (likely_) expected_ = std::make_shared<const bounds::Carried>(expected_->with_likely_radius());
+  if (likely_) expected_ = std::make_shared<const bounds::IntervalTensor>(expected_->with_likely_radius());
   if (!padding_.empty() && std::ssize(padding_) != element_count(shape()))
     throw Error("diagnosis_c1", fmt::format("{} has {} elements, not {}", id_,
                                             element_count(shape()), padding_.size()));
@@ -159,14 +159,14 @@ std::vector<bool> Question::unspoken(const bounds::Replay::Place& of, const Shap
   return none;
 }
 
-const bounds::Carried& Question::value(const std::string& id) const {
+const bounds::IntervalTensor& Question::value(const std::string& id) const {
   if (const auto known = values_->find(id); known != values_->end()) return known->second;
-  const bounds::Carried& plain = replay_->value(id);
+  const bounds::IntervalTensor& plain = replay_->value(id);
   const std::vector<bool> none = unspoken(replay_->place_of(id), plain.shape);
   if (none.empty()) return plain;
-  bounds::Carried opened = plain;
+  bounds::IntervalTensor opened = plain;
   for (std::size_t i = 0; i < none.size(); ++i)
-    if (none[i]) opened.set(i, bounds::Evaluated{0.0, bounds::kInfinity, 0.0});
+    if (none[i]) opened.set(i, bounds::FunctionValue{0.0, bounds::kInfinity, 0.0});
   return values_->emplace(id, std::move(opened)).first->second;
 }
 
@@ -228,7 +228,7 @@ std::vector<std::size_t> Question::judged(int chip) const {
   return locals;
 }
 
-bool Question::fits(int chip, std::size_t local, const bounds::Evaluated& number,
+bool Question::fits(int chip, std::size_t local, const bounds::FunctionValue& number,
                     std::optional<bounds::Format> format) const {
   if (padded(chip, local)) return true;
   const double radius = number.radius + (slack_.empty() ? 0.0 : slack_[at(chip)][local]);
@@ -238,15 +238,15 @@ bool Question::fits(int chip, std::size_t local, const bounds::Evaluated& number
                        shards_[at(chip)][local]);
 }
 
-Prediction Question::logical(bounds::Carried tensor) const {
-  return [this, t = std::make_shared<const bounds::Carried>(std::move(tensor))](
-             int chip, std::size_t local) -> bounds::Evaluated {
+Prediction Question::logical(bounds::IntervalTensor tensor) const {
+  return [this, t = std::make_shared<const bounds::IntervalTensor>(std::move(tensor))](
+             int chip, std::size_t local) -> bounds::FunctionValue {
     const std::size_t g = global(chip, local);
     return {t->center[g], likely_ ? t->likely[g] : t->radius[g], 0.0};
   };
 }
 
-Prediction Question::logical(std::function<bounds::Evaluated(std::size_t)> element) const {
+Prediction Question::logical(std::function<bounds::FunctionValue(std::size_t)> element) const {
   return [this, e = std::move(element)](int chip, std::size_t local) {
     return e(global(chip, local));
   };
@@ -254,7 +254,7 @@ Prediction Question::logical(std::function<bounds::Evaluated(std::size_t)> eleme
 
 std::vector<std::string> Question::operands() const { return replay_->operands(id_); }
 
-bounds::Carried Question::under(const Change& change) const {
+bounds::IntervalTensor Question::under(const Change& change) const {
   bounds::Replay other(change.weights ? *change.weights : replay_->weights(), *replay_);
   for (const std::string& operand : operands()) other.assume(operand, value(operand));
   for (const auto& [id, value] : change.values) other.assume(id, value);
@@ -299,13 +299,13 @@ std::string words_of(const Axes& axes) {
   return words;
 }
 
-bounds::Evaluated times(const bounds::Evaluated& a, double factor) {
+bounds::FunctionValue times(const bounds::FunctionValue& a, double factor) {
   return {a.center * factor, a.radius * std::abs(factor) + 0x1p-52 * std::abs(a.center * factor),
           0.0};
 }
 
-bounds::Evaluated plus(const bounds::Evaluated& a, const bounds::Evaluated& b,
-                       const bounds::Declared& by) {
+bounds::FunctionValue plus(const bounds::FunctionValue& a, const bounds::FunctionValue& b,
+                       const bounds::DeclaredArithmetic& by) {
   const double unit = bounds::unit_of(by.sums) + by.operations.unit + 0x1p-52;
   return {a.center + b.center,
           a.radius + b.radius + unit * (std::abs(a.center) + std::abs(b.center)), 0.0};

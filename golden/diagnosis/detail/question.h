@@ -20,13 +20,13 @@ namespace shardproof::diagnosis {
 using Index = std::array<std::int64_t, 8>;
 
 /// Maps an element of a chip's local shard to its number before rounding, under a fault.
-using Prediction = std::function<bounds::Evaluated(int chip, std::size_t local)>;
+using Prediction = std::function<bounds::FunctionValue(int chip, std::size_t local)>;
 
 /// A place for a fault in the layouts that the dump declares: there is one, unknown, there is none.
 enum class Site { declared, unknown, none };
 
 /// Returns whether a prediction leaves a number open: its source, as padding, is not judged.
-inline bool open(const bounds::Evaluated& number) {
+inline bool open(const bounds::FunctionValue& number) {
   return !std::isfinite(number.center) || !std::isfinite(number.radius);
 }
 
@@ -61,7 +61,7 @@ class Question {
 
   bounds::Replay& replay() const { return *replay_; }
   /// Returns the arithmetic of this value.
-  const bounds::Declared& declared() const { return replay_->declared(place_); }
+  const bounds::DeclaredArithmetic& declared() const { return replay_->declared(place_); }
   /// Returns whether the value is compared with likely bounds in place of the worst case.
   bool likely() const { return likely_; }
   const ModelConfig& config() const { return replay_->weights().config(); }
@@ -79,9 +79,9 @@ class Question {
   std::size_t rank() const { return local_.size(); }
   /// Returns whether the value is a contraction's sum before scales and biases.
   bool raw() const { return raw_; }
-  const bounds::Carried& expected() const { return *expected_; }
+  const bounds::IntervalTensor& expected() const { return *expected_; }
   /// Returns another value, as dumped or derived; unknown numbers where it is not judged.
-  const bounds::Carried& value(const std::string& id) const;
+  const bounds::IntervalTensor& value(const std::string& id) const;
   /// Flags elements that are not judged: padding, and masked slots if the dump declares them
   /// meaningless; empty: none.
   std::vector<bool> unspoken(const bounds::Replay::Place& place, const Shape& shape) const;
@@ -120,7 +120,7 @@ class Question {
   /// Returns the judged elements of a chip.
   std::vector<std::size_t> judged(int chip) const;
   /// Returns whether an element as given may round from `number`; always true for padding.
-  bool fits(int chip, std::size_t local, const bounds::Evaluated& number,
+  bool fits(int chip, std::size_t local, const bounds::FunctionValue& number,
             std::optional<bounds::Format> format = std::nullopt) const;
   /// Returns whether an element of a chip, all of a chip, or all of the value is right.
   bool right(int chip, std::size_t local) const {
@@ -129,7 +129,7 @@ class Question {
   bool right(int chip) const { return right_[static_cast<std::size_t>(chip)]; }
   bool right() const;
   /// Returns the right number; unknown if the element is not judged.
-  bounds::Evaluated expected_at(std::size_t global) const {
+  bounds::FunctionValue expected_at(std::size_t global) const {
     if (!padding_.empty() && padding_[global]) return {0.0, bounds::kInfinity, 0.0};
     return {expected_->center[global], expected_->radius[global], 0.0};
   }
@@ -144,8 +144,8 @@ class Question {
   const std::vector<Axes>& sets() const { return sets_; }
 
   /// Predicts the same logical tensor on all chips, cut as declared.
-  Prediction logical(bounds::Carried tensor) const;
-  Prediction logical(std::function<bounds::Evaluated(std::size_t global)> element) const;
+  Prediction logical(bounds::IntervalTensor tensor) const;
+  Prediction logical(std::function<bounds::FunctionValue(std::size_t global)> element) const;
 
   /// Returns the ids of the value's operands.
   std::vector<std::string> operands() const;
@@ -153,11 +153,11 @@ class Question {
   /// value that follows.
   struct Change {
     std::optional<Weights> weights = std::nullopt;
-    std::vector<std::pair<std::string, bounds::Carried>> values = {};
+    std::vector<std::pair<std::string, bounds::IntervalTensor>> values = {};
     std::optional<PassPlan> pass = std::nullopt;
-    std::optional<bounds::Declared> declared = std::nullopt;
+    std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;
   };
-  bounds::Carried under(const Change& change) const;
+  bounds::IntervalTensor under(const Change& change) const;
   /// Returns the weights that this step may read, with some replaced by name ("layer0.wq").
   Weights weights_with(const std::vector<std::pair<std::string, Tensor>>& changed,
                        const std::optional<ModelConfig>& config = std::nullopt) const;
@@ -179,8 +179,8 @@ class Question {
   bool masked_any_, likely_;
   std::function<bool(const std::string&)> sound_;
   std::vector<bool> padding_;
-  std::shared_ptr<std::map<std::string, bounds::Carried>> values_;  // unknown where not judged
-  std::shared_ptr<const bounds::Carried> expected_;
+  std::shared_ptr<std::map<std::string, bounds::IntervalTensor>> values_;  // unknown where not judged
+  std::shared_ptr<const bounds::IntervalTensor> expected_;
   bounds::Format format_;
   Shape local_;
   std::vector<std::vector<double>> shards_;
@@ -199,8 +199,8 @@ std::size_t inner_of(const Shape& shape, std::size_t dim);
 std::string words_of(const Axes& axes);
 
 /// Arithmetic on numbers with bounds: a whole multiple; a sum, rounded as declared.
-bounds::Evaluated times(const bounds::Evaluated& a, double factor);
-bounds::Evaluated plus(const bounds::Evaluated& a, const bounds::Evaluated& b,
-                       const bounds::Declared& by);
+bounds::FunctionValue times(const bounds::FunctionValue& a, double factor);
+bounds::FunctionValue plus(const bounds::FunctionValue& a, const bounds::FunctionValue& b,
+                       const bounds::DeclaredArithmetic& by);
 
 }  // namespace shardproof::diagnosis

@@ -100,7 +100,7 @@ bool Search::wants(const Candidate& candidate) const {
 }
 
 double Search::difference(const Question& q, const Candidate& candidate,
-                          const bounds::Evaluated& number, int chip, std::size_t local) const {
+                          const bounds::FunctionValue& number, int chip, std::size_t local) const {
   // If the fault rounds on the way, the rounded number would be found in the dump.
   double center = number.center;
   if (candidate.format && *candidate.format != q.format())
@@ -120,7 +120,7 @@ std::optional<Search::Measured> Search::measure(const Question& q, const Candida
     Measured of_chip;
     for (std::size_t i = 0; i < q.elements() && (fits || all); ++i) {
       if (q.padded(chip, i)) continue;
-      const bounds::Evaluated number = candidate.at(chip, i);
+      const bounds::FunctionValue number = candidate.at(chip, i);
       const bool counts = !q.right(chip) && wrong_[at(chip)][i];
       if (open(number)) {
         of_chip.open += counts ? 1U : 0U;
@@ -154,7 +154,7 @@ void Search::consider(Candidate candidate) {
   bool possible = true, any = false;
   double residual = 0.0;
   for (const auto& [chip, local] : probes_) {
-    const bounds::Evaluated number = candidate.at(chip, local);
+    const bounds::FunctionValue number = candidate.at(chip, local);
     if (open(number)) continue;
     any = true;
     possible = possible && question_->fits(chip, local, number, candidate.format);

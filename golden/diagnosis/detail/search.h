@@ -81,7 +81,7 @@ class Search {
   bool says_enough(const Candidate& candidate, const Measured& found) const;
   bool together(const Candidate& candidate, const std::vector<bool>& fits) const;
   double difference(const Question& question, const Candidate& candidate,
-                    const bounds::Evaluated& number, int chip, std::size_t local) const;
+                    const bounds::FunctionValue& number, int chip, std::size_t local) const;
   std::vector<Hypothesis> nearest();
   std::vector<double> predicted(const Near& near) const;
 

@@ -27,7 +27,7 @@ void Family::try_model(Candidate candidate, const ModelConfig& model) {
   try_change(std::move(candidate), {.weights = q_.weights_with({}, model)});
 }
 
-void Family::try_value(Candidate candidate, bounds::Carried value) {
+void Family::try_value(Candidate candidate, bounds::IntervalTensor value) {
   candidate.at = q_.logical(std::move(value));
   search_.consider(std::move(candidate));
 }
@@ -55,8 +55,8 @@ std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t en
   return pass;
 }
 
-bounds::Carried scaled(const bounds::Carried& value, double factor, const bounds::Declared& by) {
-  bounds::Carried y = value;
+bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor, const bounds::DeclaredArithmetic& by) {
+  bounds::IntervalTensor y = value;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double center = y.center[i] * factor;
     const double rounded =
@@ -69,8 +69,8 @@ bounds::Carried scaled(const bounds::Carried& value, double factor, const bounds
 
 namespace {
 
-bool holds(const Question& q, const std::string& id, const bounds::Carried& actual,
-           const bounds::Carried& expected) {
+bool holds(const Question& q, const std::string& id, const bounds::IntervalTensor& actual,
+           const bounds::IntervalTensor& expected) {
   const bounds::Replay::Place place = q.replay().place_of(id);
   const bounds::Format format = q.replay().format_at(place);
   const std::vector<bool> padding = q.unspoken(place, actual.shape);
@@ -115,10 +115,10 @@ class InModelsOrder {
   void bring(const std::string& pass, const std::string& name) {
     const std::string id = checkpoint_id(pass, layer_, name);
     if (!q_.replay().dumped(id)) return;
-    const bounds::Carried& theirs = q_.replay().value(id);
+    const bounds::IntervalTensor& theirs = q_.replay().value(id);
     const auto place = places_(name, theirs.shape);
     if (!place) return;
-    bounds::Carried ours = theirs;
+    bounds::IntervalTensor ours = theirs;
     for (std::size_t g = 0; g < theirs.size(); ++g) ours.set((*place)(g), theirs.number(g));
     replay_.assume(id, ours);
     ours_.emplace(id, std::move(ours));
@@ -128,12 +128,12 @@ class InModelsOrder {
   const Places& places_;
   std::int64_t layer_;
   bounds::Replay replay_;
-  std::map<std::string, bounds::Carried> ours_;
+  std::map<std::string, bounds::IntervalTensor> ours_;
 };
 
 }  // namespace
 
-bool holds(const Question& q, const std::string& id, const bounds::Carried& expected) {
+bool holds(const Question& q, const std::string& id, const bounds::IntervalTensor& expected) {
   return q.replay().dumped(id) && holds(q, id, q.replay().value(id), expected);
 }
 
@@ -153,7 +153,7 @@ bool right_if_declared(const Question& q, const Places& places) {
 }
 
 bool follows(const Question& q, const std::string& id,
-             const std::vector<std::pair<std::string, bounds::Carried>>& values) {
+             const std::vector<std::pair<std::string, bounds::IntervalTensor>>& values) {
   if (!q.replay().dumped(id)) return false;
   bounds::Replay other(q.replay().weights(), q.replay());
   for (const auto& [of, value] : values) other.assume(of, value);

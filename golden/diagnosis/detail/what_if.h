@@ -25,7 +25,7 @@ class Family {
   void try_weights(Candidate candidate, const std::vector<std::pair<std::string, Tensor>>& changed);
   void try_model(Candidate candidate, const ModelConfig& model);
   /// Tries these numbers.
-  void try_value(Candidate candidate, bounds::Carried value);
+  void try_value(Candidate candidate, bounds::IntervalTensor value);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);
   /// Tries the right value with its elements moved: element g holds what belongs at from(g).
@@ -41,14 +41,14 @@ std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t en
                               const std::function<std::int64_t(std::int64_t start)>& start);
 
 /// Returns a value times a constant, with the roundings of the declared operations.
-bounds::Carried scaled(const bounds::Carried& value, double factor, const bounds::Declared& by);
+bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor, const bounds::DeclaredArithmetic& by);
 
 /// Returns whether a value follows once `values` replace the dump's own; false if not dumped.
 bool follows(const Question& question, const std::string& id,
-             const std::vector<std::pair<std::string, bounds::Carried>>& values);
+             const std::vector<std::pair<std::string, bounds::IntervalTensor>>& values);
 
 /// Returns whether every element of a dumped value may round from `expected`.
-bool holds(const Question& question, const std::string& id, const bounds::Carried& expected);
+bool holds(const Question& question, const std::string& id, const bounds::IntervalTensor& expected);
 
 /// Maps elements of the writer's value of this name and shape to the model's; nullopt: same.
 using Places = std::function<std::optional<std::function<std::size_t(std::size_t)>>(

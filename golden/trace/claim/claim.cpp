@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "engine/run/dim_padding.h"
-#include "golden/trace/claim/declared.h"
+#include "golden/trace/claim/arithmetic_declaration.h"
 #include "golden/trace/read/detail/place.h"
 #include "weights/base/detail/words.h"
 #include "weights/model/softmax.h"

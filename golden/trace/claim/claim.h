@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/run/case.h"
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 #include "golden/trace/claim/mesh.h"
 #include "golden/trace/read/dump.h"
 #include "weights/base/error.h"
@@ -18,7 +18,7 @@ struct Claim {
   Case given;
   bool exact = false;            ///< claims the bits of the exact regime
   bool arithmetic_said = false;  ///< false: the weakest claim is assumed
-  bounds::Declared declared;
+  bounds::DeclaredArithmetic declared;
   Mesh mesh;
   bool weights_of_file = false;
   bool masked_any = false;

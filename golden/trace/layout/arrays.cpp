@@ -28,7 +28,7 @@ Arrays arrays_of(const std::string& name, const dump::Value& value, const Mesh& 
     }
     return a;
   }
-  const dump::Stored& stored = value.whole;
+  const dump::StoredArray& stored = value.whole;
   a.encoding = stored.encoding;
   const Shape stacked = mesh.shape(a.torus);
   if (stored.shape.size() == rank) {

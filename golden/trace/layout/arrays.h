@@ -17,7 +17,7 @@ struct Arrays {
   /// One array in the local shape of a chip, after the stacked dims.
   struct Shard {
     int chip = 0;
-    const dump::Stored* stored = nullptr;
+    const dump::StoredArray* stored = nullptr;
     std::size_t first = 0;  ///< first element in the array
   };
 

@@ -21,7 +21,7 @@ std::string_view to_string(Encoding encoding);
 std::size_t bytes_of(Encoding encoding);
 
 /// One array of a trace as its writer stored it, row-major.
-struct Stored {
+struct StoredArray {
   Shape shape;
   Encoding encoding = Encoding::f32;
   std::vector<std::byte> bytes;
@@ -40,8 +40,8 @@ const std::string* find(const Attributes& attributes, std::string_view name);
 struct Value {
   Attributes attributes;  ///< of one of its shards, if it is in shards
   /// The whole tensor or the stacked shards; or each chip's shard by coordinates.
-  std::map<std::array<int, 3>, Stored> chips;
-  Stored whole;
+  std::map<std::array<int, 3>, StoredArray> chips;
+  StoredArray whole;
   std::string unread;  ///< why its elements were not read: their type
   bool in_shards() const { return !chips.empty(); }
 };

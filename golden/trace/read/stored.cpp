@@ -55,7 +55,7 @@ std::string_view to_string(Encoding encoding) {
 
 std::size_t bytes_of(Encoding encoding) { return kRows[static_cast<std::size_t>(encoding)].bytes; }
 
-double Stored::at(std::size_t i) const {
+double StoredArray::at(std::size_t i) const {
   switch (encoding) {
     case Encoding::f64:
       return element<double>(bytes, i);

@@ -84,7 +84,7 @@ void Reference::declare(const Values& values) {
   // If ids are unknown, a trace that claims bits is judged by bounds: f32 values of the exact
   // regime lie within the bounds of f32 arithmetic.
   if (claim_.exact && !unknown(replay_->passes().back().name).empty()) {
-    bounds::Declared f32 = claim_.declared;
+    bounds::DeclaredArithmetic f32 = claim_.declared;
     f32.sums = bounds::Format::f32;
     f32.operations = bounds::Arithmetic::of(bounds::Format::f32);
     replay_->assume(f32);
@@ -123,7 +123,7 @@ void Reference::lay_out(const Values& values) {
 }
 
 /// Returns the value as later steps of the writer read it; nullopt if an element is missing.
-std::optional<bounds::Carried> Reference::as_operand(const DumpedValue& dumped) const {
+std::optional<bounds::IntervalTensor> Reference::as_operand(const DumpedValue& dumped) const {
   auto whole = assembled_value(dumped);
   if (!whole) return std::nullopt;
   // Later steps read the writer's own number, not the one that the file rounds it to.
@@ -167,7 +167,7 @@ void Reference::fill_last_rows(const Values& values) {
     if (dump_.contains(id)) continue;
     const auto rows = as_operand(*dumped);
     if (!rows) continue;
-    bounds::Carried all = replay_->value(id);
+    bounds::IntervalTensor all = replay_->value(id);
     std::size_t i = 0;
     for (const std::size_t element :
          last_elements(all.shape, replay_->pass(dumped->subject.pass))) {
@@ -180,9 +180,9 @@ void Reference::fill_last_rows(const Values& values) {
 }
 
 /// Returns the sum of a value's parts as the writer has it, in any order of additions.
-bounds::Carried Reference::added_up(const DumpedValue& dumped, bounds::Carried whole) const {
+bounds::IntervalTensor Reference::added_up(const DumpedValue& dumped, bounds::IntervalTensor whole) const {
   const std::int64_t parts = parts_of(dumped);
-  bounds::Declared declared = dumped.declared_or(claim_.declared);
+  bounds::DeclaredArithmetic declared = dumped.declared_or(claim_.declared);
   if (bounds::is_matrix_product(dumped.subject.name)) declared = declared.of_matrix_product();
   // 16-bit values are sent as such, whether declared or not.
   if (declared.wire_roundings == 0 && bounds::narrow_storage(declared.values)) {

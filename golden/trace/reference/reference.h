@@ -43,9 +43,9 @@ class Reference {
   void lay_out(const Values& values);
   void fill_dump(const Values& values);
   void fill_last_rows(const Values& values);
-  std::optional<bounds::Carried> as_operand(const DumpedValue& dumped) const;
+  std::optional<bounds::IntervalTensor> as_operand(const DumpedValue& dumped) const;
   const Tensor* whole_exact(const Subject& subject);
-  bounds::Carried added_up(const DumpedValue& dumped, bounds::Carried whole) const;
+  bounds::IntervalTensor added_up(const DumpedValue& dumped, bounds::IntervalTensor whole) const;
 
   const Claim& claim_;
   Passes passes_;

@@ -5,7 +5,7 @@
 
 namespace shardproof::dump {
 
-Choice::Choice(const bounds::Carried& logits, std::size_t blocks, std::size_t width)
+Choice::Choice(const bounds::IntervalTensor& logits, std::size_t blocks, std::size_t width)
     : logits_(logits),
       blocks_(blocks),
       V_(static_cast<std::size_t>(logits.shape[1])),
@@ -42,8 +42,8 @@ ArgmaxFit Choice::of(std::size_t at, double token) const {
   return ArgmaxFit::certain;
 }
 
-bounds::Carried Choice::largest() const {
-  bounds::Carried most(Shape{logits_.shape[0], static_cast<std::int64_t>(blocks_)});
+bounds::IntervalTensor Choice::largest() const {
+  bounds::IntervalTensor most(Shape{logits_.shape[0], static_cast<std::int64_t>(blocks_)});
   for (std::size_t i = 0; i < most.size(); ++i) {
     const Block of = block(i);
     const auto in_block = [&](const std::vector<double>& all) {

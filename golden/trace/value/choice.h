@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 
 namespace shardproof::dump {
 
@@ -16,7 +16,7 @@ class Choice {
  public:
   /// `logits` [BV] outlives it. Blocks have `width` ids, the last one fewer if V ends before;
   /// without a width `blocks` divides V.
-  Choice(const bounds::Carried& logits, std::size_t blocks, std::size_t width = 0);
+  Choice(const bounds::IntervalTensor& logits, std::size_t blocks, std::size_t width = 0);
 
   /// Returns the most likely argmax of block `at`, counted through all rows, as a token id.
   std::size_t best(std::size_t at) const;
@@ -25,7 +25,7 @@ class Choice {
   ArgmaxFit of(std::size_t at, double token) const;
 
   /// Returns the largest logit of each block, [BC].
-  bounds::Carried largest() const;
+  bounds::IntervalTensor largest() const;
 
  private:
   /// A block of a row: its first id, and the range of its logits.
@@ -34,7 +34,7 @@ class Choice {
   };
   Block block(std::size_t at) const;
 
-  const bounds::Carried& logits_;
+  const bounds::IntervalTensor& logits_;
   std::size_t blocks_, V_, width_;
 };
 

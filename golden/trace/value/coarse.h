@@ -1,6 +1,6 @@
 #pragma once
 
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 #include "golden/trace/read/dump.h"
 
 namespace shardproof::dump {

@@ -41,9 +41,9 @@ bool DumpedValue::complete() const {
   return std::find(seen.begin(), seen.end(), false) == seen.end();
 }
 
-std::optional<bounds::Carried> assembled_value(const DumpedValue& dumped) {
+std::optional<bounds::IntervalTensor> assembled_value(const DumpedValue& dumped) {
   if (!dumped.complete()) return std::nullopt;
-  bounds::Carried whole(dumped.subject.shape);
+  bounds::IntervalTensor whole(dumped.subject.shape);
   std::vector<bool> seen(whole.size(), false);
   each_number(dumped, [&](double number, const std::vector<int>&, std::int64_t place, double) {
     const double v = number * dumped.unit(place);

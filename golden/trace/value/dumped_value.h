@@ -39,7 +39,7 @@ struct DumpedValue {
   /// Factors from the writer's units to the model's, by element; empty: all 1.
   std::vector<double> units;
   /// declared: this value's arithmetic, if not the trace's; exact: its bits are claimed.
-  std::optional<bounds::Declared> declared;
+  std::optional<bounds::DeclaredArithmetic> declared;
   bool exact = false;
   bool own_wire = false;  ///< declares its own number of wire roundings
   bool given = false;     ///< an operand of later values, not judged
@@ -47,7 +47,7 @@ struct DumpedValue {
   std::string why_not;    ///< why it is not judged; `shards` are then empty, except for operands
   std::string note;       ///< how it was read, if the trace does not say
 
-  const bounds::Declared& declared_or(const bounds::Declared& of_trace) const {
+  const bounds::DeclaredArithmetic& declared_or(const bounds::DeclaredArithmetic& of_trace) const {
     return declared ? *declared : of_trace;
   }
   bool padded(std::int64_t element) const {
@@ -74,7 +74,7 @@ struct DumpedValue {
 /// Returns the whole value in the model's units and order, assembled from the chips. Partial sums
 /// are added; of replicas the lowest-numbered chip's is taken, with the others' distance from it as
 /// the radius. Returns nullopt if an element is missing.
-std::optional<bounds::Carried> assembled_value(const DumpedValue& dumped);
+std::optional<bounds::IntervalTensor> assembled_value(const DumpedValue& dumped);
 
 /// A value of the file that is not one of the model's, or that cannot be judged.
 struct Unknown {

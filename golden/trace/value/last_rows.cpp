@@ -34,8 +34,8 @@ Tensor last_rows(const Tensor& whole, const PassPlan& pass) {
   return last;
 }
 
-bounds::Carried last_rows(const bounds::Carried& whole, const PassPlan& pass) {
-  bounds::Carried last(without_positions(whole.shape));
+bounds::IntervalTensor last_rows(const bounds::IntervalTensor& whole, const PassPlan& pass) {
+  bounds::IntervalTensor last(without_positions(whole.shape));
   std::size_t i = 0;
   for (const std::size_t element : last_elements(whole.shape, pass))
     last.set(i++, whole.number(element));

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 #include "weights/base/tensor.h"
 #include "weights/model/passes.h"
 
@@ -15,6 +15,6 @@ std::vector<std::size_t> last_elements(const Shape& whole, const PassPlan& pass)
 
 /// Returns these elements as [B, ...].
 Tensor last_rows(const Tensor& whole, const PassPlan& pass);
-bounds::Carried last_rows(const bounds::Carried& whole, const PassPlan& pass);
+bounds::IntervalTensor last_rows(const bounds::IntervalTensor& whole, const PassPlan& pass);
 
 }  // namespace shardproof::dump

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "golden/trace/claim/given.h"
+#include "golden/trace/claim/given_values.h"
 #include "golden/trace/value/detail/array_values.h"
 #include "golden/trace/value/dumped_value.h"
 #include "golden/trace/value/wire.h"
@@ -102,7 +102,7 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
   const Passes passes = claim.given.passes();
   const RunOfTrace run{claim, weights, passes};
   Values values;
-  Given given(claim.operands);
+  GivenValues given(claim.operands);
   std::map<std::string, std::size_t> sums;
   for (const std::string& name : names_in_order(dump, passes)) {
     const dump::Value& value = dump.values.find(name)->second;

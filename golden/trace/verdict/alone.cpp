@@ -18,22 +18,22 @@ namespace {
 
 constexpr int kRuns = 32;
 
-rerun::Kept kept(bounds::Format format) {
+rerun::Precision kept(bounds::Format format) {
   switch (format) {
     case bounds::Format::bf16:
-      return rerun::Kept::bf16;
+      return rerun::Precision::bf16;
     case bounds::Format::f16:
-      return rerun::Kept::f16;
+      return rerun::Precision::f16;
     case bounds::Format::f64:
-      return rerun::Kept::f64;
+      return rerun::Precision::f64;
     case bounds::Format::f32:
       break;
   }
-  return rerun::Kept::f32;
+  return rerun::Precision::f32;
 }
 
 /// Returns the rounding places that `rounding` declares; each run draws those left open.
-rerun::Places places_of(const bounds::Declared& declared) {
+rerun::Places places_of(const bounds::DeclaredArithmetic& declared) {
   rerun::Places places;
   for (const rerun::PlaceRow& row : rerun::all_places()) {
     // `rounding` has no formula for logits: they round if each addition of the outputs does.
@@ -45,7 +45,7 @@ rerun::Places places_of(const bounds::Declared& declared) {
   return places;
 }
 
-rerun::Arithmetic arithmetic_of(const bounds::Declared& declared) {
+rerun::Arithmetic arithmetic_of(const bounds::DeclaredArithmetic& declared) {
   return {.values = kept(declared.values),
           .places = places_of(declared),
           .sums = kept(declared.of_matrix_product().sums),
@@ -55,7 +55,7 @@ rerun::Arithmetic arithmetic_of(const bounds::Declared& declared) {
 
 /// Returns whether reruns have every declared error: they have none of functions with more ulp than
 /// usual, of truncating adders, or of constants folded into factors.
-bool is_drawn(const bounds::Declared& by) {
+bool is_drawn(const bounds::DeclaredArithmetic& by) {
   const bounds::Ulp usual;
   const bool functions = by.ulp.exp <= usual.exp && by.ulp.erf <= usual.erf &&
                          by.ulp.tanh <= usual.tanh && by.ulp.sigmoid <= usual.sigmoid &&
@@ -87,11 +87,11 @@ class Weighing {
 
   void weigh(std::vector<Row>& rows) {
     std::vector<Row*> alone;
-    std::vector<rerun::Asked> all;
+    std::vector<rerun::RequestedValue> all;
     for (Row& row : rows) {
       const DumpedValue& dumped = values_.dumped[row.dumped];
       if (!is_alone(row, dumped.subject)) continue;
-      rerun::Asked a = asked(dumped);
+      rerun::RequestedValue a = asked(dumped);
       if (a.exact == nullptr) continue;
       alone.push_back(&row);
       all.push_back(std::move(a));
@@ -111,14 +111,14 @@ class Weighing {
     return {reference_.weights(), passes_, ids_, arithmetic};
   }
   std::vector<std::vector<double>> distances(const rerun::Arithmetic& arithmetic,
-                                             const std::vector<rerun::Asked>& all) {
+                                             const std::vector<rerun::RequestedValue>& all) {
     return rerun::distances(question(arithmetic), all, kRuns, claim_.given.seed, threads_);
   }
 
   /// Asks for the whole value; only elements that the trace has count.
-  rerun::Asked asked(const DumpedValue& dumped) {
+  rerun::RequestedValue asked(const DumpedValue& dumped) {
     const Subject& s = dumped.subject;
-    rerun::Asked a{s.id, exact(s), dumped.padding};
+    rerun::RequestedValue a{s.id, exact(s), dumped.padding};
     if (!s.last || a.exact == nullptr) return a;
     a.left_out.assign(a.exact->data.size(), true);
     std::size_t row = 0;
@@ -136,7 +136,7 @@ class Weighing {
     return found == other_->checkpoints.end() ? nullptr : &found->second;
   }
 
-  Furthest furthest(const DumpedValue& dumped, const rerun::Asked& asked) const {
+  Furthest furthest(const DumpedValue& dumped, const rerun::RequestedValue& asked) const {
     std::vector<std::size_t> elements;  // indices of the last positions, if held
     if (dumped.subject.last)
       elements = last_elements(asked.exact->shape, reference_.replay().pass(dumped.subject.pass));
@@ -157,7 +157,7 @@ class Weighing {
     return most;
   }
 
-  void settle(Row& row, const rerun::Asked& asked, const std::vector<double>& theirs,
+  void settle(Row& row, const rerun::RequestedValue& asked, const std::vector<double>& theirs,
               const std::vector<double>& by_chance) const {
     using Says = rerun::Evidence::Says;
     const DumpedValue& dumped = values_.dumped[row.dumped];

@@ -16,7 +16,7 @@ namespace shardproof {
 namespace {
 
 using dump::find;
-using dump::Stored;
+using dump::StoredArray;
 using dump::Value;
 
 /// One trace's value: the array that holds it, and its layout.
@@ -36,16 +36,16 @@ class View {
   }
 
   bool in_shards() const { return value_->in_shards(); }
-  const Stored& whole() const { return value_->whole; }
+  const StoredArray& whole() const { return value_->whole; }
   bool summands() const { return layout_ && layout_->is_partial(); }
 
   /// Returns the shard of a chip, or of a replica; null if the file has neither.
-  const Stored* shard(int chip) const {
+  const StoredArray* shard(int chip) const {
     const auto on = [&](int c) {
       const auto at = value_->chips.find(judged_coordinates(torus_, c));
       return at == value_->chips.end() ? nullptr : &at->second;
     };
-    if (const Stored* const own = on(chip)) return own;
+    if (const StoredArray* const own = on(chip)) return own;
     return once_ && layout_ ? on(first_copy(*layout_, torus_, chip)) : nullptr;
   }
 
@@ -71,7 +71,7 @@ class View {
   bool once_ = false;
 };
 
-bool same(const Stored& a, std::size_t i, const Stored& b, std::size_t j) {
+bool same(const StoredArray& a, std::size_t i, const StoredArray& b, std::size_t j) {
   if (a.encoding == b.encoding) {
     const std::size_t size = dump::bytes_of(a.encoding);
     return std::memcmp(a.bytes.data() + i * size, b.bytes.data() + j * size, size) == 0;
@@ -90,7 +90,7 @@ Shape index_of(const Shape& shape, std::size_t element) {
 }
 
 /// Compares two arrays of one shape.
-std::optional<TraceDifference> arrays(const Stored& a, const Stored& b) {
+std::optional<TraceDifference> arrays(const StoredArray& a, const StoredArray& b) {
   if (a.shape != b.shape)
     return TraceDifference{.why = fmt::format("shapes [{}] and [{}]", fmt::join(a.shape, ","),
                                               fmt::join(b.shape, ","))};
@@ -102,7 +102,7 @@ std::optional<TraceDifference> arrays(const Stored& a, const Stored& b) {
 }
 
 /// Compares a whole value's block with a shard.
-std::optional<TraceDifference> block_and_shard(const View& whole, const Stored& shard, int chip,
+std::optional<TraceDifference> block_and_shard(const View& whole, const StoredArray& shard, int chip,
                                                bool whole_is_a) {
   const std::vector<std::size_t> elements = whole.block(chip);
   if (elements.size() != shard.size())
@@ -123,15 +123,15 @@ std::optional<TraceDifference> difference(const View& a, const View& b, const To
   if (a.summands() != b.summands())
     return TraceDifference{.why = "summands in one, complete in the other"};
   for (int chip = 0; chip < torus.chips(); ++chip) {
-    const Stored* const in_a = a.in_shards() ? a.shard(chip) : nullptr;
-    const Stored* const in_b = b.in_shards() ? b.shard(chip) : nullptr;
+    const StoredArray* const in_a = a.in_shards() ? a.shard(chip) : nullptr;
+    const StoredArray* const in_b = b.in_shards() ? b.shard(chip) : nullptr;
     std::optional<TraceDifference> found;
     if (a.in_shards() && b.in_shards()) {
       if (in_a == nullptr && in_b == nullptr) continue;
       found = in_a == nullptr   ? TraceDifference{.why = "only in the second"}
               : in_b == nullptr ? TraceDifference{.why = "only in the first"}
                                 : arrays(*in_a, *in_b);
-    } else if (const Stored* const shard = a.in_shards() ? in_a : in_b) {
+    } else if (const StoredArray* const shard = a.in_shards() ? in_a : in_b) {
       found = block_and_shard(a.in_shards() ? b : a, *shard, chip, !a.in_shards());
     }
     if (found) {

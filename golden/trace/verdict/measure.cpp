@@ -21,7 +21,7 @@ using bounds::Interval;
 using bounds::Number;
 
 /// Converts a number to the writer's units; the extra operation adds an error.
-Number in_units(const Number& number, double unit, const bounds::Declared& by) {
+Number in_units(const Number& number, double unit, const bounds::DeclaredArithmetic& by) {
   if (unit == 1.0) return number;
   const double center = number.center / unit;
   const double own = 2 * (by.operations.unit + 0x1p-51) * std::abs(center);
@@ -41,7 +41,7 @@ Number with_rounded_summands(const DumpedValue& dumped, Number number, double si
 /// Accumulates the comparison of one value's numbers.
 class Meter {
  public:
-  Meter(const DumpedValue& dumped, const Expected& expected, const bounds::Declared& by,
+  Meter(const DumpedValue& dumped, const Expected& expected, const bounds::DeclaredArithmetic& by,
         Format summand, Row& row)
       : held_(dumped),
         expected_(expected),
@@ -122,7 +122,7 @@ class Meter {
 
   const DumpedValue& held_;
   const Expected& expected_;
-  const bounds::Declared& by_;
+  const bounds::DeclaredArithmetic& by_;
   Format summand_;
   Row& row_;
   std::vector<bool> wrong_places_;
@@ -136,7 +136,7 @@ class Meter {
 }  // namespace
 
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
-                             const Masked& masked, const bounds::Declared& by, Format summand,
+                             const MaskedSlots& masked, const bounds::DeclaredArithmetic& by, Format summand,
                              Row& row, std::size_t outliers) {
   Meter meter(dumped, expected, by, summand, row);
   each_number(dumped,
@@ -159,7 +159,7 @@ std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected
 }
 
 std::optional<RoundingReport> report_rounding(
-    const DumpedValue& dumped, const Masked& masked, Format format,
+    const DumpedValue& dumped, const MaskedSlots& masked, Format format,
     const std::vector<bounds::Replay::Variant>& variants) {
   if (variants.size() < 2) return std::nullopt;
   std::vector<std::int64_t> misses(variants.size(), 0);

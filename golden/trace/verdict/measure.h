@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 #include "golden/bounds/value/replay.h"
-#include "golden/trace/reference/masked.h"
+#include "golden/trace/reference/masked_slots.h"
 #include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/row.h"
 
@@ -15,8 +15,8 @@ namespace shardproof::dump {
 /// The requirement on a value: exact bits, or bounds.
 struct Expected {
   const Tensor* bits = nullptr;                 ///< the exact regime's
-  std::optional<bounds::Carried> bound = {};    ///< over all ways of rounding left open
-  std::optional<bounds::Carried> exact = {};    ///< exact centers; else those of `bound`
+  std::optional<bounds::IntervalTensor> bound = {};    ///< over all ways of rounding left open
+  std::optional<bounds::IntervalTensor> exact = {};    ///< exact centers; else those of `bound`
   bounds::Format format = bounds::Format::f32;  ///< of the values
   std::string why = {};                         ///< why there is no expectation
   /// Why numbers of infinite radius are not judged; "": they are judged.
@@ -37,11 +37,11 @@ struct Outlier {
 /// storage format of the parts, if a number is the sum of several. Returns at most `outliers`
 /// outliers, those furthest outside first.
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
-                             const Masked& masked, const bounds::Declared& by,
+                             const MaskedSlots& masked, const bounds::DeclaredArithmetic& by,
                              bounds::Format summand, Row& row, std::size_t outliers = 8);
 
 /// Reports how many numbers each way of rounding misses; nullopt if there is only one way.
-std::optional<RoundingReport> report_rounding(const DumpedValue& dumped, const Masked& masked,
+std::optional<RoundingReport> report_rounding(const DumpedValue& dumped, const MaskedSlots& masked,
                                               bounds::Format format,
                                               const std::vector<bounds::Replay::Variant>& variants);
 

@@ -43,7 +43,7 @@ struct Row {
   std::vector<std::string> signs = {};           ///< findings from the errors' signs; no verdict
   std::int64_t outliers = 0;  ///< numbers outside the likely bound but inside the worst case
   std::int64_t unequal = 0;   ///< numbers that differ from the exact one rounded once
-  double slack = 0.0;         ///< as in bounds::Judged
+  double slack = 0.0;         ///< as in bounds::ValueVerdict
   /// The largest difference from the exact regime's value, over its root mean square; negative if
   /// unknown. Never judged.
   double drift = -1.0;

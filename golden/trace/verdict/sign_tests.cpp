@@ -5,7 +5,7 @@
 
 namespace shardproof::dump {
 
-std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::Carried& bound,
+std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::IntervalTensor& bound,
                                     std::size_t terms) {
   const Subject& s = dumped.subject;
   if (!s.dims.starts_with("BL") || s.last || bound.size() == 0) return {};

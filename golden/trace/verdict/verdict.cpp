@@ -10,7 +10,7 @@
 #include "golden/bounds/number/emulation.h"
 #include "golden/bounds/number/sum_bounds.h"
 #include "golden/compare/reach_meter.h"
-#include "golden/trace/reference/masked.h"
+#include "golden/trace/reference/masked_slots.h"
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/verdict/alone.h"
 #include "golden/trace/verdict/detail/tokens_of_trace.h"
@@ -23,7 +23,7 @@
 namespace shardproof::dump {
 namespace {
 
-using bounds::Carried;
+using bounds::IntervalTensor;
 using bounds::Format;
 using bounds::Number;
 
@@ -103,7 +103,7 @@ class Judging {
     }
     if (s.meaning != Meaning::checkpoint || s.last) return;
     if (bounds::narrow_storage(expectations_.declared(s).values) && row.fit != Fit::different) {
-      const Masked masked(dumped, claim_, reference_);
+      const MaskedSlots masked(dumped, claim_, reference_);
       row.rounding =
           report_rounding(dumped, masked, expectations_.format_of(dumped), replay.variants(s.id));
     }
@@ -119,7 +119,7 @@ class Judging {
   }
 
   /// Runs the sign tests on f32 sums whose operands are all in the trace.
-  std::vector<std::string> signs_of(const DumpedValue& dumped, const Carried& bound) {
+  std::vector<std::string> signs_of(const DumpedValue& dumped, const IntervalTensor& bound) {
     const Subject& s = dumped.subject;
     const ValueRow* const row = value_row(s.name);
     if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
@@ -172,7 +172,7 @@ class Judging {
 
   /// Returns what each chip's partial sum must be, if the trace has partial sums and the layouts of
   /// the operands determine each chip's products.
-  std::optional<std::vector<Carried>> partial_sums(const DumpedValue& dumped) {
+  std::optional<std::vector<IntervalTensor>> partial_sums(const DumpedValue& dumped) {
     const Subject& s = dumped.subject;
     if (dumped.exact || s.meaning != Meaning::raw || s.last || dumped.summands > 1)
       return std::nullopt;
@@ -188,7 +188,7 @@ class Judging {
   }
 
   /// Judges each partial sum by its own products.
-  Row summands(const DumpedValue& dumped, const std::vector<Carried>& parts, Row row) {
+  Row summands(const DumpedValue& dumped, const std::vector<IntervalTensor>& parts, Row row) {
     const Axes axes = significant(dumped.layout.partial(), dumped.torus);
     bool any = false;
     double squares = 0.0, numbers = 0.0;
@@ -204,7 +204,7 @@ class Judging {
       e.bound = parts[part];
       e.unknown = reference_.unknown(dumped.subject.pass);
       e.format = dumped.declared_or(claim_.declared).unstored();
-      const bounds::Declared& by = expectations_.declared(dumped.subject);
+      const bounds::DeclaredArithmetic& by = expectations_.declared(dumped.subject);
       if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
       if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // if sent to another chip
       expectations_.coarsen(dumped, *e.bound, e.format);
@@ -224,7 +224,7 @@ class Judging {
     row.fit = bounds::fit_of(row.extent);
     return row;
   }
-  static void may_round(Carried& bound, Format format) {
+  static void may_round(IntervalTensor& bound, Format format) {
     for (std::size_t i = 0; i < bound.size(); ++i)
       bound.set(i, bounds::rounded_if(bound.number(i), bounds::Rounds::some, format));
   }
@@ -250,7 +250,7 @@ class Judging {
     if (s.meaning != Meaning::weight && !reference_.on_same_ids(s.pass)) return -1.0;
     const Tensor* const exact = reference_.exact(s);
     if (exact == nullptr) return -1.0;
-    const Masked masked(dumped, claim_, reference_);
+    const MaskedSlots masked(dumped, claim_, reference_);
     double most = 0.0, squares = 0.0;
     each_number(dumped, [&](double v, const std::vector<int>&, std::int64_t place, double) {
       if (masked(place)) return;

@@ -7,7 +7,7 @@
 
 #include "oracle/formulas/detail/value.h"
 #include "oracle/numeric/each.h"
-#include "oracle/request/filed.h"
+#include "oracle/request/model_values.h"
 #include "weights/model/numerics.h"
 #include "weights/model/registry.h"
 
@@ -19,7 +19,7 @@ namespace shardproof::oracle {
 template <class Math>
 class Pass : public Places {
  public:
-  Pass(Math math, Filed<TensorOf<Math>>& filed, const PassPlan& plan, ActType act,
+  Pass(Math math, ModelValues<TensorOf<Math>>& filed, const PassPlan& plan, ActType act,
        const IntTensor& ids, int threads)
       : Places(plan),
         math_(std::move(math)),
@@ -95,7 +95,7 @@ class Pass : public Places {
 
  private:
   Math math_;
-  Filed<TensorOf<Math>>& filed_;
+  ModelValues<TensorOf<Math>>& filed_;
   std::string name_;
   ActType act_;
   int threads_;

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "oracle/request/filed.h"
+#include "oracle/request/model_values.h"
 #include "weights/base/error.h"
 
 namespace shardproof::oracle {

@@ -82,24 +82,24 @@ class Together {
 
 /// Returns the rows of a pass: those of the batch, or the first row of each prefix.
 template <class T>
-std::vector<const Filed<T>*> rows_of(const PassPlan& pass, const std::vector<Filed<T>>& rows,
+std::vector<const ModelValues<T>*> rows_of(const PassPlan& pass, const std::vector<ModelValues<T>>& rows,
                                      const SharedPrefix& prefix) {
-  std::vector<const Filed<T>*> of_pass;
+  std::vector<const ModelValues<T>*> of_pass;
   if (pass.phase == Phase::prefix) {
     for (const std::int64_t b : first_rows(prefix, std::ssize(rows)))
       of_pass.push_back(&rows[static_cast<size_t>(b)]);
   } else {
-    for (const Filed<T>& row : rows) of_pass.push_back(&row);
+    for (const ModelValues<T>& row : rows) of_pass.push_back(&row);
   }
   return of_pass;
 }
 
 /// Calls body(id) once for each id of a pass that any row has in the map, in order.
 template <class T, class Map, class Body>
-void each_id(const std::vector<const Filed<T>*>& rows, Map Filed<T>::*map, const std::string& pass,
+void each_id(const std::vector<const ModelValues<T>*>& rows, Map ModelValues<T>::*map, const std::string& pass,
              Body&& body) {
   std::set<std::string> ids;
-  for (const Filed<T>* const row : rows) {
+  for (const ModelValues<T>* const row : rows) {
     const auto end = (row->*map).lower_bound(pass + "/");  // '/' follows '.'
     for (auto at = (row->*map).lower_bound(pass + "."); at != end; ++at) {
       if constexpr (std::is_same_v<Map, std::set<std::string>>)
@@ -155,11 +155,11 @@ IntTensor ids_alone(const IntTensor& ids, size_t row) {
 }
 
 template <class T>
-void put_together(Filed<T>& whole, const std::vector<Filed<T>>& all_rows, const ModelConfig& config,
+void put_together(ModelValues<T>& whole, const std::vector<ModelValues<T>>& all_rows, const ModelConfig& config,
                   const Passes& passes) {
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     const PassPlan pass = passes.at(i);
-    const std::vector<const Filed<T>*> rows = rows_of(pass, all_rows, passes.prefix());
+    const std::vector<const ModelValues<T>*> rows = rows_of(pass, all_rows, passes.prefix());
     IntTensor ids({pass.batch(), pass.L});
     for (size_t b = 0; b < rows.size(); ++b)
       if (const auto own = rows[b]->inputs.find(pass.name + ".ids"); own != rows[b]->inputs.end())
@@ -175,8 +175,8 @@ void put_together(Filed<T>& whole, const std::vector<Filed<T>>& all_rows, const 
     const auto has_pass = [&](size_t b, const std::string& id) {
       return rows[b]->checkpoints.contains(id);
     };
-    each_id(rows, &Filed<T>::checkpoints, pass.name, [&](const std::string& id) {
-      T value = together.value(id, rows.size(), in(&Filed<T>::checkpoints));
+    each_id(rows, &ModelValues<T>::checkpoints, pass.name, [&](const std::string& id) {
+      T value = together.value(id, rows.size(), in(&ModelValues<T>::checkpoints));
       const auto [before, name] = split_name(id);
       if (const ValueRow* const row = value_row(name); row->cache && !pass.previous.empty()) {
         // Rows without a token in this pass keep their cache.
@@ -193,22 +193,22 @@ void put_together(Filed<T>& whole, const std::vector<Filed<T>>& all_rows, const 
       }
       whole.checkpoints[id] = std::move(value);
     });
-    each_id(rows, &Filed<T>::stats, pass.name, [&](const std::string& id) {
-      whole.stats[id] = together.value(id, rows.size(), in(&Filed<T>::stats));
+    each_id(rows, &ModelValues<T>::stats, pass.name, [&](const std::string& id) {
+      whole.stats[id] = together.value(id, rows.size(), in(&ModelValues<T>::stats));
     });
-    each_id(rows, &Filed<T>::with_scale, pass.name,
+    each_id(rows, &ModelValues<T>::with_scale, pass.name,
             [&](const std::string& id) { whole.with_scale.insert(id); });
     // If one row's value differs from its checkpoint, so does the batch's; other rows contribute
     // their checkpoints.
-    each_id(rows, &Filed<T>::raw, pass.name, [&](const std::string& id) {
+    each_id(rows, &ModelValues<T>::raw, pass.name, [&](const std::string& id) {
       whole.raw[id] = together.value(id, rows.size(), [&](size_t b, const std::string& of) {
         return has_pass(b, of) ? &rows[b]->raw_of(of) : nullptr;
       });
     });
-    each_id(rows, &Filed<T>::scaled, pass.name, [&](const std::string& id) {
-      whole.scaled[id] = together.value(id, rows.size(), in(&Filed<T>::scaled));
+    each_id(rows, &ModelValues<T>::scaled, pass.name, [&](const std::string& id) {
+      whole.scaled[id] = together.value(id, rows.size(), in(&ModelValues<T>::scaled));
     });
-    each_id(rows, &Filed<T>::unstored, pass.name, [&](const std::string& id) {
+    each_id(rows, &ModelValues<T>::unstored, pass.name, [&](const std::string& id) {
       whole.unstored[id] = together.value(id, rows.size(), [&](size_t b, const std::string& of) {
         return has_pass(b, of) ? &rows[b]->unstored_of(of) : nullptr;
       });
@@ -216,9 +216,9 @@ void put_together(Filed<T>& whole, const std::vector<Filed<T>>& all_rows, const 
   }
 }
 
-template void put_together(Filed<Tensor>&, const std::vector<Filed<Tensor>>&, const ModelConfig&,
+template void put_together(ModelValues<Tensor>&, const std::vector<ModelValues<Tensor>>&, const ModelConfig&,
                            const Passes&);
-template void put_together(Filed<field::Tensor>&, const std::vector<Filed<field::Tensor>>&,
+template void put_together(ModelValues<field::Tensor>&, const std::vector<ModelValues<field::Tensor>>&,
                            const ModelConfig&, const Passes&);
 
 }  // namespace shardproof::oracle

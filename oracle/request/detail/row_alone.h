@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "oracle/request/filed.h"
+#include "oracle/request/model_values.h"
 #include "weights/model/model_config.h"
 #include "weights/model/passes.h"
 
@@ -25,9 +25,9 @@ IntTensor ids_alone(const IntTensor& ids, std::size_t row);
 /// Combines the values of rows that ran alone into `whole`, the batch's: each row's values at its
 /// tokens, +0 at padding; a cache is unchanged by a pass with no token of its row. A pass over
 /// prefixes takes the values of the first rows that have them; a row that continues a prefix
-/// contributes only the cache slots after it. `T` as in Filed.
+/// contributes only the cache slots after it. `T` as in ModelValues.
 template <class T>
-void put_together(Filed<T>& whole, const std::vector<Filed<T>>& rows, const ModelConfig& config,
+void put_together(ModelValues<T>& whole, const std::vector<ModelValues<T>>& rows, const ModelConfig& config,
                   const Passes& passes);
 
 }  // namespace shardproof::oracle

@@ -41,7 +41,7 @@ TEST(CollectiveSamples, NumberOfEachOp) {
 TEST(CollectivesGolden, IsEqualOnEveryTorus) {
   for (const char* torus : {"4x2x3", "3x1x2", "1x1x1", "1x5x2"}) {
     const dump::Dump golden = collectives_golden(Torus::parse(torus));
-    const Checked checked = check(golden);
+    const CheckResult checked = check(golden);
     EXPECT_EQ(checked.fault, "") << torus;
     EXPECT_EQ(checked.kind, Kind::collectives);
     EXPECT_EQ(checked.values, 2 * std::ssize(collective_samples())) << torus;
@@ -107,7 +107,7 @@ TEST(CollectivesGolden, EveryArrayChangedIsSeen) {
       const std::size_t size = own.values.find(changed)->second.whole.size();
       for (const std::size_t i : {std::size_t{0}, size / 2, size - 1})
         for (const int bit : {0, 20, 31}) {  // of a fraction, of a whole number, the sign
-          const Checked checked = check(flipped(own, changed, i, bit));
+          const CheckResult checked = check(flipped(own, changed, i, bit));
           EXPECT_TRUE(names(checked.fault, name)) << changed << ": " << checked.fault;
         }
     }
@@ -120,7 +120,7 @@ TEST(CollectivesGolden, EveryResultChangedAmongAllIsNamed) {
   for (std::size_t i = 0; i < golden.order.size(); i += kSanitized ? 61 : 11) {  // odd: both sorts
     const std::string& name = golden.order[i];
     const std::string result = name.substr(0, name.find(kOperandSuffix));
-    const Checked checked = check(flipped(golden, name, 1, 22));
+    const CheckResult checked = check(flipped(golden, name, 1, 22));
     EXPECT_TRUE(names(checked.fault, result)) << name << ": " << checked.fault;
   }
 }

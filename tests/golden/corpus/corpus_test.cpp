@@ -24,7 +24,7 @@ const std::string kText =
     "c torus=1x2x1 model=palm-tiny,layers=1,E=8,F=8,H=2,Q=4,V=8,positions=4 batch=2 prompt=2 "
     "gen=2\n";
 
-const Progress kQuiet = [](const Entry&, const Checked&) {};
+const Progress kQuiet = [](const Entry&, const CheckResult&) {};
 
 TEST(ParseCases, ReadsLines) {
   const std::vector<Entry> entries = parse_cases(kText);
@@ -74,8 +74,8 @@ class SmallCorpus : public testing::Test {
   }
 
   fs::path file(const std::string& name) const { return folder_ / "v0" / name; }
-  CheckedCorpus found(std::map<std::string, Checked>* rows = nullptr) const {
-    return check_corpus(folder_ / "v0", [&](const Entry& entry, const Checked& checked) {
+  CheckedCorpus found(std::map<std::string, CheckResult>* rows = nullptr) const {
+    return check_corpus(folder_ / "v0", [&](const Entry& entry, const CheckResult& checked) {
       if (rows != nullptr) (*rows)[entry.id] = checked;
     });
   }
@@ -84,7 +84,7 @@ class SmallCorpus : public testing::Test {
   }
   /// With a new manifest, as somebody would who wants to hide a change.
   void list_anew() const {
-    std::vector<Listed> files;
+    std::vector<ManifestEntry> files;
     for (const std::string& path : files_below(folder_ / "v0"))
       files.push_back({sha256_of(file(path)), path});
     write_text(std::string(kManifest), print_manifest(files));
@@ -97,7 +97,7 @@ class SmallCorpus : public testing::Test {
 };
 
 TEST_F(SmallCorpus, IsEqual) {
-  std::map<std::string, Checked> rows;
+  std::map<std::string, CheckResult> rows;
   const CheckedCorpus all = found(&rows);
   EXPECT_EQ(all.exit_code(), 0);
   EXPECT_EQ(all.goldens, 3);
@@ -123,7 +123,7 @@ TEST_F(SmallCorpus, IsWrittenOnce) {
   fs::create_directory(folder_ / "empty");
   int written = 0;
   write_corpus("a layouts 1x1x1", folder_ / "empty",
-               [&](const Entry&, const Checked& checked) { written += int(checked.values); });
+               [&](const Entry&, const CheckResult& checked) { written += int(checked.values); });
   EXPECT_EQ(written, 106);
   EXPECT_EQ(check_corpus(folder_ / "empty", kQuiet).exit_code(), 0);
 }
@@ -193,7 +193,7 @@ TEST_F(SmallCorpus, OtherCasesThanFilesAreSeen) {
     std::string text = kText;
     text.replace(text.find(from), from.size(), to);
     EXPECT_EQ(with(text), "nothing");
-    std::map<std::string, Checked> rows;
+    std::map<std::string, CheckResult> rows;
     const CheckedCorpus all = found(&rows);
     EXPECT_EQ(all.exit_code(), 1) << to;
     EXPECT_EQ(all.equal, 2) << to;
@@ -216,7 +216,7 @@ TEST_F(SmallCorpus, AChangedValueIsSeenUnderANewManifest) {
     const std::string value = golden.order.back();
     save(flipped(golden, value, 0), file(name));
     list_anew();
-    std::map<std::string, Checked> rows;
+    std::map<std::string, CheckResult> rows;
     const CheckedCorpus all = found(&rows);
     EXPECT_EQ(all.exit_code(), 1);
     EXPECT_EQ(all.equal, 2);
@@ -249,7 +249,7 @@ TEST(ReleasedCorpora, AreTheSourceTree) {
   ASSERT_FALSE(folders.empty());
   EXPECT_EQ(folders.size(), released().size());
   int version = 0;
-  for (const Released& release : released()) {
+  for (const Release& release : released()) {
     EXPECT_EQ(release.version, ++version) << "versions are numbered from 1";
     ASSERT_TRUE(folders.contains(release.version)) << release.version;
     const fs::path& folder = folders[release.version];

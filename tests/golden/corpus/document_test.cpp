@@ -14,7 +14,7 @@ namespace shardproof::corpus {
 namespace {
 
 using dump::Dump;
-using dump::Stored;
+using dump::StoredArray;
 
 /// One array of each type, one without elements, one number without dims.
 Dump some_golden() {
@@ -32,11 +32,11 @@ Dump some_golden() {
   return golden;
 }
 
-Stored& whole(Dump& golden, const std::string& name) {
+StoredArray& whole(Dump& golden, const std::string& name) {
   return golden.values.find(name)->second.whole;
 }
 
-void set(Stored& stored, std::size_t element, float value) {
+void set(StoredArray& stored, std::size_t element, float value) {
   std::memcpy(stored.bytes.data() + element * sizeof value, &value, sizeof value);
 }
 
@@ -96,7 +96,7 @@ TEST(FirstDifference, SeesWhatIsNoArray) {
 TEST(FirstDifference, SeesEveryBitOfEveryElement) {
   for (const std::string& name : some_golden().order) {
     const Dump golden = some_golden();
-    const Stored& stored = golden.values.find(name)->second.whole;
+    const StoredArray& stored = golden.values.find(name)->second.whole;
     for (std::size_t i = 0; i < stored.size(); ++i)
       for (int bit = 0; bit < 8 * static_cast<int>(bytes_of(stored.encoding)); ++bit) {
         const auto difference = first_difference(golden, flipped(golden, name, i, bit));

@@ -16,7 +16,7 @@ namespace {
 template <class Number>
 std::vector<diagnosis::Hypothesis> diagnosis_of(const Dump& own, const std::string& name,
                                                 const std::vector<Number>& all) {
-  const Against found = judge_against(own, in_shards(own, {all.begin(), all.end()}, name));
+  const GoldenComparison found = judge_against(own, in_shards(own, {all.begin(), all.end()}, name));
   EXPECT_EQ(found.verdict.exit_code(), 1) << name;
   for (const diagnosis::Hypothesis& one : found.diagnosis) EXPECT_TRUE(one.explains);
   return found.diagnosis;
@@ -152,7 +152,7 @@ TEST(Explained, NamesNoAxisOfOneChip) {
     const std::string given = name + std::string(kOperandSuffix);
     if (local_shape_of(own, name) != local_shape_of(own, given)) continue;
     const Layout operand = Layout::parse(own.values.find(given)->second.attributes.at("layout"));
-    const Against against = judge_against(own, in_shards(own, numbers(own, given), name));
+    const GoldenComparison against = judge_against(own, in_shards(own, numbers(own, given), name));
     if (!against.verdict.first) continue;  // here the collective changes nothing
     const auto& found = against.diagnosis;
     ASSERT_FALSE(found.empty()) << name;
@@ -171,7 +171,7 @@ TEST(Explained, OfWhatIsThere) {
   const Dump own = only(all_layouts(), {"BLE_xyz"});
   Dump file = in_shards(own, numbers(all_layouts(), "BLE_zyx"), "BLE_xyz");
   file.values["BLE_xyz"].chips.erase({0, 1, 0});
-  const Against found = judge_against(own, file);
+  const GoldenComparison found = judge_against(own, file);
   ASSERT_EQ(found.diagnosis.size(), 1U);
   EXPECT_EQ(found.diagnosis[0].detail, "it holds BLE_zyx, not BLE_xyz");
 }

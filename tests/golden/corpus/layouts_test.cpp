@@ -16,7 +16,7 @@ namespace {
 /// in the same dim, and so on: 1 + 9 + 36 + 60.
 constexpr std::int64_t kLayouts = 106;
 
-std::int32_t element(const dump::Stored& stored, std::size_t i) {
+std::int32_t element(const dump::StoredArray& stored, std::size_t i) {
   std::int32_t v = 0;
   std::memcpy(&v, stored.bytes.data() + i * sizeof v, sizeof v);
   return v;
@@ -26,7 +26,7 @@ TEST(LayoutsGolden, HasEveryLayoutOnce) {
   for (const char* torus : {"4x2x3", "3x1x2", "1x1x1", "1x5x2"}) {
     const dump::Dump golden = layouts_golden(Torus::parse(torus));
     EXPECT_EQ(std::set(golden.order.begin(), golden.order.end()).size(), kLayouts) << torus;
-    const Checked checked = check(golden);
+    const CheckResult checked = check(golden);
     EXPECT_EQ(checked.fault, "") << torus;
     EXPECT_EQ(checked.values, kLayouts) << torus;
     EXPECT_EQ(checked.kind, Kind::layouts) << torus;
@@ -43,7 +43,7 @@ TEST(OrderedAxes, AreAllLists) {
 /// By hand, of docs/spec.md: in E_zx chip (x,y,z) holds block z*4 + x of 12, of two elements.
 TEST(LayoutsGolden, HoldsWhatTheNotationSays) {
   const dump::Dump golden = layouts_golden(Torus(4, 2, 3));
-  const dump::Stored& stored = golden.values.find("BL_yE_zx")->second.whole;
+  const dump::StoredArray& stored = golden.values.find("BL_yE_zx")->second.whole;
   ASSERT_EQ(stored.shape, (Shape{4, 2, 3, 2, 2, 2}));
   std::size_t at = 0;
   for (int x = 0; x < 4; ++x)
@@ -73,7 +73,7 @@ TEST(LayoutsGolden, EveryArrayChangedIsSeen) {
     if (!next()) continue;
     const std::size_t size = golden.values.find(name)->second.whole.size();
     for (const std::size_t i : {std::size_t{0}, size / 2, size - 1}) {
-      const Checked checked = check(flipped(golden, name, i));
+      const CheckResult checked = check(flipped(golden, name, i));
       EXPECT_TRUE(names(checked.fault, name)) << checked.fault;
       EXPECT_EQ(checked.values, 0);
     }

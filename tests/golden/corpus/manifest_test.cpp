@@ -13,7 +13,7 @@ namespace {
 const std::string kSum = sha256("a");
 
 TEST(Manifest, ReadsWhatSha256sumWrites) {
-  const std::vector<Listed> files = {{kSum, "CASES"}, {sha256("b"), "l2/ws2d-heads.h5"}};
+  const std::vector<ManifestEntry> files = {{kSum, "CASES"}, {sha256("b"), "l2/ws2d-heads.h5"}};
   const std::string text = kSum + "  CASES\n" + sha256("b") + " *l2/ws2d-heads.h5\n";
   EXPECT_EQ(parse_manifest(text), files);
   EXPECT_EQ(parse_manifest(text.substr(0, text.size() - 1)), files);
@@ -23,7 +23,7 @@ RC_GTEST_PROP(Manifest, PrintedAndReadIsTheSame, ()) {
   const auto names = *rc::gen::unique<std::vector<std::string>>(rc::gen::nonEmpty(
       rc::gen::container<std::string>(rc::gen::elementOf(std::string("abz-09")))));
   RC_PRE(!names.empty());
-  std::vector<Listed> files;
+  std::vector<ManifestEntry> files;
   for (const std::string& name : names) files.push_back({sha256(name), "l1/" + name + ".h5"});
   RC_ASSERT(parse_manifest(print_manifest(files)) == files);
 }
@@ -66,13 +66,13 @@ class RequireListed : public testing::Test {
   }
 
   Folder folder_;
-  std::vector<Listed> files_;
+  std::vector<ManifestEntry> files_;
 };
 
 TEST_F(RequireListed, TakesJustTheFilesThatAreListed) { EXPECT_EQ(refusal_now(), "nothing"); }
 
 TEST_F(RequireListed, SeesAChangedByteInEachFile) {
-  for (const Listed& file : files_) {
+  for (const ManifestEntry& file : files_) {
     const std::vector<char> before = bytes_of(folder_ / file.path);
     for (std::size_t i = 0; i < before.size(); ++i) {
       std::vector<char> bytes = before;
@@ -88,7 +88,7 @@ TEST_F(RequireListed, SeesAChangedByteInEachFile) {
 }
 
 TEST_F(RequireListed, SeesAFileThatIsMissing) {
-  for (const Listed& file : files_) {
+  for (const ManifestEntry& file : files_) {
     const std::vector<char> before = bytes_of(folder_ / file.path);
     fs::remove(folder_ / file.path);
     const std::string said = refusal_now();

@@ -39,7 +39,7 @@ class ModelGolden : public testing::TestWithParam<Sort> {
 };
 
 TEST_P(ModelGolden, IsEqual) {
-  const Checked checked = check(golden());
+  const CheckResult checked = check(golden());
   EXPECT_EQ(checked.fault, "");
   EXPECT_EQ(checked.kind, Kind::model);
   EXPECT_EQ(checked.values, std::ssize(golden().order));
@@ -68,7 +68,7 @@ TEST_P(ModelGolden, EveryArrayChangedIsSeen) {
   OneInN next(7, "values");
   for (const std::string& name : golden().order) {
     if (!next() || (GetParam().of_file && is_weight(golden(), name))) continue;
-    const dump::Stored& stored = golden().values.find(name)->second.whole;
+    const dump::StoredArray& stored = golden().values.find(name)->second.whole;
     const std::size_t last = stored.size() - 1;
     const int bits = 8 * static_cast<int>(bytes_of(stored.encoding));
     const std::string first_bit = said_by_model(flipped(golden(), name, 0, 0));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/corpus/against.h"
+#include "golden/corpus/golden_comparison.h"
 #include "golden/corpus/detail/layouts.h"
 #include "golden/corpus/detail/stacked.h"
 #include "tests/golden/corpus/goldens.h"
@@ -14,7 +14,7 @@ namespace shardproof::corpus {
 
 using dump::Dump;
 using dump::Encoding;
-using dump::Stored;
+using dump::StoredArray;
 using dump::Value;
 
 inline const Torus kTorus(4, 2, 3);
@@ -30,15 +30,15 @@ inline const Dump& all_collectives() {
 
 /// Every number of an array, chip after chip.
 inline std::vector<double> numbers(const Dump& golden, const std::string& name) {
-  const Stored& stored = golden.values.find(name)->second.whole;
+  const StoredArray& stored = golden.values.find(name)->second.whole;
   std::vector<double> all(stored.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = stored.at(i);
   return all;
 }
 
 /// As somebody else's numbers, of 64 bits.
-inline Stored as_f64(Shape shape, const std::vector<double>& all) {
-  Stored stored{std::move(shape), Encoding::f64, {}};
+inline StoredArray as_f64(Shape shape, const std::vector<double>& all) {
+  StoredArray stored{std::move(shape), Encoding::f64, {}};
   const auto* const bytes = reinterpret_cast<const std::byte*>(all.data());
   stored.bytes.assign(bytes, bytes + all.size() * sizeof(double));
   return stored;

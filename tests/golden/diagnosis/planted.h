@@ -170,7 +170,7 @@ class Planted : public OracleRun {
   }
 
   std::map<std::string, Value> dump;
-  bounds::Declared declared;
+  bounds::DeclaredArithmetic declared;
   std::map<std::string, Layout> layouts;
   bool raw = false, masked_any = false;
   std::function<bool(const std::string&)> sound;

@@ -17,7 +17,7 @@ class ExactCase : public OracleRun {
   using OracleRun::OracleRun;
 
   const Tensor& exact(const std::string& id) const { return answer().checkpoints.at(id); }
-  Asked asked(const std::string& pass, std::int64_t layer, const std::string& name) const {
+  RequestedValue asked(const std::string& pass, std::int64_t layer, const std::string& name) const {
     const std::string id = checkpoint_id(pass, layer, name);
     for (std::int64_t i = 0; i < plan.passes.size(); ++i)
       if (plan.passes.at(i).name == pass)
@@ -25,10 +25,10 @@ class ExactCase : public OracleRun {
                 padding_in_trace(value_row(name)->dims, exact(id).shape, false, plan.passes.at(i))};
     return {id, nullptr};
   }
-  Asked last_logits() const { return asked(answer().passes.back(), -1, "logits"); }
+  RequestedValue last_logits() const { return asked(answer().passes.back(), -1, "logits"); }
 
   /// Of each asked value, by place; `others` are the weights of a wrong run.
-  std::vector<std::vector<double>> distances_of(const std::vector<Asked>& asked,
+  std::vector<std::vector<double>> distances_of(const std::vector<RequestedValue>& asked,
                                                 const Arithmetic& arithmetic, int runs = 32,
                                                 std::uint64_t seed = 1,
                                                 const Weights* others = nullptr) const {
@@ -36,7 +36,7 @@ class ExactCase : public OracleRun {
     return distances({others == nullptr ? weights() : *others, plan.passes, ids, arithmetic}, asked,
                      runs, seed, threads);
   }
-  std::vector<double> distances_of(const Asked& asked, const Arithmetic& arithmetic, int runs = 32,
+  std::vector<double> distances_of(const RequestedValue& asked, const Arithmetic& arithmetic, int runs = 32,
                                    std::uint64_t seed = 1, const Weights* others = nullptr) const {
     return distances_of(std::vector{asked}, arithmetic, runs, seed, others)[0];
   }

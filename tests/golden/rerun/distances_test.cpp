@@ -44,11 +44,11 @@ const char* const kKeys[] = {"",
 TEST(Rerun, ByChanceIsAsFarAsAllRoundingsAre) {
   for (const char* keys : {" act=bf16", ",cache=bf16"}) {
     const ExactCase c(line_of(keys));
-    const Arithmetic nearest{std::string_view(keys) == " act=bf16" ? Kept::bf16 : Kept::f32};
+    const Arithmetic nearest{std::string_view(keys) == " act=bf16" ? Precision::bf16 : Precision::f32};
     Arithmetic by_chance = nearest;
     by_chance.by_chance = true;
     EXPECT_TRUE(rounds_coarsely(nearest, c.weights().config()));
-    const Asked early = c.asked("prefill.c0", 0, "out");
+    const RequestedValue early = c.asked("prefill.c0", 0, "out");
     const auto most = [&](const Arithmetic& arithmetic) {
       const std::vector<double> d = c.distances_of(early, arithmetic);
       return *std::max_element(d.begin(), d.end());
@@ -60,8 +60,8 @@ TEST(Rerun, ByChanceIsAsFarAsAllRoundingsAre) {
 }
 
 /// Of every checkpoint that a run can be asked for, but those that no token has.
-std::vector<Asked> all_of(const ExactCase& c) {
-  std::vector<Asked> all;
+std::vector<RequestedValue> all_of(const ExactCase& c) {
+  std::vector<RequestedValue> all;
   for (const std::string& pass : c.answer().passes)
     for (const CheckpointSpec& spec : checkpoint_specs(c.weights().config())) {
       const bool of_keys =
@@ -76,10 +76,10 @@ std::vector<Asked> all_of(const ExactCase& c) {
 TEST(Rerun, InF64IsTheExactRegimeUpToItsRoundings) {
   for (const char* keys : kKeys) {
     const ExactCase c(line_of(keys));
-    const std::vector<Asked> asked = all_of(c);
+    const std::vector<RequestedValue> asked = all_of(c);
     Threads threads(2);
     const auto found =
-        distances({c.weights(), c.plan.passes, c.ids, {Kept::f64}}, asked, 2, 7, threads);
+        distances({c.weights(), c.plan.passes, c.ids, {Precision::f64}}, asked, 2, 7, threads);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       ASSERT_EQ(found[i].size(), 2U) << keys << " " << asked[i].id;
       // A cache of bf16 may round another way: half of its last digit of a large element.
@@ -93,16 +93,16 @@ TEST(Rerun, InF32AndLessIsNear) {
   for (const char* keys : kKeys) {
     const ExactCase c(line_of(keys));
     const ExactCase bf16(line_of(std::string(keys) + " act=bf16"));
-    for (const double d : c.distances_of(c.last_logits(), {Kept::f32}, 4))
+    for (const double d : c.distances_of(c.last_logits(), {Precision::f32}, 4))
       EXPECT_LT(d,
                 std::string_view(keys).find("cache=bf16") == std::string_view::npos ? 1e-4 : 3e-2)
           << keys;
     for (const auto& places : {spec_places(), hf_places(), any_places()}) {
-      for (const double d : bf16.distances_of(bf16.last_logits(), {Kept::bf16, places}, 4)) {
+      for (const double d : bf16.distances_of(bf16.last_logits(), {Precision::bf16, places}, 4)) {
         EXPECT_GT(d, 0.0) << keys;
         EXPECT_LT(d, 0.3) << keys;
       }
-      for (const double d : c.distances_of(c.last_logits(), {Kept::f16, places}, 4)) {
+      for (const double d : c.distances_of(c.last_logits(), {Precision::f16, places}, 4)) {
         EXPECT_GT(d, 1e-5) << keys;
         EXPECT_LT(d, 0.05) << keys;
       }
@@ -137,15 +137,15 @@ TEST(Rerun, WhatTravelsRoundedIsFurther) {
   const double once = most({.wire_roundings = 1});
   EXPECT_GT(once, 100 * none);
   EXPECT_GT(most({.wire_roundings = 7}), once);
-  EXPECT_GT(most({.sums = Kept::bf16}), once);
-  EXPECT_LT(most({.wire_roundings = 3, .wire = Kept::f64}), 10 * none);
+  EXPECT_GT(most({.sums = Precision::bf16}), once);
+  EXPECT_LT(most({.wire_roundings = 3, .wire = Precision::f64}), 10 * none);
 }
 
 TEST(Rerun, OfWhatNoRunMakesThereIsNothing) {
   ExactCase c(line_of(""));
   Threads threads(1);
-  const Asked first = c.asked("prefill.c0", 0, "out"), last = c.last_logits();
-  const auto lacks = [&](const Asked& asked) {
+  const RequestedValue first = c.asked("prefill.c0", 0, "out"), last = c.last_logits();
+  const auto lacks = [&](const RequestedValue& asked) {
     return distances({c.weights(), c.plan.passes, c.ids}, {asked}, 2, 1, threads)[0].empty();
   };
   EXPECT_TRUE(lacks({"decode.1.layer0.score", &c.exact("decode.1.layer0.score")}));
@@ -174,13 +174,13 @@ TEST(Exact, OfTheRunsOwnIdsIsItsAnswer) {
 
 TEST(Exact, OfOtherIdsIsWhatARunOverThemIsNear) {
   ExactCase c(line_of(" lengths=4,2"));
-  const Asked before = c.last_logits();
+  const RequestedValue before = c.last_logits();
   c.ids.at("decode.1").data = {7, 9};
   const oracle::Answer answer =
       exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.given.numerics, 1);
-  const Asked after{before.id, &answer.checkpoints.at(before.id)};
-  EXPECT_GT(c.distances_of(before, {Kept::f64}, 1)[0], 0.1);
-  EXPECT_LT(c.distances_of(after, {Kept::f64}, 1)[0], 3e-6);
+  const RequestedValue after{before.id, &answer.checkpoints.at(before.id)};
+  EXPECT_GT(c.distances_of(before, {Precision::f64}, 1)[0], 0.1);
+  EXPECT_LT(c.distances_of(after, {Precision::f64}, 1)[0], 3e-6);
   c.ids.at("decode.2").data[0] = -1;
   const oracle::Answer first =
       exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.given.numerics, 1);
@@ -189,7 +189,7 @@ TEST(Exact, OfOtherIdsIsWhatARunOverThemIsNear) {
 
 TEST(Rerun, OfAnOverflowIsInfinitelyFar) {
   const ExactCase c(line_of(",embed_scale=1e5"));
-  for (const double d : c.distances_of(c.asked("prefill.c0", -1, "embed"), {Kept::f16}, 2))
+  for (const double d : c.distances_of(c.asked("prefill.c0", -1, "embed"), {Precision::f16}, 2))
     EXPECT_EQ(d, std::numeric_limits<double>::infinity());
 }
 

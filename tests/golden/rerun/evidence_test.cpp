@@ -80,7 +80,7 @@ std::map<std::string, double> drifts(const ExactCase& c, const std::string& f32_
 }
 
 /// Of each asked value, of these drifts.
-std::vector<Evidence> evidence_of(const ExactCase& c, const std::vector<Asked>& asked,
+std::vector<Evidence> evidence_of(const ExactCase& c, const std::vector<RequestedValue>& asked,
                                   Arithmetic arithmetic, const std::vector<double>& drifts) {
   const auto theirs = c.distances_of(asked, arithmetic);
   std::vector<std::vector<double>> by_chance(asked.size());
@@ -99,7 +99,7 @@ void expect_rounding(const std::string& keys, const Arithmetic& arithmetic, int 
   for (int seed = 1; seed <= seeds; ++seed) {
     const std::string line = "batch=2 prompt=3 gen=2 seed=" + std::to_string(seed) + " " + keys;
     const ExactCase c(line);
-    std::vector<Asked> asked;
+    std::vector<RequestedValue> asked;
     std::vector<double> own;
     for (const auto& [id, drift] :
          drifts(c, "torus=2x2x1 regime=f32 schedule=ring prefill=ws2d:heads decode=ws2d:heads " +
@@ -122,10 +122,10 @@ void expect_rounding(const std::string& keys, const Arithmetic& arithmetic, int 
 
 TEST(Evidence, OfRightRunsIsNeverThatTheyAreNotRounding) {
   const std::string model = "model=palm-tiny,layers=2," + kShape;
-  expect_rounding(model, {Kept::f32}, 50);
-  expect_rounding(model + ",norm=layernorm,ffn=gelu,bias=all block=serial", {Kept::f32}, 50);
-  expect_rounding(model + " act=bf16", {Kept::bf16}, 50);
-  expect_rounding(model + ",softmax=base2 act=bf16 weights=int8 block=serial", {Kept::bf16}, 50);
+  expect_rounding(model, {Precision::f32}, 50);
+  expect_rounding(model + ",norm=layernorm,ffn=gelu,bias=all block=serial", {Precision::f32}, 50);
+  expect_rounding(model + " act=bf16", {Precision::bf16}, 50);
+  expect_rounding(model + ",softmax=base2 act=bf16 weights=int8 block=serial", {Precision::bf16}, 50);
 }
 
 TEST(Evidence, OfAWireIsThatOfTheSameWire) {
@@ -174,8 +174,8 @@ TEST(Evidence, OfWrongRunsIsThatTheyAreNotRounding) {
   for (const bool bf16 : {false, true})
     for (int seed = 1; seed <= 10; ++seed) {
       const ExactCase c(line + std::to_string(seed) + model + (bf16 ? " act=bf16" : ""));
-      const Arithmetic arithmetic{bf16 ? Kept::bf16 : Kept::f32};
-      const Asked logits = c.last_logits();
+      const Arithmetic arithmetic{bf16 ? Precision::bf16 : Precision::f32};
+      const RequestedValue logits = c.last_logits();
       for (const Fault& fault : faults) {
         // One percent of one head of one layer is less than bf16 may hide.
         if (bf16 && std::string_view(fault.what).find('%') != std::string_view::npos) continue;

@@ -117,7 +117,7 @@ void one_by_one(const Sample& s, See&& see) {
       const Place chip = holder(s.op.results[0].layout, s.shape, s.torus, element);
       std::vector<float> a, b;
       for (std::size_t t = 0; t < orders.size(); ++t) {
-        const Owned& owned =
+        const OwnedTerms& owned =
             orders[t].of_chip[static_cast<std::size_t>(block_over(orders[t].ring, s.torus, chip))];
         std::int64_t rest = element, at_a = 0, at_b = 0;
         for (std::size_t d = s.shape.size(); d-- > 0; rest /= s.shape[d]) {

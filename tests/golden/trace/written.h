@@ -34,9 +34,9 @@ inline std::uint16_t half(double v) {
 }
 
 /// Numbers as a file stores them.
-inline dump::Stored stored(Shape shape, const std::vector<double>& numbers,
+inline dump::StoredArray stored(Shape shape, const std::vector<double>& numbers,
                            dump::Encoding encoding = dump::Encoding::f64) {
-  dump::Stored s{std::move(shape), encoding, {}};
+  dump::StoredArray s{std::move(shape), encoding, {}};
   for (const double v : numbers) {
     const auto put = [&](auto x) {
       const auto* const from = reinterpret_cast<const std::byte*>(&x);
@@ -87,7 +87,7 @@ inline const Row& row_of(const Verdict& v, const std::string& name) { return nam
 inline std::string first_of(const Verdict& v) { return v.first ? v.rows[*v.first].title : ""; }
 
 /// Writes an f64, whatever stood there.
-inline void poke(dump::Stored& s, std::size_t i, double v) {
+inline void poke(dump::StoredArray& s, std::size_t i, double v) {
   std::memcpy(s.bytes.data() + i * sizeof v, &v, sizeof v);
 }
 

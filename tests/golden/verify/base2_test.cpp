@@ -17,7 +17,7 @@ Case case_of(const std::string& keys, const std::string& more = "") {
       keys, more));
 }
 
-Judgement verified(const Case& c, const VerifyOptions& options = {}) {
+Judgement judgement_of(const Case& c, const VerifyOptions& options = {}) {
   OracleMemo memo;
   return verify_case(c, memo, options);
 }
@@ -32,12 +32,12 @@ TEST(BaseTwo, FollowsThePlainModelInEveryForm) {
         ",unembed_bias=true", ",unembed_bias=true,tied=false,logit_scale=0.5", ",ffn=geglu",
         ",eps=0.5", ",logit_scale=3,embed_scale=2", ",rope=none,ffn=gelu,bias=ffn"})
     for (const char* more : {"", "block=serial", "weights=int8", "weights=int8 block=serial"}) {
-      const Judgement j = verified(case_of(keys, more));
+      const Judgement j = judgement_of(case_of(keys, more));
       ASSERT_EQ(j.verdict, Verdict::equal) << keys << " " << more << "\n" << j.explanation();
       ASSERT_TRUE(j.from_plain) << keys;
       EXPECT_GT(j.from_plain->logits, 0.0) << keys << " " << more;
       const std::string block = std::string(more).ends_with("serial") ? "block=serial " : "";
-      const Judgement coarse = verified(case_of(keys, block + "weights=bf16"));
+      const Judgement coarse = judgement_of(case_of(keys, block + "weights=bf16"));
       ASSERT_TRUE(coarse.from_plain) << keys;
       EXPECT_LT(j.from_plain->logits * kHalf, coarse.from_plain->logits) << keys << " " << more;
       EXPECT_GT(j.from_plain->tokens, 0);
@@ -45,24 +45,25 @@ TEST(BaseTwo, FollowsThePlainModelInEveryForm) {
 }
 
 TEST(BaseTwo, ThePlainModelIsReportedAndNotJudged) {
-  const Judgement j = verified(case_of("", "weights=bf16"));  // where rounding is coarse
+  const Judgement j = judgement_of(case_of("", "weights=bf16"));  // where rounding is coarse
   EXPECT_EQ(j.verdict, Verdict::equal);
   ASSERT_TRUE(j.from_plain);
-  EXPECT_GT(j.from_plain->logits, verified(case_of("")).from_plain->logits);
+  EXPECT_GT(j.from_plain->logits, judgement_of(case_of("")).from_plain->logits);
   EXPECT_LE(j.from_plain->equal_tokens, j.from_plain->tokens);
   EXPECT_EQ(j.from_plain->equal_tokens == j.from_plain->tokens, j.from_plain->apart.empty());
   EXPECT_TRUE(j.from_plain->to_string().starts_with("from the plain model (not judged): logits "));
 }
 
 TEST(BaseTwo, NothingIsReportedWithoutAPlainModel) {
-  EXPECT_FALSE(verified(parse_case("torus=1x1x1 model=palm-tiny,layers=1,E=12,F=12,H=12,Q=4,V=12"))
-                   .from_plain);
-  const Judgement in_field = verified(case_of("", "regime=field"));
+  EXPECT_FALSE(
+      judgement_of(parse_case("torus=1x1x1 model=palm-tiny,layers=1,E=12,F=12,H=12,Q=4,V=12"))
+          .from_plain);
+  const Judgement in_field = judgement_of(case_of("", "regime=field"));
   EXPECT_EQ(in_field.verdict, Verdict::equal);
   EXPECT_FALSE(in_field.from_plain);
   const Case c = case_of("");
   const Weights given = generated_weights(c);
-  const Judgement j = verified(c, {.weights = &given});
+  const Judgement j = judgement_of(c, {.weights = &given});
   EXPECT_EQ(j.verdict, Verdict::equal);
   EXPECT_FALSE(j.from_plain);
 }

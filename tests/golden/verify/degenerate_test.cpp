@@ -14,7 +14,7 @@
 namespace shardproof {
 namespace {
 
-Case any_case(const std::string& more = "") {
+Case a_case(const std::string& more = "") {
   return parse_case(
       more +
       " torus=2x1x3 prefill=ws2d:batch batch=6 prompt=3 gen=2 seed=9 block=serial "
@@ -36,18 +36,18 @@ std::vector<std::string> notes_with(
 constexpr const char* kEnd = " (try regime=field)";
 
 TEST(Degenerate, GeneratedDataAreNot) {
-  EXPECT_EQ(notes_with(any_case(), [](auto&) {}), std::vector<std::string>());
+  EXPECT_EQ(notes_with(a_case(), [](auto&) {}), std::vector<std::string>());
   OracleMemo memo;
   for (const char* more : {"weights=int8", "act=bf16", "regime=f32"}) {
-    const Case c = any_case(more);
+    const Case c = a_case(more);
     EXPECT_EQ(verify_case(c, memo).notes, std::vector<std::string>()) << more;
   }
 }
 
 TEST(Degenerate, AWeightThatIsZeroIsNamed) {
-  for (const WeightSpec& spec : weight_specs(any_case().model)) {
+  for (const WeightSpec& spec : weight_specs(a_case().model)) {
     if (spec.dims == "PJ") continue;
-    const auto notes = notes_with(any_case(), [&](auto& tensors) {
+    const auto notes = notes_with(a_case(), [&](auto& tensors) {
       std::fill(tensors.at(spec.name).data.begin(), tensors.at(spec.name).data.end(), 0.0F);
     });
     ASSERT_FALSE(notes.empty()) << spec.name;
@@ -57,7 +57,7 @@ TEST(Degenerate, AWeightThatIsZeroIsNamed) {
   }
   // A single other element makes it another.
   for (const float other : {1.0F, -0x1p-20F})
-    EXPECT_EQ(notes_with(any_case(),
+    EXPECT_EQ(notes_with(a_case(),
                          [&](auto& tensors) {
                            Tensor& wo = tensors.at("layer1.wo");
                            std::fill(wo.data.begin(), wo.data.end(), 0.0F);
@@ -67,7 +67,7 @@ TEST(Degenerate, AWeightThatIsZeroIsNamed) {
 }
 
 TEST(Degenerate, AWeightThatIsEqualAlongADimIsNamedWithIt) {
-  for (const WeightSpec& spec : weight_specs(any_case().model)) {
+  for (const WeightSpec& spec : weight_specs(a_case().model)) {
     if (spec.dims == "PJ") continue;
     for (std::size_t d = 0; d < spec.dims.size(); ++d) {
       const auto equal_along_d = [&](Tensor& t) {
@@ -81,13 +81,13 @@ TEST(Degenerate, AWeightThatIsEqualAlongADimIsNamedWithIt) {
           "degenerate data: {} is equal along {}, and a wrong order of {} does not show", spec.name,
           spec.dims[d], spec.dims[d]);
       const auto notes =
-          notes_with(any_case(), [&](auto& tensors) { equal_along_d(tensors.at(spec.name)); });
+          notes_with(a_case(), [&](auto& tensors) { equal_along_d(tensors.at(spec.name)); });
       // Of a gain or bias nothing else is degenerate; a table whose tokens are alike has alike
       // rows.
       ASSERT_FALSE(notes.empty()) << wanted;
       EXPECT_TRUE(notes[0] == wanted + kEnd || notes.size() > 1) << notes[0];
       EXPECT_NE(std::find(notes.begin(), notes.end(), wanted + kEnd), notes.end()) << wanted;
-      const auto nearly = notes_with(any_case(), [&](auto& tensors) {
+      const auto nearly = notes_with(a_case(), [&](auto& tensors) {
         Tensor& t = tensors.at(spec.name);
         equal_along_d(t);
         t.data.back() = std::nextafter(t.data.back(), 9.0F);
@@ -98,7 +98,7 @@ TEST(Degenerate, AWeightThatIsEqualAlongADimIsNamedWithIt) {
 }
 
 TEST(Degenerate, RowsThatAreEqualAreNamed) {
-  Case c = any_case();
+  Case c = a_case();
   // One token in the vocabulary: every row is the same.
   c.model.V = 1;
   c.torus = Torus(1, 1, 1);
@@ -115,7 +115,7 @@ TEST(Degenerate, RowsThatAreEqualAreNamed) {
 
 // What is degenerate is equal all the same, and said by verify.
 TEST(Degenerate, VerifySaysIt) {
-  const Case c = any_case();
+  const Case c = a_case();
   const Weights made = generate_weights(c.model, c.seed);
   std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
   for (const char* name : {"layer0.wq", "layer1.wq"}) {

@@ -251,7 +251,7 @@ TEST(Draws, OfShardsAreTheOracles) {
     const Draws draws{{Sample::random, 1.0, 0, 1.0}, 11, {{n, 0}, {0, n}, {5, 1}, {7, 2}}};
     const Sharded shards = over_chips(e);
     const Sharded all = all_gather(masses(shards, threads()), 'C', Axes::parse("zx"));
-    const Drawn drawn = draw(shards, all, draws, threads());
+    const TokenDraw drawn = draw(shards, all, draws, threads());
     const Tensor hits = assemble(drawn.hit);
     const IntTensor ids = assemble_int(drawn.index);
     for (std::size_t b = 0; b < 4; ++b) {
@@ -273,7 +273,7 @@ TEST(Draws, AreOfTheRowThatAChipsBlockOfTheBatchHas) {
   const Draws draws{{Sample::random, 1.0, 0, 1.0}, 2, {{8, 0}, {3, 1}, {0, 2}, {9, 9}}};
   const Sharded shards = shard(e, Layout::parse("B_xV_z"), kTorus);
   const Sharded all = all_gather(masses(shards, threads()), 'C', Axes::parse("z"));
-  const Drawn drawn = draw(shards, all, draws, threads());
+  const TokenDraw drawn = draw(shards, all, draws, threads());
   const IntTensor ids = assemble_int(drawn.index);
   const Tensor hits = assemble(drawn.hit);
   for (std::size_t b = 0; b < 4; ++b) {

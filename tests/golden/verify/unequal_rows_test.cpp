@@ -68,7 +68,7 @@ TypedPlan planned(const Case& c, const std::vector<PassPlan>& passes) {
 /// The positions of a row's scores, too, are its own.
 const char* const kAlibi = ",rope=alibi,unembed_bias=true";
 
-const std::vector<std::string> kStrategies{
+const std::vector<std::string> kUnequalStrategies{
     "prefill=ws1d:heads decode=ws1d:heads", "prefill=ws2d:heads decode=ws2d:heads",
     "prefill=ws2d:batch decode=ws2d:batch", "prefill=wg-xyz:batch decode=ws2d:heads"};
 
@@ -157,7 +157,7 @@ TEST(Drift, IsTheDistanceOfTheRunItselfFromTheOracle) {
 
 TEST(UnequalRows, AreJudgedEqual) {
   OracleMemo memo;
-  for (const std::string& strategies : kStrategies)
+  for (const std::string& strategies : kUnequalStrategies)
     for (const char* keys : {"", kAlibi})
       for (const char* numerics : {"", "act=bf16", "regime=f32 schedule=ring", "regime=f32"}) {
         const Judgement j =
@@ -169,7 +169,7 @@ TEST(UnequalRows, AreJudgedEqual) {
 }
 
 TEST(UnequalRows, AreJudgedByTheirOwnPasses) {
-  const Case c = of(kStrategies[1]);
+  const Case c = of(kUnequalStrategies[1]);
   OracleMemo memo;
   const TypedPlan unequal = planned(c, unequal_passes());
   // The same case, before and after, of equal rows.
@@ -207,7 +207,7 @@ Judgement crossed(const TypedPlan& runs, const TypedPlan& judges) {
 TEST(UnequalRows, ThatStandElsewhereAreDifferent) {
   for (const auto& [numerics, keys] :
        {std::pair{"", ""}, {"regime=f32", ""}, {"", kAlibi}, {"regime=f32", kAlibi}}) {
-    const Case c = of(kStrategies[1], numerics, keys);
+    const Case c = of(kUnequalStrategies[1], numerics, keys);
     const TypedPlan right = planned(c, unequal_passes());
     EXPECT_EQ(crossed(right, right).verdict, Verdict::equal);
     const auto wrong = [&](std::size_t pass, auto&& change) {
@@ -271,7 +271,7 @@ void expect_seen_in_a_free_slot(const RunPlan& plan, const char* role) {
 }
 
 TEST(UnequalRows, ShowWhatIsInACacheSlotThatNoTokenHasReached) {
-  const RunPlan plan = planned(of(kStrategies[1]), unequal_passes()).plan;
+  const RunPlan plan = planned(of(kUnequalStrategies[1]), unequal_passes()).plan;
   RunPlan f32 = plan;
   f32.given.numerics.regime = Regime::f32;
   for (const char* role : {"k_cache", "v_cache", "previous k_cache", "previous v_cache"}) {
@@ -282,7 +282,7 @@ TEST(UnequalRows, ShowWhatIsInACacheSlotThatNoTokenHasReached) {
 
 TEST(UnequalRows, LeaveNaNBehindTheirTokensAndNowhereElse) {
   OracleMemo memo;
-  const auto known = memo.get(planned(of(kStrategies[0]), unequal_passes()).plan);
+  const auto known = memo.get(planned(of(kUnequalStrategies[0]), unequal_passes()).plan);
   // Padding is not written.
   const std::vector<std::vector<std::int32_t>> written{
       {4, 2, 4, 4, 1, 3}, {7, 3, 7, 7, 2, 5}, {8, 4, 8, 8, 3, 6}, {9, 5, 9, 9, 4, 7}};

@@ -117,11 +117,11 @@ TEST(SharedPrefixes, AreTheBeginningsOfARowsOwnRun) {
 
 /// Holds every value of a batch against those of its rows, each of which ran alone by one_row.
 template <class T>
-void expect_rows_alone(const Filed<T>& batch, std::vector<Filed<T>> rows,
+void expect_rows_alone(const ModelValues<T>& batch, std::vector<ModelValues<T>> rows,
                        const SharedPrefix& prefix) {
   const auto over_prefixes = [](const std::string& id) { return id.starts_with("prefix."); };
   // The batch's own caches begin behind the prefix.
-  for (Filed<T>& row : rows)
+  for (ModelValues<T>& row : rows)
     for (auto& [id, value] : row.checkpoints)
       if (value_row(name_of(id))->cache && !over_prefixes(id)) {
         value.shape[1] -= prefix.length;
@@ -146,28 +146,28 @@ void expect_rows_alone(const Filed<T>& batch, std::vector<Filed<T>> rows,
     }
   };
   const auto where_run = [](const std::string& id, auto&& get) {
-    return [id, get](const Filed<T>& row) {
+    return [id, get](const ModelValues<T>& row) {
       return row.checkpoints.contains(id) ? &get(row, id) : nullptr;
     };
   };
   for (const auto& [id, value] : batch.checkpoints) {
     expect(id, value,
-           [&of = id](const Filed<T>& row) { return own_value(row, row.checkpoints, of); });
+           [&of = id](const ModelValues<T>& row) { return own_value(row, row.checkpoints, of); });
     if (value_row(name_of(id))->contraction)
       expect(id, batch.raw_of(id),
-             where_run(id, [](const Filed<T>& row, const std::string& of) -> const T& {
+             where_run(id, [](const ModelValues<T>& row, const std::string& of) -> const T& {
                return row.raw_of(of);
              }));
   }
   for (const auto& [id, value] : batch.stats)
-    expect(id, value, [&of = id](const Filed<T>& row) { return own_value(row, row.stats, of); });
+    expect(id, value, [&of = id](const ModelValues<T>& row) { return own_value(row, row.stats, of); });
   for (const std::string& id : batch.with_scale)
     expect(id, batch.scaled_of(id),
-           where_run(id, [](const Filed<T>& row, const std::string& of) -> const T& {
+           where_run(id, [](const ModelValues<T>& row, const std::string& of) -> const T& {
              return row.scaled_of(of);
            }));
   for (const auto& [id, value] : batch.unstored)
-    expect(id, value, where_run(id, [](const Filed<T>& row, const std::string& of) -> const T& {
+    expect(id, value, where_run(id, [](const ModelValues<T>& row, const std::string& of) -> const T& {
              return row.unstored_of(of);
            }));
 }
@@ -196,7 +196,7 @@ RC_GTEST_PROP(SharedPrefixes, LeaveEachRowTheValuesThatItHasAlone, ()) {
   request.passes = Passes(drawn.lengths, prompt, d.chunk, d.gen, drawn.prefix);
   const Answer batch = run(weights, request);
   RC_ASSERT(std::ssize(batch.passes) == request.passes.size());
-  std::vector<Filed<Tensor>> rows;
+  std::vector<ModelValues<Tensor>> rows;
   for (size_t b = 0; b < drawn.lengths.size(); ++b) {
     Request own = request;
     own.prompt = ids_alone(request.prompt, b);
@@ -221,7 +221,7 @@ RC_GTEST_PROP(SharedPrefixes, LeaveEachRowItsNumbersOfTheField, ()) {
   request.ids = generate_ids(request.config, 3, B, prompt + gen - 1, drawn.prefix);
   request.passes = Passes(drawn.lengths, prompt, chunk, gen, drawn.prefix);
   const field::Answer batch = field::run(request);
-  std::vector<Filed<field::Tensor>> rows;
+  std::vector<ModelValues<field::Tensor>> rows;
   for (size_t b = 0; b < drawn.lengths.size(); ++b) {
     field::Request own = request;
     own.ids = ids_alone(request.ids, b);

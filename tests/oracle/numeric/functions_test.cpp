@@ -17,7 +17,7 @@ namespace shardproof::oracle {
 namespace {
 
 float from_bits(std::uint32_t u) { return std::bit_cast<float>(u); }
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
+std::uint32_t bits_of(float v) { return std::bit_cast<std::uint32_t>(v); }
 
 TEST(Bf16, RoundsToNearestEvenFromEveryUpperHalf) {
   for (std::uint32_t upper = 0; upper <= 0xffff; ++upper) {
@@ -25,7 +25,7 @@ TEST(Bf16, RoundsToNearestEvenFromEveryUpperHalf) {
       const float v = from_bits(upper << 16 | lower);
       if (!std::isfinite(v)) continue;
       const bool up = lower > 0x8000 || (lower == 0x8000 && upper % 2 == 1);
-      ASSERT_EQ(bits(bf16(v)), (upper + (up ? 1 : 0)) << 16) << std::hexfloat << v;
+      ASSERT_EQ(bits_of(bf16(v)), (upper + (up ? 1 : 0)) << 16) << std::hexfloat << v;
     }
   }
 }
@@ -40,16 +40,16 @@ TEST(Bf16, IsTheNearestMultipleOfItsLastPlace) {  // by scaling, in another way 
     return static_cast<float>(std::ldexp(multiple, last));
   };
   for (std::uint32_t u = 0; u < 0xffff0000U; u += 4099)  // prime: all lower halves are met
-    ASSERT_EQ(bits(bf16(from_bits(u))), bits(scaled(from_bits(u)))) << std::hex << u;
+    ASSERT_EQ(bits_of(bf16(from_bits(u))), bits_of(scaled(from_bits(u)))) << std::hex << u;
   for (const std::uint32_t same : {0x7f800000U, 0xff800000U, 0x7fc00000U, 0xffc12345U})
-    EXPECT_EQ(bits(bf16(from_bits(same))), same) << std::hex << same;
+    EXPECT_EQ(bits_of(bf16(from_bits(same))), same) << std::hex << same;
 }
 
 TEST(Bf16, SpotValues) {
   EXPECT_EQ(bf16(1.0F + 0x1p-8F), 1.0F);            // a tie, to even
   EXPECT_EQ(bf16(1.0F + 0x3p-8F), 1.0F + 0x1p-6F);  // a tie, to even
   EXPECT_EQ(bf16(-3.14159274F), -3.140625F);
-  EXPECT_EQ(bits(bf16(-0.0F)), bits(-0.0F));
+  EXPECT_EQ(bits_of(bf16(-0.0F)), bits_of(-0.0F));
   EXPECT_EQ(bf16(std::numeric_limits<float>::max()), std::numeric_limits<float>::infinity());
   EXPECT_EQ(bf16(0x1p-134F), 0.0F);  // half the smallest: a tie, to even
   EXPECT_EQ(bf16(0x1.8p-134F), 0x1p-133F);
@@ -58,13 +58,13 @@ TEST(Bf16, SpotValues) {
 TEST(Functions, SpotValues) {
   for (int n = -149; n <= 127; ++n)
     EXPECT_EQ(exp2_of(static_cast<float>(n)), std::ldexp(1.0F, n)) << n;
-  EXPECT_EQ(bits(exp2_of(-150.5F)), 0U);
+  EXPECT_EQ(bits_of(exp2_of(-150.5F)), 0U);
   EXPECT_EQ(swish2(0.5F), 0.731058579F);
-  EXPECT_EQ(bits(swish2(-500.0F)), bits(-0.0F));
-  EXPECT_EQ(bits(swish(0.0F)), 0U);
+  EXPECT_EQ(bits_of(swish2(-500.0F)), bits_of(-0.0F));
+  EXPECT_EQ(bits_of(swish(0.0F)), 0U);
   EXPECT_EQ(swish(1.0F), 0.731058579F);
   EXPECT_EQ(swish(-1.0F), -0.268941421F);
-  EXPECT_EQ(bits(swish(-1000.0F)), bits(-0.0F));
+  EXPECT_EQ(bits_of(swish(-1000.0F)), bits_of(-0.0F));
   EXPECT_EQ(gelu(1.0F), 0.841191991F);
   EXPECT_EQ(gelu_erf(1.0F), 0.841344746F);
   EXPECT_EQ(gelu_erf(-1.0F), -0.158655254F);
@@ -172,7 +172,8 @@ TEST_P(LibmAgainstMpfr, AtItsHardCasesAndTheirNeighbours) {
   Correct correct;
   for (std::uint32_t hard : f.hard)
     for (std::uint32_t u = hard - 50; u != hard + 51; ++u)
-      ASSERT_EQ(bits(f.ours(from_bits(u))), bits(f.truth(correct, from_bits(u)))) << std::hex << u;
+      ASSERT_EQ(bits_of(f.ours(from_bits(u))), bits_of(f.truth(correct, from_bits(u))))
+          << std::hex << u;
 }
 
 TEST_P(LibmAgainstMpfr, AtRandomArguments) {
@@ -184,7 +185,7 @@ TEST_P(LibmAgainstMpfr, AtRandomArguments) {
     const std::uint64_t r = random();
     const std::uint32_t exponent = 97 + static_cast<std::uint32_t>((r >> 32) % 37);
     const float x = from_bits(static_cast<std::uint32_t>(r & 0x807fffff) | exponent << 23);
-    ASSERT_EQ(bits(f.ours(x)), bits(f.truth(correct, x))) << std::hexfloat << x;
+    ASSERT_EQ(bits_of(f.ours(x)), bits_of(f.truth(correct, x))) << std::hexfloat << x;
   }
 }
 
@@ -195,7 +196,7 @@ TEST(LibmNegativeControl, TheTextbookGeluWouldFail) {  // the negative control
     const double g = x;
     const double z = 0.7978845608028654 * (g + 0.044715 * g * g * g);
     const float textbook = static_cast<float>(0.5 * g * (1 + std::tanh(z)));
-    different += bits(textbook) != bits(true_gelu(correct, x)) ? 1 : 0;
+    different += bits_of(textbook) != bits_of(true_gelu(correct, x)) ? 1 : 0;
   }
   EXPECT_GT(different, 400);  // of 512
 }

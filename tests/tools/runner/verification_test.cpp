@@ -29,7 +29,7 @@ class Told : public Report {
   explicit Told(std::vector<std::string>& lines) : lines_(lines) {}
 
   std::string begin() override { return "begin\n"; }
-  std::string answered(const Case& c, const Answered& answered, const Tally& tally) override {
+  std::string answered(const Case& c, const CaseAnswer& answered, const Tally& tally) override {
     lines_.push_back(std::to_string(tally.cases()) + " " + c.torus.to_string() + " " +
                      std::string(shardproof::to_string(answered.judgement.verdict)));
     return lines_.back() + "\n";
@@ -183,8 +183,8 @@ TEST(SmallestFailure, IsTheSimplestCaseOfTheSameVerdict) {
   EXPECT_TRUE(cases::simpler(least).empty()) << print_case(least);
 }
 
-Answered different() {
-  Answered answered;
+CaseAnswer different() {
+  CaseAnswer answered;
   answered.seconds = 0.5;
   Judgement& j = answered.judgement;
   j.verdict = Verdict::different;
@@ -214,7 +214,7 @@ TEST(TextReport, IsRowsUnderTheirHeadAndTotals) {
             std::string::npos);
   EXPECT_NE(first.find("\n     reproduce: shardproof verify --case \"torus=2x1x3 "),
             std::string::npos);
-  Answered equal;
+  CaseAnswer equal;
   equal.judgement.verdict = Verdict::equal;
   tally.add(c, equal.judgement);
   EXPECT_TRUE(report.answered(c, equal, tally).starts_with("   2 2x1x3  ")) << "the head stands";
@@ -232,7 +232,7 @@ TEST(TextReport, IsRowsUnderTheirHeadAndTotals) {
 
 TEST(TextReport, SaysHowMuchBoundsLeave) {
   const Case c = small("2x1x3");
-  Answered f32;
+  CaseAnswer f32;
   f32.judgement.verdict = Verdict::equal;
   f32.judgement.bounds.emplace();
   using bounds::Kind;
@@ -262,8 +262,8 @@ TEST(TextReport, SaysHowMuchBoundsLeave) {
 }
 
 /// With a finding of each detector besides the first.
-Answered of_each_detector() {
-  Answered answered = different();
+CaseAnswer of_each_detector() {
+  CaseAnswer answered = different();
   std::vector<Finding>& findings = answered.judgement.findings;
   findings.push_back({.detector = Detector::types, .label = "norm_c1", .message = "a type"});
   findings.push_back(
@@ -276,7 +276,7 @@ Answered of_each_detector() {
 
 TEST(Reports, TellEachOfAllFindingsOnce) {
   const Case c = small("2x1x3");
-  const Answered answered = of_each_detector();
+  const CaseAnswer answered = of_each_detector();
   const std::vector<Finding>& findings = answered.judgement.findings;
   TextReport text({}, 1, false);
   const std::string said = text.answered(c, answered, {});
@@ -305,7 +305,7 @@ class Counts : public Report {
  public:
   explicit Counts(std::vector<std::size_t>& findings) : findings_(findings) {}
   std::string begin() override { return ""; }
-  std::string answered(const Case&, const Answered& answered, const Tally&) override {
+  std::string answered(const Case&, const CaseAnswer& answered, const Tally&) override {
     findings_.push_back(answered.judgement.findings.size());
     return "";
   }

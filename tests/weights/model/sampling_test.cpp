@@ -11,9 +11,9 @@
 namespace shardproof {
 namespace {
 
-using Words = std::map<std::string, std::string, std::less<>>;
+using KeyWords = std::map<std::string, std::string, std::less<>>;
 
-Sampling read(const Words& words) {
+Sampling read(const KeyWords& words) {
   return read_sampling([&](std::string_view key) {
     const auto at = words.find(key);
     return at == words.end() ? nullptr : &at->second;
@@ -27,7 +27,7 @@ TEST(Sampling, IsGreedyUnlessAsked) {
 }
 
 TEST(Sampling, EachOtherKeyAloneImpliesRandomAtTemperatureOne) {
-  for (const auto& [key, word] : Words{{"top_p", "0.9"}, {"top_k", "3"}, {"temperature", "1"}}) {
+  for (const auto& [key, word] : KeyWords{{"top_p", "0.9"}, {"top_k", "3"}, {"temperature", "1"}}) {
     const Sampling s = read({{key, word}});
     EXPECT_EQ(s.sample, Sample::random) << key;
     EXPECT_EQ(s.temperature, 1.0) << key;
@@ -45,7 +45,7 @@ TEST(Sampling, PrintsWhatIsNotTheDefaultAndReadsItBack) {
             " sample=random temperature=0.7 top_k=5 top_p=0.9");
   for (const Sampling& s :
        {Sampling{Sample::random, 0.1, 0, 0.3}, Sampling{Sample::random, 1e-300, 7, 5e-324}}) {
-    Words words;
+    KeyWords words;
     const std::string text = print_sampling(s);
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t equals = text.find('=', at),
@@ -58,7 +58,7 @@ TEST(Sampling, PrintsWhatIsNotTheDefaultAndReadsItBack) {
 }
 
 TEST(Sampling, RefusesWithValueRuleAndNearestLegalChoice) {
-  const std::vector<std::pair<Words, std::string>> bad{
+  const std::vector<std::pair<KeyWords, std::string>> bad{
       {{{"top_p", "0"}},
        "case_sampling: top_p=0: must be above 0 and at most 1; the nearest legal: "
        "top_k=1, which keeps the largest"},

@@ -185,14 +185,14 @@ void StreamReader::unread(Dump& dump) {
   const std::string path = text();
   Attributes said = attributes();
   std::string why = printable(text());
-  place(dump, path, std::move(said), Stored());
+  place(dump, path, std::move(said), StoredArray());
   dump.values.find(place_of(path).id)->second.unread = std::move(why);
 }
 
 void StreamReader::array(Dump& dump) {
   const std::string path = text();
   const Allowance before_attributes = allowance_;
-  Stored stored;
+  StoredArray stored;
   const std::uint64_t encoding = number();
   if (encoding > static_cast<std::uint64_t>(Encoding::int64))
     throw BrokenStream(fmt::format("sent the encoding {}", encoding));
@@ -242,7 +242,7 @@ void StreamReader::error() {
 }
 
 bool StreamReader::place(Dump& dump, const std::string& path, Attributes attributes,
-                         Stored stored) {
+                         StoredArray stored) {
   PathPlace place = place_of(path);
   const auto [at, fresh] = dump.values.try_emplace(place.id);
   Value& value = at->second;

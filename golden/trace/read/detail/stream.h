@@ -73,7 +73,7 @@ class StreamReader {
   void pieces(std::span<std::byte> rest);
   [[noreturn]] void error();
   /// Returns whether the attributes were kept.
-  bool place(Dump& dump, const std::string& path, Attributes attributes, Stored stored);
+  bool place(Dump& dump, const std::string& path, Attributes attributes, StoredArray stored);
   std::uint64_t number();
   std::string text(std::size_t longest = kLongestText);
   void raw(void* bytes, std::size_t size);

@@ -6,7 +6,7 @@
 #include "golden/compare/block_map.h"
 #include "golden/compare/case_padding.h"
 #include "golden/compare/row_padding.h"
-#include "golden/trace/claim/declared.h"
+#include "golden/trace/claim/arithmetic_declaration.h"
 #include "golden/trace/layout/hints.h"
 #include "golden/trace/value/all_positions.h"
 #include "weights/base/detail/words.h"

@@ -10,19 +10,19 @@
 
 namespace shardproof::dump {
 
-using bounds::Carried;
+using bounds::IntervalTensor;
 using bounds::Format;
 
 namespace {
 
-void widen(Carried& bound, const Coarse& by) {
+void widen(IntervalTensor& bound, const Coarse& by) {
   for (std::size_t i = 0; i < bound.size(); ++i)
     bound.widen(i, by.unit * (std::abs(bound.center[i]) + bound.radius[i]) + by.least);
 }
 
 }  // namespace
 
-std::optional<Carried> Expectations::bound_of(const Subject& s) {
+std::optional<IntervalTensor> Expectations::bound_of(const Subject& s) {
   bounds::Replay& replay = reference_.replay();
   if (s.last) {
     // If the trace has the whole value, its last positions must be these numbers.
@@ -64,7 +64,7 @@ bool Expectations::without_gain(const DumpedValue& dumped) const {
 
 Format Expectations::own_format(const DumpedValue& dumped) const {
   const Subject& s = dumped.subject;
-  const bounds::Declared& declared = dumped.declared_or(claim_.declared);
+  const bounds::DeclaredArithmetic& declared = dumped.declared_or(claim_.declared);
   const ValueRow* const row = value_row(s.name);
   // An unstored cache is not rounded itself, but consists of stored values.
   const bool stored = s.meaning == Meaning::checkpoint ||
@@ -105,19 +105,19 @@ Expected Expectations::of(const DumpedValue& dumped) {
   return e;
 }
 
-void Expectations::coarsen(const DumpedValue& dumped, Carried& bound, Format& format) {
+void Expectations::coarsen(const DumpedValue& dumped, IntervalTensor& bound, Format& format) {
   if (!dumped.coarser_than(format)) return;
   format = Format::f64;
   widen(bound, coarse_of(dumped.encoding));
 }
 
-const bounds::Declared& Expectations::declared(const Subject& s) {
+const bounds::DeclaredArithmetic& Expectations::declared(const Subject& s) {
   return reference_.replay().declared({s.pass, s.layer, s.name});
 }
 
 std::vector<Outlier> Expectations::hold(const DumpedValue& dumped, const Expected& expected,
                                         Row& row) {
-  const Masked masked(dumped, claim_, reference_);
+  const MaskedSlots masked(dumped, claim_, reference_);
   return measure(dumped, expected, masked, dumped.declared_or(claim_.declared), own_format(dumped),
                  row);
 }

@@ -20,13 +20,13 @@ class Expectations {
   std::vector<Outlier> hold(const DumpedValue& dumped, const Expected& expected, Row& row);
 
   /// Returns the bound of a value by its own operands; nullopt if the model has no such value.
-  std::optional<bounds::Carried> bound_of(const Subject& s);
+  std::optional<bounds::IntervalTensor> bound_of(const Subject& s);
   /// Returns the format to which the numbers of a value are rounded.
   bounds::Format format_of(const DumpedValue& dumped) const;
   /// Returns the arithmetic in effect for a value.
-  const bounds::Declared& declared(const Subject& s);
+  const bounds::DeclaredArithmetic& declared(const Subject& s);
   /// Widens a bound by the file's rounding, if its encoding has fewer digits.
-  static void coarsen(const DumpedValue& dumped, bounds::Carried& bound, bounds::Format& format);
+  static void coarsen(const DumpedValue& dumped, bounds::IntervalTensor& bound, bounds::Format& format);
 
  private:
   bool without_gain(const DumpedValue& dumped) const;

@@ -15,7 +15,7 @@
 
 namespace shardproof::dump {
 
-using bounds::Carried;
+using bounds::IntervalTensor;
 
 Row TokensOfTrace::ids(const DumpedValue& dumped, Row row) {
   const Subject& s = dumped.subject;
@@ -101,7 +101,7 @@ Row TokensOfTrace::drawn(const DumpedValue& dumped, Row row) {
     return row;
   }
   const std::string id = s.pass + ".logits";
-  const Carried& carried = reference_.replay().value(id);
+  const IntervalTensor& carried = reference_.replay().value(id);
   Tensor logits(carried.shape);
   for (std::size_t i = 0; i < carried.size(); ++i) {
     logits.data[i] = static_cast<float>(carried.center[i]);

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -40,7 +40,7 @@ TEST(FitOf, AcceptsNothingThatIsNoNumber) {
   EXPECT_EQ(farther(0.0, NAN), kInfinity);
   EXPECT_EQ(farther(NAN, 1.0), kInfinity);
   EXPECT_EQ(farther(2.0, 1.0), 2.0);
-  Carried x(Shape{1});
+  IntervalTensor x(Shape{1});
   for (const Number& bad : {Number{NAN, 0.0, 0.0}, Number{1.0, NAN, 0.0}, Number{1.0, NAN, NAN},
                             Number{1.0, INFINITY, 0.0}}) {
     x.set(0, bad);

@@ -70,11 +70,11 @@ std::vector<F> arguments() {
 
 /// The hull of a function's forms at a number.
 Number form(Ffn ffn, const Number& x, Rounds rounds = Rounds::none, Format values = Format::f32,
-            const Declared& by = {}) {
+            const DeclaredArithmetic& by = {}) {
   return activation_forms(ffn, Softmax::base_e, x, Operations(by), rounds, values);
 }
 Number form(Ffn ffn, F x, Rounds rounds = Rounds::none, Format values = Format::f32,
-            const Declared& by = {}) {
+            const DeclaredArithmetic& by = {}) {
   return form(ffn, Number{static_cast<double>(x), 0.0, 0.0}, rounds, values, by);
 }
 bool inside(const Number& of, F y, Format format = Format::f32) {
@@ -120,7 +120,7 @@ TEST(Forms, OfOneAreOutsideOfAnother) {
 // Each of the two forms alone would leave the other out; with the wrong number of ulp neither
 // holds.
 TEST(Forms, NeedTheirUlp) {
-  Declared few;
+  DeclaredArithmetic few;
   few.ulp = Ulp::all(1);
   int outside = 0;
   for (const F x : arguments())
@@ -179,7 +179,7 @@ TEST(Forms, OfF16HoldWhatOverflowsOnTheWay) {
 }
 
 TEST(Exponential, IsExpOrExp2OfScaledScores) {
-  const Operations by{Declared()};
+  const Operations by{DeclaredArithmetic()};
   std::mt19937 random(2);
   std::normal_distribution<float> gauss(0, 4);
   int outside = 0;

@@ -25,7 +25,7 @@ constexpr Arithmetic kNone{0.0, 0.0};
 
 struct Function {
   const char* name;
-  Evaluated (*bound)(double x, const Arithmetic& by);
+  FunctionValue (*bound)(double x, const Arithmetic& by);
   long double (*wide)(long double x);  ///< the formula of docs/spec.md in long double
   void (*exact)(mpfr_t y, mpfr_t x);   ///< and with MPFR, y = f(x)
 };
@@ -115,7 +115,7 @@ class BoundOfFunction : public ::testing::TestWithParam<Function> {};
 TEST_P(BoundOfFunction, HoldsForMpfr) {
   const Function& f = GetParam();
   each_f32(0, 99991, [&](double x, std::uint64_t) {
-    const Evaluated own = f.bound(x, kNone);
+    const FunctionValue own = f.bound(x, kNone);
     const double y = truth(f, x);
     if (std::isinf(y)) return;  // beyond f64
     ASSERT_LE(std::abs(own.center - y), own.radius + 0x1p-53 * std::abs(y)) << std::hexfloat << x;
@@ -143,7 +143,7 @@ TEST_P(BoundOfFunction, HoldsForEveryF32) {
   for (unsigned t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
       each_f32(std::uint64_t{t} * step, kThreads * step, [&](double x, std::uint64_t u) {
-        const Evaluated own = f.bound(x, kNone);
+        const FunctionValue own = f.bound(x, kNone);
         const long double y = in_long_double(f, static_cast<long double>(x));
         if (!(std::abs(y) < static_cast<long double>(DBL_MAX))) return;
         const auto error = static_cast<double>(std::abs(static_cast<long double>(own.center) - y));
@@ -165,7 +165,7 @@ TEST_P(BoundOfFunction, IsOneF32AlmostAlways) {
   each_f32(0, 99991, [&](double x, std::uint64_t) {
     // Half of an odd subnormal is a tie; beyond the largest f32 there is nothing to round.
     if (!(std::abs(x) >= 0x1p-125)) return;
-    const Evaluated e = f.bound(x, {});
+    const FunctionValue e = f.bound(x, {});
     const Interval ends = values(around(e.center, e.radius), Format::f32);
     if (!std::isfinite(ends.high)) return;
     ambiguous += ends.low != ends.high ? 1 : 0;
@@ -190,7 +190,7 @@ TEST_P(BoundOfFunction, IsTooSmallForF32Operations) {  // the negative control
   for (float x = -4; x < 4; x += 0x1p-6F) {
     // The formula once more with its argument off by one rounding to bf16.
     const auto off = static_cast<double>(x) * (1 + 0x1p-9);
-    const Evaluated e = f.bound(static_cast<double>(x), {});
+    const FunctionValue e = f.bound(static_cast<double>(x), {});
     const Interval ends = values(around(e.center, e.radius), Format::f32);
     const auto v = static_cast<double>(static_cast<float>(truth(f, off)));
     outside += v < ends.low || v > ends.high ? 1 : 0;

@@ -36,7 +36,7 @@ TEST(SumBound, HoldsWhateverTheOrder) {
 TEST(SumBound, OfCancellingSumsIsHalf) {
   const Products p = drawn_products("cancelling", 4096, 1);
   const Number of = sum_of(p).value({});
-  const double before = Declared().growth(4096) * sum_of(p).sum().size;
+  const double before = DeclaredArithmetic().growth(4096) * sum_of(p).sum().size;
   EXPECT_LT(of.worst, 0.51 * before);
   EXPECT_GT(of.worst, 0.49 * before);
 }
@@ -85,7 +85,7 @@ TEST(LikelyBound, WithoutItsAuditIsPassedByChainsOfConstants) {
 }
 
 TEST(LikelyBound, CanBeSwitchedOff) {
-  Declared worst;
+  DeclaredArithmetic worst;
   worst.confident = false;
   const Products p = drawn_products("gauss", 4096, 1);
   const Number with = sum_of(p).value({}), without = sum_of(p).value(worst);
@@ -108,7 +108,7 @@ TEST(LikelyBound, SeesOperandsWithFewerDigits) {
 TEST(DepthBound, HoldsForBlocks) {
   for (const std::string& kind : kinds_of_data()) {
     const Products p = drawn_products(kind, 4096, 2);
-    Declared declared;
+    DeclaredArithmetic declared;
     declared.sum_depth = 512 + 7;  // 8 chains, and 7 additions of them
     const Number of = sum_of(p).value(declared);
     EXPECT_LT(of.worst, 0.3 * sum_of(p).value({}).worst) << kind;
@@ -117,7 +117,7 @@ TEST(DepthBound, HoldsForBlocks) {
       sum += chain_of({p.begin() + 512 * k, p.begin() + 512 * (k + 1)}, false);
     EXPECT_LE(std::abs(static_cast<double>(sum) - of.center), of.worst) << kind;
   }
-  Declared shallow;
+  DeclaredArithmetic shallow;
   shallow.sum_depth = 100;
   const Products p = drawn_products("constant", 4096, 1);
   const Number of = sum_of(p).value(shallow);
@@ -135,7 +135,7 @@ TEST(DepthBound, OfLayoutsIsLikelyAlone) {
 
 // T6: sums of neighbours alone; of others it is no bound.
 TEST(NaturalOrder, HoldsForSumsOfNeighbours) {
-  Declared natural;
+  DeclaredArithmetic natural;
   natural.order = Order::natural;
   for (const std::string& kind : kinds_of_data())
     for (const std::size_t n : kLengths)
@@ -161,7 +161,7 @@ TEST(NaturalOrder, HoldsForSumsOfNeighbours) {
 }
 
 TEST(NaturalOrder, OfLanesHoldsForThem) {
-  Declared lanes;
+  DeclaredArithmetic lanes;
   lanes.order = Order::lanes;
   lanes.lanes = 16;
   for (const std::string& kind : kinds_of_data()) {
@@ -187,7 +187,7 @@ TEST(Truncation, IsBoundedWhereDeclaredAndExplainedWhereNot) {
                            Core{"adding=h100", {16, 2}}, Core{"adding=truncating:32,2", {32, 2}}})
     for (const std::string& kind : kinds_of_data()) {
       const Products p = drawn_products(kind, 4096, 2);
-      Declared declared;
+      DeclaredArithmetic declared;
       declared.adding = core.adding;
       const Number of = sum_of(p).value(declared), nearest = sum_of(p).value({});
       EXPECT_EQ(of.likely, of.worst);
@@ -228,13 +228,13 @@ TEST(SumBound, CountsWhatIsDeclared) {
   const Products p = drawn_products("gauss", 64, 1);
   const Number plain = sum_of(p).value({});
   const double size = sum_of(p).sum().size;
-  Declared folded;
+  DeclaredArithmetic folded;
   folded.folded = 3;
   EXPECT_GE(sum_of(p).value(folded).worst, plain.worst + 3 * 0x1p-24 * size);
-  Declared wire;
+  DeclaredArithmetic wire;
   wire.wire_roundings = 2;
   EXPECT_GE(sum_of(p).value(wire).likely, plain.likely + 2 * 0x1p-8 * size);
-  CarriedSum open;
+  IntervalSum open;
   for (const auto& [a, b] : p) open.add({a, 1e-3, 1e-4}, {b, 0.0, 0.0});
   double of_factors = 0.0;
   for (const auto& [a, b] : p) of_factors += std::abs(b);
@@ -257,7 +257,7 @@ TEST(SumBound, OfFoldedFactorsGoesByTheFormatOfTheValues) {
       for (auto& [a, b] : by_large) b = nearest(3.1 * b, values) / 3.1;
       const double scale = 0.35355339F;
       for (auto& [a, b] : folded) b = nearest(scale * b, values);
-      Declared by;
+      DeclaredArithmetic by;
       by.values = values;
       by.folded = 1;
       const Number of = sum_of(p).value(by);
@@ -279,7 +279,7 @@ TEST(SumBound, HoldsForWiresOfBf16) {
         // The first hop of a ring rounds nothing.
         sum = hops == 1 ? sum + round_to_bf16(part) : round_to_bf16(sum) + part;
       }
-      Declared wire;
+      DeclaredArithmetic wire;
       wire.wire_roundings = hops;
       const Number of = sum_of(p).value(wire);
       EXPECT_LE(std::abs(static_cast<double>(sum) - of.center), of.worst) << hops << " " << seed;
@@ -290,10 +290,10 @@ TEST(SumBound, HoldsForWiresOfBf16) {
 TEST(SumBound, OfF64HoldsForF64) {
   std::mt19937 random(6);
   std::normal_distribution<double> normal;
-  const Declared f64{
+  const DeclaredArithmetic f64{
       .values = Format::f64, .sums = Format::f64, .operations = Arithmetic::of(Format::f64)};
   for (int trial = 0; trial < 500; ++trial) {
-    CarriedSum bound;
+    IntervalSum bound;
     double sum = 0.0, rounded = 0.0;
     for (int k = 0; k < 200; ++k) {
       const double a = normal(random), b = normal(random);
@@ -314,21 +314,21 @@ TEST(SumBound, CountsEveryProduct) {
   const Number of = sum_of(p).value({});
   const double error = std::abs(static_cast<double>(chain_of(p, true)) - of.center);
   EXPECT_LE(error, of.worst);
-  EXPECT_GT(error, of.worst / Declared().growth(32) * Declared().growth(2));
+  EXPECT_GT(error, of.worst / DeclaredArithmetic().growth(32) * DeclaredArithmetic().growth(2));
 }
 
 TEST(SumBound, OfOneProductIsItsOwnRoundingAlone) {
-  CarriedSum one;
+  IntervalSum one;
   one.add(0.1, 0.3);
   EXPECT_LT(one.value({}).worst, 0x1p-50);
-  CarriedSum none;
+  IntervalSum none;
   EXPECT_EQ(none.value({}).worst, 0.0);
   EXPECT_EQ(none.value({}).center, 0.0);
 }
 
 TEST(SumBound, OfWhatIsNoNumberIsNone) {
   for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
-    CarriedSum sum;
+    IntervalSum sum;
     sum.add(1.0, 2.0);
     sum.add(bad, 1.0);
     const Interval of = sum.value({}).interval();

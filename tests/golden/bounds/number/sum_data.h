@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "golden/bounds/number/audit.h"
-#include "golden/bounds/number/carried.h"
+#include "golden/bounds/number/interval_tensor.h"
 
 namespace shardproof::bounds {
 
@@ -48,8 +48,8 @@ inline const std::vector<std::string>& kinds_of_data() {
   return kinds;
 }
 
-inline CarriedSum sum_of(const Products& products) {
-  CarriedSum sum;
+inline IntervalSum sum_of(const Products& products) {
+  IntervalSum sum;
   for (const auto& [a, b] : products) sum.add(a, b);
   return sum;
 }

@@ -52,7 +52,7 @@ int judge(const char* weights_file, const char* dump_file) {
                       attribute(file, "gen"));
   const bounds::Format sums =
       attribute(file, "digits") == 53 ? bounds::Format::f64 : bounds::Format::f32;
-  bounds::Declared declared{.values = attribute(file, "bf16") != 0 ? bounds::Format::bf16 : sums,
+  bounds::DeclaredArithmetic declared{.values = attribute(file, "bf16") != 0 ? bounds::Format::bf16 : sums,
                             .sums = sums,
                             .operations = bounds::Arithmetic::of(sums, attribute(file, "ulp")),
                             .folded = attribute(file, "folded"),
@@ -76,7 +76,7 @@ int judge(const char* weights_file, const char* dump_file) {
   bounds::Replay replay(weights, passes, ids, dump, declared);
   int exit_code = 0;
   for (const auto& [id, value] : dump) {
-    const bounds::Judged j = replay.judge(id);
+    const bounds::ValueVerdict j = replay.judge(id);
     fmt::print("{} {} {:.3g} {:.3g}\n", id, to_string(j.fit), j.slack, j.reach);
     if (j.fit == bounds::Fit::different) exit_code = 1;
   }

@@ -141,7 +141,7 @@ TEST(Reduced, HoldsEachNamedReduction) {
         Floats rounded = p;
         for (float& v : rounded) v = narrowed(v, wire);
         for (const Named& kind : named()) {
-          Declared pinned;
+          DeclaredArithmetic pinned;
           pinned.reduction = kind.kind;
           const std::vector<int> one{static_cast<int>(n)};
           const Number of_all = reduced(partials_of(p, one), {}, wire);
@@ -209,7 +209,7 @@ TEST(Reduced, FaultsOfEachChipAreOutside) {
 TEST(Reduced, GoesByTheRoundingsThatAreDeclared) {
   const Floats p = drawn(8, 4);
   const auto width = [&](int roundings) {
-    Declared by;
+    DeclaredArithmetic by;
     by.wire_roundings = roundings;
     return reduced(partials_of(p, {8}), by, Format::bf16).worst;
   };
@@ -226,7 +226,7 @@ TEST(Reduced, OfOneKindExcludesOthers) {
   int outside = 0;
   for (unsigned seed = 0; seed < 40; seed += 4) {
     const Floats p = drawn(8, seed);
-    Declared of_group;
+    DeclaredArithmetic of_group;
     of_group.reduction = Reduction::group;
     outside +=
         inside(ring(p, 3, 1, Format::bf16), reduced(partials_of(p, {8}), of_group, Format::bf16))

@@ -27,14 +27,14 @@ class Dumped : public OracleRun {
     if (plan.given.numerics.act == ActType::bf16) declared.values = Format::bf16;
   }
 
-  Judged judge(const std::string& id) {
+  ValueVerdict judge(const std::string& id) {
     return Replay(changed_ ? *changed_ : weights(), plan.passes, ids, dump, declared).judge(id);
   }
   Replay replay() const { return {weights(), plan.passes, ids, dump, declared}; }
   /// Every value is within, or of the given fit.
   void expect_within(const std::string& what, Fit most) {
     for (const auto& [id, value] : dump) {
-      const Judged j = judge(id);
+      const ValueVerdict j = judge(id);
       EXPECT_LE(j.fit, most) << what << " " << id << " " << j.actual << " in [" << j.expected.low
                              << ", " << j.expected.high << "]";
     }
@@ -59,7 +59,7 @@ class Dumped : public OracleRun {
   }
 
   Replay::Dump dump;
-  Declared declared;
+  DeclaredArithmetic declared;
 
  private:
   std::optional<Weights> changed_;
@@ -104,7 +104,7 @@ TEST(Replay, VariantsAreThePinnedWays) {
         Dumped pinned(kModel + keys);
         pinned.declared = d.declared;
         pinned.declared.rounding = std::string(formula) + ":" + places;
-        const Carried expected = pinned.replay().expected(id);
+        const IntervalTensor expected = pinned.replay().expected(id);
         EXPECT_EQ(variants[w].value.center, expected.center) << id << " " << variants[w].words;
         EXPECT_EQ(variants[w].value.radius, expected.radius) << id << " " << variants[w].words;
       }
@@ -119,12 +119,12 @@ TEST(Replay, RoundedProbabilitiesOfFusedAttention) {
   d.declared.values = Format::bf16;
   d.declared.rounding = "attn:probs";
   d.without({"score", "max", "exp", "denom", "probs"});
-  const auto value = [&](const char* name) -> const Carried& {
+  const auto value = [&](const char* name) -> const IntervalTensor& {
     return d.dump.at(checkpoint_id("decode.1", 1, name));
   };
-  const Carried &q = value("q_rot"), &k = value("k_cache"), &v = value("v_cache");
+  const IntervalTensor &q = value("q_rot"), &k = value("k_cache"), &v = value("v_cache");
   Replay replay = d.replay();
-  const Carried expected = replay.expected(checkpoint_id("decode.1", 1, "attn"));
+  const IntervalTensor expected = replay.expected(checkpoint_id("decode.1", 1, "attn"));
   const std::size_t B = 2, H = 4, K = 2, Q = 8, M = k.size() / (B * K * Q);
   for (std::size_t b = 0; b < B; ++b)
     for (std::size_t h = 0; h < H; ++h) {
@@ -163,7 +163,7 @@ TEST(Replay, FindsAWrongValueAndBlamesNoLaterOne) {
     double& v = d.dump.at(id).center.at(1);
     const double was = v;
     v = v * 1.01 + 0.01;
-    const Judged j = d.judge(id);
+    const ValueVerdict j = d.judge(id);
     EXPECT_EQ(j.fit, Fit::different) << id;
     EXPECT_EQ(j.actual, v);
     EXPECT_EQ(j.index.back(), 1) << id;
@@ -177,9 +177,9 @@ TEST(Replay, FindsAWrongValueAndBlamesNoLaterOne) {
 
 TEST(Replay, CarriesOverWhatTheDumpLacks) {
   Dumped d(kModel);
-  const Judged forced = d.judge("decode.1.layer1.attn");
+  const ValueVerdict forced = d.judge("decode.1.layer1.attn");
   d.without({"score", "max", "exp", "denom", "q", "q_rot"});
-  const Judged replayed = d.judge("decode.1.layer1.attn");
+  const ValueVerdict replayed = d.judge("decode.1.layer1.attn");
   EXPECT_EQ(replayed.fit, Fit::within);
   EXPECT_GT(replayed.reach, forced.reach);
   // A wrong operand of a value that is absent is seen in the next one that is there.
@@ -202,7 +202,7 @@ TEST(Replay, WiderThanAHundredthIsLoose) {
   const std::string id = "decode.1.layer1.block_out";
   EXPECT_EQ(d.judge(id).fit, Fit::within);
   d.without({"gate", "up", "hidden", "norm"});
-  const Judged j = d.judge(id);
+  const ValueVerdict j = d.judge(id);
   EXPECT_EQ(j.fit, Fit::loose);
   EXPECT_GT(j.reach, 0.01);
   // The name of what it cannot say: a value outside of even that is different.

@@ -288,7 +288,7 @@ TEST(Conventions, PartialSums) {
                  summands(run.answer().raw_of("decode.1.layer1.gate"), "BLF_z partialsum-x", true));
   value.attributes["meaning"] = "raw gate";
   EXPECT_EQ(run.judged(d).exit_code(), 0);
-  dump::Stored& shard = value.chips.at({2, 0, 1});
+  dump::StoredArray& shard = value.chips.at({2, 0, 1});
   poke(shard, 3, shard.at(3) + 5.0);
   const Verdict v = run.judged(d);
   ASSERT_EQ(first_of(v), "raw decode.1.layer1.gate");

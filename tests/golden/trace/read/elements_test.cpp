@@ -17,7 +17,7 @@ namespace {
 
 /// Reads three elements from an HDF5 file, or from an npz.
 template <class T>
-Stored read(hid_t type, const char* descr, const std::vector<T>& elements, const char* declared,
+StoredArray read(hid_t type, const char* descr, const std::vector<T>& elements, const char* declared,
             bool hdf5) {
   const Folder folder;
   if (hdf5) {
@@ -38,7 +38,7 @@ void expect(hid_t type, const char* descr, Encoding encoding, const std::vector<
             std::vector<double> right = {}, const char* declared = nullptr) {
   if (right.empty()) right.assign(elements.begin(), elements.end());
   for (const bool hdf5 : {true, false}) {
-    const Stored v = read(type, descr, elements, declared, hdf5);
+    const StoredArray v = read(type, descr, elements, declared, hdf5);
     EXPECT_EQ(v.encoding, encoding) << descr;
     EXPECT_EQ(v.shape, Shape{3}) << descr;
     EXPECT_EQ(numbers(v), right) << descr;

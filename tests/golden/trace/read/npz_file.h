@@ -124,7 +124,7 @@ inline void write_text(const fs::path& path, const std::string& bytes) {
   write_bytes(path, {bytes.begin(), bytes.end()});
 }
 
-inline std::vector<double> numbers(const Stored& stored) {
+inline std::vector<double> numbers(const StoredArray& stored) {
   std::vector<double> out;
   for (std::size_t i = 0; i < stored.size(); ++i) out.push_back(stored.at(i));
   return out;

@@ -88,7 +88,7 @@ TEST(Npz, IsStoredOrDeflatedInEveryVersion) {
           "v.npy",
           npy_with_header(npy_header("<f4", "(100, 1000)"), bytes_of_numbers(many), version),
           deflate));
-      const Stored& v = dump.values.at("v").whole;
+      const StoredArray& v = dump.values.at("v").whole;
       EXPECT_EQ(v.shape, (Shape{100, 1000}));
       EXPECT_EQ(numbers(v), std::vector<double>(many.begin(), many.end()));
     }
@@ -133,7 +133,7 @@ TEST(Npz, ALargeFortranArrayIsTurned) {
   for (std::size_t i = 0; i < in_file.size(); ++i) in_file[i] = static_cast<float>(i);
   const Dump dump = read(described().add(
       "v.npy", npy_with_header(npy_header("<f4", "(700, 900)", true), bytes_of_numbers(in_file))));
-  const Stored& v = dump.values.at("v").whole;
+  const StoredArray& v = dump.values.at("v").whole;
   for (std::size_t row = 0; row < kRows; ++row)
     for (std::size_t column = 0; column < kColumns; ++column)
       ASSERT_EQ(v.at(row * kColumns + column), static_cast<double>(column * kRows + row));

@@ -15,8 +15,8 @@ namespace shardproof::dump {
 namespace {
 
 template <class T>
-Stored stored(Encoding encoding, const std::vector<T>& elements) {
-  Stored s{
+StoredArray stored(Encoding encoding, const std::vector<T>& elements) {
+  StoredArray s{
       .shape = {static_cast<std::int64_t>(elements.size())}, .encoding = encoding, .bytes = {}};
   s.bytes.resize(elements.size() * sizeof(T));
   std::memcpy(s.bytes.data(), elements.data(), s.bytes.size());
@@ -27,15 +27,15 @@ double f16(std::uint16_t bits) { return stored<std::uint16_t>(Encoding::f16, {bi
 double bf16(std::uint16_t bits) { return stored<std::uint16_t>(Encoding::bf16, {bits}).at(0); }
 double int64(std::int64_t value) { return stored<std::int64_t>(Encoding::int64, {value}).at(0); }
 
-TEST(Stored, KnowsItsSize) {
+TEST(StoredArray, KnowsItsSize) {
   EXPECT_EQ(stored<double>(Encoding::f64, {1.0, 2.0}).size(), 2U);
   EXPECT_EQ(stored<std::int8_t>(Encoding::int8, {1, 2, 3}).size(), 3U);
-  EXPECT_EQ(Stored().size(), 0U);
+  EXPECT_EQ(StoredArray().size(), 0U);
   EXPECT_EQ(to_string(Encoding::bf16), "bf16");
   EXPECT_EQ(to_string(Encoding::int64), "int64");
 }
 
-RC_GTEST_PROP(Stored, WideNumbersAreThemselves, ()) {
+RC_GTEST_PROP(StoredArray, WideNumbersAreThemselves, ()) {
   const auto d = *rc::gen::arbitrary<double>();
   const auto f = *rc::gen::arbitrary<float>();
   const auto i = *rc::gen::arbitrary<std::int32_t>();
@@ -46,7 +46,7 @@ RC_GTEST_PROP(Stored, WideNumbersAreThemselves, ()) {
   RC_ASSERT(stored<std::int8_t>(Encoding::int8, {0, c}).at(1) == c);
 }
 
-TEST(Stored, HalvesByEye) {
+TEST(StoredArray, HalvesByEye) {
   EXPECT_EQ(f16(0x3C00), 1.0);
   EXPECT_EQ(f16(0xC000), -2.0);
   EXPECT_EQ(f16(0x7BFF), 65504.0);
@@ -61,7 +61,7 @@ TEST(Stored, HalvesByEye) {
 }
 
 // All finite f16 in order are evenly spaced within a power of two, and -x is x with the sign bit.
-TEST(Stored, HalvesAreOrdered) {
+TEST(StoredArray, HalvesAreOrdered) {
   for (unsigned bits = 0; bits < 0x7C00; ++bits) {
     const double here = f16(static_cast<std::uint16_t>(bits));
     EXPECT_EQ(f16(static_cast<std::uint16_t>(bits | 0x8000U)), -here);
@@ -72,7 +72,7 @@ TEST(Stored, HalvesAreOrdered) {
   }
 }
 
-TEST(Stored, Bf16IsTheUpperHalfOfAFloat) {
+TEST(StoredArray, Bf16IsTheUpperHalfOfAFloat) {
   for (unsigned bits = 0; bits < 0x10000; ++bits) {
     const float right = std::bit_cast<float>(bits << 16);
     const double here = bf16(static_cast<std::uint16_t>(bits));
@@ -83,7 +83,7 @@ TEST(Stored, Bf16IsTheUpperHalfOfAFloat) {
   }
 }
 
-TEST(Stored, AnInt64ThatADoubleLacksIsNoNumber) {
+TEST(StoredArray, AnInt64ThatADoubleLacksIsNoNumber) {
   constexpr std::int64_t kExact = std::int64_t{1} << 53;
   EXPECT_EQ(int64(kExact), 0x1p53);
   EXPECT_EQ(int64(-kExact), -0x1p53);

@@ -45,7 +45,7 @@ const std::string kMoved =
     "decode=ws2d:pre-y block=serial weights=int8 batch=8 prompt=3 chunk=2 gen=2 seed=5 ";
 
 /// Of f32 and i32 the last bit; `far`: as much as the largest number there, and one more.
-void change_one(dump::Stored& s, std::mt19937_64& random, bool far) {
+void change_one(dump::StoredArray& s, std::mt19937_64& random, bool far) {
   const std::size_t i = random() % s.size();
   double most = 0.0;
   for (std::size_t k = 0; k < s.size(); ++k) most = std::max(most, std::abs(s.at(k)));
@@ -134,7 +134,7 @@ void expect_each_change_seen(const std::string& line, bool exact) {
     std::mt19937_64 random(++seed);
     dump::Dump d = right;
     dump::Value& changed = d.values.find(name)->second;
-    dump::Stored* s = &changed.whole;
+    dump::StoredArray* s = &changed.whole;
     if (changed.in_shards())
       s = &std::next(changed.chips.begin(),
                      static_cast<std::ptrdiff_t>(random() % changed.chips.size()))
@@ -208,7 +208,7 @@ TEST(OwnTrace, OfPaddedDimsIsJudgedWithoutPadding) {
   EXPECT_EQ(by_case.count(Fit::different), 0);
   EXPECT_EQ(by_case.compared, by_case.whole);
   // The last logit is a padded id's, that of id 6 the model's last.
-  dump::Stored& logits = d.values.find("decode.1.head.logits")->second.whole;
+  dump::StoredArray& logits = d.values.find("decode.1.head.logits")->second.whole;
   ASSERT_EQ(logits.shape, (Shape{6, 12}));
   const float large = 1e6F;
   std::memcpy(logits.bytes.data() + 11 * sizeof large, &large, sizeof large);

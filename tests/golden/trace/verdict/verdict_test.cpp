@@ -48,7 +48,7 @@ const Change kChanges[] = {
 
 /// One number of a value, on one chip.
 void change(dump::Value& value, std::mt19937_64& random, const std::function<double(double)>& to) {
-  dump::Stored* s = &value.whole;
+  dump::StoredArray* s = &value.whole;
   if (value.in_shards())
     s = &std::next(value.chips.begin(), static_cast<std::ptrdiff_t>(random() % value.chips.size()))
              ->second;
@@ -182,7 +182,7 @@ TEST(Verdict, OfAMinusZero) {
   const ExactRun run(kLine);
   for (const char* name : {"prefill.c0.layer0.exp", "decode.1.layer1.score"}) {
     dump::Dump d = run.trace(run.values(), "exact");
-    dump::Stored& s = d.values.find(name)->second.whole;
+    dump::StoredArray& s = d.values.find(name)->second.whole;
     std::size_t i = 0;
     while (i < s.size() && s.at(i) != 0.0) ++i;
     if (i == s.size()) continue;  // a decode step masks nothing
@@ -300,7 +300,7 @@ TEST(Verdict, TakesTheDumpsOwnPrompt) {
 TEST(Verdict, CountsCopiesThatDiffer) {
   const ExactRun run(kLine);
   dump::Dump d = run.trace({}, "f32");
-  dump::Stored& shard = run.add(d, run.whole("prefill.c0.layer0.k"), "BLKQ", 2).chips.at({2, 0, 1});
+  dump::StoredArray& shard = run.add(d, run.whole("prefill.c0.layer0.k"), "BLKQ", 2).chips.at({2, 0, 1});
   poke(shard, 7, shard.at(7) * (1 + 0x1p-22));
   const Verdict v = run.judged(d);
   ASSERT_EQ(v.rows.size(), 1u);

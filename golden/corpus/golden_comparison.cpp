@@ -1,4 +1,4 @@
-#include "golden/corpus/against.h"
+#include "golden/corpus/golden_comparison.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,7 +41,7 @@ struct Right {
 Right right_value(const dump::Value& value, const Torus& torus) {
   Right right;
   right.layout = Layout::parse(value.attributes.find("layout")->second);
-  const dump::Stored& stored = value.whole;
+  const dump::StoredArray& stored = value.whole;
   std::size_t block = 1;
   for (std::size_t d = 0; d < right.layout.rank(); ++d) {
     const std::int64_t local = stored.shape[d + 3];
@@ -159,14 +159,14 @@ Row judged(const DumpedValue& dumped, const Right& right, std::size_t number) {
 
 }  // namespace
 
-Against judge_against(const dump::Dump& golden, const dump::Dump& file) {
-  if (const Checked sound = check(golden); !sound.fault.empty())
+GoldenComparison judge_against(const dump::Dump& golden, const dump::Dump& file) {
+  if (const CheckResult sound = check(golden); !sound.fault.empty())
     throw Error("golden_value", fmt::format("the golden is damaged: {}", sound.fault));
   const Torus torus = torus_of(golden);
   require_torus(file.attributes, torus);
   const std::string* const named = find(file.attributes, "mesh");
   const dump::Mesh mesh = dump::Mesh::parse(named == nullptr ? "x y z" : *named, torus);
-  Against against;
+  GoldenComparison against;
   dump::Verdict& verdict = against.verdict;
   for (const std::string& name : golden.order)
     if (!name.ends_with(kOperandSuffix)) ++verdict.whole;

@@ -1,5 +1,5 @@
 // Values that are operands of what follows and are not judged.
-#include "golden/trace/claim/given.h"
+#include "golden/trace/claim/given_values.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace shardproof::dump {
 namespace {
 
-TEST(Given, PatternsMatchANameOrItsTail) {
+TEST(GivenValues, PatternsMatchANameOrItsTail) {
   const std::string name = "prefill.c0.layer1.moe_out";
   for (const char* pattern :
        {"prefill.c0.layer1.moe_out", "moe_out", "layer1.moe_out", "*", "layer*.moe_out",
@@ -83,7 +83,7 @@ TEST_F(OtherModel, IsJudgedInAllElse) {
       }
     }
     // What follows from it is judged: the last number of its sum.
-    dump::Stored& out = d.values.find(at_ + "out")->second.whole;
+    dump::StoredArray& out = d.values.find(at_ + "out")->second.whole;
     out.bytes.end()[-1] ^= std::byte{0x80};
     const Verdict wrong = run_.judged(d);
     ASSERT_TRUE(wrong.first) << how;
@@ -128,7 +128,7 @@ TEST_F(OtherModel, WithoutAMeaningItStandsForNothing) {
   EXPECT_NE(v.unknown[0].why.find("meaning"), std::string::npos) << v.unknown[0].why;
 }
 
-TEST(Given, AnyOperandMayBe) {
+TEST(GivenValues, AnyOperandMayBe) {
   // Rotated queries and keys of a model with norms of its own, and what attention gave.
   const ExactRun run(
       "torus=1x1x1 model=llama,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 prompt=3 gen=1");

@@ -11,9 +11,9 @@ namespace shardproof::dump {
 
 /// The slots of score, exp and probs that no query sees, if the trace declares their contents
 /// meaningless (`masked`).
-class Masked {
+class MaskedSlots {
  public:
-  Masked(const DumpedValue& dumped, const Claim& claim, Reference& reference);
+  MaskedSlots(const DumpedValue& dumped, const Claim& claim, Reference& reference);
   /// `place`: row-major element of the model's value.
   bool operator()(std::int64_t place) const {
     return !masked_.empty() && masked_[static_cast<std::size_t>(place)];

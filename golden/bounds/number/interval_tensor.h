@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "golden/bounds/number/declared.h"
+#include "golden/bounds/number/declared_arithmetic.h"
 #include "golden/bounds/number/number.h"
 #include "golden/bounds/number/sum_bounds.h"
 #include "weights/base/tensor.h"
@@ -16,14 +16,14 @@ namespace shardproof::bounds {
 /// the uncertainty of their operands and operations. `likely` is the radius that holds except with
 /// probability 2^-71 per number, and is never larger than `radius`. An infinite radius means that
 /// nothing is known.
-struct Carried {
+struct IntervalTensor {
   Shape shape;
   std::vector<double> center, radius, likely;
 
-  Carried() = default;
-  explicit Carried(Shape of);
-  explicit Carried(const Tensor& exact);
-  Carried(Array<double> exact);  // NOLINT(google-explicit-constructor): the same numbers
+  IntervalTensor() = default;
+  explicit IntervalTensor(Shape of);
+  explicit IntervalTensor(const Tensor& exact);
+  IntervalTensor(Array<double> exact);  // NOLINT(google-explicit-constructor): the same numbers
   std::size_t size() const { return center.size(); }
   Interval at(std::size_t i) const { return around(center[i], radius[i]); }
   Number number(std::size_t i) const { return {center[i], radius[i], likely[i]}; }
@@ -35,29 +35,29 @@ struct Carried {
     if (!known) radius[i] = kInfinity;
     likely[i] = known && v.likely <= v.worst ? v.likely : radius[i];
   }
-  void set(std::size_t i, const Evaluated& v) { set(i, Number{v.center, v.radius, v.radius}); }
+  void set(std::size_t i, const FunctionValue& v) { set(i, Number{v.center, v.radius, v.radius}); }
   /// Adds `by` to both radii.
   void widen(std::size_t i, double by) { radius[i] += by, likely[i] += by; }
 
   /// Returns the numbers after rounding to `format`. Each radius includes the number's own
   /// rounding; it is 0 if the whole interval rounds to one value.
-  Carried rounded(Format format) const;
+  IntervalTensor rounded(Format format) const;
   /// Returns a copy whose radius is the likely radius.
-  Carried with_likely_radius() const;
+  IntervalTensor with_likely_radius() const;
 };
 
 /// Returns, element by element, the smallest number whose interval contains both intervals.
-Carried hull(const Carried& a, const Carried& b);
+IntervalTensor hull(const IntervalTensor& a, const IntervalTensor& b);
 
 /// Accumulates Σ a_k·b_k in twice f64's precision, with k in the order of the sum.
-class CarriedSum {
+class IntervalSum {
  public:
   void add(double a, double b, double radius_of_a = 0.0, double radius_of_b = 0.0) {
     add({a, radius_of_a, radius_of_a}, {b, radius_of_b, radius_of_b});
   }
   void add(const Number& a, const Number& b);
   /// Returns center and radii of the sum under the declared arithmetic.
-  Number value(const Declared& declared, const Depth& depth = {}) const;
+  Number value(const DeclaredArithmetic& declared, const Depth& depth = {}) const;
   Sum sum() const;
 
  private:
@@ -68,7 +68,7 @@ class CarriedSum {
   std::int64_t count_ = 0;
 };
 
-inline void CarriedSum::add(const Number& a, const Number& b) {
+inline void IntervalSum::add(const Number& a, const Number& b) {
   const double product = a.center * b.center;
   const double of_product = std::fma(a.center, b.center, -product);
   const double sum = high_ + product;

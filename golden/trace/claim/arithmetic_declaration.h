@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "golden/bounds/number/declared.h"
+#include "golden/bounds/number/declared_arithmetic.h"
 #include "golden/trace/read/dump.h"
 #include "weights/base/error.h"
 
@@ -11,7 +11,7 @@ namespace shardproof::dump {
 
 /// The arithmetic that a trace, or one of its values, declares (docs/trace-format.md).
 struct Arithmetic {
-  bounds::Declared bounds;
+  bounds::DeclaredArithmetic bounds;
   bool exact = false;  ///< claims the bits of the exact regime
   bool said = false;   ///< `arithmetic` is declared; otherwise the weakest claim is assumed
 };

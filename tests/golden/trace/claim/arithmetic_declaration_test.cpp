@@ -1,5 +1,5 @@
 // What a file or a value says of arithmetic, and where roundings on the wire count.
-#include "golden/trace/claim/declared.h"
+#include "golden/trace/claim/arithmetic_declaration.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ bool is(const bounds::Adding& adding, int block, int extra) {
   return adding.block == block && adding.extra == extra;
 }
 
-TEST(Declared, ReadsEachKeyOfAFileAndOfAValue) {
+TEST(DeclaredArithmetic, ReadsEachKeyOfAFileAndOfAValue) {
   const Arithmetic none = read_arithmetic({}, Format::f32);
   EXPECT_FALSE(none.said);
   EXPECT_EQ(none.bounds.values, Format::f32);
@@ -91,7 +91,7 @@ TEST(Declared, ReadsEachKeyOfAFileAndOfAValue) {
   EXPECT_FALSE(says_arithmetic({{"confidence", "worst"}, {"layout", "BLE"}}));
 }
 
-TEST(Declared, AValueOverridesTheFile) {
+TEST(DeclaredArithmetic, AValueOverridesTheFile) {
   const Arithmetic file =
       read_arithmetic({{"arithmetic", "f64"}, {"wire", "2"}, {"ulp", "3"}}, Format::f32);
   const Arithmetic value = read_arithmetic({{"arithmetic", "f32"}, {"wire", "f32"}}, file);
@@ -111,7 +111,7 @@ TEST(Declared, AValueOverridesTheFile) {
   EXPECT_EQ(read_arithmetic({{"arithmetic", "f32"}}, bf16).bounds.values, Format::f32);
 }
 
-TEST(Declared, RefusesByName) {
+TEST(DeclaredArithmetic, RefusesByName) {
   for (const auto& [key, value, part] :
        {std::tuple{"arithmetic", "f8", "arithmetic=\"f8\": legal: f32, f64, bf16, f16, exact"},
         {"sums", "f64", "legal: f32, bf16, f16"},
@@ -151,7 +151,7 @@ dump::Dump laid_out(const ExactRun& run, const std::map<std::string, std::string
   return d;
 }
 
-TEST(Declared, AValueMayBeOfFewerDigits) {
+TEST(DeclaredArithmetic, AValueMayBeOfFewerDigits) {
   const ExactRun run(kLine);
   const std::string gate = "decode.1.layer0.gate";
   for (const auto& [encoding, arithmetic] :
@@ -159,7 +159,7 @@ TEST(Declared, AValueMayBeOfFewerDigits) {
     dump::Dump d = laid_out(run, {{"decode.1.layer0.norm", "BLE"}, {"decode.1.layer0.up", "BLF"}});
     const Tensor t = run.value(gate);
     dump::Value value;
-    const dump::Stored rounded = stored(t.shape, {t.data.begin(), t.data.end()}, encoding);
+    const dump::StoredArray rounded = stored(t.shape, {t.data.begin(), t.data.end()}, encoding);
     std::vector<double> numbers;
     for (std::size_t i = 0; i < rounded.size(); ++i) numbers.push_back(rounded.at(i));
     value.whole = stored(t.shape, numbers, dump::Encoding::f32);
@@ -174,7 +174,7 @@ TEST(Declared, AValueMayBeOfFewerDigits) {
   }
 }
 
-TEST(Declared, RoundingsOnTheWireCountWhereChipsHaveSummands) {
+TEST(DeclaredArithmetic, RoundingsOnTheWireCountWhereChipsHaveSummands) {
   const ExactRun run(
       "torus=2x1x1 model=llama,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 prompt=3 gen=1");
   const std::string at = "prefill.c0.layer0.";
@@ -215,7 +215,7 @@ TEST(Declared, RoundingsOnTheWireCountWhereChipsHaveSummands) {
   EXPECT_EQ(roundings(at + "q"), 1);
 }
 
-TEST(Declared, TheOrderOfAValueMayBeItsPlace) {
+TEST(DeclaredArithmetic, TheOrderOfAValueMayBeItsPlace) {
   EXPECT_FALSE(says_arithmetic({{"order", "17"}}));
   EXPECT_TRUE(says_arithmetic({{"order", "natural"}}));
   EXPECT_EQ(read_arithmetic({{"order", "17"}}, read_arithmetic({}, Format::f32)).bounds.order,

@@ -1,4 +1,4 @@
-#include "golden/trace/claim/declared.h"
+#include "golden/trace/claim/arithmetic_declaration.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -14,10 +14,10 @@ namespace shardproof::dump {
 bool matches(std::string_view pattern, std::string_view name);
 
 /// Decides which values of a trace are given: operands of later values, and not judged.
-class Given {
+class GivenValues {
  public:
   /// Takes the patterns of the trace; values may also declare themselves given.
-  explicit Given(const std::vector<std::string>& patterns);
+  explicit GivenValues(const std::vector<std::string>& patterns);
   /// Returns whether a value is given. Throws Error("dump_attribute", ...) if its attribute `given`
   /// is not true or false.
   bool operator()(const std::string& name, const dump::Attributes& attributes);

@@ -1,4 +1,4 @@
-#include "oracle/request/filed.h"
+#include "oracle/request/model_values.h"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ Places::Places(const PassPlan& plan) : batch_(plan.batch()), length_(plan.L) {
 }
 
 template <class T>
-const T& Filed<T>::raw_of(const std::string& id) const {
+const T& ModelValues<T>::raw_of(const std::string& id) const {
   if (const auto found = raw.find(id); found != raw.end()) return found->second;
   const auto found = checkpoints.find(id);
   if (found == checkpoints.end() || !is_contraction(id))
@@ -41,7 +41,7 @@ const T& Filed<T>::raw_of(const std::string& id) const {
 }
 
 template <class T>
-const T& Filed<T>::scaled_of(const std::string& id) const {
+const T& ModelValues<T>::scaled_of(const std::string& id) const {
   if (const auto found = scaled.find(id); found != scaled.end()) return found->second;
   if (!with_scale.contains(id))
     throw Error("oracle_id", fmt::format("{:?} names no contraction that this run scales", id));
@@ -49,7 +49,7 @@ const T& Filed<T>::scaled_of(const std::string& id) const {
 }
 
 template <class T>
-const T& Filed<T>::unstored_of(const std::string& id) const {
+const T& ModelValues<T>::unstored_of(const std::string& id) const {
   if (const auto found = unstored.find(id); found != unstored.end()) return found->second;
   const auto found = checkpoints.find(id);
   if (found == checkpoints.end())
@@ -58,7 +58,7 @@ const T& Filed<T>::unstored_of(const std::string& id) const {
 }
 
 template <class T>
-void Filed<T>::open(const PassPlan& plan, const Places& places, const IntTensor& ids) {
+void ModelValues<T>::open(const PassPlan& plan, const Places& places, const IntTensor& ids) {
   const std::int64_t B = places.batch();
   IntTensor positions(ids.shape), last_tokens({B}), slots({B}), tokens({B}), samples_here({B});
   if (!plan.previous.empty()) slots = written.at(plan.previous);
@@ -91,7 +91,7 @@ std::string index_text(const Shape& shape, size_t at) {
   return "[" + text + "]";
 }
 
-template struct Filed<Tensor>;
-template struct Filed<field::Tensor>;
+template struct ModelValues<Tensor>;
+template struct ModelValues<field::Tensor>;
 
 }  // namespace shardproof::oracle

@@ -38,7 +38,7 @@ class Places {
 /// value equals the checkpoint; raw_of, scaled_of and unstored_of then return the checkpoint. T is
 /// an array of floats or of numbers of a field.
 template <class T>
-struct Filed {
+struct ModelValues {
   std::vector<std::string> passes;       ///< in the order they run
   std::map<std::string, T> checkpoints;  ///< by id
   /// S of a contraction before scale, bias and st, by checkpoint id; for embed the table's rows,

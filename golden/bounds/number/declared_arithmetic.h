@@ -35,7 +35,7 @@ struct Adding {
 };
 
 /// The declared arithmetic of the program that wrote the dump.
-struct Declared {
+struct DeclaredArithmetic {
   Format values = Format::f32;  ///< storage format of values that st() rounds
   Format sums = Format::f32;    ///< accumulator format
   Arithmetic operations = Arithmetic::of(Format::f32, 4);  ///< arithmetic of everything except sums
@@ -57,8 +57,8 @@ struct Declared {
   std::optional<Format> matrix_sums = {};
 
   /// Returns a copy with the accumulators of products with the layers' matrices as `sums`.
-  Declared of_matrix_product() const {
-    Declared of = *this;
+  DeclaredArithmetic of_matrix_product() const {
+    DeclaredArithmetic of = *this;
     of.sums = matrix_sums.value_or(sums);
     return of;
   }

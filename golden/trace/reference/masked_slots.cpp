@@ -1,10 +1,10 @@
-#include "golden/trace/reference/masked.h"
+#include "golden/trace/reference/masked_slots.h"
 
 #include "golden/trace/value/last_rows.h"
 
 namespace shardproof::dump {
 
-Masked::Masked(const DumpedValue& dumped, const Claim& claim, Reference& reference) {
+MaskedSlots::MaskedSlots(const DumpedValue& dumped, const Claim& claim, Reference& reference) {
   const Subject& s = dumped.subject;
   if (!claim.masked_any || (s.name != "score" && s.name != "exp" && s.name != "probs")) return;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };

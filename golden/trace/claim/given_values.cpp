@@ -1,10 +1,10 @@
-#include "golden/trace/claim/given.h"
+#include "golden/trace/claim/given_values.h"
 
 #include <fmt/format.h>
 
 #include <cctype>
 
-#include "golden/trace/claim/declared.h"
+#include "golden/trace/claim/arithmetic_declaration.h"
 
 namespace shardproof::dump {
 namespace {
@@ -49,10 +49,10 @@ bool matches(std::string_view pattern, std::string_view name) {
   return is_of_tail(pattern, name) || is_of_tail(with_dot(pattern), with_dot(name));
 }
 
-Given::Given(const std::vector<std::string>& patterns)
+GivenValues::GivenValues(const std::vector<std::string>& patterns)
     : patterns_(patterns), met_(patterns.size(), false) {}
 
-bool Given::operator()(const std::string& name, const dump::Attributes& attributes) {
+bool GivenValues::operator()(const std::string& name, const dump::Attributes& attributes) {
   bool given = false;
   if (const auto said = attributes.find("given"); said != attributes.end()) {
     const std::string& text = said->second;
@@ -65,7 +65,7 @@ bool Given::operator()(const std::string& name, const dump::Attributes& attribut
   return given;
 }
 
-void Given::require_all_met() const {
+void GivenValues::require_all_met() const {
   for (std::size_t i = 0; i < patterns_.size(); ++i)
     if (!met_[i])
       throw Error("compare_given",

@@ -10,7 +10,7 @@
 namespace shardproof::corpus {
 
 /// A foreign file's shards, judged against a golden of layouts or of collectives.
-struct Against {
+struct GoldenComparison {
   dump::Values values;
   dump::Verdict verdict;
   /// For the first different value: another layout, or other partial sums, under which every chip
@@ -25,6 +25,6 @@ struct Against {
 /// "compare_case" (the file has another torus), "dump_mesh", "dump_layout" (another layout than the
 /// golden's, or shards that do not fit it), "golden_value" (the golden itself is faulty), and what
 /// check() and Layout::parse throw.
-Against judge_against(const dump::Dump& golden, const dump::Dump& file);
+GoldenComparison judge_against(const dump::Dump& golden, const dump::Dump& file);
 
 }  // namespace shardproof::corpus

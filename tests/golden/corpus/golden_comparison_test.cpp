@@ -1,4 +1,4 @@
-#include "golden/corpus/against.h"
+#include "golden/corpus/golden_comparison.h"
 
 #include <gtest/gtest.h>
 
@@ -43,9 +43,9 @@ std::string refusal(const Dump& golden, const Dump& file) {
   return "nothing";
 }
 
-TEST(Against, AGoldenIsEqualToItself) {
+TEST(GoldenComparison, AGoldenIsEqualToItself) {
   for (const Dump* golden : {&all_layouts(), &all_collectives()}) {
-    const Against found = judge_against(*golden, *golden);
+    const GoldenComparison found = judge_against(*golden, *golden);
     EXPECT_EQ(found.verdict.rows.size(), golden->order.size());
     EXPECT_EQ(found.verdict.count(Fit::equal), std::ssize(golden->order));
     EXPECT_EQ(found.verdict.whole, std::ssize(results_of(*golden)));
@@ -56,7 +56,7 @@ TEST(Against, AGoldenIsEqualToItself) {
   }
 }
 
-TEST(Against, ResultsInAnyFormAreEqual) {
+TEST(GoldenComparison, ResultsInAnyFormAreEqual) {
   OneInN next(10, "values");
   for (const Dump* golden : {&all_layouts(), &all_collectives()})
     for (const std::string& name : results_of(*golden)) {
@@ -65,7 +65,7 @@ TEST(Against, ResultsInAnyFormAreEqual) {
           golden == &all_layouts() ? only(*golden, {name}) : only_collective(*golden, name);
       const std::vector<double> all = numbers(own, name);
       for (const Dump& file : {in_shards(own, all, name), stacked_zyx(own, all, name)}) {
-        const Against found = judge_against(own, file);
+        const GoldenComparison found = judge_against(own, file);
         EXPECT_EQ(found.verdict.exit_code(), 0) << name;
         EXPECT_EQ(found.verdict.compared, 1) << name;
         EXPECT_EQ(found.verdict.whole, 1) << name;
@@ -76,7 +76,7 @@ TEST(Against, ResultsInAnyFormAreEqual) {
     }
 }
 
-TEST(Against, MeshWithNames) {
+TEST(GoldenComparison, MeshWithNames) {
   const Dump own = only(all_layouts(), {"BL_yE_zx"});
   Dump file = stacked_zyx(own, numbers(own, "BL_yE_zx"), "BL_yE_zx");
   file.attributes["mesh"] = "data=z seq=y model=x";
@@ -90,7 +90,7 @@ TEST(Against, MeshWithNames) {
 }
 
 /// One element on one chip, in each form: no other way to be different is smaller.
-TEST(Against, OneWrongElementIsNamed) {
+TEST(GoldenComparison, OneWrongElementIsNamed) {
   const std::string name = "BL_yE_zx";
   const Dump own = only(all_layouts(), {name});
   const std::vector<double> right = numbers(own, name);
@@ -98,7 +98,7 @@ TEST(Against, OneWrongElementIsNamed) {
     std::vector<double> all = right;
     all[i] += 0.5;
     for (const Dump& file : {in_shards(own, all, name), stacked_zyx(own, all, name)}) {
-      const Against found = judge_against(own, file);
+      const GoldenComparison found = judge_against(own, file);
       const dump::Row& row = found.verdict.rows[0];
       EXPECT_EQ(found.verdict.exit_code(), 1);
       EXPECT_EQ(row.fit, Fit::different);
@@ -118,7 +118,7 @@ TEST(Against, OneWrongElementIsNamed) {
   }
 }
 
-TEST(Against, FirstAndWorst) {
+TEST(GoldenComparison, FirstAndWorst) {
   const std::string name = "BLE";
   const Dump own = only(all_layouts(), {name});
   std::vector<double> all = numbers(own, name);
@@ -133,7 +133,7 @@ TEST(Against, FirstAndWorst) {
   EXPECT_EQ(row.worst->index, (Shape{0, 1, 0}));
 }
 
-TEST(Against, BitsAreCompared) {
+TEST(GoldenComparison, BitsAreCompared) {
   const std::string name = "BLE";
   const Dump own = only(all_layouts(), {name});
   for (const double v : {-0.0, 5e-324, std::numeric_limits<double>::quiet_NaN(),
@@ -141,14 +141,14 @@ TEST(Against, BitsAreCompared) {
     std::vector<double> all = numbers(own, name);
     ASSERT_EQ(all[16], 0.0);
     all[16] = v;
-    const Against found = judge_against(own, in_shards(own, all, name));
+    const GoldenComparison found = judge_against(own, in_shards(own, all, name));
     EXPECT_EQ(found.verdict.exit_code(), 1) << v;
     EXPECT_EQ(found.verdict.rows[0].wrong, 1) << v;
     EXPECT_EQ(found.verdict.rows[0].first->chip, 2) << v;
   }
 }
 
-TEST(Against, NotANumberIsTheWorst) {
+TEST(GoldenComparison, NotANumberIsTheWorst) {
   const std::string name = "BLE";
   const Dump own = only(all_layouts(), {name});
   std::vector<double> all = numbers(own, name);
@@ -159,14 +159,14 @@ TEST(Against, NotANumberIsTheWorst) {
   EXPECT_EQ(row.worst->chip, 2);
 }
 
-TEST(Against, MissingChipsAreIncomplete) {
+TEST(GoldenComparison, MissingChipsAreIncomplete) {
   const std::string name = "BLE_xyz";
   const Dump own = only(all_layouts(), {name});
   for (const std::array<int, 3>& chip :
        {std::array{0, 0, 0}, std::array{1, 0, 2}, std::array{3, 1, 2}}) {
     Dump file = in_shards(own, numbers(own, name), name);
     file.values[name].chips.erase(chip);
-    const Against found = judge_against(own, file);
+    const GoldenComparison found = judge_against(own, file);
     EXPECT_TRUE(found.verdict.rows[0].incomplete);
     EXPECT_EQ(found.verdict.rows[0].fit, Fit::equal) << "as far as it is there";
     EXPECT_EQ(found.verdict.compared, 0);
@@ -176,14 +176,14 @@ TEST(Against, MissingChipsAreIncomplete) {
   }
 }
 
-TEST(Against, NamesThatTheGoldenHasNot) {
+TEST(GoldenComparison, NamesThatTheGoldenHasNot) {
   const Dump own = only(all_layouts(), {"BLE", "BLE_x"});
   Dump file = in_shards(own, numbers(own, "BLE"), "BLE");
   Value same = file.values["BLE"];
   add(file, "gate", same);
   same.attributes["same_as"] = "BLE";
   add(file, "BLE_x", same);
-  const Against found = judge_against(own, file);
+  const GoldenComparison found = judge_against(own, file);
   ASSERT_EQ(found.verdict.unknown.size(), 2U);
   EXPECT_EQ(found.verdict.unknown[0].name, "BLE_x");
   EXPECT_EQ(found.verdict.unknown[0].why, "same_as is not read here");
@@ -194,29 +194,29 @@ TEST(Against, NamesThatTheGoldenHasNot) {
   EXPECT_EQ(found.verdict.exit_code(), 0);
 }
 
-TEST(Against, NothingComparedProvesNothing) {
+TEST(GoldenComparison, NothingComparedProvesNothing) {
   EXPECT_EQ(judge_against(all_layouts(), empty_file()).verdict.exit_code(), 1);
   // Operands alone are what was given.
   const Dump own = only_collective(all_collectives(), "all_gather.0");
   Dump file = empty_file();
   add(file, "all_gather.0.operand", own.values.find("all_gather.0.operand")->second);
-  const Against found = judge_against(own, file);
+  const GoldenComparison found = judge_against(own, file);
   EXPECT_EQ(found.verdict.rows.size(), 1U);
   EXPECT_EQ(found.verdict.compared, 0);
   EXPECT_EQ(found.verdict.exit_code(), 1);
 }
 
-TEST(Against, AWrongOperandIsDifferent) {
+TEST(GoldenComparison, AWrongOperandIsDifferent) {
   const Dump own = only_collective(all_collectives(), "all_gather.0");
   Dump file = own;
   flip(file.values.find("all_gather.0.operand")->second.whole, 3);
-  const Against found = judge_against(own, file);
+  const GoldenComparison found = judge_against(own, file);
   EXPECT_EQ(found.verdict.exit_code(), 1);
   EXPECT_EQ(found.verdict.count(Fit::different), 1);
   EXPECT_EQ(found.verdict.rows[*found.verdict.first].name, "all_gather.0.operand");
 }
 
-TEST(Against, RefusesOtherLayoutsAndShapes) {
+TEST(GoldenComparison, RefusesOtherLayoutsAndShapes) {
   const std::string name = "BL_yE_zx";
   const Dump own = only(all_layouts(), {name});
   const std::vector<double> all = numbers(own, name);
@@ -250,7 +250,7 @@ TEST(Against, RefusesOtherLayoutsAndShapes) {
   EXPECT_EQ(refusal(own, file).find("dump_layout"), 0U);
 }
 
-TEST(Against, RefusesADamagedGolden) {
+TEST(GoldenComparison, RefusesADamagedGolden) {
   const std::string name = "BL_yE_zx";
   const Dump own = only(all_layouts(), {name});
   const Dump file = in_shards(own, numbers(own, name), name);
@@ -263,19 +263,19 @@ TEST(Against, RefusesADamagedGolden) {
 }
 
 /// A value that says to be something else is none of the golden's.
-TEST(Against, NoOtherMeaningIsTaken) {
+TEST(GoldenComparison, NoOtherMeaningIsTaken) {
   const Dump own = only(all_layouts(), {"BLE_x"});
   for (const char* said :
        {"same_as", "summand_of", "fused", "along", "padded", "meaning", "partial"}) {
     Dump file = in_shards(own, numbers(own, "BLE_x"), "BLE_x");
     for (auto& [name, value] : file.values) value.attributes[said] = "x";
-    const Against found = judge_against(own, file);
+    const GoldenComparison found = judge_against(own, file);
     EXPECT_EQ(found.verdict.unknown.size(), 1U) << said;
     EXPECT_EQ(found.verdict.exit_code(), 1) << said;
   }
 }
 
-TEST(Against, IsOfTheGoldensTorus) {
+TEST(GoldenComparison, IsOfTheGoldensTorus) {
   const Dump own = only(all_layouts(), {"BLE_x"});
   for (const auto& [name, text] : {std::pair{"torus", "3x1x2"}, {"case", "torus=3x1x2"}}) {
     Dump file = in_shards(own, numbers(own, "BLE_x"), "BLE_x");
@@ -288,14 +288,14 @@ TEST(Against, IsOfTheGoldensTorus) {
 }
 
 /// Copies that are said to be identical stand in a file once; without that word they are missing.
-TEST(Against, IdenticalReplicasStandOnce) {
+TEST(GoldenComparison, IdenticalReplicasStandOnce) {
   const Dump own = only(all_layouts(), {"BLE_x"});
   Dump file = in_shards(own, numbers(own, "BLE_x"), "BLE_x");
   std::erase_if(file.values["BLE_x"].chips,
                 [](const auto& chip) { return chip.first[1] != 0 || chip.first[2] != 0; });
   EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 1);
   file.values["BLE_x"].attributes["replicas"] = "identical";
-  const Against found = judge_against(own, file);
+  const GoldenComparison found = judge_against(own, file);
   EXPECT_EQ(found.verdict.exit_code(), 0);
   EXPECT_EQ(found.verdict.compared, 1);
 }
