@@ -58,7 +58,8 @@ bool takes_value(const Flag& flag) {
       "--help",     "--version", "--json",         "--text",     "--paper", "--checkpoints",
       "--quiet",    "--all",     "--all-findings", "--released", "--alone", "--skipped",
       "--capacity", "--pareto",  "--search",       "--split",    "--fit",   "--markdown"};
-  return !none.contains(flag.name);
+  // `list models --text NAME` has a name; `explain --text` has none.
+  return !none.contains(flag.name) || flag.type == "TEXT";
 }
 
 bool may_lack_value(const Verb& verb, const Flag& flag) {

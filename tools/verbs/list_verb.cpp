@@ -11,6 +11,7 @@
 #include "tools/text/json_text.h"
 #include "tools/text/wrapped.h"
 #include "tools/verbs/explain_rule.h"
+#include "tools/verbs/model_listing.h"
 #include "tools/verbs/rules.h"
 #include "weights/model/model_config.h"
 #include "weights/model/presets.h"
@@ -216,17 +217,31 @@ void add_list(CLI::App& app, Action& chosen) {
         Listing{"models", "Presets, and the keys of a model", list_models},
         Listing{"chips", "Chips of the cost model", list_chips},
         Listing{"ops", "Ops of the program language, with their forms", list_ops},
+        Listing{"model-ops", "Ops of model texts, with their forms", list_model_ops},
         Listing{"rules", "Labels of errors, with the rule of each", list_rules}}) {
     CLI::App* one = verb->add_subcommand(subject.name, subject.text);
     const auto json = std::make_shared<bool>(false);
     const auto markdown = std::make_shared<bool>(false);
+    const auto text = std::make_shared<std::string>();
     CLI::Option* as_json = one->add_flag("--json", *json, "Print JSON (docs/json.md)");
     if (subject.list == list_rules)
       one->add_flag("--markdown", *markdown, "Print a page, with what breaks each rule")
           ->excludes(as_json);
-    one->footer(fmt::format("Example: shardproof list {}", subject.name));
-    one->callback([&chosen, json, markdown, list = subject.list] {
-      chosen = [json, markdown, list] { return *markdown ? print_rules_page() : list(*json); };
+    if (subject.list == list_models)
+      one->add_option("--text", *text, "A model as text: of keys, or of a FILE.model");
+    one->footer(subject.list == list_models
+                    ? "A text is read, checked and printed in its canonical form\n"
+                      "(docs/spec-model-text.md).\n"
+                      "Example: shardproof list models\n"
+                      "         shardproof list models --text llama,K=4\n"
+                      "         shardproof list models --text my.model"
+                    : fmt::format("Example: shardproof list {}", subject.name));
+    one->callback([&chosen, json, markdown, text, list = subject.list] {
+      chosen = [json, markdown, text, list] {
+        return !text->empty() ? print_model_listing(*text, *json)
+               : *markdown    ? print_rules_page()
+                              : list(*json);
+      };
     });
   }
 }

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/base/error.h"
+#include "weights/base/tensor.h"
+
+namespace shardproof::oracle::graph {
+
+using std::size_t;
+
+/// Which elements exist: 1 or 0 for each combination of some of a value's letters.
+struct Presence {
+  std::string letters;
+  Shape shape;
+  std::vector<std::uint8_t> here;
+};
+
+/// A value while it is computed: row-major over its letters; elements that do not exist are 0.
+template <class Scalar>
+struct Lettered {
+  std::string letters;
+  Shape shape;
+  std::vector<Scalar> data;
+  std::optional<Presence> presence = {};
+};
+
+inline size_t count_of(const Shape& shape) { return static_cast<size_t>(element_count(shape)); }
+
+/// Returns the distance between neighbours of a letter in an array; 0 if it lacks the letter.
+inline std::int64_t step_of(std::string_view letters, const Shape& shape, char letter) {
+  const auto at = letters.find(letter);
+  if (at == std::string_view::npos) return 0;
+  std::int64_t step = 1;
+  for (size_t i = at + 1; i < shape.size(); ++i) step *= shape[i];
+  return step;
+}
+
+/// Returns, for each element of an array with these letters and this shape, in order, the place of
+/// its element in an array that has some of the letters.
+std::vector<size_t> places_in(std::string_view letters, const Shape& shape, std::string_view of,
+                              const Shape& of_shape);
+
+/// Returns the elements that exist in both, with the letters of either in the order of `letters`.
+std::optional<Presence> both(const std::optional<Presence>& a, const std::optional<Presence>& b,
+                             std::string_view letters, const Shape& shape);
+
+/// Returns for each element of an array whether it exists; empty if all do.
+std::vector<std::uint8_t> here_in(const std::optional<Presence>& presence, std::string_view letters,
+                                  const Shape& shape);
+
+/// Returns a value with its letters in another order.
+template <class Scalar>
+Lettered<Scalar> in_order(const Lettered<Scalar>& x, const std::string& letters) {
+  if (x.letters == letters) return x;
+  Lettered<Scalar> y{letters, {}, {}, x.presence};
+  for (const char c : letters) y.shape.push_back(x.shape[x.letters.find(c)]);
+  const auto places = places_in(letters, y.shape, x.letters, x.shape);
+  y.data.reserve(places.size());
+  for (const size_t place : places) y.data.push_back(x.data[place]);
+  return y;
+}
+
+}  // namespace shardproof::oracle::graph

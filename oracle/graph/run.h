@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weights/base/error.h"
+#include "weights/base/tensor.h"
+#include "weights/model/numerics.h"
+#include "weights/model/passes.h"
+#include "weights/model/sampling.h"
+#include "weights/text/model_text.h"
+#include "weights/text/sizes.h"
+
+namespace shardproof::oracle::graph {
+
+/// Input of the unsharded run of a text: its sizes, a prompt and the passes, which share no prefix.
+struct Request {
+  const ModelText& text;
+  const TextSizes& sizes;
+  ActType act = ActType::f32;
+  IntTensor prompt;  ///< int32 [B, L]
+  Passes passes;
+  Sampling sampling = {};
+  std::uint64_t seed = 1;  ///< seed of the numbers that draw tokens
+};
+
+/// Every named value of every pass in the exact regime.
+struct Answer {
+  /// By id, "decode.1.layer0.q": the letters of the text, B rows; padding of L and slots of M that
+  /// no token of a row has reached hold +0.
+  std::map<std::string, Tensor> values;
+  std::map<std::string, IntTensor> tokens;  ///< "PASS.token", int32 [B], of each sampling pass
+};
+
+/// Runs a text on whole tensors, line by line (docs/spec-model-text.md). Rows of unequal length run
+/// alone. `weights` by their ids in files, "layer0.wq", as stored for the run. Throws Error:
+/// "weights_name" (none of this id), "weights_shape" (another number of elements), "oracle_range"
+/// (prompt and passes do not fit; a token outside the vocabulary; a shared prefix), "oracle_graph"
+/// (gather beyond its table, the maximum of nothing), "oracle_finite" (a value that is not finite).
+Answer run(const std::map<std::string, Tensor, std::less<>>& weights, const Request& request);
+
+}  // namespace shardproof::oracle::graph
