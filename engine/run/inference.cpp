@@ -225,9 +225,9 @@ class Runner {
   Findings* findings_;
   std::shared_ptr<const Field> field_;
   std::vector<Caches> caches_;
-  std::vector<Caches> prefixes_;         // of the prefixes that rows continue; empty until filled
-  const PassPlan* pass_ = nullptr;       // the running pass
-  Draws draw_by_;                        // how the tokens of the pass are drawn
+  std::vector<Caches> prefixes_;    // of the prefixes that rows continue; empty until filled
+  const PassPlan* pass_ = nullptr;  // the running pass
+  Draws draw_by_;                   // how the tokens of the pass are drawn
   std::map<const Program*, ProgramResults> kept_;  // for the plan's programs
 };
 

@@ -59,11 +59,12 @@ Addends addends_of(const Question& q) {
            return sum->scales.empty() ? v : times(v, sum->scales[g % sum->columns]);
          }});
   for (std::size_t b = 0; b < a.sum->biases.size(); ++b)
-    a.all.push_back({a.sum->biases[b].name,
-                     [sum = a.sum, b](std::size_t g) {
-                       return bounds::FunctionValue{sum->biases[b].values[g % sum->columns], 0.0, 0.0};
-                     },
-                     1, static_cast<int>(b)});
+    a.all.push_back(
+        {a.sum->biases[b].name,
+         [sum = a.sum, b](std::size_t g) {
+           return bounds::FunctionValue{sum->biases[b].values[g % sum->columns], 0.0, 0.0};
+         },
+         1, static_cast<int>(b)});
   if (n == "block_out" || n == "attn_out" || n == "ffn_out")
     a.all.push_back(operand(q, residual_of(q), 0));
   return a;
@@ -96,7 +97,7 @@ Site site_of(const Question& q, const Addends& a, const Axes& set) {
 
 /// Returns the value with each addend counted as often as `counts` says.
 bounds::FunctionValue counted(const Addends& a, const std::vector<int>& counts, std::size_t g,
-                          const bounds::DeclaredArithmetic& by, bounds::Format kept) {
+                              const bounds::DeclaredArithmetic& by, bounds::Format kept) {
   bounds::FunctionValue v;
   if (a.sum == nullptr) {
     // A single addition of two values is rounded only as the value itself.

@@ -16,7 +16,7 @@ namespace {
 struct Source {
   std::string words;
   std::shared_ptr<const bounds::IntervalTensor> tensor;  ///< null: zeros
-  std::size_t begin = 0;                          ///< first element of the vector
+  std::size_t begin = 0;                                 ///< first element of the vector
   bool unrotated = false;
 };
 

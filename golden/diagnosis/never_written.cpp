@@ -22,7 +22,8 @@ class NeverWritten : Family {
     search_.consider({.fault = "never written",
                       .detail = words(),
                       .at = [&q = q_, box = box_, number = number_](int chip, std::size_t local) {
-                        if (inside(box, q.index(local))) return bounds::FunctionValue{number, 0.0, 0.0};
+                        if (inside(box, q.index(local)))
+                          return bounds::FunctionValue{number, 0.0, 0.0};
                         return q.expected_at(q.global(chip, local));
                       }});
   }

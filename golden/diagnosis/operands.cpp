@@ -197,8 +197,8 @@ class Operands : Family {
   bounds::IntervalTensor activated(const bounds::IntervalTensor& x) const {
     bounds::IntervalTensor y(x.shape);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      bounds::FunctionValue w = bounds::activation(q_.config().ffn, q_.config().softmax, x.center[i],
-                                               q_.declared().operations);
+      bounds::FunctionValue w = bounds::activation(q_.config().ffn, q_.config().softmax,
+                                                   x.center[i], q_.declared().operations);
       w.radius += std::abs(w.slope) * x.radius[i];
       y.set(i, w);
     }

@@ -181,8 +181,8 @@ class Rounding : Family {
       const double p = e.center[i] / Z.center[i / M];
       const double relative =
           Z.radius[i / M] / Z.center[i / M] + q_.declared().operations.unit + 0x1p-53;
-      weights.set(i,
-                  rounded(bounds::FunctionValue{p, e.radius[i] / Z.center[i / M] + relative * p, 0.0}));
+      weights.set(
+          i, rounded(bounds::FunctionValue{p, e.radius[i] / Z.center[i / M] + relative * p, 0.0}));
     }
     of_change("the probabilities are rounded to bf16", 1,
               {.values = {{ids[0], weights}, {ids[1], one}}});
@@ -226,7 +226,8 @@ class Rounding : Family {
     for (const char* name : {"rope_cos", "rope_sin"}) {
       Tensor t = *q_.weight(name);
       for (float& v : t.data)
-        v = static_cast<float>(rounded(bounds::FunctionValue{static_cast<double>(v), 0.0, 0.0}).center);
+        v = static_cast<float>(
+            rounded(bounds::FunctionValue{static_cast<double>(v), 0.0, 0.0}).center);
       tables.emplace_back(name, std::move(t));
     }
     of_change("sines and cosines are rounded to bf16", 1, {.weights = q_.weights_with(tables)});

@@ -241,7 +241,8 @@ class Scales : Family {
   }
 
   /// Returns a value by id, times a factor.
-  std::pair<std::string, bounds::IntervalTensor> in_units(std::string_view name, double factor) const {
+  std::pair<std::string, bounds::IntervalTensor> in_units(std::string_view name,
+                                                          double factor) const {
     return {id(name), scaled(q_.value(id(name)), factor, q_.declared())};
   }
 

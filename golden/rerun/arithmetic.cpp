@@ -58,7 +58,9 @@ Places any_places() {
 }
 
 bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config) {
-  const auto coarse = [](Precision kept) { return kept == Precision::bf16 || kept == Precision::f16; };
+  const auto coarse = [](Precision kept) {
+    return kept == Precision::bf16 || kept == Precision::f16;
+  };
   return coarse(arithmetic.values) || config.cache == CacheType::bf16;
 }
 

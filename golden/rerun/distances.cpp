@@ -65,7 +65,8 @@ bool can_run(const Question& question, const PassPlan& pass) {
 }
 
 /// Returns all passes up to the last one with a requested value.
-std::vector<PassPlan> passes_to_run(const Question& question, const std::vector<RequestedValue>& asked) {
+std::vector<PassPlan> passes_to_run(const Question& question,
+                                    const std::vector<RequestedValue>& asked) {
   std::vector<PassPlan> passes = runnable(question);
   const auto is_asked = [&](const PassPlan& pass) {
     return std::any_of(asked.begin(), asked.end(),

@@ -24,8 +24,8 @@ struct Order {
 
 /// How the sums of a contraction round; by default only as the additions themselves do.
 struct Sums {
-  Precision kept = Precision::f64;   ///< format of each addition
-  int wire_roundings = 0;  ///< how often the running sum is rounded to `wire`
+  Precision kept = Precision::f64;  ///< format of each addition
+  int wire_roundings = 0;           ///< how often the running sum is rounded to `wire`
   Precision wire = Precision::bf16;
 };
 

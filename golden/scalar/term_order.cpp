@@ -46,8 +46,9 @@ std::int64_t stride(const Value& t, char letter) {
 
 std::int64_t extent(const Value& t, char letter) { return t.shape[*t.layout.find(letter)]; }
 
-OwnedTerms::OwnedTerms(const EinsumSpec::Term& term, const Value& of_a, const Value& of_b, const Torus& torus,
-             const Place& place, char looped, const std::vector<Range>& ranges) {
+OwnedTerms::OwnedTerms(const EinsumSpec::Term& term, const Value& of_a, const Value& of_b,
+                       const Torus& torus, const Place& place, char looped,
+                       const std::vector<Range>& ranges) {
   for (const Range& range : ranges) {
     std::vector<std::int64_t> in_a{0}, in_b{0};
     for (char letter : term.a) {

@@ -24,7 +24,7 @@ struct OwnedTerms {
   bool a_side_by_side = true;  ///< the offsets in `a` are contiguous
 
   OwnedTerms(const EinsumSpec::Term& term, const Value& of_a, const Value& of_b, const Torus& torus,
-        const Place& place, char looped = 0, const std::vector<Range>& ranges = {{0, 0}});
+             const Place& place, char looped = 0, const std::vector<Range>& ranges = {{0, 0}});
 };
 
 /// The order of a term's contracted elements, which in a ring differs by chip: one for every place

@@ -69,7 +69,8 @@ double WideSum::value() const {
   while (top > 0 && words[top - 1] == 0) --top;
   if (top == 0) return 0.0;
   const int leading = std::countl_zero(words[top - 1]);
-  const int last = static_cast<int>(top) * 64 - leading - 64 + kSmallest;  // exponent of 64 bits' last
+  const int last =
+      static_cast<int>(top) * 64 - leading - 64 + kSmallest;  // exponent of 64 bits' last
   std::uint64_t integer = words[top - 1] << leading;
   bool sticky = false;
   if (top > 1) {

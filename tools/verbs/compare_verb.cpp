@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/run/case_weights.h"
-#include "golden/corpus/golden_comparison.h"
 #include "golden/corpus/golden.h"
+#include "golden/corpus/golden_comparison.h"
 #include "golden/corpus/model.h"
 #include "golden/trace/claim/memory.h"
 #include "golden/trace/verdict/notes.h"

@@ -111,7 +111,7 @@ NormScale norm_scale(double ss, double E, double eps, const Arithmetic& by) {
 }
 
 FunctionValue norm(double x, const NormScale& scale, double gain, const double* bias,
-               const Arithmetic& by) {
+                   const Arithmetic& by) {
   const double product = x * scale.r * gain;
   double relative = scale.relative + 2 * (kOwn.unit + by.unit);
   FunctionValue v{product, std::abs(product) * relative * (1 + relative) * (1 + 0x1p-20), 0.0};

@@ -41,6 +41,6 @@ struct NormScale {
 };
 NormScale norm_scale(double ss, double E, double eps, const Arithmetic& by);
 FunctionValue norm(double x, const NormScale& scale, double gain, const double* bias,
-               const Arithmetic& by);
+                   const Arithmetic& by);
 
 }  // namespace shardproof::bounds

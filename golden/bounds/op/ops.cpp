@@ -87,7 +87,7 @@ Allowed normed(const std::vector<const Value*>& args, double eps) {
       scale = norm_scale(wide(args[1]->whole()[i / E]), static_cast<double>(E), eps, f64);
     const double bias = args.size() > 3 ? wide(args[3]->whole()[i % E]) : 0.0;
     const FunctionValue v = norm(wide(x.whole()[i]), scale, wide(args[2]->whole()[i % E]),
-                             args.size() > 3 ? &bias : nullptr, f64);
+                                 args.size() > 3 ? &bias : nullptr, f64);
     return around(v.center, v.radius);
   });
 }

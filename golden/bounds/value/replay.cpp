@@ -150,7 +150,8 @@ bool is_matrix_product(std::string_view name) {
   return row != nullptr && row->acc;
 }
 
-Format format_of(std::string_view name, const ModelConfig& config, const DeclaredArithmetic& declared) {
+Format format_of(std::string_view name, const ModelConfig& config,
+                 const DeclaredArithmetic& declared) {
   const ValueRow* const row = value_row(name);
   if (row == nullptr) return declared.unstored();
   if (row->cache && config.cache == CacheType::bf16) return Format::bf16;

@@ -13,8 +13,8 @@
 #include "engine/layout/layout.h"
 #include "engine/layout/torus.h"
 #include "engine/numeric/threads.h"
-#include "golden/bounds/number/interval_tensor.h"
 #include "golden/bounds/number/fit.h"
+#include "golden/bounds/number/interval_tensor.h"
 #include "golden/bounds/number/rounding.h"
 #include "golden/bounds/value/matrix_sums.h"
 #include "golden/bounds/value/projection.h"
@@ -38,7 +38,8 @@ struct ValueVerdict {
 };
 
 /// Returns the storage format of the values with this name.
-Format format_of(std::string_view name, const ModelConfig& config, const DeclaredArithmetic& declared);
+Format format_of(std::string_view name, const ModelConfig& config,
+                 const DeclaredArithmetic& declared);
 
 /// Returns whether a value is one of the two terms of a parallel block's sum: attn_out, from attn
 /// and wo, or ffn_out, from hidden and w_out. The model does not name them; a dump may.
@@ -121,7 +122,8 @@ class Replay {
   /// Returns the partial sums of S, cut as lay_out says, one per block over `axes`; operands are
   /// gathered over the other axes that cut it. Blocks are ordered by axis x, y, z. Returns nullopt
   /// if `axes` do not all cut it.
-  std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id, const Axes& axes);
+  std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id,
+                                                               const Axes& axes);
   /// Returns the factors of each product of one element of a contraction, in the order of the sum;
   /// nullopt for other values, or if some factor is not known exactly.
   std::optional<std::vector<std::pair<double, double>>> products(const std::string& id,
@@ -226,7 +228,8 @@ class Replay {
   IntervalTensor rotate(const Making& m);
   IntervalTensor append_to_cache(const Place& at);
   /// Returns a cache as an earlier pass leaves it; unknown numbers for an unknown pass.
-  const IntervalTensor& cache_of(const std::string& pass, std::int64_t layer, std::string_view cache);
+  const IntervalTensor& cache_of(const std::string& pass, std::int64_t layer,
+                                 std::string_view cache);
   /// Returns a cache as attention reads it: per row the slots of its prefix, then its own.
   IntervalTensor read(const Place& at, std::string_view cache);
   /// Returns the score of a head's key at one position for the query at another, from q·k.
@@ -249,7 +252,8 @@ class Replay {
   std::vector<PassPlan> passes_;
   const std::map<std::string, IntTensor>& ids_;
   const Dump& dump_;
-  DeclaredArithmetic declared_, of_matrices_;  ///< of_matrices_: for products with the layers' matrices
+  DeclaredArithmetic declared_,
+      of_matrices_;  ///< of_matrices_: for products with the layers' matrices
   std::map<std::string, DeclaredArithmetic> own_;
   std::set<std::string> forgotten_;
   bool exactly_ = false;

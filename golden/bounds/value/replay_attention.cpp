@@ -25,7 +25,7 @@ IntervalTensor Replay::rotate(const Making& m) {
   const Place& p = m.at;
   const IntervalTensor& x = fusible(p, p.name.substr(0, 1));
   const IntervalTensor cosines = IntervalTensor(weights_.at("rope_cos")),
-                sines = IntervalTensor(weights_.at("rope_sin"));
+                       sines = IntervalTensor(weights_.at("rope_sin"));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(x.shape[1]), heads = at(x.shape[2]), Q = at(x.shape[3]);
   const std::size_t pairs = at(cosines.shape[1]);
@@ -56,7 +56,7 @@ IntervalTensor Replay::rotate(const Making& m) {
 }
 
 const IntervalTensor& Replay::cache_of(const std::string& pass_name, std::int64_t layer,
-                                std::string_view cache) {
+                                       std::string_view cache) {
   const std::string id = checkpoint_id(pass_name, layer, cache);
   if (!forgotten_.contains(pass_name) || dump_.contains(id) || known_.contains(id))
     return operand({pass_name, layer, ""}, cache);

@@ -143,8 +143,8 @@ void Replay::split(Product& product, const DeclaredArithmetic& by, bool of_chips
   }
 }
 
-Number Replay::partial(const Product& product, std::span<const Sum> terms, const DeclaredArithmetic& by,
-                       Rounds rounds) const {
+Number Replay::partial(const Product& product, std::span<const Sum> terms,
+                       const DeclaredArithmetic& by, Rounds rounds) const {
   const Number whole = bound(total({terms.begin(), terms.end()}), by);
   if (product.split_terms == 1) return whole;
   const Operations operations(by);
@@ -191,7 +191,8 @@ IntervalTensor Replay::project(const Making& m, Stage stage) {
   return std::move(project(m, stage, {m.way})[0]);
 }
 
-std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage, const std::vector<Way>& ways) {
+std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
+                                            const std::vector<Way>& ways) {
   const Place& p = m.at;
   const Projection of = projection_of(p.name, config_);
   Product product = product_of(p, m.by);
@@ -203,7 +204,8 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage, const 
   const WeightRow* const scale_row = weights_.stored_type() == WeightType::int8 && !logits
                                          ? scale_of(config_, of.terms[0].matrix)
                                          : nullptr;
-  const IntervalTensor scales = scale_row != nullptr ? weight(p.layer, scale_row->name) : IntervalTensor();
+  const IntervalTensor scales =
+      scale_row != nullptr ? weight(p.layer, scale_row->name) : IntervalTensor();
   const auto logit_scale = static_cast<double>(logits ? scale_of_logits(config_) : 1.0F);
   std::vector<IntervalTensor> biases;
   for (const std::string& bias : of.biases)
@@ -254,7 +256,7 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage, const 
 }
 
 std::optional<std::vector<IntervalTensor>> Replay::expected_partials(const std::string& id,
-                                                              const Axes& axes) {
+                                                                     const Axes& axes) {
   const Place p = place_of(id);
   const ValueRow* const row = value_row(p.name);
   if (row == nullptr || (!row->acc && p.name != "logits")) return std::nullopt;

@@ -108,7 +108,7 @@ std::vector<int> blocks_of(const Term& term, char letter, int blocks) {
 }
 
 bounds::FunctionValue Contraction::at(std::size_t global, const Counts& counts,
-                                  const bounds::DeclaredArithmetic& by) const {
+                                      const bounds::DeclaredArithmetic& by) const {
   const std::size_t row = rows[global / columns], column = global % columns;
   bounds::IntervalSum sum;
   std::int64_t more = 0;  // additions beyond one per product
@@ -148,20 +148,21 @@ bounds::FunctionValue Contraction::at(std::size_t global, const Counts& counts,
   return known(v);
 }
 
-bounds::Number Contraction::added(const bounds::IntervalSum& products, const bounds::DeclaredArithmetic& by,
-                                  std::int64_t more) const {
+bounds::Number Contraction::added(const bounds::IntervalSum& products,
+                                  const bounds::DeclaredArithmetic& by, std::int64_t more) const {
   bounds::Sum sum = products.sum();
   sum.count += more;
   return bounds::bound(sum, by);
 }
 
-bounds::FunctionValue Contraction::at(std::size_t global, const bounds::DeclaredArithmetic& by) const {
+bounds::FunctionValue Contraction::at(std::size_t global,
+                                      const bounds::DeclaredArithmetic& by) const {
   return at(global, Counts{}, by);
 }
 
 bounds::FunctionValue Contraction::summand(std::size_t global, std::size_t t,
-                                       const std::vector<int>& block, int which,
-                                       const bounds::DeclaredArithmetic& by) const {
+                                           const std::vector<int>& block, int which,
+                                           const bounds::DeclaredArithmetic& by) const {
   const std::size_t row = rows[global / columns], column = global % columns;
   const Term& term = terms[t];
   bounds::IntervalSum sum;

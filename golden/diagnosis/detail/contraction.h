@@ -19,8 +19,8 @@ struct Contraction {
     std::string letters = {};     ///< "E", "HQ", "F", "V"
     std::vector<std::int64_t> extents = {};
     std::size_t width = 0;
-    std::shared_ptr<const bounds::IntervalTensor> x = {};      ///< [rows, width]
-    std::shared_ptr<const std::vector<double>> w = {};  ///< [columns, width]
+    std::shared_ptr<const bounds::IntervalTensor> x = {};  ///< [rows, width]
+    std::shared_ptr<const std::vector<double>> w = {};     ///< [columns, width]
     /// meets[k]: index of w that multiplies index k of x; null: k itself.
     std::shared_ptr<const std::vector<std::size_t>> meets = {};
     /// takes[c]: column of w used for column c; null: c itself.
@@ -44,7 +44,8 @@ struct Contraction {
     std::vector<const std::vector<int>*> block;
     std::vector<int> of_biases;
   };
-  bounds::FunctionValue at(std::size_t global, const Counts& counts, const bounds::DeclaredArithmetic& by) const;
+  bounds::FunctionValue at(std::size_t global, const Counts& counts,
+                           const bounds::DeclaredArithmetic& by) const;
   /// Returns the rounded sum of products, with `more` additions beyond one per product.
   bounds::Number added(const bounds::IntervalSum& products, const bounds::DeclaredArithmetic& by,
                        std::int64_t more = 0) const;
@@ -56,7 +57,7 @@ struct Contraction {
   bounds::FunctionValue at(std::size_t global, const bounds::DeclaredArithmetic& by) const;
   /// Returns the contribution of block `which` of one term, without scale or bias.
   bounds::FunctionValue summand(std::size_t global, std::size_t term, const std::vector<int>& block,
-                            int which, const bounds::DeclaredArithmetic& by) const;
+                                int which, const bounds::DeclaredArithmetic& by) const;
 };
 
 /// Returns nullopt if the value is not such a sum.

@@ -57,11 +57,13 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
       sound_(wrong.sound),
       padding_(wrong.padding),
       values_(std::make_shared<std::map<std::string, bounds::IntervalTensor>>()),
-      expected_(std::make_shared<const bounds::IntervalTensor>(right_of(replay, wrong.id, wrong.raw))),
+      expected_(
+          std::make_shared<const bounds::IntervalTensor>(right_of(replay, wrong.id, wrong.raw))),
       format_(wrong.raw ? replay.declared(place_).unstored() : replay.format_at(place_)),
       shards_(wrong.shards),
       lists_(lists_of(wrong.torus)) {
-  if (likely_) expected_ = std::make_shared<const bounds::IntervalTensor>(expected_->with_likely_radius());
+  if (likely_)
+    expected_ = std::make_shared<const bounds::IntervalTensor>(expected_->with_likely_radius());
   if (!padding_.empty() && std::ssize(padding_) != element_count(shape()))
     throw Error("diagnosis_c1", fmt::format("{} has {} elements, not {}", id_,
                                             element_count(shape()), padding_.size()));
@@ -305,7 +307,7 @@ bounds::FunctionValue times(const bounds::FunctionValue& a, double factor) {
 }
 
 bounds::FunctionValue plus(const bounds::FunctionValue& a, const bounds::FunctionValue& b,
-                       const bounds::DeclaredArithmetic& by) {
+                           const bounds::DeclaredArithmetic& by) {
   const double unit = bounds::unit_of(by.sums) + by.operations.unit + 0x1p-52;
   return {a.center + b.center,
           a.radius + b.radius + unit * (std::abs(a.center) + std::abs(b.center)), 0.0};

@@ -179,7 +179,8 @@ class Question {
   bool masked_any_, likely_;
   std::function<bool(const std::string&)> sound_;
   std::vector<bool> padding_;
-  std::shared_ptr<std::map<std::string, bounds::IntervalTensor>> values_;  // unknown where not judged
+  std::shared_ptr<std::map<std::string, bounds::IntervalTensor>>
+      values_;  // unknown where not judged
   std::shared_ptr<const bounds::IntervalTensor> expected_;
   bounds::Format format_;
   Shape local_;
@@ -201,6 +202,6 @@ std::string words_of(const Axes& axes);
 /// Arithmetic on numbers with bounds: a whole multiple; a sum, rounded as declared.
 bounds::FunctionValue times(const bounds::FunctionValue& a, double factor);
 bounds::FunctionValue plus(const bounds::FunctionValue& a, const bounds::FunctionValue& b,
-                       const bounds::DeclaredArithmetic& by);
+                           const bounds::DeclaredArithmetic& by);
 
 }  // namespace shardproof::diagnosis

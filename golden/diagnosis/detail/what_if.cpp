@@ -55,7 +55,8 @@ std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t en
   return pass;
 }
 
-bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor, const bounds::DeclaredArithmetic& by) {
+bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
+                              const bounds::DeclaredArithmetic& by) {
   bounds::IntervalTensor y = value;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double center = y.center[i] * factor;

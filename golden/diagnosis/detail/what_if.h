@@ -41,7 +41,8 @@ std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t en
                               const std::function<std::int64_t(std::int64_t start)>& start);
 
 /// Returns a value times a constant, with the roundings of the declared operations.
-bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor, const bounds::DeclaredArithmetic& by);
+bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
+                              const bounds::DeclaredArithmetic& by);
 
 /// Returns whether a value follows once `values` replace the dump's own; false if not dumped.
 bool follows(const Question& question, const std::string& id,

@@ -180,7 +180,8 @@ void Reference::fill_last_rows(const Values& values) {
 }
 
 /// Returns the sum of a value's parts as the writer has it, in any order of additions.
-bounds::IntervalTensor Reference::added_up(const DumpedValue& dumped, bounds::IntervalTensor whole) const {
+bounds::IntervalTensor Reference::added_up(const DumpedValue& dumped,
+                                           bounds::IntervalTensor whole) const {
   const std::int64_t parts = parts_of(dumped);
   bounds::DeclaredArithmetic declared = dumped.declared_or(claim_.declared);
   if (bounds::is_matrix_product(dumped.subject.name)) declared = declared.of_matrix_product();

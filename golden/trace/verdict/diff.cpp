@@ -102,8 +102,8 @@ std::optional<TraceDifference> arrays(const StoredArray& a, const StoredArray& b
 }
 
 /// Compares a whole value's block with a shard.
-std::optional<TraceDifference> block_and_shard(const View& whole, const StoredArray& shard, int chip,
-                                               bool whole_is_a) {
+std::optional<TraceDifference> block_and_shard(const View& whole, const StoredArray& shard,
+                                               int chip, bool whole_is_a) {
   const std::vector<std::size_t> elements = whole.block(chip);
   if (elements.size() != shard.size())
     return TraceDifference{.why = fmt::format("{} elements and {}",

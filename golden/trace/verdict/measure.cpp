@@ -136,8 +136,8 @@ class Meter {
 }  // namespace
 
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
-                             const MaskedSlots& masked, const bounds::DeclaredArithmetic& by, Format summand,
-                             Row& row, std::size_t outliers) {
+                             const MaskedSlots& masked, const bounds::DeclaredArithmetic& by,
+                             Format summand, Row& row, std::size_t outliers) {
   Meter meter(dumped, expected, by, summand, row);
   each_number(dumped,
               [&](double v, const std::vector<int>& chips, std::int64_t place, double size) {

@@ -14,11 +14,11 @@ namespace shardproof::dump {
 
 /// The requirement on a value: exact bits, or bounds.
 struct Expected {
-  const Tensor* bits = nullptr;                 ///< the exact regime's
-  std::optional<bounds::IntervalTensor> bound = {};    ///< over all ways of rounding left open
-  std::optional<bounds::IntervalTensor> exact = {};    ///< exact centers; else those of `bound`
-  bounds::Format format = bounds::Format::f32;  ///< of the values
-  std::string why = {};                         ///< why there is no expectation
+  const Tensor* bits = nullptr;                      ///< the exact regime's
+  std::optional<bounds::IntervalTensor> bound = {};  ///< over all ways of rounding left open
+  std::optional<bounds::IntervalTensor> exact = {};  ///< exact centers; else those of `bound`
+  bounds::Format format = bounds::Format::f32;       ///< of the values
+  std::string why = {};                              ///< why there is no expectation
   /// Why numbers of infinite radius are not judged; "": they are judged.
   std::string unknown = {};
 

@@ -23,8 +23,8 @@
 namespace shardproof::dump {
 namespace {
 
-using bounds::IntervalTensor;
 using bounds::Format;
+using bounds::IntervalTensor;
 using bounds::Number;
 
 class Judging {

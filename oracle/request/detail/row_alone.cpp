@@ -82,8 +82,9 @@ class Together {
 
 /// Returns the rows of a pass: those of the batch, or the first row of each prefix.
 template <class T>
-std::vector<const ModelValues<T>*> rows_of(const PassPlan& pass, const std::vector<ModelValues<T>>& rows,
-                                     const SharedPrefix& prefix) {
+std::vector<const ModelValues<T>*> rows_of(const PassPlan& pass,
+                                           const std::vector<ModelValues<T>>& rows,
+                                           const SharedPrefix& prefix) {
   std::vector<const ModelValues<T>*> of_pass;
   if (pass.phase == Phase::prefix) {
     for (const std::int64_t b : first_rows(prefix, std::ssize(rows)))
@@ -96,8 +97,8 @@ std::vector<const ModelValues<T>*> rows_of(const PassPlan& pass, const std::vect
 
 /// Calls body(id) once for each id of a pass that any row has in the map, in order.
 template <class T, class Map, class Body>
-void each_id(const std::vector<const ModelValues<T>*>& rows, Map ModelValues<T>::*map, const std::string& pass,
-             Body&& body) {
+void each_id(const std::vector<const ModelValues<T>*>& rows, Map ModelValues<T>::*map,
+             const std::string& pass, Body&& body) {
   std::set<std::string> ids;
   for (const ModelValues<T>* const row : rows) {
     const auto end = (row->*map).lower_bound(pass + "/");  // '/' follows '.'
@@ -155,8 +156,8 @@ IntTensor ids_alone(const IntTensor& ids, size_t row) {
 }
 
 template <class T>
-void put_together(ModelValues<T>& whole, const std::vector<ModelValues<T>>& all_rows, const ModelConfig& config,
-                  const Passes& passes) {
+void put_together(ModelValues<T>& whole, const std::vector<ModelValues<T>>& all_rows,
+                  const ModelConfig& config, const Passes& passes) {
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     const PassPlan pass = passes.at(i);
     const std::vector<const ModelValues<T>*> rows = rows_of(pass, all_rows, passes.prefix());
@@ -216,9 +217,10 @@ void put_together(ModelValues<T>& whole, const std::vector<ModelValues<T>>& all_
   }
 }
 
-template void put_together(ModelValues<Tensor>&, const std::vector<ModelValues<Tensor>>&, const ModelConfig&,
-                           const Passes&);
-template void put_together(ModelValues<field::Tensor>&, const std::vector<ModelValues<field::Tensor>>&,
+template void put_together(ModelValues<Tensor>&, const std::vector<ModelValues<Tensor>>&,
                            const ModelConfig&, const Passes&);
+template void put_together(ModelValues<field::Tensor>&,
+                           const std::vector<ModelValues<field::Tensor>>&, const ModelConfig&,
+                           const Passes&);
 
 }  // namespace shardproof::oracle

@@ -27,7 +27,7 @@ IntTensor ids_alone(const IntTensor& ids, std::size_t row);
 /// prefixes takes the values of the first rows that have them; a row that continues a prefix
 /// contributes only the cache slots after it. `T` as in ModelValues.
 template <class T>
-void put_together(ModelValues<T>& whole, const std::vector<ModelValues<T>>& rows, const ModelConfig& config,
-                  const Passes& passes);
+void put_together(ModelValues<T>& whole, const std::vector<ModelValues<T>>& rows,
+                  const ModelConfig& config, const Passes& passes);
 
 }  // namespace shardproof::oracle

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "golden/corpus/golden_comparison.h"
 #include "golden/corpus/detail/layouts.h"
 #include "golden/corpus/detail/stacked.h"
+#include "golden/corpus/golden_comparison.h"
 #include "tests/golden/corpus/goldens.h"
 
 namespace shardproof::corpus {

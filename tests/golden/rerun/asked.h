@@ -36,8 +36,9 @@ class ExactCase : public OracleRun {
     return distances({others == nullptr ? weights() : *others, plan.passes, ids, arithmetic}, asked,
                      runs, seed, threads);
   }
-  std::vector<double> distances_of(const RequestedValue& asked, const Arithmetic& arithmetic, int runs = 32,
-                                   std::uint64_t seed = 1, const Weights* others = nullptr) const {
+  std::vector<double> distances_of(const RequestedValue& asked, const Arithmetic& arithmetic,
+                                   int runs = 32, std::uint64_t seed = 1,
+                                   const Weights* others = nullptr) const {
     return distances_of(std::vector{asked}, arithmetic, runs, seed, others)[0];
   }
 };

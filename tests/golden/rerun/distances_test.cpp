@@ -44,7 +44,8 @@ const char* const kKeys[] = {"",
 TEST(Rerun, ByChanceIsAsFarAsAllRoundingsAre) {
   for (const char* keys : {" act=bf16", ",cache=bf16"}) {
     const ExactCase c(line_of(keys));
-    const Arithmetic nearest{std::string_view(keys) == " act=bf16" ? Precision::bf16 : Precision::f32};
+    const Arithmetic nearest{std::string_view(keys) == " act=bf16" ? Precision::bf16
+                                                                   : Precision::f32};
     Arithmetic by_chance = nearest;
     by_chance.by_chance = true;
     EXPECT_TRUE(rounds_coarsely(nearest, c.weights().config()));

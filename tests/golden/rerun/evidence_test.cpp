@@ -125,7 +125,8 @@ TEST(Evidence, OfRightRunsIsNeverThatTheyAreNotRounding) {
   expect_rounding(model, {Precision::f32}, 50);
   expect_rounding(model + ",norm=layernorm,ffn=gelu,bias=all block=serial", {Precision::f32}, 50);
   expect_rounding(model + " act=bf16", {Precision::bf16}, 50);
-  expect_rounding(model + ",softmax=base2 act=bf16 weights=int8 block=serial", {Precision::bf16}, 50);
+  expect_rounding(model + ",softmax=base2 act=bf16 weights=int8 block=serial", {Precision::bf16},
+                  50);
 }
 
 TEST(Evidence, OfAWireIsThatOfTheSameWire) {

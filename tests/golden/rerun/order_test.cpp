@@ -54,8 +54,8 @@ TEST(Order, SumsOfBf16AreBf16) {
     float out = 0.0F;
     const Order order(300, Draw(1, run, ""));
     adder.add_up(
-        order, {Precision::bf16}, 1, [&](std::size_t) { return one; }, [&](std::size_t) { return &one; },
-        &out);
+        order, {Precision::bf16}, 1, [&](std::size_t) { return one; },
+        [&](std::size_t) { return &one; }, &out);
     EXPECT_EQ(out, rounded(out, Precision::bf16));
     // Where 1 is half a step of a chain.
     if (order.block > 256) {

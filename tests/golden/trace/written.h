@@ -35,7 +35,7 @@ inline std::uint16_t half(double v) {
 
 /// Numbers as a file stores them.
 inline dump::StoredArray stored(Shape shape, const std::vector<double>& numbers,
-                           dump::Encoding encoding = dump::Encoding::f64) {
+                                dump::Encoding encoding = dump::Encoding::f64) {
   dump::StoredArray s{std::move(shape), encoding, {}};
   for (const double v : numbers) {
     const auto put = [&](auto x) {

@@ -160,14 +160,16 @@ void expect_rows_alone(const ModelValues<T>& batch, std::vector<ModelValues<T>> 
              }));
   }
   for (const auto& [id, value] : batch.stats)
-    expect(id, value, [&of = id](const ModelValues<T>& row) { return own_value(row, row.stats, of); });
+    expect(id, value,
+           [&of = id](const ModelValues<T>& row) { return own_value(row, row.stats, of); });
   for (const std::string& id : batch.with_scale)
     expect(id, batch.scaled_of(id),
            where_run(id, [](const ModelValues<T>& row, const std::string& of) -> const T& {
              return row.scaled_of(of);
            }));
   for (const auto& [id, value] : batch.unstored)
-    expect(id, value, where_run(id, [](const ModelValues<T>& row, const std::string& of) -> const T& {
+    expect(id, value,
+           where_run(id, [](const ModelValues<T>& row, const std::string& of) -> const T& {
              return row.unstored_of(of);
            }));
 }

@@ -10,8 +10,8 @@
 
 namespace shardproof::dump {
 
-using bounds::IntervalTensor;
 using bounds::Format;
+using bounds::IntervalTensor;
 
 namespace {
 

@@ -26,7 +26,8 @@ class Expectations {
   /// Returns the arithmetic in effect for a value.
   const bounds::DeclaredArithmetic& declared(const Subject& s);
   /// Widens a bound by the file's rounding, if its encoding has fewer digits.
-  static void coarsen(const DumpedValue& dumped, bounds::IntervalTensor& bound, bounds::Format& format);
+  static void coarsen(const DumpedValue& dumped, bounds::IntervalTensor& bound,
+                      bounds::Format& format);
 
  private:
   bool without_gain(const DumpedValue& dumped) const;

@@ -52,11 +52,12 @@ int judge(const char* weights_file, const char* dump_file) {
                       attribute(file, "gen"));
   const bounds::Format sums =
       attribute(file, "digits") == 53 ? bounds::Format::f64 : bounds::Format::f32;
-  bounds::DeclaredArithmetic declared{.values = attribute(file, "bf16") != 0 ? bounds::Format::bf16 : sums,
-                            .sums = sums,
-                            .operations = bounds::Arithmetic::of(sums, attribute(file, "ulp")),
-                            .folded = attribute(file, "folded"),
-                            .wire_roundings = attribute(file, "wire")};
+  bounds::DeclaredArithmetic declared{
+      .values = attribute(file, "bf16") != 0 ? bounds::Format::bf16 : sums,
+      .sums = sums,
+      .operations = bounds::Arithmetic::of(sums, attribute(file, "ulp")),
+      .folded = attribute(file, "folded"),
+      .wire_roundings = attribute(file, "wire")};
   std::vector<std::string> names;
   H5Literate(
       file, H5_INDEX_NAME, H5_ITER_INC, nullptr,

@@ -17,8 +17,8 @@ namespace {
 
 /// Reads three elements from an HDF5 file, or from an npz.
 template <class T>
-StoredArray read(hid_t type, const char* descr, const std::vector<T>& elements, const char* declared,
-            bool hdf5) {
+StoredArray read(hid_t type, const char* descr, const std::vector<T>& elements,
+                 const char* declared, bool hdf5) {
   const Folder folder;
   if (hdf5) {
     const Hdf5File file(folder / "a");

@@ -300,7 +300,8 @@ TEST(Verdict, TakesTheDumpsOwnPrompt) {
 TEST(Verdict, CountsCopiesThatDiffer) {
   const ExactRun run(kLine);
   dump::Dump d = run.trace({}, "f32");
-  dump::StoredArray& shard = run.add(d, run.whole("prefill.c0.layer0.k"), "BLKQ", 2).chips.at({2, 0, 1});
+  dump::StoredArray& shard =
+      run.add(d, run.whole("prefill.c0.layer0.k"), "BLKQ", 2).chips.at({2, 0, 1});
   poke(shard, 7, shard.at(7) * (1 + 0x1p-22));
   const Verdict v = run.judged(d);
   ASSERT_EQ(v.rows.size(), 1u);
