@@ -72,7 +72,7 @@ endfunction()
 # compiled apart. That every source names what it uses is seen where each is compiled alone: by
 # clang-tidy, and in any build without SHARDPROOF_UNITY.
 set(CMAKE_UNITY_BUILD ${SHARDPROOF_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 32)
 function(shardproof_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
