@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "oracle/graph/detail/exact.h"
+#include "oracle/graph/detail/passes.h"
 #include "oracle/graph/detail/walk.h"
 #include "oracle/model/detail/sampling.h"
 #include "oracle/request/detail/request_check.h"
@@ -20,14 +21,6 @@ IntTensor ids_of(const PassPlan& pass, const IntTensor& prompt, const IntTensor&
   return pass.phase == Phase::decode ? sampled : ids_at(pass, prompt);
 }
 
-Tokens tokens_of(const PassPlan& pass, const IntTensor& ids) {
-  Tokens tokens{ids.shape, {ids.data.begin(), ids.data.end()}, {}};
-  for (const PassRows& group : pass.rows)
-    for (std::int64_t row = 0; row < group.rows; ++row)
-      for (std::int64_t i = 0; i < pass.L; ++i) tokens.positions.push_back(group.start + i);
-  return tokens;
-}
-
 Tensor tensor_of(const std::string& id, const Lettered<double>& value) {
   Tensor t(value.shape);
   for (size_t i = 0; i < t.data.size(); ++i) {
@@ -39,10 +32,6 @@ Tensor tensor_of(const std::string& id, const Lettered<double>& value) {
   return t;
 }
 
-std::string checkpoint_of(const std::string& pass, std::int64_t layer, const std::string& name) {
-  return layer < 0 ? pass + "." + name : fmt::format("{}.layer{}.{}", pass, layer, name);
-}
-
 /// The logits [BV] of each row's last token.
 Tensor last_logits(const Tensor& logits) {
   const std::int64_t B = logits.shape[0], L = logits.shape[1], V = logits.shape[2];
@@ -52,36 +41,18 @@ Tensor last_logits(const Tensor& logits) {
   return last;
 }
 
-/// Returns the [P, Q] table of the text for one of a file, [P, J] with a column for each pair of
-/// rotated channels; channels beyond have the cosine 1 and the sine 0.
-std::vector<double> spread(const TextWeight& weight, const Tensor& pairs, const Shape& shape) {
-  const auto P = static_cast<size_t>(shape[0]), Q = static_cast<size_t>(shape[1]);
-  const size_t J = pairs.data.size() / P;
-  const bool half = weight.parameters[0] == "half";
-  std::vector<double> table(P * Q, weight.kind == TextWeightKind::cosines ? 1.0 : 0.0);
-  for (size_t p = 0; p < P; ++p)
-    for (size_t j = 0; j < J; ++j) {
-      const auto v = static_cast<double>(pairs.data[p * J + j]);
-      table[p * Q + (half ? j : 2 * j)] = v;
-      table[p * Q + (half ? j + J : 2 * j + 1)] = v;
-    }
-  return table;
-}
-
 /// Runs rows that all have L tokens in every pass. `first_row` is the number of the first one.
 Answer together(const std::map<std::string, Tensor, std::less<>>& weights, const Request& request,
                 const IntTensor& prompt, const Passes& passes, std::int64_t first_row) {
-  const Exact math(request.act);
+  const Exact math(request.act, request.sizes);
   const auto find = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
     const auto at = weights.find(id);
     if (at == weights.end())
       throw Error("weights_name", fmt::format("{} has no weight {:?}", request.text.name, id));
     const Tensor& t = at->second;
-    const bool turns =
-        weight.kind == TextWeightKind::cosines || weight.kind == TextWeightKind::sines;
-    if (turns && t.shape.size() == 2 && t.shape[0] == shape[0] &&
+    if (turns(weight) && t.shape.size() == 2 && t.shape[0] == shape[0] &&
         2 * t.shape[1] == static_cast<std::int64_t>(request.sizes.number(weight.parameters[1])))
-      return spread(weight, t, shape);
+      return spread(weight, t, shape, 1.0, 0.0);
     if (t.data.size() != count_of(shape))
       throw Error("weights_shape", fmt::format("{} has {} elements, not the {} of the text", id,
                                                t.data.size(), count_of(shape)));
@@ -136,7 +107,7 @@ void keep_caches(Answer& answer, const Request& request, std::int64_t pass, std:
     for (const TextLine& line : request.text.section(TextSection::layer).lines) {
       if (line.expression.kind != Expression::Kind::call || line.expression.op != ModelOp::append)
         continue;
-      const auto old = answer.values.find(checkpoint_of(plan.previous, layer, line.name));
+      const auto old = answer.values.find(value_id(plan.previous, layer, line.name));
       if (old == answer.values.end()) continue;
       Tensor row = old->second;
       const auto size = static_cast<std::ptrdiff_t>(row.data.size()) / row.shape[0];
@@ -144,8 +115,7 @@ void keep_caches(Answer& answer, const Request& request, std::int64_t pass, std:
       row.shape[0] = 1;
       Shape shape = old->second.shape;
       shape[line.letters.find('M')] = plan.cached + plan.L;
-      put(answer.values.try_emplace(checkpoint_of(plan.name, layer, line.name), shape)
-              .first->second,
+      put(answer.values.try_emplace(value_id(plan.name, layer, line.name), shape).first->second,
           row, b);
     }
 }

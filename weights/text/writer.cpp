@@ -45,7 +45,7 @@ class Writer {
     if (rotates(c_)) say("dim P positions");
     say("number eps");
     if (c_.embed_scale != 1.0F) say("number embed_scale");
-    if (!base2_) say("number scale = 1 / sqrt(Q)");
+    if (!base2_) say("number attend_scale = 1 / sqrt(Q)");
     if (scaled_logits()) say("number logit_scale");
     if (rotates(c_)) {
       say("number rotary");
@@ -159,7 +159,7 @@ class Writer {
     say("raw_score : BLKGM where see = einsum(BLKGQ,BMKQ->BLKGM; split_dim({}, H->KG), k_cache)",
         q);
     std::string score = "merge_dim(raw_score, KG->H)";
-    if (!base2_) score = fmt::format("mul({}, scale)", score);
+    if (!base2_) score = fmt::format("mul({}, attend_scale)", score);
     if (has("alibi_slopes")) score = fmt::format("add({}, mul(alibi_slopes, far))", score);
     say("score : BLHM = {}", score);
     say("max : BLH = max(score, M)");

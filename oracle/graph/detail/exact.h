@@ -2,12 +2,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "oracle/numeric/detail/functions.h"
 #include "oracle/numeric/wide_sum.h"
 #include "weights/base/error.h"
 #include "weights/model/numerics.h"
 #include "weights/text/ops.h"
+#include "weights/text/sizes.h"
 
 namespace shardproof::oracle::graph {
 
@@ -18,9 +20,11 @@ class Exact {
   using Scalar = double;
   using Sum = WideSum;
 
-  explicit Exact(ActType act) : act_(act) {}
+  Exact(ActType act, const TextSizes& sizes) : act_(act), sizes_(sizes) {}
 
+  static Sum sum() { return {}; }
   static double number(double v) { return v; }
+  double word(const std::string& word) const { return sizes_.number(word); }
   /// Returns the element of a named value.
   static double named(double v) { return static_cast<double>(static_cast<float>(v)); }
   double stored(double v) const {
@@ -40,6 +44,7 @@ class Exact {
 
  private:
   ActType act_;
+  const TextSizes& sizes_;
 };
 
 }  // namespace shardproof::oracle::graph

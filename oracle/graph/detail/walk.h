@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct Tokens {
 template <class Math>
 class Walk {
  public:
+  /// Whether numbers are elements of a field, where functions are random ones by name.
+  static constexpr bool kFormal = !std::is_same_v<typename Math::Scalar, double>;
   using Scalar = typename Math::Scalar;
   using Value = Lettered<Scalar>;
   /// Returns the elements of a weight, whose id in files is "layer0.wq", in this shape.
@@ -140,11 +143,13 @@ class Walk {
   }
 
   Value value_of(const Expression& e, const Names& names) {
-    if (e.kind == Expression::Kind::number) return {"", {}, {math_.number(sizes_.number(e.text))}};
+    if (e.kind == Expression::Kind::number) return {"", {}, {math_.word(e.text)}};
     if (e.kind == Expression::Kind::name) {
       if (const auto at = names.find(e.text); at != names.end()) return at->second;
-      return {"", {}, {math_.number(sizes_.number(e.text))}};
+      return {"", {}, {math_.word(e.text)}};
     }
+    if constexpr (kFormal)
+      if (auto value = formal(e, names)) return std::move(*value);
     const ModelForm form = row_of(e.op).form;
     if (form == ModelForm::contraction) return contracted(e, names);
     if (form == ModelForm::before) return previous(e, names);
@@ -176,6 +181,24 @@ class Walk {
     }
   }
 
+  /// An expression of several ops that a field has one function for; nullopt for all others.
+  std::optional<Value> formal(const Expression& e, const Names& names) {
+    if (const auto formula = math_.formula(e))
+      return each(value_of(*formula->argument, names),
+                  [&](const Scalar& s) { return math_.function(formula->name, s); });
+    if (const auto parts = math_.difference(e, section_)) {
+      const bool base2 = e.op == ModelOp::exp2;
+      const auto exponential = [&](const Expression* part, std::string_view name) {
+        return each(value_of(*part, names),
+                    [&](const Scalar& s) { return math_.function(name, s); });
+      };
+      return paired(ModelOp::mul,
+                    exponential(parts->first, base2 ? "score to exp2" : "score to exp"),
+                    exponential(parts->second, base2 ? "max to exp2" : "max to exp"));
+    }
+    return std::nullopt;
+  }
+
   template <class F>
   Value each(const Value& x, F&& f) const {
     Value y{x.letters, x.shape, {}, x.presence};
@@ -202,7 +225,7 @@ class Walk {
 
   Value contracted(const Expression& e, const Names& names) {
     Value y{e.terms[0].result, shape_of(e.terms[0].result), {}};
-    std::vector<typename Math::Sum> sums(count_of(y.shape));
+    std::vector<typename Math::Sum> sums(count_of(y.shape), math_.sum());
     for (size_t t = 0; t < e.terms.size(); ++t) {
       const Value a = value_of(e.args[2 * t], names), b = value_of(e.args[2 * t + 1], names);
       std::string over;
@@ -255,21 +278,39 @@ class Walk {
       if (all.empty())
         throw Error("oracle_graph", fmt::format("{}{}: the maximum of nothing that exists",
                                                 text_.where(line_->line), line_->name));
-      return *std::max_element(all.begin(), all.end(),
-                               [&](const Scalar& a, const Scalar& b) { return math_.less(a, b); });
+      if constexpr (kFormal) {  // a function of the set
+        auto sum = math_.sum();
+        for (const Scalar& s : all) sum.add(math_.function("score to max", s));
+        return sum.value();
+      } else {
+        return *std::max_element(all.begin(), all.end(), [&](const Scalar& a, const Scalar& b) {
+          return math_.less(a, b);
+        });
+      }
     }
     if (e.parameters.size() == 2) {
       Scalar total = math_.number(0);
       for (const Scalar& s : all) total = math_.stored(math_.pair(ModelOp::add, total, s));
       return total;
     }
-    typename Math::Sum sum;
+    auto sum = math_.sum();
     for (const Scalar& s : all) sum.add(s);
     return e.op == ModelOp::mean ? math_.divided(sum.value(), static_cast<std::int64_t>(all.size()))
                                  : sum.value();
   }
 
   Value top(const Value& x, char letter, std::int64_t k) const {
+    if constexpr (kFormal) {
+      throw Error("oracle_graph",
+                  fmt::format("{}{}: numbers of a field have no order, which top asks "
+                              "for",
+                              text_.where(line_->line), line_->name));
+    } else {
+      return top_of(x, letter, k);
+    }
+  }
+
+  Value top_of(const Value& x, char letter, std::int64_t k) const {
     Value y{x.letters, x.shape, std::vector<Scalar>(x.data.size(), math_.number(0))};
     const auto here = here_in(x.presence, x.letters, x.shape);
     const auto step = static_cast<size_t>(step_of(x.letters, x.shape, letter));

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "oracle/field/answer.h"
+#include "oracle/graph/field_run.h"
 #include "oracle/graph/run.h"
 #include "oracle/request/storage.h"
 #include "tests/oracle/random_case.h"
@@ -33,9 +35,10 @@ void require_bits(const std::string& id, const Tensor& walked, const Tensor& by_
 }
 
 /// The last position of each row of logits, [BV].
-Tensor last_position(const Tensor& x, const IntTensor& last) {
+template <class T>
+Array<T> last_position(const Array<T>& x, const IntTensor& last) {
   const std::int64_t L = x.shape[1], V = x.shape[2];
-  Tensor y({x.shape[0], V});
+  Array<T> y({x.shape[0], V});
   for (std::int64_t b = 0; b < x.shape[0]; ++b)
     std::copy_n(x.data.begin() + (b * L + last.data[static_cast<size_t>(b)]) * V, V,
                 y.data.begin() + b * V);
@@ -90,6 +93,42 @@ RC_GTEST_PROP(GraphWalk, HasTheBitsOfTheModelByHand, ()) {
   const IntTensor& prompt = d.request.prompt;
   RC_ASSERT(require_same(walked(d, Passes(prompt.shape[0], prompt.shape[1], d.chunk, d.gen)),
                          d.answer()) > 10);
+}
+
+/// The same in the field: a function of a formula has the name by which docs/field.md knows it.
+RC_GTEST_PROP(GraphWalkInTheField, HasTheNumbersOfTheModelByHand, ()) {
+  const Drawn d = draw_case();
+  const IntTensor& prompt = d.request.prompt;
+  const std::int64_t rows = prompt.shape[0], length = prompt.shape[1];
+  const WeightType weights = d.request.numerics.weights;
+  RC_LOG() << d << "\n" << text_of_model(d.config, weights) << "\n";
+  const ModelText text = parse_model_text(text_of_model(d.config, weights));
+  const TextSizes sizes = sizes_of(text);
+  const Passes passes(rows, length, d.chunk, d.gen);
+  const IntTensor ids = generate_ids(d.config, d.seed, rows, length + d.gen);
+  const FieldSetting setting{.seed = d.seed};
+  const auto walked =
+      graph::run_in_field({text, sizes, d.request.numerics.act, ids, passes, setting});
+  const field::Answer by_hand = field::run({.config = d.config,
+                                            .weights = weights,
+                                            .act = d.request.numerics.act,
+                                            .ids = ids,
+                                            .passes = passes,
+                                            .setting = setting});
+  int compared = 0;
+  const auto compare = [&](const std::string& id, const field::Tensor& value) {
+    field::Tensor own = walked.at(id);
+    if (id.ends_with(".logits"))
+      own = last_position(own, by_hand.last.at(id.substr(0, id.rfind('.'))));
+    RC_LOG() << id << "\n";
+    RC_ASSERT(own.shape == value.shape);
+    RC_ASSERT(own.data == value.data);
+    ++compared;
+  };
+  for (const auto& [id, value] : by_hand.checkpoints)
+    if (!id.ends_with(".token")) compare(id, value);
+  for (const auto& [id, value] : by_hand.stats) compare(id, value);
+  RC_ASSERT(compared > 10);
 }
 
 RC_GTEST_PROP(GraphWalk, RunsRowsOfUnequalLengthAlone, ()) {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "oracle/graph/detail/walk.h"
+#include "weights/base/tensor.h"
+#include "weights/model/passes.h"
+#include "weights/text/model_text.h"
+
+namespace shardproof::oracle::graph {
+
+/// Returns the tokens of a pass in which every row has L of them.
+Tokens tokens_of(const PassPlan& pass, const IntTensor& ids);
+
+/// "decode.1.layer0.q", or "decode.1.embed" with a negative layer.
+std::string value_id(const std::string& pass, std::int64_t layer, const std::string& name);
+
+/// Returns whether a weight is a table of RoPE, which files hold with a column for each pair.
+inline bool turns(const TextWeight& weight) {
+  return weight.kind == TextWeightKind::cosines || weight.kind == TextWeightKind::sines;
+}
+
+/// Returns the [P, Q] table of the text for one of a file, [P, J] with a column for each pair of
+/// rotated channels; channels beyond have the cosine `one` and the sine `zero`.
+template <class Element, class Scalar>
+std::vector<Scalar> spread(const TextWeight& weight, const Array<Element>& pairs,
+                           const Shape& shape, const Scalar& one, const Scalar& zero) {
+  const auto P = static_cast<size_t>(shape[0]), Q = static_cast<size_t>(shape[1]);
+  const size_t J = pairs.data.size() / P;
+  const bool half = weight.parameters[0] == "half";
+  std::vector<Scalar> table(P * Q, weight.kind == TextWeightKind::cosines ? one : zero);
+  for (size_t p = 0; p < P; ++p)
+    for (size_t j = 0; j < J; ++j) {
+      const auto v = static_cast<Scalar>(pairs.data[p * J + j]);
+      table[p * Q + (half ? j : 2 * j)] = v;
+      table[p * Q + (half ? j + J : 2 * j + 1)] = v;
+    }
+  return table;
+}
+
+}  // namespace shardproof::oracle::graph
