@@ -72,7 +72,7 @@ Answer together(const std::map<std::string, Tensor, std::less<>>& weights, const
       answer.values[id] = tensor_of(id, value);
     });
     if (!plan.sample) continue;
-    Draws draws{request.sampling, request.seed, {}, 1.0};
+    Draws draws{request.sampling, request.seed, {}, request.unit};
     for (std::int64_t b = 0; b < plan.batch(); ++b)
       draws.rows.push_back({first_row + b, generated});
     ++generated;

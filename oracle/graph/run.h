@@ -25,6 +25,7 @@ struct Request {
   Passes passes;
   Sampling sampling = {};
   std::uint64_t seed = 1;  ///< seed of the numbers that draw tokens
+  double unit = 1.0;       ///< a logit in base e: ln 2 in a base-2 model
 };
 
 /// Every named value of every pass in the exact regime.

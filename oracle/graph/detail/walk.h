@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "oracle/graph/detail/array.h"
+#include "oracle/graph/detail/products.h"
 #include "weights/base/error.h"
 #include "weights/text/loops.h"
 #include "weights/text/model_text.h"
@@ -128,6 +129,10 @@ class Walk {
 
   Value evaluate(const TextLine& line, const Names& names) {
     line_ = &line;
+    outermost_ = &line.expression;
+    while (outermost_->kind == Expression::Kind::call &&
+           (outermost_->op == ModelOp::store || row_of(outermost_->op).form == ModelForm::view))
+      outermost_ = &outermost_->args[0];
     Value v = in_order(value_of(line.expression, names), line.letters);
     for (Scalar& s : v.data) s = math_.named(s);
     if (!line.where.empty()) {
@@ -224,10 +229,33 @@ class Walk {
   }
 
   Value contracted(const Expression& e, const Names& names) {
-    Value y{e.terms[0].result, shape_of(e.terms[0].result), {}};
+    std::vector<std::pair<Value, Value>> operands;
+    for (size_t t = 0; t < e.terms.size(); ++t)
+      operands.emplace_back(value_of(e.args[2 * t], names), value_of(e.args[2 * t + 1], names));
+    const Shape shape = shape_of(e.terms[0].result);
+    Value y{e.terms[0].result, shape, {}};
+    bool known = false;
+    if constexpr (!kFormal)
+      if (&e == outermost_)  // to be rounded to f32
+        if (auto product = product_of_floats(e, operands, shape)) {
+          y = std::move(*product);
+          known = true;
+        }
+    if (!known)
+      for (const auto& sum : sums_of(e, operands, y)) y.data.push_back(sum.value());
+    if (e.terms.size() > 1) return y;
+    for (const Value* v : {&operands[0].first, &operands[0].second})
+      if (v->presence && v->presence->letters.find_first_not_of(y.letters) == std::string::npos)
+        y.presence = both(y.presence, v->presence, y.letters, y.shape);
+    return y;
+  }
+
+  std::vector<typename Math::Sum> sums_of(const Expression& e,
+                                          const std::vector<std::pair<Value, Value>>& operands,
+                                          const Value& y) const {
     std::vector<typename Math::Sum> sums(count_of(y.shape), math_.sum());
     for (size_t t = 0; t < e.terms.size(); ++t) {
-      const Value a = value_of(e.args[2 * t], names), b = value_of(e.args[2 * t + 1], names);
+      const auto& [a, b] = operands[t];
       std::string over;
       Shape over_shape;
       for (const Value* v : {&a, &b})
@@ -243,13 +271,8 @@ class Walk {
       for (size_t i = 0; i < sums.size(); ++i)
         for (size_t k = 0; k < a_next.size(); ++k)
           sums[i].add(a.data[a_first[i] + a_next[k]], b.data[b_first[i] + b_next[k]]);
-      if (e.terms.size() > 1) continue;
-      for (const Value* v : {&a, &b})
-        if (v->presence && v->presence->letters.find_first_not_of(y.letters) == std::string::npos)
-          y.presence = both(y.presence, v->presence, y.letters, y.shape);
     }
-    for (const auto& sum : sums) y.data.push_back(sum.value());
-    return y;
+    return sums;
   }
 
   /// sum, mean and max over what exists.
@@ -620,6 +643,7 @@ class Walk {
   std::int64_t layer_ = -1;
   TextSection section_ = TextSection::embedding;
   const TextLine* line_ = nullptr;
+  const Expression* outermost_ = nullptr;  // of the line, below store and views
   std::map<std::pair<std::int64_t, const Expression*>, Value> caches_;
   std::map<Key, Value> ended_, next_ended_;
   std::optional<std::set<std::string, std::less<>>> read_before_;
