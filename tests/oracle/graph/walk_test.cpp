@@ -1,6 +1,7 @@
 // The walk on texts small enough to be followed by eye, and what it refuses.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "oracle/graph/run.h"
@@ -160,6 +161,12 @@ TEST(Walk, TurnsPairsOfChannels) {
   EXPECT_EQ(turned("half 4"), (Floats{-3, -4, 1, 2, 0}));
   EXPECT_EQ(turned("interleaved 4"), (Floats{-2, 1, -4, 3, 0}));
   EXPECT_EQ(turned("half 2"), (Floats{-2, 1, 0, 0, 0}));
+}
+
+TEST(Walk, AGatheredZeroIsPositive) {
+  const OneLayer model{.embedding = "row : BLE = gather(table, ids, V)\n"};
+  const Tensor table = tensor({8, 1}, {-0.0F, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_FALSE(std::signbit(model.value("row", {0, 1}, {{"table", table}})[0]));
 }
 
 TEST(Walk, ViewsSplitAndMerge) {

@@ -57,6 +57,9 @@ TEST(WideSumOfProducts, IsRoundedOnce) {
   expect_same({{0x1p-1022, 0x1p-1022}});  // far below the least f64
   expect_same({{0x1p-537, 0x1p-537}, {0x1p-537, 0x1p-538}});
   expect_same({{0x1p-1074, 1.0}, {0x1p-1074, 0.5}});  // a tie among subnormals
+  // Just above a tie of subnormals, by less than the last of 53 bits.
+  expect_same({{0x1p-1074, 0.5}, {0x1p-1074, 0x1p-60}});
+  expect_same({{0x1p-1074, 2.5}, {0x1p-1074, 0x1p-60}});
   expect_same({{0x1p-1022, 1.0}, {0x1p-1074, -0.5}});
   expect_same({{3e300, -2.0}, {3e300, 2.0}, {1e-300, 1e-10}});
   EXPECT_EQ(std::signbit(by_wide_sum({{1.0, 1.0}, {-1.0, 1.0}})), false);

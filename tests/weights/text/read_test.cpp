@@ -8,6 +8,7 @@
 #include "tests/weights/text/plain_model.h"
 #include "weights/model/presets.h"
 #include "weights/model/registry.h"
+#include "weights/storage/text_weights.h"
 #include "weights/text/loops.h"
 #include "weights/text/rules.h"
 #include "weights/text/sizes.h"
@@ -127,6 +128,58 @@ RC_GTEST_PROP(ModelTextOfKeys, HasTheValuesOfTheModel, ()) {
     if (spec.name == "token") continue;
     RC_ASSERT(lines.at(spec.name) == (spec.name == "logits" ? "BLV" : spec.dims));
   }
+}
+
+/// Generated from the text, weights have the bits of those generated from the keys.
+RC_GTEST_PROP(ModelTextOfKeys, GeneratesTheWeightsOfTheModel, ()) {
+  oracle::Drawn d = oracle::draw_case();
+  d.config.softmax = Softmax::base_e;  // a base-2 model's are folded afterwards
+  const ModelText text = parse_model_text(text_of_model(d.config));
+  const auto of_text = generate_text_weights(text, sizes_of(text), d.seed);
+  const Weights of_keys = generate_weights(d.config, d.seed);
+  RC_ASSERT(of_text.size() == of_keys.all().size());
+  for (const auto& [id, tensor] : of_keys.all()) {
+    RC_LOG() << id << "\n";
+    RC_ASSERT(of_text.at(id).shape == tensor.shape);
+    RC_ASSERT(of_text.at(id).data == tensor.data);
+  }
+}
+
+TEST(TextWeights, AreWhatTheirFirstLineTakesThemFor) {
+  const ModelText text = parse_model_text(kPlainModel);
+  std::map<std::string, std::string> found;
+  for (const TextWeightSpec& spec : text_weight_specs(text, sizes_of(text)))
+    found[spec.id] = std::string(to_string(spec.kind)) + " " + std::to_string(spec.fan_in) +
+                     " of " + std::to_string(element_count(spec.shape));
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{"table", "table 1 of 96"},
+                                                       {"places", "table 1 of 256"},
+                                                       {"layer0.g", "gain 1 of 8"},
+                                                       {"layer1.g", "gain 1 of 8"},
+                                                       {"layer0.wq", "matrix 8 of 128"},
+                                                       {"layer1.wq", "matrix 8 of 128"},
+                                                       {"layer0.wk", "matrix 8 of 64"},
+                                                       {"layer1.wk", "matrix 8 of 64"},
+                                                       {"layer0.wo", "matrix 16 of 128"},
+                                                       {"layer1.wo", "matrix 16 of 128"},
+                                                       {"layer0.w_router", "matrix 8 of 24"},
+                                                       {"layer1.w_router", "matrix 8 of 24"},
+                                                       {"layer0.we", "matrix 8 of 192"},
+                                                       {"layer1.we", "matrix 8 of 192"},
+                                                       {"layer0.extra", "gain 1 of 8"}}));
+}
+
+TEST(TextWeights, OfASharedTableAndOfNoUse) {
+  const ModelText text =
+      parse_model_text(with_line("weight g : E",
+                                 "weight g : E is bias\nweight sin : EQ is sines interleaved 2 P\n"
+                                 "weight nobody : HQ"));
+  std::map<std::string, TextWeightSpec> specs;
+  for (const TextWeightSpec& spec : text_weight_specs(text, sizes_of(text)))
+    specs.emplace(spec.id, spec);
+  EXPECT_EQ(specs.at("layer0.g").kind, TextWeightKind::bias);
+  EXPECT_EQ(specs.at("layer0.sin").kind, TextWeightKind::sines);
+  EXPECT_EQ(specs.at("layer0.sin").shape, (Shape{8, 1}));
+  EXPECT_EQ(specs.at("layer1.nobody").kind, TextWeightKind::bias);
 }
 
 TEST(LineOrder, LoopsAreTheLinesThatNeedThemselves) {
