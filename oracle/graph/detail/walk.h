@@ -343,8 +343,10 @@ class Walk {
       std::vector<size_t> places;
       for (size_t i = 0; i < length; ++i)
         if (here.empty() || here[first + i * step] != 0) places.push_back(first + i * step);
-      std::stable_sort(places.begin(), places.end(),
-                       [&](size_t a, size_t b) { return math_.less(x.data[b], x.data[a]); });
+      std::sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+        if (math_.less(x.data[b], x.data[a])) return true;
+        return !math_.less(x.data[a], x.data[b]) && a < b;  // of equals the first
+      });
       for (size_t i = 0; i < places.size() && i < static_cast<size_t>(k); ++i)
         y.data[places[i]] = math_.number(1);
     }
