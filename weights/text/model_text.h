@@ -41,7 +41,7 @@ struct Guard {
   bool operator==(const Guard&) const = default;
 };
 
-/// How the values of a weight are generated (docs/spec-model-text.md section 5). by_use: the rule,
+/// How the values of a weight are generated (docs/spec-model-text.md, "Weights"). by_use: the rule,
 /// by the first line that reads it.
 enum class TextWeightKind : std::uint8_t {
   by_use,

@@ -24,11 +24,12 @@ namespace shardproof {
 /// itself one position earlier appends, reduces, contracts or splits L).
 void check_model_text(const ModelText& text);
 
-/// Returns the value names that an expression reads, each once; names of numbers and letters are
-/// not among them. `before` holds those that are read one position earlier only.
+/// The names that a line reads: in place, and one position earlier by `before`.
 struct Reads {
   std::vector<std::string> now, before;
 };
+/// Returns the value names that a line reads, each once; those of numbers and letters are not among
+/// them.
 Reads reads_of(const ModelText& text, const TextLine& line);
 
 /// Returns whether an expression's value is 0 or 1 everywhere: within, top, products of indicators
