@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "weights/base/error.h"
@@ -30,6 +33,14 @@ struct Lettered {
   std::vector<Scalar> data;
   std::optional<Presence> presence = {};
 };
+
+/// The values that an expression may read, by their names.
+template <class Scalar>
+using NamedValues = std::map<std::string, Lettered<Scalar>, std::less<>>;
+
+/// Whether numbers are elements of a field, where functions are random ones by name.
+template <class Math>
+inline constexpr bool kFormal = !std::is_same_v<typename Math::Scalar, double>;
 
 inline size_t count_of(const Shape& shape) { return static_cast<size_t>(element_count(shape)); }
 
