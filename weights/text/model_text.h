@@ -95,6 +95,18 @@ struct TextNumber {
   int line = 0;
 };
 
+/// A truth value for each layer.
+struct TextFlag {
+  std::string name;
+  int line = 0;
+};
+
+/// The extent, number or flag of a use that gives none.
+struct SmallSize {
+  std::string value;  ///< "24"; of a flag "10"
+  int line = 0;
+};
+
 /// A model as a text: its dims, numbers and flags, and the named values of its sections
 /// (docs/spec-model-text.md).
 struct ModelText {
@@ -106,9 +118,8 @@ struct ModelText {
   std::string name, file;  ///< `file` is empty if the text is not of a file
   std::vector<TextDim> dims;
   std::vector<TextNumber> numbers;
-  std::vector<std::string> flags;  ///< each has a truth value for each layer
-  /// The extents, numbers and flags of a use that gives none: "layers" "2", "E" "24", "local" "10".
-  std::map<std::string, std::string> small;
+  std::vector<TextFlag> flags;
+  std::map<std::string, SmallSize> small;  ///< by name: "layers", "E", "local"
   std::array<Section, 3> sections;
 
   Section& section(TextSection which) { return sections[static_cast<std::size_t>(which)]; }
@@ -117,6 +128,7 @@ struct ModelText {
   }
   const TextDim* dim(char letter) const;
   const TextNumber* number(std::string_view word) const;
+  const TextFlag* flag(std::string_view word) const;
   /// Returns whether a word is a number: a literal, a declared number, or a letter's extent.
   bool is_number(std::string_view word) const;
   /// Returns "FILE line 7: ", as errors begin.

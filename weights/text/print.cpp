@@ -49,14 +49,14 @@ std::string print_model_text(const ModelText& model) {
     text += dim.formula
                 ? fmt::format("dim {} = {}\n", dim.letter, dim.formula->to_string())
                 : fmt::format("dim {}{}{}\n", dim.letter, dim.words.empty() ? "" : " ", dim.words);
-  for (const std::string& flag : model.flags) text += fmt::format("flag {}\n", flag);
+  for (const TextFlag& flag : model.flags) text += fmt::format("flag {}\n", flag.name);
   for (const TextNumber& number : model.numbers)
     text += fmt::format("number {}{}{}\n", number.name, number.formula ? " = " : "",
                         number.formula ? number.formula->to_string() : "");
   if (!model.small.empty()) {
     std::string pairs;
-    for (const auto& [key, value] : model.small)
-      pairs += fmt::format("{}{}={}", pairs.empty() ? "" : ", ", key, value);
+    for (const auto& [key, size] : model.small)
+      pairs += fmt::format("{}{}={}", pairs.empty() ? "" : ", ", key, size.value);
     text += fmt::format("small {}\n", pairs);
   }
   for (const TextSection which : kTextSections) {

@@ -75,7 +75,7 @@ class TextReader {
       read_number(line, *value);
     } else if (const auto flag = after(line, "flag")) {
       if (!is_model_name(*flag)) malformed(line, "write flag NAME");
-      text_.flags.emplace_back(*flag);
+      text_.flags.push_back({std::string(*flag), number_});
     } else if (const auto sizes = after(line, "small")) {
       read_small(line, *sizes);
     } else if (const auto weight = after(line, "weight")) {
@@ -125,7 +125,7 @@ class TextReader {
       const auto parts = split(pair, "=");
       if (parts.size() != 2 || !is_model_name(parts[0]) || parts[1].empty())
         malformed(line, "write small KEY=VALUE, KEY=VALUE");
-      if (!text_.small.emplace(parts[0], parts[1]).second)
+      if (!text_.small.try_emplace(std::string(parts[0]), std::string(parts[1]), number_).second)
         throw Error("model_c2", fmt::format("{} is given twice", parts[0]));
     }
   }
@@ -230,6 +230,8 @@ const TextDim* ModelText::dim(char letter) const {
 const TextNumber* ModelText::number(std::string_view word) const {
   return row_named(numbers, word);
 }
+
+const TextFlag* ModelText::flag(std::string_view word) const { return row_named(flags, word); }
 
 bool ModelText::is_number(std::string_view word) const {
   return number_in(word) || number(word) != nullptr ||

@@ -51,16 +51,16 @@ class Checker {
     };
     for (const TextDim& dim : text_.dims) define(dim.line, std::string(1, dim.letter));
     for (const TextNumber& number : text_.numbers) define(number.line, number.name);
-    for (const std::string& flag : text_.flags) define(1, flag);
+    for (const TextFlag& flag : text_.flags) define(flag.line, flag.name);
     for (const TextDim& dim : text_.dims)
       if (dim.formula) require_numbers(dim.line, std::string(1, dim.letter), *dim.formula);
     for (const TextNumber& number : text_.numbers)
       if (number.formula) require_numbers(number.line, number.name, *number.formula);
-    for (const auto& [key, value] : text_.small)
-      if (key != "layers" && !text_.is_number(key) && !is_flag(key))
+    for (const auto& [key, size] : text_.small)
+      if (key != "layers" && !text_.is_number(key) && text_.flag(key) == nullptr)
         refuse("model_c1", fmt::format("{}small: {} is not an extent, a number or a flag of the "
                                        "text, nor layers",
-                                       text_.where(1), key));
+                                       text_.where(size.line), key));
   }
 
   void require_numbers(int line, const std::string& name, const Formula& formula) const {
@@ -70,12 +70,8 @@ class Checker {
                                        text_.where(line), name, read));
   }
 
-  bool is_flag(std::string_view name) const {
-    return std::find(text_.flags.begin(), text_.flags.end(), name) != text_.flags.end();
-  }
-
   void require_flag(const std::optional<Guard>& guard) const {
-    if (guard && !is_flag(guard->flag))
+    if (guard && text_.flag(guard->flag) == nullptr)
       refuse("model_c1",
              fmt::format("{} is not a flag; declare it: flag {}", guard->flag, guard->flag));
   }
@@ -83,7 +79,7 @@ class Checker {
   /// Makes a name known, unless it has a definition that may exist beside this one.
   void define(const std::string& name, const std::string& letters,
               const std::optional<Guard>& guard, bool indicator) {
-    if (text_.is_number(name) || is_flag(name))
+    if (text_.is_number(name) || text_.flag(name) != nullptr)
       refuse("model_c2", "it is the name of a number, a letter or a flag, too");
     const auto [at, fresh] = scope_.known.try_emplace(name, KnownName{letters, {}, indicator});
     KnownName& known = at->second;

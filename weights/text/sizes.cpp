@@ -18,7 +18,7 @@ class Solver {
 
   TextSizes solve() {
     for (const auto& [key, value] : keys_)
-      if (key != "layers" && !is_named_number(key) && !is_flag(key))
+      if (key != "layers" && !is_named_number(key) && text_.flag(key) == nullptr)
         throw Error("model_c1",
                     fmt::format("{}: {}={}: the text has no such extent, number or flag",
                                 text_.name, key, value));
@@ -27,11 +27,11 @@ class Solver {
     for (const TextNumber& number : text_.numbers) {
       const double value = number_of(number.name);
       if (!std::isfinite(value))
-        throw Error("model_c14", fmt::format("{}: the number {} is {}, not finite", text_.name,
-                                             number.name, value));
+        throw Error("model_c14", fmt::format("{}the number {} is {}, not finite",
+                                             about(number.name), number.name, value));
       sizes_.numbers[number.name] = value;
     }
-    for (const std::string& flag : text_.flags) sizes_.flags[flag] = truths(flag);
+    for (const TextFlag& flag : text_.flags) sizes_.flags[flag.name] = truths(flag);
     for (const TextSection section : kTextSections)
       for (const TextLine& line : text_.section(section).lines) check(line, line.expression);
     return std::move(sizes_);
@@ -41,25 +41,36 @@ class Solver {
   bool is_named_number(std::string_view key) const {
     return text_.number(key) != nullptr || (key.size() == 1 && text_.dim(key[0]) != nullptr);
   }
-  bool is_flag(std::string_view key) const {
-    return std::find(text_.flags.begin(), text_.flags.end(), key) != text_.flags.end();
-  }
 
   /// The use's own value of a key, or null.
   const std::string* own(const std::string& key) const {
     const auto at = keys_.find(key);
     return at == keys_.end() ? nullptr : &at->second;
   }
-  const std::string* small(const std::string& key) const {
+  const SmallSize* small(const std::string& key) const {
     const auto at = text_.small.find(key);
     return at == text_.small.end() ? nullptr : &at->second;
+  }
+  /// The formula of an extent or a number; null if it has none.
+  const Formula* formula_of(const std::string& key) const {
+    const TextNumber* const number = text_.number(key);
+    const TextDim* const dim = key.size() == 1 ? text_.dim(key[0]) : nullptr;
+    if (number != nullptr) return number->formula ? &*number->formula : nullptr;
+    return dim != nullptr && dim->formula ? &*dim->formula : nullptr;
+  }
+
+  /// How errors about a key begin: with the line of its small size if that is its value.
+  std::string about(const std::string& key) const {
+    const SmallSize* const size =
+        own(key) == nullptr && formula_of(key) == nullptr ? small(key) : nullptr;
+    return fmt::format("{}: {}", text_.name, size == nullptr ? "" : text_.where(size->line));
   }
 
   double literal(const std::string& key, const std::string& value) const {
     const auto number = number_in(value);
     if (!number)
       throw Error("model_c14",
-                  fmt::format("{}: {}={} is not a number", text_.name, key, value.substr(0, 80)));
+                  fmt::format("{}{}={} is not a number", about(key), key, value.substr(0, 80)));
     return *number;
   }
 
@@ -77,10 +88,8 @@ class Solver {
 
   double solve(const std::string& name) {
     if (const std::string* value = own(name)) return literal(name, *value);
-    const TextNumber* const number = text_.number(name);
-    const auto& formula = number != nullptr ? number->formula : text_.dim(name[0])->formula;
-    if (formula) return value_of(name, *formula);
-    if (const std::string* value = small(name)) return literal(name, *value);
+    if (const Formula* formula = formula_of(name)) return value_of(name, *formula);
+    if (const SmallSize* size = small(name)) return literal(name, size->value);
     throw Error(
         "model_c14",
         fmt::format("{}: {} has no value; give it as a key, {}=VALUE, or in the text: small "
@@ -102,14 +111,15 @@ class Solver {
 
   std::int64_t whole(const std::string& name, double value, double most) const {
     if (!(value >= 1.0 && value <= most) || value != std::floor(value))
-      throw Error("model_c14", fmt::format("{}: {} is {}, not a whole number from 1 to {}",
-                                           text_.name, name, value, most));
+      throw Error("model_c14", fmt::format("{}{} is {}, not a whole number from 1 to {}",
+                                           about(name), name, value, most));
     return static_cast<std::int64_t>(value);
   }
 
   std::int64_t layers() const {
     const std::string* value = own("layers");
-    if (value == nullptr) value = small("layers");
+    if (const SmallSize* size = small("layers"); value == nullptr && size != nullptr)
+      value = &size->value;
     return value == nullptr
                ? 1
                : whole("layers", literal("layers", *value), static_cast<double>(kMostLayers));
@@ -120,15 +130,17 @@ class Solver {
     return whole(name, number_of(name), kMostExtent);
   }
 
-  std::vector<bool> truths(const std::string& flag) const {
-    const std::string* value = own(flag);
-    if (value == nullptr) value = small(flag);
+  std::vector<bool> truths(const TextFlag& flag) const {
+    const SmallSize* const size = small(flag.name);
+    const std::string* value = own(flag.name);
+    if (value == nullptr && size != nullptr) value = &size->value;
     const auto layers = static_cast<std::size_t>(sizes_.layers);
     if (value == nullptr || (value->size() != layers && value->size() != 1) ||
         value->find_first_not_of("01") != std::string::npos)
       throw Error("model_c15",
-                  fmt::format("{}: the flag {} is {}, not a 0 or 1 for each of the {} layers",
-                              text_.name, flag, value == nullptr ? "not given" : *value, layers));
+                  fmt::format("{}{}the flag {} is {}, not a 0 or 1 for each of the {} layers",
+                              about(flag.name), value == nullptr ? text_.where(flag.line) : "",
+                              flag.name, value == nullptr ? "not given" : *value, layers));
     std::vector<bool> truths;
     for (std::size_t layer = 0; layer < layers; ++layer)
       truths.push_back((*value)[value->size() == 1 ? 0 : layer] == '1');

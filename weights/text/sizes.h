@@ -31,7 +31,8 @@ struct TextSizes {
 using TextKeys = std::map<std::string, std::string, std::less<>>;
 
 /// Returns the sizes of a text: each key's own value, else the text's formula, else its small
-/// default. Throws Error, naming text, key and value: "model_c1" (a key that the text does not
+/// default. Throws Error, naming text, key, value, and the line of a small size that is the value:
+/// "model_c1" (a key that the text does not
 /// have), "model_c14" (no value; an extent that is not a whole number from 1 to 2^31 - 1; a number
 /// that is not finite; a name that needs itself), "model_c15" (a flag that is not 0 or 1 for each
 /// layer), "model_c16" (a `top` of more than its letter's extent or of less than 1, an odd `turn`

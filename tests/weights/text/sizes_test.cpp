@@ -164,5 +164,42 @@ TEST(TextSizes, RefuseWhatIsNotASize) {
   EXPECT_EQ(label_of({}, with_line("number eps", "number eps\nnumber other")), "model_c14");
 }
 
+/// How the text is refused with other sizes of eps, layers and local.
+std::string refusal_with(const std::string& sizes, const TextKeys& keys = {}) {
+  const std::string_view small = "small E=8, H=4, K=2, P=32, Q=4, V=12, X=3, ";
+  try {
+    const std::string text =
+        with_line(std::string(small) + "eps=1e-6, layers=2, local=10", std::string(small) + sizes);
+    (void)sizes_of(parse_model_text(text, "m.model"), keys);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "none";
+}
+
+TEST(TextSizes, NameTheLineOfSmallSizesAndOfFlags) {
+  const std::pair<const char*, std::string> edits[] = {
+      {"eps=x, layers=2, local=10", "line 15: eps=x is not a number"},
+      {"eps=inf, layers=2, local=10", "line 15: the number eps is inf, not finite"},
+      {"eps=1, layers=two, local=10", "line 15: layers=two is not a number"},
+      {"eps=1, layers=0, local=10", "line 15: layers is 0, not a whole number"},
+      {"eps=1, layers=2, local=101", "line 15: the flag local is 101, not a 0 or 1"},
+      {"eps=1, layers=2", "line 11: the flag local is not given, not a 0 or 1"}};
+  for (const auto& [sizes, said] : edits)
+    EXPECT_TRUE(refusal_with(sizes).starts_with("plain: m.model " + said)) << refusal_with(sizes);
+  // What the use gives stands in no line.
+  const std::string bad = "eps=x, layers=0, local=101";
+  const TextKeys good{{"eps", "1"}, {"layers", "2"}, {"local", "0"}};
+  EXPECT_EQ(refusal_with(bad, good), "none");
+  for (const auto& [key, said] : {std::pair{"eps", "eps=y is not"},
+                                  {"layers", "layers=y is not"},
+                                  {"local", "the flag local is y"}}) {
+    TextKeys keys = good;
+    keys[key] = "y";
+    EXPECT_TRUE(refusal_with(bad, keys).starts_with("plain: " + std::string(said)))
+        << refusal_with(bad, keys);
+  }
+}
+
 }  // namespace
 }  // namespace shardproof
