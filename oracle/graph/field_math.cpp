@@ -79,11 +79,10 @@ field::Number FieldMath::function(std::string_view name, const Scalar& x) const 
 }
 
 field::Number FieldMath::ranged(ModelOp op, const Scalar& x, double low, double high) const {
-  const auto integer = integer_of(x);
+  const auto integer = op == ModelOp::within ? integer_of(x) : std::nullopt;
   if (!integer) return function(fmt::format("{} {} {}", row_of(op).name, low, high), x);
   const auto v = static_cast<double>(*integer);
-  if (op == ModelOp::within) return number(low <= v && v <= high ? 1 : 0);
-  return v < low ? number(low) : v > high ? number(high) : x;
+  return number(low <= v && v <= high ? 1 : 0);
 }
 
 std::optional<std::int64_t> FieldMath::integer_of(const Scalar& v) const {

@@ -54,7 +54,8 @@ class FieldMath {
   Scalar pair(ModelOp op, const Scalar& a, const Scalar& b) const;
   Scalar function(ModelOp op, const Scalar& x) const;
   Scalar function(std::string_view name, const Scalar& x) const;
-  /// within and clamp of integers are themselves; of other numbers random functions.
+  /// within of an integer of small size, as positions are, is 0 or 1; within of any other number,
+  /// and clamp of any, is a random function by the op's name and its range.
   Scalar ranged(ModelOp op, const Scalar& x, double low, double high) const;
   Scalar negative(const Scalar& x) const { return math_.subtract({}, x); }
   static bool is_zero(const Scalar& x) { return x == Scalar{}; }
