@@ -1,12 +1,16 @@
-// Layers for int8 weights as text are refused where a scale comes too early.
+// Layers for int8 weights as text are refused where a scale comes too early; codes and scales that
+// are wrong on one chip are found, whichever chip it is.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "golden/verify/verify.h"
 #include "tests/golden/layer_text.h"
+#include "tests/sanitized.h"
 #include "weights/model/registry.h"
 
 namespace shardproof {
@@ -62,6 +66,47 @@ TEST(Int8Layer, AScaleBeforeTheSumIsCompleteIsRefused) {
       if (row.kind == WeightKind::scale) {
         EXPECT_TRUE(refusals.contains(fmt::format("{} {}", row.name, regime))) << row.name;
       }
+}
+
+/// Every matrix and every scale of a layer, on every chip of 4x2x3: where they are sharded in their
+/// contracted dims, and where they are not.
+TEST(Int8Layer, ACodeOrAScaleThatIsOffOnOneChipIsFound) {
+  OneInN chosen(9, "chips");
+  std::set<std::string> scales;
+  for (const char* keys : {"prefill=ws2d:batch model=palm-tiny,bias=all",
+                           "prefill=ws1d:heads act=bf16 block=serial"}) {
+    Case c =
+        parse_case(std::string("torus=4x2x3 weights=int8 batch=24 prompt=1 gen=2 seed=6 ") + keys);
+    c.model.layers = 1;
+    c.model.E = c.model.F = c.model.H = c.model.K = c.model.V = 24;
+    c.model.Q = 2;
+    OracleMemo memo;
+    ASSERT_EQ(verify_case(c, memo).verdict, Verdict::equal) << keys;
+    for (const WeightRow& row : all_weights()) {
+      if (!row.in_model(c.model) ||
+          (row.kind != WeightKind::scale && row.kind != WeightKind::matrix) || !row.per_layer)
+        continue;
+      if (row.kind == WeightKind::scale) scales.emplace(row.name);
+      for (int chip = 0; chip < c.torus.chips(); ++chip) {
+        if (!chosen()) continue;
+        const std::string name = fmt::format("layer0.{}", row.name);
+        FaultHooks faults;
+        faults.weight = [&](const std::string& id, Sharded& placed) {
+          if (id != name) return;
+          const auto own = placed.f32_of(chip);
+          float& v = own[own.size() / 2];
+          v = row.kind == WeightKind::scale ? std::nextafter(v, 0.0F)
+                                            : v + (v > 0.0F ? -1.0F : 1.0F);
+        };
+        const Judgement j = verify_case(c, memo, {.faults = faults});
+        ASSERT_TRUE(j.difference()) << name << " on chip " << chip << ": " << j.explanation();
+        EXPECT_EQ(j.difference()->checkpoint, "weight " + name);
+        EXPECT_EQ(j.difference()->chip, c.torus.name(chip)) << name;
+      }
+    }
+  }
+  for (const WeightRow& row : all_weights())
+    EXPECT_EQ(scales.contains(std::string(row.name)), row.kind == WeightKind::scale) << row.name;
 }
 
 }  // namespace

@@ -233,6 +233,18 @@ TEST(Split, AHookThatThrowsIsItsAuthors) {
                std::logic_error);
 }
 
+TEST(Split, AnObserverThatThrowsOfWhatCrossedIsItsAuthors) {
+  struct Failing : Observer {
+    void observe(const Scope&, const Program&, const Op*, const ValueDecl&,
+                 const Sharded&) override {}
+    void crossed(const Scope&, const Program&, const ValueDecl&, std::int64_t) override {
+      throw std::logic_error("mine");
+    }
+  } failing;
+  OracleMemo memo;
+  EXPECT_THROW(verify_case(faulty_case(), memo, {.observer = &failing}), std::logic_error);
+}
+
 TEST(Split, VerifyShowsItsObserverWhatCrossed) {
   const Case c = faulty_case();
   Kept watched, alone;

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,7 +17,8 @@
 namespace shardproof {
 namespace {
 
-/// Throws at one step, as plan and as result hook; of a weight at once.
+/// Throws at one step, as hook of its plan, of what a chip computes and of its result; of a weight
+/// at once.
 template <class Thrown>
 struct ThrowingHook {
   Thrown what;
@@ -28,6 +31,10 @@ struct ThrowingHook {
                   Sharded&) const {
     if (scope.step(program, declared.name) == step) throw what;
   }
+  void operator()(const Scope& scope, const Program& program, const Op&, const ValueDecl& declared,
+                  int, std::span<std::byte>) const {
+    if (scope.step(program, declared.name) == step) throw what;
+  }
   void operator()(const std::string& name, Sharded&) const {
     if (name == "layer0.wo") throw what;
   }
@@ -35,10 +42,11 @@ struct ThrowingHook {
 
 template <class Thrown>
 std::vector<FaultHooks> throwing(const Thrown& what) {
-  std::vector<FaultHooks> all(3);
+  std::vector<FaultHooks> all(4);
   all[0].plan = ThrowingHook<Thrown>{what};
   all[1].result = ThrowingHook<Thrown>{what};
   all[2].weight = ThrowingHook<Thrown>{what};
+  all[3].computed = ThrowingHook<Thrown>{what};
   return all;
 }
 

@@ -207,19 +207,26 @@ TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {
   // run is shown, and where the layouts are wrong it is shown without a judge.
   struct Failing : Observer {
     int left;
-    explicit Failing(int steps) : left(steps) {}
+    bool of_moves;
+    Failing(int steps, bool moves) : left(steps), of_moves(moves) {}
     void observe(const Scope&, const Program&, const Op*, const ValueDecl&,
                  const Sharded&) override {
+      if (!of_moves) count();
+    }
+    void moved(const Scope&, const Program&, const Op&, std::int64_t) override {
+      if (of_moves) count();
+    }
+    void count() {
       if (left-- == 0) throw Error("trace_c1", "the disk is full");
     }
   };
   for (const char* regime : {"exact", "f32"})
     for (bool wrong : {false, true})
-      for (int steps : {0, 1, 7, 20}) {
+      for (int steps : {0, 1, 7, 20, 100, 101}) {
         const Case c = parse_case(std::string("torus=2x1x3 gen=2 model=palm-tiny,layers=1,E=12,"
                                               "F=12,H=6,Q=2,V=12 prefill=ws2d:heads regime=") +
                                   regime);
-        Failing failing(steps);
+        Failing failing(steps % 100, steps >= 100);  // of steps, or of what the first of them move
         OracleMemo memo;
         VerifyOptions options;
         options.observer = &failing;
@@ -232,6 +239,52 @@ TEST(Verify, AnObserversErrorIsTheCallersAtAnyStep) {
         }
         EXPECT_EQ(label, "trace_c1") << regime << wrong << steps;
       }
+}
+
+TEST(Verify, AnExceptionFromBelowIsTheCasesAnswer) {
+  const auto answer = [](const char* regime, void (*change)(RunPlan&)) {
+    RunPlan plan = make_plan(parse_case(std::string("torus=2x1x3 gen=2 model=palm-tiny,layers=1,"
+                                                    "E=12,F=12,H=6,Q=2,V=12 regime=") +
+                                        regime));
+    change(plan);
+    OracleMemo memo;
+    const Judgement j = verify_unchecked(plan, memo);
+    EXPECT_EQ(j.verdict, Verdict::refused);
+    EXPECT_EQ(j.findings.size(), 1U);
+    EXPECT_EQ(j.findings.at(0).detector, Detector::run);
+    return j.explanation();
+  };
+  for (const char* regime : {"exact", "f32", "field"}) {
+    const std::string of_op =
+        answer(regime, [](RunPlan& p) { p.prefill.layer.ops[3].kind = static_cast<OpKind>(99); });
+    EXPECT_NE(of_op.find("this op is not implemented"), std::string::npos) << of_op;
+    // An oracle that has no such table of RoPE.
+    const std::string of_oracle = answer(regime, [](RunPlan& p) { p.given.model.positions = 1; });
+    EXPECT_NE(of_oracle.find("oracle_"), std::string::npos) << of_oracle;
+    if (kSanitized) continue;  // which ends where an allocation is that large
+    const std::string of_memory =
+        answer(regime, [](RunPlan& p) { p.passes = Passes(1 << 20, 1 << 30, 0, 2); });
+    EXPECT_TRUE(of_memory.starts_with("memory_c1: ")) << of_memory;
+  }
+}
+
+TEST(Verify, AUsersMistakeIsThrown) {
+  const Case c = parse_case("torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6");
+  const auto label = [](const Case& given) {
+    OracleMemo memo;
+    return label_of([&] { verify_case(given, memo); });
+  };
+  EXPECT_EQ(label(c), "");
+  Case illegal = c;
+  illegal.gen = 0;
+  EXPECT_EQ(label(illegal), "case_gen");
+  Program layer = parse_program(
+      "layer", print_program(partitioned(c, Strategy::parse("ws2d:batch"), Phase::prefill).layer),
+      "p.txt");
+  gather_along_x(layer);
+  Case program = c;
+  program.prefill = program.decode = Strategy(layer);
+  EXPECT_TRUE(label(program).starts_with("all_gather_c")) << label(program);
 }
 
 TEST(Verify, AnInfiniteStatisticIsRefused) {
