@@ -91,8 +91,34 @@ class Scenario : public Cli {
   /// Runs it as a part of another test.
   void play() {
     SetUp();
-    TestBody();
+    try {
+      TestBody();
+    } catch (...) {
+      TearDown();
+      throw;
+    }
     TearDown();
+  }
+
+  using Step = void (Scenario::*)(const std::string&);
+  /// By the first word of a line.
+  static const std::map<std::string, Step>& steps() {
+    static const std::map<std::string, Step> all{
+        {"let", &Scenario::let},         {"write", &Scenario::write_file},
+        {"save", &Scenario::save},       {"edit", &Scenario::edit},
+        {"sh", &Scenario::shell},        {"ok", &Scenario::ok},
+        {"fails", &Scenario::fails},     {"run", &Scenario::run_to},
+        {"any", &Scenario::any},         {"bash", &Scenario::bash},
+        {"refused", &Scenario::refused}, {"errors", &Scenario::errors},
+        {"begins", &Scenario::begins},   {"says", &Scenario::says},
+        {"lacks", &Scenario::lacks},     {"times", &Scenario::times},
+        {"matches", &Scenario::matches}, {"prints", &Scenario::prints},
+        {"differs", &Scenario::differs}, {"errs", &Scenario::errs},
+        {"keep", &Scenario::keep},       {"take", &Scenario::take},
+        {"find", &Scenario::find},       {"json", &Scenario::json_holds},
+        {"files", &Scenario::has_files}, {"fits", &Scenario::fits},
+        {"rows", &Scenario::has_rows}};
+    return all;
   }
 
  private:
@@ -143,23 +169,8 @@ class Scenario : public Cli {
   }
 
   void step(const std::string& word, const std::string& rest) {
-    static const std::map<std::string, void (Scenario::*)(const std::string&)> steps{
-        {"let", &Scenario::let},         {"write", &Scenario::write_file},
-        {"save", &Scenario::save},       {"edit", &Scenario::edit},
-        {"sh", &Scenario::shell},        {"ok", &Scenario::ok},
-        {"fails", &Scenario::fails},     {"run", &Scenario::run_to},
-        {"any", &Scenario::any},         {"bash", &Scenario::bash},
-        {"refused", &Scenario::refused}, {"errors", &Scenario::errors},
-        {"begins", &Scenario::begins},   {"says", &Scenario::says},
-        {"lacks", &Scenario::lacks},     {"times", &Scenario::times},
-        {"matches", &Scenario::matches}, {"prints", &Scenario::prints},
-        {"differs", &Scenario::differs}, {"errs", &Scenario::errs},
-        {"keep", &Scenario::keep},       {"take", &Scenario::take},
-        {"find", &Scenario::find},       {"json", &Scenario::json_holds},
-        {"files", &Scenario::has_files}, {"fits", &Scenario::fits},
-        {"rows", &Scenario::has_rows}};
-    ASSERT_TRUE(steps.contains(word)) << word;
-    (this->*steps.at(word))(rest);
+    ASSERT_TRUE(steps().contains(word)) << word;
+    (this->*steps().at(word))(rest);
   }
 
   void let(const std::string& rest) {
@@ -324,8 +335,9 @@ const int kRegistered = [] {
 
 TEST(ScenarioFiles, AreRead) { EXPECT_GE(kRegistered, 80); }
 
-/// Each after a command that ends well.
+/// Each after a command that ends well, which printed {said}.
 TEST(ScenarioFiles, WhatDoesNotHoldFails) {
+  std::set<std::string> shown;
   for (const char* wrong : {"ok --no-such-flag",
                             "fails --version",
                             "run 2 --version",
@@ -340,6 +352,7 @@ TEST(ScenarioFiles, WhatDoesNotHoldFails) {
                             "times 99 tpu-v4",
                             "matches ^chip",
                             "prints \\e",
+                            "differs {said}",
                             "errs chip",
                             "rows 1",
                             "rows 1+",
@@ -364,9 +377,21 @@ TEST(ScenarioFiles, WhatDoesNotHoldFails) {
     {
       const testing::ScopedFakeTestPartResultReporter here(
           testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
-      Scenario({{"", "ok", "list chips --json"}, {"", word, rest}}).play();
+      Scenario({{"", "ok", "list chips --json"}, {"", "keep", "said"}, {"", word, rest}}).play();
     }
     EXPECT_GT(failures.size(), 0) << wrong;
+    shown.insert(word);
+  }
+  for (const char* no_verdict : {"let", "write", "save", "any", "keep", "take"})
+    EXPECT_TRUE(shown.insert(no_verdict).second) << no_verdict;
+  for (const auto& [word, step] : Scenario::steps()) EXPECT_TRUE(shown.contains(word)) << word;
+}
+
+TEST(ScenarioFiles, WhatIsNotALineIsRefused) {
+  for (const char* wrong : {"json /schema ~ 2", "json /schema = two", "json /nowhere = 2",
+                            "take name /nowhere", "says \\q", "matches ("}) {
+    const auto [word, rest] = first_word(wrong);
+    EXPECT_ANY_THROW(Scenario({{"", "ok", "list chips --json"}, {"", word, rest}}).play()) << wrong;
   }
 }
 
