@@ -29,6 +29,32 @@ class UnequalRowsExplained : public testing::Test {
   int padded = 0;
 };
 
+/// Rows of 4, 2, 1 and 3 tokens, and so on: in chunks of three tokens 3, 2, 1, 3 and then 1, 0, 0,
+/// 0.
+TEST_F(UnequalRowsExplained, PaddingIsBehindTheTokensOfARow) {
+  struct Of {
+    const char* id;
+    std::size_t positions;  ///< or slots, of a row
+    const char* padding;    ///< of each of four rows
+  };
+  for (const Of& of :
+       {Of{"prefill.c0.layer1.norm", 3, "... ..p .pp ..."},
+        Of{"prefill.c0.layer1.exp", 3, "... ..p .pp ..."},
+        Of{"prefill.c0.layer1.k_cache", 3, "... ..p .pp ..."},
+        Of{"prefill.c1.layer1.out", 1, ". p p p"}, Of{"prefill.c1.logits", 1, ". p p p"},
+        Of{"prefill.c1.layer1.v_cache", 4, ".... ..pp .ppp ...p"},
+        Of{"decode.1.layer1.k_cache", 5, "..... ...pp ..ppp ....p"},
+        Of{"decode.1.layer1.norm", 1, ". . . ."}}) {
+    const Planted::Value v = spoiled(of.id, p.value(of.id));
+    const std::size_t width = v.data.size() / 24 / of.positions;
+    std::string marks = of.padding;
+    std::erase(marks, ' ');
+    ASSERT_EQ(width * marks.size() * 6, v.data.size()) << of.id;
+    for (std::size_t i = 0; i < v.data.size(); ++i)
+      ASSERT_EQ(std::isnan(v.data[i]), marks[i / width % marks.size()] == 'p') << of.id << " " << i;
+  }
+}
+
 TEST_F(UnequalRowsExplained, PaddingIsNoFault) {
   for (const auto& [id, value] : std::map<std::string, Planted::Value>(p.dump)) {
     const bool last = id.starts_with("prefill.c1.layer1.") || id == "prefill.c1.logits";

@@ -20,17 +20,23 @@ double whole(int least, int most) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, most + 1));
 }
 
-/// A point of whole numbers of seconds, measured as a power of two: the normal equations of a few
-/// and their determinants are whole numbers below 2^53 over powers of two, and exact, so that of
-/// the unknowns 1/compute, 1/interconnect and time_of_layer each is one rounded quotient.
-CalibrationPoint point_of(double compute, double communication, double layers, double memory,
+/// A point of whole numbers of seconds, of several passes, each measured as a power of two: the
+/// normal equations of a few and their determinants are whole numbers below 2^53 over powers of
+/// two, and exact, so that of the unknowns 1/compute, 1/interconnect and time_of_layer each is one
+/// rounded quotient. What no constant changes, `known`, is the memory's and the hops'.
+CalibrationPoint point_of(double compute, double communication, double layers, double known,
                           double seconds) {
+  const int passes = static_cast<int>(whole(1, 64));
+  const double hops = whole(0, static_cast<int>(known));
   return {.name = "",
           .bounds = {.layer = {},
-                     .ends = {.compute = compute, .memory = memory, .communication = communication},
+                     .ends = {.compute = compute,
+                              .memory = known - hops,
+                              .communication = communication,
+                              .hops = hops},
                      .layers = static_cast<int>(layers)},
-          .passes = 1,
-          .seconds = seconds};
+          .passes = passes,
+          .seconds = passes * seconds};
 }
 
 /// The length of the residuals: the root of the sum of their squares.
