@@ -5,6 +5,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -47,11 +48,22 @@ inline std::string replaced(std::string text, const std::string& from, const std
   return text;
 }
 
-/// Returns the values of words "NAME=VALUE".
-inline std::map<std::string, std::string> values_of(const std::string& words) {
+/// Throws std::invalid_argument for a word that no table has.
+[[noreturn]] inline void refuse_word(const std::string& word, const std::string& text) {
+  throw std::invalid_argument("'" + word + "' in '" + text + "'");
+}
+
+/// Returns the values of words "NAME=VALUE", of which each name is one of `names`.
+inline std::map<std::string, std::string> values_of(const std::string& words,
+                                                    const std::set<std::string>& names) {
   std::map<std::string, std::string> values;
-  for (const std::string& word : parts_of(words, " "))
-    if (!word.empty()) values[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  for (const std::string& word : parts_of(words, " ")) {
+    if (word.empty()) continue;
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string name = word.substr(0, equals);
+    if (equals == word.size() || !names.contains(name)) refuse_word(word, words);
+    if (!values.emplace(name, word.substr(equals + 1)).second) refuse_word(word, words);
+  }
   return values;
 }
 

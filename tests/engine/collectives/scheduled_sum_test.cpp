@@ -37,14 +37,17 @@ float sum(const Summation& how, const float* parts, int K, std::int64_t chunk, C
 float written(const std::string& text, const float* parts, std::size_t& at) {
   float total = 0.0F;
   for (bool first = true;; first = false) {
+    if (!first && text.substr(at, 3) != " + ") refuse_word(text.substr(at), text);
     if (!first) at += 3;
     const bool rounds = text.at(at) == 'r';
     if (rounds) ++at;
     float term = 0.0F;
     if (text.at(at) == '(')
       term = written(text, parts, ++at);
-    else
+    else if (text.at(at) >= '0' && text.at(at) <= '4')
       term = parts[text.at(at) - '0'];
+    else
+      refuse_word(text.substr(at), text);
     ++at;
     if (rounds) term = round_to_bf16(term);
     total = first ? term : total + term;
@@ -53,14 +56,22 @@ float written(const std::string& text, const float* parts, std::size_t& at) {
 }
 float written(const std::string& text, const float* parts) {
   std::size_t at = 0;
-  return written(text, parts, at);
+  const float value = written(text, parts, at);
+  if (at != text.size()) refuse_word(text.substr(at), text);
+  return value;
+}
+
+FloatType float_type(const std::string& word) {
+  if (word != "f32" && word != "bf16") refuse_word(word, "sums.txt");
+  return word == "f32" ? FloatType::f32 : FloatType::bf16;
 }
 
 /// How a row of sums.txt sums; a loop hides what the schedule is.
 std::vector<Summation> summations(const std::string& orders, const std::string& types) {
   std::vector<Summation> all;
-  const FloatType acc = types.starts_with("bf16") ? FloatType::bf16 : FloatType::f32;
-  const FloatType wire = types.ends_with("bf16") ? FloatType::bf16 : FloatType::f32;
+  const std::vector<std::string> two = parts_of(types, " ");
+  if (two.size() != 2) refuse_word(types, types);
+  const FloatType acc = float_type(two[0]), wire = float_type(two[1]);
   for (const std::string& order : parts_of(orders, ","))
     if (order.starts_with("both") || order == "one-way")
       for (const Schedule hidden : {Schedule::tree, Schedule::biring})
@@ -70,12 +81,29 @@ std::vector<Summation> summations(const std::string& orders, const std::string& 
   return all;
 }
 
+/// Which half of a chunk a row of sums.txt is of, by the words behind chips and chunk.
+ChunkPart part_of(const std::vector<std::string>& of) {
+  if (of.size() == 2) return ChunkPart::whole;
+  if (of.size() != 3 || (of[2] != "first" && of[2] != "second")) refuse_word(of.back(), "sums.txt");
+  return of[2] == "first" ? ChunkPart::first_half : ChunkPart::second_half;
+}
+
+TEST(ScheduledSum, UnknownWordsOfARowAreRefused) {
+  EXPECT_EQ(written("0 + (1 + 2)", kNear), kNear[0] + (kNear[1] + kNear[2]));
+  for (const char* sum : {"0 - 1", "0 + 5", "0 + x", "0 + 1)", "0 + rx", "s0"})
+    EXPECT_THROW(written(sum, kNear), std::invalid_argument) << sum;
+  EXPECT_ANY_THROW(written("(0 + 1", kNear));
+  EXPECT_THROW(part_of({"2", "1", "frist"}), std::invalid_argument);
+  EXPECT_THROW(part_of({"2", "1", "first", "second"}), std::invalid_argument);
+  EXPECT_THROW(summations("ring", "f32"), std::invalid_argument);
+  EXPECT_THROW(summations("ring", "f32 f16"), std::invalid_argument);
+  EXPECT_THROW(summations("rnig", "f32 f32"), Error);
+}
+
 TEST(ScheduledSum, IsTheOneWrittenByHandAndNoOther) {
   for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/collectives", "sums.txt")) {
     const std::vector<std::string> of = parts_of(row[2], " ");
-    const ChunkPart part = of.size() == 2     ? ChunkPart::whole
-                           : of[2] == "first" ? ChunkPart::first_half
-                                              : ChunkPart::second_half;
+    const ChunkPart part = part_of(of);
     const bool rounds = row[1] != "f32 f32";
     for (const Summation& how : summations(row[0], row[1]))
       for (const float* parts : {kParts, kNear}) {

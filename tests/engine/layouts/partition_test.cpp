@@ -77,14 +77,22 @@ class ClosedForms {
     letters_["n"] = torus_.chips();
   }
 
+  /// Whether a row of `who` is of this strategy.
+  static bool are_of(const std::string& who, const std::string& name) {
+    return who.ends_with('*') ? name.starts_with(who.substr(0, who.size() - 1)) : who == name;
+  }
+
   /// Returns what the strategy sends of each value; nothing if it has no closed forms.
   std::map<std::string, double> of(const std::string& name) const {
     std::map<std::string, double> all;
     for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "forms.txt"))
       for (const std::string& who : parts_of(row[0], ","))
-        if (who.back() == '*' ? name.starts_with(who.substr(0, who.size() - 1)) : who == name)
+        if (are_of(who, name))
           for (std::size_t i = 1; i < row.columns.size(); ++i) {
             const std::vector<std::string> form = parts_of(row[i], "=");
+            static const std::set<std::string> values{"stream", "stat", "q",      "attn",
+                                                      "heads",  "ffn",  "weights"};
+            if (form.size() != 2 || !values.contains(form[0])) refuse_word(row[i], row.place);
             for (const std::string& value : form.at(0) == "heads"
                                                 ? std::vector<std::string>{"q", "attn"}
                                                 : std::vector<std::string>{form[0]})
@@ -93,7 +101,7 @@ class ClosedForms {
     return all;
   }
 
- private:
+  /// The value of a sum of products; throws std::invalid_argument for what is none.
   double sum(const std::string& text) const {
     double total = 0;
     for (const std::string& product : parts_of(text, "+")) {
@@ -107,13 +115,20 @@ class ClosedForms {
     }
     return total;
   }
+
+ private:
   double value(const std::string& text) const {
     const std::size_t open = text.find('(');
-    if (open == std::string::npos)
-      return letters_.contains(text) ? letters_.at(text) : std::stod(text);
+    if (open == std::string::npos) {
+      if (letters_.contains(text)) return letters_.at(text);
+      if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
+        refuse_word(text, "forms.txt");
+      return std::stod(text);
+    }
     const std::string name = text.substr(0, open);
     const auto given = parts_of(text.substr(open + 1, text.size() - open - 2), ",");
     if (name == "f") return f(value(given[0]));
+    if (name != "channels" && name != "moved") refuse_word(name, "forms.txt");
     // By Q_yx, where that divides Q, else by B_xy.
     const double XY = letters_.at("XY");
     if (name == "channels" && Q_ % static_cast<std::int64_t>(XY) == 0) return f(XY);
@@ -125,6 +140,20 @@ class ClosedForms {
   std::int64_t Q_;
   std::map<std::string, double> letters_;
 };
+
+TEST(ClosedFormsOfTables, UnknownWordsAreRefused) {
+  const ClosedForms forms(column(Strategy::parse("ws2d:heads"), "4x2x3", 1));
+  EXPECT_EQ(forms.sum("BL*f(X) + 2*n/X"), 24 * 0.75 + 2 * 6);
+  for (const char* form : {"BLX", "BLE*g(X)", "BLE*", "BLE/two", "f(w)", "", "1x"})
+    EXPECT_THROW(forms.sum(form), std::invalid_argument) << form;
+  // Each row is of some strategy.
+  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "forms.txt"))
+    for (const std::string& who : parts_of(row[0], ","))
+      EXPECT_TRUE(std::ranges::any_of(
+          all_strategies(),
+          [&](const Strategy& strategy) { return ClosedForms::are_of(who, strategy.to_string()); }))
+          << row.place << " " << who;
+}
 
 // A wrong table is not wrong, only slow: so what each sends is held against its closed form.
 TEST(ShippedTables, SendWhatTheirClosedFormsSay) {

@@ -20,17 +20,13 @@
 namespace shardproof {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text, const std::string& word) {
-  throw std::invalid_argument("by_eye.txt: '" + word + "' in '" + text + "'");
-}
-
 std::vector<double> numbers_of(const std::string& text) {
   std::vector<double> all;
   for (const std::string& word : parts_of(text, " ")) {
     if (word.empty()) continue;
     char* end = nullptr;
     all.push_back(std::strtod(word.c_str(), &end));
-    if (*end != '\0') refuse(text, word);
+    if (*end != '\0') refuse_word(word, text);
   }
   return all;
 }
@@ -46,10 +42,10 @@ Written type_of(const std::string& text) {
   std::vector<std::string> words = parts_of(text, " ");
   Written type{words[0] == "int", "", {}};
   if (type.integer) words.erase(words.begin());
-  if (words.size() < 2) refuse(text, words.empty() ? "" : words[0]);
+  if (words.size() < 2) refuse_word(words.empty() ? "" : words[0], text);
   for (const std::string& extent : parts_of(words.back(), "x")) {
     if (extent.empty() || extent.find_first_not_of("0123456789") != std::string::npos)
-      refuse(text, words.back());
+      refuse_word(words.back(), text);
     type.shape.push_back(std::stoll(extent));
   }
   words.pop_back();
@@ -60,7 +56,7 @@ Written type_of(const std::string& text) {
 /// An operand "[int] LAYOUT EXTENTS [= NUMBERS]".
 SharedValue operand(const std::string& text, const Torus& torus) {
   const std::vector<std::string> sides = parts_of(text, "=");
-  if (sides.size() > 2) refuse(text, sides[2]);
+  if (sides.size() > 2) refuse_word(sides[2], text);
   const auto [integer, layout, shape] = type_of(sides[0]);
   const std::vector<double> given = numbers_of(sides.size() > 1 ? sides[1] : "");
   if (integer) return shared(integers(layout.c_str(), shape, {given.begin(), given.end()}, torus));
@@ -85,7 +81,7 @@ std::vector<std::vector<double>> numbers_of(const Sharded& value) {
 /// Holds a result against "[int] LAYOUT EXTENTS: NUMBERS, NUMBERS, ..." or "...: all NUMBERS".
 void expect_written(const Sharded& result, const std::string& text) {
   const std::vector<std::string> sides = parts_of(text, ":");
-  if (sides.size() != 2) refuse(text, sides.back());
+  if (sides.size() != 2) refuse_word(sides.back(), text);
   const auto [integer, layout, shape] = type_of(sides[0]);
   EXPECT_EQ(result.stores_int32(), integer) << text;
   EXPECT_EQ(result.layout().to_string(), layout);
@@ -110,7 +106,7 @@ std::vector<Sharded> results_of(const TextRow& row) {
   std::vector<Sharded> results;
   for (const std::string& call : parts_of(row[0], "then")) {
     const OpRow* const op = find_op(call.substr(0, call.find('(')));
-    if (op == nullptr) refuse(row[0], call);
+    if (op == nullptr) refuse_word(call, row[0]);
     results = run_op_results(call, operands, static_cast<std::size_t>(op->results));
     operands = {shared(results[0])};
   }
@@ -118,7 +114,7 @@ std::vector<Sharded> results_of(const TextRow& row) {
 }
 
 void expect_row(const TextRow& row) {
-  if (row.columns.size() > 4) refuse(row[0], row[4]);
+  if (row.columns.size() > 4) refuse_word(row[4], row[0]);
   const std::vector<std::string> want = parts_of(row[2], ";");
   std::vector<Sharded> results;
   const std::string label = label_of([&] { results = results_of(row); });

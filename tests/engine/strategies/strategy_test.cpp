@@ -121,7 +121,11 @@ TEST(Strategy, RefusesWhatItsTableSays) {
   for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/strategies", "refused.txt")) {
     std::vector<Strategy> phases;
     for (const std::string& name : parts_of(row[0], ",")) phases.push_back(Strategy::parse(name));
-    auto keys = values_of("torus=4x2x3 model=palm-tiny batch=24 " + row[1]);
+    auto keys =
+        values_of(row[1], {"torus", "model", "batch", "prompt", "chunk", "prefix", "placed"});
+    for (const auto& [name, usual] :
+         {std::pair{"torus", "4x2x3"}, {"model", "palm-tiny"}, {"batch", "24"}})
+      keys.emplace(name, usual);
     const Torus torus = Torus::parse(keys["torus"]);
     const std::string message = message_of([&] {
       if (keys.contains("prompt")) {

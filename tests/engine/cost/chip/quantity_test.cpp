@@ -29,6 +29,25 @@ std::string unquoted(std::string text) {
   return text;
 }
 
+TEST(CaseLines, OfNoKindAndOfNoNumberAreRefused) {
+  const auto read = [](const std::string& text) {
+    std::istringstream lines(text);
+    return case_lines(lines, "a", {"a", "b"});
+  };
+  EXPECT_EQ(read("# c\na | 1\n  | 2\nb | 3\n").at(0).fields, (std::vector<std::string>{"1", "2"}));
+  EXPECT_THROW(read("a | 1\nc | 2\n"), std::invalid_argument);
+  EXPECT_THROW(case_lines("no.txt", "a"), std::out_of_range);
+  const CaseLine line = read("a | 1.5 | 2 | 2x | two | 1.5 s\n").at(0);
+  EXPECT_EQ(line.number(0), 1.5);
+  EXPECT_EQ(line.whole(1), 2);
+  for (const std::size_t field : {2U, 3U, 4U}) {
+    EXPECT_THROW(line.number(field), std::invalid_argument) << line.text(field);
+    EXPECT_THROW(line.whole(field), std::invalid_argument) << line.text(field);
+  }
+  EXPECT_THROW(line.whole(0), std::invalid_argument);
+  EXPECT_THROW(line.text(5), std::out_of_range);
+}
+
 TEST(Quantity, ReadsNumbersWithTheirUnits) {
   for (const CaseLine& line : case_lines(kCases, "read"))
     EXPECT_EQ(parse_quantity(unquoted(line.text(0)), measure_of(line)), line.number(2))

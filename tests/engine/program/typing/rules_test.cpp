@@ -36,15 +36,18 @@ std::vector<TextRow> rule_rows() {
   return all;
 }
 
-/// Parses and checks, with the usual extents for every input that names no shape.
-std::map<std::string, Type> types_of(const std::string& text,
-                                     std::map<std::string, std::string> given = {}) {
+/// Parses and checks, with the usual extents for every input that names no shape. `words`: shapes
+/// of inputs, and the torus.
+std::map<std::string, Type> types_of(const std::string& text, const std::string& words = "") {
   static const std::map<char, std::int64_t> extents{
       {'B', 12}, {'L', 2},  {'M', 4},  {'N', 12}, {'T', 3},  {'E', 24},
       {'F', 24}, {'H', 12}, {'K', 12}, {'Q', 4},  {'V', 24}, {'C', 12},
       {'S', 3},  {'R', 4},  {'P', 9},  {'J', 2},  {'W', 12}};
-  const Torus torus = Torus::parse(given.contains("torus") ? given["torus"] : "2x2x3");
   const Program program = parse_program("test", text);
+  std::set<std::string> names{"torus"};
+  for (const ValueDecl& input : program.inputs) names.insert(input.name);
+  auto given = values_of(words, names);
+  const Torus torus = Torus::parse(given.contains("torus") ? given["torus"] : "2x2x3");
   std::map<std::string, Shape> shapes;
   for (const ValueDecl& input : program.inputs) {
     if (shapes.contains(input.name)) continue;
@@ -62,17 +65,25 @@ TEST(TypingRules, AreEnforcedAndNameWhatBreaksThem) {
   for (const TextRow& row : rule_rows()) {
     SCOPED_TRACE(row.place);
     std::map<std::string, Type> types;
-    const std::string message =
-        message_of([&] { types = types_of(lines_of(row[1]), values_of(row[3])); });
+    const std::string message = message_of([&] { types = types_of(lines_of(row[1]), row[3]); });
     if (row[0] != "legal") {
       EXPECT_TRUE(matches(message, row[0] + ": " + row[2])) << message << "\n" << row[2];
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
       continue;
     }
     EXPECT_EQ(message, "");
-    for (const auto& [name, shape] : values_of(row[2]))
+    std::set<std::string> names;
+    for (const auto& [name, type] : types) names.insert(name);
+    for (const auto& [name, shape] : values_of(row[2], names))
       EXPECT_EQ(fmt::format("{}", fmt::join(types.at(name).shape, "x")), shape) << name;
   }
+}
+
+TEST(TypingRules, UnknownWordsOfARowAreRefused) {
+  const std::string program = "input x : BLE is in";
+  EXPECT_EQ(types_of(program, "torus=1x1x1 x=2x3x4").at("x").shape, (Shape{2, 3, 4}));
+  for (const char* words : {"y=2x3x4", "torsu=1x1x1", "x", "x=2x3x4 x=2x3x5"})
+    EXPECT_THROW(types_of(program, words), std::invalid_argument) << words;
 }
 
 /// The labels of the table's typing rules, and the programs that break them where no command does.

@@ -54,6 +54,9 @@ struct Mutant {
   std::string silent = {};  ///< why outputs are the same
 };
 
+/// Reads mutants as mutants.txt writes them; throws std::invalid_argument or std::out_of_range for
+/// a word that is none.
+std::vector<Mutant> read_mutants(const std::string& text);
 /// All 32, some on several cases.
 const std::vector<Mutant>& all_mutants();
 

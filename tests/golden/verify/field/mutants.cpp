@@ -81,21 +81,28 @@ void add_line(Mutant& mutant, const std::string& key, std::string rest) {
 
 }  // namespace
 
-const std::vector<Mutant>& all_mutants() {
-  static const std::vector<Mutant> all = [] {
-    std::vector<Mutant> list;
-    std::istringstream text(text_of_file("tests/golden/verify/field/mutants.txt"));
-    for (std::string line; std::getline(text, line);) {
-      if (line.empty() || line[0] == '#') continue;
-      const std::string key = word_of(line);
-      if (key == "mutant")
-        list.push_back(
-            {.number = line.substr(0, line.find(": ")), .what = line.substr(line.find(": ") + 2)});
-      else
-        add_line(list.back(), key, line);
+std::vector<Mutant> read_mutants(const std::string& text) {
+  std::vector<Mutant> list;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const std::string key = word_of(line);
+    if (key == "mutant") {
+      const auto colon = line.find(": ");
+      if (colon == std::string::npos) throw std::invalid_argument("mutants.txt: mutant " + line);
+      list.push_back({.number = line.substr(0, colon), .what = line.substr(colon + 2)});
+    } else if (list.empty()) {
+      throw std::invalid_argument("mutants.txt: " + key + " before the first mutant");
+    } else {
+      add_line(list.back(), key, line);
     }
-    return list;
-  }();
+  }
+  return list;
+}
+
+const std::vector<Mutant>& all_mutants() {
+  static const std::vector<Mutant> all =
+      read_mutants(text_of_file("tests/golden/verify/field/mutants.txt"));
   return all;
 }
 

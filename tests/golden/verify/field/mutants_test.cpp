@@ -56,6 +56,20 @@ void make_rotations(const std::string& name, Sharded& placed) {
     }
 }
 
+TEST(Mutants, OfUnknownWordsAreRefused) {
+  const std::string begin = "# text\nmutant 1: lost\n";
+  const std::vector<Mutant> one =
+      read_mutants(begin + "case torus=1x2x1\nseen field prefill.c0.q\n");
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].line, "torus=1x2x1");
+  EXPECT_EQ(one[0].by, SeenBy::field);
+  for (const char* wrong :
+       {"sees field prefill.c0.q", "seen nowhere prefill.c0.q", "planted a = b", "refused a",
+        "hook lost", "hook reduced_again a", "hook appended_at x y", "mutant 2"})
+    EXPECT_ANY_THROW(read_mutants(begin + wrong)) << wrong;
+  EXPECT_THROW(read_mutants("case torus=1x2x1\n"), std::invalid_argument);
+}
+
 TEST(Mutants, AreAll32) {
   std::set<std::string> numbers;
   for (const Mutant& mutant : all_mutants()) {
