@@ -5,7 +5,7 @@
 
 Checks the sha256 sum of every file, and that the corpus has just the goldens that its CASES name;
 of layouts, what each chip holds; of collectives, every result, by collectives of its own that move
-blocks between the chips of a group; of models, every value, by tests/third_party.py. With --faults
+blocks between the chips of a group; of models, every value, by tests/numpy_model/. With --faults
 one bit of each array that is a result is changed in turn, in a golden of each kind, and the check
 must fail.
 Exits 1 and names the first difference if there is one.
@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-import third_party  # noqa: E402
+from numpy_model.run import keys_of, run  # noqa: E402
 
 
 class Different(Exception):
@@ -160,13 +160,13 @@ def check_model(golden):
     case = dict(word.split("=", 1) for word in golden.attributes["case"].split())
     need(case["regime"] == "exact" and golden.attributes["arithmetic"] == "exact", "not exact")
     batch, prompt, chunk, gen = (int(case[k]) for k in ("batch", "prompt", "chunk", "gen"))
-    keys = third_party.keys_of(case["model"]) | {"block": case["block"]}
+    keys = keys_of(case["model"]) | {"block": case["block"]}
     passes = [name[:-4] for name in golden.arrays if name.endswith(".ids")]
     weights = {name: array.astype(np.float32) for name, array in golden.arrays.items()
                if name.split(".")[0] not in ("prefill", "decode")}
     tokens = np.concatenate([golden.arrays[p + ".ids"] for p in passes if p[0] == "p"], 1)
     need(tokens.shape == (batch, prompt), f"ids of {tokens.shape}")
-    found = third_party.run(weights, keys, tokens, chunk or prompt, gen, case, range(batch))
+    found = run(weights, keys, tokens, chunk or prompt, gen, case, range(batch))
     judged = set()
     before = None
     for id, value in found.items():
