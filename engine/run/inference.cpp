@@ -61,7 +61,8 @@ class Runner {
          const Hazards& hazards, const FaultHooks& faults, Findings* findings,
          const std::shared_ptr<const Field>& field)
       : plan_(plan),
-        placed_(weights, plan.placed, plan.given.numerics.weights, faults, field, hazards.placed()),
+        placed_(weights, plan.placed, plan.source_case.numerics.weights, faults, field,
+                hazards.placed()),
         threads_(threads),
         observer_(observer),
         hazards_(hazards),
@@ -76,7 +77,10 @@ class Runner {
       empty_caches(plan.prefix, prefix.rows);
     else
       empty_caches(plan.prefill, plan.passes.batch());
-    draw_by_ = {plan.given.sampling, plan.given.seed, {}, natural_logit(plan.given.model, 1.0F)};
+    draw_by_ = {plan.source_case.sampling,
+                plan.source_case.seed,
+                {},
+                natural_logit(plan.source_case.model, 1.0F)};
   }
 
   /// Returns true if the findings ended the run: then no result of a pass may be used.
@@ -146,7 +150,7 @@ class Runner {
     std::map<int, std::map<std::string, SharedValue>> weights;  // and constants, by layer
   };
 
-  int layers() const { return static_cast<int>(plan_.given.model.layers); }
+  int layers() const { return static_cast<int>(plan_.source_case.model.layers); }
 
   /// Sets the empty caches that a phase begins with.
   void empty_caches(const PhasePrograms& phase, std::int64_t batch) {
@@ -198,11 +202,11 @@ class Runner {
 
   Execution execution(const Program& program, int layer) {
     ProgramResults& kept = kept_.try_emplace(&program, program).first->second;
-    return {plan_.given.model,
+    return {plan_.source_case.model,
             threads_,
             observer_,
             {pass_->name, pass_->previous, layer},
-            plan_.given.numerics,
+            plan_.source_case.numerics,
             hazards_,
             /*donate_inputs=*/true,
             &faults_,
@@ -298,7 +302,7 @@ IntTensor run_inference(const RunPlan& plan, const Weights& weights, const IntTe
                         const std::shared_ptr<const Field>& field,
                         const std::optional<Stop>& stop) {
   const Weights stored =
-      field == nullptr ? stored_as(weights, plan.given.numerics.weights) : weights;
+      field == nullptr ? stored_as(weights, plan.source_case.numerics.weights) : weights;
   Runner runner(plan, stored, threads, observer, hazards, faults, findings, field);
   Generated generated(plan.passes.batch(), plan.passes.gen(), stop);
   for (std::int64_t i = 0; i < plan.passes.size(); ++i) {

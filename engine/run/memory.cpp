@@ -101,7 +101,7 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
 /// The oracle's checkpoints of all passes, counting each with the cache length of the last pass
 /// (for passes over prefixes, the last of those).
 double checkpoint_bytes(const RunPlan& plan) {
-  const ModelConfig& m = plan.given.model;
+  const ModelConfig& m = plan.source_case.model;
   double bytes = 0.0;
   for (const Passes::Group& group : plan.passes.groups()) {
     PassPlan pass = plan.passes.at(group.first);
@@ -119,7 +119,7 @@ double checkpoint_bytes(const RunPlan& plan) {
 }  // namespace
 
 double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas replicas) {
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   double bytes = checkpoint_bytes(plan);
   // Weights as given, as stored for the run and as kept by the oracle (4 bytes each), and in the
   // oracle's model (12).

@@ -154,7 +154,7 @@ RunPlan make_plan(const Case& c, Findings::Until until) {
   require_padding(c);
   require_one_cache(c);
   RunPlan plan;
-  plan.given = c;
+  plan.source_case = c;
   plan.placed = placed_model(c);
   plan.passes = c.passes();
   require_legal(c, plan.placed, plan.passes, until);

@@ -18,10 +18,10 @@ namespace shardproof {
 /// numbers of rows, positions and tokens are those of the passes: a user may replace them by
 /// others, with rows at positions of their own. Tests also mutate the programs.
 struct RunPlan {
-  Case given;  ///< the source; the run reads its model and numerics, traces and explanations its
-               ///< torus and name
+  Case source_case;    ///< the run reads its model and numerics; traces and explanations its torus
+                       ///< and name
   ModelConfig placed;  ///< the model with its dims as chips hold them: determines layouts and
-                       ///< traffic; values have the given model's meaning
+                       ///< traffic; values mean what the source case's model says
   Passes passes;
   PhasePrograms prefill, decode;  ///< without decode steps, decode equals prefill
   /// Moves a layer's caches after the prefill, on its torus. If caches cross, it takes what arrives

@@ -106,7 +106,7 @@ TypedPlan make_typed_plan(RunPlan plan, Findings::Until until) {
   Findings findings(until);
   typed.types = check(typed.plan, findings);
   typed.findings = findings.all();
-  if (!typed.types && has_program(typed.plan.given)) throw FindingsError(typed.findings);
+  if (!typed.types && has_program(typed.plan.source_case)) throw FindingsError(typed.findings);
   return typed;
 }
 

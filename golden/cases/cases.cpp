@@ -230,7 +230,7 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
 
 }  // namespace
 
-Case draw(std::uint64_t seed, std::uint64_t index) { return draw_plan(seed, index).given; }
+Case draw(std::uint64_t seed, std::uint64_t index) { return draw_plan(seed, index).source_case; }
 
 RunPlan draw_plan(std::uint64_t seed, std::uint64_t index) {
   Choices choose(seed, index), of_prefix(seed, index, "case prefix");

@@ -28,7 +28,7 @@ std::vector<std::string> quick_cells_of(const Case& c) {
 
 std::vector<Case> quick_matrix() {
   struct Candidate {
-    Case given;
+    Case source_case;
     std::vector<std::string> cells;
     double work;  // elements of activations on all chips, about what a case takes
   };
@@ -56,7 +56,7 @@ std::vector<Case> quick_matrix() {
     chosen.insert(static_cast<std::size_t>(best - all.begin()));
   }
   std::vector<Case> cases;
-  for (const std::size_t i : chosen) cases.push_back(all[i].given);
+  for (const std::size_t i : chosen) cases.push_back(all[i].source_case);
   return cases;
 }
 

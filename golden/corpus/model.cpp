@@ -100,7 +100,7 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
   require_memory(typed);  // a few bytes of a golden can ask for any model
   if (by == By::model_and_run) require_equal(typed, memo, given);
   const RunPlan& plan = typed.plan;
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   const auto known = memo.get(plan, given);
   const oracle::Answer& answer = known->answer;
 

@@ -45,7 +45,7 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes&
 
 std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const RunPlan& plan, const Weights* given,
                                                          int threads) {
-  return get(plan.given, plan.passes, plan.row_ids, given, threads);
+  return get(plan.source_case, plan.passes, plan.row_ids, given, threads);
 }
 
 std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Weights* given) {
@@ -62,7 +62,7 @@ std::shared_ptr<const OracleMemo::Known> OracleMemo::get(const Case& c, const Pa
 std::shared_ptr<const OracleMemo::OfField> OracleMemo::of_field(const RunPlan& plan,
                                                                 const FieldSetting& setting,
                                                                 int threads) {
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   const std::string key = fmt::format("{} {} {} {} {} bits={} lanes={} draw={}",
                                       print_model(c.model), to_string(c.model.block),
                                       to_string(c.numerics.weights), to_string(c.numerics.act),

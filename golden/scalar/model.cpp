@@ -41,8 +41,9 @@ bool multiplies_weights(const Role& role) {
 
 /// Returns the index of each row's token in the pass: the number of tokens from earlier passes.
 Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
-  const bool base2 = plan.given.model.softmax == Softmax::base2;
-  Draws draws{plan.given.sampling, plan.given.seed, {}, base2 ? 0.6931471805599453 : 1.0};
+  const bool base2 = plan.source_case.model.softmax == Softmax::base2;
+  Draws draws{
+      plan.source_case.sampling, plan.source_case.seed, {}, base2 ? 0.6931471805599453 : 1.0};
   if (draws.sampling.sample == Sample::greedy) return draws;
   for (std::size_t b = 0; b < static_cast<std::size_t>(pass.batch()); ++b)
     draws.rows.push_back({plan.row_id(b), 0});
@@ -60,9 +61,9 @@ Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
 }  // namespace
 
 scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& op) {
-  const Numerics& numerics = plan.given.numerics;
+  const Numerics& numerics = plan.source_case.numerics;
   const Role& role = op.results.at(0).role;
-  return {.config = plan.given.model,
+  return {.config = plan.source_case.model,
           .torus = plan.programs(pass.phase).torus,
           .schedule = numerics.schedule,
           .rows = pass.rows,
@@ -70,19 +71,19 @@ scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& 
           .acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role),
           .wire_bf16 = numerics.wire == FloatType::bf16 &&
                        (multiplies_weights(role) || role.name == "embed"),
-          .placed_V = dim_padding(plan.given).placed('V', plan.given.model.V),
+          .placed_V = dim_padding(plan.source_case).placed('V', plan.source_case.model.V),
           .draws = role.kind == Role::Kind::stat ? draws_of(plan, pass) : Draws()};
 }
 
 ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt)
-    : plan_(plan), padding_(dim_padding(plan.given)), weights_(weights), prompt_(prompt) {
+    : plan_(plan), padding_(dim_padding(plan.source_case)), weights_(weights), prompt_(prompt) {
   tokens_.resize(static_cast<std::size_t>(prompt.shape[0]));
   empty_caches(plan.passes.prefix().given() ? plan.passes.prefix().rows : prompt.shape[0]);
   prefixes_.resize(caches_.size());
 }
 
 void ScalarModel::empty_caches(std::int64_t rows) {
-  const ModelConfig& c = plan_.given.model;
+  const ModelConfig& c = plan_.source_case.model;
   const auto empty =
       std::make_shared<const Value>(Value{{}, {rows, 0, padding_.placed('K', c.K), c.Q}, {{}}, {}});
   caches_.assign(static_cast<std::size_t>(c.layers), {{"k_cache", empty}, {"v_cache", empty}});
@@ -100,7 +101,7 @@ Shared ScalarModel::weight(int layer, const ValueDecl& declared) {
                                       declared.layout.to_string())];
   if (known != nullptr) return known;
   if (constant) {
-    Tensor ones = constant_tensor(plan_.given.model);
+    Tensor ones = constant_tensor(plan_.source_case.model);
     return known = in_layout(declared.layout, Value{{}, ones.shape, {std::move(ones.data)}, {}});
   }
   const Tensor& w = weights_.at(weight_id(layer, name));
@@ -150,7 +151,7 @@ void ScalarModel::run_pass(const Shared& ids) {
       all_positions.push_back(static_cast<std::int32_t>(group.start + n % pass_.L));
   const Shared positions = of_ints(ids->shape, std::move(all_positions));
   Shared x = run(programs.embed, 0, {{"input ids", ids}}).at("embed");
-  const auto layers = static_cast<int>(plan_.given.model.layers);
+  const auto layers = static_cast<int>(plan_.source_case.model.layers);
   for (int l = 0; l < layers; ++l) {
     Known& cache = caches_[static_cast<std::size_t>(l)];
     Known given = prefixes_[static_cast<std::size_t>(l)];

@@ -41,10 +41,10 @@ void FromPlain::add(const FromPlain& other) {
 
 std::optional<FromPlain> from_plain(const RunPlan& plan, const oracle::Answer& folded,
                                     OracleMemo& memo, int threads) {
-  const ModelConfig& config = plan.given.model;
+  const ModelConfig& config = plan.source_case.model;
   if (config.softmax == Softmax::base_e) return std::nullopt;
   RunPlan of_plain = plan;
-  of_plain.given.model.softmax = Softmax::base_e;
+  of_plain.source_case.model.softmax = Softmax::base_e;
   std::shared_ptr<const OracleMemo::Known> known;
   try {
     known = memo.get(of_plain, nullptr, threads);

@@ -60,7 +60,7 @@ struct Alike {
 std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) {
   std::map<std::string, Alike> found;
   std::set<std::string> looked_at;
-  const DimPadding padding = dim_padding(plan.given);
+  const DimPadding padding = dim_padding(plan.source_case);
   const auto look = [&](const std::string& name, const ValueDecl& declared, const Torus& torus) {
     const std::int64_t blocks = block_count(declared.layout, torus);
     if (blocks == 1 ||
@@ -81,7 +81,7 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
   };
   const auto look_at_each_layer = [&](const ValueDecl& declared, const Torus& torus) {
     if (declared.role.kind != Role::Kind::weight || declared.layout.is_partial()) return;
-    for (std::int64_t layer = 0; layer < plan.given.model.layers; ++layer)
+    for (std::int64_t layer = 0; layer < plan.source_case.model.layers; ++layer)
       if (const std::string name = weight_id(layer, declared.role.name);
           weights.all().contains(name))
         look(name, declared, torus);
@@ -126,7 +126,7 @@ bool has_position_above_0(const Passes& passes) {
 
 Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights) {
   std::set<std::string> matrices;
-  for (const WeightSpec& spec : weight_specs(plan.given.model))
+  for (const WeightSpec& spec : weight_specs(plan.source_case.model))
     if (spec.matrix) matrices.insert(spec.name);
   Evidence evidence;
   std::vector<std::string>& vectors = evidence.noted;
@@ -149,7 +149,7 @@ Evidence evidence_of_weights(const RunPlan& plan, const Weights& weights) {
 }
 
 std::vector<std::string> notes_of_passes(const RunPlan& plan) {
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   const bool program = c.prefill.program() != nullptr;
   std::vector<std::string> notes;
   if (!plan.passes.decodes() && c.decode.program() == nullptr &&
@@ -175,7 +175,7 @@ std::vector<std::string> notes_of_passes(const RunPlan& plan) {
 }
 
 std::string missing_of_decode(const RunPlan& plan) {
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   const Passes& passes = plan.passes;
   // A layer of the prefill alone proves nothing about decoding.
   if (c.decode.program() == nullptr) return "";

@@ -21,23 +21,23 @@ class FieldRun {
       : options_(options),
         plan_(plan),
         field_(std::make_shared<const Field>(setting)),
-        weights_(plan.given.model, {}),
+        weights_(plan.source_case.model, {}),
         findings_(options.until) {
     // Field sums are exact, so schedule and dtype of sums have no effect.
-    Numerics& n = plan_.given.numerics;
+    Numerics& n = plan_.source_case.numerics;
     n.regime = Regime::field;
     n.schedule = Schedule::group;
     n.acc = n.wire = FloatType::f32;
     // The field samples greedily.
-    if (plan.given.sampling.sample == Sample::random) {
-      plan_.given.sampling = {};
+    if (plan.source_case.sampling.sample == Sample::random) {
+      plan_.source_case.sampling = {};
       plan_.prefix.sample = plan_.prefill.sample = plan_.decode.sample = sampling_program({});
     }
   }
 
   Judgement judged(OracleMemo& memo) {
     const auto known = memo.of_field(plan_, field_->setting(), options_.threads);
-    Judge judge(known->answer, findings_, dim_padding(plan_.given));
+    Judge judge(known->answer, findings_, dim_padding(plan_.source_case));
     Observers both({options_.observer, &judge});
     const bool own = options_.observer != nullptr;
     Threads threads(options_.threads);
@@ -54,7 +54,7 @@ class FieldRun {
     result.field = field_equality(field_->setting(), counts);
     const std::set<std::int32_t> met(known->ids.data.begin(), known->ids.data.end());
     result.field->ids_met = std::ssize(met);
-    result.field->ids = plan_.given.model.V;
+    result.field->ids = plan_.source_case.model.V;
     result.field->distinct_ids = std::ssize(met) == tokens_of(known->ids);
     return result;
   }
@@ -73,7 +73,7 @@ class FieldRun {
     if (plan_.passes.decodes()) phases.push_back(Phase::decode);
     for (const Phase phase : phases) {
       const PhasePrograms& programs = plan_.programs(phase);
-      const Case& c = plan_.given;
+      const Case& c = plan_.source_case;
       const std::int64_t B =
           phase == Phase::prefix ? plan_.passes.prefix().rows : plan_.passes.batch();
       // Long enough for every id, and a multiple of every possible number of blocks.
@@ -135,7 +135,7 @@ bool met_zero(const Judgement& judgement) {
 
 Judgement judge_in_field(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options,
                          FieldSetting setting) {
-  setting.seed = options.field_seed.value_or(plan.given.seed);
+  setting.seed = options.field_seed.value_or(plan.source_case.seed);
   try {
     Judgement first = FieldRun(plan, options, setting).judged(memo);
     if (!met_zero(first)) return first;

@@ -162,7 +162,7 @@ void show(const RunPlan& plan, const OracleMemo::Known& known, const VerifyOptio
 void add_notes(Judgement& judgement, const RunPlan& plan) {
   if (judgement.verdict != Verdict::equal) return;
   for (std::string& note : notes_of_passes(plan)) judgement.notes.push_back(std::move(note));
-  if (has_program(plan.given)) judgement.missing = missing_of_decode(plan);
+  if (has_program(plan.source_case)) judgement.missing = missing_of_decode(plan);
   if (!judgement.missing.empty()) judgement.verdict = Verdict::not_judged;
 }
 
@@ -198,7 +198,7 @@ bool by_its_data(const Judgement& own, const RunPlan& plan, OracleMemo& memo,
   const auto known = memo.get(plan, options.weights, options.threads);
   const std::string missing = evidence_of_weights(plan, known->stored).missing;
   return !missing.empty() && own.missing == missing &&
-         !(has_program(plan.given) && !missing_of_decode(plan).empty());
+         !(has_program(plan.source_case) && !missing_of_decode(plan).empty());
 }
 
 /// Combines the verdict of the case's own regime with that of the field.
@@ -222,7 +222,7 @@ Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
     own.missing.clear();
     own.verdict = Verdict::equal;
   }
-  own.reading = reading(plan.given.numerics, own.verdict, formulas);
+  own.reading = reading(plan.source_case.numerics, own.verdict, formulas);
   own.field = formulas.field;
   own.tensors += formulas.tensors;
   own.elements += formulas.elements;
@@ -239,7 +239,7 @@ Judgement with_field(Judgement own, const RunPlan& plan, OracleMemo& memo,
 
 /// Runs and judges a plan whose programs are type-checked.
 Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions& options) {
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   if (c.numerics.regime == Regime::field) {
     Judgement judgement = judge_in_field(plan, memo, options);
     if (options.weights != nullptr && judgement.verdict == Verdict::equal)
@@ -256,7 +256,7 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   const auto known = memo.get(plan, options.weights, options.threads);
   const bool f32_wanted = c.numerics.regime == Regime::f32;
   RunPlan exact = plan;
-  exact.given.numerics.regime = Regime::exact;
+  exact.source_case.numerics.regime = Regime::exact;
   Findings of_layouts(options.until);
   const Judgement layouts = judged(exact, *known, options, !f32_wanted, of_layouts,
                                    Judge(known->answer, known->stored, of_layouts, dim_padding(c)));
@@ -300,7 +300,7 @@ void require_memory(const TypedPlan& typed, int at_once, bool also_field, Replic
   double bytes = cost::estimated_bytes(typed.plan, *typed.types, replicas);
   if (also_field) {
     RunPlan in_field = typed.plan;
-    in_field.given.numerics.regime = Regime::field;
+    in_field.source_case.numerics.regime = Regime::field;
     bytes = std::max(bytes, cost::estimated_bytes(in_field, *typed.types, replicas));
   }
   require_memory(bytes * at_once);
@@ -344,7 +344,7 @@ Judgement verify_typed(const TypedPlan& typed, OracleMemo& memo, const VerifyOpt
     throw;
   } catch (const Error& error) {
     // Only the run shows that a program asks for a value that the model lacks.
-    if (has_program(typed.plan.given) && error.label() == "judge_c1") throw;
+    if (has_program(typed.plan.source_case) && error.label() == "judge_c1") throw;
     return ended_by(std::current_exception());
   } catch (...) {
     return ended_by(std::current_exception());

@@ -31,7 +31,7 @@ Selection every_strategy(const std::function<Case(const std::string& line)>& par
 ToRun random_case(std::uint64_t seed, std::uint64_t index, Findings::Until until) {
   auto plan =
       std::make_shared<const TypedPlan>(make_typed_plan(cases::draw_plan(seed, index), until));
-  return {plan->plan.given, plan};
+  return {plan->plan.source_case, plan};
 }
 
 }  // namespace shardproof::tools

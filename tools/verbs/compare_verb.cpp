@@ -30,7 +30,7 @@ struct CompareFlags {
 
 /// Returns the weights as stored for the run: generated from the case's seed, or a file's.
 Weights weights_of(const CompareFlags& o, const dump::Claim& claim) {
-  const Case& c = claim.given;
+  const Case& c = claim.source_case;
   if (!o.weights) {
     if (claim.weights_of_file)
       throw Error("compare_weights",
@@ -59,7 +59,7 @@ void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {
 void judge_by_case(const CompareFlags& o, Comparison& found, const dump::Dump& file) {
   found.claim = dump::read_claim(file.attributes, o.line);
   found.claim.operands.insert(found.claim.operands.end(), o.given.begin(), o.given.end());
-  dump::require_memory(found.claim.given);
+  dump::require_memory(found.claim.source_case);
   judge(found, file, weights_of(o, found.claim));
 }
 
@@ -72,7 +72,7 @@ void judge_by_model(Comparison& found, const dump::Dump& file, const dump::Dump&
   const bool own_case = file.attributes.contains("case");
   found.claim = dump::read_claim(
       file.attributes, own_case ? std::nullopt : std::optional<std::string>(print_case(given)));
-  dump::require_same_values(given, found.claim.given);
+  dump::require_same_values(given, found.claim.source_case);
   found.claim.ids_are_given = true;
   judge(found, file, corpus::golden_weights(golden));
 }
@@ -112,7 +112,7 @@ int compare(const CompareFlags& o) {
     judge_by_golden(found, file);
   } else {
     judge_by_case(o, found, file);
-    found.of = print_case(found.claim.given);
+    found.of = print_case(found.claim.source_case);
   }
   fmt::print("{}", o.json ? json_report(found) : text_report(found, o.quiet));
   return found.verdict.exit_code(found.fail_on);

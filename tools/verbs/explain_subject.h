@@ -19,7 +19,7 @@ struct Subject {
   bool prefill = false;  // a prefill pass, because L is sharded; otherwise a decode step
   bool hands_over = false;
 
-  const Case& c() const { return typed.plan.given; }
+  const Case& c() const { return typed.plan.source_case; }
   Phase phase() const { return prefill ? Phase::prefill : Phase::decode; }
   /// Number of positions of a row after its prefix.
   std::int64_t own() const { return c().prompt - c().prefix.length; }

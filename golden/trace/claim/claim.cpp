@@ -114,19 +114,19 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   if (own == nullptr && !line)
     throw Error("compare_case", "the trace has no case; say it with --case LINE");
   Claim claim;
-  claim.given = parse_case(line ? *line : *own);
-  require_one_torus(claim.given, "a trace");
+  claim.source_case = parse_case(line ? *line : *own);
+  require_one_torus(claim.source_case, "a trace");
   if (own != nullptr && line) {
     const Case theirs = parse_case(*own);
-    differ("torus", claim.given.torus.to_string(), theirs.torus.to_string());
-    require_same_values(claim.given, theirs);
+    differ("torus", claim.source_case.torus.to_string(), theirs.torus.to_string());
+    require_same_values(claim.source_case, theirs);
     // Values do not depend on the padding, but the arrays' lengths do.
-    if (claim.given.pad_heads == 0) claim.given.pad_heads = theirs.pad_heads;
-    if (claim.given.pad_vocab == 0) claim.given.pad_vocab = theirs.pad_vocab;
+    if (claim.source_case.pad_heads == 0) claim.source_case.pad_heads = theirs.pad_heads;
+    if (claim.source_case.pad_vocab == 0) claim.source_case.pad_vocab = theirs.pad_vocab;
   }
-  require_padding(claim.given);
+  require_padding(claim.source_case);
 
-  const bool bf16 = claim.given.numerics.act == ActType::bf16;
+  const bool bf16 = claim.source_case.numerics.act == ActType::bf16;
   const Arithmetic arithmetic =
       read_arithmetic(attributes, bf16 ? bounds::Format::bf16 : bounds::Format::f32);
   claim.declared = arithmetic.bounds;
@@ -137,7 +137,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   // Without the attribute the base is the model's own.
   const auto unit = [&](std::string_view name) {
     const std::size_t stated = reader.word(name, {"", "e", "2"});
-    const bool base2 = claim.given.model.softmax == Softmax::base2;
+    const bool base2 = claim.source_case.model.softmax == Softmax::base2;
     if (stated == 0 || (stated == 2) == base2) return 1.0;
     return base2 ? kLog2E : kLn2;
   };
@@ -146,7 +146,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   claim.gain_folded = reader.word("norm_gain", {"", "folded"}) == 1;
   // Folding the gain rounds a factor once more.
   claim.declared.folded += claim.gain_folded ? 1 : 0;
-  const ModelConfig& model = claim.given.model;
+  const ModelConfig& model = claim.source_case.model;
   if (const std::string* const pairs = reader.text("rope_pairs")) {
     const Rope theirs =
         reader.word("rope_pairs", {"half", "interleaved"}) == 0 ? Rope::half : Rope::interleaved;
@@ -157,11 +157,11 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   if (const std::string* const heads = reader.text("heads"))
     claim.heads = heads_of(*heads, model.H);
   if (const std::string* const rows = reader.text("rows"))
-    claim.rows = rows_of(*rows, claim.given.batch);
+    claim.rows = rows_of(*rows, claim.source_case.batch);
   if (const std::string* const given = reader.text("given"))
     for (const std::string_view pattern : split(*given, ",")) claim.operands.emplace_back(pattern);
   const std::string* const mesh = reader.text("mesh");
-  claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.given.torus);
+  claim.mesh = Mesh::parse(mesh == nullptr ? "x y z" : *mesh, claim.source_case.torus);
   if (claim.exact && (claim.score_unit != 1.0 || claim.logits_unit != 1.0 || claim.gain_folded))
     reject_attribute("arithmetic", "exact",
                      "values in other units have other bits; legal: f32, f64, bf16");

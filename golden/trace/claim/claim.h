@@ -15,7 +15,7 @@ namespace shardproof::dump {
 
 /// The writer's declarations about a trace as a whole (docs/trace-format.md).
 struct Claim {
-  Case given;
+  Case source_case;
   bool exact = false;            ///< claims the bits of the exact regime
   bool arithmetic_said = false;  ///< false: the weakest claim is assumed
   bounds::DeclaredArithmetic declared;

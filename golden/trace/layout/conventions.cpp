@@ -40,7 +40,7 @@ std::int64_t Place::operator()(std::int64_t theirs) {
     index_[d] = theirs % padded_[d];
     theirs /= padded_[d];
   }
-  const ModelConfig& model = claim_.given.model;
+  const ModelConfig& model = claim_.source_case.model;
   std::int64_t element = 0;
   for (std::size_t d = 0; d < dim_.size(); ++d) {
     std::int64_t i = index_[dim_[d]];

@@ -61,15 +61,15 @@ Tensor drawing(const Subject& s, const Tensor& logits, const Draws& draws) {
 
 Reference::Reference(const Values& values, const Claim& claim, Weights weights)
     : claim_(claim),
-      passes_(claim.given.passes()),
+      passes_(claim.source_case.passes()),
       weights_(std::move(weights)),
       ids_(values, claim, passes_) {
-  Numerics numerics = claim_.given.numerics;
+  Numerics numerics = claim_.source_case.numerics;
   numerics.regime = Regime::exact;
   numerics.schedule = Schedule::group;
   numerics.acc = FloatType::f32;
-  answer_ = oracle::run(weights_, {numerics, ids_.prompt(), passes_, claim_.given.sampling,
-                                   claim_.given.seed, claim_.rows});
+  answer_ = oracle::run(weights_, {numerics, ids_.prompt(), passes_, claim_.source_case.sampling,
+                                   claim_.source_case.seed, claim_.rows});
   ids_.decode(values, answer_);
   fill_dump(values);
   replay_ = std::make_unique<bounds::Replay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
@@ -119,7 +119,7 @@ void Reference::lay_out(const Values& values) {
     if (!alike || !laid.plain) several.insert(s.id);
   }
   for (const std::string& id : several) layouts.erase(id);
-  replay_->lay_out(layouts, claim_.given.torus);
+  replay_->lay_out(layouts, claim_.source_case.torus);
 }
 
 /// Returns the value as later steps of the writer read it; nullopt if an element is missing.
@@ -127,7 +127,7 @@ std::optional<bounds::IntervalTensor> Reference::as_operand(const DumpedValue& d
   auto whole = assembled_value(dumped);
   if (!whole) return std::nullopt;
   // Later steps read the writer's own number, not the one that the file rounds it to.
-  if (dumped.coarser_than(bounds::format_of(dumped.subject.name, claim_.given.model,
+  if (dumped.coarser_than(bounds::format_of(dumped.subject.name, claim_.source_case.model,
                                             dumped.declared_or(claim_.declared)))) {
     const Coarse coarse = coarse_of(dumped.encoding);
     for (std::size_t i = 0; i < whole->size(); ++i)
@@ -159,8 +159,8 @@ void Reference::fill_last_rows(const Values& values) {
     if (dumped.subject.last && dumped.subject.meaning == Meaning::checkpoint)
       last.push_back(&dumped);
   stable_sort(last, [&](const DumpedValue* a, const DumpedValue* b) {
-    return order_of(a->subject, claim_.given.model, passes_) <
-           order_of(b->subject, claim_.given.model, passes_);
+    return order_of(a->subject, claim_.source_case.model, passes_) <
+           order_of(b->subject, claim_.source_case.model, passes_);
   });
   for (const DumpedValue* const dumped : last) {
     const std::string& id = dumped->subject.id;
@@ -195,7 +195,7 @@ bounds::IntervalTensor Reference::added_up(const DumpedValue& dumped,
   for (std::size_t i = 0; i < whole.size(); ++i)
     whole.widen(i,
                 growth * sizes[i] + static_cast<double>(parts) * bounds::least_of(declared.sums));
-  return whole.rounded(bounds::format_of(dumped.subject.name, claim_.given.model, declared));
+  return whole.rounded(bounds::format_of(dumped.subject.name, claim_.source_case.model, declared));
 }
 
 const Draws* Reference::draws(const std::string& pass) const {
@@ -211,7 +211,7 @@ const Tensor* Reference::exact(const Subject& s) {
 }
 
 const Tensor* Reference::whole_exact(const Subject& s) {
-  if (bounds::is_block_term(s.name, claim_.given.model)) return nullptr;
+  if (bounds::is_block_term(s.name, claim_.source_case.model)) return nullptr;
   const auto in = [](const auto& map, const std::string& id) -> const Tensor* {
     const auto at = map.find(id);
     return at == map.end() ? nullptr : &at->second;
@@ -247,9 +247,9 @@ const Tensor* Reference::whole_exact(const Subject& s) {
     }
     case Meaning::candidates:
     case Meaning::indices: {
-      const DimPadding padding = dim_padding(claim_.given);
+      const DimPadding padding = dim_padding(claim_.source_case);
       // Counts the blocks of padding, which the value lacks.
-      const std::int64_t all = padding.placed('V', claim_.given.model.V) / s.block;
+      const std::int64_t all = padding.placed('V', claim_.source_case.model.V) / s.block;
       const Expected blocks =
           expected_value(answer_, weights_, {s.pass, "", 0}, Role::parse("stat " + s.name),
                          {s.shape[0], all}, padding);

@@ -70,9 +70,9 @@ IntTensor ids_of(const PassPlan& pass, const SharedPrefix& prefix, const IntTens
 
 /// If a trace has ids of any pass, its prompt is not the case's: ids that it lacks are unknown.
 TokenIds::TokenIds(const Values& values, const Claim& claim, const Passes& passes)
-    : passes_(passes), V_(claim.given.model.V) {
-  prompt_ = generate_prompt(claim.given.model, claim.given.seed, passes_.batch(), passes_.prompt(),
-                            passes_.prefix());
+    : passes_(passes), V_(claim.source_case.model.V) {
+  prompt_ = generate_prompt(claim.source_case.model, claim.source_case.seed, passes_.batch(),
+                            passes_.prompt(), passes_.prefix());
   const bool any =
       !claim.ids_are_given &&
       std::any_of(values.dumped.begin(), values.dumped.end(),

@@ -99,7 +99,7 @@ void say_operands(std::vector<DumpedValue>& dumped, const Passes& passes) {
 }  // namespace
 
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights) {
-  const Passes passes = claim.given.passes();
+  const Passes passes = claim.source_case.passes();
   const RunOfTrace run{claim, weights, passes};
   Values values;
   GivenValues given(claim.operands);

@@ -81,7 +81,7 @@ bool may_travel(const DumpedValue& value, const std::vector<Values::Laid>& all,
 void leave_out_wire(Values& values, const Claim& claim) {
   if (claim.declared.wire_roundings == 0) return;
   for (DumpedValue& value : values.dumped) {
-    if (value.own_wire || may_travel(value, values.laid, claim.given.torus)) continue;
+    if (value.own_wire || may_travel(value, values.laid, claim.source_case.torus)) continue;
     if (!value.declared) value.declared = claim.declared;
     value.declared->wire_roundings = 0;
   }

@@ -80,7 +80,7 @@ struct Furthest {
 class Weighing {
  public:
   Weighing(const Values& values, const Claim& claim, Reference& reference)
-      : values_(values), claim_(claim), reference_(reference), passes_(claim.given.passes()) {
+      : values_(values), claim_(claim), reference_(reference), passes_(claim.source_case.passes()) {
     for (std::int64_t i = 0; i < passes_.size(); ++i)
       ids_[passes_.at(i).name] = reference.ids(passes_.at(i).name);
   }
@@ -100,7 +100,7 @@ class Weighing {
     rerun::Arithmetic arithmetic = arithmetic_of(claim_.declared);
     const auto theirs = distances(arithmetic, all);
     std::vector<std::vector<double>> by_chance(all.size());
-    arithmetic.by_chance = rerun::rounds_coarsely(arithmetic, claim_.given.model);
+    arithmetic.by_chance = rerun::rounds_coarsely(arithmetic, claim_.source_case.model);
     if (arithmetic.by_chance) by_chance = distances(arithmetic, all);
     for (std::size_t i = 0; i < alone.size(); ++i)
       if (!theirs[i].empty()) settle(*alone[i], all[i], theirs[i], by_chance[i]);
@@ -112,7 +112,7 @@ class Weighing {
   }
   std::vector<std::vector<double>> distances(const rerun::Arithmetic& arithmetic,
                                              const std::vector<rerun::RequestedValue>& all) {
-    return rerun::distances(question(arithmetic), all, kRuns, claim_.given.seed, threads_);
+    return rerun::distances(question(arithmetic), all, kRuns, claim_.source_case.seed, threads_);
   }
 
   /// Asks for the whole value; only elements that the trace has count.
@@ -131,7 +131,8 @@ class Weighing {
   /// Returns the exact regime's value for the trace's ids.
   const Tensor* exact(const Subject& s) {
     if (reference_.on_same_ids(s.pass)) return reference_.exact(s.last ? s.whole() : s);
-    if (!other_) other_ = rerun::exact_of(question({}), claim_.given.numerics, thread_count());
+    if (!other_)
+      other_ = rerun::exact_of(question({}), claim_.source_case.numerics, thread_count());
     const auto found = other_->checkpoints.find(s.id);
     return found == other_->checkpoints.end() ? nullptr : &found->second;
   }

@@ -153,7 +153,7 @@ TraceDiff diff_traces(const dump::Dump& a, const dump::Dump& b) {
   std::optional<std::string> of_a;
   if (line != a.attributes.end()) of_a = line->second;
   TraceDiff found;
-  found.torus = dump::read_claim(a.attributes, std::nullopt).given.torus;
+  found.torus = dump::read_claim(a.attributes, std::nullopt).source_case.torus;
   dump::read_claim(b.attributes, of_a);
   for (const std::string& name : dump::in_order(a)) {
     if (!b.values.contains(name)) {

@@ -118,10 +118,10 @@ Names equal_slices(const Run& run) {
 /// Returns "0 and 1": rows with the same ids before the decode.
 Names equal_rows(const Run& run) {
   std::map<std::vector<double>, Names> rows;
-  std::vector<std::vector<double>> ids(static_cast<std::size_t>(run.claim.given.batch));
+  std::vector<std::vector<double>> ids(static_cast<std::size_t>(run.claim.source_case.batch));
   for (const DumpedValue& dumped : run.values.dumped) {
     if (dumped.subject.meaning != Meaning::ids || !dumped.subject.pass.starts_with("prefill") ||
-        dumped.subject.shape[0] != run.claim.given.batch)
+        dumped.subject.shape[0] != run.claim.source_case.batch)
       continue;
     std::vector<double> whole(static_cast<std::size_t>(element_count(dumped.subject.shape)), -1.0);
     for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip)
@@ -141,7 +141,7 @@ Names equal_rows(const Run& run) {
 
 Names if_so(bool so) { return so ? Names{""} : Names{}; }
 
-Names one_row(const Run& run) { return if_so(run.claim.given.batch == 1); }
+Names one_row(const Run& run) { return if_so(run.claim.source_case.batch == 1); }
 Names one_kv_head(const Run& run) { return if_so(model(run).K == 1 && model(run).H > 1); }
 Names one_layer(const Run& run) { return if_so(model(run).layers == 1); }
 
@@ -168,13 +168,13 @@ Names one_token_a_pass(const Run& run) {
 std::map<int, Names> axes_by_size(const Run& run) {
   std::map<int, Names> axes;
   for (const char axis : {'x', 'y', 'z'})
-    axes[run.claim.given.torus.size(Axes::parse(std::string(1, axis)))].push_back(
+    axes[run.claim.source_case.torus.size(Axes::parse(std::string(1, axis)))].push_back(
         std::string(1, axis));
   return axes;
 }
-Names one_chip(const Run& run) { return if_so(run.claim.given.torus.chips() == 1); }
+Names one_chip(const Run& run) { return if_so(run.claim.source_case.torus.chips() == 1); }
 Names axes_of_one(const Run& run) {
-  return run.claim.given.torus.chips() == 1 ? Names() : axes_by_size(run)[1];
+  return run.claim.source_case.torus.chips() == 1 ? Names() : axes_by_size(run)[1];
 }
 Names equal_axes(const Run& run) {
   Names names;
@@ -245,7 +245,7 @@ std::vector<PassPlan> passes_of(const Claim& claim, const Values& values) {
     if (dumped.subject.meaning != Meaning::ids && dumped.subject.meaning != Meaning::positions)
       names.insert(dumped.subject.pass);
   std::vector<PassPlan> passes;
-  const Passes all_passes = claim.given.passes();
+  const Passes all_passes = claim.source_case.passes();
   for (std::int64_t i = 0; i < all_passes.size(); ++i)
     if (PassPlan pass = all_passes.at(i); names.contains(pass.name))
       passes.push_back(std::move(pass));

@@ -112,7 +112,7 @@ std::vector<std::string> notes_of(const Values& values, const Claim& claim, Refe
   for (const DumpedValue& dumped : values.dumped)
     if (!dumped.note.empty())
       notes.push_back(fmt::format("{}: {}", dumped.subject.title(), dumped.note));
-  say_no_ids(values, claim.given.model.V, notes);
+  say_no_ids(values, claim.source_case.model.V, notes);
   add(finer(values, claim));
   add(no_number_of_format(values, verdict));
   add(other_ids(values, claim, reference, verdict));

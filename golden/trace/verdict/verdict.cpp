@@ -52,7 +52,7 @@ class Judging {
       return row;
     }
     if (meaning == Meaning::ids) return tokens_.ids(dumped, std::move(row));
-    const bool random = claim_.given.sampling.sample == Sample::random;
+    const bool random = claim_.source_case.sampling.sample == Sample::random;
     // Bits can be compared with the unsharded model's only if all tokens are known.
     const bool exact = dumped.exact && reference_.unknown(dumped.subject.pass).empty();
     if (!exact && (meaning == Meaning::drawing || (meaning == Meaning::token && random)))
@@ -312,12 +312,12 @@ bool diverges(const Row& row) { return row.fit == Fit::different || row.fit == F
 }  // namespace
 
 Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
-  const Passes passes = claim.given.passes();
+  const Passes passes = claim.source_case.passes();
   std::vector<std::size_t> order(values.dumped.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<std::int64_t> place;
   for (const DumpedValue& dumped : values.dumped)
-    place.push_back(order_of(dumped.subject, claim.given.model, passes));
+    place.push_back(order_of(dumped.subject, claim.source_case.model, passes));
   stable_sort(order, [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
   Verdict verdict;
   verdict.unknown = values.unknown;
@@ -330,9 +330,10 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     const Row& row = verdict.rows[i];
     const DumpedValue& dumped = values.dumped[row.dumped];
     const Meaning meaning = dumped.subject.meaning;
-    const bool checkpoint = (meaning == Meaning::checkpoint &&
-                             !bounds::is_block_term(dumped.subject.name, claim.given.model)) ||
-                            meaning == Meaning::token;
+    const bool checkpoint =
+        (meaning == Meaning::checkpoint &&
+         !bounds::is_block_term(dumped.subject.name, claim.source_case.model)) ||
+        meaning == Meaning::token;
     // For final_norm the last positions are all that the model has.
     const bool all =
         (!dumped.subject.last || value_row(dumped.subject.name)->last_rows) && row.unknown == 0;
@@ -346,7 +347,7 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
   for (std::size_t i = 0; i < verdict.rows.size() && !verdict.first; ++i)
     if (diverges(verdict.rows[i])) verdict.first = i;
   verdict.compared = std::ssize(seen);
-  verdict.whole = count_checkpoints(claim.given.model, passes);
+  verdict.whole = count_checkpoints(claim.source_case.model, passes);
   verdict.not_shown = not_shown(claim, values, reference.weights());
   return verdict;
 }

@@ -132,7 +132,7 @@ std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Value
   if (!verdict.first) return {};
   const Sound follows = sound(verdict, values);
   const auto asked = [&](const Row& row) {
-    auto wrong = wrong_value(values.dumped[row.dumped], values, claim.given.torus);
+    auto wrong = wrong_value(values.dumped[row.dumped], values, claim.source_case.torus);
     if (!wrong) return wrong;
     wrong->sound = follows;
     wrong->masked_any = claim.masked_any;

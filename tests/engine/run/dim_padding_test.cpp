@@ -91,8 +91,8 @@ TEST(DimPadding, IsWhatPlansAreMadeFor) {
   const RunPlan longer =
       make_plan(parse_case("torus=4x2x3 model=palm-tiny,H=24,K=6,V=264 prefill=ws2d:heads "
                            "decode=ws2d:batch"));
-  EXPECT_EQ(plan.placed, longer.given.model);
-  EXPECT_EQ(longer.placed, longer.given.model);
+  EXPECT_EQ(plan.placed, longer.source_case.model);
+  EXPECT_EQ(longer.placed, longer.source_case.model);
   EXPECT_EQ(plan.prefill.layer, longer.prefill.layer);
   EXPECT_EQ(plan.decode.layer, longer.decode.layer);
   EXPECT_EQ(plan.hand_over, longer.hand_over);

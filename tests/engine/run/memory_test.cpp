@@ -29,12 +29,12 @@ double checkpoints(const RunPlan& plan) {
   double n = 0.0;
   const SharedPrefix prefix = plan.passes.prefix();
   for (std::int64_t i = 0; i < plan.passes.size(); ++i)
-    for (const CheckpointSpec& spec : checkpoint_specs(plan.given.model)) {
+    for (const CheckpointSpec& spec : checkpoint_specs(plan.source_case.model)) {
       const PassPlan pass = plan.passes.at(i);
       const bool over = pass.phase == Phase::prefix, cache = spec.name.ends_with("_cache");
       const std::int64_t own = over ? 0 : plan.passes.cached();
-      n += (spec.per_layer ? static_cast<double>(plan.given.model.layers) : 1.0) *
-           count(shape_of(spec.dims, plan.given.model,
+      n += (spec.per_layer ? static_cast<double>(plan.source_case.model.layers) : 1.0) *
+           count(shape_of(spec.dims, plan.source_case.model,
                           {over ? prefix.rows : plan.passes.batch(), pass.L,
                            own + (over || !cache ? prefix.length : 0)}));
     }
@@ -123,8 +123,8 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
         "torus=2x1x3 prefill=wg-xyz:batch prompt=7 prefix=3:24 regime=f32"}) {
     const RunPlan plan = make_plan(parse_case("batch=24 " + std::string(line)));
     const PlanTypes types = check(plan);
-    const auto layers = static_cast<double>(plan.given.model.layers);
-    const bool exact = plan.given.numerics.regime == Regime::exact;
+    const auto layers = static_cast<double>(plan.source_case.model.layers);
+    const bool exact = plan.source_case.numerics.regime == Regime::exact;
     for (const Replicas replicas : {Replicas::shared, Replicas::own}) {
       std::map<Phase, double> of_phase;
       double lives = 0.0, scalars = 0.0;
@@ -135,9 +135,9 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
         lives = std::max(lives, live(programs, group.last.layer, exact, replicas));
         scalars = std::max(scalars, scalar(programs, group.last.layer, layers));
       }
-      double want = weights(plan.given.model) + checkpoints(plan) + lives;
+      double want = weights(plan.source_case.model) + checkpoints(plan) + lives;
       for (const auto& [phase, bytes] : of_phase) want += bytes;
-      if (plan.given.numerics.regime == Regime::f32) want += scalars;
+      if (plan.source_case.numerics.regime == Regime::f32) want += scalars;
       EXPECT_EQ(estimated_bytes(plan, types, replicas), want) << line;
     }
   }

@@ -37,7 +37,7 @@ std::map<std::string, int> wanted(const RunPlan& plan) {
       for (const ValueDecl& input : program->inputs) {
         if (input.role.kind == Role::Kind::constant) all["ones " + input.layout.to_string()] = 1;
         if (input.role.kind != Role::Kind::weight) continue;
-        for (std::int64_t layer = 0; layer < plan.given.model.layers; ++layer)
+        for (std::int64_t layer = 0; layer < plan.source_case.model.layers; ++layer)
           all[weight_id(layer, input.role.name) + " " + input.layout.to_string()] = 1;
       }
   return all;
@@ -50,9 +50,9 @@ TEST(PlacedWeights, AreMadeOnceForAllPassesAndPhasesThatAgree) {
         "prefill=ws2d:batch prefix=2:4 gen=2", "prefill=wg-xyz:batch prefix=2:6 gen=1"}) {
     const RunPlan plan = make_plan(parse_case(
         "torus=2x1x3 model=palm-tiny,layers=2,norm=layernorm batch=6 " + std::string(line)));
-    const Weights weights = generate_weights(plan.given.model, 1);
-    const IntTensor prompt = generate_prompt(plan.given.model, 1, plan.passes.batch(),
-                                             plan.passes.prompt(), plan.given.prefix);
+    const Weights weights = generate_weights(plan.source_case.model, 1);
+    const IntTensor prompt = generate_prompt(plan.source_case.model, 1, plan.passes.batch(),
+                                             plan.passes.prompt(), plan.source_case.prefix);
     Threads threads(1);
     Count count;
     run_inference(plan, weights, prompt, threads, nullptr, {}, count.hooks);
@@ -62,7 +62,7 @@ TEST(PlacedWeights, AreMadeOnceForAllPassesAndPhasesThatAgree) {
 
 TEST(PlacedWeights, AreOneValueForAllWhoAskForTheSame) {
   const RunPlan plan = make_plan(parse_case("torus=2x1x3 prefill=ws2d:heads batch=6"));
-  const Weights weights = generate_weights(plan.given.model, 1);
+  const Weights weights = generate_weights(plan.source_case.model, 1);
   Count count;
   PlacedWeights placed(weights, weights.config(), WeightType::f32, count.hooks);
   placed.place(plan.prefill);
@@ -86,7 +86,7 @@ TEST(PlacedWeights, AreOneValueForAllWhoAskForTheSame) {
 
 TEST(PlacedWeights, AreOfTheModel) {
   const RunPlan plan = make_plan(parse_case("torus=2x1x3 prefill=ws2d:heads batch=6"));
-  const Weights weights = generate_weights(plan.given.model, 1);
+  const Weights weights = generate_weights(plan.source_case.model, 1);
   PhasePrograms other = plan.prefill;
   other.layer.inputs.push_back({.name = "w",
                                 .layout = Layout::parse("E"),

@@ -27,7 +27,7 @@ std::vector<std::string> texts(const PhasePrograms& phase) {
 TEST(Plan, HasThePassesOfItsCase) {
   const RunPlan plan = plan_of("torus=2x1x3 batch=6 prompt=7 chunk=3 gen=4 prefill=ws2d:heads");
   EXPECT_EQ(plan.passes, Passes(6, 7, 3, 4));
-  EXPECT_EQ(plan.given, parse_case("torus=2x1x3 batch=6 prompt=7 chunk=3 gen=4"));
+  EXPECT_EQ(plan.source_case, parse_case("torus=2x1x3 batch=6 prompt=7 chunk=3 gen=4"));
 }
 
 TEST(Plan, HoldsTheProgramsOfBothPhasesOnTheirTorus) {
@@ -130,7 +130,8 @@ TEST(Plan, PrefixesThatTheTableDoesNotDivideAreOnEveryChip) {
             EXPECT_EQ(input.layout, other.layout);
           }
     // What partitioned() shows is what runs.
-    EXPECT_EQ(partitioned(plan.given, plan.given.prefill, Phase::prefix).layer, plan.prefix.layer);
+    EXPECT_EQ(partitioned(plan.source_case, plan.source_case.prefill, Phase::prefix).layer,
+              plan.prefix.layer);
   }
 }
 

@@ -94,7 +94,7 @@ TEST(PlanTypes, AreOfPrefixesAtTheirOwnBatch) {
                                      {&plan.prefix_to_decode, &types.prefix_to_decode}})
     EXPECT_EQ(shape(*program, *its, "prefix v_cache"), (Shape{3, 5, 6, 8}));
   // check() of one program of a case says the same.
-  const ValueTypes one = check(plan.decode.layer, plan.given, 1, 5);
+  const ValueTypes one = check(plan.decode.layer, plan.source_case, 1, 5);
   EXPECT_EQ(shape(plan.decode.layer, one, "prefix k_cache"), (Shape{3, 5, 6, 8}));
   EXPECT_EQ(shape(plan.decode.layer, one, "score"), (Shape{6, 1, 24, 11}));
 }

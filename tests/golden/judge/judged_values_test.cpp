@@ -196,7 +196,8 @@ TEST(JudgedValues, HaveASignWhereTheyAreZero) {
   const auto& all = run.known->stored.all();
   std::map<std::string, Tensor> tensors(all.begin(), all.end());
   zero(tensors);
-  const Weights weights(run.plan.given.model, std::move(tensors), run.known->stored.stored_type());
+  const Weights weights(run.plan.source_case.model, std::move(tensors),
+                        run.known->stored.stored_type());
   Findings findings(Findings::Until::all);
   Judge judge(answer, weights, findings);
   std::set<std::string> seen;

@@ -166,7 +166,7 @@ TEST(Exact, OfTheRunsOwnIdsIsItsAnswer) {
        {"", " lengths=4,2", " prefix=2:2 lengths=4,3", " weights=int8 act=bf16"}) {
     const ExactCase c(line_of(keys));
     const oracle::Answer answer =
-        exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.given.numerics, 1);
+        exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.source_case.numerics, 1);
     ASSERT_EQ(answer.checkpoints.size(), c.answer().checkpoints.size()) << keys;
     for (const auto& [id, tensor] : c.answer().checkpoints)
       EXPECT_EQ(answer.checkpoints.at(id).data, tensor.data) << keys << " " << id;
@@ -178,13 +178,13 @@ TEST(Exact, OfOtherIdsIsWhatARunOverThemIsNear) {
   const RequestedValue before = c.last_logits();
   c.ids.at("decode.1").data = {7, 9};
   const oracle::Answer answer =
-      exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.given.numerics, 1);
+      exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.source_case.numerics, 1);
   const RequestedValue after{before.id, &answer.checkpoints.at(before.id)};
   EXPECT_GT(c.distances_of(before, {Precision::f64}, 1)[0], 0.1);
   EXPECT_LT(c.distances_of(after, {Precision::f64}, 1)[0], 3e-6);
   c.ids.at("decode.2").data[0] = -1;
   const oracle::Answer first =
-      exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.given.numerics, 1);
+      exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.source_case.numerics, 1);
   EXPECT_EQ(first.passes.back(), "decode.1");
 }
 

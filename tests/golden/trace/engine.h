@@ -36,10 +36,10 @@ class Engine {
   using Attention = std::function<Numbers(const Numbers&, const std::vector<const float*>&)>;
 
   explicit Engine(const ExactRun& run)
-      : scale(1 / std::sqrt(static_cast<float>(run.given.model.Q))),
+      : scale(1 / std::sqrt(static_cast<float>(run.source_case.model.Q))),
         run_(run),
-        model_(run.given.model),
-        bf16_(run.given.numerics.act == ActType::bf16) {
+        model_(run.source_case.model),
+        bf16_(run.source_case.numerics.act == ActType::bf16) {
     for (const auto& [name, tensor] : run.weights().all()) weights[name] = tensor.data;
   }
   Engine(const Engine&) = delete;
@@ -82,7 +82,7 @@ class Engine {
   dump::Dump trace(const std::set<std::string>& names,
                    const std::map<std::string, std::string>& layouts = {}) {
     dump::Dump d = run_.trace({}, bf16_ ? "bf16" : "f32");
-    const Mesh mesh = Mesh::parse("x y z", run_.given.torus);
+    const Mesh mesh = Mesh::parse("x y z", run_.source_case.torus);
     for (const Written& w : values()) {
       const std::string name = w.name.substr(w.name.rfind('.') + 1);
       if (!names.contains(name)) continue;

@@ -110,7 +110,9 @@ inline Written transposed(const Written& w, const std::string& dims) {
 class ExactRun {
  public:
   explicit ExactRun(const std::string& line)
-      : given(parse_case(line)), known_(memo_.get(given)), passes(given.passes()) {}
+      : source_case(parse_case(line)),
+        known_(memo_.get(source_case)),
+        passes(source_case.passes()) {}
 
   Tensor value(const std::string& id) const { return known_->answer.checkpoints.at(id); }
   const oracle::Answer& answer() const { return known_->answer; }
@@ -125,8 +127,8 @@ class ExactRun {
         all.push_back({id, dims, tensor.shape, {tensor.data.begin(), tensor.data.end()}, {}});
       };
       add(pass + ".ids", "BL", answer().inputs.at(pass + ".ids"));
-      for (std::int64_t layer = -1; layer < given.model.layers; ++layer)
-        for (const CheckpointSpec& spec : checkpoint_specs(given.model)) {
+      for (std::int64_t layer = -1; layer < source_case.model.layers; ++layer)
+        for (const CheckpointSpec& spec : checkpoint_specs(source_case.model)) {
           if (spec.per_layer != (layer >= 0)) continue;
           const std::string id = checkpoint_id(pass, layer, spec.name);
           if (!spec.integer)
@@ -144,13 +146,13 @@ class ExactRun {
     dump::Dump d;
     d.attributes = {{"format", "shardproof trace"},
                     {"version", "1"},
-                    {"case", print_case(given)},
+                    {"case", print_case(source_case)},
                     {"arithmetic", arithmetic}};
     static const char* const kMeshes[] = {"x y z", "z y x", "y z x", "data=z model=x seq=y"};
     std::string mesh = kMeshes[0];
     if (random != nullptr) mesh = kMeshes[(*random)() % 4];
     d.attributes["mesh"] = mesh;
-    for (const Written& w : values) add(d, w, Mesh::parse(mesh, given.torus), random);
+    for (const Written& w : values) add(d, w, Mesh::parse(mesh, source_case.torus), random);
     return d;
   }
 
@@ -182,7 +184,7 @@ class ExactRun {
     dump::Value value;
     value.attributes = w.attributes;
     value.attributes["layout"] = layout;
-    put(value, w, Layout::parse(layout), Mesh::parse("x y z", given.torus), form);
+    put(value, w, Layout::parse(layout), Mesh::parse("x y z", source_case.torus), form);
     return insert(d, w.name, std::move(value));
   }
 
@@ -193,7 +195,7 @@ class ExactRun {
       value.whole = stored(w.shape, w.numbers);
       return;
     }
-    const Torus& torus = given.torus;
+    const Torus& torus = source_case.torus;
     const Shape block = judged_block(layout, w.shape, torus);
     Shape stacked = mesh.shape(torus);
     std::vector<double> all;
@@ -237,7 +239,7 @@ class ExactRun {
     return named(all, id);
   }
 
-  Case given;
+  Case source_case;
 
  private:
   Layout any_layout(const Written& w, std::mt19937_64& random) const {
@@ -249,7 +251,7 @@ class ExactRun {
       const std::size_t d = random() % (dims.size() + 1);
       if (d == dims.size()) continue;  // copies along it
       const Axes more = dims[d].axes.with(Axes::parse(std::string(1, axis)));
-      if (w.shape[d] % given.torus.size(more) == 0) dims[d].axes = more;
+      if (w.shape[d] % source_case.torus.size(more) == 0) dims[d].axes = more;
     }
     return Layout(std::move(dims), Axes());
   }

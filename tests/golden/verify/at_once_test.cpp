@@ -96,11 +96,11 @@ TEST(PlansAtOnce, AreThoseOfOneThreadWhateverWasPlannedBefore) {
     const RunPlan alone = cases::draw_plan(11, static_cast<std::uint64_t>(i));
     for (std::int64_t time = 0; time < kTimes; ++time) {
       const RunPlan& plan = plans[static_cast<std::size_t>(time * kCases + i)];
-      EXPECT_EQ(plan.given, alone.given);
-      EXPECT_EQ(plan.prefill.layer, alone.prefill.layer) << print_case(alone.given);
-      EXPECT_EQ(plan.decode.layer, alone.decode.layer) << print_case(alone.given);
-      EXPECT_EQ(plan.decode.head, alone.decode.head) << print_case(alone.given);
-      EXPECT_EQ(plan.hand_over, alone.hand_over) << print_case(alone.given);
+      EXPECT_EQ(plan.source_case, alone.source_case);
+      EXPECT_EQ(plan.prefill.layer, alone.prefill.layer) << print_case(alone.source_case);
+      EXPECT_EQ(plan.decode.layer, alone.decode.layer) << print_case(alone.source_case);
+      EXPECT_EQ(plan.decode.head, alone.decode.head) << print_case(alone.source_case);
+      EXPECT_EQ(plan.hand_over, alone.hand_over) << print_case(alone.source_case);
     }
   }
 }

@@ -32,16 +32,16 @@ struct Setting : RecordedRun {
   /// By turns with chips that share what they compute and each by itself.
   Judgement judge(const FaultHooks& faults) {
     const bool alone = turn++ % 2 == 0;
-    return verify_case(plan.given, memo,
+    return verify_case(plan.source_case, memo,
                        {.hazards = alone ? Hazards::full() : Hazards::hostile(), .faults = faults});
   }
 
   /// Each chip by itself; with chips that share what they compute the verdict must be the same.
   Judgement judge_both(const FaultHooks& faults) {
     const Judgement alone =
-        verify_case(plan.given, memo, {.hazards = Hazards::full(), .faults = faults});
+        verify_case(plan.source_case, memo, {.hazards = Hazards::full(), .faults = faults});
     const Judgement sharing =
-        verify_case(plan.given, memo, {.hazards = Hazards::hostile(), .faults = faults});
+        verify_case(plan.source_case, memo, {.hazards = Hazards::hostile(), .faults = faults});
     EXPECT_EQ(sharing.verdict, alone.verdict) << alone.explanation();
     EXPECT_TRUE(sharing.difference()) << alone.explanation();
     if (sharing.difference() && alone.difference()) {

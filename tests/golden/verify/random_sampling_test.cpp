@@ -60,7 +60,7 @@ std::vector<std::vector<std::int32_t>> tokens(const std::string& line,
                                               const std::vector<std::int64_t>& rows, int pool = 1) {
   RunPlan plan =
       make_plan(parse_case(std::string("gen=6 seed=3 batch=12 prompt=5 ") + kModel + line));
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   const IntTensor all = generate_prompt(c.model, 3, 12, 5);
   plan.row_ids = rows;
   plan.row_ids.resize(12, -1);

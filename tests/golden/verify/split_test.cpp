@@ -263,7 +263,7 @@ TEST(Split, LeavesNoCacheOnTheChipsThatSentIt) {
   for (const bool poison : {false, true}) {
     Hazards hazards;
     hazards.poison = poison;
-    const Execution execution{plan.given.model, threads, nullptr, {}, {}, hazards};
+    const Execution execution{plan.source_case.model, threads, nullptr, {}, {}, hazards};
     const CacheCrossing crossing(plan.hand_over, plan.decode.torus, execution);
     EXPECT_EQ(assemble(*crossing.of(cache, "k_cache")).data, ones.data);
     EXPECT_EQ(std::isnan(std::as_const(*cache).f32()[0][0]), poison);

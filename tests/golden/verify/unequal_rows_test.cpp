@@ -133,7 +133,7 @@ Judgement expect_drift_of(const TypedPlan& typed, OracleMemo& memo) {
   const auto known = memo.get(typed.plan);
   Distances distances(known->answer);
   Judgement j = verify_plan(typed, memo, {.observer = &distances});
-  const std::string line = print_case(typed.plan.given);
+  const std::string line = print_case(typed.plan.source_case);
   EXPECT_EQ(j.verdict, Verdict::equal) << line << ": " << j.explanation();
   if (!j.drift) return j;
   EXPECT_EQ(j.drift->equal_tokens, j.drift->tokens) << "every pass counts";
@@ -199,7 +199,7 @@ Judgement crossed_under(const RunPlan& runs, const RunPlan& judges) {
 
 /// A run of one plan's passes, judged by what the oracle or the scalar model makes of another's.
 Judgement crossed(const TypedPlan& runs, const TypedPlan& judges) {
-  return judges.plan.given.numerics.regime == Regime::f32
+  return judges.plan.source_case.numerics.regime == Regime::f32
              ? crossed_under<ScalarJudge>(runs.plan, judges.plan)
              : crossed_under<Judge>(runs.plan, judges.plan);
 }
@@ -273,7 +273,7 @@ void expect_seen_in_a_free_slot(const RunPlan& plan, const char* role) {
 TEST(UnequalRows, ShowWhatIsInACacheSlotThatNoTokenHasReached) {
   const RunPlan plan = planned(of(kUnequalStrategies[1]), unequal_passes()).plan;
   RunPlan f32 = plan;
-  f32.given.numerics.regime = Regime::f32;
+  f32.source_case.numerics.regime = Regime::f32;
   for (const char* role : {"k_cache", "v_cache", "previous k_cache", "previous v_cache"}) {
     expect_seen_in_a_free_slot<Judge>(plan, role);
     expect_seen_in_a_free_slot<ScalarJudge>(f32, role);

@@ -259,7 +259,8 @@ TEST(Verify, AnExceptionFromBelowIsTheCasesAnswer) {
         answer(regime, [](RunPlan& p) { p.prefill.layer.ops[3].kind = static_cast<OpKind>(99); });
     EXPECT_NE(of_op.find("this op is not implemented"), std::string::npos) << of_op;
     // An oracle that has no such table of RoPE.
-    const std::string of_oracle = answer(regime, [](RunPlan& p) { p.given.model.positions = 1; });
+    const std::string of_oracle =
+        answer(regime, [](RunPlan& p) { p.source_case.model.positions = 1; });
     EXPECT_NE(of_oracle.find("oracle_"), std::string::npos) << of_oracle;
     if (kSanitized) continue;  // which ends where an allocation is that large
     const std::string of_memory =

@@ -170,7 +170,7 @@ TEST(RandomCase, HasThePlanThatDrawingItMade) {
     const ToRun drawn = random_case(7, i);
     const Case c = cases::draw(7, i);
     EXPECT_EQ(drawn.c, c);
-    EXPECT_EQ(drawn.plan->plan.given, c);
+    EXPECT_EQ(drawn.plan->plan.source_case, c);
     EXPECT_TRUE(drawn.plan->types);
     EXPECT_EQ(print_program(drawn.plan->plan.decode.layer),
               print_program(make_plan(c).decode.layer));

@@ -61,7 +61,8 @@ void ArrayValues::refuse(std::string_view label, fmt::format_string<Args...> why
 
 std::vector<Subject> ArrayValues::find_subjects() const {
   const auto subject_of = [&](std::string_view id, std::string_view meaning) {
-    return subject(id, meaning, run_.claim.given.model, run_.passes, run_.weights.stored_type());
+    return subject(id, meaning, run_.claim.source_case.model, run_.passes,
+                   run_.weights.stored_type());
   };
   const std::string before = name_.substr(0, name_.rfind('.') + 1);
   std::vector<Subject> subjects;
@@ -142,7 +143,7 @@ void ArrayValues::require_rows(const Subject& subject) const {
 /// For a value with one element per block of the vocabulary: sets the number of blocks, without
 /// those that hold only the case's padding.
 void ArrayValues::set_blocks(Subject& subject, const Layout& layout, const Arrays& arrays) const {
-  const Case& c = run_.claim.given;
+  const Case& c = run_.claim.source_case;
   const std::int64_t V = dim_padding(c).placed('V', c.model.V);
   const std::size_t dim = subject.dims.find('C');
   if (dim == std::string::npos) return;
@@ -181,7 +182,7 @@ std::vector<Shape> ArrayValues::local_shapes(const std::vector<Subject>& subject
 /// that the value or the case declares as padded.
 Shape ArrayValues::padded_shape(const Layout& layout, const Subject& subject, const Torus& torus,
                                 const Shape& local) const {
-  const DimPadding padding = dim_padding(run_.claim.given);
+  const DimPadding padding = dim_padding(run_.claim.source_case);
   const std::string* const letters = said("padded");
   Shape theirs;
   for (std::size_t d = 0; d < local.size(); ++d)
@@ -247,7 +248,8 @@ void ArrayValues::add(Values& to) const {
   if (all_positions) subjects[0] = at_all_positions(subjects[0], run_.passes);
   std::vector<Layout> layouts = this->layouts(subjects);
   require_rows(subjects[0]);
-  const Arrays arrays = arrays_of(name_, value_, claim.mesh, claim.given.torus, layouts[0].rank());
+  const Arrays arrays =
+      arrays_of(name_, value_, claim.mesh, claim.source_case.torus, layouts[0].rank());
   const bool declared = said("layout") || said("spec");
   if (!arrays.whole && !declared) refuse("dump_layout", "shards need a layout");
   const std::vector<Layout> on_chips = layouts;

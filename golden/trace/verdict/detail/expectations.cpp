@@ -69,7 +69,8 @@ Format Expectations::own_format(const DumpedValue& dumped) const {
   // An unstored cache is not rounded itself, but consists of stored values.
   const bool stored = s.meaning == Meaning::checkpoint ||
                       (s.meaning == Meaning::unstored && row != nullptr && row->cache);
-  return stored ? bounds::format_of(s.name, claim_.given.model, declared) : declared.unstored();
+  return stored ? bounds::format_of(s.name, claim_.source_case.model, declared)
+                : declared.unstored();
 }
 
 Expected Expectations::of(const DumpedValue& dumped) {

@@ -46,7 +46,7 @@ std::string_view claimed_arithmetic(const Numerics& numerics) {
 }
 
 int wire_roundings(const RunPlan& plan) {
-  const Numerics& numerics = plan.given.numerics;
+  const Numerics& numerics = plan.source_case.numerics;
   if (numerics.regime != Regime::f32) return 0;
   int most = 0;
   std::vector<const PhasePrograms*> phases{&plan.prefill, &plan.decode};

@@ -88,12 +88,12 @@ double bytes_of(std::size_t elements, std::size_t size) {
 
 TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given,
                      double needed)
-    : numerics_(plan.given.numerics),
-      config_(plan.given.model),
-      padding_(dim_padding(plan.given)),
+    : numerics_(plan.source_case.numerics),
+      config_(plan.source_case.model),
+      padding_(dim_padding(plan.source_case)),
       needed_(needed),
       file_(std::move(target), "trace_c1") {
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   for (std::int64_t i = 0; i < plan.passes.size(); ++i)
     if (const PassPlan pass = plan.passes.at(i); pass.phase == Phase::prefix)
       of_prefixes_.insert(pass.name);

@@ -78,7 +78,7 @@ double bytes_of(const PhasePrograms& phase, const PassTypes& types, const Case& 
 
 double estimated_trace_bytes(const TypedPlan& typed) {
   if (!typed.types) return 0.0;
-  const Case& c = typed.plan.given;
+  const Case& c = typed.plan.source_case;
   constexpr double kFile = 1 << 20;
   double bytes = kFile + 2000.0 * c.torus.chips();
   const Passes& all = typed.plan.passes;

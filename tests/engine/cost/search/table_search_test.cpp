@@ -69,7 +69,7 @@ Chip drawn_chip(std::mt19937_64& bits) {
 
 std::optional<Question> drawn_question(std::uint64_t seed, std::uint64_t index) {
   const RunPlan plan = cases::draw_plan(seed, index);
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   if (c.prefix.given() || !(plan.placed == c.model)) return std::nullopt;
   const PassPlan pass = plan.passes.at(static_cast<std::int64_t>(index) % plan.passes.size());
   std::mt19937_64 bits(index);

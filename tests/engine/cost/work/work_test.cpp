@@ -30,7 +30,7 @@ PassLedgers ledgers_of(const RunPlan& plan, const PassPlan& pass) {
     const ValueTypes types =
         check(program, plan.placed, programs.torus, {pass.batch(), pass.L, pass.cached}, findings);
     EXPECT_TRUE(findings.all().empty());
-    return count(program, types, programs.torus, plan.given.numerics, plan.given.model);
+    return count(program, types, programs.torus, plan.source_case.numerics, plan.source_case.model);
   };
   return {of(programs.layer), {of(programs.embed), of(programs.head), of(programs.sample)}};
 }
@@ -62,7 +62,7 @@ std::string difference(const PartWork& work, const std::vector<Ledger>& ledgers)
 
 /// Runs whose ends are greedy and whose layers read one cache, of tables and dims as they are.
 bool has_formulas(const RunPlan& plan) {
-  const Case& c = plan.given;
+  const Case& c = plan.source_case;
   return !c.prefix.given() && plan.placed == c.model && c.prefill.program() == nullptr &&
          c.decode.program() == nullptr && c.sampling == Sampling{};
 }
@@ -84,12 +84,12 @@ void for_drawn_passes(std::uint64_t seed, std::uint64_t cases,
 Pass pass_of(const PassPlan& pass) { return {pass.phase, pass.batch(), pass.L, pass.cached}; }
 
 const Strategy& strategy_of(const RunPlan& plan, Phase phase) {
-  return phase == Phase::decode ? plan.given.decode : plan.given.prefill;
+  return phase == Phase::decode ? plan.source_case.decode : plan.source_case.prefill;
 }
 
 TEST(Work, IsWhatTheLedgerCountsInEveryPassOfDrawnCases) {
   for_drawn_passes(15, 300, [](const RunPlan& plan, const PassPlan& pass) {
-    const Case& c = plan.given;
+    const Case& c = plan.source_case;
     const Work work =
         work_of(c.model, c.numerics, c.torus, strategy_of(plan, pass.phase), pass_of(pass));
     const PassLedgers ledgers = ledgers_of(plan, pass);
@@ -103,7 +103,7 @@ TEST(Work, IsWhatTheLedgerCountsInEveryPassOfDrawnCases) {
 TEST(Work, OfFormulasMadeForAnotherPassIsTheSameWhereTheyHold) {
   int others = 0;
   for_drawn_passes(16, 200, [&](const RunPlan& plan, const PassPlan& pass) {
-    const Case& c = plan.given;
+    const Case& c = plan.source_case;
     Pass like = pass_of(pass);
     like.M = like.M == 0 ? 3 : 0;
     like.B *= 7;  // no torus of a drawn case has an axis that 7 would divide anew
@@ -148,8 +148,8 @@ TEST(Work, SeesTheTriangleWhateverTheChunks) {
 /// that have a weight.
 double needed_of(const Program& program, const ValueTypes& types, const RunPlan& plan,
                  const PassPlan& pass) {
-  const Ledger ledger =
-      count(program, types, plan.programs(pass.phase).torus, plan.given.numerics, plan.given.model);
+  const Ledger ledger = count(program, types, plan.programs(pass.phase).torus,
+                              plan.source_case.numerics, plan.source_case.model);
   const double square = static_cast<double>(pass.L * (pass.cached + pass.L));
   double needed = 0.0;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -168,7 +168,7 @@ double needed_of(const Program& program, const ValueTypes& types, const RunPlan&
 
 TEST(Work, NeedsWhatTheCausalMaskLeavesOfTheLedger) {
   for_drawn_passes(17, 200, [](const RunPlan& plan, const PassPlan& pass) {
-    const Case& c = plan.given;
+    const Case& c = plan.source_case;
     const Work work =
         work_of(c.model, c.numerics, c.torus, strategy_of(plan, pass.phase), pass_of(pass));
     const PhasePrograms& programs = plan.programs(pass.phase);

@@ -99,7 +99,7 @@ TEST_F(OtherModel, GivenValuesStandForOthersOfTheirName) {
   Written w{at_ + "ffn_out", "BLE", run_.value(at_ + "ffn_out").shape, {}, {}};
   const Tensor own = run_.value(w.name);
   w.numbers.assign(own.data.begin(), own.data.end());
-  run_.add(d, w, Mesh::parse("x y z", run_.given.torus), nullptr);
+  run_.add(d, w, Mesh::parse("x y z", run_.source_case.torus), nullptr);
   std::swap(d.order.front(), d.order.back());
   EXPECT_EQ(run_.judged(d).count(Fit::different), 0);
 }

@@ -190,7 +190,7 @@ TEST(DumpedValue, TakesAPartitionSpec) {
   d.attributes["mesh"] = "model=z data=x";
   dump::Value& value = run.insert(d, "decode.1.layer1.gate", {});
   run.put(value, run.whole("decode.1.layer1.gate"), Layout::parse("B_xLF_z"),
-          Mesh::parse("z x", run.given.torus), 1);
+          Mesh::parse("z x", run.source_case.torus), 1);
   value.attributes["spec"] = R"(["data", null, ["model"]])";
   EXPECT_EQ(run.judged(d).count(Fit::equal), 1);
   value.attributes["spec"] = R"(["model", null, "data"])";

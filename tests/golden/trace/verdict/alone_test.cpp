@@ -49,7 +49,7 @@ std::vector<Written> wrong(const ExactRun& right, const std::function<void(Tenso
   for (const auto& [id, tensor] : right.answer().inputs)
     if (id.ends_with(".ids")) ids[id.substr(0, id.size() - 4)] = tensor;
   const oracle::Answer answer =
-      rerun::exact_of({weights, right.passes, ids, {}}, right.given.numerics, 1);
+      rerun::exact_of({weights, right.passes, ids, {}}, right.source_case.numerics, 1);
   std::vector<Written> values = right.values();
   for (Written& w : values)
     if (const auto found = answer.checkpoints.find(w.name); found != answer.checkpoints.end())

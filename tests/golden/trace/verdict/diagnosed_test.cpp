@@ -119,7 +119,7 @@ TEST_F(Diagnosed, ADealtCacheIsNoStaleSlot) {
   dump::Dump d = run.trace(values, "f32");
   dump::Value value;
   value.attributes["layout"] = "BM_xKQ";
-  run.put(value, dealt, Layout::parse("BM_xKQ"), Mesh::parse("x y z", run.given.torus), 1);
+  run.put(value, dealt, Layout::parse("BM_xKQ"), Mesh::parse("x y z", run.source_case.torus), 1);
   d.values[id] = value;
   const auto all = said(d, id);
   ASSERT_FALSE(all.empty());

@@ -185,7 +185,7 @@ TEST(BadValue, LogitsOfAllPositionsAreJudgedAtTheLast) {
         dump::Value value;
         value.attributes["layout"] = "BLV_x";
         if (!stacked) value.attributes.clear();
-        run.put(value, all, Layout::parse("BLV_x"), Mesh::parse("x y z", run.given.torus),
+        run.put(value, all, Layout::parse("BLV_x"), Mesh::parse("x y z", run.source_case.torus),
                 stacked ? 1 : 0);
         ExactRun::insert(d, all.name, value);
         return d;
@@ -207,7 +207,7 @@ TEST(BadValue, LogitsOfAllPositionsAreJudgedAtTheLast) {
 /// A trace of weights and of nothing else.
 dump::Dump weights_alone(const ExactRun& run) {
   std::vector<Written> values;
-  for (const WeightSpec& spec : weight_specs(run.given.model))
+  for (const WeightSpec& spec : weight_specs(run.source_case.model))
     values.push_back(written(spec.name, spec.dims, run.weights().at(spec.name)));
   return run.trace(values, "f32");
 }

@@ -145,7 +145,7 @@ dump::Dump on_chips(const ExactRun& run, const std::string& arithmetic,
     dump::Value value;
     const Layout layout = Layout::parse(token ? "B_z" : "B_zLF_x");
     value.attributes["layout"] = layout.to_string();
-    run.put(value, w, layout, Mesh::parse("x y z", run.given.torus), 2);
+    run.put(value, w, layout, Mesh::parse("x y z", run.source_case.torus), 2);
     std::erase_if(value.chips, [&](const auto& chip) {
       return !(token ? of_token : of_gate).contains(chip.first[2]);
     });

@@ -293,7 +293,7 @@ TEST(Verdict, TakesTheDumpsOwnPrompt) {
   dump::Dump d = other.trace(other.values(), "exact");
   EXPECT_EQ(other.judged(d).exit_code(), 0);
   // The same prompt under the other case: weights of seed 5, values of seed 6.
-  d.attributes["case"] = print_case(run.given);
+  d.attributes["case"] = print_case(run.source_case);
   EXPECT_EQ(run.judged(d).exit_code(), 1);
 }
 
