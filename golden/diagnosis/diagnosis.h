@@ -16,7 +16,8 @@ namespace shardproof::diagnosis {
 struct Wrong {
   std::string id;  ///< "decode.1.layer0.gate"
   Torus torus;     ///< the case's
-  /// As declared, with dims in the model's order; without axes if the dump has the value whole.
+  /// The declared layout, with dims in the model's order; without axes if the dump has the value
+  /// whole.
   Layout layout;
   /// The local shard of every chip, row-major; a single one if the layout has no axes.
   std::vector<std::vector<double>> shards;

@@ -30,8 +30,8 @@ struct Request {
 
 /// Every named value of every pass in the exact regime.
 struct Answer {
-  /// By id, "decode.1.layer0.q": the letters of the text, B rows; padding of L and slots of M that
-  /// no token of a row has reached hold +0.
+  /// Values by id, "decode.1.layer0.q": the letters of the text, B rows; padding of L and slots of
+  /// M that no token of a row has reached hold +0.
   std::map<std::string, Tensor> values;
   std::map<std::string, IntTensor> tokens;  ///< "PASS.token", int32 [B], of each sampling pass
 };

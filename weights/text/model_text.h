@@ -20,7 +20,7 @@ struct ContractionTerm {
   bool operator==(const ContractionTerm&) const = default;
 };
 
-/// What a line computes: a name, a number, or an op applied to expressions.
+/// The formula of a line: a name, a number, or an op applied to expressions.
 struct Expression {
   enum class Kind : std::uint8_t { name, number, call };
   Kind kind = Kind::name;
@@ -28,7 +28,7 @@ struct Expression {
   ModelOp op = ModelOp::add;                ///< of a call
   std::vector<Expression> args = {};        ///< operands; of an einsum two for each term
   std::vector<ContractionTerm> terms = {};  ///< of an einsum
-  /// What follows the operands, word by word: {"M"}, {"X", "stored"}, {"Q", "half", "rotary"},
+  /// The words after the operands: {"M"}, {"X", "stored"}, {"Q", "half", "rotary"},
   /// {"H", "KG"}, {"-inf", "0"}.
   std::vector<std::string> parameters = {};
   bool operator==(const Expression&) const = default;
@@ -58,7 +58,7 @@ enum class TextWeightKind : std::uint8_t {
 struct TextWeight {
   std::string name, letters;
   TextWeightKind kind = TextWeightKind::by_use;
-  /// Of cosines and sines: "half" or "interleaved", the rotated channels and theta, as numbers.
+  /// "half" or "interleaved", the rotated channels and theta, for cosines and sines alone.
   std::vector<std::string> parameters;
   std::string from;  ///< its name in weights files; empty: `name`
   std::optional<Guard> guard;

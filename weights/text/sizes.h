@@ -12,7 +12,8 @@
 
 namespace shardproof {
 
-/// What a use of a text is of: how many layers, every extent and number, and each layer's flags.
+/// The sizes of one use of a text: how many layers, every extent and number, and each layer's
+/// flags.
 struct TextSizes {
   std::int64_t layers = 1;
   std::map<char, std::int64_t> extents;  ///< of every letter that the text declares

@@ -38,7 +38,7 @@ struct Lettered {
 template <class Scalar>
 using NamedValues = std::map<std::string, Lettered<Scalar>, std::less<>>;
 
-/// Whether numbers are elements of a field, where functions are random ones by name.
+/// True if numbers are elements of a field, where functions are random ones by name.
 template <class Math>
 inline constexpr bool kFormal = !std::is_same_v<typename Math::Scalar, double>;
 
